@@ -1,0 +1,45 @@
+"""Pliant's exceptions.
+
+::
+
+    PliantError              one clear line for a person; the command line prints it and exits 2
+    ├── BadInput             what was written is wrong: what, the value, what would be right
+    │   ├── BadSpec          ... in a job's request (--moldable=..., a shape, a comment)
+    │   └── BadConfig        ... in pliant.toml
+    ├── Unavailable          not there now: the daemon, munge, a command, a package
+    └── BatchError           the batch system refused or did not understand
+        ├── Refused          ... an update, in its own words
+        └── BadAnswer        ... its output is not what this adapter knows
+"""
+
+
+class PliantError(Exception):
+    """One clear line for a person."""
+
+
+class BadInput(PliantError):
+    """What was written is wrong; the message says what would be right."""
+
+
+class BadSpec(BadInput):
+    """A job's request does not follow the grammar."""
+
+
+class BadConfig(BadInput):
+    """pliant.toml does not say what it should."""
+
+
+class Unavailable(PliantError):
+    """Something that Pliant needs is not there now."""
+
+
+class BatchError(PliantError):
+    """The batch system refused or did not understand."""
+
+
+class Refused(BatchError):
+    """The batch system refused an update, in its own words."""
+
+
+class BadAnswer(BatchError):
+    """The batch system's output is not what this adapter knows."""

@@ -1,0 +1,76 @@
+"""The verbs: what a policy decides and what is done about it, each with its reason.
+
+A policy is called with a snapshot and returns a ``Plan`` without actions: which waiting jobs can
+start now, as what and where, and what is kept for the first waiting job of each queue. The cycle
+derives the ``Mold`` actions from it. Live, only actions are carried out: the batch system starts
+the jobs. The simulated cluster carries out the starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from pliant.model import Job, Shape, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A waiting job can start now as ``shape`` on ``nodes``.
+
+    ``tasks``: how many waiting tasks of an array this start stands for; nodes then names those of
+    the first. ``nodes`` has one name per node of the shape.
+    """
+
+    job: Job
+    shape: Shape
+    nodes: tuple[str, ...]
+    reason: str
+    tasks: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What is kept for a first waiting job: from ``at_s`` on, ``shape`` on ``nodes``."""
+
+    job: Job
+    shape: Shape
+    at_s: float
+    nodes: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mold:
+    """Change the request of a waiting job from ``job.shape`` to ``shape``."""
+
+    job: Job
+    shape: Shape
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One decision. ``deferred`` actions were left for a later cycle by the cap."""
+
+    starts: tuple[Start, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    actions: tuple[Mold, ...] = ()
+    deferred: int = 0
+
+    def with_actions(self, actions: tuple[Mold, ...], deferred: int) -> Plan:
+        """The same decision with what is to be done about it."""
+        return replace(self, actions=actions, deferred=deferred)
+
+
+class Policy(Protocol):
+    """A frozen dataclass of options; calling it decides. It has no memory, clock or log."""
+
+    @property
+    def name(self) -> str:
+        """The name users choose it by, as in POLICIES: ``moldable-equipartition``."""
+        ...
+
+    def __call__(self, snapshot: Snapshot) -> Plan:
+        """Return starts and claims; never actions."""
+        ...
