@@ -140,9 +140,7 @@ class Footprint:
     def demand(self, shape: Shape, cores: int = 0) -> Demand:
         """Return what ``shape`` takes on each node; ``cores`` as in Request."""
         gpus = shape.gpus if shape.kind is not Kind.CPU else 0
-        tasks = max(1, self.tasks_per_gpu * gpus if gpus else self.tasks_per_node)
-        if not self.tasks_per_gpu:
-            tasks = max(1, self.tasks_per_node)
+        tasks = max(1, self.tasks_per_gpu * gpus or self.tasks_per_node)
         cpus = tasks * max(1, self.cpus_per_task)
         if self.cpus_per_gpu and gpus:
             cpus = max(tasks, self.cpus_per_gpu * gpus)

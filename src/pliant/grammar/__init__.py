@@ -1,0 +1,49 @@
+"""What an owner may say about a job, in text, and back.
+
+::
+
+    SHAPE       [NODESx]GPUS[@TYPE]       4  2x4  1/4  2x4@a100  1x0@cpu  1@both  2@a100:both
+    moldable    KEY=VALUE{,KEY=VALUE}     (PBS writes + for the comma)
+                gpus=LIST                 totals: 1-4, 1:2:4:8, 1/4-4 (1/4, 1/3, 1/2, 1, 2, 3, 4)
+                nodes=LIST                1-4, 1:2
+                type=gpu:cpu:both         any of them
+                cores=N|all               per node, for cpu and both
+                gpu-type=NAME{:NAME}
+                gpu-mem=SIZE              6G; of one GPU, for shares
+    malleable   [grace=TIME][,signal=NAME]
+    job-class   trial | best-effort
+    throughput  SHAPE:NUMBER{,SHAPE:NUMBER}   steps per second
+    steps       N
+    colocate    [yes|no]
+
+One job's words together, as ``--comment=pliant:...`` has them and as the token keeps them, are
+``OPTION[=VALUE]`` separated by ``;``. A first word that names a key of moldable may leave out
+``moldable=``: ``pliant:gpus=1-4;steps=2000``.
+
+Every error is one line of printable ASCII, ``OPTION: 'VALUE': what would be right``; the SPANK
+plugin says the same words. Values are quoted by :func:`quoted`.
+"""
+
+from pliant.grammar.options import MOLDABLE_KEYS, OPTIONS, SIGNALS, parse, parse_option
+from pliant.grammar.shapes import dropped, shapes
+from pliant.grammar.text import request_text
+from pliant.grammar.token import find_token, from_comment, put_token, spec_text, token_text
+from pliant.grammar.values import parse_shape, quoted
+
+__all__ = [
+    "MOLDABLE_KEYS",
+    "OPTIONS",
+    "SIGNALS",
+    "dropped",
+    "find_token",
+    "from_comment",
+    "parse",
+    "parse_option",
+    "parse_shape",
+    "put_token",
+    "quoted",
+    "request_text",
+    "shapes",
+    "spec_text",
+    "token_text",
+]

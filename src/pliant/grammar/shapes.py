@@ -1,0 +1,56 @@
+"""Which shapes a request allows, and which of its totals no shape can have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from pliant.model import Kind, Request, Shape
+
+
+def shapes(request: Request, own: Shape) -> tuple[Shape, ...]:
+    """Return the allowed shapes, smallest first; always with ``own`` where nothing is asked.
+
+    What the request does not name is as in ``own``, the shape written without Pliant. Totals that
+    do not divide over a number of nodes are left out for that number (see :func:`dropped`).
+    Equal totals stand in order of fewer nodes, and GPU shapes after CPU shapes.
+    """
+    if not request.is_moldable:
+        return (own,)
+    kinds = request.kinds or (own.kind,)
+    found: list[Shape] = []
+    for nodes in request.nodes or (own.nodes,):
+        if Kind.CPU in kinds:
+            found.append(Shape(nodes, 0, kind=Kind.CPU))
+        for gpu_type in request.gpu_types or (own.gpu_type,):
+            for total in _totals(request, own, nodes):
+                shape = _shape(total, nodes, gpu_type)
+                if shape is not None:
+                    found += [replace(shape, kind=kind) for kind in kinds if kind is not Kind.CPU]
+    return tuple(sorted(set(found), key=_order)) or (own,)
+
+
+def dropped(request: Request, own: Shape) -> tuple[Fraction, ...]:
+    """Return the totals in ``request.gpus`` that no allowed shape has."""
+    kept = {shape.amount for shape in shapes(request, own)}
+    return tuple(total for total in request.gpus if total not in kept)
+
+
+def _totals(request: Request, own: Shape, nodes: int) -> tuple[Fraction, ...]:
+    if request.gpus:
+        return request.gpus
+    if own.gpus:
+        return (Fraction(own.gpus * nodes, own.share),)
+    return (Fraction(nodes),)  # type=gpu on a job written without GPUs: one on each node
+
+
+def _shape(total: Fraction, nodes: int, gpu_type: str) -> Shape | None:
+    if total < 1:
+        return Shape(1, 1, total.denominator, gpu_type=gpu_type) if nodes == 1 else None
+    if total.numerator % nodes:
+        return None
+    return Shape(nodes, total.numerator // nodes, gpu_type=gpu_type)
+
+
+def _order(shape: Shape) -> tuple[Fraction, int, Shape]:
+    return (shape.amount, shape.nodes, shape)

@@ -1,0 +1,120 @@
+"""The token: one word in the batch system's own record that says all about a job.
+
+``pliant=v1:<base64url of the text>:<Adler-32 of the text, 8 hex digits>`` stands in AdminComment
+among other blank-separated words, which are left as they are. The check tells a cut or damaged
+token from a whole one; who may write there is the batch system's affair (Slurm: administrators and
+job_submit only).
+
+The text is a request as :mod:`pliant.grammar` has it, followed by what the filter noted:
+``own=SHAPE``, ``set=SHAPE``, ``fp=T,TG,C,CG,M,MC,MG`` (Footprint's fields in order), ``pinned``.
+A token that the submit plugin wrote while the daemon was away has the request alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from dataclasses import astuple, replace
+
+from pliant.errors import BadSpec
+from pliant.grammar.options import parse
+from pliant.grammar.text import request_text
+from pliant.grammar.values import parse_shape
+from pliant.model import Footprint, Request, Spec, shape_text
+
+PREFIX = "pliant=v1:"
+COMMENT = "pliant:"
+_FOOTPRINT_FIELDS = 7
+
+
+def from_comment(comment: str) -> str | None:
+    """Return the words after ``pliant:`` at the start of a user's comment, up to a blank."""
+    if not comment.startswith(COMMENT):
+        return None
+    return comment[len(COMMENT) :].split(maxsplit=1)[0] if comment[len(COMMENT) :].strip() else ""
+
+
+def spec_text(spec: Spec) -> str:
+    """Write all that a token says."""
+    words = [request_text(spec.request)]
+    if spec.own is not None:
+        words.append(f"own={shape_text(spec.own)}")
+    if spec.set is not None:
+        words.append(f"set={shape_text(spec.set)}")
+    if spec.footprint is not None:
+        words.append("fp=" + ",".join(str(number) for number in astuple(spec.footprint)))
+    if spec.pinned:
+        words.append("pinned")
+    return ";".join(word for word in words if word)
+
+
+def parse_spec(text: str) -> Spec:
+    """Read :func:`spec_text` back.
+
+    Raises BadSpec.
+    """
+    request_words = []
+    spec = Spec(Request())
+    for word in text.split(";"):
+        key, _, value = word.partition("=")
+        match key:
+            case "own":
+                spec = replace(spec, own=parse_shape(value))
+            case "set":
+                spec = replace(spec, set=parse_shape(value))
+            case "fp":
+                spec = replace(spec, footprint=_footprint(value))
+            case "pinned":
+                spec = replace(spec, pinned=True)
+            case _:
+                request_words.append(word)
+    return replace(spec, request=parse(";".join(request_words)) if request_words else Request())
+
+
+def _footprint(text: str) -> Footprint:
+    numbers = text.split(",")
+    if len(numbers) != _FOOTPRINT_FIELDS or not all(n.isascii() and n.isdigit() for n in numbers):
+        raise BadSpec(f"fp: '{text[:40]}': {_FOOTPRINT_FIELDS} whole numbers are expected")
+    return Footprint(*(int(number) for number in numbers))
+
+
+def token_text(spec: Spec) -> str:
+    """Write the token's one word."""
+    return pack(spec_text(spec))
+
+
+def pack(text: str) -> str:
+    """Wrap a text into a token, as the submit plugin does too."""
+    raw = text.encode()
+    return f"{PREFIX}{base64.urlsafe_b64encode(raw).decode()}:{zlib.adler32(raw):08x}"
+
+
+def unpack(word: str) -> str | None:
+    """Return a token's text, or None where it is not a whole token of this version."""
+    body, _, check = word.removeprefix(PREFIX).partition(":")
+    if not word.startswith(PREFIX):
+        return None
+    try:
+        raw = base64.b64decode(body, altchars=b"-_", validate=True)
+        return raw.decode() if f"{zlib.adler32(raw):08x}" == check else None
+    except (binascii.Error, ValueError):
+        return None
+
+
+def find_token(admin_comment: str) -> Spec | None:
+    """Return what the first whole, readable token in AdminComment says, or None."""
+    for word in admin_comment.split(" "):
+        text = unpack(word) if word.startswith(PREFIX) else None
+        if text is not None:
+            try:
+                return parse_spec(text)
+            except BadSpec:
+                continue
+    return None
+
+
+def put_token(admin_comment: str, spec: Spec) -> str:
+    """Return AdminComment with our token in place of the old ones; other words stay as they are."""
+    others = [word for word in admin_comment.split(" ") if not word.startswith(PREFIX)]
+    return " ".join([*others, token_text(spec)]).strip(" ")
