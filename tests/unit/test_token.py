@@ -1,0 +1,61 @@
+"""The token keeps all that is known of a job, among other people's words."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pliant.grammar import find_token, parse, put_token, token_text
+from pliant.grammar.token import pack, unpack
+from pliant.model import Footprint, Shape, Spec
+
+SPEC = Spec(
+    parse("gpus=1-4,nodes=1-2;throughput=1:5.2"),
+    own=Shape(1, 2),
+    set=Shape(2, 2),
+    footprint=Footprint(1, 1, 4, 0, 0, 0, 2048),
+    pinned=True,
+)
+
+
+def test_a_token_is_one_word_that_reads_back() -> None:
+    word = token_text(SPEC)
+    assert " " not in word
+    assert "|" not in word
+    assert find_token(word) == SPEC
+
+
+def test_a_bare_request_is_a_whole_token() -> None:
+    spec = Spec(parse("gpus=1-4"))
+    assert find_token(pack("gpus=1-4")) == spec
+
+
+def test_other_words_stay_as_they_are() -> None:
+    comment = put_token("ticket 42  renewed", SPEC)
+    assert comment == f"ticket 42  renewed {token_text(SPEC)}"
+    changed = Spec(parse("gpus=8"))
+    assert put_token(comment, changed) == f"ticket 42  renewed {token_text(changed)}"
+    assert find_token(put_token(comment, changed)) == changed
+
+
+def test_a_cut_damaged_or_foreign_token_is_no_token() -> None:
+    word = token_text(SPEC)
+    assert find_token("") is None
+    assert find_token("no token here") is None
+    assert find_token(word[:-1]) is None
+    assert find_token(word.replace("v1", "v2")) is None
+    assert find_token(word[:20] + "A" + word[21:]) is None
+    assert find_token(pack("gpus=4-1")) is None
+    assert find_token(f"{word[:-1]} {word}") == SPEC
+
+
+@given(st.text(max_size=200))
+def test_any_text_survives_the_wrapping(text: str) -> None:
+    clean = text.encode(errors="ignore").decode()
+    assert unpack(pack(clean)) == clean
+
+
+@given(st.text(max_size=120))
+def test_any_admin_comment_is_read_without_harm(text: str) -> None:
+    assert find_token(text) is None
+    assert find_token(f"{text.replace(chr(10), ' ')} {token_text(SPEC)}") == SPEC
