@@ -1,0 +1,100 @@
+"""The command line: ``pliant COMMAND``; one module per group of commands, loaded when it is used.
+
+Every command ends with 0 (fine), 1 (the answer is no: not found, faults found, refused) or
+2 (bad input, or something needed is not there), and says errors in one line on stderr.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from pliant import __version__
+from pliant.cli.lazy import LazyGroup
+from pliant.errors import PliantError
+from pliant.grammar import quoted
+
+COMMANDS = {
+    "status": "pliant.cli.look:status",
+    "jobs": "pliant.cli.look:jobs",
+    "plan": "pliant.cli.planning:plan",
+    "why": "pliant.cli.why:why",
+    "sbatch": "pliant.cli.sbatch:sbatch",
+    "set": "pliant.cli.owner:set_request",
+    "pin": "pliant.cli.owner:pin",
+    "pause": "pliant.cli.admin:pause",
+    "resume": "pliant.cli.admin:resume",
+    "doctor": "pliant.cli.doctor:doctor",
+    "install": "pliant.cli.install:install",
+    "sandbox": "pliant.cli.sandbox:sandbox",
+    "demo": "pliant.cli.demo:demo",
+    "completion": "pliant.cli.completion:completion",
+}
+"""Each command and where it lives, in the order in which help lists them."""
+
+EXIT_NO = 1
+EXIT_BAD = 2
+
+
+@click.group(
+    cls=LazyGroup,
+    commands_at=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
+)
+@click.version_option(__version__, "--version", message="pliant %(version)s")
+def cli() -> None:
+    """Make Slurm jobs bend to the GPUs that are free.
+
+    A user adds a flag to sbatch (--moldable=gpus=1-4) and asks why a job waits. An
+    administrator checks, installs, watches and switches off.
+
+    \b
+    Users:           status, jobs, why, set, pin, sbatch
+    Administrators:  doctor, install, plan, pause, resume
+    To try it out:   demo, sandbox, plan --file
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0, 1 or 2, and never a traceback."""
+    try:
+        code = cli.main(
+            list(arguments) if arguments is not None else None,
+            prog_name="pliant",
+            standalone_mode=False,
+        )
+    except click.exceptions.NoArgsIsHelpError as asked:
+        click.echo(asked.format_message())
+        code = EXIT_BAD
+    except click.ClickException as wrong:
+        code = _say(wrong.format_message())
+    except PliantError as wrong:
+        code = _say(str(wrong))
+    except (click.Abort, KeyboardInterrupt):
+        code = _say("interrupted")
+    except BrokenPipeError:  # `pliant jobs | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception as fault:
+        code = _own_mistake(fault)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say(message: str) -> int:
+    """Print one line on stderr, whatever the message holds."""
+    line = " ".join(message.split())
+    shown = "".join(char if char.isprintable() else "?" for char in line)
+    click.echo(f"pliant: {shown}", err=True)
+    return EXIT_BAD
+
+
+def _own_mistake(fault: Exception) -> int:
+    if os.environ.get("PLIANT_DEBUG"):
+        raise fault
+    return _say(
+        f"a mistake of Pliant's own: {type(fault).__name__} {quoted(str(fault))}; "
+        "PLIANT_DEBUG=1 shows where, please report it"
+    )

@@ -1,0 +1,141 @@
+"""What commands print: a rich table on a terminal, aligned columns elsewhere, JSON for programs."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Generic, TypeVar
+
+import click
+import msgspec
+
+from pliant.errors import BadInput
+from pliant.grammar import quoted
+
+T = TypeVar("T")
+Command = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[T]):
+    """One column: its name (also for -o), its text for a row, and whether it is a number."""
+
+    name: str
+    text: Callable[[T], str]
+    right: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How the user wants a table: as --json, --noheader and -o said."""
+
+    as_json: bool = False
+    header: bool = True
+    fields: str = ""
+
+
+def json_option(command: Command) -> Command:
+    """Add ``--json`` to a command, as ``as_json``."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")(command)
+
+
+def table_options(columns: Sequence[Column[Any]]) -> Callable[[Command], Command]:
+    """Add ``--json``, ``--noheader`` and ``-o`` to a command, which gets them as ``style``."""
+
+    def add(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_style(*args: Any, as_json: bool, noheader: bool, fields: str, **rest: Any) -> Any:
+            return command(*args, style=Style(as_json, not noheader, fields), **rest)
+
+        names = ", ".join(column.name for column in columns)
+        listed = click.option(
+            "-o", "--output", "fields", metavar="FIELDS", default="", help=f"Columns: {names}."
+        )(with_style)
+        bare = click.option("--noheader", is_flag=True, help="Leave out the line of titles.")
+        return json_option(bare(listed))
+
+    return add
+
+
+def print_json(value: Any) -> None:
+    """Print dataclasses and builtins as indented JSON."""
+    raw = msgspec.json.encode(value, enc_hook=_encode)
+    click.echo(msgspec.json.format(raw, indent=2).decode())
+
+
+def print_table(rows: Sequence[T], columns: Sequence[Column[T]], style: Style) -> None:
+    """Print rows: with rich on a terminal, else as plain aligned columns.
+
+    Raises BadInput for an unknown field.
+    """
+    chosen = _chosen(columns, style.fields)
+    cells = [[printable(column.text(row)) for column in chosen] for row in rows]
+    if on_terminal():
+        from pliant.cli.rich_table import print_rich  # noqa: PLC0415  # slow to import
+
+        print_rich(chosen, cells, style.header)
+    else:
+        click.echo(plain_table(chosen, cells, style.header), nl=False)
+
+
+def plain_table(columns: Sequence[Column[T]], cells: list[list[str]], header: bool) -> str:
+    """Return aligned columns, two blanks apart, without trailing blanks."""
+    lines = [[column.name.upper() for column in columns], *cells] if header else cells
+    widths = [max(map(len, line), default=0) for line in zip(*lines, strict=True)]
+    text = ""
+    for line in lines:
+        padded = (
+            cell.rjust(width) if column.right else cell.ljust(width)
+            for cell, width, column in zip(line, widths, columns, strict=True)
+        )
+        text += "  ".join(padded).rstrip() + "\n"
+    return text
+
+
+def printable(text: str) -> str:
+    """Return user text with everything that a terminal might obey as ``?``."""
+    return "".join(char if char.isprintable() else "?" for char in text)
+
+
+def on_terminal() -> bool:
+    """Say whether a person looks."""
+    return sys.stdout.isatty()
+
+
+def say(*words: str) -> None:
+    """Print one line for a person on stdout."""
+    click.echo(printable(" ".join(words)))
+
+
+def duration(seconds: float) -> str:
+    """Write a time as people say it: 45 s, 12 min, 3 h 20 min, 2 d 4 h."""
+    whole = max(0, round(seconds))
+    if whole < 90:
+        return f"{whole} s"
+    minutes = round(whole / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h" if hours else f"{days} d"
+
+
+def _chosen(columns: Sequence[Column[T]], fields: str) -> Sequence[Column[T]]:
+    if not fields:
+        return columns
+    by_name = {column.name: column for column in columns}
+    for name in fields.split(","):
+        if name not in by_name:
+            raise BadInput(f"-o: {quoted(name)}: one of {', '.join(by_name)} is expected")
+    return [by_name[name] for name in fields.split(",")]
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return str(value)
+    raise NotImplementedError(f"{type(value).__name__} has no JSON form")
