@@ -1,0 +1,191 @@
+"""What the second door answers, field by field: the interface of `pliant status`, `jobs`, `why` ...
+
+Each is a frozen dataclass that travels as JSON (:func:`to_json`, :func:`from_json`). Shapes are
+text as users write them (``2x4``, ``1/4``, ``1x0@cpu``; "" where not known). Instants end in
+``_s`` and are seconds since the epoch; 0 means never or not known. A newer daemon may send more
+fields than an older client knows: they are ignored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    """One partition and what Pliant may do there."""
+
+    name: str
+    mode: str  # off, observe, enforce
+    up: bool = True
+    nodes: int = 0
+    gpus: int = 0  # whole GPUs of its nodes
+    gpus_free: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StatusAnswer:
+    """How the daemon is. Everybody may ask."""
+
+    version: str
+    host: str
+    policy: str
+    started_s: float
+    now_s: float
+    paused: bool
+    observed_s: float = 0.0  # when the last snapshot was taken
+    observe_took_s: float = 0.0
+    cycle_took_s: float = 0.0  # deciding alone
+    cycles: int = 0
+    submissions: int = 0  # answered by the filter since the start
+    updates: int = 0  # changes of jobs that worked, since the start
+    failures: int = 0  # changes that the batch system refused, since the start
+    deferred: int = 0  # changes that the cap left for the next cycle, now
+    waiting: int = 0  # jobs waiting now, arrays counted once
+    waiting_flagged: int = 0  # ... of which Pliant may change
+    running: int = 0
+    partitions: tuple[PartitionRow, ...] = ()
+    troubles: tuple[str, ...] = ()  # what is wrong now, one line each; empty: all is well
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job that says something to Pliant."""
+
+    id: str
+    user: str
+    partitions: tuple[str, ...]
+    state: str  # waiting, running, ending
+    reason: str  # the batch system's, why it waits
+    request: str  # what its owner said: "moldable=gpus=1-4"
+    mode: str  # what Pliant may do with it: the least of its partitions' modes
+    own: str = ""  # the shape written without Pliant
+    carried: str = ""  # the shape that it waits with or runs as
+    allowed: tuple[str, ...] = ()  # what it may run as now
+    refused: tuple[str, ...] = ()  # shapes that the batch system did not start, left out for now
+    frozen: str = ""  # why Pliant leaves it alone; "" where it does not
+    pinned: bool = False
+    tasks: int = 1  # waiting tasks of an array
+    nodes: tuple[str, ...] = ()  # where it runs
+    submitted_s: float = 0.0
+    started_s: float = 0.0
+    last: str = ""  # what Pliant last decided about it, in words
+    last_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class JobsAnswer:
+    """The flagged jobs that the asker may see, in queue order, running ones last."""
+
+    observed_s: float
+    jobs: tuple[JobRow, ...] = ()
+    more: int = 0  # jobs that did not fit into one answer
+
+
+@dataclass(frozen=True, slots=True)
+class StartRow:
+    """A job that can start now."""
+
+    id: str
+    user: str
+    carried: str
+    shape: str  # what it would start as
+    nodes: tuple[str, ...]
+    reason: str
+    tasks: int = 1
+    change: str = ""  # "will be changed", "would be changed", or "" where nothing is changed
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRow:
+    """What is kept for a first waiting job."""
+
+    id: str
+    user: str
+    shape: str
+    at_s: float
+    nodes: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRow:
+    """A change of a waiting job that the last decision asks for."""
+
+    id: str
+    user: str
+    carried: str
+    shape: str
+    reason: str
+    done: bool  # whether Pliant makes it: enforcing there, and not paused
+
+
+@dataclass(frozen=True, slots=True)
+class PlanAnswer:
+    """The last decision. A user who may not see others' jobs sees the own ones."""
+
+    observed_s: float
+    policy: str
+    paused: bool
+    starts: tuple[StartRow, ...] = ()
+    claims: tuple[ClaimRow, ...] = ()
+    changes: tuple[ChangeRow, ...] = ()
+    deferred: int = 0
+    more: int = 0  # rows that did not fit into one answer
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeRow:
+    """One shape of a waiting job: whether it could start now, when it would, and why not."""
+
+    shape: str
+    now: bool
+    at_s: float = 0.0  # when it would start, by time limits; 0: not known
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRow:
+    """Something decided earlier: ``what`` is start, keep, mold, refused or failed."""
+
+    at_s: float
+    what: str
+    shape: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WhyAnswer:
+    """Why a job waits, or runs as it does."""
+
+    observed_s: float
+    job: JobRow
+    text: str = ""  # the answer in one sentence
+    shapes: tuple[ShapeRow, ...] = ()
+    decisions: tuple[DecisionRow, ...] = ()  # latest first
+
+
+@dataclass(frozen=True, slots=True)
+class DoneAnswer:
+    """Something was done, in one line."""
+
+    message: str
+
+
+_T = TypeVar("_T")
+
+
+def to_json(answer: object) -> str:
+    """Write an answer."""
+    return msgspec.json.encode(answer).decode()
+
+
+def from_json(kind: type[_T], text: str) -> _T:
+    """Read an answer of ``kind``.
+
+    Raises msgspec.DecodeError, msgspec.ValidationError.
+    """
+    return msgspec.json.decode(text, type=kind)

@@ -1,0 +1,210 @@
+"""pliant.toml: what the administrator decides.
+
+::
+
+    [daemon]
+    socket = "/run/pliant/pliantd.sock"      # door 1: the submit filter
+    state_dir = "/var/lib/pliant"            # lock and history
+    listen = "0.0.0.0:6830"                  # door 2: "host:port"; "" = off
+    munge_socket = ""                        # "": munge's own default
+    policy = "moldable-equipartition"
+    cycle_s = 5.0                            # at least one look per so many seconds
+    updates_per_cycle = 50
+    log_level = "info"                       # error, warning, info, debug
+    retention_days = 30                      # of the history
+    admins = []                              # users with an administrator's rights, beside root
+
+    [slurm]
+    conf = ""                                # slurm.conf; "": Slurm's own default
+    bin_dir = ""                             # where scontrol lies; "": on PATH
+    timeout_s = 10.0                         # for one command
+
+    [partitions]
+    default = "observe"                      # off, observe, enforce
+    gpu = "enforce"
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from pliant.errors import BadConfig
+from pliant.grammar import quoted
+from pliant.model import Mode
+
+DEFAULT_PATH = Path("/etc/pliant/pliant.toml")
+PATH_VARIABLE = "PLIANT_CONFIG"
+
+_T = TypeVar("_T", bound=Struct)
+_Seconds = Annotated[float, Meta(ge=0.2, le=3600)]
+
+
+class DaemonConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of [daemon]; see the module."""
+
+    socket: str = "/run/pliant/pliantd.sock"
+    state_dir: str = "/var/lib/pliant"
+    listen: str = ""
+    munge_socket: str = ""
+    policy: str = "moldable-equipartition"
+    cycle_s: _Seconds = 5.0
+    updates_per_cycle: Annotated[int, Meta(ge=1, le=10_000)] = 50
+    log_level: Literal["error", "warning", "info", "debug"] = "info"
+    retention_days: Annotated[int, Meta(ge=1, le=3650)] = 30
+    admins: tuple[str, ...] = ()
+
+
+class SlurmConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of [slurm]; see the module."""
+
+    conf: str = ""
+    bin_dir: str = ""
+    timeout_s: Annotated[float, Meta(ge=1, le=600)] = 10.0
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True):
+    """All of pliant.toml. ``partitions`` has a mode by partition, and one called ``default``."""
+
+    daemon: DaemonConfig = DaemonConfig()
+    slurm: SlurmConfig = SlurmConfig()
+    partitions: dict[str, Mode] = msgspec.field(default_factory=dict)
+
+    def mode(self, partition: str) -> Mode:
+        """What Pliant may do in ``partition``."""
+        return self.partitions.get(partition, self.partitions.get("default", Mode.OBSERVE))
+
+
+_SECTIONS: dict[str, type[Struct]] = {"daemon": DaemonConfig, "slurm": SlurmConfig}
+
+_RIGHT = {
+    "daemon.socket": "an absolute path of at most 100 bytes",
+    "daemon.state_dir": "an absolute path",
+    "daemon.listen": '"host:port", or "" for no second door',
+    "daemon.munge_socket": 'the absolute path of munged\'s socket, or ""',
+    "daemon.policy": "the name of a policy",
+    "daemon.cycle_s": "a number of seconds from 0.2 to 3600",
+    "daemon.updates_per_cycle": "a whole number from 1 to 10000",
+    "daemon.log_level": "one of error, warning, info, debug",
+    "daemon.retention_days": "a whole number of days from 1 to 3650",
+    "daemon.admins": 'a list of user names, like ["alice"],',
+    "slurm.conf": 'the absolute path of slurm.conf, or ""',
+    "slurm.bin_dir": 'the absolute path of a directory, or ""',
+    "slurm.timeout_s": "a number of seconds from 1 to 600",
+}
+_MODES = f"one of {', '.join(Mode)}"
+
+
+def config_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return where pliant.toml is: $PLIANT_CONFIG, or /etc/pliant/pliant.toml."""
+    return Path(environ.get(PATH_VARIABLE) or DEFAULT_PATH)
+
+
+def load(path: Path) -> Config:
+    """Read pliant.toml.
+
+    Raises BadConfig in one line: the file, the key, the value, what would be right.
+    """
+    try:
+        raw = tomllib.loads(path.read_bytes().decode())
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise BadConfig(f"{path}: {reason}: a readable TOML file is expected") from None
+    return parse(raw, str(path))
+
+
+def parse(raw: Mapping[str, Any], name: str = "pliant.toml") -> Config:
+    """Check what a TOML file said; ``name`` stands in messages.
+
+    Raises BadConfig.
+    """
+    sections: dict[str, Struct] = {}
+    for title, value in raw.items():
+        if title not in (*_SECTIONS, "partitions"):
+            raise _bad(name, title, value, "[daemon], [slurm] or [partitions] is expected")
+        if not isinstance(value, dict):
+            raise _bad(name, title, value, f"a section [{title}] is expected")
+        if title in _SECTIONS:
+            sections[title] = _section(name, title, value)
+    config = Config(
+        daemon=_as(DaemonConfig, sections.get("daemon")),
+        slurm=_as(SlurmConfig, sections.get("slurm")),
+        partitions=_partitions(name, raw.get("partitions", {})),
+    )
+    _check(name, config)
+    return config
+
+
+def _as(kind: type[_T], section: Struct | None) -> _T:
+    return section if isinstance(section, kind) else kind()
+
+
+def _section(name: str, title: str, values: Mapping[str, Any]) -> Struct:
+    """Convert key by key, so that an error names the key and the value."""
+    kind = _SECTIONS[title]
+    for key, value in values.items():
+        if key not in kind.__struct_fields__:
+            right = f"one of {', '.join(kind.__struct_fields__)} is expected"
+            raise _bad(name, f"[{title}] {key}", value, right)
+        try:
+            msgspec.convert({key: value}, kind)
+        except msgspec.ValidationError:
+            raise _bad(name, f"[{title}] {key}", value, _expected(title, key)) from None
+    return msgspec.convert(values, kind)
+
+
+def _partitions(name: str, values: Mapping[str, Any]) -> dict[str, Mode]:
+    for key, value in values.items():
+        if value not in tuple(Mode):
+            raise _bad(name, f"[partitions] {key}", value, f"{_MODES} is expected")
+    return {key: Mode(value) for key, value in values.items()}
+
+
+def _check(name: str, config: Config) -> None:
+    """What types alone do not say."""
+    daemon, slurm = config.daemon, config.slurm
+    sun_path = 100  # of 108 bytes, with room for a temporary name
+    checks = (
+        ("daemon", "socket", daemon.socket, _absolute(daemon.socket, sun_path)),
+        ("daemon", "state_dir", daemon.state_dir, _absolute(daemon.state_dir)),
+        ("daemon", "listen", daemon.listen, daemon.listen == "" or _is_address(daemon.listen)),
+        ("daemon", "munge_socket", daemon.munge_socket, _absolute_or_none(daemon.munge_socket)),
+        ("slurm", "conf", slurm.conf, _absolute_or_none(slurm.conf)),
+        ("slurm", "bin_dir", slurm.bin_dir, _absolute_or_none(slurm.bin_dir)),
+    )
+    for title, key, value, is_right in checks:
+        if not is_right:
+            raise _bad(name, f"[{title}] {key}", value, _expected(title, key))
+
+
+def _absolute(path: str, most: int = 4000) -> bool:
+    return path.startswith("/") and "\0" not in path and len(os.fsencode(path)) <= most
+
+
+def _absolute_or_none(path: str) -> bool:
+    return path == "" or _absolute(path)
+
+
+def _is_address(text: str) -> bool:
+    host, colon, port = text.rpartition(":")
+    return bool(host and colon) and port.isascii() and port.isdigit() and 0 < int(port) < 65536
+
+
+def address(listen: str) -> tuple[str, int]:
+    """Split "host:port"; an IPv6 host stands in brackets."""
+    host, _, port = listen.rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _expected(title: str, key: str) -> str:
+    return f"{_RIGHT[f'{title}.{key}']} is expected"
+
+
+def _bad(name: str, key: str, value: object, right: str) -> BadConfig:
+    return BadConfig(f"{name}: {key}: {quoted(str(value))}: {right}")
