@@ -1,0 +1,86 @@
+# Pliant's tasks. Each target installs what it needs (as root on Debian 12) and makes .venv itself.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check -q
+export PIP_ROOT_USER_ACTION := ignore
+
+# Folders that may hold something to check; folders that do not exist yet are no error.
+SHELL_ROOTS := $(wildcard .ci docker plugins templates tests wrappers)
+LUA := $(shell find $(wildcard plugins tests benchmarks) -name '*.lua' 2>/dev/null)
+SUITES := $(wildcard tests/unit tests/slurm)
+
+.PHONY: help
+help: ## say what there is
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
+
+.PHONY: demo
+demo: ## the demonstration: a real, private Slurm here, with Pliant off and on (needs root)
+	@.ci/packages demo || true
+	@$(MAKE) $(VENV)/.run
+	@if command -v slurmctld >/dev/null && [ "$$(id -u)" -eq 0 ]; then $(MAKE) spank; fi
+	@$(VENV)/bin/pliant demo
+
+.PHONY: test
+test: ## everything: check, unit tests, tests on a real Slurm
+	@.ci/packages test
+	@$(MAKE) check
+	@$(MAKE) spank
+	$(PY) -m pytest $(SUITES)
+
+.PHONY: unit
+unit: $(VENV)/.dev ## the unit tests alone: no Slurm, no root
+	$(PY) -m pytest tests/unit
+
+.PHONY: check
+check: $(VENV)/.dev ## what a reader should not have to look for: style, types, layers
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports --no-timings
+	@$(MAKE) check-shell check-lua check-c
+
+.PHONY: check-shell check-lua check-c
+check-shell:
+	@scripts=$$(find $(SHELL_ROOTS) -type f -not -name '*.py' \
+	    -exec sh -c 'head -c 64 "$$1" | head -n 1 | grep -aqE "^#!.*\b(ba)?sh\b"' _ {} \; -print); \
+	echo "shellcheck" $$scripts; shellcheck $$scripts
+check-lua:
+	@$(if $(LUA),echo "luacheck" $(LUA); luacheck --quiet $(LUA))
+check-c:
+	@if [ -e spank/Makefile ]; then $(MAKE) -C spank check; fi
+
+.PHONY: bench
+bench: ## measure, and write docs/benchmarks.md (needs root; about half an hour)
+	@.ci/packages test
+	@$(MAKE) $(VENV)/.dev spank
+	$(PY) -m benchmarks
+
+.PHONY: spank
+spank: ## build the SPANK plugin for the Slurm that is installed here
+	@if [ -e spank/Makefile ]; then $(MAKE) -C spank; fi
+
+.PHONY: clean
+clean: ## remove what was built here
+	@if [ -e spank/Makefile ]; then $(MAKE) -C spank clean; fi
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment: what Pliant needs to run, then what it takes to develop it.
+
+$(VENV)/bin/python:
+	python3 -m venv $(VENV)
+
+$(VENV)/.run: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.run
+	@$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")' >$(VENV)/dev.txt
+	$(PIP) install -r $(VENV)/dev.txt
+	@touch $@
