@@ -1,0 +1,112 @@
+"""Make the files of a sandbox; tell when a part answers, and why it did not."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import socket
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from pliant.sandbox import accounts, config
+from pliant.sandbox.layout import Layout
+from pliant.sandbox.record import Record
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def prepare(layout: Layout, record: Record) -> None:
+    """Make the directories, the key, the fake GPUs and the configuration."""
+    who = accounts.current()
+    own = None if os.geteuid() else who.slurm
+    _directories(layout, own)
+    _munge_key(layout)
+    _devices(layout, record.options.gpus)
+    config.write_slurm(layout, record.options, record.ports, who, lua=False)
+
+
+def _directories(layout: Layout, owner: str | None) -> None:
+    for path in (layout.etc, layout.devices, layout.spool):
+        path.mkdir(mode=0o755)
+    for path in (layout.run, layout.logs, layout.ctld_state):
+        path.mkdir(mode=0o755)
+        if owner:
+            shutil.chown(path, owner)
+    layout.munge_key.parent.mkdir(mode=0o711)
+
+
+def _munge_key(layout: Layout) -> None:
+    handle = os.open(layout.munge_key, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as key:
+        key.write(secrets.token_bytes(1024))
+
+
+def _devices(layout: Layout, count: int) -> None:
+    """Make the fake GPUs: character devices, else CUDA_VISIBLE_DEVICES stays unset in jobs."""
+    for index in range(count):
+        path = layout.devices / f"gpu{index}"
+        try:
+            os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        except PermissionError:
+            path.symlink_to("/dev/null")
+
+
+def daemon_environment(layout: Layout) -> dict[str, str]:
+    """Return the environment that every part is started with."""
+    return {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "LANG": "C.UTF-8",
+        "HOME": str(layout.run),
+        "SLURM_CONF": str(layout.slurm_conf),
+    }
+
+
+def ready_check(part: str, layout: Layout, run: Run) -> Callable[[], bool]:
+    """Return a question: does the part answer?"""
+    sockets = {
+        "munged": layout.munge_socket,
+        "mariadbd": layout.database_socket,
+        "pliantd": layout.pliant_socket,
+    }
+    if part in sockets:
+        return lambda: _listens(sockets[part])
+    if part == "slurmctld":
+        return lambda: _succeeds(run, ["scontrol", "ping"], "is UP")
+    return lambda: True
+
+
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True
+
+
+def _succeeds(run: Run, argv: list[str], word: str) -> bool:
+    try:
+        return word in run(argv, timeout=10).stdout
+    except subprocess.TimeoutExpired:
+        return False
+
+
+_SERIOUS = re.compile(r"\b(fatal|error)\b", re.IGNORECASE)
+
+
+def why(layout: Layout, part: str, what: str) -> str:
+    """Return one line: the part, what happened, and the last serious line that it wrote."""
+    for path in (layout.output(part), layout.log(part)):
+        try:
+            lines = path.read_text(errors="replace").splitlines()[-200:]
+        except OSError:
+            continue
+        serious = [line for line in lines if _SERIOUS.search(line)] or lines
+        fatal = [line for line in serious if "fatal" in line.lower()] or serious
+        if fatal:
+            return f"{part} {what}: {fatal[-1].strip()[:400]}"
+    return f"{part} {what}, and wrote nothing"

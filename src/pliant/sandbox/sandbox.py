@@ -1,0 +1,235 @@
+"""A real private Slurm on one machine: up, down, and what lies between."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypedDict
+
+from pliant.errors import Unavailable
+from pliant.sandbox import accounts, build, parts, processes
+from pliant.sandbox.layout import Layout, base_directory
+from pliant.sandbox.options import Options
+from pliant.sandbox.programs import require
+from pliant.sandbox.record import Record, claim, read_record, release
+
+_NEEDED = ("slurmctld", "slurmd", "scontrol", "sinfo", "munged")
+_NEEDED_ACCOUNTING = ("slurmdbd", "sacctmgr", "mariadbd", "mariadb-install-db")
+_OWN_ENV = ("SLURM_CONF", "PLIANT_CONFIG", "PLIANT_SANDBOX")
+
+
+class Status(TypedDict):
+    """What `pliant sandbox status --json` prints."""
+
+    name: str
+    directory: str
+    state: str  # up, damaged (some parts run) or down
+    mode: str
+    env: dict[str, str]
+    parts: dict[str, int | None]  # the pid of each part
+
+
+class Sandbox:
+    """One private Slurm with its own munge, controller, nodes, accounting and pliantd.
+
+    Another process may make a Sandbox of the same name and sees the same: all state is in the
+    sandbox's directory and in /proc.
+    """
+
+    def __init__(
+        self, name: str = "default", options: Options | None = None, base: Path | None = None
+    ) -> None:
+        self.layout = Layout(base or base_directory(), name)
+        self._wanted = options or Options()
+        self._started: dict[str, subprocess.Popen[bytes]] = {}
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """Return the sandbox's name."""
+        return self.layout.name
+
+    @property
+    def record(self) -> Record:
+        """Return what the sandbox was brought up as; raise Unavailable where there is none."""
+        return read_record(self.layout)
+
+    @property
+    def env(self) -> dict[str, str]:
+        """Return the environment of a command in the sandbox: ours, with this Slurm's files."""
+        # SLURM_* would tell of another cluster's job.
+        mine = {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")}
+        own = {
+            "SLURM_CONF": str(self.layout.slurm_conf),
+            "PLIANT_CONFIG": str(self.layout.pliant_toml),
+            "PLIANT_SANDBOX": self.name,
+        }
+        return {**mine, **own}
+
+    def processes(self) -> list[processes.Found]:
+        """Return all living processes of the sandbox."""
+        return processes.find(self.layout)
+
+    def pid(self, part: str) -> int | None:
+        """Return the pid of a part (slurmctld, slurmd-n1, pliantd, ...), None if not running."""
+        found = processes.leaders(self.processes()).get(part)
+        return found.pid if found else None
+
+    def status(self) -> Status:
+        """Return what runs; raise Unavailable where there is no such sandbox."""
+        record = self.record
+        running = processes.leaders(self.processes())
+        wanted = parts.names(record.options)
+        pids = {part: running[part].pid if part in running else None for part in wanted}
+        alive = sum(pid is not None for pid in pids.values())
+        state = "up" if alive == len(pids) else "down" if alive == 0 else "damaged"
+        return Status(
+            name=self.name,
+            directory=str(self.layout.top),
+            state=state,
+            mode=record.options.mode,
+            env={key: self.env[key] for key in _OWN_ENV},
+            parts=pids,
+        )
+
+    # -- up and down ---------------------------------------------------------------------------
+
+    def up(self) -> None:
+        """Bring the sandbox up; what fails leaves nothing behind.
+
+        Raises Unavailable in one line: a missing package, a sandbox of that name that runs, or
+        what the part that failed says in its log.
+        """
+        require(*_NEEDED, *(_NEEDED_ACCOUNTING if self._wanted.accounting else ()))
+        claim(self.layout, self._wanted)
+        try:
+            build.prepare(self.layout, self.record)
+            for part in parts.names(self._wanted):
+                self.start(part, wait=False)
+                self._wait_for(part)
+            self._wait_for_nodes()
+        except BaseException:
+            self._remove()
+            raise
+
+    def down(self) -> bool:
+        """End all processes of the sandbox and remove its files; return whether there were any."""
+        existed = self.layout.top.exists()
+        found = bool(self.processes())
+        if existed or found:
+            self._remove()
+        return existed or found
+
+    def _remove(self) -> None:
+        left = processes.kill_all(self.layout)
+        for child in self._started.values():
+            child.poll()
+        if left:
+            pids = ", ".join(str(p.pid) for p in left)
+            raise Unavailable(f"sandbox {self.name}: these processes do not end: {pids}")
+        shutil.rmtree(self.layout.top, ignore_errors=True)
+        release(self.layout)
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    def start(self, part: str, wait: bool = True) -> None:
+        """Start a part, and wait until it answers."""
+        record = self.record
+        command = parts.command(part, self.layout, record.options, accounts.current())
+        env = {**build.daemon_environment(self.layout), **command.env}
+        self._started[part] = processes.start(self.layout, part, command.argv, env, command.user)
+        if wait:
+            self._wait_for(part)
+
+    def stop(self, part: str, timeout_s: float = 20.0) -> None:
+        """End a part by SIGTERM, and by SIGKILL if it does not go within the time."""
+        self.signal(part, signal.SIGTERM)
+        try:
+            self._until(lambda: self.pid(part) is None, f"{part} to end", timeout_s)
+        except Unavailable:
+            self.signal(part, signal.SIGKILL)
+            self._until(lambda: self.pid(part) is None, f"{part} to end", timeout_s)
+
+    def restart(self, part: str) -> None:
+        """Stop and start a part."""
+        self.stop(part)
+        self.start(part)
+
+    def signal(self, part: str, number: signal.Signals) -> None:
+        """Send a signal to a part that runs."""
+        found = processes.leaders(self.processes()).get(part)
+        if found:
+            processes.send(found, number)
+
+    def reconfigure(self) -> None:
+        """Let slurmctld and the nodes read their configuration again."""
+        self.run(["scontrol", "reconfigure"], check=True)
+
+    # -- commands ------------------------------------------------------------------------------
+
+    def run(
+        self,
+        argv: Sequence[str],
+        user: str | None = None,
+        timeout: float = 30.0,
+        check: bool = False,
+        stdin: str = "",
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in the sandbox and return what it said; `timeout` is in seconds."""
+        env, account = self.env, {}
+        if user is not None:
+            person = accounts.person(user)
+            env = person.environment(env)
+            account = {
+                "user": person.uid,
+                "group": person.gid,
+                "extra_groups": person.groups,
+                "cwd": person.directory(),
+            }
+        return subprocess.run(  # type: ignore[call-overload,no-any-return]
+            list(argv),
+            env=env,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            timeout=timeout,
+            check=check,
+            **account,
+        )
+
+    # -- waiting -------------------------------------------------------------------------------
+
+    def _wait_for(self, part: str) -> None:
+        ready = build.ready_check(part, self.layout, self.run)
+        self._until(ready, f"{part} to answer", 60.0, part)
+
+    def _wait_for_nodes(self) -> None:
+        want = self.record.options.nodes
+        self._until(lambda: self._idle_nodes() == want, f"{want} idle nodes", 60.0, "slurmd-n1")
+
+    def _idle_nodes(self) -> int:
+        try:
+            answer = self.run(["sinfo", "-h", "-N", "-p", "gpu", "-o", "%t"], timeout=10)
+        except subprocess.TimeoutExpired:
+            return 0
+        return answer.stdout.split().count("idle")
+
+    def _until(
+        self, ready: Callable[[], bool], what: str, timeout_s: float, part: str | None = None
+    ) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not ready():
+            child = self._started.get(part or "")
+            if part and child and child.poll() is not None:
+                raise Unavailable(build.why(self.layout, part, f"ended ({child.returncode})"))
+            if time.monotonic() > deadline:
+                late = f"waited {timeout_s:.0f} s for {what}"
+                raise Unavailable(build.why(self.layout, part, late) if part else late)
+            time.sleep(0.05)
