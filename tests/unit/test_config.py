@@ -1,0 +1,165 @@
+"""pliant.toml: what it says, and what is said about one that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pliant.daemon.config import (
+    Config,
+    DaemonConfig,
+    SlurmConfig,
+    address,
+    config_path,
+    load,
+    parse,
+)
+from pliant.errors import BadConfig
+from pliant.model import Mode
+
+
+def test_an_empty_file_observes_everywhere() -> None:
+    config = parse({})
+    assert config == Config(DaemonConfig(), SlurmConfig(), {})
+    assert config.mode("gpu") is Mode.OBSERVE
+
+
+def test_a_full_file_says_all(tmp_path: Path) -> None:
+    file = tmp_path / "pliant.toml"
+    file.write_text(
+        """
+        [daemon]
+        socket = "/run/p.sock"
+        state_dir = "/var/lib/p"
+        listen = "[::1]:6830"
+        munge_socket = "/run/munge/s"
+        policy = "fms"
+        cycle_s = 2
+        updates_per_cycle = 7
+        log_level = "debug"
+        retention_days = 3
+        admins = ["alice"]
+        [slurm]
+        conf = "/etc/slurm/slurm.conf"
+        bin_dir = "/opt/slurm/bin"
+        timeout_s = 2.5
+        [partitions]
+        default = "off"
+        gpu = "enforce"
+        """
+    )
+    config = load(file)
+    assert config == Config(
+        DaemonConfig(
+            socket="/run/p.sock",
+            state_dir="/var/lib/p",
+            listen="[::1]:6830",
+            munge_socket="/run/munge/s",
+            policy="fms",
+            cycle_s=2.0,
+            updates_per_cycle=7,
+            log_level="debug",
+            retention_days=3,
+            admins=("alice",),
+        ),
+        SlurmConfig("/etc/slurm/slurm.conf", "/opt/slurm/bin", 2.5),
+        {"default": Mode.OFF, "gpu": Mode.ENFORCE},
+    )
+    assert [config.mode(name) for name in ("gpu", "cpu")] == [Mode.ENFORCE, Mode.OFF]
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (
+            {"deamon": {}},
+            "pliant.toml: deamon: '{}': [daemon], [slurm] or [partitions] is expected",
+        ),
+        ({"slurm": 3}, "pliant.toml: slurm: '3': a section [slurm] is expected"),
+        (
+            {"slurm": {"config": "x"}},
+            "pliant.toml: [slurm] config: 'x': one of conf, bin_dir, timeout_s is expected",
+        ),
+        (
+            {"daemon": {"cycle_s": "5"}},
+            "pliant.toml: [daemon] cycle_s: '5': a number of seconds from 0.2 to 3600 is expected",
+        ),
+        (
+            {"daemon": {"cycle_s": 0.01}},
+            "pliant.toml: [daemon] cycle_s: '0.01': "
+            "a number of seconds from 0.2 to 3600 is expected",
+        ),
+        (
+            {"daemon": {"updates_per_cycle": True}},
+            "pliant.toml: [daemon] updates_per_cycle: 'True': "
+            "a whole number from 1 to 10000 is expected",
+        ),
+        (
+            {"daemon": {"log_level": "loud"}},
+            "pliant.toml: [daemon] log_level: 'loud': "
+            "one of error, warning, info, debug is expected",
+        ),
+        (
+            {"daemon": {"socket": "run/p.sock"}},
+            "pliant.toml: [daemon] socket: 'run/p.sock': "
+            "an absolute path of at most 100 bytes is expected",
+        ),
+        (
+            {"daemon": {"socket": "/" + "x" * 100}},
+            "pliant.toml: [daemon] socket: '/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...': "
+            "an absolute path of at most 100 bytes is expected",
+        ),
+        (
+            {"daemon": {"listen": "6830"}},
+            "pliant.toml: [daemon] listen: '6830': "
+            '"host:port", or "" for no second door is expected',
+        ),
+        (
+            {"daemon": {"admins": "alice"}},
+            "pliant.toml: [daemon] admins: 'alice': "
+            'a list of user names, like ["alice"], is expected',
+        ),
+        (
+            {"daemon": {"policy": "magic\n"}},
+            "pliant.toml: [daemon] policy: 'magic?': one of ",
+        ),
+        (
+            {"partitions": {"gpu": "on"}},
+            "pliant.toml: [partitions] gpu: 'on': one of off, observe, enforce is expected",
+        ),
+        (
+            {"partitions": {"gpu": ["enforce"]}},
+            "pliant.toml: [partitions] gpu: '['enforce']': "
+            "one of off, observe, enforce is expected",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(raw: dict[str, object], message: str) -> None:
+    with pytest.raises(BadConfig) as error:
+        parse(raw)
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_and_one_that_is_no_toml_are_told_apart(tmp_path: Path) -> None:
+    file = tmp_path / "pliant.toml"
+    with pytest.raises(BadConfig) as missing:
+        load(file)
+    file.write_text("[daemon\n")
+    with pytest.raises(BadConfig) as broken:
+        load(file)
+    assert str(missing.value) == (
+        f"{file}: No such file or directory: a readable TOML file is expected"
+    )
+    assert str(broken.value).startswith(f"{file}: Expected ']'")
+
+
+def test_the_environment_names_the_file() -> None:
+    assert config_path({}) == Path("/etc/pliant/pliant.toml")
+    assert config_path({"PLIANT_CONFIG": "/x.toml"}) == Path("/x.toml")
+
+
+def test_an_address_is_split_at_its_port() -> None:
+    assert address("host.cluster:6830") == ("host.cluster", 6830)
+    assert address("[::1]:6830") == ("::1", 6830)

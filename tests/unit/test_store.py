@@ -1,0 +1,164 @@
+"""The store: history that survives restarts, and a daemon that survives its loss."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pliant.model import Kind, Shape
+from pliant.store import RETRY_S, Decision, Store
+
+TWO = Shape(1, 2)
+FOUR = Shape(1, 4)
+
+
+def decision(number: int, job: str = "7", at_s: float = 100.0) -> Decision:
+    return Decision(at_s, job, "mold", str(number), f"reason {number}")
+
+
+def test_decisions_are_read_back_latest_first_after_a_restart(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.decide([decision(1), decision(2), decision(3, job="8")])
+    store.close()
+    again = Store(tmp_path)
+    assert again.decisions("7") == (decision(2), decision(1))
+    assert again.decisions("7", most=1) == (decision(2),)
+    assert again.trouble == ""
+
+
+def test_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.decide([decision(1)])
+    modes = {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+    assert modes == {0o600}
+
+
+def test_an_intention_without_an_end_is_found_after_a_crash_once(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    ended = store.intend(1.0, "7", FOUR, TWO, "fits")
+    store.done(ended, 2.0, "done")
+    store.intend(3.0, "8", FOUR, TWO, "fits")
+    crashed = Store(tmp_path)  # the first was never closed
+    assert crashed.unfinished() == ("8",)
+    assert crashed.unfinished() == ()
+
+
+def test_a_pause_survives_restarts_and_the_loss_of_the_history(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    assert not store.paused
+    assert store.pause(True) == ""
+    store.close()
+    store.file.write_bytes(b"garbage" * 1000)
+    again = Store(tmp_path)
+    assert again.paused
+    again.pause(False)
+    assert not Store(tmp_path).paused
+
+
+def test_a_refused_shape_is_left_out_for_longer_each_time(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    share, cpu = Shape(1, 1, share=4, gpu_type="a100"), Shape(2, 0, kind=Kind.CPU)
+    assert store.refuse("7", share, now_s=0.0, for_s=10.0) == 10.0
+    assert store.refuse("7", cpu, now_s=0.0, for_s=100.0) == 100.0
+    assert store.refused(5.0) == {"7": {share, cpu}}
+    assert store.refused(50.0) == {"7": {cpu}}
+    assert store.refuse("7", share, now_s=50.0, for_s=10.0) == 70.0
+    store.forget_refused("7")
+    assert store.refused(55.0) == {}
+
+
+def test_what_is_older_than_the_retention_goes(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.decide([decision(1, at_s=0.0), decision(2, at_s=1000.0)])
+    store.prune(now_s=1100.0, retention_s=500.0)
+    assert store.decisions("7") == (decision(2, at_s=1000.0),)
+
+
+def test_a_reason_may_quote_anything(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.decide([Decision(1.0, "7", "failed", "2", "it's \udcff; DROP TABLE decisions\n\0")])
+    assert store.decisions("7")[0].reason == "it's ?; DROP TABLE decisions\n\0"
+    assert store.trouble == ""
+
+
+@pytest.mark.parametrize("damage", [b"garbage" * 1000, b"SQLite format 3\0" + b"\xff" * 8192])
+def test_a_broken_file_is_moved_aside_and_a_new_one_begun(tmp_path: Path, damage: bytes) -> None:
+    (tmp_path / "pliant.db").write_bytes(damage)
+    store = Store(tmp_path)
+    store.decide([decision(1)])
+    assert store.trouble == ""
+    assert (tmp_path / "pliant.db.broken").read_bytes() == damage
+    store.close()
+    assert Store(tmp_path).decisions("7") == (decision(1),)
+
+
+def test_a_file_broken_while_in_use_costs_history_only(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for number in range(2000):
+        store.decide([decision(number)])
+    store.refuse("7", TWO, 0.0, 10.0)
+    with store.file.open("r+b") as file:
+        file.write(b"\xff" * 40_000)
+    (tmp_path / "pliant.db-wal").write_bytes(b"")
+    store.decide([decision(1)])
+    store.decisions("7", most=5000)
+    store.decide([decision(9)])
+    assert store.decisions("7")[0] == decision(9)
+    store.heal(RETRY_S * 10)
+    store.decide([decision(10)])
+    assert store.decisions("7")[0] == decision(10)
+
+
+def test_a_file_of_an_older_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "pliant.db").close()  # version 0: nothing in it
+    store = Store(tmp_path)
+    store.decide([decision(1)])
+    assert store.decisions("7") == (decision(1),)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A directory on a disk of 256 KiB."""
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(tmp_path)]
+    if shutil.which("mount") is None or subprocess.call(mount, stderr=subprocess.DEVNULL):
+        pytest.skip("mounting a small disk needs root")
+    yield tmp_path
+    subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
+def test_a_full_disk_leaves_the_history_in_memory_until_there_is_room(small_disk: Path) -> None:
+    store = Store(small_disk)
+    store.refuse("7", TWO, 0.0, 1000.0)
+    ballast = small_disk / "ballast"
+    with pytest.raises(OSError), ballast.open("wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 4096)
+    for number in range(500):
+        store.decide([decision(number)])
+    assert "history is kept in memory only" in store.trouble
+    assert store.decisions("7", most=1) == (decision(499),)
+    assert store.refused(1.0) == {"7": {TWO}}
+    ballast.unlink()
+    store.heal(RETRY_S)
+    assert store.trouble == ""
+    assert store.refused(1.0) == {"7": {TWO}}
+    store.decide([decision(1000)])
+    assert Store(small_disk).decisions("7", most=1) == (decision(1000),)
+
+
+def test_a_directory_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    store = Store(tmp_path / "missing")
+    store.decide([decision(1)])
+    assert store.trouble == (
+        f"{tmp_path}/missing/pliant.db: [Errno 2] No such file or directory: "
+        f"'{tmp_path}/missing/pliant.db': the history is kept in memory only"
+    )
+    assert store.decisions("7") == (decision(1),)
+    assert store.pause(True) == f"{tmp_path}/missing/paused: No such file or directory"
+    assert store.paused
