@@ -1,4 +1,4 @@
-"""pliantd: observes the cluster, decides once a cycle, and changes waiting jobs within their requests.
+"""pliantd: watches the cluster, decides once a cycle, changes waiting jobs within their requests.
 
 ::
 

@@ -16,9 +16,6 @@ from dataclasses import dataclass
 
 log = logging.getLogger("pliant.doors")
 
-MAX_LINE = 256 * 1024
-"""The longest request, in bytes."""
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -27,6 +24,7 @@ class Limits:
     connections: int = 64
     line_s: float = 2.0  # for a request to arrive, and for an answer to be taken
     lines: int = 16  # on one connection
+    line_bytes: int = 256 * 1024  # of a request
 
 
 Answer = Callable[[bytes, socket.socket], Awaitable[bytes]]
@@ -40,6 +38,7 @@ class LineServer:
         """Serve with ``answer``; ``name`` stands in the log."""
         self._name, self._answer, self._limits = name, answer, limits
         self._open: set[asyncio.Task[None]] = set()
+        self.most_bytes = limits.line_bytes
         self.turned_away = 0
         """Connections closed because too many were open."""
 

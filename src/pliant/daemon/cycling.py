@@ -1,0 +1,256 @@
+"""One cycle: observe, decide, record, act. Runs in a worker thread; the doors read what it left.
+
+What is acted on is decided with the jobs of partitions that are only observed taken as rigid, as
+they are in truth; what would be done there is a second decision over the same snapshot.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from pliant.cycle import Free, cycle, leftover
+from pliant.daemon.config import Config
+from pliant.daemon.patience import Patience
+from pliant.errors import BatchError, PliantError, Refused
+from pliant.model import Job, Mode, Shape, Snapshot, Spec, shape_text
+from pliant.plan import Mold, Plan, Policy
+from pliant.store import Decision, Store
+
+log = logging.getLogger("pliant.cycle")
+
+ACT_FOR_S = 10.0
+"""How long one cycle may change jobs: longer, and its snapshot is too old to act on."""
+
+
+class Batch(Protocol):
+    """The batch system, as pliantd needs it; every call may raise PliantError."""
+
+    def observe(self) -> Snapshot:
+        """Return the cluster as it is now."""
+        ...
+
+    def change(self, job: Job, shape: Shape, spec: Spec) -> None:
+        """Give a waiting job another shape, note ``spec`` on it, and read it back."""
+        ...
+
+    def annotate(self, job: Job, spec: Spec) -> None:
+        """Note ``spec`` on a job."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the last cycle saw and decided; replaced as a whole, never changed."""
+
+    snapshot: Snapshot
+    plan: Plan  # what is acted on
+    shadow: Plan  # what would be done if every partition were enforced
+    free: Free  # what no job of the plan takes
+    policy: Policy
+    at_s: float  # by the monotonic clock
+    observe_s: float  # how long the look took
+    decide_s: float
+
+
+@dataclass(slots=True)
+class Counts:
+    """Since the start."""
+
+    cycles: int = 0
+    updates: int = 0
+    failures: int = 0
+
+
+class Cycling:
+    """Runs cycles and makes changes, one at a time; a lock keeps the doors' changes apart."""
+
+    def __init__(
+        self,
+        batch: Batch,
+        store: Store,
+        config: Config,
+        policy: Policy,
+        *,
+        patience: Patience,
+        clock: Callable[[], float],
+        monotonic: Callable[[], float],
+    ) -> None:
+        """``clock`` counts seconds since the epoch, ``monotonic`` from anywhere, evenly."""
+        self.batch, self.store, self.patience = batch, store, patience
+        self.config, self.policy = config, policy  # replaced as a whole when read again
+        self.seen: Seen | None = None
+        self.counts = Counts()
+        self._clock, self._monotonic = clock, monotonic
+        self._changing = threading.Lock()
+        self._touched: set[str] = set()  # jobs noted on through a door since the last look
+        self._noted: dict[str, tuple[str, str]] = {}  # what was last recorded, by job
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Let the change in flight finish and make no further one."""
+        self._stopping = True
+
+    def run(self) -> None:
+        """Run one cycle.
+
+        Raises PliantError where the batch system is away or not understood.
+        """
+        store, started_s = self.store, self._monotonic()
+        store.heal(self._clock())
+        with self._changing:
+            self._touched.clear()  # what is noted from here on is newer than the look
+        snapshot = self.batch.observe()
+        looked_s = self._monotonic()
+        snapshot = self._fitted(snapshot)
+        seen = self._decide(snapshot, looked_s - started_s)
+        self.seen = seen
+        self.counts.cycles += 1
+        self._lose_patience(seen)
+        self._record(seen)
+        self._act(seen)
+
+    def prune(self) -> None:
+        """Drop the history that is too old."""
+        day_s = 24 * 3600.0
+        self.store.prune(self._clock(), self.config.daemon.retention_days * day_s)
+
+    # Decide
+
+    def _fitted(self, snapshot: Snapshot) -> Snapshot:
+        """Add what the batch system does not know: modes, and shapes that did not start."""
+        refused = self.store.refused(snapshot.now_s)
+        return replace(
+            snapshot,
+            partitions=tuple(
+                replace(partition, mode=self.config.mode(partition.name))
+                for partition in snapshot.partitions
+            ),
+            waiting=tuple(
+                replace(job, refused=refused[job.id]) if job.id in refused else job
+                for job in snapshot.waiting
+            ),
+        )
+
+    def _decide(self, snapshot: Snapshot, observe_s: float) -> Seen:
+        started_s = self._monotonic()
+        limit, policy = self.config.daemon.updates_per_cycle, self.policy
+        real = replace(snapshot, waiting=tuple(self._as_real(job) for job in snapshot.waiting))
+        plan = cycle(real, policy, limit)
+        shadow = plan if real.waiting == snapshot.waiting else cycle(snapshot, policy, limit)
+        free = leftover(real, plan)
+        now_s = self._monotonic()
+        return Seen(snapshot, plan, shadow, free, policy, now_s, observe_s, now_s - started_s)
+
+    def _as_real(self, job: Job) -> Job:
+        """Return the job as rigid where it will not be changed."""
+        if len(job.shapes) < 2 or self.acts_on(job):
+            return job
+        return replace(job, shapes=(job.shape,))
+
+    def acts_on(self, job: Job) -> bool:
+        """Whether Pliant may change the job: every partition of it is enforced, none paused."""
+        return not self.store.paused and self.mode(job) is Mode.ENFORCE
+
+    def mode(self, job: Job) -> Mode:
+        """The least of the modes of the job's partitions."""
+        modes = {self.config.mode(partition) for partition in job.partitions}
+        return next((m for m in (Mode.OFF, Mode.OBSERVE) if m in modes), Mode.ENFORCE)
+
+    # Record
+
+    def _lose_patience(self, seen: Seen) -> None:
+        now_s = seen.snapshot.now_s
+        for job in self.patience.lost(seen.plan, now_s):
+            self._refuse(job, job.shape, "the batch system did not start it so in time")
+
+    def _refuse(self, job: Job, shape: Shape, reason: str) -> None:
+        until_s = self.store.refuse(job.id, shape, self._clock(), self.patience.refuse_s)
+        minutes = max(1, round((until_s - self._clock()) / 60))
+        self._note(job, "refused", shape, f"{reason}; left out for {minutes} min")
+
+    def _note(self, job: Job, what: str, shape: Shape, reason: str) -> None:
+        self.store.decide([Decision(self._clock(), job.id, what, shape_text(shape), reason)])
+        self._noted.pop(job.id, None)
+        log.info("job %s: %s %s: %s", job.id, what, shape_text(shape), reason)
+
+    def _record(self, seen: Seen) -> None:
+        """Keep each flagged job's decision where it is not the one recorded last."""
+        fresh = []
+        waiting = {job.id for job in seen.snapshot.waiting}
+        self._noted = {job: noted for job, noted in self._noted.items() if job in waiting}
+        for decision in self._decisions(seen):
+            if self._noted.get(decision.job) != (decision.what, decision.shape):
+                self._noted[decision.job] = (decision.what, decision.shape)
+                fresh.append(decision)
+        self.store.decide(fresh)
+
+    def _decisions(self, seen: Seen) -> Iterator[Decision]:
+        now_s = seen.snapshot.now_s
+        for plan, acting in ((seen.plan, True), (seen.shadow, False)):
+            for start in plan.starts:
+                job = start.job
+                if job.spec and self.acts_on(job) is acting and start.shape == job.shape:
+                    yield Decision(now_s, job.id, "start", shape_text(job.shape), start.reason)
+            for claim in plan.claims:
+                if claim.job.spec and self.acts_on(claim.job) is acting:
+                    shape = shape_text(claim.shape)
+                    yield Decision(now_s, claim.job.id, "keep", shape, claim.reason)
+        for mold in seen.shadow.actions:
+            if not self.acts_on(mold.job):
+                yield Decision(now_s, mold.job.id, "would", shape_text(mold.shape), mold.reason)
+
+    # Act
+
+    def _act(self, seen: Seen) -> None:
+        """Make the plan's changes, one at a time, until all are made or time is up.
+
+        Raises PliantError where the batch system is away; what it refuses is noted.
+        """
+        end_s = self._monotonic() + ACT_FOR_S
+        for mold in seen.plan.actions:
+            if self._stopping or self._monotonic() > end_s:
+                return
+            if self.acts_on(mold.job):
+                self._change(mold)
+
+    def _change(self, mold: Mold) -> None:
+        job, shape = mold.job, mold.shape
+        with self._changing:
+            if job.id in self._touched or job.spec is None:
+                return
+            before = self._clock()
+            intention = self.store.intend(before, job.id, job.shape, shape, mold.reason)
+            try:
+                self.batch.change(job, shape, spec_after(job, job.spec, shape))
+            except PliantError as error:
+                self.counts.failures += 1
+                self.store.done(intention, self._clock(), str(error))
+                if not isinstance(error, BatchError):
+                    raise
+                self._note(job, "failed", shape, str(error))
+                if isinstance(error, Refused):
+                    self._refuse(job, shape, str(error))
+                return
+            self.counts.updates += 1
+            self.store.done(intention, self._clock(), "done")
+            self._note(job, "mold", shape, mold.reason)
+
+    def annotate(self, job: Job, spec: Spec) -> None:
+        """Note ``spec`` on a job for its owner; the running cycle leaves the job alone then.
+
+        Raises PliantError.
+        """
+        with self._changing:
+            self._touched.add(job.id)
+            self.batch.annotate(job, spec)
+            self.store.forget_refused(job.id)
+
+
+def spec_after(job: Job, spec: Spec, shape: Shape) -> Spec:
+    """Return what the token says once ``job`` carries ``shape``."""
+    own = spec.own if spec.own is not None else job.shape
+    return replace(spec, own=own, set=shape, footprint=spec.footprint or job.footprint)

@@ -1,0 +1,166 @@
+"""When a cycle runs, and what happens when the batch system is away.
+
+::
+
+    a submission, a change, `resume`  ─▶ soon: after a short settling, several at once
+    a flagged job waits               ─▶ every second or so
+    else                              ─▶ every cycle_s
+    the batch system is away          ─▶ after 1, 2, 4 ... 30 s
+
+and never more than a tenth of the time is spent looking. The doors answer all the while: cycles
+run in a thread of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pliant.daemon.cycling import Cycling, Seen
+from pliant.errors import PliantError
+from pliant.model import Mode
+
+log = logging.getLogger("pliant.loop")
+
+SETTLE_S = 0.25
+"""From a submission to the look: the job is in the queue only after the filter has answered."""
+EAGER_S = 1.0
+"""Between looks while a flagged job waits."""
+SHARE = 10.0
+"""The pause after a look, in times that the look took."""
+AWAY_S = 30.0
+"""The longest pause while the batch system is away."""
+PRUNE_S = 3600.0
+
+
+@dataclass(slots=True)
+class Pace:
+    """How long to wait after a cycle, from what the cycle was like."""
+
+    cycle_s: float
+    failures: int = 0  # in a row
+
+    def failed(self) -> None:
+        """Note a failure."""
+        self.failures += 1
+
+    def worked(self) -> None:
+        """Note a success."""
+        self.failures = 0
+
+    def least_s(self, observe_s: float) -> float:
+        """Return the shortest pause, whoever asks."""
+        if self.failures:
+            return self._away_s()
+        return max(SETTLE_S, SHARE * observe_s)
+
+    def most_s(self, observe_s: float, eager: bool) -> float:
+        """Return the pause when nobody asks."""
+        if self.failures:
+            return self._away_s()
+        return max(SHARE * observe_s, min(EAGER_S, self.cycle_s) if eager else self.cycle_s)
+
+    def _away_s(self) -> float:
+        return float(min(AWAY_S, 2 ** min(self.failures - 1, 10)))
+
+
+class Loop:
+    """Runs cycles until it is stopped."""
+
+    def __init__(self, cycling: Cycling, monotonic: Callable[[], float]) -> None:
+        """Run ``cycling``'s cycles; ``monotonic`` counts seconds, evenly."""
+        self.cycling = cycling
+        self.trouble = ""
+        """Why the last cycle failed; "" where it did not."""
+        self._monotonic = monotonic
+        self._wake = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._pace = Pace(cycling.config.daemon.cycle_s)
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="cycle")
+        self._pruned_s = -PRUNE_S
+        self.busy_since_s: float | None = None
+        """Since when the running cycle runs, by the monotonic clock."""
+
+    def wake(self) -> None:
+        """Let a cycle run soon."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Let the change in flight finish, and end."""
+        self.cycling.stop()
+        self._stopping.set()
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Run cycles until stopped."""
+        try:
+            while not self._stopping.is_set():
+                self._wake.clear()
+                await self._once()
+                await self._pause()
+        finally:
+            await asyncio.to_thread(self._worker.shutdown)
+
+    async def _once(self) -> None:
+        self.busy_since_s = self._monotonic()
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._worker, self._cycle)
+        except PliantError as error:
+            self._failed(str(error))
+        except Exception as error:
+            log.exception("a cycle failed: this is Pliant's own mistake")
+            self._failed(f"a mistake of Pliant's own: {type(error).__name__}: {error}")
+        else:
+            if self._pace.failures:
+                log.info("the batch system answers again")
+            self.trouble = ""
+            self._pace.worked()
+        finally:
+            self.busy_since_s = None
+
+    def _cycle(self) -> None:
+        """In the worker thread."""
+        self.cycling.run()
+        if self._monotonic() - self._pruned_s >= PRUNE_S:
+            self._pruned_s = self._monotonic()
+            self.cycling.prune()
+
+    def _failed(self, why: str) -> None:
+        if why != self.trouble:
+            log.warning("%s", why)
+        self.trouble = why
+        self._pace.failed()
+        self.cycling.patience.reset()
+
+    async def _pause(self) -> None:
+        """Wait: at least for the shortest pause, at most until somebody asks."""
+        self._pace.cycle_s = self.cycling.config.daemon.cycle_s
+        seen = self.cycling.seen
+        observe_s = seen.observe_s if seen else 0.0
+        least_s = self._pace.least_s(observe_s)
+        most_s = self._pace.most_s(observe_s, seen is not None and is_eager(seen))
+        await _sleep(self._stopping, least_s)
+        if most_s > least_s:
+            await _sleep(self._wake, most_s - least_s)
+            if self._wake.is_set() and not self._stopping.is_set():
+                await _sleep(self._stopping, SETTLE_S)
+
+
+def is_eager(seen: Seen) -> bool:
+    """Whether a job waits that may be changed, or that something may be said about."""
+    off = {p.name for p in seen.snapshot.partitions if p.mode is Mode.OFF}
+    return any(
+        job.spec is not None and job.eligible and not off.issuperset(job.partitions)
+        for job in seen.snapshot.waiting
+    )
+
+
+async def _sleep(event: asyncio.Event, for_s: float) -> None:
+    """Wait for an event, at most so long."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(for_s):
+            await event.wait()

@@ -1,0 +1,53 @@
+"""Notices jobs that should have started: what we call free for them may not be so for Slurm.
+
+A job that the plan would start as it stands, and that still waits after some backfill passes, is
+given up in that shape for a while: else it would keep the hole from all others for ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pliant.model import Job, Shape
+from pliant.plan import Plan
+
+PASSES = 4
+"""Backfill passes that a start may take."""
+SLACK_S = 15.0
+REFUSED_FACTOR = 10
+"""A shape is left out for so many times the patience, at first."""
+
+
+@dataclass(slots=True)
+class Patience:
+    """Since when each job could have started as it stands; by the cycle's own clock."""
+
+    backfill_s: float = 30.0  # Slurm's bf_interval
+    _since: dict[tuple[str, Shape, int], float] = field(default_factory=dict)
+
+    @property
+    def wait_s(self) -> float:
+        """How long a start may take."""
+        return PASSES * self.backfill_s + SLACK_S
+
+    @property
+    def refuse_s(self) -> float:
+        """How long a shape is left out, the first time."""
+        return REFUSED_FACTOR * self.wait_s
+
+    def lost(self, plan: Plan, now_s: float) -> tuple[Job, ...]:
+        """Return the jobs that have had their time and still wait, each once."""
+        ready = {
+            (start.job.id, start.shape, start.job.tasks_waiting): start.job
+            for start in plan.starts
+            if start.shape == start.job.shape
+        }
+        self._since = {key: self._since.get(key, now_s) for key in ready}
+        late = [key for key, since_s in self._since.items() if now_s - since_s >= self.wait_s]
+        for key in late:
+            del self._since[key]
+        return tuple(ready[key] for key in late)
+
+    def reset(self) -> None:
+        """Begin anew: the batch system was away, nothing could start."""
+        self._since.clear()

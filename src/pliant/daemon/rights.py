@@ -1,0 +1,56 @@
+"""Who may see and do what, at the second door."""
+
+from __future__ import annotations
+
+import pwd
+from dataclasses import dataclass
+
+from pliant.errors import Refused
+from pliant.model import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What the batch system's configuration says about rights and pace."""
+
+    admin_uids: frozenset[int] = frozenset({0})  # root and SlurmUser
+    private_jobs: bool = False  # PrivateData=jobs: a user sees the own jobs only
+    backfill_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks: proven by munge."""
+
+    uid: int
+    name: str
+    admin: bool
+    sees_all: bool
+
+    def may_see(self, job: Job) -> bool:
+        """Whether the asker may see a job."""
+        return self.sees_all or self.owns(job)
+
+    def owns(self, job: Job) -> bool:
+        """Whether it is the asker's own job."""
+        return job.user in (self.name, str(self.uid))
+
+    def must_rule(self, job: Job) -> None:
+        """Raise Refused where the asker may not change a job."""
+        if not (self.admin or self.owns(job)):
+            raise Refused(f"job {job.id} is not yours: its owner or an administrator may do this")
+
+    def must_be_admin(self) -> None:
+        """Raise Refused for a mere user."""
+        if not self.admin:
+            raise Refused("only an administrator may do this: root, SlurmUser, or one of admins")
+
+
+def asker(uid: int, site: Site, admins: tuple[str, ...]) -> Asker:
+    """Return what ``uid`` may do; ``admins`` are names of users."""
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = str(uid)
+    admin = uid in site.admin_uids or name in admins
+    return Asker(uid, name, admin, admin or not site.private_jobs)

@@ -1,0 +1,143 @@
+"""From what the last cycle saw to the rows of an answer; pure but for the history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pliant.daemon.answers import ChangeRow, ClaimRow, DecisionRow, JobRow, PartitionRow, StartRow
+from pliant.daemon.cycling import Cycling, Seen
+from pliant.grammar import request_text
+from pliant.model import Job, Snapshot, shape_text
+from pliant.plan import Claim, Mold, Start
+from pliant.store import Decision
+
+
+def partition_rows(snapshot: Snapshot) -> Iterator[PartitionRow]:
+    """One row for each partition; a node in two partitions counts in both."""
+    pools = {node.name: node.pools for node in snapshot.nodes}
+    free = {node.name: node.up for node in snapshot.nodes}
+    for partition in snapshot.partitions:
+        mine = [name for name in partition.nodes if name in pools]
+        yield PartitionRow(
+            name=partition.name,
+            mode=partition.mode,
+            up=partition.up,
+            nodes=len(partition.nodes),
+            gpus=sum(pool.total for name in mine for pool in pools[name]),
+            gpus_free=sum(pool.free for name in mine if free[name] for pool in pools[name]),
+        )
+
+
+def flagged(snapshot: Snapshot) -> tuple[Job, ...]:
+    """The jobs that say something to Pliant: waiting ones in queue order, then running ones."""
+    return tuple(job for job in (*snapshot.waiting, *snapshot.running) if job.spec is not None)
+
+
+def job_row(job: Job, cycling: Cycling) -> JobRow:
+    """One job, with what was decided about it last."""
+    spec = job.spec
+    last = next(iter(cycling.store.decisions(job.id, 1)), None)
+    return JobRow(
+        id=job.id,
+        user=job.user,
+        partitions=job.partitions,
+        state=job.state,
+        reason=job.reason,
+        request=request_text(spec.request) if spec else "",
+        mode=cycling.mode(job),
+        own=shape_text(spec.own) if spec and spec.own else "",
+        carried=shape_text(job.shape),
+        allowed=tuple(shape_text(shape) for shape in job.shapes),
+        refused=tuple(shape_text(shape) for shape in sorted(job.refused)),
+        frozen=job.frozen,
+        pinned=spec.pinned if spec else False,
+        tasks=job.tasks_waiting,
+        nodes=job.nodes,
+        submitted_s=job.submit_s,
+        started_s=job.start_s,
+        last=decision_text(last) if last else "",
+        last_s=last.at_s if last else 0.0,
+    )
+
+
+_WORDS = {
+    "start": "can start as {}",
+    "keep": "is kept {}",
+    "mold": "was changed to {}",
+    "would": "would be changed to {}",
+    "refused": "{} is left out",
+    "failed": "could not be changed to {}",
+}
+
+
+def decision_text(decision: Decision) -> str:
+    """A decision in words."""
+    return f"{_WORDS.get(decision.what, '{}').format(decision.shape)}: {decision.reason}"
+
+
+def decision_rows(decisions: Iterable[Decision]) -> tuple[DecisionRow, ...]:
+    """Decisions as they are answered."""
+    return tuple(DecisionRow(d.at_s, d.what, d.shape, d.reason) for d in decisions)
+
+
+def start_row(start: Start, acting: bool) -> StartRow:
+    """A job that can start now; ``acting``: whether Pliant changes jobs there."""
+    job = start.job
+    changed = "" if start.shape == job.shape else ("will" if acting else "would") + " be changed"
+    return StartRow(
+        id=job.id,
+        user=job.user,
+        carried=shape_text(job.shape),
+        shape=shape_text(start.shape),
+        nodes=start.nodes,
+        reason=start.reason,
+        tasks=start.tasks,
+        change=changed,
+    )
+
+
+def claim_row(claim: Claim) -> ClaimRow:
+    """What is kept for a first waiting job."""
+    job = claim.job
+    shape = shape_text(claim.shape)
+    return ClaimRow(job.id, job.user, shape, claim.at_s, claim.nodes, claim.reason)
+
+
+def change_row(mold: Mold, acting: bool) -> ChangeRow:
+    """A change that the decision asks for."""
+    job = mold.job
+    carried, shape = shape_text(job.shape), shape_text(mold.shape)
+    return ChangeRow(job.id, job.user, carried, shape, mold.reason, acting)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A start, a claim or a change of the decision that its job falls under."""
+
+    acting: bool
+    of: Start | Claim | Mold
+
+    @property
+    def start(self) -> Start | None:
+        """The start that it is, if it is one."""
+        return self.of if isinstance(self.of, Start) else None
+
+    @property
+    def claim(self) -> Claim | None:
+        """The claim that it is, if it is one."""
+        return self.of if isinstance(self.of, Claim) else None
+
+    @property
+    def mold(self) -> Mold | None:
+        """The change that it is, if it is one."""
+        return self.of if isinstance(self.of, Mold) else None
+
+
+def parts(seen: Seen, cycling: Cycling) -> Iterator[Part]:
+    """The decision, job by job from the plan that the job falls under: rigid ones are acted on."""
+    for plan, acting in ((seen.plan, True), (seen.shadow, False)):
+        every: tuple[Start | Claim | Mold, ...] = (*plan.starts, *plan.claims, *plan.actions)
+        for part in every:
+            if (part.job.spec is None or cycling.acts_on(part.job)) is acting:
+                yield Part(acting, part)

@@ -1,0 +1,219 @@
+"""Puts pliantd together: the lock, the store, the doors, the loop; signals and systemd."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pliant.daemon import sockets
+from pliant.daemon.config import Config, load
+from pliant.daemon.cycling import Batch, Cycling
+from pliant.daemon.filter_door import FilterDoor
+from pliant.daemon.lines import LineServer
+from pliant.daemon.loop import Loop
+from pliant.daemon.munge import Munge
+from pliant.daemon.munge_door import MungeDoor
+from pliant.daemon.notify import Notifier
+from pliant.daemon.patience import Patience
+from pliant.daemon.rights import Site
+from pliant.daemon.verbs import Verbs
+from pliant.errors import PliantError, Unavailable
+from pliant.policies import by_name
+from pliant.store import Store
+
+log = logging.getLogger("pliant.daemon")
+
+SITE_S = 600.0
+"""How often the batch system's configuration is read again."""
+STUCK_S = 900.0
+"""A cycle that runs for longer is stuck: the watchdog is not fed any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What pliantd stands on: the batch system, and what its site says; tests bring their own."""
+
+    batch: Callable[[Config], Batch]
+    site: Callable[[Config], Site]
+
+
+class Daemon:
+    """One pliantd."""
+
+    def __init__(self, path: Path, config: Config, surroundings: Surroundings) -> None:
+        """Run with ``config``, which SIGHUP reads from ``path`` again."""
+        self._path, self._config, self._surroundings = path, config, surroundings
+        self._site = Site(admin_uids=frozenset({0, os.geteuid()}))
+        self._site_trouble = ""
+        self._notifier = Notifier()
+        self._reload_trouble = ""
+        self._door_trouble = ""
+
+    async def run(self) -> None:
+        """Run until SIGTERM or SIGINT.
+
+        Raises Unavailable where it cannot start.
+        """
+        config = self._config
+        state_dir = Path(config.daemon.state_dir)
+        handle = sockets.lock(state_dir)
+        store = Store(state_dir)
+        try:
+            for job in store.unfinished():
+                log.info("job %s: a change was in flight when pliantd ended; looking anew", job)
+            self._build(store)
+            async with self._doors():
+                await self._serve()
+        finally:
+            store.close()
+            os.close(handle)
+
+    def _build(self, store: Store) -> None:
+        config = self._config
+        self._cycling = Cycling(
+            self._surroundings.batch(config),
+            store,
+            config,
+            by_name(config.daemon.policy),
+            patience=Patience(),
+            clock=time.time,
+            monotonic=time.monotonic,
+        )
+        self._loop = Loop(self._cycling, time.monotonic)
+        self._filter = FilterDoor(self._cycling, self._loop.wake, self._admins, time.monotonic)
+        verbs = Verbs(
+            self._cycling,
+            wake=_from_any_thread(self._loop.wake),
+            clock=time.time,
+            troubles=self._troubles,
+            submissions=lambda: self._filter.answered,
+            started_s=time.time(),
+        )
+        munge = Munge(config.daemon.munge_socket, time.monotonic)
+        self._munge = MungeDoor(munge, verbs, lambda: (self._site, self._config.daemon.admins))
+
+    def _admins(self) -> frozenset[int]:
+        return self._site.admin_uids | {os.geteuid()}
+
+    def _troubles(self) -> tuple[str, ...]:
+        found = (
+            self._loop.trouble,
+            self._site_trouble,
+            self._cycling.store.trouble,
+            self._reload_trouble,
+            self._door_trouble,
+        )
+        return tuple(dict.fromkeys(trouble for trouble in found if trouble))
+
+    # Doors
+
+    @contextlib.asynccontextmanager
+    async def _doors(self) -> AsyncIterator[None]:
+        """Open both doors; close them and remove the socket at the end."""
+        path = Path(self._config.daemon.socket)
+        one = LineServer("the filter's door", self._filter.answer, self._filter.limits)
+        two = LineServer("the second door", self._munge.answer, self._munge.limits)
+        async with contextlib.AsyncExitStack() as stack:
+            door = sockets.unix_socket(path)
+            stack.callback(path.unlink, missing_ok=True)
+            server = await asyncio.start_unix_server(one, sock=door, limit=one.most_bytes)
+            stack.push_async_callback(_close, server, one)
+            if self._config.daemon.listen:
+                await self._open_second(stack, two)
+            yield
+
+    async def _open_second(self, stack: contextlib.AsyncExitStack, two: LineServer) -> None:
+        """Without the second door nobody's job is hurt: say so and go on."""
+        try:
+            door = sockets.tcp_socket(self._config.daemon.listen)
+        except Unavailable as error:
+            log.warning("%s", error)
+            self._door_trouble = str(error)
+            return
+        server = await asyncio.start_server(two, sock=door, limit=two.most_bytes)
+        stack.push_async_callback(_close, server, two)
+
+    # Serve
+
+    async def _serve(self) -> None:
+        running = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            running.add_signal_handler(number, self._loop.stop)
+        running.add_signal_handler(signal.SIGHUP, self._reload)
+        helpers = [asyncio.create_task(self._know_site()), asyncio.create_task(self._feed())]
+        self._notifier.ready(f"deciding by {self._config.daemon.policy}")
+        log.info("pliantd runs: %s, %s", self._config.daemon.policy, self._config.daemon.socket)
+        try:
+            await self._loop.run()
+        finally:
+            self._notifier.stopping()
+            for helper in helpers:
+                helper.cancel()
+            log.info("pliantd ends")
+
+    def _reload(self) -> None:
+        """Read pliant.toml again; a broken one is said, and the old one stays."""
+        self._notifier.reloading()
+        try:
+            config = load(self._path)
+            policy = by_name(config.daemon.policy)
+        except PliantError as error:
+            log.error("%s: the old configuration stays", error)
+            self._reload_trouble = f"{error}: the old configuration stays"
+        else:
+            self._warn_of_restart(config)
+            self._reload_trouble = ""
+            self._config = self._cycling.config = config
+            self._cycling.policy = policy
+            logging.getLogger("pliant").setLevel(config.daemon.log_level.upper())
+            log.info("pliant.toml was read again")
+            self._loop.wake()
+        self._notifier.ready(f"deciding by {self._config.daemon.policy}")
+
+    def _warn_of_restart(self, config: Config) -> None:
+        old, new = self._config, config
+        for key in ("socket", "state_dir", "listen", "munge_socket"):
+            if getattr(old.daemon, key) != getattr(new.daemon, key):
+                log.warning("[daemon] %s changes when pliantd is restarted", key)
+        if old.slurm != new.slurm:
+            log.warning("[slurm] changes when pliantd is restarted")
+
+    async def _know_site(self) -> None:
+        """Learn who slurmctld's user is, and hand the filter's door over to it."""
+        while True:
+            try:
+                self._site = await asyncio.to_thread(self._surroundings.site, self._config)
+            except PliantError as error:
+                self._site_trouble = str(error)
+                await asyncio.sleep(2)
+                continue
+            self._site_trouble = ""
+            self._cycling.patience.backfill_s = self._site.backfill_s
+            sockets.hand_over(Path(self._config.daemon.socket), self._site.slurm_uid)
+            await asyncio.sleep(SITE_S)
+
+    async def _feed(self) -> None:
+        """Feed systemd's watchdog while the loop is alive and no cycle is stuck."""
+        every_s = self._notifier.watchdog_s / 2
+        while every_s:
+            since_s = self._loop.busy_since_s
+            if since_s is None or time.monotonic() - since_s < STUCK_S:
+                self._notifier.alive()
+            await asyncio.sleep(every_s)
+
+
+def _from_any_thread(call: Callable[[], None]) -> Callable[[], None]:
+    running = asyncio.get_running_loop()
+    return lambda: running.call_soon_threadsafe(call) and None
+
+
+async def _close(server: asyncio.Server, lines: LineServer) -> None:
+    server.close()
+    await lines.close()

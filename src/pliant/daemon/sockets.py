@@ -1,0 +1,88 @@
+"""The doors' sockets, and the lock that keeps a second pliantd out."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+from pliant.daemon.config import address
+from pliant.errors import Unavailable
+
+BACKLOG = 128
+
+
+def lock(directory: Path) -> int:
+    """Lock the state directory for this process's life; return what holds the lock.
+
+    The directory itself is locked, so that a full disk is no hindrance.
+
+    Raises Unavailable.
+    """
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise Unavailable(f"{directory}: {error.strerror}: a state directory is needed") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise Unavailable(f"{directory}: another pliantd runs with this state_dir") from None
+    return handle
+
+
+def unix_socket(path: Path) -> socket.socket:
+    """Listen at ``path``, for this user alone until :func:`hand_over`; an old socket goes.
+
+    Raises Unavailable.
+    """
+    new = path.with_name(path.name + ".new")
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        new.unlink(missing_ok=True)
+        old_mask = os.umask(0o177)
+        try:
+            door.bind(str(new))
+        finally:
+            os.umask(old_mask)
+        door.listen(BACKLOG)
+        new.replace(path)
+    except OSError as error:
+        door.close()
+        raise Unavailable(f"{path}: {error.strerror}: the filter's door cannot be opened") from None
+    return door
+
+
+def hand_over(path: Path, uid: int) -> None:
+    """Let slurmctld's user in: 0660, its own where we may give it away."""
+    with suppress(OSError):
+        if os.geteuid() == 0 and path.stat().st_uid != uid:
+            os.chown(path, uid, -1)
+        path.chmod(0o660)
+
+
+def tcp_socket(listen: str) -> socket.socket:
+    """Listen at "host:port".
+
+    Raises Unavailable.
+    """
+    host, port = address(listen)
+    try:
+        family, kind, proto, _, where = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        door = socket.socket(family, kind | socket.SOCK_NONBLOCK, proto)
+    except OSError as error:
+        raise Unavailable(f"{listen}: {error.strerror}: the second door is shut") from None
+    try:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        door.bind(where)
+        door.listen(BACKLOG)
+    except OSError as error:
+        door.close()
+        raise Unavailable(f"{listen}: {error.strerror}: the second door is shut") from None
+    return door

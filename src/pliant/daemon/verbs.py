@@ -1,0 +1,229 @@
+"""What the second door can be asked, one function for each verb.
+
+Each takes the asker and the request's fields and returns an answer of :mod:`answers`, or raises
+PliantError in one line. They run in threads of their own: they may wait for the batch system.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from pliant import __version__
+from pliant.cycle import explain
+from pliant.daemon import answers as a
+from pliant.daemon import rows
+from pliant.daemon.cycling import Cycling, Seen
+from pliant.daemon.rights import Asker
+from pliant.errors import BadInput, Unavailable
+from pliant.grammar import parse, quoted, request_text
+from pliant.model import Job, JobState, Spec
+
+MOST_ROWS = 200
+"""Of each kind in one answer: a line has its limit. What was left out is counted in ``more``."""
+
+_T = TypeVar("_T")
+Verb = Callable[["Verbs", Asker, Mapping[str, str]], object]
+
+
+@dataclass(slots=True)
+class Verbs:
+    """The second door's verbs over what the last cycle saw."""
+
+    cycling: Cycling
+    wake: Callable[[], None]
+    clock: Callable[[], float]
+    troubles: Callable[[], tuple[str, ...]]
+    submissions: Callable[[], int]
+    started_s: float
+
+    def answer(self, verb: str, fields: Mapping[str, str], asker: Asker) -> object:
+        """Answer one request.
+
+        Raises PliantError.
+        """
+        if verb not in _VERBS:
+            raise BadInput(f"{quoted(verb)}: one of {', '.join(_VERBS)} is expected")
+        return _VERBS[verb](self, asker, fields)
+
+    # What everybody may ask
+
+    def status(self, _asker: Asker, _fields: Mapping[str, str]) -> a.StatusAnswer:
+        """How the daemon is."""
+        cycling, seen = self.cycling, self.cycling.seen
+        bare = a.StatusAnswer(
+            version=__version__,
+            host=socket.gethostname(),
+            policy=cycling.policy.name,
+            started_s=self.started_s,
+            now_s=self.clock(),
+            paused=cycling.store.paused,
+            cycles=cycling.counts.cycles,
+            submissions=self.submissions(),
+            updates=cycling.counts.updates,
+            failures=cycling.counts.failures,
+            troubles=self.troubles(),
+        )
+        if seen is None:
+            return bare
+        snapshot = seen.snapshot
+        return replace(
+            bare,
+            observed_s=snapshot.now_s,
+            observe_took_s=seen.observe_s,
+            cycle_took_s=seen.decide_s,
+            deferred=seen.plan.deferred,
+            waiting=len(snapshot.waiting),
+            waiting_flagged=sum(job.spec is not None for job in snapshot.waiting),
+            running=len(snapshot.running),
+            partitions=tuple(rows.partition_rows(snapshot)),
+        )
+
+    def jobs(self, asker: Asker, _fields: Mapping[str, str]) -> a.JobsAnswer:
+        """The flagged jobs."""
+        seen = self._seen()
+        found = [job for job in rows.flagged(seen.snapshot) if asker.may_see(job)]
+        shown, more = _most(found)
+        jobs = tuple(rows.job_row(job, self.cycling) for job in shown)
+        return a.JobsAnswer(seen.snapshot.now_s, jobs, more)
+
+    def plan(self, asker: Asker, _fields: Mapping[str, str]) -> a.PlanAnswer:
+        """The last decision."""
+        seen, paused = self._seen(), self.cycling.store.paused
+        parts = [p for p in rows.parts(seen, self.cycling) if asker.may_see(p.of.job)]
+        starts, more_starts = _most([p for p in parts if p.start])
+        claims, more_claims = _most([p.claim for p in parts if p.claim])
+        changes, more_changes = _most([p for p in parts if p.mold])
+        return a.PlanAnswer(
+            observed_s=seen.snapshot.now_s,
+            policy=seen.policy.name,
+            paused=paused,
+            starts=tuple(rows.start_row(p.start, p.acting) for p in starts if p.start),
+            claims=tuple(rows.claim_row(claim) for claim in claims),
+            changes=tuple(rows.change_row(p.mold, p.acting) for p in changes if p.mold),
+            deferred=seen.plan.deferred,
+            more=more_starts + more_claims + more_changes,
+        )
+
+    def why(self, asker: Asker, fields: Mapping[str, str]) -> a.WhyAnswer:
+        """Why a job waits, or runs as it does."""
+        seen = self._seen()
+        job = self._job(seen, asker, fields)
+        decisions = rows.decision_rows(self.cycling.store.decisions(job.id, 10))
+        row = rows.job_row(job, self.cycling)
+        now_s = seen.snapshot.now_s
+        if job.state is not JobState.WAITING:
+            where = f" on {', '.join(job.nodes)}" if job.nodes else ""
+            text = f"it runs as {row.carried}{where}"
+            return a.WhyAnswer(now_s, row, text, decisions=decisions)
+        text, shapes = rows.explained(explain(seen.snapshot, seen.policy, job.id))
+        return a.WhyAnswer(now_s, row, text, shapes, decisions)
+
+    # What an owner may do
+
+    def set(self, asker: Asker, fields: Mapping[str, str]) -> a.DoneAnswer:
+        """Give a waiting job another request."""
+        request = parse(_field(fields, "spec"))
+        job = self._own_waiting(asker, fields)
+        spec = replace(_renewed(job), request=request, pinned=False)
+        self._annotate(job, spec)
+        return a.DoneAnswer(f"job {job.id} now says {request_text(request)}")
+
+    def pin(self, asker: Asker, fields: Mapping[str, str]) -> a.DoneAnswer:
+        """Leave a waiting job as it is."""
+        job = self._own_waiting(asker, fields)
+        if job.spec is None:
+            return a.DoneAnswer(f"job {job.id} says nothing to Pliant: it is left alone anyway")
+        self._annotate(job, replace(job.spec, pinned=True))
+        return a.DoneAnswer(f"job {job.id} stays as it is")
+
+    def unpin(self, asker: Asker, fields: Mapping[str, str]) -> a.DoneAnswer:
+        """Take a pin back."""
+        job = self._own_waiting(asker, fields)
+        if job.spec is None or not job.spec.pinned:
+            return a.DoneAnswer(f"job {job.id} is not pinned")
+        self._annotate(job, replace(job.spec, pinned=False))
+        return a.DoneAnswer(f"job {job.id} may change again")
+
+    # What an administrator may do
+
+    def pause(self, asker: Asker, _fields: Mapping[str, str]) -> a.DoneAnswer:
+        """Change no job until resumed."""
+        return self._pause(asker, True, "paused: no job is changed until `pliant resume`")
+
+    def resume(self, asker: Asker, _fields: Mapping[str, str]) -> a.DoneAnswer:
+        """Change jobs again."""
+        return self._pause(asker, False, "resumed")
+
+    def _pause(self, asker: Asker, paused: bool, message: str) -> a.DoneAnswer:
+        asker.must_be_admin()
+        trouble = self.cycling.store.pause(paused)
+        self.wake()
+        warning = f"; a restart would forget it ({trouble})" if trouble else ""
+        return a.DoneAnswer(message + warning)
+
+    # Helpers
+
+    def _seen(self) -> Seen:
+        if self.cycling.seen is None:
+            raise Unavailable("; ".join(self.troubles()) or "the first look is not done yet")
+        return self.cycling.seen
+
+    def _job(self, seen: Seen, asker: Asker, fields: Mapping[str, str]) -> Job:
+        """Find the job named; one that may not be seen is not there.
+
+        Raises BadInput.
+        """
+        name = _field(fields, "job")
+        array = name.partition("_")[0]
+        everyone = (*seen.snapshot.waiting, *seen.snapshot.running)
+        found = [job for job in everyone if asker.may_see(job)]
+        for wanted in (name, array):
+            for job in found:
+                if job.id == wanted:
+                    return job
+        raise BadInput(f"{quoted(name)}: no waiting or running job of this number is known")
+
+    def _own_waiting(self, asker: Asker, fields: Mapping[str, str]) -> Job:
+        job = self._job(self._seen(), asker, fields)
+        asker.must_rule(job)
+        if job.state is not JobState.WAITING:
+            raise BadInput(f"job {job.id} does not wait any more: it is {job.state}")
+        return job
+
+    def _annotate(self, job: Job, spec: Spec) -> None:
+        self.cycling.annotate(job, spec)
+        self.wake()
+
+
+def _renewed(job: Job) -> Spec:
+    """Return a job's spec; where its owner changed it by hand, what it carries is its own now."""
+    spec = job.spec
+    if spec is None or spec.own is None or job.shape != (spec.set or spec.own):
+        return Spec(spec.request if spec else parse("gpus=1"), job.shape, None, job.footprint)
+    return spec
+
+
+def _field(fields: Mapping[str, str], name: str) -> str:
+    if not fields.get(name):
+        raise BadInput(f"{name}= is missing")
+    return fields[name]
+
+
+def _most(items: list[_T]) -> tuple[list[_T], int]:
+    return items[:MOST_ROWS], max(0, len(items) - MOST_ROWS)
+
+
+_VERBS: dict[str, Verb] = {
+    "status": Verbs.status,
+    "jobs": Verbs.jobs,
+    "plan": Verbs.plan,
+    "why": Verbs.why,
+    "set": Verbs.set,
+    "pin": Verbs.pin,
+    "unpin": Verbs.unpin,
+    "pause": Verbs.pause,
+    "resume": Verbs.resume,
+}

@@ -1,0 +1,213 @@
+"""What a bad peer can do to the doors: nothing that another one notices."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import stat
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from pliant.daemon import sockets
+from pliant.daemon.lines import Limits, LineServer, peer_uid
+from pliant.daemon.munge import Munge, Proof
+from pliant.daemon.notify import Notifier
+from pliant.errors import PliantError, Unavailable
+
+LIMITS = Limits(connections=3, line_s=0.3, lines=2, line_bytes=1000)
+Peer = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def upper(line: bytes, _peer: socket.socket) -> bytes:
+    if line == b"fail":
+        raise ValueError("on purpose")
+    return b"" if line == b"close" else line.upper()
+
+
+def with_door(test: Callable[[LineServer, Path], Awaitable[None]], path: Path) -> None:
+    """Run ``test`` beside a server that answers in capitals."""
+
+    async def run() -> None:
+        lines = LineServer("test", upper, LIMITS)
+        door = sockets.unix_socket(path)
+        server = await asyncio.start_unix_server(lines, sock=door, limit=lines.most_bytes)
+        try:
+            async with asyncio.timeout(20):
+                await test(lines, path)
+        finally:
+            server.close()
+            await lines.close()
+
+    asyncio.run(run())
+
+
+async def ask(path: Path, *lines: bytes) -> bytes:
+    reader, writer = await asyncio.open_unix_connection(str(path))
+    try:
+        writer.write(b"".join(lines))
+        writer.write_eof()
+        return await reader.read()
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+def test_a_line_in_is_a_line_out(tmp_path: Path) -> None:
+    async def test(_lines: LineServer, path: Path) -> None:
+        assert await ask(path, b"one\n", b"two\n") == b"ONE\nTWO\n"
+
+    with_door(test, tmp_path / "s")
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"no newline",
+        b"x" * 100_000 + b"\n",
+        b"",
+        b"close\n",
+        b"fail\n",
+    ],
+)
+def test_a_bad_peer_gets_no_answer_and_the_next_one_does(tmp_path: Path, garbage: bytes) -> None:
+    async def test(_lines: LineServer, path: Path) -> None:
+        assert await ask(path, garbage) == b""
+        assert await ask(path, b"\0\xff\n") == b"\0\xff\n"
+
+    with_door(test, tmp_path / "s")
+
+
+def test_a_connection_is_closed_after_its_lines(tmp_path: Path) -> None:
+    async def test(_lines: LineServer, path: Path) -> None:
+        assert await ask(path, b"a\n", b"b\n", b"c\n") == b"A\nB\n"
+
+    with_door(test, tmp_path / "s")
+
+
+def test_slow_peers_are_dropped_and_make_room_again(tmp_path: Path) -> None:
+    async def test(lines: LineServer, path: Path) -> None:
+        slow = [await asyncio.open_unix_connection(str(path)) for _ in range(3)]
+        slow[0][1].write(b"half a li")
+        await asyncio.sleep(0.05)
+        assert await ask(path, b"too many\n") == b""
+        assert lines.turned_away == 1
+        assert [await reader.read() for reader, _ in slow] == [b"", b"", b""]
+        assert await ask(path, b"again\n") == b"AGAIN\n"
+        for _, writer in slow:
+            writer.close()
+
+    with_door(test, tmp_path / "s")
+
+
+def test_the_other_end_is_known(tmp_path: Path) -> None:
+    one, other = socket.socketpair(socket.AF_UNIX)
+    with one, other:
+        assert peer_uid(one) == os.getuid()
+
+
+def test_the_filters_door_is_for_slurmctlds_user(tmp_path: Path) -> None:
+    path = tmp_path / "run" / "pliantd.sock"
+    with sockets.unix_socket(path):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        sockets.hand_over(path, os.getuid())
+        assert stat.S_IMODE(path.stat().st_mode) == 0o660
+    with sockets.unix_socket(path):  # what a killed daemon left is no hindrance
+        assert [file.name for file in path.parent.iterdir()] == ["pliantd.sock"]
+
+
+def test_a_second_daemon_is_kept_out(tmp_path: Path) -> None:
+    handle = sockets.lock(tmp_path / "state")
+    with pytest.raises(Unavailable) as error:
+        sockets.lock(tmp_path / "state")
+    assert str(error.value) == f"{tmp_path}/state: another pliantd runs with this state_dir"
+    os.close(handle)
+    os.close(sockets.lock(tmp_path / "state"))
+
+
+# Munge: a stand-in for unmunge that knows two credentials
+
+
+@pytest.fixture
+def unmunge(tmp_path: Path) -> str:
+    program = tmp_path / "unmunge"
+    program.write_text(
+        """#!/bin/sh
+        read -r credential
+        case "$credential" in
+            MUNGE:good:) printf 'STATUS:  Success (0)\\nUID:   1234\\n\\nwhy job=7\\nUID: 0\\n' ;;
+            MUNGE:slow:) exec sleep 60 ;;
+            *) echo "unmunge: Error: Invalid credential" >&2; exit 8 ;;
+        esac
+        """
+    )
+    program.chmod(0o755)
+    return str(program)
+
+
+def prove(munge: Munge, credential: bytes) -> Proof | str:
+    async def run() -> Proof:
+        return await munge.prove(credential)
+
+    try:
+        return asyncio.run(run())
+    except PliantError as error:
+        return str(error)
+
+
+def test_munge_proves_the_user_and_the_payload_cannot(unmunge: str) -> None:
+    munge = Munge("", lambda: 0.0, unmunge)
+    assert prove(munge, b"MUNGE:good:") == Proof(1234, b"why job=7\nUID: 0\n")
+
+
+def test_a_credential_counts_once(unmunge: str) -> None:
+    munge = Munge("", lambda: 0.0, unmunge)
+    prove(munge, b"MUNGE:good:")
+    assert prove(munge, b"MUNGE:good:") == "this munge credential was used before"
+
+
+@pytest.mark.parametrize(
+    ("credential", "message"),
+    [
+        (b"MUNGE:bad:", "munge refused the credential: 'unmunge: Error: Invalid credential'"),
+        (b"hello", "a munge credential is expected"),
+        (b"MUNGE:a\nb:", "a munge credential is expected"),
+        (b"", "a munge credential is expected"),
+    ],
+)
+def test_what_is_no_credential_is_refused(unmunge: str, credential: bytes, message: str) -> None:
+    assert prove(Munge("", lambda: 0.0, unmunge), credential) == message
+
+
+def test_a_munge_that_hangs_is_given_up(unmunge: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pliant.daemon.munge.TIME_LIMIT_S", 0.2)
+    assert prove(Munge("", lambda: 0.0, unmunge), b"MUNGE:slow:") == "munge does not answer"
+
+
+def test_a_missing_munge_is_said(tmp_path: Path) -> None:
+    munge = Munge("", lambda: 0.0, str(tmp_path / "none"))
+    assert prove(munge, b"MUNGE:good:") == "unmunge: No such file or directory"
+
+
+# systemd
+
+
+def test_systemd_is_told(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(5)
+        environ = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "2000000"}
+        notifier = Notifier(environ)
+        notifier.ready("fine")
+        notifier.stopping()
+        assert [systemd.recv(100), systemd.recv(100)] == [b"READY=1\nSTATUS=fine", b"STOPPING=1"]
+    assert notifier.watchdog_s == 2.0
+    notifier.alive()  # nobody listens any more: no error
+
+
+def test_without_systemd_nothing_is_told() -> None:
+    Notifier({}).ready("fine")
+    assert Notifier({}).watchdog_s == 0.0
