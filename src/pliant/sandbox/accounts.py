@@ -9,14 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pliant.errors import BadInput
-from pliant.sandbox.config import Accounts
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """Who runs what; all the same user where we are not root."""
+
+    slurm: str
+    slurmd: str
+    database: str
 
 
 def current() -> Accounts:
     """Return who runs what: Debian's users where root may choose, else one user for all."""
     me = pwd.getpwuid(os.geteuid()).pw_name
     if os.geteuid() != 0:
-        return Accounts(slurm=me, slurmd=me, database=None)
+        return Accounts(slurm=me, slurmd=me, database=me)
     return Accounts(slurm=_existing("slurm"), slurmd="root", database=_existing("mysql"))
 
 

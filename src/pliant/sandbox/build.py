@@ -7,12 +7,11 @@ import re
 import secrets
 import shutil
 import socket
-import stat
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from pliant.sandbox import accounts, config
+from pliant.sandbox import accounting, accounts, config
 from pliant.sandbox.layout import Layout
 from pliant.sandbox.record import Record
 
@@ -26,6 +25,8 @@ def prepare(layout: Layout, record: Record) -> None:
     _directories(layout, own)
     _munge_key(layout)
     _devices(layout, record.options.gpus)
+    if record.options.accounting:
+        accounting.prepare(layout, record, who)
     config.write_slurm(layout, record.options, record.ports, who, lua=False)
 
 
@@ -46,13 +47,13 @@ def _munge_key(layout: Layout) -> None:
 
 
 def _devices(layout: Layout, count: int) -> None:
-    """Make the fake GPUs: character devices, else CUDA_VISIBLE_DEVICES stays unset in jobs."""
+    """Make the fake GPUs.
+
+    Slurm wants character devices, else CUDA_VISIBLE_DEVICES stays unset in jobs; it follows links,
+    so that neither root nor the right to make devices is needed.
+    """
     for index in range(count):
-        path = layout.devices / f"gpu{index}"
-        try:
-            os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
-        except PermissionError:
-            path.symlink_to("/dev/null")
+        (layout.devices / f"gpu{index}").symlink_to("/dev/null")
 
 
 def daemon_environment(layout: Layout) -> dict[str, str]:
@@ -74,6 +75,8 @@ def ready_check(part: str, layout: Layout, run: Run) -> Callable[[], bool]:
     }
     if part in sockets:
         return lambda: _listens(sockets[part])
+    if part == "slurmdbd":
+        return lambda: _succeeds(run, ["sacctmgr", "-n", "show", "cluster"], "")
     if part == "slurmctld":
         return lambda: _succeeds(run, ["scontrol", "ping"], "is UP")
     return lambda: True
@@ -90,7 +93,8 @@ def _listens(path: Path) -> bool:
 
 def _succeeds(run: Run, argv: list[str], word: str) -> bool:
     try:
-        return word in run(argv, timeout=10).stdout
+        done = run(argv, timeout=10)
+        return done.returncode == 0 and word in done.stdout
     except subprocess.TimeoutExpired:
         return False
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import jinja2
 
 from pliant import resources
+from pliant.sandbox.accounts import Accounts
 from pliant.sandbox.layout import Layout
 from pliant.sandbox.options import Options
 
@@ -23,15 +24,6 @@ class Ports:
     dbd: int
     pliant: int
     nodes: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Accounts:
-    """Who runs what; all the same user where we are not root."""
-
-    slurm: str
-    slurmd: str
-    database: str | None
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,11 @@ class Layout:
         return self.top / "mariadb.run" / "socket"
 
     @property
+    def database_init(self) -> Path:
+        """The SQL that the private MariaDB runs when it starts."""
+        return self.etc / "mariadb-init.sql"
+
+    @property
     def pliant_state(self) -> Path:
         """The daemon's store."""
         return self.top / "pliant"

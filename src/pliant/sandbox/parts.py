@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pliant.errors import BadInput
-from pliant.sandbox.config import Accounts
+from pliant.sandbox.accounts import Accounts
 from pliant.sandbox.layout import Layout
 from pliant.sandbox.options import Options
 from pliant.sandbox.programs import program
@@ -48,12 +48,13 @@ def command(part: str, layout: Layout, options: Options, accounts: Accounts) -> 
     if node := _SLURMD.fullmatch(part):
         conf = str(layout.slurm_conf)
         return Command([program("slurmd"), "-D", "-N", node[1], "-f", conf])
-    user = accounts.slurm if os.geteuid() == 0 else None
-    database = {"MYSQL_UNIX_PORT": str(layout.database_socket)}
+    root = os.geteuid() == 0
+    user, database = (accounts.slurm, accounts.database) if root else (None, None)
+    env = {"MYSQL_UNIX_PORT": str(layout.database_socket)}
     return {
         "munged": lambda: Command(_munged(layout)),
-        "mariadbd": lambda: Command(_mariadbd(layout), user=accounts.database),
-        "slurmdbd": lambda: Command([program("slurmdbd"), "-D"], user=user, env=database),
+        "mariadbd": lambda: Command(_mariadbd(layout), user=database),
+        "slurmdbd": lambda: Command([program("slurmdbd"), "-D"], user=user, env=env),
         "slurmctld": lambda: Command(
             [program("slurmctld"), "-D", "-f", str(layout.slurm_conf)], user=user
         ),
@@ -80,6 +81,7 @@ def _mariadbd(layout: Layout) -> list[str]:
         f"--datadir={layout.database}",
         f"--socket={layout.database_socket}",
         f"--pid-file={layout.database_socket.with_name('pid')}",
+        f"--init-file={layout.database_init}",
         "--skip-networking",
         # Small and careless: nobody misses this data after the sandbox.
         "--innodb-log-file-size=16M",

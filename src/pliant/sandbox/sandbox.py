@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from pliant.errors import Unavailable
-from pliant.sandbox import accounts, build, parts, processes
+from pliant.sandbox import accounting, accounts, build, parts, processes
 from pliant.sandbox.layout import Layout, base_directory
 from pliant.sandbox.options import Options
 from pliant.sandbox.programs import require
@@ -107,16 +108,24 @@ class Sandbox:
         what the part that failed says in its log.
         """
         require(*_NEEDED, *(_NEEDED_ACCOUNTING if self._wanted.accounting else ()))
+        for user in self._wanted.users:
+            accounts.person(user)
         claim(self.layout, self._wanted)
         try:
             build.prepare(self.layout, self.record)
             for part in parts.names(self._wanted):
                 self.start(part, wait=False)
                 self._wait_for(part)
+                if part == "slurmdbd":
+                    accounting.register(self.run, self.name, self._users())
             self._wait_for_nodes()
         except BaseException:
             self._remove()
             raise
+
+    def _users(self) -> list[str]:
+        me = pwd.getpwuid(os.geteuid()).pw_name
+        return list(dict.fromkeys([me, *self._wanted.users]))
 
     def down(self) -> bool:
         """End all processes of the sandbox and remove its files; return whether there were any."""
