@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from pliant.errors import Unavailable
+from pliant.errors import PliantError, Unavailable
 from pliant.sandbox import ports, processes
 from pliant.sandbox.config import Ports, write
 from pliant.sandbox.layout import Layout
+from pliant.sandbox.locks import hold, locked
 from pliant.sandbox.options import Options
 
 
@@ -41,30 +40,50 @@ def read_record(layout: Layout) -> Record:
         ) from error
 
 
-def claim(layout: Layout, options: Options) -> None:
-    """Take the name and the ports for a new sandbox.
+def claim(layout: Layout, options: Options) -> int:
+    """Take the name and the ports for a new sandbox; return what holds it while it is made.
 
     What a crash has left under that name is removed; raises Unavailable where it lives.
     """
-    with _lock(layout.base):
+    with locked(layout.base):
         if layout.top.exists():
-            living = processes.find(layout)
-            if living:
-                raise Unavailable(
-                    f"sandbox {layout.name} is running ({len(living)} processes); "
-                    f"pliant sandbox down --name {layout.name}"
-                )
+            _check_dead(layout)
             shutil.rmtree(layout.top)
         layout.top.mkdir(mode=0o755)
         chosen = ports.choose(3 + options.nodes, _taken(layout.base))
         record = Record(options, Ports(chosen[0], chosen[1], chosen[2], tuple(chosen[3:])))
         write(layout.record, msgspec.json.encode(record).decode())
+        handle = hold(layout.top)
+    if handle is None:
+        raise Unavailable(f"sandbox {layout.name}: another process has just locked {layout.top}")
+    return handle
 
 
-def release(layout: Layout) -> None:
-    """Remove the directory of the sandboxes if this was the last."""
-    with suppress(OSError), _lock(layout.base):
-        layout.base.rmdir()
+def _check_dead(layout: Layout) -> None:
+    handle = hold(layout.top)
+    if handle is None:
+        raise Unavailable(f"sandbox {layout.name} is being brought up by another process")
+    os.close(handle)
+    if living := processes.find(layout):
+        raise Unavailable(
+            f"sandbox {layout.name} is running ({len(living)} processes); "
+            f"pliant sandbox down --name {layout.name}"
+        )
+
+
+def remove(layout: Layout) -> None:
+    """End all processes of a sandbox and remove its directory; raise Unavailable if some stay."""
+    with locked(layout.base):
+        _kill(layout)
+        shutil.rmtree(layout.top, ignore_errors=True)
+        # One that `up` was just starting; without the directory no other can follow.
+        _kill(layout)
+
+
+def _kill(layout: Layout) -> None:
+    if left := processes.kill_all(layout):
+        pids = ", ".join(str(process.pid) for process in left)
+        raise Unavailable(f"sandbox {layout.name}: these processes do not end: {pids}")
 
 
 def all_names(base: Path) -> list[str]:
@@ -75,33 +94,7 @@ def all_names(base: Path) -> list[str]:
 def _taken(base: Path) -> set[int]:
     taken: set[int] = set()
     for name in all_names(base):
-        with suppress(Unavailable):
+        with suppress(PliantError):
             p = read_record(Layout(base, name)).ports
             taken |= {p.ctld, p.dbd, p.pliant, *p.nodes}
     return taken
-
-
-@contextmanager
-def _lock(base: Path) -> Iterator[None]:
-    """Hold the directory itself: a lock file would be one more thing to leave behind."""
-    while True:
-        base.mkdir(mode=0o755, parents=True, exist_ok=True)
-        try:
-            handle = os.open(base, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:
-            continue
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            if not _is_same(handle, base):
-                continue  # removed by the last `down` while we waited
-            yield
-            return
-        finally:
-            os.close(handle)
-
-
-def _is_same(handle: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except FileNotFoundError:
-        return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import shutil
 import signal
 import subprocess
 import time
@@ -15,9 +14,10 @@ from typing import TypedDict
 from pliant.errors import Unavailable
 from pliant.sandbox import accounting, accounts, build, parts, processes
 from pliant.sandbox.layout import Layout, base_directory
+from pliant.sandbox.locks import is_same
 from pliant.sandbox.options import Options
 from pliant.sandbox.programs import require
-from pliant.sandbox.record import Record, claim, read_record, release
+from pliant.sandbox.record import Record, claim, read_record, remove
 
 _NEEDED = ("slurmctld", "slurmd", "scontrol", "sinfo", "munged")
 _NEEDED_ACCOUNTING = ("slurmdbd", "sacctmgr", "mariadbd", "mariadb-install-db")
@@ -110,18 +110,23 @@ class Sandbox:
         require(*_NEEDED, *(_NEEDED_ACCOUNTING if self._wanted.accounting else ()))
         for user in self._wanted.users:
             accounts.person(user)
-        claim(self.layout, self._wanted)
+        held = claim(self.layout, self._wanted)
         try:
-            build.prepare(self.layout, self.record)
-            for part in parts.names(self._wanted):
-                self.start(part, wait=False)
-                self._wait_for(part)
-                if part == "slurmdbd":
-                    accounting.register(self.run, self.name, self._users())
-            self._wait_for_nodes()
+            self._bring_up()
         except BaseException:
-            self._remove()
+            if is_same(held, self.layout.top):  # and not a later one of the same name
+                self._remove()
             raise
+        finally:
+            os.close(held)
+
+    def _bring_up(self) -> None:
+        build.prepare(self.layout, self.record)
+        for part in parts.names(self._wanted):
+            self.start(part)
+            if part == "slurmdbd":
+                accounting.register(self.run, self.name, self._users())
+        self._wait_for_nodes()
 
     def _users(self) -> list[str]:
         me = pwd.getpwuid(os.geteuid()).pw_name
@@ -136,14 +141,9 @@ class Sandbox:
         return existed or found
 
     def _remove(self) -> None:
-        left = processes.kill_all(self.layout)
+        remove(self.layout)
         for child in self._started.values():
             child.poll()
-        if left:
-            pids = ", ".join(str(p.pid) for p in left)
-            raise Unavailable(f"sandbox {self.name}: these processes do not end: {pids}")
-        shutil.rmtree(self.layout.top, ignore_errors=True)
-        release(self.layout)
 
     # -- parts ---------------------------------------------------------------------------------
 
