@@ -11,7 +11,9 @@ from pliant.model import Kind, Shape
 # SLURM_GPUS_ON_NODE and SLURM_SHARDS_ON_NODE come from the allocation, not from the request.
 _SCRIPT = """\
 #!/bin/sh
-gpus=${{SLURM_GPUS_ON_NODE:-0}} shards=${{SLURM_SHARDS_ON_NODE:-0}} nodes=${{SLURM_JOB_NUM_NODES:-1}}
+gpus=${{SLURM_GPUS_ON_NODE:-0}}
+shards=${{SLURM_SHARDS_ON_NODE:-0}}
+nodes=${{SLURM_JOB_NUM_NODES:-1}}
 set -- $(awk -v gpus="$gpus" -v shards="$shards" -v nodes="$nodes" 'BEGIN {{
     amount = shards ? shards / {shards} : gpus * nodes
     speed = amount ? amount ^ {exponent} * (nodes > 1 ? {across} : 1) : {cpu}

@@ -8,6 +8,8 @@ job script computes the same with awk (see :mod:`pliant.demo.script`).
 
 from __future__ import annotations
 
+import math
+
 from pliant.model import Kind, Shape
 
 ACROSS_NODES = 0.9
@@ -21,4 +23,4 @@ def speed(shape: Shape, exponent: float) -> float:
     """Return the units of work done in one second at ``shape``; one GPU of one node does 1."""
     if shape.kind is Kind.CPU:
         return ON_CPU
-    return float(shape.amount) ** exponent * (ACROSS_NODES if shape.nodes > 1 else 1.0)
+    return math.pow(shape.amount, exponent) * (ACROSS_NODES if shape.nodes > 1 else 1.0)

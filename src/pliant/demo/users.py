@@ -1,0 +1,63 @@
+"""The demonstration's two users: made before it and removed after it."""
+
+from __future__ import annotations
+
+import pwd
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from pliant.errors import Unavailable
+
+MARK = "user of Pliant's demonstration"
+_TIMEOUT_S = 20
+
+
+@contextmanager
+def users(names: Sequence[str]) -> Iterator[None]:
+    """Have these system users, without home or password; needs root.
+
+    Raises Unavailable where they cannot be made, or where others have their names.
+    """
+    try:
+        for name in names:
+            _make(name)
+        yield
+    finally:
+        for name in names:
+            if _is_ours(name):
+                _command(["userdel", name])
+
+
+def _make(name: str) -> None:
+    if _is_ours(name):  # left by a demonstration that was killed
+        return
+    wrong = _command(
+        [
+            "useradd",
+            "--system",
+            "--no-create-home",
+            "--shell=/usr/sbin/nologin",
+            "--user-group",
+            f"--comment={MARK}",
+            name,
+        ]
+    )
+    if wrong:
+        raise Unavailable(f"the user {name} cannot be made: {wrong}")
+
+
+def _is_ours(name: str) -> bool:
+    try:
+        return pwd.getpwnam(name).pw_gecos == MARK
+    except KeyError:
+        return False
+
+
+def _command(argv: Sequence[str]) -> str:
+    """Run a command and return what went wrong, "" if nothing did."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return " ".join(done.stderr.split()) if done.returncode else ""
