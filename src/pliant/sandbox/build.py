@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from pliant.sandbox import accounting, accounts, config
+from pliant.sandbox import accounting, accounts, config, inside
 from pliant.sandbox.layout import Layout
 from pliant.sandbox.record import Record
 
@@ -27,11 +27,15 @@ def prepare(layout: Layout, record: Record) -> None:
     _devices(layout, record.options.gpus)
     if record.options.accounting:
         accounting.prepare(layout, record, who)
-    config.write_slurm(layout, record.options, record.ports, who, lua=False)
+    pliant = record.options.mode != "none"
+    lua = pliant and inside.has_filter()
+    config.write_slurm(layout, record.options, record.ports, who, lua)
+    if pliant:
+        inside.prepare(layout, record)
 
 
 def _directories(layout: Layout, owner: str | None) -> None:
-    for path in (layout.etc, layout.devices, layout.spool):
+    for path in (layout.etc, layout.devices, layout.spool, layout.plugin.parent):
         path.mkdir(mode=0o755)
     for path in (layout.run, layout.logs, layout.ctld_state):
         path.mkdir(mode=0o755)
@@ -71,7 +75,6 @@ def ready_check(part: str, layout: Layout, run: Run) -> Callable[[], bool]:
     sockets = {
         "munged": layout.munge_socket,
         "mariadbd": layout.database_socket,
-        "pliantd": layout.pliant_socket,
     }
     if part in sockets:
         return lambda: _listens(sockets[part])

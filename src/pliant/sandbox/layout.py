@@ -137,6 +137,16 @@ class Layout:
         return self.etc / "mariadb-init.sql"
 
     @property
+    def plugin(self) -> Path:
+        """The compiled SPANK plugin."""
+        return self.top / "lib" / "pliant.so"
+
+    @property
+    def notify_socket(self) -> Path:
+        """Where a starting pliantd says that it is ready."""
+        return self.run / "notify.socket"
+
+    @property
     def pliant_state(self) -> Path:
         """The daemon's store."""
         return self.top / "pliant"

@@ -58,7 +58,9 @@ def command(part: str, layout: Layout, options: Options, accounts: Accounts) -> 
         "slurmctld": lambda: Command(
             [program("slurmctld"), "-D", "-f", str(layout.slurm_conf)], user=user
         ),
-        "pliantd": lambda: Command(_pliantd(layout)),
+        "pliantd": lambda: Command(
+            _pliantd(layout), env={"NOTIFY_SOCKET": str(layout.notify_socket)}
+        ),
     }[part]()
 
 

@@ -18,6 +18,7 @@ PACKAGES = {
     "mariadbd": "mariadb-server",
     "mariadb-install-db": "mariadb-server",
     "cc": "gcc libc6-dev libslurm-dev",
+    "make": "make",
 }
 # Ordinary users often lack the directory of daemons.
 _MORE = "/usr/local/sbin:/usr/sbin:/sbin"

@@ -15,6 +15,7 @@ from pliant.errors import Unavailable
 from pliant.sandbox import accounting, accounts, build, parts, processes
 from pliant.sandbox.layout import Layout, base_directory
 from pliant.sandbox.locks import is_same
+from pliant.sandbox.notified import Notified
 from pliant.sandbox.options import Options
 from pliant.sandbox.programs import require
 from pliant.sandbox.record import Record, claim, read_record, remove
@@ -152,9 +153,15 @@ class Sandbox:
         record = self.record
         command = parts.command(part, self.layout, record.options, accounts.current())
         env = {**build.daemon_environment(self.layout), **command.env}
-        self._started[part] = processes.start(self.layout, part, command.argv, env, command.user)
-        if wait:
-            self._wait_for(part)
+        notified = Notified(self.layout.notify_socket) if part == "pliantd" else None
+        try:
+            child = processes.start(self.layout, part, command.argv, env, command.user)
+            self._started[part] = child
+            if wait:
+                self._wait_for(part, notified)
+        finally:
+            if notified:
+                notified.close()
 
     def stop(self, part: str, timeout_s: float = 20.0) -> None:
         """End a part by SIGTERM, and by SIGKILL if it does not go within the time."""
@@ -215,8 +222,8 @@ class Sandbox:
 
     # -- waiting -------------------------------------------------------------------------------
 
-    def _wait_for(self, part: str) -> None:
-        ready = build.ready_check(part, self.layout, self.run)
+    def _wait_for(self, part: str, notified: Notified | None) -> None:
+        ready = notified.ready if notified else build.ready_check(part, self.layout, self.run)
         self._until(ready, f"{part} to answer", 60.0, part)
 
     def _wait_for_nodes(self) -> None:

@@ -1,0 +1,34 @@
+"""Pliant in a sandbox: the daemon's configuration, the submit filter, the SPANK plugin."""
+
+from __future__ import annotations
+
+import shutil
+
+from pliant import resources
+from pliant.sandbox import config, spank
+from pliant.sandbox.layout import Layout
+from pliant.sandbox.record import Record
+
+
+def has_filter() -> bool:
+    """Return whether this installation has the submit filter."""
+    return resources.find("plugins", "slurm", "pliant.lua").exists()
+
+
+def prepare(layout: Layout, record: Record) -> None:
+    """Write pliant.toml, job_submit.lua and plugstack.conf, as an administrator would."""
+    layout.pliant_state.mkdir(mode=0o700)
+    values = {
+        "layout": layout,
+        "mode": record.options.mode,
+        "pliant_port": record.ports.pliant,
+    }
+    config.write(layout.pliant_toml, config.render("pliant.toml.j2", **values))
+    if has_filter():
+        # A copy beside slurm.conf, so that a trial may change it.
+        shutil.copy(resources.find("plugins", "slurm", "pliant.lua"), layout.etc)
+        config.write(layout.job_submit, config.render("job_submit.lua.j2", **values))
+    if spank.exists():
+        plugin = spank.build_spank()
+        shutil.copy(plugin, layout.plugin)
+        config.write(layout.plugstack, config.render("plugstack.conf.j2", **values))
