@@ -192,6 +192,7 @@ class Pool:
     shards_per_gpu: int = 0  # 0: this pool cannot be shared
     parts: tuple[int, ...] = ()
     mem_mib: int = 0  # of one GPU; 0: not known
+    sharers: tuple[int, ...] = ()  # jobs on each GPU of ``parts``; (): not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +259,7 @@ class Job:
     priority: int = 0
     submit_s: float = 0.0
     eligible: bool = True  # waiting for resources only: it takes part in the queue
+    limited: bool = False  # waits for a limit: it may start smaller, but keeps no claim
     shape: Shape = Shape(1, 0, kind=Kind.CPU)
     shapes: tuple[Shape, ...] = ()
     footprint: Footprint = Footprint()

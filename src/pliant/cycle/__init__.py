@@ -1,0 +1,19 @@
+"""The decision: one pure function from a snapshot and a policy to a plan."""
+
+from pliant.cycle.decide import DEFAULT_LIMIT, cycle, leftover
+from pliant.cycle.explain import Explanation, Tried, explain
+from pliant.cycle.gate import Gate, allowed_shapes, gate, view, why_left
+
+__all__ = [
+    "DEFAULT_LIMIT",
+    "Explanation",
+    "Gate",
+    "Tried",
+    "allowed_shapes",
+    "cycle",
+    "explain",
+    "gate",
+    "leftover",
+    "view",
+    "why_left",
+]

@@ -1,0 +1,91 @@
+"""One decision: what the policy says, and which waiting jobs are changed for it.
+
+A waiting job carries the request that its user wrote, or else its largest shape, and is changed
+only when another shape can start now (rule 3 of the design). So a start at another shape than the
+carried one is a change, and a job that carries something else and cannot start is changed back.
+The same snapshot always gives the same plan; once its changes are made there are no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pliant.cycle.gate import view
+from pliant.model import Job, Snapshot
+from pliant.placement import Free
+from pliant.plan import Mold, Plan, Policy, Start
+from pliant.policies import base_shape
+
+DEFAULT_LIMIT = 50
+"""How many jobs one cycle changes at most."""
+
+
+def cycle(snapshot: Snapshot, policy: Policy, limit: int = DEFAULT_LIMIT) -> Plan:
+    """Return what can start now, what is kept, and the changes to make, ``limit`` at most.
+
+    Changes that let a job start come first, in the order of the queue.
+    """
+    seen = view(snapshot)
+    plan = policy(seen)
+    actions = (*_to_start(plan), *_back(seen, plan))
+    return plan.with_actions(actions[:limit], max(0, len(actions) - limit))
+
+
+def _to_start(plan: Plan) -> Iterator[Mold]:
+    for start in plan.starts:
+        if start.shape != start.job.shape:
+            yield Mold(start.job, start.shape, f"{start.shape} can start now: {start.reason}")
+
+
+def _back(seen: Snapshot, plan: Plan) -> Iterator[Mold]:
+    started = {start.job.id for start in plan.starts}
+    carries_base: dict[tuple[int, int, int], bool] = {}
+    for job in seen.waiting:
+        if len(job.shapes) < 2 or not job.eligible or job.limited or job.id in started:
+            continue
+        key = (id(job.shape), id(job.shapes), id(job.spec))
+        known = carries_base.get(key)
+        if known is None:
+            known = carries_base[key] = job.shape == base_shape(job)
+        if not known:
+            yield _mold_back(job)
+
+
+def _mold_back(job: Job) -> Mold:
+    base = base_shape(job)
+    own = job.spec is not None and job.spec.own == base
+    carries = "the shape its user wrote" if own else "its largest shape"
+    return Mold(job, base, f"no shape can start now: while it waits it carries {carries}")
+
+
+def leftover(snapshot: Snapshot, plan: Plan) -> Free:
+    """Return what a plan leaves free: its starts taken, its claims kept.
+
+    Where Slurm puts a share on a node is its own choice: the larger shares are placed first, and
+    one that finds no GPU so is left out.
+    """
+    free = Free(view(snapshot))
+    for start in sorted(plan.starts, key=_largest_first):
+        _take(free, start)
+    for claim in plan.claims:
+        free.claim(claim.job, (claim.shape,), claim.reason)
+    return free
+
+
+def _largest_first(start: Start) -> tuple[int, str]:
+    return (start.shape.share, start.job.id)
+
+
+def _take(free: Free, start: Start) -> None:
+    option = (start.shape, free.need(start.job, start.shape))
+    profile = free.profile(start.job)
+    if free.fits_on(start.job, start.shape, start.nodes):
+        free.take(start.job, start.shape, start.nodes)
+        others = start.tasks - 1
+    else:
+        others = start.tasks
+    for _ in range(others):
+        places = free.places(profile, option, free.bound(start.job))
+        if places is None:
+            return
+        free.take_places(start.job, start.shape, places)

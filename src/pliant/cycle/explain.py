@@ -1,0 +1,121 @@
+"""Why a job runs, waits, or would start as it would: every shape tried, with the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pliant.cycle.decide import DEFAULT_LIMIT, cycle, leftover
+from pliant.cycle.gate import view, why_left
+from pliant.errors import BadInput
+from pliant.model import Job, JobState, Shape, Snapshot
+from pliant.placement import Free, why_not
+from pliant.plan import Claim, Mold, Plan, Policy, Start
+from pliant.policies import allowed
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One shape: whether it fits what the others leave, why not, and when at the earliest.
+
+    ``nodes``: where it would start. ``earliest_s`` is now for a shape that fits, None where no
+    opening is in sight.
+    """
+
+    shape: Shape
+    fits: bool
+    why_not: str
+    earliest_s: float | None
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What one cycle thinks about one job.
+
+    ``left``: why its shape is not changed, "" where it may be. ``before``: the claims of others
+    that stand before it. ``start``, ``claim``, ``action``: what the plan has for the job itself.
+    ``says``: the decision in one sentence.
+    """
+
+    job: Job
+    policy: str
+    left: str
+    tried: tuple[Tried, ...]
+    before: tuple[Claim, ...]
+    start: Start | None
+    claim: Claim | None
+    action: Mold | None
+    deferred: bool
+    says: str
+
+
+def explain(
+    snapshot: Snapshot, policy: Policy, job_id: str, limit: int = DEFAULT_LIMIT
+) -> Explanation:
+    """Explain what one cycle decides about one job.
+
+    Raises BadInput for a job that the snapshot does not have.
+    """
+    plan = cycle(snapshot, policy, limit)
+    for job in view(snapshot).waiting:
+        if job.id == job_id:
+            return _waiting(snapshot, plan, job, policy.name)
+    for job in snapshot.running:
+        if job.id == job_id:
+            return _running(job, policy.name)
+    raise BadInput(f"job {job_id!r}: it neither waits nor runs; see `squeue` for those that do")
+
+
+def _running(job: Job, policy: str) -> Explanation:
+    verb = "is ending" if job.state is JobState.ENDING else "runs"
+    says = f"it {verb} as {job.shape}"
+    return Explanation(job, policy, "it does not wait", (), (), None, None, None, False, says)
+
+
+def _waiting(snapshot: Snapshot, plan: Plan, job: Job, policy: str) -> Explanation:
+    others = replace(
+        plan,
+        starts=tuple(start for start in plan.starts if start.job.id != job.id),
+        claims=tuple(claim for claim in plan.claims if claim.job.id != job.id),
+    )
+    original = next(waiting for waiting in snapshot.waiting if waiting.id == job.id)
+    free = leftover(snapshot, others)
+    start = next((start for start in plan.starts if start.job.id == job.id), None)
+    claim = next((claim for claim in plan.claims if claim.job.id == job.id), None)
+    action = next((action for action in plan.actions if action.job.id == job.id), None)
+    changes = start is not None and start.shape != job.shape
+    deferred = changes and action is None
+    explanation = Explanation(
+        job=original,
+        policy=policy,
+        left=why_left(snapshot, original),
+        tried=tuple(_try(free, original, shape) for shape in allowed(original)),
+        before=others.claims,
+        start=start,
+        claim=claim,
+        action=action,
+        deferred=deferred,
+        says="",
+    )
+    return replace(explanation, says=_says(explanation, job))
+
+
+def _try(free: Free, job: Job, shape: Shape) -> Tried:
+    reason = why_not(free, job, shape)
+    found = free.earliest(job, shape)
+    if found is None:
+        return Tried(shape, False, reason, None)
+    return Tried(shape, not reason, reason, found[0], found[1])
+
+
+def _says(explanation: Explanation, seen: Job) -> str:
+    if explanation.start is not None:
+        shape, nodes = explanation.start.shape, ", ".join(explanation.start.nodes)
+        later = "; the change is left for a later cycle" if explanation.deferred else ""
+        return f"it can start now as {shape} on {nodes}{later}: {explanation.start.reason}"
+    if explanation.claim is not None:
+        claim = explanation.claim
+        return f"it waits, and {', '.join(claim.nodes)} is kept for it as {claim.shape}"
+    if not seen.eligible:
+        return f"it does not take part in the queue: {explanation.job.reason or 'held'}"
+    return "it waits: no shape fits what is free for it"

@@ -1,0 +1,135 @@
+"""What may be done to a waiting job, by the batch system's Reason.
+
+=================================  =========  ====================================================
+Reason                             gate       what follows
+=================================  =========  ====================================================
+Resources, Priority                mold       any allowed shape
+None, or nothing yet               new        not judged by the batch system yet: it counts in the
+                                              queue, at the shape it carries
+QOS*, Assoc*, Max*PerAccount that  smaller    only shapes smaller than the one it carries, and none
+limit cores, memory, nodes, GRES              larger again until the Reason changes
+everything else                    leave      not touched, and not counted: held, dependency,
+                                              begin time, licences, limits on jobs or run time …
+=================================  =========  ====================================================
+
+The Reasons are those of squeue(1), "JOB REASON CODES".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from functools import lru_cache
+
+from pliant.grammar import shapes as request_shapes
+from pliant.model import Abilities, Job, Kind, Mode, Request, Shape, Snapshot
+
+
+class Gate(StrEnum):
+    """What may be done to a waiting job."""
+
+    MOLD = "mold"
+    NEW = "new"
+    SMALLER = "smaller"
+    LEAVE = "leave"
+
+
+_MOLD = frozenset({"Resources", "Priority"})
+_NEW = frozenset({"None", ""})
+_LIMITS = ("QOS", "Assoc", "Max")
+_OF_SHAPES = ("cpu", "mem", "node", "gres", "tres", "billing")
+
+
+@lru_cache(maxsize=1024)
+def gate(reason: str) -> Gate:
+    """Return what the batch system's Reason for waiting allows."""
+    if reason in _MOLD:
+        return Gate.MOLD
+    if reason in _NEW:
+        return Gate.NEW
+    words = reason.lower().replace("minutes", "")
+    of_shapes = any(word in words for word in _OF_SHAPES) and "min" not in words
+    if reason.startswith(_LIMITS) and of_shapes:
+        return Gate.SMALLER
+    return Gate.LEAVE
+
+
+def allowed_shapes(
+    request: Request, own: Shape, carried: Shape, abilities: Abilities
+) -> tuple[Shape, ...]:
+    """Return the shapes of a request that a waiting job can still be changed to.
+
+    Some changes of kind are not possible on a waiting job (see Abilities). The carried shape
+    alone where nothing else is left.
+    """
+    shapes = request_shapes(request, own)
+    return tuple(s for s in shapes if _can_become(carried, s, abilities)) or (carried,)
+
+
+def _can_become(carried: Shape, shape: Shape, abilities: Abilities) -> bool:
+    was_cpu, is_cpu = carried.kind is Kind.CPU, shape.kind is Kind.CPU
+    if was_cpu or is_cpu:
+        if was_cpu and is_cpu:
+            return True
+        return abilities.cpu_to_gpu if was_cpu else abilities.gpu_to_cpu
+    if carried.is_share and not shape.is_share:
+        return abilities.share_to_whole
+    if shape.is_share and not carried.is_share:
+        return abilities.whole_to_share
+    return True
+
+
+def why_left(snapshot: Snapshot, job: Job) -> str:
+    """Return why the shape of a waiting job is not changed, in words; "" where it may be."""
+    chosen = gate(job.reason)
+    off = [name for name in job.partitions if _is_off(snapshot, name)]
+    checks = (
+        (job.frozen != "", job.frozen),
+        (job.spec is not None and job.spec.pinned, "its owner pinned it"),
+        (len(job.shapes) < 2, "it asks for one shape only"),
+        (bool(off), f"Pliant is off in partition {''.join(off[:1])}"),
+        (chosen is Gate.NEW, "the batch system has not said yet why it waits"),
+        (chosen is Gate.LEAVE, f"it waits for another reason than free resources: {job.reason}"),
+    )
+    return next((words for holds, words in checks if holds), "")
+
+
+def _is_off(snapshot: Snapshot, partition: str) -> bool:
+    known = snapshot.partition_by_name.get(partition)
+    return known is not None and known.mode is Mode.OFF
+
+
+def view(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot as policies see it: each waiting job as its gate leaves it.
+
+    Doing it twice changes nothing more.
+    """
+    off = frozenset(p.name for p in snapshot.partitions if p.mode is Mode.OFF)
+    waiting = tuple(_seen(job, off) for job in snapshot.waiting)
+    return replace(snapshot, waiting=waiting)
+
+
+def _seen(job: Job, off: frozenset[str]) -> Job:
+    if not job.eligible and not job.reason.startswith(_LIMITS):
+        return job
+    chosen = gate(job.reason)
+    if chosen is Gate.LEAVE:
+        return replace(job, eligible=False) if job.eligible else job
+    if job.limited:
+        return job
+    fixed = chosen is Gate.NEW or job.frozen or (off and not off.isdisjoint(job.partitions))
+    fixed = fixed or (job.spec is not None and job.spec.pinned)
+    if chosen is Gate.SMALLER:
+        return _smaller(job, () if fixed else job.shapes)
+    if fixed and job.shapes != (job.shape,):
+        return replace(job, shapes=(job.shape,))
+    return job
+
+
+def _smaller(job: Job, shapes: tuple[Shape, ...]) -> Job:
+    """A job that waits for a limit: it may start smaller than what the limit refused."""
+    refused = job.shape in job.refused or job.spec is None or job.spec.set != job.shape
+    less = tuple(shape for shape in shapes if 0 < shape.amount < job.shape.amount)
+    if not refused or not less:
+        return replace(job, eligible=False, limited=True)
+    return replace(job, shapes=less, eligible=True, limited=True)

@@ -1,0 +1,166 @@
+"""The nodes by what is free on them: nodes in one cell are interchangeable.
+
+A search looks at cells, not at nodes, and knows from then on which cells fit: a cell's state never
+changes, nodes move between cells. What a take turns a cell into is remembered too. So a cycle
+costs little more for ten thousand nodes than for a hundred.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pliant.placement.needs import (
+    Need,
+    NodeKind,
+    Receipt,
+    State,
+    find,
+    lesser,
+    taken,
+    whole_gpus,
+)
+from pliant.placement.scopes import Scope
+
+Lefts = tuple[tuple[float, State], ...]
+"""For each claim on a node: from when on, and what it leaves free there."""
+
+Order = tuple[int, int, int, int]
+"""How cells are searched: fewest whole GPUs, cores, memory first; then the older cell."""
+
+
+class Cell:
+    """The nodes of one kind in one state under the same claims."""
+
+    __slots__ = ("_receipts", "after", "gpus", "kind", "lefts", "nodes", "order", "state")
+
+    def __init__(self, kind: NodeKind, state: State, lefts: Lefts, serial: int) -> None:
+        self.kind = kind
+        self.state = state
+        self.lefts = lefts
+        self.nodes: list[int] = []  # ascending
+        self.gpus = whole_gpus(kind, state)
+        self.order: Order = (self.gpus, state[0], state[1], serial)
+        self.after: dict[tuple[Need, float], tuple[Receipt, Cell]] = {}
+        self._receipts: dict[tuple[Need, float], Receipt | None] = {}
+
+    def receipt(self, need: Need, bound: float) -> Receipt | None:
+        """Return what ``need`` would take here, under the claims that begin by ``bound``."""
+        key = (need, bound)
+        try:
+            return self._receipts[key]
+        except KeyError:
+            found = find(self.kind, self.effective(bound), need)
+            self._receipts[key] = found
+            return found
+
+    def effective(self, bound: float) -> State:
+        """What is free now and stays free under the claims that begin by ``bound``."""
+        state = self.state
+        for at_s, left in self.lefts:
+            if at_s <= bound:
+                state = lesser(state, left)
+        return state
+
+
+@dataclass(slots=True)
+class _Fitting:
+    """The cells that fit one need in one scope; ``seen`` of the log were looked at."""
+
+    seen: int = 0
+    cells: list[tuple[Order, Cell]] = field(default_factory=list)
+    members: set[Cell] = field(default_factory=set)
+
+
+class Cells:
+    """Every node's cell, and the search over them."""
+
+    def __init__(self) -> None:
+        self.of: dict[int, Cell] = {}
+        self.vacant: dict[NodeKind, int] = {}  # whole free GPUs
+        self._cells: dict[tuple[NodeKind, State, Lefts], Cell] = {}
+        self._log: list[Cell] = []  # cells in the order in which they were filled
+        self._fitting: dict[tuple[Scope, Need, float], _Fitting] = {}
+
+    def add(self, node: int, kind: NodeKind, state: State) -> None:
+        """Add a node; in ascending order of nodes."""
+        cell = self._cell(kind, state, ())
+        if not cell.nodes:
+            self._log.append(cell)
+        cell.nodes.append(node)
+        self.of[node] = cell
+        self.vacant[kind] = self.vacant.get(kind, 0) + cell.gpus
+
+    def _cell(self, kind: NodeKind, state: State, lefts: Lefts) -> Cell:
+        key = (kind, state, lefts)
+        cell = self._cells.get(key)
+        if cell is None:
+            cell = self._cells[key] = Cell(kind, state, lefts, len(self._cells))
+        return cell
+
+    def move(self, node: int, to: Cell) -> None:
+        """Put a node into another cell."""
+        cell = self.of[node]
+        del cell.nodes[bisect_left(cell.nodes, node)]
+        if not to.nodes:
+            self._log.append(to)
+        insort(to.nodes, node)
+        self.of[node] = to
+        self.vacant[cell.kind] += to.gpus - cell.gpus
+
+    def change(self, node: int, state: State, lefts: Lefts) -> None:
+        """Give a node another state or other claims."""
+        self.move(node, self._cell(self.of[node].kind, state, lefts))
+
+    def take(self, node: int, need: Need, bound: float) -> Receipt:
+        """Take ``need`` from a node that has it, now and under the claims that bind."""
+        cell = self.of[node]
+        step = cell.after.get((need, bound))
+        if step is None:
+            receipt = cell.receipt(need, bound)
+            assert receipt is not None, f"node {node} does not fit {need}"  # noqa: S101
+            step = cell.after[(need, bound)] = (receipt, self.without(cell, receipt, bound))
+        self.move(node, step[1])
+        return step[0]
+
+    def without(self, cell: Cell, receipt: Receipt, bound: float) -> Cell:
+        """Return the cell that ``cell``'s nodes move to when ``receipt`` is taken."""
+        lefts = tuple(
+            (at_s, taken(left, receipt) if at_s <= bound else left) for at_s, left in cell.lefts
+        )
+        return self._cell(cell.kind, taken(cell.state, receipt), lefts)
+
+    def filled(self) -> Iterator[Cell]:
+        """Yield the cells that have nodes, the oldest first."""
+        return (cell for cell in self._cells.values() if cell.nodes)
+
+    def fitting(self, scope: Scope, need: Need, bound: float) -> Iterator[Cell]:
+        """Yield the cells with nodes that fit, best fit first."""
+        key = (scope, need, bound)
+        known = self._fitting.get(key)
+        if known is None:
+            known = self._fitting[key] = _Fitting()
+        if known.seen < len(self._log):
+            self._look(known, scope, need, bound)
+        place = 0
+        cells = known.cells
+        while place < len(cells):
+            cell = cells[place][1]
+            if cell.nodes:
+                yield cell
+                place += 1
+            else:
+                known.members.discard(cell)
+                del cells[place]
+
+    def _look(self, known: _Fitting, scope: Scope, need: Need, bound: float) -> None:
+        for cell in self._log[known.seen :]:
+            if (
+                cell.kind in scope.kinds
+                and cell not in known.members
+                and cell.receipt(need, bound) is not None
+            ):
+                known.members.add(cell)
+                insort(known.cells, (cell.order, cell))
+        known.seen = len(self._log)

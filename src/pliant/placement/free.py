@@ -1,0 +1,288 @@
+"""What is free for each job, as a policy decides: the one mutable thing of a cycle.
+
+Within a cycle what is free only becomes less, but for :meth:`Free.release`; so what did not fit
+once is not tried again, for any job that is alike. A claim is what is kept for a first waiting
+job: another job may use it only if its time limit ends before the claim begins, or if it needs no
+more than the claim leaves (EASY backfilling: Lifka, "The ANL/IBM SP scheduling system", 1995).
+
+Nodes have a number here, their place in the snapshot: ``places`` are such numbers.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from heapq import merge
+from itertools import islice
+
+from pliant.model import Job, JobState, Shape, Snapshot
+from pliant.placement.cells import Cell, Cells
+from pliant.placement.needs import Need, NodeKind, Receipt, find, returned, state_of, taken
+from pliant.placement.profiles import Option, Profile, Profiles
+from pliant.placement.scopes import Scope, limit_s
+from pliant.placement.timeline import Opening, Release, opening
+from pliant.plan import Claim
+
+NEVER_S = float("inf")
+Places = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Taken:
+    """What a job was given in this cycle."""
+
+    job: Job
+    shape: Shape
+    places: Places
+    need: Need
+    receipts: tuple[Receipt, ...]
+    end_s: float
+
+
+class Free:
+    """What is free now and until when, seen by each job."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.now_s = snapshot.now_s
+        self.claims: list[Claim] = []
+        self._claim_times: list[float] = []
+        self._names = [node.name for node in snapshot.nodes]
+        self._number = {name: place for place, name in enumerate(self._names)}
+        self._profiles = Profiles(snapshot)
+        self._cells = Cells()
+        for place, kind in enumerate(self._profiles.scopes.kinds):
+            if kind is not None:
+                self._cells.add(place, kind, state_of(snapshot.nodes[place]))
+        self._failed: set[tuple[Scope, Need, int, float]] = set()
+        self._releases: list[Release] | None = None
+        self._taken: dict[int, Taken] = {}
+
+    def profile(self, job: Job) -> Profile:
+        """Return what this job has in common with others."""
+        return self._profiles.of(job)
+
+    def need(self, job: Job, shape: Shape) -> Need:
+        """Return what ``shape`` takes on each node for this job."""
+        return self._profiles.need(job, shape)
+
+    def names(self, places: Iterable[int]) -> tuple[str, ...]:
+        """Return the names of nodes given by number."""
+        return tuple(self._names[place] for place in places)
+
+    def cell(self, place: int) -> Cell:
+        """Return the cell of one node."""
+        return self._cells.of[place]
+
+    # --- now --------------------------------------------------------------------------------
+
+    def fit(self, job: Job, shape: Shape) -> tuple[str, ...] | None:
+        """Return the nodes that ``job`` could start on now as ``shape``; None: it cannot."""
+        places = self.places(self.profile(job), (shape, self.need(job, shape)), self.bound(job))
+        return None if places is None else self.names(places)
+
+    def bound(self, job: Job) -> float:
+        """Return when the last claim begins that ``job`` would still run into; -inf: none."""
+        if not self._claim_times:
+            return -NEVER_S
+        place = bisect_left(self._claim_times, self.now_s + limit_s(job))
+        return self._claim_times[place - 1] if place else -NEVER_S
+
+    def places(
+        self, profile: Profile, option: Option, bound: float, *, again: bool = False
+    ) -> Places | None:
+        """Return the same as :meth:`fit` for any job of this profile under such claims.
+
+        ``again``: look even where it is known not to fit; something was released since.
+        """
+        shape, need = option
+        for scope in profile.scopes:
+            key = (scope, need, shape.nodes, bound)
+            if (key in self._failed and not again) or not scope.allows(shape.nodes):
+                continue
+            found = self._pick(scope, need, shape.nodes, bound)
+            if found is not None:
+                return found
+            if not again:
+                self._failed.add(key)
+        return None
+
+    def _pick(self, scope: Scope, need: Need, nodes: int, bound: float) -> Places | None:
+        chosen = list(scope.required)
+        if len(chosen) > nodes or not all(self.cell(p).receipt(need, bound) for p in chosen):
+            return None
+        barred = scope.excluded.union(chosen)
+        for cell in self._cells.fitting(scope, need, bound):
+            left = nodes - len(chosen)
+            if barred:
+                chosen.extend(islice((p for p in cell.nodes if p not in barred), left))
+            else:
+                chosen.extend(cell.nodes[:left])
+            if len(chosen) == nodes:
+                break
+        return tuple(chosen) if len(chosen) == nodes else None
+
+    def fits_on(self, job: Job, shape: Shape, nodes: Iterable[str]) -> bool:
+        """Whether ``job`` could start now as ``shape`` on exactly these nodes."""
+        need, bound = self.need(job, shape), self.bound(job)
+        cells = [self._cells.of.get(self._number.get(name, -1)) for name in nodes]
+        return all(cell is not None and cell.receipt(need, bound) is not None for cell in cells)
+
+    def take(self, job: Job, shape: Shape, nodes: Iterable[str]) -> Taken:
+        """Give ``job`` what ``shape`` needs on these nodes, until the end of its time limit."""
+        return self.take_places(job, shape, tuple(self._number[name] for name in nodes))
+
+    def take_places(self, job: Job, shape: Shape, places: Places) -> Taken:
+        """Give ``job`` what ``shape`` needs on nodes given by number."""
+        need = self.need(job, shape)
+        bound = self.bound(job)
+        receipts = tuple(self._cells.take(place, need, bound) for place in places)
+        return self._noted(job, shape, places, receipts)
+
+    def take_receipt(self, job: Job, shape: Shape, place: int, receipt: Receipt) -> Taken:
+        """Give ``job`` exactly ``receipt`` on one node: a share of one certain GPU."""
+        self._cells.move(place, self._cells.without(self.cell(place), receipt, self.bound(job)))
+        return self._noted(job, shape, (place,), (receipt,))
+
+    def _noted(
+        self, job: Job, shape: Shape, places: Places, receipts: tuple[Receipt, ...]
+    ) -> Taken:
+        end_s = self.now_s + limit_s(job)
+        given = Taken(job, shape, places, self.need(job, shape), receipts, end_s)
+        self._taken[id(given)] = given
+        return given
+
+    def release(self, given: Taken) -> None:
+        """Take back what a job was given in this cycle."""
+        del self._taken[id(given)]
+        for place, receipt in zip(given.places, given.receipts, strict=True):
+            cell = self.cell(place)
+            lefts = tuple(
+                (at_s, returned(left, receipt) if at_s < given.end_s else left)
+                for at_s, left in cell.lefts
+            )
+            self._cells.change(place, returned(cell.state, receipt), lefts)
+
+    def retake(self, given: Taken) -> Taken:
+        """Give back to a job exactly what was taken from it."""
+        bound = self.bound(given.job)
+        for place, receipt in zip(given.places, given.receipts, strict=True):
+            self._cells.move(place, self._cells.without(self.cell(place), receipt, bound))
+        self._taken[id(given)] = given
+        return given
+
+    def forget_failures(self) -> None:
+        """Try again what did not fit: to be called when a release has made more free."""
+        self._failed.clear()
+
+    def cells_in(self, profile: Profile) -> list[Cell]:
+        """Return the cells with nodes that jobs of this profile may use."""
+        kinds = frozenset(kind for scope in profile.scopes for kind in scope.kinds)
+        return [cell for cell in self._cells.filled() if cell.kind in kinds]
+
+    # --- how much ---------------------------------------------------------------------------
+
+    def vacant(self, job: Job) -> int:
+        """Return how many whole GPUs are free on the nodes that ``job`` could use."""
+        return self.vacant_on(self.profile(job).kinds)
+
+    def vacant_on(self, kinds: frozenset[NodeKind]) -> int:
+        """Return how many whole GPUs are free on nodes of these kinds."""
+        return sum(self._cells.vacant.get(kind, 0) for kind in kinds)
+
+    def available(self, job: Job) -> Fraction:
+        """Return the GPUs that are free for ``job``, parts of GPUs counted as parts."""
+        return self.available_on(self.profile(job).kinds)
+
+    def available_on(self, kinds: frozenset[NodeKind]) -> Fraction:
+        """Return the GPUs that are free on nodes of these kinds, parts counted as parts."""
+        cells = (cell for cell in self._cells.filled() if cell.kind in kinds)
+        return sum((_gpus(cell) * len(cell.nodes) for cell in cells), Fraction(0))
+
+    def places_on(self, kinds: frozenset[NodeKind]) -> list[int]:
+        """Return the nodes of these kinds by number, ascending."""
+        cells = (cell for cell in self._cells.filled() if cell.kind in kinds)
+        return sorted(place for cell in cells for place in cell.nodes)
+
+    # --- later ------------------------------------------------------------------------------
+
+    def earliest(
+        self, job: Job, shape: Shape, before_s: float = NEVER_S
+    ) -> tuple[float, tuple[str, ...]] | None:
+        """Return when ``shape`` can start at the earliest, and where; None: not by ``before_s``.
+
+        Running jobs are taken to last until their time limits.
+        """
+        nodes = self.fit(job, shape)
+        if nodes is not None:
+            return (self.now_s, nodes)
+        found = self._opening(job, shape, before_s)
+        return None if found is None else (found.at_s, self.names(found.places))
+
+    def _opening(self, job: Job, shape: Shape, before_s: float) -> Opening | None:
+        need = self.need(job, shape)
+        best: Opening | None = None
+        for scope in self.profile(job).scopes:
+            if len(scope.required) > shape.nodes:
+                continue
+            if not self._profiles.could_hold(scope, need, shape.nodes):
+                continue
+            limit = before_s if best is None else best.at_s
+            found = opening(self._cells, scope, (shape, need), self._ends(), limit)
+            if found is not None and (best is None or found.at_s < best.at_s):
+                best = found
+        return best
+
+    def _ends(self) -> Iterator[Release]:
+        if self._releases is None:
+            self._releases = sorted(map(self._release, self.snapshot.running), key=_at)
+        own = (Release(given.end_s, given.places, given.need) for given in self._taken.values())
+        return merge(self._releases, sorted(own, key=_at), key=_at)
+
+    def _release(self, job: Job) -> Release:
+        ending = job.state is JobState.ENDING
+        end_s = self.now_s if ending else max(self.now_s, job.start_s + limit_s(job))
+        places = tuple(self._number[name] for name in job.nodes if name in self._number)
+        return Release(end_s, places, self.need(job, job.shape))
+
+    def claim(self, job: Job, shapes: Iterable[Shape], reason: str = "") -> Claim | None:
+        """Keep for ``job`` the earliest opening for any of ``shapes``, of these the largest.
+
+        Returns None where no opening is in sight: then nothing is kept.
+        """
+        best: tuple[Opening, Shape] | None = None
+        for shape in sorted(shapes, key=lambda shape: (shape.amount, shape)):
+            found = self._opening(job, shape, NEVER_S if best is None else best[0].at_s)
+            if found is not None:
+                best = (found, shape)
+        if best is None:
+            return None
+        found, shape = best
+        claim = Claim(job, shape, found.at_s, self.names(found.places), reason)
+        self._keep(found, self.need(job, shape))
+        self.claims.append(claim)
+        return claim
+
+    def _keep(self, found: Opening, need: Need) -> None:
+        for place, state in zip(found.places, found.states, strict=True):
+            cell = self.cell(place)
+            receipt = find(cell.kind, state, need)
+            assert receipt is not None, "a claim is made where it fits"  # noqa: S101
+            lefts = (*cell.lefts, (found.at_s, taken(state, receipt)))
+            self._cells.change(place, cell.state, lefts)
+        insort(self._claim_times, found.at_s)
+
+
+def _at(release: Release) -> float:
+    return release.at_s
+
+
+def _gpus(cell: Cell) -> Fraction:
+    """The free GPUs of one node, parts counted as parts; none where no core is left for them."""
+    total = Fraction(0)
+    if cell.state[0]:
+        for pool, gpus in zip(cell.kind.pools, cell.state[2], strict=True):
+            total += gpus if isinstance(gpus, int) else Fraction(sum(gpus), pool.shards)
+    return total

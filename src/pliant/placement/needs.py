@@ -1,0 +1,253 @@
+"""What a shape needs on one node, and whether a node's state has it.
+
+A node's *state* is what is free on it: cores, memory, and for each of its pools either how many
+whole GPUs are free, or (where GPUs can be shared) how many shards of each single GPU are. A
+*receipt* says exactly what was taken, so that it can be given back: two shares on one GPU and two
+shares on two GPUs leave different holes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pliant.model import ALL_CORES, Job, Node, Pool, Shape
+
+Gpus = int | tuple[int, ...]
+State = tuple[int, int, tuple[Gpus, ...]]
+"""Free cores, free memory in MiB, and the free GPUs of each pool."""
+Receipt = tuple[int, int, tuple[tuple[int, int, tuple[tuple[int, int], ...]], ...]]
+"""Cores, memory in MiB, and for each pool used (pool, whole GPUs, ((GPU, shards), ...))."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Need:
+    """What a shape takes on each of its nodes. Equal needs are one object within a Free."""
+
+    gpus: int
+    share: int
+    gpu_type: str
+    cpus: int  # ALL_CORES: every core of the node
+    mem_mib: int
+    gpu_mem_mib: int = 0  # of one GPU, for shares; 0: not known
+
+
+def replaced(need: Need, *, cpus: int | None = None, mem_mib: int | None = None) -> Need:
+    """Return a need like ``need`` with other cores or memory."""
+    return replace(
+        need,
+        cpus=need.cpus if cpus is None else cpus,
+        mem_mib=need.mem_mib if mem_mib is None else mem_mib,
+    )
+
+
+NeedKey = tuple[int, int, str, int, int, int]
+
+
+def need_key(job: Job, shape: Shape) -> NeedKey:
+    """What makes two needs equal: the arguments of Need."""
+    demand = job.demand(shape)
+    gpu_mem = job.spec.request.gpu_mem_mib if job.spec and shape.is_share else 0
+    return (demand.gpus, demand.share, demand.gpu_type, demand.cpus, demand.mem_mib, gpu_mem)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolKind:
+    """What never changes about a pool."""
+
+    gpu_type: str
+    total: int
+    shards: int  # of one GPU; 0: cannot be shared
+    mem_mib: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class NodeKind:
+    """What nodes have in common that are alike but for what is free on them.
+
+    Equal kinds are one object within a Free.
+    """
+
+    cpus: int
+    mem_mib: int  # 0: memory is not counted here
+    pools: tuple[PoolKind, ...]
+    partitions: frozenset[str]
+    features: frozenset[str]
+    reservations: frozenset[str]
+
+    @property
+    def empty(self) -> State:
+        """The state of such a node when nothing runs on it."""
+        pools = (_gpus(pool, pool.total, ()) for pool in self.pools)
+        return (self.cpus, self.mem_mib, tuple(pools))
+
+
+def pool_kind(pool: Pool) -> PoolKind:
+    """The part of a pool that never changes."""
+    return PoolKind(pool.gpu_type, pool.total, pool.shards_per_gpu, pool.mem_mib)
+
+
+def _gpus(kind: PoolKind, free: int, parts: tuple[int, ...]) -> Gpus:
+    if not kind.shards:
+        return free
+    busy = max(0, kind.total - free - len(parts))
+    return (kind.shards,) * free + parts + (0,) * busy
+
+
+def state_of(node: Node) -> State:
+    """What is free on a node now."""
+    pools = tuple(_gpus(pool_kind(pool), pool.free, pool.parts) for pool in node.pools)
+    return (node.free_cpus, node.free_mem_mib, pools)
+
+
+def whole_gpus(kind: NodeKind, state: State) -> int:
+    """How many whole GPUs are free; none where no core is left to drive them."""
+    if state[0] < 1:
+        return 0
+    return sum(_whole(pool, gpus) for pool, gpus in zip(kind.pools, state[2], strict=True))
+
+
+def most_gpus(kind: NodeKind, state: State, gpu_type: str) -> int:
+    """Return how many whole GPUs of a type ("": of any) are free."""
+    pools = zip(kind.pools, state[2], strict=True)
+    return sum(_whole(pool, gpus) for pool, gpus in pools if gpu_type in ("", pool.gpu_type))
+
+
+def _whole(pool: PoolKind, gpus: Gpus) -> int:
+    return gpus if isinstance(gpus, int) else gpus.count(pool.shards)
+
+
+def find(kind: NodeKind, state: State, need: Need) -> Receipt | None:
+    """Return what ``need`` would take from a node in ``state``; None where it does not fit."""
+    cpus = kind.cpus if need.cpus == ALL_CORES else need.cpus
+    mem = need.mem_mib if kind.mem_mib else 0
+    if cpus > state[0] or mem > state[1]:
+        return None
+    if not need.gpus:
+        return (cpus, mem, ())
+    found = _find_share(kind, state, need) if need.share > 1 else _find_whole(kind, state, need)
+    return None if found is None else (cpus, mem, found)
+
+
+def _find_whole(
+    kind: NodeKind, state: State, need: Need
+) -> tuple[tuple[int, int, tuple[tuple[int, int], ...]], ...] | None:
+    left = need.gpus
+    taken: list[tuple[int, int, tuple[tuple[int, int], ...]]] = []
+    for index, (pool, gpus) in enumerate(zip(kind.pools, state[2], strict=True)):
+        if need.gpu_type and pool.gpu_type != need.gpu_type:
+            continue
+        count = min(left, _whole(pool, gpus))
+        if count and isinstance(gpus, int):
+            taken.append((index, count, ()))
+        elif count and not isinstance(gpus, int):
+            free = [place for place, shards in enumerate(gpus) if shards == pool.shards]
+            taken.append((index, 0, tuple((place, pool.shards) for place in free[:count])))
+        left -= count
+        if not left:
+            return tuple(taken)
+    return None
+
+
+def share_shards(pool: PoolKind, need: Need) -> int:
+    """Return how many shards of one GPU of this pool ``need`` takes; 0 where it cannot be."""
+    if not pool.shards or pool.shards % need.share:
+        return 0
+    if need.gpu_type and pool.gpu_type != need.gpu_type:
+        return 0
+    if pool.mem_mib and need.gpu_mem_mib * need.share > pool.mem_mib:
+        return 0
+    return pool.shards // need.share
+
+
+def _find_share(
+    kind: NodeKind, state: State, need: Need
+) -> tuple[tuple[int, int, tuple[tuple[int, int], ...]], ...] | None:
+    """The fullest GPU that still has the share: whole GPUs stay whole as long as possible."""
+    best: tuple[int, int, int, int] | None = None
+    for index, (pool, gpus) in enumerate(zip(kind.pools, state[2], strict=True)):
+        shards = share_shards(pool, need)
+        if not shards or isinstance(gpus, int):
+            continue
+        for place, free in enumerate(gpus):
+            if free >= shards and (best is None or free < best[0]):
+                best = (free, index, place, shards)
+    return None if best is None else ((best[1], 0, ((best[2], best[3]),)),)
+
+
+def taken(state: State, receipt: Receipt) -> State:
+    """Return the state after ``receipt`` was taken."""
+    return _applied(state, receipt, -1)
+
+
+def returned(state: State, receipt: Receipt) -> State:
+    """Return the state after ``receipt`` was given back."""
+    return _applied(state, receipt, 1)
+
+
+def _applied(state: State, receipt: Receipt, sign: int) -> State:
+    cpus, mem, gpus = receipt
+    pools = state[2]
+    if gpus:
+        changed = list(pools)
+        for index, count, places in gpus:
+            old = changed[index]
+            if isinstance(old, int):
+                changed[index] = old + sign * count
+            else:
+                single = list(old)
+                for place, shards in places:
+                    single[place] += sign * shards
+                changed[index] = tuple(single)
+        pools = tuple(changed)
+    return (state[0] + sign * cpus, state[1] + sign * mem, pools)
+
+
+def lesser(one: State, other: State) -> State:
+    """Return what is free in both of two states of one node."""
+    pools = tuple(
+        min(a, b)
+        if isinstance(a, int) or isinstance(b, int)
+        else tuple(min(x, y) for x, y in zip(a, b, strict=True))
+        for a, b in zip(one[2], other[2], strict=True)
+    )
+    return (min(one[0], other[0]), min(one[1], other[1]), pools)
+
+
+def freed(kind: NodeKind, state: State, need: Need) -> State:
+    """Return the state after a running job gave back ``need``.
+
+    Which single GPUs it had is not in a snapshot: the fullest are taken for its own, and nothing
+    rises above what the node has.
+    """
+    cpus = kind.cpus if need.cpus == ALL_CORES else state[0] + need.cpus
+    mem = min(kind.mem_mib, state[1] + need.mem_mib)
+    pools = list(state[2])
+    left = need.gpus
+    for index, pool in enumerate(kind.pools):
+        if not left or (need.gpu_type and pool.gpu_type != need.gpu_type):
+            continue
+        gpus = pools[index]
+        if isinstance(gpus, int):
+            back = min(left, pool.total - gpus)
+            pools[index] = gpus + back
+            left -= back
+        elif need.share > 1:
+            pools[index] = _with_shards(gpus, pool.shards, pool.shards // need.share)
+            left = 0
+        else:
+            places = sorted(range(len(gpus)), key=lambda place: (gpus[place], place))
+            emptied = [place for place in places if gpus[place] < pool.shards][:left]
+            pools[index] = tuple(
+                pool.shards if place in emptied else free for place, free in enumerate(gpus)
+            )
+            left -= len(emptied)
+    return (min(kind.cpus, cpus), mem, tuple(pools))
+
+
+def _with_shards(gpus: tuple[int, ...], full: int, shards: int) -> tuple[int, ...]:
+    """Give ``shards`` back to the fullest GPU that can have lent them."""
+    fitting = [place for place, free in enumerate(gpus) if full - free >= shards]
+    if not fitting:
+        return gpus
+    chosen = min(fitting, key=lambda place: (gpus[place], place))
+    return tuple(free + shards if place == chosen else free for place, free in enumerate(gpus))

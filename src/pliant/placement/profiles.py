@@ -1,0 +1,120 @@
+"""What jobs have in common: equal needs and equal profiles are one object each.
+
+Fifty thousand jobs of one kind are one profile: what follows from a request is worked out once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from pliant.model import Job, Shape, Snapshot
+from pliant.placement.needs import Need, NeedKey, NodeKind, find, need_key
+from pliant.placement.scopes import Scope, Scopes
+
+Option = tuple[Shape, Need]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Profile:
+    """What can be placed alike.
+
+    ``options`` are the shapes that the nodes could hold when empty, with their needs, in the
+    job's order, without those that the batch system refused.
+    """
+
+    scopes: tuple[Scope, ...]
+    options: tuple[Option, ...]
+    kinds: frozenset[NodeKind]  # of the nodes that could hold one of the options
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The shapes of the options."""
+        return tuple(shape for shape, _ in self.options)
+
+
+class Profiles:
+    """The needs and profiles of one snapshot's jobs.
+
+    They are found by the identity of what a job consists of, which readers share between equal
+    jobs, and only then by value. The objects are kept beside what follows from them, so that no
+    identity is used twice.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.scopes = Scopes(snapshot)
+        self.size = Counter(kind for kind in self.scopes.kinds if kind is not None)
+        self._needs: dict[NeedKey, Need] = {}
+        self._need_by_id: dict[tuple[int, int, int], tuple[object, Need]] = {}
+        self._profiles: dict[object, Profile] = {}
+        self._profile_by_id: dict[object, tuple[object, Profile]] = {}
+
+    def need(self, job: Job, shape: Shape) -> Need:
+        """Return what ``shape`` takes on each node for this job."""
+        ids = (id(shape), id(job.footprint), id(job.spec))
+        known = self._need_by_id.get(ids)
+        if known is None:
+            key = need_key(job, shape)
+            need = self._needs.get(key)
+            if need is None:
+                need = self._needs[key] = Need(*key)
+            known = self._need_by_id[ids] = ((shape, job.footprint, job.spec), need)
+        return known[1]
+
+    def of(self, job: Job) -> Profile:
+        """Return what this job has in common with others."""
+        ids = (
+            id(job.shapes) if job.shapes else id(job.shape),
+            id(job.footprint),
+            id(job.spec),
+            job.time_limit_s,
+            job.partitions,
+            job.features,
+            job.reservation,
+            job.nodes_required,
+            job.nodes_excluded,
+            job.refused,
+        )
+        known = self._profile_by_id.get(ids)
+        if known is None:
+            kept = (job.shapes, job.shape, job.footprint, job.spec)
+            known = self._profile_by_id[ids] = (kept, self._of(job))
+        return known[1]
+
+    def _of(self, job: Job) -> Profile:
+        scopes = self.scopes.of(job)
+        shapes = job.shapes or (job.shape,)
+        options = tuple(
+            (shape, self.need(job, shape)) for shape in shapes if shape not in job.refused
+        )
+        key = (scopes, options)
+        profile = self._profiles.get(key)
+        if profile is None:
+            profile = self._profiles[key] = self._build(scopes, options)
+        return profile
+
+    def _build(self, scopes: tuple[Scope, ...], options: tuple[Option, ...]) -> Profile:
+        possible: list[Option] = []
+        kinds: set[NodeKind] = set()
+        for shape, need in options:
+            holders = {
+                kind
+                for scope in scopes
+                if self.could_hold(scope, need, shape.nodes)
+                for kind in holding(scope, need)
+            }
+            if holders:
+                possible.append((shape, need))
+                kinds |= holders
+        return Profile(scopes, tuple(possible), frozenset(kinds))
+
+    def could_hold(self, scope: Scope, need: Need, nodes: int) -> bool:
+        """Whether so many nodes of a scope could hold ``need`` when empty."""
+        if not scope.allows(nodes):
+            return False
+        return sum(self.size[kind] for kind in holding(scope, need)) >= nodes
+
+
+def holding(scope: Scope, need: Need) -> list[NodeKind]:
+    """Return the kinds of node in a scope that could hold ``need`` when empty."""
+    return [kind for kind in scope.kinds if find(kind, kind.empty, need) is not None]

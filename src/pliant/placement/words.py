@@ -1,0 +1,77 @@
+"""Why a shape does not fit now, in words for the person who asks."""
+
+from __future__ import annotations
+
+from pliant.model import ALL_CORES, Job, Shape
+from pliant.placement.cells import Cell
+from pliant.placement.free import NEVER_S, Free
+from pliant.placement.needs import Need, find, most_gpus, replaced
+from pliant.placement.profiles import Profile
+
+
+def why_not(free: Free, job: Job, shape: Shape) -> str:
+    """Return why ``shape`` does not fit now; "" where it does."""
+    if shape in job.refused:
+        return "the batch system did not start it although it seemed to fit"
+    if free.fit(job, shape) is not None:
+        return ""
+    profile, need = free.profile(job), free.need(job, shape)
+    if not profile.scopes:
+        return "no partition that it may use is open to it, with its time limit and features"
+    if all(not scope.allows(shape.nodes) for scope in profile.scopes):
+        return f"it needs {shape.nodes} nodes, more than its partition allows a job"
+    if shape not in profile.shapes:
+        return "the nodes that it may use could not hold it even if they were empty"
+    return _now(free, job, shape, profile, need)
+
+
+def _now(free: Free, job: Job, shape: Shape, profile: Profile, need: Need) -> str:
+    cells = free.cells_in(profile)
+    where = "on one node" if shape.nodes == 1 else f"on each of {shape.nodes} nodes"
+    with_gpus = [cell for cell in cells if _has(cell, replaced(need, cpus=0, mem_mib=0))]
+    if _count(with_gpus) < shape.nodes:
+        return _gpus(cells, _count(with_gpus), shape, where)
+    with_cores = [cell for cell in with_gpus if _has(cell, replaced(need, mem_mib=0))]
+    if _count(with_cores) < shape.nodes:
+        most = max(cell.state[0] for cell in with_gpus)
+        cores = "all cores" if need.cpus == ALL_CORES else f"{need.cpus} cores"
+        beside = " beside its GPUs" if need.gpus else ""
+        return f"needs {cores}{beside} {where}, the most free on one node is {most}"
+    with_mem = [cell for cell in with_cores if _has(cell, need)]
+    if _count(with_mem) < shape.nodes:
+        most = max(cell.state[1] for cell in with_cores)
+        return f"needs {need.mem_mib} MiB of memory {where}, the most free on one node is {most}"
+    return _claimed(free, job)
+
+
+def _has(cell: Cell, need: Need) -> bool:
+    return find(cell.kind, cell.state, need) is not None
+
+
+def _count(cells: list[Cell]) -> int:
+    return sum(len(cell.nodes) for cell in cells)
+
+
+def _gpus(cells: list[Cell], nodes: int, shape: Shape, where: str) -> str:
+    kind = f"{shape.gpu_type} " if shape.gpu_type else ""
+    if shape.is_share:
+        return f"needs 1/{shape.share} of one {kind}GPU, and no GPU has so much free"
+    most = max((most_gpus(cell.kind, cell.state, shape.gpu_type) for cell in cells), default=0)
+    plural = "GPU" if shape.gpus == 1 else "GPUs"
+    if most >= shape.gpus and nodes:
+        have = f"only {nodes} {'has' if nodes == 1 else 'have'} them free"
+        return f"needs {shape.gpus} {kind}{plural} {where}, {have}"
+    return f"needs {shape.gpus} {kind}{plural} {where}, the most free on one node is {most}"
+
+
+def _claimed(free: Free, job: Job) -> str:
+    bound = free.bound(job)
+    claims = [claim for claim in free.claims if claim.at_s <= bound]
+    if not claims or bound == -NEVER_S:
+        return "the nodes that have it free are not all in one partition or are excluded"
+    claim = claims[0]
+    begin_min = max(0, round((claim.at_s - free.now_s) / 60))
+    return (
+        f"{', '.join(claim.nodes)} is kept for job {claim.job.id} in {begin_min} min, "
+        "and its time limit would run into that"
+    )

@@ -1,0 +1,83 @@
+"""The policies, by the names that users choose them by.
+
+A policy is a frozen dataclass whose fields are its options and whose call turns a snapshot into a
+plan. Its module's docstring is its algorithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from pliant.errors import BadInput
+from pliant.plan import Policy
+from pliant.policies.easy import EasyBackfill
+from pliant.policies.equipartition import MoldableEquipartition
+from pliant.policies.rigid import RigidFcfs
+from pliant.policies.shapes import allowed, base_shape
+
+DEFAULT = "moldable-equipartition"
+
+_POLICIES: dict[str, type[Any]] = {
+    "moldable-equipartition": MoldableEquipartition,
+    "easy-backfill": EasyBackfill,
+    "rigid-fcfs": RigidFcfs,
+}
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all policies."""
+    return tuple(_POLICIES)
+
+
+def options(name: str) -> dict[str, object]:
+    """Return a policy's options with their defaults.
+
+    Raises BadInput for an unknown name.
+    """
+    return {field.name: field.default for field in fields(_class(name))}
+
+
+def by_name(name: str, **chosen: object) -> Policy:
+    """Return the policy of this name with these options.
+
+    Raises BadInput, naming what would be right, for an unknown name, option or value.
+    """
+    policy = _class(name)
+    known = options(name)
+    hints = get_type_hints(policy)
+    for option, value in chosen.items():
+        if option not in known:
+            right = ", ".join(f"{key} ({default})" for key, default in known.items())
+            raise BadInput(f"policy {name}: option {option!r}: one of {right} is expected")
+        _check(name, option, value, hints[option])
+    built: Policy = policy(**chosen)
+    return built
+
+
+def _class(name: str) -> type[Any]:
+    if name not in _POLICIES:
+        raise BadInput(f"policy: {name!r}: one of {', '.join(_POLICIES)} is expected")
+    return _POLICIES[name]
+
+
+def _check(name: str, option: str, value: object, hint: object) -> None:
+    if get_origin(hint) is Literal:
+        right, fits = " or ".join(map(str, get_args(hint))), value in get_args(hint)
+    else:
+        right, fits = _CHECKS[hint][0], _CHECKS[hint][1](value)
+    if not fits:
+        raise BadInput(f"policy {name}: {option}: {value!r}: {right} is expected")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+_CHECKS: dict[object, tuple[str, Callable[[object], bool]]] = {
+    bool: ("true or false", lambda value: isinstance(value, bool)),
+    float: ("a number of at least 0", _is_number),
+}
+
+__all__ = ["DEFAULT", "allowed", "base_shape", "by_name", "names", "options"]

@@ -1,0 +1,72 @@
+"""Where a policy writes down its decision: starts, and a claim for the first job of each queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pliant.model import Job, Shape, Snapshot
+from pliant.placement import Free, Option, Profile, Taken
+from pliant.plan import Plan, Start
+
+
+class Desk:
+    """A decision in the making, over one snapshot."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.free = Free(snapshot)
+        self._position = {job.id: place for place, job in enumerate(snapshot.waiting)}
+        self._starts: dict[str, tuple[Start, list[Taken]]] = {}
+        self._kept: set[str] = set()  # partitions whose first waiting job has its claim
+
+    def queue(self) -> list[Job]:
+        """Return the jobs that take part, first in the queue first."""
+        return [job for job in self.free.snapshot.waiting if job.eligible]
+
+    def position(self, job: Job) -> int:
+        """Return a job's place in the queue."""
+        return self._position[job.id]
+
+    def has_claims(self, job: Job) -> bool:
+        """Whether an earlier job of one of this job's queues waits with a claim."""
+        return not self._kept.isdisjoint(job.partitions)
+
+    def fill(
+        self, job: Job, profile: Profile, option: Option, *, again: bool = False
+    ) -> list[Taken]:
+        """Take what as many waiting tasks of ``job`` as possible need in this shape.
+
+        ``again``: look even where it is known not to fit; something was released since.
+        """
+        given: list[Taken] = []
+        bound = self.free.bound(job)
+        while len(given) < job.tasks_waiting:
+            places = self.free.places(profile, option, bound, again=again)
+            if places is None:
+                break
+            given.append(self.free.take_places(job, option[0], places))
+        return given
+
+    def start(self, job: Job, given: list[Taken], reason: str) -> None:
+        """Write down that ``job`` starts with what it was given (again, to change it)."""
+        first = given[0]
+        nodes = self.free.names(first.places)
+        self._starts[job.id] = (Start(job, first.shape, nodes, reason, len(given)), given)
+
+    def keep(self, job: Job, shapes: Iterable[Shape]) -> bool:
+        """Keep the earliest opening for ``job`` where it is the first that waits in its queue.
+
+        A job that waits for a limit keeps nothing: it is not known when the limit lets it start.
+        Says whether something was kept.
+        """
+        if job.limited or self._kept.issuperset(job.partitions):
+            return False
+        if not self.free.claim(job, shapes, "first in the queue: it keeps the earliest opening"):
+            return False
+        self._kept.update(job.partitions)
+        return True
+
+    def plan(self) -> Plan:
+        """Return the decision, in the order of the queue."""
+        starts = sorted(self._starts.values(), key=lambda entry: self._position[entry[0].job.id])
+        claims = sorted(self.free.claims, key=lambda claim: self._position[claim.job.id])
+        return Plan(tuple(start for start, _ in starts), tuple(claims))

@@ -1,0 +1,45 @@
+"""EASY backfilling of rigid jobs: what Slurm does today with each job's own request.
+
+In the order of the queue each job starts at its one shape where that fits now. The first of each
+queue (a partition) that does not fit keeps the earliest opening that the time limits of the
+running jobs promise; a later job starts only if its own time limit ends before that, or on what
+the claim leaves over.
+
+Options: ``shape``: which of a job's shapes it gets.
+
+Source: Lifka, "The ANL/IBM SP scheduling system" (1995); the baseline of everything here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pliant.model import Snapshot
+from pliant.plan import Plan
+from pliant.policies.desk import Desk
+from pliant.policies.shapes import Fixed, fixed_shape
+
+
+@dataclass(frozen=True, slots=True)
+class EasyBackfill:
+    """Each job at one shape, later ones where they delay no first one."""
+
+    shape: Fixed = "own"
+
+    @property
+    def name(self) -> str:
+        """The name users choose it by."""
+        return "easy-backfill"
+
+    def __call__(self, snapshot: Snapshot) -> Plan:
+        """Return starts and claims."""
+        desk = Desk(snapshot)
+        for job in desk.queue():
+            shape = fixed_shape(job, self.shape)
+            option = (shape, desk.free.need(job, shape))
+            given = desk.fill(job, desk.free.profile(job), option)
+            if given:
+                desk.start(job, given, f"{shape} is free")
+            if len(given) < job.tasks_waiting:
+                desk.keep(job, (shape,))
+        return desk.plan()

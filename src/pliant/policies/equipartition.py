@@ -1,0 +1,244 @@
+"""Moldable equipartition: what is free is divided equally among the jobs that wait.
+
+For the jobs that wait, in the order of the queue (Q), with p_min and p_max the smallest and the
+largest amount of GPUs that each may run on, A the vacant GPUs:
+
+1. If the p_min of all are at least all that is available, each gets its p_min.
+2. If the p_max of all are at most |A|, each gets its p_max.
+3. If there are at most |A| jobs, each gets one vacant GPU, and the rest is distributed by the
+   D'Hondt method: every further GPU goes to the job with the most votes per GPU that it would
+   then hold, p_max being its votes and its limit.
+4. Otherwise each is pre-assigned to the GPU with the fewest tasks that has its p_min available,
+   and all that were pre-assigned to one GPU get the largest 1/n that divides what was available.
+
+What the paper does not cover:
+
+- Jobs that can use the same nodes are divided among together, other groups apart.
+- "One GPU" is the smallest allowed amount of at least one GPU, and counts as such in step 3; an
+  array counts each waiting task, and all of them get one shape. A rigid job has p_min = p_max.
+- Only shapes that the request allows and the nodes can hold are given. A job gets what comes
+  first as nodes × GPUs; it grows by the D'Hondt method to its next larger shape, by the votes per
+  GPU at that size, and what it cannot take is offered to the next. So totals are rounded down, and
+  what that leaves over is offered again.
+- After every step, whatever is still free is offered in the same way: to jobs that got nothing,
+  at any shape, then to those that did.
+- The first job of each queue (a partition) that fits nowhere keeps the earliest opening; others
+  get no more than the hole that this leaves them.
+- In step 4 no task is pushed below its p_min, and a job that cannot share gets its GPUs whole.
+- A job that may run on CPUs does so if no GPU shape fits now and it would be done before a GPU
+  shape can be expected to be: by its throughput, or ``cpu_speed``.
+
+Options: ``votes``: ``largest`` (p_max, as printed) or ``equal``; ``cpu_speed``: the speed of one
+node's cores, in GPUs, of jobs that do not say.
+
+Source: Fujiwara et al. (paper 000), section IV-A, Moldable Equipartition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from math import ceil
+from typing import Literal
+
+from pliant.model import Job, Snapshot
+from pliant.placement import Option, Taken
+from pliant.plan import Plan
+from pliant.policies.desk import Desk
+from pliant.policies.groups import Group, Sizes, groups
+from pliant.policies.sharing import Seats, Sharing
+from pliant.speedup import DEFAULT_CPU_SPEED, run_time_s
+
+SMALLEST = "more is asked than there is: each job gets its smallest shape"
+LARGEST = "there is enough for all: each job gets its largest shape"
+SPREAD = "one GPU to each job, the rest by D'Hondt"
+CPU = "no GPU is free, and on CPUs it is done before it could be on a GPU"
+SHARED = "more jobs than free GPUs: they share"
+
+
+@dataclass(frozen=True, slots=True)
+class MoldableEquipartition:
+    """What is free, divided among the jobs that wait."""
+
+    votes: Literal["largest", "equal"] = "largest"
+    cpu_speed: float = DEFAULT_CPU_SPEED
+
+    @property
+    def name(self) -> str:
+        """The name users choose it by."""
+        return "moldable-equipartition"
+
+    def __call__(self, snapshot: Snapshot) -> Plan:
+        """Return starts and claims."""
+        desk = Desk(snapshot)
+        for group in groups(desk.free, desk.queue()):
+            _Division(desk, group, self).run()
+        return desk.plan()
+
+
+@dataclass(eq=False, slots=True)
+class _Holding:
+    """What a job (all its tasks) holds so far."""
+
+    job: Job
+    sizes: Sizes
+    level: int
+    given: list[Taken]
+
+
+class _Division:
+    """One group's jobs and what they hold so far."""
+
+    def __init__(self, desk: Desk, group: Group, policy: MoldableEquipartition) -> None:
+        self._desk, self._free, self._group, self._policy = desk, desk.free, group, policy
+        self._kinds = frozenset(group.kinds)
+        self._held: dict[str, _Holding] = {}
+        self._blocked: set[str] = set()  # jobs with a claim
+        self._stuck: set[tuple[Sizes, float]] = set()  # nothing fits jobs like these
+        self._reason = ""
+
+    def run(self) -> None:
+        """Decide for the whole group."""
+        tasks = self._group.tasks
+        least = sum(count * of.least for of, count in tasks.items())
+        most = sum(count * of.most for of, count in tasks.items())
+        first = sum(count * of.levels[of.first][0] for of, count in tasks.items() if of.levels)
+        vacant = self._free.vacant_on(self._kinds)
+        if least >= self._free.available_on(self._kinds):
+            self._reason = SMALLEST
+            self._serve(dict.fromkeys(tasks, 0))
+        elif most <= vacant:
+            self._reason = LARGEST
+            self._serve({of: len(of.levels) - 1 for of in tasks})
+        elif first <= vacant:
+            self._reason = SPREAD
+            self._serve({of: of.first for of in tasks})
+        else:
+            self._reason = SHARED
+            self._share()
+        if self._grow():
+            self._free.forget_failures()
+            self._stuck.clear()
+            self._serve(dict.fromkeys(tasks, 0))
+        for holding in self._held.values():
+            self._write(holding)
+
+    # --- each its first shape ---------------------------------------------------------------
+
+    def _serve(self, level: dict[Sizes, int]) -> None:
+        """Give each job that holds nothing its shape at ``level``, or else any that fits."""
+        orders = {of: of.from_level(start) for of, start in level.items()}
+        for job, of in self._group.jobs:
+            if job.id not in self._held and job.id not in self._blocked:
+                self._serve_one(job, of, orders[of])
+
+    def _serve_one(self, job: Job, of: Sizes, order: tuple[tuple[int, Option], ...]) -> None:
+        key = (of, self._free.bound(job))
+        if key not in self._stuck:
+            for level, option in order:
+                given = self._desk.fill(job, of.profile, option)
+                if given:
+                    self._held[job.id] = _Holding(job, of, level, given)
+                    break
+            else:
+                if of.cpu:
+                    self._serve_cpu(job, of)
+                else:
+                    self._stuck.add(key)
+        self._keep(job, of)
+
+    def _serve_cpu(self, job: Job, of: Sizes) -> None:
+        """Start on CPUs where that is done before a GPU shape can be expected to be."""
+        speed = self._policy.cpu_speed
+        gpu_done_s = float("inf")
+        for _, options in of.levels:
+            for shape, _ in options:
+                opening = self._free.earliest(job, shape)
+                if opening is not None:
+                    gpu_done_s = min(gpu_done_s, opening[0] + run_time_s(job, shape, speed))
+        for option in sorted(of.cpu, key=lambda option: run_time_s(job, option[0], speed)):
+            done_s = self._free.now_s + run_time_s(job, option[0], speed)
+            given = self._desk.fill(job, of.profile, option) if done_s <= gpu_done_s else []
+            if given:
+                self._held[job.id] = _Holding(job, of, -1, given)
+                return
+
+    def _keep(self, job: Job, of: Sizes) -> None:
+        """Let the first job that waits keep its opening; of an array, its next task."""
+        holding = self._held.get(job.id)
+        if holding is None:
+            if self._desk.keep(job, of.profile.shapes):
+                self._blocked.add(job.id)
+        elif len(holding.given) < job.tasks_waiting:
+            self._desk.keep(job, (holding.given[0].shape,))
+
+    # --- shares -----------------------------------------------------------------------------
+
+    def _share(self) -> None:
+        """Seat each job that can share; give the others their GPUs whole, all in one order."""
+        sharing = Sharing(self._free, self._kinds)
+        seated: dict[str, Seats] = {}
+        for job, of in self._group.jobs:
+            seats = sharing.seat(job, of) if of.shares else None
+            if seats is None:
+                self._serve_one(job, of, of.from_level(of.first))
+            else:
+                seated[job.id] = seats
+                self._held[job.id] = _Holding(job, of, seats.level, seats.given)
+                self._keep(job, of)
+        for id_, seats in seated.items():
+            sharing.enlarge(seats)
+            self._held[id_].level, self._held[id_].given = seats.level, seats.given
+
+    # --- what is left over ------------------------------------------------------------------
+
+    def _grow(self) -> bool:
+        """Offer what is still free to those that hold something, by D'Hondt; say if any took."""
+        heap = [self._bid(h) for h in self._held.values() if self._may_grow(h)]
+        heapify(heap)
+        grown = False
+        while heap:
+            _, _, level, holding = heappop(heap)
+            if self._raise(holding, level):
+                grown = True
+            elif level + 1 < len(holding.sizes.levels):
+                heappush(heap, self._bid(holding, level + 1))
+                continue
+            if self._may_grow(holding) and level == holding.level:
+                heappush(heap, self._bid(holding))
+        return grown
+
+    def _may_grow(self, holding: _Holding) -> bool:
+        complete = len(holding.given) == holding.job.tasks_waiting
+        return complete and 0 <= holding.level < len(holding.sizes.levels) - 1
+
+    def _bid(self, holding: _Holding, level: int = -1) -> tuple[float, int, int, _Holding]:
+        """Votes per GPU at the next level, then the queue's order."""
+        level = holding.level + 1 if level < 0 else level
+        votes = float(holding.sizes.most) if self._policy.votes == "largest" else 1.0
+        amount = float(holding.sizes.levels[level][0])
+        return (-votes / amount, self._desk.position(holding.job), level, holding)
+
+    def _raise(self, holding: _Holding, level: int) -> bool:
+        """Give a job a larger shape, all its tasks or none; say whether it was possible."""
+        of, tasks = holding.sizes, len(holding.given)
+        amount = of.levels[level][0]
+        mine = ceil(of.levels[holding.level][0]) * tasks
+        if amount >= 1 and self._free.vacant_on(of.profile.kinds) + mine < amount * tasks:
+            return False
+        for given in holding.given:
+            self._free.release(given)
+        for option in of.levels[level][1]:
+            larger = self._desk.fill(holding.job, of.profile, option, again=True)
+            if len(larger) == tasks:
+                holding.level, holding.given = level, larger
+                return True
+            for given in larger:
+                self._free.release(given)
+        for given in holding.given:
+            self._free.retake(given)
+        return False
+
+    def _write(self, holding: _Holding) -> None:
+        reason = self._reason if holding.level >= 0 else CPU
+        self._desk.start(holding.job, holding.given, reason)

@@ -1,0 +1,51 @@
+"""Rigid jobs, first come first served: each job gets one shape, in the order of the queue.
+
+The first job of a queue (a partition) that does not fit ends the queue for this cycle: nothing
+overtakes it. It keeps the earliest opening, so that other queues on the same nodes leave it alone.
+A job that the nodes could never hold does not count.
+
+Options: ``shape``: which of a job's shapes it gets; ``overtaking``: jobs that do not fit are
+passed over instead (list scheduling), without any promise to them.
+
+Source: Fujiwara et al. (paper 000), section V-B: "allocates p_max to each task in the arrival
+order".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pliant.model import Job, Snapshot
+from pliant.plan import Plan
+from pliant.policies.desk import Desk
+from pliant.policies.shapes import Fixed, fixed_shape
+
+
+@dataclass(frozen=True, slots=True)
+class RigidFcfs:
+    """Each job at one shape, in the order of the queue."""
+
+    shape: Fixed = "largest"
+    overtaking: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name users choose it by."""
+        return "rigid-fcfs"
+
+    def __call__(self, snapshot: Snapshot) -> Plan:
+        """Return starts and claims."""
+        desk = Desk(snapshot)
+        for job in desk.queue():
+            if self.overtaking or not desk.has_claims(job):
+                self._consider(desk, job)
+        return desk.plan()
+
+    def _consider(self, desk: Desk, job: Job) -> None:
+        shape = fixed_shape(job, self.shape)
+        option = (shape, desk.free.need(job, shape))
+        given = desk.fill(job, desk.free.profile(job), option)
+        if given:
+            desk.start(job, given, f"{shape} is free, and it is this job's turn")
+        if len(given) < job.tasks_waiting and not self.overtaking:
+            desk.keep(job, (shape,))

@@ -1,0 +1,108 @@
+"""How fast a job runs as each of its shapes: f, in steps per second or relative.
+
+What the owner gave is taken as it stands: f may fall with more GPUs, jump, or depend on how the
+GPUs lie on nodes, and nothing here assumes otherwise. Between the totals given for the same kind,
+GPU type and number of nodes (or, where there are none, for the same kind and type on any nodes)
+f is interpolated linearly. Below the smallest it falls in proportion; above the largest it stays:
+nothing is promised that nobody measured. Where nothing is given for a kind, whole GPUs are taken
+to run linearly and CPU shapes at an assumed speed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from fractions import Fraction
+
+from pliant.model import Job, Kind, Request, Shape
+
+DEFAULT_CPU_SPEED = 0.1
+"""The speed of one node's cores, in GPUs, where nothing is known."""
+
+NO_LIMIT_S = 365 * 24 * 3600.0
+"""The run time of a job that says nothing: a year, as for limits in placement."""
+
+Point = tuple[Fraction, float]
+
+
+def size(shape: Shape) -> Fraction:
+    """Return what f is interpolated over: GPUs, or nodes for CPU shapes."""
+    return Fraction(shape.nodes) if shape.kind is Kind.CPU else shape.amount
+
+
+def given_speed(request: Request, shape: Shape) -> float | None:
+    """Return f of ``shape`` in steps per second from what the owner gave; None: nothing fits.
+
+    A value given without a GPU type holds for every type.
+    """
+    table = dict(request.throughput)
+    if shape in table:
+        return table[shape]
+    alike = [(s, f) for s, f in table.items() if s.kind is shape.kind and _same_type(s, shape)]
+    same_nodes = [(s, f) for s, f in alike if s.nodes == shape.nodes]
+    points = _points(same_nodes or alike)
+    return _between(points, size(shape)) if points else None
+
+
+def _same_type(given: Shape, asked: Shape) -> bool:
+    return given.gpu_type in ("", asked.gpu_type)
+
+
+def _points(table: Sequence[tuple[Shape, float]]) -> list[Point]:
+    """One point for each size: where several shapes have it, that on the fewest nodes."""
+    points: dict[Fraction, float] = {}
+    for shape, speed in sorted(table, key=lambda item: (size(item[0]), item[0])):
+        points.setdefault(size(shape), speed)
+    return list(points.items())
+
+
+def _between(points: Sequence[Point], at: Fraction) -> float:
+    place = bisect_left([x for x, _ in points], at)
+    if place == len(points):
+        return points[-1][1]
+    high_x, high_f = points[place]
+    if high_x == at:
+        return high_f
+    low_x, low_f = points[place - 1] if place else (Fraction(0), 0.0)
+    return low_f + (high_f - low_f) * float((at - low_x) / (high_x - low_x))
+
+
+def assumed_speed(shape: Shape, cpu_speed: float) -> float:
+    """Return a speed in GPUs where nothing is given: linear, CPU cores at ``cpu_speed``."""
+    match shape.kind:
+        case Kind.CPU:
+            return shape.nodes * cpu_speed
+        case Kind.BOTH:
+            return float(shape.amount) + shape.nodes * cpu_speed
+        case Kind.GPU:
+            return float(shape.amount)
+
+
+def relative_speed(job: Job, shape: Shape, cpu_speed: float = DEFAULT_CPU_SPEED) -> float:
+    """Return how many times faster ``job`` runs as ``shape`` than as its own shape.
+
+    0.0 where the owner says that it makes no progress so.
+    """
+    own = job.spec.own if job.spec is not None and job.spec.own is not None else job.shape
+    request = job.spec.request if job.spec is not None else Request()
+    mine = given_speed(request, own)
+    other = given_speed(request, shape)
+    if mine is not None and other is not None and mine > 0:
+        return other / mine
+    base = assumed_speed(own, cpu_speed)
+    return assumed_speed(shape, cpu_speed) / base if base > 0 else 1.0
+
+
+def run_time_s(job: Job, shape: Shape, cpu_speed: float = DEFAULT_CPU_SPEED) -> float:
+    """Return how long ``job`` is expected to run as ``shape``; inf where it makes no progress.
+
+    Steps over f where both are given; else the time limit is taken for the run time of the own
+    shape, and the ratio of speeds for the rest.
+    """
+    request = job.spec.request if job.spec is not None else None
+    if request is not None and request.steps:
+        speed = given_speed(request, shape)
+        if speed is not None:
+            return request.steps / speed if speed > 0 else float("inf")
+    relative = relative_speed(job, shape, cpu_speed)
+    return (job.time_limit_s or NO_LIMIT_S) / relative if relative > 0 else float("inf")
