@@ -1,0 +1,32 @@
+"""One protocol for both doors of pliantd: one line in, one line out.
+
+::
+
+    request   VERB field=value&field=value
+    answer    ok field=value&...           or           no message=...
+
+A line ends with a newline. In fields and values every byte but ``A-Za-z0-9_.-`` is written as
+``%XX``, so that nothing a user wrote can end a line or begin a field. Values are bytes; here they
+are text as Python has file names (UTF-8, other bytes kept by surrogateescape).
+
+Door 1 is a Unix socket: the client sends the request. Door 2 is TCP: the client sends
+``munge <credential>``, whose payload is the request. ``plugins/slurm/pliant.lua`` speaks door 1 in
+its own words and must agree with :mod:`pliant.wire.lines`.
+"""
+
+from pliant.wire.client import ask, ask_over_tcp
+from pliant.wire.lines import MAX_ANSWER, MAX_REQUEST, NO, OK, Message, decode, encode, no, ok
+
+__all__ = [
+    "MAX_ANSWER",
+    "MAX_REQUEST",
+    "NO",
+    "OK",
+    "Message",
+    "ask",
+    "ask_over_tcp",
+    "decode",
+    "encode",
+    "no",
+    "ok",
+]

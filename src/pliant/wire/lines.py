@@ -1,0 +1,94 @@
+"""A message to a line and back; no I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+from pliant.errors import BadInput
+from pliant.grammar import quoted
+
+MAX_REQUEST = 256 * 1024
+"""The longest request, in bytes, with its newline."""
+MAX_ANSWER = 256 * 1024 * 1024
+"""The longest answer that a client takes, in bytes: lists of all jobs come as one field."""
+MAX_FIELDS = 256
+
+OK, NO = "ok", "no"
+
+_WORD = re.compile(rb"[a-z][a-z0-9-]{0,31}")
+_NAME = re.compile(rb"(?:[A-Za-z0-9_.-]|%[0-9A-Fa-f]{2}){1,192}")
+_VALUE = re.compile(rb"(?:[A-Za-z0-9_.-]|%[0-9A-Fa-f]{2})*")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A request (``word`` is its verb) or an answer (``word`` is ok or no)."""
+
+    word: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether this answer is an ok."""
+        return self.word == OK
+
+    @property
+    def message(self) -> str:
+        """What an answer says to a person, in one line."""
+        return self.fields.get("message", "")
+
+
+def encode(message: Message) -> bytes:
+    """Write a message as a line, without its newline."""
+    pairs = (f"{_escape(name)}={_escape(value)}" for name, value in message.fields.items())
+    return f"{message.word} {'&'.join(pairs)}".rstrip(" ").encode("ascii")
+
+
+def decode(line: bytes) -> Message:
+    """Read a line, with or without its newline.
+
+    Raises BadInput in one line.
+    """
+    word, _, rest = line.removesuffix(b"\n").partition(b" ")
+    if not _WORD.fullmatch(word):
+        raise _bad(word, "a line begins with a word of a-z")
+    pairs = rest.split(b"&", MAX_FIELDS) if rest else []
+    if len(pairs) > MAX_FIELDS:
+        raise _bad(word, f"at most {MAX_FIELDS} fields are expected")
+    fields: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition(b"=")
+        if not equals or not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+            raise _bad(pair, "field=value with other bytes as %XX is expected")
+        text = _unescape(name)
+        if text in fields:
+            raise _bad(name, "this field stands twice")
+        fields[text] = _unescape(value)
+    return Message(word.decode("ascii"), fields)
+
+
+def ok(**fields: str) -> Message:
+    """Return an answer that says yes."""
+    return Message(OK, fields)
+
+
+def no(message: str) -> Message:
+    """Return an answer that says no, and why."""
+    return Message(NO, {"message": message})
+
+
+def _escape(text: str) -> str:
+    # urllib leaves "~" as it is; to the other side it is a byte like any other.
+    raw = text.encode("utf-8", "surrogateescape")
+    return quote_from_bytes(raw, safe="").replace("~", "%7E")
+
+
+def _unescape(raw: bytes) -> str:
+    return unquote_to_bytes(raw).decode("utf-8", "surrogateescape")
+
+
+def _bad(raw: bytes, right: str) -> BadInput:
+    return BadInput(f"line: {quoted(raw.decode('utf-8', 'surrogateescape'))}: {right}")
