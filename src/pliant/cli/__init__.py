@@ -35,7 +35,6 @@ COMMANDS = {
 }
 """Each command and where it lives, in the order in which help lists them."""
 
-EXIT_NO = 1
 EXIT_BAD = 2
 
 
@@ -70,9 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo(asked.format_message())
         code = EXIT_BAD
     except click.ClickException as wrong:
-        code = _say(wrong.format_message())
+        where = wrong.ctx.command_path if isinstance(wrong, click.UsageError) and wrong.ctx else ""
+        hint = f"; see {where} --help" if where else ""
+        code = _say(wrong.format_message().rstrip(".") + hint)
     except PliantError as wrong:
-        code = _say(str(wrong))
+        code = _say(str(wrong), getattr(wrong, "exit_code", EXIT_BAD))
     except (click.Abort, KeyboardInterrupt):
         code = _say("interrupted")
     except BrokenPipeError:  # `pliant jobs | head`
@@ -83,12 +84,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _say(message: str) -> int:
-    """Print one line on stderr, whatever the message holds."""
+def _say(message: str, code: int = EXIT_BAD) -> int:
+    """Print one line on stderr, whatever the message holds; return the exit code."""
     line = " ".join(message.split())
     shown = "".join(char if char.isprintable() else "?" for char in line)
     click.echo(f"pliant: {shown}", err=True)
-    return EXIT_BAD
+    return code
 
 
 def _own_mistake(fault: Exception) -> int:

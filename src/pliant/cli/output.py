@@ -21,11 +21,15 @@ Command = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[T]):
-    """One column: its name (also for -o), its text for a row, and whether it is a number."""
+    """One column: its name (also for -o) and its text for a row.
+
+    ``right``: a number. ``usual``: shown where -o says nothing.
+    """
 
     name: str
     text: Callable[[T], str]
     right: bool = False
+    usual: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ def duration(seconds: float) -> str:
 
 def _chosen(columns: Sequence[Column[T]], fields: str) -> Sequence[Column[T]]:
     if not fields:
-        return columns
+        return [column for column in columns if column.usual]
     by_name = {column.name: column for column in columns}
     for name in fields.split(","):
         if name not in by_name:

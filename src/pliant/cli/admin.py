@@ -1,0 +1,27 @@
+"""``pliant pause`` and ``pliant resume``: the administrator's switch, without a restart."""
+
+from __future__ import annotations
+
+import click
+
+from pliant.cli.door import ask
+from pliant.cli.output import json_option
+from pliant.cli.owner import tell
+from pliant.daemon.answers import DoneAnswer
+
+
+@click.command()
+@json_option
+def pause(as_json: bool) -> None:
+    """Change no job until `pliant resume`: pliantd still watches and explains.
+
+    Waiting jobs keep the shape that they carry. An administrator's to do; a restart keeps it.
+    """
+    tell(ask(DoneAnswer, "pause"), as_json)
+
+
+@click.command()
+@json_option
+def resume(as_json: bool) -> None:
+    """Let Pliant change jobs again, where the partitions' modes allow it."""
+    tell(ask(DoneAnswer, "resume"), as_json)

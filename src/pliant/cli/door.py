@@ -1,0 +1,97 @@
+"""Ask pliantd at its second door, as the user who typed the command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from pliant.cli.commands import scontrol_config
+from pliant.daemon.answers import from_json
+from pliant.daemon.config import Config, address, config_path, load
+from pliant.errors import PliantError, Unavailable
+from pliant.wire import Message, ask_over_tcp
+
+T = TypeVar("T")
+
+HOST_VARIABLE = "PLIANT_HOST"
+ANY_HOST = ("", "0.0.0.0", "::")  # noqa: S104  # compared with, not listened at
+
+
+class SaidNo(PliantError):
+    """pliantd answered, and the answer is no: exit 1."""
+
+    exit_code = 1
+
+
+def ask(kind: type[T], verb: str, **fields: str) -> T:
+    """Return pliantd's answer.
+
+    Raises SaidNo in pliantd's words, Unavailable in one line, BadConfig.
+    """
+    config = client_config(config_path())
+    host_names = hosts(config, os.environ.get(HOST_VARIABLE, ""), lambda: controllers(config))
+    _, port = address(config.daemon.listen)
+    answer = _first_answer(config, host_names, port, Message(verb, fields))
+    if not answer.is_ok:
+        raise SaidNo(answer.message or "pliantd refused without a reason")
+    try:
+        return from_json(kind, answer.fields.get("json", ""))
+    except msgspec.DecodeError as wrong:
+        raise Unavailable(f"pliantd's answer is not understood: {wrong}") from wrong
+
+
+def client_config(path: Path) -> Config:
+    """Read pliant.toml as far as a client needs it.
+
+    Raises Unavailable where there is none or the second door is off, BadConfig.
+    """
+    if not path.exists():
+        raise Unavailable(
+            f"{path} is not there: is Pliant installed on this host? "
+            "(PLIANT_CONFIG names another file)"
+        )
+    config = load(path)
+    if not config.daemon.listen:
+        raise Unavailable(
+            f"{path}: [daemon] listen is empty: pliantd has no door for commands; "
+            'an administrator sets listen = "0.0.0.0:6830"'
+        )
+    return config
+
+
+def hosts(config: Config, named: str, controllers: Callable[[], Sequence[str]]) -> Sequence[str]:
+    """Return where pliantd may run: where we are told, where it listens, or the controllers."""
+    if named:
+        return (named,)
+    host, _ = address(config.daemon.listen)
+    return (host,) if host not in ANY_HOST else controllers()
+
+
+def controllers(config: Config) -> Sequence[str]:
+    """Return the hosts of slurmctld, the primary first: pliantd runs there."""
+    found = scontrol_config(config.slurm.conf, config.slurm.bin_dir, config.slurm.timeout_s)
+    names = [found[key] for key in sorted(found) if key.startswith("SlurmctldHost[")]
+    if not names:
+        raise Unavailable("slurm.conf names no SlurmctldHost: set PLIANT_HOST to pliantd's host")
+    return [_host(name) for name in names]
+
+
+def _host(name: str) -> str:
+    """Return the address of ``ctl(10.0.0.1)``, or the name where none is given."""
+    host, _, rest = name.partition("(")
+    return rest.removesuffix(")") or host
+
+
+def _first_answer(config: Config, hosts: Sequence[str], port: int, request: Message) -> Message:
+    """Ask one host after the other: a backup controller answers where the primary is gone."""
+    troubles: list[Unavailable] = []
+    for host in hosts:
+        try:
+            return ask_over_tcp(host, port, request, munge_socket=config.daemon.munge_socket)
+        except Unavailable as trouble:
+            troubles.append(trouble)
+    raise troubles[0]

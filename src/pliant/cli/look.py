@@ -1,0 +1,124 @@
+"""``pliant status`` and ``pliant jobs``: how Pliant is, and the jobs that say something to it."""
+
+from __future__ import annotations
+
+import click
+
+from pliant.cli.door import ask
+from pliant.cli.output import (
+    Column,
+    Style,
+    duration,
+    json_option,
+    print_json,
+    print_table,
+    say,
+    table_options,
+)
+from pliant.daemon.answers import JobRow, JobsAnswer, PartitionRow, StatusAnswer
+
+PARTITION_COLUMNS: list[Column[PartitionRow]] = [
+    Column("partition", lambda row: row.name),
+    Column("mode", lambda row: row.mode),
+    Column("up", lambda row: "yes" if row.up else "no"),
+    Column("nodes", lambda row: str(row.nodes), right=True),
+    Column("gpus", lambda row: str(row.gpus), right=True),
+    Column("free", lambda row: str(row.gpus_free), right=True),
+]
+
+
+@click.command()
+@json_option
+def status(as_json: bool) -> None:
+    """Show how pliantd is and what it may do in each partition.
+
+    Exit 1: it runs, but something is wrong now (the lines that begin with "trouble").
+    """
+    answer = ask(StatusAnswer, "status")
+    if as_json:
+        print_json(answer)
+    else:
+        _print_status(answer)
+    if answer.troubles:
+        raise click.exceptions.Exit(1)
+
+
+def _print_status(answer: StatusAnswer) -> None:
+    say(
+        f"pliantd {answer.version} on {answer.host}, up {duration(answer.now_s - answer.started_s)}"
+        f", policy {answer.policy}" + (", PAUSED: no job is changed" if answer.paused else "")
+    )
+    if answer.observed_s:
+        say(
+            f"last look {duration(answer.now_s - answer.observed_s)} ago: read in "
+            f"{answer.observe_took_s * 1000:.0f} ms, decided in {answer.cycle_took_s * 1000:.0f} ms"
+        )
+        say(
+            f"jobs: {answer.waiting} waiting, {answer.waiting_flagged} of them with Pliant's "
+            f"options; {answer.running} running"
+        )
+    say(
+        f"since the start: {answer.submissions} submissions answered, {answer.updates} changes, "
+        f"{answer.failures} refused" + (f"; {answer.deferred} put off" if answer.deferred else "")
+    )
+    for trouble in answer.troubles:
+        say(f"trouble: {trouble}")
+    if answer.partitions:
+        click.echo()
+        print_table(answer.partitions, PARTITION_COLUMNS, Style())
+
+
+def note(row: JobRow) -> str:
+    """Return the most useful word about a job: why it is left alone, or what was decided last."""
+    if row.pinned:
+        return "pinned"
+    if row.frozen:
+        return f"left alone: {row.frozen}"
+    return row.last
+
+
+def _waits(row: JobRow, now_s: float) -> str:
+    since = row.submitted_s if row.state == "waiting" else row.started_s
+    return duration(now_s - since) if since else ""
+
+
+def job_columns(now_s: float) -> list[Column[JobRow]]:
+    """Return the columns of ``pliant jobs`` as they read at ``now_s``."""
+    return [
+        Column("job", lambda row: row.id),
+        Column("user", lambda row: row.user),
+        Column("partition", lambda row: ",".join(row.partitions)),
+        Column("state", lambda row: row.state),
+        Column("for", lambda row: _waits(row, now_s), right=True),
+        Column("tasks", lambda row: str(row.tasks), right=True, usual=False),
+        Column("own", lambda row: row.own),
+        Column("now", lambda row: row.carried),
+        Column("allowed", lambda row: " ".join(row.allowed)),
+        Column("request", lambda row: row.request, usual=False),
+        Column("reason", lambda row: row.reason),
+        Column("mode", lambda row: row.mode, usual=False),
+        Column("nodes", lambda row: ",".join(row.nodes), usual=False),
+        Column("note", note),
+    ]
+
+
+@click.command()
+@table_options(job_columns(0.0))
+def jobs(style: Style) -> None:
+    """List the jobs that carry Pliant's options, waiting ones in queue order, then running ones.
+
+    \b
+    own      the shape that its owner wrote without Pliant
+    now      the shape that it waits with or runs as
+    allowed  all that it may run as
+    """
+    answer = ask(JobsAnswer, "jobs")
+    if style.as_json:
+        print_json(answer)
+        return
+    if not answer.jobs and style.header:
+        click.echo("no job carries Pliant's options now", err=True)
+        return
+    print_table(answer.jobs, job_columns(answer.observed_s), style)
+    if answer.more:
+        click.echo(f"{answer.more} more jobs are not shown", err=True)

@@ -1,0 +1,44 @@
+"""``pliant set`` and ``pliant pin``: what an owner may still say about a waiting job."""
+
+from __future__ import annotations
+
+import click
+
+from pliant.cli.door import ask
+from pliant.cli.output import json_option, print_json, say
+from pliant.daemon.answers import DoneAnswer
+from pliant.grammar import parse, request_text
+
+
+def tell(answer: DoneAnswer, as_json: bool) -> None:
+    """Print what was done."""
+    if as_json:
+        print_json(answer)
+    else:
+        say(answer.message)
+
+
+@click.command("set")
+@click.argument("job")
+@click.argument("spec")
+@json_option
+def set_request(job: str, spec: str, as_json: bool) -> None:
+    """Give a waiting JOB another request, its owner's or an administrator's to do.
+
+    SPEC is written as in --comment=pliant:SPEC: options separated by semicolons, and a first
+    gpus=, nodes=, type= or gpu-type= needs no moldable=. All that was said before is replaced.
+
+    \b
+    pliant set 4711 gpus=1-8
+    pliant set 4711 'gpus=1:2:4;steps=20000'
+    """
+    tell(ask(DoneAnswer, "set", job=job, spec=request_text(parse(spec))), as_json)
+
+
+@click.command()
+@click.argument("job")
+@click.option("--undo", is_flag=True, help="Let Pliant change the job again.")
+@json_option
+def pin(job: str, undo: bool, as_json: bool) -> None:
+    """Leave a waiting JOB as it is: Pliant changes it no more, its owner's to say."""
+    tell(ask(DoneAnswer, "unpin" if undo else "pin", job=job), as_json)

@@ -1,0 +1,102 @@
+"""``pliant why JOB``: why a job waits, as what it could start, and when."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from pliant.cli.door import ask
+from pliant.cli.output import (
+    Column,
+    Style,
+    duration,
+    json_option,
+    print_json,
+    print_table,
+    say,
+)
+from pliant.daemon.answers import DecisionRow, JobRow, ShapeRow, WhyAnswer
+
+NOT_CHANGED = {
+    "observe": "Pliant only observes here: it changes no job",
+    "off": "Pliant is off here",
+}
+
+
+def _starts(row: ShapeRow, now_s: float) -> str:
+    if row.now:
+        return "now"
+    return f"in {duration(row.at_s - now_s)}" if row.at_s else "not known"
+
+
+def shape_columns(now_s: float) -> list[Column[ShapeRow]]:
+    """Return the columns of the shapes tried, as they read at ``now_s``."""
+    return [
+        Column("shape", lambda row: row.shape),
+        Column("starts", lambda row: _starts(row, now_s)),
+        Column("why", lambda row: row.reason),
+    ]
+
+
+DECISION_COLUMNS: list[Column[DecisionRow]] = [
+    Column("at", lambda row: clock(row.at_s)),
+    Column("what", lambda row: row.what),
+    Column("shape", lambda row: row.shape),
+    Column("reason", lambda row: row.reason),
+]
+
+
+def clock(at_s: float) -> str:
+    """Write an instant in local time."""
+    return time.strftime("%m-%d %H:%M:%S", time.localtime(at_s))
+
+
+@click.command()
+@click.argument("job")
+@json_option
+def why(job: str, as_json: bool) -> None:
+    """Say why JOB waits: the shapes tried, what could start now, and when each would.
+
+    JOB is a number as squeue shows it, 4711 or 4711_3.
+    """
+    answer = ask(WhyAnswer, "why", job=job)
+    if as_json:
+        print_json(answer)
+    else:
+        print_why(answer)
+
+
+def print_why(answer: WhyAnswer) -> None:
+    """Print an answer for a person."""
+    for line in headline(answer.job):
+        say(line)
+    if answer.text:
+        say(answer.text)
+    if answer.shapes:
+        click.echo()
+        print_table(answer.shapes, shape_columns(answer.observed_s), Style())
+    if answer.decisions:
+        click.echo()
+        say("decided so far, the latest first:")
+        print_table(answer.decisions, DECISION_COLUMNS, Style())
+
+
+def headline(row: JobRow) -> list[str]:
+    """Return what a job is, in one line, and why Pliant leaves it alone where it does."""
+    words = [f"job {row.id}", f"of {row.user}", f"in {','.join(row.partitions)}: {row.state}"]
+    words.append(f"as {row.carried}")
+    if row.own and row.own != row.carried:
+        words.append(f"(its own shape is {row.own})")
+    if row.reason and row.state == "waiting":
+        words.append(f"for {row.reason}")
+    lines = [" ".join(words)]
+    if row.request:
+        lines.append(f"it says {row.request}")
+    if row.pinned:
+        lines.append("it is pinned: it stays as it is")
+    elif row.frozen:
+        lines.append(f"Pliant leaves it alone: {row.frozen}")
+    elif row.mode in NOT_CHANGED:
+        lines.append(NOT_CHANGED[row.mode])
+    return lines

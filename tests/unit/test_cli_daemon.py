@@ -1,0 +1,359 @@
+"""The commands that ask pliantd: what is asked, what is printed, how they end.
+
+pliantd is a small server that speaks the second door's protocol; munge is a program that wraps
+its input.
+"""
+
+from __future__ import annotations
+
+import base64
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pliant.cli import main
+from pliant.cli.door import hosts
+from pliant.cli.output import Column, Style, duration, plain_table, print_table
+from pliant.daemon.answers import (
+    DecisionRow,
+    DoneAnswer,
+    JobRow,
+    JobsAnswer,
+    PartitionRow,
+    ShapeRow,
+    StatusAnswer,
+    WhyAnswer,
+    to_json,
+)
+from pliant.daemon.config import parse
+from pliant.errors import BadInput
+from pliant.wire import Message, decode, encode, no, ok
+
+
+@dataclass
+class FakeDaemon:
+    """Answers each verb with one answer and remembers what it was asked."""
+
+    answers: dict[str, object] = field(default_factory=dict)
+    asked: list[Message] = field(default_factory=list)
+
+    def reply(self, line: bytes) -> bytes:
+        credential = line.removeprefix(b"munge ").strip()
+        request = decode(base64.b64decode(credential))
+        self.asked.append(request)
+        answer = self.answers.get(request.word)
+        if answer is None:
+            return encode(no(f"'{request.word}': not known here"))
+        return encode(answer if isinstance(answer, Message) else ok(json=to_json(answer)))
+
+
+@pytest.fixture
+def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDaemon]:
+    munge = tmp_path / "bin" / "munge"
+    munge.parent.mkdir()
+    munge.write_text(
+        f"#!{sys.executable}\nimport base64, sys\n"
+        "print(base64.b64encode(sys.stdin.buffer.read()).decode())\n"
+    )
+    munge.chmod(0o755)
+    monkeypatch.setenv("PATH", str(munge.parent), prepend=":")
+    fake = FakeDaemon()
+    door = socket.create_server(("127.0.0.1", 0))
+    config = tmp_path / "pliant.toml"
+    config.write_text(f'[daemon]\nlisten = "127.0.0.1:{door.getsockname()[1]}"\n')
+    monkeypatch.setenv("PLIANT_CONFIG", str(config))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = door.accept()
+            except OSError:
+                return
+            with connection, connection.makefile("rwb") as stream:
+                stream.write(fake.reply(stream.readline()) + b"\n")
+
+    threading.Thread(target=serve, daemon=True).start()
+    yield fake
+    door.shutdown(socket.SHUT_RDWR)
+    door.close()
+
+
+def pliant(*words: str) -> int:
+    """Run the command line here and return its exit code."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    code = ended.value.code
+    assert isinstance(code, int)
+    return code
+
+
+STATUS = StatusAnswer(
+    version="0.1.0",
+    host="ctl",
+    policy="moldable-equipartition",
+    started_s=1000.0,
+    now_s=13000.0,
+    paused=False,
+    observed_s=12998.0,
+    observe_took_s=0.12,
+    cycle_took_s=0.004,
+    cycles=2400,
+    submissions=17,
+    updates=45,
+    failures=1,
+    waiting=12,
+    waiting_flagged=8,
+    running=31,
+    partitions=(PartitionRow("gpu", "enforce", True, 4, 32, 10),),
+)
+WAITING = JobRow(
+    id="4711",
+    user="ann",
+    partitions=("gpu",),
+    state="waiting",
+    reason="Resources",
+    request="moldable=gpus=1-4",
+    mode="enforce",
+    own="4",
+    carried="4",
+    allowed=("1", "2", "3", "4"),
+    submitted_s=900.0,
+    last="can start as 2: 2 GPUs are free on n1",
+    last_s=995.0,
+)
+
+
+def test_status_says_how_the_daemon_is(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answers["status"] = STATUS
+    assert pliant("status") == 0
+    assert capsys.readouterr().out == (
+        "pliantd 0.1.0 on ctl, up 3 h 20 min, policy moldable-equipartition\n"
+        "last look 2 s ago: read in 120 ms, decided in 4 ms\n"
+        "jobs: 12 waiting, 8 of them with Pliant's options; 31 running\n"
+        "since the start: 17 submissions answered, 45 changes, 1 refused\n"
+        "\n"
+        "PARTITION  MODE     UP   NODES  GPUS  FREE\n"
+        "gpu        enforce  yes      4    32    10\n"
+    )
+
+
+def test_status_ends_with_1_while_something_is_wrong(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answers["status"] = StatusAnswer(
+        "0.1.0", "ctl", "fms", 0.0, 5.0, True, troubles=("squeue does not answer\x1b[2J",)
+    )
+    assert pliant("status") == 1
+    assert capsys.readouterr().out == (
+        "pliantd 0.1.0 on ctl, up 5 s, policy fms, PAUSED: no job is changed\n"
+        "since the start: 0 submissions answered, 0 changes, 0 refused\n"
+        "trouble: squeue does not answer?[2J\n"
+    )
+
+
+def test_jobs_are_aligned_columns_where_no_terminal_is(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answers["jobs"] = JobsAnswer(1000.0, (WAITING,))
+    assert pliant("jobs") == 0
+    assert capsys.readouterr().out == (
+        "JOB   USER  PARTITION  STATE      FOR  OWN  NOW  ALLOWED  REASON     NOTE\n"
+        "4711  ann   gpu        waiting  2 min  4    4    1 2 3 4  Resources  "
+        "can start as 2: 2 GPUs are free on n1\n"
+    )
+
+
+def test_jobs_has_the_columns_that_were_asked_for(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answers["jobs"] = JobsAnswer(1000.0, (WAITING,))
+    assert pliant("jobs", "--noheader", "-o", "job,request") == 0
+    assert capsys.readouterr().out == "4711  moldable=gpus=1-4\n"
+
+
+def test_an_unknown_column_is_told_the_known_ones(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answers["jobs"] = JobsAnswer(1000.0, (WAITING,))
+    assert pliant("jobs", "-o", "jobid") == 2
+    assert capsys.readouterr().err.startswith("pliant: -o: 'jobid': one of job, user, partition,")
+
+
+def test_no_jobs_is_said_on_stderr(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
+    daemon.answers["jobs"] = JobsAnswer(1000.0)
+    assert pliant("jobs") == 0
+    assert capsys.readouterr() == ("", "no job carries Pliant's options now\n")
+
+
+def test_json_is_the_answer_itself(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
+    daemon.answers["jobs"] = JobsAnswer(1000.0, (WAITING,))
+    assert pliant("jobs", "--json") == 0
+    assert msgspec.json.decode(capsys.readouterr().out, type=JobsAnswer) == JobsAnswer(
+        1000.0, (WAITING,)
+    )
+
+
+def test_why_shows_the_shapes_tried(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
+    daemon.answers["why"] = WhyAnswer(
+        1000.0,
+        WAITING,
+        "it can start as 2",
+        (
+            ShapeRow("2", True, reason="2 GPUs are free on n1"),
+            ShapeRow("4", False, 3100.0, "n1 has 2 free GPUs of 4"),
+            ShapeRow("8", False),
+        ),
+        (DecisionRow(995.0, "mold", "2", "2 GPUs are free on n1"),),
+    )
+    assert pliant("why", "4711") == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(
+        "job 4711 of ann in gpu: waiting as 4 for Resources\n"
+        "it says moldable=gpus=1-4\n"
+        "it can start as 2\n"
+        "\n"
+        "SHAPE  STARTS     WHY\n"
+        "2      now        2 GPUs are free on n1\n"
+        "4      in 35 min  n1 has 2 free GPUs of 4\n"
+        "8      not known\n"
+        "\n"
+        "decided so far, the latest first:\n"
+    )
+    assert printed.endswith("  mold  2      2 GPUs are free on n1\n")
+    assert daemon.asked == [Message("why", {"job": "4711"})]
+
+
+def test_a_no_is_exit_1_in_the_daemons_words(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answers["why"] = no("'9': no waiting or running job of this number is known")
+    assert pliant("why", "9") == 1
+    assert capsys.readouterr().err == (
+        "pliant: '9': no waiting or running job of this number is known\n"
+    )
+
+
+def test_set_asks_for_the_request_in_its_one_form(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answers["set"] = DoneAnswer("job 4711 now says moldable=gpus=1-8")
+    assert pliant("set", "4711", "gpus=8:1-7") == 0
+    assert capsys.readouterr().out == "job 4711 now says moldable=gpus=1-8\n"
+    assert daemon.asked == [Message("set", {"job": "4711", "spec": "moldable=gpus=1-8"})]
+
+
+def test_a_bad_request_is_refused_before_anybody_is_asked(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert pliant("set", "4711", "gpus=0") == 2
+    assert capsys.readouterr().err.startswith("pliant: moldable gpus: '0': ")
+    assert daemon.asked == []
+
+
+@pytest.mark.parametrize(
+    ("words", "request_"),
+    [
+        (("pin", "4711"), Message("pin", {"job": "4711"})),
+        (("pin", "--undo", "4711"), Message("unpin", {"job": "4711"})),
+        (("pause",), Message("pause")),
+        (("resume",), Message("resume")),
+    ],
+)
+def test_what_is_asked(daemon: FakeDaemon, words: tuple[str, ...], request_: Message) -> None:
+    daemon.answers[request_.word] = DoneAnswer("done")
+    assert pliant(*words) == 0
+    assert daemon.asked == [request_]
+
+
+def test_an_answer_that_is_not_understood_is_one_line(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answers["status"] = ok(json="{")
+    assert pliant("status") == 2
+    assert capsys.readouterr().err.startswith("pliant: pliantd's answer is not understood: ")
+
+
+def test_no_daemon_is_one_line(
+    daemon: FakeDaemon,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    config = tmp_path / "other.toml"
+    config.write_text('[daemon]\nlisten = "127.0.0.1:1"\n')
+    monkeypatch.setenv("PLIANT_CONFIG", str(config))
+    assert pliant("status") == 2
+    assert capsys.readouterr().err == "pliant: pliantd at 127.0.0.1:1: Connection refused\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "is not there: is Pliant installed on this host?"),
+        ("", "[daemon] listen is empty: pliantd has no door for commands;"),
+        ("[daemon]\nlisten = 7\n", "[daemon] listen: '7': "),
+    ],
+)
+def test_a_configuration_that_does_not_serve_is_one_line(
+    text: str | None,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    config = tmp_path / "pliant.toml"
+    if text is not None:
+        config.write_text(text)
+    monkeypatch.setenv("PLIANT_CONFIG", str(config))
+    assert pliant("jobs") == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"pliant: {config}")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("listen", "named", "expected"),
+    [
+        ("ctl:6830", "", ("ctl",)),
+        ("0.0.0.0:6830", "", ("a", "b")),
+        ("[::]:6830", "", ("a", "b")),
+        ("0.0.0.0:6830", "me", ("me",)),
+    ],
+)
+def test_where_the_daemon_is_looked_for(listen: str, named: str, expected: tuple[str, ...]) -> None:
+    config = parse({"daemon": {"listen": listen}})
+    assert hosts(config, named, lambda: ("a", "b")) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0 s"), (89, "89 s"), (90, "2 min"), (5360, "89 min"), (5400, "1 h 30 min"),
+     (7200, "2 h"), (172800, "2 d"), (180000, "2 d 2 h"), (-3, "0 s")],
+)  # fmt: skip
+def test_times_are_written_as_people_say_them(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_user_text_cannot_command_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["a\x1b]0;x\x07\nb"], [Column("name", lambda row: row)], Style(header=False))
+    assert capsys.readouterr().out == "a?]0;x??b\n"
+
+
+def test_a_table_without_rows_has_its_titles() -> None:
+    assert plain_table([Column("name", str), Column("n", str, right=True)], [], True) == (
+        "NAME  N\n"
+    )
+
+
+def test_an_unknown_field_is_bad_input() -> None:
+    with pytest.raises(BadInput):
+        print_table([], [Column("name", str)], Style(fields="nome"))
