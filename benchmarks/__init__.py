@@ -1,0 +1,1 @@
+"""What `make bench` measures; each module says how. The results stand in docs/benchmarks.md."""
