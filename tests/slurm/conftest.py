@@ -1,0 +1,151 @@
+"""One private Slurm for the whole run, and what tests do with it.
+
+Needs root and the packages that `make test` installs; where one is missing the run fails and says
+which. Two ordinary users, pliant-alice and pliant-bob, are made where they are missing and stay.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from slurm_helpers import POLL_S, Submit, WaitForState, wait_until
+
+from pliant.errors import PliantError
+from pliant.sandbox import Options, Sandbox
+from pliant.sandbox.layout import base_directory
+from pliant.sandbox.record import all_names
+
+USERS = ("pliant-alice", "pliant-bob")
+PREFIX = "pytest-"
+
+
+@pytest.fixture(scope="session")
+def users() -> tuple[str, str]:
+    """Two ordinary users with homes."""
+    for name in USERS:
+        try:
+            pwd.getpwnam(name)
+        except KeyError:
+            subprocess.run(["useradd", "-m", "-s", "/bin/bash", name], check=True, timeout=30)
+    return USERS
+
+
+@pytest.fixture(scope="session")
+def sandbox(users: tuple[str, str]) -> Iterator[Sandbox]:
+    """Four nodes with four fake GPUs and 16 CPUs each, with accounting, Pliant enforcing."""
+    _remove_left_by_dead_runs()
+    made = Sandbox(f"{PREFIX}{os.getpid()}", Options(nodes=4, gpus=4, accounting=True, users=users))
+    try:
+        made.up()
+    except PliantError as error:
+        pytest.fail(f"no real Slurm for these tests: {error}", pytrace=False)
+    yield made
+    made.down()
+
+
+def _remove_left_by_dead_runs() -> None:
+    for name in all_names(base_directory()):
+        pid = name.removeprefix(PREFIX)
+        if pid != name and pid.isdigit() and not psutil.pid_exists(int(pid)):
+            Sandbox(name).down()
+
+
+@pytest.fixture
+def workdir() -> Iterator[Path]:
+    """A directory where every user may write; jobs run there and leave their output there."""
+    path = Path(tempfile.mkdtemp(prefix="pliant-test-", dir="/tmp"))
+    path.chmod(0o777)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def clean(sandbox: Sandbox) -> Iterator[Sandbox]:
+    """The sandbox with no job in it and every part running, before and after the test."""
+    _clean(sandbox)
+    yield sandbox
+    _clean(sandbox)
+
+
+def _clean(sandbox: Sandbox) -> None:
+    _restore(sandbox)
+
+    def all_ended() -> bool:
+        jobs = sandbox.run(["squeue", "-h", "-o", "%A"], check=True).stdout.split()
+        if jobs:
+            sandbox.run(["scancel", *dict.fromkeys(jobs)])
+        return not jobs
+
+    wait_until(all_ended, "all jobs to end", 60)
+
+
+def _restore(sandbox: Sandbox) -> None:
+    """Let every part run again that a test stopped or killed."""
+    for part, pid in sandbox.status()["parts"].items():
+        if pid is None:
+            sandbox.start(part)
+        elif psutil.Process(pid).status() == psutil.STATUS_STOPPED:
+            sandbox.signal(part, signal.SIGCONT)
+
+
+@pytest.fixture
+def submit(clean: Sandbox, workdir: Path) -> Submit:
+    """Submit a batch script with the real sbatch."""
+
+    def submitted(*options: str, script: str = "true", user: str | None = USERS[0]) -> int:
+        argv = ["sbatch", "--parsable", f"--chdir={workdir}", "--output=%j.out", *options]
+        done = clean.run(argv, user=user, stdin=f"#!/bin/bash\n{script}\n")
+        assert done.returncode == 0, f"{argv}: {done.stderr}"
+        return int(done.stdout.strip().partition(";")[0])
+
+    return submitted
+
+
+@pytest.fixture
+def wait_for_state(sandbox: Sandbox) -> WaitForState:
+    """Wait for a job to reach one of the states and return it."""
+
+    def waited(job: int | str, states: str, timeout_s: float = 30) -> str:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            seen = sandbox.run(["squeue", "-h", "-t", "all", "-j", str(job), "-o", "%T"]).stdout
+            if seen.strip() and set(seen.split()) <= set(states.split("|")):
+                return seen.split()[0]
+            if time.monotonic() > deadline:
+                told = sandbox.run(["scontrol", "show", "job", str(job)]).stdout
+                pytest.fail(f"job {job} is {seen.split()}, not {states}:\n{told}")
+            time.sleep(POLL_S)
+
+    return waited
+
+
+@pytest.fixture
+def show(sandbox: Sandbox) -> Callable[[int | str], dict[str, str]]:
+    """Return a job's fields as `scontrol show job` has them; for jobs with tame text only."""
+
+    def shown(job: int | str) -> dict[str, str]:
+        told = sandbox.run(["scontrol", "-d", "show", "job", str(job)], check=True).stdout
+        fields = (word.partition("=") for word in told.split() if "=" in word)
+        return {key: value for key, _, value in fields}
+
+    return shown
+
+
+@pytest.fixture
+def output(workdir: Path) -> Callable[[int], str]:
+    """Return what a job that has ended has written."""
+
+    def read(job: int) -> str:
+        return (workdir / f"{job}.out").read_text()
+
+    return read

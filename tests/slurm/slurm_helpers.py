@@ -1,0 +1,30 @@
+"""What the tests on a real Slurm say to each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+POLL_S = 0.1
+
+
+class Submit(Protocol):
+    """`submit("--gres=gpu:2", script="sleep 5", user="pliant-alice")` returns the job's id."""
+
+    def __call__(self, *options: str, script: str = ..., user: str | None = ...) -> int: ...
+
+
+class WaitForState(Protocol):
+    """`wait_for_state(job, "COMPLETED")`; states as squeue's %T, several joined by `|`."""
+
+    def __call__(self, job: int | str, states: str, timeout_s: float = ...) -> str: ...
+
+
+def wait_until(is_so: Callable[[], bool], what: str, timeout_s: float = 30) -> None:
+    """Ask again and again until it is so; fail after the time limit."""
+    deadline = time.monotonic() + timeout_s
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {timeout_s:g} s for {what}")
+        time.sleep(POLL_S)
