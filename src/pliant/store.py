@@ -48,7 +48,7 @@ LONGEST_REASON = 2000
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One thing Pliant decided about a job: ``what`` is start, keep, mold, refused or failed."""
+    """One thing decided about a job: ``what`` is start, keep, mold, would, refused or failed."""
 
     at_s: float
     job: str

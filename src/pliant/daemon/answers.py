@@ -144,12 +144,13 @@ class ShapeRow:
     shape: str
     now: bool
     at_s: float = 0.0  # when it would start, by time limits; 0: not known
-    reason: str = ""
+    reason: str = ""  # why not now
+    nodes: tuple[str, ...] = ()  # where it would start
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionRow:
-    """Something decided earlier: ``what`` is start, keep, mold, refused or failed."""
+    """Something decided earlier: ``what`` is start, keep, mold, would, refused or failed."""
 
     at_s: float
     what: str
@@ -164,7 +165,9 @@ class WhyAnswer:
     observed_s: float
     job: JobRow
     text: str = ""  # the answer in one sentence
+    left: str = ""  # why its shape is not changed; "" where it may be
     shapes: tuple[ShapeRow, ...] = ()
+    before: tuple[ClaimRow, ...] = ()  # what is kept for others that stand before it
     decisions: tuple[DecisionRow, ...] = ()  # latest first
 
 

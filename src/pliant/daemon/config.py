@@ -35,6 +35,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
+from pliant import policies
 from pliant.errors import BadConfig
 from pliant.grammar import quoted
 from pliant.model import Mode
@@ -88,7 +89,7 @@ _RIGHT = {
     "daemon.state_dir": "an absolute path",
     "daemon.listen": '"host:port", or "" for no second door',
     "daemon.munge_socket": 'the absolute path of munged\'s socket, or ""',
-    "daemon.policy": "the name of a policy",
+    "daemon.policy": f"one of {', '.join(policies.names())}",
     "daemon.cycle_s": "a number of seconds from 0.2 to 3600",
     "daemon.updates_per_cycle": "a whole number from 1 to 10000",
     "daemon.log_level": "one of error, warning, info, debug",
@@ -175,6 +176,7 @@ def _check(name: str, config: Config) -> None:
         ("daemon", "state_dir", daemon.state_dir, _absolute(daemon.state_dir)),
         ("daemon", "listen", daemon.listen, daemon.listen == "" or _is_address(daemon.listen)),
         ("daemon", "munge_socket", daemon.munge_socket, _absolute_or_none(daemon.munge_socket)),
+        ("daemon", "policy", daemon.policy, daemon.policy in policies.names()),
         ("slurm", "conf", slurm.conf, _absolute_or_none(slurm.conf)),
         ("slurm", "bin_dir", slurm.bin_dir, _absolute_or_none(slurm.bin_dir)),
     )

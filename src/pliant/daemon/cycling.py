@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from pliant.cycle import Free, cycle, leftover
+from pliant.cycle import cycle, leftover
 from pliant.daemon.config import Config
 from pliant.daemon.patience import Patience
 from pliant.errors import BatchError, PliantError, Refused
 from pliant.model import Job, Mode, Shape, Snapshot, Spec, shape_text
+from pliant.placement import Free
 from pliant.plan import Mold, Plan, Policy
 from pliant.store import Decision, Store
 
@@ -164,7 +165,7 @@ class Cycling:
 
     def _lose_patience(self, seen: Seen) -> None:
         now_s = seen.snapshot.now_s
-        for job in self.patience.lost(seen.plan, now_s):
+        for job in self.patience.lost(seen.snapshot, seen.plan, now_s):
             self._refuse(job, job.shape, "the batch system did not start it so in time")
 
     def _refuse(self, job: Job, shape: Shape, reason: str) -> None:

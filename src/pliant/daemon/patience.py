@@ -6,9 +6,11 @@ given up in that shape for a while: else it would keep the hole from all others 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pliant.model import Job, Shape
+from pliant.cycle import Gate, gate
+from pliant.model import Job, Shape, Snapshot
 from pliant.plan import Plan
 
 PASSES = 4
@@ -35,12 +37,11 @@ class Patience:
         """How long a shape is left out, the first time."""
         return REFUSED_FACTOR * self.wait_s
 
-    def lost(self, plan: Plan, now_s: float) -> tuple[Job, ...]:
+    def lost(self, snapshot: Snapshot, plan: Plan, now_s: float) -> tuple[Job, ...]:
         """Return the jobs that have had their time and still wait, each once."""
         ready = {
-            (start.job.id, start.shape, start.job.tasks_waiting): start.job
-            for start in plan.starts
-            if start.shape == start.job.shape
+            (job.id, job.shape, job.tasks_waiting): job
+            for job in (*_startable(plan), *_limited(snapshot))
         }
         self._since = {key: self._since.get(key, now_s) for key in ready}
         late = [key for key, since_s in self._since.items() if now_s - since_s >= self.wait_s]
@@ -51,3 +52,14 @@ class Patience:
     def reset(self) -> None:
         """Begin anew: the batch system was away, nothing could start."""
         self._since.clear()
+
+
+def _startable(plan: Plan) -> Iterator[Job]:
+    return (start.job for start in plan.starts if start.shape == start.job.shape)
+
+
+def _limited(snapshot: Snapshot) -> Iterator[Job]:
+    """Jobs that were made smaller for a limit, and wait for it all the same."""
+    for job in snapshot.waiting:
+        if job.spec and job.spec.set == job.shape and gate(job.reason) is Gate.SMALLER:
+            yield job

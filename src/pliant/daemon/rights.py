@@ -13,9 +13,14 @@ from pliant.model import Job
 class Site:
     """What the batch system's configuration says about rights and pace."""
 
-    admin_uids: frozenset[int] = frozenset({0})  # root and SlurmUser
+    slurm_uid: int = 0  # of SlurmUser
     private_jobs: bool = False  # PrivateData=jobs: a user sees the own jobs only
-    backfill_s: float = 30.0
+    backfill_s: float = 30.0  # bf_interval
+
+    @property
+    def admin_uids(self) -> frozenset[int]:
+        """Who rules the batch system: root and SlurmUser."""
+        return frozenset({0, self.slurm_uid})
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pliant.daemon.answers import ChangeRow, ClaimRow, DecisionRow, JobRow, PartitionRow, StartRow
+from pliant.cycle import Tried
+from pliant.daemon.answers import (
+    ChangeRow,
+    ClaimRow,
+    DecisionRow,
+    JobRow,
+    PartitionRow,
+    ShapeRow,
+    StartRow,
+)
 from pliant.daemon.cycling import Cycling, Seen
 from pliant.grammar import request_text
 from pliant.model import Job, Snapshot, shape_text
@@ -109,6 +118,13 @@ def change_row(mold: Mold, acting: bool) -> ChangeRow:
     job = mold.job
     carried, shape = shape_text(job.shape), shape_text(mold.shape)
     return ChangeRow(job.id, job.user, carried, shape, mold.reason, acting)
+
+
+def shape_row(tried: Tried) -> ShapeRow:
+    """One shape of a job that waits."""
+    return ShapeRow(
+        shape_text(tried.shape), tried.fits, tried.earliest_s or 0.0, tried.why_not, tried.nodes
+    )
 
 
 @dataclass(frozen=True, slots=True)

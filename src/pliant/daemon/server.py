@@ -22,7 +22,7 @@ from pliant.daemon.munge import Munge
 from pliant.daemon.munge_door import MungeDoor
 from pliant.daemon.notify import Notifier
 from pliant.daemon.patience import Patience
-from pliant.daemon.rights import Site
+from pliant.daemon.rights import Asker, Site, asker
 from pliant.daemon.verbs import Verbs
 from pliant.errors import PliantError, Unavailable
 from pliant.policies import by_name
@@ -50,7 +50,7 @@ class Daemon:
     def __init__(self, path: Path, config: Config, surroundings: Surroundings) -> None:
         """Run with ``config``, which SIGHUP reads from ``path`` again."""
         self._path, self._config, self._surroundings = path, config, surroundings
-        self._site = Site(admin_uids=frozenset({0, os.geteuid()}))
+        self._site = Site(slurm_uid=os.geteuid())
         self._site_trouble = ""
         self._notifier = Notifier()
         self._reload_trouble = ""
@@ -87,20 +87,26 @@ class Daemon:
             monotonic=time.monotonic,
         )
         self._loop = Loop(self._cycling, time.monotonic)
-        self._filter = FilterDoor(self._cycling, self._loop.wake, self._admins, time.monotonic)
+        self._filter = FilterDoor(self._cycling, self._loop.wake, self._may_submit, time.monotonic)
         verbs = Verbs(
             self._cycling,
             wake=_from_any_thread(self._loop.wake),
             clock=time.time,
             troubles=self._troubles,
-            submissions=lambda: self._filter.answered,
+            submissions=self._answered,
             started_s=time.time(),
         )
         munge = Munge(config.daemon.munge_socket, time.monotonic)
-        self._munge = MungeDoor(munge, verbs, lambda: (self._site, self._config.daemon.admins))
+        self._munge = MungeDoor(munge, verbs, self._who)
 
-    def _admins(self) -> frozenset[int]:
+    def _may_submit(self) -> frozenset[int]:
         return self._site.admin_uids | {os.geteuid()}
+
+    def _who(self, uid: int) -> Asker:
+        return asker(uid, self._site, self._config.daemon.admins)
+
+    def _answered(self) -> int:
+        return self._filter.answered
 
     def _troubles(self) -> tuple[str, ...]:
         found = (
@@ -211,7 +217,11 @@ class Daemon:
 
 def _from_any_thread(call: Callable[[], None]) -> Callable[[], None]:
     running = asyncio.get_running_loop()
-    return lambda: running.call_soon_threadsafe(call) and None
+
+    def from_any() -> None:
+        running.call_soon_threadsafe(call)
+
+    return from_any
 
 
 async def _close(server: asyncio.Server, lines: LineServer) -> None:

@@ -21,8 +21,8 @@ from pliant.errors import BadInput, Unavailable
 from pliant.grammar import parse, quoted, request_text
 from pliant.model import Job, JobState, Spec
 
-MOST_ROWS = 200
-"""Of each kind in one answer: a line has its limit. What was left out is counted in ``more``."""
+MOST_ROWS = 10_000
+"""Of each kind in one answer; what was left out is counted in ``more``."""
 
 _T = TypeVar("_T")
 Verb = Callable[["Verbs", Asker, Mapping[str, str]], object]
@@ -112,14 +112,17 @@ class Verbs:
         seen = self._seen()
         job = self._job(seen, asker, fields)
         decisions = rows.decision_rows(self.cycling.store.decisions(job.id, 10))
-        row = rows.job_row(job, self.cycling)
-        now_s = seen.snapshot.now_s
-        if job.state is not JobState.WAITING:
-            where = f" on {', '.join(job.nodes)}" if job.nodes else ""
-            text = f"it runs as {row.carried}{where}"
-            return a.WhyAnswer(now_s, row, text, decisions=decisions)
-        text, shapes = rows.explained(explain(seen.snapshot, seen.policy, job.id))
-        return a.WhyAnswer(now_s, row, text, shapes, decisions)
+        found = explain(seen.snapshot, seen.policy, job.id)
+        visible = [claim for claim in found.before if asker.may_see(claim.job)]
+        return a.WhyAnswer(
+            observed_s=seen.snapshot.now_s,
+            job=rows.job_row(job, self.cycling),
+            text=found.says,
+            left=found.left,
+            shapes=tuple(rows.shape_row(tried) for tried in found.tried),
+            before=tuple(rows.claim_row(claim) for claim in visible),
+            decisions=decisions,
+        )
 
     # What an owner may do
 

@@ -1,0 +1,108 @@
+"""Door 1, the Unix socket: slurmctld's submit filter asks, and waits for us under its locks.
+
+So an answer comes from memory, whatever else goes on: nobody is asked, no lock is waited for. What
+goes wrong here, and a snapshot that is too old to speak of, leave the job as its owner wrote it.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+
+from pliant.daemon.cycling import Cycling, Seen
+from pliant.daemon.lines import Limits, peer_uid
+from pliant.errors import BadInput
+from pliant.filter import View, filter_submission
+from pliant.model import Mode, Snapshot
+from pliant.plan import Policy
+from pliant.wire import MAX_REQUEST, Message, decode, encode, no, ok
+
+log = logging.getLogger("pliant.doors")
+
+STALE_S = 30.0
+"""The least age at which a snapshot is too old; see :meth:`FilterDoor._stale_s`."""
+
+
+class FilterDoor:
+    """Answers ``submit`` lines."""
+
+    limits = Limits(connections=64, line_s=2.0, lines=16, line_bytes=MAX_REQUEST)
+
+    def __init__(
+        self,
+        cycling: Cycling,
+        wake: Callable[[], None],
+        may_ask: Callable[[], frozenset[int]],
+        monotonic: Callable[[], float],
+    ) -> None:
+        """``may_ask``: the uids that are answered; ``wake`` lets a cycle run soon."""
+        self._cycling, self._wake, self._may_ask = cycling, wake, may_ask
+        self._monotonic = monotonic
+        self._viewed: Seen | None = None
+        self._paused = False
+        self._view: View | None = None
+        self.answered = 0
+        """Submissions answered since the start."""
+
+    async def answer(self, line: bytes, peer: socket.socket) -> bytes:
+        """Answer one line; who may not ask is not answered."""
+        if peer_uid(peer) not in self._may_ask():
+            log.warning("uid %s may not ask at the filter's door", peer_uid(peer))
+            return b""
+        try:
+            request = decode(line)
+        except BadInput as error:
+            return encode(no(str(error)))
+        if request.word == "ping":
+            return encode(ok())
+        if request.word != "submit":
+            return encode(no("submit or ping is expected"))
+        return encode(self._submit(request))
+
+    def _submit(self, request: Message) -> Message:
+        self.answered += 1
+        view = self._current()
+        if view is None:
+            return ok()
+        try:
+            answer = filter_submission(request.fields, view)
+        except Exception:
+            log.exception("a submission was left as it is: this is Pliant's own mistake")
+            return ok()
+        if answer.spec is not None:
+            self._wake()
+        return ok(**answer.as_fields())
+
+    def _current(self) -> View | None:
+        """Return the view of the last cycle; None where it is too old."""
+        seen, paused = self._cycling.seen, self._cycling.store.paused
+        if seen is None or self._monotonic() - seen.at_s > self._stale_s(seen):
+            return None
+        if seen is not self._viewed or paused != self._paused:
+            snapshot = _paused(seen.snapshot) if paused else seen.snapshot
+            self._view = View(snapshot, seen.free, _molds(seen.policy))
+            self._viewed, self._paused = seen, paused
+        return self._view
+
+    def _stale_s(self, seen: Seen) -> float:
+        """A few cycles at the pace that they have here."""
+        pace_s = self._cycling.config.daemon.cycle_s + 12 * seen.observe_s + seen.decide_s
+        return max(STALE_S, 4 * pace_s)
+
+
+def _molds(policy: Policy) -> bool:
+    """Whether the policy chooses among shapes; the others give each job one that is known."""
+    return policy.name not in ("rigid-fcfs", "easy-backfill")
+
+
+def _paused(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with nothing enforced."""
+    return replace(
+        snapshot,
+        partitions=tuple(
+            replace(p, mode=Mode.OBSERVE) if p.mode is Mode.ENFORCE else p
+            for p in snapshot.partitions
+        ),
+    )
