@@ -21,6 +21,7 @@ from pliant.cli import main
 from pliant.cli.door import hosts
 from pliant.cli.output import Column, Style, duration, plain_table, print_table
 from pliant.daemon.answers import (
+    ClaimRow,
     DecisionRow,
     DoneAnswer,
     JobRow,
@@ -205,25 +206,32 @@ def test_why_shows_the_shapes_tried(daemon: FakeDaemon, capsys: pytest.CaptureFi
     daemon.answers["why"] = WhyAnswer(
         1000.0,
         WAITING,
-        "it can start as 2",
-        (
-            ShapeRow("2", True, reason="2 GPUs are free on n1"),
-            ShapeRow("4", False, 3100.0, "n1 has 2 free GPUs of 4"),
-            ShapeRow("8", False),
+        text="it can start now as 2 on n1: two GPUs are free",
+        left="Pliant observes in gpu",
+        shapes=(
+            ShapeRow("2", True, 1000.0, nodes=("n1",)),
+            ShapeRow("4", False, 3100.0, "n1 has 2 free GPUs of 4", ("n1",)),
+            ShapeRow("8", False, reason="no node has 8 GPUs"),
         ),
-        (DecisionRow(995.0, "mold", "2", "2 GPUs are free on n1"),),
+        before=(ClaimRow("4700", "bob", "2x4", 2000.0, ("n2", "n3"), "first in gpu"),),
+        decisions=(DecisionRow(995.0, "mold", "2", "2 GPUs are free on n1"),),
     )
     assert pliant("why", "4711") == 0
     printed = capsys.readouterr().out
     assert printed.startswith(
         "job 4711 of ann in gpu: waiting as 4 for Resources\n"
         "it says moldable=gpus=1-4\n"
-        "it can start as 2\n"
+        "it can start now as 2 on n1: two GPUs are free\n"
+        "its shape is not changed: Pliant observes in gpu\n"
         "\n"
-        "SHAPE  STARTS     WHY\n"
-        "2      now        2 GPUs are free on n1\n"
-        "4      in 35 min  n1 has 2 free GPUs of 4\n"
-        "8      not known\n"
+        "SHAPE  STARTS     NODES  WHY\n"
+        "2      now        n1\n"
+        "4      in 35 min  n1     n1 has 2 free GPUs of 4\n"
+        "8      not known         no node has 8 GPUs\n"
+        "\n"
+        "kept for jobs that stand before it:\n"
+        "JOB   USER  SHAPE  STARTS     NODES  REASON\n"
+        "4700  bob   2x4    in 17 min  n2,n3  first in gpu\n"
         "\n"
         "decided so far, the latest first:\n"
     )

@@ -16,12 +16,7 @@ from pliant.cli.output import (
     print_table,
     say,
 )
-from pliant.daemon.answers import DecisionRow, JobRow, ShapeRow, WhyAnswer
-
-NOT_CHANGED = {
-    "observe": "Pliant only observes here: it changes no job",
-    "off": "Pliant is off here",
-}
+from pliant.daemon.answers import ClaimRow, DecisionRow, JobRow, ShapeRow, WhyAnswer
 
 
 def _starts(row: ShapeRow, now_s: float) -> str:
@@ -35,7 +30,20 @@ def shape_columns(now_s: float) -> list[Column[ShapeRow]]:
     return [
         Column("shape", lambda row: row.shape),
         Column("starts", lambda row: _starts(row, now_s)),
+        Column("nodes", lambda row: ",".join(row.nodes)),
         Column("why", lambda row: row.reason),
+    ]
+
+
+def claim_columns(now_s: float) -> list[Column[ClaimRow]]:
+    """Return the columns of what is kept for first waiting jobs, as they read at ``now_s``."""
+    return [
+        Column("job", lambda row: row.id),
+        Column("user", lambda row: row.user),
+        Column("shape", lambda row: row.shape),
+        Column("starts", lambda row: f"in {duration(row.at_s - now_s)}"),
+        Column("nodes", lambda row: ",".join(row.nodes)),
+        Column("reason", lambda row: row.reason),
     ]
 
 
@@ -73,9 +81,15 @@ def print_why(answer: WhyAnswer) -> None:
         say(line)
     if answer.text:
         say(answer.text)
+    if answer.left and answer.job.state == "waiting":
+        say(f"its shape is not changed: {answer.left}")
     if answer.shapes:
         click.echo()
         print_table(answer.shapes, shape_columns(answer.observed_s), Style())
+    if answer.before:
+        click.echo()
+        say("kept for jobs that stand before it:")
+        print_table(answer.before, claim_columns(answer.observed_s), Style())
     if answer.decisions:
         click.echo()
         say("decided so far, the latest first:")
@@ -83,7 +97,7 @@ def print_why(answer: WhyAnswer) -> None:
 
 
 def headline(row: JobRow) -> list[str]:
-    """Return what a job is, in one line, and why Pliant leaves it alone where it does."""
+    """Return what a job is and what its owner said."""
     words = [f"job {row.id}", f"of {row.user}", f"in {','.join(row.partitions)}: {row.state}"]
     words.append(f"as {row.carried}")
     if row.own and row.own != row.carried:
@@ -93,10 +107,4 @@ def headline(row: JobRow) -> list[str]:
     lines = [" ".join(words)]
     if row.request:
         lines.append(f"it says {row.request}")
-    if row.pinned:
-        lines.append("it is pinned: it stays as it is")
-    elif row.frozen:
-        lines.append(f"Pliant leaves it alone: {row.frozen}")
-    elif row.mode in NOT_CHANGED:
-        lines.append(NOT_CHANGED[row.mode])
     return lines
