@@ -142,6 +142,7 @@ MALFORMED = {
     "throughput=1": f"throughput: '1': {SPEED}",
     "throughput=1:fast": f"throughput: '1:fast': {SPEED}",
     "throughput=0:1": "throughput: '0': a shape without a GPU is written 1x0@cpu",
+    "throughput=4@cpu:both:1": "throughput: '4@cpu:both': after @ stands cpu, both, or the name of a GPU type",
     "throughput=2x1/4:1": "throughput: '2x1/4': a share lies on one node: write 1/4, without a number of nodes",
     "throughput=1:1,1:2": "throughput: '1:2': this shape stands twice; say it once",
     "steps=0": "steps: '0': a whole number of steps is expected",

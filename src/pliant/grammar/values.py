@@ -93,10 +93,14 @@ def read_words(option: str, text: str, valid: tuple[str, ...]) -> tuple[str, ...
     return tuple(word for word in valid if word in words)
 
 
+def _is_gpu_type(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None and name not in ("cpu", "both")
+
+
 def read_names(option: str, text: str) -> tuple[str, ...]:
     names = text.split(":")
     for name in names:
-        if not _NAME.fullmatch(name) or name in ("cpu", "both"):
+        if not _is_gpu_type(name):
             raise bad(option, name, "the name of a GPU type, like a100, is expected")
     return tuple(dict.fromkeys(names))
 
@@ -129,7 +133,7 @@ def parse_shape(text: str, option: str = "shape") -> Shape:
     kind = Kind.GPU
     if words and words[-1] in ("cpu", "both"):
         kind = Kind(words.pop())
-    if len(words) > 1 or (words and not _NAME.fullmatch(words[0])):
+    if len(words) > 1 or (words and not _is_gpu_type(words[0])):
         raise bad(option, text, "after @ stands cpu, both, or the name of a GPU type")
     gpu_type = words[0] if words else ""
     if kind is Kind.CPU:
