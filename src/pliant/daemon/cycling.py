@@ -10,8 +10,8 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
 
+from pliant.batch import Batch
 from pliant.cycle import cycle, leftover
 from pliant.daemon.config import Config
 from pliant.daemon.patience import Patience
@@ -25,22 +25,6 @@ log = logging.getLogger("pliant.cycle")
 
 ACT_FOR_S = 10.0
 """How long one cycle may change jobs: longer, and its snapshot is too old to act on."""
-
-
-class Batch(Protocol):
-    """The batch system, as pliantd needs it; every call may raise PliantError."""
-
-    def observe(self) -> Snapshot:
-        """Return the cluster as it is now."""
-        ...
-
-    def change(self, job: Job, shape: Shape, spec: Spec) -> None:
-        """Give a waiting job another shape, note ``spec`` on it, and read it back."""
-        ...
-
-    def annotate(self, job: Job, spec: Spec) -> None:
-        """Note ``spec`` on a job."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

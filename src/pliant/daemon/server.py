@@ -12,9 +12,10 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pliant.batch import Batch
 from pliant.daemon import sockets
 from pliant.daemon.config import Config, load
-from pliant.daemon.cycling import Batch, Cycling
+from pliant.daemon.cycling import Cycling
 from pliant.daemon.filter_door import FilterDoor
 from pliant.daemon.lines import LineServer
 from pliant.daemon.loop import Loop

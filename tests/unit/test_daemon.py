@@ -1,0 +1,691 @@
+"""The daemon without Slurm: cycles over a small fake batch system, the loop, and both doors' words."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from pliant.daemon import answers as a
+from pliant.daemon.config import Config, parse
+from pliant.daemon.cycling import Cycling
+from pliant.daemon.filter_door import FilterDoor
+from pliant.daemon.loop import Loop, Pace
+from pliant.daemon.munge import Munge, Proof
+from pliant.daemon.munge_door import MungeDoor
+from pliant.daemon.patience import Patience
+from pliant.daemon.rights import Asker, Site, asker
+from pliant.daemon.verbs import Verbs
+from pliant.errors import PliantError, Refused, Unavailable
+from pliant.grammar import parse as parse_request
+from pliant.model import (
+    Job,
+    JobState,
+    Node,
+    Partition,
+    Pool,
+    Shape,
+    Snapshot,
+    Spec,
+)
+from pliant.policies import by_name
+from pliant.store import Store
+from pliant.wire import Message, decode, encode
+
+ONE, TWO, FOUR, EIGHT = (Shape(1, gpus) for gpus in (1, 2, 4, 8))
+ENFORCE = {"partitions": {"default": "enforce"}}
+
+
+@dataclass(slots=True)
+class FakeBatch:
+    """One node of four GPUs; updates are made as asked, unless ``refuses`` or ``away``."""
+
+    waiting: dict[str, Job] = field(default_factory=dict)
+    running: dict[str, Job] = field(default_factory=dict)
+    now_s: float = 1000.0
+    away: str = ""
+    turned_away: int = 0
+    refuses: str = ""
+    changes: list[tuple[str, str]] = field(default_factory=list)
+    between: Callable[[], None] | None = None  # runs after each look, before the cycle goes on
+
+    def observe(self) -> Snapshot:
+        if self.away:
+            self.turned_away += 1
+            raise Unavailable(self.away)
+        used = sum(job.shape.gpus for job in self.running.values())
+        node = Node("n1", 16, 16 - used, 64_000, 64_000, (Pool("a100", 4, 4 - used),))
+        snapshot = Snapshot(
+            self.now_s,
+            (node,),
+            (Partition("gpu", ("n1",), default=True),),
+            tuple(self.waiting.values()),
+            tuple(self.running.values()),
+        )
+        if self.between:
+            self.between()
+        return snapshot
+
+    def change(self, job: Job, shape: Shape, spec: Spec) -> None:
+        if self.away:
+            raise Unavailable(self.away)
+        if self.refuses:
+            raise Refused(self.refuses)
+        self.changes.append((job.id, str(shape)))
+        self.waiting[job.id] = replace(self.waiting[job.id], shape=shape, spec=spec)
+
+    def annotate(self, job: Job, spec: Spec) -> None:
+        if self.away:
+            raise Unavailable(self.away)
+        self.changes.append((job.id, "token"))
+        self.waiting[job.id] = replace(self.waiting[job.id], spec=spec)
+
+    def submit(self, number: str, text: str, own: Shape, user: str = "alice") -> None:
+        """Let a job wait: ``text`` is its request, "" for none."""
+        request = parse_request(text) if text else None
+        allowed = tuple(Shape(1, int(gpus)) for gpus in request.gpus) if request else (own,)
+        self.waiting[number] = Job(
+            id=number,
+            user=user,
+            partitions=("gpu",),
+            reason="Resources",
+            shape=own,
+            shapes=allowed,
+            spec=Spec(request, own) if request else None,
+            time_limit_s=3600,
+        )
+
+    def run(self, number: str, shape: Shape, user: str = "bob") -> None:
+        """Let a job run on n1."""
+        self.running[number] = Job(
+            id=number,
+            user=user,
+            partitions=("gpu",),
+            state=JobState.RUNNING,
+            shape=shape,
+            start_s=0.0,
+            time_limit_s=7200,
+            nodes=("n1",),
+        )
+
+
+@dataclass(slots=True)
+class Clock:
+    """Stands still until it is moved."""
+
+    now_s: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def batch() -> FakeBatch:
+    return FakeBatch()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def make(batch: FakeBatch, clock: Clock, tmp_path: Path) -> Callable[..., Cycling]:
+    """Make a Cycling over the fake batch system; its state lasts from one to the next."""
+
+    def build(config: Config | None = None) -> Cycling:
+        return Cycling(
+            batch,
+            Store(tmp_path),
+            config or parse(ENFORCE),
+            by_name("moldable-equipartition"),
+            patience=Patience(backfill_s=10.0),
+            clock=clock,
+            monotonic=clock,
+        )
+
+    return build
+
+
+Make = Callable[..., Cycling]
+
+
+# Cycles
+
+
+def test_a_waiting_job_is_molded_into_what_is_free_and_then_left_alone(
+    make: Make, batch: FakeBatch
+) -> None:
+    batch.run("1", TWO)
+    batch.submit("2", "gpus=1-4", own=FOUR)
+    cycling = make()
+    cycling.run()
+    cycling.run()
+    assert batch.changes == [("2", "2")]
+    spec = batch.waiting["2"].spec
+    assert spec == Spec(parse_request("gpus=1-4"), own=FOUR, set=TWO, footprint=spec.footprint)  # type: ignore[union-attr]
+    assert [d.what for d in cycling.store.decisions("2")] == ["start", "mold"]
+    assert cycling.counts.updates == 1
+
+
+@pytest.mark.parametrize("mode", ["observe", "off"])
+def test_where_pliant_does_not_enforce_nothing_is_changed(
+    make: Make, batch: FakeBatch, mode: str
+) -> None:
+    batch.run("1", TWO)
+    batch.submit("2", "gpus=1-4", own=FOUR)
+    cycling = make(parse({"partitions": {"default": "enforce", "gpu": mode}}))
+    cycling.run()
+    assert batch.changes == []
+    decided = [(d.what, d.shape) for d in cycling.store.decisions("2")]
+    assert decided == ([("would", "2")] if mode == "observe" else [("keep", "4")])
+
+
+def test_a_pause_holds_until_it_is_taken_back_and_survives_a_restart(
+    make: Make, batch: FakeBatch
+) -> None:
+    batch.run("1", TWO)
+    batch.submit("2", "gpus=1-4", own=FOUR)
+    make().store.pause(True)
+    again = make()
+    again.run()
+    assert batch.changes == []
+    again.store.pause(False)
+    again.run()
+    assert batch.changes == [("2", "2")]
+
+
+def test_a_job_in_an_observed_partition_is_rigid_for_the_others(
+    make: Make, batch: FakeBatch
+) -> None:
+    """Its user's four GPUs are not free: nothing is planned on what it would give up."""
+    batch.run("1", TWO)
+    batch.submit("2", "gpus=1-4", own=FOUR)
+    batch.waiting["2"] = replace(batch.waiting["2"], partitions=("seen",))
+    batch.submit("3", "gpus=1-2", own=TWO)
+    cycling = make(parse({"partitions": {"gpu": "enforce", "seen": "observe"}}))
+    look = batch.observe
+
+    def two_partitions() -> Snapshot:
+        return replace(look(), partitions=(Partition("gpu", ("n1",)), Partition("seen", ("n1",))))
+
+    batch_with_two = replace(batch)
+    object.__setattr__(cycling, "batch", _Looking(batch_with_two, two_partitions))
+    cycling.run()
+    assert cycling.seen is not None
+    assert [(s.job.id, str(s.shape)) for s in cycling.seen.plan.starts if s.job.id == "2"] == []
+    assert {s.job.id for s in cycling.seen.shadow.starts} >= {"2"}
+
+
+@dataclass(slots=True)
+class _Looking:
+    """A batch system whose look is another one."""
+
+    batch: FakeBatch
+    observe: Callable[[], Snapshot]
+
+    def change(self, job: Job, shape: Shape, spec: Spec) -> None:
+        self.batch.change(job, shape, spec)
+
+    def annotate(self, job: Job, spec: Spec) -> None:
+        self.batch.annotate(job, spec)
+
+
+def test_a_refused_change_is_told_and_not_tried_again_at_once(make: Make, batch: FakeBatch) -> None:
+    batch.run("1", TWO)
+    batch.submit("2", "gpus=2:4", own=FOUR)
+    batch.refuses = "slurm_update error: Requested node configuration is not available"
+    cycling = make()
+    cycling.run()
+    assert cycling.counts.failures == 1
+    assert cycling.store.refused(1000.0) == {"2": {TWO}}
+    batch.refuses = ""
+    cycling.run()
+    assert batch.changes == []
+    latest = cycling.store.decisions("2")
+    assert "Requested node configuration is not available" in latest[1].reason
+
+
+def test_a_shape_that_does_not_start_in_time_is_given_up_and_the_job_restored(
+    make: Make, batch: FakeBatch, clock: Clock
+) -> None:
+    batch.run("1", TWO)
+    batch.submit("2", "gpus=2:4", own=FOUR)
+    cycling = make()
+    for _ in range(12):
+        cycling.run()
+        clock.now_s += 10
+        batch.now_s += 10
+    assert batch.changes == [("2", "2"), ("2", "4")]
+    assert "the batch system did not start it so in time" in [
+        d.reason.partition(";")[0] for d in cycling.store.decisions("2")
+    ]
+
+
+def test_a_restart_in_the_middle_of_a_cycle_goes_on_from_what_the_batch_system_says(
+    make: Make, batch: FakeBatch
+) -> None:
+    batch.run("1", TWO)
+    batch.submit("2", "gpus=1-4", own=FOUR)
+    cycling = make()
+    cycling.store.intend(999.0, "2", FOUR, TWO, "then it was killed")
+    again = make()
+    assert again.store.unfinished() == ("2",)
+    again.run()
+    assert batch.changes == [("2", "2")]
+
+
+def test_what_an_owner_notes_during_a_cycle_is_not_written_over(
+    make: Make, batch: FakeBatch
+) -> None:
+    batch.run("1", TWO)
+    batch.submit("2", "gpus=1-4", own=FOUR)
+    cycling = make()
+    job = batch.waiting["2"]
+    pinned = Spec(parse_request("gpus=1-4"), FOUR, pinned=True)
+    batch.between = lambda: cycling.annotate(job, pinned)
+    cycling.run()
+    assert batch.changes == [("2", "token")]
+    assert batch.waiting["2"].spec == pinned
+
+
+def test_a_stop_leaves_the_rest_of_the_changes(make: Make, batch: FakeBatch) -> None:
+    batch.submit("2", "gpus=1-2", own=FOUR)
+    batch.submit("3", "gpus=1-2", own=FOUR)
+    cycling = make()
+    cycling.stop()
+    cycling.run()
+    assert batch.changes == []
+
+
+# The loop
+
+
+def run_loop(cycling: Cycling, clock: Clock, until: Callable[[], bool]) -> Loop:
+    """Run the loop until ``until`` holds; waiting takes no time, but the clock moves."""
+
+    async def run() -> Loop:
+        loop = Loop(cycling, clock)
+        task = asyncio.create_task(loop.run())
+        async with asyncio.timeout(20):
+            while not until():
+                loop.wake()
+                await asyncio.sleep(0.01)
+        loop.stop()
+        await task
+        return loop
+
+    return asyncio.run(run())
+
+
+def test_the_loop_survives_a_batch_system_that_is_away_and_a_mistake_of_its_own(
+    make: Make, batch: FakeBatch, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pliant.daemon.loop.AWAY_S", 0.01)
+    cycling, looks = make(), list[int]()
+    batch.away = "slurmctld does not answer"
+    loop = run_loop(cycling, clock, lambda: batch.turned_away > 2)
+    assert loop.trouble == "slurmctld does not answer"
+    batch.away = ""
+    assert run_loop(cycling, clock, lambda: cycling.counts.cycles > 0).trouble == ""
+
+    def fail() -> None:
+        looks.append(1)
+        raise ZeroDivisionError("on purpose")
+
+    batch.between = fail
+    loop = run_loop(cycling, clock, lambda: len(looks) > 2)
+    assert loop.trouble == "a mistake of Pliant's own: ZeroDivisionError: on purpose"
+
+
+def test_the_pace_follows_what_there_is_to_do() -> None:
+    pace = Pace(cycle_s=5.0)
+    assert (pace.least_s(0.01), pace.most_s(0.01, eager=False)) == (0.25, 5.0)
+    assert pace.most_s(0.01, eager=True) == 1.0
+    assert (pace.least_s(0.4), pace.most_s(0.4, eager=True)) == (4.0, 4.0)  # a tenth of the time
+    for expected in (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0):
+        pace.failed()
+        assert pace.least_s(0.01) == pace.most_s(0.01, eager=True) == expected
+    pace.worked()
+    assert pace.least_s(0.01) == 0.25
+
+
+# Door 1
+
+
+SUBMISSION = {
+    "name": "x",
+    "user_id": "1000",
+    "partition": "gpu",
+    "tres_per_node": "gres:gpu:4",
+    "option.moldable": "gpus=1-4",
+    "min_nodes": "1",
+}
+
+
+def submit(door: FilterDoor, *requests: bytes) -> list[Message | None]:
+    here, there = socket.socketpair(socket.AF_UNIX)
+
+    async def run() -> list[bytes]:
+        return [await door.answer(request, here) for request in requests]
+
+    with here, there:
+        return [decode(answer) if answer else None for answer in asyncio.run(run())]
+
+
+def door_one(cycling: Cycling, clock: Clock, woken: list[int], *uids: int) -> FilterDoor:
+    import os
+
+    may_ask = frozenset(uids or {os.getuid()})
+    return FilterDoor(cycling, lambda: woken.append(1), lambda: may_ask, clock)
+
+
+def test_a_flagged_submission_is_answered_and_wakes_a_cycle(
+    make: Make, batch: FakeBatch, clock: Clock
+) -> None:
+    cycling, woken = make(), list[int]()
+    cycling.run()
+    door = door_one(cycling, clock, woken)
+    flagged, plain = submit(
+        door,
+        encode(Message("submit", SUBMISSION)),
+        encode(Message("submit", {"name": "x", "partition": "gpu"})),
+    )
+    assert flagged is not None and flagged.is_ok and "set.admin_comment" in flagged.fields
+    assert plain == Message("ok")
+    assert (door.answered, woken) == (2, [1])
+
+
+def test_an_old_snapshot_leaves_submissions_as_they_are(
+    make: Make, batch: FakeBatch, clock: Clock
+) -> None:
+    cycling = make()
+    door = door_one(cycling, clock, [])
+    request = encode(Message("submit", SUBMISSION))
+    assert submit(door, request) == [Message("ok")]  # nothing was seen yet
+    cycling.run()
+    clock.now_s += 3600
+    assert submit(door, request) == [Message("ok")]
+
+
+def test_a_mistake_in_the_filter_leaves_submissions_as_they_are(
+    make: Make, batch: FakeBatch, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cycling = make()
+    cycling.run()
+    monkeypatch.setattr("pliant.daemon.filter_door.filter_submission", lambda *_: 1 / 0)
+    door = door_one(cycling, clock, [])
+    assert submit(door, encode(Message("submit", SUBMISSION))) == [Message("ok")]
+
+
+def test_strangers_and_other_words_are_turned_away(
+    make: Make, batch: FakeBatch, clock: Clock
+) -> None:
+    cycling = make()
+    assert submit(door_one(cycling, clock, [], 54321), b"ping") == [None]
+    answers = submit(door_one(cycling, clock, []), b"ping", b"why job=1", b"\xff\0", b"")
+    assert [answer.word for answer in answers if answer] == ["ok", "no", "no", "no"]
+
+
+def test_a_paused_pliant_changes_no_submission(make: Make, batch: FakeBatch, clock: Clock) -> None:
+    batch.run("1", TWO)
+    cycling = make()
+    cycling.run()
+    door = door_one(cycling, clock, [])
+    request = encode(Message("submit", SUBMISSION))
+    (before,) = submit(door, request)
+    cycling.store.pause(True)
+    (paused,) = submit(door, request)
+    assert before is not None and paused is not None
+    assert set(paused.fields) < set(before.fields)
+
+
+# Door 2
+
+
+@dataclass(slots=True)
+class Setting:
+    """The verbs, and who asks."""
+
+    verbs: Verbs
+    woken: list[int]
+
+    def ask(self, who: Asker, verb: str, **fields: str) -> object:
+        try:
+            return self.verbs.answer(verb, fields, who)
+        except PliantError as error:
+            return str(error)
+
+
+ROOT = Asker(0, "root", admin=True, sees_all=True)
+ALICE = Asker(1001, "alice", admin=False, sees_all=True)
+BOB = Asker(1002, "bob", admin=False, sees_all=True)
+SHY_BOB = Asker(1002, "bob", admin=False, sees_all=False)
+
+
+@pytest.fixture
+def setting(make: Make, batch: FakeBatch, clock: Clock) -> Setting:
+    """One running job of bob's on two of four GPUs; alice's moldable one waits."""
+    batch.run("1", TWO)
+    batch.submit("2", "gpus=2:4", own=FOUR)
+    cycling, woken = make(parse({"partitions": {"default": "observe"}})), list[int]()
+    cycling.run()
+    verbs = Verbs(
+        cycling,
+        wake=lambda: woken.append(1),
+        clock=clock,
+        troubles=lambda: ("it rains",),
+        submissions=lambda: 7,
+        started_s=900.0,
+    )
+    return Setting(verbs, woken)
+
+
+def test_status_says_how_the_daemon_is(setting: Setting) -> None:
+    status = setting.ask(BOB, "status")
+    assert isinstance(status, a.StatusAnswer)
+    assert replace(status, version="", host="") == a.StatusAnswer(
+        version="",
+        host="",
+        policy="moldable-equipartition",
+        started_s=900.0,
+        now_s=1000.0,
+        paused=False,
+        observed_s=1000.0,
+        cycles=1,
+        submissions=7,
+        waiting=1,
+        waiting_flagged=1,
+        running=1,
+        partitions=(a.PartitionRow("gpu", "observe", True, 1, 4, 2),),
+        troubles=("it rains",),
+    )
+
+
+def test_jobs_lists_the_flagged_ones_that_the_asker_may_see(setting: Setting) -> None:
+    jobs = setting.ask(ALICE, "jobs")
+    assert isinstance(jobs, a.JobsAnswer)
+    (row,) = jobs.jobs
+    assert replace(row, last="") == a.JobRow(
+        id="2",
+        user="alice",
+        partitions=("gpu",),
+        state="waiting",
+        reason="Resources",
+        request="moldable=gpus=2:4",
+        mode="observe",
+        own="4",
+        carried="4",
+        allowed=("2", "4"),
+        last_s=1000.0,
+    )
+    assert row.last.startswith("would be changed to 2: ")
+    assert setting.ask(SHY_BOB, "jobs") == a.JobsAnswer(1000.0)
+
+
+def test_plan_says_what_would_be_done(setting: Setting) -> None:
+    plan = setting.ask(ROOT, "plan")
+    assert isinstance(plan, a.PlanAnswer)
+    assert [(s.id, s.carried, s.shape, s.nodes, s.change) for s in plan.starts] == [
+        ("2", "4", "2", ("n1",), "would be changed")
+    ]
+    assert [(c.id, c.carried, c.shape, c.done) for c in plan.changes] == [("2", "4", "2", False)]
+    hidden = setting.ask(SHY_BOB, "plan")
+    assert isinstance(hidden, a.PlanAnswer)
+    assert (hidden.starts, hidden.changes) == ((), ())
+
+
+def test_why_tells_each_shape_and_the_last_decisions(setting: Setting) -> None:
+    why = setting.ask(ALICE, "why", job="2")
+    assert isinstance(why, a.WhyAnswer)
+    assert [(s.shape, s.now, s.at_s) for s in why.shapes] == [
+        ("2", True, 1000.0),
+        ("4", False, 7200.0),
+    ]
+    assert [d.what for d in why.decisions] == ["would"]
+    assert why.text.startswith("it can start now as 2 on n1")
+    task = setting.ask(ALICE, "why", job="2_7")  # a task of an array is asked for by its number
+    assert isinstance(task, a.WhyAnswer) and task.job.id == "2"
+
+
+@pytest.mark.parametrize("job", ["3", "", "2;ls", "\n", "x" * 100_000])
+def test_an_unknown_job_is_said_in_one_line(setting: Setting, job: str) -> None:
+    answer = setting.ask(ALICE, "why", job=job)
+    assert isinstance(answer, str) and "\n" not in answer and len(answer) < 200
+
+
+def test_a_job_that_may_not_be_seen_is_not_there(setting: Setting) -> None:
+    assert setting.ask(SHY_BOB, "why", job="2") == (
+        "'2': no waiting or running job of this number is known"
+    )
+
+
+def test_an_owner_gives_a_job_another_request(setting: Setting, batch: FakeBatch) -> None:
+    done = setting.ask(ALICE, "set", job="2", spec="gpus=1-2")
+    assert done == a.DoneAnswer("job 2 now says moldable=gpus=1-2")
+    assert batch.waiting["2"].spec == Spec(parse_request("gpus=1-2"), own=FOUR)
+    assert setting.woken == [1]
+
+
+def test_what_an_owner_changed_by_hand_is_the_own_shape_once_a_request_is_set(
+    setting: Setting, batch: FakeBatch
+) -> None:
+    changed = replace(batch.waiting["2"], shape=ONE, frozen="its owner changed it")
+    batch.waiting["2"] = changed
+    setting.verbs.cycling.run()
+    setting.ask(ALICE, "set", job="2", spec="gpus=1-2")
+    assert batch.waiting["2"].spec == Spec(parse_request("gpus=1-2"), ONE, None, changed.footprint)
+
+
+def test_a_pin_is_set_and_taken_back(setting: Setting, batch: FakeBatch) -> None:
+    assert setting.ask(ALICE, "pin", job="2") == a.DoneAnswer("job 2 stays as it is")
+    assert batch.waiting["2"].spec == Spec(parse_request("gpus=2:4"), own=FOUR, pinned=True)
+    setting.verbs.cycling.run()
+    assert setting.ask(ROOT, "unpin", job="2") == a.DoneAnswer("job 2 may change again")
+    assert batch.waiting["2"].spec == Spec(parse_request("gpus=2:4"), own=FOUR)
+
+
+@pytest.mark.parametrize(
+    ("who", "verb", "fields", "message"),
+    [
+        (BOB, "set", {"job": "2", "spec": "gpus=1"}, "job 2 is not yours: "),
+        (BOB, "pin", {"job": "2"}, "job 2 is not yours: "),
+        (ALICE, "set", {"job": "2", "spec": "gpus=0"}, "moldable gpus: '0': "),
+        (ALICE, "set", {"job": "2"}, "spec= is missing"),
+        (BOB, "set", {"job": "1", "spec": "gpus=1"}, "job 1 does not wait any more: it is running"),
+        (ALICE, "pause", {}, "only an administrator may do this"),
+        (ALICE, "resume", {}, "only an administrator may do this"),
+        (ROOT, "reboot", {}, "'reboot': one of status, jobs, plan, why, set, pin, unpin, "),
+    ],
+)
+def test_what_may_not_be_done_is_said_in_one_line(
+    setting: Setting,
+    who: Asker,
+    verb: str,
+    fields: dict[str, str],
+    message: str,
+) -> None:
+    answer = setting.ask(who, verb, **fields)
+    assert isinstance(answer, str) and answer.startswith(message)
+    assert isinstance(setting.verbs.cycling.batch, FakeBatch)
+    assert setting.verbs.cycling.batch.changes == []
+
+
+def test_an_administrator_pauses_and_resumes(setting: Setting) -> None:
+    setting.ask(ROOT, "pause")
+    status = setting.ask(BOB, "status")
+    assert isinstance(status, a.StatusAnswer) and status.paused
+    setting.ask(ROOT, "resume")
+    assert not setting.verbs.cycling.store.paused
+    assert setting.woken == [1, 1]
+
+
+def test_before_the_first_look_troubles_are_told(make: Make, clock: Clock) -> None:
+    verbs = Verbs(make(), lambda: None, clock, lambda: ("slurmctld is away",), lambda: 0, 0.0)
+    with pytest.raises(Unavailable, match=r"^slurmctld is away$"):
+        verbs.answer("jobs", {}, ROOT)
+    assert isinstance(verbs.answer("status", {}, ROOT), a.StatusAnswer)
+
+
+def test_a_batch_system_that_is_away_is_the_answer_to_set(
+    setting: Setting, batch: FakeBatch
+) -> None:
+    batch.away = "slurmctld does not answer"
+    assert setting.ask(ALICE, "pin", job="2") == "slurmctld does not answer"
+
+
+def test_rights_follow_the_batch_system_and_the_configuration() -> None:
+    site = Site(slurm_uid=64030, private_jobs=True)
+    assert asker(0, site, ()) == Asker(0, "root", admin=True, sees_all=True)
+    assert asker(64030, site, ()).admin
+    assert asker(54321, site, ()) == Asker(54321, "54321", admin=False, sees_all=False)
+    assert asker(54321, site, ("54321",)).admin
+    assert asker(54321, Site(), ()).sees_all
+
+
+def test_every_answer_goes_over_the_wire_and_back(setting: Setting) -> None:
+    for verb, kind, fields in (
+        ("status", a.StatusAnswer, {}),
+        ("jobs", a.JobsAnswer, {}),
+        ("plan", a.PlanAnswer, {}),
+        ("why", a.WhyAnswer, {"job": "2"}),
+        ("pin", a.DoneAnswer, {"job": "2"}),
+    ):
+        answer = setting.ask(ALICE, verb, **fields)
+        assert a.from_json(kind, a.to_json(answer)) == answer
+
+
+class _KnowsAlice(Munge):
+    """Believes every credential: it is alice, and the credential is the payload."""
+
+    async def prove(self, credential: bytes) -> Proof:
+        return Proof(1001, credential)
+
+
+def test_door_two_answers_in_json_or_in_one_line(setting: Setting) -> None:
+    threads: list[int] = []
+
+    def who(uid: int) -> Asker:
+        threads.append(threading.get_ident())
+        return replace(ALICE, uid=uid)
+
+    async def run(line: bytes) -> Message:
+        here, there = socket.socketpair()
+        with here, there:
+            door = MungeDoor(_KnowsAlice("", lambda: 0.0), setting.verbs, who)
+            return decode(await door.answer(line, here))
+
+    answer = asyncio.run(run(b"munge " + encode(Message("why", {"job": "2"}))))
+    assert answer.is_ok
+    assert a.from_json(a.WhyAnswer, answer.fields["json"]).job.user == "alice"
+    assert threads[0] != threading.get_ident()  # the doors' thread waits for nobody
+    assert asyncio.run(run(b"munge why job=99")) == Message(
+        "no", {"message": "'99': no waiting or running job of this number is known"}
+    )
+    assert asyncio.run(run(b"status")).message == "munge <credential> is expected"
+    assert asyncio.run(run(b"munge \xff")).message.startswith("line: ")
