@@ -1,0 +1,33 @@
+"""What the filter says back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pliant.grammar import token_text
+from pliant.model import Shape, Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``refusal``, or field changes and lines for the user.
+
+    ``spec``: what the job's token is to say, None for no token; ``shape``: what the job will
+    carry, None where it was not looked into. ``started``: the shape fits into the hole right now.
+    """
+
+    refusal: str = ""
+    lines: tuple[str, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
+    spec: Spec | None = None
+    shape: Shape | None = None
+    started: bool = False
+
+    def as_fields(self) -> dict[str, str]:
+        """Return the answer as fields of the door's protocol: refuse; say, token, set.<field>."""
+        if self.refusal:
+            return {"refuse": self.refusal}
+        said = {"say": "\n".join(self.lines)} if self.lines else {}
+        token = {"token": token_text(self.spec)} if self.spec else {}
+        return said | token | {f"set.{name}": value for name, value in self.fields.items()}
