@@ -106,14 +106,13 @@ _SERIOUS = re.compile(r"\b(fatal|error)\b", re.IGNORECASE)
 
 
 def why(layout: Layout, part: str, what: str) -> str:
-    """Return one line: the part, what happened, and the last serious line that it wrote."""
+    """Return one line: the part, what happened, and the serious lines that it wrote last."""
     for path in (layout.output(part), layout.log(part)):
         try:
             lines = path.read_text(errors="replace").splitlines()[-200:]
         except OSError:
             continue
-        serious = [line for line in lines if _SERIOUS.search(line)] or lines
-        fatal = [line for line in serious if "fatal" in line.lower()] or serious
-        if fatal:
-            return f"{part} {what}: {fatal[-1].strip()[:400]}"
+        serious = [line.strip() for line in lines if _SERIOUS.search(line)]
+        if said := serious[-2:] or [line.strip() for line in lines[-1:]]:
+            return f"{part} {what}: {'; '.join(said)[:400]}"
     return f"{part} {what}, and wrote nothing"
