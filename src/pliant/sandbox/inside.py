@@ -21,6 +21,7 @@ def prepare(layout: Layout, record: Record) -> None:
     values = {
         "layout": layout,
         "mode": record.options.mode,
+        "options": record.options,
         "pliant_port": record.ports.pliant,
     }
     config.write(layout.pliant_toml, config.render("pliant.toml.j2", **values))
