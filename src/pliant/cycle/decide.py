@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pliant.cycle.gate import view
-from pliant.model import Job, Snapshot
+from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Free
 from pliant.plan import Mold, Plan, Policy, Start
 from pliant.policies import base_shape
@@ -38,21 +38,42 @@ def _to_start(plan: Plan) -> Iterator[Mold]:
 
 
 def _back(seen: Snapshot, plan: Plan) -> Iterator[Mold]:
+    """Changes back: those that wait after all carry what they should while they wait."""
     started = {start.job.id for start in plan.starts}
-    carries_base: dict[tuple[int, int, int], bool] = {}
+    bases = _Bases(seen)
     for job in seen.waiting:
-        if len(job.shapes) < 2 or not job.eligible or job.limited or job.id in started:
-            continue
+        if len(job.shapes) > 1 and job.eligible and not job.limited and job.id not in started:
+            base = bases.of(job)
+            if job.shape != base:
+                yield _mold_back(job, base)
+
+
+class _Bases:
+    """What waiting jobs should carry, worked out once for jobs that are alike."""
+
+    def __init__(self, seen: Snapshot) -> None:
+        self._seen = seen
+        self._free: Free | None = None
+        self._known: dict[tuple[int, int, int], tuple[object, Shape]] = {}
+
+    def of(self, job: Job) -> Shape:
         key = (id(job.shape), id(job.shapes), id(job.spec))
-        known = carries_base.get(key)
+        known = self._known.get(key)
         if known is None:
-            known = carries_base[key] = job.shape == base_shape(job)
-        if not known:
-            yield _mold_back(job)
+            kept = (job.shape, job.shapes, job.spec)
+            known = self._known[key] = (kept, self._base(job))
+        return known[1]
+
+    def _base(self, job: Job) -> Shape:
+        base = base_shape(job)
+        if base in (job.shape, job.spec.own if job.spec is not None else None):
+            return base
+        if self._free is None:
+            self._free = Free(self._seen)
+        return base_shape(job, self._free.profile(job).shapes)
 
 
-def _mold_back(job: Job) -> Mold:
-    base = base_shape(job)
+def _mold_back(job: Job, base: Shape) -> Mold:
     own = job.spec is not None and job.spec.own == base
     carries = "the shape its user wrote" if own else "its largest shape"
     return Mold(job, base, f"no shape can start now: while it waits it carries {carries}")

@@ -201,6 +201,15 @@ class Free:
         cells = (cell for cell in self._cells.filled() if cell.kind in kinds)
         return sum((_gpus(cell) * len(cell.nodes) for cell in cells), Fraction(0))
 
+    def kinds(self) -> frozenset[NodeKind]:
+        """Return the kinds of all nodes that are up."""
+        return frozenset(self._profiles.size)
+
+    def total(self) -> int:
+        """Return how many GPUs the nodes have that are up."""
+        sizes = self._profiles.size.items()
+        return sum(count * pool.total for kind, count in sizes for pool in kind.pools)
+
     def places_on(self, kinds: frozenset[NodeKind]) -> list[int]:
         """Return the nodes of these kinds by number, ascending."""
         cells = (cell for cell in self._cells.filled() if cell.kind in kinds)

@@ -14,6 +14,7 @@ from pliant.errors import BadInput
 from pliant.plan import Policy
 from pliant.policies.easy import EasyBackfill
 from pliant.policies.equipartition import MoldableEquipartition
+from pliant.policies.fms import Fms
 from pliant.policies.rigid import RigidFcfs
 from pliant.policies.shapes import allowed, base_shape
 
@@ -21,6 +22,7 @@ DEFAULT = "moldable-equipartition"
 
 _POLICIES: dict[str, type[Any]] = {
     "moldable-equipartition": MoldableEquipartition,
+    "fms": Fms,
     "easy-backfill": EasyBackfill,
     "rigid-fcfs": RigidFcfs,
 }

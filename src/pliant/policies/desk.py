@@ -52,13 +52,17 @@ class Desk:
         nodes = self.free.names(first.places)
         self._starts[job.id] = (Start(job, first.shape, nodes, reason, len(given)), given)
 
+    def may_keep(self, job: Job) -> bool:
+        """Whether ``job`` would be the first that waits in one of its queues."""
+        return not job.limited and not self._kept.issuperset(job.partitions)
+
     def keep(self, job: Job, shapes: Iterable[Shape]) -> bool:
         """Keep the earliest opening for ``job`` where it is the first that waits in its queue.
 
         A job that waits for a limit keeps nothing: it is not known when the limit lets it start.
         Says whether something was kept.
         """
-        if job.limited or self._kept.issuperset(job.partitions):
+        if not self.may_keep(job):
             return False
         if not self.free.claim(job, shapes, "first in the queue: it keeps the earliest opening"):
             return False

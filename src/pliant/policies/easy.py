@@ -35,9 +35,9 @@ class EasyBackfill:
         """Return starts and claims."""
         desk = Desk(snapshot)
         for job in desk.queue():
-            shape = fixed_shape(job, self.shape)
-            option = (shape, desk.free.need(job, shape))
-            given = desk.fill(job, desk.free.profile(job), option)
+            profile = desk.free.profile(job)
+            shape = fixed_shape(job, self.shape, profile.shapes)
+            given = desk.fill(job, profile, (shape, desk.free.need(job, shape)))
             if given:
                 desk.start(job, given, f"{shape} is free")
             if len(given) < job.tasks_waiting:

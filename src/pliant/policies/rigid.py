@@ -42,9 +42,9 @@ class RigidFcfs:
         return desk.plan()
 
     def _consider(self, desk: Desk, job: Job) -> None:
-        shape = fixed_shape(job, self.shape)
-        option = (shape, desk.free.need(job, shape))
-        given = desk.fill(job, desk.free.profile(job), option)
+        profile = desk.free.profile(job)
+        shape = fixed_shape(job, self.shape, profile.shapes)
+        given = desk.fill(job, profile, (shape, desk.free.need(job, shape)))
         if given:
             desk.start(job, given, f"{shape} is free, and it is this job's turn")
         if len(given) < job.tasks_waiting and not self.overtaking:

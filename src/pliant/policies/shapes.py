@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from pliant.model import Job, Shape
-from pliant.speedup import DEFAULT_CPU_SPEED, run_time_s
+from pliant.speedup import run_time_s
 
 Fixed = Literal["own", "largest", "smallest", "best"]
 """Which one shape a rigid policy gives to a job: what its owner wrote without Pliant, its largest,
@@ -17,13 +17,16 @@ def allowed(job: Job) -> tuple[Shape, ...]:
     return job.shapes or (job.shape,)
 
 
-def base_shape(job: Job) -> Shape:
-    """Return what a waiting job carries: what its user wrote, or else its largest shape."""
+def base_shape(job: Job, possible: tuple[Shape, ...] = ()) -> Shape:
+    """Return what a waiting job carries: what its user wrote, or else its largest shape.
+
+    ``possible``: those of its shapes that the nodes could ever hold; () where that is not known.
+    """
     shapes = allowed(job)
     own = job.spec.own if job.spec is not None else None
     if own is not None and own in shapes:
         return own
-    return job.shape if len(shapes) == 1 else largest(shapes)
+    return job.shape if len(shapes) == 1 else largest(possible or shapes)
 
 
 def largest(shapes: tuple[Shape, ...]) -> Shape:
@@ -36,22 +39,19 @@ def smallest(shapes: tuple[Shape, ...]) -> Shape:
     return min(shapes, key=lambda shape: (shape.amount, shape.nodes, shape))
 
 
-def fastest(job: Job) -> Shape:
+def fastest(job: Job, shapes: tuple[Shape, ...]) -> Shape:
     """Return the shape with the shortest run time; of equal ones the smallest."""
-    return min(
-        allowed(job),
-        key=lambda shape: (run_time_s(job, shape, DEFAULT_CPU_SPEED), shape.amount, shape),
-    )
+    return min(shapes, key=lambda shape: (run_time_s(job, shape), shape.amount, shape))
 
 
-def fixed_shape(job: Job, which: Fixed) -> Shape:
-    """Return the one shape that a rigid policy considers."""
+def fixed_shape(job: Job, which: Fixed, possible: tuple[Shape, ...]) -> Shape:
+    """Return the one shape that a rigid policy considers, of those that the nodes could hold."""
     match which:
         case "own":
-            return base_shape(job)
+            return base_shape(job, possible)
         case "largest":
-            return largest(allowed(job))
+            return largest(possible or allowed(job))
         case "smallest":
-            return smallest(allowed(job))
+            return smallest(possible or allowed(job))
         case "best":
-            return fastest(job)
+            return fastest(job, possible or allowed(job))

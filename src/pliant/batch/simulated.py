@@ -1,0 +1,309 @@
+"""A small cluster that exists only in memory: for tests, the demonstration and trying policies.
+
+It knows its single GPUs, starts what it is told to where that is free, ends jobs when their run
+time or time limit is over, and shows itself as the same snapshot that a real cluster gives. It
+decides nothing: a plan is applied to it, as a batch system that starts each job of the plan at
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from pliant.cycle import allowed_shapes, cycle
+from pliant.model import (
+    Abilities,
+    Job,
+    JobState,
+    Node,
+    Partition,
+    Pool,
+    Reservation,
+    Shape,
+    Snapshot,
+)
+from pliant.placement.needs import (
+    Need,
+    NodeKind,
+    Receipt,
+    State,
+    find,
+    need_key,
+    pool_kind,
+    returned,
+    state_of,
+    taken,
+)
+from pliant.plan import Plan, Policy
+
+RunTime = Callable[[Shape], float]
+"""How many seconds a job runs as a shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run that is over. ``timed_out``: its time limit ended it."""
+
+    id: str
+    user: str
+    shape: Shape
+    nodes: tuple[str, ...]
+    submit_s: float
+    start_s: float
+    end_s: float
+    timed_out: bool = False
+
+
+@dataclass(slots=True)
+class _Running:
+    job: Job
+    receipts: tuple[Receipt, ...]
+    end_s: float
+
+
+@dataclass(slots=True)
+class _Node:
+    node: Node
+    kind: NodeKind
+    state: State
+
+
+@dataclass(slots=True)
+class SimulatedCluster:
+    """Nodes, partitions, and the jobs on them at ``now_s``."""
+
+    nodes: tuple[Node, ...]
+    partitions: tuple[Partition, ...]
+    now_s: float = 0.0
+    abilities: Abilities = field(default_factory=Abilities)
+    reservations: tuple[Reservation, ...] = ()
+    finished: list[Run] = field(default_factory=list)
+    molds: int = 0
+    _at: dict[str, _Node] = field(init=False)
+    _waiting: dict[str, tuple[Job, RunTime]] = field(default_factory=dict)
+    _running: dict[str, _Running] = field(default_factory=dict)
+    _started_tasks: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._at = {node.name: _Node(node, _kind(node), state_of(node)) for node in self.nodes}
+
+    # --- jobs come and change ---------------------------------------------------------------
+
+    def submit(self, job: Job, run_s: RunTime | float) -> None:
+        """Let a job wait from now on; ``run_s``: how long it runs, by shape or in any."""
+        run_time = run_s if callable(run_s) else lambda _: run_s
+        self._waiting[job.id] = (replace(job, submit_s=self.now_s), run_time)
+
+    def withdraw(self, job_id: str) -> None:
+        """Take a waiting job out of the queue."""
+        del self._waiting[job_id]
+
+    def mold(self, job_id: str, shape: Shape) -> None:
+        """Change the shape that a waiting job carries, and note it as set by Pliant."""
+        job, run_time = self._waiting[job_id]
+        spec = replace(job.spec, set=shape) if job.spec is not None else None
+        changed = replace(job, shape=shape, spec=spec)
+        self._waiting[job_id] = (replace(changed, shapes=self._shapes(changed)), run_time)
+        self.molds += 1
+
+    def _shapes(self, job: Job) -> tuple[Shape, ...]:
+        """What the job may still become: some changes of kind are possible one way only."""
+        if job.spec is None or job.spec.own is None or not job.spec.request.is_moldable:
+            return job.shapes
+        request, own = job.spec.request, job.spec.own
+        possible = set(allowed_shapes(request, own, job.shape, self.abilities))
+        return tuple(shape for shape in job.shapes if shape in possible) or (job.shape,)
+
+    # --- jobs start and end -----------------------------------------------------------------
+
+    def start(self, job_id: str, nodes: Iterable[str]) -> str | None:
+        """Start a waiting job (of an array, one task) as the shape it carries.
+
+        Returns the id of what runs; None where it does not fit on these nodes.
+        """
+        job, run_time = self._waiting[job_id]
+        places = tuple(self._at[name] for name in nodes)
+        receipts = self._receipts(job, places)
+        if receipts is None:
+            return None
+        for place, receipt in zip(places, receipts, strict=True):
+            place.state = taken(place.state, receipt)
+        end_s = self.now_s + run_time(job.shape)
+        if job.time_limit_s:
+            end_s = min(end_s, self.now_s + job.time_limit_s)
+        run_id = self._leave_queue(job, run_time)
+        running = replace(
+            job,
+            id=run_id,
+            state=JobState.RUNNING,
+            start_s=self.now_s,
+            nodes=tuple(place.node.name for place in places),
+            tasks_waiting=1,
+        )
+        self._running[run_id] = _Running(running, receipts, end_s)
+        return run_id
+
+    def _receipts(self, job: Job, places: tuple[_Node, ...]) -> tuple[Receipt, ...] | None:
+        need = Need(*need_key(job, job.shape))
+        found = [find(place.kind, place.state, need) for place in places if place.node.up]
+        receipts = tuple(receipt for receipt in found if receipt is not None)
+        return receipts if len(receipts) == len(places) == job.shape.nodes else None
+
+    def _leave_queue(self, job: Job, run_time: RunTime) -> str:
+        """Take a job, or one task of an array, out of the queue; return the id of the run."""
+        task = self._started_tasks.get(job.id, 0)
+        if job.tasks_waiting == 1:
+            del self._waiting[job.id]
+        else:
+            self._waiting[job.id] = (replace(job, tasks_waiting=job.tasks_waiting - 1), run_time)
+        if job.tasks_waiting == 1 and not task:
+            return job.id
+        self._started_tasks[job.id] = task + 1
+        return f"{job.id}_{task}"
+
+    def advance(self, to_s: float) -> None:
+        """Let time pass and end what is over by then."""
+        for running in sorted(self._running.values(), key=lambda r: (r.end_s, r.job.id)):
+            if running.end_s <= to_s:
+                self._end(running)
+        self.now_s = max(self.now_s, to_s)
+
+    def _end(self, running: _Running) -> None:
+        job = running.job
+        del self._running[job.id]
+        for name, receipt in zip(job.nodes, running.receipts, strict=True):
+            place = self._at[name]
+            place.state = returned(place.state, receipt)
+        limit_s = job.start_s + job.time_limit_s
+        timed_out = bool(job.time_limit_s) and running.end_s >= limit_s
+        self.finished.append(
+            Run(
+                id=job.id,
+                user=job.user,
+                shape=job.shape,
+                nodes=job.nodes,
+                submit_s=job.submit_s,
+                start_s=job.start_s,
+                end_s=running.end_s,
+                timed_out=timed_out,
+            )
+        )
+
+    @property
+    def next_end_s(self) -> float | None:
+        """When the next running job ends; None where none runs."""
+        return min((running.end_s for running in self._running.values()), default=None)
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs and arrays wait."""
+        return len(self._waiting)
+
+    # --- as the cycle sees it ---------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """Show the cluster as it is now, as a batch system would."""
+        queue = sorted(
+            (job for job, _ in self._waiting.values()),
+            key=lambda job: (-job.priority, job.submit_s, job.id),
+        )
+        return Snapshot(
+            now_s=self.now_s,
+            nodes=tuple(self._node(place) for place in self._at.values()),
+            partitions=self.partitions,
+            waiting=tuple(_with_reason(job, place) for place, job in enumerate(queue)),
+            running=tuple(running.job for running in self._running.values()),
+            reservations=self.reservations,
+            abilities=self.abilities,
+        )
+
+    def _node(self, place: _Node) -> Node:
+        pools = tuple(self._pool(place, index) for index in range(len(place.node.pools)))
+        cpus, mem, _ = place.state
+        return replace(place.node, free_cpus=cpus, free_mem_mib=mem, pools=pools)
+
+    def _pool(self, place: _Node, index: int) -> Pool:
+        pool, gpus = place.node.pools[index], place.state[2][index]
+        if isinstance(gpus, int):
+            return replace(pool, free=gpus)
+        full = pool.shards_per_gpu
+        parts = sorted(
+            ((free, self._jobs_on(place, index, gpu)) for gpu, free in enumerate(gpus)),
+            reverse=True,
+        )
+        parts = [(free, jobs) for free, jobs in parts if 0 < free < full]
+        return replace(
+            pool,
+            free=gpus.count(full),
+            parts=tuple(free for free, _ in parts),
+            sharers=tuple(max(1, jobs) for _, jobs in parts),
+        )
+
+    def _jobs_on(self, place: _Node, index: int, gpu: int) -> int:
+        """How many running jobs have a share of one GPU."""
+        return sum(
+            used_pool == index and any(one == gpu for one, _ in gpus)
+            for running in self._running.values()
+            for name, receipt in zip(running.job.nodes, running.receipts, strict=True)
+            if name == place.node.name
+            for used_pool, _, gpus in receipt[2]
+        )
+
+    # --- a plan is carried out --------------------------------------------------------------
+
+    def change(self, plan: Plan) -> None:
+        """Make the plan's changes to waiting jobs."""
+        for action in plan.actions:
+            self.mold(action.job.id, action.shape)
+
+    def apply(self, plan: Plan) -> tuple[str, ...]:
+        """Make the plan's changes, then start what it starts; return the ids of what runs.
+
+        What was to be changed first and was left for a later cycle is not started.
+        """
+        self.change(plan)
+        started: list[str] = []
+        for start in sorted(plan.starts, key=lambda start: start.shape.share):
+            job, _ = self._waiting[start.job.id]
+            if job.shape == start.shape:
+                started.extend(self._start_tasks(start.job.id, start.nodes, start.tasks))
+        return tuple(started)
+
+    def _start_tasks(self, job_id: str, nodes: tuple[str, ...], tasks: int) -> list[str]:
+        """Start so many tasks: the first on ``nodes``, all where they fit."""
+        started: list[str] = []
+        choices = [nodes, *((name,) for name in self._at)] if len(nodes) == 1 else [nodes]
+        for choice in choices:
+            while len(started) < tasks and (run := self.start(job_id, choice)) is not None:
+                started.append(run)
+        return started
+
+    def settle(self, policy: Policy) -> None:
+        """Decide and apply until nothing more happens at this time."""
+        while True:
+            plan = cycle(self.snapshot(), policy)
+            started = self.apply(plan)
+            if not started and not plan.actions:
+                return
+
+    def run(self, policy: Policy) -> tuple[Run, ...]:
+        """Let all jobs that wait and run come to their ends under a policy; return all runs."""
+        self.settle(policy)
+        while (end_s := self.next_end_s) is not None:
+            self.advance(end_s)
+            self.settle(policy)
+        return tuple(self.finished)
+
+
+def _kind(node: Node) -> NodeKind:
+    pools = tuple(pool_kind(pool) for pool in node.pools)
+    none: frozenset[str] = frozenset()
+    return NodeKind(node.cpus, node.mem_mib, pools, none, node.features, none)
+
+
+def _with_reason(job: Job, place: int) -> Job:
+    """What the batch system says where nothing else keeps a job from starting."""
+    if job.reason:
+        return job
+    return replace(job, reason="Priority" if place else "Resources")

@@ -1,0 +1,46 @@
+"""A snapshot as a JSON file: what `pliant plan --file` reads, and what a bug report can carry.
+
+The keys are the fields of :class:`pliant.model.Snapshot`; what has a default may be left out. GPU
+amounts are written as text ("1/4", "2").
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from pliant.errors import BadInput
+from pliant.model import Snapshot
+
+
+def write_snapshot(snapshot: Snapshot) -> bytes:
+    """Write a snapshot as JSON."""
+    return msgspec.json.format(msgspec.json.encode(snapshot, enc_hook=_write), indent=1)
+
+
+def read_snapshot(text: bytes) -> Snapshot:
+    """Read what :func:`write_snapshot` wrote.
+
+    Raises BadInput, saying where in the file what is wrong.
+    """
+    try:
+        return msgspec.json.decode(text, type=Snapshot, dec_hook=_read)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise BadInput(f"snapshot file: {error}; see docs/ or `pliant plan --json`") from error
+
+
+def _write(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return str(value)
+    raise NotImplementedError(type(value))
+
+
+def _read(kind: type, value: Any) -> Any:
+    if kind is Fraction:
+        try:
+            return Fraction(value)
+        except (TypeError, ValueError, ZeroDivisionError):
+            raise ValueError(f"{value!r} is no amount of GPUs; write 4 or 1/4") from None
+    raise NotImplementedError(kind)
