@@ -67,6 +67,7 @@ def daemon_environment(layout: Layout) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "HOME": str(layout.run),
         "SLURM_CONF": str(layout.slurm_conf),
+        "PLIANT_SOCKET": str(layout.pliant_socket),  # read by the submit filter
     }
 
 

@@ -9,10 +9,12 @@ from pliant.sandbox import config, spank
 from pliant.sandbox.layout import Layout
 from pliant.sandbox.record import Record
 
+FILTER = ("job_submit.lua", "pliant.lua")
+
 
 def has_filter() -> bool:
     """Return whether this installation has the submit filter."""
-    return resources.find("plugins", "slurm", "pliant.lua").exists()
+    return all(resources.find("plugins", "slurm", name).exists() for name in FILTER)
 
 
 def prepare(layout: Layout, record: Record) -> None:
@@ -20,15 +22,13 @@ def prepare(layout: Layout, record: Record) -> None:
     layout.pliant_state.mkdir(mode=0o700)
     values = {
         "layout": layout,
-        "mode": record.options.mode,
         "options": record.options,
         "pliant_port": record.ports.pliant,
     }
     config.write(layout.pliant_toml, config.render("pliant.toml.j2", **values))
     if has_filter():
-        # A copy beside slurm.conf, so that a trial may change it.
-        shutil.copy(resources.find("plugins", "slurm", "pliant.lua"), layout.etc)
-        config.write(layout.job_submit, config.render("job_submit.lua.j2", **values))
+        for name in FILTER:  # copies beside slurm.conf, so that a trial may change them
+            shutil.copy(resources.find("plugins", "slurm", name), layout.etc)
     if spank.exists():
         plugin = spank.build_spank()
         shutil.copy(plugin, layout.plugin)

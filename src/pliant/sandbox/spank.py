@@ -69,16 +69,18 @@ def _compile(source: Path, plugin: Path) -> None:
         for path in _sources(source):
             shutil.copy(path, place)
         done = subprocess.run(
-            [program("make"), "-C", place],
+            [program("make"), "-C", place, "pliant.so"],
             capture_output=True,
             text=True,
             errors="replace",
             timeout=120,
             check=False,
         )
-        made = sorted(Path(place).glob("*.so"))
-        if done.returncode or not made:
+        made = Path(place, "pliant.so")
+        if done.returncode or not made.exists():
             said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
             errors = [line for line in said if "error" in line.lower()] or said or ["no plugin"]
             raise Unavailable(f"the SPANK plugin does not compile: {errors[0][:400]}")
-        made[0].replace(plugin)
+        for older in plugin.parent.glob("pliant-*.so"):
+            older.unlink()
+        made.replace(plugin)
