@@ -386,7 +386,7 @@ local function submit(job_desc)
       return slurm.SUCCESS
    end
    local fields = ask(request_of(job_desc, said, flags))
-   if fields then
+   if fields and not fields.away then
       return apply(job_desc, fields)
    end
    note_only(job_desc, said, flags)

@@ -25,6 +25,10 @@ STALE_S = 30.0
 """The least age at which a snapshot is too old; see :meth:`FilterDoor._stale_s`."""
 
 
+_AWAY = ok(away="1")
+"""The plugin notes on the job what its owner said, as it does where nobody answers."""
+
+
 class FilterDoor:
     """Answers ``submit`` lines."""
 
@@ -65,12 +69,12 @@ class FilterDoor:
         self.answered += 1
         view = self._current()
         if view is None:
-            return ok()
+            return _AWAY
         try:
             answer = filter_submission(request.fields, view)
         except Exception:
             log.exception("a submission was left as it is: this is Pliant's own mistake")
-            return ok()
+            return _AWAY
         if answer.spec is not None:
             self._wake()
         return ok(**answer.as_fields())
