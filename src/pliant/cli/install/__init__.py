@@ -1,0 +1,189 @@
+"""``pliant install slurm``: what an installation changes, shown, done, and taken back."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+
+from pliant.cli.commands import run
+from pliant.cli.install import plugin as spank
+from pliant.cli.install.files import Change, apply, diff, planned, put_back, undone
+from pliant.cli.install.jobs import warn_of_jobs
+from pliant.cli.install.record import Record
+from pliant.cli.install.site import Site, find_site
+from pliant.cli.install.steps import after_apply, after_remove
+from pliant.cli.install.wishes import PARTS, Wanted, wanted
+from pliant.cli.lua_host import compiles, library_of
+from pliant.errors import BadInput, Unavailable
+
+RECORD = Path("/etc/pliant/installed")
+
+
+@click.group()
+def install() -> None:
+    """Install Pliant into a batch system, or take it out again."""
+
+
+@install.command()
+@click.option(
+    "--print", "what", flag_value="print", default=True, help="Show the changes; default."
+)
+@click.option("--apply", "what", flag_value="apply", help="Make the changes.")
+@click.option("--remove", "what", flag_value="remove", help="Give every file back as it was.")
+@click.option(
+    "--part",
+    "parts",
+    multiple=True,
+    type=click.Choice(PARTS),
+    help="Only this part; may stand several times.  [default: all]",
+)
+@click.option("--conf", default="", help="slurm.conf.  [default: the one that scontrol names]")
+@click.option("--user", default="", help="The user of pliantd.  [default: SlurmUser]")
+@click.option("--pliantd", default="", help="The program pliantd.  [default: beside this one]")
+@click.option(
+    "--plugin", default="", help="A pliant.so built for this Slurm.  [default: build it now]"
+)
+@click.option("--root", default="/", help="Work on a tree below this directory, like an image.")
+@click.option("--yes", is_flag=True, help="Do not ask before --remove.")
+def slurm(  # noqa: PLR0917  # click passes them by name
+    what: str,
+    parts: tuple[str, ...],
+    conf: str,
+    user: str,
+    pliantd: str,
+    plugin: str,
+    root: str,
+    yes: bool,
+) -> None:
+    """Install Pliant into Slurm: show the changes (--print), make them, or take them back.
+
+    \b
+    daemon  pliant.toml, a systemd unit, tmpfiles.d
+    lua     pliant.lua and a block in job_submit.lua beside slurm.conf, JobSubmitPlugins=lua
+    spank   pliant.so and a drop-in of plugstack.conf
+
+    On the controller all parts are wanted; login and compute nodes need spank alone. Nothing is
+    restarted. Every file's first state is kept in /etc/pliant/installed; --remove gives it back.
+    """
+    site = find_site(_directory(root), conf, user, pliantd)
+    record = Record(site.at(RECORD))
+    if what == "remove":
+        _remove(site, record, parts or PARTS, yes)
+        return
+    with tempfile.TemporaryDirectory(prefix="pliant-") as scratch:
+        found = _wanted(site, parts or PARTS, plugin, Path(scratch))
+    changes = planned(found.wishes, record)
+    if what == "apply":
+        _must_write(changes)
+        apply(found.wishes, changes, record)
+        _tell(changes, "written")
+    else:
+        _show(changes)
+    for words in found.left:
+        click.echo(f"\nNOT DONE: {words}")
+    if what == "apply" or changes:
+        _steps(after_apply(site, [str(change.path) for change in changes]))
+    if found.left:
+        raise click.exceptions.Exit(1)
+
+
+def _wanted(site: Site, parts: Sequence[str], plugin: str, scratch: Path) -> Wanted:
+    """Find what is needed first: the plugin, the number of shards, a Lua to check with."""
+    trouble, built, shards = "", None, 0
+    if "spank" in parts:
+        try:
+            built = Path(plugin) if plugin else spank.build(scratch)
+            shards = _shards(site)
+        except Unavailable as wrong:
+            trouble = str(wrong)
+    found = wanted(site, tuple(parts), built, shards, _compiler(site))
+    if trouble:
+        found.left.append(f"{trouble}; --plugin names one built elsewhere")
+    return found
+
+
+def _compiler(site: Site) -> Callable[[str, str], str]:
+    """Return a check by slurmctld's own Lua; where there is none, its absence is what is wrong."""
+
+    def check(name: str, text: str) -> str:
+        try:
+            library = library_of(site.at(site.plugin_dir / "job_submit_lua.so"))
+            return compiles(library, f"@{name}", text)
+        except Unavailable as wrong:
+            return f"it could not be checked: {wrong}"
+
+    return check
+
+
+def _shards(site: Site) -> int:
+    if not site.version:  # Slurm was not asked
+        return 0
+    done = run(["scontrol", "show", "node"])
+    return spank.shards_per_gpu(done.out) if done.code == 0 else 0
+
+
+def _remove(site: Site, record: Record, parts: Sequence[str], yes: bool) -> None:
+    changes = undone(record, lambda path: _part(path) in parts)
+    if not changes:
+        click.echo("nothing is installed")
+        return
+    wanted_by = site.at(Path("/etc/systemd/system/multi-user.target.wants/pliantd.service"))
+    if "daemon" in parts and wanted_by.is_symlink():
+        raise Unavailable("pliantd is enabled: first `systemctl disable --now pliantd`")
+    if "spank" in parts and not warn_of_jobs(site, yes):
+        raise click.exceptions.Exit(1)
+    _must_write(changes)
+    put_back(changes, record)
+    _tell(changes, "put back")
+    _steps(after_remove(site, [str(change.path) for change in changes]))
+
+
+def _part(path: Path) -> str:
+    """Return the part that a file belongs to."""
+    text = str(path)
+    if any(word in text for word in ("pliant.toml", "pliantd.service", "tmpfiles.d")):
+        return "daemon"
+    return "spank" if "plugstack" in text or text.endswith(".so") else "lua"
+
+
+def _directory(root: str) -> Path:
+    if not Path(root).is_dir():
+        raise BadInput(f"--root: '{root}': a directory is expected")
+    return Path(root).resolve()
+
+
+def _must_write(changes: Sequence[Change]) -> None:
+    """Refuse before the first change what would be refused in the middle."""
+    for change in changes:
+        parent = next(p for p in change.path.parents if p.exists())
+        if change.before != change.after and not os.access(parent, os.W_OK):
+            raise Unavailable(f"{parent} cannot be written: become root; nothing was changed")
+
+
+def _show(changes: Sequence[Change]) -> None:
+    if not changes:
+        click.echo("nothing is to be changed: all is installed")
+    for change in changes:
+        if change.note:
+            click.echo(f"{change.path}: {change.note}")
+        click.echo(diff(change), nl=False)
+
+
+def _tell(changes: Sequence[Change], verb: str) -> None:
+    if not changes:
+        click.echo("nothing is to be changed")
+    for change in changes:
+        removed = change.after is None and change.before is not None
+        click.echo(f"{'removed' if removed else verb}: {change.path}" if not change.note
+                   else f"{change.path}: {change.note}")  # fmt: skip
+
+
+def _steps(steps: Sequence[str]) -> None:
+    if steps:
+        click.echo("\nThen, for it to take effect:")
+    for step in steps:
+        click.echo(f"  {step}")

@@ -1,0 +1,112 @@
+"""Files as they are and as they shall be: what is to be changed, and how it goes back.
+
+A file that somebody changed since is never overwritten: at removal only our marked lines are
+taken out of it, or it is left and said.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pliant.cli.install.record import Entry, Record, read, sha256, write
+from pliant.cli.install.texts import unedited
+
+LONG = 60
+"""New files with more lines are named, not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What one file shall hold. ``ours``: the whole file is Pliant's, else it is a site's own."""
+
+    path: Path
+    text: str
+    ours: bool
+    mode: int = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file before and after; None where there is no file."""
+
+    path: Path
+    before: str | None
+    after: str | None
+    note: str = ""
+
+
+def diff(change: Change) -> str:
+    """Return a unified diff, empty where nothing changes."""
+    before, after = change.before or "", change.after or ""
+    if "\0" in before + after:
+        return f"+++ {change.path}: a program of {len(after)} bytes\n"
+    if change.before is None and after.count("\n") > LONG:
+        return (
+            f"+++ {change.path}: a new file of {after.count(chr(10))} lines, all of it Pliant's\n"
+        )
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True),
+        after.splitlines(keepends=True),
+        str(change.path) if change.before is not None else "/dev/null",
+        str(change.path) if change.after is not None else "/dev/null",
+    )
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ no newline\n" for line in lines)
+
+
+def planned(wishes: Sequence[Wish], record: Record) -> list[Change]:
+    """Return what is to be changed; a file of ours that somebody changed is left as it is."""
+    changes = []
+    for wish in wishes:
+        now = read(wish.path)
+        if now == wish.text:
+            continue
+        entry = record.find(wish.path)
+        if wish.ours and now is not None and (entry is None or sha256(now) != entry.after_sha256):
+            changes.append(Change(wish.path, now, now, "changed by someone else: left as it is"))
+        else:
+            changes.append(Change(wish.path, now, wish.text))
+    return changes
+
+
+def apply(wishes: Sequence[Wish], changes: Sequence[Change], record: Record) -> None:
+    """Write what :func:`planned` said, in order, each file's first state recorded before."""
+    by_path = {wish.path: wish for wish in wishes}
+    for change in changes:
+        if change.before != change.after and change.after is not None:
+            wish = by_path[change.path]
+            record.note(wish.path, change.before, wish.text, wish.ours)
+            write(change.path, change.after, wish.mode)
+
+
+def undone(record: Record, chosen: Callable[[Path], bool]) -> list[Change]:
+    """Return how every file goes back to its first state, the last one first."""
+    return [
+        _undone(entry, record.first_state(entry), read(Path(entry.path)))
+        for entry in reversed(record.entries)
+        if chosen(Path(entry.path))
+    ]
+
+
+def _undone(entry: Entry, first: str | None, now: str | None) -> Change:
+    path = Path(entry.path)
+    if now is None or now == first:
+        return Change(path, now, now)
+    if sha256(now) == entry.after_sha256:
+        return Change(path, now, first)
+    if entry.ours:
+        return Change(path, now, now, "changed since it was installed: left as it is")
+    return Change(path, now, unedited(now), "changed since: only Pliant's lines are taken out")
+
+
+def put_back(changes: Sequence[Change], record: Record) -> None:
+    """Carry out what :func:`undone` said; directories that we made and that are empty go too."""
+    for change in changes:
+        if change.before != change.after:
+            if change.after is None:
+                change.path.unlink(missing_ok=True)
+            else:
+                write(change.path, change.after, 0o644)
+        record.forget(change.path)

@@ -1,0 +1,128 @@
+"""The edits of a site's own files, and the way back. Pure: text in, text out.
+
+Each edit is marked by a comment, so that a person sees whose it is and :func:`unedited` finds it
+again in a file that was changed since. Doing an edit twice is doing it once.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatch
+
+ADDED = "# pliant: added"
+WAS = "# pliant: was: "
+LUA_BEGIN = "-- pliant: begin"
+LUA_END = "-- pliant: end"
+
+_JOB_SUBMIT = re.compile(r"^\s*JobSubmitPlugins\s*=\s*([^#\n]*?)\s*(#.*)?$", re.IGNORECASE)
+_INCLUDE = re.compile(r"^\s*include\s+(\S.*?)\s*$", re.IGNORECASE)
+_EMPTY = ("", "(null)", "none")
+
+
+def job_submit_plugins(text: str) -> tuple[str, ...]:
+    """Return the plugins that slurm.conf's last JobSubmitPlugins line names."""
+    values = [match[1] for line in text.splitlines() if (match := _JOB_SUBMIT.match(line))]
+    return split_plugins(values[-1]) if values else ()
+
+
+def split_plugins(value: str) -> tuple[str, ...]:
+    """Split JobSubmitPlugins' value, without the prefix ``job_submit/``."""
+    if value.strip().lower() in _EMPTY:
+        return ()
+    return tuple(name.strip().removeprefix("job_submit/") for name in value.split(","))
+
+
+def with_lua_plugin(text: str) -> str:
+    """Return slurm.conf with lua among JobSubmitPlugins; the others keep their order."""
+    plugins = job_submit_plugins(text)
+    if "lua" in plugins:
+        return text
+    line = f"JobSubmitPlugins={','.join([*plugins, 'lua'])}"
+    lines = text.splitlines(keepends=True)
+    for number in range(len(lines) - 1, -1, -1):
+        if _JOB_SUBMIT.match(lines[number].rstrip("\n")):
+            lines[number] = f"{WAS}{_ended(lines[number])}{line}\n"
+            return "".join(lines)
+    return f"{_ended(text)}{ADDED}\n{line}\n"
+
+
+def included(text: str, path: str, directory: str) -> bool:
+    """Say whether a plugstack.conf in ``directory`` includes ``path``."""
+    patterns = [match[1] for line in text.splitlines() if (match := _INCLUDE.match(line))]
+    return any(
+        fnmatch(path, pattern if pattern.startswith("/") else f"{directory}/{pattern}")
+        for pattern in patterns
+    )
+
+
+def with_include(text: str, path: str, directory: str) -> str:
+    """Return plugstack.conf with ``path`` included."""
+    if included(text, path, directory):
+        return text
+    return f"{_ended(text)}{ADDED}\ninclude {path}\n"
+
+
+def with_lua_block(text: str, block: str) -> str:
+    """Return job_submit.lua with ``block`` at its end, before a last ``return`` of its own.
+
+    A block of an earlier release is replaced. Lua allows nothing after a chunk's ``return``.
+    """
+    bare = _without_lua_block(text)
+    head, tail = _before_last_return(bare)
+    return f"{_ended(head)}{LUA_BEGIN}\n{_ended(block)}{LUA_END}\n{tail}"
+
+
+def has_lua_block(text: str) -> bool:
+    """Say whether our block stands in a job_submit.lua."""
+    return _without_lua_block(text) != text
+
+
+def calls_pliant(text: str) -> bool:
+    """Say whether a job_submit.lua calls Pliant by its owner's hand, outside our block."""
+    return any(
+        re.search(r"\bpliant\b", line.partition("--")[0])
+        for line in _without_lua_block(text).splitlines()
+    )
+
+
+def unedited(text: str) -> str:
+    """Take our edits out of a file that was changed since."""
+    lines = _without_lua_block(text).splitlines(keepends=True)
+    kept: list[str] = []
+    skip = False
+    for line in lines:
+        if skip:
+            skip = False
+        elif line.rstrip("\n") == ADDED:
+            skip = True
+        elif line.startswith(WAS):
+            kept.append(line.removeprefix(WAS))
+            skip = True
+        else:
+            kept.append(line)
+    return "".join(kept)
+
+
+def _without_lua_block(text: str) -> str:
+    lines = text.splitlines(keepends=True)
+    marks = [line.rstrip("\n") for line in lines]
+    if LUA_BEGIN not in marks or LUA_END not in marks[marks.index(LUA_BEGIN) :]:
+        return text
+    begin = marks.index(LUA_BEGIN)
+    end = marks.index(LUA_END, begin)
+    return "".join(lines[:begin] + lines[end + 1 :])
+
+
+def _before_last_return(text: str) -> tuple[str, str]:
+    """Split a chunk before its last statement where that is a ``return`` at the line's start."""
+    lines = text.splitlines(keepends=True)
+    for number in range(len(lines) - 1, -1, -1):
+        line = lines[number].strip()
+        if line and not line.startswith("--"):
+            is_return = re.match(r"return\b", lines[number])
+            return ("".join(lines[:number]), "".join(lines[number:])) if is_return else (text, "")
+    return text, ""
+
+
+def _ended(text: str) -> str:
+    return text if not text or text.endswith("\n") else f"{text}\n"

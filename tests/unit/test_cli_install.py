@@ -1,0 +1,351 @@
+"""What `pliant install slurm` does to files: nothing twice, nothing that it cannot take back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pliant.cli.install.files import Change, Wish, apply, diff, planned, put_back, undone
+from pliant.cli.install.jobs import flagged
+from pliant.cli.install.plugin import shards_per_gpu
+from pliant.cli.install.record import Record, write
+from pliant.cli.install.site import Site, find_site, slurm_conf_values
+from pliant.cli.install.texts import (
+    calls_pliant,
+    included,
+    job_submit_plugins,
+    unedited,
+    with_include,
+    with_lua_block,
+    with_lua_plugin,
+)
+from pliant.cli.install.wishes import PARTS, Wanted, wanted
+from pliant.errors import Unavailable
+from pliant.grammar import parse, put_token
+from pliant.model import Spec
+
+# The texts
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "# pliant: added\nJobSubmitPlugins=lua\n"),
+        ("A=1", "A=1\n# pliant: added\nJobSubmitPlugins=lua\n"),
+        ("#JobSubmitPlugins=lua\n", "#JobSubmitPlugins=lua\n# pliant: added\nJobSubmitPlugins=lua\n"),
+        (
+            "jobsubmitplugins = all_partitions # ours\nB=2\n",
+            "# pliant: was: jobsubmitplugins = all_partitions # ours\n"
+            "JobSubmitPlugins=all_partitions,lua\nB=2\n",
+        ),
+        (
+            "JobSubmitPlugins=(null)\n",
+            "# pliant: was: JobSubmitPlugins=(null)\nJobSubmitPlugins=lua\n",
+        ),
+    ],
+)  # fmt: skip
+def test_slurm_conf_names_lua_once_and_the_way_back_is_exact(before: str, after: str) -> None:
+    assert with_lua_plugin(before) == after
+    assert with_lua_plugin(after) == after
+    assert unedited(after) == (before if before.endswith("\n") or not before else f"{before}\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["JobSubmitPlugins=lua\n", "JobSubmitPlugins = defaults, job_submit/lua # x\n"]
+)
+def test_slurm_conf_that_names_lua_stays(text: str) -> None:
+    assert with_lua_plugin(text) == text
+
+
+def test_the_last_line_of_slurm_conf_counts() -> None:
+    assert job_submit_plugins("JobSubmitPlugins=lua\nJobSubmitPlugins=defaults\n") == ("defaults",)
+
+
+@pytest.mark.parametrize(
+    ("text", "there"),
+    [
+        ("include /etc/slurm/plugstack.conf.d/*.conf\n", True),
+        ("  include plugstack.conf.d/*.conf\n", True),
+        ("include /etc/slurm/plugstack.conf.d/pliant.conf\n", True),
+        ("# include /etc/slurm/plugstack.conf.d/*.conf\n", False),
+        ("include /etc/slurm/other.d/*.conf\n", False),
+        ("", False),
+    ],
+)
+def test_the_drop_in_is_included_once(text: str, there: bool) -> None:
+    path, directory = "/etc/slurm/plugstack.conf.d/pliant.conf", "/etc/slurm"
+    assert included(text, path, directory) is there
+    after = with_include(text, path, directory)
+    assert after == (text if there else f"{text}# pliant: added\ninclude {path}\n")
+    assert with_include(after, path, directory) == after
+    assert unedited(after) == text
+
+
+SITE_LUA = "function slurm_job_submit(a, b, c)\n   return slurm.SUCCESS\nend\n"
+
+
+def test_the_lua_block_stands_at_the_end() -> None:
+    assert with_lua_block(SITE_LUA, "x()") == f"{SITE_LUA}-- pliant: begin\nx()\n-- pliant: end\n"
+
+
+def test_the_lua_block_stands_before_a_last_return() -> None:
+    ended = f"{SITE_LUA}-- done\nreturn slurm.SUCCESS -- bye\n\n-- the end\n"
+    edited = with_lua_block(ended, "x()\n")
+    assert edited == (
+        f"{SITE_LUA}-- done\n-- pliant: begin\nx()\n-- pliant: end\n"
+        "return slurm.SUCCESS -- bye\n\n-- the end\n"
+    )
+    assert unedited(edited) == ended
+
+
+def test_the_lua_block_of_an_earlier_release_is_replaced() -> None:
+    old = with_lua_block(SITE_LUA, "old()")
+    assert with_lua_block(old, "new()") == with_lua_block(SITE_LUA, "new()")
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ('local pliant = require("pliant")\n', True),
+        ("-- pliant could stand here\n", False),
+        (with_lua_block(SITE_LUA, "pliant.job_submit()"), False),
+        ("local compliant = 1\n", False),
+    ],
+)
+def test_a_script_that_calls_pliant_by_its_owners_hand_is_known(text: str, calls: bool) -> None:
+    assert calls_pliant(text) is calls
+
+
+# The files
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    return Record(tmp_path / "etc" / "pliant" / "installed")
+
+
+def do(wishes: list[Wish], record: Record) -> list[Change]:
+    changes = planned(wishes, record)
+    apply(wishes, changes, record)
+    return changes
+
+
+def tree(root: Path) -> dict[str, bytes | None]:
+    """Every path below a directory, files with their bytes."""
+    return {
+        str(path.relative_to(root)): path.read_bytes() if path.is_file() else None
+        for path in sorted(root.rglob("*"))
+    }
+
+
+def test_applying_twice_is_applying_once_and_removing_gives_all_back(
+    tmp_path: Path, record: Record
+) -> None:
+    (tmp_path / "etc").mkdir()
+    conf = tmp_path / "etc" / "slurm.conf"
+    conf.write_bytes(b"A=\xff1")
+    conf.chmod(0o640)
+    before = tree(tmp_path)
+    wishes = [
+        Wish(tmp_path / "etc" / "new" / "deep" / "ours", "ours\n", ours=True),
+        Wish(conf, "A=\udcff1\n# pliant: added\nB=2\n", ours=False),
+    ]
+    assert len(do(wishes, record)) == 2
+    after = tree(tmp_path)
+    assert do(wishes, Record(record.directory)) == []
+    assert tree(tmp_path) == after
+    assert after["etc/new/deep/ours"] == b"ours\n"
+    assert conf.stat().st_mode & 0o7777 == 0o640
+
+    again = Record(record.directory)
+    put_back(undone(again, lambda _path: True), again)
+    assert tree(tmp_path) == before
+    assert conf.stat().st_mode & 0o7777 == 0o640
+
+
+def test_a_newer_release_replaces_its_own_file_and_remembers_the_first_state(
+    tmp_path: Path, record: Record
+) -> None:
+    path = tmp_path / "site.conf"
+    path.write_text("site\n")
+    do([Wish(path, "site\none\n", ours=False)], record)
+    do([Wish(path, "site\ntwo\n", ours=False)], record)
+    assert path.read_text() == "site\ntwo\n"
+    put_back(undone(record, lambda _path: True), record)
+    assert path.read_text() == "site\n"
+
+
+def test_our_file_that_somebody_changed_is_left_and_said(tmp_path: Path, record: Record) -> None:
+    path = tmp_path / "pliant.lua"
+    do([Wish(path, "one\n", ours=True)], record)
+    path.write_text("one, and mine\n")
+    changes = do([Wish(path, "two\n", ours=True)], record)
+    assert [change.note for change in changes] == ["changed by someone else: left as it is"]
+    assert [change.note for change in undone(record, lambda _path: True)] == [
+        "changed since it was installed: left as it is"
+    ]
+    assert path.read_text() == "one, and mine\n"
+
+
+def test_of_a_sites_file_that_was_changed_since_only_our_lines_go(
+    tmp_path: Path, record: Record
+) -> None:
+    path = tmp_path / "slurm.conf"
+    path.write_text("A=1\n")
+    do([Wish(path, with_lua_plugin("A=1\n"), ours=False)], record)
+    path.write_text(path.read_text() + "NodeName=n9\n")
+    put_back(undone(record, lambda _path: True), record)
+    assert path.read_text() == "A=1\nNodeName=n9\n"
+    assert not record.directory.exists()
+
+
+def test_a_file_that_vanished_is_no_hindrance(tmp_path: Path, record: Record) -> None:
+    path = tmp_path / "ours"
+    do([Wish(path, "x\n", ours=True)], record)
+    path.unlink()
+    put_back(undone(record, lambda _path: True), record)
+    assert tree(tmp_path) == {"etc": None}
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("old\n")
+    (tmp_path / "link").symlink_to("real")
+    write(tmp_path / "link", "new\n", 0o600)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new\n"
+
+
+def test_what_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Unavailable, match=r"file/x: File exists: it is as it was"):
+        write(tmp_path / "file" / "x", "text", 0o644)
+    assert tree(tmp_path) == {"file": b""}
+
+
+def test_a_diff_shows_the_missing_newline() -> None:
+    assert diff(Change(Path("/f"), "a", "a\nb\n")) == (
+        "--- /f\n+++ /f\n@@ -1 +1,2 @@\n-a\n\\ no newline\n+a\n+b\n"
+    )
+
+
+def test_long_new_files_and_programs_are_named_only() -> None:
+    assert diff(Change(Path("/f"), None, "x\n" * 61)) == (
+        "+++ /f: a new file of 61 lines, all of it Pliant's\n"
+    )
+    assert diff(Change(Path("/f.so"), None, "\x7fELF\0")) == "+++ /f.so: a program of 5 bytes\n"
+
+
+# The site and what is wanted there
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "root"
+    (root / "etc" / "slurm").mkdir(parents=True)
+    (root / "usr" / "lib64" / "slurm").mkdir(parents=True)
+    (root / "usr" / "lib64" / "slurm" / "job_submit_lua.so").write_bytes(b"liblua5.3.so")
+    (root / "etc" / "slurm" / "slurm.conf").write_text("SlurmUser=slurm\ninclude more.conf\n")
+    (root / "etc" / "slurm" / "more.conf").write_text("JobSubmitPlugins=defaults # x\n")
+    return root
+
+
+def wants(site: Site, tmp_path: Path, compiles: str = "") -> Wanted:
+    plugin = tmp_path / "pliant.so"
+    plugin.write_bytes(b"\x7fELF\0")
+    return wanted(site, PARTS, plugin, 4, lambda _name, _text: compiles)
+
+
+def test_a_site_is_read_from_its_slurm_conf_with_includes(root: Path) -> None:
+    assert find_site(root, "", "", "/opt/pliant/bin/pliantd") == Site(
+        root=root,
+        slurm_conf=Path("/etc/slurm/slurm.conf"),
+        plugstack=Path("/etc/slurm/plugstack.conf"),
+        plugin_dir=Path("/usr/lib64/slurm"),
+        user="slurm",
+        job_submit="defaults",
+        version="",
+        pliantd=Path("/opt/pliant/bin/pliantd"),
+    )
+
+
+def test_a_missing_slurm_conf_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="no such file; --conf names slurm"):
+        find_site(tmp_path, "", "", "")
+
+
+def test_values_of_slurm_conf_are_read_without_regard_to_case() -> None:
+    text = "slurmuser = slurm # who\n#PluginDir=/no\nPLUGSTACKCONFIG=/x\n"
+    assert slurm_conf_values(text) == {"SlurmUser": "slurm", "PlugStackConfig": "/x"}
+
+
+def test_all_parts_want_these_files_in_this_order(root: Path, tmp_path: Path) -> None:
+    site = find_site(root, "", "", "/opt/pliant/bin/pliantd")
+    found = wants(site, tmp_path)
+    assert [str(wish.path.relative_to(root)) for wish in found.wishes] == [
+        "etc/pliant/pliant.toml",
+        "etc/systemd/system/pliantd.service",
+        "etc/tmpfiles.d/pliant.conf",
+        "usr/lib/pliant/pliant.so",
+        "etc/slurm/plugstack.conf.d/pliant.conf",
+        "etc/slurm/plugstack.conf",
+        "etc/slurm/pliant.lua",
+        "etc/slurm/job_submit.lua",
+    ]
+    assert found.left == [
+        "JobSubmitPlugins is not set in /etc/slurm/slurm.conf itself: where it is set, write "
+        "JobSubmitPlugins=defaults,lua"
+    ]
+    texts = {wish.path.name: wish.text for wish in found.wishes}
+    assert (
+        "ExecStart=/opt/pliant/bin/pliantd --config /etc/pliant/pliant.toml\n"
+        in (texts["pliantd.service"])
+    )
+    assert texts["plugstack.conf"].endswith("include /etc/slurm/plugstack.conf.d/pliant.conf\n")
+
+
+def test_a_configuration_that_is_there_is_never_touched(root: Path, tmp_path: Path) -> None:
+    (root / "etc" / "pliant").mkdir()
+    (root / "etc" / "pliant" / "pliant.toml").write_text("# mine\n")
+    found = wants(find_site(root, "", "", ""), tmp_path)
+    assert "pliant.toml" not in [wish.path.name for wish in found.wishes]
+
+
+def test_without_slurms_lua_plugin_nothing_of_lua_is_touched(root: Path, tmp_path: Path) -> None:
+    (root / "usr" / "lib64" / "slurm" / "job_submit_lua.so").unlink()
+    found = wants(find_site(root, "", "", ""), tmp_path)
+    assert not [wish for wish in found.wishes if "lua" in wish.path.name]
+    assert found.left[0].startswith("/usr/lib64/slurm has no job_submit_lua.so: slurmctld would")
+
+
+def test_a_script_that_would_not_compile_is_left_with_the_lines_to_add(
+    root: Path, tmp_path: Path
+) -> None:
+    (root / "etc" / "slurm" / "job_submit.lua").write_text("if true then return 1\n")
+    found = wants(find_site(root, "", "", ""), tmp_path, compiles="'end' expected")
+    assert not [wish for wish in found.wishes if wish.path.name == "slurm.conf"]
+    assert found.left[0].startswith(
+        "/etc/slurm/job_submit.lua is left as it is ('end' expected); add by hand,"
+    )
+    assert 'dofile("/etc/slurm/pliant.lua")' in found.left[0]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "shards"),
+    [
+        ("NodeName=n1 Gres=gpu:a100:4(S:0-1),shard:16,nogpu:no_consume:1 x", 4),
+        ("Gres=gpu:4,shard:8\nGres=gpu:2,shard:4\nGres=(null)", 2),
+        ("Gres=gpu:4,shard:8\nGres=gpu:2,shard:8", 0),
+        ("Gres=gpu:a100:2,gpu:h100:2,shard:16", 4),
+        ("Gres=gpu:3,shard:4", 0),
+        ("", 0),
+    ],
+)
+def test_the_shards_of_one_gpu_are_read_from_the_nodes(nodes: str, shards: int) -> None:
+    assert shards_per_gpu(nodes) == shards
+
+
+def test_waiting_jobs_with_a_token_are_listed() -> None:
+    token = put_token("site=words", Spec(parse("gpus=1-4")))
+    text = f"7|ann|{token}|\n8_[1-3]|bob|pliant=v1:forged:00000000|\n9|eve||\n"
+    assert flagged(text) == [("7", "ann", "moldable=gpus=1-4")]
