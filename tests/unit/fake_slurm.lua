@@ -1,0 +1,60 @@
+-- A small stand-in for slurmctld's job_submit/lua: job descriptors whose reads and writes are told,
+-- formatting log functions. Arguments: what to load ("module" or a job_submit.lua), then a Lua file
+-- that returns a list of steps. Prints one line for each thing that happened, as KIND TEXT.
+local what, steps_file = arg[1], arg[2]
+
+local function told(kind, text)
+   print(kind .. " " .. tostring(text):gsub("[^\32-\126]", function(c)
+      return string.format("\\%d", c:byte())
+   end))
+end
+
+slurm = {
+   SUCCESS = 0, ERROR = -1,
+   log_user = function(...) told("user", string.format(...)) end,
+   log_info = function(...) told("info", string.format(...)) end,
+   log_error = function(...) told("error", string.format(...)) end,
+}
+
+local function job_desc(fields, broken)
+   return setmetatable({}, {
+      __index = function(_, name)
+         told("read", name)
+         if name == broken then error("cannot read " .. name) end
+         return fields[name]
+      end,
+      __newindex = function(_, name, value)
+         told("set", name .. "=" .. tostring(value))
+         fields[name] = value
+      end,
+   })
+end
+
+local function submit(step)
+   if what == "module" then
+      return require("pliant").job_submit(job_desc(step.fields, step.broken), {}, 1000)
+   end
+   return slurm_job_submit(job_desc(step.fields, step.broken), {}, 1000)
+end
+
+local steps = dofile(steps_file)
+steps.wait = function() end
+if steps.clock then
+   local now = steps.clock
+   os.time = function() return now end
+   steps.wait = function(s) now = now + s end
+end
+for name in pairs(steps.missing or {}) do
+   package.preload[name] = function() error("no module " .. name) end
+end
+if what == "module" then
+   require("pliant").setup(steps.setup)
+else
+   dofile(what)
+   told("modify", slurm_job_modify({}, {}, {}, 0))
+end
+for _, step in ipairs(steps) do
+   if step.wait then steps.wait(step.wait) end
+   if step.call then step.call(told) end
+   if step.fields then told("rc", submit(step)) end
+end

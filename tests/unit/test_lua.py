@@ -1,0 +1,505 @@
+"""The Lua module under every Lua that a slurmctld may have, beside a small fake of Slurm's side."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import threading
+import time
+import zlib
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pliant.grammar import find_token, put_token
+from pliant.grammar.token import pack, unpack
+from pliant.model import Request, Spec
+from pliant.wire import Message, decode, encode
+
+PLUGINS = Path(__file__).parents[2] / "plugins" / "slurm"
+HARNESS = Path(__file__).with_name("fake_slurm.lua")
+LUAS = ("lua5.1", "lua5.3", "lua5.4")
+FLAG = "_SLURM_SPANK_OPTION_pliant_moldable=gpus=1-4"
+TOKEN = pack("moldable=gpus=1-4")
+NO_GPU = (
+    "user pliant: not available now, and this job asks for no GPU beside --moldable: it keeps the"
+    " request as written; add --gres=gpu:N to say what it should run with then"
+)
+
+Steps = Callable[..., list[str]]
+
+
+def quoted(text: str | bytes) -> str:
+    """Write a Lua string."""
+    raw = text.encode() if isinstance(text, str) else text
+    return '"' + "".join(f"\\{byte:03d}" for byte in raw) + '"'
+
+
+def job(broken: str = "", spank: tuple[str, ...] = (), wait: float = 0, **fields: object) -> str:
+    """Write one step: a job is submitted, after a wait of the fake clock."""
+    texts = [
+        f"{name} = {quoted(value) if isinstance(value, str | bytes) else value}"
+        for name, value in fields.items()
+    ]
+    if spank:
+        entries = ", ".join(f"[{place}] = {quoted(entry)}" for place, entry in enumerate(spank))
+        texts += [f"spank_job_env = {{{entries}}}"]
+    texts += [f"spank_job_env_size = {len(spank)}"]
+    extra = f", broken = {quoted(broken)}" if broken else ""
+    return f"{{wait = {wait}, fields = {{{', '.join(texts)}}}{extra}}}"
+
+
+@pytest.fixture(params=LUAS)
+def lua(request: pytest.FixtureRequest) -> str:
+    found = shutil.which(str(request.param))
+    assert found, f"{request.param} is needed by these tests"
+    return found
+
+
+@pytest.fixture
+def run(lua: str, tmp_path: Path) -> Steps:
+    """Submit jobs to the module, or to a whole job_submit.lua, and return what was told."""
+
+    def ran(
+        *steps: str, door: Path | None = None, missing: str = "", what: str = "module"
+    ) -> list[str]:
+        setup = f"socket = {quoted(str(door or tmp_path / 'nobody'))}"
+        gone = f"missing = {{[{quoted(missing)}] = true}}, " if missing else ""
+        script = tmp_path / "steps.lua"
+        script.write_text(f"return {{clock = 1000, setup = {{{setup}}}, {gone}{', '.join(steps)}}}")
+        done = subprocess.run(
+            [lua, str(HARNESS), what, str(script)],
+            env={
+                "LUA_PATH": f"{PLUGINS}/?.lua;;",
+                "PLIANT_SOCKET": str(door or tmp_path / "nobody"),
+            },
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    return ran
+
+
+def effects(lines: list[str]) -> list[str]:
+    """Leave out the reads."""
+    return [line for line in lines if not line.startswith("read ")]
+
+
+class Door:
+    """A Unix socket with a thread behind it; ``asked`` holds the request lines."""
+
+    def __init__(self, path: Path, serve: Callable[[socket.socket, bytes], None]) -> None:
+        self.path, self.asked = path, list[bytes]()
+        self._serve = serve
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        self._listener.listen(8)
+        self._thread = threading.Thread(target=self._loop, daemon=True)
+        self._thread.start()
+
+    def _loop(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with connection:
+                connection.settimeout(5)
+                line = b""
+                while not line.endswith(b"\n"):
+                    part = connection.recv(65536)
+                    if not part:
+                        break
+                    line += part
+                self.asked.append(line)
+                with suppress(OSError):
+                    self._serve(connection, line)
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join(10)
+
+
+MakeDoor = Callable[[Callable[[socket.socket, bytes], None]], Door]
+
+
+@pytest.fixture
+def door(tmp_path: Path) -> Iterator[MakeDoor]:
+    made: list[Door] = []
+
+    def make(serve: Callable[[socket.socket, bytes], None]) -> Door:
+        made.append(Door(tmp_path / "door", serve))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def saying(**fields: str) -> Callable[[socket.socket, bytes], None]:
+    """Answer every request with ok and these fields."""
+    line = encode(Message("ok", {name.replace("__", "."): text for name, text in fields.items()}))
+    return lambda connection, _: connection.sendall(line + b"\n")
+
+
+# Jobs that say nothing
+
+
+def test_a_job_that_says_nothing_costs_two_reads_and_is_left_alone(
+    run: Steps, door: MakeDoor
+) -> None:
+    asked = door(saying(token=TOKEN))
+    plain = job(name="x", tres_per_node="gres:gpu:2", script="#!/bin/sh")
+    talking = job(comment="please run pliant: soon", name="x")
+    assert run(plain, talking, door=asked.path) == [
+        "read spank_job_env_size",
+        "read comment",
+        "rc 0",
+        "read spank_job_env_size",
+        "read comment",
+        "rc 0",
+    ]
+    assert asked.asked == []
+
+
+def test_another_plugins_options_say_nothing_to_us(run: Steps, door: MakeDoor) -> None:
+    asked = door(saying(token=TOKEN))
+    other = job(spank=("_SLURM_SPANK_OPTION_x11_moldable=gpus=1-4", "PATH=/bin"))
+    assert effects(run(other, door=asked.path)) == ["rc 0"]
+    assert asked.asked == []
+
+
+# Asking
+
+
+def test_what_a_job_asks_arrives_under_slurms_own_names(run: Steps, door: MakeDoor) -> None:
+    asked = door(saying())
+    run(
+        job(
+            spank=(FLAG, "_SLURM_SPANK_OPTION_pliant_job_class=trial"),
+            comment="pliant:steps=5 my own words",
+            tres_per_node="gres:gpu:2",
+            num_tasks=4,
+            min_nodes=4294967294,
+            het_job_offset=4294967295,
+            shared=65534,
+            features="a&b=\n%",
+            partition="",
+            user_id=1000,
+            script="#!/bin/sh",
+        ),
+        door=asked.path,
+    )
+    (line,) = asked.asked
+    assert decode(line) == Message(
+        "submit",
+        {
+            "comment": "pliant:steps=5",
+            "option.moldable": "gpus=1-4",
+            "option.job-class": "trial",
+            "tres_per_node": "gres:gpu:2",
+            "num_tasks": "4",
+            "shared": "65534",
+            "features": "a&b=\n%",
+            "user_id": "1000",
+            "batch": "1",
+        },
+    )
+
+
+def test_an_answer_is_applied_and_said(run: Steps, door: MakeDoor) -> None:
+    answer = door(
+        saying(
+            set__gres="gpu:2",
+            set__min_nodes="1",
+            set__tres_per_job="",
+            say="one\ntwo %d",
+            token=TOKEN,
+        )
+    )
+    told = run(job(spank=(FLAG,), admin_comment="theirs pliant=v1:old:0"), door=answer.path)
+    assert effects(told) == [
+        "set gres=gpu:2",
+        "set min_nodes=1",
+        "set tres_per_job=",
+        f"set admin_comment=theirs {TOKEN}",
+        "user one",
+        "user two %d",
+        "rc 0",
+    ]
+
+
+def test_a_refusal_refuses_in_its_words(run: Steps, door: MakeDoor) -> None:
+    answer = door(saying(refuse="pliant: moldable gpus: 'x': a number is expected"))
+    assert effects(run(job(comment="pliant:gpus=x"), door=answer.path)) == [
+        "user pliant: moldable gpus: 'x': a number is expected",
+        "rc -1",
+    ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"set__user_id": "0", "set__gres": "gpu:1"},
+        {"set__script": "evil"},
+        {"set__min_nodes": "1e9"},
+        {"set__min_nodes": "-1"},
+        {"set__gres": "gpu:1", "token": "pliant=v1:a b:00"},
+        {"set__gres": "gpu:1", "token": "pliant=v1:a\nb:00"},
+    ],
+)
+def test_an_answer_that_is_partly_unknown_changes_nothing(
+    run: Steps, door: MakeDoor, answer: dict[str, str]
+) -> None:
+    told = effects(run(job(spank=(FLAG,)), door=door(saying(**answer)).path))
+    assert told[-1] == "rc 0"
+    assert [line for line in told if line.startswith(("set", "user"))] == []
+
+
+# Nobody there
+
+
+def hang(connection: socket.socket, _: bytes) -> None:
+    time.sleep(0.5)
+
+
+def trickle(connection: socket.socket, _: bytes) -> None:
+    for _step in range(200):
+        connection.sendall(b"o")
+        time.sleep(0.01)
+
+
+GARBAGE = (
+    b"\0\xff\xfe\n",
+    b"okay set.gres=gpu:1\n",
+    b"ok set.gres\n",
+    b"ok set.gres=gpu:1\n",
+    b"ok set.gres=gpu%3A1;x\n",
+    b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    b"no message=busy\n",
+    b"ok",
+    b"",
+    b"ok say=" + b"a" * 70_000 + b"\n",
+)
+
+
+@pytest.mark.parametrize("garbage", GARBAGE)
+def test_garbage_leaves_the_job_with_its_token(run: Steps, door: MakeDoor, garbage: bytes) -> None:
+    asked = door(lambda connection, _: connection.sendall(garbage))
+    step = job(spank=(FLAG,), tres_per_node="gres:gpu:2")
+    told = effects(run(step, step, door=asked.path))
+    assert [line for line in told if not line.startswith("info ")] == [
+        f"set admin_comment={TOKEN}",
+        "rc 0",
+    ] * 2
+    assert len(asked.asked) == 1, "the second job found the breaker open"
+
+
+@pytest.mark.parametrize("serve", [hang, trickle])
+def test_a_slow_daemon_is_asked_once_per_breaker_period(
+    run: Steps, door: MakeDoor, serve: Callable[[socket.socket, bytes], None]
+) -> None:
+    asked = door(serve)
+    step = job(spank=(FLAG,), tres_per_node="gres:gpu:2")
+    later = job(spank=(FLAG,), tres_per_node="gres:gpu:2", wait=6)
+    begin = time.monotonic()
+    told = effects(run(step, step, step, later, step, door=asked.path))
+    assert time.monotonic() - begin < 5, "two exchanges of at most 50 ms, and starting Lua"
+    assert told.count("rc 0") == 5
+    assert told.count(f"set admin_comment={TOKEN}") == 5
+    assert len([line for line in told if line.startswith("info ")]) == 2
+    time.sleep(0.1)
+    assert 1 <= len(asked.asked) <= 2  # the second waits behind the first
+
+
+def test_the_whole_exchange_ends_within_the_limit(lua: str, door: MakeDoor, tmp_path: Path) -> None:
+    asked = door(trickle)
+    clock = tmp_path / "clock.lua"
+    clock.write_text(
+        "slurm = {SUCCESS = 0, log_info = function() end, log_user = function() end}\n"
+        "local pliant = require('pliant').setup({socket = arg[1], timeout = 30})\n"
+        "local gettime = require('socket.core').gettime\n"
+        "local begin = gettime()\n"
+        "pliant.job_submit({comment = 'pliant:gpus=1-4'}, {}, 0)\n"
+        "print(gettime() - begin)\n"
+    )
+    done = subprocess.run(
+        [lua, str(clock), str(asked.path)],
+        env={"LUA_PATH": f"{PLUGINS}/?.lua;;"},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+    )
+    # The server trickles for 2 s; 50 ms is the limit, and a busy machine may wake us late.
+    assert 0.01 < float(done.stdout) < 1.0
+
+
+def test_nobody_there_costs_one_try(run: Steps) -> None:
+    told = effects(run(job(spank=(FLAG,)), job(comment="pliant:gpus=1-4")))
+    assert [line for line in told if not line.startswith("info ")] == [
+        f"set admin_comment={TOKEN}",
+        NO_GPU,
+        "rc 0",
+    ] * 2
+    assert len([line for line in told if line.startswith("info ")]) == 1
+
+
+@pytest.mark.parametrize("missing", ["socket.unix", "socket.core"])
+def test_without_luasocket_the_token_is_written(run: Steps, door: MakeDoor, missing: str) -> None:
+    asked = door(saying(token=TOKEN, set__gres="gpu:1"))
+    told = effects(run(job(spank=(FLAG,)), door=asked.path, missing=missing))
+    assert f"set admin_comment={TOKEN}" in told
+    assert told[-1] == "rc 0"
+    assert len(asked.asked) == (0 if missing == "socket.unix" else 1)
+
+
+def test_a_daemon_that_knows_nothing_yet_gets_the_token_without_a_breaker(
+    run: Steps, door: MakeDoor
+) -> None:
+    asked = door(saying(away="1"))
+    told = effects(run(job(spank=(FLAG,)), job(spank=(FLAG,)), door=asked.path))
+    assert told == [f"set admin_comment={TOKEN}", NO_GPU, "rc 0"] * 2
+    assert len(asked.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_told"),
+    [
+        ({}, True),
+        ({"tres_per_node": "gres:gpu:1"}, False),
+        ({"tres_per_job": "gres:gpu:1"}, False),
+        ({"tres_per_task": "cpu=1,gres/gpu=1"}, False),
+        ({"tres_per_node": "gres:shard:1"}, False),
+        ({"tres_per_node": "gres:tmpfs:1"}, True),
+    ],
+)
+def test_a_job_without_a_gpu_of_its_own_is_told_so(
+    run: Steps, fields: dict[str, str], is_told: bool
+) -> None:
+    assert (NO_GPU in run(job("", (FLAG,), 0, **fields))) is is_told
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["pliant:", "pliant:gpus=1-4;own=4", "pliant:set=4", "pliant:fp=1,2", "pliant:gpus=$(id)",
+     "pliant:gpus=1;gpus=2", "pliant:gpus=1-4;pinned", "pliant:;", "pliant:gpus=1;moldable=gpus=2",
+     "pliant:\tgpus=1|2", "pliant:gpus=" + "1" * 5000],
+)  # fmt: skip
+def test_words_that_cannot_be_right_write_no_token(run: Steps, comment: str) -> None:
+    told = effects(run(job(comment=comment)))
+    assert [line for line in told if not line.startswith("info ")] == [
+        "user pliant: not available now, and what was said to it is not understood:"
+        " the job is submitted as written",
+        "rc 0",
+    ]
+
+
+# Mistakes of our own
+
+
+@pytest.mark.parametrize("broken", ["spank_job_env_size", "comment", "partition", "admin_comment"])
+def test_an_error_in_here_accepts_the_job(run: Steps, door: MakeDoor, broken: str) -> None:
+    asked = door(saying(token=TOKEN))
+    told = effects(run(job(broken=broken, spank=(FLAG,)), door=asked.path))
+    assert told[-1] == "rc 0"
+    assert told[-2].startswith("error pliant: ")
+
+
+# job_submit.lua
+
+
+def test_the_shipped_job_submit_lua_asks(run: Steps, door: MakeDoor) -> None:
+    asked = door(saying(token=TOKEN))
+    told = effects(run(job(spank=(FLAG,)), door=asked.path, what=str(PLUGINS / "job_submit.lua")))
+    assert told == ["modify 0", f"set admin_comment={TOKEN}", "rc 0"]
+
+
+@pytest.mark.parametrize(
+    "module",
+    [None, "return", "return true", "return {}", "error('broken')", "x = = 1", "return {setup = 1}",
+     "return {setup = function() return nil end}",
+     "return {setup = function() return {job_submit = error} end}"],
+)  # fmt: skip
+def test_the_shipped_job_submit_lua_accepts_without_its_module(
+    lua: str, tmp_path: Path, module: str | None
+) -> None:
+    shutil.copy(PLUGINS / "job_submit.lua", tmp_path)
+    if module is not None:
+        (tmp_path / "pliant.lua").write_text(module)
+    steps = tmp_path / "steps.lua"
+    steps.write_text(f"return {{{job(spank=(FLAG,))}}}")
+    done = subprocess.run(
+        [lua, str(HARNESS), str(tmp_path / "job_submit.lua"), str(steps)],
+        env={"LUA_PATH": ";;"},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    told = effects(done.stdout.splitlines())
+    assert done.returncode == 0, done.stderr
+    assert [line for line in told if not line.startswith("info ")] == ["modify 0", "rc 0"]
+
+
+# Encodings
+
+
+def ask_lua(lua: str, program: str, *arguments: str) -> bytes:
+    done = subprocess.run(
+        [
+            lua,
+            "-e",
+            f"slurm = {{}} local m = require('pliant') io.write({program})",
+            "-",
+            *arguments,
+        ],
+        stdin=subprocess.DEVNULL,
+        env={"LUA_PATH": f"{PLUGINS}/?.lua;;"},
+        capture_output=True,
+        timeout=20,
+        check=True,
+    )
+    return done.stdout
+
+
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(raw=st.binary(max_size=200))
+def test_the_encodings_are_those_of_python(lua: str, raw: bytes) -> None:
+    text = quoted(raw)
+    told = ask_lua(
+        lua,
+        f"m.base64url({text}), ' ', m.adler32({text}), ' ', m.escape({text}), ' ',"
+        f" tostring(m.unescape(m.escape({text})) == {text})",
+    )
+    line = encode(Message("x", {"a": raw.decode("utf-8", "surrogateescape")}))
+    assert told.split(b" ") == [
+        urlsafe_b64encode(raw),
+        f"{zlib.adler32(raw):08x}".encode(),
+        line.removeprefix(b"x a="),
+        b"true",
+    ]
+
+
+def test_the_token_takes_its_place_among_other_words(lua: str) -> None:
+    for before in ("", "theirs", " a  b ", f"{TOKEN} x {TOKEN}", "x\ny"):
+        told = ask_lua(lua, f"m.with_token({quoted(before)}, {quoted(TOKEN)})").decode()
+        spec = Spec(Request())
+        expected = put_token(before, spec).split(" ")[:-1] if before.strip() else []
+        assert told.split(" ")[-1] == TOKEN
+        assert [word for word in told.split(" ")[:-1] if word] == [w for w in expected if w]
+        found = find_token(told)
+        assert found is not None and unpack(TOKEN) == "moldable=gpus=1-4"
