@@ -41,7 +41,7 @@ local steps = dofile(steps_file)
 steps.wait = function() end
 if steps.clock then
    local now = steps.clock
-   os.time = function() return now end
+   rawset(os, "time", function() return now end)
    steps.wait = function(s) now = now + s end
 end
 for name in pairs(steps.missing or {}) do
