@@ -104,6 +104,8 @@ def _succeeds(run: Run, argv: list[str], word: str) -> bool:
 
 
 _SERIOUS = re.compile(r"\b(fatal|error)\b", re.IGNORECASE)
+# Debian's Slurm always fails to load PMIx, and does not mind.
+_NOISE = re.compile(r"\bMPI:|mpi/pmix|\bpmix", re.IGNORECASE)
 
 
 def why(layout: Layout, part: str, what: str) -> str:
@@ -113,7 +115,9 @@ def why(layout: Layout, part: str, what: str) -> str:
             lines = path.read_text(errors="replace").splitlines()[-200:]
         except OSError:
             continue
-        serious = [line.strip() for line in lines if _SERIOUS.search(line)]
+        serious = [
+            line.strip() for line in lines if _SERIOUS.search(line) and not _NOISE.search(line)
+        ]
         if said := serious[-2:] or [line.strip() for line in lines[-1:]]:
             return f"{part} {what}: {'; '.join(said)[:400]}"
     return f"{part} {what}, and wrote nothing"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 from collections.abc import Collection
 
@@ -11,17 +12,19 @@ from pliant.errors import Unavailable
 FIRST, LAST = 17000, 32000
 
 
-def choose(count: int, taken: Collection[int], first: int = FIRST, last: int = LAST) -> list[int]:
-    """Return `count` ports that nobody listens on and no other sandbox has taken."""
-    chosen: list[int] = []
-    for port in range(first, last + 1):
-        if len(chosen) == count:
-            return chosen
-        if port not in taken and _is_free(port):
-            chosen.append(port)
-    if len(chosen) == count:
-        return chosen
-    raise Unavailable(f"no {count} free TCP ports between {first} and {last}")
+def choose(count: int, taken: Collection[int], start: int) -> list[int]:
+    """Return `count` ports that nobody listens on and no other sandbox has taken.
+
+    The search begins at `start`: a random one keeps apart the sandboxes of different users, who
+    do not see what the others have taken and not yet opened.
+    """
+    size = LAST - FIRST + 1
+    candidates = (FIRST + (start + step) % size for step in range(size))
+    free = (port for port in candidates if port not in taken and _is_free(port))
+    chosen = list(itertools.islice(free, count))
+    if len(chosen) < count:
+        raise Unavailable(f"no {count} free TCP ports between {FIRST} and {LAST}")
+    return chosen
 
 
 def _is_free(port: int) -> bool:

@@ -186,10 +186,23 @@ def kill_all(layout: Layout, timeout_s: float = 20.0) -> list[Found]:
     SIGKILL at once: everything that a gentler end would save is removed in the next moment.
     """
     deadline = time.monotonic() + timeout_s
-    while left := find(layout):
+    killed: set[Found] = set()
+    while left := {*find(layout), *filter(_lives, killed)}:
         for process in left:
             send(process, signal.SIGKILL)
         if time.monotonic() > deadline:
-            return left
+            return sorted(left, key=lambda f: f.pid)
+        killed |= left
         time.sleep(0.02)
     return []
+
+
+def _lives(process: Found) -> bool:
+    """Return whether it is there still; one that is dying has closed what we would know it by."""
+    try:
+        living = psutil.Process(process.pid)
+        return (
+            living.create_time() == process.create_time and living.status() != psutil.STATUS_ZOMBIE
+        )
+    except psutil.Error:
+        return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ def claim(layout: Layout, options: Options) -> int:
             _check_dead(layout)
             shutil.rmtree(layout.top)
         layout.top.mkdir(mode=0o755)
-        chosen = ports.choose(3 + options.nodes, _taken(layout.base))
+        chosen = ports.choose(3 + options.nodes, _taken(layout.base), secrets.randbelow(20_000))
         record = Record(options, Ports(chosen[0], chosen[1], chosen[2], tuple(chosen[3:])))
         write(layout.record, msgspec.json.encode(record).decode())
         handle = hold(layout.top)
