@@ -20,7 +20,7 @@ from pliant.grammar import quoted
 COMMANDS = {
     "status": "pliant.cli.look:status",
     "jobs": "pliant.cli.look:jobs",
-    "plan": "pliant.cli.planning:plan",
+    "plan": "pliant.cli.planning:plan_command",
     "why": "pliant.cli.why:why",
     "sbatch": "pliant.cli.sbatch:sbatch",
     "set": "pliant.cli.owner:set_request",

@@ -1,81 +1,42 @@
-"""The clients that the command line itself runs: argument lists, time limits, no shell."""
+"""The programs that the command line asks: Slurm's clients, munge, make, a Lua."""
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
+from pliant.batch.slurm.commands import Answer, Commands
+from pliant.batch.slurm.site import Site, parse_config
 from pliant.errors import Unavailable
 
 TIMEOUT_S = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def last_words(self) -> str:
-        """The last line that it printed, on stderr where it said something there."""
-        lines = (self.err.strip() or self.out.strip()).splitlines()
-        return lines[-1] if lines else f"exit {self.code}"
 
 
 def run(
     argv: Sequence[str],
     timeout_s: float = TIMEOUT_S,
     text: str = "",
-    environment: dict[str, str] | None = None,
-) -> Done:
+    conf: str = "",
+    bin_dir: str = "",
+) -> Answer:
     """Run one command; ``text`` goes to its stdin.
 
-    Raises Unavailable where it is missing or does not answer in time.
+    Raises Unavailable where it is missing, does not answer in time, or finds no slurmctld.
     """
-    try:
-        done = subprocess.run(
-            list(argv),
-            input=text.encode("utf-8", "surrogateescape"),
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-            env={**os.environ, **(environment or {})},
-        )
-    except OSError as wrong:
-        raise Unavailable(f"{argv[0]}: {wrong.strerror}") from None
-    except subprocess.TimeoutExpired:
-        raise Unavailable(f"{argv[0]} did not answer within {timeout_s:g} s") from None
-    return Done(done.returncode, _text(done.stdout), _text(done.stderr))
+    return Commands(conf, bin_dir, timeout_s).run(argv, stdin=text)
 
 
-def scontrol_config(
-    conf: str = "", bin_dir: str = "", timeout_s: float = TIMEOUT_S
-) -> dict[str, str]:
-    """Return ``scontrol show config`` by key; it asks slurmctld.
+def show_config(conf: str = "", bin_dir: str = "", timeout_s: float = TIMEOUT_S) -> Site:
+    """Return what ``scontrol show config`` says; it asks slurmctld.
 
-    Raises Unavailable.
+    Raises Unavailable, BadAnswer.
     """
-    scontrol = str(Path(bin_dir) / "scontrol") if bin_dir else "scontrol"
-    environment = {"SLURM_CONF": conf} if conf else None
-    done = run([scontrol, "show", "config"], timeout_s, environment=environment)
-    if done.code != 0:
-        raise Unavailable(f"scontrol show config: {done.last_words}")
-    return config_values(done.out)
+    answer = run(["scontrol", "show", "config"], timeout_s, conf=conf, bin_dir=bin_dir)
+    if answer.status != 0:
+        raise Unavailable(f"scontrol show config: {answer.words}")
+    return parse_config(answer.out)
 
 
-def config_values(text: str) -> dict[str, str]:
-    """Read ``KEY = VALUE`` lines; ``(null)`` is ""."""
-    pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
-    return {
-        key.strip(): "" if value.strip() == "(null)" else value.strip() for key, _, value in pairs
-    }
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "surrogateescape")
+def option(site: Site, name: str) -> str:
+    """Return an option of slurm.conf as it is in force; ``(null)`` is ""."""
+    value = site.options.get(name, "")
+    return "" if value == "(null)" else value

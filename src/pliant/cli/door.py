@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pliant.cli.commands import scontrol_config
+from pliant.cli.commands import show_config
 from pliant.daemon.answers import from_json
 from pliant.daemon.config import Config, address, config_path, load
 from pliant.errors import PliantError, Unavailable
@@ -73,7 +73,7 @@ def hosts(config: Config, named: str, controllers: Callable[[], Sequence[str]]) 
 
 def controllers(config: Config) -> Sequence[str]:
     """Return the hosts of slurmctld, the primary first: pliantd runs there."""
-    found = scontrol_config(config.slurm.conf, config.slurm.bin_dir, config.slurm.timeout_s)
+    found = show_config(config.slurm.conf, config.slurm.bin_dir, config.slurm.timeout_s).options
     names = [found[key] for key in sorted(found) if key.startswith("SlurmctldHost[")]
     if not names:
         raise Unavailable("slurm.conf names no SlurmctldHost: set PLIANT_HOST to pliantd's host")

@@ -17,14 +17,15 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pliant.cli.commands import Done, run
+from pliant.batch.slurm.commands import Answer
+from pliant.cli.commands import run
 from pliant.errors import Unavailable
 
 _LIBRARY = re.compile(rb"liblua[-.0-9]*\.so[.0-9]*")
 LUA_SAYS_NO = 3
 _MULTIPLE_RESULTS = -1
 
-Runner = Callable[..., Done]
+Runner = Callable[..., Answer]
 
 
 def libraries(plugin: bytes) -> list[str]:
@@ -67,15 +68,15 @@ def runs(library: str, name: str, chunk: str, runner: Runner = run) -> tuple[str
 def _ask(library: str, what: str, name: str, chunk: str, runner: Runner) -> tuple[str, str]:
     argv = [sys.executable, "-m", __name__, library, what, name]
     done = runner(argv, text=chunk)
-    if done.code not in (0, LUA_SAYS_NO):
-        raise Unavailable(f"{library}: {done.last_words}")
+    if done.status not in (0, LUA_SAYS_NO):
+        raise Unavailable(f"{library}: {done.words}")
     text = done.out.rstrip("\n")
-    return (text, "") if done.code == 0 else ("", text or "an error without a message")
+    return (text, "") if done.status == 0 else ("", text or "an error without a message")
 
 
 def _opens(name: str) -> bool:
     code = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).luaL_newstate"
-    return run([sys.executable, "-c", code, name]).code == 0
+    return run([sys.executable, "-c", code, name]).status == 0
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -123,7 +123,7 @@ def _shards(site: Site) -> int:
     if not site.version:  # Slurm was not asked
         return 0
     done = run(["scontrol", "show", "node"])
-    return spank.shards_per_gpu(done.out) if done.code == 0 else 0
+    return spank.shards_per_gpu(done.out) if done.status == 0 else 0
 
 
 def _remove(site: Site, record: Record, parts: Sequence[str], yes: bool) -> None:

@@ -59,4 +59,4 @@ def _waiting() -> list[tuple[str, str, str]] | None:
         done = run(["squeue", "-h", "-a", "-t", "PD", "-O", FIELDS])
     except Unavailable:
         return None
-    return flagged(done.out) if done.code == 0 else None
+    return flagged(done.out) if done.status == 0 else None

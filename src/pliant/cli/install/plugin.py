@@ -22,12 +22,10 @@ def build(directory: Path) -> Path:
     try:
         done = run(["make", "-s", "-C", str(source), f"BUILD={directory}"], BUILD_S)
     except Unavailable as wrong:
-        raise Unavailable(
-            f"{wrong}: building the SPANK plugin needs make, gcc and headers"
-        ) from wrong
-    if done.code != 0:
+        raise Unavailable(f"{wrong}: make and gcc build the SPANK plugin") from wrong
+    if done.status != 0:
         words = [line for line in done.err.splitlines() if not line.startswith("make")]
-        raise Unavailable(f"the SPANK plugin is not built: {(words or [done.last_words])[0]}")
+        raise Unavailable(f"the SPANK plugin is not built: {(words or [done.words])[0]}")
     return directory / "pliant.so"
 
 

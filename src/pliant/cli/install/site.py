@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pliant.cli.commands import scontrol_config
+from pliant.cli.commands import option, show_config
 from pliant.cli.install.record import read
 from pliant.errors import Unavailable
 
@@ -87,13 +87,14 @@ def slurm_conf_values(text: str) -> dict[str, str]:
 
 def _asked() -> Mapping[str, str]:
     try:
-        return scontrol_config()
+        found = show_config()
     except Unavailable as wrong:
         if not Path(DEFAULT_CONF).exists():
             raise Unavailable(
                 f"{wrong}; name slurm.conf by --conf where slurmctld does not run"
             ) from wrong
         return _read(Path("/"), Path(DEFAULT_CONF))
+    return {name: option(found, name) for name in found.options}
 
 
 def _read(root: Path, conf: Path) -> Mapping[str, str]:

@@ -1,0 +1,138 @@
+"""``pliant plan``: what would be done now, by pliantd or, on a file's snapshot, by ourselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from pliant.batch.snapshot_file import read_snapshot
+from pliant.cli.door import ask
+from pliant.cli.output import (
+    Column,
+    Style,
+    json_option,
+    print_json,
+    print_table,
+    say,
+)
+from pliant.cli.why import claim_columns
+from pliant.cycle import cycle
+from pliant.daemon import rows
+from pliant.daemon.answers import ChangeRow, PlanAnswer, StartRow
+from pliant.errors import BadInput, Unavailable
+from pliant.model import Snapshot
+from pliant.plan import Policy
+from pliant.policies import DEFAULT, by_name
+
+T = TypeVar("T")
+
+START_COLUMNS: list[Column[StartRow]] = [
+    Column("job", lambda row: row.id + (f" x{row.tasks}" if row.tasks > 1 else "")),
+    Column("user", lambda row: row.user),
+    Column("now", lambda row: row.carried),
+    Column("starts_as", lambda row: row.shape),
+    Column("nodes", lambda row: ",".join(row.nodes)),
+    Column("reason", lambda row: row.reason),
+]
+CHANGE_COLUMNS: list[Column[ChangeRow]] = [
+    Column("job", lambda row: row.id),
+    Column("user", lambda row: row.user),
+    Column("from", lambda row: row.carried),
+    Column("to", lambda row: row.shape),
+    Column("done", lambda row: "yes" if row.done else "no"),
+    Column("reason", lambda row: row.reason),
+]
+
+
+@click.command("plan")
+@click.option("--file", "file", default="", help="Plan on a snapshot in JSON: no daemon is needed.")
+@click.option("--policy", default="", help=f"With --file: the policy.  [default: {DEFAULT}]")
+@click.option(
+    "--with",
+    "options",
+    multiple=True,
+    metavar="OPTION=VALUE",
+    help="With --file: an option of the policy; may stand several times.",
+)
+@json_option
+def plan_command(file: str, policy: str, options: tuple[str, ...], as_json: bool) -> None:
+    """Show what would be done now: starts, what is kept for first jobs, changes.
+
+    Without --file it is pliantd's last decision; a user who may not see others' jobs sees the
+    own ones.
+    """
+    if file:
+        chosen = by_name(policy or DEFAULT, **policy_options(options))
+        answer = decided(_snapshot(Path(file)), chosen)
+    elif policy or options:
+        raise BadInput("--policy and --with go with --file: pliantd has its own policy")
+    else:
+        answer = ask(PlanAnswer, "plan")
+    if as_json:
+        print_json(answer)
+    else:
+        print_plan(answer)
+
+
+def policy_options(words: Sequence[str]) -> dict[str, object]:
+    """Read ``OPTION=VALUE`` words; a value that is JSON is that value, anything else text.
+
+    Raises BadInput.
+    """
+    found: dict[str, object] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not name or not equals:
+            raise BadInput(f"--with: '{word}': OPTION=VALUE is expected")
+        try:
+            found[name.replace("-", "_")] = json.loads(value)
+        except ValueError:
+            found[name.replace("-", "_")] = value
+    return found
+
+
+def decided(snapshot: Snapshot, policy: Policy) -> PlanAnswer:
+    """Decide on a snapshot, as pliantd would answer it; nothing is done about it."""
+    plan = cycle(snapshot, policy)
+    return PlanAnswer(
+        observed_s=snapshot.now_s,
+        policy=policy.name,
+        paused=False,
+        starts=tuple(rows.start_row(start, acting=False) for start in plan.starts),
+        claims=tuple(rows.claim_row(claim) for claim in plan.claims),
+        changes=tuple(rows.change_row(mold, acting=False) for mold in plan.actions),
+        deferred=plan.deferred,
+    )
+
+
+def print_plan(answer: PlanAnswer) -> None:
+    """Print a plan for a person."""
+    say(f"policy {answer.policy}" + (", PAUSED: no job is changed" if answer.paused else ""))
+    if not (answer.starts or answer.claims or answer.changes):
+        say("nothing can start now, and nothing is to be changed")
+    claims = claim_columns(answer.observed_s)
+    _print_part("can start now:", answer.starts, START_COLUMNS)
+    _print_part("kept for the first waiting jobs:", answer.claims, claims)
+    _print_part("changes:", answer.changes, CHANGE_COLUMNS)
+    if answer.deferred:
+        say(f"{answer.deferred} changes are put off to the next cycle")
+    if answer.more:
+        click.echo(f"{answer.more} more rows are not shown", err=True)
+
+
+def _print_part(title: str, rows: Sequence[T], columns: Sequence[Column[T]]) -> None:
+    if rows:
+        click.echo()
+        say(title)
+        print_table(rows, columns, Style())
+
+
+def _snapshot(path: Path) -> Snapshot:
+    try:
+        return read_snapshot(path.read_bytes())
+    except OSError as wrong:
+        raise Unavailable(f"{path}: {wrong.strerror}") from wrong
