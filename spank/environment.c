@@ -67,7 +67,7 @@ static bool read_run(spank_t spank, const struct settings *settings, struct run 
     run->tasks = spank_get_item(spank, S_JOB_TOTAL_TASK_COUNT, &tasks) == ESPANK_SUCCESS
                      ? (long)tasks
                      : 0;
-    read_shards(run, settings);
+    read_share(run, settings);
     return run->nodes > 0;
 }
 

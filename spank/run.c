@@ -15,19 +15,17 @@ void remember(struct said *said, const char *option, const char *value)
         snprintf(said->moldable, sizeof said->moldable, "%s", value);
 }
 
-/* A share is 1/n of one GPU; shards that make whole GPUs are those. */
-void read_shards(struct run *run, const struct settings *settings)
+/* Slurm counts the GPU that shards lie on as a GPU of the job; a job of several has no share. */
+void read_share(struct run *run, const struct settings *settings)
 {
     run->share = 1;
-    if (run->gpus || !run->shards)
+    if (!run->shards || run->gpus > 1)
         return;
     run->gpus = 1;
     if (!settings->shards)
         run->share = 0;
     else if (run->shards < settings->shards)
         run->share = (settings->shards + run->shards / 2) / run->shards;
-    else
-        run->gpus = (run->shards + settings->shards - 1) / settings->shards;
 }
 
 static struct slice moldable_value(const struct said *said, const char *key)

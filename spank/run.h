@@ -27,8 +27,8 @@ struct said {
 
 void remember(struct said *said, const char *option, const char *value);
 
-/* Find gpus and share of a run that has shards. */
-void read_shards(struct run *run, const struct settings *settings);
+/* Find the share of a run that has shards. */
+void read_share(struct run *run, const struct settings *settings);
 
 /* gpu, cpu or both. */
 const char *run_type(const struct run *run, const struct settings *settings,
