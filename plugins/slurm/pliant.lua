@@ -30,6 +30,10 @@ local SPANK = "_SLURM_SPANK_OPTION_pliant_"
 local COMMENT = "pliant:"
 local TOKEN = "pliant=v1:"
 
+-- --job-class would make sbatch's --job= ambiguous: the SPANK plugin calls it --class.
+local OF_SPANK = { class = "job-class" }
+local SPANK_OF = { ["job-class"] = "class" }
+
 -- The order in which the token names them.
 local OPTIONS = { "moldable", "malleable", "job-class", "throughput", "steps", "colocate" }
 local MOLDABLE_KEYS = {
@@ -128,7 +132,7 @@ end
 
 --- What the owner said -----------------------------------------------------------------------
 
--- The SPANK options by name, or nil. Their plugin writes "job-class" as "job_class".
+-- The SPANK options by name, or nil. SPANK writes "-" as "_".
 local function flags_of(job_desc)
    local size = job_desc.spank_job_env_size
    if not size or size == 0 then
@@ -141,7 +145,8 @@ local function flags_of(job_desc)
          local name, value = entry:sub(#SPANK + 1):match("^([a-z_]+)=(.*)$")
          if name then
             found = found or {}
-            found[name:gsub("_", "-")] = value == "(null)" and "" or value
+            name = name:gsub("_", "-")
+            found[OF_SPANK[name] or name] = value == "(null)" and "" or value
          end
       end
    end
@@ -379,12 +384,29 @@ local function apply(job_desc, fields)
    return slurm.SUCCESS
 end
 
+-- The SPANK plugin on the node knows flags, not comments: say them there as flags, so that the job
+-- finds PLIANT_* and true sizes. srun and salloc bring no environment.
+local function tell_node(job_desc, said, flags)
+   local words = said and job_desc.script and words_of(said, flags)
+   local environment = words and job_desc.environment
+   if not environment then
+      return
+   end
+   for word in (words .. ";"):gmatch("([^;]+);") do
+      local option, value = word:match("^([^=]+)=?(.*)$")
+      if not (flags and flags[option]) then
+         environment[SPANK .. (SPANK_OF[option] or option)] = value
+      end
+   end
+end
+
 local function submit(job_desc)
    local flags = flags_of(job_desc)
    local said = said_in(job_desc.comment)
    if not flags and not said then
       return slurm.SUCCESS
    end
+   pcall(tell_node, job_desc, said, flags)
    local fields = ask(request_of(job_desc, said, flags))
    if fields and not fields.away then
       return apply(job_desc, fields)
