@@ -1,0 +1,175 @@
+"""What a job's request says: the shape it carries, and the footprint where nobody noted one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pliant.batch.slurm.gres import GPU, NO_GPU, SHARD, Gres, gres_list, tres
+from pliant.batch.slurm.job_rows import JobRow, count
+from pliant.batch.slurm.values import host_list, size_mib
+from pliant.model import Demand, Footprint, Kind, Shape
+
+_FEATURE = r"[\w.+-]+"
+_ALL = re.compile(rf"{_FEATURE}(?:&{_FEATURE})*", re.ASCII)
+_ANY = re.compile(rf"\[?({_FEATURE}(?:\|{_FEATURE})*)\]?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a job asks on each node, or has. ``gpus`` and ``shards`` count; ``mem_mib`` is memory.
+
+    ``per_cpu``: memory was asked for each CPU. ``odd``: why this form cannot be changed, "" if it
+    can.
+    """
+
+    nodes: int
+    gpu_type: str
+    gpus: int
+    shards: int
+    tasks: int
+    cpus: int
+    cpus_per_task: int
+    mem_mib: int
+    per_cpu: bool
+    odd: str = ""
+
+    def shape(self, shards_per_gpu: int) -> Shape:
+        """Return the shape; shards that are no whole part of a GPU count as the next larger one."""
+        if self.shards:
+            share = max(1, shards_per_gpu // self.shards)
+            return Shape(self.nodes, 1, share, gpu_type=self.gpu_type)
+        if self.gpus:
+            return Shape(self.nodes, self.gpus, gpu_type=self.gpu_type)
+        return Shape(self.nodes, 0, kind=Kind.CPU)
+
+    def footprint(self) -> Footprint:
+        """Return the footprint of a job about which nothing was noted: all per node."""
+        per_cpu = self.mem_mib // self.cpus if self.per_cpu and self.cpus else 0
+        return Footprint(
+            tasks_per_node=self.tasks,
+            cpus_per_task=-(-self.cpus // self.tasks),
+            mem_per_node_mib=0 if per_cpu else self.mem_mib,
+            mem_per_cpu_mib=per_cpu,
+        )
+
+    def differs(self, demand: Demand) -> str:
+        """Return what differs from ``demand``, in a word; "" where nothing does."""
+        if self.tasks != demand.tasks:
+            return f"{self.tasks} tasks a node instead of {demand.tasks}"
+        if demand.cpus > 0 and self.cpus != demand.cpus:
+            return f"{self.cpus} CPUs a node instead of {demand.cpus}"
+        if demand.mem_mib and self.mem_mib != demand.mem_mib:
+            return f"{self.mem_mib} MiB a node instead of {demand.mem_mib}"
+        return ""
+
+
+def asked(row: JobRow, noted: Footprint | None = None) -> Asked:
+    """Read a row's request, or a running job's allocation; ``noted`` is what its token says.
+
+    Raises BadAnswer.
+    """
+    nodes = _nodes(row)
+    gpu_type, gpus, shards, odd = _gpus(row, nodes)
+    tasks = max(1, -(-count(row.num_tasks) // nodes))
+    per_task = max(1, count(row.cpus_per_task))
+    cpus = max(tasks, -(-count(row.num_cpus) // nodes))
+    if row.waits:
+        cpus = max(cpus, tasks * per_task, count(row.min_cpus), _per_gpu(row.cpus_per_tres) * gpus)
+    mem, per_cpu = _memory(row, nodes, cpus, noted)
+    mem = mem or _mem_per_gpu(row.mem_per_tres) * gpus
+    return Asked(nodes, gpu_type, gpus, shards, tasks, cpus, per_task, mem, per_cpu, odd)
+
+
+def _nodes(row: JobRow) -> int:
+    """The nodes; squeue's own count of waiting jobs is sometimes one too large."""
+    if not row.waits:
+        return max(1, len(host_list(row.nodes)))
+    told = tres(row.tres).get("node", "")
+    if told.isdigit() and int(told):
+        return int(told)
+    least, most = count(row.num_nodes), count(row.max_nodes)
+    return max(1, min(least, most) if most else least)
+
+
+def _gpus(row: JobRow, nodes: int) -> tuple[str, int, int, str]:
+    """GPU type, whole GPUs and shards on each node, and what is odd about the form."""
+    per_node, in_total = gres_list(row.tres_per_node), gres_list(row.tres_per_job)
+    per_task, per_socket = gres_list(row.tres_per_task), gres_list(row.tres_per_socket)
+    every = (*per_node, *in_total, *per_task, *per_socket)
+    wanted = [g for g in every if g.name in (GPU, SHARD)]
+    total = _total(in_total, GPU) + _total(per_task, GPU) * count(row.num_tasks)
+    gpus = max(_total(per_node, GPU), -(-total // nodes), _total(per_socket, GPU))
+    return (
+        wanted[0].type if wanted else "",
+        gpus,
+        _total(per_node, SHARD),
+        _odd(row, every, wanted, total % nodes != 0),
+    )
+
+
+def _odd(row: JobRow, every: tuple[Gres, ...], wanted: list[Gres], uneven: bool) -> str:
+    others = sorted({g.name for g in every} - {GPU, SHARD, NO_GPU})
+    per_gpu = gres_list(row.cpus_per_tres) or gres_list(row.mem_per_tres)
+    checks = (
+        (_total(gres_list(row.tres_per_task), GPU) > 0, "it asks for GPUs per task"),
+        (_total(gres_list(row.tres_per_socket), GPU) > 0, "it asks for GPUs per socket"),
+        (bool(per_gpu), "it asks for CPUs or memory per GPU"),
+        (bool(others), f"it asks for {', '.join(others)} too"),
+        (len({(g.name, g.type) for g in wanted}) > 1, "it asks for several kinds of GPUs"),
+        (any(g.count == 0 for g in wanted), "it asks for 0 GPUs, which Slurm does not honour"),
+        (uneven, "its GPUs do not divide over its nodes"),
+    )
+    return next((words for holds, words in checks if holds), "")
+
+
+def _total(every: tuple[Gres, ...], name: str) -> int:
+    return sum(gres.count for gres in every if gres.name == name)
+
+
+def _per_gpu(text: str) -> int:
+    return _total(gres_list(text), GPU)
+
+
+def _mem_per_gpu(text: str) -> int:
+    """``gres:gpu:1024``, in MiB, or with a unit."""
+    items = (item.rpartition(":")[2].rpartition("=")[2] for item in text.split(",") if GPU in item)
+    return sum(size_mib(item) for item in items)
+
+
+def _memory(row: JobRow, nodes: int, cpus: int, noted: Footprint | None) -> tuple[int, bool]:
+    """Memory on each node, and whether it follows the CPUs.
+
+    squeue's MinMemory does not tell per node from per CPU; the memory in a waiting job's TRES is
+    the total, but not always brought up to date.
+    """
+    total, least = size_mib(tres(row.tres).get("mem", "")), size_mib(row.min_memory)
+    if not row.waits or not least:
+        return (-(-total // nodes), False)
+    if noted is not None and (noted.mem_per_cpu_mib or noted.mem_per_node_mib):
+        per_cpu = noted.mem_per_cpu_mib == least
+    else:
+        per_cpu = total == least * count(row.num_cpus) != least * nodes
+    return (least * cpus, True) if per_cpu else (least, False)
+
+
+@lru_cache(maxsize=4096)
+def features_all(text: str) -> frozenset[str] | None:
+    """Return the features that every node must have; None where the expression says more."""
+    if text in ("(null)", ""):
+        return frozenset()
+    return frozenset(text.split("&")) if _ALL.fullmatch(text) else None
+
+
+@lru_cache(maxsize=4096)
+def features_any(text: str) -> frozenset[str] | None:
+    """Return the features of which every node must have one; None where it is no such list."""
+    match = _ANY.fullmatch(text)
+    return frozenset(match[1].split("|")) if match else None
+
+
+def lacking(some: frozenset[str], nodes: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Return the nodes that have none of ``some`` features."""
+    return frozenset(name for name, features in nodes.items() if some.isdisjoint(features))

@@ -1,0 +1,89 @@
+"""What a site's Slurm is: its release, who may act, how it schedules; read once and kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pliant.errors import BadAnswer
+from pliant.grammar import quoted
+
+_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?", re.ASCII)
+_LINE = re.compile(r"^(\S+)\s*=[ ]?(.*)$")
+OLDEST = (22, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """From ``scontrol show config``. ``version`` is that of slurmctld, (22, 5) for 22.05.8."""
+
+    version: tuple[int, int]
+    release: str
+    slurm_user: str
+    cluster: str
+    conf: str
+    scheduler: Mapping[str, str]
+    private_data: frozenset[str]
+    gres_types: tuple[str, ...]
+    counts_memory: bool
+    options: Mapping[str, str] = field(repr=False, default_factory=dict)
+
+    @property
+    def backfill_interval_s(self) -> int:
+        """How often backfill runs: 30 s unless told otherwise."""
+        text = self.scheduler.get("bf_interval", "")
+        return int(text) if text.isdigit() else 30
+
+    @property
+    def plugin_dirs(self) -> tuple[str, ...]:
+        """Where Slurm's plugins lie."""
+        return tuple(part for part in self.options.get("PluginDir", "").split(":") if part)
+
+    @property
+    def submit_plugins(self) -> tuple[str, ...]:
+        """The job submit plugins in use."""
+        return _names(self.options.get("JobSubmitPlugins", ""))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(
+        word for word in text.split(",") if word and word not in ("(null)", "none", "None")
+    )
+
+
+def version_of(text: str) -> tuple[int, int]:
+    """Read ``22.05.8`` or ``slurm-wlm 22.05.8``.
+
+    Raises BadAnswer.
+    """
+    match = _VERSION.search(text)
+    if not match:
+        raise BadAnswer(f"Slurm's version {quoted(text)} is not a version")
+    return (int(match[1]), int(match[2]))
+
+
+def parse_config(text: str) -> Site:
+    """Read ``scontrol show config``.
+
+    Raises BadAnswer.
+    """
+    options: dict[str, str] = {}
+    for line in text.splitlines():
+        match = _LINE.match(line)
+        if match:
+            options.setdefault(match[1], match[2].strip())
+    release = options.get("SLURM_VERSION", "")
+    words = (word.partition("=") for word in _names(options.get("SchedulerParameters", "")))
+    return Site(
+        version_of(release),
+        release,
+        options.get("SlurmUser", "").partition("(")[0],
+        options.get("ClusterName", ""),
+        options.get("SLURM_CONF", ""),
+        {key: value for key, _, value in words},
+        frozenset(_names(options.get("PrivateData", ""))),
+        _names(options.get("GresTypes", "")),
+        "MEMORY" in options.get("SelectTypeParameters", "").upper(),
+        options,
+    )
