@@ -15,7 +15,7 @@ from pliant.batch import Batch
 from pliant.cycle import cycle, leftover
 from pliant.daemon.config import Config
 from pliant.daemon.patience import Patience
-from pliant.errors import BatchError, PliantError, Refused
+from pliant.errors import PliantError, Refused
 from pliant.model import Job, Mode, Shape, Snapshot, Spec, shape_text
 from pliant.placement import Free
 from pliant.plan import Mold, Plan, Policy
@@ -25,6 +25,8 @@ log = logging.getLogger("pliant.cycle")
 
 ACT_FOR_S = 10.0
 """How long one cycle may change jobs: longer, and its snapshot is too old to act on."""
+AGAIN_S = 15.0
+"""How soon a change that was refused is tried again, the first time; then twice as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +152,13 @@ class Cycling:
     def _lose_patience(self, seen: Seen) -> None:
         now_s = seen.snapshot.now_s
         for job in self.patience.lost(seen.snapshot, seen.plan, now_s):
-            self._refuse(job, job.shape, "the batch system did not start it so in time")
+            why = "the batch system did not start it so in time"
+            self._refuse(job, job.shape, self.patience.refuse_s, why)
 
-    def _refuse(self, job: Job, shape: Shape, reason: str) -> None:
-        until_s = self.store.refuse(job.id, shape, self._clock(), self.patience.refuse_s)
-        minutes = max(1, round((until_s - self._clock()) / 60))
-        self._note(job, "refused", shape, f"{reason}; left out for {minutes} min")
+    def _refuse(self, job: Job, shape: Shape, for_s: float, reason: str) -> None:
+        until_s = self.store.refuse(job.id, shape, self._clock(), for_s)
+        pause_s = round(until_s - self._clock())
+        self._note(job, "refused", shape, f"{reason}; left out for {pause_s} s")
 
     def _note(self, job: Job, what: str, shape: Shape, reason: str) -> None:
         self.store.decide([Decision(self._clock(), job.id, what, shape_text(shape), reason)])
@@ -214,11 +217,9 @@ class Cycling:
             except PliantError as error:
                 self.counts.failures += 1
                 self.store.done(intention, self._clock(), str(error))
-                if not isinstance(error, BatchError):
+                if not isinstance(error, Refused):
                     raise
-                self._note(job, "failed", shape, str(error))
-                if isinstance(error, Refused):
-                    self._refuse(job, shape, str(error))
+                self._refuse(job, shape, AGAIN_S, str(error))
                 return
             self.counts.updates += 1
             self.store.done(intention, self._clock(), "done")

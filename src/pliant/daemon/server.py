@@ -41,8 +41,8 @@ STUCK_S = 900.0
 class Surroundings:
     """What pliantd stands on: the batch system, and what its site says; tests bring their own."""
 
-    batch: Callable[[Config], Batch]
-    site: Callable[[Config], Site]
+    batch: Batch
+    site: Callable[[], Site]
 
 
 class Daemon:
@@ -79,7 +79,7 @@ class Daemon:
     def _build(self, store: Store) -> None:
         config = self._config
         self._cycling = Cycling(
-            self._surroundings.batch(config),
+            self._surroundings.batch,
             store,
             config,
             by_name(config.daemon.policy),
@@ -196,7 +196,7 @@ class Daemon:
         """Learn who slurmctld's user is, and hand the filter's door over to it."""
         while True:
             try:
-                self._site = await asyncio.to_thread(self._surroundings.site, self._config)
+                self._site = await asyncio.to_thread(self._surroundings.site)
             except PliantError as error:
                 self._site_trouble = str(error)
                 await asyncio.sleep(2)

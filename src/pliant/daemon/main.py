@@ -1,0 +1,89 @@
+"""The command ``pliantd``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import logging
+import pwd
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pliant import __version__
+from pliant.batch.slurm import Commands, Slurm
+from pliant.daemon.config import Config, config_path, load
+from pliant.daemon.rights import Site
+from pliant.daemon.server import Daemon, Surroundings
+from pliant.errors import PliantError
+
+SWITCH_S = 0.0005
+"""How soon a thread that decides makes way for the door: by default after ten times as long."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the daemon and exit: 0 after SIGTERM, 2 where it cannot start."""
+    options = _options(arguments)
+    try:
+        config = load(options.config)
+        if options.check:
+            print(f"{options.config} is right")
+            return
+        _log(config.daemon.log_level)
+        _tune()
+        batch = Slurm(_commands(config))
+        surroundings = Surroundings(batch=batch, site=lambda: _site(batch))
+        asyncio.run(Daemon(options.config, config, surroundings).run())
+    except PliantError as error:
+        sys.stderr.write(f"pliantd: {error}\n")
+        sys.exit(2)
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="pliantd",
+        description="Watch a Slurm cluster and change waiting jobs within what their owners allow.",
+        epilog="SIGHUP reads the configuration again; SIGTERM ends.",
+    )
+    parser.add_argument(
+        "--config",
+        type=Path,
+        default=config_path(),
+        metavar="FILE",
+        help="pliant.toml ($PLIANT_CONFIG, else /etc/pliant/pliant.toml)",
+    )
+    parser.add_argument("--check", action="store_true", help="check the configuration and end")
+    parser.add_argument("--version", action="version", version=f"pliantd {__version__}")
+    return parser.parse_args(arguments)
+
+
+def _log(level: str) -> None:
+    """Log in lines to stderr; systemd adds the time."""
+    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("pliant").setLevel(level.upper())
+
+
+def _tune() -> None:
+    """Keep the filter quick while a cycle runs beside it: it has 50 ms."""
+    sys.setswitchinterval(SWITCH_S)
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 1000)  # a snapshot is large, and holds no cycles to find
+
+
+def _commands(config: Config) -> Commands:
+    slurm = config.slurm
+    return Commands(slurm.conf, slurm.bin_dir, slurm.timeout_s)
+
+
+def _site(batch: Slurm) -> Site:
+    site = batch.site()
+    try:
+        uid = pwd.getpwnam(site.slurm_user).pw_uid
+    except KeyError:
+        uid = 0
+    return Site(uid, "jobs" in site.private_data, float(site.backfill_interval_s))
+
+
+if __name__ == "__main__":
+    main()
