@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from pliant.errors import BadSpec
 from pliant.filter.answer import Answer
-from pliant.filter.normal import normal_fields
+from pliant.filter.normal import Form, normal_fields
 from pliant.filter.view import View
 from pliant.filter.written import Fixed, Written, number, read_written
 from pliant.grammar import (
@@ -26,7 +26,7 @@ OPTION = "option."
 """Before the name of a SPANK option's field."""
 
 NO_GPU_ASKED = (
-    "pliant: this job asks for no GPU beside --moldable and would run without one;"
+    "pliant: the job asks for no GPU beside --moldable and runs without one:"
     " add --gres=gpu:N to say what it should run with then"
 )
 
@@ -51,7 +51,7 @@ def filter_submission(submission: Mapping[str, str], view: View) -> Answer:
         written = read_written(submission, view)
         return _molded(_Case.of(submission, view, request, written), mode)
     except Fixed as why:
-        return _rigid(request, str(why))
+        return _rigid(submission, request, str(why))
 
 
 def _says_something(submission: Mapping[str, str]) -> bool:
@@ -82,11 +82,18 @@ def _request(submission: Mapping[str, str]) -> Request:
     return request
 
 
-def _rigid(request: Request, why: str) -> Answer:
+def _rigid(submission: Mapping[str, str], request: Request, why: str) -> Answer:
     """Leave the request as it was written; keep what else the owner said."""
     rest = replace(request, gpus=(), nodes=(), kinds=(), cores=0, gpu_types=(), gpu_mem_mib=0)
-    lines = (f"pliant: {why}; the job is submitted as written",)
-    return Answer(lines=lines, spec=None if rest == Request() else Spec(rest))
+    lines = [f"pliant: {why}; the job is submitted as written"]
+    if not _asks_for_gpu(submission) and request.gpus and Kind.CPU not in request.kinds:
+        lines.append(NO_GPU_ASKED)
+    return Answer(lines=tuple(lines), spec=None if rest == Request() else Spec(rest))
+
+
+def _asks_for_gpu(submission: Mapping[str, str]) -> bool:
+    texts = [submission.get(f"tres_per_{way}", "") for way in ("node", "job", "task", "socket")]
+    return any("gpu" in text or "shard" in text for text in texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +158,10 @@ def _molded(case: _Case, mode: Mode) -> Answer:
     own = own or base
     footprint = written.footprint
     spec = Spec(request, own, shape if shape != own else None, footprint)
-    demand = footprint.demand(shape, request.cores)
+    form = Form(shape, footprint.demand(shape, request.cores), wants_gpu)
     return Answer(
-        lines=tuple(_remarks(case, own)),
-        fields=normal_fields(case.submission, shape, demand, case.view),
+        lines=tuple(_remarks(case, own, shape)),
+        fields=normal_fields(case.submission, form, case.view),
         spec=spec,
         shape=shape,
         started=now is not None,
@@ -241,7 +248,7 @@ def _as_job(case: _Case, base: Shape) -> Job:
     )
 
 
-def _remarks(case: _Case, own: Shape) -> list[str]:
+def _remarks(case: _Case, own: Shape, shape: Shape) -> list[str]:
     """What the owner should know: totals that no shape has, and an own shape outside the range."""
     lines = []
     uneven = dropped(case.request, own)
@@ -253,8 +260,8 @@ def _remarks(case: _Case, own: Shape) -> list[str]:
         lines.append(f"pliant: gpus={_totals(never)}: no node here could ever give it, left out")
     if case.written.own is not None and case.written.own not in case.allowed:
         lines.append(
-            f"pliant: {shape_text(case.written.own)}, as asked beside it, is not an allowed shape:"
-            f" the job waits with {shape_text(_base(case, case.written.own))}"
+            f"pliant: it asks for {shape_text(case.written.own)} besides, which --moldable does not"
+            f" allow: it is submitted with {shape_text(shape)}"
         )
     return lines
 

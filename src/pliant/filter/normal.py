@@ -8,6 +8,7 @@ it. Only fields that differ from what was submitted are named.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pliant.filter.view import View
 from pliant.filter.written import NO_VAL16, number, read_gres
@@ -17,13 +18,21 @@ NO_GPU = "nogpu:1"
 """The dummy GRES of sites where a waiting job can give up its GPUs."""
 
 
-def normal_fields(
-    submission: Mapping[str, str], shape: Shape, demand: Demand, view: View
-) -> dict[str, str]:
-    """Return the fields that make a submission carry ``shape``."""
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A shape, what it takes on each node, and whether another shape of the job has GPUs."""
+
+    shape: Shape
+    demand: Demand
+    wants_gpu: bool
+
+
+def normal_fields(submission: Mapping[str, str], form: Form, view: View) -> dict[str, str]:
+    """Return the fields that make a submission carry a form."""
+    shape, demand = form.shape, form.demand
     names = submission.get("partition", "")
     cpus = view.all_cores(names, demand) if demand.cpus == ALL_CORES else demand.cpus
-    changes = _gres(submission, shape, view) | _cleared(submission, demand)
+    changes = _gres(submission, form, view) | _cleared(submission, demand)
     numbers = {
         "min_nodes": shape.nodes,
         "max_nodes": shape.nodes,
@@ -39,11 +48,12 @@ def normal_fields(
     return changes
 
 
-def _gres(submission: Mapping[str, str], shape: Shape, view: View) -> dict[str, str]:
+def _gres(submission: Mapping[str, str], form: Form, view: View) -> dict[str, str]:
     """The GRES, unless it stands there in the same form."""
+    shape = form.shape
     kind = f"{shape.gpu_type}:" if shape.gpu_type else ""
     if shape.kind is Kind.CPU:
-        wanted = NO_GPU if view.abilities.gpu_to_cpu else ""
+        wanted = NO_GPU if form.wants_gpu and view.abilities.gpu_to_cpu else ""
     elif shape.is_share:
         shards = view.shards(submission.get("partition", ""), shape.gpu_type)
         wanted = f"shard:{kind}{shards // shape.share}"
