@@ -30,7 +30,7 @@ TEXTS = (
     *("mem-per-tres", "Feature", "Reservation", "ReqNodes", "NodeList", "Dependency"),
     *("ExcNodes", "admin_comment", "Comment"),
 )
-NONCE = re.compile(r"[A-Za-z0-9]{12,64}", re.ASCII)
+NONCE = re.compile(r"[A-Z][A-Za-z0-9]{12,64}", re.ASCII)  # a digit first would be a field size
 _EXCLUDED_FROM = (23, 11)
 
 

@@ -115,7 +115,7 @@ class Slurm:
         return replace(snapshot, reservations=tuple(held))
 
     def _look_jobs(self, site: Site, job_ids: Sequence[str] = ()) -> list[JobRow]:
-        nonce = secrets.token_hex(8)
+        nonce = _nonce()
         only = ("-j", ",".join(job_ids)) if job_ids else ()
         out = self._ask(
             *("squeue", "-h", "-a", "--array-unique", "--local"),
@@ -125,7 +125,7 @@ class Slurm:
         return parse_jobs(out, nonce, site.version)
 
     def _look_excluded(self, site: Site) -> Mapping[str, str]:
-        nonce = secrets.token_hex(8)
+        nonce = _nonce()
         format_ = excluded_format(nonce)
         if site.version >= (23, 11):
             return {}
@@ -143,7 +143,7 @@ class Slurm:
         known = {run: place for run, place in self._places.items() if run in runs}
         unknown = [run for run in runs if run not in known][:DETAILS_AT_ONCE]
         if unknown:
-            mark = secrets.token_hex(8)
+            mark = _nonce()
             job_ids = [job_id for job_id, _, _ in unknown]
             nodes = {run[0]: runs[run].nodes for run in unknown}
             answer = self._commands.run(
@@ -315,6 +315,11 @@ class _Try:
 
     def _refuse(self, words: str) -> None:
         self.error = Refused(f"job {self.id} to {self.change.shape}: {words}")
+
+
+def _nonce() -> str:
+    """Return a word that nobody can know, with a letter first."""
+    return f"N{secrets.token_hex(8)}"
 
 
 def _run(row: JobRow) -> _Run:
