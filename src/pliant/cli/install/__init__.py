@@ -122,7 +122,7 @@ def _compiler(site: Site) -> Callable[[str, str], str]:
 def _shards(site: Site) -> int:
     if not site.version:  # Slurm was not asked
         return 0
-    done = run(["scontrol", "show", "node"])
+    done = run(["scontrol", "-o", "-d", "show", "node"])
     return spank.shards_per_gpu(done.out) if done.status == 0 else 0
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from pliant import resources
+from pliant.batch.slurm.node_rows import parse_nodes
+from pliant.batch.slurm.nodes import shards_per_gpu as nodes_shards
 from pliant.cli.commands import run
 from pliant.errors import Unavailable
 
 BUILD_S = 120.0
-_GRES = re.compile(r"\bGres=(\S+)")
 
 
 def build(directory: Path) -> Path:
@@ -30,17 +30,9 @@ def build(directory: Path) -> Path:
 
 
 def shards_per_gpu(nodes: str) -> int:
-    """Return into how many shards each GPU is divided, by ``scontrol show node``; 0: not alike."""
-    ratios = {_ratio(match[1]) for match in _GRES.finditer(nodes)} - {0}
-    return ratios.pop() if len(ratios) == 1 else 0
+    """Return into how many shards each GPU is divided, by ``scontrol -o -d show node``.
 
-
-def _ratio(gres: str) -> int:
-    counts = {"gpu": 0, "shard": 0}
-    for word in re.sub(r"\([^)]*\)", "", gres).split(","):
-        name, _, rest = word.partition(":")
-        number = rest.rpartition(":")[2]
-        if name in counts and number.isdigit():
-            counts[name] += int(number)
-    gpus, shards = counts["gpu"], counts["shard"]
-    return shards // gpus if gpus and shards % gpus == 0 else 0
+    0: there are none, or not alike on all nodes.
+    """
+    found = {nodes_shards(row) for row in parse_nodes(nodes)} - {0}
+    return found.pop() if len(found) == 1 else 0

@@ -1,0 +1,127 @@
+"""pliantd: its configuration, both doors, its store, and what it may do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
+from pliant.cli.doctor.patient import Patient
+from pliant.cli.door import ask
+from pliant.daemon.answers import StatusAnswer
+from pliant.daemon.config import Config
+from pliant.errors import PliantError, Unavailable
+from pliant.policies import by_name
+from pliant.wire import Message
+from pliant.wire import ask as ask_socket
+
+START = "systemctl start pliantd; journalctl -u pliantd says why it ended"
+ROOM_BYTES = 100 * 1024 * 1024
+
+
+def check_daemon(patient: Patient) -> Iterator[Finding]:
+    """Look at pliant.toml, then at pliantd itself."""
+    config = patient.config
+    if config is None:
+        yield fault(
+            "pliant.toml",
+            patient.config_trouble,
+            "pliant install slurm --part daemon --apply writes one; PLIANT_CONFIG names another",
+        )
+        return
+    yield from _policy(patient, config)
+    if patient.is_controller:
+        yield from _first_door(patient, config)
+        yield from _store(patient, config)
+    else:
+        yield skipped("filter's door", "it is looked at on the controller")
+    yield from _second_door(config)
+
+
+def _policy(patient: Patient, config: Config) -> Iterator[Finding]:
+    try:
+        by_name(config.daemon.policy)
+        yield ok("pliant.toml", f"{patient.config_path}, policy {config.daemon.policy}")
+    except PliantError as wrong:
+        yield fault("pliant.toml", str(wrong), "set [daemon] policy")
+
+
+def _first_door(patient: Patient, config: Config) -> Iterator[Finding]:
+    name, path = "filter's door", Path(config.daemon.socket)
+    if not patient.may_see_all:
+        yield skipped(name, "only root and slurmctld's user may ask there")
+        return
+    try:
+        answer = ask_socket(path, Message("ping"))
+    except Unavailable as wrong:
+        yield fault(name, f"{wrong}", f"{START}; until then jobs pass as they are")
+        return
+    if answer.is_ok:
+        yield ok(name, f"{path} answers")
+    else:
+        yield fault(name, answer.message, START)
+
+
+def _store(patient: Patient, config: Config) -> Iterator[Finding]:
+    directory = Path(config.daemon.state_dir)
+    try:
+        free = shutil.disk_usage(directory).free
+        mine = os.access(directory, os.W_OK)
+    except OSError as wrong:
+        yield fault("store", f"{directory}: {wrong.strerror}", START)
+        return
+    if patient.may_see_all and not mine:
+        yield fault("store", f"{directory} cannot be written", "chown it to pliantd's user")
+    elif free < ROOM_BYTES:
+        yield fault(
+            "store", f"{directory} has {free // 2**20} MiB left", "make room: history is lost"
+        )
+    else:
+        yield ok("store", f"{directory}")
+
+
+def _second_door(config: Config) -> Iterator[Finding]:
+    name = "second door"
+    if not config.daemon.listen:
+        yield advice(
+            name,
+            "off: pliant status, jobs, why and set cannot ask",
+            '[daemon] listen = "0.0.0.0:6830" in pliant.toml, then restart pliantd',
+        )
+        return
+    try:
+        status = ask(StatusAnswer, "status")
+    except PliantError as wrong:
+        yield fault(
+            name, str(wrong), f"{START}; is port {config.daemon.listen} open between hosts?"
+        )
+        return
+    yield ok(name, f"pliantd {status.version} on {status.host} answers")
+    for trouble in status.troubles:
+        yield fault("pliantd", trouble, "journalctl -u pliantd has more")
+    yield from modes(config, status)
+
+
+def modes(config: Config, status: StatusAnswer) -> Iterator[Finding]:
+    """Say what Pliant may do, and which partitions of pliant.toml there are not."""
+    if status.paused:
+        yield advice("mode", "paused: no job is changed", "pliant resume")
+    known = {row.name for row in status.partitions}
+    unknown = sorted(set(config.partitions) - known - {"default"})
+    if unknown and known:
+        yield fault(
+            "partitions",
+            f"[partitions] of pliant.toml names {', '.join(unknown)}, which Slurm does not have",
+            f"one of {', '.join(sorted(known))} is expected",
+        )
+    enforced = [row.name for row in status.partitions if row.mode == "enforce"]
+    if enforced:
+        yield ok("mode", f"enforce in {', '.join(enforced)}")
+    elif known:
+        yield advice(
+            "mode",
+            "no partition is enforced: Pliant decides and explains, and changes no job",
+            'when you trust it: [partitions] NAME = "enforce", then systemctl reload pliantd',
+        )

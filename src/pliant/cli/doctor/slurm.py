@@ -1,0 +1,164 @@
+"""Slurm itself: there, of a known release, and set up so that Pliant can do its work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pliant.batch.slurm.gres import GPU, NO_GPU
+from pliant.batch.slurm.nodes import shards_per_gpu
+from pliant.batch.slurm.site import OLDEST
+from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
+from pliant.cli.doctor.patient import Patient
+from pliant.errors import Unavailable
+
+NEWEST = (26, 5)
+"""The newest release that was measured."""
+SKEW_S = 2.0
+SLOW_BACKFILL_S = 10
+
+
+def check_slurm(patient: Patient) -> Iterator[Finding]:
+    """Look for the commands, slurmctld and its release."""
+    site = patient.site
+    if site is None:
+        yield fault(
+            "slurmctld",
+            patient.site_trouble,
+            "start it, or name slurm.conf by SLURM_CONF or by [slurm] conf in pliant.toml",
+        )
+        return
+    yield ok("slurmctld", f"cluster {site.cluster} answers, {site.conf}")
+    if OLDEST <= site.version <= NEWEST:
+        yield ok("release", f"Slurm {site.release}")
+    else:
+        yield advice(
+            "release",
+            f"Slurm {site.release} was not measured",
+            "leave the partitions in observe until a trial in a sandbox went well",
+        )
+    if patient.may_see_all:
+        yield ok("rights", f"looked at as {patient.user}")
+    else:
+        yield skipped("rights", f"{patient.user} does not see all: root or {site.slurm_user} does")
+    yield from _clock(patient)
+
+
+def _clock(patient: Patient) -> Iterator[Finding]:
+    if abs(patient.skew_s) > SKEW_S:
+        yield fault(
+            "clock",
+            f"slurmctld's clock is {patient.skew_s:+.0f} s from this host's",
+            "run chrony or ntpd on both: munge refuses credentials from other times",
+        )
+    else:
+        yield ok("clock", "as slurmctld's")
+
+
+def check_munge(patient: Patient) -> Iterator[Finding]:
+    """Let munge make a credential and read it."""
+    sockets = [f"--socket={patient.munge_socket}"] if patient.munge_socket else []
+    cure = "start munged, with the key of the cluster (`systemctl start munge`)"
+    try:
+        made = patient.run(["munge", *sockets], text="ping")
+        read = patient.run(["unmunge", *sockets], text=made.out)
+    except Unavailable as wrong:
+        yield fault("munge", str(wrong), cure)
+        return
+    if made.status == 0 and read.status == 0:
+        yield ok("munge", "makes and reads credentials")
+    else:
+        yield fault("munge", made.words if made.status else read.words, cure)
+
+
+def check_gpus(patient: Patient) -> Iterator[Finding]:
+    """Look at the nodes' GPUs: whole ones, shares, and the dummy for CPU shapes."""
+    if not patient.nodes:
+        return
+    nodes = [row for row in patient.nodes if any(gres.name == GPU for gres in row.gres)]
+    count = sum(gres.count for row in nodes for gres in row.gres if gres.name == GPU)
+    if not nodes:
+        yield fault(
+            "gpus", "no node has Gres=gpu", "say what the nodes have in slurm.conf(5), Gres"
+        )
+        return
+    yield ok("gpus", f"{count} on {len(nodes)} nodes")
+    untyped = [row.name for row in nodes for g in row.gres if g.name == GPU and not g.type]
+    if untyped:
+        yield advice(
+            "gpu types",
+            f"{untyped[0]} and {len(untyped) - 1} more nodes name no type" if untyped[1:]
+            else f"{untyped[0]} names no type",
+            "write Gres=gpu:a100:4: without types gpu-type= cannot be asked for",
+        )  # fmt: skip
+    else:
+        yield ok("gpu types", ", ".join(sorted({g.type for r in nodes for g in r.gres if g.type})))
+    yield _shares(nodes_shards={shards_per_gpu(row) for row in nodes})
+    if all(any(gres.name == NO_GPU for gres in row.gres) for row in patient.nodes):
+        yield ok("cpu or gpu", "every node has the dummy GRES nogpu")
+    else:
+        yield advice(
+            "cpu or gpu",
+            "not every node has the dummy GRES nogpu: a waiting job cannot give up its GPU "
+            "in every release",
+            "add it as the administrator's guide says, if type=gpu:cpu jobs are wanted",
+        )
+
+
+def _shares(nodes_shards: set[int]) -> Finding:
+    if nodes_shards == {0}:
+        return advice(
+            "shares",
+            "no node has gres/shard: gpus=1/4 cannot be asked for",
+            "add Gres=shard:N and Name=shard to gres.conf, if shares of a GPU are wanted",
+        )
+    if len(nodes_shards - {0}) > 1:
+        return advice(
+            "shares",
+            "GPUs are divided into different numbers of shards",
+            "divide all alike in a partition: shares are parts of a GPU",
+        )
+    return ok("shares", f"{max(nodes_shards)} shards per GPU")
+
+
+def check_scheduler(patient: Patient) -> Iterator[Finding]:
+    """Look at what decides how soon a molded job starts."""
+    site = patient.site
+    if site is None:
+        return
+    if patient.option("SchedulerType") != "sched/backfill":
+        yield advice(
+            "backfill",
+            f"SchedulerType is {patient.option('SchedulerType')}",
+            "SchedulerType=sched/backfill: only then jobs start in holes",
+        )
+    elif site.backfill_interval_s > SLOW_BACKFILL_S:
+        yield advice(
+            "backfill",
+            f"bf_interval is {site.backfill_interval_s} s: a job that was made to fit a hole "
+            "starts as late as that",
+            "SchedulerParameters=bf_interval=5",
+        )
+    else:
+        yield ok("backfill", f"every {site.backfill_interval_s} s")
+    if "bf_continue" in site.scheduler:
+        yield ok("bf_continue", "set")
+    else:
+        yield advice(
+            "bf_continue",
+            "not set: each change of a job ends a running backfill pass",
+            "SchedulerParameters=bf_continue",
+        )
+    if patient.option("SelectType") != "select/cons_tres":
+        yield fault(
+            "select",
+            f"SelectType is {patient.option('SelectType')}",
+            "SelectType=select/cons_tres: only it gives out single GPUs",
+        )
+    else:
+        yield ok("select", "cons_tres")
+    if patient.option("PriorityType") == "priority/basic":
+        yield ok("priority", "basic: first come, first served; Pliant keeps to Slurm's order")
+    else:
+        yield ok("priority", "multifactor: Pliant keeps to Slurm's order")
+    if site.private_data:
+        yield ok("privacy", f"PrivateData={','.join(sorted(site.private_data))} is respected")

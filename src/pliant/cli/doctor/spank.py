@@ -1,0 +1,79 @@
+"""The SPANK plugin: in plugstack.conf, of this Slurm's release, and seen by sbatch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
+from pliant.cli.doctor.patient import Patient
+from pliant.cli.install.record import read
+from pliant.errors import Unavailable
+
+INSTALL = "pliant install slurm --part spank --apply, on every login and compute node"
+PLUGIN = "pliant.so"
+
+
+def check_spank(patient: Patient) -> Iterator[Finding]:
+    """Look for the plugin's line, its file, and its options in sbatch's help."""
+    if patient.site is None:
+        return
+    stack = Path(patient.option("PlugStackConfig") or patient.conf_dir / "plugstack.conf")
+    try:
+        line = plugin_line(stack)
+    except Unavailable as wrong:
+        yield skipped("plugstack.conf", str(wrong))
+        return
+    if not line:
+        yield fault("plugstack.conf", f"{stack} and what it includes do not name it", INSTALL)
+        return
+    words = line.split()
+    if words[0] != "optional":
+        yield advice(
+            "plugstack.conf",
+            f"it says `{words[0]}`: where the plugin is missing, jobs are refused",
+            "write `optional` there",
+        )
+    elif "off" in words[2:]:
+        yield advice("plugstack.conf", "it says `off`: options are taken and do nothing",
+                     "take `off` away to switch Pliant on")  # fmt: skip
+    else:
+        yield ok("plugstack.conf", f"names {words[1]}")
+    yield from _seen(patient)
+
+
+def plugin_line(stack: Path) -> str:
+    """Return the line of plugstack.conf, or of a file that it includes, that names our plugin.
+
+    Raises Unavailable.
+    """
+    for line in (read(stack) or "").splitlines():
+        words = line.split("#")[0].split()
+        if words[:1] == ["include"]:
+            pattern = words[1] if words[1].startswith("/") else f"{stack.parent}/{words[1]}"
+            for path in sorted(Path("/").glob(pattern.lstrip("/"))):
+                found = plugin_line(path) if path != stack else ""
+                if found:
+                    return found
+        elif len(words) > 1 and Path(words[1]).name == PLUGIN:
+            return " ".join(words)
+    return ""
+
+
+def _seen(patient: Patient) -> Iterator[Finding]:
+    """Ask sbatch: it loads the plugin, and says why where it cannot."""
+    try:
+        answer = patient.run(["sbatch", "--help"])
+    except Unavailable as wrong:
+        yield skipped("sbatch", str(wrong))
+        return
+    if "--moldable" in answer.out:
+        yield ok("sbatch", "knows --moldable")
+        return
+    complaints = [line for line in answer.err.splitlines() if PLUGIN in line or "pliant" in line]
+    release = patient.site.release if patient.site else ""
+    yield fault(
+        "sbatch",
+        "it does not know --moldable" + (f": {complaints[0].strip()}" if complaints else ""),
+        f"build the plugin for Slurm {release}: {INSTALL}",
+    )
