@@ -179,14 +179,15 @@ void tell_job(spank_t spank, const struct settings *settings, const struct said 
 {
     struct run run;
 
-    if (!is_batch(spank) && has(spank, "PLIANT_SHAPE"))
+    if (!is_batch(spank) && has(spank, "PLIANT_NODES"))
         return; /* a step of a batch job has its script's environment */
     if (!read_run(spank, settings, &run)) {
         slurm_debug("pliant: SLURM_NNODES is not known here; the job stays as it is");
         return;
     }
     tell_shape(spank, &run, settings, said);
-    if (is_batch(spank)) {
+    /* the sizes of heterogeneous jobs are not ours: they are never changed while they wait */
+    if (is_batch(spank) && !has(spank, "SLURM_HET_SIZE")) {
         correct_tasks(spank, &run);
         correct_gpus(spank, &run);
     }

@@ -282,8 +282,12 @@ def test_a_job_that_speaks_by_its_comment_is_told_too(molded: Molded) -> None:
 def test_a_heterogeneous_job_keeps_what_slurm_wrote(
     alone: Sandbox, submit: Submit, wait_for_state: WaitForState, output: Callable[[int], str]
 ) -> None:
-    script = "#SBATCH hetjob\n#SBATCH -n2 --gpus=2\nenv | grep ^SLURM_GPUS | sort\nsrun --het-group=0,1 true"
-    job = submit("-n1", "--gpus=a100:1", "--moldable=gpus=1-4", script=script)
+    job = submit(
+        script="#SBATCH -n1 --gpus=a100:1 --moldable=gpus=1-4\n"
+        "#SBATCH hetjob\n"
+        "#SBATCH -n2 --gpus=2\n"
+        "env | grep ^SLURM_GPUS | sort; srun --het-group=0,1 true"
+    )
     wait_for_state(job, "COMPLETED")
     assert output(job).splitlines() == [
         "SLURM_GPUS_HET_GROUP_0=a100:1",
