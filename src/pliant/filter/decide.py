@@ -25,6 +25,9 @@ from pliant.model import Job, Kind, Mode, Request, Shape, Spec, shape_text
 OPTION = "option."
 """Before the name of a SPANK option's field."""
 
+MOST_PAIRS = 4096
+"""The most combinations of totals, numbers of nodes and GPU types that one job may name."""
+
 NO_GPU_ASKED = (
     "pliant: the job asks for no GPU beside --moldable and runs without one:"
     " add --gres=gpu:N to say what it should run with then"
@@ -79,7 +82,18 @@ def _request(submission: Mapping[str, str]) -> Request:
     request = Request()
     for option, value in words.items():
         request = parse_option(request, option, value)
+    _check_size(request)
     return request
+
+
+def _check_size(request: Request) -> None:
+    """slurmctld waits for us: nobody may make us look at millions of shapes."""
+    pairs = len(request.gpus or "1") * len(request.nodes or "1") * len(request.gpu_types or "1")
+    if pairs > MOST_PAIRS:
+        raise BadSpec(
+            f"moldable: '{pairs}': gpus= times nodes= times gpu-type= may be at most {MOST_PAIRS}:"
+            " name fewer of them"
+        )
 
 
 def _rigid(submission: Mapping[str, str], request: Request, why: str) -> Answer:

@@ -18,6 +18,8 @@ from pliant.model import Footprint, Shape
 NO_VAL16: Final = 0xFFFE
 NO_VAL: Final = 0xFFFFFFFE
 """Slurm's "not set"; one more is "no limit" (slurm.h)."""
+MAX_NODES: Final = 4096
+"""The most nodes over which a total is spread here."""
 _BITS16: Final = frozenset(
     (
         "cpus_per_task",
@@ -104,7 +106,7 @@ def read_written(submission: Mapping[str, str], view: View) -> Written:
 
 
 def _divisors(number: int) -> list[int]:
-    return [nodes for nodes in range(1, number + 1) if number % nodes == 0]
+    return [nodes for nodes in range(1, min(number, MAX_NODES) + 1) if number % nodes == 0]
 
 
 def _share(gpus: _Gpus, submission: Mapping[str, str], view: View) -> Shape:
