@@ -7,24 +7,21 @@ they are in truth; what would be done there is a second decision over the same s
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from pliant.batch import Batch
 from pliant.cycle import cycle, leftover
+from pliant.daemon.acting import Acting
 from pliant.daemon.config import Config
 from pliant.daemon.patience import Patience
-from pliant.errors import PliantError, Refused
-from pliant.model import Job, Mode, Shape, Snapshot, Spec, shape_text
+from pliant.model import Job, Mode, Shape, Snapshot, shape_text
 from pliant.placement import Free
-from pliant.plan import Mold, Plan, Policy
+from pliant.plan import Plan, Policy
 from pliant.store import Decision, Store
 
 log = logging.getLogger("pliant.cycle")
 
-ACT_FOR_S = 10.0
-"""How long one cycle may change jobs: longer, and its snapshot is too old to act on."""
 AGAIN_S = 15.0
 """How soon a change that was refused is tried again, the first time; then twice as long."""
 
@@ -53,7 +50,7 @@ class Counts:
 
 
 class Cycling:
-    """Runs cycles and makes changes, one at a time; a lock keeps the doors' changes apart."""
+    """Runs cycles, one at a time; the doors read what the last one saw."""
 
     def __init__(
         self,
@@ -69,17 +66,15 @@ class Cycling:
         """``clock`` counts seconds since the epoch, ``monotonic`` from anywhere, evenly."""
         self.batch, self.store, self.patience = batch, store, patience
         self.config, self.policy = config, policy  # replaced as a whole when read again
+        self.acting = Acting(batch, store, clock, monotonic)
         self.seen: Seen | None = None
         self.counts = Counts()
         self._clock, self._monotonic = clock, monotonic
-        self._changing = threading.Lock()
-        self._touched: set[str] = set()  # jobs noted on through a door since the last look
         self._noted: dict[str, tuple[str, str]] = {}  # what was last recorded, by job
-        self._stopping = False
 
     def stop(self) -> None:
-        """Let the change in flight finish and make no further one."""
-        self._stopping = True
+        """Let the changes in flight finish and make no further ones."""
+        self.acting.stop()
 
     def run(self) -> None:
         """Run one cycle.
@@ -88,8 +83,7 @@ class Cycling:
         """
         store, started_s = self.store, self._monotonic()
         store.heal(self._clock())
-        with self._changing:
-            self._touched.clear()  # what is noted from here on is newer than the look
+        self.acting.looking()
         snapshot = self.batch.observe()
         looked_s = self._monotonic()
         snapshot = self._fitted(snapshot)
@@ -194,49 +188,16 @@ class Cycling:
     # Act
 
     def _act(self, seen: Seen) -> None:
-        """Make the plan's changes, one at a time, until all are made or time is up.
+        """Make the plan's changes, and note what came of each.
 
-        Raises PliantError where the batch system is away; what it refuses is noted.
+        Raises PliantError where the batch system is away.
         """
-        end_s = self._monotonic() + ACT_FOR_S
-        for mold in seen.plan.actions:
-            if self._stopping or self._monotonic() > end_s:
-                return
-            if self.acts_on(mold.job):
-                self._change(mold)
-
-    def _change(self, mold: Mold) -> None:
-        job, shape = mold.job, mold.shape
-        with self._changing:
-            if job.id in self._touched or job.spec is None:
-                return
-            before = self._clock()
-            intention = self.store.intend(before, job.id, job.shape, shape, mold.reason)
-            try:
-                self.batch.change(job, shape, spec_after(job, job.spec, shape))
-            except PliantError as error:
+        molds = [m for m in seen.plan.actions if m.job.spec is not None and self.acts_on(m.job)]
+        for outcome in self.acting.act(molds):
+            mold = outcome.mold
+            if outcome.words:
                 self.counts.failures += 1
-                self.store.done(intention, self._clock(), str(error))
-                if not isinstance(error, Refused):
-                    raise
-                self._refuse(job, shape, AGAIN_S, str(error))
-                return
-            self.counts.updates += 1
-            self.store.done(intention, self._clock(), "done")
-            self._note(job, "mold", shape, mold.reason)
-
-    def annotate(self, job: Job, spec: Spec) -> None:
-        """Note ``spec`` on a job for its owner; the running cycle leaves the job alone then.
-
-        Raises PliantError.
-        """
-        with self._changing:
-            self._touched.add(job.id)
-            self.batch.annotate(job, spec)
-            self.store.forget_refused(job.id)
-
-
-def spec_after(job: Job, spec: Spec, shape: Shape) -> Spec:
-    """Return what the token says once ``job`` carries ``shape``."""
-    own = spec.own if spec.own is not None else job.shape
-    return replace(spec, own=own, set=shape, footprint=spec.footprint or job.footprint)
+                self._refuse(mold.job, mold.shape, AGAIN_S, outcome.words)
+            else:
+                self.counts.updates += 1
+                self._note(mold.job, "mold", mold.shape, mold.reason)

@@ -197,7 +197,7 @@ class Verbs:
         return job
 
     def _annotate(self, job: Job, spec: Spec) -> None:
-        self.cycling.annotate(job, spec)
+        self.cycling.acting.annotate(job, spec)
         self.wake()
 
 

@@ -1,0 +1,122 @@
+"""Changes waiting jobs: intention, update, read-back, outcome; one writer, a few jobs at a time.
+
+The cycle and the doors take turns: what an owner notes on a job through a door while a cycle runs
+is never written over by that cycle.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pliant.batch import Batch
+from pliant.batch.slurm import Change, Slurm
+from pliant.errors import BatchError, PliantError, Refused
+from pliant.model import Job, Shape, Spec
+from pliant.plan import Mold
+from pliant.store import Store
+
+AT_ONCE = 10
+"""Jobs changed in one turn, with one look before and one after."""
+ACT_FOR_S = 10.0
+"""How long one cycle may change jobs: longer, and its snapshot is too old to act on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a change: ``words`` are the batch system's where it refused, else ""."""
+
+    mold: Mold
+    words: str
+
+
+class Acting:
+    """Makes changes; safe to use from the cycle's thread and the doors'."""
+
+    def __init__(
+        self,
+        batch: Batch,
+        store: Store,
+        clock: Callable[[], float],
+        monotonic: Callable[[], float],
+    ) -> None:
+        """``clock`` counts seconds since the epoch, ``monotonic`` from anywhere, evenly."""
+        self._batch, self._store = batch, store
+        self._clock, self._monotonic = clock, monotonic
+        self._turn = threading.Lock()
+        self._touched: set[str] = set()  # jobs noted on through a door since the last look
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Let the turn in flight finish and begin no further one."""
+        self._stopping = True
+
+    def looking(self) -> None:
+        """Say that a look begins: what was noted before it will be seen."""
+        with self._turn:
+            self._touched.clear()
+
+    def act(self, molds: Sequence[Mold]) -> Iterator[Outcome]:
+        """Make changes until all are made or time is up; yield what came of each.
+
+        Raises PliantError where the batch system is away.
+        """
+        end_s = self._monotonic() + ACT_FOR_S
+        for first in range(0, len(molds), AT_ONCE):
+            if self._stopping or self._monotonic() > end_s:
+                return
+            with self._turn:
+                some = molds[first : first + AT_ONCE]
+                outcomes = self._turn_of([m for m in some if m.job.id not in self._touched])
+            yield from outcomes
+
+    def _turn_of(self, molds: Sequence[Mold]) -> list[Outcome]:
+        now_s, store = self._clock(), self._store
+        intentions = [
+            store.intend(now_s, mold.job.id, mold.job.shape, mold.shape, mold.reason)
+            for mold in molds
+        ]
+        changes = [Change(mold.job, mold.shape, spec_after(mold.job, mold.shape)) for mold in molds]
+        try:
+            errors = self._make(changes)
+        except PliantError as away:
+            for intention in intentions:
+                store.done(intention, self._clock(), str(away))
+            raise
+        outcomes = []
+        for intention, mold, error in zip(intentions, molds, errors, strict=True):
+            words = "" if error is None else str(error)
+            store.done(intention, self._clock(), words or "done")
+            outcomes.append(Outcome(mold, words))
+        return outcomes
+
+    def _make(self, changes: Sequence[Change]) -> Sequence[BatchError | None]:
+        """Make changes all at once where the batch system can."""
+        if isinstance(self._batch, Slurm):
+            return self._batch.change_many(changes) if changes else []
+        return [self._one(change) for change in changes]
+
+    def _one(self, change: Change) -> BatchError | None:
+        try:
+            self._batch.change(change.job, change.shape, change.spec)
+        except Refused as error:
+            return error
+        return None
+
+    def annotate(self, job: Job, spec: Spec) -> None:
+        """Note ``spec`` on a job for its owner; the running cycle leaves the job alone then.
+
+        Raises PliantError.
+        """
+        with self._turn:
+            self._touched.add(job.id)
+            self._batch.annotate(job, spec)
+            self._store.forget_refused(job.id)
+
+
+def spec_after(job: Job, shape: Shape) -> Spec:
+    """Return what the token says once ``job``, a flagged one, carries ``shape``."""
+    assert job.spec is not None  # noqa: S101  # only flagged jobs are ever changed
+    own = job.spec.own if job.spec.own is not None else job.shape
+    return replace(job.spec, own=own, set=shape, footprint=job.spec.footprint or job.footprint)
