@@ -15,7 +15,7 @@ import psutil
 import pytest
 from slurm_helpers import wait_until
 
-from pliant.errors import Unavailable
+from pliant.errors import BadInput, Unavailable
 from pliant.sandbox import Options, Sandbox
 from pliant.sandbox.layout import base_directory
 
@@ -234,11 +234,11 @@ def test_an_up_that_fails_says_why_and_leaves_nothing(name: str) -> None:
 class Broken(Sandbox):
     """Its slurm.conf is wrong."""
 
-    def start(self, part: str, wait: bool = True) -> None:
+    def _start(self, part: str, wait: bool) -> None:
         if part == "slurmctld":
             with self.layout.slurm_conf.open("a") as conf:
                 conf.write("NoSuchParameter=1\n")
-        super().start(part, wait)
+        super()._start(part, wait)
 
 
 def test_a_missing_package_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,6 +258,38 @@ def test_a_part_restarts_and_jobs_survive_it(small: Sandbox) -> None:
     small.restart("slurmctld")
     assert small.pid("slurmctld") not in (None, before)
     assert small.run(["squeue", "-h", "-o%i"]).stdout == "1\n"
+
+
+def test_a_part_that_runs_is_not_started_twice(small: Sandbox) -> None:
+    with pytest.raises(BadInput, match="slurmctld runs already: "):
+        small.start("slurmctld")
+
+
+def test_a_stopped_part_can_be_stopped_for_good(small: Sandbox) -> None:
+    small.signal("slurmctld", signal.SIGSTOP)
+    small.stop("slurmctld")
+    assert small.pid("slurmctld") is None
+
+
+def test_a_place_that_cannot_be_written_is_told_in_one_line(name: str) -> None:
+    with pytest.raises(Unavailable) as told:
+        Sandbox(name, SMALL, base=Path("/proc/sandbox")).up()
+    assert str(told.value) == "/proc/sandbox: No such file or directory"
+
+
+def test_pliant_runs_inside_and_its_parts_are_the_sandboxs(name: str) -> None:
+    whole = Sandbox(name, Options(nodes=2, gpus=2))
+    whole.up()
+    assert list(whole.status()["parts"])[-1] == "pliantd"
+    job = whole.run(["sbatch", "--parsable", "--moldable=gpus=1-2", "--gres=gpu:1", "--wrap=true"])
+    told = whole.run(["scontrol", "show", "job", job.stdout.strip()]).stdout
+    assert "AdminComment=pliant=v1:" in told
+    before = whole.pid("pliantd")
+    whole.restart("pliantd")
+    assert whole.pid("pliantd") not in (None, before)
+    assert whole.run(["pliant", "status"]).returncode == 0
+    whole.down()
+    assert traces(name) == []
 
 
 def test_the_directory_of_a_dead_sandbox_is_taken_over(name: str, small: Sandbox) -> None:

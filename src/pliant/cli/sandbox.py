@@ -77,7 +77,8 @@ def up(  # noqa: PLR0917 - click passes them by name
         scheduler_parameters=scheduler_parameters,
     )
     wanted = Sandbox(name, options)
-    signal.signal(signal.SIGTERM, _leave)  # so that a half-made sandbox is removed
+    for number in (signal.SIGTERM, signal.SIGHUP):  # so that a half-made sandbox is removed
+        signal.signal(number, _leave)
     began = time.monotonic()
     wanted.up()
     click.echo(
@@ -86,8 +87,8 @@ def up(  # noqa: PLR0917 - click passes them by name
     )
 
 
-def _leave(_number: int, _frame: FrameType | None) -> NoReturn:
-    sys.exit(128 + signal.SIGTERM)
+def _leave(number: int, _frame: FrameType | None) -> NoReturn:
+    sys.exit(128 + number)
 
 
 @sandbox.command()

@@ -60,17 +60,6 @@ def _devices(layout: Layout, count: int) -> None:
         (layout.devices / f"gpu{index}").symlink_to("/dev/null")
 
 
-def daemon_environment(layout: Layout) -> dict[str, str]:
-    """Return the environment that every part is started with."""
-    return {
-        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        "LANG": "C.UTF-8",
-        "HOME": str(layout.run),
-        "SLURM_CONF": str(layout.slurm_conf),
-        "PLIANT_SOCKET": str(layout.pliant_socket),  # read by the submit filter
-    }
-
-
 def ready_check(part: str, layout: Layout, run: Run) -> Callable[[], bool]:
     """Return a question: does the part answer?"""
     sockets = {

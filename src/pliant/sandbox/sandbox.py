@@ -11,18 +11,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from pliant.errors import Unavailable
-from pliant.sandbox import accounting, accounts, build, parts, processes
+from pliant.errors import BadInput, Unavailable
+from pliant.sandbox import accounting, accounts, build, environment, parts, processes
 from pliant.sandbox.layout import Layout, base_directory
 from pliant.sandbox.locks import is_same
 from pliant.sandbox.notified import Notified
 from pliant.sandbox.options import Options
+from pliant.sandbox.plain import plain_errors
 from pliant.sandbox.programs import require
 from pliant.sandbox.record import Record, claim, read_record, remove
 
 _NEEDED = ("slurmctld", "slurmd", "scontrol", "sinfo", "munged")
 _NEEDED_ACCOUNTING = ("slurmdbd", "sacctmgr", "mariadbd", "mariadb-install-db")
-_OWN_ENV = ("SLURM_CONF", "PLIANT_CONFIG", "PLIANT_SANDBOX")
 
 
 class Status(TypedDict):
@@ -65,14 +65,7 @@ class Sandbox:
     @property
     def env(self) -> dict[str, str]:
         """Return the environment of a command in the sandbox: ours, with this Slurm's files."""
-        # SLURM_* would tell of another cluster's job.
-        mine = {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")}
-        own = {
-            "SLURM_CONF": str(self.layout.slurm_conf),
-            "PLIANT_CONFIG": str(self.layout.pliant_toml),
-            "PLIANT_SANDBOX": self.name,
-        }
-        return {**mine, **own}
+        return environment.for_commands(self.layout)
 
     def processes(self) -> list[processes.Found]:
         """Return all living processes of the sandbox."""
@@ -96,7 +89,7 @@ class Sandbox:
             directory=str(self.layout.top),
             state=state,
             mode=record.options.mode,
-            env={key: self.env[key] for key in _OWN_ENV},
+            env=environment.own(self.layout),
             parts=pids,
         )
 
@@ -111,9 +104,11 @@ class Sandbox:
         require(*_NEEDED, *(_NEEDED_ACCOUNTING if self._wanted.accounting else ()))
         for user in self._wanted.users:
             accounts.person(user)
-        held = claim(self.layout, self._wanted)
+        with plain_errors():
+            held = claim(self.layout, self._wanted)
         try:
-            self._bring_up()
+            with plain_errors():
+                self._bring_up()
         except BaseException:
             if is_same(held, self.layout.top):  # and not a later one of the same name
                 self._remove()
@@ -124,7 +119,7 @@ class Sandbox:
     def _bring_up(self) -> None:
         build.prepare(self.layout, self.record)
         for part in parts.names(self._wanted):
-            self.start(part)
+            self._start(part, wait=True)
             if part == "slurmdbd":
                 accounting.register(self.run, self.name, self._users())
         self._wait_for_nodes()
@@ -142,17 +137,26 @@ class Sandbox:
         return existed or found
 
     def _remove(self) -> None:
-        remove(self.layout)
+        with plain_errors():
+            remove(self.layout)
         for child in self._started.values():
             child.poll()
 
     # -- parts ---------------------------------------------------------------------------------
 
     def start(self, part: str, wait: bool = True) -> None:
-        """Start a part, and wait until it answers."""
+        """Start a part that does not run, and wait until it answers.
+
+        Raises BadInput for an unknown part or one that runs, Unavailable if it does not come up.
+        """
+        if pid := self.pid(part):
+            raise BadInput(f"{part} runs already: {pid}")
+        self._start(part, wait)
+
+    def _start(self, part: str, wait: bool) -> None:
         record = self.record
         command = parts.command(part, self.layout, record.options, accounts.current())
-        env = {**build.daemon_environment(self.layout), **command.env}
+        env = {**environment.for_daemons(self.layout), **command.env}
         notified = Notified(self.layout.notify_socket) if part == "pliantd" else None
         try:
             child = processes.start(self.layout, part, command.argv, env, command.user)
@@ -166,6 +170,7 @@ class Sandbox:
     def stop(self, part: str, timeout_s: float = 20.0) -> None:
         """End a part by SIGTERM, and by SIGKILL if it does not go within the time."""
         self.signal(part, signal.SIGTERM)
+        self.signal(part, signal.SIGCONT)  # a stopped process does not end
         try:
             self._until(lambda: self.pid(part) is None, f"{part} to end", timeout_s)
         except Unavailable:
@@ -197,7 +202,11 @@ class Sandbox:
         check: bool = False,
         stdin: str = "",
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command in the sandbox and return what it said; `timeout` is in seconds."""
+        """Run a command in the sandbox and return what it said; `timeout` is in seconds.
+
+        Raises subprocess.TimeoutExpired, CalledProcessError with `check`, BadInput for a `user`
+        whom this machine does not know.
+        """
         env, account = self.env, {}
         if user is not None:
             person = accounts.person(user)
