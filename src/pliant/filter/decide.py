@@ -14,7 +14,6 @@ from pliant.filter.written import Fixed, Written, number, read_written
 from pliant.grammar import (
     MOLDABLE_KEYS,
     OPTIONS,
-    dropped,
     from_comment,
     parse,
     parse_option,
@@ -127,7 +126,8 @@ class _Case:
     ) -> _Case:
         names = submission.get("partition", "")
         footprint = written.footprint
-        allowed = shapes(request, written.own or _unwritten(request, written))
+        own = written.own or _unwritten(request, written)
+        allowed = shapes(_within(request, own, view.most_gpus(names)), own)
         possible = tuple(
             shape
             for shape in allowed
@@ -140,6 +140,13 @@ class _Case:
             and (not shape.is_share or _whole_share(view, names, shape))
         )
         return cls(submission, view, request, written, allowed, possible)
+
+
+def _within(request: Request, own: Shape, most: int) -> Request:
+    """Leave out the totals that are beyond all that a site has: there may be thousands."""
+    nodes = max(request.nodes or (own.nodes,))
+    kept = tuple(total for total in request.gpus if total <= nodes * most)
+    return replace(request, gpus=kept or request.gpus[:1])
 
 
 def _unwritten(request: Request, written: Written) -> Shape:
@@ -265,19 +272,25 @@ def _as_job(case: _Case, base: Shape) -> Job:
 def _remarks(case: _Case, own: Shape, shape: Shape) -> list[str]:
     """What the owner should know: totals that no shape has, and an own shape outside the range."""
     lines = []
-    uneven = dropped(case.request, own)
+    nodes = case.request.nodes or (own.nodes,)
+    gpus = case.request.gpus
+    uneven = [total for total in gpus if not any(_divides(total, n) for n in nodes)]
     if uneven:
         lines.append(f"pliant: gpus={_totals(uneven)}: does not divide over the nodes, left out")
-    provided = {shape.amount for shape in case.possible}
-    never = [t for t in case.request.gpus if t not in provided and t not in uneven]
+    said = {shape.amount for shape in case.possible}.union(uneven)
+    never = [total for total in gpus if total not in said]
     if never:
         lines.append(f"pliant: gpus={_totals(never)}: no node here could ever give it, left out")
     if case.written.own is not None and case.written.own not in case.allowed:
         lines.append(
-            f"pliant: it asks for {shape_text(case.written.own)} besides, which --moldable does not"
-            f" allow: it is submitted with {shape_text(shape)}"
+            f"pliant: it asks for {shape_text(case.written.own)} besides, which is not among the"
+            f" shapes that it may have: it is submitted with {shape_text(shape)}"
         )
     return lines
+
+
+def _divides(total: Fraction, nodes: int) -> bool:
+    return nodes == 1 if total < 1 else total.numerator % nodes == 0
 
 
 def _totals(some: Sequence[Fraction]) -> str:

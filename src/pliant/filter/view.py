@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -97,11 +98,11 @@ class View:
         known = self._kinds.get(partition.name)
         if known is None:
             names = frozenset(partition.nodes)
-            known = self._kinds[partition.name] = {}
-            for node in self.snapshot.nodes:
-                if node.name in names:
-                    kind = _kind(node)
-                    known[kind] = known.get(kind, 0) + 1
+            counts = Counter(_static(n) for n in self.snapshot.nodes if n.name in names)
+            known = self._kinds[partition.name] = {
+                NodeKind(cpus, mem_mib, pools): count
+                for (cpus, mem_mib, pools), count in counts.items()
+            }
         return known
 
     def ever(self, names: str, demand: Demand, nodes: int, gpu_mem_mib: int = 0) -> bool:
@@ -113,6 +114,17 @@ class View:
             if sum(n for kind, n in kinds if kind.holds(demand, gpu_mem_mib)) >= nodes:
                 return True
         return False
+
+    def most_gpus(self, names: str) -> int:
+        """Return the most GPUs that one node of these partitions has."""
+        return max(
+            (
+                sum(gpus for _, gpus, _, _ in kind.pools)
+                for partition in self.partitions(names)
+                for kind in self.kinds(partition)
+            ),
+            default=0,
+        )
 
     def shards(self, names: str, gpu_type: str) -> int:
         """Return the shards of one GPU in these partitions; 0 where none, or not one number."""
@@ -136,6 +148,6 @@ class View:
         return min(found, default=1)
 
 
-def _kind(node: Node) -> NodeKind:
-    pools = tuple((p.gpu_type, p.total, p.shards_per_gpu, p.mem_mib) for p in node.pools)
-    return NodeKind(node.cpus, node.mem_mib, pools)
+def _static(node: Node) -> tuple[int, int, tuple[tuple[str, int, int, int], ...]]:
+    pools = [(p.gpu_type, p.total, p.shards_per_gpu, p.mem_mib) for p in node.pools]
+    return (node.cpus, node.mem_mib, tuple(pools))
