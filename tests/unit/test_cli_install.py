@@ -331,17 +331,21 @@ def test_a_script_that_would_not_compile_is_left_with_the_lines_to_add(
 
 
 @pytest.mark.parametrize(
-    ("nodes", "shards"),
+    ("gres", "shards"),
     [
-        ("NodeName=n1 Gres=gpu:a100:4(S:0-1),shard:16,nogpu:no_consume:1 x", 4),
-        ("Gres=gpu:4,shard:8\nGres=gpu:2,shard:4\nGres=(null)", 2),
-        ("Gres=gpu:4,shard:8\nGres=gpu:2,shard:8", 0),
-        ("Gres=gpu:a100:2,gpu:h100:2,shard:16", 4),
-        ("Gres=gpu:3,shard:4", 0),
-        ("", 0),
+        (["gpu:a100:4(S:0-1),shard:16,nogpu:no_consume:1"], 4),
+        (["gpu:4,shard:8", "gpu:2,shard:4", "(null)"], 2),
+        (["gpu:4,shard:8", "gpu:2,shard:8"], 0),
+        (["gpu:a100:2,gpu:h100:2,shard:16"], 4),
+        ([], 0),
     ],
 )
-def test_the_shards_of_one_gpu_are_read_from_the_nodes(nodes: str, shards: int) -> None:
+def test_the_shards_of_one_gpu_are_read_from_the_nodes(gres: list[str], shards: int) -> None:
+    nodes = "".join(
+        f"NodeName=n{number} CPUAlloc=0 CPUTot=16 ActiveFeatures=(null) Gres={text} RealMemory=1000 AllocMem=0 "
+        "State=IDLE\n"
+        for number, text in enumerate(gres)
+    )
     assert shards_per_gpu(nodes) == shards
 
 

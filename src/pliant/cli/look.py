@@ -74,7 +74,7 @@ def note(row: JobRow) -> str:
         return "pinned"
     if row.frozen:
         return f"left alone: {row.frozen}"
-    return row.last
+    return row.last if row.state == "waiting" else ""
 
 
 def _waits(row: JobRow, now_s: float) -> str:

@@ -15,7 +15,8 @@ from pliant.cli.output import Column
 
 def print_rich(columns: Sequence[Column[Any]], cells: list[list[str]], header: bool) -> None:
     """Print cells, already printable, as wide as the terminal; long cells are folded."""
-    table = Table(box=box.SIMPLE_HEAD, show_header=header, pad_edge=False, header_style="bold")
+    table = Table(box=box.SIMPLE_HEAD, show_header=header, show_edge=False, header_style="bold")
+    table.pad_edge = False
     for column in columns:
         title = column.name.replace("_", " ").capitalize()
         justify = "right" if column.right else "left"

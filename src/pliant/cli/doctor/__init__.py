@@ -26,6 +26,7 @@ CHECKS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
     check_daemon,
 )
 COLOURS = {State.OK: "green", State.ADVICE: "yellow", State.FAULT: "red", State.SKIPPED: "cyan"}
+ADVICE_WORDS = ("piece of advice", "pieces of advice")
 
 
 @click.command()
@@ -67,10 +68,8 @@ def _print(findings: list[Finding]) -> None:
             click.echo(f"{'':9}{'':{width}}  cure: {printable(finding.cure)}")
     faults = sum(finding.state is State.FAULT for finding in findings)
     advised = sum(finding.state is State.ADVICE for finding in findings)
-    click.echo(f"\n{_count(faults, 'fault')}, {_count(advised, 'advice', 'pieces of advice')}")
+    click.echo(f"\n{_count(faults, 'fault', 'faults')}, {_count(advised, *ADVICE_WORDS)}")
 
 
-def _count(number: int, one: str, many: str = "") -> str:
-    if number == 1:
-        return "1 piece of advice" if one == "advice" else f"1 {one}"
-    return f"{number or 'no'} {many or one + 's'}"
+def _count(number: int, one: str, many: str) -> str:
+    return f"1 {one}" if number == 1 else f"{number or 'no'} {many}"

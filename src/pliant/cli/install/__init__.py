@@ -18,7 +18,7 @@ from pliant.cli.install.site import Site, find_site
 from pliant.cli.install.steps import after_apply, after_remove
 from pliant.cli.install.wishes import PARTS, Wanted, wanted
 from pliant.cli.lua_host import compiles, library_of
-from pliant.errors import BadInput, Unavailable
+from pliant.errors import BadInput, PliantError, Unavailable
 
 RECORD = Path("/etc/pliant/installed")
 
@@ -122,8 +122,10 @@ def _compiler(site: Site) -> Callable[[str, str], str]:
 def _shards(site: Site) -> int:
     if not site.version:  # Slurm was not asked
         return 0
-    done = run(["scontrol", "-o", "-d", "show", "node"])
-    return spank.shards_per_gpu(done.out) if done.status == 0 else 0
+    try:
+        return spank.shards_per_gpu(run(["scontrol", "-o", "-d", "show", "node"]).out)
+    except PliantError:  # the plugin then counts shards by what it sees in the job
+        return 0
 
 
 def _remove(site: Site, record: Record, parts: Sequence[str], yes: bool) -> None:

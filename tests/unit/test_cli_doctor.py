@@ -1,0 +1,281 @@
+"""`pliant doctor`: every fault has its cure, and what is well is not complained about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pliant.batch.slurm.commands import Answer
+from pliant.batch.slurm.node_rows import parse_nodes
+from pliant.batch.slurm.site import parse_config
+from pliant.cli.doctor import CHECKS, examine
+from pliant.cli.doctor.daemon import check_daemon, modes
+from pliant.cli.doctor.filter import check_filter
+from pliant.cli.doctor.findings import Finding, State
+from pliant.cli.doctor.patient import Patient
+from pliant.cli.doctor.slurm import check_gpus, check_munge, check_scheduler, check_slurm
+from pliant.cli.doctor.spank import check_spank, plugin_line
+from pliant.daemon.answers import PartitionRow, StatusAnswer
+from pliant.daemon.config import parse
+from pliant.errors import Unavailable
+
+WELL = {
+    "SLURM_VERSION": "22.05.8",
+    "SLURM_CONF": "/etc/slurm/slurm.conf",
+    "ClusterName": "c",
+    "SlurmUser": "slurm(64030)",
+    "SlurmctldHost[0]": "ctl(10.0.0.1)",
+    "SchedulerType": "sched/backfill",
+    "SchedulerParameters": "bf_interval=5,bf_continue",
+    "SelectType": "select/cons_tres",
+    "PriorityType": "priority/multifactor",
+    "JobSubmitPlugins": "lua",
+    "AuthInfo": "socket=/run/m",
+}
+NODE = (
+    "NodeName=n1 CPUAlloc=0 CPUEfctv=16 CPUTot=16 ActiveFeatures=a Gres={} GresUsed=gpu:0 "
+    "RealMemory=64000 AllocMem=0 State=IDLE Partitions=gpu \n"
+)
+GOOD_GRES = "gpu:a100:4(S:0),shard:16,nogpu:no_consume:1"
+
+
+def healthy(argv: list[str], *, text: str = "") -> Answer:
+    """Every command as it is where all is well."""
+    said = {"sbatch": "      --moldable=SPEC     shapes\n", "munge": "MUNGE:x:", "unmunge": text}
+    return Answer(said[argv[0]], "", 0)
+
+
+def patient(gres: str = GOOD_GRES, **options: str) -> Patient:
+    lines = "".join(f"{key} = {value}\n" for key, value in {**WELL, **options}.items())
+    return Patient(
+        run=healthy,
+        site=parse_config(lines),
+        site_trouble="",
+        nodes=tuple(parse_nodes(NODE.format(gres))),
+        config=parse({"partitions": {"default": "observe"}}),
+        config_trouble="",
+        config_path=Path("/etc/pliant/pliant.toml"),
+        hostname="login",
+        user="root",
+        is_root=True,
+    )
+
+
+def found(
+    check: Callable[[Patient], Iterator[Finding]], of: Patient
+) -> Mapping[str, tuple[State, str]]:
+    return {finding.name: (finding.state, finding.says) for finding in check(of)}
+
+
+def test_a_healthy_slurm_is_not_complained_about() -> None:
+    checks = (check_slurm, check_munge, check_gpus, check_scheduler)
+    findings = [finding for check in checks for finding in check(patient())]
+    assert {finding.state for finding in findings} == {State.OK}
+
+
+def test_everything_but_ok_has_a_cure_or_could_not_be_seen(tmp_path: Path) -> None:
+    sick = replace(
+        patient("gpu:4", SchedulerType="sched/builtin", SelectType="select/linear",
+                JobSubmitPlugins="(null)", SchedulerParameters="(null)", SLURM_VERSION="19.05.1",
+                PlugStackConfig=str(tmp_path / "plugstack.conf")),
+        config=None, config_trouble="no file", skew_s=60.0, hostname="ctl",
+    )  # fmt: skip
+    findings = examine(sick)
+    assert len(findings) > len(CHECKS)
+    assert [f for f in findings if f.state in (State.ADVICE, State.FAULT) and not f.cure] == []
+    assert [f for f in findings if "\n" in f.says + f.cure] == []
+
+
+def test_no_slurmctld_is_one_fault_and_the_rest_is_still_looked_at() -> None:
+    away = replace(patient(), site=None, site_trouble="scontrol: no answer within 10 s", nodes=())
+    assert found(check_slurm, away) == {
+        "slurmctld": (State.FAULT, "scontrol: no answer within 10 s")
+    }
+    assert {finding.name for finding in examine(away)} >= {"slurmctld", "munge", "second door"}
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "state", "says"),
+    [
+        ({"SLURM_VERSION": "27.11.0"}, "release", State.ADVICE, "Slurm 27.11.0 was not measured"),
+        ({"SLURM_VERSION": "26.05.5"}, "release", State.OK, "Slurm 26.05.5"),
+    ],
+)
+def test_the_release_is_known_or_said(
+    options: dict[str, str], name: str, state: State, says: str
+) -> None:
+    assert found(check_slurm, patient(**options))[name] == (state, says)
+
+
+def test_a_clock_that_goes_wrong_is_a_fault() -> None:
+    assert found(check_slurm, replace(patient(), skew_s=-30.2))["clock"] == (
+        State.FAULT,
+        "slurmctld's clock is -30 s from this host's",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "state", "says"),
+    [
+        ({"SchedulerParameters": "(null)"}, "backfill", State.ADVICE,
+         "bf_interval is 30 s: a job that was made to fit a hole starts as late as that"),
+        ({"SchedulerParameters": "bf_interval=5"}, "bf_continue", State.ADVICE,
+         "not set: each change of a job ends a running backfill pass"),
+        ({"SelectType": "select/cons_res"}, "select", State.FAULT,
+         "SelectType is select/cons_res"),
+        ({"PrivateData": "jobs,usage"}, "privacy", State.OK,
+         "PrivateData=jobs,usage is respected"),
+    ],
+)  # fmt: skip
+def test_the_scheduler_is_judged(
+    options: dict[str, str], name: str, state: State, says: str
+) -> None:
+    assert found(check_scheduler, patient(**options))[name] == (state, says)
+
+
+@pytest.mark.parametrize(
+    ("gres", "name", "state"),
+    [
+        ("(null)", "gpus", State.FAULT),
+        ("gpu:4,shard:16", "gpu types", State.ADVICE),
+        ("gpu:a100:4", "shares", State.ADVICE),
+        ("gpu:a100:4,shard:16", "cpu or gpu", State.ADVICE),
+        (GOOD_GRES, "cpu or gpu", State.OK),
+    ],
+)
+def test_the_gpus_are_judged(gres: str, name: str, state: State) -> None:
+    assert found(check_gpus, patient(gres))[name][0] is state
+
+
+def test_munge_is_asked_at_slurms_own_socket() -> None:
+    asked: list[list[str]] = []
+
+    def broken(argv: list[str], *, text: str = "") -> Answer:
+        asked.append(argv)
+        return Answer("", "munge: Error: no socket\n", 1)
+
+    findings = found(check_munge, replace(patient(), run=broken))
+    assert asked == [["munge", "--socket=/run/m"], ["unmunge", "--socket=/run/m"]]
+    assert findings["munge"][0] is State.FAULT
+
+
+def test_a_missing_munge_is_a_fault() -> None:
+    def missing(argv: list[str], *, text: str = "") -> Answer:
+        raise Unavailable("munge: No such file or directory")
+
+    assert found(check_munge, replace(patient(), run=missing)) == {
+        "munge": (State.FAULT, "munge: No such file or directory")
+    }
+
+
+def test_the_filters_files_are_looked_at_on_the_controller_alone() -> None:
+    assert found(check_filter, patient()) == {
+        "JobSubmitPlugins": (State.OK, "names lua"),
+        "submit filter": (State.SKIPPED, "its files are looked at on the controller"),
+    }
+
+
+def test_a_controller_without_slurms_lua_plugin_is_told(tmp_path: Path) -> None:
+    ctl = replace(patient(JobSubmitPlugins="defaults", PluginDir=str(tmp_path)), hostname="ctl.x")
+    assert found(check_filter, ctl) == {
+        "JobSubmitPlugins": (State.FAULT, "defaults: lua is not among them"),
+        "slurmctld's Lua": (State.FAULT, f"job_submit_lua.so is in none of {tmp_path}"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("optional /usr/lib/pliant/pliant.so shards=4 # x\n", "optional /usr/lib/pliant/pliant.so shards=4"),
+        ("# optional pliant.so\n", ""),
+        ("include more.d/*.conf\n", "required pliant.so"),
+        ("include nothing.d/*.conf\n", ""),
+        ("include plugstack.conf\n", ""),
+    ],
+)  # fmt: skip
+def test_the_plugins_line_is_found_through_includes(tmp_path: Path, text: str, line: str) -> None:
+    (tmp_path / "more.d").mkdir()
+    (tmp_path / "more.d" / "a.conf").write_text("required pliant.so\n")
+    stack = tmp_path / "plugstack.conf"
+    stack.write_text(text)
+    assert plugin_line(stack) == line
+
+
+def test_a_plugin_of_another_release_is_told_in_slurms_words(tmp_path: Path) -> None:
+    stack = tmp_path / "plugstack.conf"
+    stack.write_text("optional /x/pliant.so\n")
+
+    def complaining(argv: list[str], *, text: str = "") -> Answer:
+        return Answer("usage", "sbatch: error: spank: /x/pliant.so: Incompatible\n", 0)
+
+    sick = replace(patient(PlugStackConfig=str(stack)), run=complaining)
+    assert found(check_spank, sick) == {
+        "plugstack.conf": (State.OK, "names /x/pliant.so"),
+        "sbatch": (
+            State.FAULT,
+            "it does not know --moldable: sbatch: error: spank: /x/pliant.so: Incompatible",
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("required /x/pliant.so", "it says `required`: where the plugin is missing, jobs are refused"),
+        ("optional /x/pliant.so off", "it says `off`: options are taken and do nothing"),
+    ],
+)  # fmt: skip
+def test_the_plugins_line_is_judged(tmp_path: Path, line: str, says: str) -> None:
+    stack = tmp_path / "plugstack.conf"
+    stack.write_text(f"{line}\n")
+    findings = found(check_spank, patient(PlugStackConfig=str(stack)))
+    assert findings["plugstack.conf"] == (State.ADVICE, says)
+
+
+def test_no_configuration_is_a_fault_with_the_command_that_writes_one() -> None:
+    [finding] = check_daemon(replace(patient(), config=None, config_trouble="no such file"))
+    assert (finding.state, finding.says) == (State.FAULT, "no such file")
+    assert finding.cure.startswith("pliant install slurm --part daemon --apply")
+
+
+def test_a_door_that_is_shut_on_purpose_is_advice() -> None:
+    assert found(check_daemon, patient())["second door"] == (
+        State.ADVICE,
+        "off: pliant status, jobs, why and set cannot ask",
+    )
+
+
+def test_a_daemon_that_is_away_is_a_fault(tmp_path: Path) -> None:
+    config = parse({"daemon": {"socket": str(tmp_path / "s"), "state_dir": str(tmp_path / "no")}})
+    findings = found(check_daemon, replace(patient(), config=config, hostname="ctl"))
+    assert findings["filter's door"][0] is State.FAULT
+    assert findings["store"] == (State.FAULT, f"{tmp_path}/no: No such file or directory")
+
+
+STATUS = StatusAnswer(
+    "0.1.0", "ctl", "fms", 0.0, 5.0, False,
+    partitions=(PartitionRow("gpu", "observe"), PartitionRow("cpu", "off")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("partitions", "status", "expected"),
+    [
+        ({"default": "observe"}, STATUS, [("mode", State.ADVICE)]),
+        ({"gup": "enforce"}, STATUS, [("partitions", State.FAULT), ("mode", State.ADVICE)]),
+        (
+            {"gpu": "enforce"},
+            replace(STATUS, partitions=(PartitionRow("gpu", "enforce"),)),
+            [("mode", State.OK)],
+        ),
+        ({}, replace(STATUS, paused=True), [("mode", State.ADVICE), ("mode", State.ADVICE)]),
+    ],
+)
+def test_the_modes_are_judged(
+    partitions: dict[str, str], status: StatusAnswer, expected: list[tuple[str, State]]
+) -> None:
+    config = parse({"partitions": partitions})
+    assert [(finding.name, finding.state) for finding in modes(config, status)] == expected
