@@ -96,6 +96,9 @@ def _restore(sandbox: Sandbox) -> None:
             sandbox.start(part)
         elif psutil.Process(pid).status() == psutil.STATUS_STOPPED:
             sandbox.signal(part, signal.SIGCONT)
+    tired = sandbox.run(["sinfo", "-h", "-N", "-p", "gpu", "-t", "drain,down", "-o", "%N"])
+    for node in tired.stdout.split():
+        sandbox.run(["scontrol", "update", f"nodename={node}", "state=resume"])
 
 
 @pytest.fixture

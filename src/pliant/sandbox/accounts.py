@@ -48,7 +48,7 @@ class Person:
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """Return the environment with this user's names and home."""
         whose = {"USER": self.name, "LOGNAME": self.name, "HOME": str(self.home)}
-        return {**env, **whose}
+        return {key: value for key, value in env.items() if key != "XDG_RUNTIME_DIR"} | whose
 
     def directory(self) -> Path:
         """Return where this user's commands start: here if the user may be here, else home."""

@@ -31,7 +31,7 @@ _CLIENTS |= {"sacctmgr", "sattach", "strigger", "sstat", "sprio", "sdiag", "srep
 
 @dataclass(frozen=True)
 class Found:
-    """A process of the sandbox: its part's name, or "job" for what belongs to no part."""
+    """A process of the sandbox: its part's name, or "job" for all that is not one."""
 
     pid: int
     part: str
@@ -114,6 +114,12 @@ def _ourselves() -> set[int]:
 def _part(pid: int, layout: Layout) -> str | None:
     """Return the part that a process plays in the sandbox, None for a stranger."""
     proc = Path("/proc", str(pid))
+    part = _part_of(proc, layout)
+    # slurmctld's helper has its program and its mark, and must not be taken for it.
+    return "job" if part and _title(proc) == "slurmscriptd" else part
+
+
+def _part_of(proc: Path, layout: Layout) -> str | None:
     environ = _environ(proc)
     part, at, top = environ.get(MARK, "").partition("@")
     if at and top == str(layout.top):
@@ -135,6 +141,13 @@ def _environ(proc: Path) -> dict[str, str]:
         return {}
     pairs = (os.fsdecode(item).partition("=") for item in items)
     return {key: value for key, _, value in pairs}
+
+
+def _title(proc: Path) -> str:
+    try:
+        return (proc / "comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 def _program(proc: Path) -> str:

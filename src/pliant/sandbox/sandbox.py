@@ -6,7 +6,6 @@ import os
 import pwd
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypedDict
@@ -20,9 +19,11 @@ from pliant.sandbox.options import Options
 from pliant.sandbox.plain import plain_errors
 from pliant.sandbox.programs import require
 from pliant.sandbox.record import Record, claim, read_record, remove
+from pliant.sandbox.waiting import until
 
 _NEEDED = ("slurmctld", "slurmd", "scontrol", "sinfo", "munged")
 _NEEDED_ACCOUNTING = ("slurmdbd", "sacctmgr", "mariadbd", "mariadb-install-db")
+_START_S = 60.0
 
 
 class Status(TypedDict):
@@ -172,10 +173,10 @@ class Sandbox:
         self.signal(part, signal.SIGTERM)
         self.signal(part, signal.SIGCONT)  # a stopped process does not end
         try:
-            self._until(lambda: self.pid(part) is None, f"{part} to end", timeout_s)
+            until(lambda: self.pid(part) is None, f"{part} to end", timeout_s)
         except Unavailable:
             self.signal(part, signal.SIGKILL)
-            self._until(lambda: self.pid(part) is None, f"{part} to end", timeout_s)
+            until(lambda: self.pid(part) is None, f"{part} to end", timeout_s)
 
     def restart(self, part: str) -> None:
         """Stop and start a part."""
@@ -233,11 +234,11 @@ class Sandbox:
 
     def _wait_for(self, part: str, notified: Notified | None) -> None:
         ready = notified.ready if notified else build.ready_check(part, self.layout, self.run)
-        self._until(ready, f"{part} to answer", 60.0, part)
+        self._until_ready(ready, f"{part} to answer", part)
 
     def _wait_for_nodes(self) -> None:
         want = self.record.options.nodes
-        self._until(lambda: self._idle_nodes() == want, f"{want} idle nodes", 60.0, "slurmd-n1")
+        self._until_ready(lambda: self._idle_nodes() == want, f"{want} idle nodes", "slurmd-n1")
 
     def _idle_nodes(self) -> int:
         try:
@@ -246,15 +247,15 @@ class Sandbox:
             return 0
         return answer.stdout.split().count("idle")
 
-    def _until(
-        self, ready: Callable[[], bool], what: str, timeout_s: float, part: str | None = None
-    ) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not ready():
-            child = self._started.get(part or "")
-            if part and child and child.poll() is not None:
-                raise Unavailable(build.why(self.layout, part, f"ended ({child.returncode})"))
-            if time.monotonic() > deadline:
-                late = f"waited {timeout_s:.0f} s for {what}"
-                raise Unavailable(build.why(self.layout, part, late) if part else late)
-            time.sleep(0.05)
+    def _until_ready(self, is_ready: Callable[[], bool], what: str, part: str) -> None:
+        def has_ended() -> str | None:
+            code = self._started[part].poll()
+            return None if code is None else build.why(self.layout, part, f"ended ({code})")
+
+        try:
+            until(is_ready, what, _START_S, has_ended)
+        except Unavailable:
+            if has_ended():
+                raise
+            late = f"did not come up; waited {_START_S:.0f} s for {what}"
+            raise Unavailable(build.why(self.layout, part, late)) from None
