@@ -13,8 +13,9 @@ from functools import lru_cache
 
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.details import Allocation
-from pliant.batch.slurm.gres import GPU
+from pliant.batch.slurm.gres import GPU, SHARD
 from pliant.batch.slurm.job_rows import JobRow, count
+from pliant.batch.slurm.nodes import Use
 from pliant.batch.slurm.request import (
     Asked,
     asked,
@@ -127,7 +128,7 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
 
 
 def _allocated(has: Asked, allocation: Allocation) -> Asked:
-    gpus = [[g for g in gres if g.name == GPU] for gres in allocation.values()]
+    gpus = [[g for g in gres if g.name == GPU and g.count] for gres in allocation.values()]
     most = max(gpus, key=lambda some: sum(g.count for g in some), default=[])
     if not most:
         return has
@@ -288,14 +289,15 @@ def queue_order(job: Job, cluster: Cluster) -> tuple[int, int, float, int, str]:
     )
 
 
-def lent_shards(allocations: Mapping[str, Allocation]) -> dict[str, dict[int, int]]:
-    """Return how many shards of each GPU of each node running jobs use."""
-    lent: dict[str, dict[int, int]] = {}
+def lent_shards(allocations: Mapping[str, Allocation]) -> dict[str, dict[int, Use]]:
+    """Return how many shards of each GPU of each node running jobs use, and how many jobs."""
+    lent: dict[str, dict[int, Use]] = {}
     for allocation in allocations.values():
         for node, every in allocation.items():
             for gres in every:
-                if gres.name == "shard" and len(gres.indexes) == 1:
+                if gres.name == SHARD and len(gres.indexes) == 1:
                     of_node = lent.setdefault(node, {})
                     place = gres.indexes[0]
-                    of_node[place] = of_node.get(place, 0) + gres.count
+                    shards, jobs = of_node.get(place, (0, 0))
+                    of_node[place] = (shards + gres.count, jobs + 1)
     return lent

@@ -38,6 +38,7 @@ class NodeRow:
     used: tuple[Gres, ...]
     features: frozenset[str]
     up: bool
+    completing: bool = False
 
 
 def is_up(state: str) -> bool:
@@ -85,4 +86,5 @@ def _row(name: str, fields: Mapping[str, str]) -> NodeRow:
         gres_list(fields.get("GresUsed", "")),
         frozenset(features.split(",")) if features not in NOTHING else frozenset(),
         up,
+        "COMPLETING" in fields["State"].split("+"),
     )

@@ -3,18 +3,24 @@
 Slurm 22.05 does not say how many shards of a GPU are used, only which GPUs are shared; there the
 running jobs say it (see details.py). Where a job's place is not known, no shard of the shared GPUs
 of its node counts as free.
+
+While a job is COMPLETING, scontrol shows its resources as free already, but Slurm starts nothing on
+the node until it is gone: nothing counts as free there, and the ending job gives its part back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pliant.batch.slurm.gres import GPU, SHARD, Gres
 from pliant.batch.slurm.node_rows import NodeRow
 from pliant.model import Node, Pool
 
-Lent = Mapping[int, int]
-"""Shards used by GPU index, as running jobs say it."""
+Use = tuple[int, int]
+"""The shards of one GPU that are used, and by how many jobs."""
+Lent = Mapping[int, Use]
+"""By GPU index, as running jobs say it."""
 
 
 def shards_per_gpu(row: NodeRow, gpu_type: str = "") -> int:
@@ -37,13 +43,16 @@ def node_of(row: NodeRow, lent: Lent | None) -> Node:
             pool = _pool(row, gres, places, lent)
             same = pools.get(gres.type)
             pools[gres.type] = pool if same is None else _joined(same, pool)
+    found = tuple(pools[name] for name in sorted(pools))
+    if row.completing:
+        found = tuple(replace(pool, free=0, parts=(), sharers=()) for pool in found)
     return Node(
         row.name,
         row.cpus,
-        row.free_cpus,
+        0 if row.completing else row.free_cpus,
         row.mem_mib,
-        row.free_mem_mib,
-        tuple(pools[name] for name in sorted(pools)),
+        0 if row.completing else row.free_mem_mib,
+        found,
         row.features,
         row.up,
     )
@@ -52,26 +61,33 @@ def node_of(row: NodeRow, lent: Lent | None) -> Node:
 def _pool(row: NodeRow, gpus: Gres, places: range, lent: Lent | None) -> Pool:
     shards = shards_per_gpu(row, gpus.type)
     whole = sum(g.count for g in row.used if g.name == GPU and g.type == gpus.type)
-    parts = _parts(row, gpus, places, shards, lent) if shards else ()
+    parts = sorted(_parts(row, gpus, places, shards, lent), reverse=True) if shards else []
     free = max(0, gpus.count - whole - len(parts))
-    return Pool(gpus.type, gpus.count, free, shards, tuple(sorted(parts, reverse=True)))
+    known = all(jobs for _, jobs in parts)
+    return Pool(
+        gpus.type,
+        gpus.count,
+        free,
+        shards,
+        tuple(left for left, _ in parts),
+        sharers=tuple(jobs for _, jobs in parts) if known else (),
+    )
 
 
-def _parts(
-    row: NodeRow, gpus: Gres, places: range, shards: int, lent: Lent | None
-) -> tuple[int, ...]:
-    """The free shards of each shared GPU of one pool."""
+def _parts(row: NodeRow, gpus: Gres, places: range, shards: int, lent: Lent | None) -> list[Use]:
+    """The free shards of each shared GPU of one pool, and its jobs (0: not known)."""
     used = [g for g in row.used if g.name == SHARD and g.type in ("", gpus.type)]
     told = [pair for g in used for pair in g.lent]
     if told:
         if len(used) == 1 and not used[0].type:  # untyped shards: one pair for each GPU in order
             told = [told[place] for place in places if place < len(told)]
-        return tuple(max(0, total - taken) for taken, total in told if taken)
+        return [(max(0, total - taken), 0) for taken, total in told if taken]
     shared = {place for g in used for place in g.indexes if place in places}
     if lent is None:
-        return (0,) * len(shared)
-    shared.update(place for place in places if lent.get(place))
-    return tuple(max(0, shards - lent.get(place, shards)) for place in sorted(shared))
+        return [(0, 0)] * len(shared)
+    shared.update(place for place in places if place in lent)
+    uses = (lent.get(place, (shards, 0)) for place in sorted(shared))
+    return [(max(0, shards - taken), jobs) for taken, jobs in uses]
 
 
 def _joined(one: Pool, other: Pool) -> Pool:
@@ -81,4 +97,4 @@ def _joined(one: Pool, other: Pool) -> Pool:
         min(one.free + other.free, one.total + other.total),
         max(one.shards_per_gpu, other.shards_per_gpu),
         tuple(sorted((*one.parts, *other.parts), reverse=True)),
-    )
+    )  # sharers: not told for pools that Slurm names in two pieces
