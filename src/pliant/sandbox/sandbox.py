@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from pliant.errors import BadInput, Unavailable
+from pliant.errors import BadInput, PliantError, Unavailable
 from pliant.sandbox import accounting, accounts, build, environment, parts, processes
 from pliant.sandbox.layout import Layout, base_directory
 from pliant.sandbox.locks import is_same
@@ -110,9 +110,11 @@ class Sandbox:
         try:
             with plain_errors():
                 self._bring_up()
-        except BaseException:
+        except BaseException as error:
             if is_same(held, self.layout.top):  # and not a later one of the same name
                 self._remove()
+            elif isinstance(error, PliantError):
+                raise Unavailable(f"sandbox {self.name} was taken down as it came up") from error
             raise
         finally:
             os.close(held)
