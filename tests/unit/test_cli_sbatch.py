@@ -45,7 +45,7 @@ def test_a_flag_becomes_the_comment() -> None:
 
 def test_all_flags_stand_in_one_comment() -> None:
     words = (
-        "--moldable", "gpus=1-2", "--malleable=grace=2m", "--job-class=trial",
+        "--moldable", "gpus=1-2", "--malleable=grace=2m", "--class", "trial",
         "--throughput=1:5.2,2:9", "--steps", "20000", "--colocate=no", "train.sh",
     )  # fmt: skip
     assert prepared(*words)[0] == [

@@ -17,21 +17,27 @@ from pliant.cli.lazy import LazyGroup
 from pliant.errors import PliantError
 from pliant.grammar import quoted
 
-COMMANDS = {
-    "status": "pliant.cli.look:status",
-    "jobs": "pliant.cli.look:jobs",
-    "plan": "pliant.cli.planning:plan_command",
-    "why": "pliant.cli.why:why",
-    "sbatch": "pliant.cli.sbatch:sbatch",
-    "set": "pliant.cli.owner:set_request",
-    "pin": "pliant.cli.owner:pin",
-    "pause": "pliant.cli.admin:pause",
-    "resume": "pliant.cli.admin:resume",
-    "doctor": "pliant.cli.doctor:doctor",
-    "install": "pliant.cli.install:install",
-    "sandbox": "pliant.cli.sandbox:sandbox",
-    "demo": "pliant.cli.demo:demo",
-    "completion": "pliant.cli.completion:completion",
+SECTIONS = {
+    "For users": {
+        "status": "pliant.cli.look:status",
+        "jobs": "pliant.cli.look:jobs",
+        "why": "pliant.cli.why:why",
+        "set": "pliant.cli.owner:set_request",
+        "pin": "pliant.cli.owner:pin",
+        "sbatch": "pliant.cli.sbatch:sbatch",
+    },
+    "For administrators": {
+        "doctor": "pliant.cli.doctor:doctor",
+        "install": "pliant.cli.install:install",
+        "plan": "pliant.cli.planning:plan_command",
+        "pause": "pliant.cli.admin:pause",
+        "resume": "pliant.cli.admin:resume",
+    },
+    "To try it out": {
+        "demo": "pliant.cli.demo:demo",
+        "sandbox": "pliant.cli.sandbox:sandbox",
+        "completion": "pliant.cli.completion:completion",
+    },
 }
 """Each command and where it lives, in the order in which help lists them."""
 
@@ -40,7 +46,7 @@ EXIT_BAD = 2
 
 @click.group(
     cls=LazyGroup,
-    commands_at=COMMANDS,
+    sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
 )
 @click.version_option(__version__, "--version", message="pliant %(version)s")
@@ -50,10 +56,8 @@ def cli() -> None:
     A user adds a flag to sbatch (--moldable=gpus=1-4) and asks why a job waits. An
     administrator checks, installs, watches and switches off.
 
-    \b
-    Users:           status, jobs, why, set, pin, sbatch
-    Administrators:  doctor, install, plan, pause, resume
-    To try it out:   demo, sandbox, plan --file
+    Every command ends with 0 (fine), 1 (the answer is no) or 2 (bad input, or something is
+    missing), and says what is wrong in one line.
     """
 
 

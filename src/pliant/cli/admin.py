@@ -10,7 +10,7 @@ from pliant.cli.owner import tell
 from pliant.daemon.answers import DoneAnswer
 
 
-@click.command()
+@click.command(short_help="Change no job until `pliant resume`.")
 @json_option
 def pause(as_json: bool) -> None:
     """Change no job until `pliant resume`: pliantd still watches and explains.
@@ -20,7 +20,7 @@ def pause(as_json: bool) -> None:
     tell(ask(DoneAnswer, "pause"), as_json)
 
 
-@click.command()
+@click.command(short_help="Let Pliant change jobs again.")
 @json_option
 def resume(as_json: bool) -> None:
     """Let Pliant change jobs again, where the partitions' modes allow it."""

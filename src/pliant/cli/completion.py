@@ -13,7 +13,7 @@ def script(shell: str, program: click.Command) -> str:
     return SHELLS[shell](program, {}, "pliant", "_PLIANT_COMPLETE").source()
 
 
-@click.command()
+@click.command(short_help="A completion script for bash, zsh or fish.")
 @click.argument("shell", type=click.Choice(tuple(SHELLS)), default="bash")
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:

@@ -14,8 +14,11 @@ from typing import NamedTuple
 from pliant.errors import BadSpec
 from pliant.grammar import OPTIONS
 
+FLAGS = {option: option for option in OPTIONS} | {"class": "job-class"}
+"""Our flags and the options that they mean. The plugin's flag is --class: beside a --job-class,
+sbatch would not know --job=NAME any more."""
 OPTIONAL_VALUE = frozenset({"malleable", "colocate"})
-"""Those of our options that may stand without a value."""
+"""Those of our flags that may stand without a value."""
 
 SHORT_ALONE = frozenset("hHkOQsuvVW")
 """sbatch's short options that never take the next word."""
@@ -113,8 +116,8 @@ def _read_options(words: Sequence[str]) -> tuple[Found, int]:
         word = words[position]
         after = words[position + 1] if position + 1 < len(words) else None
         name, value, taken = _option(word, after)
-        if name in OPTIONS:
-            ours[name] = value
+        if name in FLAGS:
+            ours[FLAGS[name]] = value
         elif name in COMMENT_NAMES:
             comment = value
         else:
@@ -133,7 +136,7 @@ def _option(word: str, after: str | None) -> tuple[str, str, int]:
     """Return an option's name, its value and how many words it takes."""
     if word.startswith("--"):
         name, equals, value = word[2:].partition("=")
-        if name in OPTIONS and not equals and name not in OPTIONAL_VALUE and after is None:
+        if name in FLAGS and not equals and name not in OPTIONAL_VALUE and after is None:
             raise BadSpec(f"{name}: a value is expected: --{name}=...")
         if equals or name in OPTIONAL_VALUE or _stands_alone(name) or after is None:
             return name, value, 1
@@ -191,7 +194,7 @@ def _without_ours(line: bytes, words: list[Word]) -> bytes:
         after = texts[position + 1] if position + 1 < len(texts) else None
         name, _, taken = _option(texts[position], after)
         span = line[words[position].start : words[position + taken - 1].end]
-        (moved if name in OPTIONS else kept).append(span)
+        (moved if name in FLAGS else kept).append(span)
         position += taken
     end = b"\r\n" if line.endswith(b"\r\n") else b"\n" if line.endswith(b"\n") else b""
     return b" ".join([MAGIC, *kept, b"#", *moved]) + end

@@ -10,15 +10,15 @@ import click
 
 
 class LazyGroup(click.Group):
-    """Commands named by ``module:attribute``; an unknown one is told the ones that there are."""
+    """Commands named by ``module:attribute``, in sections with a title each."""
 
-    def __init__(self, *args: Any, commands_at: Mapping[str, str], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, str]], **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self.commands_at = commands_at
+        self.sections = sections
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
         """Return the commands in the order in which they were given."""
-        return list(self.commands_at)
+        return [name for section in self.sections.values() for name in section]
 
     def get_command(
         self,
@@ -26,8 +26,19 @@ class LazyGroup(click.Group):
         cmd_name: str,
     ) -> click.Command | None:
         """Import the command's module; None for an unknown command."""
-        if cmd_name not in self.commands_at:
-            return None
-        module, _, attribute = self.commands_at[cmd_name].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
+        for section in self.sections.values():
+            if cmd_name in section:
+                module, _, attribute = section[cmd_name].partition(":")
+                command: click.Command = getattr(importlib.import_module(module), attribute)
+                return command
+        return None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, section by section."""
+        for title, section in self.sections.items():
+            found = [(name, self.get_command(ctx, name)) for name in section]
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name, command.get_short_help_str(60)) for name, command in found if command],
+                    col_max=12,
+                )

@@ -27,7 +27,7 @@ PARTITION_COLUMNS: list[Column[PartitionRow]] = [
 ]
 
 
-@click.command()
+@click.command(short_help="How pliantd is, and its mode in each partition.")
 @json_option
 def status(as_json: bool) -> None:
     """Show how pliantd is and what it may do in each partition.
@@ -102,7 +102,7 @@ def job_columns(now_s: float) -> list[Column[JobRow]]:
     ]
 
 
-@click.command()
+@click.command(short_help="The jobs that carry Pliant's options.")
 @table_options(job_columns(0.0))
 def jobs(style: Style) -> None:
     """List the jobs that carry Pliant's options, waiting ones in queue order, then running ones.

@@ -18,7 +18,7 @@ def tell(answer: DoneAnswer, as_json: bool) -> None:
         say(answer.message)
 
 
-@click.command("set")
+@click.command("set", short_help="Give a waiting job another request.")
 @click.argument("job")
 @click.argument("spec")
 @json_option
@@ -35,7 +35,7 @@ def set_request(job: str, spec: str, as_json: bool) -> None:
     tell(ask(DoneAnswer, "set", job=job, spec=request_text(parse(spec))), as_json)
 
 
-@click.command()
+@click.command(short_help="Leave a waiting job as it is.")
 @click.argument("job")
 @click.option("--undo", is_flag=True, help="Let Pliant change the job again.")
 @json_option

@@ -48,7 +48,7 @@ CHANGE_COLUMNS: list[Column[ChangeRow]] = [
 ]
 
 
-@click.command("plan")
+@click.command("plan", short_help="What would be done now.")
 @click.option("--file", "file", default="", help="Plan on a snapshot in JSON: no daemon is needed.")
 @click.option("--policy", default="", help=f"With --file: the policy.  [default: {DEFAULT}]")
 @click.option(

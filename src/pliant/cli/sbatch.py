@@ -42,13 +42,17 @@ class PassedOn(click.Command):
         return []
 
 
-@click.command(cls=PassedOn, options_metavar="[SBATCH OPTIONS] [SCRIPT [ARGUMENTS]]")
+@click.command(
+    cls=PassedOn,
+    options_metavar="[SBATCH OPTIONS] [SCRIPT [ARGUMENTS]]",
+    short_help="Submit with Pliant's flags where sbatch lacks them.",
+)
 @click.pass_context
 def sbatch(context: click.Context) -> None:
     """Submit a job with Pliant's flags, where sbatch does not know them.
 
     All of sbatch's own options may stand here, and Pliant's: --moldable=, --malleable[=],
-    --job-class=, --throughput=, --steps=, --colocate[=]. Pliant's may also stand in the script's
+    --class=, --throughput=, --steps=, --colocate[=]. Pliant's may also stand in the script's
     #SBATCH lines. They are checked, put into the job's comment, and sbatch does the rest.
 
     \b

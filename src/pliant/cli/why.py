@@ -60,7 +60,7 @@ def clock(at_s: float) -> str:
     return time.strftime("%m-%d %H:%M:%S", time.localtime(at_s))
 
 
-@click.command()
+@click.command(short_help="Why a job waits, and as what it would start when.")
 @click.argument("job")
 @json_option
 def why(job: str, as_json: bool) -> None:

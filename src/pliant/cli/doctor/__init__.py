@@ -29,7 +29,7 @@ COLOURS = {State.OK: "green", State.ADVICE: "yellow", State.FAULT: "red", State.
 ADVICE_WORDS = ("piece of advice", "pieces of advice")
 
 
-@click.command()
+@click.command(short_help="What is wrong with this installation, and the cure.")
 @json_option
 def doctor(as_json: bool) -> None:
     """Look for what is wrong with this installation, and say the cure of each fault.

@@ -23,12 +23,12 @@ from pliant.errors import BadInput, PliantError, Unavailable
 RECORD = Path("/etc/pliant/installed")
 
 
-@click.group()
+@click.group(short_help="Install into a batch system, or take out again.")
 def install() -> None:
     """Install Pliant into a batch system, or take it out again."""
 
 
-@install.command()
+@install.command(short_help="Install into Slurm, or take out again.")
 @click.option(
     "--print", "what", flag_value="print", default=True, help="Show the changes; default."
 )
