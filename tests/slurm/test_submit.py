@@ -1,0 +1,196 @@
+"""Submission through slurmctld with the real pliantd: the forms that requests get, and who is left."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from daemon_helpers import configured, wait_for_look
+from lua_helpers import PLAIN, job_submit_lua, with_pliant
+from slurm_helpers import Submit, WaitForState, wait_until
+
+from pliant.grammar import find_token
+from pliant.grammar.token import spec_text
+from pliant.sandbox import Sandbox
+
+pytestmark = pytest.mark.slurm
+
+Show = Callable[[int | str], dict[str, str]]
+
+HELD = "--hold"
+"""A held job cannot start now: it is given its own shape, and stays to be looked at."""
+
+
+def noted(show: Show, job: int) -> str:
+    """What a job's token says, in words."""
+    spec = find_token(show(job).get("AdminComment", ""))
+    return spec_text(spec) if spec else ""
+
+
+FORMS = [
+    ("--gres=gpu:2", "own=2;fp=1,0,1,0,0,0,0", "1 1 1 1 gres:gpu:2"),
+    ("--gpus=2", "own=2;fp=1,0,1,0,0,0,0", "1 1 1 1 gres:gpu:2"),
+    ("--gpus=8", "own=2x4;fp=1,0,1,0,0,0,0", "2 2 2 1 gres:gpu:4"),
+    ("-N2 --gpus=4", "own=2x2;fp=1,0,1,0,0,0,0", "2 2 2 1 gres:gpu:2"),
+    ("--gpus-per-node=2 -N2", "own=2x2;fp=1,0,1,0,0,0,0", "2 2 2 1 gres:gpu:2"),
+    ("--gpus-per-task=1 -n4 -c2", "own=4;fp=1,1,2,0,0,0,0", "1 4 8 2 gres:gpu:4"),
+    ("--gpus-per-task=1 --ntasks-per-node=2 -N2", "own=2x2;fp=1,1,1,0,0,0,0",
+     "2 4 4 1 gres:gpu:2"),
+    ("--gpus=2 --ntasks-per-gpu=2", "own=2;fp=1,2,1,0,0,0,0", "1 4 4 1 gres:gpu:2"),
+    ("--gpus=2 --cpus-per-gpu=3 --mem-per-gpu=500", "own=2;fp=1,0,1,3,0,0,500",
+     "1 1 6 6 gres:gpu:2"),
+    ("--gres=gpu:1 -n4 --mem-per-cpu=100", "own=1;fp=4,0,1,0,0,100,0", "1 4 4 1 gres:gpu:1"),
+    ("--gres=gpu:1 -n24", "own=2x1;fp=12,0,1,0,0,0,0", "2 24 24 1 gres:gpu:1"),
+    ("--gres=shard:2", "own=1/2;fp=1,0,1,0,0,0,0", "1 1 1 1 gres:shard:2"),
+    ("", "own=4;fp=1,0,1,0,0,0,0", "1 1 1 1 gres:gpu:4"),
+]  # fmt: skip
+
+
+def test_each_way_to_ask_is_given_the_per_node_form(
+    submit: Submit, show: Show, clean: Sandbox
+) -> None:
+    wait_for_look(clean)
+    found = []
+    for options, _, _ in FORMS:
+        total = 4 if not options else 8
+        job = submit(HELD, f"--moldable=gpus=1/4-{total}", *options.split())
+        fields = show(job)
+        # A waiting job's nodes: "2" where it is fixed, "2-4" where it is a range.
+        asked = [fields[name] for name in ("NumNodes", "NumTasks", "NumCPUs", "CPUs/Task")]
+        asked[0] = asked[0].removesuffix(f"-{asked[0].partition('-')[0]}")
+        leftover = [name for name in fields if name.startswith(("TresPerJob", "TresPerTask",
+                    "CpusPerTres", "MemPerTres"))]  # fmt: skip
+        assert leftover == [], options
+        found.append((options, noted(show, job).partition(";")[2],
+                      " ".join([*asked, fields["TresPerNode"]])))  # fmt: skip
+    assert found == FORMS
+
+
+def test_what_fits_now_starts_at_once_as_that(
+    submit: Submit, show: Show, clean: Sandbox, wait_for_state: WaitForState
+) -> None:
+    others = submit("-N3", "--exclusive", script="sleep 600", user=None)
+    wait_for_state(others, "RUNNING")
+    filler = submit("--gres=gpu:2", script="sleep 600", user=None)
+    wait_for_state(filler, "RUNNING")
+    wait_for_look(clean)
+    job = submit("--moldable=gpus=1-4", "--gres=gpu:4", script="sleep 600")
+    assert noted(show, job) == "moldable=gpus=1-4;own=4;set=2;fp=1,0,1,0,0,0,0"
+    wait_for_state(job, "RUNNING")
+    assert show(job)["TresPerNode"] == "gres:gpu:2"
+
+
+def test_what_an_owner_should_know_is_said_at_submission(
+    clean: Sandbox, users: tuple[str, str]
+) -> None:
+    wait_for_look(clean)
+
+    def said(*options: str) -> list[str]:
+        argv = ["sbatch", HELD, "--moldable=gpus=1:3:16", *options, "--wrap=true"]
+        return clean.run(argv, user=users[0], check=True).stderr.splitlines()
+
+    never = "sbatch: pliant: gpus=16: no node here could ever give it, left out"
+    assert said("--gres=gpu:1") == [never]
+    assert said("--gres=gpu:2") == [
+        never,
+        "sbatch: pliant: it asks for 2 besides, which is not among the shapes that it may have:"
+        " it is submitted with 1",
+    ]
+    assert said("--exclusive") == [
+        "sbatch: pliant: --exclusive: a job that has its nodes alone keeps its shape;"
+        " the job is submitted as written",
+        "sbatch: pliant: the job asks for no GPU beside --moldable and runs without one:"
+        " add --gres=gpu:N to say what it should run with then",
+    ]
+
+
+def test_an_array_and_a_job_by_its_comment_carry_the_token_too(
+    submit: Submit, show: Show, clean: Sandbox
+) -> None:
+    wait_for_look(clean)
+    array = submit(HELD, "--moldable=gpus=1-2", "--array=1-3", "--gres=gpu:1")
+    comment = submit(HELD, "--comment=pliant:gpus=1-2;steps=5 and my own", "--gres=gpu:1")
+    assert noted(show, array) == "moldable=gpus=1-2;own=1;fp=1,0,1,0,0,0,0"
+    assert noted(show, comment) == "moldable=gpus=1-2;steps=5;own=1;fp=1,0,1,0,0,0,0"
+
+
+def test_observing_writes_the_token_and_nothing_else(
+    submit: Submit, show: Show, clean: Sandbox
+) -> None:
+    options = (HELD, "--moldable=gpus=1-2", "--gpus=4", "-n2")
+    with job_submit_lua(clean, PLAIN):
+        plain = show(submit(*options))
+    with configured(clean, default='"observe"'):
+        job = submit(*options)
+        assert noted(show, job) == "moldable=gpus=1-2;own=4;fp=2,0,1,0,0,0,0"
+        assert masked(show(job) | {"AdminComment": ""}) == masked(plain | {"AdminComment": ""})
+        wrong = clean.run(["sbatch", HELD, "--comment=pliant:gpus=x", "--wrap=true"])
+        assert wrong.returncode == 0
+        assert wrong.stderr.endswith("is expected; nothing of it is used\n")
+
+
+VARYING = re.compile(r"[Tt]ime|Id$|Std|WorkDir|Command|Priority|Sched|NodeList|LastSched")
+
+
+def masked(fields: dict[str, str]) -> dict[str, str]:
+    """Leave out ids, times and paths."""
+    return {name: value for name, value in fields.items() if not VARYING.search(name)}
+
+
+UNFLAGGED = [
+    "",
+    "--gres=gpu:2",
+    "--gpus=4",
+    "-N2 --gpus-per-node=2 --ntasks-per-node=3 -c2",
+    "-n4 --gpus-per-task=1 --mem-per-gpu=100 --cpus-per-gpu=2",
+    "--gres=shard:1,nogpu:1 -C a100 --mem=500 -t 5 --time-min=2",
+    "--array=1-5%2 --gres=gpu:1 --comment=hello --requeue",
+    "--exclusive --nice=5 --begin=now+600 --job-name=x",
+    "-p gpu,cpu --mincpus=2 --ntasks-per-core=1 -N1-3 --licenses= --oversubscribe",
+]
+
+
+def test_jobs_that_say_nothing_are_as_if_pliant_were_not_there(
+    submit: Submit, show: Show, clean: Sandbox
+) -> None:
+    def shown() -> list[dict[str, str]]:
+        return [masked(show(submit(HELD, *options.split()))) for options in UNFLAGGED]
+
+    wait_for_look(clean)
+    with_it = shown()
+    with job_submit_lua(clean, PLAIN):
+        without = shown()
+    assert with_it == without
+    assert all("AdminComment" not in fields and len(fields) > 20 for fields in with_it)
+
+
+SITE = """
+   if job_desc.time_limit == slurm.NO_VAL then
+      slurm.log_user("site: say a time limit")
+      return slurm.ERROR
+   end
+   job_desc.admin_comment = "site=checked"
+   if job_desc.partition == nil then job_desc.partition = "gpu" end
+"""
+
+
+def test_a_sites_own_rules_go_on_beside_pliant(submit: Submit, show: Show, clean: Sandbox) -> None:
+    wait_for_look(clean)
+    with job_submit_lua(clean, with_pliant(clean, submit=SITE)):
+        refused = clean.run(["sbatch", "--moldable=gpus=1-4", "--wrap=true"])
+        assert refused.returncode != 0
+        assert "site: say a time limit" in refused.stderr and "pliant" not in refused.stderr
+        plain = submit(HELD, "-t", "5")
+        flagged = submit(HELD, "-t", "5", "--moldable=gpus=1-4", "--gpus=2")
+    assert show(plain)["AdminComment"] == "site=checked"
+    words = show_words(clean, flagged)
+    assert words[0] == "site=checked" and words[1].startswith("pliant=v1:") and len(words) == 2
+    assert show(flagged)["TresPerNode"] == "gres:gpu:2"
+    wait_until(lambda: show_words(clean, flagged) == words, "nothing to be lost later")
+
+
+def show_words(sandbox: Sandbox, job: int) -> list[str]:
+    """The blank-separated words of a job's AdminComment."""
+    argv = ["squeue", "-h", "-j", str(job), "-O", "admin_comment:|"]
+    return sandbox.run(argv, check=True).stdout.strip().removesuffix("|").split(" ")
