@@ -15,7 +15,8 @@ from pliant.daemon.answers import DoneAnswer
 def pause(as_json: bool) -> None:
     """Change no job until `pliant resume`: pliantd still watches and explains.
 
-    Waiting jobs keep the shape that they carry. An administrator's to do; a restart keeps it.
+    Waiting jobs keep the shape that they carry. Only an administrator may: root, SlurmUser, or one
+    of admins in pliant.toml. It stays so over a restart of pliantd.
     """
     tell(ask(DoneAnswer, "pause"), as_json)
 

@@ -23,7 +23,7 @@ def tell(answer: DoneAnswer, as_json: bool) -> None:
 @click.argument("spec")
 @json_option
 def set_request(job: str, spec: str, as_json: bool) -> None:
-    """Give a waiting JOB another request, its owner's or an administrator's to do.
+    """Give a waiting JOB another request. Only its owner or an administrator may.
 
     SPEC is written as in --comment=pliant:SPEC: options separated by semicolons, and a first
     gpus=, nodes=, type= or gpu-type= needs no moldable=. All that was said before is replaced.
@@ -40,5 +40,5 @@ def set_request(job: str, spec: str, as_json: bool) -> None:
 @click.option("--undo", is_flag=True, help="Let Pliant change the job again.")
 @json_option
 def pin(job: str, undo: bool, as_json: bool) -> None:
-    """Leave a waiting JOB as it is: Pliant changes it no more, its owner's to say."""
+    """Leave a waiting JOB as it is. Only its owner or an administrator may."""
     tell(ask(DoneAnswer, "unpin" if undo else "pin", job=job), as_json)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -47,6 +48,9 @@ def install() -> None:
 @click.option(
     "--plugin", default="", help="A pliant.so built for this Slurm.  [default: build it now]"
 )
+@click.option(
+    "--libdir", default="/usr/lib/pliant", show_default=True, help="Where pliant.so is put."
+)
 @click.option("--root", default="/", help="Work on a tree below this directory, like an image.")
 @click.option("--yes", is_flag=True, help="Do not ask before --remove.")
 def slurm(  # noqa: PLR0917  # click passes them by name
@@ -56,6 +60,7 @@ def slurm(  # noqa: PLR0917  # click passes them by name
     user: str,
     pliantd: str,
     plugin: str,
+    libdir: str,
     root: str,
     yes: bool,
 ) -> None:
@@ -70,6 +75,7 @@ def slurm(  # noqa: PLR0917  # click passes them by name
     restarted. Every file's first state is kept in /etc/pliant/installed; --remove gives it back.
     """
     site = find_site(_directory(root), conf, user, pliantd)
+    site = replace(site, spank_plugin=Path(libdir) / "pliant.so")
     record = Record(site.at(RECORD))
     if what == "remove":
         _remove(site, record, parts or PARTS, yes)

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import jinja2
-
 from pliant import resources
 from pliant.cli.install.files import Wish
 from pliant.cli.install.record import read
@@ -22,6 +20,7 @@ from pliant.cli.install.texts import (
     with_lua_block,
     with_lua_plugin,
 )
+from pliant.cli.templates import render
 
 PARTS = ("daemon", "lua", "spank")
 
@@ -54,17 +53,6 @@ def wanted(
     return found
 
 
-def render(name: str, **values: object) -> str:
-    """Return a rendered template of templates/install/."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resources.find("templates", "install")),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701  # these are configuration files, not HTML
-    )
-    return environment.get_template(f"{name}.j2").render(**values)
-
-
 def _daemon(site: Site, found: Wanted) -> None:
     values = {
         "user": site.user,
@@ -75,11 +63,11 @@ def _daemon(site: Site, found: Wanted) -> None:
     }
     toml = site.at(Path("/etc/pliant/pliant.toml"))
     if read(toml) is None:  # an administrator's own is never touched
-        found.wishes.append(Wish(toml, render("pliant.toml", **values), ours=True))
+        found.wishes.append(Wish(toml, render("install", "pliant.toml", **values), ours=True))
     unit = site.at(Path("/etc/systemd/system/pliantd.service"))
-    found.wishes.append(Wish(unit, render("pliantd.service", **values), ours=True))
+    found.wishes.append(Wish(unit, render("install", "pliantd.service", **values), ours=True))
     tmpfiles = site.at(Path("/etc/tmpfiles.d/pliant.conf"))
-    found.wishes.append(Wish(tmpfiles, render("tmpfiles.conf", **values), ours=True))
+    found.wishes.append(Wish(tmpfiles, render("install", "tmpfiles.conf", **values), ours=True))
 
 
 def _spank(site: Site, plugin: Path | None, shards: int, found: Wanted) -> None:
@@ -90,7 +78,9 @@ def _spank(site: Site, plugin: Path | None, shards: int, found: Wanted) -> None:
     found.wishes.append(Wish(target, built, ours=True, mode=0o755))
     directory = site.plugstack.parent
     drop_in = directory / "plugstack.conf.d" / "pliant.conf"
-    text = render("plugstack.conf", plugin=site.spank_plugin, shards=shards).rstrip() + "\n"
+    text = (
+        render("install", "plugstack.conf", plugin=site.spank_plugin, shards=shards).rstrip() + "\n"
+    )
     found.wishes.append(Wish(site.at(drop_in), text, ours=True))
     now = read(site.at(site.plugstack)) or ""
     edited = with_include(now, str(drop_in), str(directory))
@@ -111,7 +101,7 @@ def _lua(site: Site, compiles: Compiles, found: Wanted) -> None:
     script = site.conf_dir / "job_submit.lua"
     shipped = read(resources.find("plugins", "slurm", "job_submit.lua")) or ""
     now = read(site.at(script))
-    block = render("job_submit.lua", conf_dir=site.conf_dir, socket=site.socket)
+    block = render("install", "job_submit.lua", conf_dir=site.conf_dir, socket=site.socket)
     edited = shipped if now in (None, shipped) else _called(now or "", block)
     wrong = compiles(str(script), edited) or compiles("pliant.lua", module)
     if wrong:
