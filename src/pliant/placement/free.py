@@ -259,10 +259,11 @@ class Free:
     def claim(self, job: Job, shapes: Iterable[Shape], reason: str = "") -> Claim | None:
         """Keep for ``job`` the earliest opening for any of ``shapes``, of these the largest.
 
+        Of equal amounts, that on the fewest nodes: it leaves more to others until then.
         Returns None where no opening is in sight: then nothing is kept.
         """
         best: tuple[Opening, Shape] | None = None
-        for shape in sorted(shapes, key=lambda shape: (shape.amount, shape)):
+        for shape in sorted(shapes, key=lambda shape: (shape.amount, -shape.nodes, shape)):
             found = self._opening(job, shape, NEVER_S if best is None else best[0].at_s)
             if found is not None:
                 best = (found, shape)
@@ -277,7 +278,7 @@ class Free:
     def _keep(self, found: Opening, need: Need) -> None:
         for place, state in zip(found.places, found.states, strict=True):
             cell = self.cell(place)
-            receipt = find(cell.kind, state, need)
+            receipt = find(cell.kind, state, need, last=True)
             assert receipt is not None, "a claim is made where it fits"  # noqa: S101
             lefts = (*cell.lefts, (found.at_s, taken(state, receipt)))
             self._cells.change(place, cell.state, lefts)

@@ -116,20 +116,27 @@ def _whole(pool: PoolKind, gpus: Gpus) -> int:
     return gpus if isinstance(gpus, int) else gpus.count(pool.shards)
 
 
-def find(kind: NodeKind, state: State, need: Need) -> Receipt | None:
-    """Return what ``need`` would take from a node in ``state``; None where it does not fit."""
+def find(kind: NodeKind, state: State, need: Need, *, last: bool = False) -> Receipt | None:
+    """Return what ``need`` would take from a node in ``state``; None where it does not fit.
+
+    ``last``: take the last of the free GPUs. A state begins with those that are free now, so that
+    a claim made this way leaves them to others where it can.
+    """
     cpus = kind.cpus if need.cpus == ALL_CORES else need.cpus
     mem = need.mem_mib if kind.mem_mib else 0
     if cpus > state[0] or mem > state[1]:
         return None
     if not need.gpus:
         return (cpus, mem, ())
-    found = _find_share(kind, state, need) if need.share > 1 else _find_whole(kind, state, need)
+    if need.share > 1:
+        found = _find_share(kind, state, need)
+    else:
+        found = _find_whole(kind, state, need, last)
     return None if found is None else (cpus, mem, found)
 
 
 def _find_whole(
-    kind: NodeKind, state: State, need: Need
+    kind: NodeKind, state: State, need: Need, last: bool
 ) -> tuple[tuple[int, int, tuple[tuple[int, int], ...]], ...] | None:
     left = need.gpus
     taken: list[tuple[int, int, tuple[tuple[int, int], ...]]] = []
@@ -141,7 +148,8 @@ def _find_whole(
             taken.append((index, count, ()))
         elif count and not isinstance(gpus, int):
             free = [place for place, shards in enumerate(gpus) if shards == pool.shards]
-            taken.append((index, 0, tuple((place, pool.shards) for place in free[:count])))
+            chosen = free[-count:] if last else free[:count]
+            taken.append((index, 0, tuple((place, pool.shards) for place in chosen)))
         left -= count
         if not left:
             return tuple(taken)
