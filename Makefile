@@ -11,7 +11,7 @@ PIP := $(PY) -m pip --disable-pip-version-check -q
 export PIP_ROOT_USER_ACTION := ignore
 
 # Folders that may hold something to check; folders that do not exist yet are no error.
-SHELL_ROOTS := $(wildcard .ci docker plugins templates tests wrappers)
+SHELL_ROOTS := $(wildcard .ci docker plugins spank templates tests wrappers)
 LUA := $(shell find $(wildcard plugins tests benchmarks) -name '*.lua' 2>/dev/null)
 SUITES := $(wildcard tests/unit tests/slurm)
 
@@ -51,7 +51,7 @@ check-shell:
 	    -exec sh -c 'head -c 64 "$$1" | head -n 1 | grep -aqE "^#!.*\b(ba)?sh\b"' _ {} \; -print); \
 	echo "shellcheck" $$scripts; shellcheck $$scripts
 check-lua:
-	@$(if $(LUA),echo "luacheck" $(LUA); luacheck --quiet $(LUA))
+	@$(if $(LUA),echo "luacheck" $(LUA); luacheck --quiet --no-color $(LUA))
 check-c:
 	@if [ -e spank/Makefile ]; then $(MAKE) -C spank check; fi
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from pliant.cli.demo import demo
 from pliant.demo import records, report
+from pliant.demo.dry import dry_round
 from pliant.demo.idle import Idle, idle
-from pliant.demo.mix import KINDS, SHARDS, USERS, Submission, mix
+from pliant.demo.mix import KINDS, OF_EACH, SHARDS, USERS, Submission, mix
 from pliant.demo.run import Run
 from pliant.demo.script import sbatch, script
 from pliant.demo.speed import PROGRAMS, speed
@@ -35,7 +39,7 @@ def test_the_mix_has_every_kind_of_job_and_both_users() -> None:
     asked = [one.moldable for one in jobs]
     assert len(jobs) >= 16
     assert {one.user for one in jobs} == set(USERS)
-    assert sorted(asked) == sorted(moldable for _, moldable in KINDS)
+    assert sorted(asked) == sorted(OF_EACH * [moldable for _, moldable in KINDS])
     assert "" in asked  # rigid
     assert any("-" in text and "nodes" not in text for text in asked)  # a range
     assert any(text.count(":") == 2 for text in asked)  # a list
@@ -207,3 +211,28 @@ def test_the_report_sets_both_rounds_beside_each_other() -> None:
         "idle GPU time 20.0 % 10.0 %".split(),
         "of all GPU time, avoidably idle 5.0 % 0.0 %".split(),
     ]
+
+
+def test_a_simulated_round_runs_every_job_at_a_shape_that_it_allows() -> None:
+    jobs = mix()
+    on = dry_round("enforce", jobs, print)
+    assert [one.job for one in on] == list(jobs)
+    assert [one for one in on if one.shape not in one.job.shapes] == []
+    assert [one.end_s - one.start_s for one in on] == pytest.approx(
+        [one.job.run_s(one.shape) for one in on]
+    )
+
+
+def test_with_pliant_off_every_job_runs_as_its_user_asked() -> None:
+    assert [str(one.shape) for one in dry_round("off", mix(), print)] == [
+        str(one.own) for one in mix()
+    ]
+
+
+def test_the_simulated_demonstration_says_so_first() -> None:
+    done = CliRunner().invoke(demo, ["--simulated"])
+    lines = done.output.splitlines()
+    assert done.exit_code == 0
+    assert lines[0].startswith("SIMULATED, no real Slurm (as asked):")
+    assert len([line for line in lines if re.match(r"(vision|language|search)-\d\d ", line)]) >= 16
+    assert any(line.startswith("mean flow time, s") for line in lines)
