@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from pliant.errors import BadAnswer, Unavailable
 
@@ -61,6 +62,16 @@ def _without_name(line: str) -> str:
     for name in ("scontrol: error: ", "squeue: error: ", "slurm_load_jobs error: "):
         line = line.removeprefix(name)
     return line
+
+
+class Runs(Protocol):
+    """Runs one command, as :class:`Commands` does."""
+
+    def run(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> Answer:
+        """Run one command; see :meth:`Commands.run`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

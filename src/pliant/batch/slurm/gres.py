@@ -26,6 +26,7 @@ NO_GPU = "nogpu"
 """A dummy that a site puts on every node: what a CPU job carries where a list may not be empty."""
 
 _ITEM = re.compile(r"([A-Za-z][\w.+-]*)((?:[:=/][^(]*)?)(?:\((.*)\))?", re.ASCII)
+_COUNT = re.compile(r"[0-9]{1,15}[KMGTP]?", re.ASCII)
 _LENT = re.compile(r"(-|[0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 
 
@@ -58,12 +59,16 @@ def _lent(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def _one(text: str) -> Gres:
-    match = _ITEM.fullmatch(text.removeprefix("gres:").removeprefix("gres/"))
+    named = text.removeprefix("gres:").removeprefix("gres/").replace(":(null)", "")  # no type
+    match = _ITEM.fullmatch(named)
     if not match:
         raise _bad(text)
     words = [word for word in re.split("[:=]", match[2]) if word and word != "no_consume"]
-    count = whole(words.pop()) if words and words[-1][:1].isdigit() and len(words) < 3 else 1
-    kind = words[0] if words and words[0] != "(null)" else ""
+    counted = words and _COUNT.fullmatch(words[-1])  # a type may begin with a digit: 3g.20gb
+    count = whole(words.pop()) if counted else 1
+    if len(words) > 1:
+        raise _bad(text)
+    kind = words[0] if words else ""
     inside = match[3] or ""
     if inside.startswith("IDX:"):
         return Gres(match[1], kind, count, indexes(inside.removeprefix("IDX:")))

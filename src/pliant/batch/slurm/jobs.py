@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.details import Allocation
-from pliant.batch.slurm.gres import GPU, SHARD
+from pliant.batch.slurm.gres import GPU, SHARD, gres_list
 from pliant.batch.slurm.job_rows import JobRow, count
 from pliant.batch.slurm.nodes import Use
 from pliant.batch.slurm.request import (
@@ -91,16 +91,27 @@ def _state(row: JobRow) -> JobState:
 # --- running -------------------------------------------------------------------------------
 
 
+def _asks_text(row: JobRow) -> str:
+    return row.tres_per_node + row.tres_per_job + row.tres_per_task + row.tres_per_socket
+
+
 def needs_detail(row: JobRow, cluster: Cluster) -> bool:
     """Whether only scontrol can say where a running job sits: shards in 22.05, or mixed types."""
-    if row.waits or row.nodes in NOTHING:
+    if row.waits or row.nodes in NOTHING or "gres" not in _asks_text(row):
         return False
-    words = f"{row.tres_per_node} {row.tres_per_job} {row.tres_per_task} {row.tres_per_socket}"
-    if cluster.needs_details and "shard" in words:
+    try:
+        return _needs_detail(row, cluster)
+    except BadAnswer:
+        return False
+
+
+def _needs_detail(row: JobRow, cluster: Cluster) -> bool:
+    texts = (row.tres_per_node, row.tres_per_job, row.tres_per_task, row.tres_per_socket)
+    asks = [gres for text in texts for gres in gres_list(text)]
+    if cluster.needs_details and any(gres.name == SHARD for gres in asks):
         return True
-    if GPU not in words or words.count(":") + words.count("=") + words.count("/") > 2:
-        return False
-    return any(cluster.is_mixed(node) for node in host_list(row.nodes))
+    untyped = any(gres.name == GPU and not gres.type for gres in asks)
+    return untyped and any(cluster.is_mixed(node) for node in host_list(row.nodes))
 
 
 def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Job:
@@ -148,7 +159,7 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float) -> Job:
     features, excluded, odd_features = _constraint(row, cluster)
     job = replace(
         job,
-        eligible=job.priority > 0 and instant_s(row.eligible) <= now_s,
+        eligible=job.priority > 0 and 0 < instant_s(row.eligible) <= now_s,
         shape=carried,
         shapes=(carried,),
         footprint=wants.footprint(),

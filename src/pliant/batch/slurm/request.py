@@ -46,14 +46,14 @@ class Asked:
         return Shape(self.nodes, 0, kind=Kind.CPU)
 
     def footprint(self) -> Footprint:
-        """Return the footprint of a job about which nothing was noted: all per node."""
+        """Return the footprint of a job about which nothing was noted: per node, or by GPU."""
         per_cpu = self.mem_mib // self.cpus if self.per_cpu and self.cpus else 0
         return Footprint(
             tasks_per_node=self.tasks,
             cpus_per_task=-(-self.cpus // self.tasks),
             mem_per_node_mib=0 if per_cpu else self.mem_mib,
             mem_per_cpu_mib=per_cpu,
-        )
+        ).by_gpu(self.gpus)
 
     def differs(self, demand: Demand) -> str:
         """Return what differs from ``demand``, in a word; "" where nothing does."""

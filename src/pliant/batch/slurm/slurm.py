@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from pliant.batch.slurm.cluster import Cluster
-from pliant.batch.slurm.commands import Answer, Commands
+from pliant.batch.slurm.commands import Answer, Runs
 from pliant.batch.slurm.details import Allocation, detail_commands, parse_details
 from pliant.batch.slurm.job_rows import (
     JobRow,
@@ -61,7 +61,7 @@ class Change:
 class Slurm:
     """The batch system of a Slurm cluster; safe to call from several threads."""
 
-    def __init__(self, commands: Commands, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, commands: Runs, clock: Callable[[], float] = time.time) -> None:
         """``clock`` counts seconds since the epoch."""
         self._commands, self._clock = commands, clock
         self._site: tuple[float, Site] | None = None
