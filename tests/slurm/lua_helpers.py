@@ -50,6 +50,11 @@ def _now_newer(path: Path) -> None:
     time.sleep(max(0.0, stamp + 0.02 - time.time()))
 
 
+def close_breaker(sandbox: Sandbox) -> None:
+    """Let slurmctld ask pliantd again at the next submission: a loaded script knows no failure."""
+    _now_newer(sandbox.layout.job_submit)
+
+
 @contextmanager
 def job_submit_lua(sandbox: Sandbox, text: str, module: str | None = None) -> Iterator[None]:
     """Let slurmctld use another job_submit.lua, and another pliant.lua, for a while."""
