@@ -25,6 +25,7 @@ class Cluster:
     nodes: Mapping[str, NodeRow]
     partitions: Mapping[str, PartitionRow]
     features: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by node
+    default_per_cpu_mib: int = 0  # DefMemPerCPU
     _shards: dict[tuple[tuple[str, ...], str], int] = field(default_factory=dict)
     _cores: dict[tuple[tuple[str, ...], int, str], int] = field(default_factory=dict)
 

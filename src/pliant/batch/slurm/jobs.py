@@ -154,7 +154,7 @@ def _allocated(has: Asked, allocation: Allocation) -> Asked:
 def _waiting(row: JobRow, cluster: Cluster, now_s: float) -> Job:
     job = _common(row, cluster)
     spec = spec_of(row.admin_comment)
-    wants = asked(row, spec.footprint if spec else None)
+    wants = asked(row, spec.footprint if spec else None, cluster.default_per_cpu_mib)
     carried = wants.shape(cluster.shards(job.partitions, wants.gpu_type))
     features, excluded, odd_features = _constraint(row, cluster)
     job = replace(

@@ -66,8 +66,10 @@ class Asked:
         return ""
 
 
-def asked(row: JobRow, noted: Footprint | None = None) -> Asked:
-    """Read a row's request, or a running job's allocation; ``noted`` is what its token says.
+def asked(row: JobRow, noted: Footprint | None = None, default_per_cpu_mib: int = 0) -> Asked:
+    """Read a row's request, or a running job's allocation.
+
+    ``noted`` is what its token says; ``default_per_cpu_mib`` is the site's DefMemPerCPU.
 
     Raises BadAnswer.
     """
@@ -78,7 +80,7 @@ def asked(row: JobRow, noted: Footprint | None = None) -> Asked:
     cpus = max(tasks, -(-count(row.num_cpus) // nodes))
     if row.waits:
         cpus = max(cpus, tasks * per_task, count(row.min_cpus), _per_gpu(row.cpus_per_tres) * gpus)
-    mem, per_cpu = _memory(row, nodes, cpus, noted)
+    mem, per_cpu = _memory(row, (nodes, cpus), noted, default_per_cpu_mib)
     mem = mem or _mem_per_gpu(row.mem_per_tres) * gpus
     return Asked(nodes, gpu_type, gpus, shards, tasks, cpus, per_task, mem, per_cpu, odd)
 
@@ -139,19 +141,23 @@ def _mem_per_gpu(text: str) -> int:
     return sum(size_mib(item) for item in items)
 
 
-def _memory(row: JobRow, nodes: int, cpus: int, noted: Footprint | None) -> tuple[int, bool]:
-    """Memory on each node, and whether it follows the CPUs.
+def _memory(
+    row: JobRow, size: tuple[int, int], noted: Footprint | None, default_per_cpu_mib: int
+) -> tuple[int, bool]:
+    """Memory on each node, and whether it follows the CPUs; ``size`` is nodes, CPUs of each.
 
     squeue's MinMemory does not tell per node from per CPU; the memory in a waiting job's TRES is
     the total, but not always brought up to date.
     """
+    nodes, cpus = size
     total, least = size_mib(tres(row.tres).get("mem", "")), size_mib(row.min_memory)
     if not row.waits or not least:
         return (-(-total // nodes), False)
     if noted is not None and (noted.mem_per_cpu_mib or noted.mem_per_node_mib):
         per_cpu = noted.mem_per_cpu_mib == least
     else:
-        per_cpu = total == least * count(row.num_cpus) != least * nodes
+        scaled = total == least * count(row.num_cpus) != least * nodes
+        per_cpu = scaled or least == default_per_cpu_mib
     return (least * cpus, True) if per_cpu else (least, False)
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pliant.batch.slurm.values import size_mib
 from pliant.errors import BadAnswer
 from pliant.grammar import quoted
 
@@ -34,6 +35,11 @@ class Site:
         """How often backfill runs: 30 s unless told otherwise."""
         text = self.scheduler.get("bf_interval", "")
         return int(text) if text.isdigit() else 30
+
+    @property
+    def default_per_cpu_mib(self) -> int:
+        """DefMemPerCPU; 0 where memory is not given by the CPU."""
+        return size_mib(self.options.get("DefMemPerCPU", ""))
 
     @property
     def plugin_dirs(self) -> tuple[str, ...]:

@@ -105,6 +105,7 @@ class Slurm:
                 node_rows,
                 {row.partition.name: row for row in parse_partitions(partitions.result())},
                 {row.name: row.features for row in node_rows.values()},
+                site.default_per_cpu_mib,
             )
             held = parse_reservations(reservations.result())
         places = self._look_places(jobs, cluster)
@@ -263,7 +264,10 @@ class _Try:
     @property
     def asked_before(self) -> Asked:
         """What it asked for then."""
-        return asked(self.now, self.change.job.footprint)
+        return self._asks(self.now)
+
+    def _asks(self, row: JobRow) -> Asked:
+        return asked(row, self.change.job.footprint, self.cluster.default_per_cpu_mib)
 
     def check(self, before: Mapping[str, JobRow]) -> None:
         """Refuse where the job is not any more as it was observed: its owner wins."""
@@ -291,7 +295,7 @@ class _Try:
         if after is None:
             self._refuse(self.words or "it is gone")
             return
-        found = asked(after, self.change.job.footprint)
+        found = self._asks(after)
         if not after.waits:
             if not as_started(found, self._then):
                 self._refuse(f"it started meanwhile as it was ({self.words or 'no change'})")
@@ -309,7 +313,7 @@ class _Try:
         """Say so where the job could not be brought back to what it was."""
         if back is None or not back.waits:
             return
-        left = shortfall(asked(back, self.change.job.footprint), self.asked_before)
+        left = shortfall(self._asks(back), self.asked_before)
         if left:
             self._refuse(f"{self.words or 'refused'}; it could not be put back: {left}")
 
