@@ -43,14 +43,14 @@ KINDS = (
 OF_EACH = 2
 """Jobs of each kind."""
 
-GAP_S = 2.0
+GAP_S = 1.6
 """Mean time from one arrival to the next; exponential.
 
-On average a job holds 2.6 GPUs for 6 s as its user asks, so that eight GPUs serve one in 2 s:
+On average a job holds 2.6 GPUs for 5 s as its user asks, so that eight GPUs serve one in 1.6 s:
 the cluster is asked for just what it can give.
 """
 
-OWN_RUN_S = (3.0, 9.0)
+OWN_RUN_S = (2.5, 7.5)
 """A job's run time at its user's own request; uniform."""
 
 

@@ -15,9 +15,10 @@ _TIMEOUT_S = 20
 
 @contextmanager
 def users(names: Sequence[str]) -> Iterator[None]:
-    """Have these system users, without home or password; needs root.
+    """Have users of these names: system users without home or password are made where none are.
 
-    Raises Unavailable where they cannot be made, or where others have their names.
+    Those that carry the demonstration's mark are removed afterwards, also such as a demonstration
+    that was killed has left; others stay. Needs root; raises Unavailable where it fails.
     """
     try:
         for name in names:
@@ -25,12 +26,12 @@ def users(names: Sequence[str]) -> Iterator[None]:
         yield
     finally:
         for name in names:
-            if _is_ours(name):
+            if _comment(name) == MARK:
                 _command(["userdel", name])
 
 
 def _make(name: str) -> None:
-    if _is_ours(name):  # left by a demonstration that was killed
+    if _comment(name) is not None:
         return
     wrong = _command(
         [
@@ -47,11 +48,12 @@ def _make(name: str) -> None:
         raise Unavailable(f"the user {name} cannot be made: {wrong}")
 
 
-def _is_ours(name: str) -> bool:
+def _comment(name: str) -> str | None:
+    """Return what /etc/passwd says of a user; None where there is none."""
     try:
-        return pwd.getpwnam(name).pw_gecos == MARK
+        return pwd.getpwnam(name).pw_gecos
     except KeyError:
-        return False
+        return None
 
 
 def _command(argv: Sequence[str]) -> str:
