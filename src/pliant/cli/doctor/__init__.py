@@ -26,7 +26,6 @@ CHECKS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
     check_daemon,
 )
 COLOURS = {State.OK: "green", State.ADVICE: "yellow", State.FAULT: "red", State.SKIPPED: "cyan"}
-ADVICE_WORDS = ("piece of advice", "pieces of advice")
 
 
 @click.command(short_help="What is wrong with this installation, and the cure.")
@@ -68,8 +67,4 @@ def _print(findings: list[Finding]) -> None:
             click.echo(f"{'':9}{'':{width}}  cure: {printable(finding.cure)}")
     faults = sum(finding.state is State.FAULT for finding in findings)
     advised = sum(finding.state is State.ADVICE for finding in findings)
-    click.echo(f"\n{_count(faults, 'fault', 'faults')}, {_count(advised, *ADVICE_WORDS)}")
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"1 {one}" if number == 1 else f"{number or 'no'} {many}"
+    click.echo(f"\nfaults: {faults}, advice: {advised}")
