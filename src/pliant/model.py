@@ -7,7 +7,7 @@ Everything here is immutable and compares by value. Units stand in the names: ``
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 
@@ -136,6 +136,16 @@ class Footprint:
     mem_per_node_mib: int = 0
     mem_per_cpu_mib: int = 0
     mem_per_gpu_mib: int = 0
+
+    def by_gpu(self, gpus: int) -> Footprint:
+        """Return the footprint of a job with ``gpus`` on each node in its owner's own request.
+
+        As many tasks as GPUs on a node, and more than one, are one task to a GPU (one MPI or NCCL
+        rank to a device): they follow the GPUs, or two ranks would meet on one device.
+        """
+        if self.tasks_per_gpu or self.tasks_per_node != gpus or gpus == 1:
+            return self
+        return replace(self, tasks_per_node=1, tasks_per_gpu=1)
 
     def demand(self, shape: Shape, cores: int = 0) -> Demand:
         """Return what ``shape`` takes on each node; ``cores`` as in Request."""

@@ -179,7 +179,8 @@ def _molded(case: _Case, mode: Mode) -> Answer:
     own = own or base
     footprint = written.footprint
     spec = Spec(request, own, shape if shape != own else None, footprint)
-    form = Form(shape, footprint.demand(shape, request.cores), wants_gpu)
+    demand = footprint.demand(shape, request.cores)
+    form = Form(shape, demand, wants_gpu, tasks_follow=footprint.tasks_per_gpu > 0)
     return Answer(
         lines=tuple(_remarks(case, own, shape)),
         fields=normal_fields(case.submission, form, case.view),

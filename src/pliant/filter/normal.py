@@ -20,11 +20,15 @@ NO_GPU = "nogpu:1"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A shape, what it takes on each node, and whether another shape of the job has GPUs."""
+    """A shape and what it takes on each node.
+
+    ``wants_gpu``: another shape of the job has GPUs. ``tasks_follow``: its tasks follow the GPUs.
+    """
 
     shape: Shape
     demand: Demand
     wants_gpu: bool
+    tasks_follow: bool
 
 
 def normal_fields(submission: Mapping[str, str], form: Form, view: View) -> dict[str, str]:
@@ -37,7 +41,7 @@ def normal_fields(submission: Mapping[str, str], form: Form, view: View) -> dict
         "min_nodes": shape.nodes,
         "max_nodes": shape.nodes,
         "min_cpus": shape.nodes * cpus,
-        **_tasks(submission, shape, demand),
+        **_tasks(submission, form),
         **_cpus(submission, shape, demand, cpus),
     }
     if submission.get("mem_per_tres") and demand.mem_mib:  # 0 would be all of a node's
@@ -80,18 +84,16 @@ def _cleared(submission: Mapping[str, str], demand: Demand) -> dict[str, str]:
     return changes
 
 
-def _tasks(submission: Mapping[str, str], shape: Shape, demand: Demand) -> dict[str, int]:
+def _tasks(submission: Mapping[str, str], form: Form) -> dict[str, int]:
     """The tasks; a job that named none keeps Slurm's own default, one on each node."""
-    tasks = shape.nodes * demand.tasks
+    tasks = form.shape.nodes * form.demand.tasks
     changes: dict[str, int] = {}
-    if tasks > shape.nodes or number(submission, "num_tasks") is not None:
+    if tasks > form.shape.nodes or number(submission, "num_tasks") is not None:
         changes["num_tasks"] = tasks
     if number(submission, "ntasks_per_tres"):
         changes["ntasks_per_tres"] = NO_VAL16
-        if number(submission, "ntasks_per_node"):
-            changes["ntasks_per_node"] = NO_VAL16  # it could not be changed later
-    elif submission.get("tres_per_task") and number(submission, "ntasks_per_node"):
-        changes["ntasks_per_node"] = NO_VAL16
+    if form.tasks_follow and number(submission, "ntasks_per_node"):
+        changes["ntasks_per_node"] = NO_VAL16  # it could not be changed later
     return changes
 
 

@@ -31,6 +31,7 @@ _BITS16: Final = frozenset(
     )
 )
 _GRES = re.compile(r"gres[:/]", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _COUNT = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
@@ -74,7 +75,8 @@ def read_gres(text: str) -> tuple[Gres, ...]:
     for item in text.split(",") if text else ():
         name, *rest = _GRES.sub("", item, count=1).replace("=", ":").split(":")
         count = rest.pop() if rest and _COUNT.fullmatch(rest[-1]) else "1"
-        if len(rest) > 1 or not name:
+        # A type is any text to Slurm; it must not get into a token or a message.
+        if len(rest) > 1 or not all(map(_NAME.fullmatch, (name, *rest))):
             raise Fixed(f"{quoted(item)} is not a form of GRES that Pliant changes")
         found.append(Gres(name, rest[0] if rest else "", int(count)))
     return tuple(found)
@@ -101,7 +103,7 @@ def read_written(submission: Mapping[str, str], view: View) -> Written:
         own = Shape(nodes, gpus.per_node or total // nodes, gpu_type=gpus.gpu_type)
         footprint = tasks.footprint(nodes)
         if tasks.nodes or view.ever(names, footprint.demand(own), nodes):
-            return Written(own, tasks.nodes, footprint)
+            return Written(own, tasks.nodes, footprint.by_gpu(own.gpus))
     raise Fixed("no node could hold the job as it was written: the shape stays")
 
 
