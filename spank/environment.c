@@ -129,7 +129,8 @@ static void correct_total(spank_t spank, const struct run *run)
 }
 
 /* A number with a type, a100:1, asks for that type, which a job whose type Pliant chose does not
- * have in Slurm's eyes. From 24.11 on srun compares it with SLURM_TRES_PER_TASK: then both stay. */
+ * have in 22.05's eyes. 24.11 understands, writes SLURM_TRES_PER_TASK instead, and has srun end
+ * where the two differ. */
 static void correct_type_per_task(spank_t spank)
 {
     char text[TEXT];
@@ -143,6 +144,25 @@ static void correct_type_per_task(spank_t spank)
         put(spank, "SLURM_GPUS_PER_TASK", colon + 1);
 }
 
+/* Take the GPUs out of cpu=8,gres/gpu=1 (24.11 and later). */
+static void drop_gpus_per_task(spank_t spank)
+{
+    char text[TEXT], kept[TEXT] = "";
+    struct slice rest, item;
+    size_t used = 0;
+
+    if (!get(spank, "SLURM_TRES_PER_TASK", text))
+        return;
+    for (rest = slice_of(text); slice_next(&rest, ",", &item);)
+        if (!memmem(item.at, item.size, "gpu", 3))
+            used += (size_t)snprintf(kept + used, sizeof kept - used, "%s%.*s", used ? "," : "",
+                                     (int)item.size, item.at);
+    if (used)
+        put(spank, "SLURM_TRES_PER_TASK", kept);
+    else
+        spank_unsetenv(spank, "SLURM_TRES_PER_TASK");
+}
+
 /* Without whole GPUs (on CPUs, or with shards) srun refuses every word about them. */
 static void drop_gpus(spank_t spank)
 {
@@ -150,13 +170,11 @@ static void drop_gpus(spank_t spank)
         "SLURM_GPUS",           "SLURM_GPUS_PER_NODE",  "SLURM_GPUS_PER_SOCKET",
         "SLURM_GPUS_PER_TASK",  "SLURM_CPUS_PER_GPU",   "SLURM_MEM_PER_GPU",
         "SLURM_NTASKS_PER_GPU", "SLURM_NTASKS_PER_TRES"};
-    char text[TEXT];
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (has(spank, names[i]))
             spank_unsetenv(spank, names[i]);
-    if (get(spank, "SLURM_TRES_PER_TASK", text) && strstr(text, "gpu"))
-        spank_unsetenv(spank, "SLURM_TRES_PER_TASK");
+    drop_gpus_per_task(spank);
 }
 
 static void correct_gpus(spank_t spank, const struct run *run)
