@@ -21,7 +21,7 @@ from pliant.cli.install.wishes import PARTS, Wanted, wanted
 from pliant.cli.lua_host import compiles, library_of
 from pliant.errors import BadInput, PliantError, Unavailable
 
-RECORD = Path("/etc/pliant/installed")
+RECORD = "/etc/pliant/installed"
 
 
 @click.group(short_help="Install into a batch system, or take out again.")
@@ -51,6 +51,9 @@ def install() -> None:
 @click.option(
     "--libdir", default="/usr/lib/pliant", show_default=True, help="Where pliant.so is put."
 )
+@click.option(
+    "--record", default=RECORD, show_default=True, help="Where the files' first states are kept."
+)
 @click.option("--root", default="/", help="Work on a tree below this directory, like an image.")
 @click.option("--yes", is_flag=True, help="Do not ask before --remove.")
 def slurm(  # noqa: PLR0917  # click passes them by name
@@ -61,6 +64,7 @@ def slurm(  # noqa: PLR0917  # click passes them by name
     pliantd: str,
     plugin: str,
     libdir: str,
+    record: str,
     root: str,
     yes: bool,
 ) -> None:
@@ -72,20 +76,20 @@ def slurm(  # noqa: PLR0917  # click passes them by name
     spank   pliant.so and a drop-in of plugstack.conf
 
     On the controller all parts are wanted; login and compute nodes need spank alone. Nothing is
-    restarted. Every file's first state is kept in /etc/pliant/installed; --remove gives it back.
+    restarted. Every file's first state is kept; --remove gives it back.
     """
     site = find_site(_directory(root), conf, user, pliantd)
     site = replace(site, spank_plugin=Path(libdir) / "pliant.so")
-    record = Record(site.at(RECORD))
+    kept = Record(site.at(Path(record)))
     if what == "remove":
-        _remove(site, record, parts or PARTS, yes)
+        _remove(site, kept, parts or PARTS, yes)
         return
     with tempfile.TemporaryDirectory(prefix="pliant-") as scratch:
         found = _wanted(site, parts or PARTS, plugin, Path(scratch))
-    changes = planned(found.wishes, record)
+    changes = planned(found.wishes, kept)
     if what == "apply":
         _must_write(changes)
-        apply(found.wishes, changes, record)
+        apply(found.wishes, changes, kept)
         _tell(changes, "written")
     else:
         _show(changes)

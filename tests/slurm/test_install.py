@@ -1,0 +1,152 @@
+"""`pliant install slurm` on a real Slurm that knows nothing of Pliant yet."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from slurm_helpers import wait_until
+
+from pliant.sandbox import Options, Sandbox
+
+pytestmark = pytest.mark.slurm
+
+PLIANT = str(Path(sys.executable).with_name("pliant"))
+SITE_RULE = """\
+function slurm_job_submit(job_desc, part_list, submit_uid)
+   if job_desc.name == "forbidden" then
+      slurm.log_user("the site says no")
+      return slurm.ERROR
+   end
+   return slurm.SUCCESS
+end
+
+function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
+   return slurm.SUCCESS
+end
+
+return slurm.SUCCESS
+"""
+
+Install = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def bare() -> Iterator[Sandbox]:
+    """A Slurm of one node without any part of Pliant, and without a job_submit.lua."""
+    made = Sandbox(f"pytest-install-{os.getpid()}", Options(nodes=1, gpus=2, mode="none"))
+    made.up()
+    yield made
+    made.down()
+
+
+@pytest.fixture
+def conf(bare: Sandbox) -> Path:
+    """The directory of slurm.conf."""
+    return Path(bare.env["SLURM_CONF"]).parent
+
+
+@pytest.fixture
+def install(bare: Sandbox, tmp_path: Path) -> Install:
+    """Run `pliant install slurm` for the parts that concern Slurm itself."""
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        kept = ["--record", str(tmp_path / "record"), "--libdir", str(tmp_path / "lib")]
+        parts = ["--part", "lua", "--part", "spank"]
+        return bare.run([PLIANT, "install", "slurm", *parts, *kept, *words])
+
+    return run
+
+
+def tree(directory: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        str(path.relative_to(directory)): (path.stat().st_mode, path.read_bytes())
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }
+
+
+def sbatch(bare: Sandbox, *words: str) -> subprocess.CompletedProcess[str]:
+    return bare.run(["sbatch", "--parsable", "-o", "/dev/null", *words, "--wrap", "true"])
+
+
+def plugins(bare: Sandbox) -> str:
+    lines = bare.run(["scontrol", "show", "config"]).stdout.splitlines()
+    return next(line.split()[-1] for line in lines if line.startswith("JobSubmitPlugins"))
+
+
+@pytest.mark.parametrize("site_rule", ["", SITE_RULE], ids=["without", "with"])
+def test_installed_beside_a_sites_own_rules_and_removed_without_a_trace(
+    bare: Sandbox, conf: Path, install: Install, tmp_path: Path, site_rule: str
+) -> None:
+    script = conf / "job_submit.lua"
+    script.unlink(missing_ok=True)
+    if site_rule:
+        script.write_text(site_rule)
+    before = tree(conf)
+
+    shown = install("--print")
+    assert (shown.returncode, tree(conf)) == (0, before)
+    assert "+JobSubmitPlugins=lua\n" in shown.stdout
+
+    assert install("--apply").returncode == 0
+    applied = tree(conf)
+    assert "nothing is to be changed" in install("--apply").stdout
+    assert tree(conf) == applied
+    bare.reconfigure()
+    wait_until(lambda: plugins(bare) == "lua", "slurmctld to load the filter")
+
+    job = sbatch(bare, "--hold", "--moldable=gpus=1-2", "--gres=gpu:1").stdout.strip()
+    assert "AdminComment=pliant=v1:" in bare.run(["scontrol", "show", "job", job]).stdout
+    refused = sbatch(bare, "--moldable=gpus=2-1")
+    assert "the range runs backwards; write 1-2" in refused.stderr
+    assert sbatch(bare, "--gres=gpu:1").returncode == 0
+    forbidden = sbatch(bare, "-J", "forbidden", "--moldable=gpus=1-2", "--gres=gpu:1")
+    assert ("the site says no" in forbidden.stderr) is bool(site_rule)
+
+    bare.restart("slurmctld")
+    assert sbatch(bare, "--moldable=gpus=1-2", "--gres=gpu:1").returncode == 0
+
+    asked = install("--remove")
+    assert (asked.returncode, tree(conf)) == (1, applied)
+    assert f"{job} " in asked.stdout
+    assert install("--remove", "--yes").returncode == 0
+    assert tree(conf) == before
+    assert not (tmp_path / "lib").exists()
+    assert not (tmp_path / "record").exists()
+    bare.reconfigure()
+    wait_until(lambda: plugins(bare) == "(null)", "slurmctld to forget the filter")
+    assert "unrecognized option" in sbatch(bare, "--moldable=gpus=1-2").stderr
+    assert sbatch(bare, "--gres=gpu:1").returncode == 0
+    bare.run(["scancel", job])
+
+
+def test_a_broken_job_submit_lua_is_not_made_worse(
+    bare: Sandbox, conf: Path, install: Install
+) -> None:
+    (conf / "job_submit.lua").write_text("if true then\n")
+    before = tree(conf)
+    done = install("--apply", "--plugin", "/nonexistent")
+    assert done.returncode == 1
+    assert tree(conf) == before
+    assert "job_submit.lua is left as it is (" in done.stdout
+    assert "'end' expected" in done.stdout
+    (conf / "job_submit.lua").unlink()
+
+
+def test_the_doctor_names_the_cure_of_what_is_not_installed(bare: Sandbox) -> None:
+    done = bare.run([PLIANT, "doctor"])
+    lines = done.stdout.splitlines()
+    faults = {
+        line.split()[1]: after
+        for line, after in itertools.pairwise(lines)
+        if line.startswith("fault ")
+    }
+    assert done.returncode == 1
+    assert set(faults) >= {"JobSubmitPlugins", "job_submit.lua", "plugstack.conf", "pliant.toml"}
+    assert [after for after in faults.values() if "cure: pliant install slurm" not in after] == []
