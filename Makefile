@@ -42,7 +42,7 @@ check: $(VENV)/.dev ## what a reader should not have to look for: style, types, 
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
-	$(VENV)/bin/lint-imports --no-timings
+	$(VENV)/bin/lint-imports
 	@$(MAKE) check-shell check-lua check-c
 
 .PHONY: check-shell check-lua check-c
