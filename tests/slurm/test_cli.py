@@ -136,6 +136,23 @@ def test_while_paused_no_job_is_changed(
     assert until_seen(asked, job, "running")["carried"] == "1"
 
 
+def test_a_plan_needs_no_pliantd_where_slurm_is_looked_at(
+    clean: Sandbox, pliant: Pliant, full: list[int], submit: Submit, workdir: Path
+) -> None:
+    clean.stop("pliantd")
+    job = submit("--gres=gpu:4", "--comment=pliant:gpus=1-4", "--time=30", script="sleep 600")
+
+    def starts(*words: str) -> list[tuple[str, str]]:
+        done = pliant("plan", "--json", *words)
+        assert done.returncode == 0, done.stderr
+        return [(row["id"], row["shape"]) for row in json.loads(done.stdout)["starts"]]
+
+    saved = str(workdir / "snapshot.json")
+    wait_until(lambda: starts("--live", "--save", saved) == [(str(job), "1")], "the job to fit")
+    assert starts("--file", saved) == [(str(job), "1")]
+    assert starts("--file", saved, "--policy", "easy-backfill") == []
+
+
 def test_a_job_that_is_not_there_is_exit_1(pliant: Pliant) -> None:
     done = pliant("why", "999999")
     assert (done.returncode, done.stdout) == (1, "")

@@ -28,7 +28,9 @@ def read_snapshot(text: bytes) -> Snapshot:
     try:
         return msgspec.json.decode(text, type=Snapshot, dec_hook=_read)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise BadInput(f"snapshot file: {error}; see docs/ or `pliant plan --json`") from error
+        raise BadInput(
+            f"snapshot file: {error}; `pliant plan --live --save FILE` writes one"
+        ) from error
 
 
 def _write(value: Any) -> Any:

@@ -9,8 +9,10 @@ from typing import TypeVar
 
 import click
 
-from pliant.batch.snapshot_file import read_snapshot
+from pliant.batch.slurm import Commands, Slurm
+from pliant.batch.snapshot_file import read_snapshot, write_snapshot
 from pliant.cli.door import ask
+from pliant.cli.install.record import write
 from pliant.cli.output import (
     Column,
     Style,
@@ -49,33 +51,46 @@ CHANGE_COLUMNS: list[Column[ChangeRow]] = [
 
 
 @click.command("plan", short_help="What would be done now.")
-@click.option("--file", "file", default="", help="Plan on a snapshot in JSON: no daemon is needed.")
-@click.option("--policy", default="", help=f"With --file: the policy.  [default: {DEFAULT}]")
+@click.option("--file", default="", help="Plan on a snapshot in JSON: no Slurm, no pliantd needed.")
+@click.option("--live", is_flag=True, help="Look at Slurm ourselves: no pliantd needed.")
+@click.option("--save", default="", help="With --live: write the snapshot here, for --file.")
+@click.option("--policy", default="", help=f"With these: the policy.  [default: {DEFAULT}]")
 @click.option(
     "--with",
     "options",
     multiple=True,
     metavar="OPTION=VALUE",
-    help="With --file: an option of the policy; may stand several times.",
+    help="With these: an option of the policy; may stand several times.",
 )
 @json_option
-def plan_command(file: str, policy: str, options: tuple[str, ...], as_json: bool) -> None:
+def plan_command(  # noqa: PLR0917  # click passes them by name
+    file: str, live: bool, save: str, policy: str, options: tuple[str, ...], as_json: bool
+) -> None:
     """Show what would be done now: starts, what is kept for first jobs, changes.
 
-    Without --file it is pliantd's last decision; a user who may not see others' jobs sees the
-    own ones.
+    Without --file or --live it is pliantd's last decision; a user who may not see others' jobs
+    sees the own ones. --file and --live only decide: nothing is changed, every partition counts
+    as enforced, and --live needs no more rights than squeue.
     """
-    if file:
+    _check_options(file, live, save, bool(policy or options))
+    if file or live:
         chosen = by_name(policy or DEFAULT, **policy_options(options))
-        answer = decided(_snapshot(Path(file)), chosen)
-    elif policy or options:
-        raise BadInput("--policy and --with go with --file: pliantd has its own policy")
+        answer = decided(_observed(save) if live else _snapshot(Path(file)), chosen)
     else:
         answer = ask(PlanAnswer, "plan")
     if as_json:
         print_json(answer)
     else:
         print_plan(answer)
+
+
+def _check_options(file: str, live: bool, save: str, chosen: bool) -> None:
+    if file and live:
+        raise BadInput("--file and --live exclude each other")
+    if save and not live:
+        raise BadInput("--save goes with --live")
+    if chosen and not (file or live):
+        raise BadInput("--policy and --with go with --file or --live: pliantd has its own policy")
 
 
 def policy_options(words: Sequence[str]) -> dict[str, object]:
@@ -136,3 +151,10 @@ def _snapshot(path: Path) -> Snapshot:
         return read_snapshot(path.read_bytes())
     except OSError as wrong:
         raise Unavailable(f"{path}: {wrong.strerror}") from wrong
+
+
+def _observed(save: str) -> Snapshot:
+    snapshot = Slurm(Commands()).observe()
+    if save:
+        write(Path(save), write_snapshot(snapshot).decode(), 0o600)
+    return snapshot
