@@ -29,12 +29,14 @@ def alone(clean: Sandbox) -> Sandbox:
     return clean
 
 
+# A step that finds the one before not yet gone says so and waits: Slurm's own words, left out.
 SAYS = r"""
+step() { srun "$@" 2>&1 | grep -v -e 'temporarily disabled, retrying' -e 'Step created for'; }
 env | grep -E '^(SLURM|PLIANT|CUDA)_' | sort > "$SLURM_JOB_ID.env"
-echo plain: $(srun hostname 2>&1 | wc -l) tasks
-echo one: $(srun -N1 -n1 bash -c 'echo $SLURM_NTASKS $PLIANT_SHAPE' 2>&1)
-echo torchrun: $(srun --ntasks-per-node=1 -n$SLURM_NNODES bash -c \
-    'echo $SLURM_NNODES x $((PLIANT_GPUS / PLIANT_NODES)) devices $CUDA_VISIBLE_DEVICES' 2>&1 \
+echo plain: $(step hostname | wc -l) tasks
+echo one: $(step -N1 -n1 bash -c 'echo $SLURM_NTASKS $PLIANT_SHAPE')
+echo torchrun: $(step --ntasks-per-node=1 -n$SLURM_NNODES bash -c \
+    'echo $SLURM_NNODES x $((PLIANT_GPUS / PLIANT_NODES)) devices $CUDA_VISIBLE_DEVICES' \
     | sort | head -1)
 """
 
@@ -201,7 +203,7 @@ def test_gpus_spread_unequally_by_slurm_still_all_belong_to_a_step(
     molded: Molded,
 ) -> None:
     """With a SLURM_GPUS of 2 x 2 or 2 x 1, srun would refuse them or leave one out."""
-    script = SAYS + "srun -N2 -n2 bash -c 'echo $CUDA_VISIBLE_DEVICES' | tr '\\n' , | wc -c\n"
+    script = SAYS + "step -N2 -n2 bash -c 'echo $CUDA_VISIBLE_DEVICES' | tr '\\n' , | wc -c\n"
     text, _ = molded("-N2 -n2 --gpus=3", script=script)
     lines = text.splitlines()
     assert lines[0] == "plain: 2 tasks"
