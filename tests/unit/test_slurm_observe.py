@@ -68,9 +68,9 @@ def test_partitions_and_reservations_are_as_configured(seen: Snapshot) -> None:
     assert seen.reservations == (Reservation("maint|x", ("n1", "n2"), 1795214210.0, 1795215210.0),)
 
 
-def test_this_release_can_take_gpus_away_but_not_split_them(seen: Snapshot) -> None:
+def test_this_release_can_neither_take_gpus_away_nor_split_them(seen: Snapshot) -> None:
     assert seen.abilities == Abilities(
-        share_to_whole=False, whole_to_share=False, gpu_to_cpu=True, cpu_to_gpu=True
+        share_to_whole=False, whole_to_share=False, gpu_to_cpu=False, cpu_to_gpu=True
     )
 
 
@@ -81,7 +81,7 @@ def test_waiting_jobs_stand_in_slurms_order_with_what_they_may_become(seen: Snap
     ]
     v100s = "1@v100 2@v100 3@v100 4@v100"
     assert told == [
-        ("278", "4", "1x0@cpu 1 2 3 4", True, ""),  # a partition of a higher tier
+        ("278", "4", "1 2 3 4", True, ""),  # a partition of a higher tier
         ("257", "1", "1 2 3 4", True, ""),
         ("260", "1", "1", True, ""),
         ("261", "4@v100", v100s, True, ""),

@@ -16,6 +16,7 @@ from pliant.plan import Plan
 PASSES = 4
 """Backfill passes that a start may take."""
 SLACK_S = 15.0
+LIMIT_SLACK_S = 5.0
 REFUSED_FACTOR = 10
 """A shape is left out for so many times the patience, at first."""
 
@@ -44,10 +45,17 @@ class Patience:
             for job in (*_startable(plan), *_limited(snapshot))
         }
         self._since = {key: self._since.get(key, now_s) for key in ready}
-        late = [key for key, since_s in self._since.items() if now_s - since_s >= self.wait_s]
+        late = [
+            key for key, since_s in self._since.items() if now_s - since_s >= self._wait(ready[key])
+        ]
         for key in late:
             del self._since[key]
         return tuple(ready[key] for key in late)
+
+    def _wait(self, job: Job) -> float:
+        """A limit is looked at anew by each pass: one is enough."""
+        is_limited = gate(job.reason) is Gate.SMALLER
+        return self.backfill_s + LIMIT_SLACK_S if is_limited else self.wait_s
 
     def reset(self) -> None:
         """Begin anew: the batch system was away, nothing could start."""

@@ -44,7 +44,8 @@ class Cluster:
         return Abilities(
             share_to_whole=self.version >= (24, 11),
             whole_to_share=False,
-            gpu_to_cpu=self.empties or self.has_no_gpu,
+            # 22.05 keeps a count of no GPUs: such a job starts only where a GPU is free.
+            gpu_to_cpu=self.has_no_gpu and not self.empties,
             cpu_to_gpu=True,
         )
 

@@ -1,0 +1,398 @@
+"""Waiting jobs molded on a real Slurm: what pliantd changes, what it leaves, and what then runs.
+
+All happens on n1: one job holds the other nodes. Each test fills n1, lets jobs wait, and makes
+room. pliantd itself enforces; nothing is changed by hand but where a test says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+from daemon_helpers import ask, configured, wait_for_look, why
+from slurm_helpers import Submit, WaitForState, wait_until
+
+from pliant.daemon import answers as a
+from pliant.grammar import find_token, parse_shape, put_token
+from pliant.sandbox import Sandbox
+
+pytestmark = pytest.mark.slurm
+
+LONG = "sleep 3600"
+
+
+@dataclass(frozen=True)
+class OneNode:
+    """A cluster of one free node, n1 (four GPUs, 16 cores), and what a test does there."""
+
+    sandbox: Sandbox
+    submit: Submit
+    wait_for_state: WaitForState
+    show: Callable[[int | str], dict[str, str]]
+    output: Callable[[int], str]
+
+    def fill(self, gres: str, *options: str, time_min: int = 60) -> int:
+        """Let a job of root run here that has some of the GPUs."""
+        where = (f"--gres={gres}", "--nodelist=n1", f"--time={time_min}", "--mem=100")
+        job = self.submit(*where, *options, script=LONG, user=None)
+        self.wait_for_state(job, "RUNNING")
+        return job
+
+    def cancel(self, *jobs: int) -> None:
+        """End jobs: what they had is free."""
+        self.run("scancel", *map(str, jobs))
+
+    def run(self, *argv: str, user: str | None = None) -> str:
+        """Run a command that must work."""
+        return self.sandbox.run(argv, user=user, check=True).stdout
+
+    def wait_in_line(self, *options: str, script: str = "true") -> int:
+        """Submit a job once pliantd knows what is free, and see it wait for resources."""
+        wait_for_look(self.sandbox)
+        job = self.submit("--time=10", *options, script=script)
+        self.wait_for_reason(job, "Resources", "Priority")
+        return job
+
+    def wait_for_reason(self, job: int, *reasons: str) -> None:
+        """Wait until Slurm says why a job waits."""
+        wait_until(lambda: self.show(job)["Reason"] in reasons, f"job {job} to wait for {reasons}")
+
+    def look(self) -> None:
+        """Wait until pliantd has seen what is so now, and has done what it will do."""
+        wait_for_look(self.sandbox)
+
+    def gpus(self, job: int) -> str:
+        """Return what a job asks for on each node: gres:gpu:2."""
+        return self.show(job).get("TresPerNode", "")
+
+    def states(self, *jobs: int) -> list[str]:
+        """Return the states of jobs."""
+        return [self.show(job)["JobState"] for job in jobs]
+
+    def changed(self, job: int, before: dict[str, str]) -> set[str]:
+        """Return the fields of a job that are not as before, but for what Slurm reckons anew."""
+        after = self.show(job)
+        names = {name for name in before | after if before.get(name) != after.get(name)}
+        return names - {
+            *("LastSchedEval", "StartTime", "EndTime", "SchedNodeList"),
+            *("Reason", "Scheduler"),
+        }
+
+
+@pytest.fixture
+def n1(
+    clean: Sandbox,
+    submit: Submit,
+    wait_for_state: WaitForState,
+    show: Callable[[int | str], dict[str, str]],
+    output: Callable[[int], str],
+) -> OneNode:
+    """n1 alone: one job holds the other nodes."""
+    options = ("-N3", "--exclusive", "--nodelist=n2,n3,n4", "--time=60")
+    wait_for_state(submit(*options, script=LONG, user=None), "RUNNING")
+    return OneNode(clean, submit, wait_for_state, show, output)
+
+
+# Down and up, and the environment inside
+
+SAYS = r"""
+echo "$PLIANT_SHAPE ${CUDA_VISIBLE_DEVICES//[^,]/}+ $SLURM_GPUS_ON_NODE"
+echo sizes: $SLURM_NTASKS $SLURM_NPROCS $SLURM_TASKS_PER_NODE $SLURM_NNODES
+echo plain: $(srun hostname 2>&1 | wc -l)
+echo one: $(srun -N1 -n1 bash -c 'echo $SLURM_NTASKS $PLIANT_GPUS' 2>&1)
+echo torchrun: $(srun --ntasks-per-node=1 -n$SLURM_NNODES bash -c \
+    'echo $SLURM_NNODES x $((PLIANT_GPUS / PLIANT_NODES))' 2>&1)
+"""
+
+
+def said(gpus: int, tasks: int) -> str:
+    commas = "," * (gpus - 1)
+    return (
+        f"{gpus} {commas}+ {gpus}\nsizes: {tasks} {tasks} {tasks} 1\nplain: {tasks}\n"
+        f"one: 1 {gpus}\ntorchrun: 1 x {gpus}\n"
+    )
+
+
+WRITTEN = [
+    pytest.param("-n4 --gres=gpu:{}", 4, id="-n"),
+    pytest.param("--ntasks-per-node=4 --gpus-per-node={}", 4, id="--ntasks-per-node"),
+    pytest.param("-n{} --gpus-per-task=1", 0, id="--gpus-per-task"),
+]
+"""Ways to ask for GPUs, and the tasks of the job; 0: one for each GPU."""
+
+
+@pytest.mark.parametrize(("written", "tasks"), WRITTEN)
+def test_a_job_is_molded_down_to_what_is_free_and_runs_true_to_it(
+    n1: OneNode, written: str, tasks: int
+) -> None:
+    n1.fill("gpu:2")
+    leaving = n1.fill("gpu:2")
+    job = n1.wait_in_line("--moldable=gpus=1-4", *written.format(4).split(), script=SAYS)
+    n1.cancel(leaving)
+    n1.wait_for_state(job, "COMPLETED")
+    assert n1.output(job) == said(2, tasks or 2)
+
+
+@pytest.mark.parametrize(("written", "tasks"), WRITTEN)
+def test_a_job_is_submitted_as_large_as_what_is_free_and_runs_true_to_it(
+    n1: OneNode, written: str, tasks: int
+) -> None:
+    n1.fill("gpu:1")
+    n1.look()
+    job = n1.submit("--moldable=gpus=2-4", *written.format(2).split(), script=SAYS)
+    n1.wait_for_state(job, "COMPLETED")
+    assert n1.output(job) == said(3, tasks or 3)
+
+
+def test_a_waiting_job_is_molded_up_to_what_is_free(n1: OneNode) -> None:
+    """Its two nodes are not there; the one that is has more GPUs than it asked for."""
+    leaving = n1.fill("gpu:4")
+    written = ("-N2", "--gpus-per-node=1", "--ntasks-per-node=1")
+    job = n1.wait_in_line("--moldable=gpus=2:4,nodes=1-2", *written, script=SAYS)
+    before = n1.show(job)
+    n1.cancel(leaving)
+    n1.wait_for_state(job, "COMPLETED")
+    assert (before["NumNodes"], before["TresPerNode"]) == ("2-2", "gres:gpu:1")
+    assert n1.output(job) == said(4, 1)
+
+
+def test_tasks_asked_per_gpu_follow_the_gpus(n1: OneNode) -> None:
+    n1.fill("gpu:2")
+    leaving = n1.fill("gpu:2")
+    written = ("--gpus=4", "--ntasks-per-gpu=1")
+    job = n1.wait_in_line("--moldable=gpus=1-4", *written, script="srun hostname | wc -l")
+    n1.cancel(leaving)
+    n1.wait_for_state(job, "COMPLETED")
+    assert n1.output(job) == "2\n"
+
+
+def test_memory_and_cores_asked_per_gpu_follow_the_gpus(n1: OneNode) -> None:
+    n1.fill("gpu:2")
+    leaving = n1.fill("gpu:2")
+    written = "--gpus=4 --cpus-per-gpu=3 --mem-per-gpu=500"
+    job = n1.wait_in_line("--moldable=gpus=1-4", *written.split(), script=LONG)
+    n1.cancel(leaving)
+    n1.wait_for_state(job, "RUNNING")
+    told = n1.show(job)
+    assert (told["NumCPUs"], told["MinMemoryNode"], told["NumNodes"]) == ("6", "1000M", "1")
+
+
+# The hole, and whom it belongs to
+
+
+def test_a_job_slips_into_a_hole_that_its_rigid_form_could_not_use(n1: OneNode) -> None:
+    """Two GPUs are free for twenty minutes; then all four belong to the first waiting job."""
+    ends = n1.fill("gpu:2", time_min=20)
+    first = n1.wait_in_line("--gres=gpu:4", script=LONG)
+    wait_until(lambda: n1.show(first)["StartTime"] == n1.show(ends)["EndTime"], "backfill to plan")
+    rigid = n1.wait_in_line("--gres=gpu:4", script=LONG)
+    long = n1.wait_in_line("--moldable=gpus=1-4", "--gres=gpu:4", "--time=30", script=LONG)
+    short = n1.wait_in_line("--moldable=gpus=1-4", "--gres=gpu:4", "--time=10", script=LONG)
+    n1.wait_for_state(short, "RUNNING")
+    assert n1.gpus(short) == "gres:gpu:2"
+    n1.look()
+    assert n1.states(first, rigid, long) == ["PENDING"] * 3
+    assert n1.gpus(long) == "gres:gpu:4"  # it would run into the hole's end
+    assert n1.show(first)["StartTime"] == n1.show(ends)["EndTime"]  # and nobody is late for that
+    told = why(n1.sandbox, long)
+    assert [claim.id for claim in told.before] == [str(first)]
+    n1.cancel(ends, short)
+    n1.wait_for_state(first, "RUNNING")
+
+
+def test_a_job_that_can_start_nowhere_keeps_what_its_user_wrote(n1: OneNode) -> None:
+    n1.fill("gpu:4")
+    job = n1.wait_in_line("--moldable=gpus=1-4", "--gres=gpu:3")
+    before = n1.show(job)
+    n1.look()
+    assert n1.gpus(job) == "gres:gpu:3"
+    assert n1.changed(job, before) == set()
+
+
+def test_a_job_whose_hole_was_taken_gets_back_what_its_user_wrote(n1: OneNode) -> None:
+    """pliantd was killed after it had molded the job; somebody else has the GPUs now."""
+    n1.fill("gpu:4")
+    job = n1.wait_in_line("--moldable=gpus=1-4", "--gres=gpu:4")
+    n1.sandbox.stop("pliantd")
+    n1.run("scontrol", "update", f"jobid={job}", "gres=gpu:2", with_set(n1, job, "2"))
+    n1.sandbox.start("pliantd")
+    wait_until(lambda: n1.gpus(job) == "gres:gpu:4", "the job to be as it was")
+
+
+def with_set(n1: OneNode, job: int, shape: str) -> str:
+    """A job's AdminComment as pliantd would have left it."""
+    told = n1.run("squeue", "-h", "-j", str(job), "-O", "admin_comment:|")
+    comment = told.strip().rstrip("|")
+    spec = find_token(comment)
+    assert spec is not None
+    return f"AdminComment={put_token(comment, replace(spec, set=parse_shape(shape)))}"
+
+
+# Jobs of other kinds
+
+
+def test_the_waiting_tasks_of_an_array_are_molded_together(n1: OneNode) -> None:
+    n1.fill("gpu:1")
+    leaving = n1.fill("gpu:3")
+    array = n1.wait_in_line("--array=1-3", "--moldable=gpus=1-4", "--gres=gpu:4", script=LONG)
+    n1.cancel(leaving)
+    n1.wait_for_state(array, "RUNNING")
+    rows = n1.run("squeue", "-h", "-r", "-j", str(array), "-o", "%K %b")
+    assert sorted(rows.splitlines()) == ["1 gres:gpu:1", "2 gres:gpu:1", "3 gres:gpu:1"]
+
+
+def test_an_array_stays_one_record_while_its_tasks_wait(n1: OneNode) -> None:
+    n1.fill("gpu:3")
+    leaving = n1.fill("gpu:1")
+    array = n1.wait_in_line("--array=0-99", "--moldable=gpus=1-2", "--gres=gpu:2", script=LONG)
+    n1.cancel(leaving)
+    records = ("squeue", "-h", "-j", str(array), "-o", "%T %K %b")
+    runs = "RUNNING 0 gres:gpu:1"
+    wait_until(lambda: runs in n1.run(*records).splitlines(), "the first task to run")
+    n1.look()
+    rows = sorted(n1.run(*records).splitlines())
+    assert rows == ["PENDING 1-99 gres:gpu:2", "RUNNING 0 gres:gpu:1"]
+
+
+def test_a_job_that_depends_on_another_is_left_alone_until_that_has_ended(n1: OneNode) -> None:
+    other = n1.fill("gpu:2")
+    n1.look()
+    options = ("--moldable=gpus=1-4", "--gres=gpu:4", "--time=10", "--mem=100")
+    n1.fill("gpu:1")
+    job = n1.submit(*options, f"--dependency=afterany:{other}", script=LONG)
+    n1.wait_for_reason(job, "Dependency")
+    n1.look()
+    assert n1.gpus(job) == "gres:gpu:4"
+    assert "Dependency" in why(n1.sandbox, job).left
+    n1.cancel(other)
+    n1.wait_for_state(job, "RUNNING")
+    assert n1.gpus(job) == "gres:gpu:3"
+
+
+def test_a_held_job_is_left_alone_until_it_is_released(n1: OneNode) -> None:
+    n1.fill("gpu:2")
+    n1.look()
+    job = n1.submit("--hold", "--moldable=gpus=1-4", "--gres=gpu:4", "--time=10", script=LONG)
+    n1.look()
+    assert n1.gpus(job) == "gres:gpu:4"
+    assert "JobHeldUser" in why(n1.sandbox, job).left
+    n1.run("scontrol", "release", str(job), user="pliant-alice")
+    n1.wait_for_state(job, "RUNNING")
+    assert n1.gpus(job) == "gres:gpu:2"
+
+
+@pytest.fixture
+def qos(sandbox: Sandbox) -> str:
+    """A quality of service of two GPUs for each user, which pliant-alice may use."""
+    name = "twogpus"
+    for argv in (
+        ["add", "qos", name, "MaxTRESPerUser=gres/gpu=2"],
+        ["modify", "user", "pliant-alice", "set", f"qos+={name}"],
+    ):
+        sandbox.run(["sacctmgr", "-i", *argv])
+    return name
+
+
+def test_a_job_above_a_limit_of_its_qos_is_made_smaller(n1: OneNode, qos: str) -> None:
+    n1.look()
+    options = ("--moldable=gpus=1-4", "--gres=gpu:4", "--time=10", f"--qos={qos}")
+    job = n1.submit(*options, script=LONG)
+    n1.wait_for_state(job, "RUNNING", 120)
+    assert n1.gpus(job) == "gres:gpu:2"
+
+
+def test_a_job_made_smaller_for_a_limit_does_not_grow_again(n1: OneNode, qos: str) -> None:
+    options = ("--moldable=gpus=1-4", "--gres=gpu:4", "--time=10", f"--qos={qos}")
+    n1.look()
+    runs = n1.submit("--gres=gpu:2", "--time=10", f"--qos={qos}", script=LONG)
+    n1.wait_for_state(runs, "RUNNING")
+    n1.look()
+    job = n1.submit(*options, script=LONG)
+    wait_until(lambda: n1.gpus(job) == "gres:gpu:1", "the job to be made as small as may be", 120)
+    n1.look()
+    assert (n1.gpus(job), n1.states(job)) == ("gres:gpu:1", ["PENDING"])
+
+
+def test_an_owners_update_wins_over_ours(n1: OneNode) -> None:
+    n1.fill("gpu:2")
+    leaving = n1.fill("gpu:2")
+    job = n1.wait_in_line("--moldable=gpus=1-4", "--gres=gpu:4")
+    n1.run("scontrol", "update", f"jobid={job}", "gres=gpu:3", user="pliant-alice")
+    n1.cancel(leaving)
+    n1.look()
+    assert (n1.gpus(job), n1.states(job)) == ("gres:gpu:3", ["PENDING"])
+    assert "its owner or another tool has changed it" in why(n1.sandbox, job).left
+
+
+CPU_OR_GPU = ("--moldable=type=gpu:cpu,cores=8", "--gres=gpu:1", "-n1")
+"""A job that does not say how fast it is on which: it waits for the cores, and takes a GPU."""
+
+
+def test_a_cpu_or_gpu_job_takes_the_cores_where_no_gpu_is_free(n1: OneNode) -> None:
+    n1.fill("gpu:4")
+    leaving = n1.fill("nogpu:1", "-c12")
+    job = n1.wait_in_line(*CPU_OR_GPU, script='echo "$PLIANT_SHAPE:$CUDA_VISIBLE_DEVICES"')
+    n1.cancel(leaving)
+    n1.wait_for_state(job, "COMPLETED")
+    assert (n1.show(job)["NumCPUs"], n1.output(job)) == ("8", "1x0@cpu:\n")
+
+
+def test_a_cpu_or_gpu_job_takes_the_gpu_where_one_is_free(n1: OneNode) -> None:
+    leaving = n1.fill("gpu:4")
+    n1.fill("nogpu:1", "-c12")
+    job = n1.wait_in_line(*CPU_OR_GPU, script='echo "$PLIANT_SHAPE:$CUDA_VISIBLE_DEVICES"')
+    n1.cancel(leaving)
+    n1.wait_for_state(job, "COMPLETED")
+    assert (n1.show(job)["NumCPUs"], n1.output(job)) == ("1", "1:0\n")
+
+
+def test_a_share_is_molded_to_what_is_left_of_a_gpu(n1: OneNode) -> None:
+    n1.fill("gpu:3")
+    n1.fill("shard:3")
+    leaving = n1.fill("shard:1")
+    options = ("--moldable=gpus=1/4:1/2", "--gres=shard:2")
+    job = n1.wait_in_line(*options, script='echo "$PLIANT_SHAPE $SLURM_SHARDS_ON_NODE"')
+    n1.cancel(leaving)
+    n1.wait_for_state(job, "COMPLETED")
+    assert n1.output(job) == "1/4 1\n"
+
+
+def test_a_range_of_nodes_is_molded_to_the_nodes_that_are_free(n1: OneNode) -> None:
+    leaving = n1.fill("gpu:2")
+    options = ("--moldable=gpus=4-8,nodes=1-2", "-N2", "--gpus-per-node=4")
+    job = n1.wait_in_line(*options, script='echo "$PLIANT_SHAPE $SLURM_NNODES $SLURM_GPUS_ON_NODE"')
+    n1.cancel(leaving)
+    n1.wait_for_state(job, "COMPLETED")
+    assert n1.output(job) == "4 1 4\n"
+
+
+# Where nothing may change
+
+
+def test_observing_changes_nothing_and_says_what_would_be_done(n1: OneNode) -> None:
+    n1.fill("gpu:2")
+    leaving = n1.fill("gpu:2")
+    with configured(n1.sandbox, default='"observe"'):
+        job = n1.wait_in_line("--moldable=gpus=1-4", "--gres=gpu:4")
+        before = n1.show(job)
+        n1.cancel(leaving)
+        n1.look()
+        plan = ask(n1.sandbox, a.PlanAnswer, "plan")
+        changed = n1.changed(job, before)
+        decided = [(row.what, row.shape) for row in why(n1.sandbox, job).decisions]
+    assert [(c.id, c.carried, c.shape, c.done) for c in plan.changes] == [
+        (str(job), "4", "2", False)
+    ]
+    assert (decided[0], changed) == (("would", "2"), set())
+
+
+def test_a_job_without_a_flag_is_never_touched(n1: OneNode) -> None:
+    n1.fill("gpu:2")
+    leaving = n1.fill("gpu:2")
+    job = n1.wait_in_line("--gres=gpu:4", "--comment=mine")
+    before = n1.show(job)
+    n1.cancel(leaving)
+    n1.look()
+    assert n1.changed(job, before) == set()
+    assert "AdminComment" not in before
