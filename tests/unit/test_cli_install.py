@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -302,6 +305,31 @@ def test_all_parts_want_these_files_in_this_order(root: Path, tmp_path: Path) ->
         in (texts["pliantd.service"])
     )
     assert texts["plugstack.conf"].endswith("include /etc/slurm/plugstack.conf.d/pliant.conf\n")
+
+
+def test_systemd_understands_the_unit(root: Path, tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd is not installed")
+    found = wants(find_site(root, "", "root", "/bin/true"), tmp_path)
+    unit = tmp_path / "pliantd.service"
+    unit.write_text(next(wish.text for wish in found.wishes if wish.path.name == unit.name))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(unit)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert [line for line in done.stderr.splitlines() if unit.name in line] == []
+
+
+def test_a_pliantd_that_its_user_cannot_reach_is_told(root: Path, tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    site = replace(find_site(root, "", "", str(closed / "pliantd")), root=Path("/"))
+    found = wanted(site, ("daemon",), None, 0, lambda _name, _text: "")
+    assert any("is closed to slurm, so pliantd would not start" in words for words in found.left)
+    assert wanted(replace(site, user="root"), ("daemon",), None, 0, lambda *_: "").left == []
 
 
 def test_a_configuration_that_is_there_is_never_touched(root: Path, tmp_path: Path) -> None:

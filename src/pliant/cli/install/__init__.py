@@ -94,7 +94,7 @@ def slurm(  # noqa: PLR0917  # click passes them by name
     else:
         _show(changes)
     for words in found.left:
-        click.echo(f"\nNOT DONE: {words}")
+        click.echo(f"\nleft to do: {words}")
     if what == "apply" or changes:
         _steps(after_apply(site, [str(change.path) for change in changes]))
     if found.left:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import grp
 import pwd
+import stat
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,10 +66,28 @@ def _daemon(site: Site, found: Wanted) -> None:
     toml = site.at(Path("/etc/pliant/pliant.toml"))
     if read(toml) is None:  # an administrator's own is never touched
         found.wishes.append(Wish(toml, render("install", "pliant.toml", **values), ours=True))
+    hidden = _hidden_from(site)
+    if hidden:
+        found.left.append(
+            f"{hidden} is closed to {site.user}, so pliantd would not start: install Pliant where "
+            "every user may read, like /opt/pliant"
+        )
     unit = site.at(Path("/etc/systemd/system/pliantd.service"))
     found.wishes.append(Wish(unit, render("install", "pliantd.service", **values), ours=True))
     tmpfiles = site.at(Path("/etc/tmpfiles.d/pliant.conf"))
     found.wishes.append(Wish(tmpfiles, render("install", "tmpfiles.conf", **values), ours=True))
+
+
+def _hidden_from(site: Site) -> str:
+    """Return a directory above pliantd or its Python that other users may not enter, or ""."""
+    if site.root != Path("/") or site.user == "root":
+        return ""
+    programs = (site.pliantd.resolve(), Path(sys.executable).resolve())
+    for program in programs:
+        for parent in program.parents:
+            if parent.exists() and not parent.stat().st_mode & stat.S_IXOTH:
+                return str(parent)
+    return ""
 
 
 def _spank(site: Site, plugin: Path | None, shards: int, found: Wanted) -> None:
