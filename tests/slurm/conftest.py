@@ -18,6 +18,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from daemon_helpers import LONG, OneNode
 from slurm_helpers import POLL_S, Submit, WaitForState, wait_until
 
 from pliant.errors import PliantError
@@ -152,3 +153,17 @@ def output(workdir: Path) -> Callable[[int], str]:
         return (workdir / f"{job}.out").read_text()
 
     return read
+
+
+@pytest.fixture
+def n1(
+    clean: Sandbox,
+    submit: Submit,
+    wait_for_state: WaitForState,
+    show: Callable[[int | str], dict[str, str]],
+    output: Callable[[int], str],
+) -> OneNode:
+    """n1 alone: one job holds the other nodes."""
+    options = ("-N3", "--exclusive", "--nodelist=n2,n3,n4", "--time=60")
+    wait_for_state(submit(*options, script=LONG, user=None), "RUNNING")
+    return OneNode(clean, submit, wait_for_state, show, output)

@@ -1,14 +1,15 @@
-"""What the tests of pliantd on a real Slurm share: asking it, and changing its configuration."""
+"""What the tests of pliantd share: asking it, its configuration, and a cluster of one node."""
 
 from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
-from slurm_helpers import wait_until
+from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.daemon import answers as a
 from pliant.daemon.config import address, load
@@ -68,3 +69,64 @@ def configured(sandbox: Sandbox, **changes: str) -> Iterator[None]:
     finally:
         path.write_text(before)
         sandbox.signal("pliantd", signal.SIGHUP)
+
+
+LONG = "sleep 3600"
+
+
+@dataclass(frozen=True)
+class OneNode:
+    """A cluster of one free node, n1 (four GPUs, 16 cores), and what a test does there."""
+
+    sandbox: Sandbox
+    submit: Submit
+    wait_for_state: WaitForState
+    show: Callable[[int | str], dict[str, str]]
+    output: Callable[[int], str]
+
+    def fill(self, gres: str, *options: str, time_min: int = 60) -> int:
+        """Let a job of root run here that has some of the GPUs."""
+        where = (f"--gres={gres}", "--nodelist=n1", f"--time={time_min}", "--mem=100")
+        job = self.submit(*where, *options, script=LONG, user=None)
+        self.wait_for_state(job, "RUNNING")
+        return job
+
+    def cancel(self, *jobs: int) -> None:
+        """End jobs: what they had is free."""
+        self.run("scancel", *map(str, jobs))
+
+    def run(self, *argv: str, user: str | None = None) -> str:
+        """Run a command that must work."""
+        return self.sandbox.run(argv, user=user, check=True).stdout
+
+    def wait_in_line(self, *options: str, script: str = "true") -> int:
+        """Submit a job once pliantd knows what is free, and see it wait for resources."""
+        wait_for_look(self.sandbox)
+        job = self.submit("--time=10", *options, script=script)
+        self.wait_for_reason(job, "Resources", "Priority")
+        return job
+
+    def wait_for_reason(self, job: int, *reasons: str) -> None:
+        """Wait until Slurm says why a job waits."""
+        wait_until(lambda: self.show(job)["Reason"] in reasons, f"job {job} to wait for {reasons}")
+
+    def look(self) -> None:
+        """Wait until pliantd has seen what is so now, and has done what it will do."""
+        wait_for_look(self.sandbox)
+
+    def gpus(self, job: int) -> str:
+        """Return what a job asks for on each node: gres:gpu:2."""
+        return self.show(job).get("TresPerNode", "")
+
+    def states(self, *jobs: int) -> list[str]:
+        """Return the states of jobs."""
+        return [self.show(job)["JobState"] for job in jobs]
+
+    def changed(self, job: int, before: dict[str, str]) -> set[str]:
+        """Return the fields of a job that are not as before, but for what Slurm reckons anew."""
+        after = self.show(job)
+        names = {name for name in before | after if before.get(name) != after.get(name)}
+        return names - {
+            *("LastSchedEval", "StartTime", "EndTime", "SchedNodeList"),
+            *("Reason", "Scheduler"),
+        }
