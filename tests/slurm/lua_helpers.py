@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -53,6 +54,26 @@ def _now_newer(path: Path) -> None:
 def close_breaker(sandbox: Sandbox) -> None:
     """Let slurmctld ask pliantd again at the next submission: a loaded script knows no failure."""
     _now_newer(sandbox.layout.job_submit)
+
+
+def run_asked(sandbox: Sandbox, argv: Sequence[str], user: str) -> subprocess.CompletedProcess[str]:
+    """Run ``sbatch --parsable``, once more where a busy machine let pliantd answer too late.
+
+    The breaker must be closed.
+    """
+
+    def failures() -> int:
+        return sandbox.layout.log("slurmctld").read_bytes().count(b"jobs are accepted as they are")
+
+    for _ in range(3):
+        before = failures()
+        done = sandbox.run(argv, user=user)
+        if failures() == before:
+            return done
+        if done.returncode == 0:
+            sandbox.run(["scancel", done.stdout.strip()], check=True)
+        close_breaker(sandbox)
+    raise AssertionError(f"pliantd did not answer in time: {argv}")
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from pliant.filter.written import Fixed, Written, number, read_written
 from pliant.grammar import (
     MOLDABLE_KEYS,
     OPTIONS,
+    check_size,
     from_comment,
     parse,
     parse_option,
@@ -23,9 +24,6 @@ from pliant.model import Job, Kind, Mode, Request, Shape, Spec, shape_text
 
 OPTION = "option."
 """Before the name of a SPANK option's field."""
-
-MOST_PAIRS = 4096
-"""The most combinations of totals, numbers of nodes and GPU types that one job may name."""
 
 NO_GPU_ASKED = (
     "pliant: the job asks for no GPU beside --moldable and runs without one:"
@@ -81,18 +79,8 @@ def _request(submission: Mapping[str, str]) -> Request:
     request = Request()
     for option, value in words.items():
         request = parse_option(request, option, value)
-    _check_size(request)
+    check_size(request)
     return request
-
-
-def _check_size(request: Request) -> None:
-    """slurmctld waits for us: nobody may make us look at millions of shapes."""
-    pairs = len(request.gpus or "1") * len(request.nodes or "1") * len(request.gpu_types or "1")
-    if pairs > MOST_PAIRS:
-        raise BadSpec(
-            f"moldable: '{pairs}': gpus= times nodes= times gpu-type= may be at most {MOST_PAIRS}:"
-            " name fewer of them"
-        )
 
 
 def _rigid(submission: Mapping[str, str], request: Request, why: str) -> Answer:

@@ -24,7 +24,14 @@ Every error is one line of printable ASCII, ``OPTION: 'VALUE': what would be rig
 plugin says the same words. Values are quoted by :func:`quoted`.
 """
 
-from pliant.grammar.options import MOLDABLE_KEYS, OPTIONS, SIGNALS, parse, parse_option
+from pliant.grammar.options import (
+    MOLDABLE_KEYS,
+    OPTIONS,
+    SIGNALS,
+    check_size,
+    parse,
+    parse_option,
+)
 from pliant.grammar.shapes import dropped, shapes
 from pliant.grammar.text import request_text
 from pliant.grammar.token import find_token, from_comment, put_token, spec_text, token_text
@@ -34,6 +41,7 @@ __all__ = [
     "MOLDABLE_KEYS",
     "OPTIONS",
     "SIGNALS",
+    "check_size",
     "dropped",
     "find_token",
     "from_comment",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from math import prod
 
 from pliant.errors import BadSpec
 from pliant.grammar.values import (
@@ -28,6 +29,8 @@ from pliant.model import ALL_CORES, JobClass, Kind, Malleable, Request, Shape
 
 OPTIONS = ("moldable", "malleable", "job-class", "throughput", "steps", "colocate")
 MOLDABLE_KEYS = ("gpus", "nodes", "type", "cores", "gpu-type", "gpu-mem")
+MAX_PAIRS = 4096
+"""The most combinations of totals, numbers of nodes and types of GPU in one request."""
 SIGNALS = ("HUP", "INT", "QUIT", "USR1", "USR2", "TERM", "CONT", "URG", "WINCH")
 
 
@@ -154,4 +157,17 @@ def parse(text: str) -> Request:
             raise BadSpec(f"{option}: {quoted(word)}: it stands twice; say it once")
         seen.add(option)
         request = parse_option(request, option, value)
+    check_size(request)
     return request
+
+
+def check_size(request: Request) -> None:
+    """See that a request names no more shapes than can be looked at in every cycle.
+
+    Raises BadSpec.
+    """
+    named = (request.gpus, request.nodes, request.gpu_types)
+    pairs = prod(max(1, len(values)) for values in named)
+    if pairs > MAX_PAIRS:
+        right = f"gpus= times nodes= times gpu-type= may be at most {MAX_PAIRS}: name fewer of them"
+        raise bad("moldable", str(pairs), right)

@@ -1,0 +1,160 @@
+"""Malformed requests and hostile text: one clear line or taken literally, never anything else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from daemon_helpers import ask, wait_for_look
+from lua_helpers import close_breaker, run_asked
+from slurm_helpers import Submit
+
+from pliant.daemon import answers as a
+from pliant.errors import BadSpec
+from pliant.grammar import find_token, parse
+from pliant.grammar.token import pack
+from pliant.model import Shape
+from pliant.sandbox import Sandbox
+
+pytestmark = pytest.mark.slurm
+
+ALICE = "pliant-alice"
+
+Show = Callable[[int | str], dict[str, str]]
+
+MALFORMED = [
+    "gpus=", "gpus=0", "gpus=-1", "gpus=x", "gpus=1-", "gpus=-4", "gpus=4-1", "gpus=1..4",
+    "gpus=1,4", "gpus=1:", "gpus=:1", "gpus=1/1", "gpus=1/0", "gpus=1/65", "gpus=2/3", "gpus=1.5",
+    "gpus=4097", "gpus=99999999999999999999", "gpus=0x2", "gpus=1;gpus=2", "gpus=1,gpus=2",
+    "nodes=0", "nodes=1/2", "nodes=a", "gpus=1-4,nodes=", "gpus=1,type=tpu", "gpus=1,cores=many",
+    "gpus=1,gpu-mem=6X", "gpus=1,gpu-type=cpu", "cores=4", "gpus=1,speed=2", "moldable=",
+    "malleable=grace=2y", "malleable=signal=KILL", "job-class=vip", "throughput=2x4",
+    "throughput=1:-5", "steps=0", "steps=1e9", "colocate=maybe", "own=4", "gpus=1-4;set=4",
+    "gpus=1-4;fp=1,0,1,0,0,0,0", "gpus=1-4;pinned", "", ";", "gpus=1-4096,nodes=1-4096",
+    "gpus=$(id)", "gpus=`id`", "gpus=1|2", "gpus=\u0661", "gpus=1'", 'gpus="1"', "gpus=1\\n2",
+]  # fmt: skip
+
+
+def test_a_malformed_comment_is_refused_in_one_line_in_the_parsers_words(
+    clean: Sandbox, users: tuple[str, str]
+) -> None:
+    close_breaker(clean)
+    wait_for_look(clean)
+    told: dict[str, list[str]] = {}
+    for words in MALFORMED:
+        argv = ["sbatch", "--parsable", "--hold", f"--comment=pliant:{words}", "--wrap=true"]
+        done = run_asked(clean, argv, users[0])
+        assert done.returncode != 0 and done.stdout == "", words
+        told[words] = done.stderr.splitlines()
+    for words, lines in told.items():
+        pliant, slurm = lines
+        assert slurm.startswith("sbatch: error: Batch job submission failed: "), words
+        assert pliant == f"sbatch: error: pliant: {_parsers_words(words)}"
+        assert pliant.isascii() and pliant.isprintable() and len(pliant) < 250
+    assert clean.run(["squeue", "-h"]).stdout == ""
+
+
+def _parsers_words(words: str) -> str:
+    with pytest.raises(BadSpec) as wrong:
+        parse(words)
+    return str(wrong.value)
+
+
+def test_at_least_forty_malformed_requests_are_tried() -> None:
+    assert len(set(MALFORMED)) >= 40
+
+
+# Hostile text in every field that a user writes
+
+FORGED = pack("moldable=gpus=1-16;own=16")
+HOSTILE = {
+    "quotes": "a'b\"c`d",
+    "newlines": "a\nb\n4711|RUNNING|0\n",
+    "pipes": "a|b||c:|",
+    "a shell's": "$(touch {mark});touch {mark}&`touch {mark}`",
+    "other fields": f"x AdminComment={FORGED} UserId=root(0) TresPerNode=gres:gpu:4 JobState=RUNNING",
+    "a token": FORGED,
+    "unicode": "\u202eevil \u00e9 \U0001f600 \u0000".replace("\0", ""),
+    "bytes that are no text": "\udcff\udcfe\udc80",
+    "64 KiB": "A" * 65536,
+    "percent": "%s%n%d %41 %%",
+    "a protocol's": "submit a=b&set.gres=gpu:4\nok set.gres=gpu%3A4",
+}
+FIELDS = (
+    "--job-name={}", "--comment={}", "--comment=pliant:gpus=1-2 {}", "--constraint={}",
+    "--account={}", "--gres={}", "--wckey={}", "--licenses={}", "--partition={}",
+    "--reservation={}", "--qos={}", "--mail-user={}", "--output={}", "--nodelist={}",
+    "--exclude={}", "--dependency={}", "--network={}", "--mcs-label={}", "--prefer={}",
+    "--gpus={}", "--export=A={}", "--extra-node-info={}",
+)  # fmt: skip
+
+
+@pytest.fixture
+def victim(clean: Sandbox, submit: Submit) -> int:
+    """Another user's flagged job that waits."""
+    wait_for_look(clean)
+    return submit("--hold", "--moldable=gpus=1-4", "--gres=gpu:2", user="pliant-bob")
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_text_is_refused_or_taken_literally(
+    clean: Sandbox, workdir: Path, victim: int, show: Show, kind: str
+) -> None:
+    mark = workdir / "mark"
+    text = HOSTILE[kind].replace("{mark}", str(mark))
+    before = show(victim)
+    accepted: dict[str, int] = {}
+    for field in FIELDS:
+        argv = ["sbatch", "--parsable", "--hold", "--moldable=gpus=1-2", "--gpus=1",
+                f"--chdir={workdir}", field.replace("{}", text), "--wrap=true"]  # fmt: skip
+        done = clean.run(argv, user=ALICE)
+        if done.returncode == 0:
+            accepted[field] = int(done.stdout)
+        else:
+            assert "pliant: moldable" not in done.stderr, f"{field}: Slurm's own refusal, not ours"
+    literal_fields = {"--job-name={}", "--comment={}", "--export=A={}"}
+    assert accepted.keys() >= (literal_fields if len(text) < 1024 else {"--export=A={}"})
+    wait_for_look(clean)
+    assert show(victim) == before
+    assert not mark.exists()
+    ours: list[str] = []
+    for field, job in accepted.items():
+        spec = find_token(admin_comment(clean, job))
+        if spec is not None:
+            ours.append(str(job))
+        if field == "--gpus={}":  # to Slurm it is a type of GPU
+            assert spec is None or spec.own is None
+        else:
+            assert spec is not None and spec.request == parse("gpus=1-2"), field
+            assert spec.own in (Shape(1, 1), None), field  # None: nobody answered in time
+    if "--job-name={}" in accepted:
+        assert literal(clean, accepted["--job-name={}"], "Name") == text
+    jobs = ask(clean, a.JobsAnswer, "jobs").jobs
+    assert {job.id for job in jobs} == {str(victim), *ours}
+    assert {job.user for job in jobs if job.id != str(victim)} == {ALICE}
+
+
+def admin_comment(sandbox: Sandbox, job: int) -> str:
+    argv = ["squeue", "-h", "-j", str(job), "-O", "admin_comment:|"]
+    return sandbox.run(argv, check=True).stdout.strip().removesuffix("|")
+
+
+def literal(sandbox: Sandbox, job: int, field: str) -> str:
+    argv = ["squeue", "-h", "-j", str(job), "-O", f"{field}:|"]
+    return sandbox.run(argv, check=True).stdout.removesuffix("\n").removesuffix("|")
+
+
+def test_an_environment_that_plays_the_plugin_hurts_nobody(
+    clean: Sandbox, submit: Submit, users: tuple[str, str], show: Show
+) -> None:
+    wait_for_look(clean)
+    for value in ("gpus=1-4", "x\ny", "$(id)", "A" * 5000, "own=4;set=16"):
+        name = "_SLURM_SPANK_OPTION_pliant_moldable"
+        argv = ["env", f"{name}={value}", f"SPANK_{name}={value}", "sbatch", "--parsable", "--hold",
+                "--gres=gpu:1", "--wrap=true"]  # fmt: skip
+        done = clean.run(argv, user=users[0])
+        assert done.returncode == 0, done.stderr
+        assert show(int(done.stdout))["TresPerNode"] == "gres:gpu:1"
+        assert re.fullmatch(r"[A-Za-z0-9_:= ()-]*", admin_comment(clean, int(done.stdout)))
