@@ -335,6 +335,15 @@ def test_a_cpu_job_may_range_over_nodes_without_any_gres() -> None:
     assert answer.fields == {"min_cpus": "16", "cpus_per_task": "16", **ONE_NODE}
 
 
+def test_fewer_cores_than_written_are_not_kept_up_by_what_sbatch_adds() -> None:
+    written = {"cpus_per_task": "8", "min_cpus": "8", "pn_min_cpus": "8", "tres_per_task": "cpu=8"}
+    answer = filter_submission(asked("type=cpu,cores=4", **written), VIEW)
+    assert answer.fields == {
+        "cpus_per_task": "4", "min_cpus": "4", "pn_min_cpus": "4", "tres_per_task": "cpu=4",
+        **ONE_NODE,
+    }  # fmt: skip
+
+
 # The hole
 
 

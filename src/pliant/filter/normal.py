@@ -36,7 +36,7 @@ def normal_fields(submission: Mapping[str, str], form: Form, view: View) -> dict
     shape, demand = form.shape, form.demand
     names = submission.get("partition", "")
     cpus = view.all_cores(names, demand) if demand.cpus == ALL_CORES else demand.cpus
-    changes = _gres(submission, form, view) | _cleared(submission, demand)
+    changes = _gres(submission, form, view) | _cleared(submission, cpus // demand.tasks)
     numbers = {
         "min_nodes": shape.nodes,
         "max_nodes": shape.nodes,
@@ -68,7 +68,7 @@ def _gres(submission: Mapping[str, str], form: Form, view: View) -> dict[str, st
     return {"gres": wanted} if wanted else {"tres_per_node": ""}
 
 
-def _cleared(submission: Mapping[str, str], demand: Demand) -> dict[str, str]:
+def _cleared(submission: Mapping[str, str], cpus_per_task: int) -> dict[str, str]:
     """What is now said per node must not stand beside it in another way."""
     changes = {
         name: ""
@@ -77,8 +77,7 @@ def _cleared(submission: Mapping[str, str], demand: Demand) -> dict[str, str]:
     }
     per_task = submission.get("tres_per_task", "")
     if per_task:  # 23.11 and later keep --cpus-per-task here too
-        cpus = demand.cpus // demand.tasks
-        kept = [f"cpu={cpus}" for gres in read_gres(per_task) if gres.name == "cpu"]
+        kept = [f"cpu={cpus_per_task}" for gres in read_gres(per_task) if gres.name == "cpu"]
         if ",".join(kept) != per_task:
             changes["tres_per_task"] = ",".join(kept)
     return changes
@@ -102,6 +101,7 @@ def _cpus(submission: Mapping[str, str], shape: Shape, demand: Demand, cpus: int
     per_task = cpus // demand.tasks if cpus % demand.tasks == 0 else 1
     if per_task != (number(submission, "cpus_per_task") or 1):
         changes["cpus_per_task"] = per_task
-    if shape.nodes > 1 and demand.tasks > 1:
-        changes["pn_min_cpus"] = cpus  # else 5 + 1 tasks instead of 3 + 3
+    # Else 5 + 1 tasks instead of 3 + 3; and sbatch itself sets it to --cpus-per-task.
+    if (shape.nodes > 1 and demand.tasks > 1) or (number(submission, "pn_min_cpus") or 0) > cpus:
+        changes["pn_min_cpus"] = cpus
     return changes
