@@ -24,6 +24,7 @@ from pliant.daemon.verbs import Verbs
 from pliant.errors import PliantError, Refused, Unavailable
 from pliant.grammar import parse as parse_request
 from pliant.model import (
+    Footprint,
     Job,
     JobState,
     Node,
@@ -274,6 +275,19 @@ def test_what_an_owner_notes_during_a_cycle_is_not_written_over(
     cycling.run()
     assert batch.changes == [("2", "token")]
     assert batch.waiting["2"].spec == pinned
+
+
+def test_what_an_owner_notes_after_a_change_that_was_not_seen_yet_keeps_the_change(
+    make: Make, batch: FakeBatch
+) -> None:
+    batch.run("1", TWO)
+    batch.submit("2", "gpus=1-4", own=FOUR)
+    cycling = make()
+    seen = batch.waiting["2"]
+    cycling.run()
+    pinned = Spec(parse_request("gpus=1-4"), FOUR, pinned=True)
+    cycling.acting.annotate(seen, pinned)
+    assert batch.waiting["2"].spec == replace(pinned, set=TWO, footprint=Footprint())
 
 
 def test_a_stop_leaves_the_rest_of_the_changes(make: Make, batch: FakeBatch) -> None:
