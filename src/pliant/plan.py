@@ -19,7 +19,7 @@ class Start:
     """A waiting job can start now as ``shape`` on ``nodes``.
 
     ``tasks``: how many waiting tasks of an array this start stands for; nodes then names those of
-    the first. ``nodes`` has one name per node of the shape.
+    the first, ``others`` those of each further task. ``nodes`` has one name per node of the shape.
     """
 
     job: Job
@@ -27,6 +27,12 @@ class Start:
     nodes: tuple[str, ...]
     reason: str
     tasks: int = 1
+    others: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def all_nodes(self) -> tuple[tuple[str, ...], ...]:
+        """The nodes of each task."""
+        return (self.nodes, *self.others)
 
 
 @dataclass(frozen=True, slots=True)

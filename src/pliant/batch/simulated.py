@@ -9,7 +9,8 @@ once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from pliant.cycle import allowed_shapes, cycle
 from pliant.model import (
@@ -69,7 +70,7 @@ class _Node:
     state: State
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class SimulatedCluster:
     """Nodes, partitions, and the jobs on them at ``now_s``."""
 
@@ -88,12 +89,23 @@ class SimulatedCluster:
     def __post_init__(self) -> None:
         self._at = {node.name: _Node(node, _kind(node), state_of(node)) for node in self.nodes}
 
+    def __repr__(self) -> str:
+        """Say in few lines what a failed test needs: what differs from the defaults."""
+        snapshot = self.snapshot()
+        jobs = (*snapshot.running, *snapshot.waiting)
+        rows = (*snapshot.nodes, *snapshot.partitions, *snapshot.reservations, *jobs)
+        return "\n".join(_differences(row) for row in rows)
+
     # --- jobs come and change ---------------------------------------------------------------
 
     def submit(self, job: Job, run_s: RunTime | float) -> None:
         """Let a job wait from now on; ``run_s``: how long it runs, by shape or in any."""
         run_time = run_s if callable(run_s) else lambda _: run_s
         self._waiting[job.id] = (replace(job, submit_s=self.now_s), run_time)
+
+    def job(self, job_id: str) -> Job:
+        """Return a waiting job."""
+        return self._waiting[job_id][0]
 
     def withdraw(self, job_id: str) -> None:
         """Take a waiting job out of the queue."""
@@ -265,19 +277,10 @@ class SimulatedCluster:
         self.change(plan)
         started: list[str] = []
         for start in sorted(plan.starts, key=lambda start: start.shape.share):
-            job, _ = self._waiting[start.job.id]
-            if job.shape == start.shape:
-                started.extend(self._start_tasks(start.job.id, start.nodes, start.tasks))
+            if self.job(start.job.id).shape == start.shape:
+                runs = (self.start(start.job.id, nodes) for nodes in start.all_nodes)
+                started.extend(run for run in runs if run is not None)
         return tuple(started)
-
-    def _start_tasks(self, job_id: str, nodes: tuple[str, ...], tasks: int) -> list[str]:
-        """Start so many tasks: the first on ``nodes``, all where they fit."""
-        started: list[str] = []
-        choices = [nodes, *((name,) for name in self._at)] if len(nodes) == 1 else [nodes]
-        for choice in choices:
-            while len(started) < tasks and (run := self.start(job_id, choice)) is not None:
-                started.append(run)
-        return started
 
     def settle(self, policy: Policy) -> None:
         """Decide and apply until nothing more happens at this time."""
@@ -300,6 +303,16 @@ def _kind(node: Node) -> NodeKind:
     pools = tuple(pool_kind(pool) for pool in node.pools)
     none: frozenset[str] = frozenset()
     return NodeKind(node.cpus, node.mem_mib, pools, none, node.features, none)
+
+
+def _differences(row: Any) -> str:
+    """A row without the fields that have their defaults."""
+    words = (
+        f"{f.name}={value}" if isinstance(value, Shape) else f"{f.name}={value!r}"
+        for f in fields(row)
+        if (value := getattr(row, f.name)) != f.default
+    )
+    return f"{type(row).__name__}({', '.join(words)})"
 
 
 def _with_reason(job: Job, place: int) -> Job:

@@ -98,15 +98,6 @@ def _largest_first(start: Start) -> tuple[int, str]:
 
 
 def _take(free: Free, start: Start) -> None:
-    option = (start.shape, free.need(start.job, start.shape))
-    profile = free.profile(start.job)
-    if free.fits_on(start.job, start.shape, start.nodes):
-        free.take(start.job, start.shape, start.nodes)
-        others = start.tasks - 1
-    else:
-        others = start.tasks
-    for _ in range(others):
-        places = free.places(profile, option, free.bound(start.job))
-        if places is None:
-            return
-        free.take_places(start.job, start.shape, places)
+    for nodes in start.all_nodes:
+        if free.fits_on(start.job, start.shape, nodes):
+            free.take(start.job, start.shape, nodes)

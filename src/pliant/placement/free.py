@@ -234,8 +234,6 @@ class Free:
         need = self.need(job, shape)
         best: Opening | None = None
         for scope in self.profile(job).scopes:
-            if len(scope.required) > shape.nodes:
-                continue
             if not self._profiles.could_hold(scope, need, shape.nodes):
                 continue
             limit = before_s if best is None else best.at_s

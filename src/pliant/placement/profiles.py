@@ -110,9 +110,14 @@ class Profiles:
 
     def could_hold(self, scope: Scope, need: Need, nodes: int) -> bool:
         """Whether so many nodes of a scope could hold ``need`` when empty."""
-        if not scope.allows(nodes):
+        if not scope.allows(nodes) or len(scope.required) > nodes:
             return False
-        return sum(self.size[kind] for kind in holding(scope, need)) >= nodes
+        kinds = holding(scope, need)
+        barred = sum(self.scopes.kinds[place] in kinds for place in scope.excluded)
+        return (
+            all(self.scopes.kinds[place] in kinds for place in scope.required)
+            and sum(self.size[kind] for kind in kinds) - barred >= nodes
+        )
 
 
 def holding(scope: Scope, need: Need) -> list[NodeKind]:

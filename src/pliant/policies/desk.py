@@ -15,7 +15,7 @@ class Desk:
     def __init__(self, snapshot: Snapshot) -> None:
         self.free = Free(snapshot)
         self._position = {job.id: place for place, job in enumerate(snapshot.waiting)}
-        self._starts: dict[str, tuple[Start, list[Taken]]] = {}
+        self._starts: dict[str, Start] = {}
         self._kept: set[str] = set()  # partitions whose first waiting job has its claim
 
     def queue(self) -> list[Job]:
@@ -48,9 +48,9 @@ class Desk:
 
     def start(self, job: Job, given: list[Taken], reason: str) -> None:
         """Write down that ``job`` starts with what it was given (again, to change it)."""
-        first = given[0]
-        nodes = self.free.names(first.places)
-        self._starts[job.id] = (Start(job, first.shape, nodes, reason, len(given)), given)
+        nodes, *others = (self.free.names(one.places) for one in given)
+        start = Start(job, given[0].shape, nodes, reason, len(given), tuple(others))
+        self._starts[job.id] = start
 
     def may_keep(self, job: Job) -> bool:
         """Whether ``job`` would be the first that waits in one of its queues."""
@@ -71,6 +71,6 @@ class Desk:
 
     def plan(self) -> Plan:
         """Return the decision, in the order of the queue."""
-        starts = sorted(self._starts.values(), key=lambda entry: self._position[entry[0].job.id])
+        starts = sorted(self._starts.values(), key=lambda start: self._position[start.job.id])
         claims = sorted(self.free.claims, key=lambda claim: self._position[claim.job.id])
-        return Plan(tuple(start for start, _ in starts), tuple(claims))
+        return Plan(tuple(starts), tuple(claims))

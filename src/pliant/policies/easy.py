@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pliant.model import Snapshot
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
-from pliant.policies.shapes import Fixed, fixed_shape
+from pliant.policies.shapes import Fixed, fixed_option
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,11 @@ class EasyBackfill:
         desk = Desk(snapshot)
         for job in desk.queue():
             profile = desk.free.profile(job)
-            shape = fixed_shape(job, self.shape, profile.shapes)
-            given = desk.fill(job, profile, (shape, desk.free.need(job, shape)))
-            if given:
-                desk.start(job, given, f"{shape} is free")
-            if len(given) < job.tasks_waiting:
-                desk.keep(job, (shape,))
+            option = fixed_option(job, self.shape, profile)
+            if option is not None:
+                given = desk.fill(job, profile, option)
+                if given:
+                    desk.start(job, given, f"{option[0]} is free")
+                if len(given) < job.tasks_waiting:
+                    desk.keep(job, (option[0],))
         return desk.plan()

@@ -122,20 +122,33 @@ class _Pairing:
         """Place the whole queue, two jobs at a time."""
         queue = self._ordered(self._desk.queue())
         self._light = self._load(queue) <= self._policy.high_load
-        neighbours: list[Job] = []
+        for jobs in self._neighbours(queue):
+            if jobs[0].tasks_waiting > 1:
+                self._place_array(jobs[0])
+            else:
+                self._place(jobs)
+        return self._desk.plan()
+
+    def _neighbours(self, queue: Iterable[Job]) -> Iterator[tuple[Job, ...]]:
+        """Two by two, in order; an array alone, and who is left alone beside one."""
+        one: Job | None = None
         for job in queue:
             if not self._free.profile(job).options:
                 continue
-            if job.tasks_waiting > 1:
-                self._place_array(job)
+            array = job.tasks_waiting > 1
+            if one is not None and not array:
+                yield (one, job)
+                one = None
+                continue
+            if one is not None:
+                yield (one,)
+                one = None
+            if array:
+                yield (job,)
             else:
-                neighbours.append(job)
-            if len(neighbours) == 2:
-                self._place(neighbours)
-                neighbours.clear()
-        if neighbours:
-            self._place(neighbours)
-        return self._desk.plan()
+                one = job
+        if one is not None:
+            yield (one,)
 
     # --- what is asked ----------------------------------------------------------------------
 
@@ -208,7 +221,7 @@ class _Pairing:
 
     # --- two jobs ---------------------------------------------------------------------------
 
-    def _place(self, jobs: list[Job]) -> None:
+    def _place(self, jobs: tuple[Job, ...]) -> None:
         candidates = [self._candidate(job) for job in jobs]
         fitting = [candidate for candidate in candidates if candidate.now]
         if len(candidates) == 2 and len(fitting) == 2:

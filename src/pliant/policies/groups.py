@@ -50,7 +50,8 @@ class Sizes:
 
     def from_level(self, level: int) -> tuple[tuple[int, Option], ...]:
         """Return all options with their levels: that level, then smaller ones, then larger."""
-        order = (*range(level, -1, -1), *range(level + 1, len(self.levels)))
+        here = min(level, len(self.levels) - 1)
+        order = (*range(here, -1, -1), *range(here + 1, len(self.levels)))
         return tuple((place, option) for place in order for option in self.levels[place][1])
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pliant.model import Job, Snapshot
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
-from pliant.policies.shapes import Fixed, fixed_shape
+from pliant.policies.shapes import Fixed, fixed_option
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,11 @@ class RigidFcfs:
 
     def _consider(self, desk: Desk, job: Job) -> None:
         profile = desk.free.profile(job)
-        shape = fixed_shape(job, self.shape, profile.shapes)
-        given = desk.fill(job, profile, (shape, desk.free.need(job, shape)))
+        option = fixed_option(job, self.shape, profile)
+        if option is None:
+            return
+        given = desk.fill(job, profile, option)
         if given:
-            desk.start(job, given, f"{shape} is free, and it is this job's turn")
+            desk.start(job, given, f"{option[0]} is free, and it is this job's turn")
         if len(given) < job.tasks_waiting and not self.overtaking:
-            desk.keep(job, (shape,))
+            desk.keep(job, (option[0],))

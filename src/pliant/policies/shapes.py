@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from pliant.model import Job, Shape
+from pliant.placement import Option, Profile
 from pliant.speedup import run_time_s
 
 Fixed = Literal["own", "largest", "smallest", "best"]
@@ -44,14 +45,21 @@ def fastest(job: Job, shapes: tuple[Shape, ...]) -> Shape:
     return min(shapes, key=lambda shape: (run_time_s(job, shape), shape.amount, shape))
 
 
-def fixed_shape(job: Job, which: Fixed, possible: tuple[Shape, ...]) -> Shape:
-    """Return the one shape that a rigid policy considers, of those that the nodes could hold."""
+def fixed_option(job: Job, which: Fixed, profile: Profile) -> Option | None:
+    """Return the one shape that a rigid policy considers, with its need.
+
+    None where the nodes could not hold it, or the batch system refused it.
+    """
+    possible = profile.shapes
+    if not possible:
+        return None
     match which:
         case "own":
-            return base_shape(job, possible)
+            chosen = base_shape(job, possible)
         case "largest":
-            return largest(possible or allowed(job))
+            chosen = largest(possible)
         case "smallest":
-            return smallest(possible or allowed(job))
+            chosen = smallest(possible)
         case "best":
-            return fastest(job, possible or allowed(job))
+            chosen = fastest(job, possible)
+    return next((option for option in profile.options if option[0] == chosen), None)

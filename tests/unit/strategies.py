@@ -1,0 +1,193 @@
+"""Small clusters with jobs on them and in the queue, drawn by hypothesis.
+
+The sizes are small and awkward on purpose: few cores, GPUs in parts, two overlapping partitions,
+speeds that fall with more GPUs, jobs that do not fit anywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from hypothesis import strategies as st
+from hypothesis.vendor.pretty import RepresentationPrinter
+
+from pliant.batch.simulated import SimulatedCluster
+from pliant.cycle import allowed_shapes
+from pliant.grammar import shapes as request_shapes
+from pliant.model import (
+    ALL_CORES,
+    Abilities,
+    Footprint,
+    Job,
+    Kind,
+    Mode,
+    Node,
+    Partition,
+    Pool,
+    Request,
+    Reservation,
+    Shape,
+    Spec,
+)
+
+AMOUNTS = tuple(
+    Fraction(*pair) for pair in ((1, 4), (1, 2), (1, 1), (2, 1), (3, 1), (4, 1), (6, 1))
+)
+REASONS = (
+    "Resources",
+    "Priority",
+    "Priority",
+    "Priority",
+    "None",
+    "JobHeldUser",
+    "QOSMaxGRESPerUser",
+)
+LIMITS_S = (0, 60, 600, 3600, 7200)
+
+
+class Cluster(SimulatedCluster):
+    """A simulated cluster that hypothesis shows in few lines."""
+
+    def _repr_pretty_(self, printer: RepresentationPrinter, _cycle: bool) -> None:
+        printer.text("\n" + repr(self))
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> tuple[Pool, ...]:
+    types = draw(st.sampled_from([(), ("",), ("",), ("a100",), ("a100", "v100")]))
+    shards = draw(st.sampled_from([0, 0, 4]))
+    return tuple(
+        Pool(name, total, total, shards, mem_mib=draw(st.sampled_from([0, 16_000])))
+        for name in types
+        if (total := draw(st.integers(1, 4)))
+    )
+
+
+@st.composite
+def nodes(draw: st.DrawFn, number: int) -> Node:
+    cpus = draw(st.sampled_from([2, 4, 16]))
+    mem_mib = draw(st.sampled_from([0, 8_000, 64_000]))
+    return Node(
+        f"n{number}",
+        cpus,
+        cpus,
+        mem_mib,
+        mem_mib,
+        draw(pools()),
+        features=draw(st.sampled_from([frozenset(), frozenset({"ib"})])),
+        up=draw(st.sampled_from([True, True, True, True, False])),
+    )
+
+
+@st.composite
+def partitions(draw: st.DrawFn, names: tuple[str, ...]) -> tuple[Partition, ...]:
+    first = Partition(
+        "gpu",
+        names,
+        default=True,
+        max_nodes=draw(st.sampled_from([0, 0, 0, 1])),
+        max_time_s=draw(st.sampled_from([0, 0, 0, 3600])),
+        mode=draw(st.sampled_from([Mode.ENFORCE, Mode.ENFORCE, Mode.OBSERVE, Mode.OFF])),
+    )
+    return (first, Partition("short", names[: max(1, len(names) // 2)]))
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> tuple[Request, Shape]:
+    """What an owner allows, and the shape written without Pliant: rigid in one case of five."""
+    kinds = draw(st.sampled_from([(), (), (), (Kind.CPU, Kind.GPU), tuple(Kind)]))
+    amounts = draw(st.lists(st.sampled_from(AMOUNTS), min_size=1, max_size=4, unique=True))
+    request = Request(
+        gpus=tuple(sorted(amounts)),
+        nodes=draw(st.sampled_from([(), (), (1, 2), (2,)])),
+        kinds=kinds,
+        cores=draw(st.sampled_from([0, 2, ALL_CORES])) if kinds else 0,
+        gpu_mem_mib=draw(st.sampled_from([0, 0, 6_000])),
+        gpu_types=draw(st.sampled_from([(), (), (), ("a100", "v100")])),
+    )
+    own = draw(st.sampled_from(request_shapes(request, Shape(1, 1))))
+    request = draw(throughputs(request, own))
+    return (request, own) if draw(st.integers(0, 4)) else (Request(), own)
+
+
+@st.composite
+def throughputs(draw: st.DrawFn, request: Request, own: Shape) -> Request:
+    """No speeds, or any at all for some of the shapes."""
+    some = draw(st.lists(st.sampled_from(request_shapes(request, own)), max_size=3, unique=True))
+    speeds = st.sampled_from([0.0, 0.5, 1.0, 1.9, 2.5, 8.0])
+    table = tuple(sorted((shape, draw(speeds)) for shape in some))
+    steps = draw(st.sampled_from([0, 1000]))
+    return replace(request, throughput=table, steps=steps if table else 0)
+
+
+@st.composite
+def jobs(draw: st.DrawFn, number: int, abilities: Abilities) -> Job:
+    request, own = draw(requests())
+    possible = request_shapes(request, own)
+    carried = draw(st.sampled_from([own, own, own, *possible]))
+    refused = draw(st.sampled_from([(), (), (), possible[:1]]))
+    return Job(
+        str(number),
+        user=draw(st.sampled_from(["ada", "bob"])),
+        partitions=draw(st.sampled_from([("gpu",), ("gpu",), ("short",), ("short", "gpu")])),
+        reason=draw(st.sampled_from(REASONS)),
+        priority=draw(st.integers(0, 3)),
+        shape=carried,
+        shapes=allowed_shapes(request, own, carried, abilities),
+        footprint=draw(footprints()),
+        spec=Spec(request, own, set=carried) if request.is_moldable else None,
+        time_limit_s=draw(st.sampled_from(LIMITS_S)),
+        tasks_waiting=draw(st.sampled_from([1, 1, 1, 1, 3])),
+        features=draw(st.sampled_from([frozenset(), frozenset(), frozenset({"ib"})])),
+        nodes_required=draw(st.sampled_from([(), (), (), ("n1",)])),
+        nodes_excluded=draw(st.sampled_from([frozenset(), frozenset(), frozenset({"n0"})])),
+        frozen=draw(st.sampled_from(["", "", "", "", "heterogeneous"])),
+        refused=frozenset(refused),
+    )
+
+
+def footprints() -> st.SearchStrategy[Footprint]:
+    return st.sampled_from(
+        [
+            Footprint(),
+            Footprint(cpus_per_gpu=2, mem_per_gpu_mib=4_000),
+            Footprint(tasks_per_node=2),
+            Footprint(mem_per_node_mib=6_000),
+        ]
+    )
+
+
+@st.composite
+def clusters(draw: st.DrawFn, *, shares: bool = True) -> Cluster:
+    """A cluster in the middle of its work; without ``shares``, all GPUs are whole."""
+    now_s = 10_000.0
+    found = tuple(draw(nodes(number)) for number in range(draw(st.integers(1, 4))))
+    if not shares:
+        found = tuple(_whole(node) for node in found)
+    names = tuple(node.name for node in found)
+    abilities = draw(st.builds(Abilities, *[st.booleans()] * 4))
+    cluster = Cluster(found, draw(partitions(names)), now_s - 30.0, abilities)
+    cluster.reservations = draw(reservations(names, now_s))
+    for number in range(100, 100 + draw(st.integers(0, 4))):
+        job = draw(jobs(number, abilities))
+        where = draw(st.permutations(names))[: job.shape.nodes]
+        cluster.submit(replace(job, tasks_waiting=1), draw(st.sampled_from([40.0, 600.0])))
+        if cluster.start(job.id, where) is None:
+            cluster.withdraw(job.id)
+    cluster.advance(now_s)
+    for number in range(draw(st.integers(0, 7))):
+        cluster.submit(draw(jobs(number, abilities)), draw(st.sampled_from([40.0, 600.0])))
+    return cluster
+
+
+def _whole(node: Node) -> Node:
+    return replace(node, pools=tuple(replace(pool, shards_per_gpu=0) for pool in node.pools))
+
+
+@st.composite
+def reservations(draw: st.DrawFn, names: tuple[str, ...], now_s: float) -> tuple[Reservation, ...]:
+    if draw(st.integers(0, 3)):
+        return ()
+    start_s = now_s + draw(st.sampled_from([-100.0, 300.0, 5000.0]))
+    return (Reservation("maintenance", names[-1:], start_s, start_s + 1000.0),)
