@@ -172,7 +172,7 @@ def test_what_is_wrong_is_said_before_sbatch_is_asked(words: tuple[str, ...], me
 )
 def test_a_directive_is_read_as_sbatch_reads_it(line: bytes, words: dict[str, object]) -> None:
     found, _ = read_script(b"#!/bin/sh\n" + line + b"\n")
-    nothing = {"ours": {}, "comment": None, "named": False}
+    nothing: dict[str, object] = {"ours": {}, "comment": None, "named": False}
     assert {key: getattr(found, key) for key in nothing} == nothing | words
 
 
