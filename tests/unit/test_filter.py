@@ -288,7 +288,8 @@ def test_what_no_node_could_ever_give_leaves_the_job_as_written() -> None:
     answer = filter_submission(asked("gpus=8:9"), VIEW)
     assert answer.fields == {} and answer.spec is None
     assert answer.lines[0] == (
-        "pliant: no node of this partition could ever give 8; the job is submitted as written"
+        "pliant: no node here could ever give 8; nodes= would spread the job over several;"
+        " the job is submitted as written"
     )
     typed = filter_submission(asked("gpus=1,gpu-type=h100"), VIEW)
     assert typed.fields == {} and "could ever give 1@h100" in typed.lines[0]
@@ -408,6 +409,8 @@ def test_what_cannot_start_now_or_is_not_known_enough_waits_as_it_is(
 def test_a_policy_that_does_not_mold_leaves_the_own_shape() -> None:
     view = replace(busy(4, 4, 4, 4), molds=False)
     assert shape_of(asked("gpus=1-4", tres_per_node="gres:gpu:2"), view) == ("2", ())
+    either = asked("gpus=1-4,type=gpu:cpu", tres_per_node="gres:gpu:2")
+    assert shape_of(either, view) == ("2", ())
 
 
 def test_the_filter_asks_for_the_hole_with_all_that_it_knows() -> None:

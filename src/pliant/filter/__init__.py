@@ -6,11 +6,15 @@ their own names (numbers in decimal, unset ones left out), the words of the SPAN
 
 ::
 
-    answer.py     what is said back
-    view.py       what is known of the cluster
+    decide.py     all of it, in order
+    words.py      what the owner said to Pliant
     written.py    what the owner wrote: own shape, footprint, or why its shape must stay
+    case.py       the shapes: allowed by the owner, possible here
+    choose.py     the one that fits right now, or the one to wait with
     normal.py     a shape as fields, in the form that every release changes correctly
-    decide.py     which shape, in which mode, with which words
+    remarks.py    what the owner is told
+    view.py       what is known of the cluster
+    answer.py     what is said back
 """
 
 from pliant.filter.answer import Answer

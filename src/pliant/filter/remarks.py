@@ -1,0 +1,44 @@
+"""What an owner is told about the shapes of a submission."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from pliant.filter.case import Case
+from pliant.model import Shape, shape_text
+
+
+def remarks(case: Case, own: Shape, shape: Shape) -> list[str]:
+    """What the owner should know: totals that no shape has, and an own shape outside the range."""
+    lines = []
+    nodes = case.request.nodes or (own.nodes,)
+    gpus = case.request.gpus
+    uneven = [total for total in gpus if not any(_divides(total, n) for n in nodes)]
+    if uneven:
+        lines.append(f"pliant: gpus={_totals(uneven)}: does not divide over the nodes, left out")
+    said = {shape.amount for shape in case.possible}.union(uneven)
+    never = [total for total in gpus if total not in said]
+    if never:
+        lines.append(f"pliant: gpus={_totals(never)}: no node here could ever give it, left out")
+    if case.written.own is not None and case.written.own not in case.allowed:
+        lines.append(
+            f"pliant: it asks for {shape_text(case.written.own)} besides, which is not among the"
+            f" shapes that it may have: it is submitted with {shape_text(shape)}"
+        )
+    return lines
+
+
+def _divides(total: Fraction, nodes: int) -> bool:
+    return nodes == 1 if total < 1 else total.numerator % nodes == 0
+
+
+def _totals(some: Sequence[Fraction]) -> str:
+    most = 8
+    return ":".join(str(total) for total in some[:most]) + (":..." if len(some) > most else "")
+
+
+def list_text(some: Sequence[Shape]) -> str:
+    most = 8
+    text = ", ".join(shape_text(shape) for shape in some[:most])
+    return text + (", ..." if len(some) > most else "")
