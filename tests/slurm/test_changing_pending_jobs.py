@@ -46,8 +46,9 @@ CASES = {
     "larger and back": Case((*ONE, "--gres=gpu:2"), "gpus=1-4", ("4", "2"), Ran(2, accounted=2)),
     "asked per node": Case((*ONE, "--gpus-per-node=2"), "gpus=1-4", ("3",), Ran(3, accounted=3)),
     "asked in total": Case((*ONE, "--gpus=2"), "gpus=1-4", ("1",), Ran(1, accounted=1)),
-    "given a type": Case(
-        (*ONE, "--gres=gpu:2"), "gpus=1-4,gpu-type=a100", ("1@a100",), Ran(1, accounted=1)
+    "of a type": Case(
+        (*ONE, "--gres=gpu:a100:2"),
+        *("gpus=1-4,gpu-type=a100", ("1@a100",), Ran(1, accounted=1)),
     ),
     "tasks follow the GPUs": Case(
         ("--nodes=1", "--ntasks=4", "--cpus-per-task=2", "--gres=gpu:4"),
@@ -83,13 +84,6 @@ CASES = {
     ),
     "a larger share": Case(
         (*ONE, "--gres=shard:1"), "gpus=1/4-1/2", ("1/2",), Ran(1, shards=2, accounted=0)
-    ),
-    "CPUs instead of GPUs": Case(
-        (*ONE, "--gres=gpu:2"), "gpus=2,type=gpu:cpu,cores=8", ("1x0@cpu",), Ran(cpus="8")
-    ),
-    "CPUs and then GPUs again": Case(
-        (*ONE, "--gres=gpu:2"),
-        *("gpus=1-2,type=gpu:cpu,cores=8", ("1x0@cpu", "1"), Ran(1, accounted=1)),
     ),
     "a GPU instead of CPUs": Case(
         (*ONE, "--cpus-per-task=8"),
@@ -346,6 +340,17 @@ def test_gpus_cannot_become_a_share_here_and_nothing_else_is_tried(full: Cluster
     with pytest.raises(Refused, match="Invalid generic resource"):
         slurm.change(seen, shape("1/4"), replace(_spec(seen), set=shape("1/4")))
     assert _lasting(full.fields(job)) == before
+
+
+def test_neither_gpus_become_cpus_here_nor_one_type_another(full: Cluster) -> None:
+    slurm = full.slurm()
+    plain = full.submit("--nodes=1", "--gres=gpu:1")
+    full.flag(plain, "gpus=1-2,type=gpu:cpu,cores=8")
+    typed = full.submit("--nodes=1", "--gres=gpu:a100:1")
+    full.flag(typed, "gpus=1-2,gpu-type=a100:h100")
+    seen = by_id(slurm.observe().waiting)
+    assert [str(s) for s in seen[plain].shapes] == ["1", "2"]
+    assert [str(s) for s in seen[typed].shapes] == ["1@a100", "2@a100"]
 
 
 def test_tasks_by_the_node_keep_their_number(full: Cluster) -> None:

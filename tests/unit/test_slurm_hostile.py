@@ -93,7 +93,7 @@ PARSERS: list[tuple[str, Callable[[str], object]]] = [
     ("nodes.txt", parse_nodes),
     ("partitions.txt", parse_partitions),
     ("reservations.txt", parse_reservations),
-    ("details.txt", lambda text: parse_details(text, ["248"], {"248": "n1"}, NONCE)),
+    ("details.txt", lambda text: parse_details(text, ["289"], {"289": "n1"}, NONCE)),
 ]
 
 

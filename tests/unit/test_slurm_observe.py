@@ -30,7 +30,7 @@ from pliant.model import (
     Spec,
 )
 
-NOW_S = 1795206300.0
+NOW_S = 1795207380.0
 FAST = frozenset({"fast", "v100"})
 CHANGED = "its owner or another tool has changed it: "
 
@@ -48,9 +48,9 @@ def test_nodes_have_what_is_free_on_them(seen: Snapshot) -> None:
     assert seen.nodes == (
         # shares of 2 + 1 shards on one GPU, of 3 on another, a whole GPU taken, one left
         Node("n1", 16, 10, 32000, 31500, v100(1, 1, 1, sharers=(2, 1)), FAST),
-        # something is completing here: Slurm starts nothing until it is gone
+        # something is completing on these two: Slurm starts nothing there until it is gone
         Node("n2", 16, 0, 32000, 0, v100(0), FAST),
-        Node("n3", 16, 11, 32000, 31600, v100(0, 0, sharers=(1,)), FAST),
+        Node("n3", 16, 0, 32000, 0, v100(0), FAST),
         Node(
             *("n4", 16, 15, 32000, 31900, (Pool("a100", 2, 0), Pool("v100", 2, 2))),
             features=frozenset({"mixed"}),
@@ -65,7 +65,7 @@ def test_partitions_and_reservations_are_as_configured(seen: Snapshot) -> None:
         Partition("big", ("n1", "n2"), max_nodes=2),
         Partition("downp", ("n4",), up=False),
     )
-    assert seen.reservations == (Reservation("maint|x", ("n1", "n2"), 1795214210.0, 1795215210.0),)
+    assert seen.reservations == (Reservation("maint|x", ("n1", "n2"), 1795215345.0, 1795216345.0),)
 
 
 def test_this_release_can_neither_take_gpus_away_nor_split_them(seen: Snapshot) -> None:
@@ -81,34 +81,36 @@ def test_waiting_jobs_stand_in_slurms_order_with_what_they_may_become(seen: Snap
     ]
     v100s = "1@v100 2@v100 3@v100 4@v100"
     assert told == [
-        ("278", "4", "1 2 3 4", True, ""),  # a partition of a higher tier
-        ("257", "1", "1 2 3 4", True, ""),
-        ("260", "1", "1", True, ""),
-        ("261", "4@v100", v100s, True, ""),
-        ("262", "4@v100", v100s, True, ""),
-        ("263", "4@v100", "4@v100", True, f"{CHANGED}it carries 4@v100 instead of 3"),
-        ("264", "4@v100", "4@v100", True, f"{CHANGED}3 CPUs a node instead of 4"),
-        ("265", "4", "1 2 2x1 3 4 2x2", True, ""),
-        ("266", "4", "4", True, "its owner pinned it"),
-        ("267", "4", "1 2 3 4", True, ""),  # an array: its nodes cannot be changed
-        ("269", "2x2", "2x2", True, "it asks for GPUs per task"),
-        ("270", "4", "1 2 3 4", True, ""),
-        ("271", "4", "4", True, "it asks for CPUs or memory per GPU"),
-        ("272", "1", "1", True, ""),
-        ("274", "4", "4", True, "it has its nodes alone"),
-        ("275", "4", "1 2 3 4", True, ""),
-        ("276", "4", "1 2 3 4", True, ""),
-        ("277", "2x4", "2x4", True, "its constraint is more than a list of features"),
-        ("279", "4", "1 2 3 4", False, ""),  # begin time
-        ("280", "4", "1 2 3 4", False, ""),  # dependency
-        ("282", "4", "4", False, "it belongs to a reservation"),
-        ("283", "4", "4", True, ""),
-        ("284", "4", "4", True, ""),
-        ("285", "4", "4", True, ""),
-        ("286", "4", "4", True, ""),
-        ("287", "4", "4", True, ""),
-        ("267_5", "4", "4", False, "it is a single waiting task of an array"),
-        ("281", "4", "1 2 3 4", False, ""),  # held
+        ("319", "4", "1 2 3 4", True, ""),  # a partition of a higher tier
+        ("298", "1", "1 2 3 4", True, ""),
+        ("301", "1", "1", True, ""),
+        ("302", "4@v100", v100s, True, ""),
+        ("303", "4@v100", v100s, True, ""),
+        ("304", "4@v100", "4@v100", True, f"{CHANGED}it carries 4@v100 instead of 3"),
+        ("305", "4@v100", "4@v100", True, f"{CHANGED}3 CPUs a node instead of 4"),
+        ("306", "4", "1 2 2x1 3 4 2x2", True, ""),
+        ("307", "4", "4", True, "its owner pinned it"),
+        ("308", "4", "1 2 3 4", True, ""),  # an array: its nodes cannot be changed
+        ("310", "2x2", "2x2", True, "it asks for GPUs per task"),
+        ("311", "4", "1 2 3 4", True, ""),
+        ("312", "4", "4", True, "it asks for CPUs or memory per GPU"),
+        ("313", "1", "1", True, ""),
+        ("314", "1", "1", True, ""),
+        ("315", "4", "4", True, "it has its nodes alone"),
+        ("316", "4", "1 2 3 4", True, ""),
+        ("317", "4", "1 2 3 4", True, ""),
+        ("318", "2x4", "2x4", True, "its constraint is more than a list of features"),
+        ("320", "4", "1 2 3 4", False, ""),  # begin time
+        ("321", "4", "1 2 3 4", False, ""),  # dependency
+        ("323", "4", "4", False, "it belongs to a reservation"),
+        ("324", "4", "4", True, ""),
+        ("325", "4", "4", True, ""),
+        ("326", "4", "4", True, ""),
+        ("327", "4", "4", True, ""),
+        ("328", "4", "4", True, ""),
+        ("329", "4", "4", True, ""),
+        ("308_5", "4", "4", False, "it is a single waiting task of an array"),
+        ("322", "4", "1 2 3 4", False, ""),  # held
     ]
 
 
@@ -119,31 +121,31 @@ def test_running_jobs_hold_what_they_were_given_until_their_limits(seen: Snapsho
     ]
     running, forever = JobState.RUNNING, float("inf")
     assert told == [
-        ("288", JobState.ENDING, "1x0@cpu", ("n2",), 2, 1795206294.0),
-        ("254", running, "1x0@cpu", ("n1",), 2, 1795209805.0),
-        ("248", running, "1/2", ("n1",), 1, 1795209803.0),
-        ("249", running, "1/4", ("n1",), 1, 1795209803.0),
-        ("250", running, "1", ("n1",), 1, 1795209803.0),  # 3 of 4 shards: counted as the GPU
-        ("251", running, "1", ("n1",), 1, 1795209803.0),  # --gpus=1
-        ("252", running, "2x2@v100", ("n2", "n3"), 6, 1795209803.0),
-        ("253", running, "2@a100", ("n4",), 1, 1795209803.0),  # of two types, as only details say
-        ("258", running, "2", ("n2",), 1, 1795209809.0),
-        ("259", running, "1", ("n3",), 1, 1795209809.0),
-        ("273", running, "1", ("n3",), 1, 1795209844.0),
-        ("256", running, "1x0@cpu", ("n3",), 1, forever),  # suspended
+        ("330", JobState.ENDING, "1x0@cpu", ("n2",), 2, 1795207357.0),
+        ("295", running, "1x0@cpu", ("n1",), 2, 1795210940.0),
+        ("296", JobState.ENDING, "1", ("n3",), 1, 1795207349.0),
+        ("289", running, "1/2", ("n1",), 1, 1795210938.0),
+        ("290", running, "1/4", ("n1",), 1, 1795210938.0),
+        ("291", running, "1", ("n1",), 1, 1795210938.0),  # 3 of 4 shards: counted as the GPU
+        ("292", running, "1", ("n1",), 1, 1795210938.0),  # --gpus=1
+        ("293", running, "2x2@v100", ("n2", "n3"), 6, 1795210938.0),
+        ("294", running, "2@a100", ("n4",), 1, 1795210938.0),  # of two types, as only details say
+        ("299", running, "2", ("n2",), 1, 1795210944.0),
+        ("300", running, "1", ("n3",), 1, 1795210944.0),
+        ("297", running, "1x0@cpu", ("n3",), 1, forever),  # suspended
     ]
 
 
 def test_a_whole_job_is_read(seen: Snapshot) -> None:
     request = parse("gpus=1-4,gpu-type=v100")
     carried, footprint = Shape(1, 4, gpu_type="v100"), Footprint(1, 0, 4, 0, 100)
-    assert next(job for job in seen.waiting if job.id == "262") == Job(
-        id="262",
+    assert next(job for job in seen.waiting if job.id == "303") == Job(
+        id="303",
         user="pliant-bob",
         partitions=("main",),
         reason="ReqNodeNotAvail, UnavailableNodes:n2",
-        priority=4294901540,
-        submit_s=1795206210.0,
+        priority=4294901501,
+        submit_s=1795207345.0,
         shape=carried,
         shapes=tuple(Shape(1, gpus, gpu_type="v100") for gpus in (1, 2, 3, 4)),
         footprint=footprint,
@@ -155,19 +157,19 @@ def test_a_whole_job_is_read(seen: Snapshot) -> None:
 
 def test_constraints_arrays_and_memory_are_read(seen: Snapshot) -> None:
     by_id = {job.id: job for job in seen.waiting}
-    assert by_id["276"].features == FAST  # fast&v100
-    assert by_id["275"].nodes_excluded == {"n1", "n3"}  # -x n1,n3; all have fast|mixed
-    assert by_id["267"].tasks_waiting == 6
-    assert by_id["281"].time_min_s == 600
-    assert by_id["285"].footprint.mem_per_node_mib == 32000  # --mem=0: all of a node's
-    assert by_id["286"].footprint.mem_per_cpu_mib == 50
-    assert by_id["287"].footprint.mem_per_node_mib == 200  # --mem-per-gpu=50, 4 GPUs
+    assert by_id["317"].features == FAST  # fast&v100
+    assert by_id["316"].nodes_excluded == {"n1", "n3"}  # -x n1,n3; all have fast|mixed
+    assert by_id["308"].tasks_waiting == 6
+    assert by_id["322"].time_min_s == 600
+    assert by_id["326"].footprint.mem_per_node_mib == 32000  # --mem=0: all of a node's
+    assert by_id["327"].footprint.mem_per_cpu_mib == 50
+    assert by_id["328"].footprint.mem_per_node_mib == 200  # --mem-per-gpu=50, 4 GPUs
 
 
 def test_a_job_that_only_its_token_knows_gets_own_shape_and_footprint_from_its_request(
     seen: Snapshot,
 ) -> None:
-    job = next(job for job in seen.waiting if job.id == "265")
+    job = next(job for job in seen.waiting if job.id == "306")
     footprint = Footprint(1, 0, 2, 0, 100)
     request = parse("gpus=1-4,nodes=1:2")
     assert (job.spec, job.footprint) == (Spec(request, Shape(1, 4), None, footprint), footprint)

@@ -19,13 +19,13 @@ from pliant.batch.slurm.update import (
     job_words,
     restoring,
     shortfall,
-    steps,
-    token_step,
+    token_words,
     unchanged,
+    update_words,
     wanted,
 )
 from pliant.errors import Refused
-from pliant.grammar import parse_shape, token_text
+from pliant.grammar import parse_shape, put_token, token_text
 from pliant.model import Spec
 
 ROWS = {row.key: row for row in parse_jobs(recorded("22.05", "jobs.txt"), NONCE, (22, 5))}
@@ -35,20 +35,23 @@ PARTITIONS = {
 }
 
 
+NOW_S = 1795207380.0
+
+
 def cluster(version: tuple[int, int] = (22, 5)) -> Cluster:
     return Cluster(version, NODES, PARTITIONS)
 
 
-def told(row: JobRow, shape: str, version: tuple[int, int] = (22, 5)) -> tuple[list[str], str]:
-    """Return the calls for a shape, each as one line, without the token, which is returned too."""
+def told(row: JobRow, shape: str, version: tuple[int, int] = (22, 5)) -> str:
+    """Return the call for a shape as one line, without the token at its end."""
     here = cluster(version)
-    job = job_of(row, here, 1795206300.0)
+    job = job_of(row, here, NOW_S)
     assert job.spec is not None
     spec = replace(job.spec, set=parse_shape(shape))
-    now = asked(row, job.footprint)
-    calls = steps(row, now, wanted(job, parse_shape(shape), spec, here), spec, here)
-    token = f"AdminComment={token_text(spec)}"
-    return [" ".join(word for word in call if word != token) for call in calls], token
+    then = wanted(job, parse_shape(shape), spec, here)
+    *words, token = update_words(row, asked(row, job.footprint), then, spec)
+    assert token == f"AdminComment={put_token(row.admin_comment, spec)}"
+    return " ".join(words)
 
 
 SIZES = "NumTasks=1 NumCPUs=1 CPUsPerTask=1 MinCPUsNode=1"
@@ -56,61 +59,44 @@ MEMORY = "MinMemoryNode=100"
 
 
 @pytest.mark.parametrize(
-    ("job", "shape", "calls"),
+    ("job", "shape", "call"),
     [
-        ("257", "3", [f"Gres=gpu:3 NumNodes=1-1 {SIZES} MinMemoryNode=200"]),
+        ("298", "3", f"Gres=gpu:3 NumNodes=1-1 {SIZES} MinMemoryNode=200"),
         (
-            "265",
-            "2x2",
-            [f"Gres=gpu:2 NumNodes=2-2 NumTasks=2 NumCPUs=4 CPUsPerTask=2 MinCPUsNode=2 {MEMORY}"],
+            *("306", "2x2"),
+            f"Gres=gpu:2 NumNodes=2-2 NumTasks=2 NumCPUs=4 CPUsPerTask=2 MinCPUsNode=2 {MEMORY}",
         ),
-        ("267", "2", [f"Gres=gpu:2 {SIZES} {MEMORY}"]),  # an array: no NumNodes
-        ("270", "3", [f"TresPerJob= Gres=gpu:3 NumNodes=1-1 {SIZES} {MEMORY}"]),  # --gpus=4
+        ("308", "2", f"Gres=gpu:2 {SIZES} {MEMORY}"),  # an array: no NumNodes
+        ("311", "3", f"TresPerJob= Gres=gpu:3 NumNodes=1-1 {SIZES} {MEMORY}"),  # --gpus=4
         (
-            "278",
-            "1x0@cpu",
-            [
-                "TresPerNode= NumNodes=1-1 NumTasks=1 NumCPUs=8 CPUsPerTask=8 MinCPUsNode=8"
-                f" {MEMORY}"
-            ],
-        ),
-        (
-            "262",
-            "2@a100",
-            [
-                "TresPerNode= StartTime=now+5",
-                "Gres=gpu:a100:2 NumNodes=1-1 NumTasks=1 NumCPUs=4 CPUsPerTask=4 MinCPUsNode=4"
-                f" {MEMORY} StartTime=now",
-            ],
+            *("302", "2@v100"),
+            "Gres=gpu:v100:2 NumNodes=1-1 NumTasks=1 NumCPUs=4 CPUsPerTask=4 MinCPUsNode=4"
+            f" {MEMORY}",
         ),
     ],
 )
-def test_one_call_changes_all_of_a_shape(job: str, shape: str, calls: list[str]) -> None:
-    found, token = told(ROWS[job], shape)
-    assert [call.replace("site=x ", "") for call in found] == calls
-    assert token.startswith("AdminComment=pliant=v1:")
+def test_one_call_changes_all_of_a_shape(job: str, shape: str, call: str) -> None:
+    assert told(ROWS[job], shape) == call
 
 
-def test_later_releases_take_a_gpu_away_by_the_dummy_gres_and_change_shards_to_gpus() -> None:
-    calls, _ = told(ROWS["278"], "1x0@cpu", (24, 11))
-    assert calls[0].startswith("Gres=nogpu:1 NumNodes=1-1 NumTasks=1 NumCPUs=8 ")
-    waiting_as_cpu = replace(ROWS["278"], tres_per_node="gres/nogpu:1")
-    calls, _ = told(waiting_as_cpu, "2", (24, 11))
-    assert len(calls) == 1
-    assert calls[0].startswith("Gres=gpu:2 ")
+def test_later_releases_take_a_gpu_away_by_the_dummy_gres_and_give_it_back() -> None:
+    assert told(ROWS["319"], "1x0@cpu", (24, 11)) == (
+        f"Gres=nogpu:1 NumNodes=1-1 NumTasks=1 NumCPUs=8 CPUsPerTask=8 MinCPUsNode=8 {MEMORY}"
+    )
+    waiting_as_cpu = replace(ROWS["319"], tres_per_node="gres/nogpu:1")
+    assert told(waiting_as_cpu, "2", (24, 11)) == f"Gres=gpu:2 NumNodes=1-1 {SIZES} {MEMORY}"
 
 
-def test_in_22_05_the_dummy_gres_is_emptied_before_a_gpu_is_given() -> None:
-    calls, _ = told(replace(ROWS["278"], tres_per_node="gres:nogpu:1"), "2")
-    assert calls[0] == "TresPerNode="
-    assert calls[1].startswith("Gres=gpu:2 ")
+def test_in_22_05_no_waiting_job_gives_up_its_gpus() -> None:
+    with pytest.raises(Refused, match="cannot give up its GPUs"):
+        told(ROWS["319"], "1x0@cpu")
 
 
 def test_other_tools_words_in_admin_comment_stay() -> None:
-    row = ROWS["261"]
+    row = ROWS["302"]
     assert row.admin_comment.startswith("site=x pliant=v1:")
     spec = Spec(_spec(row).request, pinned=True)
-    assert token_step(row, spec) == (f"AdminComment=site=x {token_text(spec)}",)
+    assert token_words(row, spec) == (f"AdminComment=site=x {token_text(spec)}",)
 
 
 def _spec(row: JobRow) -> Spec:
@@ -120,46 +106,46 @@ def _spec(row: JobRow) -> Spec:
 
 
 def test_an_array_is_named_by_exactly_its_waiting_tasks() -> None:
-    array = ROWS["267"]
-    assert (array.array_tasks, job_words(array)) == ("3-4,6-9%2", "267_[3-4,6-9]")
-    assert job_words(ROWS["267_5"]) == ROWS["267_5"].job_id
+    array = ROWS["308"]
+    assert (array.array_tasks, job_words(array)) == ("3-4,6-9%2", "308_[3-4,6-9]")
+    assert job_words(ROWS["308_5"]) == ROWS["308_5"].job_id
     last = replace(array, array_tasks="9")
-    assert (last.key, job_words(last)) == ("267_9", "267_9")
-    assert job_words(ROWS["257"]) == "257"
+    assert (last.key, job_words(last)) == ("308_9", "308_9")
+    assert job_words(ROWS["298"]) == "298"
 
 
 def test_the_nodes_of_an_array_cannot_change() -> None:
-    array = ROWS["267"]
+    array = ROWS["308"]
     with pytest.raises(Refused, match="nodes of an array"):
         told(array, "2x2")
 
 
 def test_shares_that_no_gpu_has_are_refused() -> None:
-    job = job_of(ROWS["257"], cluster(), 0.0)
+    job = job_of(ROWS["298"], cluster(), 0.0)
     with pytest.raises(Refused, match="no whole number of shards"):
-        wanted(job, parse_shape("1/3"), _spec(ROWS["257"]), cluster())
+        wanted(job, parse_shape("1/3"), _spec(ROWS["298"]), cluster())
 
 
 def test_memory_that_nobody_asked_for_is_left_to_slurm() -> None:
-    row, here = ROWS["257"], cluster()
+    row, here = ROWS["298"], cluster()
     job = job_of(row, here, 0.0)
     spec = _spec(row)
     assert spec.footprint is not None
     quiet = replace(spec, footprint=replace(spec.footprint, mem_per_node_mib=0))
     then = wanted(job, parse_shape("2"), quiet, here)
-    (call,) = steps(row, asked(row), then, quiet, here)
+    call = update_words(row, asked(row), then, quiet)
     assert not any(word.startswith("MinMemory") for word in call)
 
 
 def test_no_call_ever_names_the_time_limit_or_comes_without_gres_first() -> None:
-    for key, shape in (("257", "2"), ("265", "2x1"), ("267", "1"), ("278", "1x0@cpu")):
-        for call in told(ROWS[key], shape)[0]:
-            assert "TimeLimit" not in call
-            assert call.startswith(("Gres=", "TresPerNode="))
+    for key, shape in (("298", "2"), ("306", "2x1"), ("308", "1"), ("311", "2")):
+        call = told(ROWS[key], shape)
+        assert "TimeLimit" not in call
+        assert call.startswith(("Gres=", "TresPerJob= Gres="))
 
 
 def test_a_half_made_change_is_told_from_one_that_someone_else_made() -> None:
-    row = ROWS["265"]
+    row = ROWS["306"]
     before = asked(row)
     then = replace(before, gpus=2, nodes=2)
     half = replace(before, gpus=2)
@@ -173,8 +159,8 @@ def test_a_half_made_change_is_told_from_one_that_someone_else_made() -> None:
 
 
 def test_a_half_made_change_is_put_back_to_exactly_what_was_seen() -> None:
-    row = ROWS["265"]
-    assert restoring(row, asked(row), cluster()) == [
+    row = ROWS["306"]
+    assert restoring(row, asked(row)) == (
         (
             "Gres=gpu:4",
             "NumNodes=1-1",
@@ -185,11 +171,11 @@ def test_a_half_made_change_is_put_back_to_exactly_what_was_seen() -> None:
             f"AdminComment={row.admin_comment}",
             MEMORY,
         )
-    ]
+    )
 
 
 def test_what_slurm_changes_by_itself_is_no_change() -> None:
-    row = ROWS["257"]
+    row = ROWS["298"]
     assert unchanged(row, replace(row, reason="Resources", priority="7", start="1795206999"))
     assert not unchanged(row, replace(row, tres_per_node="gres:gpu:2"))
     assert not unchanged(row, replace(row, num_cpus="9"))

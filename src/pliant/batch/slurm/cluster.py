@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 from pliant.batch.slurm.gres import GPU, NO_GPU
 from pliant.batch.slurm.node_rows import NodeRow
@@ -12,48 +14,70 @@ from pliant.batch.slurm.partition_rows import PartitionRow
 from pliant.model import ALL_CORES, Abilities, Demand
 
 TELLS_SHARDS = (23, 11)
-"""From here on a node says how many shards of each GPU are used, and shard -> gpu works."""
-EMPTY_LIST_WORKS = (22, 5)
-"""The release that removes a waiting job's GPUs for an empty TresPerNode."""
+"""From here on a node says how many shards of each GPU are used."""
+MODERN = (24, 11)
+"""From here on shards become GPUs, and the dummy GRES takes the place of GPUs."""
+
+MAX_READ = 200_000
+"""How many different requests are kept read."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cluster:
-    """One look at the cluster's fixed side."""
+    """One look at the cluster's fixed side, and what was read of jobs with it.
+
+    Of the nodes only what does not change from look to look counts here.
+    """
 
     version: tuple[int, int]
     nodes: Mapping[str, NodeRow]
     partitions: Mapping[str, PartitionRow]
-    features: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by node
     default_per_cpu_mib: int = 0  # DefMemPerCPU
-    _shards: dict[tuple[tuple[str, ...], str], int] = field(default_factory=dict)
-    _cores: dict[tuple[tuple[str, ...], int, str], int] = field(default_factory=dict)
+    read: dict[object, Any] = field(default_factory=dict, compare=False)
+    _shards: dict[tuple[tuple[str, ...], str], int] = field(default_factory=dict, compare=False)
+    _cores: dict[tuple[tuple[str, ...], int, str], int] = field(default_factory=dict, compare=False)
+
+    @cached_property
+    def fixed(self) -> tuple[object, ...]:
+        """All that jobs are read with: clusters that are equal in it read them alike."""
+        nodes = ((row.name, row.gres, row.cpus, row.features) for row in self.nodes.values())
+        partitions = tuple(self.partitions.items())
+        return (self.version, tuple(nodes), partitions, self.default_per_cpu_mib)
+
+    def as_before(self, before: Cluster | None) -> Cluster:
+        """Return ``before``, with what was read with it, where nothing fixed has changed."""
+        if before is None or before.fixed != self.fixed:
+            return self
+        if len(before.read) > MAX_READ:
+            before.read.clear()
+        return before
+
+    @cached_property
+    def features(self) -> Mapping[str, frozenset[str]]:
+        """Features by node."""
+        return {row.name: row.features for row in self.nodes.values()}
 
     @property
     def needs_details(self) -> bool:
         """Whether only the jobs say where shards lie."""
         return self.version < TELLS_SHARDS
 
-    @property
-    def empties(self) -> bool:
-        """Whether an empty ``TresPerNode=`` removes a waiting job's GRES (24.11 ignores it)."""
-        return self.version[0] == EMPTY_LIST_WORKS[0]
-
+    @cached_property
     def abilities(self) -> Abilities:
-        """Return what can be changed on a waiting job here (measured, see docs)."""
+        """What can be changed on a waiting job here, as measured."""
         return Abilities(
-            share_to_whole=self.version >= (24, 11),
+            share_to_whole=self.version >= MODERN,
             whole_to_share=False,
             # 22.05 keeps a count of no GPUs: such a job starts only where a GPU is free.
-            gpu_to_cpu=self.has_no_gpu and not self.empties,
+            gpu_to_cpu=self.version >= MODERN and self.has_no_gpu,
             cpu_to_gpu=True,
         )
 
-    @property
+    @cached_property
     def has_no_gpu(self) -> bool:
-        """Whether every node with GPUs has the dummy GRES."""
-        with_gpus = [row for row in self.nodes.values() if any(g.name == GPU for g in row.gres)]
-        return bool(with_gpus) and all(
+        """Whether every node has the dummy GRES."""
+        with_gpus = any(gres.name == GPU for row in self.nodes.values() for gres in row.gres)
+        return with_gpus and all(
             any(gres.name == NO_GPU for gres in row.gres) for row in self.nodes.values()
         )
 

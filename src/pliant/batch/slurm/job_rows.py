@@ -22,7 +22,7 @@ NUMBERS = (
     *("JobID", "ArrayJobID", "State", "PriorityLong", "SubmitTime", "EligibleTime"),
     *("StartTime", "EndTime", "TimeLimit", "MinTime", "NumNodes", "MaxNodes", "NumTasks"),
     *("NumCPUs", "cpus-per-task", "NTPerNode", "MinCpus", "MinMemory", "OverSubscribe"),
-    *("HetJobID", "RestartCnt", "Contiguous"),
+    *("HetJobID", "RestartCnt", "Contiguous", "BatchFlag"),
 )
 TEXTS = (
     *("ArrayTaskID", "Reason", "Origin", "UserName", "Account", "Partition", "tres-alloc"),
@@ -60,6 +60,7 @@ class JobRow:
     het_id: str
     restarts: str
     contiguous: str
+    batch: str
     array_tasks: str
     reason: str
     origin: str
@@ -91,6 +92,11 @@ class JobRow:
     def is_array_record(self) -> bool:
         """Whether it stands for the waiting tasks of an array that were not split off."""
         return self.waits and self.array_tasks not in ("N/A", "") and self.job_id == self.array_id
+
+    @property
+    def is_split_task(self) -> bool:
+        """Whether it is one waiting task of an array with a record of its own."""
+        return self.array_tasks not in ("N/A", "") and not self.is_array_record
 
     @property
     def key(self) -> str:

@@ -10,8 +10,11 @@ from functools import lru_cache
 from pliant.batch.slurm.gres import GPU, NO_GPU, SHARD, Gres, gres_list, tres
 from pliant.batch.slurm.job_rows import JobRow, count
 from pliant.batch.slurm.values import host_list, size_mib
+from pliant.errors import BadAnswer
+from pliant.grammar import quoted
 from pliant.model import Demand, Footprint, Kind, Shape
 
+_TYPE = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]{0,63})?", re.ASCII)
 _FEATURE = r"[\w.+-]+"
 _ALL = re.compile(rf"{_FEATURE}(?:&{_FEATURE})*", re.ASCII)
 _ANY = re.compile(rf"\[?({_FEATURE}(?:\|{_FEATURE})*)\]?", re.ASCII)
@@ -102,6 +105,8 @@ def _gpus(row: JobRow, nodes: int) -> tuple[str, int, int, str]:
     per_task, per_socket = gres_list(row.tres_per_task), gres_list(row.tres_per_socket)
     every = (*per_node, *in_total, *per_task, *per_socket)
     wanted = [g for g in every if g.name in (GPU, SHARD)]
+    if not all(_TYPE.fullmatch(g.type) for g in wanted):  # to Slurm any text of a user's
+        raise BadAnswer(f"the GPU type {quoted(wanted[0].type)} is no name")
     total = _total(in_total, GPU) + _total(per_task, GPU) * count(row.num_tasks)
     gpus = max(_total(per_node, GPU), -(-total // nodes), _total(per_socket, GPU))
     return (

@@ -20,7 +20,7 @@ from pliant.batch.slurm.job_rows import (
     parse_jobs,
 )
 from pliant.batch.slurm.jobs import job_of, lent_shards, needs_detail, queue_order
-from pliant.batch.slurm.node_rows import parse_nodes
+from pliant.batch.slurm.node_rows import NodeRow, parse_nodes
 from pliant.batch.slurm.nodes import node_of
 from pliant.batch.slurm.partition_rows import parse_partitions, parse_reservations
 from pliant.batch.slurm.request import Asked, asked
@@ -32,14 +32,14 @@ from pliant.batch.slurm.update import (
     job_words,
     restoring,
     shortfall,
-    steps,
-    token_step,
+    token_words,
     unchanged,
+    update_words,
     wanted,
 )
 from pliant.batch.slurm.values import host_list
 from pliant.errors import BadAnswer, BatchError, Refused, Unavailable
-from pliant.model import Job, Shape, Snapshot, Spec
+from pliant.model import Job, JobState, Node, Shape, Snapshot, Spec
 
 SITE_S = 600.0
 """How often a site's configuration is read again."""
@@ -104,16 +104,16 @@ class Slurm:
                 site.version,
                 node_rows,
                 {row.partition.name: row for row in parse_partitions(partitions.result())},
-                {row.name: row.features for row in node_rows.values()},
                 site.default_per_cpu_mib,
-            )
+            ).as_before(self._cluster)
             held = parse_reservations(reservations.result())
         places = self._look_places(jobs, cluster)
-        snapshot = _snapshot(jobs, cluster, places, now_s, counts_memory=site.counts_memory)
+        nodes_now = _nodes(node_rows.values(), jobs, places, counts_memory=site.counts_memory)
+        snapshot = _snapshot(jobs, cluster, places, now_s)
         with self._lock:
             self._rows = {row.key: row for row in jobs}
             self._cluster = cluster
-        return replace(snapshot, reservations=tuple(held))
+        return replace(snapshot, nodes=nodes_now, reservations=tuple(held))
 
     def _look_jobs(self, site: Site, job_ids: Sequence[str] = ()) -> list[JobRow]:
         nonce = _nonce()
@@ -199,7 +199,7 @@ class Slurm:
         row = self._look_again(self.site(), [job.id]).get(job.id)
         if row is None:
             raise Refused(f"job {job.id}: Slurm does not know it any more")
-        answer = self._update(row, token_step(row, spec))
+        answer = self._update(row, token_words(row, spec))
         if answer.status:
             raise Refused(f"job {job.id}: {answer.words}")
 
@@ -226,18 +226,16 @@ class Slurm:
         return self._commands.run(("scontrol", "update", f"jobid={job_words(row)}", *words))
 
     def _apply(self, one: _Try) -> None:
-        for words in one.calls():
+        words = one.call()
+        if words is not None:
             answer = self._update(one.now, words)
             one.sent = True
-            if answer.status:
-                one.words = answer.words
-                return
+            one.words = answer.words if answer.status else ""
 
     def _verify(self, one: _Try, after: Mapping[str, JobRow]) -> None:
         one.judge(after.get(one.id))
         if one.half_applied:
-            for words in restoring(one.now, one.asked_before, one.cluster):
-                self._update(one.now, words)
+            self._update(one.now, restoring(one.now, one.asked_before))
             back = self._look_again(self.site(), [one.id]).get(one.id)
             one.judge_restored(back)
 
@@ -277,17 +275,17 @@ class _Try:
         elif self.seen is None or not unchanged(self.seen, now):
             self._refuse("it was changed since it was last looked at; its owner wins")
 
-    def calls(self) -> list[Words]:
-        """Return the updates to make; none where the change is refused already."""
+    def call(self) -> Words | None:
+        """Return the update to make; None where the change is refused already."""
         if self.error is not None:
-            return []
+            return None
         job, shape, spec = self.change.job, self.change.shape, self.change.spec
         try:
             self._then = wanted(job, shape, spec, self.cluster)
-            return steps(self.now, self.asked_before, self._then, spec, self.cluster)
+            return update_words(self.now, self.asked_before, self._then, spec)
         except BatchError as error:
             self._refuse(str(error))
-            return []
+            return None
 
     def judge(self, after: JobRow | None) -> None:
         """Compare what was read back with what was wanted."""
@@ -344,29 +342,32 @@ def _snapshot(
     cluster: Cluster,
     places: Mapping[str, Allocation | None],
     now_s: float,
-    *,
-    counts_memory: bool,
 ) -> Snapshot:
     jobs = [job_of(row, cluster, now_s, places.get(row.job_id)) for row in rows]
-    waiting = [job for job, row in zip(jobs, rows, strict=True) if row.waits]
-    running = [job for job, row in zip(jobs, rows, strict=True) if not row.waits]
-    lent = lent_shards({key: place for key, place in places.items() if place})
-    blind = {node for row in rows if places.get(row.job_id, ()) is None for node in _hosts(row)}
-    nodes = [
-        node_of(row, None if row.name in blind else lent.get(row.name, {}))
-        for row in cluster.nodes.values()
-    ]
-    if not counts_memory:
-        nodes = [replace(node, mem_mib=0, free_mem_mib=0) for node in nodes]
+    waiting = [job for job in jobs if job.state is JobState.WAITING]
     return Snapshot(
         now_s=now_s,
-        nodes=tuple(nodes),
+        nodes=(),
         partitions=tuple(row.partition for row in cluster.partitions.values()),
         waiting=tuple(sorted(waiting, key=lambda job: queue_order(job, cluster))),
-        running=tuple(running),
-        abilities=cluster.abilities(),
+        running=tuple(job for job in jobs if job.state is not JobState.WAITING),
+        abilities=cluster.abilities,
     )
 
 
-def _hosts(row: JobRow) -> tuple[str, ...]:
-    return host_list(row.nodes)
+def _nodes(
+    node_rows: Iterable[NodeRow],
+    rows: Sequence[JobRow],
+    places: Mapping[str, Allocation | None],
+    *,
+    counts_memory: bool,
+) -> tuple[Node, ...]:
+    lent = lent_shards({job_id: place for job_id, place in places.items() if place})
+    hidden = [row for row in rows if places.get(row.job_id, ()) is None]
+    blind = {node for row in hidden for node in host_list(row.nodes)}
+    nodes = (
+        node_of(row, None if row.name in blind else lent.get(row.name, {})) for row in node_rows
+    )
+    if counts_memory:
+        return tuple(nodes)
+    return tuple(replace(node, mem_mib=0, free_mem_mib=0) for node in nodes)

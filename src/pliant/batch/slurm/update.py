@@ -6,9 +6,10 @@ Measured on 22.05.8, 24.11.5 and 26.05.5; each line is a trap:
   CPUs, all in one call. ``Gres=`` comes first: on a job that has started meanwhile it is refused
   before anything else is applied.
 - ``MinCPUsNode`` keeps 3 + 3 tasks from becoming 5 + 1, and must go down again with the CPUs.
-- A GPU that is to go does not go by ``Gres=gpu:0``: 22.05 wants ``TresPerNode=`` empty, later
-  releases another GRES in its place. A second type of GPU is added beside the first, unless
-  the list was emptied before.
+- GPUs are not taken from a waiting job of 22.05: ``Gres=gpu:0`` leaves them, an empty
+  ``TresPerNode=`` takes them, but then the job starts only on a node with a free GPU. Later
+  releases want the dummy GRES in their place.
+- One type of GPU does not become another: 22.05 adds it beside the first.
 - ``--gpus=N`` becomes the per-node form by ``TresPerJob=`` in the same call.
 - Arrays: ``J_[5,7-9]``, exactly the waiting tasks, changes their one record and splits nothing;
   scontrol refuses NumNodes there. A comma outside the brackets would mean another job.
@@ -19,7 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pliant.batch.slurm.cluster import Cluster
-from pliant.batch.slurm.gres import GPU, NO_GPU, SHARD, gres_list
+from pliant.batch.slurm.gres import NO_GPU, gres_list
 from pliant.batch.slurm.job_rows import JobRow, count
 from pliant.batch.slurm.request import Asked
 from pliant.batch.slurm.values import NOTHING
@@ -29,9 +30,6 @@ from pliant.model import Job, Kind, Shape, Spec
 
 Words = tuple[str, ...]
 """The arguments of one ``scontrol update``, without the job."""
-
-GUARD_S = 5
-"""How long a job may not start between two calls of which the first leaves it without GPUs."""
 
 
 def job_words(row: JobRow) -> str:
@@ -47,6 +45,8 @@ def wanted(job: Job, shape: Shape, spec: Spec, cluster: Cluster) -> Asked:
     demand = job.footprint.demand(shape, spec.request.cores)
     cpus = cluster.cores(job.partitions, demand)
     shards = 0
+    if shape.kind is Kind.CPU and not cluster.abilities.gpu_to_cpu:
+        raise Refused("here a waiting job cannot give up its GPUs")
     if shape.is_share:
         per_gpu = cluster.shards(job.partitions, shape.gpu_type)
         if not per_gpu or per_gpu % shape.share:
@@ -68,28 +68,22 @@ def wanted(job: Job, shape: Shape, spec: Spec, cluster: Cluster) -> Asked:
     )
 
 
-def steps(row: JobRow, now: Asked, then: Asked, spec: Spec, cluster: Cluster) -> list[Words]:
-    """Return the calls, mostly one, that change a job from what it asks to what it shall ask."""
-    sizes = _sizes(row, now, then, spec)
-    token = (f"AdminComment={put_token(_text(row.admin_comment), spec)}",)
-    gres = _gres_words(row, then, cluster)
-    if not _must_empty_first(row, now, then, cluster):
-        return [(*gres, *sizes, *token)]
-    if not now.gpus and not now.shards:  # from the dummy GRES: without it a CPU job as before
-        return [("TresPerNode=",), (*gres, *sizes, *token)]
-    return [
-        ("TresPerNode=", f"StartTime=now+{GUARD_S}"),
-        (*gres, *sizes, "StartTime=now", *token),
-    ]
+def update_words(row: JobRow, now: Asked, then: Asked, spec: Spec) -> Words:
+    """Return the one call that changes a job from what it asks to what it shall ask.
+
+    Raises Refused where there is none.
+    """
+    token = f"AdminComment={put_token(_text(row.admin_comment), spec)}"
+    return (*_gres_words(row, then), *_sizes(row, now, then, spec), token)
 
 
-def token_step(row: JobRow, spec: Spec) -> Words:
+def token_words(row: JobRow, spec: Spec) -> Words:
     """Return the call that notes ``spec`` and changes nothing else."""
     return (f"AdminComment={put_token(_text(row.admin_comment), spec)}",)
 
 
-def restoring(row: JobRow, now: Asked, cluster: Cluster) -> list[Words]:
-    """Return the calls that bring a half changed job back to what was observed."""
+def restoring(row: JobRow, now: Asked) -> Words:
+    """Return the call that brings a half changed job back to what was observed."""
     sizes = [
         f"NumTasks={row.num_tasks}",
         f"NumCPUs={row.num_cpus}",
@@ -101,30 +95,22 @@ def restoring(row: JobRow, now: Asked, cluster: Cluster) -> list[Words]:
         sizes.insert(0, f"NumNodes={now.nodes}-{now.nodes}")
     if now.mem_mib and not now.per_cpu and row.min_memory not in ("0", "N/A"):
         sizes.append(f"MinMemoryNode={now.mem_mib}")
-    return [(*_gres_words(row, now, cluster), *sizes)]
+    takes_back = not (now.gpus or now.shards) and NO_GPU not in row.tres_per_node
+    return (*(("TresPerNode=",) if takes_back else _gres_words(row, now)), *sizes)
 
 
 def _text(text: str) -> str:
     return "" if text in NOTHING else text
 
 
-def _gres_words(row: JobRow, then: Asked, cluster: Cluster) -> Words:
+def _gres_words(row: JobRow, then: Asked) -> Words:
     kind = f"{then.gpu_type}:" if then.gpu_type else ""
     from_total = ("TresPerJob=",) if gres_list(row.tres_per_job) else ()
     if then.shards:
         return (*from_total, f"Gres=shard:{kind}{then.shards}")
     if then.gpus:
         return (*from_total, f"Gres=gpu:{kind}{then.gpus}")
-    return (*from_total, "TresPerNode=" if cluster.empties else f"Gres={NO_GPU}:1")
-
-
-def _must_empty_first(row: JobRow, now: Asked, then: Asked, cluster: Cluster) -> bool:
-    if not cluster.empties or not (then.gpus or then.shards):
-        return False
-    names = {gres.name for gres in gres_list(row.tres_per_node)}
-    if NO_GPU in names:
-        return True
-    return bool(names & {GPU, SHARD}) and now.gpu_type != then.gpu_type
+    return (*from_total, f"Gres={NO_GPU}:1")
 
 
 def _sizes(row: JobRow, now: Asked, then: Asked, spec: Spec) -> Words:

@@ -27,6 +27,7 @@ _MIB_PER = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 _COUNT = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,6}))?([KMGTP]?)", re.ASCII)
 _PER = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4, "P": 1024**5}
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", re.ASCII)
+_NAME = re.compile(r"[\w.-]+", re.ASCII)
 _LIST_ITEM = re.compile(r"[^\[\],\s]*(?:\[[0-9,\-]+\][^\[\],\s]*)*")
 _PART = re.compile(r"\[([0-9,\-]+)\]|([^\[\]]+)")
 
@@ -117,6 +118,8 @@ def host_list(text: str) -> tuple[str, ...]:
     """
     if text in NOTHING:
         return ()
+    if _NAME.fullmatch(text):
+        return (text,)
     names: list[str] = []
     place = 0
     while place <= len(text):

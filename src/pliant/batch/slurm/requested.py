@@ -1,0 +1,212 @@
+"""What a waiting job's request says and allows; read once for all jobs that ask alike.
+
+A flagged job is *frozen*, with words for its owner, wherever its shape must stay: heterogeneous,
+federated or exclusive jobs, jobs of a reservation, single waiting tasks of an array, forms of
+request that no update changes rightly, and requests that someone else has changed since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from operator import attrgetter
+
+from pliant.batch.slurm.cluster import Cluster
+from pliant.batch.slurm.job_rows import JobRow, count
+from pliant.batch.slurm.request import Asked, asked, features_all, features_any, lacking
+from pliant.batch.slurm.values import NOTHING, host_list
+from pliant.cycle import allowed_shapes
+from pliant.grammar import find_token
+from pliant.model import Demand, Footprint, Kind, Request, Shape, Spec, shape_text
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """The fields of Job that follow from the request alone."""
+
+    shape: Shape
+    shapes: tuple[Shape, ...]
+    footprint: Footprint
+    spec: Spec | None
+    frozen: str
+    features: frozenset[str]
+    nodes_required: tuple[str, ...]
+    nodes_excluded: frozenset[str]
+
+
+@lru_cache(maxsize=100_000)
+def spec_of(admin_comment: str) -> Spec | None:
+    """Return what the token says; read once for each text."""
+    return find_token(admin_comment) if "pliant=" in admin_comment else None
+
+
+@lru_cache(maxsize=4096)
+def partitions_of(text: str) -> tuple[str, ...]:
+    """Return the partitions of a job that names several."""
+    return tuple(name for name in text.split(",") if name)
+
+
+_KEY = attrgetter(
+    *("state", "num_nodes", "max_nodes", "num_tasks", "num_cpus", "cpus_per_task"),
+    *("tasks_per_node", "min_cpus", "min_memory", "oversubscribe", "het_id", "contiguous", "batch"),
+    *("is_array_record", "is_last_task", "is_split_task", "origin", "partition", "tres"),
+    *("tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "cpus_per_tres"),
+    *("mem_per_tres", "features", "reservation", "nodes_required", "nodes_excluded"),
+    "admin_comment",
+)
+"""All that :func:`requested` looks at: jobs that are equal in it are read once."""
+
+
+def requested(row: JobRow, cluster: Cluster) -> Requested:
+    """Return what a waiting job's request says and allows.
+
+    Raises BadAnswer.
+    """
+    key = _KEY(row)
+    known = cluster.read.get(key)
+    if known is None:
+        known = cluster.read[key] = _read(row, cluster)
+    return known
+
+
+def _read(row: JobRow, cluster: Cluster) -> Requested:
+    spec, partitions = spec_of(row.admin_comment), partitions_of(row.partition)
+    wants = asked(row, spec.footprint if spec else None, cluster.default_per_cpu_mib)
+    carried = wants.shape(cluster.shards(partitions, wants.gpu_type))
+    features, excluded, odd_features = _constraint(row, cluster)
+    said = Requested(
+        carried,
+        (carried,),
+        wants.footprint(),
+        spec,
+        "",
+        features,
+        host_list(row.nodes_required),
+        excluded.union(host_list(row.nodes_excluded)),
+    )
+    if spec is None:
+        return said
+    said = replace(said, frozen=_left(row) or odd_features or wants.odd)
+    return _flagged(row, said, spec, cluster, wants)
+
+
+def _constraint(row: JobRow, cluster: Cluster) -> tuple[frozenset[str], frozenset[str], str]:
+    """The features every node must have, the nodes that lack all of a choice, and what is odd."""
+    every = features_all(row.features)
+    if every is not None:
+        return every, frozenset(), ""
+    some = features_any(row.features)
+    if some is not None:
+        return frozenset(), lacking(some, cluster.features), ""
+    return frozenset(), frozenset(), "its constraint is more than a list of features"
+
+
+def _left(row: JobRow) -> str:
+    """Why a waiting job is left alone whatever it asks."""
+    checks = (
+        (row.het_id not in ("0", *NOTHING), "it is a component of a heterogeneous job"),
+        (row.origin not in NOTHING, "it belongs to a federation of clusters"),
+        (row.oversubscribe in ("NO", "USER", "MCS", "TOPO"), "it has its nodes alone"),
+        (row.reservation not in NOTHING, "it belongs to a reservation"),
+        (row.contiguous not in ("0", "NO"), "it asks for contiguous nodes"),
+        (row.is_split_task, "it is a single waiting task of an array"),
+        (row.batch == "0", "it was not submitted with sbatch"),
+        (row.state != "PENDING", "it was requeued and held"),
+    )
+    return next((words for holds, words in checks if holds), "")
+
+
+def _flagged(
+    row: JobRow, said: Requested, noted: Spec, cluster: Cluster, wants: Asked
+) -> Requested:
+    """Add what a flagged job may become."""
+    footprint = _footprint(noted.footprint, wants)
+    own = noted.own or _own(noted.request, said.shape)
+    spec = replace(noted, own=own, footprint=noted.footprint or footprint)
+    shape = as_expected(said.shape, spec)
+    said = replace(said, spec=spec, shape=shape, shapes=(shape,), footprint=footprint)
+    frozen = said.frozen or _unprepared(row, noted, wants)
+    frozen = frozen or _changed(row, said, noted, wants, cluster)
+    if frozen or spec.pinned:
+        return replace(said, frozen=frozen or "its owner pinned it")
+    allowed = allowed_shapes(spec.request, own, shape, cluster.abilities)
+    possible = tuple(s for s in allowed if _can_update(row, said, s, cluster))
+    return replace(said, shapes=possible or (shape,))
+
+
+def _own(request: Request, carried: Shape) -> Shape:
+    """The own shape of a job that the filter did not see: what it carries.
+
+    A job that names GPUs only in its flags would run without one; then one on each node is meant.
+    """
+    wants_gpu = request.gpus or request.gpu_types or {Kind.GPU, Kind.BOTH} & set(request.kinds)
+    if carried.kind is not Kind.CPU or not wants_gpu or Kind.CPU in request.kinds:
+        return carried
+    return Shape(carried.nodes, 1)
+
+
+def _footprint(noted: Footprint | None, wants: Asked) -> Footprint:
+    """What is noted; with the memory that Slurm gives by default where none was asked."""
+    if noted is None:
+        return wants.footprint()
+    if noted.mem_per_node_mib or noted.mem_per_cpu_mib or noted.mem_per_gpu_mib:
+        return noted
+    now = wants.footprint()
+    return replace(
+        noted, mem_per_node_mib=now.mem_per_node_mib, mem_per_cpu_mib=now.mem_per_cpu_mib
+    )
+
+
+def as_expected(carried: Shape, spec: Spec | None) -> Shape:
+    """Name a carried GPU shape ``both`` where that is what was set: the GRES are the same."""
+    expected = (spec.set or spec.own) if spec else None
+    if expected and replace(expected, kind=Kind.GPU) == carried and expected.kind is Kind.BOTH:
+        return expected
+    return carried
+
+
+def _unprepared(row: JobRow, noted: Spec, wants: Asked) -> str:
+    """Why a job that the filter did not see cannot be taken over, in words."""
+    if noted.footprint is None and row.is_array_record and wants.tasks > 1:
+        return "an array of several tasks a node was submitted while pliantd was away"
+    return ""
+
+
+def _demand(said: Requested, shape: Shape) -> Demand:
+    return said.footprint.demand(shape, said.spec.request.cores if said.spec else 0)
+
+
+def _changed(row: JobRow, said: Requested, noted: Spec, wants: Asked, cluster: Cluster) -> str:
+    """What someone else has changed since the token was written, in words."""
+    expected = noted.set or noted.own
+    if expected is None:
+        return ""
+    told = ""
+    if said.shape != expected:
+        told = f"it carries {shape_text(said.shape)} instead of {shape_text(expected)}"
+    elif noted.footprint is not None:
+        demand = _demand(said, expected)
+        cpus = cluster.cores(partitions_of(row.partition), demand)
+        told = wants.differs(replace(demand, cpus=cpus))
+    return f"its owner or another tool has changed it: {told}" if told else ""
+
+
+def _can_update(row: JobRow, said: Requested, shape: Shape, cluster: Cluster) -> bool:
+    """Whether Slurm can change the job to this shape."""
+    if shape == said.shape:
+        return True
+    fixed_tasks = count(row.tasks_per_node)
+    is_cpu, was_cpu = shape.kind is Kind.CPU, said.shape.kind is Kind.CPU
+    shards = cluster.shards(partitions_of(row.partition), shape.gpu_type)
+    hindrances = (
+        # "Job resizing not supported for job arrays"
+        row.is_array_record and not row.is_last_task and shape.nodes != said.shape.nodes,
+        # --ntasks-per-node: "Update of this parameter is not supported"
+        fixed_tasks > 0 and _demand(said, shape).tasks != fixed_tasks,
+        # a second type is added beside the first, or refused
+        not is_cpu and not was_cpu and shape.gpu_type != said.shape.gpu_type,
+        # a call without GRES that comes too late could shrink a running job
+        is_cpu and was_cpu,
+        shape.is_share and (shards == 0 or shards % shape.share > 0),
+    )
+    return not any(hindrances)
