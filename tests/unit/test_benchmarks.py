@@ -1,0 +1,95 @@
+"""The benchmarks' frame: statistics that are right, a document that holds what was measured."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks import __main__ as frame
+from benchmarks.bench_submission import _RPC
+from benchmarks.section import Section, verdict
+from benchmarks.stats import Estimate, difference, estimate, quantile
+
+SDIAG = """\
+Remote Procedure Call statistics by message type
+\tREQUEST_PARTITION_INFO                  ( 2009) count:4      ave_time:181    total_time:727
+\tREQUEST_SUBMIT_BATCH_JOB                ( 4003) count:17     ave_time:912    total_time:15517
+"""
+
+
+def test_a_quantile_interpolates_between_neighbours() -> None:
+    assert quantile(0.5)([4.0, 1.0, 3.0, 2.0]) == 2.5
+    assert quantile(0.9)([float(number) for number in range(11)]) == 9.0
+    assert quantile(1.0)([1.0, 2.0]) == 2.0
+
+
+def test_an_interval_holds_the_value_and_is_the_same_every_time() -> None:
+    values = [float(number % 7) for number in range(100)]
+    found = estimate(values)
+    assert found.low <= found.value == 3.0 <= found.high
+    assert found == estimate(values)
+
+
+def test_a_difference_that_is_there_is_seen() -> None:
+    less = [1.0 + 0.01 * (number % 10) for number in range(50)]
+    found = difference([value + 0.5 for value in less], less)
+    assert found.value == pytest.approx(0.5)
+    assert 0.4 < found.low <= found.value <= found.high < 0.6
+
+
+def test_an_estimate_is_written_with_its_interval() -> None:
+    assert Estimate(1.234, 1.2, 1.31).text() == "1.23 (1.20 to 1.31)"
+    assert Estimate(1.234, 1.2, 1.31).text(0) == "1 (1 to 1)"
+
+
+def test_sdiags_own_time_of_a_submission_is_read() -> None:
+    found = _RPC.search(SDIAG)
+    assert found is not None
+    assert found.groups() == ("17", "15517")
+
+
+def test_a_section_is_a_table_with_its_result() -> None:
+    section = Section("Title", "How.", ("", "ms"), [("this", "1.0")], "Goal: reached.")
+    assert list(section.markdown()) == [
+        "## Title",
+        "",
+        "How.",
+        "",
+        "|  | ms |",
+        "| --- | ---: |",
+        "| this | 1.0 |",
+        "",
+        "Goal: reached.",
+        "",
+    ]
+    assert verdict(False) == "**not reached**"
+
+
+def test_half_of_the_measurements_do_not_overwrite_the_document(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(frame, "DOCUMENT", tmp_path / "benchmarks.md")
+    monkeypatch.setattr(frame, "measure", lambda part, _quick: [Section(part, "", ("",), [])])
+    frame.main(["cycle"])
+    assert "## cycle" in capsys.readouterr().out
+    assert not frame.DOCUMENT.exists()
+    frame.main([])
+    titles = [line for line in frame.DOCUMENT.read_text().splitlines() if line[:3] == "## "]
+    assert titles == [f"## {part}" for part in frame.PARTS]
+
+
+def test_an_unknown_part_is_told_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        frame.main(["speed"])
+    assert stopped.value.code == 2
+    assert "speed: of cycle, submission, start, idle is expected" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("part", frame.PARTS)
+def test_every_part_can_be_measured(part: str) -> None:
+    module = __import__(f"benchmarks.bench_{part}", fromlist=["measure"])
+    assert callable(module.measure)
