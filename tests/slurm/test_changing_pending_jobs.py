@@ -193,7 +193,7 @@ def test_the_waiting_tasks_of_an_array_change_as_one_record_and_the_running_ones
     full: Cluster,
 ) -> None:
     slurm = full.slurm()
-    job = full.submit("--nodes=1", "--gres=gpu:2", "--array=1,3,5-9%2", script=LONG)
+    job = full.submit("--nodes=1", "--gres=gpu:2", "--array=1,3,5-9", script=LONG)
     full.flag(job, "gpus=1-4,nodes=1:2")
     full.free("n1")
     running = ("squeue", "-h", "-r", "-t", "R", "-j", job, "-o%K")
@@ -204,7 +204,7 @@ def test_the_waiting_tasks_of_an_array_change_as_one_record_and_the_running_ones
     rows = full.run("squeue", "-h", "-a", "--array-unique", "-j", job, "-o%i %T %b").splitlines()
     assert sorted(rows) == sorted(
         [
-            f"{job}_[5-9%2] PENDING gres:gpu:1",
+            f"{job}_[5-9] PENDING gres:gpu:1",
             f"{job}_1 RUNNING gres:gpu:2",
             f"{job}_3 RUNNING gres:gpu:2",
         ]
@@ -310,6 +310,25 @@ def test_a_half_applied_change_is_put_back(full: Cluster, tmp_path: Path) -> Non
         slurm.change(seen, shape("2x1"), _change(seen, "2x1").spec)
     assert once.exists()
     assert _lasting(full.fields(job)) == before
+
+
+def test_a_job_that_slurm_holds_for_a_shape_of_ours_gets_its_own_back(full: Cluster) -> None:
+    slurm = full.slurm()
+    job = full.submit("--nodes=1", "--gres=gpu:2")
+    full.flag(job, "gpus=1-9", "2", Footprint(mem_per_node_mib=100))
+    seen = by_id(slurm.observe().waiting)[job]
+    assert [str(s) for s in seen.shapes] == ["1", "2", "3", "4"]  # no node has more
+    slurm.change(seen, shape("9"), replace(_spec(seen), set=shape("9")))  # a node was replaced, say
+
+    def held() -> Job:
+        return by_id(slurm.observe().waiting)[job]
+
+    wait_until(lambda: held().reason == "BadConstraints", "Slurm to hold the job", 60)
+    assert (held().priority, held().eligible) == (0, False)
+    slurm.rescue(held())
+    assert (str(held().shape), held().eligible, held().frozen) == ("2", True, "")
+    full.free("n1")
+    assert full.ran(job) == Ran(2, accounted=2)
 
 
 def test_a_spec_is_noted_beside_other_words_and_changes_nothing_else(full: Cluster) -> None:

@@ -23,7 +23,7 @@ from pliant.batch.slurm.job_rows import (
     parse_excluded,
     parse_jobs,
 )
-from pliant.batch.slurm.jobs import job_of
+from pliant.batch.slurm.jobs import running_job, waiting_job
 from pliant.batch.slurm.node_rows import parse_nodes
 from pliant.batch.slurm.partition_rows import parse_partitions, parse_reservations
 from pliant.errors import BadAnswer
@@ -132,7 +132,11 @@ def test_a_row_with_any_text_is_a_job_that_is_left_alone_or_a_bad_answer(
 ) -> None:
     texts.pop("state", None)
     with contextlib.suppress(BadAnswer):
-        job_of(_with(row, texts, NEW), CLUSTER, 0.0)
+        changed = _with(row, texts, NEW)
+        if changed.waits:
+            waiting_job(changed, CLUSTER, 0.0)
+        else:
+            running_job(changed, CLUSTER)
 
 
 def record(name: str, allocation: str) -> str:

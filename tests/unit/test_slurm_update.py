@@ -9,7 +9,7 @@ from slurm_recorded import NONCE, recorded
 
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.job_rows import JobRow, parse_jobs
-from pliant.batch.slurm.jobs import job_of
+from pliant.batch.slurm.jobs import waiting_job
 from pliant.batch.slurm.node_rows import parse_nodes
 from pliant.batch.slurm.partition_rows import parse_partitions
 from pliant.batch.slurm.request import asked
@@ -45,7 +45,7 @@ def cluster(version: tuple[int, int] = (22, 5)) -> Cluster:
 def told(row: JobRow, shape: str, version: tuple[int, int] = (22, 5)) -> str:
     """Return the call for a shape as one line, without the token at its end."""
     here = cluster(version)
-    job = job_of(row, here, NOW_S)
+    job = waiting_job(row, here, NOW_S)
     assert job.spec is not None
     spec = replace(job.spec, set=parse_shape(shape))
     then = wanted(job, parse_shape(shape), spec, here)
@@ -100,7 +100,7 @@ def test_other_tools_words_in_admin_comment_stay() -> None:
 
 
 def _spec(row: JobRow) -> Spec:
-    spec = job_of(row, cluster(), 0.0).spec
+    spec = waiting_job(row, cluster(), 0.0).spec
     assert spec is not None
     return spec
 
@@ -121,14 +121,14 @@ def test_the_nodes_of_an_array_cannot_change() -> None:
 
 
 def test_shares_that_no_gpu_has_are_refused() -> None:
-    job = job_of(ROWS["298"], cluster(), 0.0)
+    job = waiting_job(ROWS["298"], cluster(), 0.0)
     with pytest.raises(Refused, match="no whole number of shards"):
         wanted(job, parse_shape("1/3"), _spec(ROWS["298"]), cluster())
 
 
 def test_memory_that_nobody_asked_for_is_left_to_slurm() -> None:
     row, here = ROWS["298"], cluster()
-    job = job_of(row, here, 0.0)
+    job = waiting_job(row, here, 0.0)
     spec = _spec(row)
     assert spec.footprint is not None
     quiet = replace(spec, footprint=replace(spec.footprint, mem_per_node_mib=0))

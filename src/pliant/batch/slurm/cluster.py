@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -36,6 +37,8 @@ class Cluster:
     read: dict[object, Any] = field(default_factory=dict, compare=False)
     _shards: dict[tuple[tuple[str, ...], str], int] = field(default_factory=dict, compare=False)
     _cores: dict[tuple[tuple[str, ...], int, str], int] = field(default_factory=dict, compare=False)
+    _holding: dict[tuple[tuple[str, ...], Demand], int] = field(default_factory=dict, compare=False)
+    _alike: dict[tuple[str, ...], Counter[NodeRow]] = field(default_factory=dict, compare=False)
 
     @cached_property
     def fixed(self) -> tuple[object, ...]:
@@ -104,6 +107,23 @@ class Cluster:
             self._shards[key] = found.pop() if len(found) == 1 else 0
         return self._shards[key]
 
+    def could_hold(self, partitions: tuple[str, ...], demand: Demand, nodes: int) -> bool:
+        """Whether enough nodes of some partitions have what ``demand`` takes when empty."""
+        key = (partitions, demand)
+        if key not in self._holding:
+            kinds = self._kinds(partitions).items()
+            self._holding[key] = sum(number for row, number in kinds if _holds(row, demand))
+        return self._holding[key] >= nodes
+
+    def _kinds(self, partitions: tuple[str, ...]) -> Mapping[NodeRow, int]:
+        """Return how many nodes are alike, by what they have when empty."""
+        if partitions not in self._alike:
+            self._alike[partitions] = Counter(
+                NodeRow("", row.cpus, 0, row.mem_mib, 0, row.gres, (), frozenset(), up=True)
+                for row in self.rows(partitions)
+            )
+        return self._alike[partitions]
+
     def cores(self, partitions: tuple[str, ...], demand: Demand) -> int:
         """Return a demand's cores; for ALL_CORES those of the smallest node with its GPUs."""
         if demand.cpus != ALL_CORES:
@@ -135,3 +155,9 @@ class Cluster:
 def _has(row: NodeRow, demand: Demand) -> bool:
     gpus = (g for g in row.gres if g.name == GPU and demand.gpu_type in ("", g.type))
     return sum(gpu.count for gpu in gpus) >= demand.gpus
+
+
+def _holds(row: NodeRow, demand: Demand) -> bool:
+    fits = demand.cpus <= row.cpus and demand.mem_mib <= row.mem_mib
+    shared = demand.share == 1 or shards_per_gpu(row, demand.gpu_type) % demand.share == 0
+    return fits and shared and _has(row, demand)

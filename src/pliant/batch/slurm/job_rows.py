@@ -94,6 +94,17 @@ class JobRow:
         return self.waits and self.array_tasks not in ("N/A", "") and self.job_id == self.array_id
 
     @property
+    def tasks(self) -> str:
+        """Its waiting tasks as ``5,7-9``, without the limit of how many may run."""
+        return self.array_tasks.partition("%")[0]
+
+    @property
+    def at_once(self) -> int:
+        """How many tasks of its array may run at once; 0: any number."""
+        limit = self.array_tasks.partition("%")[2]
+        return int(limit) if limit.isascii() and limit.isdigit() else 0
+
+    @property
     def is_split_task(self) -> bool:
         """Whether it is one waiting task of an array with a record of its own."""
         return self.array_tasks not in ("N/A", "") and not self.is_array_record

@@ -19,12 +19,21 @@ from pliant.model import Job, JobState
 _ENDING = frozenset(("COMPLETING",))
 
 
-def job_of(
-    row: JobRow, cluster: Cluster, now_s: float, allocation: Allocation | None = None
-) -> Job:
-    """Return one job; a row that cannot be understood is a job that Pliant leaves alone."""
+def running_job(row: JobRow, cluster: Cluster, allocation: Allocation | None = None) -> Job:
+    """Return a job that has an allocation; one that cannot be understood has frozen words."""
     try:
-        return _waiting(row, cluster, now_s) if row.waits else _running(row, cluster, allocation)
+        return _running(row, cluster, allocation)
+    except BadAnswer as error:
+        return _not_understood(row, str(error))
+
+
+def waiting_job(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int = 0) -> Job:
+    """Return a waiting job; one that cannot be understood is left alone.
+
+    ``tasks_running``: tasks of its array that run, of which it may say how many there may be.
+    """
+    try:
+        return _waiting(row, cluster, now_s, tasks_running)
     except BadAnswer as error:
         return _not_understood(row, str(error))
 
@@ -35,7 +44,7 @@ def _not_understood(row: JobRow, words: str) -> Job:
     return replace(job, frozen=words, eligible=False, shapes=(job.shape,))
 
 
-def _waiting(row: JobRow, cluster: Cluster, now_s: float) -> Job:
+def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) -> Job:
     wants = requested(row, cluster)
     partitions = partitions_of(row.partition)
     priority = whole(row.priority)
@@ -55,7 +64,7 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float) -> Job:
         spec=wants.spec,
         time_limit_s=duration_s(row.time_limit) or cluster.max_time_s(partitions),
         time_min_s=duration_s(row.time_min),
-        tasks_waiting=tasks_in(row.array_tasks) if row.is_array_record else 1,
+        tasks_waiting=_tasks(row, tasks_running) if row.is_array_record else 1,
         features=wants.features,
         nodes_required=wants.nodes_required,
         nodes_excluded=wants.nodes_excluded,
@@ -63,6 +72,12 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float) -> Job:
         frozen=wants.frozen,
         restarts=count(row.restarts),
     )
+
+
+def _tasks(row: JobRow, tasks_running: int) -> int:
+    """The waiting tasks that may start: with ``%2`` never more than two run at once."""
+    waiting = tasks_in(row.tasks)
+    return max(1, min(waiting, row.at_once - tasks_running)) if row.at_once else waiting
 
 
 def _said(text: str) -> str:

@@ -9,7 +9,7 @@ from pliant.batch.slurm.values import duration_s, host_list, instant_s, whole
 from pliant.errors import BadAnswer
 from pliant.model import Partition, Reservation
 
-_KEYS = ("Default", "MaxNodes", "MaxTime", "Nodes", "PriorityTier", "State", "OverSubscribe")
+_KEYS = ("Default", "MaxNodes", "MaxTime", "Nodes", "PriorityTier", "State")
 _RESERVATION_KEYS = ("StartTime", "EndTime", "Nodes")
 
 
@@ -19,7 +19,6 @@ class PartitionRow:
 
     partition: Partition
     tier: int
-    oversubscribe: str
 
 
 def parse_partitions(text: str) -> list[PartitionRow]:
@@ -40,9 +39,7 @@ def parse_partitions(text: str) -> list[PartitionRow]:
                 max_nodes=0 if limit == "UNLIMITED" else whole(limit),
                 up=fields["State"] == "UP",
             )
-            rows.append(
-                PartitionRow(partition, whole(fields["PriorityTier"]), fields["OverSubscribe"])
-            )
+            rows.append(PartitionRow(partition, whole(fields["PriorityTier"])))
         except KeyError as missing:
             raise BadAnswer(f"partition {name}: scontrol names no {missing.args[0]}") from None
     return rows

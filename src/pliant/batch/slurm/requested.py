@@ -197,16 +197,19 @@ def _can_update(row: JobRow, said: Requested, shape: Shape, cluster: Cluster) ->
         return True
     fixed_tasks = count(row.tasks_per_node)
     is_cpu, was_cpu = shape.kind is Kind.CPU, said.shape.kind is Kind.CPU
-    shards = cluster.shards(partitions_of(row.partition), shape.gpu_type)
+    partitions, demand = partitions_of(row.partition), _demand(said, shape)
+    shards = cluster.shards(partitions, shape.gpu_type)
     hindrances = (
         # "Job resizing not supported for job arrays"
         row.is_array_record and not row.is_last_task and shape.nodes != said.shape.nodes,
         # --ntasks-per-node: "Update of this parameter is not supported"
-        fixed_tasks > 0 and _demand(said, shape).tasks != fixed_tasks,
+        fixed_tasks > 0 and demand.tasks != fixed_tasks,
         # a second type is added beside the first, or refused
         not is_cpu and not was_cpu and shape.gpu_type != said.shape.gpu_type,
         # a call without GRES that comes too late could shrink a running job
         is_cpu and was_cpu,
         shape.is_share and (shards == 0 or shards % shape.share > 0),
+        # "BadConstraints", and the job is held
+        not cluster.could_hold(partitions, demand, shape.nodes),
     )
     return not any(hindrances)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from pliant.batch.slurm.job_rows import (
     parse_excluded,
     parse_jobs,
 )
-from pliant.batch.slurm.jobs import job_of, lent_shards, needs_detail, queue_order
+from pliant.batch.slurm.jobs import lent_shards, needs_detail, queue_order, running_job, waiting_job
 from pliant.batch.slurm.node_rows import NodeRow, parse_nodes
 from pliant.batch.slurm.nodes import node_of
 from pliant.batch.slurm.partition_rows import parse_partitions, parse_reservations
@@ -39,12 +40,14 @@ from pliant.batch.slurm.update import (
 )
 from pliant.batch.slurm.values import host_list
 from pliant.errors import BadAnswer, BatchError, Refused, Unavailable
-from pliant.model import Job, JobState, Node, Shape, Snapshot, Spec
+from pliant.model import Job, Node, Shape, Snapshot, Spec
 
 SITE_S = 600.0
 """How often a site's configuration is read again."""
 DETAILS_AT_ONCE = 500
 """How many running jobs' places are asked in one look; the rest in the next ones."""
+
+BAD_CONSTRAINTS = "BadConstraints"
 
 _Run = tuple[str, str, str]  # JobID, start, restarts: one run of a job
 
@@ -90,7 +93,13 @@ class Slurm:
 
         Raises Unavailable, BadAnswer.
         """
-        site = self.site()
+        try:
+            return self._observe(self.site())
+        except (Unavailable, BadAnswer):
+            self._site = None  # Slurm may come back as another release
+            raise
+
+    def _observe(self, site: Site) -> Snapshot:
         with ThreadPoolExecutor(5) as pool:
             rows = pool.submit(self._look_jobs, site)
             excluded = pool.submit(self._look_excluded, site)
@@ -202,6 +211,30 @@ class Slurm:
         answer = self._update(row, token_words(row, spec))
         if answer.status:
             raise Refused(f"job {job.id}: {answer.words}")
+
+    def rescue(self, job: Job) -> None:
+        """Give a job its own shape back, and its place, that Slurm holds for one we set.
+
+        Where no node can ever hold a request, Slurm sets its Reason to BadConstraints and its
+        priority to 0; it would wait for ever. Raises Refused.
+        """
+        spec = job.spec
+        if job.reason != BAD_CONSTRAINTS or spec is None or spec.own is None or spec.set is None:
+            raise Refused(f"job {job.id}: it is not held for a shape that Pliant set")
+        row = self._look_again(self.site(), [job.id]).get(job.id)
+        if row is None or not row.waits:
+            raise Refused(f"job {job.id}: it does not wait any more")
+        cluster = self._known_cluster()
+        spec = replace(spec, set=None)
+        now = asked(row, job.footprint, cluster.default_per_cpu_mib)
+        then = wanted(job, spec.own or job.shape, spec, cluster)
+        for argv in (
+            ("scontrol", "update", f"jobid={job_words(row)}", *update_words(row, now, then, spec)),
+            ("scontrol", "release", job_words(row)),
+        ):
+            answer = self._commands.run(argv)
+            if answer.status:
+                raise Refused(f"job {job.id}: {answer.words}")
 
     def _known_cluster(self) -> Cluster:
         with self._lock:
@@ -343,14 +376,15 @@ def _snapshot(
     places: Mapping[str, Allocation | None],
     now_s: float,
 ) -> Snapshot:
-    jobs = [job_of(row, cluster, now_s, places.get(row.job_id)) for row in rows]
-    waiting = [job for job in jobs if job.state is JobState.WAITING]
+    running = [row for row in rows if not row.waits]
+    tasks = Counter(row.array_id for row in running)
+    waiting = [waiting_job(row, cluster, now_s, tasks[row.array_id]) for row in rows if row.waits]
     return Snapshot(
         now_s=now_s,
         nodes=(),
         partitions=tuple(row.partition for row in cluster.partitions.values()),
         waiting=tuple(sorted(waiting, key=lambda job: queue_order(job, cluster))),
-        running=tuple(job for job in jobs if job.state is not JobState.WAITING),
+        running=tuple(running_job(row, cluster, places.get(row.job_id)) for row in running),
         abilities=cluster.abilities,
     )
 

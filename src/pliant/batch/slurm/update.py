@@ -36,8 +36,7 @@ def job_words(row: JobRow) -> str:
     """Return how scontrol names exactly this record: ``11``, ``27_4``, ``27_[5,7-9]``."""
     if not row.is_array_record:
         return row.job_id
-    tasks = row.array_tasks.partition("%")[0]
-    return f"{row.array_id}_{tasks}" if row.is_last_task else f"{row.array_id}_[{tasks}]"
+    return f"{row.array_id}_{row.tasks if row.is_last_task else f'[{row.tasks}]'}"
 
 
 def wanted(job: Job, shape: Shape, spec: Spec, cluster: Cluster) -> Asked:
