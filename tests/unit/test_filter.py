@@ -413,6 +413,15 @@ def test_a_policy_that_does_not_mold_leaves_the_own_shape() -> None:
     assert shape_of(either, view) == ("2", ())
 
 
+def test_where_limits_deny_a_submission_is_never_made_larger() -> None:
+    idle = busy(4, 4, 4, 4)
+    strict = replace(idle.snapshot, abilities=Abilities(limits_deny=True))
+    view = View(strict, Free(strict))
+    assert shape_of(asked("gpus=1-4", tres_per_node="gres:gpu:2"), view) == ("2", ())
+    assert str(filter_submission(asked("gpus=2-4"), view).shape) == "2"
+    assert str(filter_submission(asked("gpus=2-4"), idle).shape) == "4"
+
+
 def test_the_filter_asks_for_the_hole_with_all_that_it_knows() -> None:
     asked_for: list[Job] = []
 

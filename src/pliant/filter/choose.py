@@ -13,13 +13,15 @@ from pliant.model import Job, Kind, Request, Shape, Spec
 def waiting_shape(case: Case, own: Shape | None) -> Shape:
     """Return the shape to wait with: the own one, else the nearest to it, else the largest.
 
-    A job that may run on CPUs waits so where a waiting job cannot give up its GPUs.
+    A job that may run on CPUs waits so where a waiting job cannot give up its GPUs. Where a
+    submission beyond a limit is refused, the smallest stands in for the largest.
     """
     possible = case.possible
     if has_cpu(possible) and case.view.molds and not case.view.abilities.gpu_to_cpu:
         possible = tuple(shape for shape in possible if shape.kind is Kind.CPU)
     if own is None:
-        return max(possible, key=lambda shape: (shape.amount, -shape.nodes, shape))
+        choose = min if case.view.abilities.limits_deny else max
+        return choose(possible, key=lambda shape: (shape.amount, -shape.nodes, shape))
     if own in possible:
         return own
     return min(possible, key=lambda shape: (*_distance(shape, own), shape))
@@ -34,18 +36,27 @@ def _distance(shape: Shape, own: Shape) -> tuple[bool, Fraction, int]:
 
 
 def shape_now(case: Case, base: Shape) -> Shape | None:
-    """Return the best shape that fits into the hole right now, and take it from there."""
+    """Return the best shape that fits into the hole right now, and take it from there.
+
+    Never more than the waiting shape where a submission beyond a limit is refused.
+    """
     free = case.view.free
     if free is None or not case.view.molds or not _can_start(case.submission):
         return None
     job = _as_job(case, base)
-    with_gpu = [shape for shape in case.possible if shape.kind is not Kind.CPU]
-    for shape in sorted(with_gpu or case.possible, key=_worth(case.request), reverse=True):
+    bounded = case.view.abilities.limits_deny
+    some = [shape for shape in case.possible if not bounded or _within(shape, base)]
+    with_gpu = [shape for shape in some if shape.kind is not Kind.CPU]
+    for shape in sorted(with_gpu or some, key=_worth(case.request), reverse=True):
         nodes = free.fit(job, shape)
         if nodes is not None:
             free.take(job, shape, nodes)
             return shape
     return None
+
+
+def _within(shape: Shape, base: Shape) -> bool:
+    return shape.amount <= base.amount and shape.nodes <= base.nodes and shape.kind is base.kind
 
 
 def _worth(request: Request) -> Callable[[Shape], tuple[float, Fraction, int, Shape]]:

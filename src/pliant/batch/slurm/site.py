@@ -17,7 +17,11 @@ OLDEST = (22, 5)
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """From ``scontrol show config``. ``version`` is that of slurmctld, (22, 5) for 22.05.8."""
+    """From ``scontrol show config``. ``version`` is that of slurmctld, (22, 5) for 22.05.8.
+
+    ``limits_deny``: some QOS has DenyOnLimit (sacctmgr(1)): what is beyond a limit at submission
+    is refused instead of waiting.
+    """
 
     version: tuple[int, int]
     release: str
@@ -29,6 +33,7 @@ class Site:
     gres_types: tuple[str, ...]
     counts_memory: bool
     options: Mapping[str, str] = field(repr=False, default_factory=dict)
+    limits_deny: bool = False
 
     @property
     def backfill_interval_s(self) -> int:
@@ -45,6 +50,12 @@ class Site:
     def plugin_dirs(self) -> tuple[str, ...]:
         """Where Slurm's plugins lie."""
         return tuple(part for part in self.options.get("PluginDir", "").split(":") if part)
+
+    @property
+    def enforces_limits(self) -> bool:
+        """Whether limits of associations and QOS hold (slurm.conf(5), AccountingStorageEnforce)."""
+        words = _names(self.options.get("AccountingStorageEnforce", "").lower())
+        return not {"limits", "safe", "all"}.isdisjoint(words)
 
     @property
     def submit_plugins(self) -> tuple[str, ...]:
