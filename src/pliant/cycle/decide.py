@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pliant.cycle.gate import view
+from pliant.cycle.gate import can_become, view
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Free
 from pliant.plan import Mold, Plan, Policy, Start
@@ -27,25 +27,45 @@ def cycle(snapshot: Snapshot, policy: Policy, limit: int = DEFAULT_LIMIT) -> Pla
     """
     seen = view(snapshot)
     plan = policy(seen)
-    actions = (*_to_start(plan), *_back(seen, plan))
-    return plan.with_actions(actions[:limit], max(0, len(actions) - limit))
+    changes = (*_to_start(plan), *_back(seen, plan))
+    actions = tuple(_mold(change) for change in changes[:limit])
+    return plan.with_actions(actions, len(changes) - len(actions))
 
 
-def _to_start(plan: Plan) -> Iterator[Mold]:
+_Change = tuple[Job, Shape, Start | None]
+"""A job, the shape that it gets, and the start that this is for; None: it waits."""
+
+
+def _to_start(plan: Plan) -> Iterator[_Change]:
+    """Changes of those that can start, at another shape than the one that they carry."""
     for start in plan.starts:
         if start.shape != start.job.shape:
-            yield Mold(start.job, start.shape, f"{start.shape} can start now: {start.reason}")
+            yield (start.job, start.shape, start)
 
 
-def _back(seen: Snapshot, plan: Plan) -> Iterator[Mold]:
+def _back(seen: Snapshot, plan: Plan) -> Iterator[_Change]:
     """Changes back: those that wait after all carry what they should while they wait."""
     started = {start.job.id for start in plan.starts}
     bases = _Bases(seen)
     for job in seen.waiting:
         if len(job.shapes) > 1 and job.eligible and not job.limited and job.id not in started:
             base = bases.of(job)
-            if job.shape != base:
-                yield _mold_back(job, base)
+            if base is not job.shape and base != job.shape and _reversible(seen, job, base):
+                yield (job, base, None)
+
+
+def _reversible(seen: Snapshot, job: Job, base: Shape) -> bool:
+    """Whether the job could be changed again: else going back would cost it its other shapes."""
+    return can_become(base, job.shape, seen.abilities)
+
+
+def _mold(change: _Change) -> Mold:
+    job, shape, start = change
+    if start is not None:
+        return Mold(job, shape, f"{shape} can start now: {start.reason}")
+    own = job.spec is not None and job.spec.own == shape
+    carries = "the shape its user wrote" if own else "its largest shape"
+    return Mold(job, shape, f"no shape can start now: while it waits it carries {carries}")
 
 
 class _Bases:
@@ -66,17 +86,11 @@ class _Bases:
 
     def _base(self, job: Job) -> Shape:
         base = base_shape(job)
-        if base in (job.shape, job.spec.own if job.spec is not None else None):
+        if base == job.shape:
             return base
         if self._free is None:
             self._free = Free(self._seen)
         return base_shape(job, self._free.profile(job).shapes)
-
-
-def _mold_back(job: Job, base: Shape) -> Mold:
-    own = job.spec is not None and job.spec.own == base
-    carries = "the shape its user wrote" if own else "its largest shape"
-    return Mold(job, base, f"no shape can start now: while it waits it carries {carries}")
 
 
 def leftover(snapshot: Snapshot, plan: Plan) -> Free:

@@ -63,10 +63,11 @@ def allowed_shapes(
     alone where nothing else is left.
     """
     shapes = request_shapes(request, own)
-    return tuple(s for s in shapes if _can_become(carried, s, abilities)) or (carried,)
+    return tuple(s for s in shapes if can_become(carried, s, abilities)) or (carried,)
 
 
-def _can_become(carried: Shape, shape: Shape, abilities: Abilities) -> bool:
+def can_become(carried: Shape, shape: Shape, abilities: Abilities) -> bool:
+    """Whether a waiting job that carries one shape can be changed to another here."""
     was_cpu, is_cpu = carried.kind is Kind.CPU, shape.kind is Kind.CPU
     if was_cpu or is_cpu:
         if was_cpu and is_cpu:

@@ -18,6 +18,7 @@ from pliant.placement.needs import (
     State,
     find,
     lesser,
+    returned,
     taken,
     whole_gpus,
 )
@@ -130,6 +131,13 @@ class Cells:
             (at_s, taken(left, receipt) if at_s <= bound else left) for at_s, left in cell.lefts
         )
         return self._cell(cell.kind, taken(cell.state, receipt), lefts)
+
+    def with_back(self, cell: Cell, receipt: Receipt, end_s: float) -> Cell:
+        """Return the cell that a node moves to when a job that lasts to ``end_s`` gives it back."""
+        lefts = tuple(
+            (at_s, returned(left, receipt) if at_s < end_s else left) for at_s, left in cell.lefts
+        )
+        return self._cell(cell.kind, returned(cell.state, receipt), lefts)
 
     def filled(self) -> Iterator[Cell]:
         """Yield the cells that have nodes, the oldest first."""

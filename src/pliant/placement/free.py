@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import merge
@@ -19,7 +20,7 @@ from itertools import islice
 
 from pliant.model import Job, JobState, Shape, Snapshot
 from pliant.placement.cells import Cell, Cells
-from pliant.placement.needs import Need, NodeKind, Receipt, find, returned, state_of, taken
+from pliant.placement.needs import Need, NodeKind, Receipt, find, state_of, taken
 from pliant.placement.profiles import Option, Profile, Profiles
 from pliant.placement.scopes import Scope, limit_s
 from pliant.placement.timeline import Opening, Release, opening
@@ -57,7 +58,8 @@ class Free:
             if kind is not None:
                 self._cells.add(place, kind, state_of(snapshot.nodes[place]))
         self._failed: set[tuple[Scope, Need, int, float]] = set()
-        self._releases: list[Release] | None = None
+        self._order: list[tuple[float, int]] | None = None  # running jobs by their ends
+        self._releases: dict[int, Release] = {}
         self._taken: dict[int, Taken] = {}
 
     def profile(self, job: Job) -> Profile:
@@ -90,23 +92,17 @@ class Free:
         place = bisect_left(self._claim_times, self.now_s + limit_s(job))
         return self._claim_times[place - 1] if place else -NEVER_S
 
-    def places(
-        self, profile: Profile, option: Option, bound: float, *, again: bool = False
-    ) -> Places | None:
-        """Return the same as :meth:`fit` for any job of this profile under such claims.
-
-        ``again``: look even where it is known not to fit; something was released since.
-        """
+    def places(self, profile: Profile, option: Option, bound: float) -> Places | None:
+        """Return the same as :meth:`fit` for any job of this profile under such claims."""
         shape, need = option
         for scope in profile.scopes:
             key = (scope, need, shape.nodes, bound)
-            if (key in self._failed and not again) or not scope.allows(shape.nodes):
+            if key in self._failed or not scope.allows(shape.nodes):
                 continue
             found = self._pick(scope, need, shape.nodes, bound)
             if found is not None:
                 return found
-            if not again:
-                self._failed.add(key)
+            self._failed.add(key)
         return None
 
     def _pick(self, scope: Scope, need: Need, nodes: int, bound: float) -> Places | None:
@@ -158,12 +154,8 @@ class Free:
         """Take back what a job was given in this cycle."""
         del self._taken[id(given)]
         for place, receipt in zip(given.places, given.receipts, strict=True):
-            cell = self.cell(place)
-            lefts = tuple(
-                (at_s, returned(left, receipt) if at_s < given.end_s else left)
-                for at_s, left in cell.lefts
-            )
-            self._cells.change(place, returned(cell.state, receipt), lefts)
+            back = self._cells.with_back(self.cell(place), receipt, given.end_s)
+            self._cells.move(place, back)
 
     def retake(self, given: Taken) -> Taken:
         """Give back to a job exactly what was taken from it."""
@@ -173,9 +165,37 @@ class Free:
         self._taken[id(given)] = given
         return given
 
+    @contextmanager
+    def supposing(self) -> Iterator[None]:
+        """Take and release in between without remembering afterwards what did not fit.
+
+        What was remembered before is not believed in between, as something may be released, and
+        only afterwards again.
+        """
+        known, self._failed = self._failed, set()
+        try:
+            yield
+        finally:
+            self._failed = known
+
     def forget_failures(self) -> None:
         """Try again what did not fit: to be called when a release has made more free."""
         self._failed.clear()
+
+    def may_fit_instead(self, given: Taken, profile: Profile, option: Option) -> bool:
+        """Whether an option may fit if this job gave back what it has; False: it cannot.
+
+        Cheaper than trying it, where it is a matter of one node.
+        """
+        shape, need = option
+        if shape.nodes > 1 or len(given.places) > 1:
+            return True
+        bound = self.bound(given.job)
+        place, receipt = given.places[0], given.receipts[0]
+        cell = self._cells.with_back(self.cell(place), receipt, given.end_s)
+        return cell.receipt(need, bound) is not None or any(
+            self._pick(scope, need, 1, bound) is not None for scope in profile.scopes
+        )
 
     def cells_in(self, profile: Profile) -> list[Cell]:
         """Return the cells with nodes that jobs of this profile may use."""
@@ -243,16 +263,26 @@ class Free:
         return best
 
     def _ends(self) -> Iterator[Release]:
-        if self._releases is None:
-            self._releases = sorted(map(self._release, self.snapshot.running), key=_at)
+        """When what runs gives back what it has, the earliest first."""
+        if self._order is None:
+            ends = enumerate(map(self._end_s, self.snapshot.running))
+            self._order = sorted((end_s, number) for number, end_s in ends)
         own = (Release(given.end_s, given.places, given.need) for given in self._taken.values())
-        return merge(self._releases, sorted(own, key=_at), key=_at)
+        return merge(map(self._release, self._order), sorted(own, key=_at), key=_at)
 
-    def _release(self, job: Job) -> Release:
-        ending = job.state is JobState.ENDING
-        end_s = self.now_s if ending else max(self.now_s, job.start_s + limit_s(job))
-        places = tuple(self._number[name] for name in job.nodes if name in self._number)
-        return Release(end_s, places, self.need(job, job.shape))
+    def _end_s(self, job: Job) -> float:
+        if job.state is JobState.ENDING:
+            return self.now_s
+        return max(self.now_s, job.start_s + limit_s(job))
+
+    def _release(self, entry: tuple[float, int]) -> Release:
+        end_s, number = entry
+        known = self._releases.get(number)
+        if known is None:
+            job = self.snapshot.running[number]
+            places = tuple(self._number[name] for name in job.nodes if name in self._number)
+            known = self._releases[number] = Release(end_s, places, self.need(job, job.shape))
+        return known
 
     def claim(self, job: Job, shapes: Iterable[Shape], reason: str = "") -> Claim | None:
         """Keep for ``job`` the earliest opening for any of ``shapes``, of these the largest.

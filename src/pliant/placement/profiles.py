@@ -25,12 +25,8 @@ class Profile:
 
     scopes: tuple[Scope, ...]
     options: tuple[Option, ...]
+    shapes: tuple[Shape, ...]  # of the options
     kinds: frozenset[NodeKind]  # of the nodes that could hold one of the options
-
-    @property
-    def shapes(self) -> tuple[Shape, ...]:
-        """The shapes of the options."""
-        return tuple(shape for shape, _ in self.options)
 
 
 class Profiles:
@@ -106,7 +102,8 @@ class Profiles:
             if holders:
                 possible.append((shape, need))
                 kinds |= holders
-        return Profile(scopes, tuple(possible), frozenset(kinds))
+        possible_shapes = tuple(shape for shape, _ in possible)
+        return Profile(scopes, tuple(possible), possible_shapes, frozenset(kinds))
 
     def could_hold(self, scope: Scope, need: Need, nodes: int) -> bool:
         """Whether so many nodes of a scope could hold ``need`` when empty."""

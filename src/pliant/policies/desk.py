@@ -17,6 +17,7 @@ class Desk:
         self._position = {job.id: place for place, job in enumerate(snapshot.waiting)}
         self._starts: dict[str, Start] = {}
         self._kept: set[str] = set()  # partitions whose first waiting job has its claim
+        self._openings: dict[tuple[Profile, Option], float] = {}
 
     def queue(self) -> list[Job]:
         """Return the jobs that take part, first in the queue first."""
@@ -30,27 +31,63 @@ class Desk:
         """Whether an earlier job of one of this job's queues waits with a claim."""
         return not self._kept.isdisjoint(job.partitions)
 
-    def fill(
-        self, job: Job, profile: Profile, option: Option, *, again: bool = False
-    ) -> list[Taken]:
-        """Take what as many waiting tasks of ``job`` as possible need in this shape.
-
-        ``again``: look even where it is known not to fit; something was released since.
-        """
+    def fill(self, job: Job, profile: Profile, option: Option) -> list[Taken]:
+        """Take what as many waiting tasks of ``job`` as possible need in this shape."""
         given: list[Taken] = []
         bound = self.free.bound(job)
         while len(given) < job.tasks_waiting:
-            places = self.free.places(profile, option, bound, again=again)
+            places = self.free.places(profile, option, bound)
             if places is None:
                 break
             given.append(self.free.take_places(job, option[0], places))
         return given
+
+    def tried(self, job: Job, profile: Profile, option: Option) -> int:
+        """Return how many waiting tasks of ``job`` could start in this shape; take nothing."""
+        with self.free.supposing():
+            given = self.fill(job, profile, option)
+            for one in given:
+                self.free.release(one)
+        return len(given)
+
+    def instead(self, old: list[Taken], profile: Profile, option: Option) -> list[Taken]:
+        """Give a job another shape for what it has, all its tasks or none.
+
+        Returns what it has then; nothing where that does not fit, and it keeps what it has.
+        """
+        job = old[0].job
+        if len(old) == 1 and not self.free.may_fit_instead(old[0], profile, option):
+            return []
+        with self.free.supposing():
+            for one in old:
+                self.free.release(one)
+            new = self.fill(job, profile, option)
+            if len(new) == len(old):
+                return new
+            for one in new:
+                self.free.release(one)
+            for one in old:
+                self.free.retake(one)
+        return []
 
     def start(self, job: Job, given: list[Taken], reason: str) -> None:
         """Write down that ``job`` starts with what it was given (again, to change it)."""
         nodes, *others = (self.free.names(one.places) for one in given)
         start = Start(job, given[0].shape, nodes, reason, len(given), tuple(others))
         self._starts[job.id] = start
+
+    def opening_s(self, job: Job, profile: Profile, option: Option) -> float:
+        """Estimate when an option can start; inf where no opening is in sight.
+
+        Worked out once for all jobs alike, until a claim is made: what starts meanwhile is not
+        in it.
+        """
+        key = (profile, option)
+        known = self._openings.get(key)
+        if known is None:
+            found = self.free.earliest(job, option[0])
+            known = self._openings[key] = float("inf") if found is None else found[0]
+        return known
 
     def may_keep(self, job: Job) -> bool:
         """Whether ``job`` would be the first that waits in one of its queues."""
@@ -67,6 +104,7 @@ class Desk:
         if not self.free.claim(job, shapes, "first in the queue: it keeps the earliest opening"):
             return False
         self._kept.update(job.partitions)
+        self._openings.clear()
         return True
 
     def plan(self) -> Plan:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pliant.model import Snapshot
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
-from pliant.policies.shapes import Fixed, fixed_option
+from pliant.policies.shapes import Fixed, FixedShapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ class EasyBackfill:
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""
-        desk = Desk(snapshot)
+        desk, fixed = Desk(snapshot), FixedShapes(self.shape)
         for job in desk.queue():
             profile = desk.free.profile(job)
-            option = fixed_option(job, self.shape, profile)
+            option = fixed.of(job, profile)
             if option is not None:
                 given = desk.fill(job, profile, option)
                 if given:

@@ -95,6 +95,7 @@ class _Division:
         self._held: dict[str, _Holding] = {}
         self._blocked: set[str] = set()  # jobs with a claim
         self._stuck: set[tuple[Sizes, float]] = set()  # nothing fits jobs like these
+        self._times: dict[tuple[int, int, Option, int], tuple[object, float]] = {}
         self._reason = ""
 
     def run(self) -> None:
@@ -149,22 +150,35 @@ class _Division:
 
     def _serve_cpu(self, job: Job, of: Sizes) -> None:
         """Start on CPUs where that is done before a GPU shape can be expected to be."""
-        speed = self._policy.cpu_speed
-        gpu_done_s = float("inf")
-        for _, options in of.levels:
-            for shape, _ in options:
-                opening = self._free.earliest(job, shape)
-                if opening is not None:
-                    gpu_done_s = min(gpu_done_s, opening[0] + run_time_s(job, shape, speed))
-        for option in sorted(of.cpu, key=lambda option: run_time_s(job, option[0], speed)):
-            done_s = self._free.now_s + run_time_s(job, option[0], speed)
-            given = self._desk.fill(job, of.profile, option) if done_s <= gpu_done_s else []
-            if given:
-                self._held[job.id] = _Holding(job, of, -1, given)
-                return
+        bound = self._free.bound(job)
+        fitting = [o for o in of.cpu if self._free.places(of.profile, o, bound) is not None]
+        if not fitting:
+            return
+        best = min(fitting, key=lambda option: self._run_s(job, option))
+        if self._free.now_s + self._run_s(job, best) <= self._gpu_done_s(job, of):
+            given = self._desk.fill(job, of.profile, best)
+            self._held[job.id] = _Holding(job, of, -1, given)
+
+    def _gpu_done_s(self, job: Job, of: Sizes) -> float:
+        options = (option for _, options in of.levels for option in options)
+        done = (
+            self._desk.opening_s(job, of.profile, option) + self._run_s(job, option)
+            for option in options
+        )
+        return min(done, default=float("inf"))
+
+    def _run_s(self, job: Job, option: Option) -> float:
+        key = (id(job.spec), id(job.shape), option, job.time_limit_s)
+        known = self._times.get(key)
+        if known is None:
+            run_s = run_time_s(job, option[0], self._policy.cpu_speed)
+            known = self._times[key] = ((job.spec, job.shape), run_s)
+        return known[1]
 
     def _keep(self, job: Job, of: Sizes) -> None:
         """Let the first job that waits keep its opening; of an array, its next task."""
+        if not self._desk.may_keep(job):
+            return
         holding = self._held.get(job.id)
         if holding is None:
             if self._desk.keep(job, of.profile.shapes):
@@ -215,28 +229,22 @@ class _Division:
     def _bid(self, holding: _Holding, level: int = -1) -> tuple[float, int, int, _Holding]:
         """Votes per GPU at the next level, then the queue's order."""
         level = holding.level + 1 if level < 0 else level
-        votes = float(holding.sizes.most) if self._policy.votes == "largest" else 1.0
-        amount = float(holding.sizes.levels[level][0])
-        return (-votes / amount, self._desk.position(holding.job), level, holding)
+        of = holding.sizes
+        votes = of.amounts[-1] if self._policy.votes == "largest" else 1.0
+        return (-votes / of.amounts[level], self._desk.position(holding.job), level, holding)
 
     def _raise(self, holding: _Holding, level: int) -> bool:
         """Give a job a larger shape, all its tasks or none; say whether it was possible."""
         of, tasks = holding.sizes, len(holding.given)
-        amount = of.levels[level][0]
-        mine = ceil(of.levels[holding.level][0]) * tasks
+        amount = of.amounts[level]
+        mine = ceil(of.amounts[holding.level]) * tasks
         if amount >= 1 and self._free.vacant_on(of.profile.kinds) + mine < amount * tasks:
             return False
-        for given in holding.given:
-            self._free.release(given)
         for option in of.levels[level][1]:
-            larger = self._desk.fill(holding.job, of.profile, option, again=True)
-            if len(larger) == tasks:
+            larger = self._desk.instead(holding.given, of.profile, option)
+            if larger:
                 holding.level, holding.given = level, larger
                 return True
-            for given in larger:
-                self._free.release(given)
-        for given in holding.given:
-            self._free.retake(given)
         return False
 
     def _write(self, holding: _Holding) -> None:

@@ -34,6 +34,7 @@ Source: Ravi et al. (paper 004), section III-B.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -47,6 +48,7 @@ from pliant.plan import Plan
 from pliant.policies.desk import Desk
 from pliant.speedup import DEFAULT_CPU_SPEED, run_time_s
 
+Entry = tuple[Job, Profile]
 PARTS = (1, 2, 4)
 NEVER_S = float("inf")
 ENDLESS_S = 1e12
@@ -114,65 +116,38 @@ class _Pairing:
         self._desk, self._free, self._policy = desk, desk.free, policy
         self._sizes: dict[Profile, tuple[tuple[Option, ...], ...]] = {}
         self._times: dict[tuple[int, int, int, int], tuple[object, float]] = {}
-        self._openings: dict[tuple[Profile, Option], float] = {}
         self._stuck: set[tuple[Profile, float]] = set()
         self._light = False
 
     def run(self) -> Plan:
         """Place the whole queue, two jobs at a time."""
-        queue = self._ordered(self._desk.queue())
+        queue = [(job, self._free.profile(job)) for job in self._desk.queue()]
+        queue = self._ordered([entry for entry in queue if entry[1].options])
         self._light = self._load(queue) <= self._policy.high_load
-        for jobs in self._neighbours(queue):
-            if jobs[0].tasks_waiting > 1:
-                self._place_array(jobs[0])
+        for jobs in _neighbours(queue):
+            if jobs[0][0].tasks_waiting > 1:
+                self._place_array(*jobs[0])
             else:
                 self._place(jobs)
         return self._desk.plan()
 
-    def _neighbours(self, queue: Iterable[Job]) -> Iterator[tuple[Job, ...]]:
-        """Two by two, in order; an array alone, and who is left alone beside one."""
-        one: Job | None = None
-        for job in queue:
-            if not self._free.profile(job).options:
-                continue
-            array = job.tasks_waiting > 1
-            if one is not None and not array:
-                yield (one, job)
-                one = None
-                continue
-            if one is not None:
-                yield (one,)
-                one = None
-            if array:
-                yield (job,)
-            else:
-                one = job
-        if one is not None:
-            yield (one,)
-
     # --- what is asked ----------------------------------------------------------------------
 
-    def _ordered(self, queue: list[Job]) -> list[Job]:
-        if self._policy.order == "queue":
-            return queue
-        return sorted(queue, key=self._group)
+    def _ordered(self, queue: list[Entry]) -> list[Entry]:
+        return queue if self._policy.order == "queue" else sorted(queue, key=self._group)
 
-    def _group(self, job: Job) -> tuple[int, float, int]:
-        shapes = self._free.profile(job).shapes or (job.shape,)
-        nodes = max(shape.nodes for shape in shapes)
-        full = [shape for shape in shapes if shape.nodes == nodes]
-        return (nodes, min(self._run_s(job, s) for s in full), self._desk.position(job))
+    def _group(self, entry: Entry) -> tuple[int, float, int]:
+        job, profile = entry
+        nodes = max(shape.nodes for shape in profile.shapes)
+        run_s = min(self._run_s(job, s) for s in profile.shapes if s.nodes == nodes)
+        return (nodes, run_s, self._desk.position(job))
 
-    def _load(self, queue: Iterable[Job]) -> float:
+    def _load(self, queue: Iterable[Entry]) -> float:
         """What waits, at its largest, and what is busy, over all GPUs that are up."""
-        asked: dict[Profile, int] = {}
-        for job in queue:
-            profile = self._free.profile(job)
-            asked[profile] = asked.get(profile, 0) + job.tasks_waiting
-        waiting = sum(
-            count * max((shape.amount for shape in profile.shapes), default=Fraction(0))
-            for profile, count in asked.items()
-        )
+        asked: Counter[Profile] = Counter()
+        for job, profile in queue:
+            asked[profile] += job.tasks_waiting
+        waiting = sum(count * max(s.amount for s in p.shapes) for p, count in asked.items())
         total = self._free.total()
         busy = total - self._free.available_on(self._free.kinds())
         return float((waiting + busy) / total) if total else 0.0
@@ -195,11 +170,10 @@ class _Pairing:
             )
         return known
 
-    def _candidate(self, job: Job) -> _Candidate:
-        profile = self._free.profile(job)
+    def _candidate(self, job: Job, profile: Profile) -> _Candidate:
         bound = self._free.bound(job)
         if (profile, bound) in self._stuck:
-            return _Candidate(job, profile, profile.options, ())
+            return _Candidate(job, profile, (), ())
         full, parts = self._steps(profile)
         if self._light:
             now = self._fitting(profile, full, bound)
@@ -221,18 +195,24 @@ class _Pairing:
 
     # --- two jobs ---------------------------------------------------------------------------
 
-    def _place(self, jobs: tuple[Job, ...]) -> None:
-        candidates = [self._candidate(job) for job in jobs]
-        fitting = [candidate for candidate in candidates if candidate.now]
-        if len(candidates) == 2 and len(fitting) == 2:
+    def _place(self, jobs: tuple[Entry, ...]) -> None:
+        candidates = [self._candidate(*entry) for entry in jobs if self._matters(*entry)]
+        if len(candidates) == 2 and all(candidate.now for candidate in candidates):
             ways = list(self._ways(*candidates))
             self._carry_out(min(ways, key=lambda way: way.rank))
             return
         for candidate in candidates:
-            # What fits is looked up again: the other may have made a claim since.
-            self._place_one(self._candidate(candidate.job) if candidate.now else candidate)
+            self._place_one(candidate)
+
+    def _matters(self, job: Job, profile: Profile) -> bool:
+        """Whether a job may fit, or keep an opening as the first that waits."""
+        stuck = (profile, self._free.bound(job)) in self._stuck
+        return not stuck or self._desk.may_keep(job)
 
     def _place_one(self, candidate: _Candidate) -> None:
+        if candidate.now:
+            # What fits is looked up again: the other of the pair may have made a claim since.
+            candidate = self._candidate(candidate.job, candidate.profile)
         if not candidate.now:
             self._desk.keep(candidate.job, candidate.profile.shapes)
             return
@@ -257,25 +237,31 @@ class _Pairing:
 
     def _side_by_side(self, one: _Candidate, two: _Candidate) -> Iterator[_Way]:
         """Both now: on the same nodes where one takes the cores and the other the GPUs."""
-        bound = self._free.bound(two.job)
         alone = True
         for first in self._moves(one):
             assert first.option is not None and first.places is not None  # noqa: S101
-            given = self._free.take_places(one.job, first.option[0], first.places)
-            for option in two.tried:
-                places = self._beside(two, option, first)
-                if places is None:
-                    places = self._free.places(two.profile, option, bound, again=True)
-                if places is not None:
-                    done_s = self._free.now_s + self._run_s(two.job, option[0])
-                    second = _Move(two.job, option, places, done_s)
-                    yield _Way((first, second), "beside job {other} both are done soonest")
-                    alone = False
-            self._free.release(given)
+            with self._free.supposing():
+                given = self._free.take_places(one.job, first.option[0], first.places)
+                seconds = list(self._seconds(two, first))
+                self._free.release(given)
+            for second in seconds:
+                yield _Way((first, second), "beside job {other} both are done soonest")
+                alone = False
         if alone:
             for first in self._moves(one):
                 later = self._after(two, first)
                 yield _Way((first, later), "job {other} cannot start beside it in any way")
+
+    def _seconds(self, two: _Candidate, first: _Move) -> Iterator[_Move]:
+        """What the second job can do now that the first has taken what it needs."""
+        bound = self._free.bound(two.job)
+        for option in two.tried:
+            places = self._beside(two, option, first)
+            if places is None:
+                places = self._free.places(two.profile, option, bound)
+            if places is not None:
+                done_s = self._free.now_s + self._run_s(two.job, option[0])
+                yield _Move(two.job, option, places, done_s)
 
     def _beside(self, two: _Candidate, option: Option, first: _Move) -> Places | None:
         """The nodes of ``first``, where one takes the cores and the other the GPUs of them."""
@@ -317,20 +303,11 @@ class _Pairing:
         best = _Move(candidate.job, None, None, NEVER_S)
         for option in candidate.tried:
             if option[0] not in now:
-                at_s = self._opening_s(candidate, option)
+                at_s = self._desk.opening_s(candidate.job, candidate.profile, option)
                 done_s = at_s + self._run_s(candidate.job, option[0])
                 if done_s < best.done_s:
                     best = _Move(candidate.job, option, None, done_s)
         return best
-
-    def _opening_s(self, candidate: _Candidate, option: Option) -> float:
-        """When an option can start, estimated once for all jobs alike."""
-        key = (candidate.profile, option)
-        known = self._openings.get(key)
-        if known is None:
-            found = self._free.earliest(candidate.job, option[0])
-            known = self._openings[key] = found[0] if found is not None else NEVER_S
-        return known
 
     # --- what was chosen --------------------------------------------------------------------
 
@@ -344,29 +321,43 @@ class _Pairing:
         for move in way.moves:
             if move.places is None:
                 shapes = (move.option[0],) if move.option else self._free.profile(move.job).shapes
-                if self._desk.keep(move.job, shapes):
-                    self._openings.clear()
+                self._desk.keep(move.job, shapes)
 
-    def _place_array(self, job: Job) -> None:
+    def _place_array(self, job: Job, profile: Profile) -> None:
         """Give all tasks the one shape by which they are done first, one wave after another."""
-        profile = self._free.profile(job)
         best: tuple[float, Option] | None = None
         for option in self._steps(profile)[1]:
-            given = self._desk.fill(job, profile, option, again=True)
-            if given:
-                waves = ceil(job.tasks_waiting / len(given))
+            tasks = self._desk.tried(job, profile, option)
+            if tasks:
+                waves = ceil(job.tasks_waiting / tasks)
                 done_s = self._free.now_s + waves * self._run_s(job, option[0])
                 if best is None or done_s < best[0]:
                     best = (done_s, option)
-            for one in given:
-                self._free.release(one)
         if best is None:
             self._desk.keep(job, profile.shapes)
             return
-        given = self._desk.fill(job, profile, best[1], again=True)
+        given = self._desk.fill(job, profile, best[1])
         self._desk.start(job, given, "its tasks are done soonest so")
         if len(given) < job.tasks_waiting:
             self._desk.keep(job, (best[1][0],))
+
+
+def _neighbours(queue: Iterable[Entry]) -> Iterator[tuple[Entry, ...]]:
+    """Two by two, in order; an array alone, and who is left alone beside one."""
+    one: Entry | None = None
+    for entry in queue:
+        array = entry[0].tasks_waiting > 1
+        if one is not None:
+            yield (one,) if array else (one, entry)
+            one = None
+            if not array:
+                continue
+        if array:
+            yield (entry,)
+        else:
+            one = entry
+    if one is not None:
+        yield (one,)
 
 
 def _at_parts(profile: Profile, parts: tuple[int, ...]) -> tuple[Option, ...]:

@@ -44,6 +44,11 @@ class Sizes:
         return next(whole, len(self.levels) - 1)
 
     @cached_property
+    def amounts(self) -> tuple[float, ...]:
+        """The amount of each level, as a number to compute with quickly."""
+        return tuple(float(amount) for amount, _ in self.levels)
+
+    @cached_property
     def shares(self) -> tuple[int, ...]:
         """The levels that are a share of one GPU."""
         return tuple(place for place, (amount, _) in enumerate(self.levels) if amount < ONE)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pliant.model import Job, Snapshot
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
-from pliant.policies.shapes import Fixed, fixed_option
+from pliant.policies.shapes import Fixed, FixedShapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,15 @@ class RigidFcfs:
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""
-        desk = Desk(snapshot)
+        desk, fixed = Desk(snapshot), FixedShapes(self.shape)
         for job in desk.queue():
             if self.overtaking or not desk.has_claims(job):
-                self._consider(desk, job)
+                self._consider(desk, fixed, job)
         return desk.plan()
 
-    def _consider(self, desk: Desk, job: Job) -> None:
+    def _consider(self, desk: Desk, fixed: FixedShapes, job: Job) -> None:
         profile = desk.free.profile(job)
-        option = fixed_option(job, self.shape, profile)
+        option = fixed.of(job, profile)
         if option is None:
             return
         given = desk.fill(job, profile, option)

@@ -25,7 +25,7 @@ def base_shape(job: Job, possible: tuple[Shape, ...] = ()) -> Shape:
     """
     shapes = allowed(job)
     own = job.spec.own if job.spec is not None else None
-    if own is not None and own in shapes:
+    if own is not None and own in (possible or shapes) and own in shapes:
         return own
     return job.shape if len(shapes) == 1 else largest(possible or shapes)
 
@@ -45,21 +45,35 @@ def fastest(job: Job, shapes: tuple[Shape, ...]) -> Shape:
     return min(shapes, key=lambda shape: (run_time_s(job, shape), shape.amount, shape))
 
 
-def fixed_option(job: Job, which: Fixed, profile: Profile) -> Option | None:
-    """Return the one shape that a rigid policy considers, with its need.
+class FixedShapes:
+    """The one shape that a rigid policy gives to each job, worked out once for equal jobs."""
 
-    None where the nodes could not hold it, or the batch system refused it.
-    """
-    possible = profile.shapes
-    if not possible:
-        return None
-    match which:
-        case "own":
-            chosen = base_shape(job, possible)
-        case "largest":
-            chosen = largest(possible)
-        case "smallest":
-            chosen = smallest(possible)
-        case "best":
-            chosen = fastest(job, possible)
-    return next((option for option in profile.options if option[0] == chosen), None)
+    def __init__(self, which: Fixed) -> None:
+        self._which = which
+        self._known: dict[object, tuple[object, Option | None]] = {}
+
+    def of(self, job: Job, profile: Profile) -> Option | None:
+        """Return the shape with its need.
+
+        None where the nodes could not hold it, or the batch system refused it.
+        """
+        key = (profile, id(job.spec), id(job.shape), job.time_limit_s)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = ((job.spec, job.shape), self._choose(job, profile))
+        return known[1]
+
+    def _choose(self, job: Job, profile: Profile) -> Option | None:
+        possible = profile.shapes
+        if not possible:
+            return None
+        match self._which:
+            case "own":
+                chosen = base_shape(job, possible)
+            case "largest":
+                chosen = largest(possible)
+            case "smallest":
+                chosen = smallest(possible)
+            case "best":
+                chosen = fastest(job, possible)
+        return next((option for option in profile.options if option[0] == chosen), None)
