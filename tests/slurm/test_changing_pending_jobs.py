@@ -392,7 +392,7 @@ def _spec(job: Job) -> Spec:
 
 CHANGES_BY_ITSELF = (
     *("RunTime", "LastSchedEval", "Reason", "StartTime", "EndTime", "Scheduler", "Priority"),
-    *("NodeList", "SuspendTime", "Power"),
+    *("NodeList", "SuspendTime", "Power", "AccrueTime"),
 )
 
 

@@ -1,0 +1,150 @@
+"""What is asked of Slurm: one batched command for each kind of thing."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from pliant.batch.slurm.cluster import Cluster
+from pliant.batch.slurm.commands import Runs
+from pliant.batch.slurm.details import Allocation, detail_commands, parse_details
+from pliant.batch.slurm.job_rows import (
+    JobRow,
+    excluded_format,
+    job_format,
+    parse_excluded,
+    parse_jobs,
+)
+from pliant.batch.slurm.jobs import needs_detail
+from pliant.batch.slurm.node_rows import NodeRow, parse_nodes
+from pliant.batch.slurm.partition_rows import PartitionRow, parse_partitions, parse_reservations
+from pliant.batch.slurm.site import OLDEST, Site, parse_config
+from pliant.batch.slurm.snapshot import Places
+from pliant.errors import BadAnswer, BatchError, Unavailable
+from pliant.model import Reservation
+
+SITE_S = 600.0
+"""How often a site's configuration is read again."""
+DETAILS_AT_ONCE = 500
+"""How many running jobs' places are asked in one look; the rest in the next ones."""
+
+_Run = tuple[str, str, str]  # JobID, start, restarts: one run of a job
+
+
+class Queries:
+    """Asks Slurm, and remembers what does not change: the configuration, where a job runs."""
+
+    def __init__(self, commands: Runs, clock: Callable[[], float] = time.time) -> None:
+        """``clock`` counts seconds since the epoch."""
+        self._commands, self._clock = commands, clock
+        self._site: tuple[float, Site] | None = None
+        self._places: dict[_Run, Allocation | None] = {}
+
+    def site(self) -> Site:
+        """Return what the site's configuration says, read again every ten minutes.
+
+        Raises Unavailable, or BadAnswer for a release that is too old.
+        """
+        now_s = self._clock()
+        if self._site is None or not 0 <= now_s - self._site[0] < SITE_S:
+            site = parse_config(self._ask("scontrol", "show", "config"))
+            if site.version < OLDEST:
+                raise BadAnswer(f"Slurm {site.release} is too old: 22.05 or later is needed")
+            deny = site.enforces_limits and self._limits_deny()
+            self._site = (now_s, replace(site, limits_deny=deny))
+        return self._site[1]
+
+    def _limits_deny(self) -> bool:
+        """Whether some QOS has DenyOnLimit; so it is taken to be where that cannot be known."""
+        try:
+            return "DenyOnLimit" in self._ask("sacctmgr", "-n", "-P", "show", "qos", "format=flags")
+        except (BatchError, Unavailable):
+            return True
+
+    def forget_site(self) -> None:
+        """Read the configuration again next time: Slurm may come back as another release."""
+        self._site = None
+
+    def nodes(self) -> dict[str, NodeRow]:
+        """Return all nodes by name."""
+        answer = self._ask("scontrol", "-o", "-d", "-a", "show", "node")
+        return {row.name: row for row in parse_nodes(answer)}
+
+    def partitions(self) -> dict[str, PartitionRow]:
+        """Return all partitions by name."""
+        answer = self._ask("scontrol", "-o", "-a", "show", "partition")
+        return {row.partition.name: row for row in parse_partitions(answer)}
+
+    def reservations(self) -> tuple[Reservation, ...]:
+        """Return the reservations that keep nodes."""
+        return tuple(parse_reservations(self._ask("scontrol", "-o", "show", "reservation")))
+
+    def jobs(self, job_ids: Sequence[str] = ()) -> list[JobRow]:
+        """Return all jobs that wait, run or end, or some by their JobID."""
+        version = self.site().version
+        nonce = _nonce()
+        only = ("-j", ",".join(job_ids)) if job_ids else ()
+        out = self._ask(
+            *("squeue", "-h", "-a", "--array-unique", "--local"),
+            *only,
+            env={"SQUEUE_FORMAT2": job_format(nonce, version)},
+        )
+        return parse_jobs(out, nonce, version)
+
+    def excluded(self) -> Mapping[str, str]:
+        """Return the waiting jobs' excluded nodes where :meth:`jobs` cannot (see job_rows.py)."""
+        version = self.site().version
+        nonce = _nonce()
+        format_ = excluded_format(nonce)
+        if version >= (23, 11):
+            return {}
+        out = self._ask(
+            *("squeue", "-h", "-a", "--array-unique", "--local", "-t", "PENDING"),
+            env={"SQUEUE_FORMAT": format_},
+        )
+        return parse_excluded(out, nonce)
+
+    def places(self, rows: Sequence[JobRow], cluster: Cluster) -> Places:
+        """Return where running jobs sit, for those of which only scontrol can tell."""
+        runs = {_run(row): row for row in rows if needs_detail(row, cluster)}
+        known = {run: place for run, place in self._places.items() if run in runs}
+        unknown = [run for run in runs if run not in known][:DETAILS_AT_ONCE]
+        if unknown:
+            mark = _nonce()
+            job_ids = [job_id for job_id, _, _ in unknown]
+            nodes = {run[0]: runs[run].nodes for run in unknown}
+            answer = self._commands.run(
+                ("scontrol", "-o", "-d"), stdin=detail_commands(job_ids, mark)
+            )
+            found = parse_details(answer.out, job_ids, nodes, mark)
+            known |= {run: found.get(run[0]) for run in unknown}
+        self._places = known
+        return {run[0]: known.get(run) for run in runs}
+
+    def again(self, ids: Iterable[str]) -> dict[str, JobRow]:
+        numbers = list(dict.fromkeys(job_id.partition("_")[0] for job_id in ids))
+        if not numbers:
+            return {}
+        try:
+            return {row.key: row for row in self.jobs(numbers)}
+        except Unavailable as error:
+            if "invalid job id" in str(error).lower():
+                return {}
+            raise
+
+    def _ask(self, *argv: str, env: Mapping[str, str] | None = None) -> str:
+        answer = self._commands.run(argv, env=env)
+        if answer.status:
+            raise Unavailable(f"{' '.join(argv[:2])}: {answer.words}")
+        return answer.out
+
+
+def _nonce() -> str:
+    """Return a word that nobody can know, with a letter first."""
+    return f"N{secrets.token_hex(8)}"
+
+
+def _run(row: JobRow) -> _Run:
+    return (row.job_id, row.start, row.restarts)

@@ -1,0 +1,68 @@
+"""All rows of one look as a snapshot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from pliant.batch.slurm.cluster import Cluster
+from pliant.batch.slurm.details import Allocation
+from pliant.batch.slurm.job_rows import JobRow
+from pliant.batch.slurm.jobs import lent_shards, queue_order, running_job, waiting_job
+from pliant.batch.slurm.node_rows import NodeRow
+from pliant.batch.slurm.nodes import node_of
+from pliant.batch.slurm.values import host_list
+from pliant.model import Node, Snapshot
+
+Places = Mapping[str, Allocation | None]
+"""Where running jobs sit, by JobID; None: it was asked and is not known."""
+
+
+def with_excluded(rows: list[JobRow], excluded: Mapping[str, str]) -> list[JobRow]:
+    """Add the excluded nodes that were asked on their own, by JobID."""
+    if not excluded:
+        return rows
+    return [
+        replace(row, nodes_excluded=excluded[row.job_id]) if row.job_id in excluded else row
+        for row in rows
+    ]
+
+
+def snapshot_of(
+    rows: Sequence[JobRow],
+    cluster: Cluster,
+    places: Places,
+    now_s: float,
+) -> Snapshot:
+    """Return the jobs and partitions of one look; nodes and reservations are added to it."""
+    running = [row for row in rows if not row.waits]
+    tasks = Counter(row.array_id for row in running)
+    waiting = [waiting_job(row, cluster, now_s, tasks[row.array_id]) for row in rows if row.waits]
+    return Snapshot(
+        now_s=now_s,
+        nodes=(),
+        partitions=tuple(row.partition for row in cluster.partitions.values()),
+        waiting=tuple(sorted(waiting, key=lambda job: queue_order(job, cluster))),
+        running=tuple(running_job(row, cluster, places.get(row.job_id)) for row in running),
+        abilities=cluster.abilities,
+    )
+
+
+def nodes_of(
+    node_rows: Iterable[NodeRow],
+    rows: Sequence[JobRow],
+    places: Places,
+    *,
+    counts_memory: bool,
+) -> tuple[Node, ...]:
+    """Return the nodes of one look."""
+    lent = lent_shards({job_id: place for job_id, place in places.items() if place})
+    hidden = [row for row in rows if places.get(row.job_id, ()) is None]
+    blind = {node for row in hidden for node in host_list(row.nodes)}
+    nodes = (
+        node_of(row, None if row.name in blind else lent.get(row.name, {})) for row in node_rows
+    )
+    if counts_memory:
+        return tuple(nodes)
+    return tuple(replace(node, mem_mib=0, free_mem_mib=0) for node in nodes)
