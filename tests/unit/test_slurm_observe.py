@@ -190,6 +190,7 @@ def test_the_site_is_read() -> None:
         ("MIXED+PLANNED", True),
         ("ALLOCATED+COMPLETING", True),
         ("IDLE+CLOUD+POWERED_DOWN", True),
+        ("IDLE+DYNAMIC_NORM", True),
         ("IDLE*", False),
         ("IDLE+DRAIN", False),
         ("MIXED+DRAIN", False),

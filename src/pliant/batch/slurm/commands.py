@@ -17,9 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from pliant.errors import BadAnswer, Unavailable
+from pliant.errors import BadAnswer, Refused, Unavailable
 
 MAX_OUTPUT = 512 * 1024 * 1024
+MAX_WORD = 120_000
+"""The longest argument: Linux takes 128 KiB (execve(2), MAX_ARG_STRLEN)."""
 _CHUNK = 1024 * 1024
 _AWAY = (
     "unable to contact slurm controller",
@@ -90,8 +92,12 @@ class Commands:
         """Run one command; a complaint of its own is left to the caller.
 
         Raises Unavailable where it is not there, does not end in time, or finds no controller,
-        and BadAnswer where it prints without end.
+        BadAnswer where it prints without end, and Refused for an argument that is too long.
         """
+        if any(len(word) > MAX_WORD for word in argv):
+            raise Refused(
+                f"{argv[0]}: an argument of more than {MAX_WORD} bytes cannot be passed on"
+            )
         program = str(Path(self.bin_dir) / argv[0]) if self.bin_dir else argv[0]
         try:
             with tempfile.TemporaryFile() as source:

@@ -16,6 +16,8 @@ from pliant.batch.slurm.values import NOTHING, duration_s, host_list, instant_s,
 from pliant.errors import BadAnswer
 from pliant.model import Job, JobState
 
+SKEW_S = 30.0
+"""How far slurmctld's clock may be before ours."""
 _ENDING = frozenset(("COMPLETING",))
 
 
@@ -57,7 +59,7 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) ->
         reason=_said(row.reason),
         priority=priority,
         submit_s=instant_s(row.submit),
-        eligible=priority > 0 and 0 < instant_s(row.eligible) <= now_s,
+        eligible=priority > 0 and 0 < instant_s(row.eligible) <= now_s + SKEW_S,
         shape=wants.shape,
         shapes=wants.shapes,
         footprint=wants.footprint,

@@ -19,7 +19,9 @@ _KEYS = (
     *("AllocMem", "MemSpecLimit", "State", "Partitions"),
 )
 _RUNS = frozenset(("IDLE", "ALLOCATED", "MIXED", "ALLOC"))
-_HARMLESS = frozenset(("COMPLETING", "PLANNED", "CLOUD", "POWERED_DOWN", "POWERING_UP", "RESERVED"))
+_HARMLESS = frozenset(
+    ("COMPLETING", "PLANNED", "CLOUD", "POWERED_DOWN", "POWERING_UP", "RESERVED", "DYNAMIC_NORM")
+)
 """What may stand beside the state without keeping jobs away; reservations are read on their own."""
 _MARKS = "*$@^!~#-+%"  # not responding, maintenance, reboot, ...: "*$@^!%" keep jobs away
 _AWAY = frozenset("*$@^!%")

@@ -160,10 +160,15 @@ class Slurm:
 
     def _apply(self, one: Attempt) -> None:
         words = one.call()
-        if words is not None:
+        if words is None:
+            return
+        try:
             answer = self._update(one.now, words)
-            one.sent = True
-            one.words = answer.words if answer.status else ""
+        except Refused as error:
+            one.error = error
+            return
+        one.sent = True
+        one.words = answer.words if answer.status else ""
 
     def _verify(self, one: Attempt, after: Mapping[str, JobRow]) -> None:
         one.judge(after.get(one.id))
