@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import pliant
+from pliant.resources import FOLDERS
 from pliant.sandbox.accounts import Person, person
 
 pytestmark = pytest.mark.slurm
@@ -29,14 +31,15 @@ print(sandbox.processes(), sandbox.layout.base.exists())
 """
 
 
-def test_an_ordinary_user_runs_a_sandbox(users: tuple[str, str]) -> None:
+def test_an_ordinary_user_runs_a_sandbox(users: tuple[str, str], workdir: Path) -> None:
     alice = person(users[0])
     interpreter = _python_for(alice)
+    checkout, site = _readable(alice, workdir)
     env = {
         "HOME": str(alice.home),
         "PATH": "/usr/bin:/bin",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONPATH": f"{Path(pliant.__file__).parents[1]}:{sysconfig.get_path('purelib')}",
+        "PYTHONPATH": f"{checkout / 'src'}:{site}",
     }
     done = subprocess.run(
         [interpreter, "-c", SCRIPT],
@@ -59,6 +62,20 @@ def test_an_ordinary_user_runs_a_sandbox(users: tuple[str, str]) -> None:
         "pliant-alice",
         "pliant-alice",
     ]
+
+
+def _readable(user: Person, workdir: Path) -> tuple[Path, Path]:
+    """Return our checkout and our packages, copied where the user may not read ours."""
+    checkout, site = Path(pliant.__file__).parents[2], Path(sysconfig.get_path("purelib"))
+    tried = subprocess.run(
+        ["runuser", "-u", user.name, "--", "test", "-r", str(site)], timeout=30, check=False
+    )
+    if tried.returncode == 0:
+        return checkout, site
+    for folder in ("src", *FOLDERS):
+        shutil.copytree(checkout / folder, workdir / folder)
+    shutil.copytree(site, workdir / "site", ignore=shutil.ignore_patterns("mypy*", "pip", "*.pth"))
+    return workdir, workdir / "site"
 
 
 def _python_for(user: Person) -> str:
