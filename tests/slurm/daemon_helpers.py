@@ -12,7 +12,6 @@ from typing import TypeVar
 from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.daemon import answers as a
-from pliant.daemon.config import address, load
 from pliant.errors import Unavailable
 from pliant.sandbox import Sandbox
 from pliant.wire import Message, ask_over_tcp
@@ -22,10 +21,9 @@ T = TypeVar("T")
 
 def answer_of(sandbox: Sandbox, verb: str, **fields: str) -> Message:
     """Ask pliantd at its second door, as root."""
-    daemon = load(sandbox.layout.pliant_toml).daemon
-    host, port = address(daemon.listen)
-    request = Message(verb, fields)
-    return ask_over_tcp(host, port, request, munge_socket=daemon.munge_socket)
+    port = sandbox.record.ports.pliant
+    munge_socket = str(sandbox.layout.munge_socket)
+    return ask_over_tcp("127.0.0.1", port, Message(verb, fields), munge_socket=munge_socket)
 
 
 def ask(sandbox: Sandbox, kind: type[T], verb: str, **fields: str) -> T:
@@ -44,13 +42,15 @@ def wait_for_look(sandbox: Sandbox, timeout_s: float = 30) -> None:
     """Wait until pliantd has seen what is so now, and done about it what it will do."""
     now_s = time.time()
 
-    def looked_twice() -> bool:
+    def looked() -> bool:
         try:
-            return ask(sandbox, a.StatusAnswer, "status").observed_s > now_s + 1.0
+            answer_of(sandbox, "why", job="0")  # an unknown job lets it look again, soon
+            return ask(sandbox, a.StatusAnswer, "status").observed_s > now_s
         except Unavailable:
             return False
 
-    wait_until(looked_twice, "pliantd to look", timeout_s)
+    wait_until(looked, "pliantd to look", timeout_s)
+    answer_of(sandbox, "why", job="0")  # the next look begins when all is done
 
 
 @contextmanager

@@ -39,9 +39,10 @@ def said(gpus: int, tasks: int) -> str:
 
 
 WRITTEN = [
-    pytest.param("-n4 --gres=gpu:{}", 4, id="-n"),
-    pytest.param("--ntasks-per-node=4 --gpus-per-node={}", 4, id="--ntasks-per-node"),
-    pytest.param("-n{} --gpus-per-task=1", 0, id="--gpus-per-task"),
+    pytest.param("-n{0} --gres=gpu:{0}", 0, id="-n, one to a GPU"),
+    pytest.param("-n3 --gres=gpu:{0}", 3, id="-n"),
+    pytest.param("--ntasks-per-node=3 --gpus-per-node={0}", 3, id="--ntasks-per-node"),
+    pytest.param("-n{0} --gpus-per-task=1", 0, id="--gpus-per-task"),
 ]
 """Ways to ask for GPUs, and the tasks of the job; 0: one for each GPU."""
 
@@ -112,7 +113,7 @@ def test_a_job_slips_into_a_hole_that_its_rigid_form_could_not_use(n1: OneNode) 
     wait_until(lambda: n1.show(first)["StartTime"] == n1.show(ends)["EndTime"], "backfill to plan")
     rigid = n1.wait_in_line("--gres=gpu:4", script=LONG)
     long = n1.wait_in_line("--moldable=gpus=1-4", "--gres=gpu:4", "--time=30", script=LONG)
-    short = n1.wait_in_line("--moldable=gpus=1-4", "--gres=gpu:4", "--time=10", script=LONG)
+    short = n1.submit("--moldable=gpus=1-4", "--gres=gpu:4", "--time=10", script=LONG)
     n1.wait_for_state(short, "RUNNING")
     assert n1.gpus(short) == "gres:gpu:2"
     n1.look()
@@ -174,9 +175,8 @@ def test_an_array_stays_one_record_while_its_tasks_wait(n1: OneNode) -> None:
     records = ("squeue", "-h", "-j", str(array), "-o", "%T %K %b")
     runs = "RUNNING 0 gres:gpu:1"
     wait_until(lambda: runs in n1.run(*records).splitlines(), "the first task to run")
-    n1.look()
-    rows = sorted(n1.run(*records).splitlines())
-    assert rows == ["PENDING 1-99 gres:gpu:2", "RUNNING 0 gres:gpu:1"]
+    both = {"PENDING 1-99 gres:gpu:2", runs}
+    wait_until(lambda: set(n1.run(*records).splitlines()) == both, "the others to be as written")
 
 
 def test_a_job_that_depends_on_another_is_left_alone_until_that_has_ended(n1: OneNode) -> None:

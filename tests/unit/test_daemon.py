@@ -448,6 +448,12 @@ def test_a_paused_pliant_changes_no_submission(make: Make, batch: FakeBatch, clo
 # Door 2
 
 
+@pytest.fixture(autouse=True)
+def no_new_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody looks again while a question waits."""
+    monkeypatch.setattr("pliant.daemon.verbs.NEW_LOOK_S", 0.0)
+
+
 @dataclass(slots=True)
 class Setting:
     """The verbs, and who asks."""
@@ -557,6 +563,16 @@ def test_why_tells_each_shape_and_the_last_decisions(setting: Setting) -> None:
 def test_an_unknown_job_is_said_in_one_line(setting: Setting, job: str) -> None:
     answer = setting.ask(ALICE, "why", job=job)
     assert isinstance(answer, str) and "\n" not in answer and len(answer) < 200
+
+
+def test_a_job_submitted_just_now_is_found_in_a_new_look(
+    setting: Setting, batch: FakeBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pliant.daemon.verbs.NEW_LOOK_S", 10.0)
+    batch.submit("3", "gpus=1-2", own=TWO)
+    setting.verbs.wake = threading.Thread(target=setting.verbs.cycling.run).start
+    why = setting.ask(ALICE, "why", job="3")
+    assert isinstance(why, a.WhyAnswer) and why.job.id == "3"
 
 
 def test_a_job_that_may_not_be_seen_is_not_there(setting: Setting) -> None:

@@ -7,6 +7,7 @@ they are in truth; what would be done there is a second decision over the same s
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -69,6 +70,7 @@ class Cycling:
         self.acting = Acting(batch, store, clock, monotonic)
         self.seen: Seen | None = None
         self.counts = Counts()
+        self._looked = threading.Condition()
         self._clock, self._monotonic = clock, monotonic
         self._noted: dict[str, tuple[str, str]] = {}  # what was last recorded, by job
 
@@ -88,11 +90,19 @@ class Cycling:
         looked_s = self._monotonic()
         snapshot = self._fitted(snapshot)
         seen = self._decide(snapshot, looked_s - started_s)
-        self.seen = seen
+        with self._looked:
+            self.seen = seen
+            self._looked.notify_all()
         self.counts.cycles += 1
         self._lose_patience(seen)
         self._record(seen)
         self._act(seen)
+
+    def wait_for_look(self, after: Seen | None, timeout_s: float) -> Seen | None:
+        """Return what the first look after ``after`` saw; what is known now if none comes."""
+        with self._looked:
+            self._looked.wait_for(lambda: self.seen is not after, timeout_s)
+            return self.seen
 
     def prune(self) -> None:
         """Drop the history that is too old."""

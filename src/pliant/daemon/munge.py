@@ -21,6 +21,14 @@ _CREDENTIAL = re.compile(rb"MUNGE:[A-Za-z0-9+/=]{1,262144}:")
 _UID = re.compile(rb"^UID:\s*([0-9]{1,10})$", re.MULTILINE)
 
 
+_REASONS = {
+    15: "it has expired; do the clocks of the two hosts agree?",
+    16: "it is from the future; do the clocks of the two hosts agree?",
+    17: "it was used before",
+}
+"""By unmunge's exit status, munge_enum(3): these are said on standard output only."""
+
+
 @dataclass(frozen=True, slots=True)
 class Proof:
     """A credential's proven user and what it carried."""
@@ -88,6 +96,7 @@ class Munge:
                 process.kill()
                 await process.wait()
         if process.returncode != 0:
-            words = err.decode(errors="replace").strip().splitlines() or [""]
-            raise Unavailable(f"munge refused the credential: {quoted(words[-1])}")
+            words = err.decode(errors="replace").strip().splitlines() or ["no reason given"]
+            reason = _REASONS.get(process.returncode or 0, quoted(words[-1]))
+            raise Unavailable(f"munge refused the credential: {reason}")
         return out

@@ -24,6 +24,9 @@ from pliant.model import Job, JobState, Spec
 MOST_ROWS = 10_000
 """Of each kind in one answer; what was left out is counted in ``more``."""
 
+NEW_LOOK_S = 4.0
+"""How long a question waits for a look that may show a job submitted just now."""
+
 _T = TypeVar("_T")
 Verb = Callable[["Verbs", Asker, Mapping[str, str]], object]
 
@@ -109,8 +112,7 @@ class Verbs:
 
     def why(self, asker: Asker, fields: Mapping[str, str]) -> a.WhyAnswer:
         """Why a job waits, or runs as it does."""
-        seen = self._seen()
-        job = self._job(seen, asker, fields)
+        seen, job = self._job(asker, fields)
         decisions = rows.decision_rows(self.cycling.store.decisions(job.id, 10))
         found = explain(seen.snapshot, seen.policy, job.id)
         visible = [claim for claim in found.before if asker.may_see(claim.job)]
@@ -174,23 +176,24 @@ class Verbs:
             raise Unavailable("; ".join(self.troubles()) or "the first look is not done yet")
         return self.cycling.seen
 
-    def _job(self, seen: Seen, asker: Asker, fields: Mapping[str, str]) -> Job:
-        """Find the job named; one that may not be seen is not there.
+    def _job(self, asker: Asker, fields: Mapping[str, str]) -> tuple[Seen, Job]:
+        """Find the job named, in a new look if need be; one that may not be seen is not there.
 
         Raises BadInput.
         """
         name = _field(fields, "job")
-        array = name.partition("_")[0]
-        everyone = (*seen.snapshot.waiting, *seen.snapshot.running)
-        found = [job for job in everyone if asker.may_see(job)]
-        for wanted in (name, array):
-            for job in found:
-                if job.id == wanted:
-                    return job
-        raise BadInput(f"{quoted(name)}: no waiting or running job of this number is known")
+        seen = self._seen()
+        job = _find(seen, asker, name)
+        if job is None:
+            self.wake()
+            seen = self.cycling.wait_for_look(seen, NEW_LOOK_S) or seen
+            job = _find(seen, asker, name)
+        if job is None:
+            raise BadInput(f"{quoted(name)}: no waiting or running job of this number is known")
+        return seen, job
 
     def _own_waiting(self, asker: Asker, fields: Mapping[str, str]) -> Job:
-        job = self._job(self._seen(), asker, fields)
+        _, job = self._job(asker, fields)
         asker.must_rule(job)
         if job.state is not JobState.WAITING:
             raise BadInput(f"job {job.id} does not wait any more: it is {job.state}")
@@ -199,6 +202,13 @@ class Verbs:
     def _annotate(self, job: Job, spec: Spec) -> None:
         self.cycling.acting.annotate(job, spec)
         self.wake()
+
+
+def _find(seen: Seen, asker: Asker, name: str) -> Job | None:
+    """The job of this number; for a task of an array the array's waiting record."""
+    everyone = (*seen.snapshot.waiting, *seen.snapshot.running)
+    found = {job.id: job for job in everyone if asker.may_see(job)}
+    return found.get(name) or found.get(name.partition("_")[0])
 
 
 def _renewed(job: Job) -> Spec:

@@ -1,0 +1,281 @@
+"""pliantd beside a real Slurm and a real munge: its doors, who may do what, its signals."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from daemon_helpers import LONG, OneNode, ask, configured, wait_for_look, why
+from slurm_helpers import wait_until
+
+from pliant.daemon import answers as a
+from pliant.sandbox import Sandbox
+from pliant.wire import Message, decode, encode
+
+pytestmark = pytest.mark.slurm
+
+ALICE, BOB = "pliant-alice", "pliant-bob"
+FLAGGED = ("--moldable=gpus=2-4", "--gres=gpu:4")
+
+
+def credential(sandbox: Sandbox, user: str, verb: str, **fields: str) -> bytes:
+    """Let a user make a munge credential of a request."""
+    argv = ["munge", f"--socket={sandbox.layout.munge_socket}"]
+    request = encode(Message(verb, fields)).decode()
+    return sandbox.run(argv, user=user, stdin=request, check=True).stdout.strip().encode()
+
+
+def send(sandbox: Sandbox, line: bytes) -> Message:
+    """Send a line to the second door."""
+    with socket.create_connection(("127.0.0.1", sandbox.record.ports.pliant), 10) as door:
+        door.sendall(line + b"\n")
+        return decode(door.makefile("rb").readline())
+
+
+def ask_as(sandbox: Sandbox, user: str, verb: str, **fields: str) -> Message:
+    """Ask at the second door as a user."""
+    return send(sandbox, b"munge " + credential(sandbox, user, verb, **fields))
+
+
+@pytest.fixture
+def job(n1: OneNode) -> int:
+    """A job of pliant-alice that waits: n1 is full."""
+    n1.fill("gpu:4")
+    made = n1.wait_in_line(*FLAGGED, script=LONG)
+    n1.look()
+    return made
+
+
+# The second door
+
+
+def test_everybody_may_look(n1: OneNode, job: int) -> None:
+    answers = [ask_as(n1.sandbox, user, "why", job=str(job)) for user in (ALICE, BOB, "root")]
+    told = [a.from_json(a.WhyAnswer, answer.fields["json"]) for answer in answers]
+    assert [why.job.user for why in told] == [ALICE] * 3
+    assert [(s.shape, s.now) for s in told[0].shapes] == [("2", False), ("3", False), ("4", False)]
+    assert "the most free on one node is 0" in told[0].shapes[0].reason
+
+
+def test_only_the_owner_and_administrators_change_a_job(n1: OneNode, job: int) -> None:
+    refused = ask_as(n1.sandbox, BOB, "pin", job=str(job))
+    assert (refused.word, refused.message) == (
+        "no",
+        f"job {job} is not yours: its owner or an administrator may do this",
+    )
+    assert ask_as(n1.sandbox, ALICE, "pin", job=str(job)).is_ok
+    assert ask_as(n1.sandbox, "root", "unpin", job=str(job)).is_ok
+    slurm_user = pwd.getpwuid(n1.sandbox.layout.ctld_state.stat().st_uid).pw_name
+    assert ask_as(n1.sandbox, slurm_user, "pin", job=str(job)).is_ok
+
+
+def test_only_administrators_pause(n1: OneNode, job: int) -> None:
+    refused = ask_as(n1.sandbox, ALICE, "pause")
+    assert "only an administrator" in refused.message
+    assert not ask(n1.sandbox, a.StatusAnswer, "status").paused
+
+
+def test_a_credential_counts_once(clean: Sandbox) -> None:
+    made = b"munge " + credential(clean, ALICE, "status")
+    assert send(clean, made).is_ok
+    again = send(clean, made)
+    assert again == Message("no", {"message": "munge refused the credential: it was used before"})
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"status", "munge <credential> is expected"),
+        (b"munge MUNGE:AwQDAAD:", "munge refused the credential: "),
+        (b"munge " + b"A" * 100_000, "a munge credential is expected"),
+        (b"\xff\0", "munge <credential> is expected"),
+    ],
+)
+def test_without_a_credential_nothing_is_said(clean: Sandbox, line: bytes, message: str) -> None:
+    answer = send(clean, line)
+    assert answer.word == "no" and answer.message.startswith(message)
+
+
+def test_a_request_that_is_garbage_is_said_to_be(clean: Sandbox) -> None:
+    argv = ["munge", f"--socket={clean.layout.munge_socket}"]
+    made = clean.run(argv, stdin="why job=1&job=2&&&", check=True).stdout.strip()
+    answer = send(clean, b"munge " + made.encode())
+    assert answer.word == "no" and answer.message.startswith("line: ")
+
+
+@contextmanager
+def private_jobs(sandbox: Sandbox) -> Iterator[None]:
+    """Let users see their own jobs only."""
+    path = sandbox.layout.slurm_conf
+    before = path.read_text()
+    path.write_text(before + "\nPrivateData=jobs\n")
+    try:
+        sandbox.reconfigure()
+        sandbox.restart("pliantd")
+        wait_for_look(sandbox)
+        yield
+    finally:
+        path.write_text(before)
+        sandbox.reconfigure()
+        sandbox.restart("pliantd")
+
+
+def test_private_data_holds_here_too(n1: OneNode, job: int) -> None:
+    with private_jobs(n1.sandbox):
+        own = ask_as(n1.sandbox, ALICE, "jobs")
+        others = ask_as(n1.sandbox, BOB, "jobs")
+        told = ask_as(n1.sandbox, BOB, "why", job=str(job))
+    assert [r.id for r in a.from_json(a.JobsAnswer, own.fields["json"]).jobs] == [str(job)]
+    assert a.from_json(a.JobsAnswer, others.fields["json"]).jobs == ()
+    assert told.message == f"'{job}': no waiting or running job of this number is known"
+
+
+# What an owner says is done
+
+
+def test_another_range_is_used_at_once(n1: OneNode) -> None:
+    n1.fill("gpu:3")
+    job = n1.wait_in_line(*FLAGGED, script=LONG)
+    n1.look()
+    assert n1.gpus(job) == "gres:gpu:4"
+    assert ask_as(n1.sandbox, ALICE, "set", job=str(job), spec="gpus=1-4").is_ok
+    n1.wait_for_state(job, "RUNNING")
+    assert n1.gpus(job) == "gres:gpu:1"
+
+
+def test_a_bad_range_is_refused_in_the_parsers_words(n1: OneNode, job: int) -> None:
+    answer = ask_as(n1.sandbox, ALICE, "set", job=str(job), spec="gpus=4-1")
+    assert answer.message == "moldable gpus: '4-1': the range runs backwards; write 1-4"
+
+
+def test_a_pinned_job_is_left_alone_until_it_is_unpinned(n1: OneNode) -> None:
+    n1.fill("gpu:2")
+    leaving = n1.fill("gpu:2")
+    job = n1.wait_in_line(*FLAGGED, script=LONG)
+    assert ask_as(n1.sandbox, ALICE, "pin", job=str(job)).is_ok
+    n1.cancel(leaving)
+    n1.look()
+    assert (n1.gpus(job), n1.states(job)) == ("gres:gpu:4", ["PENDING"])
+    assert ask_as(n1.sandbox, ALICE, "unpin", job=str(job)).is_ok
+    n1.wait_for_state(job, "RUNNING")
+    assert n1.gpus(job) == "gres:gpu:2"
+
+
+def test_a_job_changed_by_hand_is_taken_up_again_when_its_owner_sets_a_range(n1: OneNode) -> None:
+    n1.fill("gpu:2")
+    leaving = n1.fill("gpu:2")
+    job = n1.wait_in_line(*FLAGGED, script=LONG)
+    n1.run("scontrol", "update", f"jobid={job}", "gres=gpu:3", user=ALICE)
+    n1.cancel(leaving)
+    n1.look()
+    assert n1.gpus(job) == "gres:gpu:3"
+    assert ask_as(n1.sandbox, ALICE, "set", job=str(job), spec="gpus=1-3").is_ok
+    n1.wait_for_state(job, "RUNNING")
+    assert n1.gpus(job) == "gres:gpu:2"
+
+
+def test_a_pause_holds_through_a_restart(n1: OneNode) -> None:
+    n1.fill("gpu:2")
+    leaving = n1.fill("gpu:2")
+    job = n1.wait_in_line(*FLAGGED, script=LONG)
+    assert ask_as(n1.sandbox, "root", "pause").is_ok
+    try:
+        n1.sandbox.restart("pliantd")
+        n1.cancel(leaving)
+        n1.look()
+        assert (n1.gpus(job), n1.states(job)) == ("gres:gpu:4", ["PENDING"])
+    finally:
+        assert ask_as(n1.sandbox, "root", "resume").is_ok
+    n1.wait_for_state(job, "RUNNING")
+
+
+def test_a_partition_is_switched_by_reading_the_file_again(n1: OneNode) -> None:
+    n1.fill("gpu:2")
+    leaving = n1.fill("gpu:2")
+    job = n1.wait_in_line(*FLAGGED, script=LONG)
+    with configured(n1.sandbox, default='"observe"'):
+        n1.cancel(leaving)
+        n1.look()
+        assert n1.gpus(job) == "gres:gpu:4"
+        assert why(n1.sandbox, job).job.mode == "observe"
+    n1.wait_for_state(job, "RUNNING")
+
+
+# The first door
+
+
+def test_the_filters_door_is_slurmctlds_alone(clean: Sandbox) -> None:
+    path = clean.layout.pliant_socket
+    slurm_uid = clean.layout.ctld_state.stat().st_uid
+    wait_until(lambda: path.stat().st_uid == slurm_uid, "the door to be handed over")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o660
+    knock = (
+        "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]);"
+        "s.sendall(b'ping\\n'); print(s.recv(100))"
+    )
+    argv = ["python3", "-c", knock, str(path)]
+    answers = [clean.run(argv, user=user) for user in (ALICE, "root")]
+    assert "PermissionError" in answers[0].stderr
+    assert answers[1].stdout == "b'ok\\n'\n"
+
+
+# The process
+
+
+@pytest.fixture
+def pliantd(clean: Sandbox) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the command pliantd."""
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return clean.run([str(Path(sys.executable).with_name("pliantd")), *words])
+
+    return run
+
+
+Pliantd = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_a_second_one_does_not_start(clean: Sandbox, pliantd: Pliantd) -> None:
+    second = pliantd()
+    assert (second.returncode, second.stderr) == (
+        2,
+        f"pliantd: {clean.layout.pliant_state}: another pliantd runs with this state_dir\n",
+    )
+    assert ask(clean, a.StatusAnswer, "status").troubles == ()
+
+
+def test_a_configuration_is_checked_without_starting(
+    clean: Sandbox, pliantd: Pliantd, workdir: Path
+) -> None:
+    file = workdir / "pliant.toml"
+    file.write_text('[daemon]\ncycle_s = "often"\n')
+    wrong = pliantd("--check", "--config", str(file))
+    assert (wrong.returncode, wrong.stderr) == (
+        2,
+        f"pliantd: {file}: [daemon] cycle_s: 'often': "
+        "a number of seconds from 0.2 to 3600 is expected\n",
+    )
+    assert pliantd("--check").stdout == f"{clean.layout.pliant_toml} is right\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_cleanly(clean: Sandbox, number: signal.Signals) -> None:
+    clean.signal("pliantd", number)
+    wait_until(lambda: clean.pid("pliantd") is None, "pliantd to end")
+    assert not clean.layout.pliant_socket.exists()
+    assert clean.layout.output("pliantd").read_text().endswith("INFO pliant.daemon: pliantd ends\n")
+
+
+def test_its_state_is_its_own_users_alone(clean: Sandbox) -> None:
+    files = list(clean.layout.pliant_state.glob("pliant.db*"))
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    assert {file.stat().st_uid for file in files} == {os.getuid()}
