@@ -97,7 +97,7 @@ def _waiting(snapshot: Snapshot, plan: Plan, job: Job, policy: str) -> Explanati
         deferred=deferred,
         says="",
     )
-    return replace(explanation, says=_says(explanation, job))
+    return replace(explanation, says=_says(explanation, job, snapshot.now_s))
 
 
 def _try(free: Free, job: Job, shape: Shape) -> Tried:
@@ -108,14 +108,16 @@ def _try(free: Free, job: Job, shape: Shape) -> Tried:
     return Tried(shape, not reason, reason, found[0], found[1])
 
 
-def _says(explanation: Explanation, seen: Job) -> str:
+def _says(explanation: Explanation, seen: Job, now_s: float) -> str:
     if explanation.start is not None:
         shape, nodes = explanation.start.shape, ", ".join(explanation.start.nodes)
         later = "; the change is left for a later cycle" if explanation.deferred else ""
         return f"it can start now as {shape} on {nodes}{later}: {explanation.start.reason}"
     if explanation.claim is not None:
         claim = explanation.claim
-        return f"it waits, and {', '.join(claim.nodes)} is kept for it as {claim.shape}"
+        minutes = max(0, round((claim.at_s - now_s) / 60))
+        nodes = ", ".join(claim.nodes)
+        return f"it waits, and {nodes} is kept for it as {claim.shape} in {minutes} min"
     if not seen.eligible:
         return f"it does not take part in the queue: {explanation.job.reason or 'held'}"
     return "it waits: no shape fits what is free for it"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pliant.placement.needs import (
     Need,
@@ -24,8 +25,19 @@ from pliant.placement.needs import (
 )
 from pliant.placement.scopes import Scope
 
-Lefts = tuple[tuple[float, State], ...]
-"""For each claim on a node: from when on, and what it leaves free there."""
+
+class Left(NamedTuple):
+    """What a claim leaves free on a node, from when on, until when its job is over at the latest,
+    and what it takes.
+    """
+
+    at_s: float
+    until_s: float
+    state: State
+    receipt: Receipt
+
+
+Lefts = tuple[Left, ...]
 
 Order = tuple[int, int, int, int]
 """How cells are searched: fewest whole GPUs, cores, memory first; then the older cell."""
@@ -59,9 +71,9 @@ class Cell:
     def effective(self, bound: float) -> State:
         """What is free now and stays free under the claims that begin by ``bound``."""
         state = self.state
-        for at_s, left in self.lefts:
-            if at_s <= bound:
-                state = lesser(state, left)
+        for left in self.lefts:
+            if left.at_s <= bound:
+                state = lesser(state, left.state)
         return state
 
 
@@ -80,6 +92,7 @@ class Cells:
     def __init__(self) -> None:
         self.of: dict[int, Cell] = {}
         self.vacant: dict[NodeKind, int] = {}  # whole free GPUs
+        self.claimed: dict[int, None] = {}  # nodes with claims, as a set that keeps its order
         self._cells: dict[tuple[NodeKind, State, Lefts], Cell] = {}
         self._log: list[Cell] = []  # cells in the order in which they were filled
         self._fitting: dict[tuple[Scope, Need, float], _Fitting] = {}
@@ -110,9 +123,11 @@ class Cells:
         self.of[node] = to
         self.vacant[cell.kind] += to.gpus - cell.gpus
 
-    def change(self, node: int, state: State, lefts: Lefts) -> None:
-        """Give a node another state or other claims."""
-        self.move(node, self._cell(self.of[node].kind, state, lefts))
+    def claim(self, node: int, left: Left) -> None:
+        """Put a claim on a node."""
+        cell = self.of[node]
+        self.claimed[node] = None
+        self.move(node, self._cell(cell.kind, cell.state, (*cell.lefts, left)))
 
     def take(self, node: int, need: Need, bound: float) -> Receipt:
         """Take ``need`` from a node that has it, now and under the claims that bind."""
@@ -128,14 +143,16 @@ class Cells:
     def without(self, cell: Cell, receipt: Receipt, bound: float) -> Cell:
         """Return the cell that ``cell``'s nodes move to when ``receipt`` is taken."""
         lefts = tuple(
-            (at_s, taken(left, receipt) if at_s <= bound else left) for at_s, left in cell.lefts
+            left._replace(state=taken(left.state, receipt)) if left.at_s <= bound else left
+            for left in cell.lefts
         )
         return self._cell(cell.kind, taken(cell.state, receipt), lefts)
 
     def with_back(self, cell: Cell, receipt: Receipt, end_s: float) -> Cell:
         """Return the cell that a node moves to when a job that lasts to ``end_s`` gives it back."""
         lefts = tuple(
-            (at_s, returned(left, receipt) if at_s < end_s else left) for at_s, left in cell.lefts
+            left._replace(state=returned(left.state, receipt)) if left.at_s < end_s else left
+            for left in cell.lefts
         )
         return self._cell(cell.kind, returned(cell.state, receipt), lefts)
 

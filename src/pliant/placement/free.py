@@ -19,11 +19,11 @@ from heapq import merge
 from itertools import islice
 
 from pliant.model import Job, JobState, Shape, Snapshot
-from pliant.placement.cells import Cell, Cells
+from pliant.placement.cells import Cell, Cells, Left
 from pliant.placement.needs import Need, NodeKind, Receipt, find, state_of, taken
 from pliant.placement.profiles import Option, Profile, Profiles
 from pliant.placement.scopes import Scope, limit_s
-from pliant.placement.timeline import Opening, Release, opening
+from pliant.placement.timeline import Opening, Release, Wanted, opening
 from pliant.plan import Claim
 
 NEVER_S = float("inf")
@@ -50,6 +50,7 @@ class Free:
         self.now_s = snapshot.now_s
         self.claims: list[Claim] = []
         self._claim_times: list[float] = []
+        self._claim_ends: list[float] = []
         self._names = [node.name for node in snapshot.nodes]
         self._number = {name: place for place, name in enumerate(self._names)}
         self._profiles = Profiles(snapshot)
@@ -256,8 +257,9 @@ class Free:
         for scope in self.profile(job).scopes:
             if not self._profiles.could_hold(scope, need, shape.nodes):
                 continue
+            wanted = Wanted(scope, (shape, need), limit_s(job))
             limit = before_s if best is None else best.at_s
-            found = opening(self._cells, scope, (shape, need), self._ends(), limit)
+            found = opening(self._cells, wanted, self._ends(), limit)
             if found is not None and (best is None or found.at_s < best.at_s):
                 best = found
         return best
@@ -267,7 +269,8 @@ class Free:
         if self._order is None:
             ends = enumerate(map(self._end_s, self.snapshot.running))
             self._order = sorted((end_s, number) for number, end_s in ends)
-        own = (Release(given.end_s, given.places, given.need) for given in self._taken.values())
+        own = [Release(given.end_s, given.places, given.need) for given in self._taken.values()]
+        own += [Release(until_s, (), None) for until_s in self._claim_ends]
         return merge(map(self._release, self._order), sorted(own, key=_at), key=_at)
 
     def _end_s(self, job: Job) -> float:
@@ -299,18 +302,18 @@ class Free:
             return None
         found, shape = best
         claim = Claim(job, shape, found.at_s, self.names(found.places), reason)
-        self._keep(found, self.need(job, shape))
+        self._keep(found, self.need(job, shape), found.at_s + limit_s(job))
         self.claims.append(claim)
         return claim
 
-    def _keep(self, found: Opening, need: Need) -> None:
+    def _keep(self, found: Opening, need: Need, until_s: float) -> None:
         for place, state in zip(found.places, found.states, strict=True):
-            cell = self.cell(place)
-            receipt = find(cell.kind, state, need, last=True)
+            receipt = find(self.cell(place).kind, state, need)
             assert receipt is not None, "a claim is made where it fits"  # noqa: S101
-            lefts = (*cell.lefts, (found.at_s, taken(state, receipt)))
-            self._cells.change(place, cell.state, lefts)
+            left = Left(found.at_s, until_s, taken(state, receipt), receipt)
+            self._cells.claim(place, left)
         insort(self._claim_times, found.at_s)
+        self._claim_ends.append(until_s)
 
 
 def _at(release: Release) -> float:

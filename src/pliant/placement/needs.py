@@ -221,6 +221,16 @@ def lesser(one: State, other: State) -> State:
     return (min(one[0], other[0]), min(one[1], other[1]), pools)
 
 
+def reduced(state: State, receipt: Receipt) -> State:
+    """Return the state after ``receipt`` was taken, nothing below zero."""
+    cpus, mem, pools = taken(state, receipt)
+    gpus = (
+        max(0, pool) if isinstance(pool, int) else tuple(max(0, free) for free in pool)
+        for pool in pools
+    )
+    return (max(0, cpus), max(0, mem), tuple(gpus))
+
+
 def freed(kind: NodeKind, state: State, need: Need) -> State:
     """Return the state after a running job gave back ``need``.
 

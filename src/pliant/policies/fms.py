@@ -198,8 +198,11 @@ class _Pairing:
     def _place(self, jobs: tuple[Entry, ...]) -> None:
         candidates = [self._candidate(*entry) for entry in jobs if self._matters(*entry)]
         if len(candidates) == 2 and all(candidate.now for candidate in candidates):
-            ways = list(self._ways(*candidates))
-            self._carry_out(min(ways, key=lambda way: way.rank))
+            way = min(self._ways(*candidates), key=lambda way: way.rank)
+            self._carry_out(way)
+            if way.moves[0].places is None:
+                # What the first keeps may not be free for the second: it is placed again.
+                self._place_one(candidates[1])
             return
         for candidate in candidates:
             self._place_one(candidate)
@@ -233,7 +236,7 @@ class _Pairing:
         if self._desk.may_keep(one.job):
             first = self._wait(one)
             for move in self._moves(two):
-                yield _Way((first, move), f"job {one.job.id} is done sooner if it waits")
+                yield _Way((first, move), "")
 
     def _side_by_side(self, one: _Candidate, two: _Candidate) -> Iterator[_Way]:
         """Both now: on the same nodes where one takes the cores and the other the GPUs."""
@@ -312,16 +315,16 @@ class _Pairing:
     # --- what was chosen --------------------------------------------------------------------
 
     def _carry_out(self, way: _Way) -> None:
-        for move in way.moves:
-            others = [other.job.id for other in way.moves if other is not move]
-            if move.places is not None and move.option is not None:
+        """Let those start that do, in order; a first job that waits goes before all others."""
+        for place, move in enumerate(way.moves):
+            other = way.moves[1 - place].job.id if len(way.moves) == 2 else ""
+            if move.option is not None and move.places is not None:
                 given = self._free.take_places(move.job, move.option[0], move.places)
-                reason = way.words.format(other="".join(others))
-                self._desk.start(move.job, [given], reason)
-        for move in way.moves:
-            if move.places is None:
-                shapes = (move.option[0],) if move.option else self._free.profile(move.job).shapes
-                self._desk.keep(move.job, shapes)
+                self._desk.start(move.job, [given], way.words.format(other=other))
+                continue
+            shapes = (move.option[0],) if move.option else self._free.profile(move.job).shapes
+            self._desk.keep(move.job, shapes)
+            return
 
     def _place_array(self, job: Job, profile: Profile) -> None:
         """Give all tasks the one shape by which they are done first, one wave after another."""

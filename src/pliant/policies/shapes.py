@@ -25,7 +25,7 @@ def base_shape(job: Job, possible: tuple[Shape, ...] = ()) -> Shape:
     """
     shapes = allowed(job)
     own = job.spec.own if job.spec is not None else None
-    if own is not None and own in (possible or shapes) and own in shapes:
+    if own is not None and own in (possible or shapes):
         return own
     return job.shape if len(shapes) == 1 else largest(possible or shapes)
 

@@ -1,0 +1,336 @@
+"""What a cycle changes, what it leaves alone, and how it explains itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from build import HOUR_S, changes, claims, got, job, node, running, snapshot, starts
+
+from pliant.cycle import (
+    Gate,
+    Tried,
+    allowed_shapes,
+    cycle,
+    explain,
+    gate,
+    leftover,
+    view,
+    why_left,
+)
+from pliant.errors import BadInput
+from pliant.grammar import parse, parse_shape
+from pliant.model import Abilities, Job, Mode, Node, Shape, Snapshot, Spec
+from pliant.plan import Mold, Plan
+from pliant.policies import by_name
+
+EQUI = by_name("moldable-equipartition")
+NODES = [node("n1"), node("n2")]
+RANGE = "gpus=1-4"
+
+
+# --- rule 4's table -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("Resources", Gate.MOLD),
+        ("Priority", Gate.MOLD),
+        ("None", Gate.NEW),
+        ("", Gate.NEW),
+        ("QOSMaxGRESPerUser", Gate.SMALLER),
+        ("QOSGrpCpuLimit", Gate.SMALLER),
+        ("QOSGrpCPURunMinutesLimit", Gate.SMALLER),
+        ("QOSMaxNodePerUserLimit", Gate.SMALLER),
+        ("AssocGrpGRES", Gate.SMALLER),
+        ("AssocMaxGRESPerJob", Gate.SMALLER),
+        ("MaxGRESPerAccount", Gate.SMALLER),
+        ("QOSMinGRES", Gate.LEAVE),
+        ("QOSMinCpuNotSatisfied", Gate.LEAVE),
+        ("QOSMaxJobsPerUserLimit", Gate.LEAVE),
+        ("QOSMaxWallDurationPerJobLimit", Gate.LEAVE),
+        ("AssocGrpJobsLimit", Gate.LEAVE),
+        ("QOSNotAllowed", Gate.LEAVE),
+        ("Dependency", Gate.LEAVE),
+        ("DependencyNeverSatisfied", Gate.LEAVE),
+        ("JobHeldUser", Gate.LEAVE),
+        ("JobHeldAdmin", Gate.LEAVE),
+        ("BeginTime", Gate.LEAVE),
+        ("Licenses", Gate.LEAVE),
+        ("JobArrayTaskLimit", Gate.LEAVE),
+        ("PartitionTimeLimit", Gate.LEAVE),
+        ("PartitionNodeLimit", Gate.LEAVE),
+        ("ReqNodeNotAvail, UnavailableNodes:n1", Gate.LEAVE),
+        ("Reservation", Gate.LEAVE),
+        ("launch failed requeued held", Gate.LEAVE),
+        ("SomethingNew", Gate.LEAVE),
+    ],
+)
+def test_the_reason_says_what_may_be_done(reason: str, expected: Gate) -> None:
+    assert gate(reason) is expected
+
+
+def changed(**fields: Any) -> Plan:
+    """What is done about one job that asks for 4 of 2 free GPUs and allows 1 to 4."""
+    first = replace(job(1, "4", RANGE), **fields)
+    return cycle(snapshot([node("n1", free=2)], [first]), EQUI)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"reason": "Resources"}, {"1": "2"}),
+        ({"reason": "Priority"}, {"1": "2"}),
+        ({"reason": "None"}, {}),
+        ({"reason": "Dependency"}, {}),
+        ({"reason": "JobHeldUser"}, {}),
+        ({"eligible": False}, {}),
+        ({"frozen": "a heterogeneous job"}, {}),
+        ({"spec": Spec(parse(RANGE), Shape(1, 4), pinned=True)}, {}),
+        ({"spec": None, "shapes": (Shape(1, 4),)}, {}),
+        ({"refused": frozenset({Shape(1, 2)})}, {"1": "1"}),
+    ],
+)
+def test_only_what_waits_for_resources_is_changed(
+    fields: dict[str, Any], expected: dict[str, str]
+) -> None:
+    assert changes(changed(**fields)) == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"), [(Mode.OFF, {}), (Mode.OBSERVE, {"1": "2"}), (Mode.ENFORCE, {"1": "2"})]
+)
+def test_jobs_of_a_partition_that_is_off_are_rigid(mode: Mode, expected: dict[str, str]) -> None:
+    seen = snapshot([node("n1", free=2)], [job(1, "4", RANGE)])
+    partition = replace(seen.partitions[0], mode=mode)
+    assert changes(cycle(replace(seen, partitions=(partition,)), EQUI)) == expected
+
+
+def limited(**fields: Any) -> Job:
+    return replace(job(1, "4", RANGE, reason="QOSMaxGRESPerUser"), **fields)
+
+
+def test_a_limit_lets_a_job_only_become_smaller() -> None:
+    free = [node("n1"), node("n2")]
+    assert changes(cycle(snapshot(free, [limited()]), EQUI)) == {"1": "3"}
+    # Set by Pliant, and nobody has said that it does not start so: it is given time.
+    spec = Spec(parse(RANGE), Shape(1, 4), set=Shape(1, 3))
+    set_ = limited(shape=Shape(1, 3), spec=spec)
+    assert changes(cycle(snapshot(free, [set_]), EQUI)) == {}
+    refused = replace(set_, refused=frozenset({Shape(1, 3)}))
+    assert changes(cycle(snapshot(free, [refused]), EQUI)) == {"1": "2"}
+    # Another Reason: any shape again, and back to what its user wrote while it waits.
+    assert changes(cycle(snapshot(free, [replace(set_, reason="Priority")]), EQUI)) == {"1": "4"}
+
+
+def test_a_job_that_waits_for_a_limit_keeps_nothing() -> None:
+    busy = [running(9, "4", "n1", 600), running(8, "4", "n2", 600)]
+    plan = cycle(snapshot(NODES, [limited(), job(2, "2")], busy), EQUI)
+    assert claims(plan) == {"2": "2 on n1 at 600"}
+
+
+def test_seeing_a_snapshot_twice_changes_nothing_more() -> None:
+    jobs = [limited(), job(2, "4", RANGE, reason="None"), job(3, "1", reason="Dependency")]
+    seen = view(snapshot(NODES, jobs))
+    assert seen == view(seen)
+    assert [(j.eligible, j.limited, tuple(map(str, j.shapes))) for j in seen.waiting] == [
+        (True, True, ("1", "2", "3")),
+        (True, False, ("4",)),
+        (False, False, ("1",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, ""),
+        ({"frozen": "a federated job"}, "a federated job"),
+        ({"spec": Spec(parse(RANGE), pinned=True)}, "its owner pinned it"),
+        ({"shapes": (Shape(1, 4),)}, "it asks for one shape only"),
+        ({"reason": "None"}, "the batch system has not said yet why it waits"),
+        (
+            {"reason": "Dependency"},
+            "it waits for another reason than free resources: Dependency",
+        ),
+    ],
+)
+def test_why_a_job_is_left_alone_is_said(fields: dict[str, Any], words: str) -> None:
+    asked = replace(job(1, "4", RANGE), **fields)
+    assert why_left(snapshot(NODES, [asked]), asked) == words
+
+
+# --- changes --------------------------------------------------------------------------------------
+
+
+def test_a_job_that_cannot_start_goes_back_to_what_its_user_wrote() -> None:
+    small = job(1, "4", RANGE, shape=Shape(1, 2))
+    plan = cycle(snapshot([node("n1", free=0)], [small], []), EQUI)
+    assert plan.actions == (
+        Mold(
+            small,
+            Shape(1, 4),
+            "no shape can start now: while it waits it carries the shape its user wrote",
+        ),
+    )
+
+
+def test_or_else_to_its_largest_shape_that_the_nodes_could_hold() -> None:
+    spec = Spec(parse("gpus=1:4:8"))
+    small = job(1, "1", "gpus=1:4:8", spec=spec)
+    plan = cycle(snapshot([node("n1", free=0)], [small]), EQUI)
+    assert changes(plan) == {"1": "4"}
+
+
+def test_a_job_is_not_changed_back_to_where_it_could_not_return_from() -> None:
+    small = job(1, "1x0@cpu", "type=gpu:cpu", shape=Shape(1, 1))
+    stays = snapshot([node("n1", free=0, free_cpus=0)], [small])
+    one_way = replace(stays, abilities=Abilities(gpu_to_cpu=True, cpu_to_gpu=False))
+    both_ways = replace(stays, abilities=Abilities(gpu_to_cpu=True, cpu_to_gpu=True))
+    assert [changes(cycle(seen, EQUI)) for seen in (one_way, both_ways)] == [
+        {},
+        {"1": "1x0@cpu"},
+    ]
+
+
+def test_few_changes_a_cycle_those_that_start_first_in_the_queues_order() -> None:
+    back = [job(n, "4", "gpus=4:8", shape=Shape(1, 8)) for n in (1, 2)]
+    jobs = [*back, *(job(n, "4", RANGE) for n in (3, 4, 5))]
+    plan = cycle(snapshot([node("n1", free=3)], jobs), EQUI, limit=4)
+    assert (changes(plan), plan.deferred) == ({"3": "1", "4": "1", "5": "1", "1": "4"}, 1)
+
+
+def test_the_second_cycle_changes_nothing() -> None:
+    jobs = [job(n, "4", RANGE) for n in range(5)]
+    plan = cycle(snapshot(NODES, jobs), EQUI)
+    after = [replace(action.job, shape=action.shape) for action in plan.actions]
+    assert len(after) == 5
+    again = cycle(snapshot(NODES, after), EQUI)
+    assert (again.actions, got(again)) == ((), got(plan))
+
+
+@pytest.mark.parametrize(
+    ("own", "carried", "abilities", "expected"),
+    [
+        ("2", "2", Abilities(), "1 2"),
+        ("2", "2", Abilities(gpu_to_cpu=True), "1x0@cpu 1 2"),
+        ("2", "2", Abilities(whole_to_share=True), "1/2 1 2"),
+        ("2", "1/2", Abilities(), "1/2"),
+        ("2", "1/2", Abilities(share_to_whole=True), "1/2 1 2"),
+        ("2", "1x0@cpu", Abilities(), "1x0@cpu 1/2 1 2"),
+        ("2", "1x0@cpu", Abilities(cpu_to_gpu=False), "1x0@cpu"),
+    ],
+)
+def test_some_changes_of_kind_are_not_possible_on_a_waiting_job(
+    own: str, carried: str, abilities: Abilities, expected: str
+) -> None:
+    request = parse("gpus=1/2-2,type=gpu:cpu")
+    found = allowed_shapes(request, parse_shape(own), parse_shape(carried), abilities)
+    assert " ".join(map(str, found)) == expected
+
+
+def test_where_nothing_else_is_possible_the_carried_shape_is_allowed() -> None:
+    request = parse("gpus=1-2")
+    assert allowed_shapes(request, Shape(1, 2), Shape(1, 1, 4), Abilities()) == (Shape(1, 1, 4),)
+
+
+# --- what is left over, and why -------------------------------------------------------------------
+
+
+def busy_hour() -> Snapshot:
+    """Job 1 needs two whole nodes, from 1800 on; job 2 is short and fits; job 3 is neither."""
+    jobs = [
+        job(1, "2x4"),
+        job(2, "4", RANGE, time_limit_s=1200),
+        job(3, "4", RANGE, time_limit_s=2 * HOUR_S),
+    ]
+    return snapshot(NODES, jobs, [running(9, "4", "n1", 1800), running(8, "2", "n2", 1700)])
+
+
+def test_what_is_left_over_is_free_for_a_new_submission_that_delays_nobody() -> None:
+    seen = snapshot(
+        [*NODES, node("n3")],
+        [job(1, "3x4"), job(2, "2", time_limit_s=600)],
+        [running(9, "4", "n1", 1800)],
+    )
+    free = leftover(seen, cycle(seen, EQUI))
+    short, long = job(7, "2", time_limit_s=1800), job(8, "2", time_limit_s=1801)
+    assert [free.fit(new, new.shape) for new in (short, long)] == [("n2",), None]
+    assert free.vacant(short) == 6
+
+
+def test_a_job_is_told_what_would_start_now_and_when_each_shape_would() -> None:
+    told = explain(busy_hour(), EQUI, "3")
+    taken = "needs {} on one node, the most free on one node is 0"
+    assert told.tried == (
+        Tried(Shape(1, 1), False, taken.format("1 GPU"), 1800.0 + HOUR_S, ("n1",)),
+        Tried(Shape(1, 2), False, taken.format("2 GPUs"), 1800.0 + HOUR_S, ("n1",)),
+        Tried(Shape(1, 3), False, taken.format("3 GPUs"), 1800.0 + HOUR_S, ("n1",)),
+        Tried(Shape(1, 4), False, taken.format("4 GPUs"), 1800.0 + HOUR_S, ("n1",)),
+    )
+    assert (told.left, told.start, told.claim, told.action) == ("", None, None, None)
+    assert [kept.job.id for kept in told.before] == ["1"]
+    assert told.says == "it waits: no shape fits what is free for it"
+
+
+def test_a_job_that_can_start_is_told_so() -> None:
+    told = explain(busy_hour(), EQUI, "2")
+    assert [(str(tried.shape), tried.fits, tried.nodes) for tried in told.tried] == [
+        ("1", True, ("n2",)),
+        ("2", True, ("n2",)),
+        ("3", False, ("n1",)),  # of n2 only 2 are free now, and soon both are kept for job 1
+        ("4", False, ("n1",)),
+    ]
+    assert told.action is not None
+    assert told.action.shape == Shape(1, 2)
+    assert told.says == (
+        "it can start now as 2 on n2: more is asked than there is: each job gets its smallest shape"
+    )
+
+
+def test_the_first_that_waits_is_told_what_is_kept_for_it() -> None:
+    told = explain(busy_hour(), EQUI, "1")
+    assert told.left == "it asks for one shape only"
+    assert told.says == "it waits, and n1, n2 is kept for it as 2x4 in 30 min"
+
+
+def test_what_the_cap_left_for_later_is_said() -> None:
+    jobs = [job(n, "4", RANGE) for n in range(3)]
+    told = explain(snapshot([node("n1", free=3)], jobs), EQUI, "2", limit=1)
+    assert told.deferred
+    assert "; the change is left for a later cycle" in told.says
+
+
+@pytest.mark.parametrize(
+    ("id_", "says"),
+    [
+        ("9", "it runs as 4"),
+        ("4", "it does not take part in the queue: JobHeldUser"),
+    ],
+)
+def test_others_are_told_why_not(id_: str, says: str) -> None:
+    held = job(4, "1", reason="JobHeldUser", eligible=False)
+    seen = snapshot(NODES, [held], [running(9, "4", "n1", 600)])
+    assert explain(seen, EQUI, id_).says == says
+
+
+def test_an_unknown_job_is_an_error_that_says_so() -> None:
+    with pytest.raises(BadInput) as refused:
+        explain(busy_hour(), EQUI, "77")
+    assert (
+        str(refused.value) == "job '77': it neither waits nor runs; see `squeue` for those that do"
+    )
+
+
+def test_a_quarter_of_a_gpu_is_told_what_it_lacks() -> None:
+    full: Node = node("n1", gpus=1, shards=4, parts=(1,))
+    told = explain(snapshot([full], [job(1, "1/2", "gpus=1/4:1/2")]), EQUI, "1")
+    assert [(tried.shape.amount, tried.why_not) for tried in told.tried] == [
+        (Fraction(1, 4), ""),
+        (Fraction(1, 2), "needs 1/2 of one GPU, and no GPU has so much free"),
+    ]
+    assert starts(cycle(snapshot([full], [job(1, "1/2", "gpus=1/4:1/2")]), EQUI)) == {
+        "1": "1/4 on n1"
+    }

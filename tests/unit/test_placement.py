@@ -1,0 +1,304 @@
+"""What is free for a job: now, later, and under the claims of others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from build import HOUR_S, PER_GPU, job, node, running, snapshot
+
+from pliant.grammar import parse_shape
+from pliant.model import Job, Node, Partition, Pool, Reservation, Shape, Snapshot
+from pliant.placement import Free, why_not
+
+
+def fit(view: Snapshot, asked: Job, shape: str = "") -> tuple[str, ...] | None:
+    return Free(view).fit(asked, parse_shape(shape) if shape else asked.shape)
+
+
+def test_a_job_goes_where_it_leaves_the_fewest_gpus_alone() -> None:
+    view = snapshot([node("n1", free=4), node("n2", free=2), node("n3", free=3)], [])
+    assert [fit(view, job(1, own)) for own in ("1", "2", "3", "4")] == [
+        ("n2",),
+        ("n2",),
+        ("n3",),
+        ("n1",),
+    ]
+
+
+def test_what_is_taken_is_gone_and_what_is_released_is_back() -> None:
+    free = Free(snapshot([node("n1", gpus=4)], []))
+    one, two = job(1, "3"), job(2, "2")
+    given = free.take(one, one.shape, ("n1",))
+    assert (free.fit(two, two.shape), free.vacant(two)) == (None, 1)
+    free.release(given)
+    free.forget_failures()
+    assert (free.fit(two, two.shape), free.vacant(two)) == (("n1",), 4)
+
+
+def test_cores_and_memory_go_with_the_gpus() -> None:
+    view = snapshot([node("n1", gpus=4, free_cpus=8)], [])
+    asked = job(1, "1", footprint=PER_GPU)
+    assert [fit(view, asked, shape) for shape in ("2", "3")] == [("n1",), None]
+    small = replace(view.nodes[0], mem_mib=10_000, free_mem_mib=7_000)
+    with_memory = replace(view, nodes=(small,))
+    per_gpu = replace(asked, footprint=replace(PER_GPU, cpus_per_gpu=1, mem_per_gpu_mib=3_000))
+    assert [fit(with_memory, per_gpu, shape) for shape in ("2", "3")] == [("n1",), None]
+
+
+def test_every_node_of_a_shape_needs_its_gpus() -> None:
+    view = snapshot([node("n1", free=2), node("n2", free=1), node("n3", free=2)], [])
+    assert [fit(view, job(1), shape) for shape in ("2x2", "3x1", "3x2", "1x4")] == [
+        ("n1", "n3"),
+        ("n2", "n1", "n3"),
+        None,
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "fits"),
+    [
+        ({}, True),
+        ({"up": False}, False),
+        ({"features": frozenset({"ib"})}, True),
+    ],
+)
+def test_only_nodes_that_are_up_count(changes: dict[str, Any], fits: bool) -> None:
+    view = snapshot([node("n1", **changes)], [])
+    assert (fit(view, job(1)) is not None) is fits
+
+
+@pytest.mark.parametrize(
+    ("wishes", "nodes"),
+    [
+        ({"features": frozenset({"ib"})}, ("n2",)),
+        ({"features": frozenset({"ib", "fast"})}, None),
+        ({"nodes_excluded": frozenset({"n1"})}, ("n2",)),
+        ({"nodes_required": ("n2",)}, ("n2",)),
+        ({"nodes_required": ("n1", "n2")}, None),
+        ({"nodes_required": ("elsewhere",)}, None),
+        ({"partitions": ("nowhere",)}, None),
+        ({"partitions": ()}, ("n1",)),
+    ],
+)
+def test_a_job_uses_the_nodes_that_it_asked_for(
+    wishes: dict[str, Any], nodes: tuple[str, ...] | None
+) -> None:
+    view = snapshot([node("n1"), node("n2", features=frozenset({"ib"}))], [])
+    assert fit(view, replace(job(1), **wishes)) == nodes
+
+
+def test_two_required_nodes_are_both_used() -> None:
+    view = snapshot([node("n1"), node("n2"), node("n3")], [])
+    asked = job(1, "2x4", nodes_required=("n3", "n2"))
+    assert fit(view, asked) == ("n2", "n3")
+
+
+@pytest.mark.parametrize(
+    ("rules", "fits"),
+    [
+        ({}, True),
+        ({"up": False}, False),
+        ({"max_nodes": 1}, False),
+        ({"max_nodes": 2}, True),
+        ({"max_time_s": HOUR_S - 1}, False),
+        ({"max_time_s": HOUR_S}, True),
+    ],
+)
+def test_a_partition_has_rules(rules: dict[str, Any], fits: bool) -> None:
+    view = snapshot([node("n1"), node("n2")], [])
+    partition = replace(view.partitions[0], **rules)
+    asked = job(1, "2x1")
+    assert (fit(replace(view, partitions=(partition,)), asked) is not None) is fits
+
+
+def test_all_nodes_of_a_job_are_in_one_of_its_partitions() -> None:
+    view = snapshot([node("n1"), node("n2")], [])
+    apart = (Partition("a", ("n1",)), Partition("b", ("n2",)))
+    view = replace(view, partitions=apart)
+    asked = job(1, partitions=("a", "b"))
+    assert [fit(view, asked, shape) for shape in ("1", "2x1")] == [("n1",), None]
+
+
+@pytest.mark.parametrize(
+    ("start_s", "end_s", "own", "nodes"),
+    [
+        (HOUR_S, 2 * HOUR_S, "", ("n1",)),  # begins when the job ends
+        (HOUR_S - 1, 2 * HOUR_S, "", None),  # begins before that
+        (-10, 0, "", ("n1",)),  # is over
+        (-10, 2 * HOUR_S, "mine", ("n1",)),  # is the job's own
+        (-10, HOUR_S - 1, "mine", None),  # ... but too short
+        (10, 2 * HOUR_S, "mine", None),  # ... but not yet open
+    ],
+)
+def test_a_reservation_closes_its_nodes_to_others(
+    start_s: float, end_s: float, own: str, nodes: tuple[str, ...] | None
+) -> None:
+    view = snapshot([node("n1")], [])
+    view = replace(view, reservations=(Reservation("mine", ("n1",), start_s, end_s),))
+    assert fit(view, job(1, reservation=own)) == nodes
+
+
+def test_a_job_without_a_limit_runs_into_any_reservation() -> None:
+    later = Reservation("maintenance", ("n1",), 30 * 24 * HOUR_S, 31 * 24 * HOUR_S)
+    view = replace(snapshot([node("n1")], []), reservations=(later,))
+    assert [fit(view, job(1)), fit(view, job(1, time_limit_s=0))] == [("n1",), None]
+
+
+def test_gpus_of_the_asked_type_count_and_any_where_none_is_asked() -> None:
+    pools = (Pool("a100", 2, 2), Pool("v100", 2, 1))
+    view = snapshot([], [])
+    view = replace(
+        view,
+        nodes=(Node("n1", 16, 16, 0, 0, pools),),
+        partitions=(Partition("gpu", ("n1",)),),
+    )
+    shapes = ("2@a100", "3@a100", "1@v100", "2@v100", "3", "4")
+    assert [fit(view, job(1), shape) for shape in shapes] == [
+        ("n1",),
+        None,
+        ("n1",),
+        None,
+        ("n1",),
+        None,
+    ]
+
+
+# --- shares ---------------------------------------------------------------------------------------
+
+
+def test_a_share_lies_on_one_gpu_and_a_gpu_in_parts_is_not_whole() -> None:
+    view = snapshot([node("n1", gpus=2, shards=4, parts=(1, 1))], [])
+    assert [fit(view, job(1), shape) for shape in ("1/4", "1/2", "1")] == [("n1",), None, None]
+
+
+def test_shares_fill_a_gpu_before_they_break_another() -> None:
+    free = Free(snapshot([node("n1", gpus=2, shards=4)], []))
+    quarter, one = job(1, "1/4"), job(2, "1")
+    for _ in range(4):
+        free.take(quarter, quarter.shape, ("n1",))
+    assert (free.fit(one, one.shape), free.vacant(one)) == (("n1",), 1)
+
+
+def test_a_share_must_divide_the_shards_of_a_gpu() -> None:
+    view = snapshot([node("n1", gpus=1, shards=4)], [])
+    assert [fit(view, job(1), shape) for shape in ("1/2", "1/3")] == [("n1",), None]
+
+
+def test_the_memory_of_a_gpu_bounds_how_many_share_it() -> None:
+    view = snapshot([node("n1", gpus=1, shards=4, mem_mib=16_000)], [])
+    asked = job(1, "1/4", "gpus=1/4:1/2,gpu-mem=8G")
+    assert [fit(view, asked, shape) for shape in ("1/4", "1/2")] == [None, None]
+    asked = job(1, "1/4", "gpus=1/4:1/2,gpu-mem=6G")
+    assert [fit(view, asked, shape) for shape in ("1/4", "1/2")] == [None, ("n1",)]
+
+
+def test_what_is_available_counts_parts_of_gpus() -> None:
+    free = Free(snapshot([node("n1", gpus=4, shards=4, parts=(3, 1))], []))
+    assert (free.vacant(job(1)), free.available(job(1))) == (2, Fraction(3))
+
+
+def test_a_gpu_without_a_core_beside_it_is_not_vacant() -> None:
+    free = Free(snapshot([node("n1", free_cpus=0), node("n2", free=1)], []))
+    assert (free.vacant(job(1)), free.available(job(1))) == (1, Fraction(1))
+
+
+# --- later ----------------------------------------------------------------------------------------
+
+
+def test_the_earliest_start_follows_from_the_time_limits_of_what_runs() -> None:
+    view = snapshot(
+        [node("n1"), node("n2")],
+        [],
+        [running(8, "3", "n1", 600), running(9, "4", "n2", 300), running(10, "1", "n1", 900)],
+    )
+    free = Free(view)
+    found = [free.earliest(job(1), parse_shape(text)) for text in ("1", "4", "2x1", "2x4", "5")]
+    assert found == [
+        (300.0, ("n2",)),
+        (300.0, ("n2",)),
+        (600.0, ("n1", "n2")),
+        (900.0, ("n1", "n2")),
+        None,
+    ]
+
+
+def test_what_is_overdue_or_ending_is_free_about_now() -> None:
+    view = snapshot([node("n1")], [], [running(9, "4", "n1", -50)])
+    assert Free(view).earliest(job(1, "4"), Shape(1, 4)) == (0.0, ("n1",))
+
+
+def test_a_claim_lets_those_pass_that_end_before_it_or_need_what_it_leaves() -> None:
+    view = snapshot([node("n1"), node("n2")], [], [running(9, "3", "n1", HOUR_S)])
+    free = Free(view)
+    first = job(1, "2x2")
+    claim = free.claim(first, (first.shape,))
+    assert claim is not None
+    assert (claim.at_s, claim.nodes) == (HOUR_S, ("n1", "n2"))
+    short, long = job(2, time_limit_s=HOUR_S), job(3, time_limit_s=HOUR_S + 1)
+    found = {
+        (other.id, text): free.fit(other, parse_shape(text))
+        for other in (short, long)
+        for text in ("1", "2", "3", "4")
+    }
+    assert found == {
+        ("2", "1"): ("n1",),
+        ("2", "2"): ("n2",),
+        ("2", "3"): ("n2",),
+        ("2", "4"): ("n2",),
+        ("3", "1"): ("n1",),
+        ("3", "2"): ("n2",),
+        ("3", "3"): None,
+        ("3", "4"): None,
+    }
+
+
+def test_what_a_long_job_takes_beside_a_claim_is_gone_for_the_next_one() -> None:
+    view = snapshot([node("n1")], [], [running(9, "2", "n1", 600)])
+    free = Free(view)
+    free.claim(job(1, "3"), (Shape(1, 3),))
+    long = job(2, "1")
+    free.take(long, long.shape, free.fit(long, long.shape) or ())
+    assert free.fit(long, long.shape) is None
+
+
+def test_of_equal_openings_a_claim_takes_the_largest_shape() -> None:
+    view = snapshot([node("n1")], [], [running(9, "4", "n1", 600)])
+    claim = Free(view).claim(job(1), (Shape(1, 1), Shape(1, 4), Shape(1, 2), Shape(1, 8)))
+    assert claim is not None
+    assert (claim.shape, claim.at_s, claim.nodes) == (Shape(1, 4), 600.0, ("n1",))
+
+
+# --- in words -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        ("1", ""),
+        ("3", "needs 3 GPUs on one node, the most free on one node is 2"),
+        ("2x2", "needs 2 GPUs on each of 2 nodes, only 1 has them free"),
+        ("8", "the nodes that it may use could not hold it even if they were empty"),
+        ("1/2", "the nodes that it may use could not hold it even if they were empty"),
+        ("1@h100", "the nodes that it may use could not hold it even if they were empty"),
+    ],
+)
+def test_why_a_shape_does_not_fit_is_said_in_words(shape: str, words: str) -> None:
+    view = snapshot([node("n1", free=2), node("n2", free=1)], [])
+    asked = parse_shape(shape)
+    assert why_not(Free(view), job(1, shape), asked) == words
+
+
+def test_why_says_that_cores_are_missing_or_a_claim_is_in_the_way() -> None:
+    free = Free(snapshot([node("n1", free_cpus=6)], [], [running(9, "1", "n1", 1200)]))
+    needy = job(1, "2", footprint=PER_GPU)
+    assert why_not(free, needy, needy.shape) == (
+        "needs 8 cores beside its GPUs on one node, the most free on one node is 5"
+    )
+    free.claim(job(2, "4"), (Shape(1, 4),))
+    assert why_not(free, job(3), Shape(1, 1)) == (
+        "n1 is kept for job 2 in 20 min, and its time limit would run into that"
+    )

@@ -1,0 +1,169 @@
+"""Rigid FCFS and EASY backfilling, worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from build import HOUR_S, claims, got, job, node, running, snapshot, starts
+
+from pliant.errors import BadInput
+from pliant.model import Partition, Shape
+from pliant.plan import Plan
+from pliant.policies import by_name, names, options
+
+NODES = [node("n1"), node("n2")]
+
+
+def test_easy_lets_later_jobs_pass_where_they_delay_no_first_one() -> None:
+    plan = by_name("easy-backfill")(
+        snapshot(
+            NODES,
+            [
+                job(1, "2"),
+                job(2, "2x4"),  # first that waits: from 1800 on, when 9 is over
+                job(3, "1", time_limit_s=2 * HOUR_S),  # would run into that
+                job(4, "1", time_limit_s=1800),  # is over by then
+                job(5, "4"),  # does not fit now
+            ],
+            [running(9, "4", "n2", 1800)],
+        )
+    )
+    assert starts(plan) == {"1": "2 on n1", "4": "1 on n1"}
+    assert claims(plan) == {"2": "2x4 on n1+n2 at 3600"}
+
+
+def test_easy_lets_a_long_job_use_what_the_claim_leaves() -> None:
+    plan = by_name("easy-backfill")(
+        snapshot(
+            NODES,
+            [job(1, "3"), job(2, "1", time_limit_s=0), job(3, "1", time_limit_s=0)],
+            [running(9, "3", "n1", 1800), running(8, "3", "n2", 9000)],
+        )
+    )
+    assert starts(plan) == {"2": "1 on n2", "3": "1 on n1"}
+    assert claims(plan) == {"1": "3 on n1 at 1800"}
+
+
+def test_each_partition_has_a_first_waiting_job_of_its_own() -> None:
+    view = snapshot(
+        [node("n1", free=0), node("n2", free=2), node("n3", free=2)],
+        [
+            job(1, "4", partitions=("a",)),
+            job(2, "4", partitions=("b",)),
+            job(3, "2", partitions=("b",)),
+            job(4, "1", partitions=("a", "b")),
+        ],
+        [],
+    )
+    busy = [
+        replace(running(8, "2", "n2", 600), partitions=("a",)),
+        replace(running(9, "2", "n3", 700), partitions=("b",)),
+    ]
+    parts = (Partition("a", ("n1", "n2")), Partition("b", ("n3",)))
+    plan = by_name("easy-backfill")(replace(view, partitions=parts, running=tuple(busy)))
+    assert starts(plan) == {}
+    assert claims(plan) == {"1": "4 on n2 at 600", "2": "4 on n3 at 700"}
+
+
+def test_a_job_that_the_nodes_could_never_hold_stands_in_nobodys_way() -> None:
+    plan = by_name("rigid-fcfs")(snapshot(NODES, [job(1, "5"), job(2, "4")]))
+    assert (starts(plan), claims(plan)) == ({"2": "4 on n1"}, {})
+
+
+def test_nothing_overtakes_in_rigid_fcfs() -> None:
+    view = snapshot(NODES, [job(1, "3"), job(2, "2x2"), job(3, "1"), job(4, "1")])
+    plan = by_name("rigid-fcfs")(view)
+    assert (starts(plan), claims(plan)) == (
+        {"1": "3 on n1"},
+        {"2": "2x2 on n1+n2 at 3600"},
+    )
+    passed = by_name("rigid-fcfs", overtaking=True)(view)
+    assert (starts(passed), claims(passed)) == (
+        {"1": "3 on n1", "3": "1 on n1", "4": "1 on n2"},
+        {},
+    )
+
+
+def test_jobs_that_are_held_or_limited_keep_nothing() -> None:
+    held, limited = job(1, "4", eligible=False), job(2, "4", limited=True)
+    busy = [running(9, "4", "n1", 600)]
+    view = snapshot([node("n1"), node("n2", free=1)], [held, limited, job(3, "1")], busy)
+    plan = by_name("easy-backfill")(view)
+    assert (starts(plan), claims(plan)) == ({"3": "1 on n2"}, {})
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [("own", "2"), ("largest", "4"), ("smallest", "1"), ("best", "3")],
+)
+def test_a_rigid_policy_gives_each_job_one_of_its_shapes(shape: str, expected: str) -> None:
+    wants = job(1, "2", "gpus=1-4")
+    assert wants.spec is not None
+    speeds = tuple(zip((Shape(1, n) for n in range(1, 5)), (1.0, 1.9, 2.5, 2.4), strict=True))
+    request = replace(wants.spec.request, throughput=speeds)
+    wants = replace(wants, spec=replace(wants.spec, request=request))
+    plan = by_name("easy-backfill", shape=shape)(snapshot(NODES, [wants]))
+    assert got(plan) == {"1": expected}
+
+
+def test_what_the_nodes_cannot_hold_is_not_anybodys_largest_shape() -> None:
+    plan = by_name("rigid-fcfs")(snapshot(NODES, [job(1, "4", "gpus=4:8,nodes=1-2")]))
+    assert starts(plan) == {"1": "2x4 on n1+n2"}
+
+
+def test_an_array_starts_as_many_tasks_as_fit() -> None:
+    plan = by_name("easy-backfill")(snapshot(NODES, [job(1, "3", tasks_waiting=5), job(2, "1")]))
+    assert starts(plan) == {"1": "3 on n1, n2", "2": "1 on n2"}
+    assert claims(plan) == {"1": "3 on n1 at 3600"}
+
+
+def test_nothing_waits_nothing_is_planned() -> None:
+    assert [by_name(name)(snapshot(NODES, [])) for name in names()] == [Plan()] * len(names())
+
+
+def test_every_policy_tells_its_name_and_options() -> None:
+    assert {name: by_name(name).name for name in names()} == {name: name for name in names()}
+    assert {name: tuple(options(name)) for name in names()} == {
+        "moldable-equipartition": ("votes", "cpu_speed"),
+        "fms": ("order", "sizes", "high_load", "cpu_speed"),
+        "easy-backfill": ("shape",),
+        "rigid-fcfs": ("shape", "overtaking"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen", "words"),
+    [
+        (
+            "fcfs",
+            {},
+            "policy: 'fcfs': one of moldable-equipartition, fms, easy-backfill, rigid-fcfs is "
+            "expected",
+        ),
+        (
+            "rigid-fcfs",
+            {"sizes": "all"},
+            "policy rigid-fcfs: option 'sizes': one of shape (largest), overtaking (False) is "
+            "expected",
+        ),
+        (
+            "easy-backfill",
+            {"shape": "biggest"},
+            "policy easy-backfill: shape: 'biggest': own or largest or smallest or best is "
+            "expected",
+        ),
+        (
+            "rigid-fcfs",
+            {"overtaking": 1},
+            "policy rigid-fcfs: overtaking: 1: true or false is expected",
+        ),
+        ("fms", {"cpu_speed": -1}, "policy fms: cpu_speed: -1: a number of at least 0 is expected"),
+    ],
+)
+def test_a_wrong_policy_or_option_is_refused_in_one_line(
+    name: str, chosen: dict[str, object], words: str
+) -> None:
+    with pytest.raises(BadInput) as refused:
+        by_name(name, **chosen)
+    assert str(refused.value) == words
