@@ -87,6 +87,17 @@ class FakeBatch:
         self.changes.append((job.id, "token"))
         self.waiting[job.id] = replace(self.waiting[job.id], spec=spec)
 
+    def rescue(self, job: Job) -> None:
+        if self.refuses:
+            raise Refused(self.refuses)
+        self.changes.append((job.id, "rescue"))
+        spec = job.spec
+        assert spec is not None
+        assert spec.own is not None
+        self.waiting[job.id] = replace(
+            job, shape=spec.own, spec=replace(spec, set=None), reason="Resources", eligible=True
+        )
+
     def submit(self, number: str, text: str, own: Shape, user: str = "alice") -> None:
         """Let a job wait: ``text`` is its request, "" for none."""
         request = parse_request(text) if text else None
@@ -234,6 +245,26 @@ def test_a_refused_change_is_told_and_not_tried_again_at_once(make: Make, batch:
     assert "Requested node configuration is not available" in latest[1].reason
 
 
+def test_a_job_that_is_held_for_a_shape_of_ours_gets_its_own_back(
+    make: Make, batch: FakeBatch
+) -> None:
+    batch.run("1", FOUR)
+    batch.submit("2", "gpus=1-4", own=FOUR)
+    spec = Spec(parse_request("gpus=1-4"), FOUR, set=TWO)
+    held = replace(batch.waiting["2"], reason="BadConstraints", eligible=False, shape=TWO)
+    batch.waiting["2"] = replace(held, spec=spec, shapes=(TWO,))
+    cycling = make()
+    batch.refuses = "no"
+    cycling.run()
+    batch.refuses = ""
+    cycling.run()
+    assert batch.changes == []  # what was refused is left for a while
+    batch.waiting["3"] = replace(batch.waiting.pop("2"), id="3")
+    cycling.run()
+    assert batch.changes == [("3", "rescue")]
+    assert [d.what for d in cycling.store.decisions("3")] == ["rescue"]
+
+
 def test_a_shape_that_does_not_start_in_time_is_given_up_and_the_job_restored(
     make: Make, batch: FakeBatch, clock: Clock
 ) -> None:
@@ -248,6 +279,22 @@ def test_a_shape_that_does_not_start_in_time_is_given_up_and_the_job_restored(
     assert "the batch system did not start it so in time" in [
         d.reason.partition(";")[0] for d in cycling.store.decisions("2")
     ]
+
+
+def test_a_daemon_that_slept_gives_no_shape_up_for_that(
+    make: Make, batch: FakeBatch, clock: Clock
+) -> None:
+    batch.run("1", TWO)
+    batch.submit("2", "gpus=2:4", own=FOUR)
+    cycling = make()
+    for _ in range(2):
+        cycling.run()
+        clock.now_s += 3600
+        batch.now_s += 3600
+        batch.running["1"] = replace(batch.running["1"], start_s=batch.now_s)
+    cycling.run()
+    assert cycling.store.refused(batch.now_s) == {}
+    assert batch.changes == [("2", "2")]
 
 
 def test_a_restart_in_the_middle_of_a_cycle_goes_on_from_what_the_batch_system_says(

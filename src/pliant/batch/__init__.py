@@ -32,5 +32,15 @@ class Batch(Protocol):
         """
         ...
 
+    def rescue(self, job: Job) -> None:
+        """Give a job its own shape and its place back that is held for a shape we set.
 
-__all__ = ["Batch"]
+        Such a job waits for HELD_FOR_SHAPE. Raises Refused.
+        """
+        ...
+
+
+HELD_FOR_SHAPE = "BadConstraints"
+"""The reason of a job that is held because no node can ever hold its shape, in Slurm's word."""
+
+__all__ = ["HELD_FOR_SHAPE", "Batch"]

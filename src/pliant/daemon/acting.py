@@ -119,6 +119,14 @@ class Acting:
             self._batch.annotate(job, self._caught_up(job, spec))
             self._store.forget_refused(job.id)
 
+    def rescue(self, job: Job) -> None:
+        """Give a job that is held for a shape of ours its own shape back.
+
+        Raises Refused, Unavailable.
+        """
+        with self._turn:
+            self._batch.rescue(job)
+
     def _caught_up(self, job: Job, spec: Spec) -> Spec:
         """Return ``spec`` with what we noted on the job after it was seen as ``job``."""
         made = self._made.get(job.id) or self._made_before.get(job.id)

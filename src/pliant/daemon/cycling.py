@@ -11,11 +11,12 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from pliant.batch import Batch
+from pliant.batch import HELD_FOR_SHAPE, Batch
 from pliant.cycle import cycle, leftover
 from pliant.daemon.acting import Acting
 from pliant.daemon.config import Config
 from pliant.daemon.patience import Patience
+from pliant.errors import Refused
 from pliant.model import Job, Mode, Shape, Snapshot, shape_text
 from pliant.placement import Free
 from pliant.plan import Plan, Policy
@@ -96,6 +97,7 @@ class Cycling:
         self.counts.cycles += 1
         self._lose_patience(seen)
         self._record(seen)
+        self._rescue(seen)
         self._act(seen)
 
     def wait_for_look(self, after: Seen | None, timeout_s: float) -> Seen | None:
@@ -196,6 +198,22 @@ class Cycling:
                 yield Decision(now_s, mold.job.id, "would", shape_text(mold.shape), mold.reason)
 
     # Act
+
+    def _rescue(self, seen: Seen) -> None:
+        """Give back its own shape to each job that is held for one of ours, in any mode.
+
+        Raises PliantError where the batch system is away.
+        """
+        for job in seen.snapshot.waiting:
+            own = job.spec.own if job.spec and job.spec.set else None
+            if job.reason != HELD_FOR_SHAPE or own is None or own in job.refused:
+                continue
+            try:
+                self.acting.rescue(job)
+            except Refused as error:
+                self._refuse(job, own, AGAIN_S, str(error))
+            else:
+                self._note(job, "rescue", own, "the batch system held it for the shape it had")
 
     def _act(self, seen: Seen) -> None:
         """Make the plan's changes, and note what came of each.

@@ -17,6 +17,8 @@ PASSES = 4
 """Backfill passes that a start may take."""
 SLACK_S = 15.0
 LIMIT_SLACK_S = 5.0
+GAP_S = 60.0
+"""Longer without a cycle, and nobody can say what happened meanwhile."""
 REFUSED_FACTOR = 10
 """A shape is left out for so many times the patience, at first."""
 
@@ -26,6 +28,7 @@ class Patience:
     """Since when each job could have started as it stands; by the cycle's own clock."""
 
     backfill_s: float = 30.0  # Slurm's bf_interval
+    _last_s: float = 0.0
     _since: dict[tuple[str, Shape, int], float] = field(default_factory=dict)
 
     @property
@@ -40,6 +43,9 @@ class Patience:
 
     def lost(self, snapshot: Snapshot, plan: Plan, now_s: float) -> tuple[Job, ...]:
         """Return the jobs that have had their time and still wait, each once."""
+        if now_s - self._last_s > GAP_S:
+            self.reset()  # we slept, not the batch system
+        self._last_s = now_s
         ready = {
             (job.id, job.shape, job.tasks_waiting): job
             for job in (*_startable(plan), *_limited(snapshot))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+from pliant.batch import HELD_FOR_SHAPE
 from pliant.batch.slurm.attempt import Attempt, Change
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer, Runs
@@ -26,8 +27,6 @@ from pliant.batch.slurm.update import (
 )
 from pliant.errors import BadAnswer, BatchError, Refused, Unavailable
 from pliant.model import Job, Shape, Snapshot, Spec
-
-BAD_CONSTRAINTS = "BadConstraints"
 
 
 class Slurm:
@@ -130,7 +129,7 @@ class Slurm:
         priority to 0; it would wait for ever. Raises Refused.
         """
         spec = job.spec
-        if job.reason != BAD_CONSTRAINTS or spec is None or spec.own is None or spec.set is None:
+        if job.reason != HELD_FOR_SHAPE or spec is None or spec.own is None or spec.set is None:
             raise Refused(f"job {job.id}: it is not held for a shape that Pliant set")
         row = self._queries.again([job.id]).get(job.id)
         if row is None or not row.waits:
