@@ -414,11 +414,9 @@ SUBMISSION = {
 def submit(door: FilterDoor, *requests: bytes) -> list[Message | None]:
     here, there = socket.socketpair(socket.AF_UNIX)
 
-    async def run() -> list[bytes]:
-        return [await door.answer(request, here) for request in requests]
-
     with here, there:
-        return [decode(answer) if answer else None for answer in asyncio.run(run())]
+        answers = [door.answer(request, here) for request in requests]
+    return [decode(answer) if answer else None for answer in answers]
 
 
 def door_one(cycling: Cycling, clock: Clock, woken: list[int], *uids: int) -> FilterDoor:

@@ -50,7 +50,7 @@ class FilterDoor:
         self.answered = 0
         """Submissions answered since the start."""
 
-    async def answer(self, line: bytes, peer: socket.socket) -> bytes:
+    def answer(self, line: bytes, peer: socket.socket) -> bytes:
         """Answer one line; who may not ask is not answered."""
         if peer_uid(peer) not in self._may_ask():
             log.warning("uid %s may not ask at the filter's door", peer_uid(peer))
