@@ -235,7 +235,8 @@ def measure(quick: bool) -> list[Section]:
             "Nodes with 8 GPUs, 64 cores and four shards to a GPU; the GPUs are busy but for a "
             "part, with jobs of 1 to 8 GPUs. All waiting jobs are moldable, of eight kinds of "
             "request with 24 time limits. A cycle is everything from the snapshot to the plan "
-            "with its changes; parsing apart. Times are CPU times, which other load on the machine changes little. Memory is the process's peak with all repetitions, "
+            "with its changes; parsing apart. Times are CPU times, which other load on the machine "
+            "changes little. Memory is the process's peak with all repetitions, "
             "and what of it came on top of the snapshot. Last: the same where no two jobs share "
             "an object, as no reader does.",
             (
