@@ -365,3 +365,15 @@ def test_a_table_without_rows_has_its_titles() -> None:
 def test_an_unknown_field_is_bad_input() -> None:
     with pytest.raises(BadInput):
         print_table([], [Column("name", str)], Style(fields="nome"))
+
+
+@pytest.mark.parametrize("job", ["abc", "", "1;id", "0", "1_x", "9" * 70_000, "\u0661"])
+@pytest.mark.parametrize("words", [("why",), ("pin",), ("set",)])
+def test_what_is_no_jobs_number_is_one_line_and_exit_2(
+    words: tuple[str, ...], job: str, daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert pliant(*words, job, *(("gpus=1",) if words == ("set",) else ())) == 2
+    line = capsys.readouterr().err
+    assert line.endswith(": a job's number, like 4711 or 4711_3, is expected\n")
+    assert line.count("\n") == 1
+    assert daemon.asked == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from pliant.cli.door import ask
+from pliant.cli.job_number import job_argument
 from pliant.cli.output import json_option, print_json, say
 from pliant.daemon.answers import DoneAnswer
 from pliant.grammar import parse, request_text
@@ -19,7 +20,7 @@ def tell(answer: DoneAnswer, as_json: bool) -> None:
 
 
 @click.command("set", short_help="Give a waiting job another request.")
-@click.argument("job")
+@job_argument
 @click.argument("spec")
 @json_option
 def set_request(job: str, spec: str, as_json: bool) -> None:
@@ -36,7 +37,7 @@ def set_request(job: str, spec: str, as_json: bool) -> None:
 
 
 @click.command(short_help="Leave a waiting job as it is.")
-@click.argument("job")
+@job_argument
 @click.option("--undo", is_flag=True, help="Let Pliant change the job again.")
 @json_option
 def pin(job: str, undo: bool, as_json: bool) -> None:

@@ -7,6 +7,7 @@ import time
 import click
 
 from pliant.cli.door import ask
+from pliant.cli.job_number import job_argument
 from pliant.cli.output import (
     Column,
     Style,
@@ -61,7 +62,7 @@ def clock(at_s: float) -> str:
 
 
 @click.command(short_help="Why a job waits, and as what it would start when.")
-@click.argument("job")
+@job_argument
 @json_option
 def why(job: str, as_json: bool) -> None:
     """Say why JOB waits: the shapes tried, what could start now, and when each would.
