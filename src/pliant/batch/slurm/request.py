@@ -107,7 +107,7 @@ def _gpus(row: JobRow, nodes: int) -> tuple[str, int, int, str]:
     wanted = [g for g in every if g.name in (GPU, SHARD)]
     if not all(_TYPE.fullmatch(g.type) for g in wanted):  # to Slurm any text of a user's
         raise BadAnswer(f"the GPU type {quoted(wanted[0].type)} is no name")
-    total = _total(in_total, GPU) + _total(per_task, GPU) * count(row.num_tasks)
+    total = _total(in_total, GPU) or _total(per_task, GPU) * count(row.num_tasks)
     gpus = max(_total(per_node, GPU), -(-total // nodes), _total(per_socket, GPU))
     return (
         wanted[0].type if wanted else "",
