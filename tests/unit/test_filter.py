@@ -214,6 +214,8 @@ def test_each_way_to_ask_becomes_the_per_node_form(
         ({"batch": "0"}, "only jobs of sbatch"),
         ({"clusters": "a,b"}, "--clusters"),
         ({"tres_per_socket": "gres:gpu:1"}, "--gpus-per-socket"),
+        ({"tres_per_node": "gres:gpu:1", "pn_min_cpus": "4"}, "--mincpus: say -c"),
+        ({"tres_per_node": "gres:gpu:1", "cpus_per_task": "2", "pn_min_cpus": "4"}, "--mincpus"),
         ({"tres_per_task": "gres:gpu:2", "num_tasks": "2"}, "--gpus-per-task above 1"),
         ({"tres_per_node": "gres:gpu:a100:1,gres:gpu:h100:1"}, "several kinds"),
         ({"tres_per_node": "gres:gpu:1,gres:shard:1"}, "several kinds"),
@@ -257,8 +259,9 @@ def test_a_job_waits_with_its_own_shape_else_with_the_largest() -> None:
     assert shape_of(asked("gpus=1-4")) == ("4", ())
     assert shape_of(asked("gpus=1:2:3,nodes=1-2")) == ("3", ())
     assert shape_of(asked("gpus=2:4:8,nodes=1-2")) == ("2x4", ())
-    assert shape_of(asked("gpus=1/4-1/2")) == (
-        "1/2", ("pliant: gpus=1/3: no node here could ever give it, left out",),
+    assert shape_of(asked("gpus=1/4-1/2")) == ("1/2", ())
+    assert shape_of(asked("gpus=1/3:1")) == (
+        "1", ("pliant: gpus=1/3: no node here could ever give it, left out",),
     )  # fmt: skip
 
 

@@ -19,6 +19,8 @@ def remarks(case: Case, own: Shape, shape: Shape) -> list[str]:
         lines.append(f"pliant: gpus={_totals(uneven)}: does not divide over the nodes, left out")
     said = {shape.amount for shape in case.possible}.union(uneven)
     never = [total for total in gpus if total not in said]
+    if any(amount < 1 for amount in said):  # a range of shares is written for those there are
+        never = [total for total in never if total >= 1]
     if never:
         lines.append(f"pliant: gpus={_totals(never)}: no node here could ever give it, left out")
     if case.written.own is not None and case.written.own not in case.allowed:

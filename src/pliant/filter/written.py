@@ -130,6 +130,9 @@ def _check_movable(submission: Mapping[str, str]) -> None:
         raise Fixed("--clusters: a job of several clusters keeps its shape")
     if submission.get("batch") == "0":
         raise Fixed("only jobs of sbatch can change their shape")
+    if (number(submission, "pn_min_cpus") or 0) > (number(submission, "cpus_per_task") or 1):
+        # sbatch itself sets it to --cpus-per-task
+        raise Fixed("--mincpus: say -c or --cpus-per-gpu instead to let the shape change")
     if submission.get("tres_per_socket"):
         raise Fixed("--gpus-per-socket: ask per node (--gres=gpu:N) to let the shape change")
 
