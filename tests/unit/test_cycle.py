@@ -195,6 +195,50 @@ def test_a_job_is_not_changed_back_to_where_it_could_not_return_from() -> None:
     ]
 
 
+def molded(**fields: Any) -> Job:
+    """A job of 4 that Pliant made small, and that now waits for its turn and not for GPUs."""
+    spec = Spec(parse(RANGE), Shape(1, 4), set=Shape(1, 1))
+    waits = job(1, "4", RANGE, reason="JobArrayTaskLimit", shape=Shape(1, 1), spec=spec)
+    return replace(waits, **fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, {"1": "4"}),
+        ({"reason": "QOSMaxJobsPerUserLimit"}, {"1": "4"}),
+        ({"reason": "BeginTime", "eligible": False}, {"1": "4"}),
+        ({"reason": "None"}, {}),
+        ({"reason": "QOSMaxGRESPerUser"}, {}),
+        ({"frozen": "its owner has changed it"}, {}),
+        ({"spec": Spec(parse(RANGE), Shape(1, 4), set=Shape(1, 1), pinned=True)}, {}),
+        ({"spec": Spec(parse(RANGE), Shape(1, 4))}, {}),  # not of our making
+        ({"shapes": (Shape(1, 1),)}, {}),  # Slurm would not let it
+    ],
+)
+def test_a_job_that_waits_for_its_turn_carries_what_its_user_wrote(
+    fields: dict[str, Any], expected: dict[str, str]
+) -> None:
+    assert changes(cycle(snapshot(NODES, [molded(**fields)]), EQUI)) == expected
+
+
+def test_a_job_that_waits_for_its_turn_is_left_alone_where_pliant_is_off() -> None:
+    seen = snapshot(NODES, [molded()])
+    partition = replace(seen.partitions[0], mode=Mode.OFF)
+    assert cycle(replace(seen, partitions=(partition,)), EQUI).actions == ()
+
+
+def test_a_job_that_waits_for_its_turn_is_told_why_it_is_given_its_shape_back() -> None:
+    waits = molded()
+    assert cycle(snapshot(NODES, [waits]), EQUI).actions == (
+        Mold(
+            replace(waits, eligible=False),
+            Shape(1, 4),
+            "it waits for JobArrayTaskLimit: while it waits it carries the shape its user wrote",
+        ),
+    )
+
+
 def test_few_changes_a_cycle_those_that_start_first_in_the_queues_order() -> None:
     back = [job(n, "4", "gpus=4:8", shape=Shape(1, 8)) for n in (1, 2)]
     jobs = [*back, *(job(n, "4", RANGE) for n in (3, 4, 5))]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pliant.cycle.gate import can_become, view
+from pliant.cycle.gate import can_become, goes_back, partitions_off, view
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Free
 from pliant.plan import Mold, Plan, Policy, Start
@@ -46,9 +46,11 @@ def _to_start(plan: Plan) -> Iterator[_Change]:
 def _back(seen: Snapshot, plan: Plan) -> Iterator[_Change]:
     """Changes back: those that wait after all carry what they should while they wait."""
     started = {start.job.id for start in plan.starts}
-    bases = _Bases(seen)
+    bases, off = _Bases(seen), partitions_off(seen)
     for job in seen.waiting:
-        if len(job.shapes) > 1 and job.eligible and not job.limited and job.id not in started:
+        if len(job.shapes) < 2 or job.limited or job.id in started:
+            continue
+        if job.eligible or goes_back(job, off):
             base = bases.of(job)
             if base is not job.shape and base != job.shape and _reversible(seen, job, base):
                 yield (job, base, None)
@@ -65,7 +67,8 @@ def _mold(change: _Change) -> Mold:
         return Mold(job, shape, f"{shape} can start now: {start.reason}")
     own = job.spec is not None and job.spec.own == shape
     carries = "the shape its user wrote" if own else "its largest shape"
-    return Mold(job, shape, f"no shape can start now: while it waits it carries {carries}")
+    why = "no shape can start now" if job.eligible else f"it waits for {job.reason}"
+    return Mold(job, shape, f"{why}: while it waits it carries {carries}")
 
 
 class _Bases:

@@ -8,8 +8,9 @@ None, or nothing yet               new        not judged by the batch system yet
                                               queue, at the shape it carries
 QOS*, Assoc*, Max*PerAccount that  smaller    only shapes smaller than the one it carries, and none
 limit cores, memory, nodes, GRES              larger again until the Reason changes
-everything else                    leave      not touched, and not counted: held, dependency,
-                                              begin time, licences, limits on jobs or run time …
+everything else                    leave      not counted, and only given back what its user wrote:
+                                              held, dependency, begin time, licences, limits on
+                                              jobs or run time …
 =================================  =========  ====================================================
 
 The Reasons are those of squeue(1), "JOB REASON CODES".
@@ -54,6 +55,25 @@ def gate(reason: str) -> Gate:
     return Gate.LEAVE
 
 
+def goes_back(job: Job, off: frozenset[str]) -> bool:
+    """Whether a job that does not take part carries what Pliant set and may be given its own.
+
+    Its turn can come at any time without a look of ours in between: the next task of an array,
+    a limit on jobs, a requeued job. ``off``: the partitions where Pliant is off.
+    """
+    spec = job.spec
+    return (
+        spec is not None
+        and not job.eligible
+        and not job.limited
+        and spec.set == job.shape != spec.own
+        and not spec.pinned
+        and not job.frozen
+        and off.isdisjoint(job.partitions)
+        and gate(job.reason) is Gate.LEAVE
+    )
+
+
 def allowed_shapes(
     request: Request, own: Shape, carried: Shape, abilities: Abilities
 ) -> tuple[Shape, ...]:
@@ -95,6 +115,11 @@ def why_left(snapshot: Snapshot, job: Job) -> str:
     return next((words for holds, words in checks if holds), "")
 
 
+def partitions_off(snapshot: Snapshot) -> frozenset[str]:
+    """Return the partitions where Pliant is off."""
+    return frozenset(p.name for p in snapshot.partitions if p.mode is Mode.OFF)
+
+
 def _is_off(snapshot: Snapshot, partition: str) -> bool:
     known = snapshot.partition_by_name.get(partition)
     return known is not None and known.mode is Mode.OFF
@@ -105,7 +130,7 @@ def view(snapshot: Snapshot) -> Snapshot:
 
     Doing it twice changes nothing more.
     """
-    off = frozenset(p.name for p in snapshot.partitions if p.mode is Mode.OFF)
+    off = partitions_off(snapshot)
     waiting = tuple(_seen(job, off) for job in snapshot.waiting)
     return replace(snapshot, waiting=waiting)
 
