@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from pliant.daemon.patience import Patience
 from pliant.daemon.rights import Asker, Site, asker
 from pliant.daemon.verbs import Verbs
 from pliant.errors import PliantError, Refused, Unavailable
+from pliant.filter import Answer, View
 from pliant.grammar import parse as parse_request
 from pliant.model import (
     Footprint,
@@ -30,6 +31,7 @@ from pliant.model import (
     Node,
     Partition,
     Pool,
+    Request,
     Shape,
     Snapshot,
     Spec,
@@ -415,7 +417,10 @@ def submit(door: FilterDoor, *requests: bytes) -> list[Message | None]:
     here, there = socket.socketpair(socket.AF_UNIX)
 
     with here, there:
-        answers = [door.answer(request, here) for request in requests]
+        answers = []
+        for request in requests:
+            answers.append(door.answer(request, here))
+            door.afterwards()
     return [decode(answer) if answer else None for answer in answers]
 
 
@@ -444,6 +449,30 @@ def test_a_flagged_submission_is_answered_and_wakes_a_cycle(
     assert flagged is not None and flagged.is_ok and "token" in flagged.fields
     assert plain == Message("ok")
     assert (door.answered, woken) == (2, [1])
+
+
+def test_submissions_that_are_alike_are_looked_into_once_between_two_cycles(
+    make: Make, batch: FakeBatch, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cycling, woken = make(), list[int]()
+    cycling.run()
+    looked: list[object] = []
+
+    def look(fields: Mapping[str, str], view: View) -> Answer:
+        looked.append(fields)
+        return Answer(spec=Spec(Request()), started=fields["tres_per_node"] == "gres:gpu:1")
+
+    monkeypatch.setattr("pliant.daemon.filter_door.filter_submission", look)
+    door = door_one(cycling, clock, woken)
+    waits = encode(Message("submit", SUBMISSION))
+    starts = encode(Message("submit", {**SUBMISSION, "tres_per_node": "gres:gpu:1"}))
+    first, second, *_ = submit(door, waits, waits, starts, starts)
+    assert first == second
+    assert len(looked) == 3  # what starts takes something away from the next
+    assert (door.answered, len(woken)) == (4, 4)
+    cycling.run()
+    submit(door, waits)
+    assert len(looked) == 4
 
 
 def test_an_old_snapshot_leaves_submissions_as_they_are(

@@ -39,10 +39,19 @@ class QuickServer:
     """Serve connections with one Answer, within Limits."""
 
     def __init__(
-        self, name: str, answer: Answer, limits: Limits, monotonic: Callable[[], float]
+        self,
+        name: str,
+        answer: Answer,
+        limits: Limits,
+        monotonic: Callable[[], float],
+        afterwards: Callable[[], None] = lambda: None,
     ) -> None:
-        """Serve with ``answer``, which is called in the thread; ``name`` stands in the log."""
+        """Serve with ``answer``; ``afterwards`` is called when an answer is on its way.
+
+        Both are called in the thread. ``name`` stands in the log.
+        """
         self._name, self._answer, self._limits, self._monotonic = name, answer, limits, monotonic
+        self._afterwards = afterwards
         self._open: dict[int, _Connection] = {}
         self._selector = selectors.DefaultSelector()
         self._ending, self._end = socket.socketpair()
@@ -130,6 +139,7 @@ class QuickServer:
         connection.lines_left -= 1
         connection.deadline_s = self._monotonic() + self._limits.line_s
         taken = connection.peer.send(answer + b"\n")
+        self._afterwards()
         return taken == len(answer) + 1 and connection.lines_left > 0
 
     def _pause_s(self) -> float | None:

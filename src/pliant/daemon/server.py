@@ -131,8 +131,14 @@ class Daemon:
     async def _doors(self) -> AsyncIterator[None]:
         """Open both doors; close them and remove the socket at the end."""
         path = Path(self._config.daemon.socket)
-        answer, limits = self._filter.answer, self._filter.limits
-        one = QuickServer("the filter's door", answer, limits, time.monotonic)
+        door_one = self._filter
+        one = QuickServer(
+            "the filter's door",
+            door_one.answer,
+            door_one.limits,
+            time.monotonic,
+            door_one.afterwards,
+        )
         two = LineServer("the second door", self._munge.answer, self._munge.limits)
         async with contextlib.AsyncExitStack() as stack:
             door = sockets.unix_socket(path)
