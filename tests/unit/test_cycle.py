@@ -63,7 +63,13 @@ RANGE = "gpus=1-4"
         ("JobArrayTaskLimit", Gate.LEAVE),
         ("PartitionTimeLimit", Gate.LEAVE),
         ("PartitionNodeLimit", Gate.LEAVE),
-        ("ReqNodeNotAvail, UnavailableNodes:n1", Gate.LEAVE),
+        (
+            "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher "
+            "priority partitions",
+            Gate.MOLD,
+        ),
+        ("ReqNodeNotAvail, UnavailableNodes:n1", Gate.MOLD),
+        ("ReqNodeNotAvail, Reserved for maintenance", Gate.LEAVE),
         ("Reservation", Gate.LEAVE),
         ("launch failed requeued held", Gate.LEAVE),
         ("SomethingNew", Gate.LEAVE),
@@ -84,6 +90,9 @@ def changed(**fields: Any) -> Plan:
     [
         ({"reason": "Resources"}, {"1": "2"}),
         ({"reason": "Priority"}, {"1": "2"}),
+        ({"reason": "Nodes required for job are DOWN, DRAINED or reserved for jobs"}, {"1": "2"}),
+        ({"reason": "ReqNodeNotAvail, UnavailableNodes:n1"}, {"1": "2"}),
+        ({"reason": "ReqNodeNotAvail, UnavailableNodes:n1", "nodes_required": ("n1",)}, {}),
         ({"reason": "None"}, {}),
         ({"reason": "Dependency"}, {}),
         ({"reason": "JobHeldUser"}, {}),

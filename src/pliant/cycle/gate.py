@@ -4,6 +4,10 @@
 Reason                             gate       what follows
 =================================  =========  ====================================================
 Resources, Priority                mold       any allowed shape
+Nodes required for job are DOWN …  mold       the same: shown where another partition's first job
+                                              waits for the same nodes; their state is in the
+                                              snapshot
+ReqNodeNotAvail, UnavailableNodes  mold       the same, where the job itself names no nodes
 None, or nothing yet               new        not judged by the batch system yet: it counts in the
                                               queue, at the shape it carries
 QOS*, Assoc*, Max*PerAccount that  smaller    only shapes smaller than the one it carries, and none
@@ -36,15 +40,22 @@ class Gate(StrEnum):
 
 
 _MOLD = frozenset({"Resources", "Priority"})
+_NODES_TAKEN = "Nodes required for job are DOWN, DRAINED or reserved"
+_NODES_DOWN = "ReqNodeNotAvail, UnavailableNodes"
 _NEW = frozenset({"None", ""})
 _LIMITS = ("QOS", "Assoc", "Max")
 _OF_SHAPES = ("cpu", "mem", "node", "gres", "tres", "billing")
 
 
 @lru_cache(maxsize=1024)
-def gate(reason: str) -> Gate:
-    """Return what the batch system's Reason for waiting allows."""
-    if reason in _MOLD:
+def gate(reason: str, *, names_nodes: bool = False) -> Gate:
+    """Return what the batch system's Reason for waiting allows.
+
+    ``names_nodes``: the job itself requires certain nodes.
+    """
+    if reason in _MOLD or reason.startswith(_NODES_TAKEN):
+        return Gate.MOLD
+    if reason.startswith(_NODES_DOWN) and not names_nodes:
         return Gate.MOLD
     if reason in _NEW:
         return Gate.NEW
@@ -53,6 +64,11 @@ def gate(reason: str) -> Gate:
     if reason.startswith(_LIMITS) and of_shapes:
         return Gate.SMALLER
     return Gate.LEAVE
+
+
+def gate_of(job: Job) -> Gate:
+    """Return what may be done to a waiting job."""
+    return gate(job.reason, names_nodes=bool(job.nodes_required))
 
 
 def goes_back(job: Job, off: frozenset[str]) -> bool:
@@ -70,7 +86,7 @@ def goes_back(job: Job, off: frozenset[str]) -> bool:
         and not spec.pinned
         and not job.frozen
         and off.isdisjoint(job.partitions)
-        and gate(job.reason) is Gate.LEAVE
+        and gate_of(job) is Gate.LEAVE
     )
 
 
@@ -102,7 +118,7 @@ def can_become(carried: Shape, shape: Shape, abilities: Abilities) -> bool:
 
 def why_left(snapshot: Snapshot, job: Job) -> str:
     """Return why the shape of a waiting job is not changed, in words; "" where it may be."""
-    chosen = gate(job.reason)
+    chosen = gate_of(job)
     off = [name for name in job.partitions if _is_off(snapshot, name)]
     checks = (
         (job.frozen != "", job.frozen),
@@ -138,7 +154,7 @@ def view(snapshot: Snapshot) -> Snapshot:
 def _seen(job: Job, off: frozenset[str]) -> Job:
     if not job.eligible and not job.reason.startswith(_LIMITS):
         return job
-    chosen = gate(job.reason)
+    chosen = gate_of(job)
     if chosen is Gate.LEAVE:
         return replace(job, eligible=False) if job.eligible else job
     if job.limited:
