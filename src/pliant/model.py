@@ -306,6 +306,7 @@ class Abilities:
     whole_to_share: bool = False
     gpu_to_cpu: bool = False  # needs a dummy GRES on every node
     cpu_to_gpu: bool = True
+    claims_whole_nodes: bool = False  # nobody starts on what a claim leaves free on its nodes
     limits_deny: bool = False  # a submission beyond a limit is refused, not left to wait
 
 

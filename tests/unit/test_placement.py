@@ -10,7 +10,7 @@ import pytest
 from build import HOUR_S, PER_GPU, job, node, running, snapshot
 
 from pliant.grammar import parse_shape
-from pliant.model import Job, Node, Partition, Pool, Reservation, Shape, Snapshot
+from pliant.model import Abilities, Job, Node, Partition, Pool, Reservation, Shape, Snapshot
 from pliant.placement import Free, why_not
 
 
@@ -263,6 +263,42 @@ def test_what_a_long_job_takes_beside_a_claim_is_gone_for_the_next_one() -> None
     long = job(2, "1")
     free.take(long, long.shape, free.fit(long, long.shape) or ())
     assert free.fit(long, long.shape) is None
+
+
+WHOLE_NODES = Abilities(claims_whole_nodes=True)
+
+
+def test_where_claims_close_whole_nodes_only_those_pass_that_end_before() -> None:
+    busy = [running(9, "2", "n1", HOUR_S), running(8, "4", "n2", 3 * HOUR_S)]
+    view = replace(snapshot([node("n1"), node("n2")], [], busy), abilities=WHOLE_NODES)
+    free = Free(view)
+    claim = free.claim(job(1, "3"), (Shape(1, 3),))
+    assert claim is not None
+    assert (claim.at_s, claim.nodes) == (HOUR_S, ("n1",))
+    short, long = job(2, time_limit_s=HOUR_S), job(3, time_limit_s=HOUR_S + 1)
+    assert [free.fit(other, Shape(1, 1)) for other in (short, long)] == [("n1",), None]
+    assert why_not(free, long, Shape(1, 1)) == (
+        "n1 is kept for job 1 in 60 min, and its time limit would run into that"
+    )
+    # Later, too: not beside the claim, but once its job is over.
+    assert [free.earliest(long, Shape(1, gpus)) for gpus in (1, 4)] == [
+        (2 * HOUR_S, ("n1",)),
+        (2 * HOUR_S, ("n1",)),
+    ]
+
+
+def test_a_closed_node_stays_closed_when_a_job_gives_back_what_it_took_there() -> None:
+    view = replace(snapshot([node("n1")], [], [running(9, "2", "n1", 600)]), abilities=WHOLE_NODES)
+    free = Free(view)
+    early, long = job(2, "1"), job(3, "1")
+    given = free.take(early, early.shape, ("n1",))
+    free.claim(job(1, "3"), (Shape(1, 3),))
+    before = free.cell(0)
+    free.release(given)
+    free.forget_failures()
+    assert free.fit(long, long.shape) is None
+    free.retake(given)
+    assert free.cell(0) is before
 
 
 def test_of_equal_openings_a_claim_takes_the_largest_shape() -> None:

@@ -70,7 +70,11 @@ def test_partitions_and_reservations_are_as_configured(seen: Snapshot) -> None:
 
 def test_this_release_can_neither_take_gpus_away_nor_split_them(seen: Snapshot) -> None:
     assert seen.abilities == Abilities(
-        share_to_whole=False, whole_to_share=False, gpu_to_cpu=False, cpu_to_gpu=True
+        share_to_whole=False,
+        whole_to_share=False,
+        gpu_to_cpu=False,
+        cpu_to_gpu=True,
+        claims_whole_nodes=True,
     )
 
 

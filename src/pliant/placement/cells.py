@@ -28,13 +28,22 @@ from pliant.placement.scopes import Scope
 
 class Left(NamedTuple):
     """What a claim leaves free on a node, from when on, until when its job is over at the latest,
-    and what it takes.
+    and what it takes. ``closed``: whatever it leaves free, nobody else starts on.
     """
 
     at_s: float
     until_s: float
     state: State
     receipt: Receipt
+    closed: bool = False
+
+    def taking(self, receipt: Receipt) -> Left:
+        """What is left once another job that runs into the claim has taken something."""
+        return self if self.closed else self._replace(state=taken(self.state, receipt))
+
+    def returning(self, receipt: Receipt) -> Left:
+        """What is left once such a job has given something back."""
+        return self if self.closed else self._replace(state=returned(self.state, receipt))
 
 
 Lefts = tuple[Left, ...]
@@ -142,18 +151,12 @@ class Cells:
 
     def without(self, cell: Cell, receipt: Receipt, bound: float) -> Cell:
         """Return the cell that ``cell``'s nodes move to when ``receipt`` is taken."""
-        lefts = tuple(
-            left._replace(state=taken(left.state, receipt)) if left.at_s <= bound else left
-            for left in cell.lefts
-        )
+        lefts = tuple(left.taking(receipt) if left.at_s <= bound else left for left in cell.lefts)
         return self._cell(cell.kind, taken(cell.state, receipt), lefts)
 
     def with_back(self, cell: Cell, receipt: Receipt, end_s: float) -> Cell:
         """Return the cell that a node moves to when a job that lasts to ``end_s`` gives it back."""
-        lefts = tuple(
-            left._replace(state=returned(left.state, receipt)) if left.at_s < end_s else left
-            for left in cell.lefts
-        )
+        lefts = tuple(left.returning(receipt) if left.at_s < end_s else left for left in cell.lefts)
         return self._cell(cell.kind, returned(cell.state, receipt), lefts)
 
     def filled(self) -> Iterator[Cell]:

@@ -4,6 +4,7 @@ Within a cycle what is free only becomes less, but for :meth:`Free.release`; so 
 once is not tried again, for any job that is alike. A claim is what is kept for a first waiting
 job: another job may use it only if its time limit ends before the claim begins, or if it needs no
 more than the claim leaves (EASY backfilling: Lifka, "The ANL/IBM SP scheduling system", 1995).
+Where the batch system keeps whole nodes (see Abilities), a claim leaves nothing on its nodes.
 
 Nodes have a number here, their place in the snapshot: ``places`` are such numbers.
 """
@@ -20,7 +21,7 @@ from itertools import islice
 
 from pliant.model import Job, JobState, Shape, Snapshot
 from pliant.placement.cells import Cell, Cells, Left
-from pliant.placement.needs import Need, NodeKind, Receipt, find, state_of, taken
+from pliant.placement.needs import Need, NodeKind, Receipt, find, nothing_of, state_of, taken
 from pliant.placement.profiles import Option, Profile, Profiles
 from pliant.placement.scopes import Scope, limit_s
 from pliant.placement.timeline import Opening, Release, Wanted, opening
@@ -307,10 +308,12 @@ class Free:
         return claim
 
     def _keep(self, found: Opening, need: Need, until_s: float) -> None:
+        closed = self.snapshot.abilities.claims_whole_nodes
         for place, state in zip(found.places, found.states, strict=True):
             receipt = find(self.cell(place).kind, state, need)
             assert receipt is not None, "a claim is made where it fits"  # noqa: S101
-            left = Left(found.at_s, until_s, taken(state, receipt), receipt)
+            rest = nothing_of(state) if closed else taken(state, receipt)
+            left = Left(found.at_s, until_s, rest, receipt, closed)
             self._cells.claim(place, left)
         insort(self._claim_times, found.at_s)
         self._claim_ends.append(until_s)

@@ -221,6 +221,12 @@ def lesser(one: State, other: State) -> State:
     return (min(one[0], other[0]), min(one[1], other[1]), pools)
 
 
+def nothing_of(state: State) -> State:
+    """Return the state of the same node with nothing free."""
+    pools = (0 if isinstance(gpus, int) else (0,) * len(gpus) for gpus in state[2])
+    return (0, 0, tuple(pools))
+
+
 def reduced(state: State, receipt: Receipt) -> State:
     """Return the state after ``receipt`` was taken, nothing below zero."""
     cpus, mem, pools = taken(state, receipt)

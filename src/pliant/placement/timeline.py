@@ -124,4 +124,6 @@ class _Search:
 
 def _beside(state: State, left: Left, at_s: float) -> State:
     """What a claim leaves: of what is free by then, or once it has begun of what is free now."""
+    if left.closed:
+        return left.state
     return lesser(state, left.state) if at_s < left.at_s else reduced(state, left.receipt)

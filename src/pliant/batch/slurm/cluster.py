@@ -74,6 +74,8 @@ class Cluster:
             # 22.05 keeps a count of no GPUs: such a job starts only where a GPU is free.
             gpu_to_cpu=self.version >= MODERN and self.has_no_gpu,
             cpu_to_gpu=True,
+            # sched/backfill keeps whole nodes for a job that it plans a start for.
+            claims_whole_nodes=True,
         )
 
     @cached_property
