@@ -248,6 +248,20 @@ def test_a_job_that_waits_for_its_turn_is_told_why_it_is_given_its_shape_back() 
     )
 
 
+@pytest.mark.parametrize(
+    ("reason", "free", "expected"),
+    [("Priority", 0, {}), ("BeginTime", 0, {}), ("BeginTime", 2, {}), ("Priority", 2, {"1": "2"})],
+)
+def test_a_job_that_could_not_give_gpus_up_again_waits_on_cpus(
+    reason: str, free: int, expected: dict[str, str]
+) -> None:
+    allows, on_cpus = "gpus=1-4,type=gpu:cpu", parse_shape("1x0@cpu")
+    spec = Spec(parse(allows), Shape(1, 4), set=on_cpus)
+    waits = job(1, "4", allows, shape=on_cpus, spec=spec, reason=reason)
+    seen = snapshot([node("n1", free=free, free_cpus=free)], [waits])
+    assert changes(cycle(seen, EQUI)) == expected
+
+
 def test_few_changes_a_cycle_those_that_start_first_in_the_queues_order() -> None:
     back = [job(n, "4", "gpus=4:8", shape=Shape(1, 8)) for n in (1, 2)]
     jobs = [*back, *(job(n, "4", RANGE) for n in (3, 4, 5))]
