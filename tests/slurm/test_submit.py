@@ -146,12 +146,12 @@ def test_an_array_and_a_job_by_its_comment_carry_the_token_too(
 def test_observing_writes_the_token_and_nothing_else(
     submit: Submit, submit_asked: Submit, show: Show, clean: Sandbox
 ) -> None:
-    options = (HELD, "--moldable=gpus=1-2", "--gpus=4", "-n2")
+    options = (HELD, "--moldable=gpus=1-2", "--gpus=4", "-n4")
     with job_submit_lua(clean, PLAIN):
         plain = show(submit(*options))
     with configured(clean, default='"observe"'):
         job = submit_asked(*options)
-        assert noted(clean, job) == "moldable=gpus=1-2;own=4;fp=2,0,1,0,0,0,0"
+        assert noted(clean, job) == "moldable=gpus=1-2,nodes=1-4;own=4;fp=1,1,1,0,0,0,0"
         assert masked(show(job) | {"AdminComment": ""}) == masked(plain | {"AdminComment": ""})
         wrong = clean.run(["sbatch", HELD, "--comment=pliant:gpus=x", "--wrap=true"])
         assert wrong.returncode == 0

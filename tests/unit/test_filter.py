@@ -91,7 +91,7 @@ def test_who_says_nothing_or_says_it_where_pliant_is_off_is_left_alone(
 
 def test_an_observed_partition_gets_the_token_and_nothing_else() -> None:
     answer = filter_submission(
-        asked("gpus=1-4", partition="seen", tres_per_job="gres:gpu:2", num_tasks="4"), VIEW
+        asked("gpus=1-4", partition="seen", tres_per_node="gres:gpu:2", num_tasks="4"), VIEW
     )
     assert token(answer) == "moldable=gpus=1-4;own=2;fp=4,0,1,0,0,0,0"
     assert answer == Answer(spec=answer.spec)
@@ -201,7 +201,9 @@ def test_each_way_to_ask_becomes_the_per_node_form(
     # Every total is allowed, so that the own shape stays.
     moldable = "gpus=1/4-16" + (",gpu-type=a100" if "a100" in own else "")
     answer = filter_submission(asked(moldable, **fields), VIEW)
-    assert token(answer) == f"moldable={moldable};own={own};fp={footprint}"
+    in_total = {"tres_per_job", "tres_per_task"} & fields.keys() and "min_nodes" not in fields
+    nodes = ",nodes=1-4" if in_total else ""  # Slurm may choose: all that the partition has
+    assert token(answer) == f"moldable={moldable}{nodes};own={own};fp={footprint}"
     assert answer.fields == changes
 
 
@@ -373,6 +375,67 @@ def test_what_fits_now_is_given_at_once_and_is_gone_for_the_next() -> None:
     assert token(answers[0]) == "moldable=gpus=1-4;own=4;set=3;fp=1,0,1,0,0,0,0"
     assert answers[0].fields == {"gres": "gpu:3", **ONE_NODE}
     assert answers[2].fields == ONE_NODE
+
+
+@pytest.mark.parametrize(
+    ("moldable", "fields", "noted"),
+    [
+        ("gpus=4-8", {"num_tasks": "4"}, "gpus=4-8,nodes=1-4;own=4;set=2x2;fp=1,1,1,0,0,0,0"),
+        ("gpus=4-5", {}, "gpus=4-5,nodes=1-4;own=4;set=2x2;fp=1,0,1,0,0,0,0"),
+        (
+            "gpus=4-8", {"num_tasks": "4", "min_nodes": "1", "max_nodes": "2"},
+            "gpus=4-8,nodes=1-2;own=4;set=2x2;fp=1,1,1,0,0,0,0",
+        ),
+        (
+            "gpus=4-8", {"num_tasks": "4", "min_nodes": "2", "max_nodes": "3"},
+            "gpus=4-8,nodes=2-3;own=2x2;fp=1,1,1,0,0,0,0",
+        ),
+    ],
+)  # fmt: skip
+def test_a_total_of_gpus_starts_on_all_the_nodes_that_slurm_could_spread_it_over(
+    moldable: str, fields: dict[str, str], noted: str
+) -> None:
+    submission = asked(moldable, tres_per_job="gres:gpu:4", **fields)
+    answer = filter_submission(submission, busy(2, 2, 0, 0))
+    assert (token(answer), answer.started, answer.lines) == (f"moldable={noted}", True, ())
+    assert answer.fields["gres"] == "gpu:2" and answer.fields.get("min_nodes", "2") == "2"
+
+
+@pytest.mark.parametrize(
+    ("moldable", "fields"),
+    [
+        ("gpus=2-4", {"num_tasks": "1"}),
+        ("gpus=2-4", {"min_nodes": "1", "max_nodes": "1"}),
+        ("gpus=2-4", {"partition": "small"}),
+        ("gpus=2-4,nodes=1", {"num_tasks": "2"}),
+        ("gpus=2-4,type=gpu:cpu", {}),
+    ],
+)
+def test_what_slurm_would_not_spread_or_its_owner_bounds_keeps_its_number_of_nodes(
+    moldable: str, fields: dict[str, str]
+) -> None:
+    answer = filter_submission(asked(moldable, tres_per_job="gres:gpu:4", **fields), VIEW)
+    assert token(answer).startswith(f"moldable={moldable};own=4;")
+
+
+def test_tasks_that_do_not_follow_the_gpus_leave_the_spreading_to_slurm() -> None:
+    answer = filter_submission(asked("gpus=2-4", tres_per_job="gres:gpu:4", num_tasks="2"), VIEW)
+    assert answer == Answer(
+        lines=(
+            "pliant: Slurm may spread its 2 tasks and 4 GPUs over nodes as it likes: nodes=1"
+            " beside gpus= would let the shape change; the job is submitted as written",
+        )
+    )
+
+
+def test_a_total_that_is_what_the_job_asks_for_already_leaves_it_to_slurm_with_3_and_1() -> None:
+    answer = filter_submission(asked("gpus=4", tres_per_job="gres:gpu:4"), busy(3, 1, 0, 0))
+    assert answer == Answer(
+        lines=(
+            "pliant: it asks for 4 GPUs already, on nodes that Slurm itself chooses;"
+            " the job is submitted as written",
+        )
+    )
 
 
 def test_the_owners_own_speeds_choose_before_the_number_of_gpus() -> None:

@@ -9,6 +9,7 @@ their own names (numbers in decimal, unset ones left out), the words of the SPAN
     decide.py     all of it, in order
     words.py      what the owner said to Pliant
     written.py    what the owner wrote: own shape, footprint, or why its shape must stay
+    spread.py     the numbers of nodes that Slurm itself may choose from
     case.py       the shapes: allowed by the owner, possible here
     choose.py     the one that fits right now, or the one to wait with
     normal.py     a shape as fields, in the form that every release changes correctly

@@ -11,6 +11,7 @@ from pliant.filter.case import Case, has_cpu, unwritten
 from pliant.filter.choose import shape_now, waiting_shape
 from pliant.filter.normal import Form, normal_fields
 from pliant.filter.remarks import list_text, remarks
+from pliant.filter.spread import with_nodes
 from pliant.filter.view import View
 from pliant.filter.words import read_request, says_something
 from pliant.filter.written import Fixed, read_written
@@ -40,7 +41,8 @@ def filter_submission(submission: Mapping[str, str], view: View) -> Answer:
         return Answer(spec=Spec(request))
     try:
         written = read_written(submission, view)
-        return _molded(Case.of(submission, view, request, written), mode)
+        bounded = with_nodes(submission, view, request, written)
+        return _molded(Case.of(submission, view, bounded, written), mode, bounded == request)
     except Fixed as why:
         return _rigid(submission, request, str(why))
 
@@ -59,7 +61,7 @@ def _asks_for_gpu(submission: Mapping[str, str]) -> bool:
     return any("gpu" in text or "shard" in text for text in texts)
 
 
-def _molded(case: Case, mode: Mode) -> Answer:
+def _molded(case: Case, mode: Mode, all_said: bool) -> Answer:
     written, request = case.written, case.request
     wants_gpu = any(shape.kind is not Kind.CPU for shape in case.allowed)
     own = written.own if wants_gpu else written.own or unwritten(request, written)
@@ -82,7 +84,7 @@ def _molded(case: Case, mode: Mode) -> Answer:
     demand = footprint.demand(shape, request.cores)
     form = Form(shape, demand, wants_gpu, tasks_follow=footprint.tasks_per_gpu > 0)
     return Answer(
-        lines=tuple(remarks(case, own, shape)),
+        lines=tuple(remarks(case, own, shape, all_said)),
         fields=normal_fields(case.submission, form, case.view),
         spec=spec,
         shape=shape,

@@ -9,8 +9,21 @@ from pliant.filter.case import Case
 from pliant.model import Shape, shape_text
 
 
-def remarks(case: Case, own: Shape, shape: Shape) -> list[str]:
-    """What the owner should know: totals that no shape has, and an own shape outside the range."""
+def remarks(case: Case, own: Shape, shape: Shape, all_said: bool) -> list[str]:
+    """What the owner should know: totals that no shape has, and an own shape outside the range.
+
+    ``all_said``: the owner named the nodes too, or one number of them is all there is.
+    """
+    lines = _left_out(case, own) if all_said else []
+    if case.written.own is not None and case.written.own not in case.allowed:
+        lines.append(
+            f"pliant: it asks for {shape_text(case.written.own)} besides, which is not among the"
+            f" shapes that it may have: it is submitted with {shape_text(shape)}"
+        )
+    return lines
+
+
+def _left_out(case: Case, own: Shape) -> list[str]:
     lines = []
     nodes = case.request.nodes or (own.nodes,)
     gpus = case.request.gpus
@@ -23,11 +36,6 @@ def remarks(case: Case, own: Shape, shape: Shape) -> list[str]:
         never = [total for total in never if total >= 1]
     if never:
         lines.append(f"pliant: gpus={_totals(never)}: no node here could ever give it, left out")
-    if case.written.own is not None and case.written.own not in case.allowed:
-        lines.append(
-            f"pliant: it asks for {shape_text(case.written.own)} besides, which is not among the"
-            f" shapes that it may have: it is submitted with {shape_text(shape)}"
-        )
     return lines
 
 

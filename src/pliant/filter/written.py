@@ -7,7 +7,7 @@ Slurm's fields are those of job_submit/lua. Generic resources are written ``gres
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -49,12 +49,26 @@ class Gres:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """What Slurm may spread over nodes by itself: ``total`` GPUs, 0 where nothing.
+
+    ``most``: the most nodes that the owner allows, 0 where not said. ``tasks``: how many, 0 where
+    they follow the nodes or the GPUs whatever their number.
+    """
+
+    total: int = 0
+    most: int = 0
+    tasks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Written:
     """A job without Pliant. ``own`` None: it asks for no GPU. ``nodes`` 0: not said."""
 
     own: Shape | None
     nodes: int
     footprint: Footprint
+    spread: Spread = Spread()
 
 
 def number(submission: Mapping[str, str], name: str) -> int | None:
@@ -97,14 +111,34 @@ def read_written(submission: Mapping[str, str], view: View) -> Written:
     if not total and not gpus.per_node:
         return Written(None, tasks.nodes, tasks.footprint(max(1, tasks.nodes)))
     names = submission.get("partition", "")
-    for nodes in (tasks.nodes,) if tasks.nodes else _divisors(total or tasks.count or 1):
+    spread = _spread(gpus, tasks, total)
+    for nodes in _node_counts(tasks, total, spread):
         if total % nodes:
             raise Fixed(f"{total} GPUs do not divide over {nodes} nodes: the shape stays")
         own = Shape(nodes, gpus.per_node or total // nodes, gpu_type=gpus.gpu_type)
         footprint = tasks.footprint(nodes)
         if tasks.nodes or view.ever(names, footprint.demand(own), nodes):
-            return Written(own, tasks.nodes, footprint.by_gpu(own.gpus))
+            footprint = footprint.by_gpu(own.gpus)
+            if spread.tasks == spread.total > 1:  # one to a GPU, even with one GPU on a node
+                footprint = replace(footprint, tasks_per_node=1, tasks_per_gpu=1)
+            return Written(own, tasks.nodes, footprint, spread)
     raise Fixed("no node could hold the job as it was written: the shape stays")
+
+
+def _spread(gpus: _Gpus, tasks: _Tasks, total: int) -> Spread:
+    """A total of GPUs may go to several nodes, unless there is one task or ``-N`` says how many."""
+    if gpus.per_node or (tasks.nodes and tasks.most <= tasks.nodes) or tasks.count == 1:
+        return Spread()
+    follows = tasks.proportions.tasks_per_gpu > 0 or tasks.per_node > 0
+    return Spread(total, tasks.most, 0 if follows else tasks.count)
+
+
+def _node_counts(tasks: _Tasks, total: int, spread: Spread) -> Sequence[int]:
+    """The numbers of nodes that the own shape may have, the one to prefer first."""
+    if not tasks.nodes:
+        return _divisors(total or tasks.count or 1)
+    within = [nodes for nodes in _divisors(spread.total) if tasks.nodes <= nodes <= tasks.most]
+    return within or (tasks.nodes,)
 
 
 def _divisors(number: int) -> list[int]:
@@ -173,18 +207,19 @@ class _Gpus:
 
 @dataclass(frozen=True, slots=True)
 class _Tasks:
-    """The tasks asked for. Zero: not said."""
+    """The tasks asked for, and the nodes, from ``nodes`` to ``most``. Zero: not said."""
 
     count: int
     per_node: int
     nodes: int
+    most: int
     proportions: Footprint  # all but the tasks per node
 
     @classmethod
     def of(cls, submission: Mapping[str, str], gpus: _Gpus) -> _Tasks:
         count = number(submission, "num_tasks") or 0
         per_node = number(submission, "ntasks_per_node") or 0
-        nodes = number(submission, "min_nodes") or 0
+        nodes, most = number(submission, "min_nodes") or 0, number(submission, "max_nodes") or 0
         if not nodes and count and per_node:
             nodes = -(-count // per_node)
         if gpus.per_task and not count:
@@ -197,7 +232,7 @@ class _Tasks:
             mem_per_cpu_mib=number(submission, "min_mem_per_cpu") or 0,
             mem_per_gpu_mib=_per_gpu(submission, "mem_per_tres"),
         )
-        return cls(count, per_node, nodes, proportions)
+        return cls(count, per_node, nodes, most, proportions)
 
     def footprint(self, nodes: int) -> Footprint:
         """Return the footprint of the job on so many nodes.
