@@ -111,6 +111,11 @@ def trickle(connection: socket.socket) -> None:
         pass
 
 
+def garbage(connection: socket.socket) -> None:
+    connection.makefile("rb").readline()
+    connection.sendall(b"\xff garbage\n")
+
+
 def test_an_answer_comes_back_from_door_one(served: Callable[..., tuple[str, int]]) -> None:
     path, _ = served(echo, False)
     assert ask(path, Message("submit", {"a": "b c"})) == ok(line="submit a=b%20c\n")
@@ -122,7 +127,7 @@ def test_an_answer_comes_back_from_door_one(served: Callable[..., tuple[str, int
         (wait_long, "does not answer in time"),
         (trickle, "does not answer in time"),
         (lambda _: None, "the connection was closed before an answer|reset|Broken pipe"),
-        (lambda c: c.sendall(b"\xff garbage\n"), "its answer is not understood"),
+        (garbage, "its answer is not understood"),
     ],
 )
 def test_a_door_that_does_not_answer_is_said_in_one_line(
