@@ -50,7 +50,10 @@ def test_every_line_of_help_fits_a_terminal() -> None:
         (("why",), "pliant: Missing argument 'JOB'; see pliant why --help\n"),
         (("jobs", "--jsn"), "pliant: No such option '--jsn'"),
         (("why", "1", "x\x1b[2J\ny"), "pliant: Got unexpected extra argument (x?[2J y); see"),
-        (("plan", "--file", "/nonexistent/file"), "pliant: /nonexistent/file: No such file or directory\n"),
+        (
+            ("plan", "--file", "/nonexistent/file"),
+            "pliant: /nonexistent/file: No such file or directory\n",
+        ),
         (("plan", "--policy", "fms"), "pliant: --policy and --with go with --file or --live:"),
         (("plan", "--file", "x", "--live"), "pliant: --file and --live exclude each other\n"),
         (("plan", "--save", "x"), "pliant: --save goes with --live\n"),
