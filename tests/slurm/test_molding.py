@@ -23,9 +23,9 @@ pytestmark = pytest.mark.slurm
 SAYS = r"""
 echo "$PLIANT_SHAPE ${CUDA_VISIBLE_DEVICES//[^,]/}+ $SLURM_GPUS_ON_NODE"
 echo sizes: $SLURM_NTASKS $SLURM_NPROCS $SLURM_TASKS_PER_NODE $SLURM_NNODES
-echo plain: $(srun hostname 2>&1 | wc -l)
-echo one: $(srun -N1 -n1 bash -c 'echo $SLURM_NTASKS $PLIANT_GPUS' 2>&1)
-echo torchrun: $(srun --ntasks-per-node=1 -n$SLURM_NNODES bash -c \
+echo plain: $(srun -Q hostname 2>&1 | wc -l)
+echo one: $(srun -Q -N1 -n1 bash -c 'echo $SLURM_NTASKS $PLIANT_GPUS' 2>&1)
+echo torchrun: $(srun -Q --ntasks-per-node=1 -n$SLURM_NNODES bash -c \
     'echo $SLURM_NNODES x $((PLIANT_GPUS / PLIANT_NODES))' 2>&1)
 """
 
