@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.vendor.pretty import RepresentationPrinter
@@ -34,16 +35,13 @@ from pliant.model import (
 AMOUNTS = tuple(
     Fraction(*pair) for pair in ((1, 4), (1, 2), (1, 1), (2, 1), (3, 1), (4, 1), (6, 1))
 )
-REASONS = (
-    "Resources",
-    "Priority",
-    "Priority",
-    "Priority",
-    "None",
-    "JobHeldUser",
-    "QOSMaxGRESPerUser",
-)
-LIMITS_S = (0, 60, 600, 3600, 7200)
+REASONS = ("None", "JobHeldUser", "QOSMaxGRESPerUser")
+LIMITS_S = (0, 60, 600, 600, 3600, 7200)
+
+
+def rarely(*values: Any) -> st.SearchStrategy[Any]:
+    """Mostly the first value, in one case of six one of the others."""
+    return st.sampled_from([values[0]] * 5 * (len(values) - 1) + list(values[1:]))
 
 
 class Cluster(SimulatedCluster):
@@ -55,29 +53,22 @@ class Cluster(SimulatedCluster):
 
 @st.composite
 def pools(draw: st.DrawFn) -> tuple[Pool, ...]:
-    types = draw(st.sampled_from([(), ("",), ("",), ("a100",), ("a100", "v100")]))
-    shards = draw(st.sampled_from([0, 0, 4]))
+    types = draw(rarely(("",), (), ("a100",), ("a100", "v100")))
+    shards = draw(st.sampled_from([0, 4]))
     return tuple(
-        Pool(name, total, total, shards, mem_mib=draw(st.sampled_from([0, 16_000])))
+        Pool(name, total, total, shards, mem_mib=draw(rarely(0, 16_000)))
         for name in types
-        if (total := draw(st.integers(1, 4)))
+        if (total := draw(st.sampled_from([4, 2, 1, 3])))
     )
 
 
 @st.composite
 def nodes(draw: st.DrawFn, number: int) -> Node:
-    cpus = draw(st.sampled_from([2, 4, 16]))
-    mem_mib = draw(st.sampled_from([0, 8_000, 64_000]))
-    return Node(
-        f"n{number}",
-        cpus,
-        cpus,
-        mem_mib,
-        mem_mib,
-        draw(pools()),
-        features=draw(st.sampled_from([frozenset(), frozenset({"ib"})])),
-        up=draw(st.sampled_from([True, True, True, True, False])),
-    )
+    cpus = draw(rarely(16, 2, 4))
+    mem_mib = draw(rarely(0, 8_000, 64_000))
+    features = draw(st.sampled_from([frozenset({"ib"}), frozenset()]))
+    found = Node(f"n{number}", cpus, cpus, mem_mib, mem_mib, draw(pools()), features=features)
+    return replace(found, up=draw(rarely(True, False)))
 
 
 @st.composite
@@ -86,9 +77,9 @@ def partitions(draw: st.DrawFn, names: tuple[str, ...]) -> tuple[Partition, ...]
         "gpu",
         names,
         default=True,
-        max_nodes=draw(st.sampled_from([0, 0, 0, 1])),
-        max_time_s=draw(st.sampled_from([0, 0, 0, 3600])),
-        mode=draw(st.sampled_from([Mode.ENFORCE, Mode.ENFORCE, Mode.OBSERVE, Mode.OFF])),
+        max_nodes=draw(rarely(0, 1)),
+        max_time_s=draw(rarely(0, 3600)),
+        mode=draw(rarely(Mode.ENFORCE, Mode.OBSERVE, Mode.OFF)),
     )
     return (first, Partition("short", names[: max(1, len(names) // 2)]))
 
@@ -96,15 +87,16 @@ def partitions(draw: st.DrawFn, names: tuple[str, ...]) -> tuple[Partition, ...]
 @st.composite
 def requests(draw: st.DrawFn) -> tuple[Request, Shape]:
     """What an owner allows, and the shape written without Pliant: rigid in one case of five."""
-    kinds = draw(st.sampled_from([(), (), (), (Kind.CPU, Kind.GPU), tuple(Kind)]))
-    amounts = draw(st.lists(st.sampled_from(AMOUNTS), min_size=1, max_size=4, unique=True))
+    kinds = draw(rarely((), (Kind.CPU, Kind.GPU), tuple(Kind)))
+    lists = st.lists(st.sampled_from(AMOUNTS), min_size=1, max_size=4, unique=True)
+    amounts = draw(st.one_of(st.sampled_from([AMOUNTS[:6], AMOUNTS[2:6]]), lists))
     request = Request(
         gpus=tuple(sorted(amounts)),
-        nodes=draw(st.sampled_from([(), (), (1, 2), (2,)])),
+        nodes=draw(rarely((), (1, 2), (2,))),
         kinds=kinds,
         cores=draw(st.sampled_from([0, 2, ALL_CORES])) if kinds else 0,
-        gpu_mem_mib=draw(st.sampled_from([0, 0, 6_000])),
-        gpu_types=draw(st.sampled_from([(), (), (), ("a100", "v100")])),
+        gpu_mem_mib=draw(rarely(0, 6_000)),
+        gpu_types=draw(rarely((), ("a100", "v100"))),
     )
     own = draw(st.sampled_from(request_shapes(request, Shape(1, 1))))
     request = draw(throughputs(request, own))
@@ -125,36 +117,37 @@ def throughputs(draw: st.DrawFn, request: Request, own: Shape) -> Request:
 def jobs(draw: st.DrawFn, number: int, abilities: Abilities) -> Job:
     request, own = draw(requests())
     possible = request_shapes(request, own)
-    carried = draw(st.sampled_from([own, own, own, *possible]))
-    refused = draw(st.sampled_from([(), (), (), possible[:1]]))
-    return Job(
+    carried = draw(rarely(own, *possible))
+    found = Job(
         str(number),
-        user=draw(st.sampled_from(["ada", "bob"])),
-        partitions=draw(st.sampled_from([("gpu",), ("gpu",), ("short",), ("short", "gpu")])),
-        reason=draw(st.sampled_from(REASONS)),
+        partitions=draw(rarely(("gpu",), ("short",), ("short", "gpu"))),
+        reason="Priority",
         priority=draw(st.integers(0, 3)),
         shape=carried,
         shapes=allowed_shapes(request, own, carried, abilities),
         footprint=draw(footprints()),
         spec=Spec(request, own, set=carried) if request.is_moldable else None,
         time_limit_s=draw(st.sampled_from(LIMITS_S)),
-        tasks_waiting=draw(st.sampled_from([1, 1, 1, 1, 3])),
-        features=draw(st.sampled_from([frozenset(), frozenset(), frozenset({"ib"})])),
-        nodes_required=draw(st.sampled_from([(), (), (), ("n1",)])),
-        nodes_excluded=draw(st.sampled_from([frozenset(), frozenset(), frozenset({"n0"})])),
-        frozen=draw(st.sampled_from(["", "", "", "", "heterogeneous"])),
-        refused=frozenset(refused),
+        tasks_waiting=draw(rarely(1, 3)),
     )
+    quirk: dict[str, Any] = {
+        "reason": draw(st.sampled_from(REASONS)),
+        "features": frozenset({"ib"}),
+        "nodes_required": ("n1",),
+        "nodes_excluded": frozenset({"n0"}),
+        "frozen": "heterogeneous",
+        "refused": frozenset(possible[:1]),
+    }
+    which: str = draw(rarely("", *quirk))
+    return replace(found, **{which: quirk[which]}) if which else found
 
 
 def footprints() -> st.SearchStrategy[Footprint]:
-    return st.sampled_from(
-        [
-            Footprint(),
-            Footprint(cpus_per_gpu=2, mem_per_gpu_mib=4_000),
-            Footprint(tasks_per_node=2),
-            Footprint(mem_per_node_mib=6_000),
-        ]
+    return rarely(
+        Footprint(),
+        Footprint(cpus_per_gpu=2, mem_per_gpu_mib=4_000),
+        Footprint(tasks_per_node=2),
+        Footprint(mem_per_node_mib=6_000),
     )
 
 
@@ -166,17 +159,17 @@ def clusters(draw: st.DrawFn, *, shares: bool = True) -> Cluster:
     if not shares:
         found = tuple(_whole(node) for node in found)
     names = tuple(node.name for node in found)
-    abilities = draw(st.builds(Abilities, *[st.booleans()] * 4))
+    abilities = draw(st.builds(Abilities, *[st.booleans()] * 5))
     cluster = Cluster(found, draw(partitions(names)), now_s - 30.0, abilities)
     cluster.reservations = draw(reservations(names, now_s))
-    for number in range(100, 100 + draw(st.integers(0, 4))):
+    for number in range(100, 100 + draw(st.integers(0, 5))):
         job = draw(jobs(number, abilities))
         where = draw(st.permutations(names))[: job.shape.nodes]
         cluster.submit(replace(job, tasks_waiting=1), draw(st.sampled_from([40.0, 600.0])))
         if cluster.start(job.id, where) is None:
             cluster.withdraw(job.id)
     cluster.advance(now_s)
-    for number in range(draw(st.integers(0, 7))):
+    for number in range(draw(st.integers(1, 8))):
         cluster.submit(draw(jobs(number, abilities)), draw(st.sampled_from([40.0, 600.0])))
     return cluster
 
@@ -187,7 +180,7 @@ def _whole(node: Node) -> Node:
 
 @st.composite
 def reservations(draw: st.DrawFn, names: tuple[str, ...], now_s: float) -> tuple[Reservation, ...]:
-    if draw(st.integers(0, 3)):
+    if draw(rarely(False, True)) is False:
         return ()
     start_s = now_s + draw(st.sampled_from([-100.0, 300.0, 5000.0]))
     return (Reservation("maintenance", names[-1:], start_s, start_s + 1000.0),)

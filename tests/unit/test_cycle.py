@@ -283,9 +283,12 @@ def test_the_second_cycle_changes_nothing() -> None:
     [
         ("2", "2", Abilities(), "1 2"),
         ("2", "2", Abilities(gpu_to_cpu=True), "1x0@cpu 1 2"),
-        ("2", "2", Abilities(whole_to_share=True), "1/2 1 2"),
+        ("2", "2", Abilities(gpu_to_cpu=True, cpu_to_gpu=False), "1 2"),  # there is no way back
+        ("2", "2", Abilities(whole_to_share=True), "1 2"),
+        ("2", "2", Abilities(whole_to_share=True, share_to_whole=True), "1/2 1 2"),
         ("2", "1/2", Abilities(), "1/2"),
-        ("2", "1/2", Abilities(share_to_whole=True), "1/2 1 2"),
+        ("2", "1/2", Abilities(share_to_whole=True), "1/2"),
+        ("2", "1/2", Abilities(whole_to_share=True, share_to_whole=True), "1/2 1 2"),
         ("2", "1x0@cpu", Abilities(), "1x0@cpu 1/2 1 2"),
         ("2", "1x0@cpu", Abilities(cpu_to_gpu=False), "1x0@cpu"),
     ],

@@ -103,16 +103,18 @@ def allowed_shapes(
 
 
 def can_become(carried: Shape, shape: Shape, abilities: Abilities) -> bool:
-    """Whether a waiting job that carries one shape can be changed to another here."""
+    """Whether a waiting job that carries one shape can be changed to another here.
+
+    Where it could not be changed back it is not: the next cycle would decide anew without the
+    shapes that this one has made impossible. But cores may be given up for a GPU.
+    """
     was_cpu, is_cpu = carried.kind is Kind.CPU, shape.kind is Kind.CPU
-    if was_cpu or is_cpu:
-        if was_cpu and is_cpu:
-            return True
-        return abilities.cpu_to_gpu if was_cpu else abilities.gpu_to_cpu
-    if carried.is_share and not shape.is_share:
-        return abilities.share_to_whole
-    if shape.is_share and not carried.is_share:
-        return abilities.whole_to_share
+    if was_cpu and not is_cpu:
+        return abilities.cpu_to_gpu
+    if is_cpu and not was_cpu:
+        return abilities.gpu_to_cpu and abilities.cpu_to_gpu
+    if carried.is_share is not shape.is_share and not is_cpu:
+        return abilities.share_to_whole and abilities.whole_to_share
     return True
 
 
