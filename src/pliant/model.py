@@ -254,10 +254,10 @@ class JobState(StrEnum):
 class Job:
     """One job, or the waiting tasks of one array (``tasks_waiting`` of them).
 
-    ``shape`` is what it carries now (or runs as); ``shapes`` what it may run as now, after rule 4's
-    table: one element means that nothing may be changed. ``demand``: what the carried shape takes
-    per node. ``frozen``: why Pliant leaves the job alone, in words; "" otherwise. ``refused``:
-    shapes that the batch system did not start although they seemed to fit.
+    ``shape`` is what it carries now (or runs as); ``shapes`` what it may run as now, by the table
+    of reasons (cycle.gate): one element means that nothing may be changed. ``demand``: what the
+    carried shape takes per node. ``frozen``: why Pliant leaves the job alone, in words; ""
+    otherwise. ``refused``: shapes that the batch system did not start although they seemed to fit.
     """
 
     id: str

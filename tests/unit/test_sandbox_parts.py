@@ -90,7 +90,7 @@ def test_the_nodes_differ_in_type_and_port_alone() -> None:
 @pytest.mark.parametrize("gpus", [0, 1, 8])
 def test_every_file_is_rendered_whole(layout: Layout, gpus: int, accounting: bool) -> None:
     options = Options(nodes=4, gpus=gpus, accounting=accounting)
-    config.write_slurm(layout, options, FOUR, WHO, lua=True)
+    config.write_slurm(layout, options, FOUR, WHO, lua=True, cgroups=True)
     conf = (layout.etc / "slurm.conf").read_text().splitlines()
     values = dict(line.split("=", 1) for line in conf if line and not line.startswith("#"))
     assert values["SlurmUser"] == "slurm"
@@ -107,6 +107,18 @@ def test_every_file_is_rendered_whole(layout: Layout, gpus: int, accounting: boo
         "gres.conf",
         "slurm.conf",
     ]
+
+
+def test_slurm_is_told_its_cgroup_plugin_where_it_could_not_find_one(
+    layout: Layout, tmp_path: Path
+) -> None:
+    config.write_slurm(layout, Options(), FOUR, WHO, lua=True, cgroups=False)
+    assert (layout.etc / "cgroup.conf").read_text() == "CgroupPlugin=cgroup/v1\n"
+    mounts = tmp_path / "mounts"
+    mounts.write_text("proc /proc proc rw 0 0\n")
+    assert not config.cgroups_mounted(mounts)
+    mounts.write_text("proc /proc proc rw 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n")
+    assert config.cgroups_mounted(mounts)
 
 
 def test_the_ports_are_free_and_nobody_elses() -> None:

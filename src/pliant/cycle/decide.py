@@ -1,8 +1,8 @@
 """One decision: what the policy says, and which waiting jobs are changed for it.
 
 A waiting job carries the request that its user wrote, or else its largest shape, and is changed
-only when another shape can start now (rule 3 of the design). So a start at another shape than the
-carried one is a change, and a job that carries something else and cannot start is changed back.
+only when another shape can start now. So a start at another shape than the carried one is a
+change, and a job that carries something else and cannot start is changed back.
 The same snapshot always gives the same plan; once its changes are made there are no more.
 """
 

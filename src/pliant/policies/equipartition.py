@@ -248,5 +248,6 @@ class _Division:
         return False
 
     def _write(self, holding: _Holding) -> None:
-        reason = self._reason if holding.level >= 0 else CPU
+        without = self._reason if not holding.sizes.levels else CPU
+        reason = self._reason if holding.level >= 0 else without
         self._desk.start(holding.job, holding.given, reason)

@@ -48,6 +48,7 @@ def _install(layout: Layout, who: Accounts) -> None:
         f"--datadir={layout.database}",
         "--skip-test-db",
         "--skip-name-resolve",
+        "--force",  # where there is no /etc/hosts it would refuse, for a name it does not need
         "--innodb-log-file-size=16M",
         "--innodb-flush-log-at-trx-commit=0",
     ]
@@ -65,7 +66,8 @@ def _install(layout: Layout, who: Accounts) -> None:
         )
     if done.returncode:
         said = layout.output("mariadb-install-db").read_text(errors="replace").split("\n")
-        errors = [line for line in said if "ERROR" in line] or ["it wrote no error"]
+        lines = [line for line in said if line.strip()] or ["it wrote nothing"]
+        errors = [line for line in lines if "ERROR" in line] or lines
         raise Unavailable(f"mariadb-install-db ended with {done.returncode}: {errors[-1][:400]}")
 
 

@@ -29,7 +29,9 @@ def prepare(layout: Layout, record: Record) -> None:
         accounting.prepare(layout, record, who)
     pliant = record.options.mode != "none"
     lua = pliant and inside.has_filter()
-    config.write_slurm(layout, record.options, record.ports, who, lua)
+    config.write_slurm(
+        layout, record.options, record.ports, who, lua=lua, cgroups=config.cgroups_mounted()
+    )
     if pliant:
         inside.prepare(layout, record)
 

@@ -82,9 +82,15 @@ def render(template: str, **values: object) -> str:
 
 
 def write_slurm(
-    layout: Layout, options: Options, ports: Ports, accounts: Accounts, lua: bool
+    layout: Layout,
+    options: Options,
+    ports: Ports,
+    accounts: Accounts,
+    *,
+    lua: bool,
+    cgroups: bool,
 ) -> None:
-    """Write slurm.conf, gres.conf and cgroup.conf."""
+    """Write slurm.conf, gres.conf and cgroup.conf. ``cgroups``: this machine has them mounted."""
     values = {
         "layout": layout,
         "options": options,
@@ -97,9 +103,16 @@ def write_slurm(
         "nodes": nodes(options, ports),
         "def_mem_per_cpu_mib": MEM_PER_CPU_MIB // 2,
         "lua": lua,
+        "cgroups": cgroups,
     }
     for name in ("slurm.conf", "gres.conf", "cgroup.conf"):
         write(layout.etc / name, render(f"{name}.j2", **values))
+
+
+def cgroups_mounted(mounts: Path = Path("/proc/self/mounts")) -> bool:
+    """Whether a cgroup tree is mounted; where none is, Slurm cannot find its plugin by itself."""
+    rows = (line.split(" ") for line in mounts.read_text().splitlines())
+    return any(row[1].startswith("/sys/fs/cgroup") for row in rows if len(row) > 1)
 
 
 def write(path: Path, text: str, mode: int = 0o644) -> None:
