@@ -377,3 +377,16 @@ def test_what_is_no_jobs_number_is_one_line_and_exit_2(
     assert line.endswith(": a job's number, like 4711 or 4711_3, is expected\n")
     assert line.count("\n") == 1
     assert daemon.asked == []
+
+
+def test_a_broken_configuration_is_told_and_does_not_stop_a_pause(
+    daemon: FakeDaemon, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (tmp_path / "pliant.toml").open("a") as config:
+        config.write('cycle_s = "soon"\n[partitions]\ngpu = "perhaps"\n')
+    daemon.answers["pause"] = DoneAnswer("paused")
+    assert pliant("pause") == 0
+    said = capsys.readouterr()
+    assert said.out == "paused\n"
+    assert said.err.count("\n") == 1
+    assert "cycle_s" in said.err

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import click
 import msgspec
 
 from pliant.cli.commands import show_config
 from pliant.daemon.answers import from_json
-from pliant.daemon.config import Config, address, config_path, load
-from pliant.errors import PliantError, Unavailable
+from pliant.daemon.config import Config, address, config_path, load, parse
+from pliant.errors import BadConfig, PliantError, Unavailable
 from pliant.wire import Message, ask_over_tcp
 
 T = TypeVar("T")
 
 HOST_VARIABLE = "PLIANT_HOST"
+_DOOR = ("listen", "munge_socket")
 ANY_HOST = ("", "0.0.0.0", "::")  # noqa: S104  # compared with, not listened at
 
 
@@ -54,13 +57,35 @@ def client_config(path: Path) -> Config:
             f"{path} is not there: is Pliant installed on this host? "
             "(PLIANT_CONFIG names another file)"
         )
-    config = load(path)
+    config = _load(path)
     if not config.daemon.listen:
         raise Unavailable(
             f"{path}: [daemon] listen is empty: pliantd has no door for commands; "
             'an administrator sets listen = "0.0.0.0:6830"'
         )
     return config
+
+
+def _load(path: Path) -> Config:
+    """Read pliant.toml, or of a broken one what leads to the door: pliantd kept the old one.
+
+    Raises BadConfig where that is broken too.
+    """
+    try:
+        return load(path)
+    except BadConfig as wrong:
+        try:
+            raw = tomllib.loads(path.read_text())
+        except (OSError, ValueError):
+            raise wrong from None
+        daemon = raw.get("daemon")
+        kept = {k: v for k, v in daemon.items() if k in _DOOR} if isinstance(daemon, dict) else {}
+        try:
+            config = parse({"daemon": kept}, str(path))
+        except BadConfig:
+            raise wrong from None
+        click.echo(f"pliant: {wrong}", err=True)
+        return config
 
 
 def hosts(config: Config, named: str, controllers: Callable[[], Sequence[str]]) -> Sequence[str]:
