@@ -11,7 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -390,3 +390,15 @@ def test_a_broken_configuration_is_told_and_does_not_stop_a_pause(
     assert said.out == "paused\n"
     assert said.err.count("\n") == 1
     assert "cycle_s" in said.err
+
+
+def test_why_says_so_where_nothing_is_done(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for mode, line in (
+        ("observe", "Pliant observes in its partition: what follows is not done"),
+        ("off", "Pliant is off in its partition: nothing is done"),
+    ):
+        daemon.answers["why"] = WhyAnswer(1000.0, replace(WAITING, mode=mode), text="it waits")
+        assert pliant("why", "4711") == 0
+        assert line in capsys.readouterr().out.splitlines()

@@ -108,4 +108,8 @@ def headline(row: JobRow) -> list[str]:
     lines = [" ".join(words)]
     if row.request:
         lines.append(f"it says {row.request}")
+        if row.state == "waiting" and row.mode == "observe":
+            lines.append("Pliant observes in its partition: what follows is not done")
+        elif row.state == "waiting" and row.mode == "off":
+            lines.append("Pliant is off in its partition: nothing is done")
     return lines
