@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pliant.cli import main
 from pliant.cli.install.files import Change, Wish, apply, diff, planned, put_back, undone
 from pliant.cli.install.jobs import flagged
 from pliant.cli.install.plugin import shards_per_gpu
@@ -381,3 +382,21 @@ def test_waiting_jobs_with_a_token_are_listed() -> None:
     token = put_token("site=words", Spec(parse("gpus=1-4")))
     text = f"7|ann|{token}|\n8_[1-3]|bob|pliant=v1:forged:00000000|\n9|eve||\n"
     assert flagged(text) == [("7", "ann", "moldable=gpus=1-4")]
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("--conf", "slurm.conf"), "--conf: 'slurm.conf': an absolute path is expected"),
+        (("--libdir", "lib"), "--libdir: 'lib': an absolute path is expected"),
+        (("--plugin", "/etc/hostname"), "--plugin: '/etc/hostname': a pliant.so is expected"),
+        (("--plugin", "/no/such"), "--plugin: '/no/such': No such file or directory"),
+    ],
+)
+def test_a_path_that_cannot_serve_is_one_line_and_exit_2(
+    words: tuple[str, ...], error: str, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["install", "slurm", "--print", "--root", str(root), *words])
+    assert left.value.code == 2
+    assert capsys.readouterr().err == f"pliant: {error}\n"

@@ -20,6 +20,7 @@ from pliant.cli.install.steps import after_apply, after_remove
 from pliant.cli.install.wishes import PARTS, Wanted, wanted
 from pliant.cli.lua_host import compiles, library_of
 from pliant.errors import BadInput, PliantError, Unavailable
+from pliant.grammar import quoted
 
 RECORD = "/etc/pliant/installed"
 
@@ -78,6 +79,9 @@ def slurm(  # noqa: PLR0917  # click passes them by name
     On the controller all parts are wanted; login and compute nodes need spank alone. Nothing is
     restarted. Every file's first state is kept; --remove gives it back.
     """
+    for option, path in (("conf", conf), ("pliantd", pliantd), ("libdir", libdir)):
+        _must_be_absolute(option, path)
+    _must_be_plugin(plugin)
     site = find_site(_directory(root), conf, user, pliantd)
     site = replace(site, spank_plugin=Path(libdir) / "pliant.so")
     kept = Record(site.at(Path(record)))
@@ -160,6 +164,21 @@ def _part(path: Path) -> str:
     if any(word in text for word in ("pliant.toml", "pliantd.service", "tmpfiles.d")):
         return "daemon"
     return "spank" if "plugstack" in text or text.endswith(".so") else "lua"
+
+
+def _must_be_absolute(option: str, path: str) -> None:
+    if path and not Path(path).is_absolute():
+        raise BadInput(f"--{option}: {quoted(path)}: an absolute path is expected")
+
+
+def _must_be_plugin(plugin: str) -> None:
+    """Refuse what slurmd and sbatch could not load: they would complain at every job."""
+    try:
+        text = Path(plugin).read_bytes() if plugin else None
+    except OSError as error:
+        raise BadInput(f"--plugin: {quoted(plugin)}: {error.strerror}") from None
+    if text is not None and not (text.startswith(b"\x7fELF") and b"slurm_spank_init" in text):
+        raise BadInput(f"--plugin: {quoted(plugin)}: a pliant.so is expected")
 
 
 def _directory(root: str) -> Path:
