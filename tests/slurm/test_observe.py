@@ -123,10 +123,12 @@ def test_a_job_that_lies_about_its_place_makes_nothing_free(
 
 
 def test_nothing_is_free_where_a_job_is_completing(
-    slurm: Slurm, submit: Submit, wait_for_state: WaitForState, quiet: Sandbox
+    slurm: Slurm, submit: Submit, wait_for_state: WaitForState, quiet: Sandbox, workdir: Path
 ) -> None:
-    job = submit(*N1, "--gres=gpu:1", script="trap '' TERM; while :; do sleep 0.2; done")
-    wait_for_state(job, "RUNNING")
+    deaf = "trap '' TERM; echo deaf; while :; do sleep 0.2; done"
+    job = submit(*N1, "--gres=gpu:1", script=deaf)
+    output = workdir / f"{job}.out"
+    wait_until(lambda: output.exists() and output.read_text() == "deaf\n", "the job to be deaf")
     quiet.run(["scancel", str(job)], check=True)
     wait_for_state(job, "COMPLETING")
     snapshot = slurm.observe()
