@@ -226,6 +226,37 @@ def test_the_earliest_start_follows_from_the_time_limits_of_what_runs() -> None:
     ]
 
 
+def test_what_running_jobs_have_is_free_when_all_are_over_whichever_gpus_they_have() -> None:
+    pools = (Pool("a100", 4, 1), Pool("v100", 2, 0))
+    view = replace(
+        snapshot([], []),
+        nodes=(Node("n1", 16, 13, 0, 0, pools),),
+        partitions=(Partition("gpu", ("n1",)),),
+        running=(
+            running(8, "4", "n1", 100),  # of any type: three of the one and one of the other
+            running(9, "1@v100", "n1", 300),
+        ),
+    )
+    free = Free(view)
+    assert [free.earliest(job(1), parse_shape(text)) for text in ("4@a100", "5", "6")] == [
+        (100.0, ("n1",)),
+        (100.0, ("n1",)),
+        (300.0, ("n1",)),
+    ]
+
+
+def test_shares_are_whole_gpus_again_when_all_are_over() -> None:
+    view = snapshot([node("n1", gpus=2, shards=4, parts=(1, 0))], [])
+    ends = [("1/2", 100), ("1/4", 200), ("1/2", 300), ("1/2", 400)]
+    busy = tuple(running(number, own, "n1", end_s) for number, (own, end_s) in enumerate(ends))
+    free = Free(replace(view, running=busy))
+    assert [free.earliest(job(1), parse_shape(text)) for text in ("1/2", "1", "2")] == [
+        (100.0, ("n1",)),
+        (300.0, ("n1",)),
+        (400.0, ("n1",)),
+    ]
+
+
 def test_what_is_overdue_or_ending_is_free_about_now() -> None:
     view = snapshot([node("n1")], [], [running(9, "4", "n1", -50)])
     assert Free(view).earliest(job(1, "4"), Shape(1, 4)) == (0.0, ("n1",))

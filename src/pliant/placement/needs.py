@@ -9,6 +9,7 @@ shares on two GPUs leave different holes.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from pliant.model import ALL_CORES, Job, Node, Pool, Shape
 
@@ -240,38 +241,39 @@ def reduced(state: State, receipt: Receipt) -> State:
 def freed(kind: NodeKind, state: State, need: Need) -> State:
     """Return the state after a running job gave back ``need``.
 
-    Which single GPUs it had is not in a snapshot: the fullest are taken for its own, and nothing
-    rises above what the node has.
+    Which single GPUs it had is not in a snapshot. The fullest of its type are taken for its own;
+    what they cannot have lent goes to others, so that in the end all is free again.
     """
     cpus = kind.cpus if need.cpus == ALL_CORES else state[0] + need.cpus
     mem = min(kind.mem_mib, state[1] + need.mem_mib)
     pools = list(state[2])
-    left = need.gpus
-    for index, pool in enumerate(kind.pools):
-        if not left or (need.gpu_type and pool.gpu_type != need.gpu_type):
-            continue
-        gpus = pools[index]
-        if isinstance(gpus, int):
-            back = min(left, pool.total - gpus)
-            pools[index] = gpus + back
-            left -= back
-        elif need.share > 1:
-            pools[index] = _with_shards(gpus, pool.shards, pool.shards // need.share)
-            left = 0
-        else:
-            places = sorted(range(len(gpus)), key=lambda place: (gpus[place], place))
-            emptied = [place for place in places if gpus[place] < pool.shards][:left]
-            pools[index] = tuple(
-                pool.shards if place in emptied else free for place, free in enumerate(gpus)
-            )
-            left -= len(emptied)
+    left = need.gpus if need.share == 1 else Fraction(need.gpus, need.share)
+    if left:
+        for index in _likely(kind, need):
+            pools[index], left = _refilled(kind.pools[index], pools[index], left)
+            if not left:
+                break
     return (min(kind.cpus, cpus), mem, tuple(pools))
 
 
-def _with_shards(gpus: tuple[int, ...], full: int, shards: int) -> tuple[int, ...]:
-    """Give ``shards`` back to the fullest GPU that can have lent them."""
-    fitting = [place for place, free in enumerate(gpus) if full - free >= shards]
-    if not fitting:
-        return gpus
-    chosen = min(fitting, key=lambda place: (gpus[place], place))
-    return tuple(free + shards if place == chosen else free for place, free in enumerate(gpus))
+def _likely(kind: NodeKind, need: Need) -> list[int]:
+    """The pools by how likely a job had its GPUs there: those of its type first."""
+    return sorted(
+        range(len(kind.pools)),
+        key=lambda index: need.gpu_type not in ("", kind.pools[index].gpu_type),
+    )
+
+
+def _refilled(pool: PoolKind, gpus: Gpus, left: int | Fraction) -> tuple[Gpus, int | Fraction]:
+    """Give as much of ``left`` GPUs back to a pool as it can have lent; and what is left then."""
+    if isinstance(gpus, int):
+        back = min(int(left), pool.total - gpus)
+        return gpus + back, left - back
+    shards = int(left * pool.shards)
+    free = list(gpus)
+    # A share lies on one GPU: those that have lent so much come first, the fullest of them.
+    for place in sorted(range(len(free)), key=lambda p: (pool.shards - free[p] < shards, free[p])):
+        part = min(shards, pool.shards - free[place])
+        free[place] += part
+        shards -= part
+    return tuple(free), Fraction(shards, pool.shards)
