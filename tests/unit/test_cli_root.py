@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -38,9 +39,20 @@ def test_help_lists_every_command_in_its_section(capsys: pytest.CaptureFixture[s
         assert [name for name in section if f"\n  {name} " not in text] == []
 
 
-def test_every_line_of_help_fits_a_terminal() -> None:
-    context = click.Context(cli, info_name="pliant", terminal_width=80)
-    assert [line for line in cli.get_help(context).splitlines() if len(line) > 80] == []
+def groups(group: click.Group, path: str) -> Iterator[tuple[str, click.Group]]:
+    """A group and every group below it."""
+    yield path, group
+    for name in group.list_commands(click.Context(group)):
+        child = group.get_command(click.Context(group), name)
+        if isinstance(child, click.Group):
+            yield from groups(child, f"{path} {name}")
+
+
+def test_every_line_of_help_fits_a_terminal_and_none_is_cut() -> None:
+    for path, group in groups(cli, "pliant"):
+        context = click.Context(group, info_name=path, terminal_width=80)
+        lines = group.get_help(context).splitlines()[1:]  # the usage ends with [ARGS]...
+        assert [line for line in lines if len(line) > 80 or line.endswith("...")] == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pliant.demo.mix import SEED
 from pliant.demo.play import play_dry, play_live, why_not_live
 
 
-@click.command()
+@click.command(short_help="One mix of jobs with Pliant off and on, compared.")
 @click.option("--seed", default=SEED, show_default=True, help="Draw another mix of jobs.")
 @click.option("--simulated", is_flag=True, help="On the simulated cluster, even where Slurm is.")
 @click.option("--name", default="demo", show_default=True, help="The sandbox's name.")

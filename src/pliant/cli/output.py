@@ -80,7 +80,7 @@ def print_table(rows: Sequence[T], columns: Sequence[Column[T]], style: Style) -
     if on_terminal():
         from pliant.cli.rich_table import print_rich  # noqa: PLC0415  # slow to import
 
-        print_rich(chosen, cells, style.header)
+        print_rich([(column.name, column.right) for column in chosen], cells, style.header)
     else:
         click.echo(plain_table(chosen, cells, style.header), nl=False)
 

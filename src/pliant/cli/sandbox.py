@@ -23,12 +23,12 @@ _name = click.option(
 )
 
 
-@click.group()
+@click.group(short_help="A private Slurm with fake GPUs, to try Pliant in.")
 def sandbox() -> None:
     """Run a private Slurm on this machine, with fake GPUs, and Pliant in it."""
 
 
-@sandbox.command()
+@sandbox.command(short_help="Bring a sandbox up.")
 @_name
 @click.option("--nodes", default=2, show_default=True, help="How many nodes.")
 @click.option("--gpus", default=4, show_default=True, help="How many fake GPUs on each node.")
@@ -91,7 +91,7 @@ def _leave(number: int, _frame: FrameType | None) -> NoReturn:
     sys.exit(128 + number)
 
 
-@sandbox.command()
+@sandbox.command(short_help="End a sandbox and remove all that it left.")
 @_name
 def down(name: str) -> None:
     """End a sandbox and remove all that it left, jobs included; also after a crash."""
@@ -99,7 +99,7 @@ def down(name: str) -> None:
     click.echo(f"sandbox {name} is down" if existed else f"no sandbox {name}")
 
 
-@sandbox.command()
+@sandbox.command(short_help="What of a sandbox runs.")
 @_name
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def status(name: str, as_json: bool) -> None:
@@ -115,7 +115,9 @@ def status(name: str, as_json: bool) -> None:
 
 
 @sandbox.command(
-    "exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+    "exec",
+    short_help="Run a command in a sandbox.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @_name
 @click.option("--user", help="Run as this user of the machine (root only).")
@@ -125,7 +127,7 @@ def exec_(name: str, user: str | None, command: tuple[str, ...]) -> None:
     _become(Sandbox(name), user, command)
 
 
-@sandbox.command()
+@sandbox.command(short_help="Open a shell in a sandbox.")
 @_name
 @click.option("--user", help="Be this user of the machine (root only).")
 def shell(name: str, user: str | None) -> None:
