@@ -138,7 +138,19 @@ def test_a_job_that_can_start_nowhere_keeps_what_its_user_wrote(n1: OneNode) -> 
 def test_a_job_whose_hole_was_taken_gets_back_what_its_user_wrote(n1: OneNode) -> None:
     """pliantd was killed after it had molded the job; somebody else has the GPUs now."""
     n1.fill("gpu:4")
+    leave_molded_to_two(n1, n1.wait_in_line("--moldable=gpus=1-4", "--gres=gpu:4"))
+
+
+def test_switched_off_it_gives_back_what_the_user_wrote(n1: OneNode) -> None:
+    """The administrator no longer lets Pliant act where a job waits that it has molded."""
+    n1.fill("gpu:4")
     job = n1.wait_in_line("--moldable=gpus=1-4", "--gres=gpu:4")
+    with configured(n1.sandbox, default='"off"'):
+        leave_molded_to_two(n1, job)
+
+
+def leave_molded_to_two(n1: OneNode, job: int) -> None:
+    """Leave a waiting job as a pliantd that died did, and see the next one make it whole."""
     n1.sandbox.stop("pliantd")
     n1.run("scontrol", "update", f"jobid={job}", "gres=gpu:2", with_set(n1, job, "2"))
     n1.sandbox.start("pliantd")

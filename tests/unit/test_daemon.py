@@ -201,6 +201,48 @@ def test_where_pliant_does_not_enforce_nothing_is_changed(
     assert decided == ([("would", "2")] if mode == "observe" else [("keep", "4")])
 
 
+def molded(make: Make, batch: FakeBatch) -> Cycling:
+    """A cycling that has changed job 2, whose user wrote four GPUs, to the two that are free."""
+    batch.run("1", TWO)
+    batch.submit("2", "gpus=1-4", own=FOUR)
+    cycling = make()
+    cycling.run()
+    assert batch.changes == [("2", "2")]
+    return cycling
+
+
+@pytest.mark.parametrize("mode", ["observe", "off"])
+def test_where_pliant_is_switched_off_what_still_waits_carries_what_its_user_wrote(
+    make: Make, batch: FakeBatch, mode: str
+) -> None:
+    cycling = molded(make, batch)
+    cycling.config = parse({"partitions": {"default": mode}})
+    cycling.run()
+    cycling.run()
+    assert batch.changes == [("2", "2"), ("2", "4")]
+    newest = cycling.store.decisions("2")
+    assert ("mold", "4") in [(d.what, d.shape) for d in newest]
+
+
+@pytest.mark.parametrize("case", ["pinned", "changed by its owner", "paused"])
+def test_what_is_an_owners_or_paused_stays_as_it_is_when_pliant_is_switched_off(
+    make: Make, batch: FakeBatch, case: str
+) -> None:
+    cycling = molded(make, batch)
+    job = batch.waiting["2"]
+    assert job.spec is not None
+    match case:
+        case "pinned":
+            batch.waiting["2"] = replace(job, spec=replace(job.spec, pinned=True))
+        case "changed by its owner":
+            batch.waiting["2"] = replace(job, shape=ONE, shapes=(ONE,), frozen="its owner did")
+        case _:
+            cycling.store.pause(True)
+    cycling.config = parse({"partitions": {"default": "off"}})
+    cycling.run()
+    assert batch.changes == [("2", "2")]
+
+
 def test_a_pause_holds_until_it_is_taken_back_and_survives_a_restart(
     make: Make, batch: FakeBatch
 ) -> None:

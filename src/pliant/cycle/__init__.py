@@ -1,6 +1,6 @@
 """The decision: one pure function from a snapshot and a policy to a plan."""
 
-from pliant.cycle.decide import DEFAULT_LIMIT, cycle, leftover
+from pliant.cycle.decide import DEFAULT_LIMIT, cycle, leftover, taken_back
 from pliant.cycle.explain import Explanation, Tried, explain
 from pliant.cycle.gate import Gate, allowed_shapes, gate, view, why_left
 
@@ -14,6 +14,7 @@ __all__ = [
     "explain",
     "gate",
     "leftover",
+    "taken_back",
     "view",
     "why_left",
 ]

@@ -8,9 +8,9 @@ The same snapshot always gives the same plan; once its changes are made there ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
-from pliant.cycle.gate import can_become, goes_back, partitions_off, view
+from pliant.cycle.gate import can_become, carries_ours, goes_back, partitions_off, view
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Free
 from pliant.plan import Mold, Plan, Policy, Start
@@ -54,6 +54,19 @@ def _back(seen: Snapshot, plan: Plan) -> Iterator[_Change]:
             base = bases.of(job)
             if base is not job.shape and base != job.shape and _reversible(seen, job, base):
                 yield (job, base, None)
+
+
+def taken_back(snapshot: Snapshot, jobs: Container[str]) -> Iterator[Mold]:
+    """Give back to each of these waiting jobs what its user wrote: Pliant acts on them no longer.
+
+    ``jobs``: ids. What the batch system refused, or cannot change back, stays as it is.
+    """
+    for job in snapshot.waiting:
+        own = job.spec.own if job.spec is not None else None
+        if own is None or job.id not in jobs or own in job.refused or not carries_ours(job):
+            continue
+        if can_become(job.shape, own, snapshot.abilities):
+            yield Mold(job, own, "Pliant no longer acts here: it carries what its user wrote")
 
 
 def _reversible(seen: Snapshot, job: Job, base: Shape) -> bool:

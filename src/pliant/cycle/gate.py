@@ -77,17 +77,21 @@ def goes_back(job: Job, off: frozenset[str]) -> bool:
     Its turn can come at any time without a look of ours in between: the next task of an array,
     a limit on jobs, a requeued job. ``off``: the partitions where Pliant is off.
     """
-    spec = job.spec
     return (
-        spec is not None
-        and not job.eligible
+        not job.eligible
         and not job.limited
-        and spec.set == job.shape != spec.own
-        and not spec.pinned
-        and not job.frozen
+        and carries_ours(job)
         and off.isdisjoint(job.partitions)
         and gate_of(job) is Gate.LEAVE
     )
+
+
+def carries_ours(job: Job) -> bool:
+    """Whether a waiting job carries what Pliant set, and may be given what its user wrote."""
+    spec = job.spec
+    if spec is None or spec.own is None or spec.pinned or job.frozen:
+        return False
+    return spec.set == job.shape != spec.own
 
 
 def allowed_shapes(

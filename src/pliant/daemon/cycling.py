@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from pliant.batch import HELD_FOR_SHAPE, Batch
-from pliant.cycle import cycle, leftover
+from pliant.cycle import cycle, leftover, taken_back
 from pliant.daemon.acting import Acting
 from pliant.daemon.config import Config
 from pliant.daemon.patience import Patience
 from pliant.errors import Refused
 from pliant.model import Job, Mode, Shape, Snapshot, shape_text
 from pliant.placement import Free
-from pliant.plan import Plan, Policy
+from pliant.plan import Mold, Plan, Policy
 from pliant.store import Decision, Store
 
 log = logging.getLogger("pliant.cycle")
@@ -221,7 +221,8 @@ class Cycling:
         Raises PliantError where the batch system is away.
         """
         molds = [m for m in seen.plan.actions if m.job.spec is not None and self.acts_on(m.job)]
-        for outcome in self.acting.act(molds):
+        back = [*self._taken_back(seen)][: self.config.daemon.updates_per_cycle]
+        for outcome in self.acting.act([*molds, *back]):
             mold = outcome.mold
             if outcome.words:
                 self.counts.failures += 1
@@ -229,3 +230,10 @@ class Cycling:
             else:
                 self.counts.updates += 1
                 self._note(mold.job, "mold", mold.shape, mold.reason)
+
+    def _taken_back(self, seen: Seen) -> Iterator[Mold]:
+        """What we changed where we were switched off since; a pause leaves all as it is."""
+        if self.store.paused:
+            return iter(())
+        left = {job.id for job in seen.snapshot.waiting if not self.acts_on(job)}
+        return taken_back(seen.snapshot, left)
