@@ -79,6 +79,24 @@ static bool check_moldable_value(struct why *why, const char *key, struct slice 
     return MOLDABLE[i].read(why, MOLDABLE[i].option, value);
 }
 
+/* See that a request names no more shapes than can be looked at in every cycle. */
+static bool check_size(struct why *why, const struct pairs *pairs)
+{
+    const struct slice *gpus = pair(pairs, "gpus"), *nodes = pair(pairs, "nodes");
+    const struct slice *types = pair(pairs, "gpu-type");
+    unsigned long long size = gpus ? count_gpus(*gpus) : 1;
+    char shown[24], right[96];
+
+    size *= nodes ? count_nodes(*nodes) : 1;
+    size *= types ? count_names(*types) : 1;
+    if (size <= MAX_PAIRS)
+        return true;
+    snprintf(shown, sizeof shown, "%llu", size);
+    snprintf(right, sizeof right,
+             "gpus= times nodes= times gpu-type= may be at most %d: name fewer of them", MAX_PAIRS);
+    return bad(why, "moldable", slice_of(shown), right);
+}
+
 static bool check_moldable(struct why *why, struct slice text)
 {
     struct pairs pairs = {
@@ -94,7 +112,7 @@ static bool check_moldable(struct why *why, struct slice text)
     if (!pair(&pairs, "gpus") && !pair(&pairs, "nodes") && !pair(&pairs, "type") &&
         !pair(&pairs, "gpu-type"))
         return bad(why, "moldable", text, "one of gpus=, nodes=, type=, gpu-type= is needed");
-    return true;
+    return check_size(why, &pairs);
 }
 
 static bool is_signal(struct slice text)

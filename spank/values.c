@@ -86,14 +86,16 @@ static bool read_node_amount(struct why *why, const char *option, struct slice t
     return read_count(why, option, text, &amount->whole);
 }
 
-static bool greater(struct amount one, struct amount other)
+/* An amount's place among all that there are: 1/64 is the first, then 1/63 ... 1/2, 1, 2 ... */
+static long place(struct amount amount)
 {
-    return one.whole != other.whole ? one.whole > other.whole : one.share < other.share;
+    return amount.whole ? MAX_SHARE - 2 + amount.whole : MAX_SHARE - amount.share;
 }
 
+typedef bool read_one(struct why *, const char *, struct slice, struct amount *);
+
 /* Read LOW{-HIGH} of amounts that `one` reads, separated by colons. */
-static bool read_list(struct why *why, const char *option, struct slice text,
-                      bool (*one)(struct why *, const char *, struct slice, struct amount *))
+static bool read_list(struct why *why, const char *option, struct slice text, read_one *one)
 {
     struct slice item, low_text, high_text;
     struct amount low, high;
@@ -103,7 +105,7 @@ static bool read_list(struct why *why, const char *option, struct slice text,
 
         if (!one(why, option, low_text, &low) || (dash && !one(why, option, high_text, &high)))
             return false;
-        if (dash && greater(low, high)) {
+        if (dash && place(low) > place(high)) {
             char right[80]; /* each end was read, so it has 11 bytes at most */
 
             snprintf(right, sizeof right, "the range runs backwards; write %.*s-%.*s",
@@ -112,6 +114,38 @@ static bool read_list(struct why *why, const char *option, struct slice text,
         }
     }
     return true;
+}
+
+/* Count the different amounts of a list that read_list took. */
+static size_t count_list(struct slice text, read_one *one)
+{
+    bool seen[MAX_SHARE + MAX_COUNT] = {false};
+    struct slice item, low_text, high_text;
+    struct amount low, high;
+    struct why why;
+    size_t count = 0;
+
+    while (slice_next(&text, ":", &item)) {
+        bool dash = slice_split(item, '-', &low_text, &high_text);
+
+        if (!one(&why, "", low_text, &low) || !one(&why, "", dash ? high_text : low_text, &high))
+            continue;
+        for (long at = place(low); at <= place(high); at++) {
+            count += !seen[at];
+            seen[at] = true;
+        }
+    }
+    return count;
+}
+
+size_t count_gpus(struct slice text)
+{
+    return count_list(text, read_amount);
+}
+
+size_t count_nodes(struct slice text)
+{
+    return count_list(text, read_node_amount);
 }
 
 bool read_gpus(struct why *why, const char *option, struct slice text)
@@ -167,6 +201,26 @@ bool read_names(struct why *why, const char *option, struct slice text)
         if (!is_name(name))
             return bad(why, option, name, "the name of a GPU type, like a100, is expected");
     return true;
+}
+
+static bool is_among(struct slice names, struct slice name)
+{
+    struct slice one;
+
+    while (slice_next(&names, ":", &one))
+        if (slice_same(one, name))
+            return true;
+    return false;
+}
+
+size_t count_names(struct slice text)
+{
+    struct slice rest = text, name;
+    size_t count = 0;
+
+    while (slice_next(&rest, ":", &name))
+        count += !is_among(rest, name); /* the last of its like counts */
+    return count;
 }
 
 bool read_size(struct why *why, const char *option, struct slice text)

@@ -14,6 +14,7 @@ enum {
     MAX_SHARE = 64,   /* 1/64 of a GPU */
     MAX_VALUE = 4096, /* bytes of one option's value */
     MAX_SHAPES = 64,  /* shapes in one throughput */
+    MAX_PAIRS = 4096, /* totals x numbers of nodes x types of GPU in one request */
     MAX_GRACE_S = 24 * 3600,
 };
 
@@ -45,5 +46,10 @@ bool read_size(struct why *why, const char *option, struct slice text);
 bool read_time(struct why *why, const char *option, struct slice text);
 bool read_shape(struct why *why, const char *option, struct slice text, struct shape *shape);
 bool same_shape(const struct shape *one, const struct shape *other);
+
+/* How many different values a list names, ranges written out; each takes what its reader took. */
+size_t count_gpus(struct slice text);
+size_t count_nodes(struct slice text);
+size_t count_names(struct slice text);
 
 #endif

@@ -20,11 +20,12 @@ SPANK = Path(__file__).parents[2] / "spank"
 
 GOOD = {
     "moldable": [
-        "gpus=1-4", "gpus=1:2:4:8", "gpus=1/4-4", "gpus=1/64-4096", "gpus=8:1-2", "gpus=007",
+        "gpus=1-4", "gpus=1:2:4:8", "gpus=1/4-4", "gpus=1/64-4033", "gpus=8:1-2", "gpus=007",
         "gpus=2-2", "nodes=1-4,gpus=8", "gpus=8+nodes=1:2", "type=gpu:cpu:both,cores=16",
         "type=cpu,cores=all", "gpu-type=a100:h100", "gpu-type=a.b_c-d", "gpu-mem=6G,gpus=1/4",
         "gpus=1,gpu-mem=512", "gpus=1,gpu-mem=1T", "gpu-type=" + "a" * 64, "gpus=1/2-1/2",
-        "gpus=" + "1:" * 2045 + "1",
+        "gpus=" + "1:" * 2045 + "1", "gpus=1-4096", "nodes=1-4096:1-4096", "gpus=1-64,nodes=1-64",
+        "gpus=1-512,nodes=1-4,gpu-type=a:b", "gpus=1-2048:7,gpu-type=a:b:a", "gpus=4033-4096:1/2-2",
     ],
     "malleable": ["", "grace=2m", "signal=USR1", "signal=SIGUSR1,grace=90", "grace=24h"],
     "job-class": ["trial", "best-effort"],
@@ -49,7 +50,11 @@ BAD = {
         "gpus=1234567890", "gpus=1\n2", "gpus=4-1\n", "gpus=$(reboot)", "gpus=1|2", "gpus=`id`",
         "gpus='1'", 'gpus="1"', "gpus=1 AdminComment=x", "gpus=1%s%n", "gpus=\u0661", "gpus=１",
         "gpus=é", "\x7f\x01", "gpus=" + "1" * 65_536, "x" * 4096, "x" * 4097, "gpus=\udcff\udc80",
-        "gpus=" + "1:" * 2046 + "1", "gpus=" + "é" * 60, "moldable",
+        "gpus=" + "1:" * 2046 + "1", "gpus=" + "é" * 60, "moldable", "gpus=1/64-4096",
+        "gpus=1-4096:1/2", "gpus=1-64,nodes=1-65", "gpus=1-512,nodes=1-4,gpu-type=a:b:c",
+        "gpus=1-2049,gpu-type=a:b:a", "gpus=1-4096,nodes=1-4096,gpu-type=" + "a:b:c:d:e",
+        "gpus=1-4096,nodes=1-4096,gpu-type=cpu", "gpus=1-4096,nodes=1-2,gpu-mem=x",
+        "nodes=1-4096,gpu-type=" + ":".join(map(str, range(1000))), "cores=4097,gpus=1-4096,nodes=2-3",
     ],
     "malleable": [
         "yes", "grace", "grace=", "grace=0", "grace=25h", "grace=2d", "grace=1234567", "grace=-1",

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pliant.grammar import (
     MOLDABLE_KEYS,
     OPTIONS,
-    check_size,
     from_comment,
     parse,
     parse_option,
@@ -44,5 +43,4 @@ def read_request(submission: Mapping[str, str]) -> Request:
     request = Request()
     for option, value in words.items():
         request = parse_option(request, option, value)
-    check_size(request)
     return request

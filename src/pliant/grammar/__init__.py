@@ -28,7 +28,6 @@ from pliant.grammar.options import (
     MOLDABLE_KEYS,
     OPTIONS,
     SIGNALS,
-    check_size,
     parse,
     parse_option,
 )
@@ -41,7 +40,6 @@ __all__ = [
     "MOLDABLE_KEYS",
     "OPTIONS",
     "SIGNALS",
-    "check_size",
     "dropped",
     "find_token",
     "from_comment",

@@ -70,7 +70,18 @@ def _moldable(request: Request, text: str) -> Request:
                 changes["gpu_mem_mib"] = read_size_mib(option, value)
     if not {"gpus", "nodes", "type", "gpu-type"} & pairs.keys():
         raise bad("moldable", text, "one of gpus=, nodes=, type=, gpu-type= is needed")
-    return replace(request, **changes)  # type: ignore[arg-type]  # keys are Request's fields
+    moldable = replace(request, **changes)  # type: ignore[arg-type]  # keys are Request's fields
+    _check_size(moldable)
+    return moldable
+
+
+def _check_size(request: Request) -> None:
+    """See that a request names no more shapes than can be looked at in every cycle."""
+    named = (request.gpus, request.nodes, request.gpu_types)
+    pairs = prod(max(1, len(values)) for values in named)
+    if pairs > MAX_PAIRS:
+        right = f"gpus= times nodes= times gpu-type= may be at most {MAX_PAIRS}: name fewer of them"
+        raise bad("moldable", str(pairs), right)
 
 
 def _malleable(request: Request, text: str) -> Request:
@@ -157,17 +168,4 @@ def parse(text: str) -> Request:
             raise BadSpec(f"{option}: {quoted(word)}: it stands twice; say it once")
         seen.add(option)
         request = parse_option(request, option, value)
-    check_size(request)
     return request
-
-
-def check_size(request: Request) -> None:
-    """See that a request names no more shapes than can be looked at in every cycle.
-
-    Raises BadSpec.
-    """
-    named = (request.gpus, request.nodes, request.gpu_types)
-    pairs = prod(max(1, len(values)) for values in named)
-    if pairs > MAX_PAIRS:
-        right = f"gpus= times nodes= times gpu-type= may be at most {MAX_PAIRS}: name fewer of them"
-        raise bad("moldable", str(pairs), right)
