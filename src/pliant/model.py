@@ -277,6 +277,7 @@ class Job:
     time_limit_s: int = 0  # 0: no limit
     time_min_s: int = 0
     tasks_waiting: int = 1
+    array_tasks: str = ""  # which tasks of an array it stands for, like 3-9,12; "": no array
     features: frozenset[str] = frozenset()
     nodes_required: tuple[str, ...] = ()
     nodes_excluded: frozenset[str] = frozenset()

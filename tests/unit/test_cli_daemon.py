@@ -21,6 +21,7 @@ from pliant.cli import main
 from pliant.cli.door import hosts
 from pliant.cli.output import Column, Style, duration, plain_table, print_table
 from pliant.daemon.answers import (
+    CannotRow,
     ClaimRow,
     DecisionRow,
     DoneAnswer,
@@ -395,10 +396,23 @@ def test_a_broken_configuration_is_told_and_does_not_stop_a_pause(
 def test_why_says_so_where_nothing_is_done(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for mode, line in (
-        ("observe", "Pliant observes in its partition: what follows is not done"),
-        ("off", "Pliant is off in its partition: nothing is done"),
+    off = "Pliant is off in partition gpu"
+    for mode, left, line in (
+        ("observe", "", "Pliant observes in its partition: what follows is not done"),
+        ("off", off, f"its shape is not changed: {off}"),
     ):
-        daemon.answers["why"] = WhyAnswer(1000.0, replace(WAITING, mode=mode), text="it waits")
+        job = replace(WAITING, mode=mode)
+        daemon.answers["why"] = WhyAnswer(1000.0, job, text="it waits", left=left)
         assert pliant("why", "4711") == 0
         assert line in capsys.readouterr().out.splitlines()
+
+
+def test_why_says_what_a_job_cannot_become(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cannot = (CannotRow(("1x0@cpu", "2x0@cpu"), "a waiting job cannot give up its GPUs here"),)
+    daemon.answers["why"] = WhyAnswer(1000.0, WAITING, text="it waits", cannot=cannot)
+    assert pliant("why", "4711") == 0
+    assert capsys.readouterr().out.endswith(
+        "it waits\nit cannot become 1x0@cpu, 2x0@cpu: a waiting job cannot give up its GPUs here\n"
+    )

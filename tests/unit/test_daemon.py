@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pliant.daemon import answers as a
+from pliant.daemon.cannot import GIVE_UP_GPUS, OTHERWISE, SHARES, cannot_rows
 from pliant.daemon.config import Config, parse
 from pliant.daemon.cycling import Cycling
 from pliant.daemon.filter_door import FilterDoor
@@ -20,11 +21,13 @@ from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.munge_door import MungeDoor
 from pliant.daemon.patience import Patience
 from pliant.daemon.rights import Asker, Site, asker
+from pliant.daemon.rows import decision_text
 from pliant.daemon.verbs import Verbs
 from pliant.errors import PliantError, Refused, Unavailable
 from pliant.filter import Answer, View
 from pliant.grammar import parse as parse_request
 from pliant.model import (
+    Abilities,
     Footprint,
     Job,
     JobState,
@@ -37,7 +40,7 @@ from pliant.model import (
     Spec,
 )
 from pliant.policies import by_name
-from pliant.store import Store
+from pliant.store import Decision, Store
 from pliant.wire import Message, decode, encode
 
 ONE, TWO, FOUR, EIGHT = (Shape(1, gpus) for gpus in (1, 2, 4, 8))
@@ -671,11 +674,96 @@ def test_why_tells_each_shape_and_the_last_decisions(setting: Setting) -> None:
     ]
     assert [d.what for d in why.decisions] == ["would"]
     assert why.text.startswith("it can start now as 2 on n1")
-    task = setting.ask(ALICE, "why", job="2_7")  # a task of an array is asked for by its number
-    assert isinstance(task, a.WhyAnswer) and task.job.id == "2"
 
 
-@pytest.mark.parametrize("job", ["3", "", "2;ls", "\n", "x" * 100_000])
+def test_a_waiting_task_is_its_array_and_no_other_number_is(
+    setting: Setting, batch: FakeBatch
+) -> None:
+    array = batch.waiting.pop("2")
+    batch.waiting["5"] = replace(array, id="5", array_tasks="3-9:2,12", tasks_waiting=5)
+    batch.run("7_1", ONE)
+    setting.verbs.cycling.run()
+    for name, found in (("5", "5"), ("5_7", "5"), ("5_12", "5"), ("7_1", "7_1")):
+        why = setting.ask(ROOT, "why", job=name)
+        assert isinstance(why, a.WhyAnswer) and why.job.id == found
+    unknown = {
+        "1_1": "'1_1': job 1 is not an array: ask for 1",
+        "5_4": "'5_4': no waiting or running job of this number is known",
+        "5_": "'5_': no waiting or running job of this number is known",
+        "7": "'7': an array, whose tasks are asked for one by one: 7_1",
+        "7_2": "'7_2': no waiting or running job of this number is known",
+    }
+    assert {name: setting.ask(ROOT, "why", job=name) for name in unknown} == unknown
+
+
+def test_what_is_done_to_a_waiting_task_is_done_to_its_array_and_that_is_said(
+    setting: Setting, batch: FakeBatch
+) -> None:
+    batch.waiting["2"] = replace(batch.waiting["2"], array_tasks="1-3", tasks_waiting=3)
+    setting.verbs.cycling.run()
+    for verb, spec, words in (
+        ("set", "gpus=1-2", "now says moldable=gpus=1-2"),
+        ("pin", "", "stays as it is"),
+        ("unpin", "", "may change again"),
+    ):
+        fields = {"spec": spec} if spec else {}
+        done = setting.ask(ALICE, verb, job="2_3", **fields)
+        assert done == a.DoneAnswer(f"job 2 {words}: all its waiting tasks, not 2_3 alone")
+        setting.verbs.cycling.run()
+
+
+def test_why_names_the_shapes_that_a_waiting_job_cannot_be_changed_to(
+    setting: Setting, batch: FakeBatch
+) -> None:
+    request = parse_request("gpus=1/4:2:4:8,type=gpu:cpu")
+    job = batch.waiting["2"]
+    batch.waiting["2"] = replace(job, spec=Spec(request, FOUR), shapes=(TWO, FOUR))
+    setting.verbs.cycling.run()
+    why = setting.ask(ALICE, "why", job="2")
+    assert isinstance(why, a.WhyAnswer)
+    assert why.cannot == (
+        a.CannotRow(("1x0@cpu",), GIVE_UP_GPUS),
+        a.CannotRow(("1/4",), SHARES),
+        a.CannotRow(("8",), OTHERWISE),
+    )
+    pinned = replace(job, spec=Spec(request, FOUR, pinned=True))
+    assert cannot_rows(pinned, Abilities()) == ()
+    able = Abilities(share_to_whole=True, whole_to_share=True, gpu_to_cpu=True)
+    many = replace(job, spec=Spec(parse_request("gpus=1-20"), FOUR), shapes=(FOUR,))
+    (row,) = cannot_rows(many, able)
+    assert row.shapes == ("1", "2", "3", "5", "6", "7", "8", "9", "and 11 more")
+
+
+def test_a_job_that_something_is_kept_for_says_what_and_when(
+    setting: Setting, batch: FakeBatch
+) -> None:
+    batch.submit("2", "gpus=4", own=FOUR)
+    setting.verbs.cycling.run()
+    jobs, why = setting.ask(ALICE, "jobs"), setting.ask(ALICE, "why", job="2")
+    assert isinstance(jobs, a.JobsAnswer) and isinstance(why, a.WhyAnswer)
+    assert why.text == "it waits, and n1 is kept for it as 4 in 103 min"
+    assert [row.last for row in jobs.jobs] == ["waits; n1 is kept for it as 4 in 103 min"]
+    before = Decision(1e6, "2", "keep", "4", "first in the queue")
+    assert decision_text(before) == "waited for an opening as 4: first in the queue"
+
+
+def test_where_pliant_is_off_why_says_so(setting: Setting, batch: FakeBatch) -> None:
+    setting.verbs.cycling.config = parse({"partitions": {"default": "off"}})
+    batch.submit("3", "", own=TWO)
+    setting.verbs.cycling.run()
+    flagged, silent = setting.ask(ALICE, "why", job="2"), setting.ask(ALICE, "why", job="3")
+    assert isinstance(flagged, a.WhyAnswer) and isinstance(silent, a.WhyAnswer)
+    assert flagged.left == "Pliant is off in partition gpu"
+    assert silent.left == "Pliant is off in partition gpu: what a job says to it is not read there"
+    setting.verbs.cycling.config = parse(ENFORCE)
+    setting.verbs.cycling.run()
+    silent = setting.ask(ALICE, "why", job="3")
+    assert isinstance(silent, a.WhyAnswer) and silent.left == "it says nothing to Pliant"
+
+
+@pytest.mark.parametrize(
+    "job", ["3", "", "2;ls", "\n", "x" * 100_000, "2_" + "9" * 10_000, "_", "2_x"]
+)
 def test_an_unknown_job_is_said_in_one_line(setting: Setting, job: str) -> None:
     answer = setting.ask(ALICE, "why", job=job)
     assert isinstance(answer, str) and "\n" not in answer and len(answer) < 200

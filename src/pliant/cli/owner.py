@@ -28,6 +28,7 @@ def set_request(job: str, spec: str, as_json: bool) -> None:
 
     SPEC is written as in --comment=pliant:SPEC: options separated by semicolons, and a first
     gpus=, nodes=, type= or gpu-type= needs no moldable=. All that was said before is replaced.
+    Waiting tasks of an array change together: 4711_3 means all of them.
 
     \b
     pliant set 4711 gpus=1-8
@@ -41,5 +42,8 @@ def set_request(job: str, spec: str, as_json: bool) -> None:
 @click.option("--undo", is_flag=True, help="Let Pliant change the job again.")
 @json_option
 def pin(job: str, undo: bool, as_json: bool) -> None:
-    """Leave a waiting JOB as it is. Only its owner or an administrator may."""
+    """Leave a waiting JOB as it is. Only its owner or an administrator may.
+
+    Waiting tasks of an array stay together: 4711_3 means all of them.
+    """
     tell(ask(DoneAnswer, "unpin" if undo else "pin", job=job), as_json)

@@ -84,6 +84,8 @@ def print_why(answer: WhyAnswer) -> None:
         say(answer.text)
     if answer.left and answer.job.state == "waiting":
         say(f"its shape is not changed: {answer.left}")
+    for row in answer.cannot:
+        say(f"it cannot become {', '.join(row.shapes)}: {row.reason}")
     if answer.shapes:
         click.echo()
         print_table(answer.shapes, shape_columns(answer.observed_s), Style())
@@ -110,6 +112,4 @@ def headline(row: JobRow) -> list[str]:
         lines.append(f"it says {row.request}")
         if row.state == "waiting" and row.mode == "observe":
             lines.append("Pliant observes in its partition: what follows is not done")
-        elif row.state == "waiting" and row.mode == "off":
-            lines.append("Pliant is off in its partition: nothing is done")
     return lines

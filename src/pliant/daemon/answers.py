@@ -149,8 +149,16 @@ class ShapeRow:
 
 
 @dataclass(frozen=True, slots=True)
+class CannotRow:
+    """Shapes that a job's owner asked for and that a waiting job cannot be changed to here."""
+
+    shapes: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class DecisionRow:
-    """Something decided earlier: ``what`` is start, keep, mold, would, refused or failed."""
+    """Something decided earlier: ``what`` is start, keep, mold, would, refused or rescue."""
 
     at_s: float
     what: str
@@ -169,6 +177,7 @@ class WhyAnswer:
     shapes: tuple[ShapeRow, ...] = ()
     before: tuple[ClaimRow, ...] = ()  # what is kept for others that stand before it
     decisions: tuple[DecisionRow, ...] = ()  # latest first
+    cannot: tuple[CannotRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pliant.cycle import Tried
@@ -17,7 +17,7 @@ from pliant.daemon.answers import (
 )
 from pliant.daemon.cycling import Cycling, Seen
 from pliant.grammar import request_text
-from pliant.model import Job, Snapshot, shape_text
+from pliant.model import Job, JobState, Mode, Snapshot, shape_text
 from pliant.plan import Claim, Mold, Start
 from pliant.store import Decision
 
@@ -43,10 +43,13 @@ def flagged(snapshot: Snapshot) -> tuple[Job, ...]:
     return tuple(job for job in (*snapshot.waiting, *snapshot.running) if job.spec is not None)
 
 
-def job_row(job: Job, cycling: Cycling) -> JobRow:
-    """One job, with what was decided about it last."""
+def job_row(job: Job, cycling: Cycling, kept_now: Mapping[str, str]) -> JobRow:
+    """One job, with what was decided about it last. ``kept_now``: as :func:`kept` says."""
     spec = job.spec
     last = next(iter(cycling.store.decisions(job.id, 1)), None)
+    words = decision_text(last) if last else ""
+    if last and last.what == "keep":
+        words = kept_now.get(job.id, words)
     return JobRow(
         id=job.id,
         user=job.user,
@@ -65,24 +68,55 @@ def job_row(job: Job, cycling: Cycling) -> JobRow:
         nodes=job.nodes,
         submitted_s=job.submit_s,
         started_s=job.start_s,
-        last=decision_text(last) if last else "",
+        last=words,
         last_s=last.at_s if last else 0.0,
     )
 
 
+def why_left(job: Job, cycling: Cycling, words: str) -> str:
+    """Why a job's shape is not changed; ``words``: what the cycle says of it."""
+    if job.state is not JobState.WAITING:
+        return words
+    off = [name for name in job.partitions if cycling.config.mode(name) is Mode.OFF]
+    if off:
+        unread = "" if job.spec else ": what a job says to it is not read there"
+        return f"Pliant is off in partition {', '.join(off)}{unread}"
+    return words if job.spec else "it says nothing to Pliant"
+
+
 _WORDS = {
     "start": "can start as {}",
-    "keep": "is kept {}",
+    "keep": "waited for an opening as {}",
     "mold": "was changed to {}",
     "would": "would be changed to {}",
     "refused": "{} is left out",
-    "failed": "could not be changed to {}",
+    "rescue": "was given back {}",
 }
+
+MOST_NODES = 3
+"""How many nodes of a claim are named in a line."""
 
 
 def decision_text(decision: Decision) -> str:
     """A decision in words."""
     return f"{_WORDS.get(decision.what, '{}').format(decision.shape)}: {decision.reason}"
+
+
+def kept(seen: Seen, cycling: Cycling) -> dict[str, str]:
+    """What is kept now for first waiting jobs, in words, by job."""
+    found = (part.claim for part in parts(seen, cycling))
+    return {c.job.id: _kept(c, seen.snapshot.now_s) for c in found if c is not None}
+
+
+def _kept(claim: Claim, now_s: float) -> str:
+    minutes = max(0, round((claim.at_s - now_s) / 60))
+    shape = shape_text(claim.shape)
+    return f"waits; {_some(claim.nodes)} is kept for it as {shape} in {minutes} min"
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = len(names) - MOST_NODES
+    return ", ".join(names[:MOST_NODES]) + (f" and {more} more" if more > 0 else "")
 
 
 def decision_rows(decisions: Iterable[Decision]) -> tuple[DecisionRow, ...]:

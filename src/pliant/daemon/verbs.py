@@ -15,7 +15,9 @@ from pliant import __version__
 from pliant.cycle import explain
 from pliant.daemon import answers as a
 from pliant.daemon import rows
+from pliant.daemon.cannot import cannot_rows
 from pliant.daemon.cycling import Cycling, Seen
+from pliant.daemon.named import find, unknown
 from pliant.daemon.rights import Asker
 from pliant.errors import BadInput, Unavailable
 from pliant.grammar import parse, quoted, request_text
@@ -89,7 +91,8 @@ class Verbs:
         seen = self._seen()
         found = [job for job in rows.flagged(seen.snapshot) if asker.may_see(job)]
         shown, more = _most(found)
-        jobs = tuple(rows.job_row(job, self.cycling) for job in shown)
+        kept = rows.kept(seen, self.cycling)
+        jobs = tuple(rows.job_row(job, self.cycling, kept) for job in shown)
         return a.JobsAnswer(seen.snapshot.now_s, jobs, more)
 
     def plan(self, asker: Asker, _fields: Mapping[str, str]) -> a.PlanAnswer:
@@ -118,12 +121,13 @@ class Verbs:
         visible = [claim for claim in found.before if asker.may_see(claim.job)]
         return a.WhyAnswer(
             observed_s=seen.snapshot.now_s,
-            job=rows.job_row(job, self.cycling),
+            job=rows.job_row(job, self.cycling, rows.kept(seen, self.cycling)),
             text=found.says,
-            left=found.left,
+            left=rows.why_left(job, self.cycling, found.left),
             shapes=tuple(rows.shape_row(tried) for tried in found.tried),
             before=tuple(rows.claim_row(claim) for claim in visible),
             decisions=decisions,
+            cannot=cannot_rows(job, seen.snapshot.abilities),
         )
 
     # What an owner may do
@@ -134,7 +138,7 @@ class Verbs:
         job = self._own_waiting(asker, fields)
         spec = replace(_renewed(job), request=request, pinned=False)
         self._annotate(job, spec)
-        return a.DoneAnswer(f"job {job.id} now says {request_text(request)}")
+        return a.DoneAnswer(f"job {job.id} now says {request_text(request)}{_all(job, fields)}")
 
     def pin(self, asker: Asker, fields: Mapping[str, str]) -> a.DoneAnswer:
         """Leave a waiting job as it is."""
@@ -142,7 +146,7 @@ class Verbs:
         if job.spec is None:
             return a.DoneAnswer(f"job {job.id} says nothing to Pliant: it is left alone anyway")
         self._annotate(job, replace(job.spec, pinned=True))
-        return a.DoneAnswer(f"job {job.id} stays as it is")
+        return a.DoneAnswer(f"job {job.id} stays as it is{_all(job, fields)}")
 
     def unpin(self, asker: Asker, fields: Mapping[str, str]) -> a.DoneAnswer:
         """Take a pin back."""
@@ -150,7 +154,7 @@ class Verbs:
         if job.spec is None or not job.spec.pinned:
             return a.DoneAnswer(f"job {job.id} is not pinned")
         self._annotate(job, replace(job.spec, pinned=False))
-        return a.DoneAnswer(f"job {job.id} may change again")
+        return a.DoneAnswer(f"job {job.id} may change again{_all(job, fields)}")
 
     # What an administrator may do
 
@@ -183,13 +187,13 @@ class Verbs:
         """
         name = _field(fields, "job")
         seen = self._seen()
-        job = _find(seen, asker, name)
+        job = find(seen.snapshot, asker, name)
         if job is None:
             self.wake()
             seen = self.cycling.wait_for_look(seen, NEW_LOOK_S) or seen
-            job = _find(seen, asker, name)
+            job = find(seen.snapshot, asker, name)
         if job is None:
-            raise BadInput(f"{quoted(name)}: no waiting or running job of this number is known")
+            raise BadInput(unknown(seen.snapshot, asker, name))
         return seen, job
 
     def _own_waiting(self, asker: Asker, fields: Mapping[str, str]) -> Job:
@@ -204,19 +208,18 @@ class Verbs:
         self.wake()
 
 
-def _find(seen: Seen, asker: Asker, name: str) -> Job | None:
-    """The job of this number; for a task of an array the array's waiting record."""
-    everyone = (*seen.snapshot.waiting, *seen.snapshot.running)
-    found = {job.id: job for job in everyone if asker.may_see(job)}
-    return found.get(name) or found.get(name.partition("_")[0])
-
-
 def _renewed(job: Job) -> Spec:
     """Return a job's spec; where its owner changed it by hand, what it carries is its own now."""
     spec = job.spec
     if spec is None or spec.own is None or job.shape != (spec.set or spec.own):
         return Spec(spec.request if spec else parse("gpus=1"), job.shape, None, job.footprint)
     return spec
+
+
+def _all(job: Job, fields: Mapping[str, str]) -> str:
+    """Say that a task was named and its array is meant: waiting tasks are changed together."""
+    named = _field(fields, "job")
+    return "" if named == job.id else f": all its waiting tasks, not {named} alone"
 
 
 def _field(fields: Mapping[str, str], name: str) -> str:

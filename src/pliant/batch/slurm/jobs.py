@@ -67,6 +67,7 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) ->
         time_limit_s=duration_s(row.time_limit) or cluster.max_time_s(partitions),
         time_min_s=duration_s(row.time_min),
         tasks_waiting=_tasks(row, tasks_running) if row.is_array_record else 1,
+        array_tasks=row.tasks if row.is_array_record else "",
         features=wants.features,
         nodes_required=wants.nodes_required,
         nodes_excluded=wants.nodes_excluded,

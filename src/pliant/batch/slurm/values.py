@@ -135,14 +135,19 @@ def host_list(text: str) -> tuple[str, ...]:
 
 def tasks_in(text: str) -> int:
     """Count an array's task ids in ``3-9,12,20-30:5%2``."""
-    count = 0
-    for item in text.partition("%")[0].split(","):
+    return sum(map(len, task_runs(text)))
+
+
+def task_runs(text: str) -> list[range]:
+    """Read an array's task ids, ``3-9,12,20-30:5%2``, as runs; none in an empty text."""
+    runs = []
+    for item in text.partition("%")[0].split(",") if text else ():
         span, _, step = item.partition(":")
         match = _RANGE.fullmatch(span)
         if not match or (step and not (step.isascii() and step.isdigit() and int(step))):
             raise _bad("array", text)
-        count += len(range(int(match[1]), int(match[2] or match[1]) + 1, int(step or 1)))
-    return count
+        runs.append(range(int(match[1]), int(match[2] or match[1]) + 1, int(step or 1)))
+    return runs
 
 
 def split_outside(text: str) -> list[str]:

@@ -1,0 +1,59 @@
+"""Which shapes of a request a waiting job cannot be changed to here, and why, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pliant.cycle.gate import can_become
+from pliant.daemon.answers import CannotRow
+from pliant.grammar import shapes
+from pliant.model import Abilities, Job, JobState, Kind, Shape, shape_text
+
+MOST_SHAPES = 8
+"""How many shapes are named for one reason."""
+
+GIVE_UP_GPUS = (
+    "a waiting job cannot give up its GPUs here: that takes Slurm 24.11 or later and the dummy "
+    "GRES nogpu on every node"
+)
+TAKE_GPUS = "a waiting job cannot be given GPUs here"
+SHARES = "a waiting job cannot go from a share of a GPU to whole GPUs, or back"
+OTHERWISE = "as the job is written Slurm cannot change it to that, or no node could ever give it"
+
+
+def cannot_rows(job: Job, abilities: Abilities) -> tuple[CannotRow, ...]:
+    """Return the shapes that a flagged waiting job asked for and cannot be changed to.
+
+    None for a job whose shape is not changed at all: that is another answer.
+    """
+    spec = job.spec
+    left = job.frozen or spec is None or spec.pinned or job.state is not JobState.WAITING
+    if left or spec is None or not spec.request.is_moldable:
+        return ()
+    by_reason: dict[str, list[Shape]] = {}
+    for shape, reason in _out_of_reach(job, shapes(spec.request, spec.own or job.shape), abilities):
+        by_reason.setdefault(reason, []).append(shape)
+    return tuple(CannotRow(_named(some), reason) for reason, some in by_reason.items())
+
+
+def _out_of_reach(
+    job: Job, asked: tuple[Shape, ...], abilities: Abilities
+) -> Iterator[tuple[Shape, str]]:
+    reach = {job.shape, *job.shapes}
+    for shape in asked:
+        if shape not in reach:
+            yield shape, _reason(job.shape, shape, abilities)
+
+
+def _reason(carried: Shape, shape: Shape, abilities: Abilities) -> str:
+    if can_become(carried, shape, abilities):
+        return OTHERWISE
+    if shape.kind is Kind.CPU:
+        return GIVE_UP_GPUS
+    return TAKE_GPUS if carried.kind is Kind.CPU else SHARES
+
+
+def _named(some: list[Shape]) -> tuple[str, ...]:
+    more = len(some) - MOST_SHAPES
+    names = [shape_text(shape) for shape in some[:MOST_SHAPES]]
+    return (*names, f"and {more} more") if more > 0 else tuple(names)
