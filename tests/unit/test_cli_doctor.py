@@ -142,12 +142,26 @@ def test_the_scheduler_is_judged(
         ("(null)", "gpus", State.FAULT),
         ("gpu:4,shard:16", "gpu types", State.ADVICE),
         ("gpu:a100:4", "shares", State.ADVICE),
-        ("gpu:a100:4,shard:16", "cpu or gpu", State.ADVICE),
-        (GOOD_GRES, "cpu or gpu", State.OK),
     ],
 )
 def test_the_gpus_are_judged(gres: str, name: str, state: State) -> None:
     assert found(check_gpus, patient(gres))[name][0] is state
+
+
+@pytest.mark.parametrize(
+    ("release", "gres", "state", "says"),
+    [
+        ("22.05.8", GOOD_GRES, State.OK, "in Slurm 22.05.8 a waiting job cannot give up its GPUs:"),
+        ("24.05.1", "gpu:a100:4", State.OK, "in Slurm 24.05.1 a waiting job cannot give up its"),
+        ("24.11.5", GOOD_GRES, State.OK, "every node has the dummy GRES nogpu: a waiting job can"),
+        ("24.11.5", "gpu:a100:4", State.ADVICE, "not every node has the dummy GRES nogpu: a"),
+    ],
+)
+def test_whether_a_waiting_job_can_give_up_its_gpus_is_said_as_it_is(
+    release: str, gres: str, state: State, says: str
+) -> None:
+    finding = found(check_gpus, patient(gres, SLURM_VERSION=release))["cpu or gpu"]
+    assert (finding[0], finding[1][: len(says)]) == (state, says)
 
 
 def test_munge_is_asked_at_slurms_own_socket() -> None:

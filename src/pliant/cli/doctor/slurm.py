@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pliant.batch.slurm.cluster import MODERN
 from pliant.batch.slurm.gres import GPU, NO_GPU
 from pliant.batch.slurm.nodes import shards_per_gpu
 from pliant.batch.slurm.site import OLDEST
@@ -93,15 +94,25 @@ def check_gpus(patient: Patient) -> Iterator[Finding]:
     else:
         yield ok("gpu types", ", ".join(sorted({g.type for r in nodes for g in r.gres if g.type})))
     yield _shares(nodes_shards={shards_per_gpu(row) for row in nodes})
-    if all(any(gres.name == NO_GPU for gres in row.gres) for row in patient.nodes):
-        yield ok("cpu or gpu", "every node has the dummy GRES nogpu")
-    else:
-        yield advice(
-            "cpu or gpu",
-            "not every node has the dummy GRES nogpu: a waiting job cannot give up its GPU "
-            "in every release",
-            "add it as the administrator's guide says, if type=gpu:cpu jobs are wanted",
+    yield _cpu_or_gpu(patient)
+
+
+def _cpu_or_gpu(patient: Patient) -> Finding:
+    """Whether a waiting job can give up its GPUs: what Abilities.gpu_to_cpu says of this site."""
+    name = "cpu or gpu"
+    if patient.site and patient.site.version < MODERN:
+        return ok(
+            name,
+            f"in Slurm {patient.site.release} a waiting job cannot give up its GPUs: a "
+            "type=gpu:cpu job that finds none free waits in its CPU form",
         )
+    if all(any(gres.name == NO_GPU for gres in row.gres) for row in patient.nodes):
+        return ok(name, "every node has the dummy GRES nogpu: a waiting job can give up its GPUs")
+    return advice(
+        name,
+        "not every node has the dummy GRES nogpu: a waiting job cannot give up its GPUs",
+        "add it as the administrator's guide says, if type=gpu:cpu jobs are wanted",
+    )
 
 
 def _shares(nodes_shards: set[int]) -> Finding:
