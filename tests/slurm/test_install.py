@@ -90,11 +90,16 @@ def test_installed_beside_a_sites_own_rules_and_removed_without_a_trace(
         script.write_text(site_rule)
     before = tree(conf)
 
-    shown = install("--print")
+    said = ("--dormant-lua", "run") if site_rule else ()
+    if site_rule:
+        unsaid = install("--apply", "--part", "lua")
+        assert (unsaid.returncode, tree(conf)) == (1, before)
+        assert "job_submit.lua is there and not in force" in unsaid.stdout
+    shown = install("--print", *said)
     assert (shown.returncode, tree(conf)) == (0, before)
     assert "+JobSubmitPlugins=lua\n" in shown.stdout
 
-    assert install("--apply").returncode == 0
+    assert install("--apply", *said).returncode == 0
     applied = tree(conf)
     assert "nothing is to be changed" in install("--apply").stdout
     assert tree(conf) == applied
@@ -131,7 +136,7 @@ def test_a_broken_job_submit_lua_is_not_made_worse(
 ) -> None:
     (conf / "job_submit.lua").write_text("if true then\n")
     before = tree(conf)
-    done = install("--apply", "--part", "lua")
+    done = install("--apply", "--part", "lua", "--dormant-lua", "run")
     assert done.returncode == 1
     assert tree(conf) == before
     assert "job_submit.lua is left as it is (" in done.stdout

@@ -15,6 +15,7 @@ from pliant.cli.install.jobs import flagged
 from pliant.cli.install.plugin import shards_per_gpu
 from pliant.cli.install.record import Record, write
 from pliant.cli.install.site import Site, find_site, slurm_conf_values
+from pliant.cli.install.steps import after_apply, after_remove
 from pliant.cli.install.texts import (
     calls_pliant,
     included,
@@ -24,7 +25,8 @@ from pliant.cli.install.texts import (
     with_lua_block,
     with_lua_plugin,
 )
-from pliant.cli.install.wishes import PARTS, Wanted, wanted
+from pliant.cli.install.wanted import Wanted
+from pliant.cli.install.wishes import PARTS, wanted
 from pliant.errors import Unavailable
 from pliant.grammar import parse, put_token
 from pliant.model import Spec
@@ -254,10 +256,10 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def wants(site: Site, tmp_path: Path, compiles: str = "") -> Wanted:
+def wants(site: Site, tmp_path: Path, compiles: str = "", dormant: str = "") -> Wanted:
     plugin = tmp_path / "pliant.so"
     plugin.write_bytes(b"\x7fELF\0")
-    return wanted(site, PARTS, plugin, 4, lambda _name, _text: compiles)
+    return wanted(site, PARTS, plugin, 4, lambda _name, _text: compiles, dormant)
 
 
 def test_a_site_is_read_from_its_slurm_conf_with_includes(root: Path) -> None:
@@ -297,7 +299,7 @@ def test_all_parts_want_these_files_in_this_order(root: Path, tmp_path: Path) ->
         "etc/slurm/job_submit.lua",
     ]
     assert found.left == [
-        "JobSubmitPlugins is not set in /etc/slurm/slurm.conf itself: where it is set, write "
+        f"JobSubmitPlugins is not set in {root}/etc/slurm/slurm.conf itself: where it is set, write "
         "JobSubmitPlugins=defaults,lua"
     ]
     texts = {wish.path.name: wish.text for wish in found.wishes}
@@ -344,19 +346,140 @@ def test_without_slurms_lua_plugin_nothing_of_lua_is_touched(root: Path, tmp_pat
     (root / "usr" / "lib64" / "slurm" / "job_submit_lua.so").unlink()
     found = wants(find_site(root, "", "", ""), tmp_path)
     assert not [wish for wish in found.wishes if "lua" in wish.path.name]
-    assert found.left[0].startswith("/usr/lib64/slurm has no job_submit_lua.so: slurmctld would")
+    plugins = f"{root}/usr/lib64/slurm"
+    assert found.left[0].startswith(f"{plugins} has no job_submit_lua.so: slurmctld would")
 
 
 def test_a_script_that_would_not_compile_is_left_with_the_lines_to_add(
     root: Path, tmp_path: Path
 ) -> None:
     (root / "etc" / "slurm" / "job_submit.lua").write_text("if true then return 1\n")
-    found = wants(find_site(root, "", "", ""), tmp_path, compiles="'end' expected")
+    found = wants(find_site(root, "", "", ""), tmp_path, compiles="'end' expected", dormant="run")
     assert not [wish for wish in found.wishes if wish.path.name == "slurm.conf"]
     assert found.left[0].startswith(
-        "/etc/slurm/job_submit.lua is left as it is ('end' expected); add by hand,"
+        f"{root}/etc/slurm/job_submit.lua is left as it is ('end' expected); add by hand,"
     )
     assert 'dofile("/etc/slurm/pliant.lua")' in found.left[0]
+
+
+@pytest.fixture
+def sleeper(root: Path) -> Path:
+    """A job_submit.lua that lies there while slurm.conf names no lua."""
+    (root / "etc" / "slurm" / "slurm.conf").write_text("SlurmUser=slurm\n")
+    script = root / "etc" / "slurm" / "job_submit.lua"
+    script.write_text(SITE_LUA)
+    return script
+
+
+def named(found: Wanted) -> dict[str, str]:
+    return {wish.path.name: wish.text for wish in found.wishes}
+
+
+def test_a_script_that_is_not_in_force_is_put_in_force_by_nobody_unasked(
+    root: Path, sleeper: Path, tmp_path: Path
+) -> None:
+    found = wants(find_site(root, "", "", ""), tmp_path)
+    assert not {"slurm.conf", "job_submit.lua", "pliant.lua"} & named(found).keys()
+    assert "plugstack.conf" in named(found)
+    (words,) = found.left
+    assert words.startswith(f"{sleeper} is there and not in force: JobSubmitPlugins names no lua.")
+    assert "`--dormant-lua run`" in words and "`--dormant-lua aside`" in words
+
+
+def test_a_script_that_is_not_in_force_is_put_in_force_where_that_was_said(
+    root: Path, sleeper: Path, tmp_path: Path, record: Record
+) -> None:
+    found = wants(find_site(root, "", "", ""), tmp_path, dormant="run")
+    assert named(found)["job_submit.lua"].startswith(f"{SITE_LUA}-- pliant: begin\n")
+    assert named(found)["slurm.conf"].endswith("JobSubmitPlugins=lua\n")
+    (words,) = found.notes
+    assert words.startswith(f"{sleeper} was not in force so far: ")
+    do(found.wishes, record)
+    again = wants(find_site(root, "", "", ""), tmp_path)
+    assert (planned(again.wishes, record), again.notes, again.left) == ([], [], [])
+
+
+def test_a_script_that_is_not_in_force_gives_way_and_comes_back(
+    root: Path, sleeper: Path, tmp_path: Path, record: Record
+) -> None:
+    before = tree(root)
+    found = wants(find_site(root, "", "", ""), tmp_path, dormant="aside")
+    assert SITE_LUA not in named(found)["job_submit.lua"]
+    assert found.notes[0].startswith(f"{sleeper}, which was not in force so far, gives way to ")
+    do(found.wishes, record)
+    again = wants(find_site(root, "", "", ""), tmp_path)
+    assert (planned(again.wishes, record), again.notes, again.left) == ([], [], [])
+    put_back(undone(record, lambda _path: True), record)
+    assert tree(root) == before
+
+
+def test_a_script_that_gave_way_is_kept_where_its_place_was_taken_again(
+    root: Path, sleeper: Path, tmp_path: Path, record: Record
+) -> None:
+    do(wants(find_site(root, "", "", ""), tmp_path, dormant="aside").wishes, record)
+    sleeper.write_text(f"{sleeper.read_text()}-- mine\n")
+    changes = undone(record, lambda path: path == sleeper)
+    put_back(changes, record)
+    kept = record.backup(sleeper)
+    assert [change.note for change in changes] == [
+        f"changed since it was installed: left as it is; {kept} has what was there before"
+    ]
+    assert sleeper.read_text().endswith("-- mine\n")
+    assert kept.read_text() == SITE_LUA
+
+
+@pytest.mark.parametrize("conf", ["JobSubmitPlugins=lua\n", "JobSubmitPlugins=defaults,lua\n"])
+def test_a_script_that_is_in_force_is_no_question(
+    root: Path, sleeper: Path, tmp_path: Path, conf: str
+) -> None:
+    (root / "etc" / "slurm" / "slurm.conf").write_text(conf)
+    found = wants(find_site(root, "", "", ""), tmp_path)
+    assert (found.left, found.notes) == ([], [])
+    assert named(found)["job_submit.lua"].startswith(SITE_LUA)
+
+
+def run_install(*words: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(["install", "slurm", *words])
+    assert isinstance(left.value.code, int)
+    return left.value.code
+
+
+def test_an_installation_below_a_root_names_its_files_where_they_are(
+    root: Path, sleeper: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sleeper.unlink()
+    plugin = tmp_path / "pliant.so"
+    plugin.write_bytes(b"\x7fELF slurm_spank_init")
+    words = ("--root", str(root), "--plugin", str(plugin), "--part", "daemon", "--part", "spank")
+    assert run_install("--apply", *words) == 0
+    said = capsys.readouterr().out
+    assert [line for line in said.splitlines() if line.startswith("written: ")] == [
+        f"written: {root}/{path}"
+        for path in (
+            "etc/pliant/pliant.toml",
+            "etc/systemd/system/pliantd.service",
+            "etc/tmpfiles.d/pliant.conf",
+            "usr/lib/pliant/pliant.so",
+            "etc/slurm/plugstack.conf.d/pliant.conf",
+            "etc/slurm/plugstack.conf",
+        )
+    ]
+    (root / "var" / "lib" / "pliant").mkdir(parents=True)
+    assert run_install("--remove", "--yes", *words) == 0
+    history = f"{root}/var/lib/pliant"
+    assert capsys.readouterr().out.endswith(
+        f"\nleft: {history} (pliantd's socket and history); to delete: rm -r {history}\n"
+    )
+    assert run_install("--remove", "--yes", *words) == 0
+    assert capsys.readouterr().out.startswith("nothing is installed")
+
+
+def test_slurm_conf_is_copied_from_where_it_is(root: Path) -> None:
+    site = find_site(root, "", "", "")
+    copied = f"copy {root}/etc/slurm/slurm.conf to every host that has one, then: scontrol"
+    for steps in (after_apply, after_remove):
+        assert any(step.startswith(copied) for step in steps(site, ["/etc/slurm/slurm.conf"]))
 
 
 @pytest.mark.parametrize(
@@ -389,6 +512,7 @@ def test_waiting_jobs_with_a_token_are_listed() -> None:
     [
         (("--conf", "slurm.conf"), "--conf: 'slurm.conf': an absolute path is expected"),
         (("--libdir", "lib"), "--libdir: 'lib': an absolute path is expected"),
+        (("--record", "kept"), "--record: 'kept': an absolute path is expected"),
         (("--plugin", "/etc/hostname"), "--plugin: '/etc/hostname': a pliant.so is expected"),
         (("--plugin", "/no/such"), "--plugin: '/no/such': No such file or directory"),
     ],

@@ -14,10 +14,12 @@ from pliant.cli.commands import run
 from pliant.cli.install import plugin as spank
 from pliant.cli.install.files import Change, apply, diff, planned, put_back, undone
 from pliant.cli.install.jobs import warn_of_jobs
+from pliant.cli.install.lua import DORMANT
 from pliant.cli.install.record import Record
 from pliant.cli.install.site import Site, find_site
-from pliant.cli.install.steps import after_apply, after_remove
-from pliant.cli.install.wishes import PARTS, Wanted, wanted
+from pliant.cli.install.steps import after_apply, after_remove, remains
+from pliant.cli.install.wanted import Wanted
+from pliant.cli.install.wishes import PARTS, wanted
 from pliant.cli.lua_host import compiles, library_of
 from pliant.errors import BadInput, PliantError, Unavailable
 from pliant.grammar import quoted
@@ -55,6 +57,12 @@ def install() -> None:
 @click.option(
     "--record", default=RECORD, show_default=True, help="Where the files' first states are kept."
 )
+@click.option(
+    "--dormant-lua",
+    "dormant",
+    type=click.Choice(DORMANT),
+    help="A job_submit.lua that is there and not in force: run it, or put Pliant's in its place.",
+)
 @click.option("--root", default="/", help="Work on a tree below this directory, like an image.")
 @click.option("--yes", is_flag=True, help="Do not ask before --remove.")
 def slurm(  # noqa: PLR0917  # click passes them by name
@@ -66,6 +74,7 @@ def slurm(  # noqa: PLR0917  # click passes them by name
     plugin: str,
     libdir: str,
     record: str,
+    dormant: str | None,
     root: str,
     yes: bool,
 ) -> None:
@@ -79,7 +88,8 @@ def slurm(  # noqa: PLR0917  # click passes them by name
     On the controller all parts are wanted; login and compute nodes need spank alone. Nothing is
     restarted. Every file's first state is kept; --remove gives it back.
     """
-    for option, path in (("conf", conf), ("pliantd", pliantd), ("libdir", libdir)):
+    named = {"conf": conf, "pliantd": pliantd, "libdir": libdir, "record": record}
+    for option, path in named.items():
         _must_be_absolute(option, path)
     _must_be_plugin(plugin)
     site = find_site(_directory(root), conf, user, pliantd)
@@ -89,14 +99,16 @@ def slurm(  # noqa: PLR0917  # click passes them by name
         _remove(site, kept, parts or PARTS, yes)
         return
     with tempfile.TemporaryDirectory(prefix="pliant-") as scratch:
-        found = _wanted(site, parts or PARTS, plugin, Path(scratch))
+        found = _wanted(site, parts or PARTS, plugin, Path(scratch), dormant or "")
     changes = planned(found.wishes, kept)
     if what == "apply":
         _must_write(changes)
         apply(found.wishes, changes, kept)
         _tell(changes, "written")
     else:
-        _show(changes)
+        _show(changes, "" if found.left else ": all is installed")
+    for words in found.notes:
+        click.echo(f"\nnote: {words}")
     for words in found.left:
         click.echo(f"\nleft to do: {words}")
     if what == "apply" or changes:
@@ -105,7 +117,7 @@ def slurm(  # noqa: PLR0917  # click passes them by name
         raise click.exceptions.Exit(1)
 
 
-def _wanted(site: Site, parts: Sequence[str], plugin: str, scratch: Path) -> Wanted:
+def _wanted(site: Site, parts: Sequence[str], plugin: str, scratch: Path, dormant: str) -> Wanted:
     """Find what is needed first: the plugin, the number of shards, a Lua to check with."""
     trouble, built, shards = "", None, 0
     if "spank" in parts:
@@ -114,7 +126,7 @@ def _wanted(site: Site, parts: Sequence[str], plugin: str, scratch: Path) -> Wan
             shards = _shards(site)
         except Unavailable as wrong:
             trouble = str(wrong)
-    found = wanted(site, tuple(parts), built, shards, _compiler(site))
+    found = wanted(site, tuple(parts), built, shards, _compiler(site), dormant)
     if trouble:
         found.left.append(f"{trouble}; --plugin names one built elsewhere")
     return found
@@ -156,6 +168,8 @@ def _remove(site: Site, record: Record, parts: Sequence[str], yes: bool) -> None
     put_back(changes, record)
     _tell(changes, "put back")
     _steps(after_remove(site, [str(change.path) for change in changes]))
+    if "daemon" in parts and remains(site):
+        click.echo(f"\n{remains(site)}")
 
 
 def _part(path: Path) -> str:
@@ -183,7 +197,7 @@ def _must_be_plugin(plugin: str) -> None:
 
 def _directory(root: str) -> Path:
     if not Path(root).is_dir():
-        raise BadInput(f"--root: '{root}': a directory is expected")
+        raise BadInput(f"--root: {quoted(root)}: a directory is expected")
     return Path(root).resolve()
 
 
@@ -195,9 +209,9 @@ def _must_write(changes: Sequence[Change]) -> None:
             raise Unavailable(f"{parent} cannot be written: become root; nothing was changed")
 
 
-def _show(changes: Sequence[Change]) -> None:
+def _show(changes: Sequence[Change], rest: str) -> None:
     if not changes:
-        click.echo("nothing is to be changed: all is installed")
+        click.echo(f"nothing is to be changed{rest}")
     for change in changes:
         if change.note:
             click.echo(f"{change.path}: {change.note}")

@@ -20,12 +20,16 @@ LONG = 60
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What one file shall hold. ``ours``: the whole file is Pliant's, else it is a site's own."""
+    """What one file shall hold. ``ours``: the whole file is Pliant's, else it is a site's own.
+
+    ``over``: it takes the place of a site's own, as that site said.
+    """
 
     path: Path
     text: str
     ours: bool
     mode: int = 0o644
+    over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,8 @@ def planned(wishes: Sequence[Wish], record: Record) -> list[Change]:
         if now == wish.text:
             continue
         entry = record.find(wish.path)
-        if wish.ours and now is not None and (entry is None or sha256(now) != entry.after_sha256):
+        foreign = sha256(now or "") != entry.after_sha256 if entry else not wish.over
+        if wish.ours and now is not None and foreign:
             changes.append(Change(wish.path, now, now, "changed by someone else: left as it is"))
         else:
             changes.append(Change(wish.path, now, wish.text))
@@ -84,20 +89,21 @@ def apply(wishes: Sequence[Wish], changes: Sequence[Change], record: Record) -> 
 def undone(record: Record, chosen: Callable[[Path], bool]) -> list[Change]:
     """Return how every file goes back to its first state, the last one first."""
     return [
-        _undone(entry, record.first_state(entry), read(Path(entry.path)))
+        _undone(record, entry, record.first_state(entry), read(Path(entry.path)))
         for entry in reversed(record.entries)
         if chosen(Path(entry.path))
     ]
 
 
-def _undone(entry: Entry, first: str | None, now: str | None) -> Change:
+def _undone(record: Record, entry: Entry, first: str | None, now: str | None) -> Change:
     path = Path(entry.path)
     if now is None or now == first:
         return Change(path, now, now)
     if sha256(now) == entry.after_sha256:
         return Change(path, now, first)
     if entry.ours:
-        return Change(path, now, now, "changed since it was installed: left as it is")
+        kept = f"; {record.backup(path)} has what was there before" if entry.before else ""
+        return Change(path, now, now, f"changed since it was installed: left as it is{kept}")
     return Change(path, now, unedited(now), "changed since: only Pliant's lines are taken out")
 
 
@@ -109,4 +115,5 @@ def put_back(changes: Sequence[Change], record: Record) -> None:
                 change.path.unlink(missing_ok=True)
             else:
                 write(change.path, change.after, 0o644)
-        record.forget(change.path)
+        entry = record.find(change.path)
+        record.forget(change.path, keep=entry is not None and entry.ours and change.note != "")

@@ -48,7 +48,7 @@ class Record:
 
     def first_state(self, entry: Entry) -> str | None:
         """Return what a file held before the first change; None: it was not there."""
-        return read(self._backup(Path(entry.path))) if entry.before else None
+        return read(self.backup(Path(entry.path))) if entry.before else None
 
     def note(self, path: Path, before: str | None, after: str, ours: bool) -> None:
         """Keep a file's first state and the digest of its new one, before it is written."""
@@ -57,18 +57,22 @@ class Record:
             entry.after_sha256 = sha256(after)
         else:
             if before is not None:
-                write(self._backup(path), before, 0o600)
+                write(self.backup(path), before, 0o600)
             made = [str(parent) for parent in path.parents if not parent.exists()]
             self.entries.append(Entry(str(path), before is not None, sha256(after), ours, made))
         self._write()
 
-    def forget(self, path: Path) -> None:
-        """Drop a file that was put back, with the directories that were made for it."""
+    def forget(self, path: Path, keep: bool = False) -> None:
+        """Drop a file that was put back, with the directories that were made for it.
+
+        ``keep``: what was there first stays here, for a person, because it was not put back.
+        """
         entry = self.find(path)
         if entry is None:
             return
         self.entries.remove(entry)
-        self._backup(path).unlink(missing_ok=True)
+        if not keep:
+            self.backup(path).unlink(missing_ok=True)
         if self.entries:
             self._write()
         else:
@@ -78,7 +82,8 @@ class Record:
         for made in entry.made:
             _remove_empty(Path(made))
 
-    def _backup(self, path: Path) -> Path:
+    def backup(self, path: Path) -> Path:
+        """Return where a file's first state is kept."""
         return self.directory / str(path).replace("/", "%")
 
     def _write(self) -> None:

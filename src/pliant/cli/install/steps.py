@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from pliant.cli.install.site import Site
+
+MADE = ("/run/pliant", "/var/lib/pliant")
+"""What systemd makes for pliantd."""
 
 
 def _ends(paths: Sequence[str], *names: str) -> bool:
     return any(path.endswith(names) for path in paths)
+
+
+def _spread(site: Site) -> str:
+    conf = site.at(site.slurm_conf)
+    return f"copy {conf} to every host that has one, then: scontrol reconfigure"
 
 
 def after_apply(site: Site, paths: Sequence[str]) -> list[str]:
@@ -17,9 +26,7 @@ def after_apply(site: Site, paths: Sequence[str]) -> list[str]:
     if _ends(paths, "pliantd.service", "tmpfiles.d/pliant.conf", "pliant.toml"):
         steps.append("systemctl daemon-reload && systemctl enable --now pliantd")
     if _ends(paths, "slurm.conf"):
-        steps.append(
-            f"copy {site.slurm_conf} to every host that has one, then: scontrol reconfigure"
-        )
+        steps.append(_spread(site))
     if _ends(paths, "plugstack.conf", "pliant.so", "plugstack.conf.d/pliant.conf"):
         steps.append("pliant install slurm --part spank --apply on every login and compute node")
     return [*steps, "pliant doctor"]
@@ -31,7 +38,14 @@ def after_remove(site: Site, paths: Sequence[str]) -> list[str]:
     if _ends(paths, "pliantd.service"):
         steps.append("systemctl daemon-reload")
     if _ends(paths, "slurm.conf"):
-        steps.append(
-            f"copy {site.slurm_conf} to every host that has one, then: scontrol reconfigure"
-        )
+        steps.append(_spread(site))
     return steps
+
+
+def remains(site: Site) -> str:
+    """Return in one line what pliantd itself made and --remove leaves; "" where there is none."""
+    made = [site.at(Path(path)) for path in MADE]
+    there = " ".join(str(path) for path in made if path.exists())
+    return (
+        f"left: {there} (pliantd's socket and history); to delete: rm -r {there}" if there else ""
+    )

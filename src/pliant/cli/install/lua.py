@@ -1,0 +1,121 @@
+"""What the part ``lua`` wants: Pliant's module, a job_submit.lua that calls it, and slurm.conf."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pliant import resources
+from pliant.cli.install.files import Wish
+from pliant.cli.install.record import read
+from pliant.cli.install.site import Site
+from pliant.cli.install.texts import (
+    calls_pliant,
+    has_lua_block,
+    job_submit_plugins,
+    split_plugins,
+    with_lua_block,
+    with_lua_plugin,
+)
+from pliant.cli.install.wanted import Wanted
+from pliant.cli.templates import render
+
+DORMANT = ("run", "aside")
+"""What may be done with a job_submit.lua that is there and not in force."""
+
+Compiles = Callable[[str, str], str]
+"""Whether a Lua chunk (name, text) compiles: "" or what is wrong."""
+
+
+def want_lua(site: Site, compiles: Compiles, dormant: str, found: Wanted) -> None:
+    """Add the files of the part ``lua``. ``dormant``: one of DORMANT, or "" where nobody said."""
+    plugins = site.at(site.plugin_dir)
+    if not (plugins / "job_submit_lua.so").exists():
+        found.left.append(
+            f"{plugins} has no job_submit_lua.so: slurmctld would not start with "
+            "JobSubmitPlugins=lua; install Slurm's Lua plugin (it needs lua's headers when built)"
+        )
+        return
+    module = read(resources.find("plugins", "slurm", "pliant.lua"))
+    if module is None:
+        found.left.append("plugins/slurm/pliant.lua is missing: install Pliant again")
+        return
+    script = site.at(site.conf_dir / "job_submit.lua")
+    shipped = read(resources.find("plugins", "slurm", "job_submit.lua")) or ""
+    now = read(script)
+    sleeps = now is not None and now != shipped and _sleeps(site, now)
+    if sleeps and not dormant:
+        found.left.append(_asks(script))
+        return
+    if sleeps:
+        found.notes.append(_wakes(script) if dormant == "run" else _gives_way(script))
+    over = sleeps and dormant == "aside"
+    now = None if over else now
+    block = render("install", "job_submit.lua", conf_dir=site.conf_dir, socket=site.socket)
+    edited = shipped if now in (None, shipped) else _called(now or "", block)
+    wrong = compiles(str(script), edited) or compiles("pliant.lua", module)
+    if wrong:
+        found.left.append(
+            f"{script} is left as it is ({wrong}); add by hand, where it is loaded last:\n{block}"
+        )
+        return
+    found.wishes.append(Wish(site.at(site.conf_dir / "pliant.lua"), module, ours=True))
+    found.wishes.append(Wish(script, edited, ours=now in (None, shipped), over=over))
+    _plugin_line(site, found)
+
+
+def _sleeps(site: Site, script: str) -> bool:
+    """Whether a site's own job_submit.lua is not in force and would be from now on."""
+    if has_lua_block(script) or calls_pliant(script):  # somebody meant it to be in force
+        return False
+    return "lua" not in _named(site)
+
+
+def _named(site: Site) -> tuple[str, ...]:
+    """The plugins that JobSubmitPlugins names, in slurmctld or in slurm.conf."""
+    text = read(site.at(site.slurm_conf)) or ""
+    return (*split_plugins(site.job_submit), *job_submit_plugins(text))
+
+
+def _asks(script: Path) -> str:
+    return (
+        f"{script} is there and not in force: JobSubmitPlugins names no lua. With lua there, "
+        "slurmctld would run it for every submission, so it and slurm.conf stay as they are. Read "
+        "it, then say `--dormant-lua run` to put it in force, with Pliant's lines at its end, or "
+        "`--dormant-lua aside` to put Pliant's own in its place: --remove gives it back"
+    )
+
+
+def _wakes(script: Path) -> str:
+    return (
+        f"{script} was not in force so far: with lua in JobSubmitPlugins, slurmctld runs it for "
+        "every submission, its own rules first"
+    )
+
+
+def _gives_way(script: Path) -> str:
+    return (
+        f"{script}, which was not in force so far, gives way to Pliant's own: it is kept, and "
+        "--remove gives it back"
+    )
+
+
+def _called(script: str, block: str) -> str:
+    """Return a site's own job_submit.lua with our block, or as it is where it calls us already."""
+    return script if calls_pliant(script) else with_lua_block(script, block)
+
+
+def _plugin_line(site: Site, found: Wanted) -> None:
+    """Name lua in slurm.conf last: from then on slurmctld must find a job_submit.lua."""
+    if "lua" in _named(site):
+        return
+    conf = site.at(site.slurm_conf)
+    text = read(conf) or ""
+    if split_plugins(site.job_submit) != job_submit_plugins(text):
+        plugins = ",".join([*split_plugins(site.job_submit), "lua"])
+        found.left.append(
+            f"JobSubmitPlugins is not set in {conf} itself: where it is set, write "
+            f"JobSubmitPlugins={plugins}"
+        )
+        return
+    found.wishes.append(Wish(conf, with_lua_plugin(text), ours=False))
