@@ -69,13 +69,23 @@ def test_every_line_of_help_fits_a_terminal_and_none_is_cut() -> None:
         (("plan", "--policy", "fms"), "pliant: --policy and --with go with --file or --live:"),
         (("plan", "--file", "x", "--live"), "pliant: --file and --live exclude each other\n"),
         (("plan", "--save", "x"), "pliant: --save goes with --live\n"),
+        (
+            ("plan", "--live", "--save", "/nonexistent/x"),
+            "pliant: --save: '/nonexistent/x': its directory is not there\n",
+        ),
+        (("plan", "--file", "/dev/null"), "pliant: /dev/null: not a snapshot: "),
+        (("plan", "--live", "--with", "x\n"), "pliant: --with: 'x?': OPTION=VALUE is expected\n"),
+        (("jobs", "-o", "job,nope"), "pliant: -o: 'nope': one of job, user, partition, "),
+        (("demo", "--simulated", "--name", "../x"), "pliant: --name '../x': up to 32 of "),
+        (("sandbox", "shell", "--name", "nosuch"), "pliant: no sandbox 'nosuch'; bring one up: "),
     ],
 )
 def test_what_is_wrong_is_one_line_and_exit_2(
     words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert pliant(*words) == 2
-    error = capsys.readouterr().err
+    said, error = capsys.readouterr()
+    assert said == ""
     assert error.startswith(message)
     assert error.count("\n") == 1
 
@@ -180,7 +190,8 @@ def test_a_file_that_is_no_snapshot_is_one_line(
     (tmp_path / "x").write_text('{"now_s": "soon"}')
     assert pliant("plan", "--file", str(tmp_path / "x")) == 2
     error = capsys.readouterr().err
-    assert error.startswith("pliant: snapshot file: Expected `float`, got `str` - at `$.now_s`")
+    words = "not a snapshot: Expected `float`, got `str` - at `$.now_s`"
+    assert error.startswith(f"pliant: {tmp_path / 'x'}: {words}")
     assert error.count("\n") == 1
 
 

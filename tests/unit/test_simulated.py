@@ -125,15 +125,15 @@ def test_a_snapshot_survives_its_file(cluster: SimulatedCluster) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (b"", "snapshot file: Input data was truncated"),
-        (b"[]", "snapshot file: Expected `object`, got `array`"),
-        (b'{"now_s": 0}', "snapshot file: Object missing required field `nodes`"),
+        (b"", "not a snapshot: Input data was truncated"),
+        (b"[]", "not a snapshot: Expected `object`, got `array`"),
+        (b'{"now_s": 0}', "not a snapshot: Object missing required field `nodes`"),
         (
             b'{"now_s":0,"nodes":[],"partitions":[],"waiting":[{"id":"1","spec":{"request":'
             b'{"gpus":["1/0"]}}}]}',
-            "snapshot file: '1/0' is no amount of GPUs; write 4 or 1/4",
+            "not a snapshot: '1/0' is no amount of GPUs; write 4 or 1/4",
         ),
-        (b"[" * 100_000, "snapshot file: "),
+        (b"[" * 100_000, "not a snapshot: "),
     ],
 )
 def test_a_wrong_file_is_refused_in_one_line(text: bytes, words: str) -> None:

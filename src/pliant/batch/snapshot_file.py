@@ -29,7 +29,7 @@ def read_snapshot(text: bytes) -> Snapshot:
         return msgspec.json.decode(text, type=Snapshot, dec_hook=_read)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise BadInput(
-            f"snapshot file: {error}; `pliant plan --live --save FILE` writes one"
+            f"not a snapshot: {error}; `pliant plan --live --save FILE` writes one"
         ) from error
 
 

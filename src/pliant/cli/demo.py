@@ -6,6 +6,7 @@ import click
 
 from pliant.demo.mix import SEED
 from pliant.demo.play import play_dry, play_live, why_not_live
+from pliant.sandbox.options import check_name
 
 
 @click.command(short_help="One mix of jobs with Pliant off and on, compared.")
@@ -18,6 +19,7 @@ def demo(seed: int, simulated: bool, name: str) -> None:
     As root on a machine with Slurm's packages this is a real Slurm in a sandbox (about two and a
     half minutes), with two system users that are removed again; elsewhere a simulation.
     """
+    check_name(name)
     reason = "as asked" if simulated else why_not_live()
     if reason:
         play_dry(reason, seed, click.echo)

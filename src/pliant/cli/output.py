@@ -52,6 +52,7 @@ def table_options(columns: Sequence[Column[Any]]) -> Callable[[Command], Command
     def add(command: Command) -> Command:
         @functools.wraps(command)
         def with_style(*args: Any, as_json: bool, noheader: bool, fields: str, **rest: Any) -> Any:
+            _chosen(columns, fields)  # an unknown one is told before anybody is asked
             return command(*args, style=Style(as_json, not noheader, fields), **rest)
 
         names = ", ".join(column.name for column in columns)

@@ -26,6 +26,7 @@ from pliant.cycle import cycle
 from pliant.daemon import rows
 from pliant.daemon.answers import ChangeRow, PlanAnswer, StartRow
 from pliant.errors import BadInput, Unavailable
+from pliant.grammar import quoted
 from pliant.model import Snapshot
 from pliant.plan import Policy
 from pliant.policies import DEFAULT, by_name
@@ -89,6 +90,8 @@ def _check_options(file: str, live: bool, save: str, chosen: bool) -> None:
         raise BadInput("--file and --live exclude each other")
     if save and not live:
         raise BadInput("--save goes with --live")
+    if save and not Path(save).absolute().parent.is_dir():
+        raise BadInput(f"--save: {quoted(save)}: its directory is not there")
     if chosen and not (file or live):
         raise BadInput("--policy and --with go with --file or --live: pliantd has its own policy")
 
@@ -102,7 +105,7 @@ def policy_options(words: Sequence[str]) -> dict[str, object]:
     for word in words:
         name, equals, value = word.partition("=")
         if not name or not equals:
-            raise BadInput(f"--with: '{word}': OPTION=VALUE is expected")
+            raise BadInput(f"--with: {quoted(word)}: OPTION=VALUE is expected")
         try:
             found[name.replace("-", "_")] = json.loads(value)
         except ValueError:
@@ -151,6 +154,8 @@ def _snapshot(path: Path) -> Snapshot:
         return read_snapshot(path.read_bytes())
     except OSError as wrong:
         raise Unavailable(f"{path}: {wrong.strerror}") from wrong
+    except BadInput as wrong:
+        raise BadInput(f"{path}: {wrong}") from wrong
 
 
 def _observed(save: str) -> Snapshot:

@@ -132,13 +132,15 @@ def exec_(name: str, user: str | None, command: tuple[str, ...]) -> None:
 @click.option("--user", help="Be this user of the machine (root only).")
 def shell(name: str, user: str | None) -> None:
     """Open a shell whose sbatch, squeue and pliant speak to a sandbox."""
-    found = Sandbox(name)
-    click.echo(f"in sandbox {name}; sbatch, squeue, scontrol and pliant are its own; exit leaves")
-    _become(found, user, [os.environ.get("SHELL", "/bin/sh")])
+    words = f"in sandbox {name}; sbatch, squeue, scontrol and pliant are its own; exit leaves"
+    _become(Sandbox(name), user, [os.environ.get("SHELL", "/bin/sh")], words)
 
 
-def _become(found: Sandbox, user: str | None, command: Sequence[str]) -> NoReturn:
-    """Replace this process by the command: signals, terminal and exit code are then its own."""
+def _become(found: Sandbox, user: str | None, command: Sequence[str], words: str = "") -> NoReturn:
+    """Replace this process by the command: signals, terminal and exit code are then its own.
+
+    ``words`` are printed before.
+    """
     _ = found.record  # there is such a sandbox
     env = found.env
     if user is not None:
@@ -149,6 +151,8 @@ def _become(found: Sandbox, user: str | None, command: Sequence[str]) -> NoRetur
         place = whom.directory()
         whom.become()
         os.chdir(place)
+    if words:
+        click.echo(words)
     try:
         sys.stdout.flush()
         os.execvpe(command[0], list(command), env)  # noqa: S606 - no shell is what we want

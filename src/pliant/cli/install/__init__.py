@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pwd
+import re
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -25,6 +27,7 @@ from pliant.errors import BadInput, PliantError, Unavailable
 from pliant.grammar import quoted
 
 RECORD = "/etc/pliant/installed"
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", re.ASCII)
 
 
 @click.group(short_help="Install into a batch system, or take out again.")
@@ -92,6 +95,7 @@ def slurm(  # noqa: PLR0917  # click passes them by name
     for option, path in named.items():
         _must_be_absolute(option, path)
     _must_be_plugin(plugin)
+    _must_be_user(user, root)
     site = find_site(_directory(root), conf, user, pliantd)
     site = replace(site, spank_plugin=Path(libdir) / "pliant.so")
     kept = Record(site.at(Path(record)))
@@ -195,8 +199,19 @@ def _must_be_plugin(plugin: str) -> None:
         raise BadInput(f"--plugin: {quoted(plugin)}: a pliant.so is expected")
 
 
+def _must_be_user(user: str, root: str) -> None:
+    """Refuse a user that is no name, or that this system, if it is meant, does not know."""
+    if user and not _USER.fullmatch(user):
+        raise BadInput(f"--user: {quoted(user)}: the name of a user is expected")
+    if user and root == "/":
+        try:
+            pwd.getpwnam(user)
+        except KeyError:
+            raise BadInput(f"--user: {quoted(user)}: no such user here") from None
+
+
 def _directory(root: str) -> Path:
-    if not Path(root).is_dir():
+    if not root or not Path(root).is_dir():
         raise BadInput(f"--root: {quoted(root)}: a directory is expected")
     return Path(root).resolve()
 
