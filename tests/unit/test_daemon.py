@@ -758,7 +758,8 @@ def test_where_pliant_is_off_why_says_so(setting: Setting, batch: FakeBatch) -> 
     setting.verbs.cycling.config = parse(ENFORCE)
     setting.verbs.cycling.run()
     silent = setting.ask(ALICE, "why", job="3")
-    assert isinstance(silent, a.WhyAnswer) and silent.left == "it says nothing to Pliant"
+    assert isinstance(silent, a.WhyAnswer)
+    assert silent.left == "it says nothing to Pliant; `pliant set` gives it a request"
 
 
 @pytest.mark.parametrize(

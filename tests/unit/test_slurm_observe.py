@@ -164,6 +164,7 @@ def test_constraints_arrays_and_memory_are_read(seen: Snapshot) -> None:
     assert by_id["317"].features == FAST  # fast&v100
     assert by_id["316"].nodes_excluded == {"n1", "n3"}  # -x n1,n3; all have fast|mixed
     assert by_id["308"].tasks_waiting == 2  # of six, with %2 and none of them running
+    assert by_id["308"].array_tasks == "3-4,6-9"  # 308_5 has a record of its own
     assert by_id["322"].time_min_s == 600
     assert by_id["326"].footprint.mem_per_node_mib == 32000  # --mem=0: all of a node's
     assert by_id["327"].footprint.mem_per_cpu_mib == 50

@@ -81,7 +81,7 @@ def why_left(job: Job, cycling: Cycling, words: str) -> str:
     if off:
         unread = "" if job.spec else ": what a job says to it is not read there"
         return f"Pliant is off in partition {', '.join(off)}{unread}"
-    return words if job.spec else "it says nothing to Pliant"
+    return words if job.spec else "it says nothing to Pliant; `pliant set` gives it a request"
 
 
 _WORDS = {
