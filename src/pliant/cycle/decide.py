@@ -13,6 +13,7 @@ from collections.abc import Container, Iterator
 from pliant.cycle.gate import can_become, carries_ours, goes_back, partitions_off, view
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Free
+from pliant.placement.profiles import Profiles
 from pliant.plan import Mold, Plan, Policy, Start
 from pliant.policies import base_shape
 
@@ -89,7 +90,7 @@ class _Bases:
 
     def __init__(self, seen: Snapshot) -> None:
         self._seen = seen
-        self._free: Free | None = None
+        self._profiles: Profiles | None = None
         self._known: dict[tuple[int, int, int], tuple[object, Shape]] = {}
 
     def of(self, job: Job) -> Shape:
@@ -104,9 +105,9 @@ class _Bases:
         base = base_shape(job)
         if base == job.shape:
             return base
-        if self._free is None:
-            self._free = Free(self._seen)
-        return base_shape(job, self._free.profile(job).shapes)
+        if self._profiles is None:
+            self._profiles = Profiles(self._seen)
+        return base_shape(job, self._profiles.of(job).shapes)
 
 
 def leftover(snapshot: Snapshot, plan: Plan) -> Free:

@@ -47,12 +47,16 @@ _LIMITS = ("QOS", "Assoc", "Max")
 _OF_SHAPES = ("cpu", "mem", "node", "gres", "tres", "billing")
 
 
-@lru_cache(maxsize=1024)
 def gate(reason: str, *, names_nodes: bool = False) -> Gate:
     """Return what the batch system's Reason for waiting allows.
 
     ``names_nodes``: the job itself requires certain nodes.
     """
+    return _gate(reason, names_nodes)
+
+
+@lru_cache(maxsize=1024)
+def _gate(reason: str, names_nodes: bool) -> Gate:
     if reason in _MOLD or reason.startswith(_NODES_TAKEN):
         return Gate.MOLD
     if reason.startswith(_NODES_DOWN) and not names_nodes:
@@ -68,7 +72,7 @@ def gate(reason: str, *, names_nodes: bool = False) -> Gate:
 
 def gate_of(job: Job) -> Gate:
     """Return what may be done to a waiting job."""
-    return gate(job.reason, names_nodes=bool(job.nodes_required))
+    return _gate(job.reason, bool(job.nodes_required))
 
 
 def goes_back(job: Job, off: frozenset[str]) -> bool:

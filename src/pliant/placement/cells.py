@@ -55,7 +55,7 @@ Order = tuple[int, int, int, int]
 class Cell:
     """The nodes of one kind in one state under the same claims."""
 
-    __slots__ = ("_receipts", "after", "gpus", "kind", "lefts", "nodes", "order", "state")
+    __slots__ = ("_receipts", "after", "before", "gpus", "kind", "lefts", "nodes", "order", "state")
 
     def __init__(self, kind: NodeKind, state: State, lefts: Lefts, serial: int) -> None:
         self.kind = kind
@@ -65,6 +65,7 @@ class Cell:
         self.gpus = whole_gpus(kind, state)
         self.order: Order = (self.gpus, state[0], state[1], serial)
         self.after: dict[tuple[Need, float], tuple[Receipt, Cell]] = {}
+        self.before: dict[tuple[Receipt, float], Cell] = {}
         self._receipts: dict[tuple[Need, float], Receipt | None] = {}
 
     def receipt(self, need: Need, bound: float) -> Receipt | None:
@@ -154,10 +155,14 @@ class Cells:
         lefts = tuple(left.taking(receipt) if left.at_s <= bound else left for left in cell.lefts)
         return self._cell(cell.kind, taken(cell.state, receipt), lefts)
 
-    def with_back(self, cell: Cell, receipt: Receipt, end_s: float) -> Cell:
-        """Return the cell that a node moves to when a job that lasts to ``end_s`` gives it back."""
-        lefts = tuple(left.returning(receipt) if left.at_s < end_s else left for left in cell.lefts)
-        return self._cell(cell.kind, returned(cell.state, receipt), lefts)
+    def with_back(self, cell: Cell, receipt: Receipt, bound: float) -> Cell:
+        """Return the cell that ``cell``'s nodes move to when ``receipt`` is given back."""
+        known = cell.before.get((receipt, bound))
+        if known is None:
+            lefts = (left.returning(receipt) if left.at_s <= bound else left for left in cell.lefts)
+            known = self._cell(cell.kind, returned(cell.state, receipt), tuple(lefts))
+            cell.before[(receipt, bound)] = known
+        return known
 
     def filled(self) -> Iterator[Cell]:
         """Yield the cells that have nodes, the oldest first."""
@@ -185,7 +190,8 @@ class Cells:
     def _look(self, known: _Fitting, scope: Scope, need: Need, bound: float) -> None:
         for cell in self._log[known.seen :]:
             if (
-                cell.kind in scope.kinds
+                cell.nodes  # else it comes again when it is filled
+                and cell.kind in scope.kinds
                 and cell not in known.members
                 and cell.receipt(need, bound) is not None
             ):

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from heapq import merge
 from itertools import islice
+from math import ceil
 
 from pliant.model import Job, JobState, Shape, Snapshot
 from pliant.placement.cells import Cell, Cells, Left
@@ -31,9 +31,9 @@ NEVER_S = float("inf")
 Places = tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Taken:
-    """What a job was given in this cycle."""
+    """What a job was given in this cycle. Made thousands of times: frozen would take longer."""
 
     job: Job
     shape: Shape
@@ -51,6 +51,7 @@ class Free:
         self.now_s = snapshot.now_s
         self.claims: list[Claim] = []
         self._claim_times: list[float] = []
+        self._bounds: dict[int, float] = {}  # by time limit
         self._claim_ends: list[float] = []
         self._names = [node.name for node in snapshot.nodes]
         self._number = {name: place for place, name in enumerate(self._names)}
@@ -60,6 +61,7 @@ class Free:
             if kind is not None:
                 self._cells.add(place, kind, state_of(snapshot.nodes[place]))
         self._failed: set[tuple[Scope, Need, int, float]] = set()
+        self._not_instead: set[tuple[Profile, Need, Cell, Receipt, float]] = set()
         self._order: list[tuple[float, int]] | None = None  # running jobs by their ends
         self._releases: dict[int, Release] = {}
         self._taken: dict[int, Taken] = {}
@@ -74,7 +76,7 @@ class Free:
 
     def names(self, places: Iterable[int]) -> tuple[str, ...]:
         """Return the names of nodes given by number."""
-        return tuple(self._names[place] for place in places)
+        return tuple([self._names[place] for place in places])
 
     def cell(self, place: int) -> Cell:
         """Return the cell of one node."""
@@ -89,10 +91,12 @@ class Free:
 
     def bound(self, job: Job) -> float:
         """Return when the last claim begins that ``job`` would still run into; -inf: none."""
-        if not self._claim_times:
-            return -NEVER_S
-        place = bisect_left(self._claim_times, self.now_s + limit_s(job))
-        return self._claim_times[place - 1] if place else -NEVER_S
+        known = self._bounds.get(job.time_limit_s)
+        if known is None:
+            place = bisect_left(self._claim_times, self.now_s + limit_s(job))
+            known = self._claim_times[place - 1] if place else -NEVER_S
+            self._bounds[job.time_limit_s] = known
+        return known
 
     def places(self, profile: Profile, option: Option, bound: float) -> Places | None:
         """Return the same as :meth:`fit` for any job of this profile under such claims."""
@@ -108,18 +112,24 @@ class Free:
         return None
 
     def _pick(self, scope: Scope, need: Need, nodes: int, bound: float) -> Places | None:
+        if scope.required or scope.excluded:
+            return self._pick_among(scope, need, nodes, bound)
+        chosen: list[int] = []
+        for cell in self._cells.fitting(scope, need, bound):
+            chosen += cell.nodes[: nodes - len(chosen)]
+            if len(chosen) == nodes:
+                return tuple(chosen)
+        return None
+
+    def _pick_among(self, scope: Scope, need: Need, nodes: int, bound: float) -> Places | None:
+        """The same where certain nodes are required or excluded."""
         chosen = list(scope.required)
-        if len(chosen) > nodes or not all(self.cell(p).receipt(need, bound) for p in chosen):
+        if len(chosen) > nodes or any(self.cell(p).receipt(need, bound) is None for p in chosen):
             return None
         barred = scope.excluded.union(chosen)
         for cell in self._cells.fitting(scope, need, bound):
-            left = nodes - len(chosen)
-            if barred:
-                chosen.extend(islice((p for p in cell.nodes if p not in barred), left))
-            else:
-                chosen.extend(cell.nodes[:left])
-            if len(chosen) == nodes:
-                break
+            allowed = (place for place in cell.nodes if place not in barred)
+            chosen.extend(islice(allowed, nodes - len(chosen)))
         return tuple(chosen) if len(chosen) == nodes else None
 
     def fits_on(self, job: Job, shape: Shape, nodes: Iterable[str]) -> bool:
@@ -130,34 +140,34 @@ class Free:
 
     def take(self, job: Job, shape: Shape, nodes: Iterable[str]) -> Taken:
         """Give ``job`` what ``shape`` needs on these nodes, until the end of its time limit."""
-        return self.take_places(job, shape, tuple(self._number[name] for name in nodes))
+        places = tuple(self._number[name] for name in nodes)
+        return self.take_places(job, (shape, self.need(job, shape)), places)
 
-    def take_places(self, job: Job, shape: Shape, places: Places) -> Taken:
-        """Give ``job`` what ``shape`` needs on nodes given by number."""
-        need = self.need(job, shape)
-        bound = self.bound(job)
-        receipts = tuple(self._cells.take(place, need, bound) for place in places)
-        return self._noted(job, shape, places, receipts)
+    def take_places(self, job: Job, option: Option, places: Places) -> Taken:
+        """Give ``job`` what an option needs on nodes given by number."""
+        need, bound = option[1], self.bound(job)
+        receipts = tuple([self._cells.take(place, need, bound) for place in places])
+        return self._noted(job, option, places, receipts)
 
-    def take_receipt(self, job: Job, shape: Shape, place: int, receipt: Receipt) -> Taken:
+    def take_receipt(self, job: Job, option: Option, place: int, receipt: Receipt) -> Taken:
         """Give ``job`` exactly ``receipt`` on one node: a share of one certain GPU."""
         self._cells.move(place, self._cells.without(self.cell(place), receipt, self.bound(job)))
-        return self._noted(job, shape, (place,), (receipt,))
+        return self._noted(job, option, (place,), (receipt,))
 
     def _noted(
-        self, job: Job, shape: Shape, places: Places, receipts: tuple[Receipt, ...]
+        self, job: Job, option: Option, places: Places, receipts: tuple[Receipt, ...]
     ) -> Taken:
-        end_s = self.now_s + limit_s(job)
-        given = Taken(job, shape, places, self.need(job, shape), receipts, end_s)
+        given = Taken(job, option[0], places, option[1], receipts, self.now_s + limit_s(job))
         self._taken[id(given)] = given
         return given
 
     def release(self, given: Taken) -> None:
         """Take back what a job was given in this cycle."""
         del self._taken[id(given)]
+        self._not_instead.clear()
+        bound = self.bound(given.job)
         for place, receipt in zip(given.places, given.receipts, strict=True):
-            back = self._cells.with_back(self.cell(place), receipt, given.end_s)
-            self._cells.move(place, back)
+            self._cells.move(place, self._cells.with_back(self.cell(place), receipt, bound))
 
     def retake(self, given: Taken) -> Taken:
         """Give back to a job exactly what was taken from it."""
@@ -184,18 +194,34 @@ class Free:
         """Try again what did not fit: to be called when a release has made more free."""
         self._failed.clear()
 
-    def may_fit_instead(self, given: Taken, profile: Profile, option: Option) -> bool:
-        """Whether an option may fit if this job gave back what it has; False: it cannot.
+    def may_fit_instead(self, given: list[Taken], profile: Profile, option: Option) -> bool:
+        """Whether an option may fit if a job's tasks gave back what they have; False: it cannot.
 
-        Cheaper than trying it, where it is a matter of one node.
+        Cheaper than trying it, most of all for a single task on one node.
         """
-        shape, need = option
-        if shape.nodes > 1 or len(given.places) > 1:
-            return True
-        bound = self.bound(given.job)
-        place, receipt = given.places[0], given.receipts[0]
-        cell = self._cells.with_back(self.cell(place), receipt, given.end_s)
-        return cell.receipt(need, bound) is not None or any(
+        one = given[0]
+        if len(given) > 1 or option[0].nodes > 1 or len(one.places) > 1:
+            return self._enough_instead(given, profile, option)
+        bound = self.bound(one.job)
+        key = (profile, option[1], self.cell(one.places[0]), one.receipts[0], bound)
+        if key in self._not_instead:
+            return False
+        may = self._enough_instead(given, profile, option) and self._fits_instead(*key)
+        if not may:
+            self._not_instead.add(key)
+        return may
+
+    def _enough_instead(self, given: list[Taken], profile: Profile, option: Option) -> bool:
+        more = option[0].amount
+        held = ceil(given[0].shape.amount)
+        return more < 1 or self.vacant_on(profile.kinds) >= (more - held) * len(given)
+
+    def _fits_instead(
+        self, profile: Profile, need: Need, cell: Cell, receipt: Receipt, bound: float
+    ) -> bool:
+        """Whether a need fits on a node of this cell that gets something back, or elsewhere."""
+        back = self._cells.with_back(cell, receipt, bound)
+        return back.receipt(need, bound) is not None or any(
             self._pick(scope, need, 1, bound) is not None for scope in profile.scopes
         )
 
@@ -212,7 +238,7 @@ class Free:
 
     def vacant_on(self, kinds: frozenset[NodeKind]) -> int:
         """Return how many whole GPUs are free on nodes of these kinds."""
-        return sum(self._cells.vacant.get(kind, 0) for kind in kinds)
+        return sum([self._cells.vacant.get(kind, 0) for kind in kinds])
 
     def available(self, job: Job) -> Fraction:
         """Return the GPUs that are free for ``job``, parts of GPUs counted as parts."""
@@ -272,7 +298,14 @@ class Free:
             self._order = sorted((end_s, number) for number, end_s in ends)
         own = [Release(given.end_s, given.places, given.need) for given in self._taken.values()]
         own += [Release(until_s, (), None) for until_s in self._claim_ends]
-        return merge(map(self._release, self._order), sorted(own, key=_at), key=_at)
+        own.sort(key=_at)
+        passed = 0
+        for entry in self._order:
+            while passed < len(own) and own[passed].at_s < entry[0]:
+                yield own[passed]
+                passed += 1
+            yield self._release(entry)
+        yield from own[passed:]
 
     def _end_s(self, job: Job) -> float:
         if job.state is JobState.ENDING:
@@ -315,8 +348,13 @@ class Free:
             rest = nothing_of(state) if closed else taken(state, receipt)
             left = Left(found.at_s, until_s, rest, receipt, closed)
             self._cells.claim(place, left)
-        insort(self._claim_times, found.at_s)
+        self._bind(found.at_s, until_s)
+
+    def _bind(self, at_s: float, until_s: float) -> None:
+        """Note from when to when a claim binds others."""
+        insort(self._claim_times, at_s)
         self._claim_ends.append(until_s)
+        self._bounds.clear()
 
 
 def _at(release: Release) -> float:

@@ -78,7 +78,7 @@ class NodeKind:
     @property
     def empty(self) -> State:
         """The state of such a node when nothing runs on it."""
-        pools = (_gpus(pool, pool.total, ()) for pool in self.pools)
+        pools = (_gpus(pool.total, pool.shards, pool.total, ()) for pool in self.pools)
         return (self.cpus, self.mem_mib, tuple(pools))
 
 
@@ -87,17 +87,17 @@ def pool_kind(pool: Pool) -> PoolKind:
     return PoolKind(pool.gpu_type, pool.total, pool.shards_per_gpu, pool.mem_mib)
 
 
-def _gpus(kind: PoolKind, free: int, parts: tuple[int, ...]) -> Gpus:
-    if not kind.shards:
+def _gpus(total: int, shards: int, free: int, parts: tuple[int, ...]) -> Gpus:
+    if not shards:
         return free
-    busy = max(0, kind.total - free - len(parts))
-    return (kind.shards,) * free + parts + (0,) * busy
+    busy = max(0, total - free - len(parts))
+    return (shards,) * free + parts + (0,) * busy
 
 
 def state_of(node: Node) -> State:
     """What is free on a node now."""
-    pools = tuple(_gpus(pool_kind(pool), pool.free, pool.parts) for pool in node.pools)
-    return (node.free_cpus, node.free_mem_mib, pools)
+    pools = (_gpus(p.total, p.shards_per_gpu, p.free, p.parts) for p in node.pools)
+    return (node.free_cpus, node.free_mem_mib, tuple(pools))
 
 
 def whole_gpus(kind: NodeKind, state: State) -> int:

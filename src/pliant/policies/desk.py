@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pliant.model import Job, Shape, Snapshot
-from pliant.placement import Free, Option, Profile, Taken
+from pliant.placement import Free, Need, Option, Profile, Taken
 from pliant.plan import Plan, Start
 
 
@@ -17,7 +17,7 @@ class Desk:
         self._position = {job.id: place for place, job in enumerate(snapshot.waiting)}
         self._starts: dict[str, Start] = {}
         self._kept: set[str] = set()  # partitions whose first waiting job has its claim
-        self._openings: dict[tuple[Profile, Option], float] = {}
+        self._openings: dict[tuple[Profile, int, Need], float] = {}
 
     def queue(self) -> list[Job]:
         """Return the jobs that take part, first in the queue first."""
@@ -39,7 +39,7 @@ class Desk:
             places = self.free.places(profile, option, bound)
             if places is None:
                 break
-            given.append(self.free.take_places(job, option[0], places))
+            given.append(self.free.take_places(job, option, places))
         return given
 
     def tried(self, job: Job, profile: Profile, option: Option) -> int:
@@ -56,7 +56,7 @@ class Desk:
         Returns what it has then; nothing where that does not fit, and it keeps what it has.
         """
         job = old[0].job
-        if len(old) == 1 and not self.free.may_fit_instead(old[0], profile, option):
+        if not self.free.may_fit_instead(old, profile, option):
             return []
         with self.free.supposing():
             for one in old:
@@ -72,8 +72,8 @@ class Desk:
 
     def start(self, job: Job, given: list[Taken], reason: str) -> None:
         """Write down that ``job`` starts with what it was given (again, to change it)."""
-        nodes, *others = (self.free.names(one.places) for one in given)
-        start = Start(job, given[0].shape, nodes, reason, len(given), tuple(others))
+        nodes = [self.free.names(one.places) for one in given]
+        start = Start(job, given[0].shape, nodes[0], reason, len(given), tuple(nodes[1:]))
         self._starts[job.id] = start
 
     def opening_s(self, job: Job, profile: Profile, option: Option) -> float:
@@ -82,7 +82,7 @@ class Desk:
         Worked out once for all jobs alike, until a claim is made: what starts meanwhile is not
         in it.
         """
-        key = (profile, option)
+        key = (profile, option[0].nodes, option[1])
         known = self._openings.get(key)
         if known is None:
             found = self.free.earliest(job, option[0])

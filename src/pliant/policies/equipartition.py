@@ -37,8 +37,7 @@ Source: Fujiwara et al. (paper 000), section IV-A, Moldable Equipartition.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
-from math import ceil
+from heapq import heapify, heappop, heapreplace
 from typing import Literal
 
 from pliant.model import Job, Snapshot
@@ -95,12 +94,12 @@ class _Division:
         self._held: dict[str, _Holding] = {}
         self._blocked: set[str] = set()  # jobs with a claim
         self._stuck: set[tuple[Sizes, float]] = set()  # nothing fits jobs like these
-        self._times: dict[tuple[int, int, Option, int], tuple[object, float]] = {}
+        self._times: dict[tuple[int, int, int, int], tuple[object, float]] = {}
         self._reason = ""
 
     def run(self) -> None:
         """Decide for the whole group."""
-        tasks = self._group.tasks
+        tasks = self._group.tasks()
         least = sum(count * of.least for of, count in tasks.items())
         most = sum(count * of.most for of, count in tasks.items())
         first = sum(count * of.levels[of.first][0] for of, count in tasks.items() if of.levels)
@@ -168,11 +167,11 @@ class _Division:
         return min(done, default=float("inf"))
 
     def _run_s(self, job: Job, option: Option) -> float:
-        key = (id(job.spec), id(job.shape), option, job.time_limit_s)
+        key = (id(job.spec), id(job.shape), id(option), job.time_limit_s)
         known = self._times.get(key)
         if known is None:
             run_s = run_time_s(job, option[0], self._policy.cpu_speed)
-            known = self._times[key] = ((job.spec, job.shape), run_s)
+            known = self._times[key] = ((job.spec, job.shape, option), run_s)
         return known[1]
 
     def _keep(self, job: Job, of: Sizes) -> None:
@@ -208,38 +207,37 @@ class _Division:
 
     def _grow(self) -> bool:
         """Offer what is still free to those that hold something, by D'Hondt; say if any took."""
-        heap = [self._bid(h) for h in self._held.values() if self._may_grow(h)]
+        heap = [
+            self._bid(holding, self._desk.position(holding.job), holding.level + 1)
+            for holding in self._held.values()
+            if self._may_grow(holding)
+        ]
         heapify(heap)
         grown = False
         while heap:
-            _, _, level, holding = heappop(heap)
-            if self._raise(holding, level):
-                grown = True
-            elif level + 1 < len(holding.sizes.levels):
-                heappush(heap, self._bid(holding, level + 1))
-                continue
-            if self._may_grow(holding) and level == holding.level:
-                heappush(heap, self._bid(holding))
+            _, position, level, holding = heap[0]
+            grown = self._raise(holding, level) or grown
+            if level + 1 < len(holding.sizes.levels):
+                heapreplace(heap, self._bid(holding, position, level + 1))
+            else:
+                heappop(heap)
         return grown
 
     def _may_grow(self, holding: _Holding) -> bool:
         complete = len(holding.given) == holding.job.tasks_waiting
         return complete and 0 <= holding.level < len(holding.sizes.levels) - 1
 
-    def _bid(self, holding: _Holding, level: int = -1) -> tuple[float, int, int, _Holding]:
-        """Votes per GPU at the next level, then the queue's order."""
-        level = holding.level + 1 if level < 0 else level
-        of = holding.sizes
-        votes = of.amounts[-1] if self._policy.votes == "largest" else 1.0
-        return (-votes / of.amounts[level], self._desk.position(holding.job), level, holding)
+    def _bid(
+        self, holding: _Holding, position: int, level: int
+    ) -> tuple[float, int, int, _Holding]:
+        """Votes per GPU at a level, then the queue's order."""
+        amounts = holding.sizes.amounts
+        votes = amounts[-1] if self._policy.votes == "largest" else 1.0
+        return (-votes / amounts[level], position, level, holding)
 
     def _raise(self, holding: _Holding, level: int) -> bool:
         """Give a job a larger shape, all its tasks or none; say whether it was possible."""
-        of, tasks = holding.sizes, len(holding.given)
-        amount = of.amounts[level]
-        mine = ceil(of.amounts[holding.level]) * tasks
-        if amount >= 1 and self._free.vacant_on(of.profile.kinds) + mine < amount * tasks:
-            return False
+        of = holding.sizes
         for option in of.levels[level][1]:
             larger = self._desk.instead(holding.given, of.profile, option)
             if larger:

@@ -83,12 +83,13 @@ class Group:
 
     kinds: set[NodeKind]
     jobs: list[tuple[Job, Sizes]] = field(default_factory=list)
-    tasks: dict[Sizes, int] = field(default_factory=dict)  # waiting tasks
 
-    def add(self, job: Job, of: Sizes) -> None:
-        """Add the next job of the queue."""
-        self.jobs.append((job, of))
-        self.tasks[of] = self.tasks.get(of, 0) + job.tasks_waiting
+    def tasks(self) -> dict[Sizes, int]:
+        """Count the waiting tasks of jobs with the same sizes."""
+        tasks: dict[Sizes, int] = {}
+        for job, of in self.jobs:
+            tasks[of] = tasks.get(of, 0) + job.tasks_waiting
+        return tasks
 
 
 def groups(free: Free, queue: Iterable[Job]) -> list[Group]:
@@ -104,21 +105,20 @@ def groups(free: Free, queue: Iterable[Job]) -> list[Group]:
         if of is None:
             of = known[profile] = sizes(profile)
         jobs.append((job, of))
-    group_of = _joined(list(known))
-    found: dict[int, Group] = {}
-    for job, of in jobs:
-        if of.profile.options:
-            group = group_of[of.profile]
-            found.setdefault(id(group), group).add(job, of)
-    return list(found.values())
+    group_of = _joined(known)
+    for entry in jobs:
+        group = group_of.get(entry[1])
+        if group is not None:
+            group.jobs.append(entry)
+    return list(dict.fromkeys(group_of.values()))
 
 
-def _joined(profiles: list[Profile]) -> dict[Profile, Group]:
-    """Join the profiles whose nodes overlap."""
+def _joined(known: dict[Profile, Sizes]) -> dict[Sizes, Group]:
+    """Join the profiles whose nodes overlap; those that no node could hold are in no group."""
     by_kind: dict[NodeKind, Group] = {}
-    for profile in profiles:
+    for profile in known:
         joined = Group(set(profile.kinds))
         for old in {id(by_kind[k]): by_kind[k] for k in profile.kinds if k in by_kind}.values():
             joined.kinds |= old.kinds
         by_kind.update(dict.fromkeys(joined.kinds, joined))
-    return {p: by_kind[next(iter(p.kinds))] for p in profiles if p.kinds}
+    return {of: by_kind[next(iter(p.kinds))] for p, of in known.items() if p.kinds}

@@ -94,7 +94,7 @@ class Sharing:
         for option in seats.sizes.levels[level][1]:
             receipt = self._receipt(seats.sizes.profile, option, slot, bound)
             if receipt is not None:
-                given = self._free.take_receipt(seats.job, option[0], slot.place, receipt)
+                given = self._free.take_receipt(seats.job, option, slot.place, receipt)
                 seats.slots.append(slot)
                 seats.given.append(given)
                 return True
