@@ -175,7 +175,29 @@ def test_a_quoted_value_is_printable_and_short() -> None:
     assert quoted("x" * 41) == "'" + "x" * 40 + "...'"
 
 
-@given(st.text(max_size=80))
+# As a JSON text over pliantd's door can hold it: a surrogate that stands for no byte.
+LONE = "1\ud800"
+
+
+@pytest.mark.parametrize(
+    ("option", "error"),
+    [
+        ("steps", "steps: '1???': a whole number of steps is expected"),
+        ("colocate", "colocate: '1???': yes or no is expected"),
+        (
+            LONE,
+            "'1???': one of moldable, malleable, job-class, throughput, steps, colocate is "
+            "expected",
+        ),
+    ],
+)
+def test_a_lone_surrogate_is_refused_like_any_other_character(option: str, error: str) -> None:
+    with pytest.raises(BadSpec) as caught:
+        parse_option(Request(), option, LONE)
+    assert str(caught.value) == error
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=80))
 def test_any_text_is_read_or_refused_in_one_printable_line(text: str) -> None:
     try:
         request = parse(text)

@@ -16,6 +16,7 @@ from pliant.grammar.values import (
     bad,
     parse_shape,
     quoted,
+    raw_bytes,
     read_amount,
     read_cores,
     read_count,
@@ -148,7 +149,7 @@ def parse_option(request: Request, option: str, value: str) -> Request:
     """
     if option not in _READERS:
         raise BadSpec(f"{quoted(option)}: one of {', '.join(OPTIONS)} is expected")
-    if len(value.encode("utf-8", "surrogateescape")) > MAX_VALUE:
+    if len(raw_bytes(value)) > MAX_VALUE:
         raise bad(option, value, f"at most {MAX_VALUE} bytes are expected")
     return _READERS[option](request, value)
 

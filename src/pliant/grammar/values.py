@@ -32,9 +32,20 @@ NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
 _SHAPE = re.compile(r"(?:([0-9]{1,9})x)?(1/[0-9]{1,9}|[0-9]{1,9})(?:@([^@]*))?", re.ASCII)
 
 
+def raw_bytes(text: str) -> bytes:
+    """Return the bytes that a text stands for; three for a surrogate that stands for none.
+
+    JSON can hold such surrogates; they are refused like other characters that nobody expects.
+    """
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
 def quoted(text: str) -> str:
     """Quote ``text`` for a message: at most 40 bytes, printable ASCII, the rest as ``?``."""
-    raw = text.encode("utf-8", "surrogateescape")
+    raw = raw_bytes(text)
     shown = "".join(chr(byte) if 0x20 <= byte <= 0x7E else "?" for byte in raw[:QUOTED_BYTES])
     return f"'{shown}{'...' if len(raw) > QUOTED_BYTES else ''}'"
 
