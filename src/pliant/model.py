@@ -284,9 +284,14 @@ class Job:
     reservation: str = ""
     frozen: str = ""
     refused: frozenset[Shape] = frozenset()
+    # where and when the batch system expects to start it, as it is; 0.0: it does not say
+    expected_s: float = 0.0
+    expected_nodes: tuple[str, ...] = ()
+    nodes_kept: frozenset[str] = frozenset()  # kept for jobs before it: it cannot start there now
     # running jobs
     start_s: float = 0.0
     nodes: tuple[str, ...] = ()
+    whole_nodes: bool = False  # it has all that is on them, whatever its shape says
     restarts: int = 0
 
     @property

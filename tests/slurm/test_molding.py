@@ -166,6 +166,21 @@ def with_set(n1: OneNode, job: int, shape: str) -> str:
     return f"AdminComment={put_token(comment, replace(spec, set=parse_shape(shape)))}"
 
 
+def test_a_job_is_not_changed_for_a_start_that_backfill_would_not_make(n1: OneNode) -> None:
+    """Slurm keeps all nodes for the first, at the four that it carries, though one would do."""
+    n1.fill("gpu:3", time_min=100)
+    first = n1.wait_in_line("--moldable=gpus=4:8,nodes=1-4", "-N4", "--gres=gpu:2")
+    wait_until(lambda: n1.show(first).get("SchedNodeList") == "n[1-4]", "backfill to plan for it")
+    before = n1.show(first)
+    long = n1.wait_in_line("--moldable=gpus=1-4", "--gres=gpu:4", "--time=120")
+    n1.look()
+    assert n1.gpus(long) == "gres:gpu:4"
+    short = n1.submit("--moldable=gpus=1-4", "--gres=gpu:4", "--time=50", script=LONG)
+    n1.wait_for_state(short, "RUNNING")
+    assert n1.gpus(short) == "gres:gpu:1"
+    assert n1.changed(first, before) == set()
+
+
 # Jobs of other kinds
 
 

@@ -241,3 +241,20 @@ def test_what_is_not_there_is_unavailable_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(Unavailable) as raised:
         Slurm(Commands(conf=str(tmp_path / "slurm.conf"))).observe()
     assert "\n" not in str(raised.value)
+
+
+def test_where_and_when_a_waiting_job_is_expected_to_start_is_told(
+    slurm: Slurm, submit: Submit, wait_for_state: WaitForState
+) -> None:
+    holder = submit(*N1, "--exclusive", script=LONG)
+    wait_for_state(holder, "RUNNING")
+    job = submit(*N1, "--exclusive", script=LONG)
+
+    def expected() -> Job:
+        return next(each for each in slurm.observe().waiting if each.id == str(job))
+
+    wait_until(lambda: expected().expected_nodes == ("n1",), "backfill to plan for it")
+    snapshot = slurm.observe()
+    (running,) = snapshot.running
+    assert abs(expected().expected_s - running.end_s) <= 60  # bf_resolution
+    assert running.whole_nodes

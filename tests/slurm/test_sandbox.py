@@ -193,6 +193,7 @@ def test_waiting_clients_end_with_the_sandbox(small: Sandbox) -> None:
         assert client.wait(timeout=10) != 0
 
 
+@pytest.mark.usefixtures("_interrupts")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("after_s", [0.3, 0.7, 1.5])
 def test_an_up_that_is_cut_short_is_no_hindrance(
@@ -201,7 +202,9 @@ def test_an_up_that_is_cut_short_is_no_hindrance(
     script = str(Path(sys.executable).with_name("pliant"))
     options = ["--name", name, "--accounting", "--mode", "none"]
     with subprocess.Popen(
-        [script, "sandbox", "up", *options], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        [script, "sandbox", "up", *options],
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
     ) as half:
         time.sleep(after_s)
         half.send_signal(number)
@@ -210,6 +213,14 @@ def test_an_up_that_is_cut_short_is_no_hindrance(
     Sandbox(name).down()
     assert traces(name) == []
     Sandbox(name, SMALL).up()
+
+
+@pytest.fixture
+def _interrupts() -> Iterator[None]:
+    """What is started heeds them, also where the tests run behind a script's `&`: sh(1)."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_two_ups_of_one_name_do_not_meet(name: str) -> None:

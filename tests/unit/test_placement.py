@@ -209,6 +209,12 @@ def test_a_gpu_without_a_core_beside_it_is_not_vacant() -> None:
 # --- later ----------------------------------------------------------------------------------------
 
 
+def test_a_job_that_has_its_nodes_alone_gives_back_all_that_is_on_them() -> None:
+    holder = replace(running(9, "1x0@cpu", "n1", HOUR_S), whole_nodes=True)
+    view = snapshot([node("n1", free=0, free_cpus=1)], [job(1, "4")], [holder])
+    assert Free(view).earliest(job(1, "4"), Shape(1, 4)) == (HOUR_S, ("n1",))
+
+
 def test_the_earliest_start_follows_from_the_time_limits_of_what_runs() -> None:
     view = snapshot(
         [node("n1"), node("n2")],

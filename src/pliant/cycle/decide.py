@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 
 from pliant.cycle.gate import can_become, carries_ours, goes_back, partitions_off, view
+from pliant.cycle.kept import decided
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Free
 from pliant.placement.profiles import Profiles
@@ -27,7 +28,7 @@ def cycle(snapshot: Snapshot, policy: Policy, limit: int = DEFAULT_LIMIT) -> Pla
     Changes that let a job start come first, in the order of the queue.
     """
     seen = view(snapshot)
-    plan = policy(seen)
+    plan = decided(seen, policy)
     changes = (*_to_start(plan), *_back(seen, plan))
     actions = tuple(_mold(change) for change in changes[:limit])
     return plan.with_actions(actions, len(changes) - len(actions))
@@ -110,9 +111,10 @@ class _Bases:
         return base_shape(job, self._profiles.of(job).shapes)
 
 
-def leftover(snapshot: Snapshot, plan: Plan) -> Free:
+def leftover(snapshot: Snapshot, plan: Plan, behind: str = "") -> Free:
     """Return what a plan leaves free: its starts taken, its claims kept.
 
+    And what the batch system keeps for all who wait, or for those before the job ``behind``.
     Where Slurm puts a share on a node is its own choice: the larger shares are placed first, and
     one that finds no GPU so is left out.
     """
@@ -121,6 +123,12 @@ def leftover(snapshot: Snapshot, plan: Plan) -> Free:
         _take(free, start)
     for claim in plan.claims:
         free.claim(claim.job, (claim.shape,), claim.reason)
+    started = {start.job.id for start in plan.starts}
+    for job in snapshot.waiting:
+        if job.id == behind:
+            break
+        if job.expected_nodes and job.eligible and job.id not in started:
+            free.keep_whole(job)
     return free
 
 

@@ -79,7 +79,7 @@ def _waiting(snapshot: Snapshot, plan: Plan, job: Job, policy: str) -> Explanati
         claims=tuple(claim for claim in plan.claims if claim.job.id != job.id),
     )
     original = next(waiting for waiting in snapshot.waiting if waiting.id == job.id)
-    free = leftover(snapshot, others)
+    free = leftover(snapshot, others, behind=job.id)
     start = next((start for start in plan.starts if start.job.id == job.id), None)
     claim = next((claim for claim in plan.claims if claim.job.id == job.id), None)
     action = next((action for action in plan.actions if action.job.id == job.id), None)

@@ -21,7 +21,16 @@ from math import ceil
 
 from pliant.model import Job, JobState, Shape, Snapshot
 from pliant.placement.cells import Cell, Cells, Left
-from pliant.placement.needs import Need, NodeKind, Receipt, find, nothing_of, state_of, taken
+from pliant.placement.needs import (
+    NOTHING,
+    Need,
+    NodeKind,
+    Receipt,
+    find,
+    nothing_of,
+    state_of,
+    taken,
+)
 from pliant.placement.profiles import Option, Profile, Profiles
 from pliant.placement.scopes import Scope, limit_s
 from pliant.placement.timeline import Opening, Release, Wanted, opening
@@ -112,7 +121,7 @@ class Free:
         return None
 
     def _pick(self, scope: Scope, need: Need, nodes: int, bound: float) -> Places | None:
-        if scope.required or scope.excluded:
+        if scope.required or scope.excluded or scope.kept:
             return self._pick_among(scope, need, nodes, bound)
         chosen: list[int] = []
         for cell in self._cells.fitting(scope, need, bound):
@@ -126,7 +135,9 @@ class Free:
         chosen = list(scope.required)
         if len(chosen) > nodes or any(self.cell(p).receipt(need, bound) is None for p in chosen):
             return None
-        barred = scope.excluded.union(chosen)
+        if not scope.kept.isdisjoint(chosen):
+            return None
+        barred = scope.excluded.union(scope.kept, chosen)
         for cell in self._cells.fitting(scope, need, bound):
             allowed = (place for place in cell.nodes if place not in barred)
             chosen.extend(islice(allowed, nodes - len(chosen)))
@@ -318,7 +329,8 @@ class Free:
         if known is None:
             job = self.snapshot.running[number]
             places = tuple(self._number[name] for name in job.nodes if name in self._number)
-            known = self._releases[number] = Release(end_s, places, self.need(job, job.shape))
+            need = self.need(job, job.shape)
+            known = self._releases[number] = Release(end_s, places, need, job.whole_nodes)
         return known
 
     def claim(self, job: Job, shapes: Iterable[Shape], reason: str = "") -> Claim | None:
@@ -355,6 +367,20 @@ class Free:
         insort(self._claim_times, at_s)
         self._claim_ends.append(until_s)
         self._bounds.clear()
+
+    def keep_whole(self, job: Job) -> None:
+        """Keep the nodes on which the batch system expects to start a waiting job, as it is."""
+        at_s = max(self.now_s, job.expected_s)
+        until_s = at_s + limit_s(job)
+        for name in job.expected_nodes:
+            place = self._number.get(name, -1)
+            cell = self._cells.of.get(place)
+            if cell is not None:
+                left = Left(at_s, until_s, nothing_of(cell.state), NOTHING, closed=True)
+                self._cells.claim(place, left)
+        self._bind(at_s, until_s)
+        reason = "the batch system expects to start it there"
+        self.claims.append(Claim(job, job.shape, at_s, job.expected_nodes, reason))
 
 
 def _at(release: Release) -> float:

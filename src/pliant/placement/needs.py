@@ -18,6 +18,7 @@ State = tuple[int, int, tuple[Gpus, ...]]
 """Free cores, free memory in MiB, and the free GPUs of each pool."""
 Receipt = tuple[int, int, tuple[tuple[int, int, tuple[tuple[int, int], ...]], ...]]
 """Cores, memory in MiB, and for each pool used (pool, whole GPUs, ((GPU, shards), ...))."""
+NOTHING: Receipt = (0, 0, ())
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -69,6 +69,7 @@ class Profiles:
             job.reservation,
             job.nodes_required,
             job.nodes_excluded,
+            job.nodes_kept,
             job.refused,
         )
         known = self._profile_by_id.get(ids)

@@ -18,21 +18,25 @@ def limit_s(job: Job) -> float:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Scope:
-    """The nodes of one partition that a job may use, and how many of them."""
+    """The nodes of one partition that a job may use, and how many of them.
+
+    ``kept``: those on which it cannot start now, but later.
+    """
 
     partition: str
     kinds: frozenset[NodeKind]
     max_nodes: int  # 0: no limit
     required: tuple[int, ...] = ()
     excluded: frozenset[int] = frozenset()
+    kept: frozenset[int] = frozenset()
 
     def allows(self, nodes: int) -> bool:
         """Whether a shape of so many nodes may run in this partition."""
         return not self.max_nodes or nodes <= self.max_nodes
 
     def admits(self, place: int, kind: NodeKind) -> bool:
-        """Whether one task on one node may lie on this one."""
-        if kind not in self.kinds or place in self.excluded:
+        """Whether one task on one node may lie on this one now."""
+        if kind not in self.kinds or place in self.excluded or place in self.kept:
             return False
         return not self.required or self.required == (place,)
 
@@ -100,14 +104,16 @@ class Scopes:
         )
         if any(place < 0 or self.kinds[place] not in kinds for place in required):
             return None
-        excluded = frozenset(
-            self._index[name] for name in job.nodes_excluded if name in self._index
-        )
-        return Scope(partition.name, kinds, partition.max_nodes, required, excluded)
+        excluded, kept = self._numbers(job.nodes_excluded), self._numbers(job.nodes_kept)
+        return Scope(partition.name, kinds, partition.max_nodes, required, excluded, kept)
+
+    def _numbers(self, names: frozenset[str]) -> frozenset[int]:
+        return frozenset(self._index[name] for name in names if name in self._index)
 
 
 def _wishes(job: Job) -> tuple[object, ...]:
-    return (job.features, job.reservation, job.nodes_required, job.nodes_excluded)
+    nodes = (job.nodes_required, job.nodes_excluded, job.nodes_kept)
+    return (job.features, job.reservation, *nodes)
 
 
 def _kinds(snapshot: Snapshot, reservations: dict[str, Reservation]) -> list[NodeKind | None]:

@@ -13,11 +13,15 @@ from pliant.placement.scopes import Scope
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """At ``at_s`` a job gives back what it has on these nodes; None: the end of a claim's job."""
+    """At ``at_s`` a job gives back what it has on these nodes; None: the end of a claim's job.
+
+    ``whole``: it has all that is on them.
+    """
 
     at_s: float
     nodes: tuple[int, ...]
     need: Need | None
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,9 @@ class _Search:
         for node in release.nodes:
             if self._usable(node):
                 cell = self._cells.of[node]
-                state = freed(cell.kind, self._states.get(node, cell.state), release.need)
+                before = self._states.get(node, cell.state)
+                empty = cell.kind.empty if release.whole else None
+                state = empty or freed(cell.kind, before, release.need)
                 self._states[node] = state
                 if not cell.lefts and node not in self._open and self._fits(node, state):
                     self._open[node] = None

@@ -41,7 +41,7 @@ def _now(free: Free, job: Job, shape: Shape, profile: Profile, need: Need) -> st
     if _count(with_mem) < shape.nodes:
         most = max(cell.state[1] for cell in with_cores)
         return f"needs {need.mem_mib} MiB of memory {where}, the most free on one node is {most}"
-    return _claimed(free, job)
+    return _claimed(free, job, {place for cell in with_mem for place in cell.nodes})
 
 
 def _has(cell: Cell, need: Need) -> bool:
@@ -64,14 +64,15 @@ def _gpus(cells: list[Cell], nodes: int, shape: Shape, where: str) -> str:
     return f"needs {shape.gpus} {kind}{plural} {where}, the most free on one node is {most}"
 
 
-def _claimed(free: Free, job: Job) -> str:
-    bound = free.bound(job)
-    claims = [claim for claim in free.claims if claim.at_s <= bound]
+def _claimed(free: Free, job: Job, places: set[int]) -> str:
+    """Which claim keeps this job from the nodes that have what it needs free."""
+    bound, names = free.bound(job), set(free.names(places))
+    claims = [c for c in free.claims if c.at_s <= bound and not names.isdisjoint(c.nodes)]
     if not claims or bound == -NEVER_S:
         return "the nodes that have it free are not all in one partition or are excluded"
-    claim = claims[0]
+    claim = min(claims, key=lambda claim: claim.at_s)
     begin_min = max(0, round((claim.at_s - free.now_s) / 60))
     return (
-        f"{', '.join(claim.nodes)} is kept for job {claim.job.id} in {begin_min} min, "
-        "and its time limit would run into that"
+        f"{', '.join(claim.nodes)} {'is' if len(claim.nodes) == 1 else 'are'} kept for job "
+        f"{claim.job.id} in {begin_min} min, and its time limit would run into that"
     )

@@ -27,8 +27,8 @@ NUMBERS = (
 TEXTS = (
     *("ArrayTaskID", "Reason", "Origin", "UserName", "Account", "Partition", "tres-alloc"),
     *("tres-per-job", "tres-per-node", "tres-per-socket", "tres-per-task", "cpus-per-tres"),
-    *("mem-per-tres", "Feature", "Reservation", "ReqNodes", "NodeList", "Dependency"),
-    *("ExcNodes", "admin_comment", "Comment"),
+    *("mem-per-tres", "Feature", "Reservation", "ReqNodes", "NodeList", "SchedNodes"),
+    *("Dependency", "ExcNodes", "admin_comment", "Comment"),
 )
 NONCE = re.compile(r"[A-Z][A-Za-z0-9]{12,64}", re.ASCII)  # a digit first would be a field size
 _EXCLUDED_FROM = (23, 11)
@@ -78,6 +78,7 @@ class JobRow:
     reservation: str
     nodes_required: str
     nodes: str
+    nodes_expected: str
     dependency: str
     nodes_excluded: str
     admin_comment: str

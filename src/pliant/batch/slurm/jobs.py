@@ -19,6 +19,8 @@ from pliant.model import Job, JobState
 SKEW_S = 30.0
 """How far slurmctld's clock may be before ours."""
 _ENDING = frozenset(("COMPLETING",))
+EXCLUSIVE = "NO"
+"""OverSubscribe of a job that shares its nodes with none: all on them is allocated to it."""
 
 
 def running_job(row: JobRow, cluster: Cluster, allocation: Allocation | None = None) -> Job:
@@ -50,6 +52,7 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) ->
     wants = requested(row, cluster)
     partitions = partitions_of(row.partition)
     priority = whole(row.priority)
+    expected = host_list(row.nodes_expected)
     return Job(
         id=row.key,
         user=row.user,
@@ -71,6 +74,8 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) ->
         features=wants.features,
         nodes_required=wants.nodes_required,
         nodes_excluded=wants.nodes_excluded,
+        expected_s=instant_s(row.start) if expected else 0.0,
+        expected_nodes=expected,
         reservation=_said(row.reservation),
         frozen=wants.frozen,
         restarts=count(row.restarts),
@@ -115,6 +120,7 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
         frozen="it is suspended" if suspended else "",
         start_s=start_s,
         nodes=host_list(row.nodes),
+        whole_nodes=row.oversubscribe == EXCLUSIVE,
         restarts=count(row.restarts),
     )
 
