@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from build import HOUR_S, claims, got, job, node, running, snapshot, starts
 
-from pliant.model import Node, Partition, Snapshot
+from pliant.model import Footprint, Node, Partition, Snapshot
 from pliant.plan import Plan
 from pliant.policies import by_name
 
@@ -122,6 +122,15 @@ def test_totals_fit_nodes() -> None:
     assert starts(spread) == {"1": "2x4 on n1+n2"}
 
 
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_a_job_grows_onto_gpus_whose_cores_are_all_its_own(tasks: int) -> None:
+    cores = Footprint(cpus_per_task=16 // tasks)
+    greedy = job(1, "1", "gpus=1-2", footprint=cores, tasks_waiting=tasks)
+    jobs = [greedy, job(2, "1", RANGE), job(3, "1", RANGE)]
+    plan = decide(snapshot([node("n1"), node("n2")], jobs))
+    assert got(plan) == {"1": "2" if tasks == 1 else "2 times 2", "2": "2", "3": "2"}
+
+
 def test_a_smallest_amount_above_one_counts_as_it_is() -> None:
     jobs = [job(1, "2", "gpus=2-4"), job(2, "3", "gpus=3-4"), job(3, "1", RANGE)]
     plan = decide(snapshot([node("n1", gpus=8)], jobs))
@@ -179,6 +188,22 @@ def test_a_job_takes_cores_only_where_it_is_done_sooner_so() -> None:
     assert starts(by_name("moldable-equipartition", cpu_speed=0.5)(view)) == {}
     # At two thirds: both in 1 h 30 min.
     assert starts(by_name("moldable-equipartition", cpu_speed=0.7)(view)) == {"1": "1x0@cpu on n1"}
+
+
+def test_a_job_that_does_without_free_cores_keeps_the_gpus_that_it_waits_for() -> None:
+    # On cores it would be done in 10 h, on GPUs in 10 min and 1 h. Job 2 would be in its way.
+    first = job(1, "4", "gpus=4,type=gpu:cpu,cores=8")
+    busy = [running(9, "2", "n1", 600), running(8, "1x0@cpu", "n1", 100)]
+    view = snapshot([node("n1")], [first, job(2, "2")], busy)
+    assert (starts(decide(view)), claims(decide(view))) == ({}, {"1": "4 on n1 at 600"})
+    # Where it is done sooner on cores, and they are not free either, it keeps those.
+    full = snapshot(
+        [node("n1", cpus=9)],
+        [first],
+        [running(9, "4", "n1", 36_000), running(8, "1x0@cpu", "n1", 600)],
+    )
+    eager = by_name("moldable-equipartition", cpu_speed=0.9)
+    assert claims(eager(full)) == {"1": "1x0@cpu on n1 at 600"}
 
 
 def test_a_larger_shape_is_taken_where_a_smaller_one_is_not_allowed() -> None:

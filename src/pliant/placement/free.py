@@ -27,6 +27,7 @@ from pliant.placement.needs import (
     NodeKind,
     Receipt,
     find,
+    most_gpus,
     nothing_of,
     state_of,
     taken,
@@ -217,15 +218,19 @@ class Free:
         key = (profile, option[1], self.cell(one.places[0]), one.receipts[0], bound)
         if key in self._not_instead:
             return False
-        may = self._enough_instead(given, profile, option) and self._fits_instead(*key)
+        may = self._fits_instead(*key)
         if not may:
             self._not_instead.add(key)
         return may
 
     def _enough_instead(self, given: list[Taken], profile: Profile, option: Option) -> bool:
+        """Whether there are whole GPUs enough, also those whose cores the job itself has."""
         more = option[0].amount
         held = ceil(given[0].shape.amount)
-        return more < 1 or self.vacant_on(profile.kinds) >= (more - held) * len(given)
+        own = map(self.cell, {place for one in given for place in one.places})
+        beside = sum(most_gpus(cell.kind, cell.state, "") for cell in own if cell.state[0] < 1)
+        vacant = self.vacant_on(profile.kinds) + beside
+        return more < 1 or vacant >= (more - held) * len(given)
 
     def _fits_instead(
         self, profile: Profile, need: Need, cell: Cell, receipt: Receipt, bound: float

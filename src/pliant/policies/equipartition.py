@@ -26,7 +26,8 @@ What the paper does not cover:
   get no more than the hole that this leaves them.
 - In step 4 no task is pushed below its p_min, and a job that cannot share gets its GPUs whole.
 - A job that may run on CPUs does so if no GPU shape fits now and it would be done before a GPU
-  shape can be expected to be: by its throughput, or ``cpu_speed``.
+  shape can be expected to be: by its throughput, or ``cpu_speed``. Else it waits for the GPU shape,
+  though cores are free, and as the first that waits keeps the opening of that.
 
 Options: ``votes``: ``largest`` (p_max, as printed) or ``equal``; ``cpu_speed``: the speed of one
 node's cores, in GPUs, of jobs that do not say.
@@ -40,7 +41,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from typing import Literal
 
-from pliant.model import Job, Snapshot
+from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Option, Taken
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
@@ -154,17 +155,29 @@ class _Division:
         if not fitting:
             return
         best = min(fitting, key=lambda option: self._run_s(job, option))
-        if self._free.now_s + self._run_s(job, best) <= self._gpu_done_s(job, of):
+        if self._free.now_s + self._run_s(job, best) <= self._done_s(job, of, of.gpu):
             given = self._desk.fill(job, of.profile, best)
             self._held[job.id] = _Holding(job, of, -1, given)
 
-    def _gpu_done_s(self, job: Job, of: Sizes) -> float:
-        options = (option for _, options in of.levels for option in options)
+    def _done_s(self, job: Job, of: Sizes, options: tuple[Option, ...]) -> float:
+        """Estimate when a job is done at the earliest that waits for one of these options."""
         done = (
             self._desk.opening_s(job, of.profile, option) + self._run_s(job, option)
             for option in options
         )
         return min(done, default=float("inf"))
+
+    def _awaited(self, job: Job, of: Sizes) -> tuple[Shape, ...]:
+        """The shapes that a job waits for: of GPUs and CPUs those on which it is done first.
+
+        Cores may be free now and not be taken: what it keeps is the GPU that it waits for.
+        """
+        if not of.cpu or not of.gpu:
+            return of.profile.shapes
+        cpu_s, gpu_s = self._done_s(job, of, of.cpu), self._done_s(job, of, of.gpu)
+        if cpu_s == gpu_s:
+            return of.profile.shapes
+        return tuple(shape for shape, _ in (of.cpu if cpu_s < gpu_s else of.gpu))
 
     def _run_s(self, job: Job, option: Option) -> float:
         key = (id(job.spec), id(job.shape), id(option), job.time_limit_s)
@@ -180,7 +193,7 @@ class _Division:
             return
         holding = self._held.get(job.id)
         if holding is None:
-            if self._desk.keep(job, of.profile.shapes):
+            if self._desk.keep(job, self._awaited(job, of)):
                 self._blocked.add(job.id)
         elif len(holding.given) < job.tasks_waiting:
             self._desk.keep(job, (holding.given[0].shape,))

@@ -44,6 +44,11 @@ class Sizes:
         return next(whole, len(self.levels) - 1)
 
     @cached_property
+    def gpu(self) -> tuple[Option, ...]:
+        """The options with GPUs, from the smallest on."""
+        return tuple(option for _, options in self.levels for option in options)
+
+    @cached_property
     def amounts(self) -> tuple[float, ...]:
         """The amount of each level, as a number to compute with quickly."""
         return tuple(float(amount) for amount, _ in self.levels)
