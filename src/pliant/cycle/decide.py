@@ -9,9 +9,10 @@ The same snapshot always gives the same plan; once its changes are made there ar
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from itertools import takewhile
 
 from pliant.cycle.gate import can_become, carries_ours, goes_back, partitions_off, view
-from pliant.cycle.kept import decided
+from pliant.cycle.kept import decided, kept_first
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Free
 from pliant.placement.profiles import Profiles
@@ -124,11 +125,9 @@ def leftover(snapshot: Snapshot, plan: Plan, behind: str = "") -> Free:
     for claim in plan.claims:
         free.claim(claim.job, (claim.shape,), claim.reason)
     started = {start.job.id for start in plan.starts}
-    for job in snapshot.waiting:
-        if job.id == behind:
-            break
-        if job.expected_nodes and job.eligible and job.id not in started:
-            free.keep_whole(job)
+    before = takewhile(lambda job: job.id != behind, snapshot.waiting)
+    for job, nodes in kept_first(job for job in before if job.id not in started):
+        free.keep_whole(job, nodes)
     return free
 
 

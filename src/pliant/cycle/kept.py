@@ -12,7 +12,7 @@ Slurm keeps nodes whole (slurm.conf(5), SchedulerParameters, ``bf_*``; squeue(1)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pliant.model import Job, Snapshot
@@ -41,6 +41,20 @@ def decided(seen: Snapshot, policy: Policy) -> Plan:
         plan = _as_seen(seen, policy(replace(seen, waiting=waiting)))
     found = _in_the_way(seen, plan, most=len(plan.starts))
     return replace(plan, starts=tuple(s for s in plan.starts if s.job.id not in found))
+
+
+def kept_first(waiting: Iterable[Job]) -> list[tuple[Job, tuple[str, ...]]]:
+    """Return, for each node that is kept, who is the first there: jobs with their nodes."""
+    first: dict[str, Job] = {}
+    for job in waiting:
+        for node in job.expected_nodes if job.eligible else ():
+            if node not in first or job.expected_s < first[node].expected_s:
+                first[node] = job
+    nodes: dict[str, list[str]] = {}
+    for node, job in first.items():
+        nodes.setdefault(job.id, []).append(node)
+    jobs = {job.id: job for job in first.values()}
+    return [(jobs[id_], tuple(names)) for id_, names in nodes.items()]
 
 
 def _in_the_way(seen: Snapshot, plan: Plan, most: int = MOST) -> Kept:

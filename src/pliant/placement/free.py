@@ -373,11 +373,11 @@ class Free:
         self._claim_ends.append(until_s)
         self._bounds.clear()
 
-    def keep_whole(self, job: Job) -> None:
-        """Keep the nodes on which the batch system expects to start a waiting job, as it is."""
+    def keep_whole(self, job: Job, nodes: tuple[str, ...]) -> None:
+        """Keep nodes on which the batch system expects to start a waiting job, as it is."""
         at_s = max(self.now_s, job.expected_s)
         until_s = at_s + limit_s(job)
-        for name in job.expected_nodes:
+        for name in nodes:
             place = self._number.get(name, -1)
             cell = self._cells.of.get(place)
             if cell is not None:
@@ -385,7 +385,7 @@ class Free:
                 self._cells.claim(place, left)
         self._bind(at_s, until_s)
         reason = "the batch system expects to start it there"
-        self.claims.append(Claim(job, job.shape, at_s, job.expected_nodes, reason))
+        self.claims.append(Claim(job, job.shape, at_s, nodes, reason))
 
 
 def _at(release: Release) -> float:
