@@ -15,6 +15,7 @@ from pliant.daemon.config import (
     load,
     parse,
 )
+from pliant.daemon.main import main
 from pliant.errors import BadConfig
 from pliant.model import Mode
 
@@ -163,3 +164,23 @@ def test_the_environment_names_the_file() -> None:
 def test_an_address_is_split_at_its_port() -> None:
     assert address("host.cluster:6830") == ("host.cluster", 6830)
     assert address("[::1]:6830") == ("::1", 6830)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--nope"], "unrecognized arguments: --nope; see pliantd --help"),
+        (["--config"], "argument --config: expected one argument; see pliantd --help"),
+        (["--conf=x"], "unrecognized arguments: --conf=x; see pliantd --help"),
+        (
+            ["--config=/none", "--check"],
+            "/none: No such file or directory: a readable TOML file is expected",
+        ),
+    ],
+)
+def test_pliantd_complains_in_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert (ended.value.code, capsys.readouterr().err) == (2, f"pliantd: {said}\n")

@@ -10,6 +10,7 @@ import pwd
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from pliant import __version__
 from pliant.batch.slurm import Commands, Slurm
@@ -40,9 +41,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(2)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Complains in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="pliantd",
+        allow_abbrev=False,
         description="Watch a Slurm cluster and change waiting jobs within what their owners allow.",
         epilog="SIGHUP reads the configuration again; SIGTERM ends.",
     )
