@@ -22,8 +22,8 @@ from pliant.cycle import (
 )
 from pliant.errors import BadInput
 from pliant.grammar import parse, parse_shape
-from pliant.model import Abilities, Job, Mode, Node, Shape, Snapshot, Spec
-from pliant.plan import Mold, Plan
+from pliant.model import Abilities, Job, Mode, Node, Pool, Shape, Snapshot, Spec
+from pliant.plan import Mold, Plan, Start
 from pliant.policies import by_name
 
 EQUI = by_name("moldable-equipartition")
@@ -329,6 +329,14 @@ def test_what_is_left_over_is_free_for_a_new_submission_that_delays_nobody() -> 
     short, long = job(7, "2", time_limit_s=1800), job(8, "2", time_limit_s=1801)
     assert [free.fit(new, new.shape) for new in (short, long)] == [("n2",), None]
     assert free.vacant(short) == 6
+
+
+def test_a_job_that_names_no_type_of_gpu_leaves_those_that_others_name() -> None:
+    types = (Pool("a100", 2, 2), Pool("v100", 2, 2))
+    two, other = job(1, "2"), job(2, "2@a100")
+    seen = snapshot([replace(node("n1"), pools=types)], [two, other])
+    plan = Plan(tuple(Start(one, one.shape, ("n1",), "") for one in (two, other)))
+    assert leftover(seen, plan).vacant(two) == 0
 
 
 def test_a_job_is_told_what_would_start_now_and_when_each_shape_would() -> None:

@@ -116,8 +116,9 @@ def leftover(snapshot: Snapshot, plan: Plan, behind: str = "") -> Free:
     """Return what a plan leaves free: its starts taken, its claims kept.
 
     And what the batch system keeps for all who wait, or for those before the job ``behind``.
-    Where Slurm puts a share on a node is its own choice: the larger shares are placed first, and
-    one that finds no GPU so is left out.
+    Where Slurm puts a share on a node, or which GPUs of several types it gives to a job that names
+    none, is its own choice: the larger shares and those that name a type are placed first, and one
+    that finds no GPU so is left out.
     """
     free = Free(view(snapshot))
     for start in sorted(plan.starts, key=_largest_first):
@@ -131,8 +132,8 @@ def leftover(snapshot: Snapshot, plan: Plan, behind: str = "") -> Free:
     return free
 
 
-def _largest_first(start: Start) -> tuple[int, str]:
-    return (start.shape.share, start.job.id)
+def _largest_first(start: Start) -> tuple[int, bool, str]:
+    return (start.shape.share, not start.shape.gpu_type, start.job.id)
 
 
 def _take(free: Free, start: Start) -> None:
