@@ -298,8 +298,23 @@ def test_what_a_long_job_takes_beside_a_claim_is_gone_for_the_next_one() -> None
     free = Free(view)
     free.claim(job(1, "3"), (Shape(1, 3),))
     long = job(2, "1")
-    free.take(long, long.shape, free.fit(long, long.shape) or ())
+    given = free.take(long, long.shape, free.fit(long, long.shape) or ())
     assert free.fit(long, long.shape) is None
+    free.release(given)
+    free.forget_failures()
+    assert free.fit(long, long.shape) == ("n1",)
+
+
+def test_what_could_not_be_had_instead_is_tried_again_once_another_gives_back() -> None:
+    free = Free(snapshot([node("n1", gpus=2), node("n2")], []))
+    one, two = job(1, "2", "gpus=2:4"), job(2, "4")
+    mine = free.take(one, one.shape, ("n1",))
+    other = free.take(two, two.shape, ("n2",))
+    profile = free.profile(one)
+    four = profile.options[1]
+    assert not free.may_fit_instead([mine], profile, four)
+    free.release(other)
+    assert free.may_fit_instead([mine], profile, four)
 
 
 WHOLE_NODES = Abilities(claims_whole_nodes=True)

@@ -128,6 +128,12 @@ def test_where_nobody_says_how_fast_gpus_count_linearly() -> None:
     assert (starts(plan), claims(plan)) == ({"1": "4 on n1"}, {"2": "4 on n1 at 3600"})
 
 
+def test_of_ways_that_are_done_at_the_same_time_the_one_on_fewer_nodes_is_chosen() -> None:
+    view = snapshot([node("n1"), node("n2")], [job(1, "2x1", "gpus=2,nodes=1-2")])
+    spread = by_name("fms", sizes="all")(view)
+    assert (starts(FMS(view)), starts(spread)) == ({"1": "2 on n1"}, {"1": "2 on n1"})
+
+
 def test_the_hole_bounds_a_later_job() -> None:
     busy = [running(9, "4", "n1", 1800), running(8, "1", "n2", 1700)]
     jobs = [job(1, "2x4"), job(2, "4", "gpus=1-4", time_limit_s=1800)]
