@@ -206,6 +206,14 @@ def test_a_job_that_does_without_free_cores_keeps_the_gpus_that_it_waits_for() -
     assert claims(eager(full)) == {"1": "1x0@cpu on n1 at 600"}
 
 
+def test_what_a_growing_job_leaves_behind_is_offered_to_those_that_got_nothing() -> None:
+    first = job(1, "4", nodes_required=("n3",))
+    jobs = [first, job(2, "2", "gpus=2:4"), job(3, "2", nodes_required=("n1",))]
+    nodes = [node("n1", gpus=2), node("n2"), node("n3")]
+    plan = decide(snapshot(nodes, jobs, [running(9, "4", "n3", 600)]))
+    assert starts(plan) == {"2": "4 on n2", "3": "2 on n1"}
+
+
 def test_a_larger_shape_is_taken_where_a_smaller_one_is_not_allowed() -> None:
     jobs = [job(n, "2", "gpus=2:4") for n in range(3)]
     plan = decide(snapshot([node("n1", free=3), node("n2", free=2)], jobs))
