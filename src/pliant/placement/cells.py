@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import NamedTuple
 
 from pliant.placement.needs import (
@@ -67,6 +68,15 @@ class Cell:
         self.after: dict[tuple[Need, float], tuple[Receipt, Cell]] = {}
         self.before: dict[tuple[Receipt, float], Cell] = {}
         self._receipts: dict[tuple[Need, float], Receipt | None] = {}
+
+    @property
+    def available(self) -> Fraction:
+        """The free GPUs of one node, parts counted as parts; none where no core is left."""
+        total = Fraction(0)
+        if self.state[0]:
+            for pool, gpus in zip(self.kind.pools, self.state[2], strict=True):
+                total += gpus if isinstance(gpus, int) else Fraction(sum(gpus), pool.shards)
+        return total
 
     def receipt(self, need: Need, bound: float) -> Receipt | None:
         """Return what ``need`` would take here, under the claims that begin by ``bound``."""

@@ -19,8 +19,9 @@ from fractions import Fraction
 from itertools import islice
 from math import ceil
 
-from pliant.model import Job, JobState, Shape, Snapshot
+from pliant.model import Job, Shape, Snapshot
 from pliant.placement.cells import Cell, Cells, Left
+from pliant.placement.ends import Ends
 from pliant.placement.needs import (
     NOTHING,
     Need,
@@ -72,8 +73,7 @@ class Free:
                 self._cells.add(place, kind, state_of(snapshot.nodes[place]))
         self._failed: set[tuple[Scope, Need, int, float]] = set()
         self._not_instead: set[tuple[Profile, Need, Cell, Receipt, float]] = set()
-        self._order: list[tuple[float, int]] | None = None  # running jobs by their ends
-        self._releases: dict[int, Release] = {}
+        self._ends = Ends(snapshot, self._profiles, self._number)
         self._taken: dict[int, Taken] = {}
 
     def profile(self, job: Job) -> Profile:
@@ -263,7 +263,7 @@ class Free:
     def available_on(self, kinds: frozenset[NodeKind]) -> Fraction:
         """Return the GPUs that are free on nodes of these kinds, parts counted as parts."""
         cells = (cell for cell in self._cells.filled() if cell.kind in kinds)
-        return sum((_gpus(cell) * len(cell.nodes) for cell in cells), Fraction(0))
+        return sum((cell.available * len(cell.nodes) for cell in cells), Fraction(0))
 
     def kinds(self) -> frozenset[NodeKind]:
         """Return the kinds of all nodes that are up."""
@@ -302,41 +302,16 @@ class Free:
                 continue
             wanted = Wanted(scope, (shape, need), limit_s(job))
             limit = before_s if best is None else best.at_s
-            found = opening(self._cells, wanted, self._ends(), limit)
+            found = opening(self._cells, wanted, self._releases(), limit)
             if found is not None and (best is None or found.at_s < best.at_s):
                 best = found
         return best
 
-    def _ends(self) -> Iterator[Release]:
-        """When what runs gives back what it has, the earliest first."""
-        if self._order is None:
-            ends = enumerate(map(self._end_s, self.snapshot.running))
-            self._order = sorted((end_s, number) for number, end_s in ends)
-        own = [Release(given.end_s, given.places, given.need) for given in self._taken.values()]
-        own += [Release(until_s, (), None) for until_s in self._claim_ends]
-        own.sort(key=_at)
-        passed = 0
-        for entry in self._order:
-            while passed < len(own) and own[passed].at_s < entry[0]:
-                yield own[passed]
-                passed += 1
-            yield self._release(entry)
-        yield from own[passed:]
-
-    def _end_s(self, job: Job) -> float:
-        if job.state is JobState.ENDING:
-            return self.now_s
-        return max(self.now_s, job.start_s + limit_s(job))
-
-    def _release(self, entry: tuple[float, int]) -> Release:
-        end_s, number = entry
-        known = self._releases.get(number)
-        if known is None:
-            job = self.snapshot.running[number]
-            places = tuple(self._number[name] for name in job.nodes if name in self._number)
-            need = self.need(job, job.shape)
-            known = self._releases[number] = Release(end_s, places, need, job.whole_nodes)
-        return known
+    def _releases(self) -> Iterator[Release]:
+        """When what runs or starts gives back what it has, and when claims end."""
+        given = [Release(one.end_s, one.places, one.need) for one in self._taken.values()]
+        claims = [Release(until_s, (), None) for until_s in self._claim_ends]
+        return self._ends.among([*given, *claims])
 
     def claim(self, job: Job, shapes: Iterable[Shape], reason: str = "") -> Claim | None:
         """Keep for ``job`` the earliest opening for any of ``shapes``, of these the largest.
@@ -386,16 +361,3 @@ class Free:
         self._bind(at_s, until_s)
         reason = "the batch system expects to start it there"
         self.claims.append(Claim(job, job.shape, at_s, nodes, reason))
-
-
-def _at(release: Release) -> float:
-    return release.at_s
-
-
-def _gpus(cell: Cell) -> Fraction:
-    """The free GPUs of one node, parts counted as parts; none where no core is left for them."""
-    total = Fraction(0)
-    if cell.state[0]:
-        for pool, gpus in zip(cell.kind.pools, cell.state[2], strict=True):
-            total += gpus if isinstance(gpus, int) else Fraction(sum(gpus), pool.shards)
-    return total
