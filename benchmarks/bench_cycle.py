@@ -15,8 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -44,7 +43,12 @@ NOW_S = 1_000_000.0
 SIZES = ((1_000, 5_000, 0.050), (10_000, 50_000, 1.0))
 """Nodes, waiting jobs, and the goal in seconds."""
 
-FREE = (("5 % of the GPUs free", 0.05), ("half of the GPUs free", 0.5))
+SETTINGS = (
+    ("5 % of the GPUs free", 0.05, 0),
+    ("half of the GPUs free", 0.5, 0),
+    ("5 % free, and Slurm keeps nodes for 500 of the jobs", 0.05, 500),
+)
+"""In words, the part of the GPUs that is free, and for how many waiting jobs nodes are kept."""
 
 REQUESTS = (
     ("gpus=1-4", "4"),
@@ -65,6 +69,7 @@ class Case:
     nodes: int
     jobs: int
     free: float
+    kept: int
     policy: str
     repeats: int
 
@@ -151,6 +156,24 @@ def _waiting(id_: str, draw: random.Random) -> Job:
     )
 
 
+def keeping(seen: Snapshot, count_: int, seed: int = 2) -> Snapshot:
+    """Let the batch system expect to start some of the waiting jobs, each within a day."""
+    draw = random.Random(seed)
+    names_ = [node.name for node in seen.nodes]
+    some = set(draw.sample(range(len(seen.waiting)), count_))
+    waiting = tuple(
+        replace(
+            job,
+            expected_s=NOW_S + draw.uniform(0, 86_400),
+            expected_nodes=tuple(draw.sample(names_, job.shape.nodes)),
+        )
+        if place in some
+        else job
+        for place, job in enumerate(seen.waiting)
+    )
+    return replace(seen, waiting=waiting)
+
+
 def apart(seen: Snapshot) -> Snapshot:
     """The same snapshot with no object shared between two jobs."""
     return replace(seen, waiting=tuple(_copy(job) for job in seen.waiting))
@@ -173,7 +196,7 @@ def _copy(job: Job) -> Job:
 
 def run(case: Case) -> dict[str, Any]:
     """Measure one case in this process."""
-    seen = snapshot(case.nodes, case.jobs, case.free)
+    seen = keeping(snapshot(case.nodes, case.jobs, case.free), case.kept)
     policy = by_name(case.policy)
     base_mib = _rss_mib()
     times, plan = [], None
@@ -205,15 +228,15 @@ def rows(quick: bool = False) -> list[tuple[Case, dict[str, Any]]]:
     found = []
     for nodes, jobs, _ in SIZES[: 1 if quick else None]:
         repeats = 3 if quick else (20 if nodes <= 1_000 else 5)
-        for _, free in FREE:
+        for _, free, kept in SETTINGS:
             for policy in names():
-                case = Case(nodes, jobs, free, policy, repeats)
+                case = Case(nodes, jobs, free, kept, policy, repeats)
                 found.append((case, _in_child(case)))
     return found
 
 
 def _in_child(case: Case) -> dict[str, Any]:
-    argument = json.dumps([case.nodes, case.jobs, case.free, case.policy, case.repeats])
+    argument = json.dumps(astuple(case))
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.bench_cycle", argument],
         capture_output=True,
@@ -234,13 +257,14 @@ def measure(quick: bool) -> list[Section]:
             "One cycle",
             "Nodes with 8 GPUs, 64 cores and four shards to a GPU; the GPUs are busy but for a "
             "part, with jobs of 1 to 8 GPUs. All waiting jobs are moldable, of eight kinds of "
-            "request with 24 time limits. A cycle is everything from the snapshot to the plan "
+            "request with 24 time limits; for some, Slurm's backfill says which nodes it keeps. A "
+            "cycle is everything from the snapshot to the plan "
             "with its changes; parsing apart. Times are CPU times, which other load on the machine "
             "changes little. Memory is the process's peak with all repetitions, "
             "and what of it came on top of the snapshot. Last: the same where no two jobs share "
             "an object, as no reader does.",
             (
-                "nodes × 8 GPUs, waiting jobs, free",
+                "nodes × 8 GPUs, waiting jobs, free, kept for",
                 "policy",
                 "starts",
                 "median s",
@@ -258,7 +282,7 @@ def measure(quick: bool) -> list[Section]:
 def _row(case: Case, answer: dict[str, Any]) -> tuple[str, ...]:
     times = answer["times"]
     return (
-        f"{case.nodes}, {case.jobs}, {Fraction(case.free).limit_denominator(100) * 100} %",
+        f"{case.nodes}, {case.jobs}, {100 * case.free:.0f} %, {case.kept}",
         case.policy,
         str(answer["starts"]),
         f"{median(times):.3f}",
@@ -273,12 +297,16 @@ def _result(found: list[tuple[Case, dict[str, Any]]]) -> str:
     words = []
     for nodes, jobs, goal in SIZES:
         times = {
-            free: [median(a["times"]) for c, a in found if (c.nodes, c.free) == (nodes, free)]
-            for _, free in FREE
+            label: [
+                median(answer["times"])
+                for case, answer in found
+                if (case.nodes, case.free, case.kept) == (nodes, free, kept)
+            ]
+            for label, free, kept in SETTINGS
         }
-        for label, free in FREE:
-            if times[free]:
-                slowest = max(times[free])
+        for label, measured in times.items():
+            if measured:
+                slowest = max(measured)
                 words.append(
                     f"{nodes} nodes, {jobs} jobs, {label}: slowest policy {slowest:.3f} s, goal "
                     f"{goal} s: {verdict(slowest <= goal)}."

@@ -19,7 +19,7 @@ from pliant.model import Job, Snapshot
 from pliant.placement import limit_s
 from pliant.plan import Plan, Policy, Start
 
-ROUNDS = 3
+ROUNDS = 2
 """How often a policy is asked again, with those nodes closed to those jobs."""
 MOST = 50
 """How many jobs are given such nodes in one round."""
