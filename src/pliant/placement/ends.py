@@ -20,17 +20,20 @@ class Ends:
         self._releases: dict[int, Release] = {}
 
     def among(self, others: Iterable[Release]) -> Iterator[Release]:
-        """Yield these ends and ``others``, the earliest first."""
+        """Yield these ends and ``others``, the earliest first, as those come."""
         if self._order is None:
             ends = enumerate(map(self._end_s, self._running))
             self._order = sorted((end_s, number) for number, end_s in ends)
-        own, passed = sorted(others, key=lambda release: release.at_s), 0
+        rest = iter(others)
+        other = next(rest, None)
         for entry in self._order:
-            while passed < len(own) and own[passed].at_s < entry[0]:
-                yield own[passed]
-                passed += 1
+            while other is not None and other.at_s < entry[0]:
+                yield other
+                other = next(rest, None)
             yield self._release(entry)
-        yield from own[passed:]
+        if other is not None:
+            yield other
+        yield from rest
 
     def _end_s(self, job: Job) -> float:
         if job.state is JobState.ENDING:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from heapq import merge
 from itertools import islice
 from math import ceil
 
@@ -309,9 +310,10 @@ class Free:
 
     def _releases(self) -> Iterator[Release]:
         """When what runs or starts gives back what it has, and when claims end."""
-        given = [Release(one.end_s, one.places, one.need) for one in self._taken.values()]
-        claims = [Release(until_s, (), None) for until_s in self._claim_ends]
-        return self._ends.among([*given, *claims])
+        given = sorted(self._taken.values(), key=lambda one: one.end_s)
+        starts = (Release(one.end_s, one.places, one.need) for one in given)
+        claims = (Release(until_s, (), None) for until_s in sorted(self._claim_ends))
+        return self._ends.among(merge(starts, claims, key=lambda release: release.at_s))
 
     def claim(self, job: Job, shapes: Iterable[Shape], reason: str = "") -> Claim | None:
         """Keep for ``job`` the earliest opening for any of ``shapes``, of these the largest.
