@@ -14,6 +14,7 @@ from pliant.demo.run import Run
 from pliant.demo.script import sbatch, script
 from pliant.errors import BadAnswer, Refused, Unavailable
 from pliant.sandbox import Options, Sandbox
+from pliant.sandbox.options import SCHEDULER_PARAMETERS
 
 Say = Callable[[str], None]
 
@@ -21,12 +22,25 @@ _POLL_S = 0.5
 _SPARE_S = 120.0
 
 
-def live_round(name: str, mode: str, jobs: Sequence[Submission], say: Say) -> Sequence[Run]:
+def live_round(
+    name: str,
+    mode: str,
+    jobs: Sequence[Submission],
+    say: Say,
+    scheduler_parameters: str = SCHEDULER_PARAMETERS,
+) -> Sequence[Run]:
     """Run the jobs in a sandbox of their own, in a mode of Pliant, and remove it.
 
     Raises Unavailable, Refused (by sbatch) and BadAnswer.
     """
-    sandbox = Sandbox(name, Options(nodes=NODES, gpus=GPUS, shards=SHARDS, mode=mode))
+    options = Options(
+        nodes=NODES,
+        gpus=GPUS,
+        shards=SHARDS,
+        mode=mode,
+        scheduler_parameters=scheduler_parameters,
+    )
+    sandbox = Sandbox(name, options)
     sandbox.up()
     try:
         return submit_all(sandbox, jobs, say)
