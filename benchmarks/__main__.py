@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,8 @@ from benchmarks.section import Section
 
 PARTS = ("cycle", "submission", "start", "idle")
 """Each is a module ``benchmarks.bench_PART`` with ``measure(quick) -> list[Section]``."""
+
+NEED_ROOT = PARTS[1:]
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 
@@ -33,6 +36,11 @@ def main(arguments: list[str]) -> None:
     unknown = set(chosen.parts) - set(PARTS)
     if unknown:
         parser.error(f"{', '.join(sorted(unknown))}: of {', '.join(PARTS)} is expected")
+    rooted = [part for part in chosen.parts or PARTS if part in NEED_ROOT]
+    if rooted and os.geteuid():
+        parser.error(
+            f"{', '.join(rooted)}: only root can measure that, in sandboxes of several users"
+        )
     # Half a set of measurements is no document: it is shown, and the document stays as it is.
     whole = not (chosen.parts or chosen.quick)
     out = chosen.out or (DOCUMENT if whole else Path("-"))

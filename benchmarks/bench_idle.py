@@ -86,7 +86,8 @@ def _real(stretch: float) -> Section:
     settled = {key: idle(runs, CLUSTER, SETTLE_S) for key, runs in rounds.items()}
     return Section(
         "Avoidable idle GPU time on a real Slurm",
-        f"The mix of seed {SEED}, its times stretched {stretch:g}-fold ({took_s:.0f} s); part of "
+        f"The mix of seed {SEED}, its times stretched {stretch:g}-fold ({took_s:.0f} s), "
+        f"all {len(ROUNDS)} rounds at the same time on this machine; part of "
         "all GPU time, from Slurm's records. Slurm's backfill keeps nodes for every job that "
         "waits, at the shape that it carries, and not for the first alone: what nobody can use "
         f"because of that counts as avoidable here. With `{FIRST_ALONE}` it keeps them for the "

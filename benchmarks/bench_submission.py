@@ -33,10 +33,11 @@ return slurm.SUCCESS
 _HOW = """\
 {rounds} blocks of {count} submissions for each variant, shuffled, on one slurmctld with a full
 cluster; `scontrol reconfigure` between blocks. The client's time is one `sbatch` from start to end,
-one after another. slurmctld's own time is sdiag's, for each submission alone. The jobs of a block
-ask the same, as a sweep's do, but where it is said; pliantd looks into what is alike once between
-two cycles. A daemon that was stopped answers nothing: once in each breaker period a submission
-waits for its time limit, and each block begins with one."""
+one after another; the rate is what one such client reaches. slurmctld's own time is sdiag's for the
+submission alone: what pliantd's own questions cost slurmctld is not in it. The jobs of a block ask
+the same, as a sweep's do, but where it is said; pliantd looks into what is alike once between two
+cycles. A daemon that was stopped answers nothing: once in each breaker period a submission waits
+for its time limit, and each block begins with one."""
 _RPC = re.compile(
     r"REQUEST_SUBMIT_BATCH_JOB\s+\(\s*\d+\)\s+count:(\d+)\s+ave_time:\d+\s+total_time:(\d+)"
 )
@@ -177,6 +178,7 @@ def _section(variants: Sequence[Variant], rounds: int, count: int) -> Section:
     whole = difference(ours.server_ms, none.server_ms)
     differ = difference(unlike.server_ms, none.server_ms)
     stop = difference(stopped.server_ms, none.server_ms)
+    reached = max(whole.high, differ.high) < GOAL_MS
     return Section(
         "A submission",
         _HOW.format(rounds=rounds, count=count),
@@ -185,7 +187,8 @@ def _section(variants: Sequence[Variant], rounds: int, count: int) -> Section:
         f"Pliant adds {whole.text(3)} ms to slurmctld's median against no plugin, and "
         f"{added.text(3)} ms against an empty script; {differ.text(3)} ms where no two jobs ask "
         f"the same, and {stop.text(3)} ms with its daemon stopped. "
-        f"Goal: less than {GOAL_MS} ms: {verdict(whole.value < GOAL_MS)}.",
+        f"Goal: less than {GOAL_MS} ms, with and without alike jobs, the whole interval: "
+        f"{verdict(reached)}.",
     )
 
 

@@ -109,6 +109,15 @@ def test_every_file_is_rendered_whole(layout: Layout, gpus: int, accounting: boo
     ]
 
 
+@pytest.mark.parametrize("parameters", ["", "bf_interval=5"])
+def test_no_scheduler_parameters_are_slurms_own(layout: Layout, parameters: str) -> None:
+    options = Options(scheduler_parameters=parameters)
+    config.write_slurm(layout, options, FOUR, WHO, lua=True, cgroups=True)
+    conf = (layout.etc / "slurm.conf").read_text().splitlines()
+    written = [line for line in conf if line.startswith("SchedulerParameters")]
+    assert written == [f"SchedulerParameters={parameters}"] * bool(parameters)
+
+
 def test_slurm_is_told_its_cgroup_plugin_where_it_could_not_find_one(
     layout: Layout, tmp_path: Path
 ) -> None:
