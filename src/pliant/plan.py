@@ -77,6 +77,11 @@ class Policy(Protocol):
         """The name users choose it by, as in POLICIES: ``moldable-equipartition``."""
         ...
 
+    @property
+    def molds(self) -> bool:
+        """Whether it chooses among a job's shapes; else it gives each job one that is known."""
+        ...
+
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims; never actions."""
         ...

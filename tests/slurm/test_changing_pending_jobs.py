@@ -14,7 +14,8 @@ import pytest
 from changing_helpers import Cluster, Ran, by_id
 from slurm_helpers import wait_until
 
-from pliant.batch.slurm import Change
+from pliant.batch import Change
+from pliant.batch.slurm import Slurm
 from pliant.errors import Refused
 from pliant.grammar import find_token
 from pliant.grammar import parse_shape as shape
@@ -22,6 +23,14 @@ from pliant.model import Footprint, Job, Kind, Shape, Spec
 from pliant.sandbox import Sandbox
 
 pytestmark = pytest.mark.slurm
+
+
+def change_one(slurm: Slurm, change: Change) -> None:
+    """Make one change; raises what the batch system says against it."""
+    (error,) = slurm.change([change])
+    if error is not None:
+        raise error
+
 
 LONG = "#!/bin/bash\nsleep 3600\n"
 
@@ -160,7 +169,7 @@ def outcomes(cluster: Cluster) -> dict[str, Outcome]:
     for round_ in range(2):
         seen = by_id(slurm.observe().waiting)
         named = [name for name, case in CASES.items() if len(case.becomes) > round_]
-        done = slurm.change_many(
+        done = slurm.change(
             [_change(seen[ids[name]], CASES[name].becomes[round_]) for name in named]
         )
         for name, error in zip(named, done, strict=True):
@@ -200,7 +209,7 @@ def test_the_waiting_tasks_of_an_array_change_as_one_record_and_the_running_ones
     wait_until(lambda: set(full.run(*running).split()) == {"1", "3"}, "two tasks to run", 60)
     seen = by_id(slurm.observe().waiting)[job]
     assert (seen.tasks_waiting, [str(s) for s in seen.shapes]) == (5, ["1", "2", "3", "4"])
-    slurm.change_many([_change(seen, "1")])
+    slurm.change([_change(seen, "1")])
     rows = full.run("squeue", "-h", "-a", "--array-unique", "-j", job, "-o%i %T %b").splitlines()
     assert sorted(rows) == sorted(
         [
@@ -221,7 +230,7 @@ def test_the_last_waiting_task_of_an_array_changes_alone(full: Cluster) -> None:
     wait_until(lambda: f"{job}_2" in by_id(slurm.observe().waiting), "one task to be left", 60)
     last = by_id(slurm.observe().waiting)[f"{job}_2"]
     assert "2x1" in [str(s) for s in last.shapes]
-    slurm.change_many([_change(last, "2x1")])
+    slurm.change([_change(last, "2x1")])
     assert str(by_id(slurm.observe().waiting)[f"{job}_2"].shape) == "2x1"
 
 
@@ -236,7 +245,7 @@ def test_a_change_that_arrives_at_a_running_job_is_refused_and_changes_nothing(
     wait_until(lambda: full.states([job]) == {"RUNNING"}, "the job to start", 60)
     before = _lasting(full.fields(job))
     with pytest.raises(Refused, match="does not wait any more"):
-        slurm.change(seen, Shape(2, 1), _change(seen, "2x1").spec)
+        change_one(slurm, Change(seen, Shape(2, 1), _change(seen, "2x1").spec))
     assert _lasting(full.fields(job)) == before
 
 
@@ -255,7 +264,7 @@ def test_a_change_sent_in_the_moment_of_the_start_is_refused_by_slurm_as_a_whole
     )
     seen = by_id(slurm.observe().waiting)[job]
     with pytest.raises(Refused, match="started meanwhile as it was"):
-        slurm.change(seen, Shape(2, 1), _change(seen, "2x1").spec)
+        change_one(slurm, Change(seen, Shape(2, 1), _change(seen, "2x1").spec))
     fields = full.fields(job)
     assert (fields["NumNodes"], fields["TimeLimit"]) == ("1", "00:30:00")
     assert fields["TresPerNode"] == "gres:gpu:2"
@@ -269,7 +278,7 @@ def test_what_its_owner_changed_since_the_look_stays(full: Cluster) -> None:
     seen = by_id(slurm.observe().waiting)[job]
     full.run("scontrol", "update", f"jobid={job}", "gres=gpu:3")
     with pytest.raises(Refused, match="its owner wins"):
-        slurm.change(seen, shape("1"), _change(seen, "1").spec)
+        change_one(slurm, Change(seen, shape("1"), _change(seen, "1").spec))
     assert full.fields(job)["TresPerNode"] == "gres:gpu:3"
 
 
@@ -282,7 +291,7 @@ def test_what_its_owner_changes_at_the_same_time_stays(full: Cluster, tmp_path: 
     )
     seen = by_id(slurm.observe().waiting)[job]
     with pytest.raises(Refused, match="its owner wins"):
-        slurm.change(seen, shape("1"), _change(seen, "1").spec)
+        change_one(slurm, Change(seen, shape("1"), _change(seen, "1").spec))
     assert full.fields(job)["TresPerNode"] == "gres:gpu:3"
     after = by_id(slurm.observe().waiting)[job]
     assert (str(after.shape), after.frozen) == (
@@ -307,7 +316,7 @@ def test_a_half_applied_change_is_put_back(full: Cluster, tmp_path: Path) -> Non
     )
     seen = by_id(slurm.observe().waiting)[job]
     with pytest.raises(Refused, match="Requested node configuration is not available"):
-        slurm.change(seen, shape("2x1"), _change(seen, "2x1").spec)
+        change_one(slurm, Change(seen, shape("2x1"), _change(seen, "2x1").spec))
     assert once.exists()
     assert _lasting(full.fields(job)) == before
 
@@ -318,7 +327,9 @@ def test_a_job_that_slurm_holds_for_a_shape_of_ours_gets_its_own_back(full: Clus
     full.flag(job, "gpus=1-9", "2", Footprint(mem_per_node_mib=100))
     seen = by_id(slurm.observe().waiting)[job]
     assert [str(s) for s in seen.shapes] == ["1", "2", "3", "4"]  # no node has more
-    slurm.change(seen, shape("9"), replace(_spec(seen), set=shape("9")))  # a node was replaced, say
+    change_one(
+        slurm, Change(seen, shape("9"), replace(_spec(seen), set=shape("9")))
+    )  # a node was replaced, say
 
     def held() -> Job:
         return by_id(slurm.observe().waiting)[job]
@@ -357,7 +368,7 @@ def test_gpus_cannot_become_a_share_here_and_nothing_else_is_tried(full: Cluster
     assert [str(s) for s in seen.shapes] == ["1", "2"]
     before = _lasting(full.fields(job))
     with pytest.raises(Refused, match="Invalid generic resource"):
-        slurm.change(seen, shape("1/4"), replace(_spec(seen), set=shape("1/4")))
+        change_one(slurm, Change(seen, shape("1/4"), replace(_spec(seen), set=shape("1/4"))))
     assert _lasting(full.fields(job)) == before
 
 

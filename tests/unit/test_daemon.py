@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
+from pliant.batch import Change
 from pliant.daemon import answers as a
 from pliant.daemon.cannot import GIVE_UP_GPUS, OTHERWISE, SHARES, cannot_rows
 from pliant.daemon.config import Config, parse
@@ -23,7 +24,7 @@ from pliant.daemon.patience import Patience
 from pliant.daemon.rights import Asker, Site, asker
 from pliant.daemon.rows import decision_text
 from pliant.daemon.verbs import Verbs
-from pliant.errors import PliantError, Refused, Unavailable
+from pliant.errors import BatchError, PliantError, Refused, Unavailable
 from pliant.filter import Answer, View
 from pliant.grammar import parse as parse_request
 from pliant.model import (
@@ -78,13 +79,16 @@ class FakeBatch:
             self.between()
         return snapshot
 
-    def change(self, job: Job, shape: Shape, spec: Spec) -> None:
+    def change(self, changes: Sequence[Change]) -> list[BatchError | None]:
         if self.away:
             raise Unavailable(self.away)
         if self.refuses:
-            raise Refused(self.refuses)
-        self.changes.append((job.id, str(shape)))
-        self.waiting[job.id] = replace(self.waiting[job.id], shape=shape, spec=spec)
+            return [Refused(self.refuses) for _ in changes]
+        for one in changes:
+            self.changes.append((one.job.id, str(one.shape)))
+            waiting = self.waiting[one.job.id]
+            self.waiting[one.job.id] = replace(waiting, shape=one.shape, spec=one.spec)
+        return [None for _ in changes]
 
     def annotate(self, job: Job, spec: Spec) -> None:
         if self.away:

@@ -1,13 +1,25 @@
-"""The batch systems, as the daemon sees them: asked once a cycle, changed one job at a time.
+"""The batch systems, as the daemon sees them: asked once a cycle, changed a few jobs at a time.
 
 ``slurm`` is a real Slurm by its client commands; ``simulated`` is a cluster that is only computed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+from pliant.errors import BatchError
 from pliant.model import Job, Shape, Snapshot, Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of a waiting job, as it was observed: ``spec`` is what it carries then."""
+
+    job: Job
+    shape: Shape
+    spec: Spec
 
 
 class Batch(Protocol):
@@ -17,11 +29,12 @@ class Batch(Protocol):
         """Return the cluster as it is now, with every job that waits, runs or ends."""
         ...
 
-    def change(self, job: Job, shape: Shape, spec: Spec) -> None:
-        """Let a waiting job ask for ``shape`` and carry ``spec``; read it back.
+    def change(self, changes: Sequence[Change]) -> Sequence[BatchError | None]:
+        """Let waiting jobs ask for other shapes, read them back, and return what went wrong.
 
-        ``job`` is as observed: where the batch system knows better by now, its owner wins.
-        Raises Refused, in the batch system's words; the job is then as it was, or it says so.
+        Jobs are as observed: where the batch system knows better by now, their owners win. A
+        refused change is told in the batch system's words; the job is then as it was, or it says
+        so.
         """
         ...
 
@@ -43,4 +56,4 @@ class Batch(Protocol):
 HELD_FOR_SHAPE = "BadConstraints"
 """The reason of a job that is held because no node can ever hold its shape, in Slurm's word."""
 
-__all__ = ["HELD_FOR_SHAPE", "Batch"]
+__all__ = ["HELD_FOR_SHAPE", "Batch", "Change"]

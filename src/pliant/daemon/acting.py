@@ -10,9 +10,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pliant.batch import Batch
-from pliant.batch.slurm import Change, Slurm
-from pliant.errors import BatchError, PliantError, Refused
+from pliant.batch import Batch, Change
+from pliant.errors import PliantError
 from pliant.model import Job, Shape, Spec
 from pliant.plan import Mold
 from pliant.store import Store
@@ -82,7 +81,7 @@ class Acting:
         ]
         changes = [Change(mold.job, mold.shape, spec_after(mold.job, mold.shape)) for mold in molds]
         try:
-            errors = self._make(changes)
+            errors = self._batch.change(changes) if changes else ()
         except PliantError as away:
             for intention in intentions:
                 store.done(intention, self._clock(), str(away))
@@ -95,19 +94,6 @@ class Acting:
             store.done(intention, self._clock(), words or "done")
             outcomes.append(Outcome(mold, words))
         return outcomes
-
-    def _make(self, changes: Sequence[Change]) -> Sequence[BatchError | None]:
-        """Make changes all at once where the batch system can."""
-        if isinstance(self._batch, Slurm):
-            return self._batch.change_many(changes) if changes else []
-        return [self._one(change) for change in changes]
-
-    def _one(self, change: Change) -> BatchError | None:
-        try:
-            self._batch.change(change.job, change.shape, change.spec)
-        except Refused as error:
-            return error
-        return None
 
     def annotate(self, job: Job, spec: Spec) -> None:
         """Note ``spec`` on a job for its owner; the running cycle leaves the job alone then.

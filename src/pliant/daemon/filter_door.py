@@ -19,7 +19,6 @@ from pliant.daemon.lines import Limits, peer_uid
 from pliant.errors import BadInput
 from pliant.filter import View, filter_submission
 from pliant.model import Mode, Snapshot
-from pliant.plan import Policy
 from pliant.wire import MAX_REQUEST, Message, decode, encode, no, ok
 
 log = logging.getLogger("pliant.doors")
@@ -114,7 +113,7 @@ class FilterDoor:
             return None
         if seen is not self._viewed or paused != self._paused:
             snapshot = _paused(seen.snapshot) if paused else seen.snapshot
-            self._view = View(snapshot, seen.free, _molds(seen.policy))
+            self._view = View(snapshot, seen.free, seen.policy.molds)
             self._alike = {}
             self._viewed, self._paused = seen, paused
         return self._view
@@ -123,11 +122,6 @@ class FilterDoor:
         """A few cycles at the pace that they have here."""
         pace_s = self._cycling.config.daemon.cycle_s + 12 * seen.observe_s + seen.decide_s
         return max(STALE_S, 4 * pace_s)
-
-
-def _molds(policy: Policy) -> bool:
-    """Whether the policy chooses among shapes; the others give each job one that is known."""
-    return policy.name not in ("rigid-fcfs", "easy-backfill")
 
 
 def _paused(snapshot: Snapshot) -> Snapshot:

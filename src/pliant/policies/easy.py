@@ -31,6 +31,11 @@ class EasyBackfill:
         """The name users choose it by."""
         return "easy-backfill"
 
+    @property
+    def molds(self) -> bool:
+        """Whether it chooses among a job's shapes."""
+        return False
+
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""
         desk, fixed = Desk(snapshot), FixedShapes(self.shape)

@@ -68,6 +68,11 @@ class MoldableEquipartition:
         """The name users choose it by."""
         return "moldable-equipartition"
 
+    @property
+    def molds(self) -> bool:
+        """Whether it chooses among a job's shapes."""
+        return True
+
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""
         desk = Desk(snapshot)

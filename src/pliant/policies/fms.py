@@ -65,6 +65,11 @@ class Fms:
         """The name users choose it by."""
         return "fms"
 
+    @property
+    def molds(self) -> bool:
+        """Whether it chooses among a job's shapes."""
+        return True
+
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""
         desk = Desk(snapshot)

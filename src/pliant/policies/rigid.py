@@ -33,6 +33,11 @@ class RigidFcfs:
         """The name users choose it by."""
         return "rigid-fcfs"
 
+    @property
+    def molds(self) -> bool:
+        """Whether it chooses among a job's shapes."""
+        return False
+
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""
         desk, fixed = Desk(snapshot), FixedShapes(self.shape)

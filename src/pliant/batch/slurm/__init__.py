@@ -14,9 +14,8 @@
     update.py          what scontrol is told, and what must be read back
 """
 
-from pliant.batch.slurm.attempt import Change
 from pliant.batch.slurm.commands import Commands
 from pliant.batch.slurm.site import Site
 from pliant.batch.slurm.slurm import Slurm
 
-__all__ = ["Change", "Commands", "Site", "Slurm"]
+__all__ = ["Commands", "Site", "Slurm"]

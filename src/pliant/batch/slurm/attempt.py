@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from pliant.batch import Change
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.batch.slurm.request import Asked, asked
@@ -18,16 +18,6 @@ from pliant.batch.slurm.update import (
     wanted,
 )
 from pliant.errors import BatchError, Refused
-from pliant.model import Job, Shape, Spec
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One change of a waiting job, as it was observed."""
-
-    job: Job
-    shape: Shape
-    spec: Spec
 
 
 class Attempt:

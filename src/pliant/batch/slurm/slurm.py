@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from pliant.batch import HELD_FOR_SHAPE
-from pliant.batch.slurm.attempt import Attempt, Change
+from pliant.batch import HELD_FOR_SHAPE, Change
+from pliant.batch.slurm.attempt import Attempt
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer, Runs
 from pliant.batch.slurm.job_rows import JobRow
@@ -26,7 +26,7 @@ from pliant.batch.slurm.update import (
     wanted,
 )
 from pliant.errors import BadAnswer, BatchError, Refused, Unavailable
-from pliant.model import Job, Shape, Snapshot, Spec
+from pliant.model import Job, Snapshot, Spec
 
 
 class Slurm:
@@ -82,16 +82,7 @@ class Slurm:
 
     # --- change ----------------------------------------------------------------------------
 
-    def change(self, job: Job, shape: Shape, spec: Spec) -> None:
-        """Let a waiting job ask for ``shape`` and carry ``spec``; read it back.
-
-        Raises Refused, in Slurm's words.
-        """
-        error = self.change_many([Change(job, shape, spec)])[0]
-        if error is not None:
-            raise error
-
-    def change_many(self, changes: Sequence[Change]) -> list[BatchError | None]:
+    def change(self, changes: Sequence[Change]) -> list[BatchError | None]:
         """Make several changes with one look before and one after; return what went wrong.
 
         Raises Unavailable where Slurm is away.
