@@ -1,6 +1,8 @@
 -- A small stand-in for slurmctld's job_submit/lua: job descriptors whose reads and writes are told,
 -- formatting log functions. Arguments: what to load ("module" or a job_submit.lua), then a Lua file
--- that returns a list of steps. Prints one line for each thing that happened, as KIND TEXT.
+-- that returns a list of steps. Where that has a door, luasocket is a fake one in front of it, and
+-- what that has cost is told after each step. Prints one line for each thing that happened, as KIND
+-- TEXT.
 local what, steps_file = arg[1], arg[2]
 
 local function told(kind, text)
@@ -47,6 +49,10 @@ end
 for name in pairs(steps.missing or {}) do
    package.preload[name] = function() error("no module " .. name) end
 end
+local spent
+if steps.door then
+   spent = dofile(arg[0]:match("^.*/") .. "fake_luasocket.lua")(steps.door)
+end
 if what == "module" then
    require("pliant").setup(steps.setup)
 else
@@ -57,4 +63,5 @@ for _, step in ipairs(steps) do
    if step.wait then steps.wait(step.wait) end
    if step.call then step.call(told) end
    if step.fields then told("rc", submit(step)) end
+   if spent then told("spent", spent()) end
 end

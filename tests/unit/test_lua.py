@@ -24,7 +24,7 @@ from pliant.wire import Message, decode, encode
 
 PLUGINS = Path(__file__).parents[2] / "plugins" / "slurm"
 HARNESS = Path(__file__).with_name("fake_slurm.lua")
-LUAS = ("lua5.1", "lua5.3", "lua5.4")
+LUAS = ("lua5.1", "lua5.2", "lua5.3", "lua5.4")
 FLAG = "_SLURM_SPANK_OPTION_pliant_moldable=gpus=1-4"
 TOKEN = pack("moldable=gpus=1-4")
 NO_GPU = (
@@ -67,9 +67,15 @@ def run(lua: str, tmp_path: Path) -> Steps:
     """Submit jobs to the module, or to a whole job_submit.lua, and return what was told."""
 
     def ran(
-        *steps: str, door: Path | None = None, missing: str = "", what: str = "module"
+        *steps: str,
+        door: Path | None = None,
+        missing: str = "",
+        what: str = "module",
+        fake_door: str = "",
     ) -> list[str]:
         setup = f"socket = {quoted(str(door or tmp_path / 'nobody'))}"
+        if fake_door:  # and a setup that asks for more time than there is
+            setup = f"{setup}, timeout = 30}}, door = {{{fake_door}"
         gone = f"missing = {{[{quoted(missing)}] = true}}, " if missing else ""
         script = tmp_path / "steps.lua"
         script.write_text(f"return {{clock = 1000, setup = {{{setup}}}, {gone}{', '.join(steps)}}}")
@@ -344,6 +350,47 @@ def test_the_whole_exchange_ends_within_the_limit(lua: str, door: MakeDoor, tmp_
     )
     # The server trickles for 2 s; 50 ms is the limit, and a busy machine may wake us late.
     assert 0.01 < float(done.stdout) < 1.0
+
+
+SLOW_DOORS = {
+    "silent": ("gap = math.huge", "0.0500"),
+    "trickling": ("answer = ('o'):rep(200), gap = 0.01", "0.0500"),
+    "slow to connect": ("connect = 10, answer = 'ok'", "0.0500"),
+    "slow to take the request": ("send = 10, answer = 'ok'", "0.0500"),
+    "slow in all": ("connect = 0.03, send = 0.01, gap = 0.01, answer = 'ok'", "0.0500"),
+    "slow, and waking late": ("connect = 0.03, busy = 0.03, gap = math.huge", "0.0600"),
+    "slow garbage": ("connect = 0.02, answer = 'HTTP/1.1 400', gap = 0.001", "0.0330"),
+    "refusing": ("refused = true", "0.0000"),
+    "silent, and no clock": ("no_clock = true, gap = math.huge", "0.0167"),
+    "slow in all, and no clock": (
+        "no_clock = true, connect = 0.015, send = 0.015, gap = math.huge", "0.0467",
+    ),
+}  # fmt: skip
+"""Doors that give no answer in time, and what a submission may spend there, in seconds."""
+
+
+@pytest.mark.parametrize("kind", SLOW_DOORS)
+def test_a_submission_waits_for_the_limit_and_the_next_ones_not_at_all(
+    run: Steps, kind: str
+) -> None:
+    fake, spent_s = SLOW_DOORS[kind]
+    waits = (0, 0, 4, 1, 0)  # asked again after the five seconds of the breaker
+    told = run(*(job(spank=(FLAG,), wait=wait) for wait in waits), fake_door=fake)
+    once, never = f"spent {spent_s} asking 1", "spent 0.0000 asking 0"
+    costs = [line for line in told if line.startswith("spent")]
+    assert costs == [once, never, never, once, never]
+    assert told.count("rc 0") == told.count(f"set admin_comment={TOKEN}") == 5
+
+
+def test_an_answer_just_in_time_is_taken_and_opens_no_breaker(run: Steps) -> None:
+    fake = "connect = 0.02, send = 0.02, gap = 0.0003, answer = 'ok set.gres=gpu%3A2'"
+    step = job(spank=(FLAG,))
+    told = effects(run(step, step, fake_door=fake))
+    assert told == ["set gres=gpu:2", "rc 0", "spent 0.0460 asking 1"] * 2
+
+
+def test_a_job_that_says_nothing_waits_for_nobody(run: Steps) -> None:
+    assert run(job(name="x"), fake_door="gap = math.huge")[-1] == "spent 0.0000 asking 0"
 
 
 def test_nobody_there_costs_one_try(run: Steps) -> None:
