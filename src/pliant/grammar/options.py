@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from math import prod
 
 from pliant.errors import BadSpec
@@ -142,6 +143,7 @@ _READERS: dict[str, Callable[[Request, str], Request]] = {
 }
 
 
+@lru_cache(maxsize=64)
 def parse_option(request: Request, option: str, value: str) -> Request:
     """Return ``request`` with one option's value added.
 

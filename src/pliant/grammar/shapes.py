@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 
 from pliant.model import Kind, Request, Shape
 
 
+@lru_cache(maxsize=64)  # a request may allow thousands
 def shapes(request: Request, own: Shape) -> tuple[Shape, ...]:
     """Return the allowed shapes, smallest first; always with ``own`` where nothing is asked.
 
