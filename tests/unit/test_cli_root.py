@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from pliant import __version__
 from pliant.batch.snapshot_file import write_snapshot
-from pliant.cli import SECTIONS, cli, main
+from pliant.cli import SECTIONS, cli, main, planning
 from pliant.cli.completion import SHELLS
 from pliant.cli.planning import policy_options
 from pliant.errors import BadInput
@@ -73,7 +74,11 @@ def test_every_line_of_help_fits_a_terminal_and_none_is_cut() -> None:
             ("plan", "--live", "--save", "/nonexistent/x"),
             "pliant: --save: '/nonexistent/x': its directory is not there\n",
         ),
-        (("plan", "--file", "/dev/null"), "pliant: /dev/null: not a snapshot: "),
+        (
+            ("plan", "--file", "/dev/zero"),
+            "pliant: /dev/zero: a regular file or a pipe is expected\n",
+        ),
+        (("plan", "--file", "/"), "pliant: /: a regular file or a pipe is expected\n"),
         (("plan", "--live", "--with", "x\n"), "pliant: --with: 'x?': OPTION=VALUE is expected\n"),
         (("jobs", "-o", "job,nope"), "pliant: -o: 'nope': one of job, user, partition, "),
         (("demo", "--simulated", "--name", "../x"), "pliant: --name '../x': up to 32 of "),
@@ -193,6 +198,30 @@ def test_a_file_that_is_no_snapshot_is_one_line(
     words = "not a snapshot: Expected `float`, got `str` - at `$.now_s`"
     assert error.startswith(f"pliant: {tmp_path / 'x'}: {words}")
     assert error.count("\n") == 1
+
+
+def test_a_file_that_is_too_large_is_one_line(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(planning, "MAX_BYTES", file.stat().st_size)
+    assert pliant("plan", "--file", str(file)) == 0
+    with file.open("ab") as more:
+        more.write(b"\n")
+    capsys.readouterr()
+    assert pliant("plan", "--file", str(file)) == 2
+    said = "more than 0 MiB: no snapshot is as large"
+    assert capsys.readouterr().err == f"pliant: {file}: {said}\n"
+
+
+def test_a_plan_is_read_from_a_pipe_too(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    end, other = os.pipe()
+    os.write(other, file.read_bytes())
+    os.close(other)
+    try:
+        assert pliant("plan", "--file", f"/dev/fd/{end}") == 0
+    finally:
+        os.close(end)
+    assert capsys.readouterr().out.startswith("policy moldable-equipartition\n")
 
 
 def test_options_of_a_policy_are_json_or_text() -> None:
