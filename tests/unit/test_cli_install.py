@@ -20,6 +20,7 @@ from pliant.cli.install.texts import (
     calls_pliant,
     included,
     job_submit_plugins,
+    takes_lua_plugin,
     unedited,
     with_include,
     with_lua_block,
@@ -66,6 +67,39 @@ def test_slurm_conf_that_names_lua_stays(text: str) -> None:
 
 def test_the_last_line_of_slurm_conf_counts() -> None:
     assert job_submit_plugins("JobSubmitPlugins=lua\nJobSubmitPlugins=defaults\n") == ("defaults",)
+
+
+CONTINUED = "JobSubmitPlugins=throttle,\\\nall_partitions\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "plugins", "takes"),
+    [
+        (CONTINUED, ("throttle", "all_partitions"), False),
+        (CONTINUED.replace("\\", "\\ "), ("throttle", "all_partitions"), False),
+        ("JobSubmitPlugins=throttle,\\\n  lua\n", ("throttle", "lua"), False),
+        ("SchedulerParameters=a,\\\nb\nJobSubmitPlugins=throttle\n", ("throttle",), True),
+        ("LaunchParameters=a \\\nJobSubmitPlugins=throttle\n", ("throttle",), False),
+        ("LaunchParameters=a JobSubmitPlugins=throttle\n", ("throttle",), False),
+        ("JobSubmitPlugins=throttle LaunchParameters=a\n", ("throttle",), False),
+        ('JobSubmitPlugins="throttle"\n', ("throttle",), False),
+        ("JobSubmitPlugins=throttle # \\\nA=1\n", ("throttle",), True),
+        ("#JobSubmitPlugins=throttle,\\\n#all_partitions\n", (), True),
+        ("A=1,\\", (), False),
+        ("A=1\\\\\n", (), True),
+    ],
+)
+def test_slurm_conf_is_edited_only_where_that_is_plain(
+    text: str, plugins: tuple[str, ...], takes: bool
+) -> None:
+    assert (job_submit_plugins(text), takes_lua_plugin(text)) == (plugins, takes)
+
+
+def test_a_line_of_ours_that_was_continued_since_goes_as_a_whole() -> None:
+    edited = with_lua_plugin("JobSubmitPlugins=throttle\nA=1\n")
+    assert unedited(edited.replace("throttle,lua", "throttle,\\\nlua")) == (
+        "JobSubmitPlugins=throttle\nA=1\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,6 +238,55 @@ def test_of_a_sites_file_that_was_changed_since_only_our_lines_go(
     put_back(undone(record, lambda _path: True), record)
     assert path.read_text() == "A=1\nNodeName=n9\n"
     assert not record.directory.exists()
+
+
+def test_a_sites_file_that_was_deleted_since_is_given_back(tmp_path: Path, record: Record) -> None:
+    path = tmp_path / "etc" / "job_submit.lua"
+    path.parent.mkdir()
+    path.write_text(SITE_LUA)
+    path.chmod(0o600)
+    before = tree(tmp_path)
+    do([Wish(path, with_lua_block(SITE_LUA, "x()"), ours=False)], record)
+    path.unlink()
+    changes = undone(record, lambda _path: True)
+    assert [change.note for change in changes] == [
+        "deleted since it was installed: given back as it was before"
+    ]
+    put_back(changes, record)
+    assert tree(tmp_path) == before
+    assert path.stat().st_mode & 0o7777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("ours", "left"), [(False, SITE_LUA), (True, with_lua_block(SITE_LUA, "x()"))]
+)
+def test_a_file_whose_first_state_is_lost_is_not_deleted(
+    tmp_path: Path, record: Record, ours: bool, left: str
+) -> None:
+    path = tmp_path / "job_submit.lua"
+    path.write_text(SITE_LUA)
+    do([Wish(path, with_lua_block(SITE_LUA, "x()"), ours, over=True)], record)
+    record.backup(path).unlink()
+    changes = undone(record, lambda _path: True)
+    assert changes[0].note.startswith("its first state is lost: ")
+    put_back(changes, record)
+    assert path.read_text() == left
+
+
+def test_an_image_gives_its_files_back_wherever_it_lies(tmp_path: Path) -> None:
+    image, booted = tmp_path / "image", tmp_path / "booted"
+    (image / "etc").mkdir(parents=True)
+    (image / "etc" / "slurm.conf").write_text("A=1\n")
+    before = tree(image)
+    wishes = [
+        Wish(image / "etc" / "slurm.conf", "A=1\nB=2\n", ours=False),
+        Wish(image / "usr" / "pliant.so", "x", ours=True),
+    ]
+    do(wishes, Record(image / "etc" / "pliant" / "installed", image))
+    image.rename(booted)
+    record = Record(booted / "etc" / "pliant" / "installed", booted)
+    put_back(undone(record, lambda _path: True), record)
+    assert tree(booted) == before
 
 
 def test_a_file_that_vanished_is_no_hindrance(tmp_path: Path, record: Record) -> None:
@@ -473,6 +556,82 @@ def test_an_installation_below_a_root_names_its_files_where_they_are(
     )
     assert run_install("--remove", "--yes", *words) == 0
     assert capsys.readouterr().out.startswith("nothing is installed")
+
+
+def test_a_continued_line_of_slurm_conf_is_left_with_what_to_write(
+    root: Path, tmp_path: Path
+) -> None:
+    conf = root / "etc" / "slurm" / "slurm.conf"
+    conf.write_text(f"PlugStackConfig=\\\n/etc/plugstack.conf\n{CONTINUED}")
+    site = find_site(root, "", "", "")
+    assert (site.plugstack, site.job_submit) == (
+        Path("/etc/plugstack.conf"),
+        "throttle,all_partitions",
+    )
+    found = wants(site, tmp_path)
+    assert "slurm.conf" not in named(found)
+    assert found.left == [
+        f"{conf} is left as it is: a line is continued by a backslash, or JobSubmitPlugins does not "
+        "stand alone on its line; write there JobSubmitPlugins=throttle,all_partitions,lua"
+    ]
+
+
+@pytest.mark.parametrize("where", ["etc/slurm/slurm.conf", "etc/slurm", "etc/systemd"])
+@pytest.mark.parametrize("what", ["--print", "--apply"])
+def test_a_link_out_of_the_root_is_not_followed(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], where: str, what: str
+) -> None:
+    outside = tmp_path / "outside"
+    (root / "etc" / "systemd").mkdir()
+    (root / where).rename(outside)
+    (root / where).symlink_to(outside)
+    before = tree(tmp_path)
+    words = ("--root", str(root), "--part", "daemon", "--part", "lua")
+    assert run_install(what, *words) == 2
+    said, error = capsys.readouterr()
+    assert (said, error.count("\n")) == ("", 1)
+    assert error.startswith(f"pliant: {root}/{where}")
+    assert f": it leads out of {root}, to {outside}" in error
+    assert tree(tmp_path) == before
+
+
+def test_a_link_within_the_root_is_followed(root: Path) -> None:
+    conf = root / "etc" / "slurm" / "slurm.conf"
+    conf.rename(root / "etc" / "real.conf")
+    conf.symlink_to("../real.conf")
+    assert find_site(root, "", "", "").user == "slurm"
+
+
+def test_a_link_that_came_later_is_not_followed_back(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--root", str(root), "--part", "daemon")
+    assert run_install("--apply", *words) == 0
+    (root / "etc" / "systemd").rename(tmp_path / "outside")
+    (root / "etc" / "systemd").symlink_to(tmp_path / "outside")
+    before = tree(tmp_path)
+    capsys.readouterr()
+    assert run_install("--remove", *words) == 2
+    assert "it leads out of " in capsys.readouterr().err
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--print", "--apply"), "--print and --apply"),
+        (("--apply", "--print"), "--print and --apply"),
+        (("--remove", "--apply"), "--apply and --remove"),
+        (("--remove", "--print", "--apply"), "--print and --apply and --remove"),
+    ],
+)
+def test_only_one_thing_is_done(
+    root: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
+) -> None:
+    before = tree(root)
+    assert run_install("--root", str(root), *words) == 2
+    assert capsys.readouterr() == ("", f"pliant: {said} exclude each other\n")
+    assert tree(root) == before
 
 
 def test_slurm_conf_is_copied_from_where_it_is(root: Path) -> None:

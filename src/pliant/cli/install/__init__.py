@@ -6,7 +6,7 @@ import os
 import pwd
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,11 +36,9 @@ def install() -> None:
 
 
 @install.command(short_help="Install into Slurm, or take out again.")
-@click.option(
-    "--print", "what", flag_value="print", default=True, help="Show the changes; default."
-)
-@click.option("--apply", "what", flag_value="apply", help="Make the changes.")
-@click.option("--remove", "what", flag_value="remove", help="Give every file back as it was.")
+@click.option("--print", "shows", is_flag=True, help="Show the changes; default.")
+@click.option("--apply", "applies", is_flag=True, help="Make the changes.")
+@click.option("--remove", "removes", is_flag=True, help="Give every file back as it was.")
 @click.option(
     "--part",
     "parts",
@@ -69,7 +67,9 @@ def install() -> None:
 @click.option("--root", default="/", help="Work on a tree below this directory, like an image.")
 @click.option("--yes", is_flag=True, help="Do not ask before --remove.")
 def slurm(  # noqa: PLR0917  # click passes them by name
-    what: str,
+    shows: bool,
+    applies: bool,
+    removes: bool,
     parts: tuple[str, ...],
     conf: str,
     user: str,
@@ -91,6 +91,7 @@ def slurm(  # noqa: PLR0917  # click passes them by name
     On the controller all parts are wanted; login and compute nodes need spank alone. Nothing is
     restarted. Every file's first state is kept; --remove gives it back.
     """
+    _must_be_one({"--print": shows, "--apply": applies, "--remove": removes})
     named = {"conf": conf, "pliantd": pliantd, "libdir": libdir, "record": record}
     for option, path in named.items():
         _must_be_absolute(option, path)
@@ -98,14 +99,14 @@ def slurm(  # noqa: PLR0917  # click passes them by name
     _must_be_user(user, root)
     site = find_site(_directory(root), conf, user, pliantd)
     site = replace(site, spank_plugin=Path(libdir) / "pliant.so")
-    kept = Record(site.at(Path(record)))
-    if what == "remove":
+    kept = Record(site.at(Path(record)), site.root)
+    if removes:
         _remove(site, kept, parts or PARTS, yes)
         return
     with tempfile.TemporaryDirectory(prefix="pliant-") as scratch:
         found = _wanted(site, parts or PARTS, plugin, Path(scratch), dormant or "")
     changes = planned(found.wishes, kept)
-    if what == "apply":
+    if applies:
         _must_write(changes)
         apply(found.wishes, changes, kept)
         _tell(changes, "written")
@@ -115,7 +116,7 @@ def slurm(  # noqa: PLR0917  # click passes them by name
         click.echo(f"\nnote: {words}")
     for words in found.left:
         click.echo(f"\nleft to do: {words}")
-    if what == "apply" or changes:
+    if applies or changes:
         _steps(after_apply(site, [str(change.path) for change in changes]))
     if found.left:
         raise click.exceptions.Exit(1)
@@ -163,8 +164,8 @@ def _remove(site: Site, record: Record, parts: Sequence[str], yes: bool) -> None
     if not changes:
         click.echo("nothing is installed")
         return
-    wanted_by = site.at(Path("/etc/systemd/system/multi-user.target.wants/pliantd.service"))
-    if "daemon" in parts and wanted_by.is_symlink():
+    wants = site.at(Path("/etc/systemd/system/multi-user.target.wants"))
+    if "daemon" in parts and (wants / "pliantd.service").is_symlink():
         raise Unavailable("pliantd is enabled: first `systemctl disable --now pliantd`")
     if "spank" in parts and not warn_of_jobs(site, yes):
         raise click.exceptions.Exit(1)
@@ -182,6 +183,12 @@ def _part(path: Path) -> str:
     if any(word in text for word in ("pliant.toml", "pliantd.service", "tmpfiles.d")):
         return "daemon"
     return "spank" if "plugstack" in text or text.endswith(".so") else "lua"
+
+
+def _must_be_one(said: Mapping[str, bool]) -> None:
+    chosen = [option for option, is_said in said.items() if is_said]
+    if len(chosen) > 1:
+        raise BadInput(f"{' and '.join(chosen)} exclude each other")
 
 
 def _must_be_absolute(option: str, path: str) -> None:

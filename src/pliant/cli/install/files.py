@@ -89,31 +89,37 @@ def apply(wishes: Sequence[Wish], changes: Sequence[Change], record: Record) -> 
 def undone(record: Record, chosen: Callable[[Path], bool]) -> list[Change]:
     """Return how every file goes back to its first state, the last one first."""
     return [
-        _undone(record, entry, record.first_state(entry), read(Path(entry.path)))
-        for entry in reversed(record.entries)
-        if chosen(Path(entry.path))
+        _undone(record, entry) for entry in reversed(record.entries) if chosen(Path(entry.path))
     ]
 
 
-def _undone(record: Record, entry: Entry, first: str | None, now: str | None) -> Change:
-    path = Path(entry.path)
-    if now is None or now == first:
+def _undone(record: Record, entry: Entry) -> Change:
+    path = record.path_of(entry)
+    first, now = record.first_state(entry), read(path)
+    if now is None:
+        note = "deleted since it was installed: given back as it was before"
+        return Change(path, None, first, note if first is not None else "")
+    if now == first:
         return Change(path, now, now)
-    if sha256(now) == entry.after_sha256:
+    lost = entry.before and first is None  # what was there before us is never deleted
+    if sha256(now) == entry.after_sha256 and not lost:
         return Change(path, now, first)
+    why = "its first state is lost" if lost else "changed since it was installed"
     if entry.ours:
-        kept = f"; {record.backup(path)} has what was there before" if entry.before else ""
-        return Change(path, now, now, f"changed since it was installed: left as it is{kept}")
-    return Change(path, now, unedited(now), "changed since: only Pliant's lines are taken out")
+        has = entry.before and not lost
+        kept = f"; {record.backup(path)} has what was there before" if has else ""
+        return Change(path, now, now, f"{why}: left as it is{kept}")
+    return Change(path, now, unedited(now), f"{why}: only Pliant's lines are taken out")
 
 
 def put_back(changes: Sequence[Change], record: Record) -> None:
     """Carry out what :func:`undone` said; directories that we made and that are empty go too."""
     for change in changes:
-        if change.before != change.after:
+        entry = record.find(change.path)
+        left = change.before == change.after
+        if entry and not left:
             if change.after is None:
                 change.path.unlink(missing_ok=True)
             else:
-                write(change.path, change.after, 0o644)
-        entry = record.find(change.path)
-        record.forget(change.path, keep=entry is not None and entry.ours and change.note != "")
+                write(change.path, change.after, entry.mode, entry.owner)
+        record.forget(change.path, keep=entry is not None and left and change.note != "")

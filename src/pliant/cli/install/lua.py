@@ -14,6 +14,7 @@ from pliant.cli.install.texts import (
     has_lua_block,
     job_submit_plugins,
     split_plugins,
+    takes_lua_plugin,
     with_lua_block,
     with_lua_plugin,
 )
@@ -30,7 +31,7 @@ Compiles = Callable[[str, str], str]
 def want_lua(site: Site, compiles: Compiles, dormant: str, found: Wanted) -> None:
     """Add the files of the part ``lua``. ``dormant``: one of DORMANT, or "" where nobody said."""
     plugins = site.at(site.plugin_dir)
-    if not (plugins / "job_submit_lua.so").exists():
+    if not site.at(site.plugin_dir / "job_submit_lua.so").exists():
         found.left.append(
             f"{plugins} has no job_submit_lua.so: slurmctld would not start with "
             "JobSubmitPlugins=lua; install Slurm's Lua plugin (it needs lua's headers when built)"
@@ -111,11 +112,17 @@ def _plugin_line(site: Site, found: Wanted) -> None:
         return
     conf = site.at(site.slurm_conf)
     text = read(conf) or ""
+    plugins = ",".join([*split_plugins(site.job_submit), "lua"])
     if split_plugins(site.job_submit) != job_submit_plugins(text):
-        plugins = ",".join([*split_plugins(site.job_submit), "lua"])
         found.left.append(
             f"JobSubmitPlugins is not set in {conf} itself: where it is set, write "
             f"JobSubmitPlugins={plugins}"
+        )
+        return
+    if not takes_lua_plugin(text):
+        found.left.append(
+            f"{conf} is left as it is: a line is continued by a backslash, or JobSubmitPlugins "
+            f"does not stand alone on its line; write there JobSubmitPlugins={plugins}"
         )
         return
     found.wishes.append(Wish(conf, with_lua_plugin(text), ours=False))

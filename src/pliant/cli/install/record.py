@@ -17,24 +17,31 @@ from pliant.errors import Unavailable
 
 
 class Entry(msgspec.Struct):
-    """One file that was changed. ``before`` is false where it was not there."""
+    """One file that was changed. ``before`` is false where it was not there.
+
+    Paths are as the running system sees them, without a root: an image that was installed into
+    by --root can be booted, and removes what it holds.
+    """
 
     path: str
     before: bool
     after_sha256: str
     ours: bool
     made: list[str]  # directories that were made for it, the innermost first
+    mode: int = 0o644  # of the first state, for a file that somebody deleted since
+    owner: tuple[int, int] | None = None
 
 
 class Record:
-    """``installed.json`` in ``directory``."""
+    """``installed.json`` in ``directory``, on the files below ``root``."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, root: Path = Path("/")) -> None:
         """Read what was done so far.
 
         Raises Unavailable.
         """
         self.directory = directory
+        self.root = root
         self._list = directory / "installed.json"
         raw = read(self._list)
         try:
@@ -44,11 +51,19 @@ class Record:
 
     def find(self, path: Path) -> Entry | None:
         """Return what was done to a file."""
-        return next((entry for entry in self.entries if entry.path == str(path)), None)
+        name = self._inside(path)
+        return next((entry for entry in self.entries if entry.path == name), None)
+
+    def path_of(self, entry: Entry) -> Path:
+        """Return where an entry's file lies.
+
+        Raises Unavailable where it lies outside of the root by now.
+        """
+        return below(self.root, Path(entry.path))
 
     def first_state(self, entry: Entry) -> str | None:
         """Return what a file held before the first change; None: it was not there."""
-        return read(self.backup(Path(entry.path))) if entry.before else None
+        return read(self.backup(self.path_of(entry))) if entry.before else None
 
     def note(self, path: Path, before: str | None, after: str, ours: bool) -> None:
         """Keep a file's first state and the digest of its new one, before it is written."""
@@ -56,10 +71,13 @@ class Record:
         if entry is not None:
             entry.after_sha256 = sha256(after)
         else:
+            made = [self._inside(parent) for parent in path.parents if not parent.exists()]
+            entry = Entry(self._inside(path), before is not None, sha256(after), ours, made)
             if before is not None:
                 write(self.backup(path), before, 0o600)
-            made = [str(parent) for parent in path.parents if not parent.exists()]
-            self.entries.append(Entry(str(path), before is not None, sha256(after), ours, made))
+                first = path.stat()
+                entry.mode, entry.owner = first.st_mode & 0o7777, (first.st_uid, first.st_gid)
+            self.entries.append(entry)
         self._write()
 
     def forget(self, path: Path, keep: bool = False) -> None:
@@ -80,15 +98,31 @@ class Record:
             _remove_empty(self.directory)
             _remove_empty(self.directory.parent)  # /etc/pliant, where nothing else is left
         for made in entry.made:
-            _remove_empty(Path(made))
+            _remove_empty(self.root / made.lstrip("/"))
 
     def backup(self, path: Path) -> Path:
         """Return where a file's first state is kept."""
-        return self.directory / str(path).replace("/", "%")
+        return self.directory / self._inside(path).replace("/", "%")
+
+    def _inside(self, path: Path) -> str:
+        return f"/{path.relative_to(self.root)}"
 
     def _write(self) -> None:
         text = msgspec.json.format(msgspec.json.encode(self.entries), indent=1).decode()
         write(self._list, f"{text}\n", 0o600)
+
+
+def below(root: Path, path: Path) -> Path:
+    """Return where a path of the system lies below ``root``.
+
+    Raises Unavailable where a link, or a .., leads out of ``root``: what lies there belongs to
+    another system.
+    """
+    found = root / path.relative_to("/")
+    real = Path(os.path.realpath(found))
+    if not real.is_relative_to(os.path.realpath(root)):
+        raise Unavailable(f"{found}: it leads out of {root}, to {real}: nothing was changed")
+    return found
 
 
 def read(path: Path) -> str | None:
@@ -104,10 +138,11 @@ def read(path: Path) -> str | None:
         raise Unavailable(f"{path}: {wrong.strerror}") from wrong
 
 
-def write(path: Path, text: str, mode: int) -> None:
+def write(path: Path, text: str, mode: int, owner: tuple[int, int] | None = None) -> None:
     """Write a file under a temporary name and rename it; an old file keeps its mode and owner.
 
-    A symbolic link stays one: the file that it names is written. Raises Unavailable.
+    A new one gets ``mode``, and where root writes it, ``owner`` (uid, gid). A symbolic link stays
+    one: the file that it names is written. Raises Unavailable.
     """
     target = path.resolve()
     temporary = target.with_name(f".{target.name}.pliant-new")
@@ -119,11 +154,10 @@ def write(path: Path, text: str, mode: int) -> None:
             os.fsync(file.fileno())
         if target.exists():
             old = target.stat()
-            temporary.chmod(old.st_mode & 0o7777)
-            if os.geteuid() == 0:
-                os.chown(temporary, old.st_uid, old.st_gid)
-        else:
-            temporary.chmod(mode)
+            mode, owner = old.st_mode & 0o7777, (old.st_uid, old.st_gid)
+        if owner and os.geteuid() == 0:
+            os.chown(temporary, *owner)
+        temporary.chmod(mode)
         temporary.replace(target)
     except OSError as wrong:
         with contextlib.suppress(OSError):

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pliant.cli.commands import option, show_config
-from pliant.cli.install.record import read
+from pliant.cli.install.record import below, read
+from pliant.cli.install.texts import settings
 from pliant.errors import Unavailable
 
 DEFAULT_CONF = "/etc/slurm/slurm.conf"
@@ -21,7 +22,6 @@ DEFAULT_PLUGIN_DIRS = (
     "/usr/lib/slurm",
     "/usr/local/lib/slurm",
 )
-_LINE = re.compile(r"^\s*([A-Za-z][A-Za-z0-9_]*)\s*=\s*([^#\n]*?)\s*(?:#.*)?$")
 _INCLUDE = re.compile(r"^\s*include\s+(\S+)", re.IGNORECASE)
 
 
@@ -46,8 +46,11 @@ class Site:
         return self.slurm_conf.parent
 
     def at(self, path: Path) -> Path:
-        """Return where a path of the system lies under ``root``."""
-        return self.root / path.relative_to("/") if self.root != Path("/") else path
+        """Return where a path of the system lies under ``root``.
+
+        Raises Unavailable where it leads out of it.
+        """
+        return below(self.root, path)
 
 
 def find_site(root: Path, conf: str, user: str, pliantd: str) -> Site:
@@ -77,12 +80,7 @@ def slurm_conf_values(text: str) -> dict[str, str]:
         name.lower(): name
         for name in ("JobSubmitPlugins", "PluginDir", "PlugStackConfig", "SlurmUser")
     }
-    found: dict[str, str] = {}
-    for line in text.splitlines():
-        match = _LINE.match(line)
-        if match and match[1].lower() in names:
-            found[names[match[1].lower()]] = match[2]
-    return found
+    return {names[key.lower()]: value for key, value in settings(text) if key.lower() in names}
 
 
 def _asked() -> Mapping[str, str]:
@@ -98,14 +96,14 @@ def _asked() -> Mapping[str, str]:
 
 
 def _read(root: Path, conf: Path) -> Mapping[str, str]:
-    text = read(root / conf.relative_to("/"))
+    text = read(below(root, conf))
     if text is None:
-        raise Unavailable(f"{root / conf.relative_to('/')}: no such file; --conf names slurm.conf")
+        raise Unavailable(f"{below(root, conf)}: no such file; --conf names slurm.conf")
     values = slurm_conf_values(text)
     for match in (_INCLUDE.match(line) for line in text.splitlines()):
         if match:
             path = conf.parent / match[1]
-            values |= slurm_conf_values(read(root / path.relative_to("/")) or "")
+            values |= slurm_conf_values(read(below(root, path)) or "")
     return {**values, "SLURM_CONF": str(conf)}
 
 

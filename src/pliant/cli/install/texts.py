@@ -7,6 +7,7 @@ again in a file that was changed since. Doing an edit twice is doing it once.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from fnmatch import fnmatch
 
 ADDED = "# pliant: added"
@@ -14,22 +15,57 @@ WAS = "# pliant: was: "
 LUA_BEGIN = "-- pliant: begin"
 LUA_END = "-- pliant: end"
 
-_JOB_SUBMIT = re.compile(r"^\s*JobSubmitPlugins\s*=\s*([^#\n]*?)\s*(#.*)?$", re.IGNORECASE)
+_JOB_SUBMIT = re.compile(r"^\s*JobSubmitPlugins\s*=\s*(\(null\)|[\w,/.-]*)\s*(#.*)?$", re.I)
+_NAMES_IT = re.compile(r"^[^#]*\bJobSubmitPlugins\s*=", re.IGNORECASE)
+_KEY = r"[A-Za-z][A-Za-z0-9_]*"
+_PAIR = re.compile(rf"({_KEY})\s*=\s*(.*?)\s*(?=\s{_KEY}\s*=|$)")
 _INCLUDE = re.compile(r"^\s*include\s+(\S.*?)\s*$", re.IGNORECASE)
 _EMPTY = ("", "(null)", "none")
 
 
+def continued(line: str) -> bool:
+    """Say whether a line of slurm.conf goes on in the next: a comment does not."""
+    text = line.partition("#")[0].rstrip()
+    return (len(text) - len(text.rstrip("\\"))) % 2 == 1
+
+
+def settings(text: str) -> Iterator[tuple[str, str]]:
+    """Yield slurm.conf's keys and values in order, several to a line, continued lines joined."""
+    before = ""
+    for line in text.splitlines():
+        bare = before + line.partition("#")[0].rstrip()
+        if continued(line):
+            before = bare[:-1]
+            continue
+        before = ""
+        yield from ((key, value.strip('"')) for key, value in _PAIR.findall(bare))
+
+
 def job_submit_plugins(text: str) -> tuple[str, ...]:
-    """Return the plugins that slurm.conf's last JobSubmitPlugins line names."""
-    values = [match[1] for line in text.splitlines() if (match := _JOB_SUBMIT.match(line))]
+    """Return the plugins that slurm.conf's last JobSubmitPlugins names."""
+    values = [value for key, value in settings(text) if key.lower() == "jobsubmitplugins"]
     return split_plugins(values[-1]) if values else ()
+
+
+def takes_lua_plugin(text: str) -> bool:
+    """Say whether :func:`with_lua_plugin` may edit this slurm.conf.
+
+    JobSubmitPlugins must stand alone on its line, no line of it continued, nor the last one.
+    """
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        inside = number > 0 and continued(lines[number - 1])
+        if _NAMES_IT.match(line) and (inside or not _JOB_SUBMIT.match(line)):
+            return False
+    return not (lines and continued(lines[-1]))
 
 
 def split_plugins(value: str) -> tuple[str, ...]:
     """Split JobSubmitPlugins' value, without the prefix ``job_submit/``."""
     if value.strip().lower() in _EMPTY:
         return ()
-    return tuple(name.strip().removeprefix("job_submit/") for name in value.split(","))
+    names = (name.strip().removeprefix("job_submit/") for name in value.split(","))
+    return tuple(name for name in names if name)
 
 
 def with_lua_plugin(text: str) -> str:
@@ -92,7 +128,7 @@ def unedited(text: str) -> str:
     skip = False
     for line in lines:
         if skip:
-            skip = False
+            skip = continued(line)
         elif line.rstrip("\n") == ADDED:
             skip = True
         elif line.startswith(WAS):
