@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
@@ -40,11 +41,15 @@ enum { OPTION_COUNT = sizeof options / sizeof *options };
 static struct settings settings;
 static struct said said;
 
-/* Refuse a malformed value and end the client: after a callback that returns an error Slurm prints
- * the value once more, raw, newlines and all. */
-static void refuse(const struct why *why)
+/* Refuse a malformed value, by the flag's own name where the grammar's begins the text, and end the
+ * client: after a callback that returns an error Slurm prints the value once more, raw, newlines
+ * and all. */
+static void refuse(int val, const struct why *why)
 {
-    slurm_error("pliant: %s", why->text);
+    size_t size = strlen(words[val]);
+    bool named = strncmp(why->text, words[val], size) == 0;
+
+    slurm_error("pliant: %s%s", named ? options[val].name : "", why->text + (named ? size : 0));
     exit(EXIT_FAILURE);
 }
 
@@ -59,7 +64,7 @@ static int on_option(int val, const char *value, int remote)
         remember(&said, words[val], value);
     else if (!settings.off && !is_inherited(options[val].name, value) &&
              !check_option(words[val], value, &why))
-        refuse(&why);
+        refuse(val, &why);
     return 0;
 }
 

@@ -18,6 +18,7 @@ from pliant import policies
 from pliant.cli import cli
 from pliant.cli.manual import markdown, pages, roff
 from pliant.daemon.config import DaemonConfig, SlurmConfig, parse
+from pliant.daemon.main import main as daemon
 from pliant.errors import BadSpec
 from pliant.grammar import OPTIONS, parse_option
 from pliant.model import Mode, Request
@@ -52,6 +53,41 @@ def test_every_command_and_option_says_what_it_does() -> None:
     silent = [page.path for page in pages() if not page.paragraphs]
     silent += [f"{page.path} {name}" for page in pages() for name, text in page.options if not text]
     assert silent == []
+
+
+def test_every_option_of_the_daemon_is_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        daemon(["--help"])
+    options = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
+    assert {"--config", "--check", "--version", "--help"} <= options
+    page = (DOCS / "man" / "pliantd.8").read_text().replace("\\-", "-")
+    assert [name for name in sorted(options) if f".TP\n.B {name}" not in page] == []
+
+
+def of_the_plugin(source: str, pattern: str) -> set[str]:
+    """What a source of the SPANK plugin knows, by a pattern."""
+    return set(re.findall(pattern, (DOCS.parent / "spank" / source).read_text()))
+
+
+@pytest.mark.parametrize("page", ["docs/users.md", "spank/README.md"])
+def test_every_flag_of_the_plugin_is_documented(page: str) -> None:
+    names = of_the_plugin("pliant.c", r'\{"(\w+)", "\w+", ".*", \w+, \d, on_option\}')
+    assert names == FLAGS.keys() - {"job-class"}
+    text = (DOCS.parent / page).read_text()
+    assert [name for name in sorted(names) if not re.search(rf"`--{name}[`=\[]", text)] == []
+
+
+def test_the_text_of_pliant_sbatch_names_every_flag() -> None:
+    text = next(page.paragraphs for page in pages() if page.path == "pliant sbatch")
+    assert [name for name in FLAGS.keys() - {"job-class"} if f"--{name}" not in str(text)] == []
+
+
+@pytest.mark.parametrize("page", ["docs/configuration.md", "spank/README.md"])
+def test_every_argument_in_plugstack_conf_is_documented(page: str) -> None:
+    names = of_the_plugin("settings.c", r'argv\[i\], "(\w+=?)"')
+    assert names == {"shards=", "cores=", "off"}
+    text = (DOCS.parent / page).read_text()
+    assert [name for name in names if f"`{name}" not in text] == []
 
 
 def known(words: list[str]) -> str:
