@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import sys
 from pathlib import Path
 
@@ -10,9 +12,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks import __main__ as frame
+from benchmarks import bench_cycle, bench_idle
 from benchmarks.bench_submission import _RPC
 from benchmarks.section import Section, verdict
 from benchmarks.stats import Estimate, difference, estimate, quantile
+
+from pliant.policies import names
 
 SDIAG = """\
 Remote Procedure Call statistics by message type
@@ -72,6 +77,7 @@ def test_a_section_is_a_table_with_its_result() -> None:
 def test_half_of_the_measurements_do_not_overwrite_the_document(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr(frame, "DOCUMENT", tmp_path / "benchmarks.md")
     monkeypatch.setattr(frame, "measure", lambda part, _quick: [Section(part, "", ("",), [])])
     frame.main(["cycle"])
@@ -90,6 +96,21 @@ def test_an_unknown_part_is_told_the_known_ones(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("part", frame.PARTS)
-def test_every_part_can_be_measured(part: str) -> None:
-    module = __import__(f"benchmarks.bench_{part}", fromlist=["measure"])
-    assert callable(module.measure)
+def test_every_part_has_a_module_that_takes_quick(part: str) -> None:
+    module = importlib.import_module(f"benchmarks.bench_{part}")
+    assert list(inspect.signature(module.measure).parameters) == ["quick"]
+
+
+@pytest.mark.parametrize("policy", names())
+def test_a_cycle_is_measured(policy: str) -> None:
+    case = bench_cycle.Case(nodes=4, jobs=8, free=0.5, kept=2, policy=policy, repeats=2)
+    answer = bench_cycle.run(case)
+    assert len(answer["times"]) == 2
+    assert answer["starts"] > 0
+    assert bench_cycle._row(case, answer)[:3] == ("4, 8, 50 %, 2", policy, str(answer["starts"]))
+
+
+def test_idle_time_is_measured_in_simulation() -> None:
+    section = bench_idle._simulated([1, 2])
+    assert [row[0] for row in section.rows] == ["Pliant off", "Pliant enforce"]
+    assert all(len(row) == len(section.header) for row in section.rows)
