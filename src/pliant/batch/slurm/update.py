@@ -177,6 +177,6 @@ def unchanged(before: JobRow, after: JobRow) -> bool:
 
 _MOVES = (
     *("priority", "start", "end", "reason", "eligible", "num_nodes", "max_nodes", "restarts"),
-    *("dependency", "nodes_excluded", "array_tasks", "tres", "comment"),
+    *("nodes_expected", "dependency", "nodes_excluded", "array_tasks", "tres", "comment"),
 )
 """What Slurm itself changes on a waiting job, or what Pliant does not mind."""
