@@ -15,13 +15,15 @@ from pliant.demo import records, report
 from pliant.demo.dry import dry_round
 from pliant.demo.idle import Idle, idle
 from pliant.demo.mix import KINDS, OF_EACH, SHARDS, USERS, Submission, mix
+from pliant.demo.play import other_seeds
 from pliant.demo.run import Run
 from pliant.demo.script import sbatch, script
 from pliant.demo.speed import PROGRAMS, speed
 from pliant.errors import BadAnswer
 from pliant.grammar import parse_shape
 
-ASSET = Path(__file__).parents[1] / "assets" / "scontrol-show-job-demo.txt"
+ROOT = Path(__file__).parents[2]
+ASSET = ROOT / "tests" / "assets" / "scontrol-show-job-demo.txt"
 CLUSTER = {"n1": 4, "n2": 4}
 
 
@@ -236,3 +238,9 @@ def test_the_simulated_demonstration_says_so_first() -> None:
     assert lines[0].startswith("SIMULATED, no real Slurm (as asked):")
     assert len([line for line in lines if re.match(r"(vision|language|search)-\d\d ", line)]) >= 16
     assert any(line.startswith("mean flow time, s") for line in lines)
+
+
+def test_the_readme_says_what_other_draws_of_the_mix_give_now() -> None:
+    told = " ".join(other_seeds().split())
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert told.partition("little. ")[2] in readme
