@@ -54,10 +54,20 @@ def sandbox(users: tuple[str, str]) -> Iterator[Sandbox]:
     made.down()
 
 
+@pytest.fixture(scope="session")
+def without_pliant(users: tuple[str, str]) -> Iterator[Sandbox]:
+    """The same cluster without any part of Pliant: no plugin, no filter, no daemon."""
+    options = Options(nodes=4, gpus=4, accounting=True, users=users, mode="none")
+    made = Sandbox(f"{PREFIX}none-{os.getpid()}", options)
+    made.up()
+    yield made
+    made.down()
+
+
 def _remove_left_by_dead_runs() -> None:
     for name in all_names(base_directory()):
-        pid = name.removeprefix(PREFIX)
-        if pid != name and pid.isdigit() and not psutil.pid_exists(int(pid)):
+        pid = name.rpartition("-")[2]
+        if name.startswith(PREFIX) and pid.isdigit() and not psutil.pid_exists(int(pid)):
             Sandbox(name).down()
 
 

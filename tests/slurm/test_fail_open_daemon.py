@@ -56,12 +56,17 @@ def all_end(n1: OneNode) -> Callable[[list[int]], None]:
         now = [n1.submit("--time=10", *o, script=SCRIPT) for o in (FLAGGED, BY_COMMENT, UNFLAGGED)]
         n1.run("scancel", "--nodelist=n1", "--state=RUNNING", "--user=root")
         for job in (*waiting, *now):
-            n1.wait_for_state(job, "COMPLETED", 60)
-            script = n1.run("scontrol", "write", "batch_script", str(job), "-")
-            assert script.rstrip("\n") == f"#!/bin/bash\n{SCRIPT}"
-            assert n1.output(job) == f"ran $HOME as {job}\n"
+            ends_unchanged(n1, job)
 
     return ended
+
+
+def ends_unchanged(n1: OneNode, job: int) -> None:
+    """See a job end that has run its user's script as it was written."""
+    n1.wait_for_state(job, "COMPLETED", 60)
+    script = n1.run("scontrol", "write", "batch_script", str(job), "-")
+    assert script.rstrip("\n") == f"#!/bin/bash\n{SCRIPT}"
+    assert n1.output(job) == f"ran $HOME as {job}\n"
 
 
 AllEnd = Callable[[list[int]], None]
@@ -159,23 +164,30 @@ def slow_updates(sandbox: Sandbox, directory: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_ended_in_the_middle_of_a_cycle(n1: OneNode, slow: Path, number: signal.Signals) -> None:
+def test_ended_in_the_middle_of_a_cycle(
+    n1: OneNode, all_end: AllEnd, slow: Path, number: signal.Signals
+) -> None:
     """Killed, the update is lost or not; asked to end, pliantd finishes it. Both ways all is well."""
     n1.fill("gpu:2")
     leaving = n1.fill("gpu:2")
     with slow_updates(n1.sandbox, slow) as begun:
-        job = n1.wait_in_line(*FLAGGED, script=LONG)
+        job = n1.wait_in_line(*FLAGGED, script=SCRIPT)
+        waiting = n1.wait_in_line(*UNFLAGGED, script=SCRIPT)
+        before = n1.show(waiting)
         n1.cancel(leaving)
         wait_until(begun.exists, "an update to begin")
         n1.sandbox.signal("pliantd", number)
         wait_until(lambda: n1.sandbox.pid("pliantd") is None, "pliantd to end")
         was_molded = n1.gpus(job) == "gres:gpu:2"
+        ends_unchanged(n1, n1.submit("--time=1", script=SCRIPT))
     assert was_molded is (number is signal.SIGTERM)
     n1.sandbox.start("pliantd")
-    n1.wait_for_state(job, "RUNNING")
+    ends_unchanged(n1, job)
     assert n1.gpus(job) == "gres:gpu:2"
+    assert n1.changed(waiting, before) == set()
     told = n1.sandbox.layout.output("pliantd").read_text()
     assert (f"job {job}: a change was in flight" in told) is (number is signal.SIGKILL)
+    all_end([waiting])
 
 
 # Without its ground
