@@ -70,16 +70,30 @@ def test_a_job_is_submitted_as_large_as_what_is_free_and_runs_true_to_it(
     assert n1.output(job) == said(3, tasks or 3)
 
 
-def test_a_waiting_job_is_molded_up_to_what_is_free(n1: OneNode) -> None:
+ON_TWO_NODES = [
+    pytest.param("-n4 --gres=gpu:2", 2, 4, id="-n, one to a GPU"),
+    pytest.param("-n2 --gres=gpu:1", 1, 1, id="-n, one to a node"),
+    pytest.param("-n6 --gres=gpu:1", 1, 3, id="-n"),
+    pytest.param("--ntasks-per-node=3 --gpus-per-node=1", 1, 3, id="--ntasks-per-node"),
+    pytest.param("-n2 --gpus-per-task=1", 1, 4, id="--gpus-per-task"),
+    pytest.param("--gres=gpu:1", 1, 1, id="plain"),
+]
+"""Ways to ask for GPUs on two nodes, these on each, and the tasks with four GPUs on one node."""
+
+
+@pytest.mark.parametrize(("written", "gpus", "tasks"), ON_TWO_NODES)
+def test_a_waiting_job_is_molded_up_to_what_is_free(
+    n1: OneNode, written: str, gpus: int, tasks: int
+) -> None:
     """Its two nodes are not there; the one that is has more GPUs than it asked for."""
     leaving = n1.fill("gpu:4")
-    written = ("-N2", "--gpus-per-node=1", "--ntasks-per-node=1")
-    job = n1.wait_in_line("--moldable=gpus=2:4,nodes=1-2", *written, script=SAYS)
+    written_on_two = ("-N2", *written.split())
+    job = n1.wait_in_line("--moldable=gpus=2:4,nodes=1-2", *written_on_two, script=SAYS)
     before = n1.show(job)
     n1.cancel(leaving)
     n1.wait_for_state(job, "COMPLETED")
-    assert (before["NumNodes"], before["TresPerNode"]) == ("2-2", "gres:gpu:1")
-    assert n1.output(job) == said(4, 1)
+    assert (before["NumNodes"], before["TresPerNode"]) == ("2-2", f"gres:gpu:{gpus}")
+    assert n1.output(job) == said(4, tasks)
 
 
 def test_tasks_asked_per_gpu_follow_the_gpus(n1: OneNode) -> None:
