@@ -87,8 +87,25 @@ FIELDS = (
     "--account={}", "--gres={}", "--wckey={}", "--licenses={}", "--partition={}",
     "--reservation={}", "--qos={}", "--mail-user={}", "--output={}", "--nodelist={}",
     "--exclude={}", "--dependency={}", "--network={}", "--mcs-label={}", "--prefer={}",
-    "--gpus={}", "--export=A={}", "--extra-node-info={}",
+    "--gpus={}", "--export=A={}", "--extra-node-info={}", "--chdir={}", "--error={}", "--input={}",
+    "--signal={}", "--begin={}", "--container={}",
 )  # fmt: skip
+STORED = {
+    "--job-name={}": ("name", "{}"), "--comment={}": ("comment", "{}"),
+    "--output={}": ("stdout", "{workdir}/{}"), "--error={}": ("stderr", "{workdir}/{}"),
+    "--input={}": ("stdin", "{workdir}/{}"), "--chdir={}": ("workdir", "{home}/{}"),
+    "--network={}": ("network", "{}"), "--mcs-label={}": ("mcslabel", "{}"),
+    "--container={}": ("container", "{}"), "--wckey={}": ("wckey", "{lower}"),
+}  # fmt: skip
+"""What Slurm takes as it is: how squeue calls it, and what stands there; Slurm lowers a wckey."""
+
+SHOWN = (
+    *("name", "comment", "account", "partition", "qos", "feature", "reservation", "wckey"),
+    *("licenses", "dependency", "network", "mcslabel", "prefer", "reqnodes", "exc_nodes"),
+    *("workdir", "stdout", "stderr", "stdin", "container", "command", "state", "reason"),
+    *("timelimit", "starttime", "prioritylong", "nice", "username"),
+)
+"""What squeue shows of a job but for what Pliant gives a flagged one: GPUs, tasks, a token."""
 
 
 @pytest.fixture
@@ -99,23 +116,28 @@ def victim(clean: Sandbox, submit: Submit) -> int:
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_hostile_text_is_refused_or_taken_literally(
-    clean: Sandbox, workdir: Path, victim: int, show: Show, kind: str
+def test_hostile_text_is_refused_or_taken_as_without_pliant(
+    clean: Sandbox, without_pliant: Sandbox, workdir: Path, victim: int, show: Show, *, kind: str
 ) -> None:
     mark = workdir / "mark"
     text = HOSTILE[kind].replace("{mark}", str(mark))
     before = show(victim)
     accepted: dict[str, int] = {}
     for field in FIELDS:
-        argv = ["sbatch", "--parsable", "--hold", "--moldable=gpus=1-2", "--gpus=1",
-                f"--chdir={workdir}", field.replace("{}", text), "--wrap=true"]  # fmt: skip
-        done = clean.run(argv, user=ALICE)
-        if done.returncode == 0:
-            accepted[field] = int(done.stdout)
-        else:
-            assert "pliant: moldable" not in done.stderr, f"{field}: Slurm's own refusal, not ours"
-    literal_fields = {"--job-name={}", "--comment={}", "--export=A={}"}
-    assert accepted.keys() >= (literal_fields if len(text) < 1024 else {"--export=A={}"})
+        job, words = submitted(clean, workdir, field.replace("{}", text), "--moldable=gpus=1-2")
+        plain, plain_words = submitted(without_pliant, workdir, field.replace("{}", text))
+        assert (job is None, words) == (plain is None, plain_words), field
+        if job is not None and plain is not None:
+            accepted[field] = job
+            assert shown(clean, job, *SHOWN) == shown(without_pliant, plain, *SHOWN), field
+    is_long = len(text) > 1024  # Slurm refuses most of those
+    least = {"--container={}", "--export=A={}"}
+    assert accepted.keys() >= (least if is_long else {*least, *STORED})
+    for field in STORED.keys() & accepted.keys():
+        name, form = STORED[field]
+        home = Path(f"~{ALICE}").expanduser()
+        as_it_is = form.format(text, workdir=workdir, home=home, lower=text.lower())
+        assert shown(clean, accepted[field], name) == as_it_is, field
     wait_for_look(clean)
     assert show(victim) == before
     assert not mark.exists()
@@ -129,20 +151,29 @@ def test_hostile_text_is_refused_or_taken_literally(
         else:
             assert spec is not None and spec.request == parse("gpus=1-2"), field
             assert spec.own in (Shape(1, 1), None), field  # None: nobody answered in time
-    if "--job-name={}" in accepted:
-        assert literal(clean, accepted["--job-name={}"], "Name") == text
     jobs = ask(clean, a.JobsAnswer, "jobs").jobs
     assert {job.id for job in jobs} == {str(victim), *ours}
     assert {job.user for job in jobs if job.id != str(victim)} == {ALICE}
+    without_pliant.run(["scancel", f"--user={ALICE}"], check=True)
+
+
+def submitted(sandbox: Sandbox, workdir: Path, *options: str) -> tuple[int | None, str]:
+    """Submit a held job; return its number, none where it is refused, and what Slurm says."""
+    argv = ["sbatch", "--parsable", "--hold", "--gpus=1", f"--chdir={workdir}",
+            "--output=/dev/null", *options, "--wrap=true"]  # fmt: skip
+    done = sandbox.run(argv, user=ALICE)
+    said = done.stderr.splitlines(keepends=True)
+    words = "".join(line for line in said if not re.match("sbatch: (error: )?pliant: ", line))
+    return (int(done.stdout) if done.returncode == 0 else None), words
 
 
 def admin_comment(sandbox: Sandbox, job: int) -> str:
-    argv = ["squeue", "-h", "-j", str(job), "-O", "admin_comment:|"]
-    return sandbox.run(argv, check=True).stdout.strip().removesuffix("|")
+    return shown(sandbox, job, "admin_comment").strip()
 
 
-def literal(sandbox: Sandbox, job: int, field: str) -> str:
-    argv = ["squeue", "-h", "-j", str(job), "-O", f"{field}:|"]
+def shown(sandbox: Sandbox, job: int, *fields: str) -> str:
+    """Return fields of a job as squeue writes them, a bar after each but the last."""
+    argv = ["squeue", "-h", "-j", str(job), "-O", ",".join(f"{field}:|" for field in fields)]
     return sandbox.run(argv, check=True).stdout.removesuffix("\n").removesuffix("|")
 
 
