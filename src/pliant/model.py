@@ -170,7 +170,8 @@ class Spec:
 
     ``own`` is the shape the owner wrote without Pliant; ``set`` the shape Pliant set last (a job
     that carries another was changed by someone else); None where it is not known. ``pinned``: the
-    owner asked Pliant to leave the job as it is.
+    owner asked Pliant to leave the job as it is. ``renewed``: the owner gave the request while the
+    job waited; it is the last word, also over ``own``.
     """
 
     request: Request
@@ -178,6 +179,7 @@ class Spec:
     set: Shape | None = None
     footprint: Footprint | None = None
     pinned: bool = False
+    renewed: bool = False
 
 
 class Mode(StrEnum):

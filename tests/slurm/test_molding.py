@@ -250,9 +250,18 @@ def test_a_held_job_is_left_alone_until_it_is_released(n1: OneNode) -> None:
 @pytest.fixture
 def qos(sandbox: Sandbox) -> str:
     """A quality of service of two GPUs for each user, which pliant-alice may use."""
-    name = "twogpus"
+    return quality(sandbox, "twogpus", "MaxTRESPerUser=gres/gpu=2")
+
+
+@pytest.fixture
+def least_three(sandbox: Sandbox) -> str:
+    """A quality of service for jobs of three GPUs and more."""
+    return quality(sandbox, "leastthree", "MinTRESPerJob=gres/gpu=3")
+
+
+def quality(sandbox: Sandbox, name: str, limit: str) -> str:
     for argv in (
-        ["add", "qos", name, "MaxTRESPerUser=gres/gpu=2"],
+        ["add", "qos", name, limit],
         ["modify", "user", "pliant-alice", "set", f"qos+={name}"],
     ):
         sandbox.run(["sacctmgr", "-i", *argv])
@@ -277,6 +286,29 @@ def test_a_job_made_smaller_for_a_limit_does_not_grow_again(n1: OneNode, qos: st
     wait_until(lambda: n1.gpus(job) == "gres:gpu:1", "the job to be made as small as may be", 120)
     n1.look()
     assert (n1.gpus(job), n1.states(job)) == ("gres:gpu:1", ["PENDING"])
+
+
+def test_a_shape_that_its_qos_forbids_is_taken_back_and_not_tried_again(
+    n1: OneNode, least_three: str
+) -> None:
+    n1.fill("gpu:2")
+    leaving = n1.fill("gpu:2")
+    options = ("--moldable=gpus=1-4", "--gres=gpu:4", f"--qos={least_three}")
+    job = n1.wait_in_line(*options, script=LONG)
+    n1.cancel(leaving)
+    wait_until(lambda: "refused" in decided(n1, job), "the shape to be left out", 120)
+    wait_until(lambda: n1.gpus(job) == "gres:gpu:4", "the job to be as its user wrote it")
+    n1.wait_for_reason(job, "Resources", "Priority")
+    for _ in range(3):
+        n1.look()
+    assert decided(n1, job).count("mold") == 2
+    assert any("QOSMinGRES" in row.reason for row in why(n1.sandbox, job).decisions)
+    assert n1.gpus(job) == "gres:gpu:4"
+
+
+def decided(n1: OneNode, job: int) -> list[str]:
+    """What pliantd has done about a job, latest first."""
+    return [row.what for row in why(n1.sandbox, job).decisions]
 
 
 def test_an_owners_update_wins_over_ours(n1: OneNode) -> None:

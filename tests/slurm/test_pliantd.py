@@ -152,6 +152,32 @@ def test_another_range_is_used_at_once(n1: OneNode) -> None:
     assert n1.gpus(job) == "gres:gpu:1"
 
 
+@pytest.mark.parametrize("flags", [("--moldable=gpus=1-4",), ()])
+def test_a_single_shape_is_carried_at_once_though_it_cannot_start(
+    n1: OneNode, flags: tuple[str, ...]
+) -> None:
+    leaving = n1.fill("gpu:4")
+    job = n1.wait_in_line(*flags, "--gres=gpu:4", script=LONG)
+    n1.look()
+    assert n1.gpus(job) == "gres:gpu:4"
+    assert ask_as(n1.sandbox, ALICE, "set", job=str(job), spec="gpus=1").is_ok
+    wait_until(lambda: n1.gpus(job) == "gres:gpu:1", "the job to carry what its owner set")
+    assert n1.states(job) == ["PENDING"]
+    n1.cancel(leaving)
+    n1.wait_for_state(job, "RUNNING")
+    assert n1.gpus(job) == "gres:gpu:1"
+
+
+def test_what_an_owner_set_last_stays_when_pliant_is_switched_off(n1: OneNode) -> None:
+    n1.fill("gpu:4")
+    job = n1.wait_in_line("--moldable=gpus=1-4", "--gres=gpu:4", script=LONG)
+    assert ask_as(n1.sandbox, ALICE, "set", job=str(job), spec="gpus=2-3").is_ok
+    wait_until(lambda: n1.gpus(job) == "gres:gpu:3", "the job to carry what its owner set")
+    with configured(n1.sandbox, default='"off"'):
+        n1.look()
+        assert n1.gpus(job) == "gres:gpu:3"
+
+
 def test_a_bad_range_is_refused_in_the_parsers_words(n1: OneNode, job: int) -> None:
     answer = ask_as(n1.sandbox, ALICE, "set", job=str(job), spec="gpus=4-1")
     assert answer.message == "moldable gpus: '4-1': the range runs backwards; write 1-4"

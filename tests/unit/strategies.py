@@ -36,6 +36,7 @@ AMOUNTS = tuple(
     Fraction(*pair) for pair in ((1, 4), (1, 2), (1, 1), (2, 1), (3, 1), (4, 1), (6, 1))
 )
 REASONS = ("None", "JobHeldUser", "QOSMaxGRESPerUser")
+OUTSIDE = (Shape(1, 5), Shape(1, 2), Shape(1, 1, 4), Shape(2, 1), Shape(1, 0, kind=Kind.CPU))
 LIMITS_S = (0, 60, 600, 600, 3600, 7200)
 
 
@@ -118,6 +119,9 @@ def jobs(draw: st.DrawFn, number: int, abilities: Abilities) -> Job:
     request, own = draw(requests())
     possible = request_shapes(request, own)
     carried = draw(rarely(own, *possible))
+    outside = draw(rarely(None, *OUTSIDE)) if request.is_moldable else None
+    if outside is not None:  # its owner has given it another request since
+        own, carried = draw(st.sampled_from([own, outside])), outside
     found = Job(
         str(number),
         partitions=draw(rarely(("gpu",), ("short",), ("short", "gpu"))),
@@ -126,7 +130,9 @@ def jobs(draw: st.DrawFn, number: int, abilities: Abilities) -> Job:
         shape=carried,
         shapes=allowed_shapes(request, own, carried, abilities),
         footprint=draw(footprints()),
-        spec=Spec(request, own, set=carried) if request.is_moldable else None,
+        spec=Spec(request, own, set=carried, renewed=outside is not None)
+        if request.is_moldable
+        else None,
         time_limit_s=draw(st.sampled_from(LIMITS_S)),
         tasks_waiting=draw(rarely(1, 3)),
     )

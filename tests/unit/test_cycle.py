@@ -15,8 +15,10 @@ from pliant.cycle import (
     allowed_shapes,
     cycle,
     explain,
+    forbidden,
     gate,
     leftover,
+    taken_back,
     view,
     why_left,
 )
@@ -141,6 +143,59 @@ def test_a_job_that_waits_for_a_limit_keeps_nothing() -> None:
     assert claims(plan) == {"2": "2 on n1 at 600"}
 
 
+def chosen(own: str, allows: str, carried: str, reason: str, **fields: Any) -> Job:
+    """A waiting job that carries what Pliant chose for it."""
+    shape = parse_shape(carried)
+    spec = Spec(parse(allows), parse_shape(own), set=shape)
+    return replace(job(1, own, allows), shape=shape, spec=spec, reason=reason, **fields)
+
+
+def said(waits: Job) -> Spec:
+    """What a flagged job says."""
+    assert waits.spec is not None
+    return waits.spec
+
+
+@pytest.mark.parametrize(
+    ("own", "allows", "carried", "reason", "expected"),
+    [
+        ("4", RANGE, "2", "QOSMinGRES", "1 2"),
+        ("4", RANGE, "2", "QOSMinCpuNotSatisfied", "1 2"),
+        ("4", RANGE, "2", "AssocMinGRES", "1 2"),
+        ("2x4", "gpus=1-8,nodes=1-2", "4", "PartitionNodeLimit", "1 2 3 4 5 6 7 8"),
+        ("4", "gpus=4:8,nodes=1-2", "2x2", "PartitionNodeLimit", "2x2 2x4"),
+        ("2x2", "gpus=4:8,nodes=1-3", "4", "QOSMinNode", "4 8"),
+        ("4", RANGE, "4", "QOSMinGRES", ""),  # what its user wrote is never left out
+        *(
+            ("4", RANGE, "2", reason, "")
+            for reason in (
+                *("Resources", "Priority", "None", "", "Dependency", "JobHeldUser", "BeginTime"),
+                *("JobArrayTaskLimit", "Licenses", "QOSMinLicense", "QOSMaxGRESPerUser"),
+                *("QOSMaxJobsPerUserLimit", "PartitionTimeLimit", "PartitionDown", "Prolog"),
+            )
+        ),
+    ],
+)
+def test_a_reason_may_forbid_the_shape_that_pliant_chose(
+    own: str, allows: str, carried: str, reason: str, expected: str
+) -> None:
+    waits = chosen(own, allows, carried, reason)
+    assert sorted(map(str, forbidden(waits))) == expected.split()
+    pinned = replace(waits, spec=replace(said(waits), pinned=True))
+    theirs = replace(waits, spec=replace(said(waits), set=None))
+    assert [forbidden(one) for one in (pinned, theirs)] == [(), ()]
+
+
+def test_what_was_forbidden_is_given_back_and_not_chosen_again() -> None:
+    busy = [running(9, "2", "n1", 600)]
+    waits = chosen("4", RANGE, "2", "QOSMinGRES")
+    assert changes(cycle(snapshot([node("n1")], [waits], busy), EQUI)) == {"1": "4"}
+    left_out = frozenset(forbidden(waits))
+    back = replace(job(1, "4", RANGE, reason="Resources"), refused=left_out)
+    again = cycle(snapshot([node("n1")], [back, job(2, "4")], busy), EQUI)
+    assert (again.actions, claims(again)) == ((), {"1": "4 on n1 at 600"})
+
+
 def test_seeing_a_snapshot_twice_changes_nothing_more() -> None:
     jobs = [limited(), job(2, "4", RANGE, reason="None"), job(3, "1", reason="Dependency")]
     seen = view(snapshot(NODES, jobs))
@@ -260,6 +315,69 @@ def test_a_job_that_could_not_give_gpus_up_again_waits_on_cpus(
     waits = job(1, "4", allows, shape=on_cpus, spec=spec, reason=reason)
     seen = snapshot([node("n1", free=free, free_cpus=free)], [waits])
     assert changes(cycle(seen, EQUI)) == expected
+
+
+def renewed(allows: str, **fields: Any) -> Job:
+    """A job of 4 whose owner has since said what else it may be."""
+    spec = Spec(parse(allows), Shape(1, 4), renewed=True)
+    found = job(1, "4", allows, spec=spec)
+    return replace(found, **fields)
+
+
+@pytest.mark.parametrize(
+    ("allows", "fields", "free", "expected"),
+    [
+        ("gpus=1", {}, 0, {"1": "1"}),
+        ("gpus=1", {}, 2, {"1": "1"}),
+        ("gpus=1", {"reason": "Dependency"}, 2, {"1": "1"}),
+        ("gpus=1", {"reason": "JobHeldUser", "eligible": False}, 2, {"1": "1"}),
+        ("gpus=1-2", {"reason": "QOSMaxGRESPerUser"}, 4, {"1": "2"}),
+        ("gpus=1", {"frozen": "it has its nodes alone"}, 2, {}),
+        ("gpus=1", {"refused": frozenset({Shape(1, 1)})}, 2, {}),
+        ("gpus=1", {"spec": Spec(parse("gpus=1"), Shape(1, 4), pinned=True, renewed=True)}, 0, {}),
+        ("gpus=1", {"spec": Spec(parse("gpus=1"), Shape(1, 4))}, 0, {}),  # so it was submitted
+        ("gpus=1", {"spec": Spec(parse("gpus=1"), Shape(1, 4))}, 1, {"1": "1"}),
+        ("gpus=1:3", {}, 0, {"1": "3"}),
+        ("gpus=1:8", {}, 0, {"1": "1"}),  # no node has eight
+        ("gpus=2:4", {"shape": Shape(1, 1)}, 0, {"1": "4"}),
+    ],
+)
+def test_a_job_does_not_wait_as_what_its_owner_has_ruled_out(
+    allows: str, fields: dict[str, Any], free: int, expected: dict[str, str]
+) -> None:
+    waits = renewed(allows, **fields)
+    seen = snapshot([node("n1", free=free)], [waits])
+    plan = cycle(seen, EQUI)
+    assert changes(plan) == expected
+    spec = replace(said(waits), set=plan.actions[0].shape) if plan.actions else waits.spec
+    then = replace(waits, shape=plan.actions[0].shape if plan.actions else waits.shape, spec=spec)
+    assert cycle(replace(seen, waiting=(then,)), EQUI).actions == ()
+
+
+def test_in_a_partition_that_is_off_it_is_left_as_it_is() -> None:
+    seen = snapshot([node("n1", free=0)], [renewed("gpus=1")])
+    partition = replace(seen.partitions[0], mode=Mode.OFF)
+    assert cycle(replace(seen, partitions=(partition,)), EQUI).actions == ()
+
+
+@pytest.mark.parametrize(
+    ("own", "allows", "carried", "renewed_", "expected"),
+    [
+        ("4", RANGE, "1", False, ["4"]),
+        ("4", RANGE, "1", True, ["4"]),
+        ("8", RANGE, "4", False, ["8"]),  # as it was submitted
+        ("4", "gpus=2-3", "2", True, ["3"]),
+        ("4", "gpus=2-3", "3", True, []),
+        ("4", "gpus=1", "1", True, []),
+    ],
+)
+def test_switched_off_a_job_gets_what_its_owner_said_last(
+    own: str, allows: str, carried: str, renewed_: bool, expected: list[str]
+) -> None:
+    waits = chosen(own, allows, carried, "Resources")
+    waits = replace(waits, spec=replace(said(waits), renewed=renewed_))
+    back = taken_back(snapshot(NODES, [waits]), {"1"})
+    assert [str(mold.shape) for mold in back] == expected
 
 
 def test_few_changes_a_cycle_those_that_start_first_in_the_queues_order() -> None:

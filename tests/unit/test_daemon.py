@@ -61,6 +61,7 @@ class FakeBatch:
     refuses: str = ""
     changes: list[tuple[str, str]] = field(default_factory=list)
     between: Callable[[], None] | None = None  # runs after each look, before the cycle goes on
+    says: Callable[[Job], str] = lambda job: job.reason  # why a job waits, as it is now
 
     def observe(self) -> Snapshot:
         if self.away:
@@ -72,7 +73,7 @@ class FakeBatch:
             self.now_s,
             (node,),
             tuple(Partition(name, ("n1",), default=name == "gpu") for name in self.partitions),
-            tuple(self.waiting.values()),
+            tuple(replace(job, reason=self.says(job)) for job in self.waiting.values()),
             tuple(self.running.values()),
         )
         if self.between:
@@ -94,7 +95,8 @@ class FakeBatch:
         if self.away:
             raise Unavailable(self.away)
         self.changes.append((job.id, "token"))
-        self.waiting[job.id] = replace(self.waiting[job.id], spec=spec)
+        shapes = tuple(Shape(1, int(gpus)) for gpus in spec.request.gpus)
+        self.waiting[job.id] = replace(self.waiting[job.id], spec=spec, shapes=shapes)
 
     def rescue(self, job: Job) -> None:
         if self.refuses:
@@ -313,7 +315,8 @@ def test_a_job_that_is_held_for_a_shape_of_ours_gets_its_own_back(
     batch.waiting["3"] = replace(batch.waiting.pop("2"), id="3")
     cycling.run()
     assert batch.changes == [("3", "rescue")]
-    assert [d.what for d in cycling.store.decisions("3")] == ["rescue"]
+    assert [d.what for d in cycling.store.decisions("3")] == ["rescue", "refused"]
+    assert cycling.store.refused(1000.0)["3"] == {TWO}
 
 
 def test_a_shape_that_does_not_start_in_time_is_given_up_and_the_job_restored(
@@ -330,6 +333,94 @@ def test_a_shape_that_does_not_start_in_time_is_given_up_and_the_job_restored(
     assert "the batch system did not start it so in time" in [
         d.reason.partition(";")[0] for d in cycling.store.decisions("2")
     ]
+
+
+def least_of_three(job: Job) -> str:
+    """A quality of service with MinTRESPerJob=gres/gpu=3."""
+    return "Resources" if job.shape.gpus > 2 else "QOSMinGRES"
+
+
+def test_a_shape_that_a_limit_forbids_is_taken_back_and_left_out_from_then_on(
+    make: Make, batch: FakeBatch, clock: Clock
+) -> None:
+    batch.run("1", TWO)
+    batch.submit("2", "gpus=1-4", own=FOUR)
+    batch.says = least_of_three
+    cycling = make()
+    for _ in range(30):
+        cycling.run()
+        clock.now_s += 50
+        batch.now_s += 50
+    assert batch.changes == [("2", "2"), ("2", "4")]
+    assert cycling.store.refused(batch.now_s) == {"2": {ONE, TWO}}
+    told = {d.shape: d.reason for d in cycling.store.decisions("2") if d.what == "refused"}
+    words = "the batch system does not start it so: QOSMinGRES; left out for 86400 s"
+    assert told == {"1": words, "2": words}
+
+
+def enforced(make: Make, batch: FakeBatch, clock: Clock) -> Setting:
+    """Verbs over an enforcing daemon."""
+    cycling, woken = make(), list[int]()
+    cycling.run()
+    verbs = Verbs(cycling, lambda: woken.append(1), clock, tuple, int, 900.0)
+    return Setting(verbs, woken)
+
+
+@pytest.mark.parametrize("text", ["gpus=1-4", "gpus=4", ""])
+def test_an_owners_last_word_is_carried_though_it_is_one_shape_and_cannot_start(
+    make: Make, batch: FakeBatch, clock: Clock, text: str
+) -> None:
+    batch.run("1", FOUR)
+    batch.submit("2", text, own=FOUR)
+    setting = enforced(make, batch, clock)
+    done = setting.ask(ALICE, "set", job="2", spec="gpus=1")
+    assert done == a.DoneAnswer("job 2 now says moldable=gpus=1")
+    setting.verbs.cycling.run()
+    setting.verbs.cycling.run()
+    assert batch.changes == [("2", "token"), ("2", "1")]
+    reasons = [d.reason for d in setting.verbs.cycling.store.decisions("2") if d.what == "mold"]
+    assert reasons == [
+        "its owner allows 4 no longer: while it waits it carries its largest shape",
+    ]
+    setting.ask(ALICE, "set", job="2", spec="gpus=4")
+    setting.verbs.cycling.run()
+    assert batch.changes[2:] == [("2", "token"), ("2", "4")]
+
+
+def test_an_owners_last_word_stays_when_pliant_is_switched_off(
+    make: Make, batch: FakeBatch, clock: Clock
+) -> None:
+    batch.run("1", FOUR)
+    batch.submit("2", "gpus=1-4", own=FOUR)
+    setting = enforced(make, batch, clock)
+    setting.ask(ALICE, "set", job="2", spec="gpus=2-3")
+    setting.verbs.cycling.run()
+    setting.verbs.cycling.config = parse({"partitions": {"default": "off"}})
+    setting.verbs.cycling.run()
+    assert batch.changes == [("2", "token"), ("2", "3")]
+
+
+def test_what_an_owner_sets_where_pliant_does_not_act_is_not_applied_and_that_is_said(
+    setting: Setting, batch: FakeBatch
+) -> None:
+    done = setting.ask(ALICE, "set", job="2", spec="gpus=1")
+    words = "job 2 now says moldable=gpus=1; it is not applied in partition gpu (observe)"
+    assert done == a.DoneAnswer(words)
+    setting.verbs.cycling.run()
+    setting.ask(ROOT, "pause")
+    paused = setting.ask(ALICE, "set", job="2", spec="gpus=1-2")
+    words = "now says moldable=gpus=1-2; Pliant is paused: it is not applied before `pliant resume`"
+    assert paused == a.DoneAnswer(f"job 2 {words}")
+    setting.verbs.cycling.run()
+    assert batch.changes == [("2", "token")] * 2
+
+
+def test_a_new_request_takes_a_pin_back_and_says_so(setting: Setting) -> None:
+    setting.ask(ALICE, "pin", job="2")
+    setting.verbs.cycling.run()
+    done = setting.ask(ALICE, "set", job="2", spec="gpus=1-2")
+    assert isinstance(done, a.DoneAnswer)
+    assert done.message.startswith("job 2 now says moldable=gpus=1-2; it is no longer pinned")
 
 
 def test_a_daemon_that_slept_gives_no_shape_up_for_that(
@@ -712,7 +803,9 @@ def test_what_is_done_to_a_waiting_task_is_done_to_its_array_and_that_is_said(
     ):
         fields = {"spec": spec} if spec else {}
         done = setting.ask(ALICE, verb, job="2_3", **fields)
-        assert done == a.DoneAnswer(f"job 2 {words}: all its waiting tasks, not 2_3 alone")
+        assert isinstance(done, a.DoneAnswer)
+        said = f"job 2 {words}: all its waiting tasks, not 2_3 alone"
+        assert done.message.partition("; ")[0] == said
         setting.verbs.cycling.run()
 
 
@@ -792,8 +885,9 @@ def test_a_job_that_may_not_be_seen_is_not_there(setting: Setting) -> None:
 
 def test_an_owner_gives_a_job_another_request(setting: Setting, batch: FakeBatch) -> None:
     done = setting.ask(ALICE, "set", job="2", spec="gpus=1-2")
-    assert done == a.DoneAnswer("job 2 now says moldable=gpus=1-2")
-    assert batch.waiting["2"].spec == Spec(parse_request("gpus=1-2"), own=FOUR)
+    assert isinstance(done, a.DoneAnswer)
+    assert done.message.startswith("job 2 now says moldable=gpus=1-2")
+    assert batch.waiting["2"].spec == Spec(parse_request("gpus=1-2"), own=FOUR, renewed=True)
     assert setting.woken == [1]
 
 
@@ -804,7 +898,9 @@ def test_what_an_owner_changed_by_hand_is_the_own_shape_once_a_request_is_set(
     batch.waiting["2"] = changed
     setting.verbs.cycling.run()
     setting.ask(ALICE, "set", job="2", spec="gpus=1-2")
-    assert batch.waiting["2"].spec == Spec(parse_request("gpus=1-2"), ONE, None, changed.footprint)
+    assert batch.waiting["2"].spec == Spec(
+        parse_request("gpus=1-2"), ONE, None, changed.footprint, renewed=True
+    )
 
 
 def test_a_pin_is_set_and_taken_back(setting: Setting, batch: FakeBatch) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import Cluster, clusters
 
-from pliant.cycle import cycle, explain, leftover
+from pliant.cycle import cycle, explain, leftover, view
 from pliant.model import Job, Snapshot
 from pliant.placement import limit_s
 from pliant.plan import Policy
@@ -122,13 +122,14 @@ def in_the_way(seen: Snapshot, policy: Policy) -> list[str]:
     plan = cycle(seen, policy)
     started = {start.job.id: start for start in plan.starts}
     found = []
-    for place, later in enumerate(seen.waiting):
+    waiting = view(seen).waiting
+    for place, later in enumerate(waiting):
         if later.id not in started or len(later.shapes) < 2:
             continue
         nodes = {name for names in started[later.id].all_nodes for name in names}
         found += [
             later.id
-            for earlier in seen.waiting[:place]
+            for earlier in waiting[:place]
             if earlier.eligible
             and earlier.id not in started
             and nodes & set(earlier.expected_nodes)

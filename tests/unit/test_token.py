@@ -15,6 +15,7 @@ SPEC = Spec(
     set=Shape(2, 2),
     footprint=Footprint(1, 1, 4, 0, 0, 0, 2048),
     pinned=True,
+    renewed=True,
 )
 
 

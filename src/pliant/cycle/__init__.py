@@ -2,7 +2,7 @@
 
 from pliant.cycle.decide import DEFAULT_LIMIT, cycle, leftover, taken_back
 from pliant.cycle.explain import Explanation, Tried, explain
-from pliant.cycle.gate import Gate, allowed_shapes, gate, view, why_left
+from pliant.cycle.gate import Gate, allowed_shapes, forbidden, gate, view, why_left
 
 __all__ = [
     "DEFAULT_LIMIT",
@@ -12,6 +12,7 @@ __all__ = [
     "allowed_shapes",
     "cycle",
     "explain",
+    "forbidden",
     "gate",
     "leftover",
     "taken_back",

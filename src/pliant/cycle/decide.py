@@ -1,8 +1,9 @@
 """One decision: what the policy says, and which waiting jobs are changed for it.
 
 A waiting job carries the request that its user wrote, or else its largest shape, and is changed
-only when another shape can start now. So a start at another shape than the carried one is a
-change, and a job that carries something else and cannot start is changed back.
+only when another shape can start now, or when its owner allows the carried one no longer. So a
+start at another shape than the carried one is a change, and a job that carries something else and
+cannot start is changed back.
 The same snapshot always gives the same plan; once its changes are made there are no more.
 """
 
@@ -11,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from itertools import takewhile
 
-from pliant.cycle.gate import can_become, carries_ours, goes_back, partitions_off, view
+from pliant.cycle.gate import can_become, carries_ours, excluded, goes_back, partitions_off, view
 from pliant.cycle.kept import decided, kept_first
+from pliant.grammar import shapes as request_shapes
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Free
 from pliant.placement.profiles import Profiles
 from pliant.plan import Mold, Plan, Policy, Start
-from pliant.policies import base_shape
+from pliant.policies import base_shape, largest
 
 DEFAULT_LIMIT = 50
 """How many jobs one cycle changes at most."""
@@ -51,25 +53,39 @@ def _back(seen: Snapshot, plan: Plan) -> Iterator[_Change]:
     started = {start.job.id for start in plan.starts}
     bases, off = _Bases(seen), partitions_off(seen)
     for job in seen.waiting:
-        if len(job.shapes) < 2 or job.limited or job.id in started:
+        if job.id in started:
             continue
-        if job.eligible or goes_back(job, off):
+        if excluded(job) and off.isdisjoint(job.partitions):
+            yield from _to_base(job, bases.within(job))
+        elif len(job.shapes) > 1 and not job.limited and (job.eligible or goes_back(job, off)):
             base = bases.of(job)
-            if base is not job.shape and base != job.shape and _reversible(seen, job, base):
-                yield (job, base, None)
+            if base is job.shape or _reversible(seen, job, base):
+                yield from _to_base(job, base)
+
+
+def _to_base(job: Job, base: Shape) -> Iterator[_Change]:
+    """The change to what a job should carry; none to what the batch system refused."""
+    if base is not job.shape and base != job.shape and base not in job.refused:
+        yield (job, base, None)
 
 
 def taken_back(snapshot: Snapshot, jobs: Container[str]) -> Iterator[Mold]:
     """Give back to each of these waiting jobs what its user wrote: Pliant acts on them no longer.
 
+    Where the user has ruled that out since, the largest shape that the new request allows.
     ``jobs``: ids. What the batch system refused, or cannot change back, stays as it is.
     """
+    bases = _Bases(snapshot)
     for job in snapshot.waiting:
-        own = job.spec.own if job.spec is not None else None
-        if own is None or job.id not in jobs or own in job.refused or not carries_ours(job):
+        spec = job.spec
+        if spec is None or spec.own is None or job.id not in jobs or not carries_ours(job):
             continue
-        if can_become(job.shape, own, snapshot.abilities):
-            yield Mold(job, own, "Pliant no longer acts here: it carries what its user wrote")
+        says = not spec.renewed or spec.own in request_shapes(spec.request, spec.own)
+        shape = spec.own if says else bases.of(job)
+        carries = "what its user wrote" if says else "the largest shape that its user allows now"
+        left = shape == job.shape or shape in job.refused
+        if not left and can_become(job.shape, shape, snapshot.abilities):
+            yield Mold(job, shape, f"Pliant no longer acts here: it carries {carries}")
 
 
 def _reversible(seen: Snapshot, job: Job, base: Shape) -> bool:
@@ -84,6 +100,7 @@ def _mold(change: _Change) -> Mold:
     own = job.spec is not None and job.spec.own == shape
     carries = "the shape its user wrote" if own else "its largest shape"
     why = "no shape can start now" if job.eligible else f"it waits for {job.reason}"
+    why = f"its owner allows {job.shape} no longer" if excluded(job) else why
     return Mold(job, shape, f"{why}: while it waits it carries {carries}")
 
 
@@ -93,23 +110,35 @@ class _Bases:
     def __init__(self, seen: Snapshot) -> None:
         self._seen = seen
         self._profiles: Profiles | None = None
-        self._known: dict[tuple[int, int, int], tuple[object, Shape]] = {}
+        self._known: dict[object, tuple[object, Shape]] = {}
 
     def of(self, job: Job) -> Shape:
-        key = (id(job.shape), id(job.shapes), id(job.spec))
+        key = (id(job.shape), id(job.shapes), id(job.spec), job.refused)
         known = self._known.get(key)
         if known is None:
             kept = (job.shape, job.shapes, job.spec)
             known = self._known[key] = (kept, self._base(job))
         return known[1]
 
+    def within(self, job: Job) -> Shape:
+        """For a job that carries what its owner excludes: of the same kind where there is a choice.
+
+        Else it would lose the shapes that it could not be changed to from there.
+        """
+        base, abilities = self.of(job), self._seen.abilities
+        if can_become(base, job.shape, abilities):
+            return base
+        kept = [s for s in self._possible(job) if can_become(s, job.shape, abilities)]
+        return largest(tuple(kept)) if kept else base
+
     def _base(self, job: Job) -> Shape:
         base = base_shape(job)
-        if base == job.shape:
-            return base
+        return base if base == job.shape else base_shape(job, self._possible(job))
+
+    def _possible(self, job: Job) -> tuple[Shape, ...]:
         if self._profiles is None:
             self._profiles = Profiles(self._seen)
-        return base_shape(job, self._profiles.of(job).shapes)
+        return self._profiles.of(job).shapes
 
 
 def leftover(snapshot: Snapshot, plan: Plan, behind: str = "") -> Free:

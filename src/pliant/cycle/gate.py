@@ -17,7 +17,24 @@ everything else                    leave      not counted, and only given back w
                                               jobs or run time …
 =================================  =========  ====================================================
 
-The Reasons are those of squeue(1), "JOB REASON CODES".
+Some Reasons may follow from a shape that Pliant chose: the job, as it is then, can never start.
+It is given back, and these shapes are left out from then on (:func:`forbidden`), or the next cycle
+would choose them again, and the job would never keep the reservation that backfill makes for it:
+
+=================================  ===============================================================
+Reason                             shapes left out
+=================================  ===============================================================
+PartitionNodeLimit: "The number    those on as many nodes
+of nodes required by this job is
+outside of its partition's
+current limits."
+QOSMinNode                         those on as many nodes and fewer
+QOSMin*, AssocMin* of cores,       the shape, and all that have no more GPUs
+memory, GRES, billing
+=================================  ===============================================================
+
+What is not about a shape (Dependency, JobHeld*, BeginTime, JobArrayTaskLimit, licences, limits on
+jobs or run time) leaves none out. The Reasons are those of squeue(1), "JOB REASON CODES".
 """
 
 from __future__ import annotations
@@ -45,6 +62,9 @@ _NODES_DOWN = "ReqNodeNotAvail, UnavailableNodes"
 _NEW = frozenset({"None", ""})
 _LIMITS = ("QOS", "Assoc", "Max")
 _OF_SHAPES = ("cpu", "mem", "node", "gres", "tres", "billing")
+_NODES_OUTSIDE = "partitionnodelimit"
+_LEAST = ("qosmin", "assocmin")
+_OF_TRES = (*_OF_SHAPES, "unknown")
 
 
 def gate(reason: str, *, names_nodes: bool = False) -> Gate:
@@ -98,6 +118,34 @@ def carries_ours(job: Job) -> bool:
     return spec.set == job.shape != spec.own
 
 
+def forbidden(job: Job) -> tuple[Shape, ...]:
+    """Return the shapes that a job's Reason forbids, where Pliant chose the one that it carries.
+
+    Never the shape that its user wrote.
+    """
+    if not carries_ours(job) or job.spec is None:
+        return ()
+    shapes = {job.shape, *job.shapes} - {job.spec.own}
+    return tuple(sorted(shape for shape in shapes if _forbids(job, shape)))
+
+
+def _forbids(job: Job, shape: Shape) -> bool:
+    words = job.reason.lower()
+    if words == _NODES_OUTSIDE:
+        return shape.nodes == job.shape.nodes
+    if not words.startswith(_LEAST) or not any(word in words for word in _OF_TRES):
+        return False
+    if "node" in words:
+        return shape.nodes <= job.shape.nodes
+    return shape.amount <= job.shape.amount
+
+
+def excluded(job: Job) -> bool:
+    """Whether a waiting job carries what its owner has ruled out since, and can be changed."""
+    left = job.frozen or job.spec is None or job.spec.pinned or not job.spec.renewed
+    return not left and bool(job.shapes) and job.shape not in job.shapes
+
+
 def allowed_shapes(
     request: Request, own: Shape, carried: Shape, abilities: Abilities
 ) -> tuple[Shape, ...]:
@@ -133,7 +181,7 @@ def why_left(snapshot: Snapshot, job: Job) -> str:
     checks = (
         (job.frozen != "", job.frozen),
         (job.spec is not None and job.spec.pinned, "its owner pinned it"),
-        (len(job.shapes) < 2, "it asks for one shape only"),
+        (job.shapes in ((), (job.shape,)), "it asks for one shape only"),
         (bool(off), f"Pliant is off in partition {''.join(off[:1])}"),
         (chosen is Gate.NEW, "the batch system has not said yet why it waits"),
         (chosen is Gate.LEAVE, f"it waits for another reason than free resources: {job.reason}"),
@@ -182,6 +230,6 @@ def _smaller(job: Job, shapes: tuple[Shape, ...]) -> Job:
     """A job that waits for a limit: it may start smaller than what the limit refused."""
     refused = job.shape in job.refused or job.spec is None or job.spec.set != job.shape
     less = tuple(shape for shape in shapes if 0 < shape.amount < job.shape.amount)
-    if not refused or not less:
+    if not refused or not less or excluded(job):
         return replace(job, eligible=False, limited=True)
     return replace(job, shapes=less, eligible=True, limited=True)

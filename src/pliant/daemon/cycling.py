@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from pliant.batch import HELD_FOR_SHAPE, Batch
-from pliant.cycle import cycle, leftover, taken_back
+from pliant.cycle import cycle, forbidden, leftover, taken_back
 from pliant.daemon.acting import Acting
 from pliant.daemon.config import Config
 from pliant.daemon.patience import Patience
@@ -26,6 +26,9 @@ log = logging.getLogger("pliant.cycle")
 
 AGAIN_S = 15.0
 """How soon a change that was refused is tried again, the first time; then twice as long."""
+
+FORBIDDEN_S = 24 * 3600.0
+"""How long a shape is left out in which the batch system would never start the job, at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,7 @@ class Cycling:
             self._looked.notify_all()
         self.counts.cycles += 1
         self._lose_patience(seen)
+        self._leave_out(seen)
         self._record(seen)
         self._rescue(seen)
         self._act(seen)
@@ -140,7 +144,7 @@ class Cycling:
 
     def _as_real(self, job: Job) -> Job:
         """Return the job as rigid where it will not be changed."""
-        if len(job.shapes) < 2 or self.acts_on(job):
+        if job.shapes in ((), (job.shape,)) or self.acts_on(job):
             return job
         return replace(job, shapes=(job.shape,))
 
@@ -160,6 +164,14 @@ class Cycling:
         for job in self.patience.lost(seen.snapshot, seen.plan, now_s):
             why = "the batch system did not start it so in time"
             self._refuse(job, job.shape, self.patience.refuse_s, why)
+
+    def _leave_out(self, seen: Seen) -> None:
+        """Leave out shapes of ours for which the batch system would never start their jobs."""
+        for job in seen.snapshot.waiting:
+            for shape in forbidden(job):
+                if shape not in job.refused:
+                    words = f"the batch system does not start it so: {job.reason}"
+                    self._refuse(job, shape, FORBIDDEN_S, words)
 
     def _refuse(self, job: Job, shape: Shape, for_s: float, reason: str) -> None:
         until_s = self.store.refuse(job.id, shape, self._clock(), for_s)
@@ -213,7 +225,10 @@ class Cycling:
             except Refused as error:
                 self._refuse(job, own, AGAIN_S, str(error))
             else:
-                self._note(job, "rescue", own, "the batch system held it for the shape it had")
+                words = "the batch system held it for the shape it had"
+                if job.shape != own:
+                    self._refuse(job, job.shape, FORBIDDEN_S, words)
+                self._note(job, "rescue", own, words)
 
     def _act(self, seen: Seen) -> None:
         """Make the plan's changes, and note what came of each.

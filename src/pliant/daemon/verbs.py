@@ -21,7 +21,7 @@ from pliant.daemon.named import find, unknown
 from pliant.daemon.rights import Asker
 from pliant.errors import BadInput, Unavailable
 from pliant.grammar import parse, quoted, request_text
-from pliant.model import Job, JobState, Spec
+from pliant.model import Job, JobState, Mode, Spec
 
 MOST_ROWS = 10_000
 """Of each kind in one answer; what was left out is counted in ``more``."""
@@ -136,9 +136,11 @@ class Verbs:
         """Give a waiting job another request."""
         request = parse(_field(fields, "spec"))
         job = self._own_waiting(asker, fields)
-        spec = replace(_renewed(job), request=request, pinned=False)
+        spec = replace(_renewed(job), request=request, pinned=False, renewed=True)
         self._annotate(job, spec)
-        return a.DoneAnswer(f"job {job.id} now says {request_text(request)}{_all(job, fields)}")
+        says = f"job {job.id} now says {request_text(request)}{_all(job, fields)}"
+        unpinned = "; it is no longer pinned" if job.spec is not None and job.spec.pinned else ""
+        return a.DoneAnswer(says + unpinned + self._not_applied(job))
 
     def pin(self, asker: Asker, fields: Mapping[str, str]) -> a.DoneAnswer:
         """Leave a waiting job as it is."""
@@ -202,6 +204,16 @@ class Verbs:
         if job.state is not JobState.WAITING:
             raise BadInput(f"job {job.id} does not wait any more: it is {job.state}")
         return job
+
+    def _not_applied(self, job: Job) -> str:
+        """Say that what was set changes nothing yet, and why."""
+        if self.cycling.store.paused:
+            return "; Pliant is paused: it is not applied before `pliant resume`"
+        acts_not = [p for p in job.partitions if self.cycling.config.mode(p) is not Mode.ENFORCE]
+        if not acts_not:
+            return ""
+        modes = ", ".join(f"{name} ({self.cycling.config.mode(name)})" for name in acts_not)
+        return f"; it is not applied in partition {modes}"
 
     def _annotate(self, job: Job, spec: Spec) -> None:
         self.cycling.acting.annotate(job, spec)

@@ -6,7 +6,8 @@ token from a whole one; who may write there is the batch system's affair (Slurm:
 job_submit only).
 
 The text is a request as :mod:`pliant.grammar` has it, followed by what the filter noted:
-``own=SHAPE``, ``set=SHAPE``, ``fp=T,TG,C,CG,M,MC,MG`` (Footprint's fields in order), ``pinned``.
+``own=SHAPE``, ``set=SHAPE``, ``fp=T,TG,C,CG,M,MC,MG`` (Footprint's fields in order), ``pinned``,
+``renewed``.
 A token that the submit plugin wrote while the daemon was away has the request alone.
 """
 
@@ -46,6 +47,8 @@ def spec_text(spec: Spec) -> str:
         words.append("fp=" + ",".join(str(number) for number in astuple(spec.footprint)))
     if spec.pinned:
         words.append("pinned")
+    if spec.renewed:
+        words.append("renewed")
     return ";".join(word for word in words if word)
 
 
@@ -67,6 +70,8 @@ def parse_spec(text: str) -> Spec:
                 spec = replace(spec, footprint=_footprint(value))
             case "pinned":
                 spec = replace(spec, pinned=True)
+            case "renewed":
+                spec = replace(spec, renewed=True)
             case _:
                 request_words.append(word)
     return replace(spec, request=parse(";".join(request_words)) if request_words else Request())

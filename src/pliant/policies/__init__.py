@@ -16,7 +16,7 @@ from pliant.policies.easy import EasyBackfill
 from pliant.policies.equipartition import MoldableEquipartition
 from pliant.policies.fms import Fms
 from pliant.policies.rigid import RigidFcfs
-from pliant.policies.shapes import allowed, base_shape
+from pliant.policies.shapes import allowed, base_shape, largest
 
 DEFAULT = "moldable-equipartition"
 
@@ -82,4 +82,4 @@ _CHECKS: dict[object, tuple[str, Callable[[object], bool]]] = {
     float: ("a number of at least 0", _is_number),
 }
 
-__all__ = ["DEFAULT", "allowed", "base_shape", "by_name", "names", "options"]
+__all__ = ["DEFAULT", "allowed", "base_shape", "by_name", "largest", "names", "options"]

@@ -22,12 +22,15 @@ def base_shape(job: Job, possible: tuple[Shape, ...] = ()) -> Shape:
     """Return what a waiting job carries: what its user wrote, or else its largest shape.
 
     ``possible``: those of its shapes that the nodes could ever hold; () where that is not known.
+    A job submitted with one shape allowed and another written waits as it is; one whose owner has
+    given it a new request since waits as that says.
     """
     shapes = allowed(job)
     own = job.spec.own if job.spec is not None else None
     if own is not None and own in (possible or shapes):
         return own
-    return job.shape if len(shapes) == 1 else largest(possible or shapes)
+    renewed = job.spec is not None and job.spec.renewed
+    return job.shape if len(shapes) == 1 and not renewed else largest(possible or shapes)
 
 
 def largest(shapes: tuple[Shape, ...]) -> Shape:
