@@ -125,6 +125,7 @@ def wrong(snapshot: Snapshot, start: Start) -> list[str]:
     end_s = snapshot.now_s + (job.time_limit_s or 365 * 86400)
     checks = {
         "shape": start.shape in job.shapes or start.shape == job.shape,
+        "owner": start.shape in job.shapes or not molded(snapshot, job),
         "refused": start.shape not in job.refused,
         "frozen": start.shape == job.shape or not job.frozen,
         "reason": gate(job.reason) is not Gate.LEAVE,
@@ -147,6 +148,11 @@ def wrong(snapshot: Snapshot, start: Start) -> list[str]:
         ),
     }
     return [what for what, right in checks.items() if not right]
+
+
+def molded(snapshot: Snapshot, job: Job) -> bool:
+    """Whether a job's shape may be changed: then it starts as none that its owner excludes."""
+    return gate(job.reason) is not Gate.NEW and not job.frozen and not off(snapshot, job)
 
 
 def off(snapshot: Snapshot, job: Job) -> bool:
