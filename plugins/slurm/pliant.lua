@@ -49,8 +49,8 @@ local TEXTS = {
 local NUMBERS = {
    "min_nodes", "max_nodes", "num_tasks", "cpus_per_task", "min_cpus", "pn_min_cpus",
    "min_mem_per_node", "min_mem_per_cpu", "ntasks_per_node", "ntasks_per_tres",
-   "ntasks_per_socket", "ntasks_per_core", "threads_per_core", "shared", "het_job_offset",
-   "time_limit", "time_min", "begin_time", "priority", "user_id",
+   "ntasks_per_socket", "ntasks_per_core", "threads_per_core", "shared", "contiguous", "reboot",
+   "het_job_offset", "time_limit", "time_min", "begin_time", "priority", "user_id",
 }
 
 -- What pliantd may change.

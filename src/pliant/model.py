@@ -223,15 +223,44 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A queue and the nodes it may use. ``max_time_s`` 0: no limit."""
+    """A queue and the nodes it may use, and what it says of a job's shape; 0: no limit, not said.
+
+    ``cpus_per_gpu`` and ``mem_per_gpu_mib`` go to jobs that say nothing of CPUs or memory.
+    ``alone``: its jobs share their nodes with nobody, or with no other user. ``preempts``: to start
+    its jobs the batch system would end others that run now.
+    """
 
     name: str
     nodes: tuple[str, ...]
     max_time_s: int = 0
     default: bool = False
-    max_nodes: int = 0  # 0: no limit
+    max_nodes: int = 0
     up: bool = True
     mode: Mode = Mode.ENFORCE
+    min_nodes: int = 0
+    max_cpus_per_node: int = 0
+    max_mem_per_node_mib: int = 0
+    max_mem_per_cpu_mib: int = 0
+    cpus_per_gpu: int = 0
+    mem_per_gpu_mib: int = 0
+    alone: bool = False
+    preempts: bool = False
+
+    def allows(self, demand: Demand, nodes: int) -> bool:
+        """Whether its limits let a job take ``demand`` on each of ``nodes`` nodes."""
+        return (
+            self.min_nodes <= nodes <= (self.max_nodes or nodes)
+            and demand.cpus <= (self.max_cpus_per_node or demand.cpus)
+            and not self.exceeds_memory(demand)
+        )
+
+    def exceeds_memory(self, demand: Demand) -> bool:
+        """Whether ``demand`` is more memory than it gives a node or a CPU of a job."""
+        per_node, per_cpu = self.max_mem_per_node_mib, self.max_mem_per_cpu_mib
+        counted = per_cpu and demand.cpus != ALL_CORES
+        return (0 < per_node < demand.mem_mib) or bool(
+            counted and demand.mem_mib > per_cpu * demand.cpus
+        )
 
 
 @dataclass(frozen=True, slots=True)

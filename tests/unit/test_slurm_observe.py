@@ -97,7 +97,7 @@ def test_waiting_jobs_stand_in_slurms_order_with_what_they_may_become(seen: Snap
         ("308", "4", "1 2 3 4", True, ""),  # an array: its nodes cannot be changed
         ("310", "2x2", "2x2", True, "it asks for GPUs per task"),
         ("311", "4", "1 2 3 4", True, ""),
-        ("312", "4", "4", True, "it asks for CPUs or memory per GPU"),
+        ("312", "4", "4", True, "it or its partition asks for CPUs or memory per GPU"),
         ("313", "1", "1", True, ""),
         ("314", "1", "1", True, ""),
         ("315", "4", "4", True, "it has its nodes alone"),

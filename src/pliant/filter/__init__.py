@@ -8,7 +8,10 @@ their own names (numbers in decimal, unset ones left out), the words of the SPAN
 
     decide.py     all of it, in order
     words.py      what the owner said to Pliant
-    written.py    what the owner wrote: own shape, footprint, or why its shape must stay
+    fields.py     a submission's numbers and generic resources
+    movable.py    which submissions keep their shape, and what their partition adds to them
+    constraint.py what a constraint asks of nodes
+    written.py    what the owner wrote: own shape, footprint
     spread.py     the numbers of nodes that Slurm itself may choose from
     case.py       the shapes: allowed by the owner, possible here
     choose.py     the one that fits right now, or the one to wait with

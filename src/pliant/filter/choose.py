@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from pliant.filter.case import Case, has_cpu
-from pliant.filter.written import number
+from pliant.filter.fields import number
 from pliant.model import Job, Kind, Request, Shape, Spec
 
 
@@ -46,6 +46,7 @@ def shape_now(case: Case, base: Shape) -> Shape | None:
     job = _as_job(case, base)
     bounded = case.view.abilities.limits_deny
     some = [shape for shape in case.possible if not bounded or _within(shape, base)]
+    some = _worth_preempting(case, some)
     with_gpu = [shape for shape in some if shape.kind is not Kind.CPU]
     for shape in sorted(with_gpu or some, key=_worth(case.request), reverse=True):
         nodes = free.fit(job, shape)
@@ -53,6 +54,14 @@ def shape_now(case: Case, base: Shape) -> Shape | None:
             free.take(job, shape, nodes)
             return shape
     return None
+
+
+def _worth_preempting(case: Case, some: list[Shape]) -> list[Shape]:
+    """Leave out what is smaller than the own shape where Slurm would make room for that one."""
+    own, names = case.written.own, case.submission.get("partition", "")
+    if own is None or not any(partition.preempts for partition in case.view.partitions(names)):
+        return some
+    return [shape for shape in some if shape.amount >= own.amount]
 
 
 def _within(shape: Shape, base: Shape) -> bool:

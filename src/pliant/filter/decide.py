@@ -9,12 +9,13 @@ from pliant.errors import BadSpec
 from pliant.filter.answer import Answer
 from pliant.filter.case import Case, has_cpu, unwritten
 from pliant.filter.choose import shape_now, waiting_shape
+from pliant.filter.fields import Fixed
 from pliant.filter.normal import Form, normal_fields
 from pliant.filter.remarks import list_text, remarks
 from pliant.filter.spread import with_nodes
 from pliant.filter.view import View
 from pliant.filter.words import read_request, says_something
-from pliant.filter.written import Fixed, read_written
+from pliant.filter.written import read_written
 from pliant.model import Kind, Mode, Request, Shape, Spec
 
 NO_GPU_ASKED = (
@@ -82,7 +83,13 @@ def _molded(case: Case, mode: Mode, all_said: bool) -> Answer:
     footprint = written.footprint
     spec = Spec(request, own, shape if shape != own else None, footprint)
     demand = footprint.demand(shape, request.cores)
-    form = Form(shape, demand, wants_gpu, tasks_follow=footprint.tasks_per_gpu > 0)
+    form = Form(
+        shape,
+        demand,
+        wants_gpu,
+        tasks_follow=footprint.tasks_per_gpu > 0,
+        mem_follows=footprint.mem_per_gpu_mib > 0,
+    )
     return Answer(
         lines=tuple(remarks(case, own, shape, all_said)),
         fields=normal_fields(case.submission, form, case.view),

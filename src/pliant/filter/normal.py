@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pliant.filter.fields import NO_VAL16, number, read_gres
 from pliant.filter.view import View
-from pliant.filter.written import NO_VAL16, number, read_gres
 from pliant.model import ALL_CORES, Demand, Kind, Shape
 
 NO_GPU = "nogpu:1"
@@ -22,13 +22,15 @@ NO_GPU = "nogpu:1"
 class Form:
     """A shape and what it takes on each node.
 
-    ``wants_gpu``: another shape of the job has GPUs. ``tasks_follow``: its tasks follow the GPUs.
+    ``wants_gpu``: another shape of the job has GPUs. ``tasks_follow``, ``mem_follows``:
+    its tasks and its memory follow the GPUs.
     """
 
     shape: Shape
     demand: Demand
     wants_gpu: bool
     tasks_follow: bool
+    mem_follows: bool
 
 
 def normal_fields(submission: Mapping[str, str], form: Form, view: View) -> dict[str, str]:
@@ -43,8 +45,9 @@ def normal_fields(submission: Mapping[str, str], form: Form, view: View) -> dict
         "min_cpus": shape.nodes * cpus,
         **_tasks(submission, form),
         **_cpus(submission, shape, demand, cpus),
+        **_cpus_said(submission, demand, cpus, view),
     }
-    if submission.get("mem_per_tres") and demand.mem_mib:  # 0 would be all of a node's
+    if form.mem_follows and demand.mem_mib:  # 0 would be all of a node's
         numbers["min_mem_per_node"] = demand.mem_mib
     changes |= {
         name: str(value) for name, value in numbers.items() if number(submission, name) != value
@@ -96,9 +99,23 @@ def _tasks(submission: Mapping[str, str], form: Form) -> dict[str, int]:
     return changes
 
 
+def _cpus_said(
+    submission: Mapping[str, str], demand: Demand, cpus: int, view: View
+) -> dict[str, int]:
+    """CPUs of a task, even where it is one: else DefCpuPerGPU would count beside them."""
+    known = view.partitions(submission.get("partition", ""))
+    if not any(partition.cpus_per_gpu for partition in known):
+        return {}
+    return {"cpus_per_task": _per_task(demand, cpus)}
+
+
+def _per_task(demand: Demand, cpus: int) -> int:
+    return cpus // demand.tasks if cpus % demand.tasks == 0 else 1
+
+
 def _cpus(submission: Mapping[str, str], shape: Shape, demand: Demand, cpus: int) -> dict[str, int]:
     changes: dict[str, int] = {}
-    per_task = cpus // demand.tasks if cpus % demand.tasks == 0 else 1
+    per_task = _per_task(demand, cpus)
     if per_task != (number(submission, "cpus_per_task") or 1):
         changes["cpus_per_task"] = per_task
     # Else 5 + 1 tasks instead of 3 + 3; and sbatch itself sets it to --cpus-per-task.

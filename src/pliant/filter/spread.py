@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
+from pliant.filter.fields import Fixed
 from pliant.filter.view import View
-from pliant.filter.written import Fixed, Written
+from pliant.filter.written import Written
 from pliant.grammar.options import MAX_PAIRS
 from pliant.model import Kind, Request
 

@@ -108,7 +108,7 @@ class View:
     def ever(self, names: str, demand: Demand, nodes: int, gpu_mem_mib: int = 0) -> bool:
         """Whether one of the partitions could provide ``demand`` on ``nodes`` nodes when empty."""
         for partition in self.partitions(names):
-            if partition.max_nodes and nodes > partition.max_nodes:
+            if not partition.allows(demand, nodes):
                 continue
             kinds = self.kinds(partition).items()
             if sum(n for kind, n in kinds if kind.holds(demand, gpu_mem_mib)) >= nodes:
@@ -145,7 +145,8 @@ class View:
             for kind in self.kinds(partition)
             if kind.holds(demand)
         ]
-        return min(found, default=1)
+        limits = [partition.max_cpus_per_node for partition in self.partitions(names)]
+        return min([*found, *filter(None, limits)], default=1)
 
 
 def _static(node: Node) -> tuple[int, int, tuple[tuple[str, int, int, int], ...]]:

@@ -1,51 +1,19 @@
-"""What the owner wrote without Pliant: the own shape and the footprint, or why it must stay.
-
-Slurm's fields are those of job_submit/lua. Generic resources are written ``gres:gpu:2`` (22.05) or
-``gres/gpu:2`` and ``gres/gpu=2`` (23.11 and later), by node, job, task or socket.
-"""
+"""What the owner wrote without Pliant: the own shape and the footprint, or why it must stay."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pliant.filter.fields import Fixed, number, per_gpu, read_gres
+from pliant.filter.movable import check_memory, check_movable, defaults_per_gpu, least_nodes
 from pliant.filter.view import View
 from pliant.grammar import quoted
-from pliant.model import Footprint, Shape
+from pliant.model import Footprint, Kind, Shape
 
-NO_VAL16: Final = 0xFFFE
-NO_VAL: Final = 0xFFFFFFFE
-"""Slurm's "not set"; one more is "no limit" (slurm.h)."""
 MAX_NODES: Final = 4096
 """The most nodes over which a total is spread here."""
-_BITS16: Final = frozenset(
-    (
-        "cpus_per_task",
-        "ntasks_per_node",
-        "ntasks_per_tres",
-        "ntasks_per_socket",
-        "pn_min_cpus",
-        "shared",
-    )
-)
-_GRES = re.compile(r"gres[:/]", re.ASCII)
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
-_COUNT = re.compile(r"[0-9]{1,18}", re.ASCII)
-
-
-class Fixed(Exception):  # never leaves the filter
-    """The job's shape must stay as it was written; says why, in words for the owner."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gres:
-    """One generic resource: ``gpu:a100:2``."""
-
-    name: str
-    gpu_type: str
-    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,39 +39,24 @@ class Written:
     spread: Spread = Spread()
 
 
-def number(submission: Mapping[str, str], name: str) -> int | None:
-    """Return a numeric field, None where it is not set."""
-    text = submission.get(name, "")
-    if not _COUNT.fullmatch(text):
-        return None
-    value = int(text)
-    return None if value >= (NO_VAL16 if name in _BITS16 else NO_VAL) else value
-
-
-def read_gres(text: str) -> tuple[Gres, ...]:
-    """Read a list of generic resources.
-
-    Raises Fixed where one is written in a way that is not known here.
-    """
-    found = []
-    for item in text.split(",") if text else ():
-        name, *rest = _GRES.sub("", item, count=1).replace("=", ":").split(":")
-        count = rest.pop() if rest and _COUNT.fullmatch(rest[-1]) else "1"
-        # A type is any text to Slurm; it must not get into a token or a message.
-        if len(rest) > 1 or not all(map(_NAME.fullmatch, (name, *rest))):
-            raise Fixed(f"{quoted(item)} is not a form of GRES that Pliant changes")
-        found.append(Gres(name, rest[0] if rest else "", int(count)))
-    return tuple(found)
-
-
 def read_written(submission: Mapping[str, str], view: View) -> Written:
     """Return what the owner wrote.
 
     Raises Fixed in words where its shape must stay.
     """
-    _check_movable(submission)
+    check_movable(submission, view)
     gpus = _Gpus.of(submission)
-    tasks = _Tasks.of(submission, gpus)
+    added = defaults_per_gpu(submission, view)
+    tasks = _Tasks.of(submission, gpus, added).at_least(least_nodes(submission, view))
+    written = _read(submission, view, gpus, tasks)
+    own = written.own or Shape(max(1, written.nodes), 0, kind=Kind.CPU)
+    check_memory(submission, view, written.footprint.demand(own))
+    if gpus.shards and any(added):
+        raise Fixed("a share of a GPU where the partition has DefCpuPerGPU or DefMemPerGPU stays")
+    return written
+
+
+def _read(submission: Mapping[str, str], view: View, gpus: _Gpus, tasks: _Tasks) -> Written:
     if gpus.shards:
         share = _share(gpus, submission, view)
         return Written(share, tasks.nodes, tasks.footprint(1))
@@ -122,6 +75,7 @@ def read_written(submission: Mapping[str, str], view: View) -> Written:
             if spread.tasks == spread.total > 1:  # one to a GPU, even with one GPU on a node
                 footprint = replace(footprint, tasks_per_node=1, tasks_per_gpu=1)
             return Written(own, tasks.nodes, footprint, spread)
+    check_memory(submission, view, tasks.footprint(1).demand(Shape(1, gpus.per_node or total)))
     raise Fixed("no node could hold the job as it was written: the shape stays")
 
 
@@ -151,24 +105,6 @@ def _share(gpus: _Gpus, submission: Mapping[str, str], view: View) -> Shape:
         raise Fixed(f"--gres=shard:{gpus.shards} is no whole part of one GPU here: the shape stays")
     share = per_gpu // gpus.shards
     return Shape(1, 1, share, gpu_type=gpus.gpu_type)
-
-
-def _check_movable(submission: Mapping[str, str]) -> None:
-    if number(submission, "het_job_offset") is not None:
-        raise Fixed("a component of a heterogeneous job keeps its shape")
-    if number(submission, "shared") == 0:
-        raise Fixed("--exclusive: a job that has its nodes alone keeps its shape")
-    if submission.get("reservation"):
-        raise Fixed("--reservation: a job in a reservation keeps its shape")
-    if submission.get("clusters", "").count(","):
-        raise Fixed("--clusters: a job of several clusters keeps its shape")
-    if submission.get("batch") == "0":
-        raise Fixed("only jobs of sbatch can change their shape")
-    if (number(submission, "pn_min_cpus") or 0) > (number(submission, "cpus_per_task") or 1):
-        # sbatch itself sets it to --cpus-per-task
-        raise Fixed("--mincpus: say -c or --cpus-per-gpu instead to let the shape change")
-    if submission.get("tres_per_socket"):
-        raise Fixed("--gpus-per-socket: ask per node (--gres=gpu:N) to let the shape change")
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +152,7 @@ class _Tasks:
     proportions: Footprint  # all but the tasks per node
 
     @classmethod
-    def of(cls, submission: Mapping[str, str], gpus: _Gpus) -> _Tasks:
+    def of(cls, submission: Mapping[str, str], gpus: _Gpus, added: tuple[int, int]) -> _Tasks:
         count = number(submission, "num_tasks") or 0
         per_node = number(submission, "ntasks_per_node") or 0
         nodes, most = number(submission, "min_nodes") or 0, number(submission, "max_nodes") or 0
@@ -227,12 +163,18 @@ class _Tasks:
         proportions = Footprint(
             tasks_per_gpu=number(submission, "ntasks_per_tres") or gpus.per_task,
             cpus_per_task=number(submission, "cpus_per_task") or 1,
-            cpus_per_gpu=_per_gpu(submission, "cpus_per_tres"),
+            cpus_per_gpu=per_gpu(submission, "cpus_per_tres") or added[0],
             mem_per_node_mib=number(submission, "min_mem_per_node") or 0,
             mem_per_cpu_mib=number(submission, "min_mem_per_cpu") or 0,
-            mem_per_gpu_mib=_per_gpu(submission, "mem_per_tres"),
+            mem_per_gpu_mib=per_gpu(submission, "mem_per_tres") or added[1],
         )
         return cls(count, per_node, nodes, most, proportions)
+
+    def at_least(self, nodes: int) -> _Tasks:
+        """Return the same with the nodes that the partition gives at least, where it may."""
+        if self.nodes >= nodes or 0 < self.most < nodes:
+            return self
+        return replace(self, nodes=nodes, most=self.most or MAX_NODES)
 
     def footprint(self, nodes: int) -> Footprint:
         """Return the footprint of the job on so many nodes.
@@ -244,7 +186,3 @@ class _Tasks:
         if not self.per_node and self.count % nodes:
             raise Fixed(f"{self.count} tasks do not divide over {nodes} nodes: the shape stays")
         return replace(self.proportions, tasks_per_node=self.per_node or self.count // nodes)
-
-
-def _per_gpu(submission: Mapping[str, str], field: str) -> int:
-    return sum(gres.count for gres in read_gres(submission.get(field, "")) if gres.name == "gpu")

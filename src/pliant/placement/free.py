@@ -114,7 +114,7 @@ class Free:
         shape, need = option
         for scope in profile.scopes:
             key = (scope, need, shape.nodes, bound)
-            if key in self._failed or not scope.allows(shape.nodes):
+            if key in self._failed or not scope.allows(shape.nodes, need.cpus):
                 continue
             found = self._pick(scope, need, shape.nodes, bound)
             if found is not None:

@@ -71,6 +71,7 @@ class Profiles:
             job.nodes_excluded,
             job.nodes_kept,
             job.refused,
+            job.frozen,
         )
         known = self._profile_by_id.get(ids)
         if known is None:
@@ -108,7 +109,7 @@ class Profiles:
 
     def could_hold(self, scope: Scope, need: Need, nodes: int) -> bool:
         """Whether so many nodes of a scope could hold ``need`` when empty."""
-        if not scope.allows(nodes) or len(scope.required) > nodes:
+        if not scope.allows(nodes, need.cpus) or len(scope.required) > nodes:
             return False
         kinds = holding(scope, need)
         barred = sum(self.scopes.kinds[place] in kinds for place in scope.excluded)

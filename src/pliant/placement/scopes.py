@@ -18,21 +18,25 @@ def limit_s(job: Job) -> float:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Scope:
-    """The nodes of one partition that a job may use, and how many of them.
+    """The nodes of one partition that a job may use, and how many of them; limits 0: none.
 
-    ``kept``: those on which it cannot start now, but later.
+    ``max_cpus``: on one node. ``kept``: nodes on which it cannot start now, but later.
     """
 
     partition: str
     kinds: frozenset[NodeKind]
-    max_nodes: int  # 0: no limit
+    max_nodes: int
+    min_nodes: int = 0
+    max_cpus: int = 0
     required: tuple[int, ...] = ()
     excluded: frozenset[int] = frozenset()
     kept: frozenset[int] = frozenset()
 
-    def allows(self, nodes: int) -> bool:
-        """Whether a shape of so many nodes may run in this partition."""
-        return not self.max_nodes or nodes <= self.max_nodes
+    def allows(self, nodes: int, cpus: int = 0) -> bool:
+        """Whether a shape of so many nodes and CPUs on each may run in this partition."""
+        if self.max_cpus and cpus > self.max_cpus:
+            return False
+        return self.min_nodes <= nodes <= (self.max_nodes or nodes)
 
     def admits(self, place: int, kind: NodeKind) -> bool:
         """Whether one task on one node may lie on this one now."""
@@ -70,7 +74,7 @@ class Scopes:
         closed = self._closed_to(job)
         if closed is None:
             return None
-        key = (name, closed, *_wishes(job))
+        key = (name, closed, _is_free(job), *_wishes(job))
         if key not in self._scopes:
             self._scopes[key] = self._build(job, partition, closed)
         return self._scopes[key]
@@ -105,10 +109,18 @@ class Scopes:
         if any(place < 0 or self.kinds[place] not in kinds for place in required):
             return None
         excluded, kept = self._numbers(job.nodes_excluded), self._numbers(job.nodes_kept)
-        return Scope(partition.name, kinds, partition.max_nodes, required, excluded, kept)
+        # A job that keeps its shape was let in with it: Slurm raises its nodes to MinNodes, and
+        # spreads its tasks. To take it for one that can never start would cost it its claim.
+        bounds = (partition.min_nodes, partition.max_cpus_per_node) if _is_free(job) else (0, 0)
+        return Scope(partition.name, kinds, partition.max_nodes, *bounds, required, excluded, kept)
 
     def _numbers(self, names: frozenset[str]) -> frozenset[int]:
         return frozenset(self._index[name] for name in names if name in self._index)
+
+
+def _is_free(job: Job) -> bool:
+    """Whether its shape may be chosen here."""
+    return job.spec is not None and not job.frozen
 
 
 def _wishes(job: Job) -> tuple[object, ...]:

@@ -18,11 +18,22 @@ def why_not(free: Free, job: Job, shape: Shape) -> str:
     profile, need = free.profile(job), free.need(job, shape)
     if not profile.scopes:
         return "no partition that it may use is open to it, with its time limit and features"
-    if all(not scope.allows(shape.nodes) for scope in profile.scopes):
-        return f"it needs {shape.nodes} nodes, more than its partition allows a job"
+    beyond = _beyond_limits(profile, shape, need)
+    if beyond:
+        return beyond
     if shape not in profile.shapes:
         return "the nodes that it may use could not hold it even if they were empty"
     return _now(free, job, shape, profile, need)
+
+
+def _beyond_limits(profile: Profile, shape: Shape, need: Need) -> str:
+    if all(not scope.allows(shape.nodes) for scope in profile.scopes):
+        few = all(shape.nodes < scope.min_nodes for scope in profile.scopes)
+        nodes = "1 node" if shape.nodes == 1 else f"{shape.nodes} nodes"
+        return f"it needs {nodes}, {'fewer' if few else 'more'} than its partition allows a job"
+    if all(not scope.allows(shape.nodes, need.cpus) for scope in profile.scopes):
+        return f"it needs {need.cpus} CPUs on a node, more than its partition allows a job there"
+    return ""
 
 
 def _now(free: Free, job: Job, shape: Shape, profile: Profile, need: Need) -> str:

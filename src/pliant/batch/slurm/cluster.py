@@ -34,18 +34,19 @@ class Cluster:
     nodes: Mapping[str, NodeRow]
     partitions: Mapping[str, PartitionRow]
     default_per_cpu_mib: int = 0  # DefMemPerCPU
+    preempts: bool = False  # by the partitions' tiers
     read: dict[object, Any] = field(default_factory=dict, compare=False)
     _shards: dict[tuple[tuple[str, ...], str], int] = field(default_factory=dict, compare=False)
     _cores: dict[tuple[tuple[str, ...], int, str], int] = field(default_factory=dict, compare=False)
-    _holding: dict[tuple[tuple[str, ...], Demand], int] = field(default_factory=dict, compare=False)
-    _alike: dict[tuple[str, ...], Counter[NodeRow]] = field(default_factory=dict, compare=False)
+    _holding: dict[tuple[str, Demand], int] = field(default_factory=dict, compare=False)
+    _alike: dict[str, Counter[NodeRow]] = field(default_factory=dict, compare=False)
 
     @cached_property
     def fixed(self) -> tuple[object, ...]:
         """All that jobs are read with: clusters that are equal in it read them alike."""
         nodes = ((row.name, row.gres, row.cpus, row.features) for row in self.nodes.values())
         partitions = tuple(self.partitions.items())
-        return (self.version, tuple(nodes), partitions, self.default_per_cpu_mib)
+        return (self.version, tuple(nodes), partitions, self.default_per_cpu_mib, self.preempts)
 
     def as_before(self, before: Cluster | None) -> Cluster:
         """Return ``before``, with what was read with it, where nothing fixed has changed."""
@@ -110,21 +111,29 @@ class Cluster:
         return self._shards[key]
 
     def could_hold(self, partitions: tuple[str, ...], demand: Demand, nodes: int) -> bool:
-        """Whether enough nodes of some partitions have what ``demand`` takes when empty."""
-        key = (partitions, demand)
-        if key not in self._holding:
-            kinds = self._kinds(partitions).items()
-            self._holding[key] = sum(number for row, number in kinds if _holds(row, demand))
-        return self._holding[key] >= nodes
+        """Whether enough nodes of one of the partitions have what ``demand`` takes when empty."""
+        return any(
+            self.partitions[name].partition.allows(demand, nodes)
+            and self._number_holding(name, demand) >= nodes
+            for name in partitions
+            if name in self.partitions
+        )
 
-    def _kinds(self, partitions: tuple[str, ...]) -> Mapping[NodeRow, int]:
+    def _number_holding(self, partition: str, demand: Demand) -> int:
+        key = (partition, demand)
+        if key not in self._holding:
+            kinds = self._kinds(partition).items()
+            self._holding[key] = sum(number for row, number in kinds if _holds(row, demand))
+        return self._holding[key]
+
+    def _kinds(self, partition: str) -> Mapping[NodeRow, int]:
         """Return how many nodes are alike, by what they have when empty."""
-        if partitions not in self._alike:
-            self._alike[partitions] = Counter(
+        if partition not in self._alike:
+            self._alike[partition] = Counter(
                 NodeRow("", row.cpus, 0, row.mem_mib, 0, row.gres, (), frozenset(), up=True)
-                for row in self.rows(partitions)
+                for row in self.rows((partition,))
             )
-        return self._alike[partitions]
+        return self._alike[partition]
 
     def cores(self, partitions: tuple[str, ...], demand: Demand) -> int:
         """Return a demand's cores; for ALL_CORES those of the smallest node with its GPUs."""
@@ -133,7 +142,12 @@ class Cluster:
         key = (partitions, demand.gpus, demand.gpu_type)
         if key not in self._cores:
             found = [row.cpus for row in self.rows(partitions) if _has(row, demand) and row.cpus]
-            self._cores[key] = min(found, default=1)
+            limits = [
+                self.partitions[name].partition.max_cpus_per_node
+                for name in partitions
+                if name in self.partitions
+            ]
+            self._cores[key] = min([*found, *filter(None, limits)], default=1)
         return self._cores[key]
 
     def tier(self, partitions: tuple[str, ...]) -> int:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from pliant.batch.slurm.records import records
-from pliant.batch.slurm.values import duration_s, host_list, instant_s, whole
+from pliant.batch.slurm.values import duration_s, host_list, instant_s, size_mib, whole
 from pliant.errors import BadAnswer
 from pliant.model import Partition, Reservation
 
-_KEYS = ("Default", "MaxNodes", "MaxTime", "Nodes", "PriorityTier", "State")
+_KEYS = (
+    *("Default", "MaxNodes", "MaxTime", "Nodes", "PriorityTier", "State", "MinNodes"),
+    *("MaxCPUsPerNode", "MaxMemPerNode", "MaxMemPerCPU", "JobDefaults", "OverSubscribe"),
+    *("ExclusiveUser", "ExclusiveTopo"),
+)
 _RESERVATION_KEYS = ("StartTime", "EndTime", "Nodes")
 
 
@@ -21,8 +27,10 @@ class PartitionRow:
     tier: int
 
 
-def parse_partitions(text: str) -> list[PartitionRow]:
-    """Read all partitions.
+def parse_partitions(
+    text: str, site: Mapping[str, str] = MappingProxyType({})
+) -> list[PartitionRow]:
+    """Read all partitions; ``site`` is what slurm.conf says for those that say nothing themselves.
 
     Raises BadAnswer.
     """
@@ -30,19 +38,49 @@ def parse_partitions(text: str) -> list[PartitionRow]:
     for fields in records(text, "PartitionName", _KEYS):
         name = fields["PartitionName"]
         try:
-            limit = fields["MaxNodes"]
+            per_gpu = _defaults(site) | _defaults(fields)
+            per_node, per_cpu = _most_memory(fields) or _most_memory(site) or (0, 0)
             partition = Partition(
                 name,
                 host_list(fields["Nodes"]),
                 max_time_s=duration_s(fields["MaxTime"]),
                 default=fields["Default"] == "YES",
-                max_nodes=0 if limit == "UNLIMITED" else whole(limit),
+                max_nodes=_limit(fields["MaxNodes"]),
                 up=fields["State"] == "UP",
+                min_nodes=_limit(fields.get("MinNodes", "")),
+                max_cpus_per_node=_limit(fields.get("MaxCPUsPerNode", "")),
+                max_mem_per_node_mib=per_node,
+                max_mem_per_cpu_mib=per_cpu,
+                cpus_per_gpu=per_gpu.get("DefCpuPerGPU", 0),
+                mem_per_gpu_mib=per_gpu.get("DefMemPerGPU", 0),
+                alone=_is_alone(fields),
             )
             rows.append(PartitionRow(partition, whole(fields["PriorityTier"])))
         except KeyError as missing:
             raise BadAnswer(f"partition {name}: scontrol names no {missing.args[0]}") from None
     return rows
+
+
+def _limit(text: str) -> int:
+    return 0 if text in ("UNLIMITED", "") else whole(text)
+
+
+def _most_memory(fields: Mapping[str, str]) -> tuple[int, int] | None:
+    """MaxMemPerNode and MaxMemPerCPU, of which there is one at most; None: no limit."""
+    both = tuple(size_mib(fields.get(f"MaxMemPer{unit}", "")) for unit in ("Node", "CPU"))
+    return (both[0], both[1]) if any(both) else None
+
+
+def _defaults(fields: Mapping[str, str]) -> dict[str, int]:
+    """``DefMemPerGPU=2000,DefCpuPerGPU=4``; memory in MiB."""
+    pairs = (word.partition("=") for word in fields.get("JobDefaults", "").split(","))
+    return {name: size_mib(value) for name, _, value in pairs if value}
+
+
+def _is_alone(fields: Mapping[str, str]) -> bool:
+    """Whether its jobs share their nodes with nobody, or with no other user."""
+    exclusive = "YES" in (fields.get("ExclusiveUser"), fields.get("ExclusiveTopo"))
+    return exclusive or fields.get("OverSubscribe", "").startswith("EXCLUSIVE")
 
 
 def parse_reservations(text: str) -> list[Reservation]:

@@ -75,7 +75,8 @@ class Queries:
     def partitions(self) -> dict[str, PartitionRow]:
         """Return all partitions by name."""
         answer = self._ask("scontrol", "-o", "-a", "show", "partition")
-        return {row.partition.name: row for row in parse_partitions(answer)}
+        rows = parse_partitions(answer, self.site().options)
+        return {row.partition.name: row for row in rows}
 
     def reservations(self) -> tuple[Reservation, ...]:
         """Return the reservations that keep nodes."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from pliant.batch.slurm.gres import GPU, NO_GPU, SHARD, Gres, gres_list, tres
 from pliant.batch.slurm.job_rows import JobRow, count
@@ -15,9 +14,6 @@ from pliant.grammar import quoted
 from pliant.model import Demand, Footprint, Kind, Shape
 
 _TYPE = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]{0,63})?", re.ASCII)
-_FEATURE = r"[\w.+-]+"
-_ALL = re.compile(rf"{_FEATURE}(?:&{_FEATURE})*", re.ASCII)
-_ANY = re.compile(rf"\[?({_FEATURE}(?:\|{_FEATURE})*)\]?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +115,13 @@ def _gpus(row: JobRow, nodes: int) -> tuple[str, int, int, str]:
 
 def _odd(row: JobRow, every: tuple[Gres, ...], wanted: list[Gres], uneven: bool) -> str:
     others = sorted({g.name for g in every} - {GPU, SHARD, NO_GPU})
-    per_gpu = gres_list(row.cpus_per_tres) or gres_list(row.mem_per_tres)
+    # Memory that was asked in another way goes before DefMemPerGPU, which Slurm shows all the same.
+    mem_per_gpu = gres_list(row.mem_per_tres) and not size_mib(row.min_memory)
+    per_gpu = gres_list(row.cpus_per_tres) or mem_per_gpu
     checks = (
         (_total(gres_list(row.tres_per_task), GPU) > 0, "it asks for GPUs per task"),
         (_total(gres_list(row.tres_per_socket), GPU) > 0, "it asks for GPUs per socket"),
-        (bool(per_gpu), "it asks for CPUs or memory per GPU"),
+        (bool(per_gpu), "it or its partition asks for CPUs or memory per GPU"),
         (bool(others), f"it asks for {', '.join(others)} too"),
         (len({(g.name, g.type) for g in wanted}) > 1, "it asks for several kinds of GPUs"),
         (any(g.count == 0 for g in wanted), "it asks for 0 GPUs, which Slurm does not honour"),
@@ -164,21 +162,6 @@ def _memory(
         scaled = total == least * count(row.num_cpus) != least * nodes
         per_cpu = scaled or least == default_per_cpu_mib
     return (least * cpus, True) if per_cpu else (least, False)
-
-
-@lru_cache(maxsize=4096)
-def features_all(text: str) -> frozenset[str] | None:
-    """Return the features that every node must have; None where the expression says more."""
-    if text in ("(null)", ""):
-        return frozenset()
-    return frozenset(text.split("&")) if _ALL.fullmatch(text) else None
-
-
-@lru_cache(maxsize=4096)
-def features_any(text: str) -> frozenset[str] | None:
-    """Return the features of which every node must have one; None where it is no such list."""
-    match = _ANY.fullmatch(text)
-    return frozenset(match[1].split("|")) if match else None
 
 
 def lacking(some: frozenset[str], nodes: Mapping[str, frozenset[str]]) -> frozenset[str]:

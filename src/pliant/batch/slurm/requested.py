@@ -13,9 +13,10 @@ from operator import attrgetter
 
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.job_rows import JobRow, count
-from pliant.batch.slurm.request import Asked, asked, features_all, features_any, lacking
+from pliant.batch.slurm.request import Asked, asked, lacking
 from pliant.batch.slurm.values import NOTHING, host_list
 from pliant.cycle import allowed_shapes
+from pliant.filter.constraint import features_all, features_any
 from pliant.grammar import find_token
 from pliant.model import Demand, Footprint, Kind, Request, Shape, Spec, shape_text
 

@@ -47,6 +47,11 @@ class Site:
         return size_mib(self.options.get("DefMemPerCPU", ""))
 
     @property
+    def preempts(self) -> bool:
+        """Whether jobs end others of a lower PriorityTier to start (slurm.conf(5), PreemptType)."""
+        return self.options.get("PreemptType", "") == "preempt/partition_prio"
+
+    @property
     def plugin_dirs(self) -> tuple[str, ...]:
         """Where Slurm's plugins lie."""
         return tuple(part for part in self.options.get("PluginDir", "").split(":") if part)

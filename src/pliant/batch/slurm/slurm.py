@@ -66,7 +66,11 @@ class Slurm:
             now_s = self._clock()
             rows = with_excluded(jobs.result(), excluded.result())
             cluster = Cluster(
-                site.version, nodes.result(), partitions.result(), site.default_per_cpu_mib
+                site.version,
+                nodes.result(),
+                partitions.result(),
+                site.default_per_cpu_mib,
+                site.preempts,
             ).as_before(self._cluster)
         places = ask.places(rows, cluster)
         with self._lock:

@@ -12,8 +12,9 @@ from pliant.batch.slurm.job_rows import JobRow
 from pliant.batch.slurm.jobs import lent_shards, queue_order, running_job, waiting_job
 from pliant.batch.slurm.node_rows import NodeRow
 from pliant.batch.slurm.nodes import node_of
+from pliant.batch.slurm.requested import partitions_of
 from pliant.batch.slurm.values import host_list
-from pliant.model import Node, Snapshot
+from pliant.model import Job, Node, Snapshot
 
 Places = Mapping[str, Allocation | None]
 """Where running jobs sit, by JobID; None: it was asked and is not known."""
@@ -37,16 +38,47 @@ def snapshot_of(
 ) -> Snapshot:
     """Return the jobs and partitions of one look; nodes and reservations are added to it."""
     running = [row for row in rows if not row.waits]
+    preempting = _preempting(running, cluster)
     tasks = Counter(row.array_id for row in running)
     waiting = [waiting_job(row, cluster, now_s, tasks[row.array_id]) for row in rows if row.waits]
+    if preempting:
+        waiting = [_at_least_own(job, preempting) for job in waiting]
     return Snapshot(
         now_s=now_s,
         nodes=(),
-        partitions=tuple(row.partition for row in cluster.partitions.values()),
+        partitions=tuple(
+            replace(row.partition, preempts=True) if name in preempting else row.partition
+            for name, row in cluster.partitions.items()
+        ),
         waiting=tuple(sorted(waiting, key=lambda job: queue_order(job, cluster))),
         running=tuple(running_job(row, cluster, places.get(row.job_id)) for row in running),
         abilities=cluster.abilities,
     )
+
+
+def _preempting(running: Sequence[JobRow], cluster: Cluster) -> frozenset[str]:
+    """The partitions for whose jobs Slurm would end others that run on their nodes now."""
+    if not cluster.preempts:
+        return frozenset()
+    lowest: dict[str, int] = {}
+    for row in running:
+        tier = cluster.tier(partitions_of(row.partition))
+        for node in host_list(row.nodes):
+            lowest[node] = min(tier, lowest.get(node, tier))
+    return frozenset(
+        name
+        for name, row in cluster.partitions.items()
+        if any(lowest.get(node, row.tier) < row.tier for node in row.partition.nodes)
+    )
+
+
+def _at_least_own(job: Job, preempting: frozenset[str]) -> Job:
+    """Leave out the shapes below the own one where Slurm would make room for that one."""
+    own = job.spec.own if job.spec else None
+    if own is None or len(job.shapes) < 2 or preempting.isdisjoint(job.partitions):
+        return job
+    kept = tuple(shape for shape in job.shapes if shape.amount >= own.amount)
+    return replace(job, shapes=kept) if kept else job
 
 
 def nodes_of(

@@ -1,0 +1,255 @@
+"""What partitions say of a job's shape, and what must keep the one that its owner wrote."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import replace
+
+import pytest
+from slurm_recorded import NONCE, recorded
+from test_filter import NAMES, NODES, ONE_NODE, asked, token
+
+from pliant.batch.slurm import request, requested
+from pliant.batch.slurm.cluster import Cluster
+from pliant.batch.slurm.job_rows import JobRow, parse_jobs
+from pliant.batch.slurm.jobs import waiting_job
+from pliant.batch.slurm.node_rows import parse_nodes
+from pliant.batch.slurm.partition_rows import parse_partitions
+from pliant.filter import Answer, View, filter_submission
+from pliant.model import Demand, Partition, Snapshot
+from pliant.placement import Free
+
+PARTITIONS = (
+    Partition("gpu", NAMES, default=True),
+    Partition("two", NAMES, min_nodes=2),
+    Partition("few", NAMES, max_cpus_per_node=8),
+    Partition("mem", NAMES, max_mem_per_cpu_mib=2000),
+    Partition("big", NAMES, max_mem_per_node_mib=4000),
+    Partition("given", NAMES, cpus_per_gpu=4, mem_per_gpu_mib=2000),
+    Partition("alone", NAMES, alone=True),
+    Partition("high", NAMES, preempts=True),
+)
+TWO_NODES = {"min_nodes": "2", "max_nodes": "2"}
+
+
+def view(*free: int) -> View:
+    """The nodes with so many free GPUs each; all of them where none are said."""
+    nodes = tuple(
+        replace(node, pools=(replace(node.pools[0], free=count),))
+        for node, count in zip(NODES, free or (4, 4, 4, 4), strict=True)
+    )
+    snapshot = Snapshot(0.0, nodes, PARTITIONS)
+    return View(snapshot, Free(snapshot))
+
+
+def answer_for(moldable: str, *free: int, **fields: str) -> Answer:
+    return filter_submission(asked(moldable, **fields), view(*free))
+
+
+# Limits
+
+
+def test_no_shape_takes_more_cpus_of_a_node_than_its_partition_gives_a_job() -> None:
+    per_gpu = {"tres_per_job": "gres:gpu:2", "cpus_per_tres": "gres:gpu:4", **ONE_NODE}
+    answer = answer_for("gpus=1-4", partition="few", **per_gpu)
+    assert (str(answer.shape), answer.fields["cpus_per_task"]) == ("2", "8")
+    assert "gpus=3:4: no node here could ever give it" in answer.lines[0]
+    assert str(answer_for("gpus=1-4", **per_gpu).shape) == "4"
+    every = answer_for("type=cpu,cores=all", partition="few", num_tasks="1")
+    assert every.fields["cpus_per_task"] == "8"
+
+
+def test_no_shape_has_fewer_nodes_than_its_partition_asks_for() -> None:
+    fixed = answer_for("gpus=2-4,nodes=1", partition="two", tres_per_node="gres:gpu:2", **TWO_NODES)
+    assert (fixed.fields, fixed.spec) == ({}, None)
+    assert "could ever give 2, 3, 4" in fixed.lines[0]
+    both = answer_for("gpus=2-8,nodes=1-2", partition="two", tres_per_node="gres:gpu:1")
+    assert str(both.shape) == "2x4"
+
+
+@pytest.mark.parametrize(
+    ("fields", "own"),
+    [
+        ({"tres_per_node": "gres:gpu:2"}, "own=2x2"),  # as Slurm: on two nodes, with 4 GPUs
+        ({"tres_per_job": "gres:gpu:4"}, "own=2x2"),
+        ({"tres_per_job": "gres:gpu:4", "min_nodes": "1", "max_nodes": "4"}, "own=2x2"),
+        ({"tres_per_node": "gres:gpu:2", "min_nodes": "3", "max_nodes": "3"}, "own=3x2"),
+    ],
+)
+def test_a_job_that_says_no_nodes_has_those_that_its_partition_gives(
+    fields: dict[str, str], own: str
+) -> None:
+    assert own in token(answer_for("gpus=2-12", 0, 0, 0, 0, partition="two", **fields))
+
+
+# What a partition gives for each GPU
+
+
+def test_the_partitions_cpus_and_memory_follow_the_gpus() -> None:
+    answer = answer_for("gpus=1-4", 3, 0, 0, 0, partition="given", tres_per_node="gres:gpu:4")
+    assert token(answer) == "moldable=gpus=1-4;own=4;set=3;fp=1,0,1,4,0,0,2000"
+    assert answer.fields == {
+        "gres": "gpu:3", "min_cpus": "12", "cpus_per_task": "12", "min_mem_per_node": "6000",
+        **ONE_NODE,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fields", "footprint"),
+    [
+        ({"cpus_per_task": "1"}, "1,0,1,0,0,0,2000"),
+        ({"num_tasks": "2"}, "1,1,1,4,0,0,2000"),
+        ({"cpus_per_tres": "gres:gpu:1"}, "1,0,1,1,0,0,2000"),
+        ({"min_mem_per_node": "1000"}, "1,0,1,4,1000,0,0"),
+        ({"min_mem_per_cpu": "300"}, "1,0,1,4,0,300,0"),
+        ({"mem_per_tres": "gres:gpu:700"}, "1,0,1,4,0,0,700"),
+    ],
+)
+def test_what_the_owner_says_goes_before_the_partition(
+    fields: dict[str, str], footprint: str
+) -> None:
+    answer = answer_for("gpus=1-2", partition="given", tres_per_node="gres:gpu:2", **fields)
+    assert token(answer).endswith(f"fp={footprint}")
+
+
+def test_one_cpu_a_task_is_written_out_where_the_partition_would_give_more() -> None:
+    one = {"tres_per_node": "gres:gpu:1", "cpus_per_tres": "gres:gpu:1"}
+    assert answer_for("gpus=1", partition="given", **one).fields["cpus_per_task"] == "1"
+    assert "cpus_per_task" not in answer_for("gpus=1", **one).fields
+
+
+# What keeps its shape
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"partition": "alone"}, "lets no others on a job's nodes"),
+        ({"partition": "gpu,alone"}, "lets no others on a job's nodes"),
+        ({"reboot": "1"}, "--reboot"),
+        ({"partition": "gpu,given"}, "different CPUs or memory"),
+        ({"partition": "given", "ntasks_per_tres": "1"}, "DefCpuPerGPU"),
+        ({"partition": "given", "tres_per_node": "gres:shard:1"}, "a share of a GPU"),
+        ({"partition": "gpu,two"}, "different numbers of nodes"),
+        ({"partition": "mem", "min_mem_per_cpu": "3000"}, "MaxMemPerCPU"),
+        ({"partition": "mem", "min_mem_per_node": "3000", **ONE_NODE}, "MaxMemPerCPU"),
+        ({"partition": "big", "min_mem_per_node": "5000"}, "MaxMemPerNode"),
+    ],
+)
+def test_what_slurm_would_treat_by_rules_of_its_own_is_left_as_written(
+    fields: dict[str, str], why: str
+) -> None:
+    answer = answer_for("gpus=1-4", 1, 1, 1, 1, **{"tres_per_node": "gres:gpu:4"} | fields)
+    assert (answer.fields, answer.spec) == ({}, None)
+    assert why in answer.lines[0]
+
+
+FROZEN: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "it is a component of a heterogeneous job": ({"het_id": "7"}, {"het_job_offset": "0"}),
+    "it belongs to a federation of clusters": ({"origin": "other"}, {"clusters": "other,here"}),
+    "it has its nodes alone": ({"oversubscribe": "NO"}, {"shared": "0"}),
+    "it belongs to a reservation": ({"reservation": "mine"}, {"reservation": "mine"}),
+    "it asks for contiguous nodes": ({"contiguous": "1"}, {"contiguous": "1"}),
+    "it was not submitted with sbatch": ({"batch": "0"}, {"batch": "0"}),
+    "it asks for GPUs per socket": (
+        {"tres_per_socket": "gres:gpu:1", "tres_per_node": "N/A"},
+        {"tres_per_socket": "gres:gpu:1"},
+    ),
+    "it asks for tmpfs too": (
+        {"tres_per_node": "gres:gpu:4,gres:tmpfs:1"},
+        {"tres_per_node": "gres:gpu:4,gres:tmpfs:1"},
+    ),
+    "it asks for several kinds of GPUs": (
+        {"tres_per_node": "gres:gpu:a100:1,gres:gpu:v100:1"},
+        {"tres_per_node": "gres:gpu:a100:1,gres:gpu:v100:1"},
+    ),
+    "its GPUs do not divide over its nodes": (
+        {"tres_per_job": "gres:gpu:3", "tres_per_node": "N/A", "tres": "cpu=2,node=2"},
+        {"tres_per_job": "gres:gpu:3", "tres_per_node": "", **TWO_NODES},
+    ),
+    "its constraint is more than a list of features": (
+        {"features": "[a*2&b]"},
+        {"features": "[a*2&b]"},
+    ),
+}
+"""Words of a frozen waiting job: what squeue shows of it, and what the filter was given."""
+
+NORMAL = {
+    "it is a single waiting task of an array",  # only later
+    "it was requeued and held",  # only later
+    "it asks for GPUs per task",  # the filter writes the per-node form
+    "it or its partition asks for CPUs or memory per GPU",  # the same
+    "it asks for 0 GPUs, which Slurm does not honour",  # the filter clears it
+}
+
+ROWS = {row.key: row for row in parse_jobs(recorded("22.05", "jobs.txt"), NONCE, (22, 5))}
+CLUSTER = Cluster(
+    (22, 5),
+    {row.name: row for row in parse_nodes(recorded("22.05", "nodes.txt"))},
+    {row.partition.name: row for row in parse_partitions(recorded("22.05", "partitions.txt"))},
+)
+
+
+def test_whatever_would_be_frozen_while_it_waits_is_known_here() -> None:
+    readers = (requested._left, request._odd, requested._constraint)
+    source = "".join(inspect.getsource(reader) for reader in readers)
+    words = set(re.findall(r'f?"(it(?:s| or its)? [^"]+)"', source))
+    known = {re.sub(r"tmpfs", "{', '.join(others)}", text) for text in FROZEN}
+    assert words == known | NORMAL
+
+
+@pytest.mark.parametrize("words", FROZEN)
+def test_what_is_frozen_while_it_waits_keeps_its_shape_at_submission(words: str) -> None:
+    in_squeue, submitted = FROZEN[words]
+    assert _frozen(replace(ROWS["316"], **in_squeue)) == words
+    answer = answer_for("gpus=1-4", 1, 1, 1, 1, **{"tres_per_node": "gres:gpu:4"} | submitted)
+    assert (answer.fields, answer.spec) == ({}, None)
+
+
+@pytest.mark.parametrize(("told", "shared"), [("USER", "2"), ("MCS", "3"), ("TOPO", "4")])
+def test_so_it_is_with_neighbours_of_ones_choice(told: str, shared: str) -> None:
+    assert _frozen(replace(ROWS["316"], oversubscribe=told)) == "it has its nodes alone"
+    answer = answer_for("gpus=1-4", 1, 1, 1, 1, tres_per_node="gres:gpu:4", shared=shared)
+    assert (answer.fields, answer.spec) == ({}, None)
+
+
+def _frozen(row: JobRow) -> str:
+    return waiting_job(row, CLUSTER, 1795207380.0).frozen
+
+
+# Preemption
+
+
+def test_no_hole_is_worth_what_a_higher_tier_would_get_by_preemption() -> None:
+    small = {"tres_per_node": "gres:gpu:3"}
+    kept = answer_for("gpus=1-4", 1, 1, 1, 1, partition="high", **small)
+    assert (str(kept.shape), kept.started) == ("3", False)
+    assert str(answer_for("gpus=1-4", 1, 1, 1, 1, **small).shape) == "1"
+    assert str(answer_for("gpus=1-4", partition="high", **small).shape) == "4"
+
+
+# The same limits, while a job waits
+
+
+@pytest.mark.parametrize(
+    ("limits", "demand", "nodes", "allowed"),
+    [
+        ({}, Demand(cpus=16, mem_mib=9000), 1, True),
+        ({"max_nodes": 1}, Demand(), 2, False),
+        ({"min_nodes": 2}, Demand(), 1, False),
+        ({"max_cpus_per_node": 8}, Demand(cpus=8), 1, True),
+        ({"max_cpus_per_node": 8}, Demand(cpus=9), 1, False),
+        ({"max_mem_per_node_mib": 500}, Demand(mem_mib=501), 1, False),
+        ({"max_mem_per_cpu_mib": 500}, Demand(cpus=2, mem_mib=1000), 1, True),
+        ({"max_mem_per_cpu_mib": 500}, Demand(cpus=2, mem_mib=1001), 1, False),
+    ],
+)
+def test_a_waiting_job_becomes_nothing_that_its_partition_forbids(
+    limits: dict[str, int], demand: Demand, nodes: int, allowed: bool
+) -> None:
+    row = CLUSTER.partitions["main"]
+    limited = replace(row, partition=replace(row.partition, **limits))  # type: ignore[arg-type]
+    assert replace(CLUSTER, partitions={"main": limited}).could_hold(("main",), demand, nodes) is (
+        allowed
+    )

@@ -1,0 +1,132 @@
+"""What Slurm's partitions say of a job's shape: read, and kept to while jobs wait."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from build import job, node, snapshot
+from slurm_recorded import NONCE, recorded
+
+from pliant.batch.slurm.cluster import Cluster
+from pliant.batch.slurm.job_rows import parse_jobs
+from pliant.batch.slurm.jobs import waiting_job
+from pliant.batch.slurm.node_rows import parse_nodes
+from pliant.batch.slurm.partition_rows import PartitionRow, parse_partitions
+from pliant.batch.slurm.site import parse_config
+from pliant.batch.slurm.snapshot import snapshot_of
+from pliant.grammar import parse_shape
+from pliant.model import Partition
+from pliant.placement import Free, why_not
+
+NOW_S = 1795207380.0
+ROWS = {row.key: row for row in parse_jobs(recorded("22.05", "jobs.txt"), NONCE, (22, 5))}
+NODES = {row.name: row for row in parse_nodes(recorded("22.05", "nodes.txt"))}
+PARTITIONS = {
+    row.partition.name: row for row in parse_partitions(recorded("22.05", "partitions.txt"))
+}
+
+
+# As 22.05 prints one; the test changes words of it.
+LINE = (
+    "PartitionName=p Default=NO ExclusiveUser=NO MaxNodes=UNLIMITED MaxTime=UNLIMITED MinNodes=0"
+    " MaxCPUsPerNode=UNLIMITED Nodes=n[1-2] PriorityTier=1 OverSubscribe=NO State=UP"
+    " JobDefaults=(null) DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED\n"
+)
+PLAIN = Partition("p", ("n1", "n2"))
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "read"),
+    [
+        ("", "", PLAIN),
+        ("MinNodes=0", "MinNodes=2", replace(PLAIN, min_nodes=2)),
+        ("Node=UNLIMITED Nodes", "Node=8 Nodes", replace(PLAIN, max_cpus_per_node=8)),
+        ("MaxMemPerNode=UNLIMITED", "MaxMemPerNode=5000", replace(PLAIN, max_mem_per_node_mib=5000)),
+        ("MaxMemPerNode=UNLIMITED", "MaxMemPerCPU=2000", replace(PLAIN, max_mem_per_cpu_mib=2000)),
+        (
+            "(null)", "DefMemPerGPU=2000,DefCpuPerGPU=4",
+            replace(PLAIN, cpus_per_gpu=4, mem_per_gpu_mib=2000),
+        ),
+        ("OverSubscribe=NO", "OverSubscribe=EXCLUSIVE", replace(PLAIN, alone=True)),
+        ("OverSubscribe=NO", "OverSubscribe=FORCE:4", PLAIN),
+        ("ExclusiveUser=NO", "ExclusiveUser=YES", replace(PLAIN, alone=True)),
+    ],
+)  # fmt: skip
+def test_a_partitions_limits_and_defaults_are_read(was: str, now: str, read: Partition) -> None:
+    assert parse_partitions(LINE.replace(was, now, 1)) == [PartitionRow(read, 1)]
+
+
+def test_what_a_partition_does_not_say_is_said_by_slurm_conf() -> None:
+    site = {"JobDefaults": "DefCpuPerGPU=2,DefMemPerGPU=500", "MaxMemPerCPU": "3000"}
+    wide = replace(PLAIN, cpus_per_gpu=2, mem_per_gpu_mib=500, max_mem_per_cpu_mib=3000)
+    assert parse_partitions(LINE, site) == [PartitionRow(wide, 1)]
+    own = LINE.replace("(null)", "DefCpuPerGPU=4").replace("PerNode=UNLIMITED\n", "PerNode=9000\n")
+    assert parse_partitions(own, site) == [
+        PartitionRow(
+            replace(PLAIN, cpus_per_gpu=4, mem_per_gpu_mib=500, max_mem_per_node_mib=9000), 1
+        )
+    ]
+
+
+def test_memory_per_gpu_that_only_the_partition_says_freezes_no_job_that_has_its_own() -> None:
+    cluster = Cluster((22, 5), NODES, PARTITIONS)
+    shown = replace(ROWS["316"], mem_per_tres="gpu:2000")  # as Slurm shows DefMemPerGPU
+    assert waiting_job(shown, cluster, NOW_S).frozen == ""
+    without = replace(shown, min_memory="0")
+    assert "its partition asks for CPUs or memory per GPU" in (
+        waiting_job(without, cluster, NOW_S).frozen
+    )
+
+
+# Where a waiting job may start
+
+
+def limited(**limits: int) -> Free:
+    here = snapshot([node("n1"), node("n2")], [])
+    return Free(replace(here, partitions=(replace(here.partitions[0], **limits),)))  # type: ignore[arg-type]
+
+
+def test_a_shape_below_min_nodes_or_above_the_cpus_of_a_node_fits_nowhere() -> None:
+    one, two = parse_shape("1"), parse_shape("2x1")
+    may = job(1, "1", "gpus=1-2,nodes=1-2")
+    free = limited(min_nodes=2)
+    assert (free.fit(may, one), free.fit(may, two)) == (None, ("n1", "n2"))
+    assert why_not(free, may, one) == "it needs 1 node, fewer than its partition allows a job"
+    many = replace(may, footprint=replace(may.footprint, cpus_per_task=9))
+    free = limited(max_cpus_per_node=8)
+    assert (free.fit(many, one), free.fit(may, one)) == (None, ("n1",))
+    assert "9 CPUs on a node, more than its partition allows" in why_not(free, many, one)
+
+
+def test_a_job_whose_shape_stays_was_let_in_with_it_and_keeps_its_claim() -> None:
+    one = parse_shape("1")  # Slurm raises its nodes itself, and spreads its tasks
+    for stays in (job(1, "1"), job(2, "1", "gpus=1-2", frozen="it has its nodes alone")):
+        assert limited(min_nodes=2).fit(stays, one) == ("n1",)
+
+
+# Preemption
+
+
+@pytest.mark.parametrize(
+    ("preempt", "tier", "expected"),
+    [
+        ("preempt/partition_prio", 2, ["4"]),
+        ("preempt/partition_prio", 1, ["1", "2", "3", "4"]),  # nobody of a lower tier runs there
+        ("preempt/none", 2, ["1", "2", "3", "4"]),
+        ("preempt/qos", 2, ["1", "2", "3", "4"]),
+    ],
+)
+def test_where_others_would_be_preempted_a_job_becomes_nothing_smaller(
+    preempt: str, tier: int, expected: list[str]
+) -> None:
+    config = recorded("22.05", "config.txt").replace("preempt/none", preempt)
+    high = replace(PARTITIONS["main"], tier=tier, partition=PARTITIONS["main"].partition)
+    high = replace(high, partition=replace(high.partition, name="high"))
+    cluster = Cluster(
+        (22, 5), NODES, PARTITIONS | {"high": high}, preempts=parse_config(config).preempts
+    )
+    low = [row for row in ROWS.values() if not row.waits and row.partition == "main"]
+    seen = snapshot_of([*low, replace(ROWS["316"], partition="high")], cluster, {}, NOW_S)
+    assert [str(shape) for shape in seen.waiting[0].shapes] == expected
+    assert seen.partition_by_name["high"].preempts is (expected == ["4"])
