@@ -168,6 +168,18 @@ def test_a_single_shape_is_carried_at_once_though_it_cannot_start(
     assert n1.gpus(job) == "gres:gpu:1"
 
 
+def test_a_held_job_carries_what_its_owner_set_and_stays_held(n1: OneNode) -> None:
+    job = n1.submit("--hold", "--moldable=gpus=1-4", "--gres=gpu:4", "--time=10", script=LONG)
+    n1.look()
+    assert ask_as(n1.sandbox, ALICE, "set", job=str(job), spec="gpus=2").is_ok
+    wait_until(lambda: n1.gpus(job) == "gres:gpu:2", "the job to carry what its owner set")
+    n1.look()
+    assert (n1.show(job)["Reason"], n1.states(job)) == ("JobHeldUser", ["PENDING"])
+    n1.run("scontrol", "release", str(job), user=ALICE)
+    n1.wait_for_state(job, "RUNNING")
+    assert n1.gpus(job) == "gres:gpu:2"
+
+
 def test_what_an_owner_set_last_stays_when_pliant_is_switched_off(n1: OneNode) -> None:
     n1.fill("gpu:4")
     job = n1.wait_in_line("--moldable=gpus=1-4", "--gres=gpu:4", script=LONG)
