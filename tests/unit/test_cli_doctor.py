@@ -128,6 +128,10 @@ def test_a_clock_that_goes_wrong_is_a_fault() -> None:
          "SelectType is select/cons_res"),
         ({"PrivateData": "jobs,usage"}, "privacy", State.OK,
          "PrivateData=jobs,usage is respected"),
+        ({"PreemptType": "preempt/partition_prio"}, "preemption", State.OK,
+         "by PriorityTier: no job that would preempt others becomes smaller"),
+        ({"PreemptType": "preempt/qos"}, "preemption", State.ADVICE,
+         "preempt/qos is not seen: a job that would preempt others may get a smaller shape instead"),
     ],
 )  # fmt: skip
 def test_the_scheduler_is_judged(

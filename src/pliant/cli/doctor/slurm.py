@@ -171,5 +171,17 @@ def check_scheduler(patient: Patient) -> Iterator[Finding]:
         yield ok("priority", "basic: first come, first served; Pliant keeps to Slurm's order")
     else:
         yield ok("priority", "multifactor: Pliant keeps to Slurm's order")
+    yield from _preemption(patient.option("PreemptType"))
     if site.private_data:
         yield ok("privacy", f"PrivateData={','.join(sorted(site.private_data))} is respected")
+
+
+def _preemption(kind: str) -> Iterator[Finding]:
+    if kind == "preempt/partition_prio":
+        yield ok("preemption", "by PriorityTier: no job that would preempt others becomes smaller")
+    elif kind not in ("", "preempt/none"):
+        yield advice(
+            "preemption",
+            f"{kind} is not seen: a job that would preempt others may get a smaller shape instead",
+            "leave the partitions of such jobs in observe, or tell their users",
+        )

@@ -1,0 +1,80 @@
+"""Partitions with limits and defaults of their own: what runs there, and what keeps its shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from daemon_helpers import LONG, OneNode, wait_for_look
+from lua_helpers import close_breaker
+from slurm_helpers import Submit, WaitForState
+
+from pliant.sandbox import Sandbox
+
+pytestmark = pytest.mark.slurm
+
+Show = Callable[[int | str], dict[str, str]]
+
+PARTITIONS = {
+    "few": "MaxCPUsPerNode=8",
+    "two": "MinNodes=2",
+    "given": "JobDefaults=DefCpuPerGPU=4,DefMemPerGPU=500",
+    "alone": "OverSubscribe=EXCLUSIVE",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def partitions(sandbox: Sandbox) -> Iterator[None]:
+    """More partitions of the same nodes, for these tests alone."""
+    for name, words in PARTITIONS.items():
+        create = ["scontrol", "create", f"partition={name}", "nodes=ALL", words]
+        sandbox.run(create, check=True)
+    wait_for_look(sandbox)
+    yield
+    for name in PARTITIONS:
+        sandbox.run(["scontrol", "delete", f"partition={name}"], check=True)
+
+
+def test_no_submission_is_molded_beyond_the_cpus_that_its_partition_gives_on_a_node(
+    submit: Submit, clean: Sandbox, show: Show, wait_for_state: WaitForState
+) -> None:
+    wait_for_look(clean)
+    for options in (
+        ("--gpus=2", "--cpus-per-gpu=4", "-N1"),
+        ("-n2", "-c4", "--gpus-per-task=1", "-N1"),
+    ):
+        job = submit("-pfew", *options, "--moldable=gpus=1-4", script=LONG)
+        wait_for_state(job, "RUNNING")
+        assert (show(job)["NumCPUs"], show(job)["NumNodes"]) == ("8", "1")
+
+
+def test_a_range_that_its_partitions_min_nodes_excludes_leaves_the_job_as_written(
+    submit: Submit, clean: Sandbox, show: Show, wait_for_state: WaitForState
+) -> None:
+    wait_for_look(clean)
+    job = submit("-ptwo", "-N2", "--gpus-per-node=2", "--moldable=gpus=2-4,nodes=1", script=LONG)
+    wait_for_state(job, "RUNNING")
+    assert (show(job)["NumNodes"], show(job)["TresPerNode"]) == ("2", "gres:gpu:2")
+
+
+def test_a_partitions_cpus_and_memory_per_gpu_follow_what_a_waiting_job_becomes(
+    n1: OneNode,
+) -> None:
+    one, other = (n1.fill("gpu:2", "--cpus-per-task=2") for _ in range(2))
+    job = n1.wait_in_line("-pgiven", "--gres=gpu:4", "--moldable=gpus=2-4", script=LONG)
+    assert n1.gpus(job) == "gres:gpu:4"
+    n1.cancel(other)
+    n1.wait_for_state(job, "RUNNING")
+    shown = n1.show(job)
+    assert (shown["TresPerNode"], shown["NumCPUs"]) == ("gres:gpu:2", "8")
+    assert "mem=1000M" in shown["TRES"]
+    assert n1.states(one) == ["RUNNING"]
+
+
+def test_a_partition_of_whole_nodes_leaves_the_shape_to_the_owner(n1: OneNode) -> None:
+    n1.fill("gpu:3")
+    close_breaker(n1.sandbox)
+    job = n1.wait_in_line("-palone", "-n4", "--gres=gpu:4", "--moldable=gpus=1-4")
+    n1.look()
+    shown = n1.show(job)
+    assert (shown["TresPerNode"], shown["NumTasks"]) == ("gres:gpu:4", "4")
