@@ -345,6 +345,8 @@ class Abilities:
     cpu_to_gpu: bool = True
     claims_whole_nodes: bool = False  # nobody starts on what a claim leaves free on its nodes
     limits_deny: bool = False  # a submission beyond a limit is refused, not left to wait
+    limits_of_all: bool = False  # so is one beyond a limit of any of the partitions that it names
+    federated: bool = False  # jobs belong to several clusters, and keep their shapes
 
 
 @dataclass(frozen=True, slots=True)

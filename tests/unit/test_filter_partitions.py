@@ -17,7 +17,7 @@ from pliant.batch.slurm.jobs import waiting_job
 from pliant.batch.slurm.node_rows import parse_nodes
 from pliant.batch.slurm.partition_rows import parse_partitions
 from pliant.filter import Answer, View, filter_submission
-from pliant.model import Demand, Partition, Snapshot
+from pliant.model import Abilities, Demand, Partition, Snapshot
 from pliant.placement import Free
 
 PARTITIONS = (
@@ -81,6 +81,23 @@ def test_a_job_that_says_no_nodes_has_those_that_its_partition_gives(
     fields: dict[str, str], own: str
 ) -> None:
     assert own in token(answer_for("gpus=2-12", 0, 0, 0, 0, partition="two", **fields))
+
+
+def test_where_all_partitions_are_enforced_no_shape_is_beyond_a_limit_of_any() -> None:
+    here = replace(view().snapshot, abilities=Abilities(limits_of_all=True))
+    submission = asked(
+        "gpus=2:4,nodes=1-2", partition="gpu,two", tres_per_node="gres:gpu:1", **TWO_NODES
+    )
+    assert str(filter_submission(submission, View(here, Free(here))).shape) == "2x2"
+    assert str(filter_submission(submission, view()).shape) == "4"
+
+
+def test_jobs_of_a_federation_keep_their_shapes() -> None:
+    here = replace(view(1, 1, 1, 1).snapshot, abilities=Abilities(federated=True))
+    answer = filter_submission(
+        asked("gpus=1-4", tres_per_node="gres:gpu:4"), View(here, Free(here))
+    )
+    assert (answer.fields, answer.spec) == ({}, None)
 
 
 # What a partition gives for each GPU

@@ -130,3 +130,19 @@ def test_where_others_would_be_preempted_a_job_becomes_nothing_smaller(
     seen = snapshot_of([*low, replace(ROWS["316"], partition="high")], cluster, {}, NOW_S)
     assert [str(shape) for shape in seen.waiting[0].shapes] == expected
     assert seen.partition_by_name["high"].preempts is (expected == ["4"])
+
+
+# What else holds for all
+
+
+def test_a_job_from_another_cluster_tells_of_a_federation() -> None:
+    cluster = Cluster((22, 5), NODES, PARTITIONS)
+    alone = snapshot_of([ROWS["316"]], cluster, {}, NOW_S)
+    joined = snapshot_of([replace(ROWS["316"], origin="other")], cluster, {}, NOW_S)
+    assert (alone.abilities.federated, joined.abilities.federated) == (False, True)
+
+
+@pytest.mark.parametrize(("word", "of_all"), [("NO", False), ("ANY", False), ("ALL", True)])
+def test_enforce_part_limits_is_read(word: str, of_all: bool) -> None:
+    config = f"SLURM_VERSION = 22.05.8\nEnforcePartLimits       = {word}\n"
+    assert parse_config(config).limits_of_all is of_all

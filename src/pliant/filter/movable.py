@@ -35,8 +35,8 @@ def check_movable(submission: Mapping[str, str], view: View) -> None:
     _check_constraint(submission.get("features", ""))
     if submission.get("reservation"):
         raise Fixed("--reservation: a job in a reservation keeps its shape")
-    if submission.get("clusters", "").count(","):
-        raise Fixed("--clusters: a job of several clusters keeps its shape")
+    if view.abilities.federated or submission.get("clusters", "").count(","):
+        raise Fixed("--clusters or a federation: a job of several clusters keeps its shape")
     if submission.get("batch") == "0":
         raise Fixed("only jobs of sbatch can change their shape")
     if (number(submission, "pn_min_cpus") or 0) > (number(submission, "cpus_per_task") or 1):

@@ -107,7 +107,11 @@ class View:
 
     def ever(self, names: str, demand: Demand, nodes: int, gpu_mem_mib: int = 0) -> bool:
         """Whether one of the partitions could provide ``demand`` on ``nodes`` nodes when empty."""
-        for partition in self.partitions(names):
+        known = self.partitions(names)
+        bounding = known if self.abilities.limits_of_all else ()
+        if not all(partition.allows(demand, nodes) for partition in bounding):
+            return False
+        for partition in known:
             if not partition.allows(demand, nodes):
                 continue
             kinds = self.kinds(partition).items()

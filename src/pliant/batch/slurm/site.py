@@ -47,6 +47,11 @@ class Site:
         return size_mib(self.options.get("DefMemPerCPU", ""))
 
     @property
+    def limits_of_all(self) -> bool:
+        """Whether a submission must keep to the limits of each partition that it names."""
+        return self.options.get("EnforcePartLimits", "") == "ALL"
+
+    @property
     def preempts(self) -> bool:
         """Whether jobs end others of a lower PriorityTier to start (slurm.conf(5), PreemptType)."""
         return self.options.get("PreemptType", "") == "preempt/partition_prio"

@@ -79,7 +79,11 @@ class Slurm:
         snapshot = snapshot_of(rows, cluster, places, now_s)
         return replace(
             snapshot,
-            abilities=replace(snapshot.abilities, limits_deny=site.limits_deny),
+            abilities=replace(
+                snapshot.abilities,
+                limits_deny=site.limits_deny,
+                limits_of_all=site.limits_of_all,
+            ),
             nodes=nodes_of(nodes.result().values(), rows, places, counts_memory=site.counts_memory),
             reservations=reservations.result(),
         )

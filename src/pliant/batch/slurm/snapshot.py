@@ -13,7 +13,7 @@ from pliant.batch.slurm.jobs import lent_shards, queue_order, running_job, waiti
 from pliant.batch.slurm.node_rows import NodeRow
 from pliant.batch.slurm.nodes import node_of
 from pliant.batch.slurm.requested import partitions_of
-from pliant.batch.slurm.values import host_list
+from pliant.batch.slurm.values import NOTHING, host_list
 from pliant.model import Job, Node, Snapshot
 
 Places = Mapping[str, Allocation | None]
@@ -52,7 +52,9 @@ def snapshot_of(
         ),
         waiting=tuple(sorted(waiting, key=lambda job: queue_order(job, cluster))),
         running=tuple(running_job(row, cluster, places.get(row.job_id)) for row in running),
-        abilities=cluster.abilities,
+        abilities=replace(
+            cluster.abilities, federated=any(row.origin not in NOTHING for row in rows)
+        ),
     )
 
 
