@@ -30,7 +30,7 @@ test: ## everything: check, unit tests, tests on a real Slurm
 	@.ci/packages test
 	@$(MAKE) check
 	@$(MAKE) spank
-	$(PY) -m pytest --durations=15 $(SUITES)
+	$(PY) -m pytest -n 2 --dist loadfile --durations=15 $(SUITES)
 
 .PHONY: unit
 unit: $(VENV)/.dev ## the unit tests alone: no Slurm, no root

@@ -1,4 +1,4 @@
-"""One private Slurm for the whole run, and what tests do with it.
+"""One private Slurm for each worker of the run, and what tests do with it.
 
 Needs root and the packages that `make test` installs; where one is missing the run fails and says
 which. Two ordinary users, pliant-alice and pliant-bob, are made where they are missing and stay.
@@ -37,7 +37,8 @@ def users() -> tuple[str, str]:
         try:
             pwd.getpwnam(name)
         except KeyError:
-            subprocess.run(["useradd", "-m", "-s", "/bin/bash", name], check=True, timeout=30)
+            subprocess.run(["useradd", "-m", "-s", "/bin/bash", name], check=False, timeout=30)
+            pwd.getpwnam(name)  # another worker may have been first
     return USERS
 
 
@@ -97,7 +98,12 @@ def _clean(sandbox: Sandbox) -> None:
             sandbox.run(["scancel", *dict.fromkeys(jobs)])
         return not jobs
 
+    def all_idle() -> bool:
+        states = sandbox.run(["sinfo", "-h", "-N", "-p", "gpu", "-o", "%T"]).stdout.split()
+        return bool(states) and set(states) <= {"idle", "reserved", "maint"}
+
     wait_until(all_ended, "all jobs to end", 60)
+    wait_until(all_idle, "all nodes to be idle", 60)
 
 
 def _restore(sandbox: Sandbox) -> None:
