@@ -166,7 +166,7 @@ class Store:
     def prune(self, now_s: float, retention_s: float) -> None:
         """Drop what is older than the retention, and the oldest above MOST_ROWS."""
         for table in ("intentions", "decisions"):
-            self._write(f"DELETE FROM {table} WHERE at_s < ?", (now_s - retention_s,))  # noqa: S608
+            self._write(f"DELETE FROM {table} WHERE at_s < ?", (now_s - retention_s,))  # noqa: S608  # our own names
             self._write(
                 f"DELETE FROM {table} WHERE id <= (SELECT max(id) FROM {table}) - ?",  # noqa: S608
                 (MOST_ROWS,),

@@ -51,6 +51,7 @@ def start(
     account = {"user": user, "group": _group(user), "extra_groups": []} if user else {}
     with layout.output(part).open("ab") as output:
         try:
+            # mypy cannot see which keywords **account brings
             return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
                 list(argv),
                 env=marked,

@@ -19,7 +19,7 @@ from pliant.cli.templates import render
 PARTS = ("daemon", "lua", "spank")
 
 
-def wanted(  # noqa: PLR0917
+def wanted(  # noqa: PLR0917  # all that an installation depends on
     site: Site,
     parts: tuple[str, ...],
     plugin: Path | None,
