@@ -40,17 +40,17 @@ local MOLDABLE_KEYS = {
    gpus = true, nodes = true, type = true, cores = true, ["gpu-type"] = true, ["gpu-mem"] = true,
 }
 
--- What pliantd is told of a job that says something, under job_desc's own names.
+-- What pliantd is told of a job that says something, under job_desc's own names: what it reads, no
+-- more, as reading a field is slow and submissions that ask the same are answered alike.
 local TEXTS = {
    "tres_per_node", "tres_per_job", "tres_per_task", "tres_per_socket", "cpus_per_tres",
    "mem_per_tres", "partition", "features", "reservation", "array_inx", "dependency", "req_nodes",
-   "exc_nodes", "licenses", "account", "qos", "clusters",
+   "exc_nodes", "licenses", "clusters",
 }
 local NUMBERS = {
    "min_nodes", "max_nodes", "num_tasks", "cpus_per_task", "min_cpus", "pn_min_cpus",
    "min_mem_per_node", "min_mem_per_cpu", "ntasks_per_node", "ntasks_per_tres",
-   "ntasks_per_socket", "ntasks_per_core", "threads_per_core", "shared", "contiguous", "reboot",
-   "het_job_offset", "time_limit", "time_min", "begin_time", "priority", "user_id",
+   "shared", "contiguous", "reboot", "het_job_offset", "time_limit", "begin_time", "priority",
 }
 
 -- What pliantd may change.

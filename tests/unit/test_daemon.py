@@ -32,6 +32,7 @@ from pliant.model import (
     Footprint,
     Job,
     JobState,
+    Mode,
     Node,
     Partition,
     Pool,
@@ -613,6 +614,23 @@ def test_submissions_that_are_alike_are_looked_into_once_between_two_cycles(
     cycling.run()
     submit(door, waits)
     assert len(looked) == 4
+
+
+def test_what_is_known_of_the_inventory_stands_until_it_changes(
+    make: Make, batch: FakeBatch
+) -> None:
+    cycling = make()
+    cycling.run()
+    first = cycling.seen
+    batch.run("1", TWO)
+    cycling.run()
+    second = cycling.seen
+    cycling.config = parse({"partitions": {"default": "observe"}})
+    cycling.run()
+    third = cycling.seen
+    assert first is not None and second is not None and third is not None
+    assert first.inventory is second.inventory
+    assert third.inventory is not first.inventory and third.inventory.mode("gpu") is Mode.OBSERVE
 
 
 def test_an_old_snapshot_leaves_submissions_as_they_are(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.filter import Answer, View, filter_submission
+from pliant.filter import Answer, Inventory, View, filter_submission
 from pliant.grammar import find_token
 from pliant.grammar.token import pack, parse_spec
 from pliant.model import (
@@ -43,7 +43,7 @@ SNAPSHOT = Snapshot(
         Partition("off", NAMES, mode=Mode.OFF),
     ),
 )
-VIEW = View(SNAPSHOT)
+VIEW = View(Inventory.of(SNAPSHOT))
 ONE_NODE = {"min_nodes": "1", "max_nodes": "1"}
 
 
@@ -58,7 +58,7 @@ def asked(moldable: str = "", **fields: str) -> dict[str, str]:
 
 def token(answer: Answer) -> str:
     """What the answer's token says, in words."""
-    word = answer.as_fields().get("token", "")
+    word = answer.as_fields.get("token", "")
     if not word:
         return ""
     _, body, check = word.split(":")
@@ -103,7 +103,7 @@ def test_an_observed_partition_gets_the_token_and_nothing_else() -> None:
 def test_what_is_malformed_is_refused_in_the_parsers_words_or_only_told_where_observed() -> None:
     wrong = "moldable gpus: 'x': a number of GPUs from 1 to 4096, or a share like 1/4, is expected"
     assert filter_submission(asked("gpus=x"), VIEW) == Answer(refusal=f"pliant: {wrong}")
-    assert filter_submission(asked("gpus=x"), VIEW).as_fields() == {"refuse": f"pliant: {wrong}"}
+    assert filter_submission(asked("gpus=x"), VIEW).as_fields == {"refuse": f"pliant: {wrong}"}
     seen = filter_submission(asked("gpus=x", partition="seen"), VIEW)
     assert seen == Answer(lines=(f"pliant: {wrong}; nothing of it is used",))
 
@@ -323,7 +323,7 @@ def test_a_job_for_gpu_or_cpu_waits_in_its_cpu_form_unless_it_can_leave_the_othe
     assert stays.fields == {
         "tres_per_node": "", "min_cpus": "8", "cpus_per_task": "8", **ONE_NODE,
     }  # fmt: skip
-    portable = View(replace(SNAPSHOT, abilities=Abilities(gpu_to_cpu=True)))
+    portable = View(Inventory.of(replace(SNAPSHOT, abilities=Abilities(gpu_to_cpu=True))))
     leaves = filter_submission(submission, portable)
     assert str(leaves.shape) == "2" and leaves.fields == ONE_NODE
     cpu = filter_submission(asked("gpus=1,type=gpu:cpu,cores=8"), portable)
@@ -336,7 +336,7 @@ def test_a_job_for_gpu_or_cpu_waits_in_its_cpu_form_unless_it_can_leave_the_othe
 def test_a_cpu_job_may_range_over_nodes_without_any_gres() -> None:
     answer = filter_submission(
         asked("nodes=1-2,cores=all,type=cpu"),
-        View(replace(SNAPSHOT, abilities=Abilities(gpu_to_cpu=True))),
+        View(Inventory.of(replace(SNAPSHOT, abilities=Abilities(gpu_to_cpu=True)))),
     )
     assert answer.fields == {"min_cpus": "16", "cpus_per_task": "16", **ONE_NODE}
 
@@ -360,7 +360,7 @@ def busy(*free: int) -> View:
         for node, count in zip(NODES, free, strict=True)
     )
     snapshot = replace(SNAPSHOT, nodes=nodes)
-    return View(snapshot, Free(snapshot))
+    return View(Inventory.of(snapshot), Free(snapshot))
 
 
 def test_what_fits_now_is_given_at_once_and_is_gone_for_the_next() -> None:
@@ -375,6 +375,45 @@ def test_what_fits_now_is_given_at_once_and_is_gone_for_the_next() -> None:
     assert token(answers[0]) == "moldable=gpus=1-4;own=4;set=3;fp=1,0,1,0,0,0,0"
     assert answers[0].fields == {"gres": "gpu:3", **ONE_NODE}
     assert answers[2].fields == ONE_NODE
+
+
+_SAID = st.sampled_from(("gpus=1-4", "gpus=4:8,nodes=1-2", "gpus=x", "type=gpu:cpu,cores=4"))
+_SUBMISSIONS = st.builds(
+    lambda said, **fields: asked(said, **{k: v for k, v in fields.items() if v}),
+    _SAID,
+    tres_per_node=st.sampled_from(("", "gres:gpu:1", "gres:gpu:2")),
+    num_tasks=st.sampled_from(("", "2", "3")),
+    partition=st.sampled_from(("", "small", "seen", "off")),
+    time_limit=st.sampled_from(("", "10", "700")),
+    begin_time=st.sampled_from(("0", "5")),
+    priority=st.sampled_from(("", "0")),
+    dependency=st.sampled_from(("", "afterok:1")),
+)
+
+
+@given(st.lists(_SUBMISSIONS, min_size=2, max_size=6))
+def test_what_is_known_of_a_request_answers_as_a_first_look_does(
+    some: list[dict[str, str]],
+) -> None:
+    known, free = busy(3, 1, 0, 0), busy(3, 1, 0, 0).free
+    for submission in some:
+        first = View(Inventory.of(SNAPSHOT), free)
+        assert filter_submission(submission, known) == filter_submission(submission, first)
+
+
+def test_a_request_is_looked_into_once_whatever_its_time_limits() -> None:
+    view = busy(0, 0, 0, 0)
+    for minutes in range(1, 20):
+        filter_submission(asked("gpus=1-4", time_limit=str(minutes)), view)
+    assert len(view.inventory.known) == 1
+    filter_submission(asked("gpus=1-4", min_mem_per_node="100"), view)
+    assert len(view.inventory.known) == 2
+
+
+def test_what_is_known_does_not_grow_for_ever() -> None:
+    for memory in range(1, 1100):
+        filter_submission(asked("gpus=1-4", min_mem_per_node=str(memory)), VIEW)
+    assert len(VIEW.inventory.known) <= 1024
 
 
 @pytest.mark.parametrize(
@@ -481,8 +520,8 @@ def test_a_policy_that_does_not_mold_leaves_the_own_shape() -> None:
 
 def test_where_limits_deny_a_submission_is_never_made_larger() -> None:
     idle = busy(4, 4, 4, 4)
-    strict = replace(idle.snapshot, abilities=Abilities(limits_deny=True))
-    view = View(strict, Free(strict))
+    strict = replace(idle.inventory, abilities=Abilities(limits_deny=True))
+    view = replace(busy(4, 4, 4, 4), inventory=strict)
     assert shape_of(asked("gpus=1-4", tres_per_node="gres:gpu:2"), view) == ("2", ())
     assert str(filter_submission(asked("gpus=2-4"), view).shape) == "2"
     assert str(filter_submission(asked("gpus=2-4"), idle).shape) == "4"
@@ -500,7 +539,7 @@ def test_the_filter_asks_for_the_hole_with_all_that_it_knows() -> None:
 
     filter_submission(
         asked("gpus=1-2", time_limit="30", features="a&b", partition="gpu,small", num_tasks="2"),
-        View(SNAPSHOT, Recorder()),
+        View(Inventory.of(SNAPSHOT), Recorder()),
     )
     assert asked_for == [replace(asked_for[0], shape=Shape(1, gpus)) for gpus in (2, 1)]
     assert asked_for[0] == Job(

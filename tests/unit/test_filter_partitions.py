@@ -16,7 +16,7 @@ from pliant.batch.slurm.job_rows import JobRow, parse_jobs
 from pliant.batch.slurm.jobs import waiting_job
 from pliant.batch.slurm.node_rows import parse_nodes
 from pliant.batch.slurm.partition_rows import parse_partitions
-from pliant.filter import Answer, View, filter_submission
+from pliant.filter import Answer, Inventory, View, filter_submission
 from pliant.model import Abilities, Demand, Partition, Snapshot
 from pliant.placement import Free
 
@@ -40,7 +40,7 @@ def view(*free: int) -> View:
         for node, count in zip(NODES, free or (4, 4, 4, 4), strict=True)
     )
     snapshot = Snapshot(0.0, nodes, PARTITIONS)
-    return View(snapshot, Free(snapshot))
+    return View(Inventory.of(snapshot), Free(snapshot))
 
 
 def answer_for(moldable: str, *free: int, **fields: str) -> Answer:
@@ -84,19 +84,20 @@ def test_a_job_that_says_no_nodes_has_those_that_its_partition_gives(
 
 
 def test_where_all_partitions_are_enforced_no_shape_is_beyond_a_limit_of_any() -> None:
-    here = replace(view().snapshot, abilities=Abilities(limits_of_all=True))
+    here = replace(
+        view(), inventory=replace(view().inventory, abilities=Abilities(limits_of_all=True))
+    )
     submission = asked(
         "gpus=2:4,nodes=1-2", partition="gpu,two", tres_per_node="gres:gpu:1", **TWO_NODES
     )
-    assert str(filter_submission(submission, View(here, Free(here))).shape) == "2x2"
+    assert str(filter_submission(submission, here).shape) == "2x2"
     assert str(filter_submission(submission, view()).shape) == "4"
 
 
 def test_jobs_of_a_federation_keep_their_shapes() -> None:
-    here = replace(view(1, 1, 1, 1).snapshot, abilities=Abilities(federated=True))
-    answer = filter_submission(
-        asked("gpus=1-4", tres_per_node="gres:gpu:4"), View(here, Free(here))
-    )
+    tight = view(1, 1, 1, 1)
+    here = replace(tight, inventory=replace(tight.inventory, abilities=Abilities(federated=True)))
+    answer = filter_submission(asked("gpus=1-4", tres_per_node="gres:gpu:4"), here)
     assert (answer.fields, answer.spec) == ({}, None)
 
 

@@ -204,6 +204,7 @@ def test_what_a_job_asks_arrives_under_slurms_own_names(run: Steps, door: MakeDo
             reboot=0,
             features="a&b=\n%",
             partition="",
+            time_limit=90,
             user_id=1000,
             script="#!/bin/sh",
         ),
@@ -222,7 +223,7 @@ def test_what_a_job_asks_arrives_under_slurms_own_names(run: Steps, door: MakeDo
             "contiguous": "1",
             "reboot": "0",
             "features": "a&b=\n%",
-            "user_id": "1000",
+            "time_limit": "90",
             "batch": "1",
         },
     )

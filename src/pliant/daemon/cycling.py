@@ -17,6 +17,7 @@ from pliant.daemon.acting import Acting
 from pliant.daemon.config import Config
 from pliant.daemon.patience import Patience
 from pliant.errors import Refused
+from pliant.filter import Inventory
 from pliant.model import Job, Mode, Shape, Snapshot, shape_text
 from pliant.placement import Free
 from pliant.plan import Mold, Plan, Policy
@@ -39,6 +40,7 @@ class Seen:
     plan: Plan  # what is acted on
     shadow: Plan  # what would be done if every partition were enforced
     free: Free  # what no job of the plan takes
+    inventory: Inventory
     policy: Policy
     at_s: float  # by the monotonic clock
     observe_s: float  # how long the look took
@@ -139,8 +141,16 @@ class Cycling:
         plan = cycle(real, policy, limit)
         shadow = plan if real.waiting == snapshot.waiting else cycle(snapshot, policy, limit)
         free = leftover(real, plan)
+        inventory = self._inventory(snapshot)
         now_s = self._monotonic()
-        return Seen(snapshot, plan, shadow, free, policy, now_s, observe_s, now_s - started_s)
+        decide_s = now_s - started_s
+        return Seen(snapshot, plan, shadow, free, inventory, policy, now_s, observe_s, decide_s)
+
+    def _inventory(self, snapshot: Snapshot) -> Inventory:
+        """Return the inventory, the same object as before where nothing of it has changed."""
+        inventory = Inventory.of(snapshot)
+        known = self.seen.inventory if self.seen is not None else None
+        return known if known is not None and known == inventory else inventory
 
     def _as_real(self, job: Job) -> Job:
         """Return the job as rigid where it will not be changed."""

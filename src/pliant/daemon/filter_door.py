@@ -12,13 +12,11 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable
-from dataclasses import replace
 
 from pliant.daemon.cycling import Cycling, Seen
 from pliant.daemon.lines import Limits, peer_uid
 from pliant.errors import BadInput
 from pliant.filter import View, filter_submission
-from pliant.model import Mode, Snapshot
 from pliant.wire import MAX_REQUEST, Message, decode, encode, no, ok
 
 log = logging.getLogger("pliant.doors")
@@ -100,7 +98,7 @@ class FilterDoor:
         except Exception:
             log.exception("a submission was left as it is: this is Pliant's own mistake")
             return encode(_AWAY)
-        wakes, said = answer.spec is not None, encode(ok(**answer.as_fields()))
+        wakes, said = answer.spec is not None, encode(ok(**answer.as_fields))
         if not answer.started and len(line) <= ALIKE_BYTES and len(self._alike) < ALIKE:
             self._alike[line] = (said, wakes)
         self._to_wake |= wakes
@@ -112,8 +110,8 @@ class FilterDoor:
         if seen is None or self._monotonic() - seen.at_s > self._stale_s(seen):
             return None
         if seen is not self._viewed or paused != self._paused:
-            snapshot = _paused(seen.snapshot) if paused else seen.snapshot
-            self._view = View(snapshot, seen.free, seen.policy.molds)
+            inventory = seen.inventory.observing() if paused else seen.inventory
+            self._view = View(inventory, seen.free, seen.policy.molds)
             self._alike = {}
             self._viewed, self._paused = seen, paused
         return self._view
@@ -122,14 +120,3 @@ class FilterDoor:
         """A few cycles at the pace that they have here."""
         pace_s = self._cycling.config.daemon.cycle_s + 12 * seen.observe_s + seen.decide_s
         return max(STALE_S, 4 * pace_s)
-
-
-def _paused(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with nothing enforced."""
-    return replace(
-        snapshot,
-        partitions=tuple(
-            replace(p, mode=Mode.OBSERVE) if p.mode is Mode.ENFORCE else p
-            for p in snapshot.partitions
-        ),
-    )

@@ -17,12 +17,14 @@ their own names (numbers in decimal, unset ones left out), the words of the SPAN
     choose.py     the one that fits right now, or the one to wait with
     normal.py     a shape as fields, in the form that every release changes correctly
     remarks.py    what the owner is told
-    view.py       what is known of the cluster
+    inventory.py  what stands at a site whatever runs there
+    view.py       what is known when a job is submitted
     answer.py     what is said back
 """
 
 from pliant.filter.answer import Answer
 from pliant.filter.decide import filter_submission
+from pliant.filter.inventory import Inventory
 from pliant.filter.view import FreeLike, View
 
-__all__ = ["Answer", "FreeLike", "View", "filter_submission"]
+__all__ = ["Answer", "FreeLike", "Inventory", "View", "filter_submission"]

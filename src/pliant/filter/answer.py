@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pliant.grammar import token_text
 from pliant.model import Shape, Spec
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what is said is kept
 class Answer:
     """``refusal``, or field changes and lines for the user.
 
@@ -24,8 +25,9 @@ class Answer:
     shape: Shape | None = None
     started: bool = False
 
-    def as_fields(self) -> dict[str, str]:
-        """Return the answer as fields of the door's protocol: refuse; say, token, set.<field>."""
+    @cached_property
+    def as_fields(self) -> Mapping[str, str]:
+        """The answer as fields of the door's protocol: refuse; say, token, set.<field>."""
         if self.refusal:
             return {"refuse": self.refusal}
         said = {"say": "\n".join(self.lines)} if self.lines else {}

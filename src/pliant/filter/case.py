@@ -2,46 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
 
-from pliant.filter.view import View
+from pliant.filter.answer import Answer
+from pliant.filter.inventory import Inventory
+from pliant.filter.spread import with_nodes
 from pliant.filter.written import Written
 from pliant.grammar import shapes
-from pliant.model import Kind, Request, Shape
+from pliant.model import Kind, Request, Shape, Spec
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what follows is kept
 class Case:
-    """A submission, its request, and its shapes: allowed by the owner, and possible here."""
+    """A submission whose shape is to be chosen, apart from what is free now.
+
+    ``own``: what its owner wrote, or would have meant, None where that is not known; ``allowed``
+    by the owner, and ``possible`` here. ``all_said``: the owner named the nodes too, or one number
+    of them is all there is. ``answers``: those that were given, by what was chosen.
+    """
 
     submission: Mapping[str, str]
-    view: View
+    inventory: Inventory
     request: Request
     written: Written
+    own: Shape | None
     allowed: tuple[Shape, ...]
     possible: tuple[Shape, ...]
+    spec: Spec
+    all_said: bool
+    answers: dict[object, Answer] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
-        cls, submission: Mapping[str, str], view: View, request: Request, written: Written
+        cls, submission: Mapping[str, str], inventory: Inventory, said: Request, written: Written
     ) -> Case:
+        """Return the case of a submission whose owner ``said`` this.
+
+        Raises Fixed.
+        """
         names = submission.get("partition", "")
-        footprint = written.footprint
-        own = written.own or unwritten(request, written)
-        allowed = shapes(_within(request, own, view.most_gpus(names)), own)
+        request = with_nodes(submission, inventory, said, written)
+        meant = written.own or unwritten(request, written)
+        allowed = shapes(_within(request, meant, inventory.most_gpus(names)), meant)
         possible = tuple(
             shape
             for shape in allowed
-            if view.ever(
+            if inventory.ever(
                 names,
-                footprint.demand(shape, request.cores),
+                written.footprint.demand(shape, request.cores),
                 shape.nodes,
                 request.gpu_mem_mib,
             )
-            and (not shape.is_share or _whole_share(view, names, shape))
+            and (not shape.is_share or _whole_share(inventory, names, shape))
         )
-        return cls(submission, view, request, written, allowed, possible)
+        own = written.own
+        if own is None and (has_cpu(allowed) or not _has_gpu(allowed)):
+            own = Shape(max(1, written.nodes), 0, kind=Kind.CPU)
+        spec = Spec(request)
+        all_said = request == said
+        return cls(submission, inventory, request, written, own, allowed, possible, spec, all_said)
+
+    @cached_property
+    def best_first(self) -> list[Shape]:
+        """The possible ones, by the speed that the owner said, then by GPUs, then fewer nodes."""
+        return sorted(self.possible, key=_worth(self.request), reverse=True)
+
+    @cached_property
+    def wants_gpu(self) -> bool:
+        """Whether one of the shapes that its owner allows has GPUs."""
+        return _has_gpu(self.allowed)
 
 
 def _within(request: Request, own: Shape, most: int) -> Request:
@@ -59,11 +91,25 @@ def unwritten(request: Request, written: Written) -> Shape:
     return Shape(nodes, 0, kind=Kind.CPU)
 
 
-def _whole_share(view: View, names: str, shape: Shape) -> bool:
-    shards = view.shards(names, shape.gpu_type)
+def _whole_share(inventory: Inventory, names: str, shape: Shape) -> bool:
+    shards = inventory.shards(names, shape.gpu_type)
     return bool(shards) and shards % shape.share == 0
 
 
 def has_cpu(some: tuple[Shape, ...]) -> bool:
     """Whether one of them is a CPU shape."""
     return any(shape.kind is Kind.CPU for shape in some)
+
+
+def _has_gpu(some: tuple[Shape, ...]) -> bool:
+    return any(shape.kind is not Kind.CPU for shape in some)
+
+
+def _worth(request: Request) -> Callable[[Shape], tuple[float, Fraction, int, Shape]]:
+    speed = dict(request.throughput)
+
+    def worth(shape: Shape) -> tuple[float, Fraction, int, Shape]:
+        nodes = shape.nodes if shape.kind is Kind.CPU else -shape.nodes
+        return (speed.get(shape, 0.0), shape.amount, nodes, shape)
+
+    return worth

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 
 from pliant.filter.case import Case, has_cpu
 from pliant.filter.fields import number
-from pliant.model import Job, Kind, Request, Shape, Spec
+from pliant.filter.view import View
+from pliant.model import Job, Kind, Shape
 
 
-def waiting_shape(case: Case, own: Shape | None) -> Shape:
+def waiting_shape(case: Case, molds: bool) -> Shape:
     """Return the shape to wait with: the own one, else the nearest to it, else the largest.
 
     A job that may run on CPUs waits so where a waiting job cannot give up its GPUs. Where a
     submission beyond a limit is refused, the smallest stands in for the largest.
     """
-    possible = case.possible
-    if has_cpu(possible) and case.view.molds and not case.view.abilities.gpu_to_cpu:
+    own, possible, abilities = case.own, case.possible, case.inventory.abilities
+    if has_cpu(possible) and molds and not abilities.gpu_to_cpu:
         possible = tuple(shape for shape in possible if shape.kind is Kind.CPU)
     if own is None:
-        choose = min if case.view.abilities.limits_deny else max
+        choose = min if abilities.limits_deny else max
         return choose(possible, key=lambda shape: (shape.amount, -shape.nodes, shape))
     if own in possible:
         return own
@@ -35,20 +36,20 @@ def _distance(shape: Shape, own: Shape) -> tuple[bool, Fraction, int]:
     )
 
 
-def shape_now(case: Case, base: Shape) -> Shape | None:
+def shape_now(case: Case, base: Shape, submission: Mapping[str, str], view: View) -> Shape | None:
     """Return the best shape that fits into the hole right now, and take it from there.
 
     Never more than the waiting shape where a submission beyond a limit is refused.
     """
-    free = case.view.free
-    if free is None or not case.view.molds or not _can_start(case.submission):
+    free = view.free
+    if free is None or not view.molds or not _can_start(submission):
         return None
-    job = _as_job(case, base)
-    bounded = case.view.abilities.limits_deny
-    some = [shape for shape in case.possible if not bounded or _within(shape, base)]
+    job = _as_job(case, base, submission)
+    bounded = case.inventory.abilities.limits_deny
+    some = [shape for shape in case.best_first if not bounded or _within(shape, base)]
     some = _worth_preempting(case, some)
     with_gpu = [shape for shape in some if shape.kind is not Kind.CPU]
-    for shape in sorted(with_gpu or some, key=_worth(case.request), reverse=True):
+    for shape in with_gpu or some:
         nodes = free.fit(job, shape)
         if nodes is not None:
             free.take(job, shape, nodes)
@@ -59,24 +60,13 @@ def shape_now(case: Case, base: Shape) -> Shape | None:
 def _worth_preempting(case: Case, some: list[Shape]) -> list[Shape]:
     """Leave out what is smaller than the own shape where Slurm would make room for that one."""
     own, names = case.written.own, case.submission.get("partition", "")
-    if own is None or not any(partition.preempts for partition in case.view.partitions(names)):
+    if own is None or not any(partition.preempts for partition in case.inventory.partitions(names)):
         return some
     return [shape for shape in some if shape.amount >= own.amount]
 
 
 def _within(shape: Shape, base: Shape) -> bool:
     return shape.amount <= base.amount and shape.nodes <= base.nodes and shape.kind is base.kind
-
-
-def _worth(request: Request) -> Callable[[Shape], tuple[float, Fraction, int, Shape]]:
-    """Order shapes by the speed that the owner said, then by GPUs, then by fewer nodes."""
-    speed = dict(request.throughput)
-
-    def worth(shape: Shape) -> tuple[float, Fraction, int, Shape]:
-        nodes = shape.nodes if shape.kind is Kind.CPU else -shape.nodes
-        return (speed.get(shape, 0.0), shape.amount, nodes, shape)
-
-    return worth
 
 
 _LATER = ("array_inx", "dependency", "req_nodes", "exc_nodes", "licenses")
@@ -91,16 +81,16 @@ def _can_start(submission: Mapping[str, str]) -> bool:
     return all(sign not in submission.get("features", "") for sign in "|[]()*,:")
 
 
-def _as_job(case: Case, base: Shape) -> Job:
-    names = case.submission.get("partition", "")
-    features = case.submission.get("features", "")
+def _as_job(case: Case, base: Shape, submission: Mapping[str, str]) -> Job:
+    names = submission.get("partition", "")
+    features = submission.get("features", "")
     return Job(
         id="",
-        partitions=tuple(partition.name for partition in case.view.partitions(names)),
+        partitions=tuple(partition.name for partition in case.inventory.partitions(names)),
         shape=base,
         shapes=case.possible,
         footprint=case.written.footprint,
-        spec=Spec(case.request),
-        time_limit_s=60 * (number(case.submission, "time_limit") or 0),
+        spec=case.spec,
+        time_limit_s=60 * (number(submission, "time_limit") or 0),
         features=frozenset(word for word in features.split("&") if word),
     )

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from pliant.errors import BadSpec
 from pliant.filter.answer import Answer
-from pliant.filter.case import Case, has_cpu, unwritten
+from pliant.filter.case import Case
 from pliant.filter.choose import shape_now, waiting_shape
 from pliant.filter.fields import Fixed
+from pliant.filter.inventory import Inventory
 from pliant.filter.normal import Form, normal_fields
 from pliant.filter.remarks import list_text, remarks
-from pliant.filter.spread import with_nodes
 from pliant.filter.view import View
 from pliant.filter.words import read_request, says_something
 from pliant.filter.written import read_written
@@ -24,12 +24,39 @@ NO_GPU_ASKED = (
 )
 
 
+_OF_NOW = frozenset(("time_limit", "begin_time", "priority"))
+"""What does not bear upon which shapes there are, but only upon whether one can start now."""
+
+_MOST_KNOWN = 1024
+
+
 def filter_submission(submission: Mapping[str, str], view: View) -> Answer:
     """Return what is to be done with a submission.
 
     One that says nothing to Pliant, or goes to a partition where it is off, is left untouched.
     """
-    mode = view.mode(submission.get("partition", ""))
+    case = _known(submission, view.inventory)
+    if isinstance(case, Answer):
+        return case
+    base = waiting_shape(case, view.molds)
+    now = shape_now(case, base, submission, view)
+    return _chosen(case, base, now)
+
+
+def _known(submission: Mapping[str, str], inventory: Inventory) -> Case | Answer:
+    """Look into what is not known yet: most submissions ask for what another one asked for."""
+    key = tuple([(name, text) for name, text in submission.items() if name not in _OF_NOW])
+    known: Case | Answer | None = inventory.known.get(key)
+    if known is None:
+        if len(inventory.known) >= _MOST_KNOWN:
+            inventory.known.clear()
+        known = inventory.known[key] = _look_into(submission, inventory)
+    return known
+
+
+def _look_into(submission: Mapping[str, str], inventory: Inventory) -> Case | Answer:
+    """Return the case, or the answer where there is nothing to choose."""
+    mode = inventory.mode(submission.get("partition", ""))
     if mode is Mode.OFF or not says_something(submission):
         return Answer()
     try:
@@ -41,9 +68,8 @@ def filter_submission(submission: Mapping[str, str], view: View) -> Answer:
     if not request.is_moldable:
         return Answer(spec=Spec(request))
     try:
-        written = read_written(submission, view)
-        bounded = with_nodes(submission, view, request, written)
-        return _molded(Case.of(submission, view, bounded, written), mode, bounded == request)
+        case = Case.of(submission, inventory, request, read_written(submission, inventory))
+        return _observed(case) if mode is Mode.OBSERVE else _possible(case)
     except Fixed as why:
         return _rigid(submission, request, str(why))
 
@@ -62,38 +88,41 @@ def _asks_for_gpu(submission: Mapping[str, str]) -> bool:
     return any("gpu" in text or "shard" in text for text in texts)
 
 
-def _molded(case: Case, mode: Mode, all_said: bool) -> Answer:
-    written, request = case.written, case.request
-    wants_gpu = any(shape.kind is not Kind.CPU for shape in case.allowed)
-    own = written.own if wants_gpu else written.own or unwritten(request, written)
-    if mode is Mode.OBSERVE:
-        lines = (NO_GPU_ASKED,) if own is None and not has_cpu(case.allowed) else ()
-        return Answer(lines=lines, spec=Spec(request, own, None, written.footprint))
-    if not case.possible:
-        most = case.view.most_gpus(case.submission.get("partition", ""))
-        too_large = not request.nodes and request.gpus and request.gpus[0] > most > 0
-        hint = "; nodes= would spread the job over several" if too_large else ""
-        raise Fixed(f"no node here could ever give {list_text(case.allowed)}{hint}")
-    if own is None and has_cpu(case.allowed):
-        own = Shape(max(1, written.nodes), 0, kind=Kind.CPU)
-    base = waiting_shape(case, own)
-    now = shape_now(case, base)
-    shape = now or base
-    own = own or base
-    footprint = written.footprint
-    spec = Spec(request, own, shape if shape != own else None, footprint)
-    demand = footprint.demand(shape, request.cores)
+def _observed(case: Case) -> Answer:
+    lines = (NO_GPU_ASKED,) if case.own is None else ()
+    return Answer(lines=lines, spec=Spec(case.request, case.own, None, case.written.footprint))
+
+
+def _possible(case: Case) -> Case:
+    if case.possible:
+        return case
+    most = case.inventory.most_gpus(case.submission.get("partition", ""))
+    gpus = case.request.gpus
+    too_large = not case.request.nodes and gpus and gpus[0] > most > 0
+    hint = "; nodes= would spread the job over several" if too_large else ""
+    raise Fixed(f"no node here could ever give {list_text(case.allowed)}{hint}")
+
+
+def _chosen(case: Case, base: Shape, now: Shape | None) -> Answer:
+    answer = case.answers.get((base, now))
+    if answer is None:
+        answer = case.answers[base, now] = _answer(case, base, now)
+    return answer
+
+
+def _answer(case: Case, base: Shape, now: Shape | None) -> Answer:
+    shape, own, footprint = now or base, case.own or base, case.written.footprint
     form = Form(
         shape,
-        demand,
-        wants_gpu,
+        footprint.demand(shape, case.request.cores),
+        case.wants_gpu,
         tasks_follow=footprint.tasks_per_gpu > 0,
         mem_follows=footprint.mem_per_gpu_mib > 0,
     )
     return Answer(
-        lines=tuple(remarks(case, own, shape, all_said)),
-        fields=normal_fields(case.submission, form, case.view),
-        spec=spec,
+        lines=tuple(remarks(case, own, shape)),
+        fields=normal_fields(case.submission, form, case.inventory),
+        spec=Spec(case.request, own, shape if shape != own else None, footprint),
         shape=shape,
         started=now is not None,
     )

@@ -21,7 +21,6 @@ _BITS16: Final = frozenset(
         "cpus_per_task",
         "ntasks_per_node",
         "ntasks_per_tres",
-        "ntasks_per_socket",
         "pn_min_cpus",
         "shared",
         "contiguous",

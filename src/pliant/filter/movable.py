@@ -7,14 +7,14 @@ from typing import Final
 
 from pliant.filter.constraint import features_all, features_any
 from pliant.filter.fields import Fixed, number
-from pliant.filter.view import View
+from pliant.filter.inventory import Inventory
 from pliant.model import Demand
 
 _APART: Final = (2, 3, 4)
 """``shared`` of --exclusive=user, mcs and topo (slurm.h, JOB_SHARED_*)."""
 
 
-def check_movable(submission: Mapping[str, str], view: View) -> None:
+def check_movable(submission: Mapping[str, str], inventory: Inventory) -> None:
     """Raise Fixed where the shape must stay whatever it is.
 
     What a waiting job is left alone for (see batch.slurm.requested) must be left alone here too:
@@ -26,7 +26,7 @@ def check_movable(submission: Mapping[str, str], view: View) -> None:
         raise Fixed("--exclusive: a job that has its nodes alone keeps its shape")
     if number(submission, "shared") in _APART:
         raise Fixed("--exclusive=user, mcs or topo: a job so kept apart keeps its shape")
-    if any(p.alone for p in view.partitions(submission.get("partition", ""))):
+    if any(p.alone for p in inventory.partitions(submission.get("partition", ""))):
         raise Fixed("its partition lets no others on a job's nodes: the shape stays")
     if number(submission, "contiguous"):
         raise Fixed("--contiguous: a job of neighbouring nodes keeps its shape")
@@ -35,7 +35,7 @@ def check_movable(submission: Mapping[str, str], view: View) -> None:
     _check_constraint(submission.get("features", ""))
     if submission.get("reservation"):
         raise Fixed("--reservation: a job in a reservation keeps its shape")
-    if view.abilities.federated or submission.get("clusters", "").count(","):
+    if inventory.abilities.federated or submission.get("clusters", "").count(","):
         raise Fixed("--clusters or a federation: a job of several clusters keeps its shape")
     if submission.get("batch") == "0":
         raise Fixed("only jobs of sbatch can change their shape")
@@ -51,19 +51,19 @@ def _check_constraint(features: str) -> None:
         raise Fixed("--constraint: more than a list of features keeps the shape")
 
 
-def check_memory(submission: Mapping[str, str], view: View, demand: Demand) -> None:
+def check_memory(submission: Mapping[str, str], inventory: Inventory, demand: Demand) -> None:
     """Raise Fixed where the own request is beyond a limit of memory.
 
     Slurm gives such a job more CPUs, or lets it wait, by rules of its own.
     """
-    if any(p.exceeds_memory(demand) for p in view.partitions(submission.get("partition", ""))):
+    if any(p.exceeds_memory(demand) for p in inventory.partitions(submission.get("partition", ""))):
         raise Fixed(
             "it asks for more memory than MaxMemPerCPU or MaxMemPerNode allows here:"
             " the shape stays"
         )
 
 
-def defaults_per_gpu(submission: Mapping[str, str], view: View) -> tuple[int, int]:
+def defaults_per_gpu(submission: Mapping[str, str], inventory: Inventory) -> tuple[int, int]:
     """Return the CPUs and the MiB that Slurm adds for each GPU: DefCpuPerGPU, DefMemPerGPU.
 
     Measured on 22.05: the CPUs where neither -c nor --cpus-per-gpu is said, even as -c1; the memory
@@ -77,7 +77,7 @@ def defaults_per_gpu(submission: Mapping[str, str], view: View) -> tuple[int, in
     adds_mem = said == [None, None] and not submission.get("mem_per_tres")
     found = {
         (p.cpus_per_gpu if adds_cpus else 0, p.mem_per_gpu_mib if adds_mem else 0)
-        for p in view.partitions(submission.get("partition", ""))
+        for p in inventory.partitions(submission.get("partition", ""))
     }
     if len(found) > 1:
         raise Fixed("its partitions give a GPU different CPUs or memory: the shape stays")
@@ -87,12 +87,12 @@ def defaults_per_gpu(submission: Mapping[str, str], view: View) -> tuple[int, in
     return cpus, mem_mib
 
 
-def least_nodes(submission: Mapping[str, str], view: View) -> int:
+def least_nodes(submission: Mapping[str, str], inventory: Inventory) -> int:
     """Return the nodes that Slurm gives at least: MinNodes; 0 where one is enough.
 
     Raises Fixed where it depends on the partition.
     """
-    known = view.partitions(submission.get("partition", ""))
+    known = inventory.partitions(submission.get("partition", ""))
     found = {max(1, partition.min_nodes) for partition in known}
     if len(found) > 1 and not number(submission, "min_nodes"):
         raise Fixed("its partitions give different numbers of nodes (MinNodes): say -N")

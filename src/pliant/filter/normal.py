@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pliant.filter.fields import NO_VAL16, number, read_gres
-from pliant.filter.view import View
+from pliant.filter.inventory import Inventory
 from pliant.model import ALL_CORES, Demand, Kind, Shape
 
 NO_GPU = "nogpu:1"
@@ -33,19 +33,21 @@ class Form:
     mem_follows: bool
 
 
-def normal_fields(submission: Mapping[str, str], form: Form, view: View) -> dict[str, str]:
+def normal_fields(
+    submission: Mapping[str, str], form: Form, inventory: Inventory
+) -> dict[str, str]:
     """Return the fields that make a submission carry a form."""
     shape, demand = form.shape, form.demand
     names = submission.get("partition", "")
-    cpus = view.all_cores(names, demand) if demand.cpus == ALL_CORES else demand.cpus
-    changes = _gres(submission, form, view) | _cleared(submission, cpus // demand.tasks)
+    cpus = inventory.all_cores(names, demand) if demand.cpus == ALL_CORES else demand.cpus
+    changes = _gres(submission, form, inventory) | _cleared(submission, cpus // demand.tasks)
     numbers = {
         "min_nodes": shape.nodes,
         "max_nodes": shape.nodes,
         "min_cpus": shape.nodes * cpus,
         **_tasks(submission, form),
         **_cpus(submission, shape, demand, cpus),
-        **_cpus_said(submission, demand, cpus, view),
+        **_cpus_said(submission, demand, cpus, inventory),
     }
     if form.mem_follows and demand.mem_mib:  # 0 would be all of a node's
         numbers["min_mem_per_node"] = demand.mem_mib
@@ -55,14 +57,14 @@ def normal_fields(submission: Mapping[str, str], form: Form, view: View) -> dict
     return changes
 
 
-def _gres(submission: Mapping[str, str], form: Form, view: View) -> dict[str, str]:
+def _gres(submission: Mapping[str, str], form: Form, inventory: Inventory) -> dict[str, str]:
     """The GRES, unless it stands there in the same form."""
     shape = form.shape
     kind = f"{shape.gpu_type}:" if shape.gpu_type else ""
     if shape.kind is Kind.CPU:
-        wanted = NO_GPU if form.wants_gpu and view.abilities.gpu_to_cpu else ""
+        wanted = NO_GPU if form.wants_gpu and inventory.abilities.gpu_to_cpu else ""
     elif shape.is_share:
-        shards = view.shards(submission.get("partition", ""), shape.gpu_type)
+        shards = inventory.shards(submission.get("partition", ""), shape.gpu_type)
         wanted = f"shard:{kind}{shards // shape.share}"
     else:
         wanted = f"gpu:{kind}{shape.gpus}"
@@ -100,10 +102,10 @@ def _tasks(submission: Mapping[str, str], form: Form) -> dict[str, int]:
 
 
 def _cpus_said(
-    submission: Mapping[str, str], demand: Demand, cpus: int, view: View
+    submission: Mapping[str, str], demand: Demand, cpus: int, inventory: Inventory
 ) -> dict[str, int]:
     """CPUs of a task, even where it is one: else DefCpuPerGPU would count beside them."""
-    known = view.partitions(submission.get("partition", ""))
+    known = inventory.partitions(submission.get("partition", ""))
     if not any(partition.cpus_per_gpu for partition in known):
         return {}
     return {"cpus_per_task": _per_task(demand, cpus)}

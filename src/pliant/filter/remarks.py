@@ -9,12 +9,9 @@ from pliant.filter.case import Case
 from pliant.model import Shape, shape_text
 
 
-def remarks(case: Case, own: Shape, shape: Shape, all_said: bool) -> list[str]:
-    """What the owner should know: totals that no shape has, and an own shape outside the range.
-
-    ``all_said``: the owner named the nodes too, or one number of them is all there is.
-    """
-    lines = _left_out(case, own) if all_said else []
+def remarks(case: Case, own: Shape, shape: Shape) -> list[str]:
+    """What the owner should know: totals that no shape has, and an own shape outside the range."""
+    lines = _left_out(case, own) if case.all_said else []
     if case.written.own is not None and case.written.own not in case.allowed:
         lines.append(
             f"pliant: it asks for {shape_text(case.written.own)} besides, which is not among the"

@@ -11,14 +11,14 @@ from dataclasses import replace
 from fractions import Fraction
 
 from pliant.filter.fields import Fixed
-from pliant.filter.view import View
+from pliant.filter.inventory import Inventory
 from pliant.filter.written import Written
 from pliant.grammar.options import MAX_PAIRS
 from pliant.model import Kind, Request
 
 
 def with_nodes(
-    submission: Mapping[str, str], view: View, request: Request, written: Written
+    submission: Mapping[str, str], inventory: Inventory, request: Request, written: Written
 ) -> Request:
     """Return the request with the nodes that Slurm may choose from, where there are several.
 
@@ -28,7 +28,7 @@ def with_nodes(
     total = written.spread.total
     if request.nodes or total < 2 or written.own is None or Kind.CPU in request.kinds:
         return request
-    least, most = max(1, written.nodes), _most(submission, view, request, written)
+    least, most = max(1, written.nodes), _most(submission, inventory, request, written)
     if most <= least:
         return request
     if request.gpus == (Fraction(total),) and not request.gpu_types:
@@ -42,7 +42,9 @@ def with_nodes(
     return replace(request, nodes=tuple(range(least, most + 1)))
 
 
-def _most(submission: Mapping[str, str], view: View, request: Request, written: Written) -> int:
+def _most(
+    submission: Mapping[str, str], inventory: Inventory, request: Request, written: Written
+) -> int:
     """The most nodes: the owner's, the partitions', the GPUs', and as many as may be said."""
     spread = written.spread
     largest = max((spread.total, *(int(total) for total in request.gpus)))
@@ -50,7 +52,7 @@ def _most(submission: Mapping[str, str], view: View, request: Request, written: 
         max(
             (
                 min(partition.max_nodes or len(partition.nodes), len(partition.nodes))
-                for partition in view.partitions(submission.get("partition", ""))
+                for partition in inventory.partitions(submission.get("partition", ""))
             ),
             default=1,
         ),

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pliant.filter.fields import Fixed, number, per_gpu, read_gres
+from pliant.filter.inventory import Inventory
 from pliant.filter.movable import check_memory, check_movable, defaults_per_gpu, least_nodes
-from pliant.filter.view import View
 from pliant.grammar import quoted
 from pliant.model import Footprint, Kind, Shape
 
@@ -39,26 +39,28 @@ class Written:
     spread: Spread = Spread()
 
 
-def read_written(submission: Mapping[str, str], view: View) -> Written:
+def read_written(submission: Mapping[str, str], inventory: Inventory) -> Written:
     """Return what the owner wrote.
 
     Raises Fixed in words where its shape must stay.
     """
-    check_movable(submission, view)
+    check_movable(submission, inventory)
     gpus = _Gpus.of(submission)
-    added = defaults_per_gpu(submission, view)
-    tasks = _Tasks.of(submission, gpus, added).at_least(least_nodes(submission, view))
-    written = _read(submission, view, gpus, tasks)
+    added = defaults_per_gpu(submission, inventory)
+    tasks = _Tasks.of(submission, gpus, added).at_least(least_nodes(submission, inventory))
+    written = _read(submission, inventory, gpus, tasks)
     own = written.own or Shape(max(1, written.nodes), 0, kind=Kind.CPU)
-    check_memory(submission, view, written.footprint.demand(own))
+    check_memory(submission, inventory, written.footprint.demand(own))
     if gpus.shards and any(added):
         raise Fixed("a share of a GPU where the partition has DefCpuPerGPU or DefMemPerGPU stays")
     return written
 
 
-def _read(submission: Mapping[str, str], view: View, gpus: _Gpus, tasks: _Tasks) -> Written:
+def _read(
+    submission: Mapping[str, str], inventory: Inventory, gpus: _Gpus, tasks: _Tasks
+) -> Written:
     if gpus.shards:
-        share = _share(gpus, submission, view)
+        share = _share(gpus, submission, inventory)
         return Written(share, tasks.nodes, tasks.footprint(1))
     total = gpus.total or gpus.per_task * tasks.count
     if not total and not gpus.per_node:
@@ -70,12 +72,12 @@ def _read(submission: Mapping[str, str], view: View, gpus: _Gpus, tasks: _Tasks)
             raise Fixed(f"{total} GPUs do not divide over {nodes} nodes: the shape stays")
         own = Shape(nodes, gpus.per_node or total // nodes, gpu_type=gpus.gpu_type)
         footprint = tasks.footprint(nodes)
-        if tasks.nodes or view.ever(names, footprint.demand(own), nodes):
+        if tasks.nodes or inventory.ever(names, footprint.demand(own), nodes):
             footprint = footprint.by_gpu(own.gpus)
             if spread.tasks == spread.total > 1:  # one to a GPU, even with one GPU on a node
                 footprint = replace(footprint, tasks_per_node=1, tasks_per_gpu=1)
             return Written(own, tasks.nodes, footprint, spread)
-    check_memory(submission, view, tasks.footprint(1).demand(Shape(1, gpus.per_node or total)))
+    check_memory(submission, inventory, tasks.footprint(1).demand(Shape(1, gpus.per_node or total)))
     raise Fixed("no node could hold the job as it was written: the shape stays")
 
 
@@ -99,8 +101,8 @@ def _divisors(number: int) -> list[int]:
     return [nodes for nodes in range(1, min(number, MAX_NODES) + 1) if number % nodes == 0]
 
 
-def _share(gpus: _Gpus, submission: Mapping[str, str], view: View) -> Shape:
-    per_gpu = view.shards(submission.get("partition", ""), gpus.gpu_type)
+def _share(gpus: _Gpus, submission: Mapping[str, str], inventory: Inventory) -> Shape:
+    per_gpu = inventory.shards(submission.get("partition", ""), gpus.gpu_type)
     if not per_gpu or per_gpu % gpus.shards:
         raise Fixed(f"--gres=shard:{gpus.shards} is no whole part of one GPU here: the shape stays")
     share = per_gpu // gpus.shards

@@ -1,0 +1,139 @@
+"""What stands at a site whatever runs there: partitions, their nodes' hardware, abilities."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pliant.model import Abilities, Demand, Mode, Node, Partition, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class NodeKind:
+    """What nodes are when nothing runs on them. ``pools``: (type, GPUs, shards a GPU, MiB)."""
+
+    cpus: int
+    mem_mib: int
+    pools: tuple[tuple[str, int, int, int], ...]
+
+    def holds(self, demand: Demand, gpu_mem_mib: int = 0) -> bool:
+        """Whether such a node could ever provide ``demand``."""
+        if demand.cpus > self.cpus or (self.mem_mib and demand.mem_mib > self.mem_mib):
+            return False
+        pools = [p for p in self.pools if demand.gpu_type in ("", p[0])]
+        if demand.share > 1:
+            return any(
+                shards and shards % demand.share == 0 and (not mem or mem >= gpu_mem_mib * share)
+                for _, gpus, shards, mem in pools
+                if gpus and (share := demand.share)
+            )
+        return sum(gpus for _, gpus, _, _ in pools) >= demand.gpus
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What changes only when an administrator changes it.
+
+    ``kinds``: how many nodes of each kind a partition has, by its name. ``known``: what was worked
+    out of it (see decide.py); it stands as long as the rest does.
+    """
+
+    all_partitions: tuple[Partition, ...]
+    abilities: Abilities
+    kinds: Mapping[str, Mapping[NodeKind, int]]
+    known: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Inventory:
+        """Return what a snapshot has of it."""
+        known: dict[object, NodeKind] = {}
+        kind_of = {node.name: _kind(node, known) for node in snapshot.nodes}
+        kinds = {partition.name: _counted(partition, kind_of) for partition in snapshot.partitions}
+        return cls(snapshot.partitions, snapshot.abilities, kinds)
+
+    def observing(self) -> Inventory:
+        """Return the same with nothing enforced."""
+        partitions = tuple(
+            replace(p, mode=Mode.OBSERVE) if p.mode is Mode.ENFORCE else p
+            for p in self.all_partitions
+        )
+        return Inventory(partitions, self.abilities, self.kinds)
+
+    def partitions(self, names: str) -> tuple[Partition, ...]:
+        """Return the known ones of ``a,b``; the default partition where none is named."""
+        wanted = [name for name in names.split(",") if name]
+        if not wanted:
+            return tuple(p for p in self.all_partitions if p.default)[:1]
+        return tuple(p for p in self.all_partitions if p.name in wanted)
+
+    def mode(self, names: str) -> Mode:
+        """Return the most cautious mode of the partitions; off where none is known."""
+        modes = {partition.mode for partition in self.partitions(names)}
+        for mode in (Mode.OFF, Mode.OBSERVE, Mode.ENFORCE):
+            if mode in modes:
+                return mode
+        return Mode.OFF
+
+    def ever(self, names: str, demand: Demand, nodes: int, gpu_mem_mib: int = 0) -> bool:
+        """Whether one of the partitions could provide ``demand`` on ``nodes`` nodes when empty."""
+        known = self.partitions(names)
+        bounding = known if self.abilities.limits_of_all else ()
+        if not all(partition.allows(demand, nodes) for partition in bounding):
+            return False
+        for partition in known:
+            if not partition.allows(demand, nodes):
+                continue
+            kinds = self.kinds[partition.name].items()
+            if sum(n for kind, n in kinds if kind.holds(demand, gpu_mem_mib)) >= nodes:
+                return True
+        return False
+
+    def most_gpus(self, names: str) -> int:
+        """Return the most GPUs that one node of these partitions has."""
+        return max(
+            (
+                sum(gpus for _, gpus, _, _ in kind.pools)
+                for partition in self.partitions(names)
+                for kind in self.kinds[partition.name]
+            ),
+            default=0,
+        )
+
+    def shards(self, names: str, gpu_type: str) -> int:
+        """Return the shards of one GPU in these partitions; 0 where none, or not one number."""
+        found = {
+            shards
+            for partition in self.partitions(names)
+            for kind in self.kinds[partition.name]
+            for name, _, shards, _ in kind.pools
+            if shards and gpu_type in ("", name)
+        }
+        return found.pop() if len(found) == 1 else 0
+
+    def all_cores(self, names: str, demand: Demand) -> int:
+        """Return the cores of the smallest node that has the GPUs of ``demand``."""
+        found = [
+            kind.cpus
+            for partition in self.partitions(names)
+            for kind in self.kinds[partition.name]
+            if kind.holds(demand)
+        ]
+        limits = [partition.max_cpus_per_node for partition in self.partitions(names)]
+        return min([*found, *filter(None, limits)], default=1)
+
+
+def _kind(node: Node, known: dict[object, NodeKind]) -> NodeKind:
+    """Return a node's kind, equal ones being one object."""
+    pools = tuple([(p.gpu_type, p.total, p.shards_per_gpu, p.mem_mib) for p in node.pools])
+    key = (node.cpus, node.mem_mib, pools)
+    if key not in known:
+        known[key] = NodeKind(*key)
+    return known[key]
+
+
+def _counted(partition: Partition, kind_of: Mapping[str, NodeKind]) -> Mapping[NodeKind, int]:
+    found = [kind_of[name] for name in partition.nodes if name in kind_of]
+    by_id = {id(kind): kind for kind in found}
+    return {by_id[id_]: count for id_, count in Counter(map(id, found)).items()}
