@@ -168,7 +168,7 @@ class Store:
         for table in ("intentions", "decisions"):
             self._write(f"DELETE FROM {table} WHERE at_s < ?", (now_s - retention_s,))  # noqa: S608  # our own names
             self._write(
-                f"DELETE FROM {table} WHERE id <= (SELECT max(id) FROM {table}) - ?",  # noqa: S608
+                f"DELETE FROM {table} WHERE id <= (SELECT max(id) FROM {table}) - ?",  # noqa: S608  # our own names
                 (MOST_ROWS,),
             )
         self._write("DELETE FROM refused WHERE until_s < ?", (now_s - retention_s,))

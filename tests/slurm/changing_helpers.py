@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from slurm_helpers import wait_until
 
@@ -88,8 +89,8 @@ class Cluster:
     def ran(self, job: str) -> Ran:
         """Wait for a job's end and return what it was given."""
         wait_until(lambda: self.states([job]) == {"COMPLETED"}, f"job {job} to end", 60)
-        with open(f"{self.workdir}/{job}.out") as output:  # noqa: PTH123
-            told = dict(word.partition("=")[::2] for word in output.read().split())
+        output = Path(f"{self.workdir}/{job}.out").read_text()
+        told = dict(word.partition("=")[::2] for word in output.split())
         sacct = ("sacct", "-n", "-P", "-X", "-j", job, "-o", "AllocTRES")
         wait_until(lambda: "cpu=" in self.run(*sacct), f"job {job} in the accounts")
         tres = dict(item.partition("=")[::2] for item in self.run(*sacct).split(","))

@@ -165,3 +165,13 @@ def test_a_gpu_form_is_chosen_for_a_job_that_waits_in_its_cpu_form() -> None:
 def test_a_job_that_makes_no_progress_anywhere_still_runs() -> None:
     stuck = job(1, "1", "gpus=1-2;throughput=1:0,2:0;steps=10", time_limit_s=HOUR_S)
     assert starts(FMS(snapshot([node("n1")], [stuck]))) == {"1": "2 on n1"}
+
+
+def test_what_is_stuck_beside_a_claim_is_tried_where_the_claim_does_not_bind() -> None:
+    half = running(1, "2", "n1", end_s=600)
+    first = job(2, "4")
+    long = job(3, "2", "gpus=1-2", time_limit_s=2 * HOUR_S)
+    short = replace(long, id="4", time_limit_s=300)
+    plan = FMS(snapshot([node("n1")], [first, long, short], [half]))
+    assert claims(plan) == {"2": "4 on n1 at 600"}
+    assert starts(plan) == {"4": "2 on n1"}

@@ -220,6 +220,7 @@ class Sandbox:
                 "extra_groups": person.groups,
                 "cwd": person.directory(),
             }
+        # typeshed does not know keywords that come as one mapping.
         return subprocess.run(  # type: ignore[call-overload,no-any-return]
             list(argv),
             env=env,
