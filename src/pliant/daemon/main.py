@@ -7,6 +7,7 @@ import asyncio
 import gc
 import logging
 import pwd
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             return
         _log(config.daemon.log_level)
         _tune()
-        batch = Slurm(_commands(config))
+        batch = Slurm(_commands(config), here=socket.gethostname())
         surroundings = Surroundings(batch=batch, site=lambda: _site(batch))
         asyncio.run(Daemon(options.config, config, surroundings).run())
     except PliantError as error:

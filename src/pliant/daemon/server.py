@@ -7,7 +7,6 @@ import contextlib
 import logging
 import os
 import signal
-import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -35,8 +34,6 @@ log = logging.getLogger("pliant.daemon")
 
 SITE_S = 600.0
 """How often the batch system's configuration is read again."""
-SWITCH_S = 0.0005
-"""For how long a cycle may keep the interpreter from the filter's door; Python's own is 5 ms."""
 STUCK_S = 900.0
 """A cycle that runs for longer is stuck: the watchdog is not fed any more."""
 
@@ -66,7 +63,6 @@ class Daemon:
 
         Raises Unavailable where it cannot start.
         """
-        sys.setswitchinterval(SWITCH_S)
         config = self._config
         state_dir = Path(config.daemon.state_dir)
         handle = sockets.lock(state_dir)

@@ -27,6 +27,8 @@ from pliant.model import Reservation
 
 SITE_S = 600.0
 """How often a site's configuration is read again."""
+PING_S = 10.0
+"""How often it is asked which controller acts, where there are several."""
 DETAILS_AT_ONCE = 500
 """How many running jobs' places are asked in one look; the rest in the next ones."""
 
@@ -41,6 +43,7 @@ class Queries:
         self._commands, self._clock = commands, clock
         self._site: tuple[float, Site] | None = None
         self._places: dict[_Run, Allocation | None] = {}
+        self._ping: tuple[float, str] | None = None
 
     def site(self) -> Site:
         """Return what the site's configuration says, read again every ten minutes.
@@ -65,7 +68,18 @@ class Queries:
 
     def forget_site(self) -> None:
         """Read the configuration again next time: Slurm may come back as another release."""
-        self._site = None
+        self._site = self._ping = None
+
+    def ping(self) -> str:
+        """Return which controllers are up, asked every ten seconds.
+
+        Raises Unavailable.
+        """
+        now_s = self._clock()
+        if self._ping is None or not 0 <= now_s - self._ping[0] < PING_S:
+            # It complains with its exit status of one that is down.
+            self._ping = (now_s, self._commands.run(("scontrol", "ping")).out)
+        return self._ping[1]
 
     def nodes(self) -> dict[str, NodeRow]:
         """Return all nodes by name."""

@@ -68,6 +68,12 @@ class Site:
         return not {"limits", "safe", "all"}.isdisjoint(words)
 
     @property
+    def controllers(self) -> tuple[str, ...]:
+        """The names of the hosts that slurmctld may run on, the primary first."""
+        found = sorted(key for key in self.options if key.startswith("SlurmctldHost["))
+        return tuple(self.options[key].partition("(")[0] for key in found)
+
+    @property
     def submit_plugins(self) -> tuple[str, ...]:
         """The job submit plugins in use."""
         return _names(self.options.get("JobSubmitPlugins", ""))

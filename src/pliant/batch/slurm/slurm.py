@@ -17,6 +17,7 @@ from pliant.batch.slurm.queries import Queries
 from pliant.batch.slurm.request import asked
 from pliant.batch.slurm.site import Site
 from pliant.batch.slurm.snapshot import nodes_of, snapshot_of, with_excluded
+from pliant.batch.slurm.standby import stands_by
 from pliant.batch.slurm.update import (
     Words,
     job_words,
@@ -32,9 +33,15 @@ from pliant.model import Job, Snapshot, Spec
 class Slurm:
     """The batch system of a Slurm cluster; safe to call from several threads."""
 
-    def __init__(self, commands: Runs, clock: Callable[[], float] = time.time) -> None:
-        """``clock`` counts seconds since the epoch."""
-        self._commands, self._clock = commands, clock
+    def __init__(
+        self, commands: Runs, clock: Callable[[], float] = time.time, here: str = ""
+    ) -> None:
+        """``clock`` counts seconds since the epoch.
+
+        ``here``: the name of this host, where nothing is to be seen while slurmctld runs on
+        another one (see standby.py); "" looks whatever the host.
+        """
+        self._commands, self._clock, self._here = commands, clock, here
         self._queries = Queries(commands, clock)
         self._rows: Mapping[str, JobRow] = {}  # of the last look
         self._cluster: Cluster | None = None
@@ -52,10 +59,19 @@ class Slurm:
         Raises Unavailable, BadAnswer.
         """
         try:
-            return self._observe(self.site())
+            site = self.site()
+            self._check_acting(site)
+            return self._observe(site)
         except (Unavailable, BadAnswer):
             self._queries.forget_site()
             raise
+
+    def _check_acting(self, site: Site) -> None:
+        if not self._here or len(site.controllers) < 2:
+            return
+        other = stands_by(site.controllers, self._queries.ping(), self._here)
+        if other:
+            raise Unavailable(f"{self._here} stands by: slurmctld runs on {other}")
 
     def _observe(self, site: Site) -> Snapshot:
         ask = self._queries
