@@ -352,7 +352,7 @@ def test_a_spec_is_noted_beside_other_words_and_changes_nothing_else(full: Clust
     before = _lasting(full.fields(job), *token)
     seen = by_id(slurm.observe().waiting)[job]
     spec = replace(_spec(seen), pinned=True)
-    slurm.annotate(seen, spec)
+    assert slurm.annotate(seen, lambda _: spec).frozen == "its owner pinned it"
     assert _lasting(full.fields(job), *token) == before
     told = full.run("squeue", "-h", "-j", job, "-O", "admin_comment:|")
     assert told.startswith("site=x pliant=v1:")
@@ -403,6 +403,7 @@ def _spec(job: Job) -> Spec:
 
 CHANGES_BY_ITSELF = (
     *("RunTime", "LastSchedEval", "Reason", "StartTime", "EndTime", "Scheduler", "Priority"),
+    "SchedNodeList",
     *("NodeList", "SuspendTime", "Power", "AccrueTime"),
 )
 

@@ -221,6 +221,48 @@ def test_a_job_changed_by_hand_is_taken_up_again_when_its_owner_sets_a_range(n1:
     assert n1.gpus(job) == "gres:gpu:2"
 
 
+@pytest.mark.parametrize(
+    ("flags", "by_hand"),
+    [
+        (("--gres=gpu:4", "--cpus-per-gpu=2"), ("gres=gpu:2",)),
+        (("--gpus=4", "--mem-per-gpu=200"), ("gres=gpu:2",)),
+        (("--gres=gpu:4", "-n4"), ("numtasks=2", "numcpus=2")),
+        (("--gres=gpu:4", "-c2"), ("cpuspertask=4", "numcpus=4")),
+        (("--gres=gpu:4", "-c4", "--mem=800"), ("minmemorycpu=300",)),
+    ],
+)
+def test_cpus_tasks_and_memory_changed_by_hand_are_its_owners_once_a_range_is_set(
+    n1: OneNode, flags: tuple[str, ...], by_hand: tuple[str, ...]
+) -> None:
+    leaving = n1.fill("gpu:4")
+    job = n1.wait_in_line("--moldable=gpus=1-4", *flags, script=LONG)
+    n1.look()
+    n1.run("scontrol", "update", f"jobid={job}", *by_hand, user=ALICE)
+    before = n1.show(job)
+    answer = ask_as(n1.sandbox, ALICE, "set", job=str(job), spec="gpus=1")
+    done = a.from_json(a.DoneAnswer, answer.fields["json"])
+    assert done.message == f"job {job} now says moldable=gpus=1"
+    wait_until(lambda: n1.gpus(job) == "gres:gpu:1", "the job to carry what its owner set")
+    carried = ("NumTasks", "NumCPUs", "MinMemoryNode", "MinMemoryCPU")
+    assert {n: before.get(n) for n in carried} == {n: n1.show(job).get(n) for n in carried}
+    n1.cancel(leaving)
+    n1.wait_for_state(job, "RUNNING")
+    assert n1.gpus(job) == "gres:gpu:1"
+
+
+def test_what_cannot_be_taken_up_again_is_said_at_once(n1: OneNode) -> None:
+    n1.fill("gpu:4")
+    job = n1.wait_in_line("--moldable=gpus=1-4", "--gres=gpu:4", "-n4", script=LONG)
+    n1.look()
+    n1.run("scontrol", "update", f"jobid={job}", "numcpus=6", user=ALICE)
+    answer = ask_as(n1.sandbox, ALICE, "set", job=str(job), spec="gpus=1")
+    done = a.from_json(a.DoneAnswer, answer.fields["json"])
+    assert "; it is not applied: its owner or another tool has changed it: " in done.message
+    assert done.message.endswith("its 6 CPUs a node do not divide over its 4 tasks there")
+    n1.look()
+    assert n1.gpus(job) == "gres:gpu:4"
+
+
 def test_a_pause_holds_through_a_restart(n1: OneNode) -> None:
     n1.fill("gpu:2")
     leaving = n1.fill("gpu:2")

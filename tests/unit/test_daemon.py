@@ -13,7 +13,7 @@ import pytest
 
 from pliant.batch import Change
 from pliant.daemon import answers as a
-from pliant.daemon.cannot import GIVE_UP_GPUS, OTHERWISE, SHARES, cannot_rows
+from pliant.daemon.cannot import GIVE_UP_GPUS, OTHERWISE, SHARES, beyond_reach, cannot_rows
 from pliant.daemon.config import Config, parse
 from pliant.daemon.cycling import Cycling
 from pliant.daemon.filter_door import FilterDoor
@@ -47,6 +47,7 @@ from pliant.wire import Message, decode, encode
 
 ONE, TWO, FOUR, EIGHT = (Shape(1, gpus) for gpus in (1, 2, 4, 8))
 ENFORCE = {"partitions": {"default": "enforce"}}
+BY_HAND = "its owner or another tool has changed it"
 
 
 @dataclass(slots=True)
@@ -92,12 +93,17 @@ class FakeBatch:
             self.waiting[one.job.id] = replace(waiting, shape=one.shape, spec=one.spec)
         return [None for _ in changes]
 
-    def annotate(self, job: Job, spec: Spec) -> None:
+    def annotate(self, job: Job, says: Callable[[Job], Spec]) -> Job:
         if self.away:
             raise Unavailable(self.away)
         self.changes.append((job.id, "token"))
+        now = self.waiting[job.id]
+        spec = says(now)
         shapes = tuple(Shape(1, int(gpus)) for gpus in spec.request.gpus)
-        self.waiting[job.id] = replace(self.waiting[job.id], spec=spec, shapes=shapes)
+        taken_up = now.frozen == BY_HAND and (spec.own, spec.set) == (now.shape, None)
+        frozen = "" if taken_up and spec.footprint == now.footprint else now.frozen
+        noted = self.waiting[job.id] = replace(now, spec=spec, shapes=shapes, frozen=frozen)
+        return noted
 
     def rescue(self, job: Job) -> None:
         if self.refuses:
@@ -461,7 +467,11 @@ def test_what_an_owner_notes_during_a_cycle_is_not_written_over(
     cycling = make()
     job = batch.waiting["2"]
     pinned = Spec(parse_request("gpus=1-4"), FOUR, pinned=True)
-    batch.between = lambda: cycling.acting.annotate(job, pinned)
+
+    def pin() -> None:
+        cycling.acting.annotate(job, lambda _: pinned)
+
+    batch.between = pin
     cycling.run()
     assert batch.changes == [("2", "token")]
     assert batch.waiting["2"].spec == pinned
@@ -475,8 +485,8 @@ def test_what_an_owner_notes_after_a_change_that_was_not_seen_yet_keeps_the_chan
     cycling = make()
     seen = batch.waiting["2"]
     cycling.run()
+    cycling.acting.annotate(seen, lambda now: replace(said(now), pinned=True))
     pinned = Spec(parse_request("gpus=1-4"), FOUR, pinned=True)
-    cycling.acting.annotate(seen, pinned)
     assert batch.waiting["2"].spec == replace(pinned, set=TWO, footprint=Footprint())
 
 
@@ -912,13 +922,72 @@ def test_an_owner_gives_a_job_another_request(setting: Setting, batch: FakeBatch
 def test_what_an_owner_changed_by_hand_is_the_own_shape_once_a_request_is_set(
     setting: Setting, batch: FakeBatch
 ) -> None:
-    changed = replace(batch.waiting["2"], shape=ONE, frozen="its owner changed it")
+    changed = replace(batch.waiting["2"], shape=ONE, frozen=BY_HAND)
     batch.waiting["2"] = changed
-    setting.verbs.cycling.run()
-    setting.ask(ALICE, "set", job="2", spec="gpus=1-2")
+    setting.ask(ALICE, "set", job="2", spec="gpus=1-2")  # not looked at since
     assert batch.waiting["2"].spec == Spec(
         parse_request("gpus=1-2"), ONE, None, changed.footprint, renewed=True
     )
+
+
+PER_GPU = Footprint(cpus_per_gpu=2)
+
+
+@pytest.mark.parametrize(
+    ("noted", "carries", "then"),
+    [
+        # as Pliant left it: what was noted stays, and memory that the batch system gave is its own
+        (PER_GPU, PER_GPU, PER_GPU),
+        (PER_GPU, replace(PER_GPU, mem_per_node_mib=500), PER_GPU),
+        # other CPUs, tasks or memory under the same shape: what it carries is its owner's
+        (PER_GPU, Footprint(cpus_per_task=8), Footprint(cpus_per_task=8)),
+        (PER_GPU, Footprint(2, mem_per_node_mib=500), Footprint(2)),
+        (
+            Footprint(mem_per_gpu_mib=100),
+            Footprint(mem_per_node_mib=300),
+            Footprint(mem_per_node_mib=300),
+        ),
+    ],
+)
+def test_what_a_job_carries_beside_its_shape_is_its_owners_too_once_a_request_is_set(
+    setting: Setting,
+    batch: FakeBatch,
+    noted: Footprint,
+    carries: Footprint,
+    then: Footprint,
+) -> None:
+    request = parse_request("gpus=1-2")
+    spec = Spec(parse_request("gpus=2:4"), FOUR, TWO, noted)
+    batch.waiting["2"] = replace(batch.waiting["2"], shape=TWO, spec=spec, footprint=carries)
+    setting.ask(ALICE, "set", job="2", spec="gpus=1-2")
+    own, left = (FOUR, TWO) if then == noted else (TWO, None)
+    assert batch.waiting["2"].spec == Spec(request, own, left, then, renewed=True)
+
+
+def test_where_a_request_is_not_applied_the_answer_says_why(
+    setting: Setting, batch: FakeBatch
+) -> None:
+    setting.verbs.cycling.config = parse(ENFORCE)
+    waits = batch.waiting["2"]
+    for changed, says in (
+        (replace(waits, shape=ONE, frozen=BY_HAND), ""),
+        (replace(waits, frozen="it belongs to a reservation"), "it belongs to a reservation"),
+    ):
+        batch.waiting["2"] = changed
+        done = setting.ask(ALICE, "set", job="2", spec="gpus=1-2")
+        told = f"; it is not applied: {says}" if says else ""
+        assert done == a.DoneAnswer(f"job 2 now says moldable=gpus=1-2{told}")
+    waits = replace(waits, spec=Spec(parse_request("gpus=1/4"), FOUR, renewed=True))
+    assert beyond_reach(replace(waits, shapes=(FOUR,)), Abilities()) == (
+        f"it cannot become 1/4: {SHARES}"
+    )
+    assert beyond_reach(replace(waits, shapes=(ONE,)), Abilities()) == ""
+
+
+def said(job: Job) -> Spec:
+    """Return what a job says; it says something."""
+    assert job.spec is not None
+    return job.spec
 
 
 def test_a_pin_is_set_and_taken_back(setting: Setting, batch: FakeBatch) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
+from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.job_rows import JobRow
+from pliant.batch.slurm.jobs import waiting_job
 from pliant.batch.slurm.request import asked
-from pliant.model import Shape
+from pliant.daemon.renewal import renewed
+from pliant.grammar import parse, put_token
+from pliant.model import Footprint, Job, Shape, Spec
 
 WAITING = dict.fromkeys((field.name for field in fields(JobRow)), "") | {
     "state": "PENDING", "num_nodes": "1", "max_nodes": "0", "num_tasks": "4", "num_cpus": "4",
@@ -30,3 +34,97 @@ def test_the_total_of_gpus_is_what_was_asked_in_total_else_by_task(
     request_fields: dict[str, str], shape: Shape
 ) -> None:
     assert asked(JobRow(**(WAITING | request_fields))).shape(0) == shape
+
+
+def waits(noted: Footprint, **changed: str) -> tuple[JobRow, Job]:
+    """Return a job of four GPUs with this footprint that someone has changed since, and as read."""
+    spec = Spec(parse("gpus=1-4"), Shape(1, 4), None, noted)
+    said = {"tres_per_node": "gres:gpu:4", "admin_comment": put_token("", spec), **changed}
+    row = JobRow(**(WAITING | {"batch": "1", "contiguous": "0", "het_id": "0"} | said))
+    return row, read(row)
+
+
+def read(row: JobRow) -> Job:
+    return waiting_job(row, Cluster((22, 5), {}, {}), 0.0)
+
+
+CHANGED = "its owner or another tool has changed it: "
+ONE_TASK = {"num_tasks": "1"}
+
+
+@pytest.mark.parametrize(
+    ("noted", "changed", "told", "carries"),
+    [
+        (  # --cpus-per-gpu=2, gres=gpu:2
+            Footprint(cpus_per_gpu=2),
+            ONE_TASK | {"tres_per_node": "gres:gpu:2", "num_cpus": "8"},
+            "it carries 2 instead of 4",
+            Footprint(cpus_per_task=8),
+        ),
+        (  # the same, with the CPUs in proportion: what was noted holds
+            Footprint(cpus_per_gpu=2),
+            ONE_TASK | {"tres_per_node": "gres:gpu:2"},
+            "it carries 2 instead of 4",
+            Footprint(cpus_per_gpu=2),
+        ),
+        (  # --mem-per-gpu=2000, gres=gpu:2
+            Footprint(mem_per_gpu_mib=2000),
+            ONE_TASK
+            | {"num_cpus": "1", "tres_per_node": "gres:gpu:2", "min_memory": "8000M"}
+            | {"tres": "mem=8000M"},
+            "it carries 2 instead of 4",
+            Footprint(mem_per_node_mib=8000),
+        ),
+        (  # -n4, numtasks=2 numcpus=2
+            Footprint(tasks_per_gpu=1),
+            {"num_tasks": "2", "num_cpus": "2"},
+            "2 tasks a node instead of 4",
+            Footprint(2),
+        ),
+        (  # -c2, cpuspertask=4 numcpus=4
+            Footprint(cpus_per_task=2),
+            ONE_TASK | {"cpus_per_task": "4"},
+            "4 CPUs a node instead of 2",
+            Footprint(cpus_per_task=4),
+        ),
+        (  # --mem=800, minmemorycpu=300
+            Footprint(cpus_per_task=4, mem_per_node_mib=800),
+            ONE_TASK | {"min_memory": "300M", "tres": "mem=1200M"},
+            "300 MiB a node instead of 800",
+            Footprint(cpus_per_task=4, mem_per_cpu_mib=300),
+        ),
+        (  # --mem-per-cpu=200, minmemorynode=1000
+            Footprint(cpus_per_task=4, mem_per_cpu_mib=200),
+            ONE_TASK | {"min_memory": "1000M", "tres": "mem=1000M"},
+            "1000 MiB a node instead of 800",
+            Footprint(cpus_per_task=4, mem_per_node_mib=1000),
+        ),
+        (  # --mem-per-cpu=200, numcpus=2 cpuspertask=2: the total is not reckoned anew
+            Footprint(cpus_per_task=4, mem_per_cpu_mib=200),
+            ONE_TASK | {"num_cpus": "2", "min_memory": "200M", "tres": "mem=800M"},
+            "2 CPUs a node instead of 4",
+            Footprint(cpus_per_task=2, mem_per_cpu_mib=200),
+        ),
+    ],
+)
+def test_what_was_changed_by_hand_is_taken_up_again_as_it_is(
+    noted: Footprint, changed: dict[str, str], told: str, carries: Footprint
+) -> None:
+    row, job = waits(noted, **changed)
+    assert (job.frozen, job.footprint) == (CHANGED + told, carries)
+    spec = renewed(job, parse("gpus=1-4"))
+    assert spec == Spec(parse("gpus=1-4"), job.shape, None, carries, renewed=True)
+    again = read(replace(row, admin_comment=put_token(row.admin_comment, spec)))
+    assert (again.frozen, again.footprint) == ("", carries)
+
+
+def test_what_no_footprint_can_say_is_left_alone_and_said() -> None:
+    row, job = waits(Footprint(4), num_cpus="6")
+    spec = renewed(job, parse("gpus=1"))
+    left = read(replace(row, admin_comment=put_token(row.admin_comment, spec)))
+    assert left.frozen == (
+        f"{CHANGED}6 CPUs a node instead of 8; its 6 CPUs a node do not divide over its 4 tasks"
+        " there"
+    )
+    _, job = waits(Footprint(2), num_nodes="2", num_tasks="3")
+    assert job.frozen == "its tasks do not divide over its nodes"

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,10 +38,10 @@ class Batch(Protocol):
         """
         ...
 
-    def annotate(self, job: Job, spec: Spec) -> None:
-        """Let a job carry ``spec`` and change nothing else.
+    def annotate(self, job: Job, says: Callable[[Job], Spec]) -> Job:
+        """Let a waiting job, as it is now, say what ``says`` returns, and change nothing else.
 
-        Raises Refused.
+        Return it as it is with that. Raises Refused.
         """
         ...
 

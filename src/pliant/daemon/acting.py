@@ -45,8 +45,6 @@ class Acting:
         self._clock, self._monotonic = clock, monotonic
         self._turn = threading.Lock()
         self._touched: set[str] = set()  # jobs noted on through a door since the last look
-        self._made: dict[str, Change] = {}  # since the last look
-        self._made_before: dict[str, Change] = {}  # and since the one before it
         self._stopping = False
 
     def stop(self) -> None:
@@ -57,7 +55,6 @@ class Acting:
         """Say that a look begins: what was noted before it will be seen."""
         with self._turn:
             self._touched.clear()
-            self._made_before, self._made = self._made, {}
 
     def act(self, molds: Sequence[Mold]) -> Iterator[Outcome]:
         """Make changes until all are made or time is up; yield what came of each.
@@ -87,23 +84,22 @@ class Acting:
                 store.done(intention, self._clock(), str(away))
             raise
         outcomes = []
-        for intention, mold, change, error in zip(intentions, molds, changes, errors, strict=True):
+        for intention, mold, error in zip(intentions, molds, errors, strict=True):
             words = "" if error is None else str(error)
-            if error is None:
-                self._made[mold.job.id] = change
             store.done(intention, self._clock(), words or "done")
             outcomes.append(Outcome(mold, words))
         return outcomes
 
-    def annotate(self, job: Job, spec: Spec) -> None:
-        """Note ``spec`` on a job for its owner; the running cycle leaves the job alone then.
+    def annotate(self, job: Job, says: Callable[[Job], Spec]) -> Job:
+        """Note on a job, as it is now, what its owner ``says``; return it as it is then.
 
-        Raises PliantError.
+        The running cycle leaves the job alone. Raises PliantError.
         """
         with self._turn:
             self._touched.add(job.id)
-            self._batch.annotate(job, self._caught_up(job, spec))
+            noted = self._batch.annotate(job, says)
             self._store.forget_refused(job.id)
+            return noted
 
     def rescue(self, job: Job) -> None:
         """Give a job that is held for a shape of ours its own shape back.
@@ -112,13 +108,6 @@ class Acting:
         """
         with self._turn:
             self._batch.rescue(job)
-
-    def _caught_up(self, job: Job, spec: Spec) -> Spec:
-        """Return ``spec`` with what we noted on the job after it was seen as ``job``."""
-        made = self._made.get(job.id) or self._made_before.get(job.id)
-        if made is None or (made.job.shape, made.job.spec) != (job.shape, job.spec):
-            return spec
-        return replace(spec, own=made.spec.own, set=made.spec.set, footprint=made.spec.footprint)
 
 
 def spec_after(job: Job, shape: Shape) -> Spec:

@@ -36,6 +36,16 @@ def cannot_rows(job: Job, abilities: Abilities) -> tuple[CannotRow, ...]:
     return tuple(CannotRow(_named(some), reason) for reason, some in by_reason.items())
 
 
+def beyond_reach(job: Job, abilities: Abilities) -> str:
+    """Return why a job carries no shape that it asks for and can be changed to none; else ""."""
+    rows, spec = cannot_rows(job, abilities), job.spec
+    if not rows or spec is None or set(job.shapes) - {job.shape}:
+        return ""
+    if job.shape in shapes(spec.request, spec.own or job.shape):
+        return ""
+    return f"it cannot become {', '.join(rows[0].shapes)}: {rows[0].reason}"
+
+
 def _out_of_reach(
     job: Job, asked: tuple[Shape, ...], abilities: Abilities
 ) -> Iterator[tuple[Shape, str]]:

@@ -15,9 +15,10 @@ from pliant import __version__
 from pliant.cycle import explain
 from pliant.daemon import answers as a
 from pliant.daemon import rows
-from pliant.daemon.cannot import cannot_rows
+from pliant.daemon.cannot import beyond_reach, cannot_rows
 from pliant.daemon.cycling import Cycling, Seen
 from pliant.daemon.named import find, unknown
+from pliant.daemon.renewal import renewed
 from pliant.daemon.rights import Asker
 from pliant.errors import BadInput, Unavailable
 from pliant.grammar import parse, quoted, request_text
@@ -136,18 +137,17 @@ class Verbs:
         """Give a waiting job another request."""
         request = parse(_field(fields, "spec"))
         job = self._own_waiting(asker, fields)
-        spec = replace(_renewed(job), request=request, pinned=False, renewed=True)
-        self._annotate(job, spec)
+        now = self._annotate(job, lambda now: renewed(now, request))
         says = f"job {job.id} now says {request_text(request)}{_all(job, fields)}"
         unpinned = "; it is no longer pinned" if job.spec is not None and job.spec.pinned else ""
-        return a.DoneAnswer(says + unpinned + self._not_applied(job))
+        return a.DoneAnswer(says + unpinned + self._not_applied(now))
 
     def pin(self, asker: Asker, fields: Mapping[str, str]) -> a.DoneAnswer:
         """Leave a waiting job as it is."""
         job = self._own_waiting(asker, fields)
         if job.spec is None:
             return a.DoneAnswer(f"job {job.id} says nothing to Pliant: it is left alone anyway")
-        self._annotate(job, replace(job.spec, pinned=True))
+        self._annotate(job, _pinned(job.spec, True))
         return a.DoneAnswer(f"job {job.id} stays as it is{_all(job, fields)}")
 
     def unpin(self, asker: Asker, fields: Mapping[str, str]) -> a.DoneAnswer:
@@ -155,7 +155,7 @@ class Verbs:
         job = self._own_waiting(asker, fields)
         if job.spec is None or not job.spec.pinned:
             return a.DoneAnswer(f"job {job.id} is not pinned")
-        self._annotate(job, replace(job.spec, pinned=False))
+        self._annotate(job, _pinned(job.spec, False))
         return a.DoneAnswer(f"job {job.id} may change again{_all(job, fields)}")
 
     # What an administrator may do
@@ -207,6 +207,9 @@ class Verbs:
 
     def _not_applied(self, job: Job) -> str:
         """Say that what was set changes nothing yet, and why."""
+        why = job.frozen or beyond_reach(job, self._seen().snapshot.abilities)
+        if why:
+            return f"; it is not applied: {why}"
         if self.cycling.store.paused:
             return "; Pliant is paused: it is not applied before `pliant resume`"
         acts_not = [p for p in job.partitions if self.cycling.config.mode(p) is not Mode.ENFORCE]
@@ -215,17 +218,14 @@ class Verbs:
         modes = ", ".join(f"{name} ({self.cycling.config.mode(name)})" for name in acts_not)
         return f"; it is not applied in partition {modes}"
 
-    def _annotate(self, job: Job, spec: Spec) -> None:
-        self.cycling.acting.annotate(job, spec)
+    def _annotate(self, job: Job, says: Callable[[Job], Spec]) -> Job:
+        now = self.cycling.acting.annotate(job, says)
         self.wake()
+        return now
 
 
-def _renewed(job: Job) -> Spec:
-    """Return a job's spec; where its owner changed it by hand, what it carries is its own now."""
-    spec = job.spec
-    if spec is None or spec.own is None or job.shape != (spec.set or spec.own):
-        return Spec(spec.request if spec else parse("gpus=1"), job.shape, None, job.footprint)
-    return spec
+def _pinned(seen: Spec, pinned: bool) -> Callable[[Job], Spec]:
+    return lambda now: replace(now.spec or seen, pinned=pinned)
 
 
 def _all(job: Job, fields: Mapping[str, str]) -> str:

@@ -54,6 +54,13 @@ class Asked:
             mem_per_cpu_mib=per_cpu,
         ).by_gpu(self.gpus)
 
+    @property
+    def uneven(self) -> str:
+        """Why no footprint can say what is asked, in words; "" where one can."""
+        divides = self.cpus % self.tasks == 0
+        words = f"its {self.cpus} CPUs a node do not divide over its {self.tasks} tasks there"
+        return "" if divides else words
+
     def differs(self, demand: Demand) -> str:
         """Return what differs from ``demand``, in a word; "" where nothing does."""
         if self.tasks != demand.tasks:
@@ -109,11 +116,13 @@ def _gpus(row: JobRow, nodes: int) -> tuple[str, int, int, str]:
         wanted[0].type if wanted else "",
         gpus,
         _total(per_node, SHARD),
-        _odd(row, every, wanted, total % nodes != 0),
+        _odd(row, every, wanted, (total, nodes)),
     )
 
 
-def _odd(row: JobRow, every: tuple[Gres, ...], wanted: list[Gres], uneven: bool) -> str:
+def _odd(row: JobRow, every: tuple[Gres, ...], wanted: list[Gres], size: tuple[int, int]) -> str:
+    """``size``: GPUs asked in total, nodes."""
+    total, nodes, tasks = *size, count(row.num_tasks)
     others = sorted({g.name for g in every} - {GPU, SHARD, NO_GPU})
     # Memory that was asked in another way goes before DefMemPerGPU, which Slurm shows all the same.
     mem_per_gpu = gres_list(row.mem_per_tres) and not size_mib(row.min_memory)
@@ -125,7 +134,8 @@ def _odd(row: JobRow, every: tuple[Gres, ...], wanted: list[Gres], uneven: bool)
         (bool(others), f"it asks for {', '.join(others)} too"),
         (len({(g.name, g.type) for g in wanted}) > 1, "it asks for several kinds of GPUs"),
         (any(g.count == 0 for g in wanted), "it asks for 0 GPUs, which Slurm does not honour"),
-        (uneven, "its GPUs do not divide over its nodes"),
+        (total % nodes > 0, "its GPUs do not divide over its nodes"),
+        (tasks > nodes and tasks % nodes > 0, "its tasks do not divide over its nodes"),
     )
     return next((words for holds, words in checks if holds), "")
 

@@ -12,9 +12,10 @@ from functools import lru_cache
 from operator import attrgetter
 
 from pliant.batch.slurm.cluster import Cluster
+from pliant.batch.slurm.gres import tres
 from pliant.batch.slurm.job_rows import JobRow, count
 from pliant.batch.slurm.request import Asked, asked, lacking
-from pliant.batch.slurm.values import NOTHING, host_list
+from pliant.batch.slurm.values import NOTHING, host_list, size_mib
 from pliant.cycle import allowed_shapes
 from pliant.filter.constraint import features_all, features_any
 from pliant.grammar import find_token
@@ -126,8 +127,10 @@ def _flagged(
     spec = replace(noted, own=own, footprint=noted.footprint or footprint)
     shape = as_expected(said.shape, spec)
     said = replace(said, spec=spec, shape=shape, shapes=(shape,), footprint=footprint)
-    frozen = said.frozen or _unprepared(row, noted, wants)
-    frozen = frozen or _changed(row, said, noted, wants, cluster)
+    unlike = _unlike(row, said, wants, cluster) if noted.footprint else ""
+    if noted.footprint and unlike:
+        said = replace(said, footprint=_carried(row, noted.footprint, wants, cluster))
+    frozen = said.frozen or _unprepared(row, noted, wants) or _changed(said, noted, unlike)
     if frozen or spec.pinned:
         return replace(said, frozen=frozen or "its owner pinned it")
     allowed = allowed_shapes(spec.request, own, shape, cluster.abilities)
@@ -177,18 +180,38 @@ def _demand(said: Requested, shape: Shape) -> Demand:
     return said.footprint.demand(shape, said.spec.request.cores if said.spec else 0)
 
 
-def _changed(row: JobRow, said: Requested, noted: Spec, wants: Asked, cluster: Cluster) -> str:
+def _unlike(row: JobRow, said: Requested, wants: Asked, cluster: Cluster) -> str:
+    """What a job asks beside its shape that what was noted does not account for, in words."""
+    demand = _demand(said, said.shape)
+    cpus = cluster.cores(partitions_of(row.partition), demand)
+    told = wants.differs(replace(demand, cpus=cpus))
+    return f"{told}; {wants.uneven}" if told and wants.uneven else told
+
+
+def _carried(row: JobRow, noted: Footprint, wants: Asked, cluster: Cluster) -> Footprint:
+    """The footprint of what a job carries, where what was noted does not account for it.
+
+    Memory that is as it was noted is of the noted kind. Else the total tells: Slurm reckons it anew
+    whenever the memory is changed, but not with the CPUs, so it need not be that of these CPUs.
+    """
+    least, total = size_mib(row.min_memory), size_mib(tres(row.tres).get("mem", ""))
+    if not least:
+        return wants.footprint()
+    if least in (noted.mem_per_cpu_mib, noted.mem_per_node_mib):
+        per_cpu = least == noted.mem_per_cpu_mib
+    else:
+        per_cpu = total not in (0, least * wants.nodes) or least == cluster.default_per_cpu_mib
+    mem_mib = least * wants.cpus if per_cpu else least
+    return replace(wants, mem_mib=mem_mib, per_cpu=per_cpu).footprint()
+
+
+def _changed(said: Requested, noted: Spec, unlike: str) -> str:
     """What someone else has changed since the token was written, in words."""
     expected = noted.set or noted.own
     if expected is None:
         return ""
-    told = ""
-    if said.shape != expected:
-        told = f"it carries {shape_text(said.shape)} instead of {shape_text(expected)}"
-    elif noted.footprint is not None:
-        demand = _demand(said, expected)
-        cpus = cluster.cores(partitions_of(row.partition), demand)
-        told = wants.differs(replace(demand, cpus=cpus))
+    carries = f"it carries {shape_text(said.shape)} instead of {shape_text(expected)}"
+    told = unlike if said.shape == expected else carries
     return f"its owner or another tool has changed it: {told}" if told else ""
 
 

@@ -13,6 +13,7 @@ from pliant.batch.slurm.attempt import Attempt
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer, Runs
 from pliant.batch.slurm.job_rows import JobRow
+from pliant.batch.slurm.jobs import waiting_job
 from pliant.batch.slurm.queries import Queries
 from pliant.batch.slurm.request import asked
 from pliant.batch.slurm.site import Site
@@ -27,6 +28,7 @@ from pliant.batch.slurm.update import (
     wanted,
 )
 from pliant.errors import BadAnswer, BatchError, Refused, Unavailable
+from pliant.grammar import put_token
 from pliant.model import Job, Snapshot, Spec
 
 
@@ -125,17 +127,21 @@ class Slurm:
                 self._verify(one, after)
         return [one.error for one in tries]
 
-    def annotate(self, job: Job, spec: Spec) -> None:
-        """Let a job carry ``spec`` and change nothing else.
+    def annotate(self, job: Job, says: Callable[[Job], Spec]) -> Job:
+        """Let a waiting job, as it is now, say what ``says`` returns, and change nothing else.
 
-        Raises Refused.
+        Return it as it is with that. Raises Refused.
         """
         row = self._queries.again([job.id]).get(job.id)
-        if row is None:
-            raise Refused(f"job {job.id}: Slurm does not know it any more")
+        if row is None or not row.waits:
+            raise Refused(f"job {job.id}: it does not wait any more")
+        cluster, now_s = self._known_cluster(), self._clock()
+        spec = says(waiting_job(row, cluster, now_s))
         answer = self._update(row, token_words(row, spec))
         if answer.status:
             raise Refused(f"job {job.id}: {answer.words}")
+        noted = replace(row, admin_comment=put_token(row.admin_comment, spec))
+        return waiting_job(noted, cluster, now_s)
 
     def rescue(self, job: Job) -> None:
         """Give a job its own shape back, and its place, that Slurm holds for one we set.
@@ -151,6 +157,7 @@ class Slurm:
             raise Refused(f"job {job.id}: it does not wait any more")
         cluster = self._known_cluster()
         spec = replace(spec, set=None)
+        job = replace(job, footprint=spec.footprint or job.footprint)  # that of its own shape
         now = asked(row, job.footprint, cluster.default_per_cpu_mib)
         then = wanted(job, spec.own or job.shape, spec, cluster)
         for argv in (
