@@ -45,7 +45,7 @@ local MOLDABLE_KEYS = {
 local TEXTS = {
    "tres_per_node", "tres_per_job", "tres_per_task", "tres_per_socket", "cpus_per_tres",
    "mem_per_tres", "partition", "features", "reservation", "array_inx", "dependency", "req_nodes",
-   "exc_nodes", "licenses", "clusters",
+   "exc_nodes", "licenses", "qos", "clusters",
 }
 local NUMBERS = {
    "min_nodes", "max_nodes", "num_tasks", "cpus_per_task", "min_cpus", "pn_min_cpus",

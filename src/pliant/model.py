@@ -6,7 +6,7 @@ Everything here is immutable and compares by value. Units stand in the names: ``
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -225,7 +225,9 @@ class Node:
 class Partition:
     """A queue and the nodes it may use, and what it says of a job's shape; 0: no limit, not said.
 
-    ``cpus_per_gpu`` and ``mem_per_gpu_mib`` go to jobs that say nothing of CPUs or memory.
+    ``cpus_per_gpu`` and ``mem_per_gpu_mib`` go to jobs that say nothing of CPUs or memory, and
+    where there is no memory per GPU, ``mem_per_cpu_mib`` or ``mem_per_node_mib``. ``qos``: the
+    quality of service whose limits hold for all its jobs.
     ``alone``: its jobs share their nodes with nobody, or with no other user. ``preempts``: to start
     its jobs the batch system would end others that run now.
     """
@@ -243,6 +245,9 @@ class Partition:
     max_mem_per_cpu_mib: int = 0
     cpus_per_gpu: int = 0
     mem_per_gpu_mib: int = 0
+    mem_per_cpu_mib: int = 0
+    mem_per_node_mib: int = 0
+    qos: str = ""
     alone: bool = False
     preempts: bool = False
 
@@ -294,6 +299,7 @@ class Job:
     id: str
     user: str = ""
     account: str = ""
+    qos: str = ""
     partitions: tuple[str, ...] = ()
     state: JobState = JobState.WAITING
     reason: str = ""
@@ -335,9 +341,16 @@ class Job:
         return self.footprint.demand(shape, self.spec.request.cores if self.spec else 0)
 
 
+EVERYBODY = "*"
+
+
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What can be changed on a waiting job here (facts differ by release and site)."""
+    """What can be changed on a waiting job here (facts differ by release and site).
+
+    ``limited_qos``: where a limit may bound how much a job gets: by QOS, "" being jobs that name
+    none, and :data:`EVERYBODY`.
+    """
 
     share_to_whole: bool = False  # shard -> gpu on a waiting job (Slurm 24.11+)
     whole_to_share: bool = False
@@ -345,8 +358,18 @@ class Abilities:
     cpu_to_gpu: bool = True
     claims_whole_nodes: bool = False  # nobody starts on what a claim leaves free on its nodes
     limits_deny: bool = False  # a submission beyond a limit is refused, not left to wait
+    limited_qos: frozenset[str] = frozenset()
     limits_of_all: bool = False  # so is one beyond a limit of any of the partitions that it names
     federated: bool = False  # jobs belong to several clusters, and keep their shapes
+
+    def may_be_limited(self, qos: str, partitions: Iterable[Partition]) -> bool:
+        """Whether more than its owner wrote may be more than a job of this QOS may have there.
+
+        MaxCPUsPerNode counts for all of a partition's jobs on a node together.
+        """
+        if not self.limited_qos.isdisjoint((EVERYBODY, qos)):
+            return True
+        return any((p.qos and p.qos in self.limited_qos) or p.max_cpus_per_node for p in partitions)
 
 
 @dataclass(frozen=True, slots=True)

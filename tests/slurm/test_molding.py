@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 from daemon_helpers import LONG, OneNode, ask, configured, why
+from lua_helpers import close_breaker
 from slurm_helpers import wait_until
 
 from pliant.daemon import answers as a
@@ -259,9 +260,9 @@ def least_three(sandbox: Sandbox) -> str:
     return quality(sandbox, "leastthree", "MinTRESPerJob=gres/gpu=3")
 
 
-def quality(sandbox: Sandbox, name: str, limit: str) -> str:
+def quality(sandbox: Sandbox, name: str, *limits: str) -> str:
     for argv in (
-        ["add", "qos", name, limit],
+        ["add", "qos", name, *limits],
         ["modify", "user", "pliant-alice", "set", f"qos+={name}"],
     ):
         sandbox.run(["sacctmgr", "-i", *argv])
@@ -286,6 +287,40 @@ def test_a_job_made_smaller_for_a_limit_does_not_grow_again(n1: OneNode, qos: st
     wait_until(lambda: n1.gpus(job) == "gres:gpu:1", "the job to be made as small as may be", 120)
     n1.look()
     assert (n1.gpus(job), n1.states(job)) == ("gres:gpu:1", ["PENDING"])
+
+
+def test_a_job_that_a_limit_may_stop_is_not_made_larger_than_its_user_wrote(
+    n1: OneNode, qos: str
+) -> None:
+    forget_limits(n1)
+    options = ("--moldable=gpus=1-4", "--gres=gpu:2", "--time=10")
+    job = n1.submit(*options, f"--qos={qos}", script=LONG)
+    n1.wait_for_state(job, "RUNNING")
+    assert n1.gpus(job) == "gres:gpu:2"
+    n1.cancel(job)
+    n1.look()
+    job = n1.submit(*options, script=LONG)  # of no QOS that has limits
+    n1.wait_for_state(job, "RUNNING")
+    assert n1.gpus(job) == "gres:gpu:4"
+
+
+def test_a_job_is_not_refused_for_the_size_of_what_is_free(n1: OneNode) -> None:
+    strict = quality(n1.sandbox, "strict", "MinTRESPerJob=gres/gpu=2", "Flags=DenyOnLimit")
+    forget_limits(n1)
+    n1.fill("gpu:3")
+    n1.look()
+    options = ("--moldable=gpus=1-4", "--gres=gpu:2", "--time=10", f"--qos={strict}")
+    job = n1.submit(*options, script=LONG)
+    n1.sandbox.run(["sacctmgr", "-i", "modify", "qos", strict, "set", "flags-=DenyOnLimit"])
+    forget_limits(n1)
+    assert n1.gpus(job) == "gres:gpu:2"
+
+
+def forget_limits(n1: OneNode) -> None:
+    """Let pliantd read the limits anew, which it does every few minutes by itself."""
+    n1.sandbox.restart("pliantd")
+    close_breaker(n1.sandbox)
+    n1.look()
 
 
 def test_a_shape_that_its_qos_forbids_is_taken_back_and_not_tried_again(

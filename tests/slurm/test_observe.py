@@ -207,7 +207,7 @@ def test_one_look_is_a_fixed_number_of_commands_however_many_jobs_there_are(
     submit("--hold", "--array=1-50")
     slurm.observe()
     first = Counter(counting.calls)
-    assert first == {"scontrol": 4, "sacctmgr": 1, "squeue": 2, "scontrol <": 1}
+    assert first == {"scontrol": 4, "sacctmgr": 2, "squeue": 2, "scontrol <": 1}
     counting.calls.clear()
     slurm.observe()  # the configuration and the places of the shares are known now
     assert Counter(counting.calls) == {"scontrol": 3, "squeue": 2}

@@ -20,6 +20,8 @@ PARTITIONS = {
     "two": "MinNodes=2",
     "given": "JobDefaults=DefCpuPerGPU=4,DefMemPerGPU=500",
     "alone": "OverSubscribe=EXCLUSIVE",
+    "hungry": "DefMemPerCPU=3000",
+    "raised": "DefMemPerNode=16000 MaxMemPerCPU=4000",
 }
 
 
@@ -27,7 +29,7 @@ PARTITIONS = {
 def partitions(sandbox: Sandbox) -> Iterator[None]:
     """More partitions of the same nodes, for these tests alone."""
     for name, words in PARTITIONS.items():
-        create = ["scontrol", "create", f"partition={name}", "nodes=ALL", words]
+        create = ["scontrol", "create", f"partition={name}", "nodes=ALL", *words.split()]
         sandbox.run(create, check=True)
     wait_for_look(sandbox)
     yield
@@ -78,3 +80,29 @@ def test_a_partition_of_whole_nodes_leaves_the_shape_to_the_owner(n1: OneNode) -
     n1.look()
     shown = n1.show(job)
     assert (shown["TresPerNode"], shown["NumTasks"]) == ("gres:gpu:4", "4")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--gpus=2", "--cpus-per-gpu=3", "--moldable=gpus=1-4"),
+        ("-n2", "-c3", "--gpus-per-task=1", "--moldable=gpus=1-4"),
+        ("--gres=gpu:1", "--moldable=type=gpu:cpu,cores=all"),
+    ],
+)
+def test_no_submission_is_molded_beyond_the_memory_that_slurm_adds_to_it(
+    options: tuple[str, ...], submit: Submit, clean: Sandbox, wait_for_state: WaitForState
+) -> None:
+    wait_for_look(clean)
+    wait_for_state(submit("-phungry", *options, script=LONG), "RUNNING")
+
+
+@pytest.mark.parametrize("options", [("-praised",), ("-pgiven", "--mem=0")])
+def test_a_job_whose_memory_slurm_counts_its_own_way_starts_as_its_owner_wrote_it(
+    options: tuple[str, ...], n1: OneNode
+) -> None:
+    close_breaker(n1.sandbox)
+    n1.look()
+    job = n1.submit(*options, "--gres=gpu:2", "--moldable=gpus=1-4", script=LONG)
+    n1.wait_for_state(job, "RUNNING")
+    assert n1.gpus(job) == "gres:gpu:2"

@@ -530,3 +530,32 @@ def test_a_quarter_of_a_gpu_is_told_what_it_lacks() -> None:
     assert starts(cycle(snapshot([full], [job(1, "1/2", "gpus=1/4:1/2")]), EQUI)) == {
         "1": "1/4 on n1"
     }
+
+
+# --- limits, and what Pliant made larger ----------------------------------------------------------
+
+
+def narrow(**fields: Any) -> Job:
+    """A job of a QOS with a limit that wrote 2 GPUs and allows 1 to 4."""
+    return job(1, "2", RANGE, qos="narrow", **fields)
+
+
+@pytest.mark.parametrize(("free", "becomes"), [(1, "1"), (2, ""), (4, "")])
+def test_where_a_limit_may_bound_a_job_it_never_becomes_more_than_its_user_wrote(
+    free: int, becomes: str
+) -> None:
+    seen = snapshot([node("n1", free=free)], [narrow()])
+    limited_ = replace(seen, abilities=Abilities(limited_qos=frozenset({"narrow"})))
+    plan = cycle(limited_, EQUI)
+    assert changes(plan) == ({"1": becomes} if becomes else {})
+    assert {str(start.shape) for start in plan.starts} == {becomes or "2"}
+
+
+def test_what_a_limit_stops_and_pliant_made_larger_is_given_back_and_left_out() -> None:
+    grown = narrow(shape=Shape(1, 4), reason="QOSMaxGRESPerJob")
+    grown = replace(grown, spec=replace(grown.spec, set=Shape(1, 4)))  # type: ignore[type-var]
+    assert tuple(map(str, forbidden(grown))) == ("3", "4")
+    assert changes(cycle(snapshot(NODES, [grown]), EQUI)) == {"1": "2"}
+    written = narrow(reason="QOSMaxGRESPerJob")
+    assert forbidden(written) == ()
+    assert changes(cycle(snapshot([node("n1", free=0)], [written]), EQUI)) == {}

@@ -518,13 +518,42 @@ def test_a_policy_that_does_not_mold_leaves_the_own_shape() -> None:
     assert shape_of(either, view) == ("2", ())
 
 
-def test_where_limits_deny_a_submission_is_never_made_larger() -> None:
-    idle = busy(4, 4, 4, 4)
-    strict = replace(idle.inventory, abilities=Abilities(limits_deny=True))
-    view = replace(busy(4, 4, 4, 4), inventory=strict)
-    assert shape_of(asked("gpus=1-4", tres_per_node="gres:gpu:2"), view) == ("2", ())
-    assert str(filter_submission(asked("gpus=2-4"), view).shape) == "2"
-    assert str(filter_submission(asked("gpus=2-4"), idle).shape) == "4"
+def able(abilities: Abilities, *free: int) -> View:
+    """A view of a site with other abilities."""
+    view = busy(*free)
+    return replace(view, inventory=replace(view.inventory, abilities=abilities))
+
+
+def test_where_limits_deny_a_submission_has_the_shape_that_its_owner_wrote() -> None:
+    for free in (4, 1):
+        view = able(Abilities(limits_deny=True), free, 0, 0, 0)
+        assert shape_of(asked("gpus=1-4", tres_per_node="gres:gpu:2"), view) == ("2", ())
+        assert str(filter_submission(asked("gpus=2-4"), view).shape) == "2"
+    assert str(filter_submission(asked("gpus=2-4"), busy(4, 4, 4, 4)).shape) == "4"
+
+
+@pytest.mark.parametrize(
+    ("free", "shape"), [((4, 4, 4, 4), "2"), ((1, 1, 0, 0), "1"), ((0, 0, 0, 0), "2")]
+)
+def test_where_a_limit_may_bound_a_job_it_never_gets_more_than_its_owner_wrote(
+    free: tuple[int, ...], shape: str
+) -> None:
+    narrow = Abilities(limited_qos=frozenset({"narrow"}))
+    submission = asked("gpus=1-4,nodes=1-2", tres_per_node="gres:gpu:2", qos="narrow", **ONE_NODE)
+    assert shape_of(submission, able(narrow, *free))[0] == shape
+    without = asked("gpus=3-4", qos="narrow")
+    assert str(filter_submission(without, able(narrow, 4, 4, 4, 4)).shape) == "3"
+    free_of_it = asked("gpus=1-4", tres_per_node="gres:gpu:2", qos="normal")
+    assert shape_of(free_of_it, able(narrow, 4, 4, 4, 4)) == ("4", ())
+
+
+@pytest.mark.parametrize("fields", [{"exc_nodes": "n1"}, {"features": "a"}, {"req_nodes": "n1"}])
+def test_a_job_without_a_request_that_names_nodes_or_features_waits_as_the_smallest(
+    fields: dict[str, str],
+) -> None:
+    submission = asked("gpus=1-8,nodes=1-2", **fields)
+    assert str(filter_submission(submission, busy(0, 0, 0, 0)).shape) == "1"
+    assert str(filter_submission(asked("gpus=1-8,nodes=1-2"), busy(0, 0, 0, 0)).shape) == "2x4"
 
 
 def test_the_filter_asks_for_the_hole_with_all_that_it_knows() -> None:

@@ -186,6 +186,10 @@ FROZEN: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {"tres_per_job": "gres:gpu:3", "tres_per_node": "N/A", "tres": "cpu=2,node=2"},
         {"tres_per_job": "gres:gpu:3", "tres_per_node": "", **TWO_NODES},
     ),
+    "its tasks do not divide over its nodes": (
+        {"num_tasks": "3", "tres": "cpu=4,node=2", "num_nodes": "2"},
+        {"num_tasks": "3", **TWO_NODES},
+    ),
     "its constraint is more than a list of features": (
         {"features": "[a*2&b]"},
         {"features": "[a*2&b]"},
@@ -271,3 +275,58 @@ def test_a_waiting_job_becomes_nothing_that_its_partition_forbids(
     assert replace(CLUSTER, partitions={"main": limited}).could_hold(("main",), demand, nodes) is (
         allowed
     )
+
+
+def with_memory(**defaults: int) -> View:
+    """The nodes, idle, in a partition that gives memory to jobs that say nothing of it."""
+    partitions = (replace(PARTITIONS[0], **defaults), *PARTITIONS[1:])  # type: ignore[arg-type]
+    snapshot = Snapshot(0.0, NODES, partitions)
+    return View(Inventory.of(snapshot), Free(snapshot))
+
+
+@pytest.mark.parametrize(
+    ("defaults", "fields", "shape"),
+    [
+        ({"mem_per_cpu_mib": 3000}, {}, "2"),  # 4 GPUs: 12 CPUs, 36000 MiB
+        ({"mem_per_cpu_mib": 2000}, {}, "4"),
+        ({"mem_per_cpu_mib": 3000}, {"min_mem_per_cpu": "100"}, "4"),
+        ({"mem_per_cpu_mib": 3000}, {"min_mem_per_node": "100"}, "4"),
+        ({"mem_per_cpu_mib": 3000, "mem_per_gpu_mib": 100}, {}, "4"),
+        ({"mem_per_node_mib": 30_000}, {}, "4"),
+        ({"mem_per_cpu_mib": 1000, "max_mem_per_node_mib": 7000}, {}, "2"),
+    ],
+)
+def test_memory_that_slurm_adds_by_cpu_or_node_is_counted_and_not_written(
+    defaults: dict[str, int], fields: dict[str, str], shape: str
+) -> None:
+    job = asked("gpus=1:2:4", tres_per_node="gres:gpu:2", cpus_per_tres="gres:gpu:3", **fields)
+    answer = filter_submission(job, with_memory(**defaults))
+    assert str(answer.shape) == shape
+    assert "min_mem_per_node" not in answer.fields or "mem_per_gpu_mib" in defaults
+    assert answer.spec is not None and answer.spec.footprint is not None
+    said = (answer.spec.footprint.mem_per_cpu_mib, answer.spec.footprint.mem_per_node_mib)
+    assert said == (int(fields.get("min_mem_per_cpu", 0)), int(fields.get("min_mem_per_node", 0)))
+
+
+def test_all_cores_with_memory_by_the_cpu_need_the_memory_of_all_cores() -> None:
+    job = asked("type=gpu:cpu,cores=all", tres_per_node="gres:gpu:1")
+    for per_cpu, shape in ((1000, "1x0@cpu"), (3000, "1")):
+        waits = replace(with_memory(mem_per_cpu_mib=per_cpu), free=None)
+        assert str(filter_submission(job, waits).shape) == shape
+
+
+@pytest.mark.parametrize(
+    ("defaults", "fields"),
+    [
+        ({"mem_per_node_mib": 16_000, "max_mem_per_cpu_mib": 4000}, {}),
+        ({"mem_per_cpu_mib": 1000, "max_mem_per_cpu_mib": 800}, {}),
+        ({}, {"min_mem_per_node": "0"}),
+    ],
+)
+def test_a_job_that_slurm_gives_more_cpus_for_its_memory_keeps_its_shape(
+    defaults: dict[str, int], fields: dict[str, str]
+) -> None:
+    job = asked("gpus=1-4", tres_per_node="gres:gpu:2", **fields)
+    answer = filter_submission(job, with_memory(**defaults))
+    assert (answer.fields, answer.spec) == ({}, None)
+    assert "as written" in answer.lines[0]

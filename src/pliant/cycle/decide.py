@@ -12,7 +12,16 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from itertools import takewhile
 
-from pliant.cycle.gate import can_become, carries_ours, excluded, goes_back, partitions_off, view
+from pliant.cycle.gate import (
+    can_become,
+    carries_ours,
+    excluded,
+    goes_back,
+    is_grown,
+    own_of,
+    partitions_off,
+    view,
+)
 from pliant.cycle.kept import decided, kept_first
 from pliant.grammar import shapes as request_shapes
 from pliant.model import Job, Shape, Snapshot
@@ -57,6 +66,8 @@ def _back(seen: Snapshot, plan: Plan) -> Iterator[_Change]:
             continue
         if excluded(job) and off.isdisjoint(job.partitions):
             yield from _to_base(job, bases.within(job))
+        elif is_grown(job) and off.isdisjoint(job.partitions):
+            yield from _to_base(job, own_of(job))
         elif len(job.shapes) > 1 and not job.limited and (job.eligible or goes_back(job, off)):
             base = bases.of(job)
             if base is job.shape or _reversible(seen, job, base):

@@ -11,7 +11,8 @@ ReqNodeNotAvail, UnavailableNodes  mold       the same, where the job itself nam
 None, or nothing yet               new        not judged by the batch system yet: it counts in the
                                               queue, at the shape it carries
 QOS*, Assoc*, Max*PerAccount that  smaller    only shapes smaller than the one it carries, and none
-limit cores, memory, nodes, GRES              larger again until the Reason changes
+limit cores, memory, nodes, GRES              larger again until the Reason changes; where Pliant
+                                              made it larger than its user wrote, given back
 everything else                    leave      not counted, and only given back what its user wrote:
                                               held, dependency, begin time, licences, limits on
                                               jobs or run time …
@@ -31,7 +32,12 @@ current limits."
 QOSMinNode                         those on as many nodes and fewer
 QOSMin*, AssocMin* of cores,       the shape, and all that have no more GPUs
 memory, GRES, billing
+other limits of cores, memory,     all that are more than its user wrote, where it carries such one
+nodes, GRES
 =================================  ===============================================================
+
+Where a limit may bound a job (:meth:`Abilities.may_be_limited`), none of its shapes is more than
+its user wrote to begin with: waiting for a limit it would lose the turn that it has as written.
 
 What is not about a shape (Dependency, JobHeld*, BeginTime, JobArrayTaskLimit, licences, limits on
 jobs or run time) leaves none out. The Reasons are those of squeue(1), "JOB REASON CODES".
@@ -43,6 +49,7 @@ from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
 
+from pliant.grammar import no_larger
 from pliant.grammar import shapes as request_shapes
 from pliant.model import Abilities, Job, Kind, Mode, Request, Shape, Snapshot
 
@@ -133,11 +140,26 @@ def _forbids(job: Job, shape: Shape) -> bool:
     words = job.reason.lower()
     if words == _NODES_OUTSIDE:
         return shape.nodes == job.shape.nodes
+    if is_grown(job):
+        return shape not in no_larger((shape, own_of(job)), own_of(job))
     if not words.startswith(_LEAST) or not any(word in words for word in _OF_TRES):
         return False
     if "node" in words:
         return shape.nodes <= job.shape.nodes
     return shape.amount <= job.shape.amount
+
+
+def is_grown(job: Job) -> bool:
+    """Whether a job waits for a limit, and Pliant made it larger than its user wrote."""
+    if gate_of(job) is not Gate.SMALLER or not carries_ours(job):
+        return False
+    own = own_of(job)
+    return job.shape not in no_larger((job.shape, own), own)
+
+
+def own_of(job: Job) -> Shape:
+    """Return what a job's user wrote; what it carries where that is not known."""
+    return job.shape if job.spec is None or job.spec.own is None else job.spec.own
 
 
 def excluded(job: Job) -> bool:
@@ -204,9 +226,41 @@ def view(snapshot: Snapshot) -> Snapshot:
 
     Doing it twice changes nothing more.
     """
-    off = partitions_off(snapshot)
-    waiting = tuple(_seen(job, off) for job in snapshot.waiting)
+    off, bounds = partitions_off(snapshot), _Bounds(snapshot)
+    waiting = tuple([bounds.within(_seen(job, off)) for job in snapshot.waiting])
     return replace(snapshot, waiting=waiting)
+
+
+class _Bounds:
+    """Leaves out what is more than a user wrote, where it may be beyond a limit."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._abilities, self._partitions = snapshot.abilities, snapshot.partition_by_name
+        self._limited: dict[tuple[str, tuple[str, ...]], bool] = {}
+        self._known: dict[tuple[int, int, int], tuple[object, tuple[Shape, ...]]] = {}
+
+    def within(self, job: Job) -> Job:
+        """Return the job with the shapes that are left; what it carries stays."""
+        if len(job.shapes) < 2 or job.spec is None or job.spec.own is None:
+            return job
+        return replace(job, shapes=self._left(job)) if self._is_limited(job) else job
+
+    def _is_limited(self, job: Job) -> bool:
+        key = (job.qos, job.partitions)
+        if key not in self._limited:
+            known = [self._partitions[name] for name in job.partitions if name in self._partitions]
+            self._limited[key] = self._abilities.may_be_limited(job.qos, known)
+        return self._limited[key]
+
+    def _left(self, job: Job) -> tuple[Shape, ...]:
+        """One object for jobs that share theirs, as readers let them."""
+        own = own_of(job)
+        key = (id(job.shapes), id(own), id(job.shape))
+        if key not in self._known:
+            some = {*no_larger(job.shapes, own), *({job.shape} & set(job.shapes))}
+            left = tuple(shape for shape in job.shapes if shape in some)
+            self._known[key] = ((job.shapes, own, job.shape), left)
+        return self._known[key][1]
 
 
 def _seen(job: Job, off: frozenset[str]) -> Job:

@@ -12,7 +12,7 @@ from pliant.filter.inventory import Inventory
 from pliant.filter.spread import with_nodes
 from pliant.filter.written import Written
 from pliant.grammar import shapes
-from pliant.model import Kind, Request, Shape, Spec
+from pliant.model import ALL_CORES, Demand, Footprint, Kind, Request, Shape, Spec
 
 
 @dataclass(frozen=True)  # no slots: what follows is kept
@@ -52,7 +52,7 @@ class Case:
             for shape in allowed
             if inventory.ever(
                 names,
-                written.footprint.demand(shape, request.cores),
+                _demand(inventory, names, written.taken, shape, request.cores),
                 shape.nodes,
                 request.gpu_mem_mib,
             )
@@ -71,9 +71,28 @@ class Case:
         return sorted(self.possible, key=_worth(self.request), reverse=True)
 
     @cached_property
+    def may_be_limited(self) -> bool:
+        """Whether more than its owner wrote may be beyond a limit."""
+        known = self.inventory.partitions(self.submission.get("partition", ""))
+        return self.inventory.abilities.may_be_limited(self.submission.get("qos", ""), known)
+
+    @property
+    def is_choosy(self) -> bool:
+        """Whether it names nodes or features."""
+        return any(self.submission.get(name) for name in ("req_nodes", "exc_nodes", "features"))
+
+    @cached_property
     def wants_gpu(self) -> bool:
         """Whether one of the shapes that its owner allows has GPUs."""
         return _has_gpu(self.allowed)
+
+
+def _demand(inventory: Inventory, names: str, taken: Footprint, shape: Shape, cores: int) -> Demand:
+    """What a shape takes on each node, memory by the CPU also where it is all of them."""
+    demand = taken.demand(shape, cores)
+    if demand.cpus == ALL_CORES and taken.mem_per_cpu_mib:
+        return taken.demand(shape, inventory.all_cores(names, demand))
+    return demand
 
 
 def _within(request: Request, own: Shape, most: int) -> Request:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pliant.filter.case import Case, has_cpu
 from pliant.filter.fields import number
 from pliant.filter.view import View
+from pliant.grammar import no_larger
 from pliant.model import Job, Kind, Shape
 
 
@@ -15,13 +16,15 @@ def waiting_shape(case: Case, molds: bool) -> Shape:
     """Return the shape to wait with: the own one, else the nearest to it, else the largest.
 
     A job that may run on CPUs waits so where a waiting job cannot give up its GPUs. Where a
-    submission beyond a limit is refused, the smallest stands in for the largest.
+    submission beyond a limit may be refused or have to wait for it, the smallest stands in for the
+    largest; so it does where the job names nodes or features, which not all of them may have.
     """
     own, possible, abilities = case.own, case.possible, case.inventory.abilities
     if has_cpu(possible) and molds and not abilities.gpu_to_cpu:
         possible = tuple(shape for shape in possible if shape.kind is Kind.CPU)
     if own is None:
-        choose = min if abilities.limits_deny else max
+        careful = abilities.limits_deny or case.may_be_limited or case.is_choosy
+        choose = min if careful else max
         return choose(possible, key=lambda shape: (shape.amount, -shape.nodes, shape))
     if own in possible:
         return own
@@ -39,15 +42,18 @@ def _distance(shape: Shape, own: Shape) -> tuple[bool, Fraction, int]:
 def shape_now(case: Case, base: Shape, submission: Mapping[str, str], view: View) -> Shape | None:
     """Return the best shape that fits into the hole right now, and take it from there.
 
-    Never more than the waiting shape where a submission beyond a limit is refused.
+    Never another than the waiting shape where a submission beyond a limit is refused, be it for
+    its size: a cycle may change it as soon as it waits. Never more than the owner wrote where
+    that may be beyond a limit: the job would wait for the limit, and lose its turn.
     """
     free = view.free
     if free is None or not view.molds or not _can_start(submission):
         return None
+    if case.inventory.abilities.limits_deny:
+        return None
     job = _as_job(case, base, submission)
-    bounded = case.inventory.abilities.limits_deny
-    some = [shape for shape in case.best_first if not bounded or _within(shape, base)]
-    some = _worth_preempting(case, some)
+    bound = no_larger(case.possible, case.own or base) if case.may_be_limited else case.possible
+    some = _worth_preempting(case, [shape for shape in case.best_first if shape in bound])
     with_gpu = [shape for shape in some if shape.kind is not Kind.CPU]
     for shape in with_gpu or some:
         nodes = free.fit(job, shape)
@@ -63,10 +69,6 @@ def _worth_preempting(case: Case, some: list[Shape]) -> list[Shape]:
     if own is None or not any(partition.preempts for partition in case.inventory.partitions(names)):
         return some
     return [shape for shape in some if shape.amount >= own.amount]
-
-
-def _within(shape: Shape, base: Shape) -> bool:
-    return shape.amount <= base.amount and shape.nodes <= base.nodes and shape.kind is base.kind
 
 
 _LATER = ("array_inx", "dependency", "req_nodes", "exc_nodes", "licenses")
@@ -89,7 +91,7 @@ def _as_job(case: Case, base: Shape, submission: Mapping[str, str]) -> Job:
         partitions=tuple(partition.name for partition in case.inventory.partitions(names)),
         shape=base,
         shapes=case.possible,
-        footprint=case.written.footprint,
+        footprint=case.written.taken,
         spec=case.spec,
         time_limit_s=60 * (number(submission, "time_limit") or 0),
         features=frozenset(word for word in features.split("&") if word),

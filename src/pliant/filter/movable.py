@@ -28,6 +28,8 @@ def check_movable(submission: Mapping[str, str], inventory: Inventory) -> None:
         raise Fixed("--exclusive=user, mcs or topo: a job so kept apart keeps its shape")
     if any(p.alone for p in inventory.partitions(submission.get("partition", ""))):
         raise Fixed("its partition lets no others on a job's nodes: the shape stays")
+    if number(submission, "min_mem_per_node") == 0:
+        raise Fixed("--mem=0: a job that takes all of its nodes' memory keeps its shape")
     if number(submission, "contiguous"):
         raise Fixed("--contiguous: a job of neighbouring nodes keeps its shape")
     if number(submission, "reboot"):
@@ -85,6 +87,24 @@ def defaults_per_gpu(submission: Mapping[str, str], inventory: Inventory) -> tup
     if cpus and number(submission, "ntasks_per_tres"):
         raise Fixed("--ntasks-per-gpu where the partition has DefCpuPerGPU: say -c beside it")
     return cpus, mem_mib
+
+
+def default_memory(submission: Mapping[str, str], inventory: Inventory) -> tuple[int, int]:
+    """Return the MiB that Slurm gives by node and by CPU where the job says nothing of memory.
+
+    The most of its partitions: it must fit in each.
+    """
+    names = ("min_mem_per_node", "min_mem_per_cpu")
+    if any(number(submission, name) is not None for name in names) or submission.get(
+        "mem_per_tres"
+    ):
+        return (0, 0)
+    known = inventory.partitions(submission.get("partition", ""))
+    of_cpus = [p for p in known if not p.mem_per_gpu_mib]
+    return (
+        max((p.mem_per_node_mib for p in of_cpus), default=0),
+        max((p.mem_per_cpu_mib for p in of_cpus), default=0),
+    )
 
 
 def least_nodes(submission: Mapping[str, str], inventory: Inventory) -> int:

@@ -8,7 +8,13 @@ from typing import Final
 
 from pliant.filter.fields import Fixed, number, per_gpu, read_gres
 from pliant.filter.inventory import Inventory
-from pliant.filter.movable import check_memory, check_movable, defaults_per_gpu, least_nodes
+from pliant.filter.movable import (
+    check_memory,
+    check_movable,
+    default_memory,
+    defaults_per_gpu,
+    least_nodes,
+)
 from pliant.grammar import quoted
 from pliant.model import Footprint, Kind, Shape
 
@@ -31,12 +37,25 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A job without Pliant. ``own`` None: it asks for no GPU. ``nodes`` 0: not said."""
+    """A job without Pliant. ``own`` None: it asks for no GPU. ``nodes`` 0: not said.
+
+    ``added``: the memory that Slurm gives by itself, by node and by CPU.
+    """
 
     own: Shape | None
     nodes: int
     footprint: Footprint
     spread: Spread = Spread()
+    added: tuple[int, int] = (0, 0)
+
+    @property
+    def taken(self) -> Footprint:
+        """The footprint with the memory that Slurm adds: what a shape takes in truth."""
+        per_node, per_cpu = self.added
+        said = self.footprint
+        if said.mem_per_gpu_mib or not any(self.added):
+            return said
+        return replace(said, mem_per_node_mib=per_node, mem_per_cpu_mib=per_cpu)
 
 
 def read_written(submission: Mapping[str, str], inventory: Inventory) -> Written:
@@ -48,9 +67,10 @@ def read_written(submission: Mapping[str, str], inventory: Inventory) -> Written
     gpus = _Gpus.of(submission)
     added = defaults_per_gpu(submission, inventory)
     tasks = _Tasks.of(submission, gpus, added).at_least(least_nodes(submission, inventory))
-    written = _read(submission, inventory, gpus, tasks)
+    memory = default_memory(submission, inventory)
+    written = replace(_read(submission, inventory, gpus, tasks), added=memory)
     own = written.own or Shape(max(1, written.nodes), 0, kind=Kind.CPU)
-    check_memory(submission, inventory, written.footprint.demand(own))
+    check_memory(submission, inventory, written.taken.demand(own))
     if gpus.shards and any(added):
         raise Fixed("a share of a GPU where the partition has DefCpuPerGPU or DefMemPerGPU stays")
     return written

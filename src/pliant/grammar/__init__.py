@@ -31,7 +31,7 @@ from pliant.grammar.options import (
     parse,
     parse_option,
 )
-from pliant.grammar.shapes import dropped, shapes
+from pliant.grammar.shapes import dropped, no_larger, shapes
 from pliant.grammar.text import request_text
 from pliant.grammar.token import find_token, from_comment, put_token, spec_text, token_text
 from pliant.grammar.values import parse_shape, quoted
@@ -43,6 +43,7 @@ __all__ = [
     "dropped",
     "find_token",
     "from_comment",
+    "no_larger",
     "parse",
     "parse_option",
     "parse_shape",

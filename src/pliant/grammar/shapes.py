@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -30,6 +31,20 @@ def shapes(request: Request, own: Shape) -> tuple[Shape, ...]:
                 if shape is not None:
                     found += [replace(shape, kind=kind) for kind in kinds if kind is not Kind.CPU]
     return tuple(sorted(set(found), key=_order)) or (own,)
+
+
+def no_larger(some: Iterable[Shape], own: Shape) -> tuple[Shape, ...]:
+    """Return those of ``some`` shapes that are no more of anything than ``own``.
+
+    Where ``own`` is not among them, the smallest in its place.
+    """
+    found = tuple(some)
+    bound = own if own in found else min(found, key=_order, default=own)
+    return tuple(
+        s
+        for s in found
+        if s.amount <= bound.amount and s.nodes <= bound.nodes and s.kind is bound.kind
+    )
 
 
 def dropped(request: Request, own: Shape) -> tuple[Fraction, ...]:

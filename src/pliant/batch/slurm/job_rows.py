@@ -25,7 +25,8 @@ NUMBERS = (
     *("HetJobID", "RestartCnt", "Contiguous", "BatchFlag"),
 )
 TEXTS = (
-    *("ArrayTaskID", "Reason", "Origin", "UserName", "Account", "Partition", "tres-alloc"),
+    *("ArrayTaskID", "Reason", "Origin", "UserName", "Account", "QOS", "Partition"),
+    *("tres-alloc",),
     *("tres-per-job", "tres-per-node", "tres-per-socket", "tres-per-task", "cpus-per-tres"),
     *("mem-per-tres", "Feature", "Reservation", "ReqNodes", "NodeList", "SchedNodes"),
     *("Dependency", "ExcNodes", "admin_comment", "Comment"),
@@ -66,6 +67,7 @@ class JobRow:
     origin: str
     user: str
     account: str
+    qos: str
     partition: str
     tres: str
     tres_per_job: str

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from pliant.batch.slurm.records import records
-from pliant.batch.slurm.values import duration_s, host_list, instant_s, size_mib, whole
+from pliant.batch.slurm.values import NOTHING, duration_s, host_list, instant_s, size_mib, whole
 from pliant.errors import BadAnswer
 from pliant.model import Partition, Reservation
 
 _KEYS = (
     *("Default", "MaxNodes", "MaxTime", "Nodes", "PriorityTier", "State", "MinNodes"),
     *("MaxCPUsPerNode", "MaxMemPerNode", "MaxMemPerCPU", "JobDefaults", "OverSubscribe"),
-    *("ExclusiveUser", "ExclusiveTopo"),
+    *("ExclusiveUser", "ExclusiveTopo", "DefMemPerCPU", "DefMemPerNode", "QoS"),
 )
 _RESERVATION_KEYS = ("StartTime", "EndTime", "Nodes")
 
@@ -39,7 +39,9 @@ def parse_partitions(
         name = fields["PartitionName"]
         try:
             per_gpu = _defaults(site) | _defaults(fields)
-            per_node, per_cpu = _most_memory(fields) or _most_memory(site) or (0, 0)
+            per_node, per_cpu = _memory("Max", fields) or _memory("Max", site) or (0, 0)
+            default = _memory("Def", fields) or _memory("Def", site) or (0, 0)
+            qos = fields.get("QoS", "N/A")
             partition = Partition(
                 name,
                 host_list(fields["Nodes"]),
@@ -53,6 +55,9 @@ def parse_partitions(
                 max_mem_per_cpu_mib=per_cpu,
                 cpus_per_gpu=per_gpu.get("DefCpuPerGPU", 0),
                 mem_per_gpu_mib=per_gpu.get("DefMemPerGPU", 0),
+                mem_per_node_mib=default[0],
+                mem_per_cpu_mib=default[1],
+                qos="" if qos in NOTHING else qos,
                 alone=_is_alone(fields),
             )
             rows.append(PartitionRow(partition, whole(fields["PriorityTier"])))
@@ -65,9 +70,9 @@ def _limit(text: str) -> int:
     return 0 if text in ("UNLIMITED", "") else whole(text)
 
 
-def _most_memory(fields: Mapping[str, str]) -> tuple[int, int] | None:
-    """MaxMemPerNode and MaxMemPerCPU, of which there is one at most; None: no limit."""
-    both = tuple(size_mib(fields.get(f"MaxMemPer{unit}", "")) for unit in ("Node", "CPU"))
+def _memory(what: str, fields: Mapping[str, str]) -> tuple[int, int] | None:
+    """``what`` MemPerNode and MemPerCPU, of which there is one at most; None: neither."""
+    both = tuple(size_mib(fields.get(f"{what}MemPer{unit}", "")) for unit in ("Node", "CPU"))
     return (both[0], both[1]) if any(both) else None
 
 

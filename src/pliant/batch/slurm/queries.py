@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +19,14 @@ from pliant.batch.slurm.job_rows import (
     parse_jobs,
 )
 from pliant.batch.slurm.jobs import needs_detail
+from pliant.batch.slurm.limits import (
+    ASSOCIATIONS,
+    NO_LIMITS,
+    QOS,
+    UNKNOWN,
+    Limits,
+    parse_limits,
+)
 from pliant.batch.slurm.node_rows import NodeRow, parse_nodes
 from pliant.batch.slurm.partition_rows import PartitionRow, parse_partitions, parse_reservations
 from pliant.batch.slurm.site import OLDEST, Site, parse_config
@@ -25,8 +34,10 @@ from pliant.batch.slurm.snapshot import Places
 from pliant.errors import BadAnswer, BatchError, Unavailable
 from pliant.model import Reservation
 
-SITE_S = 600.0
+SITE_S = 60.0
 """How often a site's configuration is read again."""
+LIMITS_S = 300.0
+"""How often its limits are, which slurmdbd is asked for."""
 PING_S = 10.0
 """How often it is asked which controller acts, where there are several."""
 DETAILS_AT_ONCE = 500
@@ -42,11 +53,12 @@ class Queries:
         """``clock`` counts seconds since the epoch."""
         self._commands, self._clock = commands, clock
         self._site: tuple[float, Site] | None = None
+        self._known_limits: tuple[float, Limits] = (float("-inf"), UNKNOWN)
         self._places: dict[_Run, Allocation | None] = {}
         self._ping: tuple[float, str] | None = None
 
     def site(self) -> Site:
-        """Return what the site's configuration says, read again every ten minutes.
+        """Return what the site's configuration says, read again every minute.
 
         Raises Unavailable, or BadAnswer for a release that is too old.
         """
@@ -55,20 +67,28 @@ class Queries:
             site = parse_config(self._ask("scontrol", "show", "config"))
             if site.version < OLDEST:
                 raise BadAnswer(f"Slurm {site.release} is too old: 22.05 or later is needed")
-            deny = site.enforces_limits and self._limits_deny()
-            self._site = (now_s, replace(site, limits_deny=deny))
+            limits = self._limits(site.cluster, now_s) if site.enforces_limits else NO_LIMITS
+            self._site = (now_s, replace(site, limits=limits))
         return self._site[1]
 
-    def _limits_deny(self) -> bool:
-        """Whether some QOS has DenyOnLimit; so it is taken to be where that cannot be known."""
-        try:
-            return "DenyOnLimit" in self._ask("sacctmgr", "-n", "-P", "show", "qos", "format=flags")
-        except (BatchError, Unavailable):
-            return True
+    def _limits(self, cluster: str, now_s: float) -> Limits:
+        """Return what limits there are, as they were last known where slurmdbd is away."""
+        asked_s, known = self._known_limits
+        if not 0 <= now_s - asked_s < LIMITS_S:
+            with contextlib.suppress(BatchError, Unavailable):
+                known = self._ask_limits(cluster)
+            self._known_limits = (now_s, known)
+        return known
+
+    def _ask_limits(self, cluster: str) -> Limits:
+        of_cluster = (f"cluster={cluster}",) if cluster else ()
+        qos = self._ask("sacctmgr", "-n", "-P", *QOS)
+        return parse_limits(qos, self._ask("sacctmgr", "-n", "-P", *ASSOCIATIONS, *of_cluster))
 
     def forget_site(self) -> None:
         """Read the configuration again next time: Slurm may come back as another release."""
         self._site = self._ping = None
+        self._known_limits = (float("-inf"), self._known_limits[1])
 
     def ping(self) -> str:
         """Return which controllers are up, asked every ten seconds.

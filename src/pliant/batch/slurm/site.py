@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pliant.batch.slurm.limits import NO_LIMITS, Limits
 from pliant.batch.slurm.values import size_mib
 from pliant.errors import BadAnswer
 from pliant.grammar import quoted
@@ -19,8 +20,7 @@ OLDEST = (22, 5)
 class Site:
     """From ``scontrol show config``. ``version`` is that of slurmctld, (22, 5) for 22.05.8.
 
-    ``limits_deny``: some QOS has DenyOnLimit (sacctmgr(1)): what is beyond a limit at submission
-    is refused instead of waiting.
+    ``limits`` are those that its accounting enforces (sacctmgr(1)).
     """
 
     version: tuple[int, int]
@@ -33,7 +33,7 @@ class Site:
     gres_types: tuple[str, ...]
     counts_memory: bool
     options: Mapping[str, str] = field(repr=False, default_factory=dict)
-    limits_deny: bool = False
+    limits: Limits = NO_LIMITS
 
     @property
     def backfill_interval_s(self) -> int:

@@ -99,7 +99,8 @@ class Slurm:
             snapshot,
             abilities=replace(
                 snapshot.abilities,
-                limits_deny=site.limits_deny,
+                limits_deny=site.limits.deny,
+                limited_qos=site.limits.qos,
                 limits_of_all=site.limits_of_all,
             ),
             nodes=nodes_of(nodes.result().values(), rows, places, counts_memory=site.counts_memory),
