@@ -543,6 +543,8 @@ def test_where_a_limit_may_bound_a_job_it_never_gets_more_than_its_owner_wrote(
     assert shape_of(submission, able(narrow, *free))[0] == shape
     without = asked("gpus=3-4", qos="narrow")
     assert str(filter_submission(without, able(narrow, 4, 4, 4, 4)).shape) == "3"
+    cores = asked("type=gpu:cpu,cores=16", tres_per_node="gres:gpu:1", qos="narrow")
+    assert str(filter_submission(cores, able(narrow, *free)).shape) == "1"
     free_of_it = asked("gpus=1-4", tres_per_node="gres:gpu:2", qos="normal")
     assert shape_of(free_of_it, able(narrow, 4, 4, 4, 4)) == ("4", ())
 

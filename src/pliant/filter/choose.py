@@ -15,16 +15,19 @@ from pliant.model import Job, Kind, Shape
 def waiting_shape(case: Case, molds: bool) -> Shape:
     """Return the shape to wait with: the own one, else the nearest to it, else the largest.
 
-    A job that may run on CPUs waits so where a waiting job cannot give up its GPUs. Where a
-    submission beyond a limit may be refused or have to wait for it, the smallest stands in for the
-    largest; so it does where the job names nodes or features, which not all of them may have.
+    A job that may run on CPUs waits so where a waiting job cannot give up its GPUs, but not where
+    its cores may be beyond a limit. Where a submission beyond a limit may be refused or have to
+    wait for it, the smallest stands in for the largest; so it does where the job names nodes or
+    features, which not all of them may have.
     """
     own, possible, abilities = case.own, case.possible, case.inventory.abilities
+    careful = abilities.limits_deny or case.may_be_limited
+    if careful and own in possible:
+        return own
     if has_cpu(possible) and molds and not abilities.gpu_to_cpu:
         possible = tuple(shape for shape in possible if shape.kind is Kind.CPU)
     if own is None:
-        careful = abilities.limits_deny or case.may_be_limited or case.is_choosy
-        choose = min if careful else max
+        choose = min if careful or case.is_choosy else max
         return choose(possible, key=lambda shape: (shape.amount, -shape.nodes, shape))
     if own in possible:
         return own
