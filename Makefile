@@ -11,7 +11,7 @@ PIP := $(PY) -m pip --disable-pip-version-check -q
 export PIP_ROOT_USER_ACTION := ignore
 
 # Folders that may hold something to check; folders that do not exist yet are no error.
-SHELL_ROOTS := $(wildcard .ci docker plugins spank templates tests wrappers)
+SHELL_ROOTS := $(wildcard .ci docker packaging plugins spank templates tests wrappers)
 LUA := $(shell find $(wildcard plugins tests benchmarks) -name '*.lua' 2>/dev/null)
 SUITES := $(wildcard tests/unit tests/slurm)
 
@@ -63,6 +63,11 @@ bench: ## measure, and write docs/benchmarks.md (needs root; about half an hour)
 .PHONY: spank
 spank: ## build the SPANK plugin for the Slurm that is installed here
 	@if [ -e spank/Makefile ]; then $(MAKE) -C spank; fi
+
+.PHONY: deb
+deb: ## make the Debian package for this machine's Debian and its Slurm, in dist/
+	@.ci/packages deb
+	@packaging/deb/build
 
 .PHONY: clean
 clean: ## remove what was built here

@@ -50,7 +50,9 @@ def install() -> None:
 @click.option("--user", default="", help="The user of pliantd.  [default: SlurmUser]")
 @click.option("--pliantd", default="", help="The program pliantd.  [default: beside this one]")
 @click.option(
-    "--plugin", default="", help="A pliant.so built for this Slurm.  [default: build it now]"
+    "--plugin",
+    default="",
+    help="A pliant.so built for this Slurm.  [default: the Debian package's, else build it now]",
 )
 @click.option(
     "--libdir", default="/usr/lib/pliant", show_default=True, help="Where pliant.so is put."
@@ -127,7 +129,7 @@ def _wanted(site: Site, parts: Sequence[str], plugin: str, scratch: Path, dorman
     trouble, built, shards = "", None, 0
     if "spank" in parts:
         try:
-            built = Path(plugin) if plugin else spank.build(scratch)
+            built = Path(plugin) if plugin else spank.brought(site.version) or spank.build(scratch)
             shards = _shards(site)
         except Unavailable as wrong:
             trouble = str(wrong)

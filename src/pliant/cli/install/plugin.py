@@ -1,4 +1,4 @@
-"""The SPANK plugin: built for the Slurm whose headers are here, and where it says its release."""
+"""The SPANK plugin: the one that a package brought for this Slurm, else one that is built now."""
 
 from __future__ import annotations
 
@@ -11,6 +11,17 @@ from pliant.cli.commands import run
 from pliant.errors import Unavailable
 
 BUILD_S = 120.0
+
+
+def brought(version: str) -> Path | None:
+    """Return the pliant.so that came with Pliant, as in its Debian package, for a Slurm release.
+
+    ``version`` as Slurm says it, ``24.11.5``; "" where it was not asked: the only one is taken
+    then. None where none came.
+    """
+    release = ".".join(version.split(".")[:2]) or "*"
+    found = sorted(resources.folder("spank").glob(f"built/{release}/pliant.so"))
+    return found[0] if len(found) == 1 else None
 
 
 def build(directory: Path) -> Path:
