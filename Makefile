@@ -69,6 +69,16 @@ deb: ## make the Debian package for this machine's Debian and its Slurm, in dist
 	@.ci/packages deb
 	@packaging/deb/build
 
+.PHONY: cluster cluster-down test-cluster
+cluster: ## a cluster of containers with Pliant, and a job on it; SUITE=bookworm, trixie, forky
+	@docker/cluster up
+
+cluster-down: ## end that cluster, and the engine if it was started for it
+	@docker/cluster down
+
+test-cluster: $(VENV)/.dev ## the tests on a cluster of containers; SUITE as above
+	$(PY) -m pytest --timeout 900 tests/docker
+
 .PHONY: clean
 clean: ## remove what was built here
 	@if [ -e spank/Makefile ]; then $(MAKE) -C spank clean; fi

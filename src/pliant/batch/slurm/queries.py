@@ -43,6 +43,11 @@ PING_S = 10.0
 DETAILS_AT_ONCE = 500
 """How many running jobs' places are asked in one look; the rest in the next ones."""
 
+ARRAYS_APART = {"SQUEUE_ARRAY_UNIQUE": "1"}
+"""An array's waiting tasks that have a record of their own stand on lines of their own. It is said
+in the environment because 24.11's squeue refuses the option --array-unique: it has no such thing
+any more, and writes them into the array's line."""
+
 _Run = tuple[str, str, str]  # JobID, start, restarts: one run of a job
 
 
@@ -122,9 +127,9 @@ class Queries:
         nonce = _nonce()
         only = ("-j", ",".join(job_ids)) if job_ids else ()
         out = self._ask(
-            *("squeue", "-h", "-a", "--array-unique", "--local"),
+            *("squeue", "-h", "-a", "--local"),
             *only,
-            env={"SQUEUE_FORMAT2": job_format(nonce, version)},
+            env={**ARRAYS_APART, "SQUEUE_FORMAT2": job_format(nonce, version)},
         )
         return parse_jobs(out, nonce, version)
 
@@ -136,8 +141,8 @@ class Queries:
         if version >= (23, 11):
             return {}
         out = self._ask(
-            *("squeue", "-h", "-a", "--array-unique", "--local", "-t", "PENDING"),
-            env={"SQUEUE_FORMAT": format_},
+            *("squeue", "-h", "-a", "--local", "-t", "PENDING"),
+            env={**ARRAYS_APART, "SQUEUE_FORMAT": format_},
         )
         return parse_excluded(out, nonce)
 
