@@ -1,0 +1,87 @@
+"""Clusters of containers, and what tests do with them.
+
+Needs root, or a Docker engine that answers; `docker/cluster` installs and starts what is missing.
+SUITE names the Debian release: bookworm (Slurm 22.05), trixie (24.11), forky (26.05).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ALICE, BOB = "pliant-alice", "pliant-bob"
+NODES = ("n1", "n2", "n3")
+SUITE = os.environ.get("SUITE", "trixie")
+TOP = Path(__file__).parents[2]
+COMPOSE = TOP / "docker" / "compose.yaml"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A project of docker compose. ``stage``: ``pliant``, or ``slurm`` without Pliant."""
+
+    project: str
+    stage: str
+
+    def compose(self, *words: str, timeout_s: float = 900) -> subprocess.CompletedProcess[str]:
+        """Run docker compose."""
+        return subprocess.run(
+            ["docker", "compose", "-f", str(COMPOSE), "-p", self.project, *words],
+            env={**os.environ, "SUITE": SUITE, "STAGE": self.stage},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+
+    def on(self, host: str, *command: str, user: str = "root") -> subprocess.CompletedProcess[str]:
+        """Run a command on a host."""
+        return self.compose("exec", "-T", "-u", user, host, *command, timeout_s=300)
+
+    def out(self, host: str, *command: str, user: str = "root") -> str:
+        """Run a command on a host, which must not fail, and return what it printed."""
+        done = self.on(host, *command, user=user)
+        assert done.returncode == 0, f"{host}: {command}: {done.stdout}{done.stderr}"
+        return done.stdout.strip()
+
+    def submit(self, host: str, user: str, *options: str, script: str = "true") -> str:
+        """Submit a job whose output goes to ``job-NUMBER.out`` in its user's home."""
+        where = ("-D", f"/home/{user}", "-o", "job-%j.out", "-t", "20")
+        text = ("sbatch", "--parsable", *where, *options, "--wrap", script)
+        return self.out(host, *text, user=user)
+
+    def state(self, job: str) -> str:
+        """Return a job's state, PENDING and the like; "" once squeue has forgotten it."""
+        done = self.on("login", "squeue", "-h", "-t", "all", "-o", "%T", "-j", job)
+        return done.stdout.strip()
+
+    def wait(self, job: str, *states: str) -> None:
+        """Wait until a job is in one of some states."""
+        wait_until(lambda: self.state(job) in states, f"{job} {self.state(job)}")
+
+    def said(self, job: str, user: str) -> list[str]:
+        """Wait for a job's end, and return what it printed, in order."""
+        self.wait(job, "COMPLETED")
+        return sorted(self.out("login", "cat", f"/home/{user}/job-{job}.out").splitlines())
+
+    def no_jobs(self) -> None:
+        """End every job."""
+        for user in (ALICE, BOB):
+            self.out("controller", "scancel", "-u", user)
+        wait_until(lambda: not self.out("login", "squeue", "-h"), "jobs do not end")
+
+
+def wait_until(condition: Callable[[], object], what: str, limit_s: float = 60) -> None:
+    """Wait for a condition; where it stays away the test fails with ``what``."""
+    end = time.monotonic() + limit_s
+    while not condition():
+        if time.monotonic() > end:
+            pytest.fail(f"within {limit_s:.0f} s: {what}")
+        time.sleep(0.3)
