@@ -38,7 +38,7 @@ def package(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("dist")
     built = cluster.compose("build", "package")
     assert built.returncode == 0, built.stderr
-    copied = cluster.compose("run", "--rm", "-v", f"{where}:/out", "package")
+    copied = cluster.compose("run", "--rm", "package", OUT=str(where))
     assert copied.returncode == 0, copied.stderr
     (found,) = where.glob("*.deb")
     return found

@@ -29,11 +29,13 @@ class Cluster:
     project: str
     stage: str
 
-    def compose(self, *words: str, timeout_s: float = 900) -> subprocess.CompletedProcess[str]:
-        """Run docker compose."""
+    def compose(
+        self, *words: str, timeout_s: float = 900, **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run docker compose. ``env``: what compose.yaml asks for beside the suite."""
         return subprocess.run(
             ["docker", "compose", "-f", str(COMPOSE), "-p", self.project, *words],
-            env={**os.environ, "SUITE": SUITE, "STAGE": self.stage},
+            env={**os.environ, "SUITE": SUITE, "STAGE": self.stage, **env},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

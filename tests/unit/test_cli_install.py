@@ -12,7 +12,7 @@ import pytest
 from pliant.cli import main
 from pliant.cli.install.files import Change, Wish, apply, diff, planned, put_back, undone
 from pliant.cli.install.jobs import flagged
-from pliant.cli.install.plugin import shards_per_gpu
+from pliant.cli.install.plugin import brought, shards_per_gpu
 from pliant.cli.install.record import Record, write
 from pliant.cli.install.site import Site, find_site, slurm_conf_values
 from pliant.cli.install.steps import after_apply, after_remove
@@ -31,6 +31,34 @@ from pliant.cli.install.wishes import PARTS, wanted
 from pliant.errors import Unavailable
 from pliant.grammar import parse, put_token
 from pliant.model import Spec
+
+# The plugin
+
+
+@pytest.mark.parametrize(
+    ("releases", "version", "taken"),
+    [
+        (["24.11"], "24.11.5", "24.11"),
+        (["24.11"], "", "24.11"),  # Slurm was not asked, as in an image
+        (["24.11"], "25.11.1", None),
+        (["24.11", "25.11"], "25.11.1", "25.11"),
+        (["24.11", "25.11"], "", None),
+        ([], "24.11.5", None),
+    ],
+)
+def test_a_plugin_that_a_package_brought_is_taken_for_its_own_release(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    releases: list[str],
+    version: str,
+    taken: str | None,
+) -> None:
+    monkeypatch.setattr("pliant.resources.folder", lambda name: tmp_path / name)
+    for release in releases:
+        write(tmp_path / "spank" / "built" / release / "pliant.so", "", 0o644)
+    wanted = tmp_path / "spank" / "built" / taken / "pliant.so" if taken else None
+    assert brought(version) == wanted
+
 
 # The texts
 
@@ -639,6 +667,8 @@ def test_slurm_conf_is_copied_from_where_it_is(root: Path) -> None:
     copied = f"copy {root}/etc/slurm/slurm.conf to every host that has one, then: scontrol"
     for steps in (after_apply, after_remove):
         assert any(step.startswith(copied) for step in steps(site, ["/etc/slurm/slurm.conf"]))
+    toml = f"copy {root}/etc/pliant/pliant.toml to every login node"
+    assert any(step.startswith(toml) for step in after_apply(site, ["/etc/pliant/pliant.toml"]))
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,9 @@ def after_apply(site: Site, paths: Sequence[str]) -> list[str]:
     steps = []
     if _ends(paths, "pliantd.service", "tmpfiles.d/pliant.conf", "pliant.toml"):
         steps.append("systemctl daemon-reload && systemctl enable --now pliantd")
+    if _ends(paths, "pliant.toml"):
+        toml = site.at(Path("/etc/pliant/pliant.toml"))
+        steps.append(f"copy {toml} to every login node: `pliant` there finds pliantd by it")
     if _ends(paths, "slurm.conf"):
         steps.append(_spread(site))
     if _ends(paths, "plugstack.conf", "pliant.so", "plugstack.conf.d/pliant.conf"):
