@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, fields
+from dataclasses import astuple, fields, replace
 
 import pytest
 from hypothesis import given
@@ -46,7 +46,12 @@ HOSTILE = st.one_of(st.sampled_from(FORGED), st.text(max_size=60))
 def printed(row: JobRow, nonce: str, version: tuple[int, int]) -> str:
     """Print a row as squeue does for our format."""
     values = astuple(row)
-    numbers, texts = values[: len(NUMBERS)], list(values[len(NUMBERS) :])
+    numbers, texts = list(values[: len(NUMBERS)]), list(values[len(NUMBERS) :])
+    if version >= (26, 5):
+        place = NUMBERS.index("OverSubscribe")
+        words = {"OK": ("NO", "NO"), "YES": ("YES", "NO"), "NO": ("NO", "NODE")}
+        numbers[place], exclusive = words.get(numbers[place], ("NO", numbers[place]))
+        numbers.append(exclusive)
     if version < (23, 11):
         del texts[TEXTS.index("ExcNodes")]
     return "".join(f"{n}|" for n in numbers) + "".join(f"{t}{nonce}" for t in texts) + nonce + "\n"
@@ -71,6 +76,12 @@ def _with(row: JobRow, texts: Mapping[str, str], version: tuple[int, int]) -> Jo
     values = {field.name: getattr(row, field.name) for field in fields(JobRow)}
     hidden = {"nodes_excluded": ""} if version < (23, 11) else {}
     return JobRow(**{**values, **texts, **hidden})
+
+
+@pytest.mark.parametrize("word", ["OK", "YES", "NO", "USER", "MCS", "TOPO"])
+def test_whom_a_job_shares_its_nodes_with_is_one_word_in_every_release(word: str) -> None:
+    row = replace(ROWS[0], oversubscribe=word, nodes_excluded="")
+    assert [parse_jobs(printed(row, NONCE, v), NONCE, v) for v in (OLD, NEW)] == [[row], [row]]
 
 
 def test_the_format_asks_user_text_last_and_never_cut() -> None:

@@ -7,7 +7,8 @@ Slurm's own numbers are joined by ``|`` and stand first; every other field ends 
 the last of a row with the nonce twice.
 
 Releases differ: 22.05 cannot print the excluded nodes in this form (``-o %x`` can, see
-:func:`excluded_format`); from 24.11 on it is the field ``ExcNodes``.
+:func:`excluded_format`); from 24.11 on it is the field ``ExcNodes``. From 26.05 on OverSubscribe is
+only ``YES`` or ``NO``, and for whom a job keeps its nodes stands in ``Exclusive``.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ TEXTS = (
 )
 NONCE = re.compile(r"[A-Z][A-Za-z0-9]{12,64}", re.ASCII)  # a digit first would be a field size
 _EXCLUDED_FROM = (23, 11)
+_EXCLUSIVE_FROM = (26, 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +134,15 @@ def _texts(version: tuple[int, int]) -> tuple[str, ...]:
     return tuple(t for t in TEXTS if t != "ExcNodes" or version >= _EXCLUDED_FROM)
 
 
+def _numbers(version: tuple[int, int]) -> tuple[str, ...]:
+    return (*NUMBERS, "Exclusive") if version >= _EXCLUSIVE_FROM else NUMBERS
+
+
 def job_format(nonce: str, version: tuple[int, int]) -> str:
     """Return what ``squeue --Format`` (SQUEUE_FORMAT2) is to print."""
     assert NONCE.fullmatch(nonce)  # noqa: S101
-    words = [f"{name}:|" for name in NUMBERS] + [f"{name}:{nonce}" for name in _texts(version)]
+    words = [f"{name}:|" for name in _numbers(version)]
+    words += [f"{name}:{nonce}" for name in _texts(version)]
     return ",".join(words) + nonce
 
 
@@ -147,18 +154,31 @@ def parse_jobs(text: str, nonce: str, version: tuple[int, int]) -> list[JobRow]:
     rows = text.split(f"{nonce}{nonce}\n")
     if rows.pop():
         raise BadAnswer("squeue's answer ends in the middle of a job")
-    excluded = TEXTS.index("ExcNodes") if version < _EXCLUDED_FROM else -1
-    return [_row(row, nonce, excluded) for row in rows]
+    return [_row(row, nonce, version) for row in rows]
 
 
-def _row(row: str, nonce: str, excluded: int) -> JobRow:
+def _row(row: str, nonce: str, version: tuple[int, int]) -> JobRow:
     texts = row.split(nonce)
-    *numbers, texts[0] = texts[0].split("|", len(NUMBERS))
-    if excluded >= 0:
-        texts.insert(excluded, "")
-    if len(numbers) != len(NUMBERS) or len(texts) != len(TEXTS):
+    asked = len(_numbers(version))
+    *numbers, texts[0] = texts[0].split("|", asked)
+    if version < _EXCLUDED_FROM:
+        texts.insert(TEXTS.index("ExcNodes"), "")
+    if len(numbers) != asked or len(texts) != len(TEXTS):
         raise BadAnswer(f"squeue's row has {len(numbers)}+{len(texts)} fields, not as asked")
+    if version >= _EXCLUSIVE_FROM:
+        exclusive, place = numbers.pop(), NUMBERS.index("OverSubscribe")
+        numbers[place] = _oversubscribe(numbers[place], exclusive)
     return JobRow(*numbers, *texts)
+
+
+def _oversubscribe(word: str, exclusive: str) -> str:
+    """Say in the one word of earlier releases what 26.05 says in two.
+
+    NO: it shares its nodes with none; USER, MCS, TOPO: with some; OK: with all; YES: its CPUs too.
+    """
+    if exclusive != "NO":
+        return "NO" if exclusive == "NODE" else exclusive
+    return "OK" if word == "NO" else word
 
 
 def excluded_format(nonce: str) -> str:
