@@ -43,6 +43,23 @@ def test_a_steps_number_of_tasks_follows_the_nodes_that_the_job_got(half: Cluste
     assert half.said(job, ALICE) == ["n1", "n1", "n2", "n2", "n3", "n3"]
 
 
+def test_a_task_that_its_owner_changed_is_left_alone(half: Cluster) -> None:
+    rest = half.submit("login", BOB, "-N3", "--gres=gpu:2", script="sleep 600")
+    half.wait(rest, "RUNNING")
+    options = ("-a", "0-3", "-n2", "-N1", "--gres=gpu:4", "--moldable=gpus=1-4")
+    array = half.submit("login", ALICE, *options, script="sleep 600")
+    half.out("login", "scontrol", "update", f"jobid={array}_2", "numtasks=3", user=ALICE)
+    words = ("squeue", "-h", "-r", "-O", "ArrayTaskID:|,NumTasks:|,NumCPUs:|,tres-per-node:|")
+
+    def third() -> list[str]:
+        return [line for line in half.out("login", *words).splitlines() if line.startswith("2|")]
+
+    before = third()
+    half.out("login", "scancel", rest, user=BOB)
+    half.wait(f"{array}_0", "RUNNING")
+    assert third() == before
+
+
 @pytest.mark.parametrize("host", ["login", "n2"])
 def test_a_user_asks_pliantd_from_any_host(half: Cluster, host: str) -> None:
     job = half.submit("login", ALICE, "--gres=gpu:4", "--moldable=gpus=1-4", script="sleep 600")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from pliant.batch.slurm import arrays
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Runs
 from pliant.batch.slurm.details import Allocation, detail_commands, parse_details
@@ -45,8 +46,7 @@ DETAILS_AT_ONCE = 500
 
 ARRAYS_APART = {"SQUEUE_ARRAY_UNIQUE": "1"}
 """An array's waiting tasks that have a record of their own stand on lines of their own. It is said
-in the environment because 24.11's squeue refuses the option --array-unique: it has no such thing
-any more, and writes them into the array's line."""
+in the environment because 24.11's squeue, which knows it no more, refuses the option."""
 
 _Run = tuple[str, str, str]  # JobID, start, restarts: one run of a job
 
@@ -131,7 +131,19 @@ class Queries:
             *only,
             env={**ARRAYS_APART, "SQUEUE_FORMAT2": job_format(nonce, version)},
         )
-        return parse_jobs(out, nonce, version)
+        rows = parse_jobs(out, nonce, version)
+        if version > OLDEST and any(row.is_array_record for row in rows):
+            return arrays.apart(rows, self._tasks(only))
+        return rows
+
+    def _tasks(self, only: Sequence[str]) -> Mapping[str, Sequence[int]]:
+        """Return the waiting tasks of arrays by the JobID of their record (see arrays.py)."""
+        out = self._ask(
+            *("squeue", "-h", "-a", "-r", "--local", "-t", "PENDING"),
+            *only,
+            env={"SQUEUE_FORMAT2": arrays.FORMAT},
+        )
+        return arrays.parse_tasks(out)
 
     def excluded(self) -> Mapping[str, str]:
         """Return the waiting jobs' excluded nodes where :meth:`jobs` cannot (see job_rows.py)."""

@@ -1,0 +1,54 @@
+"""Waiting tasks of an array that have a record of their own, where squeue hides that.
+
+A task that its owner changed has a record of its own, which is not Pliant's to change. 22.05 can
+show it on a line of its own; 24.11 and 26.05 write it into the array's line, also where its request
+is another one. Only ``squeue -r`` tells there whose task it is: it prints a line for each task with
+the JobID of its record, but not how many may run at once. So both are asked.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from pliant.batch.slurm.job_rows import JobRow
+from pliant.errors import BadAnswer
+
+FORMAT = "JobID:|,ArrayTaskID:|"
+
+
+def parse_tasks(text: str) -> dict[str, list[int]]:
+    """Read ``squeue -r`` in FORMAT: the tasks of each record by its JobID.
+
+    Raises BadAnswer.
+    """
+    found: dict[str, list[int]] = defaultdict(list)
+    for line in text.splitlines():
+        job_id, _, rest = line.partition("|")
+        task = rest.removesuffix("|")
+        if task.isascii() and task.isdigit():
+            found[job_id].append(int(task))
+        elif task != "N/A":
+            raise BadAnswer(f"squeue's task of an array is no number: {line[:80]!r}")
+    return found
+
+
+def apart(rows: Iterable[JobRow], tasks: Mapping[str, Sequence[int]]) -> list[JobRow]:
+    """Take out of each array's record the tasks that have one of their own."""
+    return [_apart(row, tasks.get(row.job_id, ())) for row in rows]
+
+
+def _apart(row: JobRow, own: Sequence[int]) -> JobRow:
+    if not row.is_array_record or not own:  # not asked for, or all have started meanwhile
+        return row
+    limit = f"%{row.at_once}" if row.at_once else ""
+    return replace(row, array_tasks=ranges(own) + limit)
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Write numbers as Slurm does: ``0-1,3``."""
+    runs = groupby(enumerate(sorted(set(numbers))), key=lambda pair: pair[1] - pair[0])
+    ends = [[number for _, number in run] for _, run in runs]
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in ends)
