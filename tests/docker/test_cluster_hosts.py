@@ -70,6 +70,14 @@ def test_a_user_asks_pliantd_from_any_host(half: Cluster, host: str) -> None:
     assert f"job {job} of {ALICE} in gpu: running as 2 (its own shape is 4)" in why
 
 
+def test_pliantd_answers_while_slurmctld_hangs(cluster: Cluster) -> None:
+    cluster.out("controller", "pkill", "-STOP", "-x", "slurmctld")
+    try:
+        assert "pliantd" in cluster.out("login", "pliant", "status", user=ALICE)
+    finally:
+        cluster.out("controller", "pkill", "-CONT", "-x", "slurmctld")
+
+
 def test_a_host_without_any_file_of_pliant_submits_by_comment(half: Cluster) -> None:
     assert half.on("outside", "sh", "-c", "command -v pliant").returncode != 0
     assert half.on("outside", "test", "-e", "/usr/lib/pliant").returncode != 0

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from pliant.cli import main
-from pliant.cli.door import hosts
+from pliant.cli.door import controllers, hosts
 from pliant.cli.output import Column, Style, duration, plain_table, print_table
 from pliant.daemon.answers import (
     CannotRow,
@@ -341,6 +341,15 @@ def test_a_configuration_that_does_not_serve_is_one_line(
 def test_where_the_daemon_is_looked_for(listen: str, named: str, expected: tuple[str, ...]) -> None:
     config = parse({"daemon": {"listen": listen}})
     assert hosts(config, named, lambda: ("a", "b")) == expected
+
+
+def test_slurms_hosts_are_found_without_asking_slurmctld(tmp_path: Path) -> None:
+    conf = tmp_path / "slurm.conf"
+    conf.write_text(
+        "ClusterName=c SlurmctldHost=one(10.0.0.1)  # SlurmctldHost=no\nslurmctldhost = two\n"
+        "#SlurmctldHost=old\nSlurmctldHostX=no\n"
+    )
+    assert controllers(parse({"slurm": {"conf": str(conf)}})) == ["10.0.0.1", "two"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,6 +21,8 @@ from pliant.wire import Message, ask_over_tcp
 T = TypeVar("T")
 
 HOST_VARIABLE = "PLIANT_HOST"
+DEFAULT_CONF = "/etc/slurm/slurm.conf"
+_HOST = re.compile(r"(?:^|\s)SlurmctldHost\s*=\s*([^\s,]+)", re.IGNORECASE)
 _DOOR = ("listen", "munge_socket")
 ANY_HOST = ("", "0.0.0.0", "::")  # noqa: S104  # compared with, not listened at
 
@@ -97,12 +100,29 @@ def hosts(config: Config, named: str, controllers: Callable[[], Sequence[str]]) 
 
 
 def controllers(config: Config) -> Sequence[str]:
-    """Return the hosts of slurmctld, the primary first: pliantd runs there."""
-    found = show_config(config.slurm.conf, config.slurm.bin_dir, config.slurm.timeout_s).options
-    names = [found[key] for key in sorted(found) if key.startswith("SlurmctldHost[")]
+    """Return the hosts of slurmctld, the primary first: pliantd runs there.
+
+    slurm.conf is read where there is one, for pliantd answers while slurmctld hangs. Raises
+    Unavailable.
+    """
+    conf = config.slurm.conf or os.environ.get("SLURM_CONF", "") or DEFAULT_CONF
+    names = _written(Path(conf)) or _asked(config)
     if not names:
         raise Unavailable("slurm.conf names no SlurmctldHost: set PLIANT_HOST to pliantd's host")
     return [_host(name) for name in names]
+
+
+def _written(conf: Path) -> list[str]:
+    try:
+        text = conf.read_text(errors="surrogateescape")
+    except OSError:  # a host that gets its configuration from slurmctld
+        return []
+    return [name for line in text.splitlines() for name in _HOST.findall(line.partition("#")[0])]
+
+
+def _asked(config: Config) -> list[str]:
+    found = show_config(config.slurm.conf, config.slurm.bin_dir, config.slurm.timeout_s).options
+    return [found[key] for key in sorted(found) if key.startswith("SlurmctldHost[")]
 
 
 def _host(name: str) -> str:
