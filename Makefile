@@ -17,7 +17,7 @@ SUITES := $(wildcard tests/unit tests/slurm)
 
 .PHONY: help
 help: ## say what there is
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
 
 .PHONY: demo
 demo: ## the demonstration: a real, private Slurm here, with Pliant off and on (needs root)
