@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from cluster_helpers import ALICE, BOB, NODES, Cluster
+from cluster_helpers import ALICE, BOB, NODES, Cluster, wait_until
 
 pytest_plugins = ["cluster_fixtures"]
 
@@ -66,8 +66,9 @@ def test_a_user_asks_pliantd_from_any_host(half: Cluster, host: str) -> None:
     half.wait(job, "RUNNING")
     assert "pliantd" in half.out(host, "pliant", "status", user=ALICE)
     assert job in half.out(host, "pliant", "jobs", user=ALICE)
-    why = half.out(host, "pliant", "why", job, user=ALICE)
-    assert f"job {job} of {ALICE} in gpu: running as 2 (its own shape is 4)" in why
+    line = f"job {job} of {ALICE} in gpu: running as 2 (its own shape is 4)"
+    why = ("pliant", "why", job)  # pliantd looks at the cluster now and then
+    wait_until(lambda: line in half.out(host, *why, user=ALICE), line)
 
 
 def test_pliantd_answers_while_slurmctld_hangs(cluster: Cluster) -> None:
