@@ -45,12 +45,14 @@ local MOLDABLE_KEYS = {
 local TEXTS = {
    "tres_per_node", "tres_per_job", "tres_per_task", "tres_per_socket", "cpus_per_tres",
    "mem_per_tres", "partition", "features", "reservation", "array_inx", "dependency", "req_nodes",
-   "exc_nodes", "licenses", "qos", "clusters",
+   "exc_nodes", "licenses", "qos", "default_qos", "clusters",
 }
 local NUMBERS = {
    "min_nodes", "max_nodes", "num_tasks", "cpus_per_task", "min_cpus", "pn_min_cpus",
    "min_mem_per_node", "min_mem_per_cpu", "ntasks_per_node", "ntasks_per_tres",
    "shared", "contiguous", "reboot", "het_job_offset", "time_limit", "begin_time", "priority",
+   "ntasks_per_socket", "ntasks_per_core", "sockets_per_node", "cores_per_socket",
+   "threads_per_core", "core_spec", "pn_min_tmp_disk",
 }
 
 -- What pliantd may change.
@@ -70,6 +72,10 @@ local settings = {
 }
 
 local breaker_since -- when an exchange last failed
+
+-- When a job was last submitted that pliantd was not told of: it may have what seemed free.
+local untold_since
+local UNTOLD_S = 10
 
 --- Encodings ---------------------------------------------------------------------------------
 
@@ -224,6 +230,10 @@ local function request_of(job_desc, said, flags)
       end
    end
    add("batch", job_desc.script and "1" or "0")
+   local since = untold_since and os.time() - untold_since
+   if since and since >= 0 and since < UNTOLD_S then
+      add("since", string.format("%.0f", since))
+   end
    return "submit " .. table.concat(pairs_, "&") .. "\n"
 end
 
@@ -404,6 +414,7 @@ local function submit(job_desc)
    local flags = flags_of(job_desc)
    local said = said_in(job_desc.comment)
    if not flags and not said then
+      untold_since = os.time()
       return slurm.SUCCESS
    end
    pcall(tell_node, job_desc, said, flags)
@@ -411,6 +422,7 @@ local function submit(job_desc)
    if fields and not fields.away then
       return apply(job_desc, fields)
    end
+   untold_since = os.time()
    note_only(job_desc, said, flags)
    return slurm.SUCCESS
 end

@@ -219,6 +219,7 @@ class Node:
     pools: tuple[Pool, ...] = ()
     features: frozenset[str] = frozenset()
     up: bool = True
+    threads_per_core: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,8 +349,8 @@ EVERYBODY = "*"
 class Abilities:
     """What can be changed on a waiting job here (facts differ by release and site).
 
-    ``limited_qos``: where a limit may bound how much a job gets: by QOS, "" being jobs that name
-    none, and :data:`EVERYBODY`.
+    ``limited_qos``: where a limit may bound how much a job gets: by QOS in small letters, "" being
+    jobs that name none, and :data:`EVERYBODY`. ``least_qos``: where a job must have so much.
     """
 
     share_to_whole: bool = False  # shard -> gpu on a waiting job (Slurm 24.11+)
@@ -359,6 +360,7 @@ class Abilities:
     claims_whole_nodes: bool = False  # nobody starts on what a claim leaves free on its nodes
     limits_deny: bool = False  # a submission beyond a limit is refused, not left to wait
     limited_qos: frozenset[str] = frozenset()
+    least_qos: frozenset[str] = frozenset()
     limits_of_all: bool = False  # so is one beyond a limit of any of the partitions that it names
     federated: bool = False  # jobs belong to several clusters, and keep their shapes
 
@@ -367,9 +369,18 @@ class Abilities:
 
         MaxCPUsPerNode counts for all of a partition's jobs on a node together.
         """
-        if not self.limited_qos.isdisjoint((EVERYBODY, qos)):
-            return True
-        return any((p.qos and p.qos in self.limited_qos) or p.max_cpus_per_node for p in partitions)
+        known = tuple(partitions)
+        return _is_of(self.limited_qos, qos, known) or any(p.max_cpus_per_node for p in known)
+
+    def may_be_too_small(self, qos: str, partitions: Iterable[Partition]) -> bool:
+        """Whether less than its owner wrote may be less than a job of this QOS must have there."""
+        return _is_of(self.least_qos, qos, tuple(partitions))
+
+
+def _is_of(some: frozenset[str], qos: str, partitions: tuple[Partition, ...]) -> bool:
+    if not some.isdisjoint((EVERYBODY, qos.lower())):
+        return True
+    return any(p.qos and p.qos in some for p in partitions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,21 @@ room. pliantd itself enforces; nothing is changed by hand but where a test says 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from daemon_helpers import LONG, OneNode, ask, configured, why
+from daemon_helpers import LONG, OneNode, ask, configured, wait_for_look, why
 from lua_helpers import close_breaker
-from slurm_helpers import wait_until
+from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.daemon import answers as a
 from pliant.grammar import find_token, parse_shape, put_token
 from pliant.sandbox import Sandbox
 
 pytestmark = pytest.mark.slurm
+
+Show = Callable[[int | str], dict[str, str]]
 
 # Down and up, and the environment inside
 
@@ -294,14 +297,42 @@ def test_a_job_that_a_limit_may_stop_is_not_made_larger_than_its_user_wrote(
 ) -> None:
     forget_limits(n1)
     options = ("--moldable=gpus=1-4", "--gres=gpu:2", "--time=10")
-    job = n1.submit(*options, f"--qos={qos}", script=LONG)
-    n1.wait_for_state(job, "RUNNING")
-    assert n1.gpus(job) == "gres:gpu:2"
-    n1.cancel(job)
-    n1.look()
+    for name in (qos, qos.upper()):  # to Slurm they are one
+        job = n1.submit(*options, f"--qos={name}", script=LONG)
+        n1.wait_for_state(job, "RUNNING")
+        assert n1.gpus(job) == "gres:gpu:2"
+        n1.cancel(job)
+        n1.look()
     job = n1.submit(*options, script=LONG)  # of no QOS that has limits
     n1.wait_for_state(job, "RUNNING")
     assert n1.gpus(job) == "gres:gpu:4"
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_job_is_not_put_on_fewer_nodes_than_a_limit_of_each_node_lets_it(
+    clean: Sandbox, submit: Submit, wait_for_state: WaitForState, show: Show, known: bool
+) -> None:
+    pair = quality(clean, f"pair{known:d}", "MaxTRESPerNode=gres/gpu=2")
+    if known:
+        clean.restart("pliantd")
+    close_breaker(clean)
+    wait_for_look(clean)
+    options = ("-N2", "--gres=gpu:2", "--moldable=gpus=4,nodes=1-2", f"--qos={pair}")
+    job = submit(*options, script=LONG)
+    wait_for_state(job, "RUNNING", 60)
+    assert (show(job)["NumNodes"], show(job)["TresPerNode"]) == ("2", "gres:gpu:2")
+
+
+@pytest.mark.parametrize("option", ["--ntasks-per-socket=1", "--hint=nomultithread", "--tmp=0"])
+def test_what_a_job_asks_of_its_nodes_beyond_cpus_is_seen(n1: OneNode, option: str) -> None:
+    n1.look()
+    request = ("-n1", "--gpus-per-task=1", option, "--moldable=gpus=1-4")
+    job = n1.submit(*request, script=LONG)
+    n1.wait_for_state(job, "RUNNING")
+    molded = "gres:gpu" in n1.show(job).get("TresPerNode", "")
+    assert molded is (option == "--tmp=0")
+    log = (n1.sandbox.layout.top / "log" / "slurmctld.log").read_text()
+    assert "unrecognized field" not in log
 
 
 def test_a_job_is_not_refused_for_the_size_of_what_is_free(n1: OneNode) -> None:

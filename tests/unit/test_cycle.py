@@ -17,6 +17,7 @@ from pliant.cycle import (
     explain,
     forbidden,
     gate,
+    grown,
     leftover,
     taken_back,
     view,
@@ -559,3 +560,26 @@ def test_what_a_limit_stops_and_pliant_made_larger_is_given_back_and_left_out() 
     written = narrow(reason="QOSMaxGRESPerJob")
     assert forbidden(written) == ()
     assert changes(cycle(snapshot([node("n1", free=0)], [written]), EQUI)) == {}
+
+
+def test_a_shape_of_the_same_size_that_a_limit_stops_is_given_back() -> None:
+    own = job(1, "2x2", "gpus=4,nodes=1-2", reason="QOSMaxGRESPerNode")
+    moved = replace(own, shape=Shape(1, 4), spec=replace(own.spec, set=Shape(1, 4)))  # type: ignore[type-var]
+    assert tuple(map(str, forbidden(moved))) == ("4",)
+    assert changes(cycle(snapshot(NODES, [moved]), EQUI)) == {"1": "2x2"}
+
+
+def test_where_a_qos_asks_for_so_much_at_least_no_job_becomes_less_than_its_user_wrote() -> None:
+    big = job(1, "2", RANGE, qos="big")
+    seen = snapshot([node("n1", free=1)], [big])
+    seen = replace(seen, abilities=Abilities(least_qos=frozenset({"big"})))
+    assert changes(cycle(seen, EQUI)) == {}
+
+
+def test_all_that_is_more_than_its_user_wrote_is_given_up_together() -> None:
+    larger = job(1, "2", RANGE, shape=Shape(1, 3))
+    ours = replace(larger, spec=replace(larger.spec, set=Shape(1, 3)))  # type: ignore[type-var]
+    assert {str(shape) for shape in grown(ours)} == {"3", "4"}
+    assert grown(larger) == ()
+    smaller = replace(ours, shape=Shape(1, 1), spec=replace(ours.spec, set=Shape(1, 1)))  # type: ignore[type-var]
+    assert grown(smaller) == ()

@@ -609,7 +609,8 @@ def test_submissions_that_are_alike_are_looked_into_once_between_two_cycles(
     cycling.run()
     looked: list[object] = []
 
-    def look(fields: Mapping[str, str], view: View) -> Answer:
+    def look(fields: Mapping[str, str], view: View, *, fresh: bool) -> Answer:
+        assert fresh
         looked.append(fields)
         return Answer(spec=Spec(Request()), started=fields["tres_per_node"] == "gres:gpu:1")
 
@@ -624,6 +625,21 @@ def test_submissions_that_are_alike_are_looked_into_once_between_two_cycles(
     cycling.run()
     submit(door, waits)
     assert len(looked) == 4
+
+
+@pytest.mark.parametrize(("since", "shape"), [("", "4"), ("8", "4"), ("5", "2"), ("0", "2")])
+def test_where_another_job_came_since_the_look_none_gets_more_than_its_owner_wrote(
+    make: Make, batch: FakeBatch, clock: Clock, since: str, shape: str
+) -> None:
+    cycling = make()
+    cycling.run()
+    door = door_one(cycling, clock, [])
+    clock.now_s += 6
+    fields = {**SUBMISSION, "option.moldable": "gpus=1-4", "tres_per_node": "gres:gpu:2"}
+    request = fields | ({"since": since} if since else {})
+    (answer,) = submit(door, encode(Message("submit", request)))
+    assert answer is not None
+    assert answer.fields.get("set.gres", "gpu:2") == f"gpu:{shape}"
 
 
 def test_what_is_known_of_the_inventory_stands_until_it_changes(

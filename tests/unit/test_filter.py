@@ -549,6 +549,24 @@ def test_where_a_limit_may_bound_a_job_it_never_gets_more_than_its_owner_wrote(
     assert shape_of(free_of_it, able(narrow, 4, 4, 4, 4)) == ("4", ())
 
 
+def test_where_a_qos_asks_for_so_much_at_least_no_job_gets_less_than_its_owner_wrote() -> None:
+    big = Abilities(least_qos=frozenset({"big"}))
+    submission = asked("gpus=1-4", tres_per_node="gres:gpu:2", qos="big")
+    assert shape_of(submission, able(big, 1, 1, 0, 0)) == ("2", ())
+    assert shape_of(submission, able(big, 3, 0, 0, 0)) == ("3", ())
+    default = asked("gpus=1-4", tres_per_node="gres:gpu:2", default_qos="big")
+    assert shape_of(default, able(big, 1, 1, 0, 0)) == ("2", ())
+
+
+def test_of_equal_shapes_the_owners_own_type_of_gpu_is_taken() -> None:
+    two = tuple(replace(node, pools=(Pool("a100", 2, 2), Pool("h100", 2, 2))) for node in NODES)
+    snapshot = replace(SNAPSHOT, nodes=two)
+    for own in ("a100", "h100"):
+        submission = asked("gpus=2,gpu-type=a100:h100", tres_per_node=f"gres:gpu:{own}:2")
+        answer = filter_submission(submission, View(Inventory.of(snapshot), Free(snapshot)))
+        assert str(answer.shape) == f"2@{own}"
+
+
 @pytest.mark.parametrize("fields", [{"exc_nodes": "n1"}, {"features": "a"}, {"req_nodes": "n1"}])
 def test_a_job_without_a_request_that_names_nodes_or_features_waits_as_the_smallest(
     fields: dict[str, str],

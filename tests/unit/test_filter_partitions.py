@@ -330,3 +330,37 @@ def test_a_job_that_slurm_gives_more_cpus_for_its_memory_keeps_its_shape(
     answer = filter_submission(job, with_memory(**defaults))
     assert (answer.fields, answer.spec) == ({}, None)
     assert "as written" in answer.lines[0]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"ntasks_per_socket": "1"},
+        {"ntasks_per_core": "1"},
+        {"sockets_per_node": "2"},
+        {"cores_per_socket": "8"},
+        {"threads_per_core": "1"},
+        {"core_spec": "1"},
+        {"pn_min_tmp_disk": "20000"},
+    ],
+)
+def test_a_job_that_asks_for_more_of_a_node_than_is_known_here_keeps_its_shape(
+    fields: dict[str, str],
+) -> None:
+    unset = {name: "65535" for name in fields if name != "pn_min_tmp_disk"}
+    for given, shape in ((fields, None), (unset, "4")):
+        answer = filter_submission(asked("gpus=1-4", tres_per_node="gres:gpu:2", **given), view())
+        assert (str(answer.shape) if answer.shape else None) == shape
+
+
+@pytest.mark.parametrize(
+    ("cpus", "threads", "kept"), [("3", 2, True), ("4", 2, False), ("3", 1, False)]
+)
+def test_a_job_whose_cpus_are_no_whole_cores_keeps_its_shape(
+    cpus: str, threads: int, kept: bool
+) -> None:
+    nodes = tuple(replace(node, threads_per_core=threads) for node in NODES)
+    snapshot = Snapshot(0.0, nodes, PARTITIONS)
+    job = asked("gpus=1-2", tres_per_task="gres:gpu:1", num_tasks="2", cpus_per_task=cpus)
+    answer = filter_submission(job, View(Inventory.of(snapshot), Free(snapshot)))
+    assert (answer.spec is None) is kept

@@ -13,6 +13,7 @@ from pliant.errors import BadSpec
 from pliant.grammar import (
     dropped,
     from_comment,
+    no_larger,
     parse,
     parse_option,
     parse_shape,
@@ -292,3 +293,20 @@ def test_a_comment_speaks_to_pliant_only_from_its_start() -> None:
     assert from_comment("my pliant:gpus=1-4") is None
     assert from_comment("pliant: gpus=1") == "gpus=1"
     assert from_comment("pliant:") == ""
+
+
+@pytest.mark.parametrize(
+    ("own", "left"),
+    [
+        ("2", "1/4 1/2 1 2"),
+        ("2x2", "1/4 1/2 1 2x1 2 2x2"),
+        ("4", "1/4 1/2 1 2 4"),
+        ("1/2", "1/4 1/2"),
+        ("2@h100", "2@h100"),
+        ("8", "1/4"),  # not among them: the smallest stands in its place
+    ],
+)
+def test_no_larger_is_less_in_all_and_on_each_node(own: str, left: str) -> None:
+    words = "1/4 1/2 1 2x1 2 2@h100 2x2 4 2x4"
+    some = tuple(parse_shape(word) for word in words.split())
+    assert no_larger(some, parse_shape(own)) == tuple(parse_shape(w) for w in left.split())

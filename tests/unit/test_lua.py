@@ -236,6 +236,23 @@ def test_what_a_job_asks_arrives_under_slurms_own_names(run: Steps, door: MakeDo
     )
 
 
+def test_pliantd_is_told_how_long_ago_a_job_came_that_it_was_not_told_of(
+    run: Steps, door: MakeDoor
+) -> None:
+    asked = door(saying(token=TOKEN))
+    plain, flagged = job(name="x"), job(spank=(FLAG,))
+    run(
+        flagged,
+        plain,
+        flagged,
+        job(spank=(FLAG,), wait=3),
+        job(spank=(FLAG,), wait=9),
+        door=asked.path,
+    )
+    told = [decode(line).fields.get("since") for line in asked.asked(4)]
+    assert told == [None, "0", "3", None]
+
+
 def test_an_answer_is_applied_and_said(run: Steps, door: MakeDoor) -> None:
     answer = door(
         saying(

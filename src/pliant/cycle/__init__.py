@@ -2,7 +2,7 @@
 
 from pliant.cycle.decide import DEFAULT_LIMIT, cycle, leftover, taken_back
 from pliant.cycle.explain import Explanation, Tried, explain
-from pliant.cycle.gate import Gate, allowed_shapes, forbidden, gate, view, why_left
+from pliant.cycle.gate import Gate, allowed_shapes, forbidden, gate, grown, view, why_left
 
 __all__ = [
     "DEFAULT_LIMIT",
@@ -14,6 +14,7 @@ __all__ = [
     "explain",
     "forbidden",
     "gate",
+    "grown",
     "leftover",
     "taken_back",
     "view",

@@ -141,7 +141,7 @@ def _forbids(job: Job, shape: Shape) -> bool:
     if words == _NODES_OUTSIDE:
         return shape.nodes == job.shape.nodes
     if is_grown(job):
-        return shape not in no_larger((shape, own_of(job)), own_of(job))
+        return _is_more(shape, own_of(job))
     if not words.startswith(_LEAST) or not any(word in words for word in _OF_TRES):
         return False
     if "node" in words:
@@ -150,11 +150,21 @@ def _forbids(job: Job, shape: Shape) -> bool:
 
 
 def is_grown(job: Job) -> bool:
-    """Whether a job waits for a limit, and Pliant made it larger than its user wrote."""
-    if gate_of(job) is not Gate.SMALLER or not carries_ours(job):
-        return False
+    """Whether a job waits for a limit, and Pliant did not make it smaller than its user wrote."""
+    return gate_of(job) is Gate.SMALLER and carries_ours(job) and _is_more(job.shape, own_of(job))
+
+
+def grown(job: Job) -> tuple[Shape, ...]:
+    """Return all shapes that are more than its user wrote, where Pliant gave the job such one."""
     own = own_of(job)
-    return job.shape not in no_larger((job.shape, own), own)
+    if not carries_ours(job) or not _is_more(job.shape, own):
+        return ()
+    return tuple(shape for shape in {job.shape, *job.shapes} - {own} if _is_more(shape, own))
+
+
+def _is_more(shape: Shape, own: Shape) -> bool:
+    """Whether it is not less than the own shape in every respect."""
+    return shape.amount >= own.amount or shape not in no_larger((shape, own), own)
 
 
 def own_of(job: Job) -> Shape:
@@ -236,30 +246,37 @@ class _Bounds:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._abilities, self._partitions = snapshot.abilities, snapshot.partition_by_name
-        self._limited: dict[tuple[str, tuple[str, ...]], bool] = {}
-        self._known: dict[tuple[int, int, int], tuple[object, tuple[Shape, ...]]] = {}
+        self._limited: dict[tuple[str, tuple[str, ...]], tuple[bool, bool]] = {}
+        self._known: dict[object, tuple[object, tuple[Shape, ...]]] = {}
 
     def within(self, job: Job) -> Job:
         """Return the job with the shapes that are left; what it carries stays."""
         if len(job.shapes) < 2 or job.spec is None or job.spec.own is None:
             return job
-        return replace(job, shapes=self._left(job)) if self._is_limited(job) else job
+        above, below = self._limits(job)
+        return replace(job, shapes=self._left(job, above, below)) if above or below else job
 
-    def _is_limited(self, job: Job) -> bool:
+    def _limits(self, job: Job) -> tuple[bool, bool]:
+        """Whether a limit may bound it from above, and from below."""
         key = (job.qos, job.partitions)
         if key not in self._limited:
             known = [self._partitions[name] for name in job.partitions if name in self._partitions]
-            self._limited[key] = self._abilities.may_be_limited(job.qos, known)
+            self._limited[key] = (
+                self._abilities.may_be_limited(job.qos, known),
+                self._abilities.may_be_too_small(job.qos, known),
+            )
         return self._limited[key]
 
-    def _left(self, job: Job) -> tuple[Shape, ...]:
+    def _left(self, job: Job, above: bool, below: bool) -> tuple[Shape, ...]:
         """One object for jobs that share theirs, as readers let them."""
         own = own_of(job)
-        key = (id(job.shapes), id(own), id(job.shape))
+        key = (id(job.shapes), id(own), id(job.shape), above, below)
         if key not in self._known:
-            some = {*no_larger(job.shapes, own), *({job.shape} & set(job.shapes))}
-            left = tuple(shape for shape in job.shapes if shape in some)
-            self._known[key] = ((job.shapes, own, job.shape), left)
+            some = no_larger(job.shapes, own) if above else job.shapes
+            least = own.amount if below and own in some else 0
+            left = {shape for shape in some if shape.amount >= least} | {job.shape}
+            shapes = tuple(shape for shape in job.shapes if shape in left)
+            self._known[key] = ((job.shapes, own, job.shape), shapes)
         return self._known[key][1]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from pliant.batch import HELD_FOR_SHAPE, Batch
-from pliant.cycle import cycle, forbidden, leftover, taken_back
+from pliant.cycle import cycle, forbidden, grown, leftover, taken_back
 from pliant.daemon.acting import Acting
 from pliant.daemon.config import Config
 from pliant.daemon.patience import Patience
@@ -173,7 +173,8 @@ class Cycling:
         now_s = seen.snapshot.now_s
         for job in self.patience.lost(seen.snapshot, seen.plan, now_s):
             why = "the batch system did not start it so in time"
-            self._refuse(job, job.shape, self.patience.refuse_s, why)
+            for shape in grown(job) or (job.shape,):  # back to what its user wrote, at once
+                self._refuse(job, shape, self.patience.refuse_s, why)
 
     def _leave_out(self, seen: Seen) -> None:
         """Leave out shapes of ours for which the batch system would never start their jobs."""

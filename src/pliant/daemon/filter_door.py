@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pliant.daemon.cycling import Cycling, Seen
 from pliant.daemon.lines import Limits, peer_uid
@@ -94,7 +94,7 @@ class FilterDoor:
 
     def _submit(self, line: bytes, request: Message, view: View) -> bytes:
         try:
-            answer = filter_submission(request.fields, view)
+            answer = filter_submission(request.fields, view, fresh=self._is_fresh(request.fields))
         except Exception:
             log.exception("a submission was left as it is: this is Pliant's own mistake")
             return encode(_AWAY)
@@ -103,6 +103,17 @@ class FilterDoor:
             self._alike[line] = (said, wakes)
         self._to_wake |= wakes
         return said
+
+    def _is_fresh(self, fields: Mapping[str, str]) -> bool:
+        """Whether the last look began after any other submission, which may have what seems free.
+
+        ``since``: whole seconds from that to this one, by a clock of whole seconds.
+        """
+        seen, since = self._viewed, fields.get("since", "")
+        if seen is None or not since.isdigit():
+            return True
+        look_s = seen.at_s - seen.decide_s - seen.observe_s
+        return int(since) - 1 >= self._monotonic() - look_s
 
     def _current(self) -> View | None:
         """Return the view of the last cycle; None where it is too old."""

@@ -12,7 +12,7 @@ from pliant.filter.inventory import Inventory
 from pliant.filter.spread import with_nodes
 from pliant.filter.written import Written
 from pliant.grammar import shapes
-from pliant.model import ALL_CORES, Demand, Footprint, Kind, Request, Shape, Spec
+from pliant.model import ALL_CORES, Demand, Footprint, Kind, Partition, Request, Shape, Spec
 
 
 @dataclass(frozen=True)  # no slots: what follows is kept
@@ -67,14 +67,32 @@ class Case:
 
     @cached_property
     def best_first(self) -> list[Shape]:
-        """The possible ones, by the speed that the owner said, then by GPUs, then fewer nodes."""
-        return sorted(self.possible, key=_worth(self.request), reverse=True)
+        """The possible ones, by the speed that the owner said, GPUs, fewer nodes, the own type."""
+        return sorted(self.possible, key=_worth(self.request, self.own), reverse=True)
+
+    @cached_property
+    def partitions(self) -> tuple[Partition, ...]:
+        """Those that it may start in."""
+        return self.inventory.partitions(self.submission.get("partition", ""))
+
+    @property
+    def _qos(self) -> str:
+        return self.submission.get("qos") or self.submission.get("default_qos", "")
 
     @cached_property
     def may_be_limited(self) -> bool:
         """Whether more than its owner wrote may be beyond a limit."""
-        known = self.inventory.partitions(self.submission.get("partition", ""))
-        return self.inventory.abilities.may_be_limited(self.submission.get("qos", ""), known)
+        return self.inventory.abilities.may_be_limited(self._qos, self.partitions)
+
+    @cached_property
+    def may_be_too_small(self) -> bool:
+        """Whether less than its owner wrote may be too little."""
+        return self.inventory.abilities.may_be_too_small(self._qos, self.partitions)
+
+    @cached_property
+    def preempts(self) -> bool:
+        """Whether Slurm would end other jobs to start it as its owner wrote it."""
+        return any(partition.preempts for partition in self.partitions)
 
     @property
     def is_choosy(self) -> bool:
@@ -124,11 +142,14 @@ def _has_gpu(some: tuple[Shape, ...]) -> bool:
     return any(shape.kind is not Kind.CPU for shape in some)
 
 
-def _worth(request: Request) -> Callable[[Shape], tuple[float, Fraction, int, Shape]]:
+def _worth(
+    request: Request, own: Shape | None
+) -> Callable[[Shape], tuple[float, Fraction, int, bool, Shape]]:
     speed = dict(request.throughput)
 
-    def worth(shape: Shape) -> tuple[float, Fraction, int, Shape]:
+    def worth(shape: Shape) -> tuple[float, Fraction, int, bool, Shape]:
         nodes = shape.nodes if shape.kind is Kind.CPU else -shape.nodes
-        return (speed.get(shape, 0.0), shape.amount, nodes, shape)
+        own_type = own is not None and shape.gpu_type == own.gpu_type
+        return (speed.get(shape, 0.0), shape.amount, nodes, own_type, shape)
 
     return worth

@@ -42,12 +42,15 @@ def _distance(shape: Shape, own: Shape) -> tuple[bool, Fraction, int]:
     )
 
 
-def shape_now(case: Case, base: Shape, submission: Mapping[str, str], view: View) -> Shape | None:
+def shape_now(
+    case: Case, base: Shape, submission: Mapping[str, str], view: View, fresh: bool
+) -> Shape | None:
     """Return the best shape that fits into the hole right now, and take it from there.
 
     Never another than the waiting shape where a submission beyond a limit is refused, be it for
     its size: a cycle may change it as soon as it waits. Never more than the owner wrote where
-    that may be beyond a limit: the job would wait for the limit, and lose its turn.
+    that may be beyond a limit, or where others were submitted since the look (``fresh`` is false),
+    who may have what seemed free: the job would wait, and lose its turn.
     """
     free = view.free
     if free is None or not view.molds or not _can_start(submission):
@@ -55,8 +58,11 @@ def shape_now(case: Case, base: Shape, submission: Mapping[str, str], view: View
     if case.inventory.abilities.limits_deny:
         return None
     job = _as_job(case, base, submission)
-    bound = no_larger(case.possible, case.own or base) if case.may_be_limited else case.possible
-    some = _worth_preempting(case, [shape for shape in case.best_first if shape in bound])
+    some = case.best_first
+    if case.may_be_limited or not fresh:
+        bound = no_larger(case.possible, case.own or base)
+        some = [shape for shape in some if shape in bound]
+    some = _no_smaller(case, some)
     with_gpu = [shape for shape in some if shape.kind is not Kind.CPU]
     for shape in with_gpu or some:
         nodes = free.fit(job, shape)
@@ -66,10 +72,13 @@ def shape_now(case: Case, base: Shape, submission: Mapping[str, str], view: View
     return None
 
 
-def _worth_preempting(case: Case, some: list[Shape]) -> list[Shape]:
-    """Leave out what is smaller than the own shape where Slurm would make room for that one."""
-    own, names = case.written.own, case.submission.get("partition", "")
-    if own is None or not any(partition.preempts for partition in case.inventory.partitions(names)):
+def _no_smaller(case: Case, some: list[Shape]) -> list[Shape]:
+    """Leave out what is smaller than the own shape where that one would start sooner or alone.
+
+    Slurm would end others to make room for it, or its QOS asks for so much at least.
+    """
+    own = case.own
+    if own is None or not (case.preempts or case.may_be_too_small):
         return some
     return [shape for shape in some if shape.amount >= own.amount]
 

@@ -24,22 +24,23 @@ NO_GPU_ASKED = (
 )
 
 
-_OF_NOW = frozenset(("time_limit", "begin_time", "priority"))
+_OF_NOW = frozenset(("time_limit", "begin_time", "priority", "since"))
 """What does not bear upon which shapes there are, but only upon whether one can start now."""
 
 _MOST_KNOWN = 1024
 
 
-def filter_submission(submission: Mapping[str, str], view: View) -> Answer:
+def filter_submission(submission: Mapping[str, str], view: View, *, fresh: bool = True) -> Answer:
     """Return what is to be done with a submission.
 
+    ``fresh``: no other job was submitted since what ``view`` was looked at.
     One that says nothing to Pliant, or goes to a partition where it is off, is left untouched.
     """
     case = _known(submission, view.inventory)
     if isinstance(case, Answer):
         return case
     base = waiting_shape(case, view.molds)
-    now = shape_now(case, base, submission, view)
+    now = shape_now(case, base, submission, view, fresh)
     return _chosen(case, base, now)
 
 

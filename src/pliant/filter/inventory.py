@@ -12,11 +12,15 @@ from pliant.model import Abilities, Demand, Mode, Node, Partition, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class NodeKind:
-    """What nodes are when nothing runs on them. ``pools``: (type, GPUs, shards a GPU, MiB)."""
+    """What nodes are when nothing runs on them. ``pools``: (type, GPUs, shards a GPU, MiB).
+
+    ``threads``: of a core.
+    """
 
     cpus: int
     mem_mib: int
     pools: tuple[tuple[str, int, int, int], ...]
+    threads: int = 1
 
     def holds(self, demand: Demand, gpu_mem_mib: int = 0) -> bool:
         """Whether such a node could ever provide ``demand``."""
@@ -90,6 +94,12 @@ class Inventory:
                 return True
         return False
 
+    def threads(self, names: str) -> frozenset[int]:
+        """Return the numbers of threads that a core of these partitions has."""
+        return frozenset(
+            kind.threads for p in self.partitions(names) for kind in self.kinds[p.name]
+        )
+
     def most_gpus(self, names: str) -> int:
         """Return the most GPUs that one node of these partitions has."""
         return max(
@@ -127,7 +137,7 @@ class Inventory:
 def _kind(node: Node, known: dict[object, NodeKind]) -> NodeKind:
     """Return a node's kind, equal ones being one object."""
     pools = tuple([(p.gpu_type, p.total, p.shards_per_gpu, p.mem_mib) for p in node.pools])
-    key = (node.cpus, node.mem_mib, pools)
+    key = (node.cpus, node.mem_mib, pools, node.threads_per_core)
     if key not in known:
         known[key] = NodeKind(*key)
     return known[key]

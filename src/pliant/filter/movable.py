@@ -35,6 +35,7 @@ def check_movable(submission: Mapping[str, str], inventory: Inventory) -> None:
     if number(submission, "reboot"):
         raise Fixed("--reboot: a job that waits for nodes to boot keeps its shape")
     _check_constraint(submission.get("features", ""))
+    _check_layout(submission, inventory)
     if submission.get("reservation"):
         raise Fixed("--reservation: a job in a reservation keeps its shape")
     if inventory.abilities.federated or submission.get("clusters", "").count(","):
@@ -51,6 +52,29 @@ def check_movable(submission: Mapping[str, str], inventory: Inventory) -> None:
 def _check_constraint(features: str) -> None:
     if features_all(features) is None and features_any(features) is None:
         raise Fixed("--constraint: more than a list of features keeps the shape")
+
+
+_LAYOUT: Final = {
+    "ntasks_per_socket": "--ntasks-per-socket",
+    "ntasks_per_core": "--ntasks-per-core",
+    "sockets_per_node": "--sockets-per-node",
+    "cores_per_socket": "--cores-per-socket",
+    "threads_per_core": "--threads-per-core or --hint",
+    "core_spec": "--core-spec or --thread-spec",
+    "pn_min_tmp_disk": "--tmp",
+}
+"""What a node must be like, of which nothing more is known here than that it was asked for."""
+
+
+def _check_layout(submission: Mapping[str, str], inventory: Inventory) -> None:
+    for name, option in _LAYOUT.items():
+        if number(submission, name):
+            raise Fixed(f"{option}: a job that asks for more of a node than CPUs keeps its shape")
+    cpus = number(submission, "cpus_per_task") or 1
+    threads = inventory.threads(submission.get("partition", ""))
+    if cpus > 1 and any(cpus % of_core for of_core in threads):
+        # Slurm gives a task whole cores: on one node such tasks may need more than there seem to be
+        raise Fixed(f"-c {cpus} is no whole number of cores here: the shape stays")
 
 
 def check_memory(submission: Mapping[str, str], inventory: Inventory, demand: Demand) -> None:

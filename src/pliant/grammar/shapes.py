@@ -34,16 +34,22 @@ def shapes(request: Request, own: Shape) -> tuple[Shape, ...]:
 
 
 def no_larger(some: Iterable[Shape], own: Shape) -> tuple[Shape, ...]:
-    """Return those of ``some`` shapes that are no more of anything than ``own``.
+    """Return those of ``some`` shapes that are no more of anything than ``own``, nor on a node.
 
-    Where ``own`` is not among them, the smallest in its place.
+    Another kind or type of GPU is more of that. Where ``own`` is not among them, the smallest in
+    its place.
     """
     found = tuple(some)
     bound = own if own in found else min(found, key=_order, default=own)
-    return tuple(
-        s
-        for s in found
-        if s.amount <= bound.amount and s.nodes <= bound.nodes and s.kind is bound.kind
+    return tuple(shape for shape in found if _is_within(shape, bound))
+
+
+def _is_within(shape: Shape, bound: Shape) -> bool:
+    return (
+        (shape.kind, shape.gpu_type) == (bound.kind, bound.gpu_type)
+        and shape.amount <= bound.amount
+        and shape.nodes <= bound.nodes
+        and Fraction(shape.gpus, shape.share) <= Fraction(bound.gpus, bound.share)
     )
 
 

@@ -57,7 +57,7 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) ->
         id=row.key,
         user=row.user,
         account=_said(row.account),
-        qos=_said(row.qos),
+        qos=_said(row.qos).lower(),
         partitions=partitions,
         state=JobState.WAITING,
         reason=_said(row.reason),

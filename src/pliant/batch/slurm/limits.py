@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pliant.model import EVERYBODY
 
 _MOST = ("GrpTRES", "GrpTRESMins", "GrpTRESRunMins", "MaxTRES", "MaxTRESPerNode", "MaxTRESMins")
-QOS = ("show", "qos", f"format=Name,Flags,{','.join(_MOST)},MaxTRESPU,MaxTRESPA")
+QOS = ("show", "qos", f"format=Name,Flags,MinTRES,{','.join(_MOST)},MaxTRESPU,MaxTRESPA")
 ASSOCIATIONS = ("show", "associations", f"format=DefaultQOS,{','.join(_MOST)}")
 
 DEFAULT = "normal"
@@ -22,29 +22,33 @@ DEFAULT = "normal"
 class Limits:
     """``deny``: some QOS has DenyOnLimit: what is beyond a limit at submission is refused.
 
-    ``qos``: as in Abilities.limited_qos.
+    ``qos`` and ``least``: as in Abilities.limited_qos and least_qos.
     """
 
     deny: bool = False
     qos: frozenset[str] = frozenset()
+    least: frozenset[str] = frozenset()
 
 
 NO_LIMITS = Limits()
-UNKNOWN = Limits(deny=True, qos=frozenset((EVERYBODY,)))
+UNKNOWN = Limits(deny=True, qos=frozenset((EVERYBODY,)), least=frozenset((EVERYBODY,)))
 """To be careful where it cannot be known."""
 
 
 def parse_limits(qos: str, associations: str) -> Limits:
-    """Read the answers to :data:`QOS` and :data:`ASSOCIATIONS`."""
-    rows = [line.split("|") for line in qos.splitlines() if line]
-    limited = {name for name, _, *limits in rows if any(limits)}
-    named, bounded = _associations(associations.splitlines())
+    """Read the answers to :data:`QOS` and :data:`ASSOCIATIONS`; to Slurm, case makes no name."""
+    rows = [line.lower().split("|") for line in qos.splitlines() if line]
+    limited = {name for name, _, _, *most in rows if any(most)}
+    least = {name for name, _, fewest, *_ in rows if fewest}
+    named, bounded = _associations(associations.lower().splitlines())
     defaults = {name for name in named if name} | ({DEFAULT} if "" in named or not named else set())
-    if limited & defaults:
-        limited.add("")
+    for found in (limited, least):
+        if found & defaults:
+            found.add("")
     if bounded:
         limited.add(EVERYBODY)
-    return Limits(any("DenyOnLimit" in row[1] for row in rows), frozenset(limited))
+    deny = any("denyonlimit" in row[1] for row in rows)
+    return Limits(deny, frozenset(limited), frozenset(least))
 
 
 def _associations(lines: Iterable[str]) -> tuple[set[str], bool]:

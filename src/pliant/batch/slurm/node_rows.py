@@ -16,7 +16,7 @@ from pliant.errors import BadAnswer
 
 _KEYS = (
     *("CPUAlloc", "CPUEfctv", "CPUTot", "ActiveFeatures", "Gres", "GresUsed", "RealMemory"),
-    *("AllocMem", "MemSpecLimit", "State", "Partitions"),
+    *("AllocMem", "MemSpecLimit", "State", "Partitions", "ThreadsPerCore"),
 )
 _RUNS = frozenset(("IDLE", "ALLOCATED", "MIXED", "ALLOC"))
 _HARMLESS = frozenset(
@@ -41,6 +41,7 @@ class NodeRow:
     features: frozenset[str]
     up: bool
     completing: bool = False
+    threads: int = 1  # of a core
 
 
 def is_up(state: str) -> bool:
@@ -89,4 +90,5 @@ def _row(name: str, fields: Mapping[str, str]) -> NodeRow:
         frozenset(features.split(",")) if features not in NOTHING else frozenset(),
         up,
         "COMPLETING" in fields["State"].split("+"),
+        max(1, whole(fields.get("ThreadsPerCore", ""))),
     )

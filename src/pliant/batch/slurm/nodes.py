@@ -55,6 +55,7 @@ def node_of(row: NodeRow, lent: Lent | None) -> Node:
         found,
         row.features,
         row.up,
+        row.threads,
     )
 
 

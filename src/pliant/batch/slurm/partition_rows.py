@@ -57,7 +57,7 @@ def parse_partitions(
                 mem_per_gpu_mib=per_gpu.get("DefMemPerGPU", 0),
                 mem_per_node_mib=default[0],
                 mem_per_cpu_mib=default[1],
-                qos="" if qos in NOTHING else qos,
+                qos="" if qos in NOTHING else qos.lower(),
                 alone=_is_alone(fields),
             )
             rows.append(PartitionRow(partition, whole(fields["PriorityTier"])))

@@ -37,7 +37,7 @@ from pliant.model import Reservation
 
 SITE_S = 60.0
 """How often a site's configuration is read again."""
-LIMITS_S = 300.0
+LIMITS_S = 60.0
 """How often its limits are, which slurmdbd is asked for."""
 PING_S = 10.0
 """How often it is asked which controller acts, where there are several."""

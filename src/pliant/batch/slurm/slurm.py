@@ -101,6 +101,7 @@ class Slurm:
                 snapshot.abilities,
                 limits_deny=site.limits.deny,
                 limited_qos=site.limits.qos,
+                least_qos=site.limits.least,
                 limits_of_all=site.limits_of_all,
             ),
             nodes=nodes_of(nodes.result().values(), rows, places, counts_memory=site.counts_memory),
