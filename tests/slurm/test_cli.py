@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from daemon_helpers import wait_for_look
 from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.sandbox import Sandbox
@@ -154,7 +155,8 @@ def test_a_plan_needs_no_pliantd_where_slurm_is_looked_at(
     assert starts("--file", saved, "--policy", "easy-backfill") == []
 
 
-def test_a_job_that_is_not_there_is_exit_1(pliant: Pliant) -> None:
+def test_a_job_that_is_not_there_is_exit_1(clean: Sandbox, pliant: Pliant) -> None:
+    wait_for_look(clean)
     done = pliant("why", "999999")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("pliant: '999999': ")
