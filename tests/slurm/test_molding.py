@@ -6,6 +6,7 @@ room. pliantd itself enforces; nothing is changed by hand but where a test says 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -68,11 +69,15 @@ def test_a_job_is_submitted_as_large_as_what_is_free_and_runs_true_to_it(
     n1: OneNode, written: str, tasks: int
 ) -> None:
     n1.fill("gpu:1")
+    time.sleep(UNTOLD_S)
     n1.look()
     job = n1.submit("--moldable=gpus=2-4", *written.format(2).split(), script=SAYS)
     n1.wait_for_state(job, "COMPLETED")
     assert n1.output(job) == said(3, tasks or 3)
 
+
+UNTOLD_S = 2.5
+"""So long after a job that pliantd was not told of, the next look counts as one after it."""
 
 ON_TWO_NODES = [
     pytest.param("-n4 --gres=gpu:2", 2, 4, id="-n, one to a GPU"),

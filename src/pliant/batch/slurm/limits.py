@@ -31,8 +31,8 @@ class Limits:
 
 
 NO_LIMITS = Limits()
-UNKNOWN = Limits(deny=True, qos=frozenset((EVERYBODY,)), least=frozenset((EVERYBODY,)))
-"""To be careful where it cannot be known."""
+UNKNOWN = Limits(deny=True, qos=frozenset((EVERYBODY,)))
+"""To be careful where it cannot be known. What is too small is noticed, and given back, later."""
 
 
 def parse_limits(qos: str, associations: str) -> Limits:
