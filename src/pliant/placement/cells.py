@@ -8,7 +8,7 @@ costs little more for ten thousand nodes than for a hundred.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
@@ -173,6 +173,10 @@ class Cells:
             known = self._cell(cell.kind, returned(cell.state, receipt), tuple(lefts))
             cell.before[(receipt, bound)] = known
         return known
+
+    def vacant_on(self, kinds: Iterable[NodeKind]) -> int:
+        """Return how many whole GPUs are free on nodes of these kinds."""
+        return sum([self.vacant.get(kind, 0) for kind in kinds])
 
     def filled(self) -> Iterator[Cell]:
         """Yield the cells that have nodes, the oldest first."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pliant.model import ALL_CORES, Job, Shape
 from pliant.placement.cells import Cell
-from pliant.placement.free import NEVER_S, Free
+from pliant.placement.free import Free
+from pliant.placement.later import NEVER_S
 from pliant.placement.needs import Need, find, most_gpus, replaced
 from pliant.placement.profiles import Profile
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from pliant.model import Job, Kind, Shape
 from pliant.placement import Free, Option, Profile
-from pliant.placement.free import Places
+from pliant.placement.pick import Places
 from pliant.speedup import run_time_s
 
 PARTS = (1, 2, 4)

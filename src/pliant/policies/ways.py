@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pliant.model import Job, Kind
 from pliant.placement import Option
-from pliant.placement.free import Places
+from pliant.placement.pick import Places
 from pliant.policies.candidates import Candidate
 from pliant.policies.desk import Desk
 

@@ -1,0 +1,21 @@
+"""What a job was given in a cycle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pliant.model import Job, Shape
+from pliant.placement.needs import Need, Receipt
+from pliant.placement.pick import Places
+
+
+@dataclass(eq=False, slots=True)
+class Taken:
+    """What a job was given in this cycle. Made thousands of times: frozen would take longer."""
+
+    job: Job
+    shape: Shape
+    places: Places
+    need: Need
+    receipts: tuple[Receipt, ...]
+    end_s: float
