@@ -1,0 +1,36 @@
+"""The nouns: what a job may run as, what it asks, what the cluster is at one moment.
+
+Everything here is immutable and compares by value. Units stand in the names: ``_s`` are seconds
+(instants are seconds since the epoch, or since the start of a simulation), ``_mib`` are MiB.
+"""
+
+from pliant.model.abilities import EVERYBODY, Abilities
+from pliant.model.cluster import Mode, Node, Partition, Pool, Reservation
+from pliant.model.footprints import ALL_CORES, Demand, Footprint
+from pliant.model.jobs import Job, JobState
+from pliant.model.requests import JobClass, Malleable, Request, Spec
+from pliant.model.shapes import Kind, Shape, shape_text
+from pliant.model.snapshot import Snapshot
+
+__all__ = [
+    "ALL_CORES",
+    "Abilities",
+    "Demand",
+    "EVERYBODY",
+    "Footprint",
+    "Job",
+    "JobClass",
+    "JobState",
+    "Kind",
+    "Malleable",
+    "Mode",
+    "Node",
+    "Partition",
+    "Pool",
+    "Request",
+    "Reservation",
+    "Shape",
+    "Snapshot",
+    "Spec",
+    "shape_text",
+]

@@ -1,0 +1,48 @@
+"""What can be changed on a waiting job at a site."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pliant.model.cluster import Partition
+
+EVERYBODY = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What can be changed on a waiting job here (facts differ by release and site).
+
+    ``limited_qos``: where a limit may bound how much a job gets: by QOS in small letters, "" being
+    jobs that name none, and :data:`EVERYBODY`. ``least_qos``: where a job must have so much.
+    """
+
+    share_to_whole: bool = False  # shard -> gpu on a waiting job (Slurm 24.11+)
+    whole_to_share: bool = False
+    gpu_to_cpu: bool = False  # needs a dummy GRES on every node
+    cpu_to_gpu: bool = True
+    claims_whole_nodes: bool = False  # nobody starts on what a claim leaves free on its nodes
+    limits_deny: bool = False  # a submission beyond a limit is refused, not left to wait
+    limited_qos: frozenset[str] = frozenset()
+    least_qos: frozenset[str] = frozenset()
+    limits_of_all: bool = False  # so is one beyond a limit of any of the partitions that it names
+    federated: bool = False  # jobs belong to several clusters, and keep their shapes
+
+    def may_be_limited(self, qos: str, partitions: Iterable[Partition]) -> bool:
+        """Whether more than its owner wrote may be more than a job of this QOS may have there.
+
+        MaxCPUsPerNode counts for all of a partition's jobs on a node together.
+        """
+        known = tuple(partitions)
+        return _is_of(self.limited_qos, qos, known) or any(p.max_cpus_per_node for p in known)
+
+    def may_be_too_small(self, qos: str, partitions: Iterable[Partition]) -> bool:
+        """Whether less than its owner wrote may be less than a job of this QOS must have there."""
+        return _is_of(self.least_qos, qos, tuple(partitions))
+
+
+def _is_of(some: frozenset[str], qos: str, partitions: tuple[Partition, ...]) -> bool:
+    if not some.isdisjoint((EVERYBODY, qos.lower())):
+        return True
+    return any(p.qos and p.qos in some for p in partitions)

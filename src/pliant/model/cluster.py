@@ -1,0 +1,105 @@
+"""What the batch system has: nodes, partitions, reservations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pliant.model.footprints import ALL_CORES, Demand
+
+
+class Mode(StrEnum):
+    """What Pliant may do in a partition."""
+
+    OFF = "off"
+    OBSERVE = "observe"  # decide, record, explain
+    ENFORCE = "enforce"
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The GPUs of one type on one node.
+
+    ``free`` counts whole free GPUs. ``parts`` holds, for each GPU that is partly used as shards,
+    how many of its ``shards_per_gpu`` are free (descending).
+    """
+
+    gpu_type: str
+    total: int
+    free: int
+    shards_per_gpu: int = 0  # 0: this pool cannot be shared
+    parts: tuple[int, ...] = ()
+    mem_mib: int = 0  # of one GPU; 0: not known
+    sharers: tuple[int, ...] = ()  # jobs on each GPU of ``parts``; (): not known
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node as it is now. ``up``: the batch system would start a job there."""
+
+    name: str
+    cpus: int
+    free_cpus: int
+    mem_mib: int
+    free_mem_mib: int
+    pools: tuple[Pool, ...] = ()
+    features: frozenset[str] = frozenset()
+    up: bool = True
+    threads_per_core: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A queue and the nodes it may use, and what it says of a job's shape; 0: no limit, not said.
+
+    ``cpus_per_gpu`` and ``mem_per_gpu_mib`` go to jobs that say nothing of CPUs or memory, and
+    where there is no memory per GPU, ``mem_per_cpu_mib`` or ``mem_per_node_mib``. ``qos``: the
+    quality of service whose limits hold for all its jobs.
+    ``alone``: its jobs share their nodes with nobody, or with no other user. ``preempts``: to start
+    its jobs the batch system would end others that run now.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    max_time_s: int = 0
+    default: bool = False
+    max_nodes: int = 0
+    up: bool = True
+    mode: Mode = Mode.ENFORCE
+    min_nodes: int = 0
+    max_cpus_per_node: int = 0
+    max_mem_per_node_mib: int = 0
+    max_mem_per_cpu_mib: int = 0
+    cpus_per_gpu: int = 0
+    mem_per_gpu_mib: int = 0
+    mem_per_cpu_mib: int = 0
+    mem_per_node_mib: int = 0
+    qos: str = ""
+    alone: bool = False
+    preempts: bool = False
+
+    def allows(self, demand: Demand, nodes: int) -> bool:
+        """Whether its limits let a job take ``demand`` on each of ``nodes`` nodes."""
+        return (
+            self.min_nodes <= nodes <= (self.max_nodes or nodes)
+            and demand.cpus <= (self.max_cpus_per_node or demand.cpus)
+            and not self.exceeds_memory(demand)
+        )
+
+    def exceeds_memory(self, demand: Demand) -> bool:
+        """Whether ``demand`` is more memory than it gives a node or a CPU of a job."""
+        per_node, per_cpu = self.max_mem_per_node_mib, self.max_mem_per_cpu_mib
+        counted = per_cpu and demand.cpus != ALL_CORES
+        return (0 < per_node < demand.mem_mib) or bool(
+            counted and demand.mem_mib > per_cpu * demand.cpus
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Nodes that only jobs of this reservation may use from ``start_s`` to ``end_s``."""
+
+    name: str
+    nodes: tuple[str, ...]
+    start_s: float
+    end_s: float

@@ -1,0 +1,76 @@
+"""A job, waiting or running."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pliant.model.footprints import Demand, Footprint
+from pliant.model.requests import Spec
+from pliant.model.shapes import Kind, Shape
+
+_ONE_NODE = Shape(1, 0, kind=Kind.CPU)
+_ONE_TASK = Footprint()
+
+
+class JobState(StrEnum):
+    """As far as scheduling cares."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    ENDING = "ending"  # still holds its allocation (COMPLETING)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job, or the waiting tasks of one array (``tasks_waiting`` of them).
+
+    ``shape`` is what it carries now (or runs as); ``shapes`` what it may run as now, by the table
+    of reasons (cycle.gate): one element means that nothing may be changed. ``demand``: what the
+    carried shape takes per node. ``frozen``: why Pliant leaves the job alone, in words; ""
+    otherwise. ``refused``: shapes that the batch system did not start although they seemed to fit.
+    """
+
+    id: str
+    user: str = ""
+    account: str = ""
+    qos: str = ""
+    partitions: tuple[str, ...] = ()
+    state: JobState = JobState.WAITING
+    reason: str = ""
+    priority: int = 0
+    submit_s: float = 0.0
+    eligible: bool = True  # waiting for resources only: it takes part in the queue
+    limited: bool = False  # waits for a limit: it may start smaller, but keeps no claim
+    shape: Shape = _ONE_NODE
+    shapes: tuple[Shape, ...] = ()
+    footprint: Footprint = _ONE_TASK
+    spec: Spec | None = None
+    time_limit_s: int = 0  # 0: no limit
+    time_min_s: int = 0
+    tasks_waiting: int = 1
+    array_tasks: str = ""  # which tasks of an array it stands for, like 3-9,12; "": no array
+    features: frozenset[str] = frozenset()
+    nodes_required: tuple[str, ...] = ()
+    nodes_excluded: frozenset[str] = frozenset()
+    reservation: str = ""
+    frozen: str = ""
+    refused: frozenset[Shape] = frozenset()
+    # where and when the batch system expects to start it, as it is; 0.0: it does not say
+    expected_s: float = 0.0
+    expected_nodes: tuple[str, ...] = ()
+    nodes_kept: frozenset[str] = frozenset()  # kept for jobs before it: it cannot start there now
+    # running jobs
+    start_s: float = 0.0
+    nodes: tuple[str, ...] = ()
+    whole_nodes: bool = False  # it has all that is on them, whatever its shape says
+    restarts: int = 0
+
+    @property
+    def end_s(self) -> float:
+        """When its time limit ends it at the latest, from its start; inf without a limit."""
+        return self.start_s + self.time_limit_s if self.time_limit_s else float("inf")
+
+    def demand(self, shape: Shape) -> Demand:
+        """What ``shape`` takes on each node for this job."""
+        return self.footprint.demand(shape, self.spec.request.cores if self.spec else 0)
