@@ -221,6 +221,20 @@ def test_a_job_changed_by_hand_is_taken_up_again_when_its_owner_sets_a_range(n1:
     assert n1.gpus(job) == "gres:gpu:2"
 
 
+def test_what_pliant_set_is_not_the_owners_own_where_something_else_was_changed_by_hand(
+    n1: OneNode,
+) -> None:
+    job = n1.submit("--hold", "--moldable=gpus=1-4", "--gres=gpu:1", "--time=10", script=LONG)
+    n1.look()
+    assert ask_as(n1.sandbox, ALICE, "set", job=str(job), spec="gpus=4").is_ok
+    wait_until(lambda: n1.gpus(job) == "gres:gpu:4", "the job to carry what its owner set")
+    n1.run("scontrol", "update", f"jobid={job}", "cpuspertask=2", "numcpus=2", user=ALICE)
+    assert ask_as(n1.sandbox, ALICE, "set", job=str(job), spec="gpus=1-4").is_ok
+    wait_until(lambda: n1.gpus(job) == "gres:gpu:1", "the held job to be given back its own")
+    now = why(n1.sandbox, job).job
+    assert (now.own, now.frozen, n1.show(job)["NumCPUs"]) == ("1", "", "2")
+
+
 @pytest.mark.parametrize(
     ("flags", "by_hand"),
     [

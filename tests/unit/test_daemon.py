@@ -976,8 +976,7 @@ def test_what_a_job_carries_beside_its_shape_is_its_owners_too_once_a_request_is
     spec = Spec(parse_request("gpus=2:4"), FOUR, TWO, noted)
     batch.waiting["2"] = replace(batch.waiting["2"], shape=TWO, spec=spec, footprint=carries)
     setting.ask(ALICE, "set", job="2", spec="gpus=1-2")
-    own, left = (FOUR, TWO) if then == noted else (TWO, None)
-    assert batch.waiting["2"].spec == Spec(request, own, left, then, renewed=True)
+    assert batch.waiting["2"].spec == Spec(request, FOUR, TWO, then, renewed=True)
 
 
 def test_where_a_request_is_not_applied_the_answer_says_why(

@@ -12,7 +12,7 @@ from pliant.batch.slurm.jobs import waiting_job
 from pliant.batch.slurm.request import asked
 from pliant.daemon.renewal import renewed
 from pliant.grammar import parse, put_token
-from pliant.model import Footprint, Job, Shape, Spec
+from pliant.model import Footprint, Job, Kind, Shape, Spec
 
 WAITING = dict.fromkeys((field.name for field in fields(JobRow)), "") | {
     "state": "PENDING", "num_nodes": "1", "max_nodes": "0", "num_tasks": "4", "num_cpus": "4",
@@ -116,6 +116,70 @@ def test_what_was_changed_by_hand_is_taken_up_again_as_it_is(
     assert spec == Spec(parse("gpus=1-4"), job.shape, None, carries, renewed=True)
     again = read(replace(row, admin_comment=put_token(row.admin_comment, spec)))
     assert (again.frozen, again.footprint) == ("", carries)
+
+
+@pytest.mark.parametrize(
+    ("own", "left", "carries", "then"),
+    [
+        # Pliant made it larger, or wider: what its owner wrote stays what it wrote
+        (Shape(1, 2), Shape(1, 4), Shape(1, 4), (Shape(1, 2), Shape(1, 4))),
+        # other GPUs, with the nodes that Pliant set
+        (Shape(1, 8), Shape(2, 4), Shape(2, 3), (Shape(1, 3), Shape(2, 3))),
+        # other nodes, with the GPUs that Pliant set
+        (Shape(1, 2), Shape(2, 4), Shape(1, 4), (Shape(1, 2), Shape(1, 4))),
+        # both
+        (Shape(1, 2), Shape(2, 4), Shape(1, 1), (Shape(1, 1), None)),
+        # a type and a kind are of what a node gives
+        (Shape(1, 2), Shape(1, 4), Shape(1, 4, gpu_type="a"), (Shape(1, 4, gpu_type="a"), None)),
+        # nothing of Pliant's
+        (Shape(1, 2), None, Shape(2, 1), (Shape(2, 1), None)),
+    ],
+)
+def test_what_pliant_set_is_not_taken_for_the_owners_own(
+    own: Shape, left: Shape | None, carries: Shape, then: tuple[Shape, Shape | None]
+) -> None:
+    noted, now = Footprint(cpus_per_task=2), Footprint(cpus_per_task=3)
+    spec = Spec(parse("gpus=1-8"), own, left, noted)
+    job = Job("7", shape=carries, spec=spec, footprint=now, frozen=CHANGED)
+    assert renewed(job, parse("gpus=1-4")) == Spec(parse("gpus=1-4"), *then, now, renewed=True)
+
+
+@pytest.mark.parametrize(
+    ("noted", "carries", "then"),
+    [
+        # of a job of 2 GPUs that Pliant gave 4: only the CPUs, only the memory, only the tasks
+        (
+            Footprint(cpus_per_gpu=2, mem_per_gpu_mib=100),
+            Footprint(cpus_per_task=6, mem_per_node_mib=400),
+            Footprint(cpus_per_task=6, mem_per_gpu_mib=100),
+        ),
+        (
+            Footprint(cpus_per_gpu=2, mem_per_gpu_mib=100),
+            Footprint(cpus_per_task=8, mem_per_node_mib=500),
+            Footprint(cpus_per_gpu=2, mem_per_node_mib=500),
+        ),
+        (
+            Footprint(tasks_per_gpu=1, mem_per_gpu_mib=100),
+            Footprint(2, cpus_per_task=2, mem_per_node_mib=400),
+            Footprint(2, cpus_per_task=2, mem_per_gpu_mib=100),
+        ),
+    ],
+)
+def test_what_an_owner_left_as_it_was_still_follows_the_gpus(
+    noted: Footprint, carries: Footprint, then: Footprint
+) -> None:
+    spec = Spec(parse("gpus=1-4"), Shape(1, 2), Shape(1, 4), noted)
+    job = Job("7", shape=Shape(1, 4), spec=spec, footprint=carries, frozen=CHANGED)
+    assert renewed(job, parse("gpus=1-4")) == replace(spec, footprint=then, renewed=True)
+
+
+def test_cores_of_a_cpu_form_are_not_noted_for_its_gpu_form() -> None:
+    noted = Footprint(mem_per_cpu_mib=50)
+    spec = Spec(parse("type=gpu:cpu,cores=8"), Shape(1, 1), Shape(1, 0, kind=Kind.CPU), noted)
+    carries = Footprint(cpus_per_task=4, mem_per_cpu_mib=50)
+    job = Job("7", shape=Shape(1, 0, kind=Kind.CPU), spec=spec, footprint=carries, frozen=CHANGED)
+    assert renewed(job, parse("type=gpu:cpu,cores=4")).footprint == noted
+    assert renewed(job, parse("type=gpu:cpu")).footprint == carries
 
 
 def test_what_no_footprint_can_say_is_left_alone_and_said() -> None:
