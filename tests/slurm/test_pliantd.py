@@ -264,6 +264,26 @@ def test_cpus_tasks_and_memory_changed_by_hand_are_its_owners_once_a_range_is_se
     assert n1.gpus(job) == "gres:gpu:1"
 
 
+def test_other_cores_are_set_once_the_waiting_cpu_form_has_them(n1: OneNode) -> None:
+    options = ("--hold", "--moldable=type=gpu:cpu,cores=4", "-c4", "--time=10")
+    job = n1.submit(*options, script=LONG)
+    n1.look()
+    assert why(n1.sandbox, job).job.carried == "1x0@cpu"
+    other = {"job": str(job), "spec": "type=gpu:cpu,cores=2"}
+    refused = ask_as(n1.sandbox, ALICE, "set", **other)
+    assert "it waits with 4 CPUs a node instead of 2, which Pliant does not" in refused.message
+    n1.look()
+    assert why(n1.sandbox, job).job.frozen == ""
+    cores = ("numcpus=2", "cpuspertask=2", "mincpusnode=2")
+    n1.run("scontrol", "update", f"jobid={job}", *cores, user=ALICE)
+    answer = ask_as(n1.sandbox, ALICE, "set", **other)
+    done = a.from_json(a.DoneAnswer, answer.fields["json"])
+    assert done.message == f"job {job} now says moldable={other['spec']}"
+    n1.look()
+    now = why(n1.sandbox, job).job
+    assert (now.carried, now.frozen, n1.show(job)["NumCPUs"]) == ("1x0@cpu", "", "2")
+
+
 def test_what_cannot_be_taken_up_again_is_said_at_once(n1: OneNode) -> None:
     n1.fill("gpu:4")
     job = n1.wait_in_line("--moldable=gpus=1-4", "--gres=gpu:4", "-n4", script=LONG)

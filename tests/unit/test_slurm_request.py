@@ -10,7 +10,9 @@ from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.batch.slurm.jobs import waiting_job
 from pliant.batch.slurm.request import asked
+from pliant.batch.slurm.update import check_accounts
 from pliant.daemon.renewal import renewed
+from pliant.errors import Refused
 from pliant.grammar import parse, put_token
 from pliant.model import Footprint, Job, Kind, Shape, Spec
 
@@ -180,6 +182,33 @@ def test_cores_of_a_cpu_form_are_not_noted_for_its_gpu_form() -> None:
     job = Job("7", shape=Shape(1, 0, kind=Kind.CPU), spec=spec, footprint=carries, frozen=CHANGED)
     assert renewed(job, parse("type=gpu:cpu,cores=4")).footprint == noted
     assert renewed(job, parse("type=gpu:cpu")).footprint == carries
+
+
+CPU_FORM = Spec(parse("type=gpu:cpu,cores=8"), Shape(1, 1), Shape(1, 0, kind=Kind.CPU), Footprint())
+EIGHT = ONE_TASK | {"cpus_per_task": "8", "num_cpus": "8", "tres_per_node": ""}
+
+
+@pytest.mark.parametrize("said", ["type=gpu:cpu,cores=4", "type=gpu:cpu,cores=16", "type=gpu:cpu"])
+def test_cores_that_a_waiting_cpu_form_lacks_are_not_set(said: str) -> None:
+    row, _ = waits(Footprint(), **EIGHT, admin_comment=put_token("", CPU_FORM))
+    now = read(row)
+    assert (now.frozen, now.shape) == ("", Shape(1, 0, kind=Kind.CPU))
+    then = read(replace(row, admin_comment=put_token("", renewed(now, parse(said)))))
+    with pytest.raises(Refused, match="it waits with 8 CPUs a node instead of"):
+        check_accounts(now, then)
+    same = read(replace(row, admin_comment=put_token("", renewed(now, CPU_FORM.request))))
+    check_accounts(now, same)
+    assert same.frozen == ""
+
+
+def test_other_cores_are_set_where_they_were_changed_by_hand_first() -> None:
+    four = EIGHT | {"cpus_per_task": "4", "num_cpus": "4"}
+    row, _ = waits(Footprint(), **four, admin_comment=put_token("", CPU_FORM))
+    now, said = read(row), parse("type=gpu:cpu,cores=4")
+    assert now.frozen == CHANGED + "4 CPUs a node instead of 8"
+    then = read(replace(row, admin_comment=put_token("", renewed(now, said))))
+    check_accounts(now, then)
+    assert then.frozen == ""
 
 
 def test_what_no_footprint_can_say_is_left_alone_and_said() -> None:

@@ -59,6 +59,10 @@ _KEY = attrgetter(
 """All that :func:`requested` looks at: jobs that are equal in it are read once."""
 
 
+CHANGED = "its owner or another tool has changed it: "
+"""How the words begin that say what a job carries and its token does not account for."""
+
+
 def requested(row: JobRow, cluster: Cluster) -> Requested:
     """Return what a waiting job's request says and allows.
 
@@ -212,7 +216,7 @@ def _changed(said: Requested, noted: Spec, unlike: str) -> str:
         return ""
     carries = f"it carries {shape_text(said.shape)} instead of {shape_text(expected)}"
     told = unlike if said.shape == expected else carries
-    return f"its owner or another tool has changed it: {told}" if told else ""
+    return f"{CHANGED}{told}" if told else ""
 
 
 def _can_update(row: JobRow, said: Requested, shape: Shape, cluster: Cluster) -> bool:

@@ -21,6 +21,7 @@ from pliant.batch.slurm.snapshot import nodes_of, snapshot_of, with_excluded
 from pliant.batch.slurm.standby import stands_by
 from pliant.batch.slurm.update import (
     Words,
+    check_accounts,
     job_words,
     restoring,
     token_words,
@@ -138,12 +139,15 @@ class Slurm:
         if row is None or not row.waits:
             raise Refused(f"job {job.id}: it does not wait any more")
         cluster, now_s = self._known_cluster(), self._clock()
-        spec = says(waiting_job(row, cluster, now_s))
+        now = waiting_job(row, cluster, now_s)
+        spec = says(now)
+        noted = replace(row, admin_comment=put_token(row.admin_comment, spec))
+        then = waiting_job(noted, cluster, now_s)
+        check_accounts(now, then)
         answer = self._update(row, token_words(row, spec))
         if answer.status:
             raise Refused(f"job {job.id}: {answer.words}")
-        noted = replace(row, admin_comment=put_token(row.admin_comment, spec))
-        return waiting_job(noted, cluster, now_s)
+        return then
 
     def rescue(self, job: Job) -> None:
         """Give a job its own shape back, and its place, that Slurm holds for one we set.

@@ -23,6 +23,7 @@ from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.gres import NO_GPU, gres_list
 from pliant.batch.slurm.job_rows import JobRow, count
 from pliant.batch.slurm.request import Asked
+from pliant.batch.slurm.requested import CHANGED
 from pliant.batch.slurm.values import NOTHING
 from pliant.errors import Refused
 from pliant.grammar import put_token
@@ -79,6 +80,22 @@ def update_words(row: JobRow, now: Asked, then: Asked, spec: Spec) -> Words:
 def token_words(row: JobRow, spec: Spec) -> Words:
     """Return the call that notes ``spec`` and changes nothing else."""
     return (f"AdminComment={put_token(_text(row.admin_comment), spec)}",)
+
+
+def check_accounts(now: Job, then: Job) -> None:
+    """Check that what a job carries stays accounted for by a token that another is to replace.
+
+    ``now`` and ``then``: the job as it is read with the one and with the other. The cores of a form
+    (``cores=``) are not changed while it waits in that form: the call would name no GRES, and could
+    shrink the job if it started meanwhile. Raises Refused.
+    """
+    if then.frozen.startswith(CHANGED) and not now.frozen:
+        told = then.frozen.removeprefix(CHANGED)
+        raise Refused(
+            f"job {now.id}: it waits with {told}, which Pliant does not"
+            " change in the shape that it waits as; change it with `scontrol update` first"
+            " (NumCPUs=, CPUsPerTask=, MinCPUsNode=)"
+        )
 
 
 def restoring(row: JobRow, now: Asked) -> Words:
