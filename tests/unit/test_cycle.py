@@ -483,7 +483,8 @@ def test_a_job_that_can_start_is_told_so() -> None:
     assert told.action is not None
     assert told.action.shape == Shape(1, 2)
     assert told.says == (
-        "it can start now as 2 on n2: more is asked than there is: each job gets its smallest shape"
+        "it can start now as 2 on n2: more is asked than there is: each job gets its smallest shape,"
+        " and what is left over makes this one larger"
     )
 
 

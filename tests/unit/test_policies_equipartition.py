@@ -35,6 +35,30 @@ def test_all_get_their_smallest_amount_where_more_is_asked_than_there_is() -> No
     }
 
 
+def test_what_was_decided_for_all_is_told_a_job_only_as_far_as_it_is_true_of_it() -> None:
+    alone, three = [node("n1", free=2)], [node(f"n{n}", free=1) for n in range(3)]
+    wide = job(1, "1", "gpus=2:3,nodes=1:3")
+    smallest = "more is asked than there is: each job gets its smallest shape"
+    expected = [
+        # what two jobs leave goes to the first of them
+        (snapshot(alone, [job(1, "1", RANGE), job(2, "4")]), "2", f"{smallest}, and what is left"),
+        # two GPUs are free on no node, three are on three
+        (
+            snapshot(three, [wide, job(2, "4")]),
+            "3x1",
+            "more is asked than there is, and nothing sm",
+        ),
+        # of four free GPUs no node has three
+        (
+            snapshot([node("n1", free=2), node("n2", free=2)], [job(1, "1", RANGE)]),
+            *("2", "there is enough for all, but nothing larger of it fits now"),
+        ),
+    ]
+    for seen, shape, words in expected:
+        (start,) = decide(seen).starts
+        assert (str(start.shape), start.reason[: len(words)]) == (shape, words)
+
+
 def test_all_get_their_largest_amount_where_there_is_enough() -> None:
     plan = decide(snapshot([node("n1"), node("n2")], [job(1, "1", RANGE), job(2, "2", RANGE)]))
     assert got(plan) == {"1": "4", "2": "4"}

@@ -1,7 +1,7 @@
 """The decision: one pure function from a snapshot and a policy to a plan."""
 
 from pliant.cycle.decide import DEFAULT_LIMIT, cycle, leftover, taken_back
-from pliant.cycle.explain import Explanation, Tried, explain
+from pliant.cycle.explain import Explanation, Tried, explain, molded_from
 from pliant.cycle.gate import Gate, allowed_shapes, forbidden, gate, grown, view, why_left
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "gate",
     "grown",
     "leftover",
+    "molded_from",
     "taken_back",
     "view",
     "why_left",

@@ -66,6 +66,12 @@ def explain(
     raise BadInput(f"job {job_id!r}: it neither waits nor runs; see `squeue` for those that do")
 
 
+def molded_from(job: Job) -> str:
+    """Return what to say after a reason of a job that carries what Pliant set; "" for others."""
+    own = job.spec.own if job.spec is not None else None
+    return f"; its own shape is {own}" if own is not None and own != job.shape else ""
+
+
 def _running(job: Job, policy: str) -> Explanation:
     verb = "is ending" if job.state is JobState.ENDING else "runs"
     says = f"it {verb} as {job.shape}"

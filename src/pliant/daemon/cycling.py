@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from pliant.batch import HELD_FOR_SHAPE, Batch
-from pliant.cycle import cycle, forbidden, grown, leftover, taken_back
+from pliant.cycle import cycle, forbidden, grown, leftover, molded_from, taken_back
 from pliant.daemon.acting import Acting
 from pliant.daemon.config import Config
 from pliant.daemon.patience import Patience
@@ -211,7 +211,8 @@ class Cycling:
             for start in plan.starts:
                 job = start.job
                 if job.spec and self.acts_on(job) is acting and start.shape == job.shape:
-                    yield Decision(now_s, job.id, "start", shape_text(job.shape), start.reason)
+                    words = f"{start.reason}{molded_from(job)}"
+                    yield Decision(now_s, job.id, "start", shape_text(job.shape), words)
             for claim in plan.claims:
                 if claim.job.spec and self.acts_on(claim.job) is acting:
                     shape = shape_text(claim.shape)

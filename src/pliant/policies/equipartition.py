@@ -50,7 +50,10 @@ from pliant.policies.sharing import Seats, Sharing
 from pliant.speedup import DEFAULT_CPU_SPEED, run_time_s
 
 SMALLEST = "more is asked than there is: each job gets its smallest shape"
+MORE = f"{SMALLEST}, and what is left over makes this one larger"
+NOT_SMALLER = "more is asked than there is, and nothing smaller of it fits now"
 LARGEST = "there is enough for all: each job gets its largest shape"
+NOT_LARGER = "there is enough for all, but nothing larger of it fits now"
 SPREAD = "one GPU to each job, the rest by D'Hondt"
 CPU = "no GPU is free, and on CPUs it is done before it could be on a GPU"
 SHARED = "more jobs than free GPUs: they share"
@@ -89,6 +92,7 @@ class _Holding:
     sizes: Sizes
     level: int
     given: list[Taken]
+    raised: bool = False  # by what was left over
 
 
 class _Division:
@@ -259,11 +263,20 @@ class _Division:
         for option in of.levels[level][1]:
             larger = self._desk.instead(holding.given, of.profile, option)
             if larger:
-                holding.level, holding.given = level, larger
+                holding.level, holding.given, holding.raised = level, larger, True
                 return True
         return False
 
     def _write(self, holding: _Holding) -> None:
-        without = self._reason if not holding.sizes.levels else CPU
-        reason = self._reason if holding.level >= 0 else without
-        self._desk.start(holding.job, holding.given, reason)
+        self._desk.start(holding.job, holding.given, self._why(holding))
+
+    def _why(self, holding: _Holding) -> str:
+        """What was decided for all, as far as it is true of this job."""
+        last = len(holding.sizes.levels) - 1
+        if holding.level < 0:
+            return CPU if holding.sizes.levels else self._reason
+        if self._reason == SMALLEST and holding.level > 0:
+            return MORE if holding.raised else NOT_SMALLER
+        if self._reason == LARGEST and holding.level < last:
+            return NOT_LARGER
+        return self._reason
