@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Mapping, Sequence
 
-from pliant.batch.slurm.limits import Limits, parse_limits
+import pytest
+from slurm_recorded import Recorded
+
+from pliant.batch.slurm import Slurm
+from pliant.batch.slurm.commands import Answer
+from pliant.batch.slurm.limits import UNKNOWN, Limits, parse_limits
+from pliant.errors import Unavailable
 from pliant.model import EVERYBODY, Abilities, Partition
 
 NONE = "normal||||||||||\n"
@@ -65,3 +71,40 @@ def test_a_job_may_be_too_small_for_its_qos() -> None:
         False,
     ]
     assert abilities.may_be_too_small("", [partition])
+
+
+class Enforcing(Recorded):
+    """The recorded cluster with accounting that enforces limits; ``qos`` None: slurmdbd is away."""
+
+    def __init__(self) -> None:
+        super().__init__("22.05")
+        self.qos: str | None = None
+        self.asked = 0
+
+    def run(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> Answer:
+        if argv[0] != "sacctmgr":
+            answer = super().run(argv, env=env, stdin=stdin)
+            return Answer(answer.out.replace("Enforce = none", "Enforce = limits"), "", 0)
+        self.asked += 1
+        if self.qos is None:
+            raise Unavailable("sacctmgr: slurmdbd is away")
+        return Answer(self.qos if "qos" in argv else USERS, "", 0)
+
+
+def test_limits_are_read_with_the_configuration_and_kept_while_slurmdbd_is_away() -> None:
+    now_s, commands = [0.0], Enforcing()
+    slurm = Slurm(commands, clock=lambda: now_s[0])
+    assert slurm.site().limits == UNKNOWN
+    commands.qos, now_s[0] = NONE + NARROW, 59.0
+    assert (slurm.site().limits, commands.asked) == (UNKNOWN, 1)
+    now_s[0] = 60.0
+    narrow = Limits(qos=frozenset({"narrow"}))
+    assert slurm.site().limits == narrow
+    commands.qos, now_s[0] = None, 120.0
+    assert slurm.site().limits == narrow
+    commands.qos = NONE
+    assert slurm.site().limits == narrow
+    slurm.forget_site()
+    assert slurm.site().limits == Limits()

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _log(config.daemon.log_level)
         _tune()
         batch = Slurm(_commands(config), here=socket.gethostname())
-        surroundings = Surroundings(batch=batch, site=lambda: _site(batch))
+        surroundings = Surroundings(batch, lambda: _site(batch), batch.forget_site)
         asyncio.run(Daemon(options.config, config, surroundings).run())
     except PliantError as error:
         sys.stderr.write(f"pliantd: {error}\n")
@@ -54,7 +54,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="pliantd",
         allow_abbrev=False,
         description="Watch a Slurm cluster and change waiting jobs within what their owners allow.",
-        epilog="SIGHUP reads the configuration again; SIGTERM ends.",
+        epilog="SIGHUP reads the configuration again, Slurm's too; SIGTERM ends.",
     )
     parser.add_argument(
         "--config",

@@ -40,10 +40,14 @@ STUCK_S = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What pliantd stands on: the batch system, and what its site says; tests bring their own."""
+    """What pliantd stands on: the batch system, and what its site says; tests bring their own.
+
+    ``forget``: lets the next look read anew what the batch system's own configuration says.
+    """
 
     batch: Batch
     site: Callable[[], Site]
+    forget: Callable[[], None] = lambda: None
 
 
 class Daemon:
@@ -175,8 +179,9 @@ class Daemon:
             log.info("pliantd ends")
 
     def _reload(self) -> None:
-        """Read pliant.toml again; a broken one is said, and the old one stays."""
+        """Read pliant.toml again, and Slurm's own; a broken one is said, and the old one stays."""
         self._notifier.reloading()
+        self._surroundings.forget()
         try:
             config = load(self._path)
             policy = by_name(config.daemon.policy)

@@ -36,9 +36,7 @@ from pliant.errors import BadAnswer, BatchError, Unavailable
 from pliant.model import Reservation
 
 SITE_S = 60.0
-"""How often a site's configuration is read again."""
-LIMITS_S = 60.0
-"""How often its limits are, which slurmdbd is asked for."""
+"""How often a site's configuration is read again, and its limits, which slurmdbd is asked for."""
 PING_S = 10.0
 """How often it is asked which controller acts, where there are several."""
 DETAILS_AT_ONCE = 500
@@ -58,32 +56,30 @@ class Queries:
         """``clock`` counts seconds since the epoch."""
         self._commands, self._clock = commands, clock
         self._site: tuple[float, Site] | None = None
-        self._known_limits: tuple[float, Limits] = (float("-inf"), UNKNOWN)
+        self._limits = UNKNOWN
         self._places: dict[_Run, Allocation | None] = {}
         self._ping: tuple[float, str] | None = None
 
     def site(self) -> Site:
-        """Return what the site's configuration says, read again every minute.
+        """Return what the site's configuration and its limits are, read again every minute.
 
         Raises Unavailable, or BadAnswer for a release that is too old.
         """
-        now_s = self._clock()
-        if self._site is None or not 0 <= now_s - self._site[0] < SITE_S:
+        known, now_s = self._site, self._clock()
+        if known is None or not 0 <= now_s - known[0] < SITE_S:
             site = parse_config(self._ask("scontrol", "show", "config"))
             if site.version < OLDEST:
                 raise BadAnswer(f"Slurm {site.release} is too old: 22.05 or later is needed")
-            limits = self._limits(site.cluster, now_s) if site.enforces_limits else NO_LIMITS
-            self._site = (now_s, replace(site, limits=limits))
-        return self._site[1]
+            known = self._site = (now_s, replace(site, limits=self._limits_of(site)))
+        return known[1]
 
-    def _limits(self, cluster: str, now_s: float) -> Limits:
-        """Return what limits there are, as they were last known where slurmdbd is away."""
-        asked_s, known = self._known_limits
-        if not 0 <= now_s - asked_s < LIMITS_S:
-            with contextlib.suppress(BatchError, Unavailable):
-                known = self._ask_limits(cluster)
-            self._known_limits = (now_s, known)
-        return known
+    def _limits_of(self, site: Site) -> Limits:
+        """Return what limits hold, as they were last known where slurmdbd is away."""
+        if not site.enforces_limits:
+            return NO_LIMITS
+        with contextlib.suppress(BatchError, Unavailable):
+            self._limits = self._ask_limits(site.cluster)
+        return self._limits
 
     def _ask_limits(self, cluster: str) -> Limits:
         of_cluster = (f"cluster={cluster}",) if cluster else ()
@@ -93,18 +89,17 @@ class Queries:
     def forget_site(self) -> None:
         """Read the configuration again next time: Slurm may come back as another release."""
         self._site = self._ping = None
-        self._known_limits = (float("-inf"), self._known_limits[1])
 
     def ping(self) -> str:
         """Return which controllers are up, asked every ten seconds.
 
         Raises Unavailable.
         """
-        now_s = self._clock()
-        if self._ping is None or not 0 <= now_s - self._ping[0] < PING_S:
+        known, now_s = self._ping, self._clock()
+        if known is None or not 0 <= now_s - known[0] < PING_S:
             # It complains with its exit status of one that is down.
-            self._ping = (now_s, self._commands.run(("scontrol", "ping")).out)
-        return self._ping[1]
+            known = self._ping = (now_s, self._commands.run(("scontrol", "ping")).out)
+        return known[1]
 
     def nodes(self) -> dict[str, NodeRow]:
         """Return all nodes by name."""

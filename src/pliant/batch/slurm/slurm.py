@@ -56,6 +56,10 @@ class Slurm:
         """Return what the site's configuration says; see :meth:`Queries.site`."""
         return self._queries.site()
 
+    def forget_site(self) -> None:
+        """Read the site's configuration and limits again in the next look."""
+        self._queries.forget_site()
+
     def observe(self) -> Snapshot:
         """Return the cluster as it is now.
 
@@ -66,7 +70,7 @@ class Slurm:
             self._check_acting(site)
             return self._observe(site)
         except (Unavailable, BadAnswer):
-            self._queries.forget_site()
+            self.forget_site()
             raise
 
     def _check_acting(self, site: Site) -> None:
