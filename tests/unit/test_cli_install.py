@@ -716,3 +716,42 @@ def test_a_path_that_cannot_serve_is_one_line_and_exit_2(
         main(["install", "slurm", "--print", "--root", str(root), *words])
     assert left.value.code == 2
     assert capsys.readouterr().err == f"pliant: {error}\n"
+
+
+# Where slurmctld does not run
+
+
+@pytest.fixture
+def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An scontrol whose slurmctld is down, and a slurm.conf; a call but ``ping`` is noted."""
+    (tmp_path / "slurm.conf").write_text("SlurmUser=slurm\nPluginDir=/opt/slurm\n")
+    program = tmp_path / "scontrol"
+    program.write_text(
+        '#!/bin/sh\n[ "$1" = ping ] || touch "$(dirname "$0")/asked"\n'
+        'echo "Slurmctld(primary) at ctl is DOWN"\nexit 1\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
+    return tmp_path
+
+
+def test_where_slurmctld_does_not_run_slurm_conf_is_read_at_once_and_it_is_said(
+    scontrol: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = find_site(Path("/"), "", "", "")
+    conf = scontrol / "slurm.conf"
+    assert (site.slurm_conf, site.user, site.plugin_dir) == (conf, "slurm", Path("/opt/slurm"))
+    assert capsys.readouterr().err == (
+        f"slurmctld does not run, or does not answer: what follows is by {conf}, not by what is in"
+        " force\n"
+    )
+    assert not (scontrol / "asked").exists()
+
+
+def test_where_slurmctld_does_not_run_and_no_slurm_conf_is_there_one_is_to_be_named(
+    scontrol: Path,
+) -> None:
+    (scontrol / "slurm.conf").unlink()
+    with pytest.raises(Unavailable, match=r"name slurm\.conf by --conf where slurm"):
+        find_site(Path("/"), "", "", "")

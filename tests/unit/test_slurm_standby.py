@@ -9,7 +9,7 @@ from slurm_recorded import Recorded
 
 from pliant.batch.slurm import Slurm
 from pliant.batch.slurm.commands import Answer
-from pliant.batch.slurm.standby import acting, stands_by
+from pliant.batch.slurm.standby import acting, is_down, stands_by
 from pliant.errors import Unavailable
 
 BOTH = "Slurmctld(primary) at ctl1 is {}\nSlurmctld(backup) at ctl2.site is {}\n"
@@ -21,6 +21,8 @@ BOTH = "Slurmctld(primary) at ctl1 is {}\nSlurmctld(backup) at ctl2.site is {}\n
 )
 def test_the_first_that_is_up_acts(states: tuple[str, str], host: str) -> None:
     assert acting(BOTH.format(*states)) == host
+    assert is_down(BOTH.format(*states)) is (host == "")
+    assert not is_down("scontrol: error: no such thing")
 
 
 @pytest.mark.parametrize(

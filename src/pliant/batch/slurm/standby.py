@@ -18,6 +18,11 @@ def acting(ping: str) -> str:
     return next((host for host, state in found if state == "UP"), "")
 
 
+def is_down(ping: str) -> bool:
+    """Whether the answer of ``scontrol ping`` names controllers, and none of them is UP."""
+    return _PING.search(ping) is not None and not acting(ping)
+
+
 def stands_by(controllers: Sequence[str], ping: str, here: str) -> str:
     """Return which other host acts, "" where this one does or nothing speaks against it.
 

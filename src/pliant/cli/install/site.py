@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -9,12 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pliant.cli.commands import option, show_config
+import click
+
+from pliant.batch.slurm.standby import is_down
+from pliant.cli.commands import option, run, show_config
 from pliant.cli.install.record import below, read
 from pliant.cli.install.texts import settings
 from pliant.errors import Unavailable
 
 DEFAULT_CONF = "/etc/slurm/slurm.conf"
+PING_S = 5.0
+"""How long slurmctld has to answer a ping."""
 DEFAULT_PLUGIN_DIRS = (
     "/usr/lib/x86_64-linux-gnu/slurm-wlm",
     "/usr/lib/aarch64-linux-gnu/slurm-wlm",
@@ -84,15 +90,29 @@ def slurm_conf_values(text: str) -> dict[str, str]:
 
 
 def _asked() -> Mapping[str, str]:
+    """Ask Slurm; where nobody answers, read slurm.conf where Slurm looks for it, and say so."""
+    conf = Path(os.environ.get("SLURM_CONF") or DEFAULT_CONF)
     try:
+        _check_runs()
         found = show_config()
     except Unavailable as wrong:
-        if not Path(DEFAULT_CONF).exists():
+        if not conf.exists():
             raise Unavailable(
                 f"{wrong}; name slurm.conf by --conf where slurmctld does not run"
             ) from wrong
-        return _read(Path("/"), Path(DEFAULT_CONF))
+        click.echo(f"{wrong}: what follows is by {conf}, not by what is in force", err=True)
+        return _read(Path("/"), conf)
     return {name: option(found, name) for name in found.options}
+
+
+def _check_runs() -> None:
+    """Ask whether slurmctld runs by a ping, which is not tried again: all else is, for 10 s.
+
+    Raises Unavailable.
+    """
+    ping = run(["scontrol", "ping"], PING_S).out
+    if is_down(ping):
+        raise Unavailable("slurmctld does not run, or does not answer")
 
 
 def _read(root: Path, conf: Path) -> Mapping[str, str]:
