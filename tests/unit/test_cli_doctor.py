@@ -273,6 +273,30 @@ def test_a_daemon_that_is_away_is_a_fault(tmp_path: Path) -> None:
     assert findings["store"] == (State.FAULT, f"{tmp_path}/no: No such file or directory")
 
 
+@pytest.mark.parametrize(
+    ("hostname", "others", "says"),
+    [
+        ("ctl", {}, ""),
+        ("CTL.cluster.org", {}, ""),
+        ("head", {}, "SlurmctldHost: ctl"),
+        (
+            *("head", {"SlurmctldHost[1]": "ctl2"}),
+            "SlurmctldHost: ctl, ctl2: it acts also while pliantd does on one of them",
+        ),
+    ],
+)
+def test_pliantd_on_a_host_that_slurm_conf_does_not_name_is_warned_of(
+    tmp_path: Path, hostname: str, others: dict[str, str], says: str
+) -> None:
+    door = tmp_path / "pliantd.sock"
+    config = parse({"daemon": {"socket": str(door), "listen": ""}})
+    here = replace(patient(**others), config=config, hostname=hostname)
+    assert "host" not in found(check_daemon, here)  # pliantd does not run here
+    door.touch()
+    told = (State.ADVICE, f"pliantd runs here, and head is none of {says}") if says else None
+    assert found(check_daemon, here).get("host") == told
+
+
 STATUS = StatusAnswer(
     "0.1.0", "ctl", "fms", 0.0, 5.0, False,
     partitions=(PartitionRow("gpu", "observe"), PartitionRow("cpu", "off")),

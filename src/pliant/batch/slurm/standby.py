@@ -23,14 +23,18 @@ def is_down(ping: str) -> bool:
     return _PING.search(ping) is not None and not acting(ping)
 
 
+def is_controller(controllers: Sequence[str], here: str) -> bool:
+    """Whether the host ``here`` is one of these controllers, by its short name."""
+    return _short(here) in {_short(name) for name in controllers}
+
+
 def stands_by(controllers: Sequence[str], ping: str, here: str) -> str:
     """Return which other host acts, "" where this one does or nothing speaks against it.
 
     ``controllers``: their names; a host that is none of them is no backup.
     """
-    names = [_short(name) for name in controllers]
     other = acting(ping)
-    if _short(here) not in names or not other or _short(other) == _short(here):
+    if not is_controller(controllers, here) or not other or _short(other) == _short(here):
         return ""
     return other
 

@@ -32,7 +32,8 @@ def check_daemon(patient: Patient) -> Iterator[Finding]:
         )
         return
     yield from _policy(patient, config)
-    if patient.is_controller:
+    yield from _host(patient)
+    if patient.is_controller or patient.has_pliantd:
         yield from _first_door(patient, config)
         yield from _store(patient, config)
     else:
@@ -46,6 +47,21 @@ def _policy(patient: Patient, config: Config) -> Iterator[Finding]:
         yield ok("pliant.toml", f"{patient.config_path}, policy {config.daemon.policy}")
     except PliantError as wrong:
         yield fault("pliant.toml", str(wrong), "set [daemon] policy")
+
+
+def _host(patient: Patient) -> Iterator[Finding]:
+    """Whether pliantd is where slurmctld is, and can tell it by the names."""
+    if patient.site is None or patient.is_controller or not patient.has_pliantd:
+        return
+    names = patient.site.controllers
+    told = f"pliantd runs here, and {patient.hostname} is none of SlurmctldHost: {', '.join(names)}"
+    several = ": it acts also while pliantd does on one of them" if names[1:] else ""
+    yield advice(
+        "host",
+        f"{told}{several}",
+        "run it beside slurmctld alone; where slurmctld is here, give this host the name that"
+        " slurm.conf has for it (hostnamectl hostname)",
+    )
 
 
 def _first_door(patient: Patient, config: Config) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from typing import Protocol
 from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.node_rows import NodeRow, parse_nodes
 from pliant.batch.slurm.site import Site, parse_config
+from pliant.batch.slurm.standby import is_controller
 from pliant.cli.commands import run
 from pliant.daemon.config import Config, config_path, load
 from pliant.errors import PliantError, Unavailable
@@ -58,11 +59,12 @@ class Patient:
     @property
     def is_controller(self) -> bool:
         """Whether slurmctld runs, or may run, on this host."""
-        options = self.site.options if self.site else {}
-        names = {
-            options[key].partition("(")[0] for key in options if key.startswith("SlurmctldHost[")
-        }
-        return self.hostname in names or self.hostname.partition(".")[0] in names
+        return self.site is not None and is_controller(self.site.controllers, self.hostname)
+
+    @property
+    def has_pliantd(self) -> bool:
+        """Whether pliantd runs on this host, or did: the filter's door is here."""
+        return self.config is not None and Path(self.config.daemon.socket).exists()
 
     @property
     def munge_socket(self) -> str:
