@@ -75,7 +75,7 @@ local breaker_since -- when an exchange last failed
 
 -- When a job was last submitted that pliantd was not told of: it may have what seemed free.
 local untold_since
-local UNTOLD_S = 10
+local UNTOLD_S = 10 -- for how long that is said: pliantd takes it so
 
 --- Encodings ---------------------------------------------------------------------------------
 

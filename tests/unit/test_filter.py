@@ -178,12 +178,12 @@ def test_flags_win_over_the_comment_option_by_option() -> None:
         (
             {"tres_per_node": "gres:gpu:1", "num_tasks": "4", "min_cpus": "4",
              "min_mem_per_cpu": "100"},
-            "1", "4,0,1,0,0,100,0", ONE_NODE,
+            "1", "4,0,1,0,0,100,0", {},  # on how many nodes stays Slurm's choice
         ),
-        (  # 24 tasks do not fit on one node
-            {"tres_per_node": "gres:gpu:1", "num_tasks": "24", "min_cpus": "24"},
-            "2x1", "12,0,1,0,0,0,0",
-            {"min_nodes": "2", "max_nodes": "2", "pn_min_cpus": "12"},
+        (
+            {"tres_per_node": "gres:gpu:1", "num_tasks": "24", "min_cpus": "24", "min_nodes": "2",
+             "max_nodes": "2"},
+            "2x1", "12,0,1,0,0,0,0", {"pn_min_cpus": "12"},
         ),
         (
             {"tres_per_node": "gres:gpu:2", "ntasks_per_node": "3", "min_nodes": "2",
@@ -419,15 +419,15 @@ def test_what_is_known_does_not_grow_for_ever() -> None:
 @pytest.mark.parametrize(
     ("moldable", "fields", "noted"),
     [
-        ("gpus=4-8", {"num_tasks": "4"}, "gpus=4-8,nodes=1-4;own=4;set=2x2;fp=1,1,1,0,0,0,0"),
-        ("gpus=4-5", {}, "gpus=4-5,nodes=1-4;own=4;set=2x2;fp=1,0,1,0,0,0,0"),
+        ("gpus=2-8", {"num_tasks": "4"}, "gpus=2-8,nodes=1-4;own=4;set=2x2;fp=1,1,1,0,0,0,0"),
+        ("gpus=3-5", {}, "gpus=3-5,nodes=1-4;own=4;set=2x2;fp=1,0,1,0,0,0,0"),
         (
-            "gpus=4-8", {"num_tasks": "4", "min_nodes": "1", "max_nodes": "2"},
-            "gpus=4-8,nodes=1-2;own=4;set=2x2;fp=1,1,1,0,0,0,0",
+            "gpus=2-8", {"num_tasks": "4", "min_nodes": "1", "max_nodes": "2"},
+            "gpus=2-8,nodes=1-2;own=4;set=2x2;fp=1,1,1,0,0,0,0",
         ),
         (
-            "gpus=4-8", {"num_tasks": "4", "min_nodes": "2", "max_nodes": "3"},
-            "gpus=4-8,nodes=2-3;own=2x2;fp=1,1,1,0,0,0,0",
+            "gpus=2-8", {"num_tasks": "4", "min_nodes": "2", "max_nodes": "3"},
+            "gpus=2-8,nodes=2-3;own=2x2;fp=1,1,1,0,0,0,0",
         ),
     ],
 )  # fmt: skip
@@ -467,12 +467,47 @@ def test_tasks_that_do_not_follow_the_gpus_leave_the_spreading_to_slurm() -> Non
     )
 
 
-def test_a_total_that_is_what_the_job_asks_for_already_leaves_it_to_slurm_with_3_and_1() -> None:
-    answer = filter_submission(asked("gpus=4", tres_per_job="gres:gpu:4"), busy(3, 1, 0, 0))
+@pytest.mark.parametrize(
+    ("moldable", "told"),
+    [
+        ("gpus=4", ""),
+        ("gpus=4-8", ": nodes=1 beside gpus= would let it grow"),
+        ("gpus=4:8", ": nodes=1 beside gpus= would let it grow"),
+    ],
+)
+def test_a_total_that_is_the_least_it_may_have_is_left_to_slurm_with_3_and_1(
+    moldable: str, told: str
+) -> None:
+    answer = filter_submission(asked(moldable, tres_per_job="gres:gpu:4"), busy(3, 1, 0, 0))
     assert answer == Answer(
         lines=(
-            "pliant: it asks for 4 GPUs already, on nodes that Slurm itself chooses;"
-            " the job is submitted as written",
+            "pliant: it asks for 4 GPUs already, on nodes that Slurm itself chooses"
+            f"{told}; the job is submitted as written",
+        )
+    )
+
+
+def test_tasks_that_slurm_may_put_on_several_nodes_stay_so_until_another_shape_is_set() -> None:
+    fields = {"tres_per_node": "gres:gpu:2", "num_tasks": "4", "min_cpus": "4"}
+    waits = filter_submission(asked("gpus=1-4", **fields), busy(0, 0, 0, 0))
+    assert (str(waits.shape), waits.fields) == ("2", {})
+    starts = filter_submission(asked("gpus=1-4", **fields), busy(1, 0, 0, 0))
+    assert (str(starts.shape), starts.fields) == ("1", {"gres": "gpu:1", **ONE_NODE})
+    named = filter_submission(asked("gpus=1-4", **fields, **ONE_NODE), busy(0, 0, 0, 0))
+    assert named.fields == {}
+
+
+@pytest.mark.parametrize(
+    ("fields", "nodes"), [({"num_tasks": "24"}, 2), ({"num_tasks": "4", "array_inx": "1-3"}, 1)]
+)
+def test_tasks_on_several_nodes_that_could_not_be_left_so_keep_the_shape(
+    fields: dict[str, str], nodes: int
+) -> None:
+    answer = filter_submission(asked("gpus=1-4", tres_per_node="gres:gpu:2", **fields), VIEW)
+    assert answer == Answer(
+        lines=(
+            f"pliant: Slurm may spread its {fields['num_tasks']} tasks over nodes as it likes:"
+            f" -N{nodes} would let the shape change; the job is submitted as written",
         )
     )
 

@@ -24,6 +24,8 @@ log = logging.getLogger("pliant.doors")
 STALE_S = 30.0
 """The least age at which a snapshot is too old; see :meth:`FilterDoor._stale_s`."""
 
+UNTOLD_S = 10
+"""For how long the plugin says when a job came that we were not told of."""
 
 ALIKE = 256
 """How many answers are remembered until the next cycle."""
@@ -53,6 +55,7 @@ class FilterDoor:
         self._paused = False
         self._view: View | None = None
         self._to_wake = False
+        self._told_s = self._untaken_s = float("-inf")
         self._alike: dict[bytes, tuple[bytes, bool]] = {}  # answer, and whether to wake, by line
         self.answered = 0
         """Submissions answered since the start."""
@@ -68,6 +71,7 @@ class FilterDoor:
             return self._look_into(line, view)
         self.answered += 1
         answer, wakes = known
+        self._note(taken=False)
         self._to_wake |= wakes
         return answer
 
@@ -101,19 +105,32 @@ class FilterDoor:
         wakes, said = answer.spec is not None, encode(ok(**answer.as_fields))
         if not answer.started and len(line) <= ALIKE_BYTES and len(self._alike) < ALIKE:
             self._alike[line] = (said, wakes)
+        self._note(taken=answer.started)
         self._to_wake |= wakes
         return said
+
+    def _note(self, *, taken: bool) -> None:
+        """Note when the last job came, and the last of those that this view does not know of.
+
+        Many that are not given anything start all the same: tasks of arrays, jobs whose shape
+        stays, and what waits for more than GPUs.
+        """
+        self._told_s = self._monotonic()
+        if not taken:
+            self._untaken_s = self._told_s
 
     def _is_fresh(self, fields: Mapping[str, str]) -> bool:
         """Whether the last look began after any other submission, which may have what seems free.
 
-        ``since``: whole seconds from that to this one, by a clock of whole seconds.
+        ``since``: whole seconds from the last one that we were not told of, by a clock of whole
+        seconds; not said where that is longer ago than the plugin counts.
         """
         seen, since = self._viewed, fields.get("since", "")
-        if seen is None or not since.isdigit():
+        if seen is None:
             return True
         look_s = seen.at_s - seen.decide_s - seen.observe_s
-        return int(since) - 1 >= self._monotonic() - look_s
+        untold_s = int(since) - 1 if since.isdigit() else UNTOLD_S - 1
+        return look_s > self._untaken_s and look_s >= self._monotonic() - untold_s
 
     def _current(self) -> View | None:
         """Return the view of the last cycle; None where it is too old."""
@@ -125,6 +142,7 @@ class FilterDoor:
             self._view = View(inventory, seen.free, seen.policy.molds)
             self._alike = {}
             self._viewed, self._paused = seen, paused
+            self._untaken_s = self._told_s
         return self._view
 
     def _stale_s(self, seen: Seen) -> float:

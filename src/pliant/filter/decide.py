@@ -119,6 +119,7 @@ def _answer(case: Case, base: Shape, now: Shape | None) -> Answer:
         case.wants_gpu,
         tasks_follow=footprint.tasks_per_gpu > 0,
         mem_follows=footprint.mem_per_gpu_mib > 0,
+        is_open=case.written.is_open and shape == own,
     )
     return Answer(
         lines=tuple(remarks(case, own, shape)),

@@ -23,7 +23,8 @@ class Form:
     """A shape and what it takes on each node.
 
     ``wants_gpu``: another shape of the job has GPUs. ``tasks_follow``, ``mem_follows``:
-    its tasks and its memory follow the GPUs.
+    its tasks and its memory follow the GPUs. ``is_open``: the batch system goes on choosing the
+    number of nodes, as the owner wrote it.
     """
 
     shape: Shape
@@ -31,6 +32,7 @@ class Form:
     wants_gpu: bool
     tasks_follow: bool
     mem_follows: bool
+    is_open: bool = False
 
 
 def normal_fields(
@@ -42,8 +44,7 @@ def normal_fields(
     cpus = inventory.all_cores(names, demand) if demand.cpus == ALL_CORES else demand.cpus
     changes = _gres(submission, form, inventory) | _cleared(submission, cpus // demand.tasks)
     numbers = {
-        "min_nodes": shape.nodes,
-        "max_nodes": shape.nodes,
+        **({} if form.is_open else {"min_nodes": shape.nodes, "max_nodes": shape.nodes}),
         "min_cpus": shape.nodes * cpus,
         **_tasks(submission, form),
         **_cpus(submission, shape, demand, cpus),

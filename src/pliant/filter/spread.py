@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from fractions import Fraction
 
 from pliant.filter.fields import Fixed
 from pliant.filter.inventory import Inventory
@@ -31,8 +30,12 @@ def with_nodes(
     least, most = max(1, written.nodes), _most(submission, inventory, request, written)
     if most <= least:
         return request
-    if request.gpus == (Fraction(total),) and not request.gpu_types:
-        raise Fixed(f"it asks for {total} GPUs already, on nodes that Slurm itself chooses")
+    if request.gpus and request.gpus[0] >= total and not request.gpu_types:
+        more = f": nodes={written.own.nodes} beside gpus= would let it grow"
+        raise Fixed(
+            f"it asks for {total} GPUs already, on nodes that Slurm itself chooses"
+            + (more if request.gpus[-1] > total else "")
+        )
     tasks = written.spread.tasks
     if tasks not in (0, total):
         raise Fixed(

@@ -39,13 +39,15 @@ class Spread:
 class Written:
     """A job without Pliant. ``own`` None: it asks for no GPU. ``nodes`` 0: not said.
 
-    ``added``: the memory that Slurm gives by itself, by node and by CPU.
+    ``is_open``: it has several tasks, and Slurm itself chooses over how many nodes they go, with so
+    many GPUs on each. ``added``: the memory that Slurm gives by itself, by node and by CPU.
     """
 
     own: Shape | None
     nodes: int
     footprint: Footprint
     spread: Spread = Spread()
+    is_open: bool = False
     added: tuple[int, int] = (0, 0)
 
     @property
@@ -69,6 +71,8 @@ def read_written(submission: Mapping[str, str], inventory: Inventory) -> Written
     tasks = _Tasks.of(submission, gpus, added).at_least(least_nodes(submission, inventory))
     memory = default_memory(submission, inventory)
     written = replace(_read(submission, inventory, gpus, tasks), added=memory)
+    if written.is_open:
+        _check_open(submission, written, tasks)
     own = written.own or Shape(max(1, written.nodes), 0, kind=Kind.CPU)
     check_memory(submission, inventory, written.taken.demand(own))
     if gpus.shards and any(added):
@@ -84,7 +88,8 @@ def _read(
         return Written(share, tasks.nodes, tasks.footprint(1))
     total = gpus.total or gpus.per_task * tasks.count
     if not total and not gpus.per_node:
-        return Written(None, tasks.nodes, tasks.footprint(max(1, tasks.nodes)))
+        footprint = tasks.footprint(max(1, tasks.nodes))
+        return Written(None, tasks.nodes, footprint, is_open=tasks.are_open)
     names = submission.get("partition", "")
     spread = _spread(gpus, tasks, total)
     for nodes in _node_counts(tasks, total, spread):
@@ -96,9 +101,20 @@ def _read(
             footprint = footprint.by_gpu(own.gpus)
             if spread.tasks == spread.total > 1:  # one to a GPU, even with one GPU on a node
                 footprint = replace(footprint, tasks_per_node=1, tasks_per_gpu=1)
-            return Written(own, tasks.nodes, footprint, spread)
+            is_open = gpus.per_node > 0 and tasks.are_open
+            return Written(own, tasks.nodes, footprint, spread, is_open)
     check_memory(submission, inventory, tasks.footprint(1).demand(Shape(1, gpus.per_node or total)))
     raise Fixed("no node could hold the job as it was written: the shape stays")
+
+
+def _check_open(submission: Mapping[str, str], written: Written, tasks: _Tasks) -> None:
+    """Raise Fixed where its own shape could not be left as open as it was written."""
+    nodes = written.own.nodes if written.own else 1
+    if nodes > 1 or submission.get("array_inx"):
+        raise Fixed(
+            f"Slurm may spread its {tasks.count} tasks over nodes as it likes:"
+            f" -N{nodes} would let the shape change"
+        )
 
 
 def _spread(gpus: _Gpus, tasks: _Tasks, total: int) -> Spread:
@@ -191,6 +207,12 @@ class _Tasks:
             mem_per_gpu_mib=per_gpu(submission, "mem_per_tres") or added[1],
         )
         return cls(count, per_node, nodes, most, proportions)
+
+    @property
+    def are_open(self) -> bool:
+        """Whether Slurm may put them on one node or on several."""
+        bound = self.nodes > 0 and self.most <= self.nodes
+        return self.count > 1 and not self.per_node and not bound
 
     def at_least(self, nodes: int) -> _Tasks:
         """Return the same with the nodes that the partition gives at least, where it may."""
