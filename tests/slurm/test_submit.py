@@ -64,7 +64,7 @@ FORMS = [
     ("--gpus=2 --cpus-per-gpu=3 --mem-per-gpu=500", "own=2;fp=1,0,1,3,0,0,500",
      "1 1 6 6 gres:gpu:2"),
     ("--gres=gpu:1 -n4 --mem-per-cpu=100", "own=1;fp=4,0,1,0,0,100,0", "1 4 4 1 gres:gpu:1"),
-    ("--gres=gpu:1 -n24", "own=2x1;fp=12,0,1,0,0,0,0", "2 24 24 1 gres:gpu:1"),
+    ("--gres=gpu:1 -n24 -N2", "own=2x1;fp=12,0,1,0,0,0,0", "2 24 24 1 gres:gpu:1"),
     ("--gres=shard:2", "own=1/2;fp=1,0,1,0,0,0,0", "1 1 1 1 gres:shard:2"),
     ("", "own=4;fp=1,0,1,0,0,0,0", "1 1 1 1 gres:gpu:4"),
 ]  # fmt: skip
@@ -156,6 +156,18 @@ def test_observing_writes_the_token_and_nothing_else(
         wrong = clean.run(["sbatch", HELD, "--comment=pliant:gpus=x", "--wrap=true"])
         assert wrong.returncode == 0
         assert wrong.stderr.endswith("is expected; nothing of it is used\n")
+
+
+def test_tasks_start_on_the_nodes_that_slurm_spreads_them_over(
+    clean: Sandbox, submit: Submit, submit_asked: Submit, wait_for_state: WaitForState, show: Show
+) -> None:
+    for number in range(1, 5):
+        taken = submit("-w", f"n{number}", "-n1", "-c13", script="sleep 300")
+        wait_for_state(taken, "RUNNING")
+    wait_for_look(clean)
+    job = submit_asked("-n4", "--gres=gpu:1", "--moldable=gpus=1-4", script="sleep 300")
+    wait_for_state(job, "RUNNING")
+    assert show(job)["NumNodes"] == "2"
 
 
 VARYING = {
