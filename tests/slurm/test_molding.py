@@ -298,13 +298,23 @@ def test_a_job_made_smaller_for_a_limit_does_not_grow_again(n1: OneNode, qos: st
     assert (n1.gpus(job), n1.states(job)) == ("gres:gpu:1", ["PENDING"])
 
 
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        ("twogpus", "MaxTRESPerUser=gres/gpu=2"),
+        ("minutesofuser", "MaxTRESRunMinsPU=gres/gpu=20"),
+        ("minutesofaccount", "MaxTRESRunMinsPA=gres/gpu=20"),
+        ("minutes", "GrpTRESRunMins=gres/gpu=20"),
+    ],
+)
 def test_a_job_that_a_limit_may_stop_is_not_made_larger_than_its_user_wrote(
-    n1: OneNode, qos: str
+    n1: OneNode, name: str, limit: str
 ) -> None:
+    qos = quality(n1.sandbox, name, limit)
     forget_limits(n1)
     options = ("--moldable=gpus=1-4", "--gres=gpu:2", "--time=10")
-    for name in (qos, qos.upper()):  # to Slurm they are one
-        job = n1.submit(*options, f"--qos={name}", script=LONG)
+    for written in (qos, qos.upper()):  # to Slurm they are one
+        job = n1.submit(*options, f"--qos={written}", script=LONG)
         n1.wait_for_state(job, "RUNNING")
         assert n1.gpus(job) == "gres:gpu:2"
         n1.cancel(job)

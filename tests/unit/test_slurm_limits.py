@@ -9,13 +9,13 @@ from slurm_recorded import Recorded
 
 from pliant.batch.slurm import Slurm
 from pliant.batch.slurm.commands import Answer
-from pliant.batch.slurm.limits import UNKNOWN, Limits, parse_limits
+from pliant.batch.slurm.limits import ASSOCIATIONS, QOS, UNKNOWN, Limits, parse_limits
 from pliant.errors import Unavailable
 from pliant.model import EVERYBODY, Abilities, Partition
 
-NONE = "normal||||||||||\n"
-WIDE = "wide|DenyOnLimit|||||||||\n"
-NARROW = "narrow|||||||||gres/gpu=2|\n"
+NONE = "normal||||||||||||\n"
+WIDE = "wide|DenyOnLimit|||||||||||\n"
+NARROW = "narrow|||||||||gres/gpu=2|||\n"
 USERS = "|||||||\nnormal|||||||\n"
 
 
@@ -26,11 +26,14 @@ USERS = "|||||||\nnormal|||||||\n"
         (NONE + WIDE, USERS, Limits(deny=True)),
         (NONE + NARROW, USERS, Limits(qos=frozenset({"narrow"}))),
         (NONE + NARROW, USERS + "narrow|||||||\n", Limits(qos=frozenset({"narrow", ""}))),
-        ("normal|||cpu=64|||||||\n", USERS, Limits(qos=frozenset({"normal", ""}))),
-        ("normal|||cpu=64|||||||\n", "wide|||||||\n", Limits(qos=frozenset({"normal"}))),
+        ("normal|||cpu=64|||||||||\n", USERS, Limits(qos=frozenset({"normal", ""}))),
+        ("normal|||cpu=64|||||||||\n", "wide|||||||\n", Limits(qos=frozenset({"normal"}))),
         (NONE, USERS + "|gres/gpu=8||||||\n", Limits(qos=frozenset({EVERYBODY}))),
-        ("Wide|||||||||gres/gpu=2|\n", "WIDE|||||||\n", Limits(qos=frozenset({"wide", ""}))),
-        (NONE + "big||gres/gpu=2||||||||\n", USERS, Limits(least=frozenset({"big"}))),
+        ("Wide|||||||||gres/gpu=2|||\n", "WIDE|||||||\n", Limits(qos=frozenset({"wide", ""}))),
+        (NONE + "big||gres/gpu=2||||||||||\n", USERS, Limits(least=frozenset({"big"}))),
+        ("short|||||||||||gres/gpu=60|\n", USERS, Limits(qos=frozenset({"short"}))),
+        ("short||||||||||||gres/gpu=60\n", USERS, Limits(qos=frozenset({"short"}))),
+        (NONE, USERS + "|||gres/gpu=60||||\n", Limits(qos=frozenset({EVERYBODY}))),
         ("", "", Limits()),
     ],
 )
@@ -71,6 +74,16 @@ def test_a_job_may_be_too_small_for_its_qos() -> None:
         False,
     ]
     assert abilities.may_be_too_small("", [partition])
+
+
+def test_every_limit_that_may_bound_what_a_job_gets_is_asked_for() -> None:
+    """In the words of sacctmgr(1), of which each release from 22.05 on knows all."""
+    group = "GrpTRES,GrpTRESMins,GrpTRESRunMins"
+    most = f"{group},MaxTRES,MaxTRESPerNode,MaxTRESMins"
+    assert ASSOCIATIONS[-1] == f"format=DefaultQOS,{most}"
+    each = "MaxTRESPU,MaxTRESPA,MaxTRESRunMinsPU,MaxTRESRunMinsPA"
+    assert QOS[-1] == f"format=Name,Flags,MinTRES,{most},{each}"
+    assert NONE.count("|") == QOS[-1].count(",")
 
 
 class Enforcing(Recorded):

@@ -90,7 +90,7 @@ def _gate(reason: str, names_nodes: bool) -> Gate:
         return Gate.MOLD
     if reason in _NEW:
         return Gate.NEW
-    words = reason.lower().replace("minutes", "")
+    words = reason.lower().replace("minutes", "").replace("runmins", "")
     of_shapes = any(word in words for word in _OF_SHAPES) and "min" not in words
     if reason.startswith(_LIMITS) and of_shapes:
         return Gate.SMALLER

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pliant.model import EVERYBODY
 
 _MOST = ("GrpTRES", "GrpTRESMins", "GrpTRESRunMins", "MaxTRES", "MaxTRESPerNode", "MaxTRESMins")
-QOS = ("show", "qos", f"format=Name,Flags,MinTRES,{','.join(_MOST)},MaxTRESPU,MaxTRESPA")
+_MOST_EACH = ("MaxTRESPU", "MaxTRESPA", "MaxTRESRunMinsPU", "MaxTRESRunMinsPA")
+"""Of a user, and of an account. Minutes are TRES × time: of more GPUs there are more."""
+QOS = ("show", "qos", f"format=Name,Flags,MinTRES,{','.join((*_MOST, *_MOST_EACH))}")
 ASSOCIATIONS = ("show", "associations", f"format=DefaultQOS,{','.join(_MOST)}")
 
 DEFAULT = "normal"
