@@ -12,19 +12,7 @@ pytest_plugins = ["cluster_fixtures"]
 HOSTS = ("controller", "login", "n1")
 """Those that get Pliant; n2 and n3 have none, as half-way through an installation."""
 
-SITE_LUA = """
-function slurm_job_submit(job_desc, part_list, submit_uid)
-   if job_desc.name == "forbidden" then
-      slurm.log_user("the site says no")
-      return slurm.ERROR
-   end
-   return slurm.SUCCESS
-end
-function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
-   return slurm.SUCCESS
-end
-return slurm.SUCCESS
-"""
+SITE_LUA = (Path(__file__).parents[1] / "assets" / "site_job_submit.lua").read_text()
 SCRIPT = """#!/bin/bash
 #SBATCH -N1 --gres=gpu:4 --moldable=gpus=1-4 -t 30 -D /home/pliant-alice -o /dev/null
 sleep 1500

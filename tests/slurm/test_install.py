@@ -17,21 +17,7 @@ from pliant.sandbox import Options, Sandbox
 pytestmark = pytest.mark.slurm
 
 PLIANT = str(Path(sys.executable).with_name("pliant"))
-SITE_RULE = """\
-function slurm_job_submit(job_desc, part_list, submit_uid)
-   if job_desc.name == "forbidden" then
-      slurm.log_user("the site says no")
-      return slurm.ERROR
-   end
-   return slurm.SUCCESS
-end
-
-function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
-   return slurm.SUCCESS
-end
-
-return slurm.SUCCESS
-"""
+SITE_RULE = (Path(__file__).parents[1] / "assets" / "site_job_submit.lua").read_text()
 
 Install = Callable[..., subprocess.CompletedProcess[str]]
 
