@@ -60,6 +60,12 @@ bench: ## measure, and write docs/benchmarks.md (needs root; about half an hour)
 	@$(MAKE) $(VENV)/.dev spank
 	$(PY) -m benchmarks
 
+.PHONY: soak
+soak: ## 10,000 jobs with and without Pliant; writes docs/soak.md (needs root; half an hour)
+	@.ci/packages test
+	@$(MAKE) $(VENV)/.dev spank
+	$(PY) -m benchmarks.soak
+
 .PHONY: spank
 spank: ## build the SPANK plugin for the Slurm that is installed here
 	@if [ -e spank/Makefile ]; then $(MAKE) -C spank; fi
