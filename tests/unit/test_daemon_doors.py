@@ -8,13 +8,17 @@ import socket
 import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from pliant.daemon import sockets
+from pliant.daemon.config import Config
 from pliant.daemon.lines import Limits, LineServer, peer_uid
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.notify import Notifier
+from pliant.daemon.rights import Site
+from pliant.daemon.server import Daemon, Surroundings
 from pliant.errors import PliantError, Unavailable
 
 LIMITS = Limits(connections=3, line_s=0.3, lines=2, line_bytes=1000)
@@ -211,3 +215,13 @@ def test_systemd_is_told(tmp_path: Path) -> None:
 def test_without_systemd_nothing_is_told() -> None:
     Notifier({}).ready("fine")
     assert Notifier({}).watchdog_s == 0.0
+
+
+def test_a_reload_lets_the_batch_system_be_asked_anew_whatever_pliant_toml_says(
+    tmp_path: Path,
+) -> None:
+    forgotten = []
+    surroundings = Surroundings(SimpleNamespace(), Site, lambda: forgotten.append(1))
+    daemon = Daemon(tmp_path / "none.toml", Config(), surroundings)
+    daemon._reload()
+    assert forgotten == [1]
