@@ -394,18 +394,20 @@ local function apply(job_desc, fields)
    return slurm.SUCCESS
 end
 
--- The SPANK plugin on the node knows flags, not comments: say them there as flags, so that the job
--- finds PLIANT_* and true sizes. srun and salloc bring no environment.
+-- The SPANK plugin on the node learns the flags from the job's environment, where sbatch leaves them
+-- unless --export keeps them out, and knows nothing of comments. Say there what is missing, so that
+-- the job finds PLIANT_* and true sizes. srun and salloc bring no environment.
 local function tell_node(job_desc, said, flags)
-   local words = said and job_desc.script and words_of(said, flags)
+   local words = job_desc.script and words_of(said, flags)
    local environment = words and job_desc.environment
    if not environment then
       return
    end
    for word in (words .. ";"):gmatch("([^;]+);") do
       local option, value = word:match("^([^=]+)=?(.*)$")
-      if not (flags and flags[option]) then
-         environment[SPANK .. (SPANK_OF[option] or option)] = value
+      local name = SPANK .. (SPANK_OF[option] or option)
+      if environment[name] == nil then
+         environment[name] = value
       end
    end
 end

@@ -29,9 +29,9 @@ Show = Callable[[int | str], dict[str, str]]
 SAYS = r"""
 echo "$PLIANT_SHAPE ${CUDA_VISIBLE_DEVICES//[^,]/}+ $SLURM_GPUS_ON_NODE"
 echo sizes: $SLURM_NTASKS $SLURM_NPROCS $SLURM_TASKS_PER_NODE $SLURM_NNODES
-echo plain: $(srun -Q hostname 2>&1 | wc -l)
-echo one: $(srun -Q -N1 -n1 bash -c 'echo $SLURM_NTASKS $PLIANT_GPUS' 2>&1)
-echo torchrun: $(srun -Q --ntasks-per-node=1 -n$SLURM_NNODES bash -c \
+echo plain: $(srun -Q /bin/hostname 2>&1 | wc -l)
+echo one: $(srun -Q -N1 -n1 /bin/bash -c 'echo $SLURM_NTASKS $PLIANT_GPUS' 2>&1)
+echo torchrun: $(srun -Q --ntasks-per-node=1 -n$SLURM_NNODES /bin/bash -c \
     'echo $SLURM_NNODES x $((PLIANT_GPUS / PLIANT_NODES))' 2>&1)
 """
 
@@ -49,6 +49,8 @@ WRITTEN = [
     pytest.param("-n3 --gres=gpu:{0}", 3, id="-n"),
     pytest.param("--ntasks-per-node=3 --gpus-per-node={0}", 3, id="--ntasks-per-node"),
     pytest.param("-n{0} --gpus-per-task=1", 0, id="--gpus-per-task"),
+    pytest.param("-n{0} --gpus-per-node={0} --export=NONE", 0, id="--export=NONE"),
+    pytest.param("-n{0} --gpus-per-node={0} --export=HOME,PATH", 0, id="--export=HOME,PATH"),
 ]
 """Ways to ask for GPUs, and the tasks of the job; 0: one for each GPU."""
 
@@ -77,7 +79,7 @@ def test_a_job_is_submitted_as_large_as_what_is_free_and_runs_true_to_it(
     assert n1.output(job) == said(3, tasks or 3)
 
 
-UNTOLD_S = 2.5
+UNTOLD_S = 4.5
 """So long after a job that pliantd was not told of, the next look counts as one after it."""
 
 ON_TWO_NODES = [

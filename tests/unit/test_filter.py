@@ -467,24 +467,32 @@ def test_tasks_that_do_not_follow_the_gpus_leave_the_spreading_to_slurm() -> Non
     )
 
 
-@pytest.mark.parametrize(
-    ("moldable", "told"),
-    [
-        ("gpus=4", ""),
-        ("gpus=4-8", ": nodes=1 beside gpus= would let it grow"),
-        ("gpus=4:8", ": nodes=1 beside gpus= would let it grow"),
-    ],
-)
-def test_a_total_that_is_the_least_it_may_have_is_left_to_slurm_with_3_and_1(
-    moldable: str, told: str
+@pytest.mark.parametrize("fields", [{}, {"array_inx": "1-3", "option.moldable": "gpus=4-8"}])
+def test_a_total_that_is_what_the_job_asks_for_already_leaves_it_to_slurm_with_3_and_1(
+    fields: dict[str, str],
 ) -> None:
-    answer = filter_submission(asked(moldable, tres_per_job="gres:gpu:4"), busy(3, 1, 0, 0))
+    answer = filter_submission(
+        asked("gpus=4", tres_per_job="gres:gpu:4") | fields, busy(3, 1, 0, 0)
+    )
     assert answer == Answer(
         lines=(
-            "pliant: it asks for 4 GPUs already, on nodes that Slurm itself chooses"
-            f"{told}; the job is submitted as written",
+            "pliant: it asks for 4 GPUs already, on nodes that Slurm itself chooses;"
+            " the job is submitted as written",
         )
     )
+
+
+@pytest.mark.parametrize(
+    "fields", [{"tres_per_job": "gres:gpu:4"}, {"tres_per_task": "gres:gpu:1", "num_tasks": "4"}]
+)
+def test_a_total_that_is_the_least_it_may_have_waits_as_it_was_written_with_3_and_1(
+    fields: dict[str, str],
+) -> None:
+    waits = filter_submission(asked("gpus=4-8", **fields), busy(3, 1, 0, 0))
+    assert (str(waits.shape), waits.fields, waits.started) == ("4", {}, False)
+    assert token(waits).startswith("moldable=gpus=4-8,nodes=1-4;own=4;fp=")
+    starts = filter_submission(asked("gpus=4-8", **fields), busy(3, 3, 0, 0))
+    assert (str(starts.shape), starts.fields["gres"], starts.started) == ("2x3", "gpu:3", True)
 
 
 def test_tasks_that_slurm_may_put_on_several_nodes_stay_so_until_another_shape_is_set() -> None:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from pliant.filter.answer import Answer
 from pliant.filter.inventory import Inventory
-from pliant.filter.spread import with_nodes
+from pliant.filter.spread import waits_as_written, with_nodes
 from pliant.filter.written import Written
 from pliant.grammar import shapes
 from pliant.model import ALL_CORES, Demand, Footprint, Kind, Partition, Request, Shape, Spec
@@ -21,7 +21,8 @@ class Case:
 
     ``own``: what its owner wrote, or would have meant, None where that is not known; ``allowed``
     by the owner, and ``possible`` here. ``all_said``: the owner named the nodes too, or one number
-    of them is all there is. ``answers``: those that were given, by what was chosen.
+    of them is all there is. ``as_written``: it waits in the form that its owner gave it, which
+    starts where none of its shapes would. ``answers``: those that were given, by what was chosen.
     """
 
     submission: Mapping[str, str]
@@ -33,6 +34,7 @@ class Case:
     possible: tuple[Shape, ...]
     spec: Spec
     all_said: bool
+    as_written: bool
     answers: dict[object, Answer] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -61,9 +63,19 @@ class Case:
         own = written.own
         if own is None and (has_cpu(allowed) or not _has_gpu(allowed)):
             own = Shape(max(1, written.nodes), 0, kind=Kind.CPU)
-        spec = Spec(request)
         all_said = request == said
-        return cls(submission, inventory, request, written, own, allowed, possible, spec, all_said)
+        return cls(
+            submission,
+            inventory,
+            request,
+            written,
+            own,
+            allowed,
+            possible,
+            Spec(request),
+            all_said,
+            as_written=not all_said and waits_as_written(request, written),
+        )
 
     @cached_property
     def best_first(self) -> list[Shape]:

@@ -113,6 +113,7 @@ def _chosen(case: Case, base: Shape, now: Shape | None) -> Answer:
 
 def _answer(case: Case, base: Shape, now: Shape | None) -> Answer:
     shape, own, footprint = now or base, case.own or base, case.written.footprint
+    waits_as_written = case.as_written and now is None and shape == own
     form = Form(
         shape,
         footprint.demand(shape, case.request.cores),
@@ -123,7 +124,7 @@ def _answer(case: Case, base: Shape, now: Shape | None) -> Answer:
     )
     return Answer(
         lines=tuple(remarks(case, own, shape)),
-        fields=normal_fields(case.submission, form, case.inventory),
+        fields={} if waits_as_written else normal_fields(case.submission, form, case.inventory),
         spec=Spec(case.request, own, shape if shape != own else None, footprint),
         shape=shape,
         started=now is not None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 
 from pliant.filter.fields import Fixed
 from pliant.filter.inventory import Inventory
@@ -21,8 +22,8 @@ def with_nodes(
 ) -> Request:
     """Return the request with the nodes that Slurm may choose from, where there are several.
 
-    Raises Fixed where tasks would not follow the GPUs over the nodes, and where Slurm's own choice
-    is wider: it also gives 3 + 1 GPUs.
+    Raises Fixed where tasks would not follow the GPUs over the nodes, and where nothing is to be
+    gained: Slurm's own choice is wider, it also gives 3 + 1 GPUs.
     """
     total = written.spread.total
     if request.nodes or total < 2 or written.own is None or Kind.CPU in request.kinds:
@@ -30,12 +31,9 @@ def with_nodes(
     least, most = max(1, written.nodes), _most(submission, inventory, request, written)
     if most <= least:
         return request
-    if request.gpus and request.gpus[0] >= total and not request.gpu_types:
-        more = f": nodes={written.own.nodes} beside gpus= would let it grow"
-        raise Fixed(
-            f"it asks for {total} GPUs already, on nodes that Slurm itself chooses"
-            + (more if request.gpus[-1] > total else "")
-        )
+    rigid = request.gpus == (Fraction(total),) and not request.gpu_types
+    if rigid or (submission.get("array_inx") and waits_as_written(request, written)):
+        raise Fixed(f"it asks for {total} GPUs already, on nodes that Slurm itself chooses")
     tasks = written.spread.tasks
     if tasks not in (0, total):
         raise Fixed(
@@ -43,6 +41,15 @@ def with_nodes(
             f" nodes={written.own.nodes} beside gpus= would let the shape change"
         )
     return replace(request, nodes=tuple(range(least, most + 1)))
+
+
+def waits_as_written(request: Request, written: Written) -> bool:
+    """Whether no smaller shape makes up for the nodes that only the owner's own form can have.
+
+    It also starts on 3 + 1 GPUs, which no shape of as many GPUs or more does.
+    """
+    total = written.spread.total
+    return total > 1 and bool(request.gpus) and request.gpus[0] >= total
 
 
 def _most(
