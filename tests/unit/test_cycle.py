@@ -25,7 +25,7 @@ from pliant.cycle import (
 )
 from pliant.errors import BadInput
 from pliant.grammar import parse, parse_shape
-from pliant.model import Abilities, Job, Mode, Node, Pool, Shape, Snapshot, Spec
+from pliant.model import Abilities, Job, Mode, Node, Partition, Pool, Shape, Snapshot, Spec
 from pliant.plan import Mold, Plan, Start
 from pliant.policies import by_name
 
@@ -587,3 +587,49 @@ def test_all_that_is_more_than_its_user_wrote_is_given_up_together() -> None:
     assert grown(larger) == ()
     smaller = replace(ours, shape=Shape(1, 1), spec=replace(ours.spec, set=Shape(1, 1)))  # type: ignore[type-var]
     assert grown(smaller) == ()
+
+
+LABS = Abilities(pools=(("lab1", "faculty"), ("lab2", "faculty")))
+
+
+@pytest.mark.parametrize("own_reason", ["Resources", "QOSGrpGRES", "AssocGrpGRES"])
+@pytest.mark.parametrize(
+    ("reason", "other", "molded"),
+    [
+        ("QOSGrpGRES", {"qos": "High"}, False),
+        ("QOSGrpJobsLimit", {"qos": "high"}, False),
+        ("QOSGrpGRES", {"qos": "low"}, True),
+        ("QOSGrpGRES", {"partitions": ("limited",)}, False),
+        ("AssocGrpGRES", {"account": "lab1"}, False),
+        ("AssocGrpGRESRunMinutes", {"account": "lab2"}, False),
+        ("AssocGrpGRES", {"account": "guests"}, True),
+        ("MaxGRESPerAccount", {"account": "lab1"}, False),
+        ("QOSMaxGRESPerUser", {"user": "alice"}, False),
+        ("QOSMaxGRESPerUser", {"user": "bob", "qos": "high", "account": "lab1"}, True),
+        ("QOSMaxGRESPerJob", {"qos": "high", "account": "lab1", "user": "alice"}, True),
+        ("Dependency", {"qos": "high", "account": "lab1", "user": "alice"}, True),
+    ],
+)
+def test_behind_a_job_that_waits_for_a_limit_none_that_may_share_it_becomes_smaller(
+    own_reason: str, reason: str, other: dict[str, Any], molded: bool
+) -> None:
+    one: dict[str, Any] = {"qos": "high", "account": "lab1", "user": "alice"}
+    first = replace(job(1, "3", reason=reason, eligible=False), **one)
+    mine = replace(job(2, "2", RANGE, reason=own_reason), qos="", account="none", user="carol")
+    mine = replace(mine, **other)
+    limited_ = Partition("limited", ("n1",), qos="high")
+    seen = snapshot([node("n1", free=1)], [first, mine])
+    seen = replace(seen, abilities=LABS, partitions=(*seen.partitions, limited_))
+    assert view(view(seen)) == view(seen)
+    assert changes(cycle(seen, EQUI)) == ({"2": "1"} if molded else {})
+    told = "job 1 before it waits for a limit that may be its own too"
+    assert (why_left(seen, mine) == told) is not molded
+    turned = replace(seen, waiting=(mine, first))
+    assert changes(cycle(turned, EQUI)) == {"2": "1"}
+
+
+def test_what_was_made_smaller_is_given_back_behind_a_job_that_waits_for_its_limit() -> None:
+    first = job(1, "3", reason="QOSGrpGRES", eligible=False, qos="high")
+    mine = job(2, "2", RANGE, qos="high", shape=Shape(1, 1))
+    mine = replace(mine, spec=replace(mine.spec, set=Shape(1, 1)))  # type: ignore[type-var]
+    assert changes(cycle(snapshot([node("n1", free=1)], [first, mine]), EQUI)) == {"2": "2"}

@@ -467,7 +467,12 @@ def test_tasks_that_do_not_follow_the_gpus_leave_the_spreading_to_slurm() -> Non
     )
 
 
-@pytest.mark.parametrize("fields", [{}, {"array_inx": "1-3", "option.moldable": "gpus=4-8"}])
+TWO_NODES = {"min_nodes": "2", "max_nodes": "2"}
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"array_inx": "1-3", "option.moldable": "gpus=4-8"}, TWO_NODES]
+)
 def test_a_total_that_is_what_the_job_asks_for_already_leaves_it_to_slurm_with_3_and_1(
     fields: dict[str, str],
 ) -> None:
@@ -476,23 +481,36 @@ def test_a_total_that_is_what_the_job_asks_for_already_leaves_it_to_slurm_with_3
     )
     assert answer == Answer(
         lines=(
-            "pliant: it asks for 4 GPUs already, on nodes that Slurm itself chooses;"
+            "pliant: it asks for 4 GPUs already, which Slurm itself spreads over nodes;"
             " the job is submitted as written",
         )
     )
 
 
 @pytest.mark.parametrize(
-    "fields", [{"tres_per_job": "gres:gpu:4"}, {"tres_per_task": "gres:gpu:1", "num_tasks": "4"}]
+    "fields",
+    [
+        {"tres_per_job": "gres:gpu:4"},
+        {"tres_per_task": "gres:gpu:1", "num_tasks": "4"},
+        {"tres_per_job": "gres:gpu:4", **TWO_NODES},
+        {"tres_per_task": "gres:gpu:1", "num_tasks": "4", **TWO_NODES},
+    ],
 )
 def test_a_total_that_is_the_least_it_may_have_waits_as_it_was_written_with_3_and_1(
     fields: dict[str, str],
 ) -> None:
+    own, nodes = ("2x2", "") if "min_nodes" in fields else ("4", ",nodes=1-4")
     waits = filter_submission(asked("gpus=4-8", **fields), busy(3, 1, 0, 0))
-    assert (str(waits.shape), waits.fields, waits.started) == ("4", {}, False)
-    assert token(waits).startswith("moldable=gpus=4-8,nodes=1-4;own=4;fp=")
+    assert (str(waits.shape), waits.fields, waits.started) == (own, {}, False)
+    assert token(waits).startswith(f"moldable=gpus=4-8{nodes};own={own};fp=")
     starts = filter_submission(asked("gpus=4-8", **fields), busy(3, 3, 0, 0))
     assert (str(starts.shape), starts.fields["gres"], starts.started) == ("2x3", "gpu:3", True)
+
+
+def test_a_total_with_one_gpu_on_each_node_can_only_be_even() -> None:
+    fields = {"tres_per_job": "gres:gpu:2", **TWO_NODES}
+    answer = filter_submission(asked("gpus=2-8", **fields), busy(0, 0, 0, 0))
+    assert (str(answer.shape), answer.fields["gres"]) == ("2x1", "gpu:1")
 
 
 def test_tasks_that_slurm_may_put_on_several_nodes_stay_so_until_another_shape_is_set() -> None:

@@ -16,7 +16,7 @@ from pliant.model import EVERYBODY, Abilities, Partition
 NONE = "normal||||||||||||\n"
 WIDE = "wide|DenyOnLimit|||||||||||\n"
 NARROW = "narrow|||||||||gres/gpu=2|||\n"
-USERS = "|||||||\nnormal|||||||\n"
+USERS = "|root|||||||\nnormal|lab|||||||\n"
 
 
 @pytest.mark.parametrize(
@@ -25,15 +25,15 @@ USERS = "|||||||\nnormal|||||||\n"
         (NONE, USERS, Limits()),
         (NONE + WIDE, USERS, Limits(deny=True)),
         (NONE + NARROW, USERS, Limits(qos=frozenset({"narrow"}))),
-        (NONE + NARROW, USERS + "narrow|||||||\n", Limits(qos=frozenset({"narrow", ""}))),
+        (NONE + NARROW, USERS + "narrow|lab|||||||\n", Limits(qos=frozenset({"narrow", ""}))),
         ("normal|||cpu=64|||||||||\n", USERS, Limits(qos=frozenset({"normal", ""}))),
-        ("normal|||cpu=64|||||||||\n", "wide|||||||\n", Limits(qos=frozenset({"normal"}))),
-        (NONE, USERS + "|gres/gpu=8||||||\n", Limits(qos=frozenset({EVERYBODY}))),
-        ("Wide|||||||||gres/gpu=2|||\n", "WIDE|||||||\n", Limits(qos=frozenset({"wide", ""}))),
+        ("normal|||cpu=64|||||||||\n", "wide|lab|||||||\n", Limits(qos=frozenset({"normal"}))),
+        (NONE, USERS + "|lab||gres/gpu=8|||||\n", Limits(qos=frozenset({EVERYBODY}))),
+        ("Wide|||||||||gres/gpu=2|||\n", "WIDE|lab|||||||\n", Limits(qos=frozenset({"wide", ""}))),
         (NONE + "big||gres/gpu=2||||||||||\n", USERS, Limits(least=frozenset({"big"}))),
         ("short|||||||||||gres/gpu=60|\n", USERS, Limits(qos=frozenset({"short"}))),
         ("short||||||||||||gres/gpu=60\n", USERS, Limits(qos=frozenset({"short"}))),
-        (NONE, USERS + "|||gres/gpu=60||||\n", Limits(qos=frozenset({EVERYBODY}))),
+        (NONE, USERS + "|lab||||gres/gpu=60|||\n", Limits(qos=frozenset({EVERYBODY}))),
         ("", "", Limits()),
     ],
 )
@@ -41,6 +41,20 @@ def test_a_limit_counts_for_the_jobs_that_it_may_bound(
     qos: str, associations: str, limits: Limits
 ) -> None:
     assert parse_limits(qos, associations) == limits
+
+
+def test_accounts_under_one_group_limit_are_known_by_its_account() -> None:
+    rows = [
+        "|root|||||||",
+        "|faculty|root|gres/gpu=64|||||",
+        "|lab|faculty||||||",
+        "|lab||gres/gpu=8|||||",  # a user's own
+        "|group|lab|gres/gpu=4|||||",
+        "|guests|root||||gres/gpu=9||",  # of each job alone
+        "|other|guests||||||",
+    ]
+    assert {row.count("|") for row in rows} == {ASSOCIATIONS[-1].count(",")}
+    assert parse_limits(NONE, "\n".join(rows)).pools == (("group", "faculty"), ("lab", "faculty"))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +94,7 @@ def test_every_limit_that_may_bound_what_a_job_gets_is_asked_for() -> None:
     """In the words of sacctmgr(1), of which each release from 22.05 on knows all."""
     group = "GrpTRES,GrpTRESMins,GrpTRESRunMins"
     most = f"{group},MaxTRES,MaxTRESPerNode,MaxTRESMins"
-    assert ASSOCIATIONS[-1] == f"format=DefaultQOS,{most}"
+    assert ASSOCIATIONS[-1] == f"format=DefaultQOS,Account,ParentName,{most}"
     each = "MaxTRESPU,MaxTRESPA,MaxTRESRunMinsPU,MaxTRESRunMinsPA"
     assert QOS[-1] == f"format=Name,Flags,MinTRES,{most},{each}"
     assert NONE.count("|") == QOS[-1].count(",")

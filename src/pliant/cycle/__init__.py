@@ -1,5 +1,6 @@
 """The decision: one pure function from a snapshot and a policy to a plan."""
 
+from pliant.cycle.bounds import some_wait_for_all
 from pliant.cycle.decide import DEFAULT_LIMIT, cycle, leftover, taken_back
 from pliant.cycle.explain import Explanation, Tried, explain, molded_from
 from pliant.cycle.gate import Gate, allowed_shapes, forbidden, gate, grown, view, why_left
@@ -17,6 +18,7 @@ __all__ = [
     "grown",
     "leftover",
     "molded_from",
+    "some_wait_for_all",
     "taken_back",
     "view",
     "why_left",

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from itertools import takewhile
 
+from pliant.cycle.bounds import own_of
 from pliant.cycle.gate import (
     can_become,
     carries_ours,
     excluded,
     goes_back,
     is_grown,
-    own_of,
     partitions_off,
     view,
 )
@@ -66,12 +66,17 @@ def _back(seen: Snapshot, plan: Plan) -> Iterator[_Change]:
             continue
         if excluded(job) and off.isdisjoint(job.partitions):
             yield from _to_base(job, bases.within(job))
-        elif is_grown(job) and off.isdisjoint(job.partitions):
+        elif _is_ruled_out(job) and off.isdisjoint(job.partitions):
             yield from _to_base(job, own_of(job))
         elif len(job.shapes) > 1 and not job.limited and (job.eligible or goes_back(job, off)):
             base = bases.of(job)
             if base is job.shape or _reversible(seen, job, base):
                 yield from _to_base(job, base)
+
+
+def _is_ruled_out(job: Job) -> bool:
+    """Whether a limit stops what Pliant made of it, its own or that of a job before it."""
+    return is_grown(job) or (carries_ours(job) and job.shape not in job.shapes)
 
 
 def _to_base(job: Job, base: Shape) -> Iterator[_Change]:

@@ -37,7 +37,8 @@ nodes, GRES
 =================================  ===============================================================
 
 Where a limit may bound a job (:meth:`Abilities.may_be_limited`), none of its shapes is more than
-its user wrote to begin with: waiting for a limit it would lose the turn that it has as written.
+its user wrote to begin with: waiting for a limit it would lose the turn that it has as written. And
+behind a job that waits for a limit that they may share, none is less (see :mod:`.bounds`).
 
 What is not about a shape (Dependency, JobHeld*, BeginTime, JobArrayTaskLimit, licences, limits on
 jobs or run time) leaves none out. The Reasons are those of squeue(1), "JOB REASON CODES".
@@ -49,6 +50,7 @@ from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
 
+from pliant.cycle.bounds import LIMITS, Ahead, Bounds, first_ahead, own_of
 from pliant.grammar import no_larger
 from pliant.grammar import shapes as request_shapes
 from pliant.model import Abilities, Job, Kind, Mode, Request, Shape, Snapshot
@@ -67,7 +69,6 @@ _MOLD = frozenset({"Resources", "Priority"})
 _NODES_TAKEN = "Nodes required for job are DOWN, DRAINED or reserved"
 _NODES_DOWN = "ReqNodeNotAvail, UnavailableNodes"
 _NEW = frozenset({"None", ""})
-_LIMITS = ("QOS", "Assoc", "Max")
 _OF_SHAPES = ("cpu", "mem", "node", "gres", "tres", "billing")
 _NODES_OUTSIDE = "partitionnodelimit"
 _LEAST = ("qosmin", "assocmin")
@@ -92,7 +93,7 @@ def _gate(reason: str, names_nodes: bool) -> Gate:
         return Gate.NEW
     words = reason.lower().replace("minutes", "").replace("runmins", "")
     of_shapes = any(word in words for word in _OF_SHAPES) and "min" not in words
-    if reason.startswith(_LIMITS) and of_shapes:
+    if reason.startswith(LIMITS) and of_shapes:
         return Gate.SMALLER
     return Gate.LEAVE
 
@@ -167,11 +168,6 @@ def _is_more(shape: Shape, own: Shape) -> bool:
     return shape.amount >= own.amount or shape not in no_larger((shape, own), own)
 
 
-def own_of(job: Job) -> Shape:
-    """Return what a job's user wrote; what it carries where that is not known."""
-    return job.shape if job.spec is None or job.spec.own is None else job.spec.own
-
-
 def excluded(job: Job) -> bool:
     """Whether a waiting job carries what its owner has ruled out since, and can be changed."""
     left = job.frozen or job.spec is None or job.spec.pinned or not job.spec.renewed
@@ -210,11 +206,13 @@ def why_left(snapshot: Snapshot, job: Job) -> str:
     """Return why the shape of a waiting job is not changed, in words; "" where it may be."""
     chosen = gate_of(job)
     off = [name for name in job.partitions if _is_off(snapshot, name)]
+    behind = first_ahead(snapshot, job)
     checks = (
         (job.frozen != "", job.frozen),
         (job.spec is not None and job.spec.pinned, "its owner pinned it"),
         (job.shapes in ((), (job.shape,)), "it asks for one shape only"),
         (bool(off), f"Pliant is off in partition {''.join(off[:1])}"),
+        (behind != "", f"job {behind} before it waits for a limit that may be its own too"),
         (chosen is Gate.NEW, "the batch system has not said yet why it waits"),
         (chosen is Gate.LEAVE, f"it waits for another reason than free resources: {job.reason}"),
     )
@@ -236,52 +234,28 @@ def view(snapshot: Snapshot) -> Snapshot:
 
     Doing it twice changes nothing more.
     """
-    off, bounds = partitions_off(snapshot), _Bounds(snapshot)
-    waiting = tuple([bounds.within(_seen(job, off)) for job in snapshot.waiting])
-    return replace(snapshot, waiting=waiting)
+    off, bounds, ahead = partitions_off(snapshot), Bounds(snapshot), Ahead(snapshot)
+    waiting = []
+    for job in snapshot.waiting:
+        seen = _seen(job, off)
+        if ahead.of(job):
+            seen = _no_sooner(job, seen)
+        ahead.add(job)
+        waiting.append(bounds.within(seen))
+    return replace(snapshot, waiting=tuple(waiting))
 
 
-class _Bounds:
-    """Leaves out what is more than a user wrote, where it may be beyond a limit."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._abilities, self._partitions = snapshot.abilities, snapshot.partition_by_name
-        self._limited: dict[tuple[str, tuple[str, ...]], tuple[bool, bool]] = {}
-        self._known: dict[object, tuple[object, tuple[Shape, ...]]] = {}
-
-    def within(self, job: Job) -> Job:
-        """Return the job with the shapes that are left; what it carries stays."""
-        if len(job.shapes) < 2 or job.spec is None or job.spec.own is None:
-            return job
-        above, below = self._limits(job)
-        return replace(job, shapes=self._left(job, above, below)) if above or below else job
-
-    def _limits(self, job: Job) -> tuple[bool, bool]:
-        """Whether a limit may bound it from above, and from below."""
-        key = (job.qos, job.partitions)
-        if key not in self._limited:
-            known = [self._partitions[name] for name in job.partitions if name in self._partitions]
-            self._limited[key] = (
-                self._abilities.may_be_limited(job.qos, known),
-                self._abilities.may_be_too_small(job.qos, known),
-            )
-        return self._limited[key]
-
-    def _left(self, job: Job, above: bool, below: bool) -> tuple[Shape, ...]:
-        """One object for jobs that share theirs, as readers let them."""
-        own = own_of(job)
-        key = (id(job.shapes), id(own), id(job.shape), above, below)
-        if key not in self._known:
-            some = no_larger(job.shapes, own) if above else job.shapes
-            least = own.amount if below and own in some else 0
-            left = {shape for shape in some if shape.amount >= least} | {job.shape}
-            shapes = tuple(shape for shape in job.shapes if shape in left)
-            self._known[key] = ((job.shapes, own, job.shape), shapes)
-        return self._known[key][1]
+def _no_sooner(job: Job, seen: Job) -> Job:
+    """A job behind one that waits for a limit that they share: nothing less than its user wrote."""
+    if seen.limited:
+        return replace(job, eligible=False, limited=True)
+    own = own_of(job)
+    left = tuple(s for s in seen.shapes if s.amount >= own.amount)
+    return seen if left in ((), seen.shapes) else replace(seen, shapes=left)
 
 
 def _seen(job: Job, off: frozenset[str]) -> Job:
-    if not job.eligible and not job.reason.startswith(_LIMITS):
+    if not job.eligible and not job.reason.startswith(LIMITS):
         return job
     chosen = gate_of(job)
     if chosen is Gate.LEAVE:

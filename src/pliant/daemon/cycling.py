@@ -12,12 +12,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from pliant.batch import HELD_FOR_SHAPE, Batch
-from pliant.cycle import cycle, forbidden, grown, leftover, molded_from, taken_back
+from pliant.cycle import (
+    cycle,
+    forbidden,
+    grown,
+    leftover,
+    molded_from,
+    some_wait_for_all,
+    taken_back,
+)
 from pliant.daemon.acting import Acting
 from pliant.daemon.config import Config
 from pliant.daemon.patience import Patience
 from pliant.errors import Refused
-from pliant.filter import Inventory
+from pliant.filter import Inventory, View
 from pliant.model import Job, Mode, Shape, Snapshot, shape_text
 from pliant.placement import Free
 from pliant.plan import Mold, Plan, Policy
@@ -45,6 +53,12 @@ class Seen:
     at_s: float  # by the monotonic clock
     observe_s: float  # how long the look took
     decide_s: float
+
+    def view(self, *, paused: bool) -> View:
+        """Return what the filter knows of it."""
+        inventory = self.inventory.observing() if paused else self.inventory
+        limits_wait = some_wait_for_all(self.snapshot)
+        return View(inventory, self.free, self.policy.molds, limits_wait)
 
 
 @dataclass(slots=True)

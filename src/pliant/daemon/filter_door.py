@@ -138,8 +138,7 @@ class FilterDoor:
         if seen is None or self._monotonic() - seen.at_s > self._stale_s(seen):
             return None
         if seen is not self._viewed or paused != self._paused:
-            inventory = seen.inventory.observing() if paused else seen.inventory
-            self._view = View(inventory, seen.free, seen.policy.molds)
+            self._view = seen.view(paused=paused)
             self._alike = {}
             self._viewed, self._paused = seen, paused
             self._untaken_s = self._told_s

@@ -74,7 +74,7 @@ class Case:
             possible,
             Spec(request),
             all_said,
-            as_written=not all_said and waits_as_written(request, written),
+            as_written=not said.nodes and waits_as_written(request, written),
         )
 
     @cached_property

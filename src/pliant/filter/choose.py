@@ -62,7 +62,7 @@ def shape_now(
     if case.may_be_limited or not fresh:
         bound = no_larger(case.possible, case.own or base)
         some = [shape for shape in some if shape in bound]
-    some = _no_smaller(case, some)
+    some = _no_smaller(case, some, limits_wait=view.limits_wait)
     with_gpu = [shape for shape in some if shape.kind is not Kind.CPU]
     for shape in with_gpu or some:
         nodes = free.fit(job, shape)
@@ -72,13 +72,14 @@ def shape_now(
     return None
 
 
-def _no_smaller(case: Case, some: list[Shape]) -> list[Shape]:
+def _no_smaller(case: Case, some: list[Shape], *, limits_wait: bool) -> list[Shape]:
     """Leave out what is smaller than the own shape where that one would start sooner or alone.
 
-    Slurm would end others to make room for it, or its QOS asks for so much at least.
+    Slurm would end others to make room for it, or its QOS asks for so much at least; or it would
+    have what another job, that waits for the same limit, is to have first.
     """
-    own = case.own
-    if own is None or not (case.preempts or case.may_be_too_small):
+    own, behind = case.own, limits_wait and case.may_be_limited
+    if own is None or not (case.preempts or case.may_be_too_small or behind):
         return some
     return [shape for shape in some if shape.amount >= own.amount]
 

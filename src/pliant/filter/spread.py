@@ -25,15 +25,17 @@ def with_nodes(
     Raises Fixed where tasks would not follow the GPUs over the nodes, and where nothing is to be
     gained: Slurm's own choice is wider, it also gives 3 + 1 GPUs.
     """
-    total = written.spread.total
+    total = written.uneven
     if request.nodes or total < 2 or written.own is None or Kind.CPU in request.kinds:
         return request
     least, most = max(1, written.nodes), _most(submission, inventory, request, written)
-    if most <= least:
+    if max(least, most) < 2:
         return request
     rigid = request.gpus == (Fraction(total),) and not request.gpu_types
     if rigid or (submission.get("array_inx") and waits_as_written(request, written)):
-        raise Fixed(f"it asks for {total} GPUs already, on nodes that Slurm itself chooses")
+        raise Fixed(f"it asks for {total} GPUs already, which Slurm itself spreads over nodes")
+    if most <= least or not written.spread.total:
+        return request
     tasks = written.spread.tasks
     if tasks not in (0, total):
         raise Fixed(
@@ -48,8 +50,7 @@ def waits_as_written(request: Request, written: Written) -> bool:
 
     It also starts on 3 + 1 GPUs, which no shape of as many GPUs or more does.
     """
-    total = written.spread.total
-    return total > 1 and bool(request.gpus) and request.gpus[0] >= total
+    return written.uneven > 1 and bool(request.gpus) and request.gpus[0] >= written.uneven
 
 
 def _most(

@@ -27,9 +27,11 @@ class View:
     """pliantd makes a new one after each cycle.
 
     ``free`` None: nothing is known to be free. ``molds``: whether the policy chooses shapes; one
-    that does not leaves every job at the shape its owner wrote.
+    that does not leaves every job at the shape its owner wrote. ``limits_wait``: a job waits for a
+    limit that several share.
     """
 
     inventory: Inventory
     free: FreeLike | None = None
     molds: bool = True
+    limits_wait: bool = False

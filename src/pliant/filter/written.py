@@ -39,6 +39,7 @@ class Spread:
 class Written:
     """A job without Pliant. ``own`` None: it asks for no GPU. ``nodes`` 0: not said.
 
+    ``uneven``: the GPUs, in all, that Slurm may give it as 3 + 1 over several nodes; 0 where none.
     ``is_open``: it has several tasks, and Slurm itself chooses over how many nodes they go, with so
     many GPUs on each. ``added``: the memory that Slurm gives by itself, by node and by CPU.
     """
@@ -47,6 +48,7 @@ class Written:
     nodes: int
     footprint: Footprint
     spread: Spread = Spread()
+    uneven: int = 0
     is_open: bool = False
     added: tuple[int, int] = (0, 0)
 
@@ -102,7 +104,9 @@ def _read(
             if spread.tasks == spread.total > 1:  # one to a GPU, even with one GPU on a node
                 footprint = replace(footprint, tasks_per_node=1, tasks_per_gpu=1)
             is_open = gpus.per_node > 0 and tasks.are_open
-            return Written(own, tasks.nodes, footprint, spread, is_open)
+            only_even = gpus.per_node or tasks.on_one_node or tasks.nodes >= total
+            uneven = 0 if only_even else total
+            return Written(own, tasks.nodes, footprint, spread, uneven, is_open)
     check_memory(submission, inventory, tasks.footprint(1).demand(Shape(1, gpus.per_node or total)))
     raise Fixed("no node could hold the job as it was written: the shape stays")
 
@@ -119,7 +123,7 @@ def _check_open(submission: Mapping[str, str], written: Written, tasks: _Tasks) 
 
 def _spread(gpus: _Gpus, tasks: _Tasks, total: int) -> Spread:
     """A total of GPUs may go to several nodes, unless there is one task or ``-N`` says how many."""
-    if gpus.per_node or (tasks.nodes and tasks.most <= tasks.nodes) or tasks.count == 1:
+    if gpus.per_node or tasks.nodes_are_said or tasks.count == 1:
         return Spread()
     follows = tasks.proportions.tasks_per_gpu > 0 or tasks.per_node > 0
     return Spread(total, tasks.most, 0 if follows else tasks.count)
@@ -211,8 +215,17 @@ class _Tasks:
     @property
     def are_open(self) -> bool:
         """Whether Slurm may put them on one node or on several."""
-        bound = self.nodes > 0 and self.most <= self.nodes
-        return self.count > 1 and not self.per_node and not bound
+        return self.count > 1 and not self.per_node and not self.nodes_are_said
+
+    @property
+    def nodes_are_said(self) -> bool:
+        """Whether there is one number of nodes that they can have."""
+        return self.nodes > 0 and self.most <= self.nodes
+
+    @property
+    def on_one_node(self) -> bool:
+        """Whether Slurm puts all on one node."""
+        return self.count == 1 or (self.nodes == 1 and self.nodes_are_said)
 
     def at_least(self, nodes: int) -> _Tasks:
         """Return the same with the nodes that the partition gives at least, where it may."""

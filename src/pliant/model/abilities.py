@@ -16,6 +16,8 @@ class Abilities:
 
     ``limited_qos``: where a limit may bound how much a job gets: by QOS in small letters, "" being
     jobs that name none, and :data:`EVERYBODY`. ``least_qos``: where a job must have so much.
+    ``pools``: the account whose limit several accounts share, by account; by :data:`EVERYBODY`
+    where that is not known.
     """
 
     share_to_whole: bool = False  # shard -> gpu on a waiting job (Slurm 24.11+)
@@ -26,6 +28,7 @@ class Abilities:
     limits_deny: bool = False  # a submission beyond a limit is refused, not left to wait
     limited_qos: frozenset[str] = frozenset()
     least_qos: frozenset[str] = frozenset()
+    pools: tuple[tuple[str, str], ...] = ()
     limits_of_all: bool = False  # so is one beyond a limit of any of the partitions that it names
     federated: bool = False  # jobs belong to several clusters, and keep their shapes
 

@@ -5,16 +5,17 @@ Only whether there are any: how much of one is left, Slurm knows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pliant.model import EVERYBODY
 
-_MOST = ("GrpTRES", "GrpTRESMins", "GrpTRESRunMins", "MaxTRES", "MaxTRESPerNode", "MaxTRESMins")
+_GROUP = ("GrpTRES", "GrpTRESMins", "GrpTRESRunMins")
+_MOST = (*_GROUP, "MaxTRES", "MaxTRESPerNode", "MaxTRESMins")
 _MOST_EACH = ("MaxTRESPU", "MaxTRESPA", "MaxTRESRunMinsPU", "MaxTRESRunMinsPA")
 """Of a user, and of an account. Minutes are TRES × time: of more GPUs there are more."""
 QOS = ("show", "qos", f"format=Name,Flags,MinTRES,{','.join((*_MOST, *_MOST_EACH))}")
-ASSOCIATIONS = ("show", "associations", f"format=DefaultQOS,{','.join(_MOST)}")
+ASSOCIATIONS = ("show", "associations", f"format=DefaultQOS,Account,ParentName,{','.join(_MOST)}")
 
 DEFAULT = "normal"
 """The QOS of a job that names none, where its association names none either."""
@@ -24,16 +25,17 @@ DEFAULT = "normal"
 class Limits:
     """``deny``: some QOS has DenyOnLimit: what is beyond a limit at submission is refused.
 
-    ``qos`` and ``least``: as in Abilities.limited_qos and least_qos.
+    ``qos``, ``least`` and ``pools``: as in Abilities.limited_qos, least_qos and pools.
     """
 
     deny: bool = False
     qos: frozenset[str] = frozenset()
     least: frozenset[str] = frozenset()
+    pools: tuple[tuple[str, str], ...] = ()
 
 
 NO_LIMITS = Limits()
-UNKNOWN = Limits(deny=True, qos=frozenset((EVERYBODY,)))
+UNKNOWN = Limits(deny=True, qos=frozenset((EVERYBODY,)), pools=((EVERYBODY, EVERYBODY),))
 """To be careful where it cannot be known. What is too small is noticed, and given back, later."""
 
 
@@ -42,18 +44,38 @@ def parse_limits(qos: str, associations: str) -> Limits:
     rows = [line.lower().split("|") for line in qos.splitlines() if line]
     limited = {name for name, _, _, *most in rows if any(most)}
     least = {name for name, _, fewest, *_ in rows if fewest}
-    named, bounded = _associations(associations.lower().splitlines())
+    of_accounts = [line.split("|") for line in associations.lower().splitlines() if line]
+    named = {default for default, *_ in of_accounts}
     defaults = {name for name in named if name} | ({DEFAULT} if "" in named or not named else set())
     for found in (limited, least):
         if found & defaults:
             found.add("")
-    if bounded:
+    if any(any(most) for _, _, _, *most in of_accounts):
         limited.add(EVERYBODY)
     deny = any("denyonlimit" in row[1] for row in rows)
-    return Limits(deny, frozenset(limited), frozenset(least))
+    return Limits(deny, frozenset(limited), frozenset(least), _pools(of_accounts))
 
 
-def _associations(lines: Iterable[str]) -> tuple[set[str], bool]:
-    """Their default QOS, and whether one of them has a limit."""
-    rows = [line.split("|") for line in lines if line]
-    return {row[0] for row in rows}, any(any(row[1:]) for row in rows)
+def _pools(rows: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    """Return, for each account under another's group limit, the outermost account that has one.
+
+    Rows of users name no parent; nor does that of the root.
+    """
+    above: dict[str, str] = {}
+    limited = set()
+    for _, account, parent, *most in rows:
+        if parent:
+            above[account] = parent
+        if any(most[: len(_GROUP)]) and (parent or account == "root"):
+            limited.add(account)
+    return tuple(
+        sorted((name, pool) for name in above if (pool := _outermost(name, above, limited)))
+    )
+
+
+def _outermost(account: str, above: Mapping[str, str], limited: Container[str]) -> str:
+    pool, name = "", account
+    for _ in range(len(above)):
+        name = above.get(name, "")
+        pool = name if name in limited else pool
+    return pool

@@ -107,6 +107,7 @@ class Slurm:
                 limits_deny=site.limits.deny,
                 limited_qos=site.limits.qos,
                 least_qos=site.limits.least,
+                pools=site.limits.pools,
                 limits_of_all=site.limits_of_all,
             ),
             nodes=nodes_of(nodes.result().values(), rows, places, counts_memory=site.counts_memory),

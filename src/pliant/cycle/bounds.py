@@ -1,0 +1,138 @@
+"""What limits leave of a job's shapes: nothing more than may be allowed, nothing at others' cost.
+
+A job that waits for a limit of several jobs together (of a group, a user, an account) is passed
+over by the batch system, which keeps nothing for it. A later job under the same limit that was
+made smaller would start, and have what the first one waits for. So behind such a job, none that may
+share its limit becomes smaller than its user wrote it. Which limit it is, a Reason says roughly:
+
+=====================  =============================================================
+Reason holds           who may share the limit
+=====================  =============================================================
+QOSGrp                 jobs of its QOS, and of partitions with the same QOS
+AssocGrp, PerAccount   jobs of its account, and of those under the same parent's limit
+PerUser                jobs of its user
+=====================  =============================================================
+
+A limit of each job alone is shared with nobody (squeue(1), "JOB REASON CODES").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+from pliant.grammar import no_larger
+from pliant.model import EVERYBODY, Job, Shape, Snapshot
+
+LIMITS = ("QOS", "Assoc", "Max")
+"""How the Reasons begin that are limits."""
+
+_Key = tuple[str, str]  # of what, and its name
+
+_SHARED = (
+    ("qosgrp", "qos"),
+    ("assocgrp", "account"),
+    ("peraccount", "account"),
+    ("peruser", "user"),
+)
+
+
+def own_of(job: Job) -> Shape:
+    """Return what a job's user wrote; what it carries where that is not known."""
+    return job.shape if job.spec is None or job.spec.own is None else job.spec.own
+
+
+class Ahead:
+    """Who waits for a limit that others may share, while one goes through the queue in order."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._pools = dict(snapshot.abilities.pools)
+        self._qos = {p.name: p.qos for p in snapshot.partitions if p.qos}
+        self._first: dict[_Key, str] = {}
+
+    def of(self, job: Job) -> str:
+        """Return the first job before it that may wait for a limit of its own; "" where none."""
+        if not self._first:
+            return ""
+        return next((self._first[key] for key in self._keys(job) if key in self._first), "")
+
+    def add(self, job: Job) -> None:
+        """Note a job, in queue order."""
+        shared = shared_limit(job.reason)
+        if shared:
+            for key in self._keys(job):
+                if key[0] in shared:
+                    self._first.setdefault(key, job.id)
+
+    def _keys(self, job: Job) -> Iterator[_Key]:
+        yield ("qos", job.qos.lower())
+        for name in job.partitions:
+            if name in self._qos:
+                yield ("qos", self._qos[name])
+        account = job.account.lower()
+        yield ("account", self._pools.get(EVERYBODY) or self._pools.get(account, account))
+        yield ("user", job.user)
+
+
+@lru_cache(maxsize=1024)
+def shared_limit(reason: str) -> frozenset[str]:
+    """Return of what a limit is that several jobs share, by the Reason; empty for all others."""
+    words = reason.lower()
+    if not reason.startswith(LIMITS):
+        return frozenset()
+    return frozenset(kind for word, kind in _SHARED if word in words)
+
+
+def some_wait_for_all(snapshot: Snapshot) -> bool:
+    """Whether a job waits for a limit that several share."""
+    return any(shared_limit(job.reason) for job in snapshot.waiting)
+
+
+def first_ahead(snapshot: Snapshot, job: Job) -> str:
+    """Return the first job before ``job`` that may wait for a limit of its own; "" where none."""
+    ahead = Ahead(snapshot)
+    for other in snapshot.waiting:
+        if other.id == job.id:
+            break
+        ahead.add(other)
+    return ahead.of(job)
+
+
+class Bounds:
+    """Leaves out what is more than a user wrote, where it may be beyond a limit."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._abilities, self._partitions = snapshot.abilities, snapshot.partition_by_name
+        self._limited: dict[tuple[str, tuple[str, ...]], tuple[bool, bool]] = {}
+        self._known: dict[object, tuple[object, tuple[Shape, ...]]] = {}
+
+    def within(self, job: Job) -> Job:
+        """Return the job with the shapes that are left; what it carries stays."""
+        if len(job.shapes) < 2 or job.spec is None or job.spec.own is None:
+            return job
+        above, below = self._limits(job)
+        return replace(job, shapes=self._left(job, above, below)) if above or below else job
+
+    def _limits(self, job: Job) -> tuple[bool, bool]:
+        """Whether a limit may bound it from above, and from below."""
+        key = (job.qos, job.partitions)
+        if key not in self._limited:
+            known = [self._partitions[name] for name in job.partitions if name in self._partitions]
+            self._limited[key] = (
+                self._abilities.may_be_limited(job.qos, known),
+                self._abilities.may_be_too_small(job.qos, known),
+            )
+        return self._limited[key]
+
+    def _left(self, job: Job, above: bool, below: bool) -> tuple[Shape, ...]:
+        """One object for jobs that share theirs, as readers let them."""
+        own = own_of(job)
+        key = (id(job.shapes), id(own), id(job.shape), above, below)
+        if key not in self._known:
+            some = no_larger(job.shapes, own) if above else job.shapes
+            least = own.amount if below and own in some else 0
+            left = {shape for shape in some if shape.amount >= least} | {job.shape}
+            shapes = tuple(shape for shape in job.shapes if shape in left)
+            self._known[key] = ((job.shapes, own, job.shape), shapes)
+        return self._known[key][1]
