@@ -394,9 +394,9 @@ local function apply(job_desc, fields)
    return slurm.SUCCESS
 end
 
--- The SPANK plugin on the node learns the flags from the job's environment, where sbatch leaves them
--- unless --export keeps them out, and knows nothing of comments. Say there what is missing, so that
--- the job finds PLIANT_* and true sizes. srun and salloc bring no environment.
+-- The SPANK plugin on the node learns the flags from the job's environment, where sbatch leaves
+-- them unless --export keeps them out, and knows nothing of comments. Say there what is missing, so
+-- that the job finds PLIANT_* and true sizes. srun and salloc bring no environment.
 local function tell_node(job_desc, said, flags)
    local words = job_desc.script and words_of(said, flags)
    local environment = words and job_desc.environment

@@ -13,9 +13,9 @@ from pliant.batch.slurm.limits import ASSOCIATIONS, QOS, UNKNOWN, Limits, parse_
 from pliant.errors import Unavailable
 from pliant.model import EVERYBODY, Abilities, Partition
 
-NONE = "normal||||||||||||\n"
-WIDE = "wide|DenyOnLimit|||||||||||\n"
-NARROW = "narrow|||||||||gres/gpu=2|||\n"
+NONE = "normal|||||||||||||\n"
+WIDE = "wide|DenyOnLimit||||||||||||\n"
+NARROW = "narrow||||||||||gres/gpu=2|||\n"
 USERS = "|root|||||||\nnormal|lab|||||||\n"
 
 
@@ -26,14 +26,15 @@ USERS = "|root|||||||\nnormal|lab|||||||\n"
         (NONE + WIDE, USERS, Limits(deny=True)),
         (NONE + NARROW, USERS, Limits(qos=frozenset({"narrow"}))),
         (NONE + NARROW, USERS + "narrow|lab|||||||\n", Limits(qos=frozenset({"narrow", ""}))),
-        ("normal|||cpu=64|||||||||\n", USERS, Limits(qos=frozenset({"normal", ""}))),
-        ("normal|||cpu=64|||||||||\n", "wide|lab|||||||\n", Limits(qos=frozenset({"normal"}))),
+        ("normal||||cpu=64|||||||||\n", USERS, Limits(qos=frozenset({"normal", ""}))),
+        ("normal||||cpu=64|||||||||\n", "wide|lab|||||||\n", Limits(qos=frozenset({"normal"}))),
         (NONE, USERS + "|lab||gres/gpu=8|||||\n", Limits(qos=frozenset({EVERYBODY}))),
-        ("Wide|||||||||gres/gpu=2|||\n", "WIDE|lab|||||||\n", Limits(qos=frozenset({"wide", ""}))),
-        (NONE + "big||gres/gpu=2||||||||||\n", USERS, Limits(least=frozenset({"big"}))),
-        ("short|||||||||||gres/gpu=60|\n", USERS, Limits(qos=frozenset({"short"}))),
-        ("short||||||||||||gres/gpu=60\n", USERS, Limits(qos=frozenset({"short"}))),
+        ("Wide||||||||||gres/gpu=2|||\n", "WIDE|lab|||||||\n", Limits(qos=frozenset({"wide", ""}))),
+        (NONE + "big||gres/gpu=2|||||||||||\n", USERS, Limits(least=frozenset({"big"}))),
+        ("short||||||||||||gres/gpu=60|\n", USERS, Limits(qos=frozenset({"short"}))),
+        ("short|||||||||||||gres/gpu=60\n", USERS, Limits(qos=frozenset({"short"}))),
         (NONE, USERS + "|lab||||gres/gpu=60|||\n", Limits(qos=frozenset({EVERYBODY}))),
+        (NONE + "hi|||lo||||||||||\n", USERS, Limits(preempting=frozenset({"hi"}))),
         ("", "", Limits()),
     ],
 )
@@ -96,7 +97,7 @@ def test_every_limit_that_may_bound_what_a_job_gets_is_asked_for() -> None:
     most = f"{group},MaxTRES,MaxTRESPerNode,MaxTRESMins"
     assert ASSOCIATIONS[-1] == f"format=DefaultQOS,Account,ParentName,{most}"
     each = "MaxTRESPU,MaxTRESPA,MaxTRESRunMinsPU,MaxTRESRunMinsPA"
-    assert QOS[-1] == f"format=Name,Flags,MinTRES,{most},{each}"
+    assert QOS[-1] == f"format=Name,Flags,MinTRES,Preempt,{most},{each}"
     assert NONE.count("|") == QOS[-1].count(",")
 
 
@@ -107,17 +108,40 @@ class Enforcing(Recorded):
         super().__init__("22.05")
         self.qos: str | None = None
         self.asked = 0
+        self.says = {"Enforce = none": "Enforce = limits"}
 
     def run(
         self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: str = ""
     ) -> Answer:
         if argv[0] != "sacctmgr":
             answer = super().run(argv, env=env, stdin=stdin)
-            return Answer(answer.out.replace("Enforce = none", "Enforce = limits"), "", 0)
+            text = answer.out
+            for words, others in self.says.items():
+                text = text.replace(words, others)
+            return Answer(text, "", 0)
         self.asked += 1
         if self.qos is None:
             raise Unavailable("sacctmgr: slurmdbd is away")
         return Answer(self.qos if "qos" in argv else USERS, "", 0)
+
+
+@pytest.mark.parametrize(
+    ("enforced", "preempts", "least"),
+    [
+        ("limits", "preempt/qos", {"big", "hi"}),
+        ("none", "preempt/qos", {"hi"}),
+        ("limits", "preempt/none", {"big"}),
+        ("none", "preempt/none", set[str]()),
+    ],
+)
+def test_a_qos_that_preempts_asks_for_no_less_than_its_jobs_say(
+    enforced: str, preempts: str, least: set[str]
+) -> None:
+    commands = Enforcing()
+    commands.says = {"Enforce = none": f"Enforce = {enforced}", "preempt/none": preempts}
+    commands.qos = NONE + "big||gres/gpu=2|||||||||||\n" + "hi|||lo||||||||||\n"
+    site = Slurm(commands).site()
+    assert site.least_qos == least
 
 
 def test_limits_are_read_with_the_configuration_and_kept_while_slurmdbd_is_away() -> None:

@@ -14,7 +14,7 @@ _GROUP = ("GrpTRES", "GrpTRESMins", "GrpTRESRunMins")
 _MOST = (*_GROUP, "MaxTRES", "MaxTRESPerNode", "MaxTRESMins")
 _MOST_EACH = ("MaxTRESPU", "MaxTRESPA", "MaxTRESRunMinsPU", "MaxTRESRunMinsPA")
 """Of a user, and of an account. Minutes are TRES × time: of more GPUs there are more."""
-QOS = ("show", "qos", f"format=Name,Flags,MinTRES,{','.join((*_MOST, *_MOST_EACH))}")
+QOS = ("show", "qos", f"format=Name,Flags,MinTRES,Preempt,{','.join((*_MOST, *_MOST_EACH))}")
 ASSOCIATIONS = ("show", "associations", f"format=DefaultQOS,Account,ParentName,{','.join(_MOST)}")
 
 DEFAULT = "normal"
@@ -26,34 +26,44 @@ class Limits:
     """``deny``: some QOS has DenyOnLimit: what is beyond a limit at submission is refused.
 
     ``qos``, ``least`` and ``pools``: as in Abilities.limited_qos, least_qos and pools.
+    ``preempting``: the QOS whose jobs may end those of others, named as in ``qos``.
     """
 
     deny: bool = False
     qos: frozenset[str] = frozenset()
     least: frozenset[str] = frozenset()
+    preempting: frozenset[str] = frozenset()
     pools: tuple[tuple[str, str], ...] = ()
 
 
 NO_LIMITS = Limits()
-UNKNOWN = Limits(deny=True, qos=frozenset((EVERYBODY,)), pools=((EVERYBODY, EVERYBODY),))
+_ALL = frozenset((EVERYBODY,))
+UNKNOWN = Limits(deny=True, qos=_ALL, preempting=_ALL, pools=((EVERYBODY, EVERYBODY),))
 """To be careful where it cannot be known. What is too small is noticed, and given back, later."""
 
 
 def parse_limits(qos: str, associations: str) -> Limits:
     """Read the answers to :data:`QOS` and :data:`ASSOCIATIONS`; to Slurm, case makes no name."""
     rows = [line.lower().split("|") for line in qos.splitlines() if line]
-    limited = {name for name, _, _, *most in rows if any(most)}
+    limited = {name for name, _, _, _, *most in rows if any(most)}
     least = {name for name, _, fewest, *_ in rows if fewest}
+    preempting = {name for name, _, _, others, *_ in rows if others}
     of_accounts = [line.split("|") for line in associations.lower().splitlines() if line]
     named = {default for default, *_ in of_accounts}
     defaults = {name for name in named if name} | ({DEFAULT} if "" in named or not named else set())
-    for found in (limited, least):
+    for found in (limited, least, preempting):
         if found & defaults:
             found.add("")
     if any(any(most) for _, _, _, *most in of_accounts):
         limited.add(EVERYBODY)
     deny = any("denyonlimit" in row[1] for row in rows)
-    return Limits(deny, frozenset(limited), frozenset(least), _pools(of_accounts))
+    return Limits(
+        deny,
+        frozenset(limited),
+        frozenset(least),
+        frozenset(preempting),
+        _pools(of_accounts),
+    )
 
 
 def _pools(rows: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:

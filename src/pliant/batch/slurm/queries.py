@@ -75,11 +75,12 @@ class Queries:
 
     def _limits_of(self, site: Site) -> Limits:
         """Return what limits hold, as they were last known where slurmdbd is away."""
-        if not site.enforces_limits:
+        if not site.enforces_limits and not site.preempts_by_qos:
             return NO_LIMITS
         with contextlib.suppress(BatchError, Unavailable):
             self._limits = self._ask_limits(site.cluster)
-        return self._limits
+        known = self._limits
+        return known if site.enforces_limits else Limits(preempting=known.preempting)
 
     def _ask_limits(self, cluster: str) -> Limits:
         of_cluster = (f"cluster={cluster}",) if cluster else ()

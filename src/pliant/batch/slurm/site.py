@@ -57,6 +57,17 @@ class Site:
         return self.options.get("PreemptType", "") == "preempt/partition_prio"
 
     @property
+    def preempts_by_qos(self) -> bool:
+        """Whether jobs end others of a QOS that their own may preempt (slurm.conf(5))."""
+        return self.options.get("PreemptType", "") == "preempt/qos"
+
+    @property
+    def least_qos(self) -> frozenset[str]:
+        """The QOS whose jobs become no smaller: they ask for so much, or room is made for them."""
+        made = self.limits.preempting if self.preempts_by_qos else frozenset()
+        return self.limits.least | made
+
+    @property
     def plugin_dirs(self) -> tuple[str, ...]:
         """Where Slurm's plugins lie."""
         return tuple(part for part in self.options.get("PluginDir", "").split(":") if part)

@@ -106,7 +106,7 @@ class Slurm:
                 snapshot.abilities,
                 limits_deny=site.limits.deny,
                 limited_qos=site.limits.qos,
-                least_qos=site.limits.least,
+                least_qos=site.least_qos,
                 pools=site.limits.pools,
                 limits_of_all=site.limits_of_all,
             ),
