@@ -300,6 +300,26 @@ def test_a_job_made_smaller_for_a_limit_does_not_grow_again(n1: OneNode, qos: st
     assert (n1.gpus(job), n1.states(job)) == ("gres:gpu:1", ["PENDING"])
 
 
+def test_no_job_is_made_smaller_behind_one_that_waits_for_the_same_limit(n1: OneNode) -> None:
+    group = quality(n1.sandbox, "group", "GrpTRES=gres/gpu=3")
+    options = ("--time=10", f"--qos={group}")
+    leaving = n1.submit("--gres=gpu:2", *options, script=LONG)
+    n1.wait_for_state(leaving, "RUNNING")
+    first = n1.submit("--gres=gpu:3", *options, script=LONG)
+    wait_until(lambda: "QOSGrp" in n1.show(first)["Reason"], "the first to wait for the limit")
+    n1.look()
+    job = n1.submit("--gres=gpu:2", "--moldable=gpus=1-2", *options, script=LONG)
+    n1.look()
+    n1.look()
+    assert (n1.gpus(job), n1.states(job)) == ("gres:gpu:2", ["PENDING"])
+    assert (
+        why(n1.sandbox, job).left
+        == f"job {first} before it waits for a limit that may be its own too"
+    )
+    n1.cancel(leaving)
+    n1.wait_for_state(first, "RUNNING")
+
+
 @pytest.mark.parametrize(
     ("name", "limit"),
     [

@@ -170,6 +170,23 @@ def test_tasks_start_on_the_nodes_that_slurm_spreads_them_over(
     assert show(job)["NumNodes"] == "2"
 
 
+@pytest.mark.parametrize("nodes", ["-N2", "-N1-2"])
+def test_a_total_starts_on_the_uneven_nodes_that_slurm_spreads_it_over(
+    clean: Sandbox,
+    submit: Submit,
+    submit_asked: Submit,
+    wait_for_state: WaitForState,
+    nodes: str,
+) -> None:
+    for node, gpus in {"n1": 1, "n2": 3, "n3": 4, "n4": 4}.items():
+        taken = submit("-w", node, f"--gres=gpu:{gpus}", script="sleep 300")
+        wait_for_state(taken, "RUNNING")
+    wait_for_look(clean)
+    job = submit_asked(nodes, "--gpus=4", "--moldable=gpus=4-8", script="sleep 300")
+    wait_for_state(job, "RUNNING")
+    assert clean.run(["squeue", "-h", "-j", str(job), "-o", "%D"]).stdout == "2\n"
+
+
 VARYING = {
     *("JobId", "ArrayJobId", "StdErr", "StdOut"),  # the paths hold the job's number
     *("SubmitTime", "LastSchedEval"),
