@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from slurm_helpers import wait_until
+from slurm_helpers import adapter, wait_until
 
 from pliant.batch.slurm import Commands, Slurm
 from pliant.grammar import parse, parse_shape, token_text
@@ -41,7 +41,9 @@ class Cluster:
     blockers: list[str] = field(default_factory=list)
 
     def slurm(self, bin_dir: str = "") -> Slurm:
-        """Return the adapter under test."""
+        """Return the adapter under test; ``bin_dir``: the one with commands from there."""
+        if not bin_dir:
+            return adapter(self.sandbox)
         conf = self.sandbox.env["SLURM_CONF"]
         return Slurm(Commands(conf=conf, bin_dir=bin_dir, env={"PATH": self.sandbox.env["PATH"]}))
 

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import Protocol
 
+from pliant.batch.slurm import Commands, Native, Slurm, Worker
+from pliant.sandbox import Sandbox
+
 POLL_S = 0.1
+ACCESS = os.environ.get("PLIANT_TEST_ACCESS", "commands")
+"""``native``: the tests of the adapter ask pyslurm where it fits, as pliant.toml can choose."""
+
+
+def adapter(sandbox: Sandbox, *, access: str = ACCESS, timeout_s: float = 10.0) -> Slurm:
+    """Return the adapter under test for a sandbox."""
+    path = {"PATH": sandbox.env["PATH"]}
+    commands = Commands(conf=sandbox.env["SLURM_CONF"], timeout_s=timeout_s, env=path)
+    worker = Worker(commands.environment({}), timeout_s)
+    return Slurm(commands, native=Native(worker) if access == "native" else None)
 
 
 class Submit(Protocol):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from changing_helpers import by_id
-from slurm_helpers import Submit, WaitForState, wait_until
+from slurm_helpers import Submit, WaitForState, adapter, wait_until
 
 from pliant.batch.slurm import Commands, Slurm
 from pliant.batch.slurm.commands import Answer
@@ -50,7 +50,7 @@ def quiet(clean: Sandbox) -> Iterator[Sandbox]:
 @pytest.fixture
 def slurm(quiet: Sandbox) -> Slurm:
     """The adapter under test."""
-    return Slurm(Commands(conf=quiet.env["SLURM_CONF"]))
+    return adapter(quiet)
 
 
 def node(snapshot: Snapshot, name: str) -> Node:
@@ -214,7 +214,7 @@ def test_one_look_is_a_fixed_number_of_commands_however_many_jobs_there_are(
 
 
 def test_a_controller_that_does_not_answer_is_unavailable_within_the_limit(quiet: Sandbox) -> None:
-    slurm = Slurm(Commands(conf=quiet.env["SLURM_CONF"], timeout_s=1.0))
+    slurm = adapter(quiet, timeout_s=1.0)
     slurm.site()
     quiet.signal("slurmctld", signal.SIGSTOP)
     try:

@@ -45,6 +45,7 @@ def test_a_full_file_says_all(tmp_path: Path) -> None:
         conf = "/etc/slurm/slurm.conf"
         bin_dir = "/opt/slurm/bin"
         timeout_s = 2.5
+        access = "native"
         [partitions]
         default = "off"
         gpu = "enforce"
@@ -64,7 +65,7 @@ def test_a_full_file_says_all(tmp_path: Path) -> None:
             retention_days=3,
             admins=("alice",),
         ),
-        SlurmConfig("/etc/slurm/slurm.conf", "/opt/slurm/bin", 2.5),
+        SlurmConfig("/etc/slurm/slurm.conf", "/opt/slurm/bin", 2.5, "native"),
         {"default": Mode.OFF, "gpu": Mode.ENFORCE},
     )
     assert [config.mode(name) for name in ("gpu", "cpu")] == [Mode.ENFORCE, Mode.OFF]
@@ -80,7 +81,11 @@ def test_a_full_file_says_all(tmp_path: Path) -> None:
         ({"slurm": 3}, "pliant.toml: slurm: '3': a section [slurm] is expected"),
         (
             {"slurm": {"config": "x"}},
-            "pliant.toml: [slurm] config: 'x': one of conf, bin_dir, timeout_s is expected",
+            "pliant.toml: [slurm] config: 'x': one of conf, bin_dir, timeout_s, access is expected",
+        ),
+        (
+            {"slurm": {"access": "pyslurm"}},
+            "pliant.toml: [slurm] access: 'pyslurm': one of commands, mixed, native is expected",
         ),
         (
             {"daemon": {"cycle_s": "5"}},

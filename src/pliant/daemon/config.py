@@ -18,6 +18,7 @@
     conf = ""                                # slurm.conf; "": Slurm's own default
     bin_dir = ""                             # where scontrol lies; "": on PATH
     timeout_s = 10.0                         # for one command
+    access = "commands"                      # "mixed", "native": jobs by pyslurm, where it fits
 
     [partitions]
     default = "observe"                      # off, observe, enforce
@@ -68,6 +69,7 @@ class SlurmConfig(Struct, frozen=True, forbid_unknown_fields=True):
     conf: str = ""
     bin_dir: str = ""
     timeout_s: Annotated[float, Meta(ge=1, le=600)] = 10.0
+    access: Literal["commands", "mixed", "native"] = "commands"
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
@@ -98,6 +100,7 @@ _RIGHT = {
     "slurm.conf": 'the absolute path of slurm.conf, or ""',
     "slurm.bin_dir": 'the absolute path of a directory, or ""',
     "slurm.timeout_s": "a number of seconds from 1 to 600",
+    "slurm.access": "one of commands, mixed, native",
 }
 _MODES = f"one of {', '.join(Mode)}"
 

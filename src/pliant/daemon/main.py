@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from pliant import __version__
-from pliant.batch.slurm import Commands, Slurm
+from pliant.batch.slurm import Commands, Native, Slurm, Worker
 from pliant.daemon.config import Config, config_path, load
 from pliant.daemon.rights import Site
 from pliant.daemon.server import Daemon, Surroundings
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             return
         _log(config.daemon.log_level)
         _tune()
-        batch = Slurm(_commands(config), here=socket.gethostname())
+        batch = _batch(config)
         surroundings = Surroundings(batch, lambda: _site(batch), batch.forget_site)
         asyncio.run(Daemon(options.config, config, surroundings).run())
     except PliantError as error:
@@ -81,9 +81,14 @@ def _tune() -> None:
     gc.set_threshold(50_000, 20, 1000)  # a snapshot is large, and holds no cycles to find
 
 
-def _commands(config: Config) -> Commands:
+def _batch(config: Config) -> Slurm:
     slurm = config.slurm
-    return Commands(slurm.conf, slurm.bin_dir, slurm.timeout_s)
+    commands = Commands(slurm.conf, slurm.bin_dir, slurm.timeout_s)
+    native = None
+    if slurm.access != "commands":
+        worker = Worker(commands.environment({}), slurm.timeout_s)
+        native = Native(worker, reads=slurm.access == "native")
+    return Slurm(commands, here=socket.gethostname(), native=native)
 
 
 def _site(batch: Slurm) -> Site:

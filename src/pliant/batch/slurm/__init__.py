@@ -1,8 +1,9 @@
-"""Slurm by its client commands.
+"""Slurm by its client commands, or by its C library.
 
 ::
 
     commands.py        the one module that runs scontrol and squeue
+    native/            the C library in a process of its own, where the site chose that
     slurm.py           observe, change, annotate, rescue
     queries.py         what is asked        attempt.py    one change under way
     job_rows.py        squeue's answer      node_rows.py, partition_rows.py, site.py   scontrol's
@@ -15,7 +16,8 @@
 """
 
 from pliant.batch.slurm.commands import Commands
+from pliant.batch.slurm.native import Native, Worker
 from pliant.batch.slurm.site import Site
 from pliant.batch.slurm.slurm import Slurm
 
-__all__ = ["Commands", "Site", "Slurm"]
+__all__ = ["Commands", "Native", "Site", "Slurm", "Worker"]

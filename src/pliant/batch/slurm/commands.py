@@ -108,7 +108,7 @@ class Commands:
                     stdin=source,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    env=self._environment(env or {}),
+                    env=self.environment(env or {}),
                 )
         except OSError as error:
             reason = error.strerror or str(error)
@@ -149,7 +149,8 @@ class Commands:
             raise Unavailable(f"{name}: does not end within {self.timeout_s:g} s") from None
         return Answer(_text(texts[out]), _text(texts[err]), status)
 
-    def _environment(self, extra: Mapping[str, str]) -> dict[str, str]:
+    def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
+        """Return what a command finds in its environment, with some variables of its own."""
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         fixed = {
             "TZ": "UTC",

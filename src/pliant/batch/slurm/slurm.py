@@ -1,4 +1,4 @@
-"""A real Slurm by its client commands: one batched look a cycle, one update for each change."""
+"""A real Slurm, by commands or natively: one batched look a cycle, one update for each change."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer, Runs
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.batch.slurm.jobs import waiting_job
+from pliant.batch.slurm.native import Native, NativeQueries
 from pliant.batch.slurm.queries import Queries
 from pliant.batch.slurm.request import asked
 from pliant.batch.slurm.site import Site
@@ -37,15 +38,24 @@ class Slurm:
     """The batch system of a Slurm cluster; safe to call from several threads."""
 
     def __init__(
-        self, commands: Runs, clock: Callable[[], float] = time.time, here: str = ""
+        self,
+        commands: Runs,
+        clock: Callable[[], float] = time.time,
+        here: str = "",
+        native: Native | None = None,
     ) -> None:
         """``clock`` counts seconds since the epoch.
+
+        ``native``: asks by the C library where it can (see native/); None: all by commands.
 
         ``here``: the name of this host, where nothing is to be seen while slurmctld runs on
         another one (see standby.py); "" looks whatever the host.
         """
         self._commands, self._clock, self._here = commands, clock, here
-        self._queries = Queries(commands, clock)
+        self._native = native
+        self._queries = (
+            NativeQueries(native, commands, clock) if native else Queries(commands, clock)
+        )
         self._rows: Mapping[str, JobRow] = {}  # of the last look
         self._cluster: Cluster | None = None
         self._lock = threading.Lock()
@@ -188,6 +198,9 @@ class Slurm:
         return self._cluster
 
     def _update(self, row: JobRow, words: Words) -> Answer:
+        told = self._native.update(self.site(), row, words) if self._native else None
+        if told is not None:
+            return told
         return self._commands.run(("scontrol", "update", f"jobid={job_words(row)}", *words))
 
     def _apply(self, one: Attempt) -> None:
