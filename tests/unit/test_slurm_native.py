@@ -298,7 +298,7 @@ def test_after_a_failure_the_commands_do_it_for_a_while(
     assert made.native.update(SITE, ROW, ("Gres=gpu:2",)) is None
     assert (len(made.asked.questions), made.asked.closed) == (1, 1)
     (said,) = caplog.messages
-    assert said.endswith(": for 5 minutes: the commands are used instead")
+    assert said.endswith(": the commands are used instead for 5 minutes")
     made.now_s, made.asked.answer = REST_S, ROWS
     assert made.native.jobs(SITE) is not None
 
@@ -310,7 +310,7 @@ def test_where_many_jobs_are_hidden_squeue_is_asked_for_all_and_updates_go_on(
     assert [made.native.jobs(SITE) for _ in range(2)] == [None, None]
     assert len(made.asked.questions) == 1
     assert caplog.messages == [
-        "pyslurm hides what 101 jobs ask: for 5 minutes: the commands are used instead"
+        "pyslurm hides what 101 jobs ask: the commands are used instead for 5 minutes"
     ]
     made.asked.answer = {"done": True}
     assert made.native.update(SITE, ROW, ("Gres=gpu:2",)) is not None

@@ -119,10 +119,10 @@ class Native:
             return True
         return self._say("AccountingStorageTRES has no gres/gpu, by which pyslurm counts GPUs")
 
-    def _say(self, reason: str) -> bool:
+    def _say(self, reason: str, how_long: str = "") -> bool:
         """Say it once; return False."""
         if reason != self._said:
-            log.warning("%s: the commands are used instead", reason)
+            log.warning("%s: the commands are used instead%s", reason, how_long)
             self._said = reason
         return False
 
@@ -146,7 +146,7 @@ class Native:
         for kind in what or (_JOBS, _UPDATE):
             self._rests_until[kind] = self._clock() + REST_S
         self._said = ""
-        self._say(f"{reason}: for {REST_S / 60:g} minutes")
+        self._say(reason, f" for {REST_S / 60:g} minutes")
 
 
 _JOBS, _UPDATE = "jobs", "update"

@@ -37,11 +37,10 @@ class Worker:
         Raises Unavailable where none comes in time or the worker ends: what it was doing then may
         be done or not.
         """
-        deadline = time.monotonic() + self._timeout_s
         if not self._lock.acquire(timeout=self._timeout_s):
             raise Unavailable(f"pyslurm: busy for {self._timeout_s:g} s")
         try:
-            return self._ask(request, deadline)
+            return self._ask(request, time.monotonic() + self._timeout_s)
         except TimeoutError:
             self._end()
             raise Unavailable(f"pyslurm: no answer within {self._timeout_s:g} s") from None

@@ -45,7 +45,7 @@ def _jobs(pyslurm: Any) -> Mapping[str, object]:
             fields = rows.fields(job)
         except (ValueError, TypeError, AttributeError):  # a text that is not UTF-8, say
             fields = None
-        if fields is None:
+        if fields is None or None in fields:
             unsure.append(str(job.id))
         else:
             found.append(fields)
