@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks import __main__ as frame
-from benchmarks import bench_cycle, bench_idle
+from benchmarks import bench_cycle, bench_idle, bench_native
 from benchmarks.bench_submission import _RPC
 from benchmarks.section import Section, verdict
 from benchmarks.stats import Estimate, difference, estimate, quantile
@@ -114,3 +114,11 @@ def test_idle_time_is_measured_in_simulation() -> None:
     section = bench_idle._simulated([1, 2])
     assert [row[0] for row in section.rows] == ["Pliant off", "Pliant enforce"]
     assert all(len(row) == len(section.header) for row in section.rows)
+
+
+def test_where_pyslurm_cannot_be_measured_the_section_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bench_native, "installed", lambda: "")
+    (section,) = bench_native.measure(quick=True)
+    assert section.how == "Not measured here: pyslurm is not installed."
