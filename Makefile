@@ -75,7 +75,7 @@ deb: ## make the Debian package for this machine's Debian and its Slurm, in dist
 	@.ci/packages deb
 	@packaging/deb/build
 
-.PHONY: cluster cluster-down test-cluster
+.PHONY: cluster cluster-down test-cluster test-releases
 cluster: ## a cluster of containers with Pliant, and a job on it; SUITE=bookworm, trixie, forky
 	@docker/cluster up
 
@@ -84,6 +84,9 @@ cluster-down: ## end that cluster, and the engine if it was started for it
 
 test-cluster: $(VENV)/.dev ## the tests on a cluster of containers; SUITE as above
 	$(PY) -m pytest --timeout 900 tests/docker
+
+test-releases: $(VENV)/.dev ## the same on each release of Slurm; writes docs/releases.md
+	$(PY) -m benchmarks.releases
 
 .PHONY: clean
 clean: ## remove what was built here
