@@ -17,7 +17,17 @@ from pliant.batch.slurm.jobs import waiting_job
 from pliant.batch.slurm.node_rows import parse_nodes
 from pliant.batch.slurm.partition_rows import parse_partitions
 from pliant.filter import Answer, Inventory, View, filter_submission
-from pliant.model import Abilities, Demand, Partition, Snapshot
+from pliant.grammar import parse, put_token
+from pliant.model import (
+    ALL_CORES,
+    Abilities,
+    Demand,
+    Footprint,
+    Partition,
+    Shape,
+    Snapshot,
+    Spec,
+)
 from pliant.placement import Free
 
 PARTITIONS = (
@@ -277,6 +287,57 @@ def test_a_waiting_job_becomes_nothing_that_its_partition_forbids(
     )
 
 
+@pytest.mark.parametrize(
+    ("demand", "threads", "splits"),
+    [
+        (Demand(gpus=2, cpus=6, tasks=2), 2, True),
+        (Demand(gpus=2, cpus=6, tasks=2), 1, False),
+        (Demand(gpus=2, cpus=8, tasks=2), 2, False),
+        (Demand(gpus=2, cpus=3, tasks=3), 2, False),
+        (Demand(gpus=1, cpus=3), 2, False),
+        (Demand(cpus=ALL_CORES, tasks=3), 2, True),  # of 16
+    ],
+)
+def test_nor_anything_whose_tasks_would_have_no_whole_cores(
+    demand: Demand, threads: int, splits: bool
+) -> None:
+    assert cluster_with(threads).splits_cores(("main",), demand) is splits
+
+
+def cluster_with(threads: int) -> Cluster:
+    nodes = {name: replace(row, threads=threads) for name, row in CLUSTER.nodes.items()}
+    return Cluster((22, 5), nodes, CLUSTER.partitions)
+
+
+FOLLOWING = Footprint(tasks_per_node=2, cpus_per_gpu=3)
+
+
+@pytest.mark.parametrize(
+    ("noted", "asks", "threads", "shapes"),
+    [
+        (FOLLOWING, (2, 6), 1, ["1", "2", "4"]),
+        (FOLLOWING, (2, 6), 2, ["4"]),
+        (None, (4, 3), 1, ["1", "2", "4"]),  # noted by its token only, while pliantd was away
+        (None, (4, 3), 2, ["1", "4"]),  # what it carries it may keep; one task is as it likes
+        (None, (4, 4), 2, ["1", "2", "4"]),
+        (None, (4, 1), 2, ["1", "2", "4"]),
+    ],
+)
+def test_a_waiting_job_becomes_nothing_whose_tasks_would_have_no_whole_cores(
+    noted: Footprint | None, asks: tuple[int, int], threads: int, shapes: list[str]
+) -> None:
+    spec = Spec(parse("gpus=1:2:4"), Shape(1, 4) if noted else None, None, noted)
+    tasks, per_task = asks
+    row = replace(
+        ROWS["316"],
+        **{"num_tasks": str(tasks), "num_cpus": str(tasks * per_task), "tres": ""},
+        **{"cpus_per_task": str(per_task), "min_cpus": str(per_task), "min_memory": "0"},
+        **{"tres_per_node": "gres:gpu:4", "admin_comment": put_token("", spec)},
+    )
+    job = waiting_job(row, cluster_with(threads), 1795207380.0)
+    assert (job.frozen, sorted(map(str, job.shapes))) == ("", shapes)
+
+
 def with_memory(**defaults: int) -> View:
     """The nodes, idle, in a partition that gives memory to jobs that say nothing of it."""
     partitions = (replace(PARTITIONS[0], **defaults), *PARTITIONS[1:])  # type: ignore[arg-type]
@@ -359,8 +420,67 @@ def test_a_job_that_asks_for_more_of_a_node_than_is_known_here_keeps_its_shape(
 def test_a_job_whose_cpus_are_no_whole_cores_keeps_its_shape(
     cpus: str, threads: int, kept: bool
 ) -> None:
-    nodes = tuple(replace(node, threads_per_core=threads) for node in NODES)
-    snapshot = Snapshot(0.0, nodes, PARTITIONS)
     job = asked("gpus=1-2", tres_per_task="gres:gpu:1", num_tasks="2", cpus_per_task=cpus)
-    answer = filter_submission(job, View(Inventory.of(snapshot), Free(snapshot)))
+    answer = filter_submission(job, with_threads(threads))
     assert (answer.spec is None) is kept
+
+
+def with_threads(threads: int, gpu_to_cpu: bool = False) -> View:
+    """The nodes, idle, with so many threads a core, in a partition that gives 3 CPUs a GPU too."""
+    nodes = tuple(replace(node, threads_per_core=threads) for node in NODES)
+    partitions = (*PARTITIONS, Partition("odd", NAMES, cpus_per_gpu=3))
+    snapshot = Snapshot(0.0, nodes, partitions, abilities=Abilities(gpu_to_cpu=gpu_to_cpu))
+    return View(Inventory.of(snapshot), Free(snapshot))
+
+
+@pytest.mark.parametrize(
+    ("fields", "threads", "kept"),
+    [
+        ({"num_tasks": "2", "cpus_per_tres": "gres:gpu:3"}, 2, True),
+        ({"num_tasks": "2", "cpus_per_tres": "gres:gpu:3"}, 1, False),
+        ({"num_tasks": "2", "cpus_per_tres": "gres:gpu:4"}, 2, False),
+        ({"num_tasks": "4", "cpus_per_tres": "gres:gpu:6"}, 4, True),  # 3 CPUs a task
+        ({"num_tasks": "3", "cpus_per_tres": "gres:gpu:2"}, 2, True),  # 4 CPUs for 3 tasks
+        ({"num_tasks": "1", "cpus_per_tres": "gres:gpu:3"}, 2, False),  # as many as one task likes
+        ({"num_tasks": "3"}, 2, False),  # one CPU a task
+        ({"num_tasks": "2", "partition": "odd"}, 2, True),
+        ({"num_tasks": "1", "partition": "odd"}, 2, False),
+        ({"num_tasks": "2", "partition": "odd", "cpus_per_task": "1"}, 2, False),
+        ({"ntasks_per_tres": "1", "cpus_per_tres": "gres:gpu:3"}, 2, True),
+    ],
+)
+def test_so_does_one_whose_tasks_would_have_no_whole_cores_once_it_is_written_out(
+    fields: dict[str, str], threads: int, kept: bool
+) -> None:
+    job = asked("gpus=1:2:4", tres_per_node="gres:gpu:2", **ONE_NODE, **fields)
+    answer = filter_submission(job, with_threads(threads))
+    assert (answer.spec is None, answer.fields == {}) == (kept, kept)
+    assert ("CPUs that are no whole cores here: the shape stays" in str(answer.lines)) is kept
+
+
+def test_other_shapes_whose_tasks_would_have_no_whole_cores_are_left_out() -> None:
+    job = asked(
+        "gpus=1:2:4",
+        **{"tres_per_node": "gres:gpu:4", "num_tasks": "2", "cpus_per_tres": "gres:gpu:3"},
+        **ONE_NODE,
+    )
+    some = with_threads(2)
+    answer = filter_submission(job, some)
+    assert (str(answer.shape), answer.fields["cpus_per_task"]) == ("4", "6")
+    assert answer.lines == (
+        "pliant: gpus=1:2: its tasks would have CPUs that are no whole cores here, left out",
+    )
+    assert str(filter_submission(job | {"num_tasks": "1"}, some).shape) == "4"
+
+
+def test_cores_of_a_cpu_shape_are_whole_for_each_task_where_it_carries_a_gres() -> None:
+    job = asked("type=gpu:cpu,cores=6", tres_per_node="gres:gpu:2", num_tasks="2", **ONE_NODE)
+    bare = replace(with_threads(2), free=None)
+    assert str(filter_submission(job, bare).shape) == "1x0@cpu"  # waits so: 22.05 takes no GPU away
+    with_dummy = replace(with_threads(2, gpu_to_cpu=True), free=None)
+    assert str(filter_submission(job, with_dummy).shape) == "2"
+    no_gpu = job | {"tres_per_node": ""}
+    assert str(filter_submission(no_gpu, bare).shape) == "1x0@cpu"
+    assert filter_submission(no_gpu, with_dummy).fields == {}  # as written: one CPU a task
+    every = asked("type=gpu:cpu,cores=all", tres_per_node="gres:gpu:2", num_tasks="3", **ONE_NODE)
+    assert str(filter_submission(every, with_dummy).shape) == "2"  # 16 CPUs for 3 tasks

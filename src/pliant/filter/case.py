@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
 from pliant.filter.answer import Answer
+from pliant.filter.fields import Fixed
 from pliant.filter.inventory import Inventory
 from pliant.filter.spread import waits_as_written, with_nodes
 from pliant.filter.written import Written
@@ -22,7 +23,8 @@ class Case:
     ``own``: what its owner wrote, or would have meant, None where that is not known; ``allowed``
     by the owner, and ``possible`` here. ``all_said``: the owner named the nodes too, or one number
     of them is all there is. ``as_written``: it waits in the form that its owner gave it, which
-    starts where none of its shapes would. ``answers``: those that were given, by what was chosen.
+    starts where none of its shapes would. ``split``: those allowed whose tasks would share cores.
+    ``answers``: those that were given, by what was chosen.
     """
 
     submission: Mapping[str, str]
@@ -35,6 +37,7 @@ class Case:
     spec: Spec
     all_said: bool
     as_written: bool
+    split: frozenset[Shape]
     answers: dict[object, Answer] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -49,10 +52,12 @@ class Case:
         request = with_nodes(submission, inventory, said, written)
         meant = written.own or unwritten(request, written)
         allowed = shapes(_within(request, meant, inventory.most_gpus(names)), meant)
+        split = _split(inventory, names, written, request, allowed)
         possible = tuple(
             shape
             for shape in allowed
-            if inventory.ever(
+            if shape not in split
+            and inventory.ever(
                 names,
                 _demand(inventory, names, written.taken, shape, request.cores),
                 shape.nodes,
@@ -75,6 +80,7 @@ class Case:
             Spec(request),
             all_said,
             as_written=not said.nodes and waits_as_written(request, written),
+            split=split,
         )
 
     @cached_property
@@ -125,6 +131,31 @@ def _demand(inventory: Inventory, names: str, taken: Footprint, shape: Shape, co
     return demand
 
 
+def _split(
+    inventory: Inventory,
+    names: str,
+    written: Written,
+    request: Request,
+    allowed: tuple[Shape, ...],
+) -> frozenset[Shape]:
+    """Return the shapes whose tasks would share cores: Slurm may refuse the form they are set in.
+
+    CPU shapes without any GRES are spared. Raises Fixed where none is left, or where the own one is
+    among them: as it was written it runs.
+    """
+
+    def splits(shape: Shape) -> bool:
+        bare = shape.kind is Kind.CPU and not inventory.abilities.gpu_to_cpu
+        demand = written.footprint.demand(shape, request.cores)
+        return not bare and inventory.splits_cores(names, demand)
+
+    found = frozenset(filter(splits, allowed))
+    is_own = splits(written.own) if written.own else has_cpu(found)
+    if is_own or (found and len(found) == len(allowed)):
+        raise Fixed("its tasks would have CPUs that are no whole cores here: the shape stays")
+    return found
+
+
 def _within(request: Request, own: Shape, most: int) -> Request:
     """Leave out the totals that are beyond all that a site has: there may be thousands."""
     nodes = max(request.nodes or (own.nodes,))
@@ -145,7 +176,7 @@ def _whole_share(inventory: Inventory, names: str, shape: Shape) -> bool:
     return bool(shards) and shards % shape.share == 0
 
 
-def has_cpu(some: tuple[Shape, ...]) -> bool:
+def has_cpu(some: Iterable[Shape]) -> bool:
     """Whether one of them is a CPU shape."""
     return any(shape.kind is Kind.CPU for shape in some)
 

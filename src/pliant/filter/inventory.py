@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pliant.model import Abilities, Demand, Mode, Node, Partition, Snapshot
+from pliant.model import ALL_CORES, Abilities, Demand, Mode, Node, Partition, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,12 @@ class Inventory:
             if sum(n for kind, n in kinds if kind.holds(demand, gpu_mem_mib)) >= nodes:
                 return True
         return False
+
+    def splits_cores(self, names: str, demand: Demand) -> bool:
+        """Whether tasks would share cores here, in a form that Slurm may refuse."""
+        if demand.cpus == ALL_CORES:
+            demand = replace(demand, cpus=self.all_cores(names, demand))
+        return any(demand.splits_cores(threads) for threads in self.threads(names))
 
     def threads(self, names: str) -> frozenset[int]:
         """Return the numbers of threads that a core of these partitions has."""

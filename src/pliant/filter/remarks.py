@@ -28,6 +28,13 @@ def _left_out(case: Case, own: Shape) -> list[str]:
     if uneven:
         lines.append(f"pliant: gpus={_totals(uneven)}: does not divide over the nodes, left out")
     said = {shape.amount for shape in case.possible}.union(uneven)
+    split = [total for total in gpus if total in {s.amount for s in case.split} - said]
+    if split:
+        lines.append(
+            f"pliant: gpus={_totals(split)}: its tasks would have CPUs that are no whole cores here"
+            ", left out"
+        )
+    said.update(split)
     never = [total for total in gpus if total not in said]
     if any(amount < 1 for amount in said):  # a range of shares is written for those there are
         never = [total for total in never if total >= 1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -38,13 +38,16 @@ class Cluster:
     read: dict[object, Any] = field(default_factory=dict, compare=False)
     _shards: dict[tuple[tuple[str, ...], str], int] = field(default_factory=dict, compare=False)
     _cores: dict[tuple[tuple[str, ...], int, str], int] = field(default_factory=dict, compare=False)
+    _threads: dict[tuple[str, ...], frozenset[int]] = field(default_factory=dict, compare=False)
     _holding: dict[tuple[str, Demand], int] = field(default_factory=dict, compare=False)
     _alike: dict[str, Counter[NodeRow]] = field(default_factory=dict, compare=False)
 
     @cached_property
     def fixed(self) -> tuple[object, ...]:
         """All that jobs are read with: clusters that are equal in it read them alike."""
-        nodes = ((row.name, row.gres, row.cpus, row.features) for row in self.nodes.values())
+        nodes = (
+            (row.name, row.gres, row.cpus, row.threads, row.features) for row in self.nodes.values()
+        )
         partitions = tuple(self.partitions.items())
         return (self.version, tuple(nodes), partitions, self.default_per_cpu_mib, self.preempts)
 
@@ -149,6 +152,13 @@ class Cluster:
             ]
             self._cores[key] = min([*found, *filter(None, limits)], default=1)
         return self._cores[key]
+
+    def splits_cores(self, partitions: tuple[str, ...], demand: Demand) -> bool:
+        """Whether tasks would share cores here, in a form that Slurm may refuse."""
+        if partitions not in self._threads:
+            self._threads[partitions] = frozenset(row.threads for row in self.rows(partitions))
+        whole = replace(demand, cpus=self.cores(partitions, demand))
+        return any(whole.splits_cores(threads) for threads in self._threads[partitions])
 
     def tier(self, partitions: tuple[str, ...]) -> int:
         """Return the highest PriorityTier of some partitions."""

@@ -239,5 +239,7 @@ def _can_update(row: JobRow, said: Requested, shape: Shape, cluster: Cluster) ->
         shape.is_share and (shards == 0 or shards % shape.share > 0),
         # "BadConstraints", and the job is held
         not cluster.could_hold(partitions, demand, shape.nodes),
+        # the same, or refused, for tasks of 3 CPUs on cores of 2 threads
+        cluster.splits_cores(partitions, demand),
     )
     return not any(hindrances)

@@ -1,0 +1,110 @@
+"""Nodes whose cores have two threads: a task with more than one CPU gets whole cores or none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from daemon_helpers import LONG, OneNode, wait_for_look, why
+from lua_helpers import close_breaker
+from slurm_helpers import wait_until
+
+from pliant.sandbox import Options, Sandbox
+
+pytestmark = pytest.mark.slurm
+
+
+@pytest.fixture(scope="module")
+def sandbox(users: tuple[str, str]) -> Iterator[Sandbox]:
+    """Four nodes of eight cores with two threads each, and a partition that gives 3 CPUs a GPU."""
+    made = Sandbox(f"pytest-threads-{os.getpid()}", Options(nodes=4, gpus=4, users=users))
+    made.up()
+    try:
+        _give_threads(made)
+        create = ("scontrol", "create", "partition=given", "nodes=ALL")
+        made.run([*create, "jobdefaults=DefCpuPerGPU=3"], check=True)
+        wait_for_look(made)
+        yield made
+    finally:
+        made.down()
+
+
+def _give_threads(made: Sandbox) -> None:
+    parts = ("slurmctld", *(f"slurmd-n{n}" for n in range(1, 5)))
+    for part in parts:
+        made.stop(part)
+    path = made.layout.slurm_conf
+    cores = "CPUs=16 Boards=1 SocketsPerBoard=1 CoresPerSocket=8 ThreadsPerCore=2"
+    path.write_text(path.read_text().replace("CPUs=16", cores))
+    for part in parts:
+        made.start(part)
+
+    def all_idle() -> bool:
+        states = made.run(["sinfo", "-h", "-N", "-p", "gpu", "-o", "%T"]).stdout.split()
+        return set(states) == {"idle"}
+
+    wait_until(all_idle, "the nodes", 60)
+    assert "ThreadsPerCore=2" in made.run(["scontrol", "show", "node", "n1"], check=True).stdout
+
+
+RANGE = "--moldable=gpus=1:2:4"
+
+
+@pytest.mark.parametrize(
+    ("options", "runs_with"),
+    [
+        (("--gpus-per-node=2", "--cpus-per-gpu=3", "-n2"), ("gres:gpu:2", "6")),
+        (("--gpus-per-node=2", "--cpus-per-gpu=3", "-n2", "-N1"), ("gres:gpu:2", "6")),
+        (("-pgiven", "--gres=gpu:2", "-n2", "-N1"), ("gres:gpu:2", "6")),
+        (("--gpus-per-node=2", "--cpus-per-gpu=3", "-n1"), ("gres:gpu:4", "12")),
+        (("--gpus-per-node=2", "--cpus-per-gpu=2", "-n2", "-N1"), ("gres:gpu:4", "8")),
+        (("--gpus-per-node=2", "-n2", "-N1"), ("gres:gpu:4", "4")),  # one CPU a task
+        (("--gpus-per-node=2", "-n3", "-N1"), ("gres:gpu:4", "4")),  # of two cores
+    ],
+)
+def test_every_submission_starts_whose_twin_without_a_flag_does(
+    options: tuple[str, ...], runs_with: tuple[str, str], n1: OneNode
+) -> None:
+    close_breaker(n1.sandbox)
+    n1.look()
+    job = n1.submit(*options, RANGE, script=LONG)
+    n1.wait_for_state(job, "RUNNING")
+    shown = n1.show(job)
+    assert (shown["TresPerNode"], shown["NumCPUs"]) == runs_with
+
+
+def test_a_waiting_job_is_not_molded_to_tasks_without_whole_cores(n1: OneNode) -> None:
+    n1.fill("gpu:2")
+    close_breaker(n1.sandbox)
+    options = ("-N1", "-n2", "--gpus-per-node=4", "--cpus-per-gpu=3")
+    job = n1.wait_in_line(*options, RANGE, script=LONG)
+    n1.look()
+    shown = n1.show(job)
+    assert (shown["TresPerNode"], shown["CPUs/Task"]) == ("gres:gpu:4", "6")
+    assert (shown["JobState"], shown["Reason"]) == ("PENDING", "Resources")
+
+
+def test_one_task_of_any_number_of_cpus_is_molded_and_starts(n1: OneNode) -> None:
+    _, small = n1.fill("gpu:3"), n1.fill("gpu:1")
+    close_breaker(n1.sandbox)
+    job = n1.wait_in_line("-n1", "--gpus-per-node=4", "--cpus-per-gpu=3", RANGE, script=LONG)
+    n1.cancel(small)
+    n1.wait_for_state(job, "RUNNING")
+    shown = n1.show(job)
+    assert (shown["TresPerNode"], shown["CPUs/Task"], shown["NumCPUs"]) == ("gres:gpu:1", "3", "4")
+
+
+def test_a_job_submitted_while_pliantd_is_away_gets_no_tasks_without_whole_cores(
+    n1: OneNode,
+) -> None:
+    n1.sandbox.stop("pliantd")
+    options = ("-N2", "-n4", "-c3", "--mincpus=6", "--gres=gpu:2")
+    job = n1.submit(*options, "--moldable=gpus=4,nodes=1:2", "--time=10", script=LONG)
+    n1.wait_for_reason(job, "Resources")
+    n1.sandbox.start("pliantd")
+    n1.look()
+    told = why(n1.sandbox, job)
+    assert [row.shapes for row in told.cannot] == [("4",)]  # 4 tasks of 3 CPUs on n1
+    assert "mold" not in {row.what for row in told.decisions}
+    assert n1.show(job)["Reason"] == "Resources"
