@@ -41,7 +41,7 @@ def measure(quick: bool) -> list[Section]:
     """Measure both ways, or say why that is not possible here."""
     reason = why_not()
     if reason:
-        return [Section(TITLE, f"Not measured here: {reason}.", ("", *_WAYS), [("", "-", "-")])]
+        return [Section(TITLE, f"Not measured here: {reason}.", ("", *_WAYS), [])]
     sandbox = Sandbox("bench-native", Options(nodes=2, accounting=True, mode="none"))
     sandbox.up()
     try:

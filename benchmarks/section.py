@@ -19,10 +19,11 @@ class Section:
     def markdown(self) -> Iterator[str]:
         """Yield the lines of the section."""
         yield from (f"## {self.title}", "", self.how, "")
-        yield _row(self.header)
-        yield _row(["---", *["---:"] * (len(self.header) - 1)])
-        yield from (_row(row) for row in self.rows)
-        yield ""
+        if self.rows:
+            yield _row(self.header)
+            yield _row(["---", *["---:"] * (len(self.header) - 1)])
+            yield from (_row(row) for row in self.rows)
+            yield ""
         if self.result:
             yield from (self.result, "")
 

@@ -86,7 +86,7 @@ def shared_limit(reason: str) -> frozenset[str]:
 
 def some_wait_for_all(snapshot: Snapshot) -> bool:
     """Whether a job waits for a limit that several share."""
-    return any(shared_limit(job.reason) for job in snapshot.waiting)
+    return any(map(shared_limit, {job.reason for job in snapshot.waiting}))
 
 
 def first_ahead(snapshot: Snapshot, job: Job) -> str:

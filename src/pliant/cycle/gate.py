@@ -46,11 +46,19 @@ jobs or run time) leaves none out. The Reasons are those of squeue(1), "JOB REAS
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
 
-from pliant.cycle.bounds import LIMITS, Ahead, Bounds, first_ahead, own_of
+from pliant.cycle.bounds import (
+    LIMITS,
+    Ahead,
+    Bounds,
+    first_ahead,
+    own_of,
+    some_wait_for_all,
+)
 from pliant.grammar import no_larger
 from pliant.grammar import shapes as request_shapes
 from pliant.model import Abilities, Job, Kind, Mode, Request, Shape, Snapshot
@@ -234,15 +242,19 @@ def view(snapshot: Snapshot) -> Snapshot:
 
     Doing it twice changes nothing more.
     """
-    off, bounds, ahead = partitions_off(snapshot), Bounds(snapshot), Ahead(snapshot)
-    waiting = []
-    for job in snapshot.waiting:
-        seen = _seen(job, off)
-        if ahead.of(job):
-            seen = _no_sooner(job, seen)
+    off, bounds = partitions_off(snapshot), Bounds(snapshot)
+    seen: Iterable[Job] = [_seen(job, off) for job in snapshot.waiting]
+    if some_wait_for_all(snapshot):
+        seen = _behind_others(snapshot, seen)
+    return replace(snapshot, waiting=tuple([bounds.within(job) for job in seen]))
+
+
+def _behind_others(snapshot: Snapshot, seen: Iterable[Job]) -> Iterator[Job]:
+    """The jobs as they are seen, and none sooner than one before it that waits for its limit."""
+    ahead = Ahead(snapshot)
+    for job, as_seen in zip(snapshot.waiting, seen, strict=True):
+        yield _no_sooner(job, as_seen) if ahead.of(job) else as_seen
         ahead.add(job)
-        waiting.append(bounds.within(seen))
-    return replace(snapshot, waiting=tuple(waiting))
 
 
 def _no_sooner(job: Job, seen: Job) -> Job:
