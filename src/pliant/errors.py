@@ -7,6 +7,7 @@
     │   ├── BadSpec          ... in a job's request (--moldable=..., a shape, a comment)
     │   └── BadConfig        ... in pliant.toml
     ├── Unavailable          not there now: the daemon, munge, a command, a package
+    │   └── StandsBy         ... here: another host does it
     └── BatchError           the batch system refused or did not understand
         ├── Refused          ... an update, in its own words
         └── BadAnswer        ... its output is not what this adapter knows
@@ -31,6 +32,10 @@ class BadConfig(BadInput):
 
 class Unavailable(PliantError):
     """Something that Pliant needs is not there now."""
+
+
+class StandsBy(Unavailable):
+    """Another host does it now, which the message names; this one waits for its turn."""
 
 
 class BatchError(PliantError):

@@ -34,7 +34,7 @@ from pliant.daemon.answers import (
     to_json,
 )
 from pliant.daemon.config import parse
-from pliant.errors import BadInput
+from pliant.errors import BadInput, Unavailable
 from pliant.wire import Message, decode, encode, no, ok
 
 
@@ -341,6 +341,71 @@ def test_a_configuration_that_does_not_serve_is_one_line(
 def test_where_the_daemon_is_looked_for(listen: str, named: str, expected: tuple[str, ...]) -> None:
     config = parse({"daemon": {"listen": listen}})
     assert hosts(config, named, lambda: ("a", "b")) == expected
+
+
+@dataclass
+class Controllers:
+    """What pliantd says on each controller, and who was asked what."""
+
+    said: dict[str, Message | Unavailable]
+    asked: list[tuple[str, str]] = field(default_factory=list)
+
+    def ask(self, host: str, _port: int, request: Message, **_limits: object) -> Message:
+        self.asked.append((host, request.word))
+        answer = self.said[host]
+        if isinstance(answer, Unavailable):
+            raise answer
+        return answer
+
+
+@pytest.fixture
+def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Controllers:
+    """A primary and a backup controller."""
+    slurm, config = tmp_path / "slurm.conf", tmp_path / "pliant.toml"
+    slurm.write_text("SlurmctldHost=ctl1\nSlurmctldHost=ctl2\n")
+    config.write_text(f'[daemon]\nlisten = "0.0.0.0:1"\n[slurm]\nconf = "{slurm}"\n')
+    monkeypatch.setenv("PLIANT_CONFIG", str(config))
+    monkeypatch.delenv("PLIANT_HOST", raising=False)
+    made = Controllers({})
+    monkeypatch.setattr("pliant.cli.door.ask_over_tcp", made.ask)
+    return made
+
+
+GONE = Unavailable("pliantd at ctl2:1: Connection refused")
+STANDS_BY = {"stands-by": "ctl1 stands by: slurmctld runs on ctl2"}
+
+
+ONE, TWO = (ok(json=to_json(DoneAnswer(word))) for word in ("one", "two"))
+STANDING = replace(no("ctl1 stands by"), fields={"message": "ctl1 stands by", **STANDS_BY})
+
+
+@pytest.mark.parametrize(
+    ("said", "printed"),
+    [
+        ((ONE, GONE), (0, "one\n", "")),
+        ((STANDING, TWO), (0, "two\n", "")),
+        ((STANDING, GONE), (1, "", "pliant: ctl1 stands by\n")),
+        ((GONE, TWO), (0, "two\n", "")),
+        ((GONE, GONE), (2, "", f"pliant: {GONE}\n")),
+    ],
+)
+def test_of_two_controllers_the_one_that_acts_is_listened_to(
+    two: Controllers,
+    capsys: pytest.CaptureFixture[str],
+    said: tuple[Message | Unavailable, Message | Unavailable],
+    printed: tuple[int, str, str],
+) -> None:
+    two.said = dict(zip(("ctl1", "ctl2"), said, strict=True))
+    assert (pliant("pin", "7"), *capsys.readouterr()) == printed
+
+
+def test_a_pause_is_told_to_each_controller_and_where_it_is_not_that_is_said(
+    two: Controllers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    two.said = {"ctl1": ok(json=to_json(DoneAnswer("paused"))), "ctl2": GONE}
+    assert pliant("pause") == 0
+    assert two.asked == [("ctl1", "pause"), ("ctl2", "pause")]
+    assert capsys.readouterr() == ("paused\n", f"pliant: {GONE}: pause again when it runs\n")
 
 
 def test_slurms_hosts_are_found_without_asking_slurmctld(tmp_path: Path) -> None:

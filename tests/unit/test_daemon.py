@@ -24,7 +24,7 @@ from pliant.daemon.patience import Patience
 from pliant.daemon.rights import Asker, Site, asker
 from pliant.daemon.rows import decision_text
 from pliant.daemon.verbs import Verbs
-from pliant.errors import BatchError, PliantError, Refused, Unavailable
+from pliant.errors import BatchError, PliantError, Refused, StandsBy, Unavailable
 from pliant.filter import Answer, View
 from pliant.grammar import parse as parse_request
 from pliant.model import (
@@ -58,6 +58,7 @@ class FakeBatch:
     running: dict[str, Job] = field(default_factory=dict)
     now_s: float = 1000.0
     away: str = ""
+    away_as: type[Unavailable] = Unavailable
     turned_away: int = 0
     partitions: tuple[str, ...] = ("gpu",)
     refuses: str = ""
@@ -68,7 +69,7 @@ class FakeBatch:
     def observe(self) -> Snapshot:
         if self.away:
             self.turned_away += 1
-            raise Unavailable(self.away)
+            raise self.away_as(self.away)
         used = sum(job.shape.gpus for job in self.running.values())
         node = Node("n1", 16, 16 - used, 64_000, 64_000, (Pool("a100", 4, 4 - used),))
         snapshot = Snapshot(
@@ -554,6 +555,62 @@ def test_the_pace_follows_what_there_is_to_do() -> None:
         assert pace.least_s(0.01) == pace.most_s(0.01, eager=True) == expected
     pace.worked()
     assert pace.least_s(0.01) == 0.25
+    pace.stood_by()
+    assert pace.least_s(0.01) == pace.most_s(0.01, eager=True) == 5.0
+    for expected in (1.0, 2.0, 4.0, 5.0, 5.0):  # its turn may come any moment
+        pace.failed()
+        assert pace.least_s(0.01) == expected
+
+
+def test_one_slow_look_makes_no_long_pause(
+    make: Make, batch: FakeBatch, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    def least_s(_pace: Pace, observe_s: float) -> float:
+        pauses.append(observe_s)
+        return 0.0
+
+    monkeypatch.setattr(Pace, "least_s", least_s)
+    monkeypatch.setattr(Pace, "most_s", lambda *_, **__: 0.0)
+    took = iter((0.5, 60.0, 0.5, 60.0, 60.0, 0.5))
+
+    def between() -> None:
+        clock.now_s += next(took, 0.5)
+
+    batch.between = between
+    run_loop(make(), clock, lambda: len(pauses) > 5)
+    assert pauses[:5] == [0.5, 0.5, 0.5, 0.5, 60.0]
+
+
+def test_a_daemon_that_stands_by_speaks_of_nothing_it_saw(
+    make: Make, batch: FakeBatch, clock: Clock
+) -> None:
+    batch.submit("2", "gpus=2:4", own=FOUR)
+    cycling = make()
+    cycling.run()
+    batch.away, batch.away_as = "ctl1 stands by: slurmctld runs on ctl2", StandsBy
+    loop = run_loop(cycling, clock, lambda: batch.turned_away > 0)
+    assert (loop.stands_by, loop.trouble) == (batch.away, "")
+    verbs = Verbs(cycling, lambda: None, clock, tuple, int, 0.0, stands_by=lambda: loop.stands_by)
+    with pytest.raises(Unavailable, match=r"^ctl1 stands by: slurmctld runs on ctl2$"):
+        verbs.answer("jobs", {}, ROOT)
+    status = verbs.answer("status", {}, ROOT)
+    assert isinstance(status, a.StatusAnswer)
+    assert (status.stands_by, status.troubles, status.waiting) == (batch.away, (), 0)
+
+    async def ask(verb: str) -> Message:
+        here, there = socket.socketpair()
+        with here, there:
+            door = MungeDoor(_KnowsAlice("", lambda: 0.0), verbs, lambda _uid: ALICE)
+            return decode(await door.answer(b"munge " + encode(Message(verb)), here))
+
+    assert {verb: asyncio.run(ask(verb)).fields["stands-by"] for verb in ("status", "jobs")} == {
+        "status": batch.away,
+        "jobs": batch.away,
+    }
+    batch.away = ""
+    assert run_loop(cycling, clock, lambda: cycling.seen is not None).stands_by == ""
 
 
 # Door 1

@@ -10,7 +10,7 @@ from slurm_recorded import Recorded
 from pliant.batch.slurm import Slurm
 from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.standby import acting, is_down, stands_by
-from pliant.errors import Unavailable
+from pliant.errors import StandsBy
 
 BOTH = "Slurmctld(primary) at ctl1 is {}\nSlurmctld(backup) at ctl2.site is {}\n"
 
@@ -66,7 +66,7 @@ HOSTS = "SlurmctldHost[0]        = ctl1(10.0.0.1)\nSlurmctldHost[1]        = ctl
 
 def test_on_a_host_that_stands_by_nothing_is_seen() -> None:
     slurm = Slurm(TwoControllers("UP", "UP"), clock=lambda: 0.0, here="ctl2")
-    with pytest.raises(Unavailable, match=r"^ctl2 stands by: slurmctld runs on ctl1$"):
+    with pytest.raises(StandsBy, match=r"^ctl2 stands by: slurmctld runs on ctl1$"):
         slurm.observe()
 
 
@@ -79,7 +79,7 @@ def test_where_the_primary_is_down_its_backup_looks_and_asks_seldom_who_acts() -
     assert commands.asked == 2
     commands.ping = BOTH.format("UP", "UP")
     now_s[0] = 30.0
-    with pytest.raises(Unavailable):
+    with pytest.raises(StandsBy):
         slurm.observe()
 
 

@@ -193,6 +193,27 @@ def test_a_munge_that_is_not_there_is_said_in_one_line() -> None:
         ask_over_tcp("127.0.0.1", 1, Message("jobs"), munge="/nowhere/munge")
 
 
+def test_a_name_server_that_is_away_is_given_up_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_more: ends.wait(60))
+    with pytest.raises(Unavailable, match=r"ctl:1: no name server says in time where that is$"):
+        ask_over_tcp("ctl", 1, Message("jobs"), munge=fake_munge(tmp_path, CREDENTIAL), timeout_s=1)
+    ends.set()
+
+
+def test_a_host_of_several_addresses_is_asked_at_one_that_answers(
+    served: Callable[..., tuple[str, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, port = served(echo, True)
+    ipv4 = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
+    found = [(*ipv4, (host, 1)), (*ipv4, (host, port))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_more: found)
+    munge = fake_munge(tmp_path, CREDENTIAL)
+    assert ask_over_tcp("ctl", port, Message("jobs"), munge=munge).is_ok
+
+
 def test_a_host_that_is_not_there_is_said_in_one_line(tmp_path: Path) -> None:
     munge = fake_munge(tmp_path, CREDENTIAL)
     with pytest.raises(Unavailable, match=r"pliantd at 127\.0\.0\.1:1: Connection refused"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pliant.cli.door import ask
+from pliant.cli.door import ask_each
 from pliant.cli.output import json_option
 from pliant.cli.owner import tell
 from pliant.daemon.answers import DoneAnswer
@@ -16,13 +16,22 @@ def pause(as_json: bool) -> None:
     """Change no job until `pliant resume`: pliantd still watches and explains.
 
     Waiting jobs keep the shape that they carry. Only an administrator may: root, SlurmUser, or one
-    of admins in pliant.toml. It stays so over a restart of pliantd.
+    of admins in pliant.toml. It stays so over a restart of pliantd. With backup controllers each
+    host's pliantd is told; of one that is not reached it is said.
     """
-    tell(ask(DoneAnswer, "pause"), as_json)
+    _tell_each("pause", as_json)
 
 
 @click.command(short_help="Let Pliant change jobs again.")
 @json_option
 def resume(as_json: bool) -> None:
     """Let Pliant change jobs again, where the partitions' modes allow it."""
-    tell(ask(DoneAnswer, "resume"), as_json)
+    _tell_each("resume", as_json)
+
+
+def _tell_each(verb: str, as_json: bool) -> None:
+    """Tell every pliantd, so that it is so after a failover too."""
+    answer, missing = ask_each(DoneAnswer, verb)
+    tell(answer, as_json)
+    for trouble in missing:
+        click.echo(f"pliant: {trouble}: {verb} again when it runs", err=True)

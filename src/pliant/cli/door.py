@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,10 +16,14 @@ from pliant.cli.commands import show_config
 from pliant.daemon.answers import from_json
 from pliant.daemon.config import Config, address, config_path, load, parse
 from pliant.errors import BadConfig, PliantError, Unavailable
-from pliant.wire import Message, ask_over_tcp
+from pliant.wire import STANDS_BY, Message, ask_over_tcp
 
 T = TypeVar("T")
 
+TIMEOUT_S = 10.0
+"""For one host's answer."""
+CONNECT_S = 2.0
+"""For reaching one of several hosts: as long as Slurm's own clients wait (TCPTimeout)."""
 HOST_VARIABLE = "PLIANT_HOST"
 DEFAULT_CONF = "/etc/slurm/slurm.conf"
 _HOST = re.compile(r"(?:^|\s)SlurmctldHost\s*=\s*([^\s,]+)", re.IGNORECASE)
@@ -38,10 +42,21 @@ def ask(kind: type[T], verb: str, **fields: str) -> T:
 
     Raises SaidNo in pliantd's words, Unavailable in one line, BadConfig.
     """
-    config = client_config(config_path())
-    host_names = hosts(config, os.environ.get(HOST_VARIABLE, ""), lambda: controllers(config))
-    _, port = address(config.daemon.listen)
-    answer = _first_answer(config, host_names, port, Message(verb, fields))
+    return _understood(kind, _first_answer(_answers(Message(verb, fields))))
+
+
+def ask_each(kind: type[T], verb: str) -> tuple[T, list[str]]:
+    """Ask every pliantd; return the answer of the one that acts, and of whom there is none.
+
+    Raises as :func:`ask`.
+    """
+    answers = list(_answers(Message(verb)))
+    found = _understood(kind, _first_answer(answers))
+    missing = [str(answer) for answer in answers if isinstance(answer, Unavailable)]
+    return found, missing
+
+
+def _understood(kind: type[T], answer: Message) -> T:
     if not answer.is_ok:
         raise SaidNo(answer.message or "pliantd refused without a reason")
     try:
@@ -131,12 +146,36 @@ def _host(name: str) -> str:
     return rest.removesuffix(")") or host
 
 
-def _first_answer(config: Config, hosts: Sequence[str], port: int, request: Message) -> Message:
-    """Ask one host after the other: a backup controller answers where the primary is gone."""
+def _first_answer(answers: Iterable[Message | Unavailable]) -> Message:
+    """Ask one host after the other: a backup controller answers where the primary is gone.
+
+    What one says that stands by is taken only where no other answers.
+    """
     troubles: list[Unavailable] = []
-    for host in hosts:
-        try:
-            return ask_over_tcp(host, port, request, munge_socket=config.daemon.munge_socket)
-        except Unavailable as trouble:
-            troubles.append(trouble)
+    standing: list[Message] = []
+    for answer in answers:
+        if isinstance(answer, Unavailable):
+            troubles.append(answer)
+        elif STANDS_BY in answer.fields:
+            standing.append(answer)
+        else:
+            return answer
+    if standing:
+        return standing[0]
     raise troubles[0]
+
+
+def _answers(request: Message) -> Iterator[Message | Unavailable]:
+    """Ask each host where pliantd may run; one that is gone takes no time from the next."""
+    config = client_config(config_path())
+    names = hosts(config, os.environ.get(HOST_VARIABLE, ""), lambda: controllers(config))
+    _, port = address(config.daemon.listen)
+    munge = config.daemon.munge_socket
+    limit_s = CONNECT_S if len(names) > 1 else TIMEOUT_S
+    for host in names:
+        try:
+            yield ask_over_tcp(
+                host, port, request, munge_socket=munge, timeout_s=TIMEOUT_S, connect_s=limit_s
+            )
+        except Unavailable as trouble:
+            yield trouble

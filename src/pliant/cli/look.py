@@ -61,6 +61,8 @@ def _print_status(answer: StatusAnswer) -> None:
         f"since the start: {answer.submissions} submissions answered, {answer.updates} changes, "
         f"{answer.failures} refused" + (f"; {answer.deferred} put off" if answer.deferred else "")
     )
+    if answer.stands_by:
+        say(answer.stands_by)
     for trouble in answer.troubles:
         say(f"trouble: {trouble}")
     if answer.partitions:

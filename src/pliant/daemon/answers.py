@@ -49,6 +49,7 @@ class StatusAnswer:
     running: int = 0
     partitions: tuple[PartitionRow, ...] = ()
     troubles: tuple[str, ...] = ()  # what is wrong now, one line each; empty: all is well
+    stands_by: str = ""  # which other host acts, in words; "" where this one does
 
 
 @dataclass(frozen=True, slots=True)

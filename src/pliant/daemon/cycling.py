@@ -24,7 +24,7 @@ from pliant.cycle import (
 from pliant.daemon.acting import Acting
 from pliant.daemon.config import Config
 from pliant.daemon.patience import Patience
-from pliant.errors import Refused
+from pliant.errors import Refused, StandsBy
 from pliant.filter import Inventory, View
 from pliant.model import Job, Mode, Shape, Snapshot, shape_text
 from pliant.placement import Free
@@ -106,19 +106,26 @@ class Cycling:
         store, started_s = self.store, self._monotonic()
         store.heal(self._clock())
         self.acting.looking()
-        snapshot = self.batch.observe()
+        try:
+            snapshot = self.batch.observe()
+        except StandsBy:
+            self._show(None)  # another host's pliantd knows better from now on
+            raise
         looked_s = self._monotonic()
         snapshot = self._fitted(snapshot)
         seen = self._decide(snapshot, looked_s - started_s)
-        with self._looked:
-            self.seen = seen
-            self._looked.notify_all()
+        self._show(seen)
         self.counts.cycles += 1
         self._lose_patience(seen)
         self._leave_out(seen)
         self._record(seen)
         self._rescue(seen)
         self._act(seen)
+
+    def _show(self, seen: Seen | None) -> None:
+        with self._looked:
+            self.seen = seen
+            self._looked.notify_all()
 
     def wait_for_look(self, after: Seen | None, timeout_s: float) -> Seen | None:
         """Return what the first look after ``after`` saw; what is known now if none comes."""

@@ -6,6 +6,7 @@
     a flagged job waits               ─▶ every second or so
     else                              ─▶ every cycle_s
     the batch system is away          ─▶ after 1, 2, 4 ... 30 s
+    another host's pliantd acts       ─▶ every 5 s
 
 and never more than a tenth of the time is spent looking. The doors answer all the while: cycles
 run in a thread of their own.
@@ -15,13 +16,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
 from pliant.daemon.cycling import Cycling, Seen
-from pliant.errors import PliantError
+from pliant.errors import PliantError, StandsBy
 from pliant.model import Mode
 
 log = logging.getLogger("pliant.loop")
@@ -34,6 +36,8 @@ SHARE = 10.0
 """The pause after a look, in times that the look took."""
 AWAY_S = 30.0
 """The longest pause while the batch system is away."""
+STAND_BY_S = 5.0
+"""Between looks while another host's pliantd acts: so soon this one takes over."""
 PRUNE_S = 3600.0
 
 
@@ -43,29 +47,40 @@ class Pace:
 
     cycle_s: float
     failures: int = 0  # in a row
+    stands_by: bool = False
+    next_in_turn: bool = False  # stood by when it last worked
 
     def failed(self) -> None:
         """Note a failure."""
-        self.failures += 1
+        self.failures, self.stands_by = self.failures + 1, False
+
+    def stood_by(self) -> None:
+        """Note that another host acts; where it fails, it is soon this one's turn."""
+        self.failures, self.stands_by, self.next_in_turn = 0, True, True
 
     def worked(self) -> None:
         """Note a success."""
-        self.failures = 0
+        self.failures, self.stands_by, self.next_in_turn = 0, False, False
 
     def least_s(self, observe_s: float) -> float:
         """Return the shortest pause, whoever asks."""
+        if self.stands_by:
+            return STAND_BY_S
         if self.failures:
             return self._away_s()
         return max(SETTLE_S, SHARE * observe_s)
 
     def most_s(self, observe_s: float, eager: bool) -> float:
         """Return the pause when nobody asks."""
+        if self.stands_by:
+            return STAND_BY_S
         if self.failures:
             return self._away_s()
         return max(SHARE * observe_s, min(EAGER_S, self.cycle_s) if eager else self.cycle_s)
 
     def _away_s(self) -> float:
-        return float(min(AWAY_S, 2 ** min(self.failures - 1, 10)))
+        most_s = STAND_BY_S if self.next_in_turn else AWAY_S
+        return float(min(most_s, 2 ** min(self.failures - 1, 10)))
 
 
 class Loop:
@@ -76,12 +91,15 @@ class Loop:
         self.cycling = cycling
         self.trouble = ""
         """Why the last cycle failed; "" where it did not."""
+        self.stands_by = ""
+        """Which other host acts, in words; "" where this one does or none."""
         self._monotonic = monotonic
         self._wake = asyncio.Event()
         self._stopping = asyncio.Event()
         self._pace = Pace(cycling.config.daemon.cycle_s)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="cycle")
         self._pruned_s = -PRUNE_S
+        self._looks_s: deque[float] = deque(maxlen=2)  # how long the last ones took
         self.busy_since_s: float | None = None
         """Since when the running cycle runs, by the monotonic clock."""
 
@@ -109,16 +127,22 @@ class Loop:
         self.busy_since_s = self._monotonic()
         try:
             await asyncio.get_running_loop().run_in_executor(self._worker, self._cycle)
+        except StandsBy as error:
+            self._stood_by(str(error))
         except PliantError as error:
             self._failed(str(error))
         except Exception as error:
             log.exception("a cycle failed: this is Pliant's own mistake")
             self._failed(f"a mistake of Pliant's own: {type(error).__name__}: {error}")
         else:
-            if self._pace.failures:
+            if self.stands_by:
+                log.info("slurmctld runs here: this pliantd acts")
+            elif self._pace.failures:
                 log.info("the batch system answers again")
-            self.trouble = ""
+            self.trouble = self.stands_by = ""
             self._pace.worked()
+            if self.cycling.seen is not None:
+                self._looks_s.append(self.cycling.seen.observe_s)
         finally:
             self.busy_since_s = None
 
@@ -132,15 +156,23 @@ class Loop:
     def _failed(self, why: str) -> None:
         if why != self.trouble:
             log.warning("%s", why)
-        self.trouble = why
+        self.trouble, self.stands_by = why, ""
         self._pace.failed()
+        self.cycling.patience.reset()
+
+    def _stood_by(self, why: str) -> None:
+        if why != self.stands_by:
+            log.info("%s", why)
+        self.stands_by, self.trouble = why, ""
+        self._pace.stood_by()
         self.cycling.patience.reset()
 
     async def _pause(self) -> None:
         """Wait: at least for the shortest pause, at most until somebody asks."""
         self._pace.cycle_s = self.cycling.config.daemon.cycle_s
         seen = self.cycling.seen
-        observe_s = seen.observe_s if seen else 0.0
+        # One slow look, as of a slurmctld that is just starting, makes no long pause.
+        observe_s = min(self._looks_s, default=0.0)
         least_s = self._pace.least_s(observe_s)
         most_s = self._pace.most_s(observe_s, seen is not None and is_eager(seen))
         await _sleep(self._stopping, least_s)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 
 from pliant.daemon.answers import to_json
 from pliant.daemon.lines import Limits
@@ -13,7 +14,7 @@ from pliant.daemon.munge import Munge
 from pliant.daemon.rights import Asker
 from pliant.daemon.verbs import Verbs
 from pliant.errors import PliantError, Unavailable
-from pliant.wire import MAX_REQUEST, Message, decode, encode, no, ok
+from pliant.wire import MAX_REQUEST, STANDS_BY, Message, decode, encode, no, ok
 
 log = logging.getLogger("pliant.doors")
 
@@ -33,12 +34,18 @@ class MungeDoor:
     async def answer(self, line: bytes, _peer: socket.socket) -> bytes:
         """Answer one line; what is wrong is said in one line."""
         try:
-            return encode(await self._answer(line))
+            answer = await self._answer(line)
         except PliantError as error:
-            return encode(no(str(error)))
+            answer = no(str(error))
         except Exception as error:
             log.exception("a request failed: this is Pliant's own mistake")
-            return encode(no(f"a mistake of Pliant's own: {type(error).__name__}"))
+            answer = no(f"a mistake of Pliant's own: {type(error).__name__}")
+        return encode(self._with_standing(answer))
+
+    def _with_standing(self, answer: Message) -> Message:
+        """Say that another host acts, so that the client asks there."""
+        why = self._verbs.stands_by()
+        return replace(answer, fields={**answer.fields, STANDS_BY: why}) if why else answer
 
     async def _answer(self, line: bytes) -> Message:
         if not line.startswith(PREFIX):

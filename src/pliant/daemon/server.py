@@ -100,6 +100,7 @@ class Daemon:
             wake=wake,
             clock=time.time,
             troubles=self._troubles,
+            stands_by=self._stands_by,
             submissions=self._answered,
             started_s=time.time(),
         )
@@ -114,6 +115,9 @@ class Daemon:
 
     def _answered(self) -> int:
         return self._filter.answered
+
+    def _stands_by(self) -> str:
+        return self._loop.stands_by
 
     def _troubles(self) -> tuple[str, ...]:
         found = (

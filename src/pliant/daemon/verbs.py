@@ -44,6 +44,7 @@ class Verbs:
     troubles: Callable[[], tuple[str, ...]]
     submissions: Callable[[], int]
     started_s: float
+    stands_by: Callable[[], str] = str  # which other host acts, in words; "" for none
 
     def answer(self, verb: str, fields: Mapping[str, str], asker: Asker) -> object:
         """Answer one request.
@@ -71,6 +72,7 @@ class Verbs:
             updates=cycling.counts.updates,
             failures=cycling.counts.failures,
             troubles=self.troubles(),
+            stands_by=self.stands_by(),
         )
         if seen is None:
             return bare
@@ -179,7 +181,8 @@ class Verbs:
 
     def _seen(self) -> Seen:
         if self.cycling.seen is None:
-            raise Unavailable("; ".join(self.troubles()) or "the first look is not done yet")
+            why = self.stands_by() or "; ".join(self.troubles())
+            raise Unavailable(why or "the first look is not done yet")
         return self.cycling.seen
 
     def _job(self, asker: Asker, fields: Mapping[str, str]) -> tuple[Seen, Job]:

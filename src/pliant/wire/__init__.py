@@ -15,13 +15,25 @@ its own words and must agree with :mod:`pliant.wire.lines`.
 """
 
 from pliant.wire.client import ask, ask_over_tcp
-from pliant.wire.lines import MAX_ANSWER, MAX_REQUEST, NO, OK, Message, decode, encode, no, ok
+from pliant.wire.lines import (
+    MAX_ANSWER,
+    MAX_REQUEST,
+    NO,
+    OK,
+    STANDS_BY,
+    Message,
+    decode,
+    encode,
+    no,
+    ok,
+)
 
 __all__ = [
     "MAX_ANSWER",
     "MAX_REQUEST",
     "NO",
     "OK",
+    "STANDS_BY",
     "Message",
     "ask",
     "ask_over_tcp",

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import socket
 import subprocess
+import threading
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from pliant.errors import BadInput, Unavailable
 from pliant.wire.lines import MAX_ANSWER, MAX_REQUEST, Message, decode, encode
 
 _CHUNK = 256 * 1024
+_Address = tuple[int, int, int, str, Any]  # as getaddrinfo gives them
 
 
 def ask(path: Path | str, request: Message, timeout_s: float = 5.0) -> Message:
@@ -19,8 +25,11 @@ def ask(path: Path | str, request: Message, timeout_s: float = 5.0) -> Message:
     Raises Unavailable in one line: no daemon, no answer in time, one that is not understood.
     """
     deadline = time.monotonic() + timeout_s
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
-        return _exchange(door, str(path), encode(request), deadline, str(path))
+    line = _fitting(encode(request))
+    with _in_one_line(str(path)), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+        _limit(door, deadline)
+        door.connect(str(path))
+        return _exchange(door, line, deadline)
 
 
 def ask_over_tcp(
@@ -31,21 +40,62 @@ def ask_over_tcp(
     munge_socket: str = "",
     munge: str = "munge",
     timeout_s: float = 10.0,
+    connect_s: float = 10.0,
 ) -> Message:
     """Ask at door 2, as the user of this process, and return the answer, ok or no.
 
-    ``munge_socket`` "" is munge's own default; ``munge`` is its program. Raises Unavailable.
+    ``munge_socket`` "" is munge's own default; ``munge`` is its program. ``timeout_s`` holds for
+    everything, the look-up of the host's name too; ``connect_s`` for reaching it once that is
+    known. Raises Unavailable.
     """
     deadline = time.monotonic() + timeout_s
-    line = b"munge " + _credential(encode(request), munge_socket, munge, timeout_s)
-    where = f"{host}:{port}"
+    line = _fitting(b"munge " + _credential(encode(request), munge_socket, munge, timeout_s))
+    with _in_one_line(f"{host}:{port}"):
+        found = _addresses(host, port, deadline)
+        with _connected(found, min(deadline, time.monotonic() + connect_s)) as door:
+            return _exchange(door, line, deadline)
+
+
+def _addresses(host: str, port: int, deadline: float) -> Sequence[_Address]:
+    """Look a host's name up; getaddrinfo(3) alone waits as long as resolv.conf says.
+
+    Raises OSError.
+    """
+    found: queue.SimpleQueue[Sequence[_Address] | OSError] = queue.SimpleQueue()
+
+    def look() -> None:
+        try:
+            found.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except OSError as error:
+            found.put(error)
+
+    threading.Thread(target=look, daemon=True).start()
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise Unavailable(f"pliantd at {where}: {error.strerror}") from None
-    family, kind, protocol, _, address = found[0]
-    with socket.socket(family, kind, protocol) as door:
-        return _exchange(door, address, line, deadline, where)
+        answer = found.get(timeout=max(0.0, deadline - time.monotonic()))
+    except queue.Empty:
+        raise OSError(0, "no name server says in time where that is") from None
+    if isinstance(answer, OSError):
+        raise answer
+    return answer
+
+
+def _connected(addresses: Sequence[_Address], deadline: float) -> socket.socket:
+    """Connect to the first address that answers: pliantd may listen at one kind alone.
+
+    Raises OSError.
+    """
+    trouble = OSError(0, "it has no address")
+    for family, kind, protocol, _, address in addresses:
+        door = socket.socket(family, kind, protocol)
+        try:
+            _limit(door, deadline)
+            door.connect(address)
+        except OSError as error:
+            door.close()
+            trouble = error
+        else:
+            return door
+    raise trouble
 
 
 def _credential(payload: bytes, munge_socket: str, munge: str, timeout_s: float) -> bytes:
@@ -64,23 +114,29 @@ def _credential(payload: bytes, munge_socket: str, munge: str, timeout_s: float)
     return made.stdout.strip()
 
 
-def _exchange(
-    door: socket.socket, address: object, line: bytes, deadline: float, where: str
-) -> Message:
+def _fitting(line: bytes) -> bytes:
     if len(line) >= MAX_REQUEST:
         raise Unavailable(f"pliantd takes requests up to {MAX_REQUEST} bytes, not {len(line) + 1}")
+    return line
+
+
+@contextlib.contextmanager
+def _in_one_line(where: str) -> Iterator[None]:
+    """Say what goes wrong at a door as Unavailable, in one line."""
     try:
-        _limit(door, deadline)
-        door.connect(address)  # type: ignore[arg-type]  # as the address family wants it
-        _limit(door, deadline)
-        door.sendall(line + b"\n")
-        return decode(_read_line(door, deadline))
+        yield
     except TimeoutError:
         raise Unavailable(f"pliantd at {where} does not answer in time") from None
     except OSError as error:
         raise Unavailable(f"pliantd at {where}: {error.strerror or error}") from None
     except BadInput as error:
         raise Unavailable(f"pliantd at {where}: its answer is not understood: {error}") from None
+
+
+def _exchange(door: socket.socket, line: bytes, deadline: float) -> Message:
+    _limit(door, deadline)
+    door.sendall(line + b"\n")
+    return decode(_read_line(door, deadline))
 
 
 def _limit(door: socket.socket, deadline: float) -> None:

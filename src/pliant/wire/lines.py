@@ -17,6 +17,8 @@ MAX_ANSWER = 256 * 1024 * 1024
 MAX_FIELDS = 256
 
 OK, NO = "ok", "no"
+STANDS_BY = "stands-by"
+"""A field of an answer from a pliantd that stands by: which other host acts, in words."""
 
 _WORD = re.compile(rb"[a-z][a-z0-9-]{0,31}")
 _NAME = re.compile(rb"(?:[A-Za-z0-9_.-]|%[0-9A-Fa-f]{2}){1,192}")

@@ -29,7 +29,7 @@ from pliant.batch.slurm.update import (
     update_words,
     wanted,
 )
-from pliant.errors import BadAnswer, BatchError, Refused, Unavailable
+from pliant.errors import BadAnswer, BatchError, Refused, StandsBy, Unavailable
 from pliant.grammar import put_token
 from pliant.model import Job, Snapshot, Spec
 
@@ -73,7 +73,7 @@ class Slurm:
     def observe(self) -> Snapshot:
         """Return the cluster as it is now.
 
-        Raises Unavailable, BadAnswer.
+        Raises Unavailable (StandsBy where another host's pliantd acts), BadAnswer.
         """
         try:
             site = self.site()
@@ -88,7 +88,7 @@ class Slurm:
             return
         other = stands_by(site.controllers, self._queries.ping(), self._here)
         if other:
-            raise Unavailable(f"{self._here} stands by: slurmctld runs on {other}")
+            raise StandsBy(f"{self._here} stands by: slurmctld runs on {other}")
 
     def _observe(self, site: Site) -> Snapshot:
         ask = self._queries
