@@ -1031,6 +1031,12 @@ def test_an_unknown_job_is_said_in_one_line(setting: Setting, job: str) -> None:
     assert isinstance(answer, str) and "\n" not in answer and len(answer) < 200
 
 
+def test_an_unknown_job_may_be_newer_than_an_old_look(setting: Setting, clock: Clock) -> None:
+    clock.now_s += 60
+    words = "'99': no waiting or running job of this number is known; the last look was 60 s ago"
+    assert setting.ask(ALICE, "why", job="99") == words
+
+
 def test_a_job_submitted_just_now_is_found_in_a_new_look(
     setting: Setting, batch: FakeBatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:

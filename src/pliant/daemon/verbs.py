@@ -30,6 +30,9 @@ MOST_ROWS = 10_000
 NEW_LOOK_S = 4.0
 """How long a question waits for a look that may show a job submitted just now."""
 
+OLD_LOOK_S = 10.0
+"""A look that is older may not show a job, which is said."""
+
 _T = TypeVar("_T")
 Verb = Callable[["Verbs", Asker, Mapping[str, str]], object]
 
@@ -191,14 +194,16 @@ class Verbs:
         Raises BadInput.
         """
         name = _field(fields, "job")
-        seen = self._seen()
+        known = seen = self._seen()
         job = find(seen.snapshot, asker, name)
         if job is None:
             self.wake()
             seen = self.cycling.wait_for_look(seen, NEW_LOOK_S) or seen
             job = find(seen.snapshot, asker, name)
         if job is None:
-            raise BadInput(unknown(seen.snapshot, asker, name))
+            since_s = self.clock() - seen.snapshot.now_s if seen is known else 0.0
+            old = f"; the last look was {since_s:.0f} s ago" if since_s >= OLD_LOOK_S else ""
+            raise BadInput(unknown(seen.snapshot, asker, name) + old)
         return seen, job
 
     def _own_waiting(self, asker: Asker, fields: Mapping[str, str]) -> Job:
