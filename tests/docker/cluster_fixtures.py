@@ -13,12 +13,15 @@ from cluster_helpers import SUITE, TOP, Cluster
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """Three nodes with four fake GPUs each, Pliant enforcing; one that runs already is taken."""
+    """Three nodes with four fake GPUs each, two controllers, Pliant enforcing.
+
+    One that runs already is taken.
+    """
     made = Cluster(f"pliant-{SUITE}", "pliant")
     running = bool(made.compose("ps", "-q").stdout.strip())
     done = subprocess.run(
         [str(TOP / "docker" / "cluster"), "up"],
-        env={**os.environ, "SUITE": SUITE},
+        env={**os.environ, "SUITE": SUITE, "BACKUP": "1"},
         capture_output=True,
         text=True,
         timeout=900,

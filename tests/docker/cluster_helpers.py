@@ -29,13 +29,21 @@ class Cluster:
     project: str
     stage: str
 
+    @property
+    def backups(self) -> str:
+        """How many backup controllers there are."""
+        return "1" if self.stage == "pliant" else "0"
+
     def compose(
         self, *words: str, timeout_s: float = 900, **env: str
     ) -> subprocess.CompletedProcess[str]:
         """Run docker compose. ``env``: what compose.yaml asks for beside the suite."""
         return subprocess.run(
             ["docker", "compose", "-f", str(COMPOSE), "-p", self.project, *words],
-            env={**os.environ, "SUITE": SUITE, "STAGE": self.stage, **env},
+            env={
+                **os.environ,
+                **{"SUITE": SUITE, "STAGE": self.stage, "BACKUP": self.backups, **env},
+            },
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -78,6 +86,44 @@ class Cluster:
         for user in (ALICE, BOB):
             self.out("controller", "scancel", "-u", user)
         wait_until(lambda: not self.out("login", "squeue", "-h"), "jobs do not end")
+
+    # Faults
+
+    def plug(self, host: str, state: str) -> None:
+        """Pull a host's network cable (``down``), or put it back (``up``).
+
+        Its names and addresses stay as they are, as with a host that lost its power.
+        """
+        image = f"pliant-cluster-pliant:{SUITE}"
+        python = ("--entrypoint", "/usr/lib/pliant/venv/bin/python", image, "-c", PLUG, state)
+        where = ("--cap-add", "NET_ADMIN", "--network", f"container:{self.project}-{host}-1")
+        subprocess.run(["docker", "run", "--rm", *where, *python], timeout=60, check=True)
+
+    def stop_slurmctld(self, number: str) -> None:
+        """Stop the first controller's slurmctld by a signal; it stays away until started."""
+        stop = f"touch {STOPPED}; pkill -{number} -x slurmctld"
+        self.out("controller", "sh", "-c", stop)
+
+    def start_slurmctld(self) -> None:
+        """Let the first controller's slurmctld run again."""
+        self.out("controller", "rm", "-f", STOPPED)
+
+    def acting(self) -> str:
+        """Return which controller answers first; "" for none."""
+        ping = self.on("login", "scontrol", "ping").stdout
+        return next((line.split()[2] for line in ping.splitlines() if line.endswith("UP")), "")
+
+
+STOPPED = "/run/slurm/slurmctld.stopped"
+PLUG = """
+import fcntl, socket, struct, sys
+SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
+any_socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+def flags(call, value):
+    return struct.unpack("16sh", fcntl.ioctl(any_socket, call, struct.pack("16sh", b"eth0", value)))[1]
+now = flags(SIOCGIFFLAGS, 0)
+flags(SIOCSIFFLAGS, now | IFF_UP if sys.argv[1] == "up" else now & ~IFF_UP)
+"""
 
 
 def wait_until(condition: Callable[[], object], what: str, limit_s: float = 60) -> None:
