@@ -101,7 +101,7 @@ class Cluster:
 
     def stop_slurmctld(self, number: str) -> None:
         """Stop the first controller's slurmctld by a signal; it stays away until started."""
-        stop = f"touch {STOPPED}; pkill -{number} -x slurmctld"
+        stop = f"touch {STOPPED}; pkill -{number} slurmctld"
         self.out("controller", "sh", "-c", stop)
 
     def start_slurmctld(self) -> None:
