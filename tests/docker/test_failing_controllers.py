@@ -61,11 +61,6 @@ def held(cluster: Cluster) -> list[str]:
     return [line for line in lines if line.endswith(" 0")]
 
 
-def gpus(cluster: Cluster, job: str) -> str:
-    """Return the GPUs per node that a job asks for or has."""
-    return queue(cluster)[job][2].rpartition(":")[2]
-
-
 def test_a_backup_takes_over_in_the_middle_of_a_cycle_and_gives_back(both: Cluster) -> None:
     others = both.submit("login", BOB, "-N3", "--gres=gpu:2", script="sleep 600")
     both.wait(others, "RUNNING")
@@ -74,7 +69,8 @@ def test_a_backup_takes_over_in_the_middle_of_a_cycle_and_gives_back(both: Clust
     rigid = both.submit("login", ALICE, "-N3", "--gres=gpu:4")
     waiting = both.submit("login", ALICE, "-N3", "--gres=gpu:4", "--moldable=gpus=9:12,nodes=3")
     before = queue(both)
-    assert before[running][:3] == ("RUNNING", "0", "gres/gpu:2")
+    assert before[running][:2] == ("RUNNING", "0")
+    assert before[running][2].endswith("gpu:2")  # gres:gpu:2 in 22.05
     # Many that can start just now, so that updates are under way when it ends.
     small = ("-t", "1", "--gres=gpu:3", "--moldable=gpus=1-3")
     crowd = [both.submit("login", ALICE, *small) for _ in range(4)]
