@@ -25,11 +25,14 @@ demo: ## the demonstration: a real, private Slurm here, with Pliant off and on (
 	@$(MAKE) $(VENV)/.run >&2
 	@$(VENV)/bin/pliant demo
 
-.PHONY: test
-test: ## everything: check, unit tests, tests on a real Slurm
+.PHONY: test test-here
+test: ## everything: check, unit tests, tests on a real Slurm and on a cluster of containers
 	@.ci/packages test
 	@$(MAKE) check
 	@$(MAKE) spank
+	@$(MAKE) -j2 --output-sync=target test-here test-cluster
+
+test-here: $(VENV)/.dev
 	$(PY) -m pytest -n 2 --dist loadfile --durations=15 $(SUITES)
 
 .PHONY: unit
@@ -83,7 +86,7 @@ cluster-down: ## end that cluster, and the engine if it was started for it
 	@docker/cluster down
 
 test-cluster: $(VENV)/.dev ## the tests on a cluster of containers; SUITE as above
-	$(PY) -m pytest --timeout 900 tests/docker
+	$(PY) -m pytest --timeout 900 --durations=15 tests/docker
 
 test-releases: $(VENV)/.dev ## the same on each release of Slurm; writes docs/releases.md
 	$(PY) -m benchmarks.releases
