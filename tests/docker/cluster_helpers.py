@@ -126,8 +126,11 @@ flags(SIOCSIFFLAGS, now | IFF_UP if sys.argv[1] == "up" else now & ~IFF_UP)
 """
 
 
-def wait_until(condition: Callable[[], object], what: str, limit_s: float = 60) -> None:
-    """Wait for a condition; where it stays away the test fails with ``what``."""
+def wait_until(condition: Callable[[], object], what: str, limit_s: float = 180) -> None:
+    """Wait for a condition; where it stays away the test fails with ``what``.
+
+    Slurm is slow where hosts fail: a node that had been cut off took 80 s to be used again.
+    """
     end = time.monotonic() + limit_s
     while not condition():
         if time.monotonic() > end:
