@@ -10,10 +10,12 @@ from __future__ import annotations
 import argparse
 import random
 import re
+import sqlite3
 import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -23,6 +25,7 @@ import psutil
 from benchmarks import machine
 from benchmarks.section import Section, verdict
 from pliant.sandbox import Options, Sandbox
+from pliant.store import Store
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "soak.md"
 USERS = ("pliant-alice", "pliant-bob")
@@ -30,6 +33,10 @@ SAMPLE_S = 10.0
 END_S = 600.0
 PARTS = 6
 """Growth is from the second of so many parts of the run to the last: the first warms up."""
+GROWTH_MIB = 1.0
+"""What counts as no growth: a page here and there, not something for each job."""
+RETENTION_S = 300.0
+"""In place of the configured days, to see what the store is like once it drops what is old."""
 
 _HEAD = """\
 # Soak
@@ -99,6 +106,7 @@ class Side:
     late_s: float = 0.0
     ctld_cpu_s: float = 0.0
     told: dict[str, str] = field(default_factory=dict)
+    store: list[Sequence[str]] = field(default_factory=list)
 
     @property
     def ended(self) -> Path:
@@ -146,6 +154,15 @@ class Side:
         times = psutil.Process(self.sandbox.pid("slurmctld")).cpu_times()
         self.ctld_cpu_s = times.user + times.system
 
+    def end_pliantd(self) -> None:
+        """End pliantd, and look at its store before and after it drops what is old."""
+        self.sandbox.stop("pliantd")
+        store = Store(self.sandbox.layout.pliant_state)
+        self.store = [("at the end", *_contents(store.file))]
+        store.prune(time.time(), RETENTION_S)
+        self.store.append((f"older than {RETENTION_S:.0f} s dropped", *_contents(store.file)))
+        store.close()
+
     def lost(self) -> tuple[int, int]:
         """Return how many jobs did not end, and how many ran more than once."""
         runs = Counter(self.ended.read_text().split())
@@ -166,7 +183,7 @@ def measure(jobs: int, minutes: float) -> list[Section]:
             side.ended.chmod(0o666)
             side.sandbox.run(["sdiag", "-r"], check=True)
         _run(sides)
-        return [_jobs(sides), _pliantd(sides[1]), _slurmctld(sides)]
+        return [_jobs(sides), _pliantd(sides[1]), _store(sides[1]), _slurmctld(sides)]
     finally:
         for side in sides:
             side.sandbox.down()
@@ -184,6 +201,21 @@ def _run(sides: Sequence[Side]) -> None:
         side.finish()
     stop.set()
     sampler.join()
+    sides[1].end_pliantd()
+
+
+def _contents(store: Path) -> tuple[str, ...]:
+    """Return a store's decisions, the jobs re-molded by them, its size, and what of that is free for new rows, in MiB."""
+    with closing(sqlite3.connect(store)) as file:
+
+        def ask(question: str) -> int:
+            return int(file.execute(question).fetchone()[0])
+
+        page_mib = ask("PRAGMA page_size") / 2**20
+        size, free = (page_mib * ask(f"PRAGMA {of}") for of in ("page_count", "freelist_count"))
+        decisions = ask("SELECT count(*) FROM decisions")
+        molded = ask("SELECT count(DISTINCT job) FROM decisions WHERE what = 'mold'")
+        return f"{decisions}", f"{molded}", f"{size:.2f}", f"{free:.2f}"
 
 
 def _jobs(sides: Sequence[Side]) -> Section:
@@ -236,6 +268,26 @@ def _pliantd(side: Side) -> Section:
             "store at the end, MiB",
         ),
         rows,
+        _growth(parts[1], parts[-1]),
+    )
+
+
+def _growth(early: Sequence[Sample], late: Sequence[Sample]) -> str:
+    mib = [median(one.rss_mib for one in part) for part in (early, late)]
+    open_files = [max(one.descriptors for one in part) for part in (early, late)]
+    none = mib[1] - mib[0] <= GROWTH_MIB and open_files[1] <= open_files[0]
+    return (
+        f"From the second row to the last: {mib[1] - mib[0]:+.1f} MiB, "
+        f"{open_files[1] - open_files[0]:+d} descriptors. No growth: {verdict(none)}."
+    )
+
+
+def _store(side: Side) -> Section:
+    return Section(
+        "The store",
+        "Its hourly clean-up, done by hand with a retention of minutes: the space is used again.",
+        ("", "decisions", "jobs re-molded", "MiB", "of that free, MiB"),
+        side.store,
     )
 
 
