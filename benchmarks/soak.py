@@ -205,7 +205,7 @@ def _run(sides: Sequence[Side]) -> None:
 
 
 def _contents(store: Path) -> tuple[str, ...]:
-    """Return a store's decisions, the jobs re-molded by them, its size, and what of that is free for new rows, in MiB."""
+    """Return a store's decisions, the jobs re-molded, and its size and free space in MiB."""
     with closing(sqlite3.connect(store)) as file:
 
         def ask(question: str) -> int:
