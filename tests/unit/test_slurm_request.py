@@ -221,3 +221,16 @@ def test_what_no_footprint_can_say_is_left_alone_and_said() -> None:
     )
     _, job = waits(Footprint(2), num_nodes="2", num_tasks="3")
     assert job.frozen == "its tasks do not divide over its nodes"
+
+
+def test_what_was_read_of_jobs_that_are_gone_is_forgotten() -> None:
+    cluster = Cluster((22, 5), {}, {})
+    for look in range(10):
+        cluster = Cluster((22, 5), {}, {}).as_before(cluster)
+        for number in range(100):
+            row = JobRow(**(WAITING | {"admin_comment": f"{look} {number}"}))
+            waiting_job(row, cluster, 0.0)
+        assert len(cluster.read) <= 200
+    known = cluster.read.get("a", lambda: 1)
+    cluster.as_before(cluster)
+    assert (known, cluster.read.get("a", lambda: 2)) == (1, 1)

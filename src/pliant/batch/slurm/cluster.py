@@ -12,15 +12,13 @@ from pliant.batch.slurm.gres import GPU, NO_GPU
 from pliant.batch.slurm.node_rows import NodeRow
 from pliant.batch.slurm.nodes import shards_per_gpu
 from pliant.batch.slurm.partition_rows import PartitionRow
+from pliant.batch.slurm.recent import Recent
 from pliant.model import ALL_CORES, Abilities, Demand
 
 TELLS_SHARDS = (23, 11)
 """From here on a node says how many shards of each GPU are used."""
 MODERN = (24, 11)
 """From here on shards become GPUs, and the dummy GRES takes the place of GPUs."""
-
-MAX_READ = 200_000
-"""How many different requests are kept read."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +33,11 @@ class Cluster:
     partitions: Mapping[str, PartitionRow]
     default_per_cpu_mib: int = 0  # DefMemPerCPU
     preempts: bool = False  # by the partitions' tiers
-    read: dict[object, Any] = field(default_factory=dict, compare=False)
+    read: Recent[object, Any] = field(default_factory=Recent, compare=False)
     _shards: dict[tuple[tuple[str, ...], str], int] = field(default_factory=dict, compare=False)
     _cores: dict[tuple[tuple[str, ...], int, str], int] = field(default_factory=dict, compare=False)
     _threads: dict[tuple[str, ...], frozenset[int]] = field(default_factory=dict, compare=False)
-    _holding: dict[tuple[str, Demand], int] = field(default_factory=dict, compare=False)
+    _holding: Recent[tuple[str, Demand], int] = field(default_factory=Recent, compare=False)
     _alike: dict[str, Counter[NodeRow]] = field(default_factory=dict, compare=False)
 
     @cached_property
@@ -55,8 +53,8 @@ class Cluster:
         """Return ``before``, with what was read with it, where nothing fixed has changed."""
         if before is None or before.fixed != self.fixed:
             return self
-        if len(before.read) > MAX_READ:
-            before.read.clear()
+        before.read.turn()
+        before._holding.turn()
         return before
 
     @cached_property
@@ -123,11 +121,11 @@ class Cluster:
         )
 
     def _number_holding(self, partition: str, demand: Demand) -> int:
-        key = (partition, demand)
-        if key not in self._holding:
-            kinds = self._kinds(partition).items()
-            self._holding[key] = sum(number for row, number in kinds if _holds(row, demand))
-        return self._holding[key]
+        kinds = self._kinds(partition).items()
+        return self._holding.get(
+            (partition, demand),
+            lambda: sum(number for row, number in kinds if _holds(row, demand)),
+        )
 
     def _kinds(self, partition: str) -> Mapping[NodeRow, int]:
         """Return how many nodes are alike, by what they have when empty."""

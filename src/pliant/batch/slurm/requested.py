@@ -36,10 +36,12 @@ class Requested:
     nodes_excluded: frozenset[str]
 
 
-@lru_cache(maxsize=100_000)
 def spec_of(admin_comment: str) -> Spec | None:
     """Return what the token says; read once for each text."""
-    return find_token(admin_comment) if "pliant=" in admin_comment else None
+    return _spec_of(admin_comment) if "pliant=" in admin_comment else None
+
+
+_spec_of = lru_cache(maxsize=16_384)(find_token)
 
 
 @lru_cache(maxsize=4096)
@@ -68,11 +70,8 @@ def requested(row: JobRow, cluster: Cluster) -> Requested:
 
     Raises BadAnswer.
     """
-    key = _KEY(row)
-    known = cluster.read.get(key)
-    if known is None:
-        known = cluster.read[key] = _read(row, cluster)
-    return known
+    found: Requested = cluster.read.get(_KEY(row), lambda: _read(row, cluster))
+    return found
 
 
 def _read(row: JobRow, cluster: Cluster) -> Requested:
