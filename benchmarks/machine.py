@@ -14,7 +14,7 @@ def lines() -> Iterator[str]:
     """Yield what a reader must know to compare: date, machine, load, versions."""
     yield f"- Date: {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     yield f"- Machine: {_cpu()}, {os.cpu_count()} CPUs, {_memory_gib():.0f} GiB of memory"
-    yield f"- Load when it began (1, 5, 15 minutes): {_load()}"
+    yield f"- Load when it began (1, 5, 15 minutes): {_load()}{_niceness()}"
     yield f"- Slurm {_slurm()}, Python {platform.python_version()}"
 
 
@@ -33,6 +33,12 @@ def _memory_gib() -> float:
 
 def _load() -> str:
     return ", ".join(f"{part:.1f}" for part in os.getloadavg())
+
+
+def _niceness() -> str:
+    """Say whether it ran before or behind other work, nice(1)."""
+    own = os.nice(0)
+    return f"; niceness {own}" if own else ""
 
 
 def _slurm() -> str:
