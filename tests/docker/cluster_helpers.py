@@ -74,7 +74,10 @@ class Cluster:
 
     def wait(self, job: str, *states: str) -> None:
         """Wait until a job is in one of some states."""
-        wait_until(lambda: self.state(job) in states, f"{job} {self.state(job)}")
+        wait_until(
+            lambda: self.state(job) in states,
+            lambda: self.on("login", "scontrol", "show", "job", job).stdout,
+        )
 
     def said(self, job: str, user: str) -> list[str]:
         """Wait for a job's end, and return what it printed, in order."""
@@ -126,7 +129,9 @@ flags(SIOCSIFFLAGS, now | IFF_UP if sys.argv[1] == "up" else now & ~IFF_UP)
 """
 
 
-def wait_until(condition: Callable[[], object], what: str, limit_s: float = 180) -> None:
+def wait_until(
+    condition: Callable[[], object], what: str | Callable[[], str], limit_s: float = 180
+) -> None:
     """Wait for a condition; where it stays away the test fails with ``what``.
 
     Slurm is slow where hosts fail: a node that had been cut off took 80 s to be used again.
@@ -134,5 +139,5 @@ def wait_until(condition: Callable[[], object], what: str, limit_s: float = 180)
     end = time.monotonic() + limit_s
     while not condition():
         if time.monotonic() > end:
-            pytest.fail(f"within {limit_s:.0f} s: {what}")
+            pytest.fail(f"within {limit_s:.0f} s: {what() if callable(what) else what}")
         time.sleep(0.3)
