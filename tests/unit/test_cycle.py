@@ -219,6 +219,7 @@ def test_seeing_a_snapshot_twice_changes_nothing_more() -> None:
         ({"spec": Spec(parse(RANGE), pinned=True)}, "its owner pinned it"),
         ({"shapes": (Shape(1, 4),)}, "it asks for one shape only"),
         ({"reason": "None"}, "the batch system has not said yet why it waits"),
+        ({"reason": "None", "expected_nodes": ("n1",)}, ""),
         (
             {"reason": "Dependency"},
             "it waits for another reason than free resources: Dependency",

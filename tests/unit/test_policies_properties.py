@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from strategies import clusters
 
 from pliant.batch.simulated import SimulatedCluster
-from pliant.cycle import Gate, cycle, gate, leftover, view
+from pliant.cycle import Gate, cycle, gate_of, leftover, view
 from pliant.model import ALL_CORES, Demand, Job, Mode, Node, Snapshot
 from pliant.placement import Free
 from pliant.plan import Plan, Policy, Start
@@ -128,9 +128,9 @@ def wrong(snapshot: Snapshot, start: Start) -> list[str]:
         "owner": start.shape in job.shapes or not molded(snapshot, job),
         "refused": start.shape not in job.refused,
         "frozen": start.shape == job.shape or not job.frozen,
-        "reason": gate(job.reason) is not Gate.LEAVE,
-        "new": gate(job.reason) is not Gate.NEW or start.shape == job.shape,
-        "smaller": gate(job.reason) is not Gate.SMALLER or start.shape.amount < job.shape.amount,
+        "reason": gate_of(job) is not Gate.LEAVE,
+        "new": gate_of(job) is not Gate.NEW or start.shape == job.shape,
+        "smaller": gate_of(job) is not Gate.SMALLER or start.shape.amount < job.shape.amount,
         "mode": start.shape == job.shape or not off(snapshot, job),
         "tasks": 1 <= start.tasks <= job.tasks_waiting,
         "number": len(set(start.nodes)) == len(nodes) == start.shape.nodes,
@@ -152,7 +152,7 @@ def wrong(snapshot: Snapshot, start: Start) -> list[str]:
 
 def molded(snapshot: Snapshot, job: Job) -> bool:
     """Whether a job's shape may be changed: then it starts as none that its owner excludes."""
-    return gate(job.reason) is not Gate.NEW and not job.frozen and not off(snapshot, job)
+    return gate_of(job) is not Gate.NEW and not job.frozen and not off(snapshot, job)
 
 
 def off(snapshot: Snapshot, job: Job) -> bool:

@@ -3,7 +3,16 @@
 from pliant.cycle.bounds import some_wait_for_all
 from pliant.cycle.decide import DEFAULT_LIMIT, cycle, leftover, taken_back
 from pliant.cycle.explain import Explanation, Tried, explain, molded_from
-from pliant.cycle.gate import Gate, allowed_shapes, forbidden, gate, grown, view, why_left
+from pliant.cycle.gate import (
+    Gate,
+    allowed_shapes,
+    forbidden,
+    gate,
+    gate_of,
+    grown,
+    view,
+    why_left,
+)
 
 __all__ = [
     "DEFAULT_LIMIT",
@@ -15,6 +24,7 @@ __all__ = [
     "explain",
     "forbidden",
     "gate",
+    "gate_of",
     "grown",
     "leftover",
     "molded_from",

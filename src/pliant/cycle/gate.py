@@ -107,8 +107,13 @@ def _gate(reason: str, names_nodes: bool) -> Gate:
 
 
 def gate_of(job: Job) -> Gate:
-    """Return what may be done to a waiting job."""
-    return _gate(job.reason, bool(job.nodes_required))
+    """Return what may be done to a waiting job.
+
+    Reasons may be gone once slurmctld has started again, or its backup has taken over (22.05). A
+    job of which it says where it expects to start is not new: it waits for resources.
+    """
+    chosen = _gate(job.reason, bool(job.nodes_required))
+    return Gate.MOLD if chosen is Gate.NEW and job.expected_nodes else chosen
 
 
 def goes_back(job: Job, off: frozenset[str]) -> bool:
