@@ -18,8 +18,7 @@ from benchmarks.section import Section
 from benchmarks.stats import estimate, quantile
 from pliant.batch.slurm import Commands, Native, Worker
 from pliant.batch.slurm.job_rows import JobRow
-from pliant.batch.slurm.native import NativeQueries
-from pliant.batch.slurm.native.native import installed
+from pliant.batch.slurm.native import NativeQueries, installed
 from pliant.batch.slurm.queries import Queries
 from pliant.batch.slurm.site import version_of
 from pliant.errors import PliantError

@@ -15,7 +15,7 @@ import pytest
 from slurm_helpers import Submit, WaitForState, adapter, wait_until
 
 from pliant.batch import Change
-from pliant.batch.slurm.native.native import installed
+from pliant.batch.slurm.native import installed
 from pliant.batch.slurm.site import version_of
 from pliant.errors import Unavailable
 from pliant.grammar import parse, parse_shape, token_text

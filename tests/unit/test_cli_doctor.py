@@ -12,6 +12,7 @@ from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.node_rows import parse_nodes
 from pliant.batch.slurm.site import parse_config
 from pliant.cli.doctor import CHECKS, examine
+from pliant.cli.doctor.access import check_access, loads
 from pliant.cli.doctor.daemon import check_daemon, modes
 from pliant.cli.doctor.filter import check_filter
 from pliant.cli.doctor.findings import Finding, State
@@ -166,6 +167,63 @@ def test_whether_a_waiting_job_can_give_up_its_gpus_is_said_as_it_is(
 ) -> None:
     finding = found(check_gpus, patient(gres, SLURM_VERSION=release))["cpu or gpu"]
     assert (finding[0], finding[1][: len(says)]) == (state, says)
+
+
+def asking(access: str, hostname: str = "ctl", **options: str) -> Patient:
+    config = parse({"slurm": {"access": access}, "daemon": {"socket": "/nowhere/pliantd.sock"}})
+    counted = {"AccountingStorageTRES": "cpu,gres/gpu", "SLURM_VERSION": "25.11.7", **options}
+    return replace(patient(**counted), config=config, hostname=hostname)
+
+
+INSTEAD = "the commands are used instead"
+MISSING = "libslurmfull.so: cannot open shared object file"
+
+
+@pytest.mark.parametrize(
+    ("access", "version", "trouble", "counts", "says"),
+    [
+        ("mixed", "25.11.2", "", "cpu,gres/gpu", ""),
+        ("mixed", "25.11.2", "", "cpu", ""),
+        ("native", "25.11.2", "", "cpu,gres/gpu", ""),
+        ("native", "25.11.2", "", "cpu",
+         "AccountingStorageTRES has no gres/gpu, by which pyslurm counts GPUs"),
+        ("mixed", "", "", "cpu,gres/gpu", "pyslurm is not installed"),
+        ("native", "24.11.0", "", "cpu", "pyslurm 24.11.0 does not fit Slurm 25.11.7"),
+        ("mixed", "25.11.2", MISSING, "cpu,gres/gpu", MISSING),
+    ],
+)  # fmt: skip
+def test_pyslurm_is_looked_for_where_it_is_asked_for(
+    access: str, version: str, trouble: str, counts: str, says: str
+) -> None:
+    asked = asking(access, AccountingStorageTRES=counts)
+    [finding] = check_access(asked, version=lambda: version, load=lambda _: trouble)
+    if says:
+        assert (finding.state, bool(finding.cure)) == (State.ADVICE, True)
+        assert finding.says == f'access = "{access}", but {says}: {INSTEAD}'
+    else:
+        what = "changed" if access == "mixed" else "read and changed"
+        assert (finding.state, finding.cure) == (State.OK, "")
+        assert finding.says == f"jobs are {what} by pyslurm 25.11.2"
+
+
+def test_of_pyslurm_nothing_is_said_where_the_commands_do_it_or_on_other_hosts() -> None:
+    assert list(check_access(patient())) == []
+    assert list(check_access(asking("commands"))) == []
+    assert found(check_access, asking("native", hostname="login")) == {
+        "access": (State.SKIPPED, "pyslurm is looked at on the controller")
+    }
+
+
+def test_a_pyslurm_that_does_not_load_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyslurm.py").write_text(f"raise ImportError({MISSING!r})\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    config = asking("mixed").config
+    assert config is not None
+    assert loads(config) == f"pyslurm: ImportError: {MISSING}"
+    (tmp_path / "pyslurm.py").write_text("RPCError = OSError\n")
+    assert loads(config) == ""
 
 
 def test_munge_is_asked_at_slurms_own_socket() -> None:

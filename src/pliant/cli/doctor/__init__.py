@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import click
 
+from pliant.cli.doctor.access import check_access
 from pliant.cli.doctor.daemon import check_daemon
 from pliant.cli.doctor.filter import check_filter
 from pliant.cli.doctor.findings import Finding, State, fault
@@ -18,6 +19,7 @@ from pliant.errors import PliantError
 
 CHECKS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
     check_slurm,
+    check_access,
     check_munge,
     check_gpus,
     check_scheduler,

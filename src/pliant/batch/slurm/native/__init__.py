@@ -3,6 +3,7 @@
 ::
 
     native.py    what is asked of pyslurm and what of the commands, and why
+    fit.py       whether pyslurm fits, in words
     process.py   the worker process: asked with a time limit, killed where it does not answer
     worker.py    what runs there: the one module that imports pyslurm
     frames.py    what the two say to each other
@@ -13,7 +14,8 @@ The library would block or end the process that calls it: without slurmctld it w
 without slurm.conf it exits. So it never runs in pliantd itself.
 """
 
+from pliant.batch.slurm.native.fit import INSTEAD, blind, installed, misfit
 from pliant.batch.slurm.native.native import Native, NativeQueries
 from pliant.batch.slurm.native.process import Worker
 
-__all__ = ["Native", "NativeQueries", "Worker"]
+__all__ = ["INSTEAD", "Native", "NativeQueries", "Worker", "blind", "installed", "misfit"]

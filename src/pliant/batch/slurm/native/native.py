@@ -12,16 +12,16 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from importlib import metadata
 from typing import Any, Protocol
 
 from pliant.batch.slurm.commands import Answer, Runs
 from pliant.batch.slurm.job_rows import JobRow
+from pliant.batch.slurm.native.fit import INSTEAD, blind, installed, misfit
 from pliant.batch.slurm.native.words import arguments
 from pliant.batch.slurm.queries import Queries
-from pliant.batch.slurm.site import Site, version_of
+from pliant.batch.slurm.site import Site
 from pliant.batch.slurm.update import Words
-from pliant.errors import BadAnswer, Unavailable
+from pliant.errors import Unavailable
 
 log = logging.getLogger("pliant.native")
 
@@ -41,14 +41,6 @@ class Asks(Protocol):
     def close(self) -> None:
         """Begin anew with the next question; see :meth:`Worker.close`."""
         ...
-
-
-def installed() -> str:
-    """Return pyslurm's version, "" where it is not installed; nothing of it is loaded."""
-    try:
-        return metadata.version("pyslurm")
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 class Native:
@@ -75,7 +67,7 @@ class Native:
 
         Raises Unavailable where no answer comes in time.
         """
-        if not self._reads or not self._fits(site, _JOBS) or not self._tells_gpus(site):
+        if not self._reads or not self._fits(site, _JOBS) or not self._is_well(blind(site)):
             return None
         told = self._ask(_JOBS)
         if "rows" not in told:
@@ -105,24 +97,15 @@ class Native:
     def _fits(self, site: Site, what: str) -> bool:
         if self._clock() < self._rests_until[what]:
             return False
-        version = self._version()
-        if not version:
-            return self._say("pyslurm is not installed")
-        try:
-            fits = version_of(version) == site.version
-        except BadAnswer:
-            fits = False
-        return fits or self._say(f"pyslurm {version} does not fit Slurm {site.release}")
+        return self._is_well(misfit(self._version(), site))
 
-    def _tells_gpus(self, site: Site) -> bool:
-        if "gres/gpu" in site.options.get("AccountingStorageTRES", "").split(","):
-            return True
-        return self._say("AccountingStorageTRES has no gres/gpu, by which pyslurm counts GPUs")
+    def _is_well(self, reason: str) -> bool:
+        return not reason or self._say(reason)
 
     def _say(self, reason: str, how_long: str = "") -> bool:
         """Say it once; return False."""
         if reason != self._said:
-            log.warning("%s: the commands are used instead%s", reason, how_long)
+            log.warning("%s: %s%s", reason, INSTEAD, how_long)
             self._said = reason
         return False
 

@@ -20,11 +20,16 @@ GRACE_S = 2.0
 
 
 def answer(question: Sequence[Any]) -> Mapping[str, object]:
-    """Answer ``["jobs"]`` or ``["update", job id, arguments]``; no error leaves it."""
+    """Answer ``["load"]``, ``["jobs"]``, or ``["update", job id, arguments]``.
+
+    No error leaves it.
+    """
     try:
         import pyslurm  # noqa: PLC0415 - it takes what it finds: it may be missing, or end us
     except Exception as error:
         return {"unfit": f"{type(error).__name__}: {error}"}
+    if question[0] == "load":  # whether it can be, and nothing more
+        return {"done": True}
     try:
         if question[0] == "jobs":
             return _jobs(pyslurm)
