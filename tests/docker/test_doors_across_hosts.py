@@ -1,4 +1,7 @@
-"""pliantd's second door between hosts: who asks is proven, once, and sees what Slurm would show."""
+"""pliantd's second door between hosts: who asks is proven, once, and sees what Slurm would show.
+
+A recorded request counts nowhere: on no other connection, and at no other controller.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,25 @@ from cluster_helpers import ALICE, BOB, NODES, Cluster, wait_until
 
 pytest_plugins = ["cluster_fixtures"]
 
-SEND = """
+ASK = """
 exec 3<>/dev/tcp/controller/6830
-printf 'munge %s\\n' "$0" >&3
+echo hello >&3
+read -r -t 10 ok challenge <&3
+made=$(printf '%s%s' "$0" "$challenge" | munge)
+echo "munge $made" >&3
+timeout 10 head -n 1 <&3
+echo "$made"
+"""
+"""The protocol by hand: what somebody says who has no Pliant; and the credential, recorded."""
+
+SEND = """
+exec 3<>/dev/tcp/$1/6830
+echo hello >&3
+read -r -t 10 challenge <&3
+echo "munge $0" >&3
 timeout 10 head -n 1 <&3
 """
-"""The protocol by hand: what somebody sends who has no Pliant."""
+"""What somebody says who has recorded a credential."""
 
 OTHER_KEY = """
 head -c 128 /dev/urandom >/tmp/key && chown munge: /tmp/key && chmod 400 /tmp/key
@@ -35,21 +51,28 @@ def job(cluster: Cluster) -> Iterator[str]:
     cluster.no_jobs()
 
 
-def credential(cluster: Cluster, host: str, user: str, request: str) -> str:
-    """Make a munge credential for a request."""
-    return cluster.out(host, "sh", "-c", 'printf %s "$0" | munge', request, user=user)
+def ask(cluster: Cluster, host: str, user: str, request: str) -> tuple[str, str]:
+    """Ask pliantd from a host as a user; return the answer's line and the credential."""
+    joined = f"{request}{'&' if ' ' in request else ' '}"
+    answer, made = cluster.out(host, "bash", "-c", ASK, joined, user=user).splitlines()
+    return answer, made
 
 
-def send(cluster: Cluster, host: str, made: str) -> str:
+def send(cluster: Cluster, host: str, made: str, to: str = "controller") -> str:
     """Send a credential to pliantd from a host and return the answer's line."""
-    return cluster.out(host, "bash", "-c", SEND, made)
+    return cluster.out(host, "bash", "-c", SEND, made, to)
 
 
 def test_a_recorded_request_is_refused_from_whatever_host(cluster: Cluster) -> None:
-    made = credential(cluster, "login", ALICE, "status")
-    assert send(cluster, "login", made).startswith("ok json=")
+    answer, made = ask(cluster, "login", ALICE, "status")
+    assert answer.startswith("ok json=")
     for host in ("login", "n2", "outside"):
         assert "used%20before" in send(cluster, host, made)
+
+
+def test_a_recorded_request_is_refused_by_the_other_controller(cluster: Cluster) -> None:
+    _, made = ask(cluster, "login", ALICE, "status")
+    assert "made%20for%20another%20connection" in send(cluster, "login", made, "backup")
 
 
 def test_a_credential_of_another_key_is_refused(cluster: Cluster) -> None:
@@ -63,7 +86,7 @@ def test_nobody_changes_a_job_of_another_user_s(cluster: Cluster, job: str) -> N
     request = f"set job={job}&spec=gpus%3D1"
     for user, word in ((BOB, "no"), (ALICE, "ok")):
         for host in ("n2", "outside"):
-            answer = send(cluster, host, credential(cluster, host, user, request))
+            answer, _ = ask(cluster, host, user, request)
             assert answer.startswith(f"{word} "), answer
     denied = cluster.on("login", "pliant", "set", job, "gpus=1", user=BOB)
     assert (denied.returncode, denied.stdout) == (1, "")

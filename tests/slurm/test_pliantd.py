@@ -34,16 +34,32 @@ def credential(sandbox: Sandbox, user: str, verb: str, **fields: str) -> bytes:
     return sandbox.run(argv, user=user, stdin=request, check=True).stdout.strip().encode()
 
 
-def send(sandbox: Sandbox, line: bytes) -> Message:
-    """Send a line to the second door."""
-    with socket.create_connection(("127.0.0.1", sandbox.record.ports.pliant), 10) as door:
-        door.sendall(line + b"\n")
-        return decode(door.makefile("rb").readline())
+@contextmanager
+def second_door(sandbox: Sandbox) -> Iterator[Callable[[bytes], Message]]:
+    """Connect to the second door; what sends a line there and returns the answer."""
+    with (
+        socket.create_connection(("127.0.0.1", sandbox.record.ports.pliant), 10) as door,
+        door.makefile("rb") as answers,
+    ):
+
+        def send_line(line: bytes) -> Message:
+            door.sendall(line + b"\n")
+            return decode(answers.readline())
+
+        yield send_line
+
+
+def send(sandbox: Sandbox, *lines: bytes) -> Message:
+    """Send lines to the second door on one connection; return the last answer."""
+    with second_door(sandbox) as send_line:
+        return [send_line(line) for line in lines][-1]
 
 
 def ask_as(sandbox: Sandbox, user: str, verb: str, **fields: str) -> Message:
     """Ask at the second door as a user."""
-    return send(sandbox, b"munge " + credential(sandbox, user, verb, **fields))
+    with second_door(sandbox) as send_line:
+        made = credential(sandbox, user, verb, **fields, **send_line(b"hello").fields)
+        return send_line(b"munge " + made)
 
 
 @pytest.fixture
@@ -85,10 +101,20 @@ def test_only_administrators_pause(n1: OneNode, job: int) -> None:
 
 
 def test_a_credential_counts_once(clean: Sandbox) -> None:
-    made = b"munge " + credential(clean, ALICE, "status")
-    assert send(clean, made).is_ok
-    again = send(clean, made)
+    with second_door(clean) as send_line:
+        made = credential(clean, ALICE, "status", **send_line(b"hello").fields)
+        assert send_line(b"munge " + made).is_ok
+    again = send(clean, b"hello", b"munge " + made)
     assert again == Message("no", {"message": "munge refused the credential: it was used before"})
+
+
+def test_a_credential_counts_on_the_connection_alone_that_it_was_made_for(clean: Sandbox) -> None:
+    elsewhere = send(clean, b"hello").fields
+    made = b"munge " + credential(clean, ALICE, "status", **elsewhere)
+    answer = send(clean, b"hello", made)
+    assert answer.message == "this munge credential was made for another connection"
+    answer = send(clean, b"munge " + credential(clean, ALICE, "status"))
+    assert answer.message.startswith("this pliant is of an earlier release than pliantd")
 
 
 @pytest.mark.parametrize(

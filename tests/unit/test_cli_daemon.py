@@ -47,7 +47,10 @@ class FakeDaemon:
 
     def reply(self, line: bytes) -> bytes:
         credential = line.removeprefix(b"munge ").strip()
-        request = decode(base64.b64decode(credential))
+        proven = decode(base64.b64decode(credential))
+        fields = {name: said for name, said in proven.fields.items() if name != "challenge"}
+        assert proven.fields == {**fields, "challenge": "c"}
+        request = Message(proven.word, fields)
         self.asked.append(request)
         answer = self.answers.get(request.word)
         if answer is None:
@@ -78,6 +81,9 @@ def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDaem
             except OSError:
                 return
             with connection, connection.makefile("rwb") as stream:
+                assert stream.readline() == b"hello\n"
+                stream.write(b"ok challenge=c\n")
+                stream.flush()
                 stream.write(fake.reply(stream.readline()) + b"\n")
 
     threading.Thread(target=serve, daemon=True).start()

@@ -17,6 +17,7 @@ from pliant.daemon.cannot import GIVE_UP_GPUS, OTHERWISE, SHARES, beyond_reach, 
 from pliant.daemon.config import Config, parse
 from pliant.daemon.cycling import Cycling
 from pliant.daemon.filter_door import FilterDoor
+from pliant.daemon.lines import Answer as DoorAnswer
 from pliant.daemon.loop import Loop, Pace
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.munge_door import MungeDoor
@@ -602,8 +603,8 @@ def test_a_daemon_that_stands_by_speaks_of_nothing_it_saw(
     async def ask(verb: str) -> Message:
         here, there = socket.socketpair()
         with here, there:
-            door = MungeDoor(_KnowsAlice("", lambda: 0.0), verbs, lambda _uid: ALICE)
-            return decode(await door.answer(b"munge " + encode(Message(verb)), here))
+            door = MungeDoor(_KnowsAlice(""), verbs, lambda _uid: ALICE)
+            return await ask_door(door.begin(), Message(verb), here)
 
     assert {verb: asyncio.run(ask(verb)).fields["stands-by"] for verb in ("status", "jobs")} == {
         "status": batch.away,
@@ -1216,6 +1217,13 @@ class _KnowsAlice(Munge):
         return Proof(1001, credential)
 
 
+async def ask_door(answer: DoorAnswer, request: Message, peer: socket.socket) -> Message:
+    """Say hello, and send the request with the challenge."""
+    hello = decode(await answer(b"hello", peer))
+    proven = Message(request.word, {**request.fields, **hello.fields})
+    return decode(await answer(b"munge " + encode(proven), peer))
+
+
 def test_door_two_answers_in_json_or_in_one_line(setting: Setting) -> None:
     threads: list[int] = []
 
@@ -1223,18 +1231,59 @@ def test_door_two_answers_in_json_or_in_one_line(setting: Setting) -> None:
         threads.append(threading.get_ident())
         return replace(ALICE, uid=uid)
 
-    async def run(line: bytes) -> Message:
+    async def run(said: bytes | Message) -> Message:
         here, there = socket.socketpair()
         with here, there:
-            door = MungeDoor(_KnowsAlice("", lambda: 0.0), setting.verbs, who)
-            return decode(await door.answer(line, here))
+            answer = MungeDoor(_KnowsAlice(""), setting.verbs, who).begin()
+            if isinstance(said, Message):
+                return await ask_door(answer, said, here)
+            return decode(await answer(said, here))
 
-    answer = asyncio.run(run(b"munge " + encode(Message("why", {"job": "2"}))))
+    answer = asyncio.run(run(Message("why", {"job": "2"})))
     assert answer.is_ok
     assert a.from_json(a.WhyAnswer, answer.fields["json"]).job.user == "alice"
     assert threads[0] != threading.get_ident()  # the doors' thread waits for nobody
-    assert asyncio.run(run(b"munge why job=99")) == Message(
+    assert asyncio.run(run(Message("why", {"job": "99"}))) == Message(
         "no", {"message": "'99': no waiting or running job of this number is known"}
     )
     assert asyncio.run(run(b"status")).message == "munge <credential> is expected"
     assert asyncio.run(run(b"munge \xff")).message.startswith("line: ")
+
+
+def test_a_recorded_request_counts_on_no_other_connection(setting: Setting) -> None:
+    doors = [MungeDoor(_KnowsAlice(""), setting.verbs, lambda _uid: ALICE) for _ in range(2)]
+    recorded: list[bytes] = []
+
+    async def run() -> list[Message]:
+        here, there = socket.socketpair()
+        with here, there:
+
+            async def spied(line: bytes, peer: socket.socket) -> bytes:
+                recorded.append(line)
+                return await first(line, peer)
+
+            first = doors[0].begin()
+            answers = [await ask_door(spied, Message("status"), here)]
+            for door in doors:  # of the same daemon, and of the other controller's
+                for begins in ([recorded[1]], recorded):
+                    answer = door.begin()
+                    answers.append(decode([await answer(line, here) for line in begins][-1]))
+            return answers
+
+    asked, *again = asyncio.run(run())
+    assert asked.is_ok
+    assert {answer.message for answer in again} == {
+        "this munge credential was made for another connection"
+    }
+
+
+def test_a_pliant_of_an_earlier_release_is_told_so_in_one_line(setting: Setting) -> None:
+    async def run() -> Message:
+        here, there = socket.socketpair()
+        with here, there:
+            answer = MungeDoor(_KnowsAlice(""), setting.verbs, lambda _uid: ALICE).begin()
+            return decode(await answer(b"munge status", here))
+
+    assert asyncio.run(run()).message == (
+        "this pliant is of an earlier release than pliantd: upgrade it on this host"
+    )

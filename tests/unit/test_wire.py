@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
 import sys
@@ -98,6 +99,27 @@ def echo(connection: socket.socket) -> None:
         connection.sendall(answer[start : start + 7])
 
 
+def challenge(how: Serve) -> Serve:
+    """Say what pliantd says first at door two, then go on."""
+
+    def served(connection: socket.socket) -> None:
+        assert connection.recv(100) == b"hello\n"
+        connection.sendall(b"ok challenge=4c1e\n")
+        how(connection)
+
+    return served
+
+
+def earlier(connection: socket.socket) -> None:
+    """Answer as the pliantd of a release without challenges."""
+    assert connection.recv(100) == b"hello\n"
+    connection.sendall(encode(no("munge <credential> is expected")) + b"\n")
+
+
+def wait_for_end(connection: socket.socket) -> None:
+    connection.recv(1)
+
+
 def wait_long(connection: socket.socket) -> None:
     threading.Event().wait(5)
 
@@ -161,17 +183,55 @@ print("MUNGE:" + base64.b64encode(sys.stdin.buffer.read()).decode() + ":" + str(
 """
 
 
-def test_door_two_gets_a_credential_with_the_request(
+def test_door_two_gets_a_credential_with_the_request_and_its_own_challenge(
     served: Callable[..., tuple[str, int]], tmp_path: Path
 ) -> None:
-    host, port = served(echo, True)
+    host, port = served(challenge(echo), True)
     munge = fake_munge(tmp_path, CREDENTIAL)
     request = Message("why", {"job": "4711"})
     answer = ask_over_tcp(host, port, request, munge_socket="/run/m", munge=munge)
     assert answer.fields["line"] == (
-        "munge MUNGE:d2h5IGpvYj00NzEx:['--socket=/run/m']\n"  # base64 of "why job=4711"
+        f"munge MUNGE:{base64_of('why job=4711&challenge=4c1e')}:['--socket=/run/m']\n"
     )
     assert json.dumps(answer.message) == '""'
+
+
+def base64_of(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def test_a_pliantd_of_an_earlier_release_is_said_in_one_line(
+    served: Callable[..., tuple[str, int]], tmp_path: Path
+) -> None:
+    host, port = served(earlier, True)
+    with pytest.raises(Unavailable) as wrong:
+        ask_over_tcp(host, port, Message("jobs"), munge=fake_munge(tmp_path, CREDENTIAL))
+    assert str(wrong.value) == (
+        f"pliantd at {host}:{port}: it is of an earlier release than this pliant: upgrade it there"
+    )
+
+
+@pytest.mark.parametrize(
+    ("how", "message", "timeout_s"),
+    [
+        (wait_long, "does not answer in time", 0.3),
+        (challenge(wait_long), "does not answer", 2),
+        (lambda _: None, "the connection was closed before an answer|reset|Broken pipe", 60),
+        (challenge(lambda _: None), "the connection was closed before an answer|reset|pipe", 60),
+        (garbage, "its answer is not understood", 60),
+    ],
+)
+def test_a_second_door_that_does_not_answer_is_said_in_one_line(
+    served: Callable[..., tuple[str, int]],
+    tmp_path: Path,
+    how: Serve,
+    message: str,
+    timeout_s: float,
+) -> None:
+    host, port = served(how, True)
+    munge = fake_munge(tmp_path, CREDENTIAL)
+    with pytest.raises(Unavailable, match=message):
+        ask_over_tcp(host, port, Message("jobs"), munge=munge, timeout_s=timeout_s)
 
 
 @pytest.mark.parametrize(
@@ -181,16 +241,20 @@ def test_door_two_gets_a_credential_with_the_request(
         ("time.sleep(10)", "munge does not answer"),
     ],
 )
-def test_a_munge_that_fails_is_said_in_one_line(tmp_path: Path, body: str, message: str) -> None:
+def test_a_munge_that_fails_is_said_in_one_line(
+    served: Callable[..., tuple[str, int]], tmp_path: Path, body: str, message: str
+) -> None:
+    host, port = served(challenge(wait_for_end), True)
     with pytest.raises(Unavailable, match=message):
-        ask_over_tcp(
-            "127.0.0.1", 1, Message("jobs"), munge=fake_munge(tmp_path, body), timeout_s=0.5
-        )
+        ask_over_tcp(host, port, Message("jobs"), munge=fake_munge(tmp_path, body), timeout_s=0.5)
 
 
-def test_a_munge_that_is_not_there_is_said_in_one_line() -> None:
+def test_a_munge_that_is_not_there_is_said_in_one_line(
+    served: Callable[..., tuple[str, int]],
+) -> None:
+    host, port = served(challenge(wait_for_end), True)
     with pytest.raises(Unavailable, match="is munge installed"):
-        ask_over_tcp("127.0.0.1", 1, Message("jobs"), munge="/nowhere/munge")
+        ask_over_tcp(host, port, Message("jobs"), munge="/nowhere/munge")
 
 
 def test_a_name_server_that_is_away_is_given_up_in_time(
@@ -206,7 +270,7 @@ def test_a_name_server_that_is_away_is_given_up_in_time(
 def test_a_host_of_several_addresses_is_asked_at_one_that_answers(
     served: Callable[..., tuple[str, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host, port = served(echo, True)
+    host, port = served(challenge(echo), True)
     ipv4 = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
     found = [(*ipv4, (host, 1)), (*ipv4, (host, port))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_more: found)

@@ -1,4 +1,4 @@
-"""Both doors' way with a connection: one line in, one line out, and nobody hurts anybody else.
+"""Door 2's way with a connection: one line in, one line out, and nobody hurts anybody else.
 
 A connection above the cap is closed at once, a line above the limit and a slow one are dropped
 with their connection. An exception in what answers closes that connection and is logged.
@@ -32,11 +32,11 @@ Answer = Callable[[bytes, socket.socket], Awaitable[bytes]]
 
 
 class LineServer:
-    """Serve connections with one Answer, within Limits."""
+    """Serve each connection with an Answer of its own, within Limits."""
 
-    def __init__(self, name: str, answer: Answer, limits: Limits) -> None:
-        """Serve with ``answer``; ``name`` stands in the log."""
-        self._name, self._answer, self._limits = name, answer, limits
+    def __init__(self, name: str, begin: Callable[[], Answer], limits: Limits) -> None:
+        """Serve a connection with what ``begin`` returns for it; ``name`` stands in the log."""
+        self._name, self._begin, self._limits = name, begin, limits
         self._open: set[asyncio.Task[None]] = set()
         self.most_bytes = limits.line_bytes
         self.turned_away = 0
@@ -62,10 +62,11 @@ class LineServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = writer.get_extra_info("socket")
+        answers = self._begin()
         for _ in range(self._limits.lines):
             async with asyncio.timeout(self._limits.line_s):
                 line = await reader.readuntil(b"\n")
-            answer = await self._answer(line[:-1], peer)
+            answer = await answers(line[:-1], peer)
             if not answer:
                 return
             writer.write(answer + b"\n")

@@ -1,21 +1,15 @@
-"""Who asks at the second door: munge(7) proves the user, and no credential counts twice."""
+"""Who asks at the second door: munge(7) proves the user."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import re
-from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pliant.errors import Unavailable
 from pliant.grammar import quoted
 
 TIME_LIMIT_S = 5.0
-REMEMBERED_S = 3700.0
-"""Longer than any credential lives: munged allows at most an hour (munged(8), --max-ttl)."""
-MOST_REMEMBERED = 100_000
 
 _CREDENTIAL = re.compile(rb"MUNGE:[A-Za-z0-9+/=]{1,262144}:")
 _UID = re.compile(rb"^UID:\s*([0-9]{1,10})$", re.MULTILINE)
@@ -40,41 +34,26 @@ class Proof:
 class Munge:
     """Reads credentials with unmunge(1)."""
 
-    def __init__(self, socket: str, clock: Callable[[], float], program: str = "unmunge") -> None:
-        """Ask munged at ``socket`` ("": its default); ``clock`` counts seconds."""
+    def __init__(self, socket: str, program: str = "unmunge") -> None:
+        """Ask munged at ``socket`` ("": its default)."""
         where = [f"--socket={socket}"] if socket else []
         self._argv = [program, "--numeric", "--keys=STATUS,UID", *where]
-        self._clock = clock
-        self._seen: OrderedDict[bytes, float] = OrderedDict()
         self._turns = asyncio.Semaphore(8)
 
     async def prove(self, credential: bytes) -> Proof:
         """Return who made the credential and what it says.
 
-        Raises Unavailable in one line: no credential, a replayed one, no munge.
+        Raises Unavailable in one line: no credential, a bad one, no munge.
         """
         if not _CREDENTIAL.fullmatch(credential):
             raise Unavailable("a munge credential is expected")
         async with self._turns:
             out = await self._unmunge(credential)
-        self._remember(hashlib.sha256(credential).digest())
         head, blank, payload = out.partition(b"\n\n")
         uid = _UID.search(head)
         if not blank or uid is None:
             raise Unavailable("munge's answer is not understood")
         return Proof(int(uid[1]), payload)
-
-    def _remember(self, digest: bytes) -> None:
-        """Refuse what was seen before. munged does so too, but one munged per host knows."""
-        now_s = self._clock()
-        while self._seen:
-            oldest, at_s = next(iter(self._seen.items()))
-            if at_s > now_s - REMEMBERED_S and len(self._seen) < MOST_REMEMBERED:
-                break
-            del self._seen[oldest]
-        if digest in self._seen:
-            raise Unavailable("this munge credential was used before")
-        self._seen[digest] = now_s
 
     async def _unmunge(self, credential: bytes) -> bytes:
         try:

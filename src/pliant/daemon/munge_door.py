@@ -1,20 +1,35 @@
-"""Door 2, TCP: munge proves who asks; what, to whom and in which words is the verbs' affair."""
+"""Door 2, TCP: munge proves who asks; what, to whom and in which words is the verbs' affair.
+
+Each connection has a challenge of its own, which the credential must carry: what somebody recorded
+counts on no other connection, neither here nor at the pliantd of another controller.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import socket
 from collections.abc import Callable
 from dataclasses import replace
 
 from pliant.daemon.answers import to_json
-from pliant.daemon.lines import Limits
+from pliant.daemon.lines import Answer, Limits
 from pliant.daemon.munge import Munge
 from pliant.daemon.rights import Asker
 from pliant.daemon.verbs import Verbs
 from pliant.errors import PliantError, Unavailable
-from pliant.wire import MAX_REQUEST, STANDS_BY, Message, decode, encode, no, ok
+from pliant.wire import (
+    CHALLENGE,
+    HELLO,
+    MAX_REQUEST,
+    STANDS_BY,
+    Message,
+    decode,
+    encode,
+    no,
+    ok,
+)
 
 log = logging.getLogger("pliant.doors")
 
@@ -22,19 +37,29 @@ PREFIX = b"munge "
 
 
 class MungeDoor:
-    """Answers ``munge <credential>`` lines."""
+    """Answers ``hello``, and then one ``munge <credential>`` line."""
 
     # A credential is its payload in base64, and then some.
-    limits = Limits(connections=64, line_s=10.0, lines=1, line_bytes=2 * MAX_REQUEST)
+    limits = Limits(connections=64, line_s=10.0, lines=2, line_bytes=2 * MAX_REQUEST)
 
     def __init__(self, munge: Munge, verbs: Verbs, who: Callable[[int], Asker]) -> None:
         """``who`` tells what a uid may do."""
         self._munge, self._verbs, self._who = munge, verbs, who
 
-    async def answer(self, line: bytes, _peer: socket.socket) -> bytes:
-        """Answer one line; what is wrong is said in one line."""
+    def begin(self) -> Answer:
+        """Return what answers on one connection; what is wrong is said in one line."""
+        challenge = secrets.token_hex(16)
+
+        async def answer(line: bytes, _peer: socket.socket) -> bytes:
+            if line == HELLO.encode():
+                return encode(ok(**{CHALLENGE: challenge}))
+            return await self._say(line, challenge)
+
+        return answer
+
+    async def _say(self, line: bytes, challenge: str) -> bytes:
         try:
-            answer = await self._answer(line)
+            answer = await self._answer(line, challenge)
         except PliantError as error:
             answer = no(str(error))
         except Exception as error:
@@ -47,14 +72,30 @@ class MungeDoor:
         why = self._verbs.stands_by()
         return replace(answer, fields={**answer.fields, STANDS_BY: why}) if why else answer
 
-    async def _answer(self, line: bytes) -> Message:
+    async def _answer(self, line: bytes, challenge: str) -> Message:
         if not line.startswith(PREFIX):
             raise Unavailable("munge <credential> is expected")
         proof = await self._munge.prove(line[len(PREFIX) :].strip())
-        request = decode(proof.payload)
+        request = _checked(decode(proof.payload), challenge)
         return await asyncio.to_thread(self._ask, proof.uid, request)
 
     def _ask(self, uid: int, request: Message) -> Message:
         """In a thread of its own: names of users and the batch system may take their time."""
         answer = self._verbs.answer(request.word, request.fields, self._who(uid))
         return ok(json=to_json(answer))
+
+
+def _checked(request: Message, challenge: str) -> Message:
+    """Return a request that was made for this connection, without what proves it.
+
+    Raises Unavailable.
+    """
+    fields = dict(request.fields)
+    said = fields.pop(CHALLENGE, None)
+    if said is None:
+        raise Unavailable(
+            "this pliant is of an earlier release than pliantd: upgrade it on this host"
+        )
+    if said != challenge:
+        raise Unavailable("this munge credential was made for another connection")
+    return replace(request, fields=fields)

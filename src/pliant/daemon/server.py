@@ -104,7 +104,7 @@ class Daemon:
             submissions=self._answered,
             started_s=time.time(),
         )
-        munge = Munge(config.daemon.munge_socket, time.monotonic)
+        munge = Munge(config.daemon.munge_socket)
         self._munge = MungeDoor(munge, verbs, self._who)
 
     def _may_submit(self) -> frozenset[int]:
@@ -143,7 +143,7 @@ class Daemon:
             time.monotonic,
             door_one.afterwards,
         )
-        two = LineServer("the second door", self._munge.answer, self._munge.limits)
+        two = LineServer("the second door", self._munge.begin, self._munge.limits)
         async with contextlib.AsyncExitStack() as stack:
             door = sockets.unix_socket(path)
             stack.callback(path.unlink, missing_ok=True)

@@ -9,13 +9,18 @@ A line ends with a newline. In fields and values every byte but ``A-Za-z0-9_.-``
 ``%XX``, so that nothing a user wrote can end a line or begin a field. Values are bytes; here they
 are text as Python has file names (UTF-8, other bytes kept by surrogateescape).
 
-Door 1 is a Unix socket: the client sends the request. Door 2 is TCP: the client sends
-``munge <credential>``, whose payload is the request. ``plugins/slurm/pliant.lua`` speaks door 1 in
-its own words and must agree with :mod:`pliant.wire.lines`.
+Door 1 is a Unix socket: the client sends the request. Door 2 is TCP: the client says ``hello``, is
+answered ``ok challenge=...``, and sends ``munge <credential>``, whose payload is the request with
+that challenge as a field: recorded, it is of no use on any other connection, to whichever pliantd.
+
+``plugins/slurm/pliant.lua`` speaks door 1 in its own words and must agree with
+:mod:`pliant.wire.lines`.
 """
 
 from pliant.wire.client import ask, ask_over_tcp
 from pliant.wire.lines import (
+    CHALLENGE,
+    HELLO,
     MAX_ANSWER,
     MAX_REQUEST,
     NO,
@@ -29,6 +34,8 @@ from pliant.wire.lines import (
 )
 
 __all__ = [
+    "CHALLENGE",
+    "HELLO",
     "MAX_ANSWER",
     "MAX_REQUEST",
     "NO",

@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from pliant.errors import BadInput, Unavailable
-from pliant.wire.lines import MAX_ANSWER, MAX_REQUEST, Message, decode, encode
+from pliant.wire.lines import (
+    CHALLENGE,
+    HELLO,
+    MAX_ANSWER,
+    MAX_REQUEST,
+    Message,
+    decode,
+    encode,
+)
 
 _CHUNK = 256 * 1024
 _Address = tuple[int, int, int, str, Any]  # as getaddrinfo gives them
@@ -49,11 +57,24 @@ def ask_over_tcp(
     known. Raises Unavailable.
     """
     deadline = time.monotonic() + timeout_s
-    line = _fitting(b"munge " + _credential(encode(request), munge_socket, munge, timeout_s))
     with _in_one_line(f"{host}:{port}"):
         found = _addresses(host, port, deadline)
         with _connected(found, min(deadline, time.monotonic() + connect_s)) as door:
-            return _exchange(door, line, deadline)
+            asked = encode(_challenged(request, door, deadline))
+            left_s = deadline - time.monotonic()
+            made = _fitting(b"munge " + _credential(asked, munge_socket, munge, left_s))
+            return _exchange(door, made, deadline)
+
+
+def _challenged(request: Message, door: socket.socket, deadline: float) -> Message:
+    """Return the request with the challenge of the pliantd at the other end of ``door``.
+
+    Raises OSError, also where it has none.
+    """
+    answer = _exchange(door, HELLO.encode(), deadline)
+    if CHALLENGE not in answer.fields:
+        raise OSError(0, "it is of an earlier release than this pliant: upgrade it there")
+    return Message(request.word, {**request.fields, CHALLENGE: answer.fields[CHALLENGE]})
 
 
 def _addresses(host: str, port: int, deadline: float) -> Sequence[_Address]:

@@ -19,6 +19,10 @@ MAX_FIELDS = 256
 OK, NO = "ok", "no"
 STANDS_BY = "stands-by"
 """A field of an answer from a pliantd that stands by: which other host acts, in words."""
+HELLO = "hello"
+"""The first request at door 2; its answer has the challenge."""
+CHALLENGE = "challenge"
+"""A field of that answer, and of the request that a credential carries on this connection."""
 
 _WORD = re.compile(rb"[a-z][a-z0-9-]{0,31}")
 _NAME = re.compile(rb"(?:[A-Za-z0-9_.-]|%[0-9A-Fa-f]{2}){1,192}")
