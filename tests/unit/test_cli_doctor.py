@@ -297,6 +297,25 @@ def test_a_plugin_of_another_release_is_told_in_slurms_words(tmp_path: Path) -> 
     }
 
 
+def test_where_slurmctld_has_plugstack_conf_sbatch_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched = tmp_path / "fetched.conf"
+    monkeypatch.setattr("pliant.cli.doctor.spank.FETCHED", fetched)
+    there = {"PlugStackConfig": str(tmp_path / "plugstack.conf")}
+    configless = patient(**there, SlurmctldParameters="enable_configless")
+    assert found(check_spank, configless) == {
+        "plugstack.conf": (
+            State.SKIPPED,
+            "slurmctld has it: what it says is to be seen there",
+        ),
+        "sbatch": (State.OK, "knows --moldable"),
+    }
+    assert found(check_spank, patient(**there))["plugstack.conf"][0] is State.FAULT
+    fetched.write_text("optional /x/pliant.so\n")
+    assert found(check_spank, configless)["plugstack.conf"] == (State.OK, "names /x/pliant.so")
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [

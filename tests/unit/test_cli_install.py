@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from dataclasses import replace
+import sys
+import tomllib
+from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
+from pliant.batch.slurm.job_rows import JobRow
 from pliant.cli import main
 from pliant.cli.install.files import Change, Wish, apply, diff, planned, put_back, undone
-from pliant.cli.install.jobs import flagged
+from pliant.cli.install.jobs import Flagged, flagged, warn_of_jobs
 from pliant.cli.install.plugin import brought, shards_per_gpu
 from pliant.cli.install.record import Record, write
 from pliant.cli.install.site import Site, find_site, slurm_conf_values
@@ -28,6 +32,7 @@ from pliant.cli.install.texts import (
 )
 from pliant.cli.install.wanted import Wanted
 from pliant.cli.install.wishes import PARTS, wanted
+from pliant.daemon.config import parse as parse_config
 from pliant.errors import Unavailable
 from pliant.grammar import parse, put_token
 from pliant.model import Spec
@@ -690,10 +695,86 @@ def test_the_shards_of_one_gpu_are_read_from_the_nodes(gres: list[str], shards: 
     assert shards_per_gpu(nodes) == shards
 
 
-def test_waiting_jobs_with_a_token_are_listed() -> None:
+EMPTY = JobRow(*("" for _ in fields(JobRow)))
+
+
+def job(number: str, state: str = "PENDING", **other: str) -> JobRow:
+    return replace(EMPTY, job_id=number, state=state, user="ann", **other)
+
+
+def test_jobs_with_a_token_are_listed_with_what_becomes_of_their_scripts() -> None:
     token = put_token("site=words", Spec(parse("gpus=1-4")))
-    text = f"7|ann|{token}|\n8_[1-3]|bob|pliant=v1:forged:00000000|\n9|eve||\n"
-    assert flagged(text) == [("7", "ann", "moldable=gpus=1-4")]
+    request = "moldable=gpus=1-4"
+    rows = [
+        job("6", "RUNNING", admin_comment=token),
+        job("7", admin_comment=token, comment="x\npliant:gpus=1"),
+        job("8", admin_comment=token, comment="pliant:gpus=1-4 mine"),
+        job("9", admin_comment="pliant=v1:forged:00000000"),
+        job("10", comment="pliant:gpus=1-4"),  # no filter: as it was written
+    ]
+    assert flagged(rows) == [
+        Flagged("7", "ann", "pending", request, "option"),
+        Flagged("8", "ann", "pending", request, "comment"),
+        Flagged("6", "ann", "running", request, "option"),
+    ]
+
+
+SQUEUE = """
+import os
+texts = {"JobID": "7", "State": "PENDING", "UserName": "ann", "admin_comment": %r, "Comment": %r}
+words = [word.partition(":") for word in os.environ["SQUEUE_FORMAT2"].split(",")]
+print("".join(texts.get(name, "") + mark for name, _, mark in words))
+"""
+
+
+def program(directory: Path, name: str, body: str) -> None:
+    path = directory / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!{sys.executable}\n{body}")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def asked(root: Path) -> Site:
+    """A site whose Slurm was asked."""
+    return replace(find_site(root, "", "", ""), version="22.05.8")
+
+
+@pytest.mark.parametrize(("comment", "goes_on"), [("", False), ("pliant:gpus=1-4", True)])
+def test_a_removal_asks_only_where_a_script_would_be_refused(
+    asked: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comment: str, goes_on: bool
+) -> None:
+    program(tmp_path, "squeue", SQUEUE % (put_token("", Spec(parse("gpus=1-4"))), comment))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert warn_of_jobs(asked, yes=False) is goes_on
+    assert warn_of_jobs(asked, yes=True)
+
+
+def test_a_removal_lists_what_it_would_break(
+    asked: Site,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    program(tmp_path, "squeue", SQUEUE % (put_token("", Spec(parse("gpus=1-4"))), ""))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    warn_of_jobs(asked, yes=False)
+    said, error = capsys.readouterr()
+    assert said.splitlines()[1].split() == ["7", "ann", "pending", "moldable=gpus=1-4", "option"]
+    assert "Jobs that use Pliant's options: 1. Those that wait will run" in said
+    assert error == "nothing was changed: say --yes to remove it all the same\n"
+
+
+def test_a_removal_says_where_squeue_does_not_answer(
+    asked: Site,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert not warn_of_jobs(asked, yes=False)
+    assert capsys.readouterr().out.startswith("squeue does not answer: which jobs")
+    assert warn_of_jobs(asked, yes=True)
 
 
 @pytest.mark.parametrize(
@@ -716,6 +797,115 @@ def test_a_path_that_cannot_serve_is_one_line_and_exit_2(
         main(["install", "slurm", "--print", "--root", str(root), *words])
     assert left.value.code == 2
     assert capsys.readouterr().err == f"pliant: {error}\n"
+
+
+# Sites that lie otherwise than Debian's
+
+REDHAT = """
+Configuration data as of 2026-11-01T10:00:00
+AccountingStorageTRES   = cpu,mem,energy,node,billing,fs/disk,vmem,pages,gres/gpu
+AuthInfo                = socket=/run/site/munge.socket,ttl=60
+AuthType                = auth/munge
+ClusterName             = hill
+JobSubmitPlugins        = all_partitions
+PluginDir               = {top}/opt/site/plugins:{top}/opt/slurm/lib64/slurm
+PlugStackConfig         = {conf}/plugstack.conf
+SLURM_CONF              = {conf}/slurm.conf
+SLURM_VERSION           = 23.11.10
+SlurmctldHost[0]        = ctl1(10.0.0.1)
+SlurmctldParameters     = enable_configless
+SlurmUser               = slurm(450)
+
+Slurmctld(primary) at ctl1 is UP
+"""
+
+
+@pytest.fixture
+def redhat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Site]:
+    """A Slurm below /opt, as a site on RHEL built it; its slurm.conf is where we say."""
+
+    def site(conf: str) -> Site:
+        text = REDHAT.format(top=tmp_path, conf=tmp_path / conf)
+        body = f"import sys\nprint({text!r} if sys.argv[1] == 'show' else 'all is well')\n"
+        program(tmp_path / "opt" / "slurm" / "bin", "scontrol", body)
+        return find_site(Path("/"), "", "", "/opt/pliant/bin/pliantd")
+
+    plugins = tmp_path / "opt" / "slurm" / "lib64" / "slurm"
+    plugins.mkdir(parents=True)
+    (plugins / "job_submit_lua.so").write_bytes(b"liblua-5.4.so")
+    (tmp_path / "opt" / "site" / "plugins").mkdir(parents=True)
+    (tmp_path / "opt" / "slurm" / "etc").mkdir()
+    (tmp_path / "opt" / "slurm" / "etc" / "slurm.conf").write_text(
+        "ClusterName=hill\ninclude lua.conf\n"
+    )
+    monkeypatch.setenv("PATH", str(tmp_path / "opt" / "slurm" / "bin"), prepend=":")
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    return site
+
+
+def test_a_slurm_below_opt_is_found_with_its_commands_and_plugins(
+    redhat: Callable[[str], Site], tmp_path: Path
+) -> None:
+    opt = tmp_path / "opt" / "slurm"
+    assert redhat("opt/slurm/etc") == Site(
+        root=Path("/"),
+        slurm_conf=opt / "etc" / "slurm.conf",
+        plugstack=opt / "etc" / "plugstack.conf",
+        plugin_dir=opt / "lib64" / "slurm",  # the one of both that has job_submit_lua.so
+        user="slurm",
+        job_submit="all_partitions",
+        version="23.11.10",
+        pliantd=Path("/opt/pliant/bin/pliantd"),
+        bin_dir=str(opt / "bin"),
+        munge_socket="/run/site/munge.socket",
+    )
+
+
+def test_pliantd_is_told_where_such_a_slurm_lies(
+    redhat: Callable[[str], Site], tmp_path: Path
+) -> None:
+    site = replace(redhat("opt/slurm/etc"), root=tmp_path / "image")
+    text = wants(site, tmp_path).wishes[0].text
+    config = parse_config(tomllib.loads(text))
+    assert config.daemon.munge_socket == "/run/site/munge.socket"
+    assert (config.slurm.conf, config.slurm.bin_dir) == (str(site.slurm_conf), site.bin_dir)
+
+
+@pytest.mark.parametrize("conf", ["nowhere", "var/spool/slurmd/conf-cache"])
+def test_where_slurmctld_has_the_configuration_only_the_plugin_and_its_drop_in_are_written(
+    redhat: Callable[[str], Site], tmp_path: Path, conf: str
+) -> None:
+    cache = tmp_path / "var/spool/slurmd/conf-cache"
+    cache.mkdir(parents=True)
+    (cache / "slurm.conf").write_text("ClusterName=hill\n")
+    (cache / "plugstack.conf").write_text("")
+    site = redhat(conf)
+    found = wanted(site, ("lua", "spank"), tmp_path / "pliant.so", 4, lambda *_: "")
+    assert (site.configless, found.wishes) == (True, [])
+    (tmp_path / "pliant.so").write_bytes(b"\x7fELF")
+    found = wanted(site, ("lua", "spank"), tmp_path / "pliant.so", 4, lambda *_: "")
+    home = Path("/etc/slurm") if "cache" in conf else tmp_path / conf
+    drop_in = home / "plugstack.conf.d" / "pliant.conf"
+    assert [wish.path for wish in found.wishes] == [site.spank_plugin, drop_in]
+    assert found.notes[0].startswith(
+        f"plugstack.conf comes from slurmctld here: on the controller, `include {drop_in}` must"
+    )
+    assert found.left == [
+        f"{home}/slurm.conf is not on this host, which has its configuration from slurmctld: the "
+        "part lua belongs on the controller alone; --part spank is what is needed here"
+    ]
+
+
+def test_included_files_count_in_their_places(root: Path) -> None:
+    etc = root / "etc" / "slurm"
+    (etc / "slurm.conf").write_text(
+        "ClusterName=hill\nJobSubmitPlugins=defaults\nInclude a-%c.conf\nSlurmUser=slurm\n"
+    )
+    (etc / "a-hill.conf").write_text("SlurmUser=root\nInclude /etc/slurm/deep/b.conf\n")
+    (etc / "deep").mkdir()
+    (etc / "deep" / "b.conf").write_text("JobSubmitPlugins=lua\nInclude deep/b.conf\n")  # itself
+    site = find_site(root, "", "", "")
+    assert (site.user, site.job_submit) == ("slurm", "lua")
 
 
 # Where slurmctld does not run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from pliant.batch.slurm.commands import Answer, Commands
 from pliant.batch.slurm.site import Site, parse_config
@@ -34,6 +35,15 @@ def show_config(conf: str = "", bin_dir: str = "", timeout_s: float = TIMEOUT_S)
     if answer.status != 0:
         raise Unavailable(f"scontrol show config: {answer.words}")
     return parse_config(answer.out)
+
+
+def conf_here(conf: str) -> str:
+    """Return the slurm.conf that pliant.toml names, "" where this host has none of that name.
+
+    A login node may have a copy of the controller's pliant.toml and its configuration from
+    slurmctld: its commands find that by themselves.
+    """
+    return conf if Path(conf).exists() else ""
 
 
 def option(site: Site, name: str) -> str:

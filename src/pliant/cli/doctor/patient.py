@@ -15,7 +15,7 @@ from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.node_rows import NodeRow, parse_nodes
 from pliant.batch.slurm.site import Site, parse_config
 from pliant.batch.slurm.standby import is_controller
-from pliant.cli.commands import run
+from pliant.cli.commands import conf_here, run
 from pliant.daemon.config import Config, config_path, load
 from pliant.errors import PliantError, Unavailable
 
@@ -87,7 +87,9 @@ def gather(user: str, clock: Callable[[], float] = time.time) -> Patient:
     slurm = config.slurm if config else None
 
     def asked(argv: list[str], *, text: str = "") -> Answer:
-        return run(argv, text=text, conf=slurm.conf if slurm else "", bin_dir=_bin(argv, slurm))
+        return run(
+            argv, text=text, conf=conf_here(slurm.conf) if slurm else "", bin_dir=_bin(argv, slurm)
+        )
 
     site, trouble, skew_s = None, "", 0.0
     nodes: tuple[NodeRow, ...] = ()

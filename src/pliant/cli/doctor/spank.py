@@ -12,34 +12,49 @@ from pliant.errors import Unavailable
 
 INSTALL = "pliant install slurm --part spank --apply, on every login and compute node"
 PLUGIN = "pliant.so"
+FETCHED = Path("/run/slurm/conf/plugstack.conf")
+"""Where it lies on a host that has its configuration from slurmctld."""
 
 
 def check_spank(patient: Patient) -> Iterator[Finding]:
     """Look for the plugin's line, its file, and its options in sbatch's help."""
     if patient.site is None:
         return
-    stack = Path(patient.option("PlugStackConfig") or patient.conf_dir / "plugstack.conf")
+    stack = _stack(patient)
+    if not stack.exists() and "enable_configless" in patient.option("SlurmctldParameters"):
+        yield skipped("plugstack.conf", "slurmctld has it: what it says is to be seen there")
+        yield from _seen(patient)
+        return
     try:
         line = plugin_line(stack)
     except Unavailable as wrong:
         yield skipped("plugstack.conf", str(wrong))
         return
-    if not line:
+    if line:
+        yield _judged(line)
+        yield from _seen(patient)
+    else:
         yield fault("plugstack.conf", f"{stack} and what it includes do not name it", INSTALL)
-        return
+
+
+def _stack(patient: Patient) -> Path:
+    """Return plugstack.conf, or the copy that slurmd or sackd fetched from slurmctld."""
+    own = Path(patient.option("PlugStackConfig") or patient.conf_dir / "plugstack.conf")
+    return FETCHED if FETCHED.exists() and not own.exists() else own
+
+
+def _judged(line: str) -> Finding:
     words = line.split()
     if words[0] != "optional":
-        yield advice(
+        return advice(
             "plugstack.conf",
             f"it says `{words[0]}`: where the plugin is missing, jobs are refused",
             "write `optional` there",
         )
-    elif "off" in words[2:]:
-        yield advice("plugstack.conf", "it says `off`: options are taken and do nothing",
-                     "take `off` away to switch Pliant on")  # fmt: skip
-    else:
-        yield ok("plugstack.conf", f"names {words[1]}")
-    yield from _seen(patient)
+    if "off" in words[2:]:
+        return advice("plugstack.conf", "it says `off`: options are taken and do nothing",
+                      "take `off` away to switch Pliant on")  # fmt: skip
+    return ok("plugstack.conf", f"names {words[1]}")
 
 
 def plugin_line(stack: Path) -> str:

@@ -18,7 +18,7 @@ from pliant.cli.install.files import Change, apply, diff, planned, put_back, und
 from pliant.cli.install.jobs import warn_of_jobs
 from pliant.cli.install.lua import DORMANT
 from pliant.cli.install.record import Record
-from pliant.cli.install.site import Site, find_site
+from pliant.cli.install.site import LUA_PLUGIN, Site, find_site
 from pliant.cli.install.steps import after_apply, after_remove, remains
 from pliant.cli.install.wanted import Wanted
 from pliant.cli.install.wishes import PARTS, wanted
@@ -144,7 +144,7 @@ def _compiler(site: Site) -> Callable[[str, str], str]:
 
     def check(name: str, text: str) -> str:
         try:
-            library = library_of(site.at(site.plugin_dir / "job_submit_lua.so"))
+            library = library_of(site.at(site.plugin_dir / LUA_PLUGIN))
             return compiles(library, f"@{name}", text)
         except Unavailable as wrong:
             return f"it could not be checked: {wrong}"

@@ -1,52 +1,73 @@
-"""The waiting jobs that use Pliant's options, listed before the options go away."""
+"""The jobs that use Pliant's options, listed before the options go away."""
 
 from __future__ import annotations
 
+import secrets
 import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import click
 
-from pliant.cli.commands import run
+from pliant.batch.slurm.commands import Commands
+from pliant.batch.slurm.job_rows import JobRow, job_format, parse_jobs
+from pliant.batch.slurm.site import version_of
 from pliant.cli.install.site import Site
 from pliant.cli.output import Column, Style, print_table
-from pliant.errors import Unavailable
+from pliant.errors import PliantError
 from pliant.grammar import find_token, request_text
+from pliant.grammar.token import COMMENT
 
-FIELDS = "JobArrayID:|,UserName:|,admin_comment:|"
-"""AdminComment stands last: it may hold anything but a newline."""
+OPTION, BY_COMMENT = "option", "comment"
 
-COLUMNS: list[Column[tuple[str, str, str]]] = [
-    Column("job", lambda row: row[0]),
-    Column("user", lambda row: row[1]),
-    Column("request", lambda row: row[2]),
+
+BREAKS = """Those that wait will run, and those that run go on, also
+once requeued. But without the SPANK plugin sbatch refuses every script that says
+`#SBATCH --moldable`, also one that a running job submits; what is said by a comment is taken.
+To switch off and keep the options, take out --part daemon and --part lua alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flagged:
+    """One job, and how it said its request: a comment is taken without the plugin too."""
+
+    job: str
+    user: str
+    state: str
+    request: str
+    said_by: str
+
+
+COLUMNS: list[Column[Flagged]] = [
+    Column("job", lambda row: row.job),
+    Column("user", lambda row: row.user),
+    Column("state", lambda row: row.state),
+    Column("request", lambda row: row.request),
+    Column("said by", lambda row: row.said_by),
 ]
 
 
-def flagged(text: str) -> list[tuple[str, str, str]]:
-    """Return job, user and request of every line that carries a token."""
+def flagged(rows: Iterable[JobRow]) -> list[Flagged]:
+    """Return every job that carries a token, the waiting ones first."""
     found = []
-    for line in text.splitlines():
-        job, _, rest = line.partition("|")
-        user, _, admin_comment = rest.partition("|")
-        spec = find_token(admin_comment.removesuffix("|"))
+    for row in sorted(rows, key=lambda row: not row.waits):
+        spec = find_token(row.admin_comment)
         if spec is not None:
-            found.append((job.strip(), user.strip(), request_text(spec.request)))
+            by = BY_COMMENT if row.comment.startswith(COMMENT) else OPTION
+            said = request_text(spec.request)
+            found.append(Flagged(row.key, row.user, row.state.lower(), said, by))
     return found
 
 
 def warn_of_jobs(site: Site, yes: bool) -> bool:
-    """List the waiting jobs whose scripts sbatch will not know any more; say whether to go on."""
-    rows = _waiting() if site.version else []
+    """List the jobs whose scripts sbatch will not know any more; say whether to go on."""
+    rows = _jobs(site) if site.version else []
     if rows is None:
-        click.echo("squeue does not answer: which waiting jobs use Pliant's options is not known")
+        click.echo("squeue does not answer: which jobs use Pliant's options is not known")
     elif rows:
         print_table(rows, COLUMNS, Style())
-        click.echo(
-            f"{len(rows)} waiting jobs use Pliant's options. They will run. But without the SPANK "
-            "plugin sbatch\nrefuses every script that says `#SBATCH --moldable`: to switch off and "
-            "keep the options, take out\n--part daemon and --part lua alone."
-        )
-    if rows == [] or yes:
+        click.echo(f"Jobs that use Pliant's options: {len(rows)}. {BREAKS}")
+    if yes or (rows is not None and all(row.said_by == BY_COMMENT for row in rows)):
         return True
     if not sys.stdin.isatty():
         click.echo("nothing was changed: say --yes to remove it all the same", err=True)
@@ -54,9 +75,14 @@ def warn_of_jobs(site: Site, yes: bool) -> bool:
     return click.confirm("Remove it all the same?")
 
 
-def _waiting() -> list[tuple[str, str, str]] | None:
+def _jobs(site: Site) -> list[Flagged] | None:
+    nonce = f"N{secrets.token_hex(8)}"
     try:
-        done = run(["squeue", "-h", "-a", "-t", "PD", "-O", FIELDS])
-    except Unavailable:
+        version = version_of(site.version)
+        done = Commands().run(
+            ("squeue", "-h", "-a", "--local"),
+            env={"SQUEUE_FORMAT2": job_format(nonce, version)},
+        )
+        return flagged(parse_jobs(done.out, nonce, version)) if done.status == 0 else None
+    except PliantError:
         return None
-    return flagged(done.out) if done.status == 0 else None

@@ -8,7 +8,7 @@ from pathlib import Path
 from pliant import resources
 from pliant.cli.install.files import Wish
 from pliant.cli.install.record import read
-from pliant.cli.install.site import Site
+from pliant.cli.install.site import LUA_PLUGIN, Site
 from pliant.cli.install.texts import (
     calls_pliant,
     has_lua_block,
@@ -30,8 +30,14 @@ Compiles = Callable[[str, str], str]
 
 def want_lua(site: Site, compiles: Compiles, dormant: str, found: Wanted) -> None:
     """Add the files of the part ``lua``. ``dormant``: one of DORMANT, or "" where nobody said."""
+    if site.configless:
+        found.left.append(
+            f"{site.slurm_conf} is not on this host, which has its configuration from slurmctld: "
+            "the part lua belongs on the controller alone; --part spank is what is needed here"
+        )
+        return
     plugins = site.at(site.plugin_dir)
-    if not site.at(site.plugin_dir / "job_submit_lua.so").exists():
+    if not site.at(site.plugin_dir / LUA_PLUGIN).exists():
         found.left.append(
             f"{plugins} has no job_submit_lua.so: slurmctld would not start with "
             "JobSubmitPlugins=lua; install Slurm's Lua plugin (it needs lua's headers when built)"

@@ -28,6 +28,11 @@ DEFAULT_PLUGIN_DIRS = (
     "/usr/lib/slurm",
     "/usr/local/lib/slurm",
 )
+LUA_PLUGIN = "job_submit_lua.so"
+DAEMON_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+"""systemd's own for services (systemd.exec(5))."""
+MOST_INCLUDES = 8
+"""How deep slurm.conf may include."""
 _INCLUDE = re.compile(r"^\s*include\s+(\S+)", re.IGNORECASE)
 
 
@@ -43,6 +48,9 @@ class Site:
     job_submit: str  # JobSubmitPlugins as it is in force
     version: str  # "" where Slurm was not asked
     pliantd: Path
+    configless: bool = False  # slurm.conf is slurmctld's, and not to be edited on this host
+    bin_dir: str = ""  # of Slurm's commands, where a daemon's PATH has it not
+    munge_socket: str = ""  # "": munge's own default
     spank_plugin: Path = Path("/usr/lib/pliant/pliant.so")
     socket: Path = Path("/run/pliant/pliantd.sock")
 
@@ -67,16 +75,21 @@ def find_site(root: Path, conf: str, user: str, pliantd: str) -> Site:
     asks = root == Path("/") and not conf
     values = _asked() if asks else _read(root, Path(conf or DEFAULT_CONF))
     slurm_conf = Path(values.get("SLURM_CONF") or conf or DEFAULT_CONF)
-    plugin_dir = values.get("PluginDir", "").split(":")[0]
+    is_copy = _is_copy(slurm_conf)
+    home = Path(DEFAULT_CONF).parent if is_copy else slurm_conf.parent
+    stack = "" if is_copy else values.get("PlugStackConfig", "")
     return Site(
         root=root,
-        slurm_conf=slurm_conf,
-        plugstack=Path(values.get("PlugStackConfig") or slurm_conf.with_name("plugstack.conf")),
-        plugin_dir=Path(plugin_dir) if plugin_dir else _default_plugin_dir(root),
+        slurm_conf=home / slurm_conf.name,
+        plugstack=home / (stack or "plugstack.conf"),
+        plugin_dir=_plugin_dir(root, values.get("PluginDir", "")),
         user=user or values.get("SlurmUser", "root").partition("(")[0],
         job_submit=values.get("JobSubmitPlugins", ""),
         version=values.get("SLURM_VERSION", ""),
         pliantd=Path(pliantd or _pliantd()),
+        configless=is_copy or not below(root, slurm_conf).exists(),
+        bin_dir=_bin_dir() if root == Path("/") else "",
+        munge_socket=_munge_socket(values.get("AuthInfo", "")),
     )
 
 
@@ -84,7 +97,10 @@ def slurm_conf_values(text: str) -> dict[str, str]:
     """Read slurm.conf's ``Key=Value`` lines, by the keys of ``scontrol show config``."""
     names = {
         name.lower(): name
-        for name in ("JobSubmitPlugins", "PluginDir", "PlugStackConfig", "SlurmUser")
+        for name in (
+            *("AuthInfo", "ClusterName", "JobSubmitPlugins", "PluginDir", "PlugStackConfig"),
+            "SlurmUser",
+        )
     }
     return {names[key.lower()]: value for key, value in settings(text) if key.lower() in names}
 
@@ -119,19 +135,52 @@ def _read(root: Path, conf: Path) -> Mapping[str, str]:
     text = read(below(root, conf))
     if text is None:
         raise Unavailable(f"{below(root, conf)}: no such file; --conf names slurm.conf")
-    values = slurm_conf_values(text)
-    for match in (_INCLUDE.match(line) for line in text.splitlines()):
-        if match:
-            path = conf.parent / match[1]
-            values |= slurm_conf_values(read(below(root, path)) or "")
-    return {**values, "SLURM_CONF": str(conf)}
+    return {**slurm_conf_values(_with_included(root, conf, text)), "SLURM_CONF": str(conf)}
 
 
-def _default_plugin_dir(root: Path) -> Path:
-    for name in DEFAULT_PLUGIN_DIRS:
-        if (root / name.lstrip("/")).is_dir():
-            return Path(name)
-    return Path(DEFAULT_PLUGIN_DIRS[0])
+def _with_included(root: Path, conf: Path, text: str, depth: int = 0) -> str:
+    """Return slurm.conf with what it includes in the places of its Include lines.
+
+    ``%c`` there is the cluster's name (slurm.conf(5), INCLUDE MODIFIERS).
+    """
+    lines: list[str] = []
+    for line in text.splitlines():
+        match = _INCLUDE.match(line)
+        if match is None or depth == MOST_INCLUDES:
+            lines.append(line)
+            continue
+        cluster = slurm_conf_values("\n".join(lines)).get("ClusterName", "")
+        path = conf.parent / match[1].replace("%c", cluster)
+        lines.append(_with_included(root, conf, read(below(root, path)) or "", depth + 1))
+    return "\n".join(lines)
+
+
+def _is_copy(conf: Path) -> bool:
+    """Whether a slurm.conf is what slurmd or sackd fetched from slurmctld: edits do not last."""
+    return conf.is_relative_to("/run") or "conf-cache" in conf.parts
+
+
+def _plugin_dir(root: Path, said: str) -> Path:
+    """Return the directory of PluginDir, or of the usual ones, that has Slurm's Lua plugin."""
+    named = [Path(part) for part in said.split(":") if part.startswith("/")]
+    usual = [Path(name) for name in DEFAULT_PLUGIN_DIRS]
+    there = [path for path in named or usual if (root / path.relative_to("/")).is_dir()]
+    with_lua = [path for path in there if (root / path.relative_to("/") / LUA_PLUGIN).exists()]
+    return [*with_lua, *there, *named, *usual][0]
+
+
+def _bin_dir() -> str:
+    """Return where Slurm's commands are, "" where pliantd finds them by itself."""
+    found = shutil.which("scontrol")
+    there = Path(found).parent if found else Path("/usr/bin")
+    return "" if str(there) in DAEMON_PATH or not there.is_absolute() else str(there)
+
+
+def _munge_socket(auth_info: str) -> str:
+    """Return munged's socket, where Slurm's AuthInfo names one."""
+    words = (word.partition("=") for word in auth_info.split(","))
+    found = next((value for key, _, value in words if key.strip() == "socket"), "")
+    return found if found.startswith("/") else ""
 
 
 def _pliantd() -> str:

@@ -47,7 +47,9 @@ def _daemon(site: Site, found: Wanted) -> None:
         "group": _group(site.user),
         "pliantd": site.pliantd,
         "socket": site.socket,
-        "slurm_conf": site.slurm_conf,
+        "slurm_conf": "" if site.configless else site.slurm_conf,
+        "bin_dir": site.bin_dir,
+        "munge_socket": site.munge_socket,
     }
     toml = site.at(Path("/etc/pliant/pliant.toml"))
     if read(toml) is None:  # an administrator's own is never touched
@@ -89,6 +91,12 @@ def _spank(site: Site, plugin: Path | None, shards: int, found: Wanted) -> None:
     )
     found.wishes.append(Wish(site.at(drop_in), text, ours=True))
     now = read(site.at(site.plugstack)) or ""
+    if site.configless:
+        found.notes.append(
+            f"plugstack.conf comes from slurmctld here: on the controller, `include {drop_in}` must"
+            " stand in it, which --apply writes there"
+        )
+        return
     edited = with_include(now, str(drop_in), str(directory))
     found.wishes.append(Wish(site.at(site.plugstack), edited, ours=False))
 
