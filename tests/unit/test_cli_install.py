@@ -32,6 +32,7 @@ from pliant.cli.install.texts import (
 )
 from pliant.cli.install.wanted import Wanted
 from pliant.cli.install.wishes import PARTS, wanted
+from pliant.cli.lua_host import libraries
 from pliant.daemon.config import parse as parse_config
 from pliant.errors import Unavailable
 from pliant.grammar import parse, put_token
@@ -945,3 +946,18 @@ def test_where_slurmctld_does_not_run_and_no_slurm_conf_is_there_one_is_to_be_na
     (scontrol / "slurm.conf").unlink()
     with pytest.raises(Unavailable, match=r"name slurm\.conf by --conf where slurm"):
         find_site(Path("/"), "", "", "")
+
+
+@pytest.mark.parametrize(
+    ("plugin", "names"),
+    [
+        (b"\0liblua5.3.so.0\0liblua5.3.so\0", ["liblua5.3.so.0", "liblua5.3.so"]),  # Debian
+        (b"\0liblua-5.4.so\0liblua.so\0", ["liblua-5.4.so", "liblua.so"]),  # RHEL
+        (b"\0liblua.so.5.4\0liblua.so.5.4.6\0", ["liblua.so.5.4.6", "liblua.so.5.4"]),
+        (b"\0luaL_newstate\0", []),
+    ],
+)
+def test_slurmctlds_own_lua_is_found_under_the_names_that_it_has(
+    plugin: bytes, names: list[str]
+) -> None:
+    assert libraries(plugin) == names

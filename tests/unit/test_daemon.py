@@ -551,6 +551,7 @@ def test_the_pace_follows_what_there_is_to_do() -> None:
     assert (pace.least_s(0.01), pace.most_s(0.01, eager=False)) == (0.25, 5.0)
     assert pace.most_s(0.01, eager=True) == 1.0
     assert (pace.least_s(0.4), pace.most_s(0.4, eager=True)) == (4.0, 4.0)  # a tenth of the time
+    assert (pace.least_s(50.0), pace.most_s(50.0, eager=True)) == (120.0, 120.0)  # but not for long
     for expected in (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0):
         pace.failed()
         assert pace.least_s(0.01) == pace.most_s(0.01, eager=True) == expected
@@ -561,6 +562,26 @@ def test_the_pace_follows_what_there_is_to_do() -> None:
     for expected in (1.0, 2.0, 4.0, 5.0, 5.0):  # its turn may come any moment
         pace.failed()
         assert pace.least_s(0.01) == expected
+
+
+def test_a_job_waits_for_minutes_at_most_where_every_look_is_slow(
+    make: Make, batch: FakeBatch, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paused: list[float] = []
+
+    async def sleep(_event: asyncio.Event, for_s: float) -> None:
+        paused.append(for_s)
+        clock.now_s += for_s
+        await asyncio.sleep(0)
+
+    def between() -> None:  # five commands of 10 s, one after the other
+        clock.now_s += 50.0
+
+    monkeypatch.setattr("pliant.daemon.loop._sleep", sleep)
+    batch.between = between
+    run_loop(make(), clock, lambda: len(paused) > 4)
+    assert max(paused) > 100
+    assert max(paused) + 2 * 50.0 < 300.0
 
 
 def test_one_slow_look_makes_no_long_pause(

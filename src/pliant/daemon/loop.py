@@ -8,8 +8,9 @@
     the batch system is away          ─▶ after 1, 2, 4 ... 30 s
     another host's pliantd acts       ─▶ every 5 s
 
-and never more than a tenth of the time is spent looking. The doors answer all the while: cycles
-run in a thread of their own.
+and no more than a tenth of the time is spent looking, unless looks take so long (slow name
+servers, say) that jobs would wait for many minutes. The doors answer all the while: cycles run in
+a thread of their own.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ EAGER_S = 1.0
 """Between looks while a flagged job waits."""
 SHARE = 10.0
 """The pause after a look, in times that the look took."""
+LONGEST_S = 120.0
+"""The longest that such a pause becomes. A look is seven commands in a row at most, each with its
+time limit of 10 s ([slurm] timeout_s): so every job is looked at within five minutes."""
 AWAY_S = 30.0
 """The longest pause while the batch system is away."""
 STAND_BY_S = 5.0
@@ -68,7 +72,7 @@ class Pace:
             return STAND_BY_S
         if self.failures:
             return self._away_s()
-        return max(SETTLE_S, SHARE * observe_s)
+        return max(SETTLE_S, _rest_s(observe_s))
 
     def most_s(self, observe_s: float, eager: bool) -> float:
         """Return the pause when nobody asks."""
@@ -76,11 +80,15 @@ class Pace:
             return STAND_BY_S
         if self.failures:
             return self._away_s()
-        return max(SHARE * observe_s, min(EAGER_S, self.cycle_s) if eager else self.cycle_s)
+        return max(_rest_s(observe_s), min(EAGER_S, self.cycle_s) if eager else self.cycle_s)
 
     def _away_s(self) -> float:
         most_s = STAND_BY_S if self.next_in_turn else AWAY_S
         return float(min(most_s, 2 ** min(self.failures - 1, 10)))
+
+
+def _rest_s(observe_s: float) -> float:
+    return min(SHARE * observe_s, LONGEST_S)
 
 
 class Loop:
