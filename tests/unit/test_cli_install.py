@@ -800,6 +800,38 @@ def test_a_path_that_cannot_serve_is_one_line_and_exit_2(
     assert capsys.readouterr().err == f"pliant: {error}\n"
 
 
+@pytest.mark.parametrize("what", ["--print", "--apply", "--remove"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "etc/slurm/slurm.conf",
+        "etc/slurm/more.conf",
+        "etc/slurm/plugstack.conf",
+        "etc/slurm/job_submit.lua",
+        "etc/pliant/installed/installed.json",
+        "etc/pliant/pliant.toml",
+        "etc/systemd/system/pliantd.service",
+        "usr/lib/pliant/pliant.so",
+    ],
+)
+def test_a_directory_in_a_files_place_is_one_line_and_nothing_is_touched(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str, what: str
+) -> None:
+    plugin = tmp_path / "pliant.so"
+    plugin.write_bytes(b"\x7fELF slurm_spank_init")
+    (root / "etc" / "slurm" / "slurm.conf").write_text("JobSubmitPlugins=lua\ninclude more.conf\n")
+    (root / place).unlink(missing_ok=True)
+    (root / place).mkdir(parents=True)
+    before = tree(root)
+    code = run_install(what, "--root", str(root), "--plugin", str(plugin))
+    said, error = capsys.readouterr()
+    assert tree(root) == before
+    if code == 0:  # what was never installed needs none of these files
+        assert (what, said, error) == ("--remove", "nothing is installed\n", "")
+    else:
+        assert (code, error) == (2, f"pliant: {root}/{place}: Is a directory\n")
+
+
 # Sites that lie otherwise than Debian's
 
 REDHAT = """
