@@ -17,6 +17,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pliant.batch.slurm.site import Site as SlurmSite
+from pliant.batch.slurm.site import parse_config
 from pliant.cli import main
 from pliant.cli.door import controllers, hosts
 from pliant.cli.output import Column, Style, duration, plain_table, print_table
@@ -421,6 +423,20 @@ def test_slurms_hosts_are_found_without_asking_slurmctld(tmp_path: Path) -> None
         "#SlurmctldHost=old\nSlurmctldHostX=no\n"
     )
     assert controllers(parse({"slurm": {"conf": str(conf)}})) == ["10.0.0.1", "two"]
+
+
+def test_a_host_without_the_slurm_conf_of_pliant_toml_asks_as_it_does_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def show_config(conf: str, _bin_dir: str, _timeout_s: float) -> SlurmSite:
+        asked.append(conf)
+        return parse_config("SLURM_VERSION = 23.11.10\nSlurmctldHost[0] = ctl(10.0.0.1)\n")
+
+    monkeypatch.setattr("pliant.cli.door.show_config", show_config)
+    assert controllers(parse({"slurm": {"conf": "/nowhere/slurm.conf"}})) == ["10.0.0.1"]
+    assert asked == [""]
 
 
 @pytest.mark.parametrize(
