@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.errors import BadInput, Unavailable
-from pliant.sandbox import Options, accounts, build, config, parts, ports, processes, programs
+from pliant.sandbox import Options, accounts, config, parts, ports, processes, programs
 from pliant.sandbox.layout import Layout
 from pliant.sandbox.notified import Notified
 from pliant.sandbox.options import check_name
+from pliant.sandbox.reasons import why
 from pliant.sandbox.record import Record, all_names, read_record
 
 FOUR = config.Ports(ctld=1, dbd=2, pliant=3, nodes=(11, 12, 13, 14))
@@ -165,10 +166,33 @@ def test_a_damaged_record_says_how_to_go_on(layout: Layout, text: str) -> None:
 
 
 def test_the_reason_is_what_the_part_said_last(layout: Layout) -> None:
-    assert build.why(layout, "munged", "ended (1)") == "munged ended (1), and wrote nothing"
+    assert why(layout, "munged", "ended (1)") == "munged ended (1), and wrote nothing"
     layout.output("munged").write_text("fine\nError: one\nError: two\nmunged: Error: three\nbye\n")
-    assert build.why(layout, "munged", "ended (1)") == (
+    assert why(layout, "munged", "ended (1)") == (
         "munged ended (1): Error: two; munged: Error: three"
+    )
+
+
+MARIADB = """\
+2026-11-22  3:00:00 0 [Note] InnoDB: Using liburing
+2026-11-22  3:00:00 0 [ERROR] InnoDB: {}
+2026-11-22  3:00:00 0 [ERROR] InnoDB: Plugin initialization aborted with error Generic error
+2026-11-22  3:00:00 0 [ERROR] Plugin 'InnoDB' registration as a STORAGE ENGINE failed.
+2026-11-22  3:00:00 0 [ERROR] Unknown/unsupported storage engine: InnoDB
+2026-11-22  3:00:00 0 [ERROR] Aborting
+
+Installation of system tables failed!  Examine the logs in
+/var/lib/mysql for more information.
+"""
+
+
+def test_of_a_database_that_gives_up_the_reason_is_said_and_not_that_it_does(
+    layout: Layout,
+) -> None:
+    why_not = "Cannot allocate memory for the buffer pool"
+    layout.output("mariadb-install-db").write_text(MARIADB.format(why_not))
+    assert why(layout, "mariadb-install-db", "ended with 1") == (
+        f"mariadb-install-db ended with 1: 2026-11-22  3:00:00 0 [ERROR] InnoDB: {why_not}"
     )
 
 

@@ -12,6 +12,7 @@ from pliant.sandbox import config
 from pliant.sandbox.accounts import Accounts
 from pliant.sandbox.layout import Layout
 from pliant.sandbox.programs import program
+from pliant.sandbox.reasons import why
 from pliant.sandbox.record import Record
 
 ACCOUNT = "sandbox"
@@ -65,10 +66,7 @@ def _install(layout: Layout, who: Accounts) -> None:
             check=False,
         )
     if done.returncode:
-        said = layout.output("mariadb-install-db").read_text(errors="replace").split("\n")
-        lines = [line for line in said if line.strip()] or ["it wrote nothing"]
-        errors = [line for line in lines if "ERROR" in line] or lines
-        raise Unavailable(f"mariadb-install-db ended with {done.returncode}: {errors[-1][:400]}")
+        raise Unavailable(why(layout, "mariadb-install-db", f"ended with {done.returncode}"))
 
 
 def register(run: Run, cluster: str, users: Sequence[str]) -> None:

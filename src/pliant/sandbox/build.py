@@ -1,9 +1,8 @@
-"""Make the files of a sandbox; tell when a part answers, and why it did not."""
+"""Make the files of a sandbox; tell when a part answers."""
 
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
 import socket
@@ -92,23 +91,3 @@ def _succeeds(run: Run, argv: list[str], word: str) -> bool:
         return done.returncode == 0 and word in done.stdout
     except subprocess.TimeoutExpired:
         return False
-
-
-_SERIOUS = re.compile(r"\b(fatal|error)\b", re.IGNORECASE)
-# Debian's Slurm always fails to load PMIx, and does not mind.
-_NOISE = re.compile(r"\bMPI:|mpi/pmix|\bpmix", re.IGNORECASE)
-
-
-def why(layout: Layout, part: str, what: str) -> str:
-    """Return one line: the part, what happened, and the serious lines that it wrote last."""
-    for path in (layout.output(part), layout.log(part)):
-        try:
-            lines = path.read_text(errors="replace").splitlines()[-200:]
-        except OSError:
-            continue
-        serious = [
-            line.strip() for line in lines if _SERIOUS.search(line) and not _NOISE.search(line)
-        ]
-        if said := serious[-2:] or [line.strip() for line in lines[-1:]]:
-            return f"{part} {what}: {'; '.join(said)[:400]}"
-    return f"{part} {what}, and wrote nothing"

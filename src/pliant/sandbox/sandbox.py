@@ -18,6 +18,7 @@ from pliant.sandbox.notified import Notified
 from pliant.sandbox.options import Options
 from pliant.sandbox.plain import plain_errors
 from pliant.sandbox.programs import require
+from pliant.sandbox.reasons import why
 from pliant.sandbox.record import Record, claim, read_record, remove
 from pliant.sandbox.waiting import until
 
@@ -253,7 +254,7 @@ class Sandbox:
     def _until_ready(self, is_ready: Callable[[], bool], what: str, part: str) -> None:
         def has_ended() -> str | None:
             code = self._started[part].poll()
-            return None if code is None else build.why(self.layout, part, f"ended ({code})")
+            return None if code is None else why(self.layout, part, f"ended ({code})")
 
         try:
             until(is_ready, what, _START_S, has_ended)
@@ -261,4 +262,4 @@ class Sandbox:
             if has_ended():
                 raise
             late = f"did not come up; waited {_START_S:.0f} s for {what}"
-            raise Unavailable(build.why(self.layout, part, late)) from None
+            raise Unavailable(why(self.layout, part, late)) from None
