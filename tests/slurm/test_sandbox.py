@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,6 +101,17 @@ def test_a_running_sandbox_is_not_brought_up_again(small: Sandbox) -> None:
     assert again.returncode == 2
     assert again.stderr.startswith(f"pliant: sandbox {small.name} is running (")
     assert small.status()["state"] == "up"
+
+
+def test_a_sandboxs_database_leaves_the_temporary_tables_of_others(name: str) -> None:
+    foreign = Path(tempfile.gettempdir(), f"#sql-temptable-{name}.MAD")
+    foreign.touch()
+    shutil.chown(foreign, "mysql")
+    try:
+        Sandbox(name, Options(nodes=1, gpus=1, mode="none", accounting=True)).up()
+        assert foreign.exists()
+    finally:
+        foreign.unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 77, 255])

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.errors import BadInput, Unavailable
-from pliant.sandbox import Options, accounts, config, parts, ports, processes, programs
+from pliant.sandbox import Options, accounting, accounts, config, parts, ports, processes, programs
 from pliant.sandbox.layout import Layout
 from pliant.sandbox.notified import Notified
 from pliant.sandbox.options import check_name
@@ -194,6 +194,26 @@ def test_of_a_database_that_gives_up_the_reason_is_said_and_not_that_it_does(
     assert why(layout, "mariadb-install-db", "ended with 1") == (
         f"mariadb-install-db ended with 1: 2026-11-22  3:00:00 0 [ERROR] InnoDB: {why_not}"
     )
+
+
+def test_the_database_keeps_its_temporary_tables_to_itself(
+    layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install = tmp_path / "bin" / "mariadb-install-db"
+    install.parent.mkdir()
+    install.write_text('#!/bin/sh\necho "$@" >&2\necho "[ERROR] InnoDB: no room" >&2\nexit 3\n')
+    install.chmod(0o755)
+    (install.parent / "mariadbd").symlink_to(install)
+    monkeypatch.setenv("PATH", str(install.parent), prepend=":")
+    monkeypatch.setattr("shutil.chown", lambda *_: None)
+    layout.run.mkdir()
+    record = Record(Options(accounting=True), FOUR)
+    with pytest.raises(Unavailable) as told:
+        accounting.prepare(layout, record, WHO)
+    assert str(told.value) == "mariadb-install-db ended with 3: [ERROR] InnoDB: no room"
+    own = f"--tmpdir={layout.top}/mariadb.tmp"
+    assert own in layout.output("mariadb-install-db").read_text().split()
+    assert own in parts.command("mariadbd", layout, record.options, WHO).argv
 
 
 def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:

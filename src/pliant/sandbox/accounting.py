@@ -22,7 +22,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 def prepare(layout: Layout, record: Record, who: Accounts) -> None:
     """Make an empty database that only slurmdbd's user may open, and slurmdbd.conf."""
-    for path in (layout.database, layout.database_socket.parent):
+    for path in (layout.database, layout.database_tmp, layout.database_socket.parent):
         path.mkdir(mode=0o755)
         if os.geteuid() == 0:
             shutil.chown(path, who.database)
@@ -47,6 +47,7 @@ def _install(layout: Layout, who: Accounts) -> None:
         program("mariadb-install-db"),
         "--no-defaults",
         f"--datadir={layout.database}",
+        f"--tmpdir={layout.database_tmp}",
         "--skip-test-db",
         "--skip-name-resolve",
         "--force",  # where there is no /etc/hosts it would refuse, for a name it does not need

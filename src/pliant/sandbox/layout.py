@@ -127,6 +127,11 @@ class Layout:
         return self.top / "mariadb"
 
     @property
+    def database_tmp(self) -> Path:
+        """Its temporary tables: a mariadbd that starts removes those of all others in its own."""
+        return self.top / "mariadb.tmp"
+
+    @property
     def database_socket(self) -> Path:
         """The private MariaDB; its directory is its own user's."""
         return self.top / "mariadb.run" / "socket"

@@ -81,6 +81,7 @@ def _mariadbd(layout: Layout) -> list[str]:
         program("mariadbd"),
         "--no-defaults",
         f"--datadir={layout.database}",
+        f"--tmpdir={layout.database_tmp}",
         f"--socket={layout.database_socket}",
         f"--pid-file={layout.database_socket.with_name('pid')}",
         f"--init-file={layout.database_init}",
