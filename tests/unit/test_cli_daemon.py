@@ -425,18 +425,19 @@ def test_slurms_hosts_are_found_without_asking_slurmctld(tmp_path: Path) -> None
     assert controllers(parse({"slurm": {"conf": str(conf)}})) == ["10.0.0.1", "two"]
 
 
-def test_a_host_without_the_slurm_conf_of_pliant_toml_asks_as_it_does_itself(
+def test_a_host_without_the_files_of_pliant_toml_asks_as_it_does_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[str] = []
+    asked: list[tuple[str, str]] = []
 
-    def show_config(conf: str, _bin_dir: str, _timeout_s: float) -> SlurmSite:
-        asked.append(conf)
+    def show_config(conf: str, bin_dir: str, _timeout_s: float) -> SlurmSite:
+        asked.append((conf, bin_dir))
         return parse_config("SLURM_VERSION = 23.11.10\nSlurmctldHost[0] = ctl(10.0.0.1)\n")
 
     monkeypatch.setattr("pliant.cli.door.show_config", show_config)
-    assert controllers(parse({"slurm": {"conf": "/nowhere/slurm.conf"}})) == ["10.0.0.1"]
-    assert asked == [""]
+    slurm = {"conf": "/nowhere/slurm.conf", "bin_dir": "/nowhere/bin"}
+    assert controllers(parse({"slurm": slurm})) == ["10.0.0.1"]
+    assert asked == [("", "")]
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,11 @@ def conf_here(conf: str) -> str:
     return conf if Path(conf).exists() else ""
 
 
+def bin_here(bin_dir: str, program: str) -> str:
+    """Return the directory that pliant.toml names, "" where it has no such program on this host."""
+    return bin_dir if bin_dir and (Path(bin_dir) / program).exists() else ""
+
+
 def option(site: Site, name: str) -> str:
     """Return an option of slurm.conf as it is in force; ``(null)`` is ""."""
     value = site.options.get(name, "")

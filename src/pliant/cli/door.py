@@ -12,7 +12,7 @@ from typing import TypeVar
 import click
 import msgspec
 
-from pliant.cli.commands import conf_here, show_config
+from pliant.cli.commands import bin_here, conf_here, show_config
 from pliant.daemon.answers import from_json
 from pliant.daemon.config import Config, address, config_path, load, parse
 from pliant.errors import BadConfig, PliantError, Unavailable
@@ -137,7 +137,8 @@ def _written(conf: Path) -> list[str]:
 
 def _asked(config: Config) -> list[str]:
     slurm = config.slurm
-    found = show_config(conf_here(slurm.conf), slurm.bin_dir, slurm.timeout_s).options
+    bin_dir = bin_here(slurm.bin_dir, "scontrol")
+    found = show_config(conf_here(slurm.conf), bin_dir, slurm.timeout_s).options
     return [found[key] for key in sorted(found) if key.startswith("SlurmctldHost[")]
 
 

@@ -15,7 +15,7 @@ from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.node_rows import NodeRow, parse_nodes
 from pliant.batch.slurm.site import Site, parse_config
 from pliant.batch.slurm.standby import is_controller
-from pliant.cli.commands import conf_here, run
+from pliant.cli.commands import bin_here, conf_here, run
 from pliant.daemon.config import Config, config_path, load
 from pliant.errors import PliantError, Unavailable
 
@@ -87,9 +87,10 @@ def gather(user: str, clock: Callable[[], float] = time.time) -> Patient:
     slurm = config.slurm if config else None
 
     def asked(argv: list[str], *, text: str = "") -> Answer:
-        return run(
-            argv, text=text, conf=conf_here(slurm.conf) if slurm else "", bin_dir=_bin(argv, slurm)
-        )
+        if slurm is None:
+            return run(argv, text=text)
+        bin_dir = bin_here(slurm.bin_dir, argv[0])
+        return run(argv, text=text, conf=conf_here(slurm.conf), bin_dir=bin_dir)
 
     site, trouble, skew_s = None, "", 0.0
     nodes: tuple[NodeRow, ...] = ()
@@ -116,11 +117,6 @@ def gather(user: str, clock: Callable[[], float] = time.time) -> Patient:
         user=user,
         is_root=os.geteuid() == 0,
     )
-
-
-def _bin(argv: list[str], slurm: object) -> str:
-    directory: str = getattr(slurm, "bin_dir", "")
-    return directory if directory and (Path(directory) / argv[0]).exists() else ""
 
 
 def _config(path: Path) -> tuple[Config | None, str]:
