@@ -83,6 +83,7 @@ def test_a_credential_of_another_key_is_refused(cluster: Cluster) -> None:
 
 
 def test_nobody_changes_a_job_of_another_user_s(cluster: Cluster, job: str) -> None:
+    wait_until(lambda: listed(cluster, "login", job), job)
     request = f"set job={job}&spec=gpus%3D1"
     for user, word in ((BOB, "no"), (ALICE, "ok")):
         for host in ("n2", "outside"):
