@@ -1,8 +1,9 @@
 -- A small stand-in for slurmctld's job_submit/lua: job descriptors whose reads and writes are told,
 -- formatting log functions. Arguments: what to load ("module" or a job_submit.lua), then a Lua file
 -- that returns a list of steps. Where that has a door, luasocket is a fake one in front of it, and
--- what that has cost is told after each step. Prints one line for each thing that happened, as KIND
--- TEXT.
+-- what that has cost is told after each step. Where it has patience, the real luasocket's time runs
+-- so many times slower, so that a busy machine changes nothing. Prints one line for each thing that
+-- happened, as KIND TEXT.
 local what, steps_file = arg[1], arg[2]
 
 local function told(kind, text)
@@ -39,7 +40,29 @@ local function submit(step)
    return slurm_job_submit(job_desc(step.fields, step.broken), {}, 1000)
 end
 
+local function slow_down(patience)
+   local unix, core = require("socket.unix"), require("socket.core")
+   local clock, stream = core.gettime, type(unix) == "table" and unix.stream or unix
+   local began = clock()
+   core.gettime = function() return began + (clock() - began) / patience end
+   local function patient()
+      local connection = stream()
+      local function same(name)
+         return function(_, ...) return connection[name](connection, ...) end
+      end
+      return {
+         settimeout = function(_, limit, mode) connection:settimeout(limit * patience, mode) end,
+         connect = same("connect"), send = same("send"), receive = same("receive"),
+         close = same("close"),
+      }
+   end
+   package.loaded["socket.unix"] = {stream = patient}
+end
+
 local steps = dofile(steps_file)
+if steps.patience then
+   slow_down(steps.patience)
+end
 steps.wait = function() end
 if steps.clock then
    local now = steps.clock

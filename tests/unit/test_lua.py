@@ -72,13 +72,18 @@ def run(lua: str, tmp_path: Path) -> Steps:
         missing: str = "",
         what: str = "module",
         fake_door: str = "",
+        patience: int = 100,
     ) -> list[str]:
         setup = f"socket = {quoted(str(door or tmp_path / 'nobody'))}"
         if fake_door:  # and a setup that asks for more time than there is
             setup = f"{setup}, timeout = 30}}, door = {{{fake_door}"
-        gone = f"missing = {{[{quoted(missing)}] = true}}, " if missing else ""
+        luasocket = "" if fake_door else f"patience = {patience}, "
+        if missing:
+            luasocket = f"missing = {{[{quoted(missing)}] = true}}, "
         script = tmp_path / "steps.lua"
-        script.write_text(f"return {{clock = 1000, setup = {{{setup}}}, {gone}{', '.join(steps)}}}")
+        script.write_text(
+            f"return {{clock = 1000, setup = {{{setup}}}, {luasocket}{', '.join(steps)}}}"
+        )
         done = subprocess.run(
             [lua, str(HARNESS), what, str(script)],
             env={
@@ -349,7 +354,7 @@ def test_a_slow_daemon_is_asked_once_per_breaker_period(
     step = job(spank=(FLAG,), tres_per_node="gres:gpu:2")
     later = job(spank=(FLAG,), tres_per_node="gres:gpu:2", wait=6)
     begin = time.monotonic()
-    told = effects(run(step, step, step, later, step, door=asked.path))
+    told = effects(run(step, step, step, later, step, door=asked.path, patience=1))
     assert time.monotonic() - begin < 5, "two exchanges of at most 50 ms, and starting Lua"
     assert told.count("rc 0") == 5
     assert told.count(f"set admin_comment={TOKEN}") == 5
