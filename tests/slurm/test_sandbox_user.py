@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
+from user_helpers import python_for, readable
 
-import pliant
-from pliant.resources import FOLDERS
-from pliant.sandbox.accounts import Person, person
+from pliant.sandbox.accounts import person
 
 pytestmark = pytest.mark.slurm
 
@@ -33,8 +29,8 @@ print(sandbox.processes(), sandbox.layout.base.exists())
 
 def test_an_ordinary_user_runs_a_sandbox(users: tuple[str, str], workdir: Path) -> None:
     alice = person(users[0])
-    interpreter = _python_for(alice)
-    checkout, site = _readable(alice, workdir)
+    interpreter = python_for(alice)
+    checkout, site = readable(alice, workdir)
     env = {
         "HOME": str(alice.home),
         "PATH": "/usr/bin:/bin",
@@ -62,32 +58,3 @@ def test_an_ordinary_user_runs_a_sandbox(users: tuple[str, str], workdir: Path) 
         "pliant-alice",
         "pliant-alice",
     ]
-
-
-def _readable(user: Person, workdir: Path) -> tuple[Path, Path]:
-    """Return our checkout and our packages, copied where the user may not read ours."""
-    checkout, site = Path(pliant.__file__).parents[2], Path(sysconfig.get_path("purelib"))
-    tried = subprocess.run(
-        ["runuser", "-u", user.name, "--", "test", "-r", str(site)], timeout=30, check=False
-    )
-    if tried.returncode == 0:
-        return checkout, site
-    for folder in ("src", *FOLDERS):
-        shutil.copytree(checkout / folder, workdir / folder)
-    shutil.copytree(site, workdir / "site", ignore=shutil.ignore_patterns("mypy*", "pip", "*.pth"))
-    return workdir, workdir / "site"
-
-
-def _python_for(user: Person) -> str:
-    """Return a Python of our version that the user may run; ours may lie in root's home."""
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    for place in (sys.executable, f"/usr/bin/{version}"):
-        tried = subprocess.run(
-            ["runuser", "-u", user.name, "--", place, "-c", ""],
-            capture_output=True,
-            timeout=30,
-            check=False,
-        )
-        if tried.returncode == 0:
-            return place
-    pytest.skip(f"{user.name} may run no {version} here")
