@@ -9,16 +9,19 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
+
+from docs_helpers import TOP, Terminal
 
 ALICE, BOB = "pliant-alice", "pliant-bob"
 NODES = ("n1", "n2", "n3")
 SUITE = os.environ.get("SUITE", "trixie")
-TOP = Path(__file__).parents[2]
+SHOWN = "trixie"
+"""The release that the pages show; on another it is not compared what commands print."""
 COMPOSE = TOP / "docker" / "compose.yaml"
 
 
@@ -55,6 +58,24 @@ class Cluster:
         """Run a command on a host."""
         return self.compose("exec", "-T", "-u", user, host, *command, timeout_s=300)
 
+    @contextmanager
+    def typing(self, *where: str, **env: str) -> Iterator[Terminal]:
+        """Type in the folder docker/, or in a shell of a host: ``login``, ``-u``, ``USER``."""
+        host, *user = where or ("",)
+        argv = ("docker", "compose", "-p", self.project, "exec", "-T", *user, host, "bash")
+        says = {"SUITE": SUITE, "STAGE": self.stage, "BACKUP": self.backups, **env}
+        terminal = Terminal(
+            *(argv if host else ()),
+            cwd=COMPOSE.parent,
+            env={**os.environ, **says},
+            limit_s=600,
+            compares=SUITE == SHOWN,
+        )
+        try:
+            yield terminal
+        finally:
+            terminal.close()
+
     def out(self, host: str, *command: str, user: str = "root") -> str:
         """Run a command on a host, which must not fail, and return what it printed."""
         done = self.on(host, *command, user=user)
@@ -84,6 +105,18 @@ class Cluster:
         self.wait(job, "COMPLETED")
         return sorted(self.out("login", "cat", f"/home/{user}/job-{job}.out").splitlines())
 
+    def answers(self) -> bool:
+        """Whether slurmctld is there."""
+        return " UP" in self.on("login", "scontrol", "ping").stdout
+
+    def spread(self) -> None:
+        """Copy slurm.conf to every host, as `pliant install slurm` asks for."""
+        self.out("controller", "cp", "-p", "/etc/slurm/slurm.conf", "/home/slurm.conf")
+        for host in ("login", *NODES):
+            self.out(host, "cp", "/home/slurm.conf", "/etc/slurm/slurm.conf")
+        self.out("controller", "scontrol", "reconfigure")
+        wait_until(self.answers, "slurmctld is away")
+
     def no_jobs(self) -> None:
         """End every job."""
         for user in (ALICE, BOB):
@@ -101,11 +134,6 @@ class Cluster:
         python = ("--entrypoint", "/usr/lib/pliant/venv/bin/python", image, "-c", PLUG, state)
         where = ("--cap-add", "NET_ADMIN", "--network", f"container:{self.project}-{host}-1")
         subprocess.run(["docker", "run", "--rm", *where, *python], timeout=60, check=True)
-
-    def stop_slurmctld(self, number: str) -> None:
-        """Stop the first controller's slurmctld by a signal; it stays away until started."""
-        stop = f"touch {STOPPED}; pkill -{number} slurmctld"
-        self.out("controller", "sh", "-c", stop)
 
     def start_slurmctld(self) -> None:
         """Let the first controller's slurmctld run again."""

@@ -96,3 +96,13 @@ def test_the_doctor_finds_no_fault_on_any_host(cluster: Cluster) -> None:
         for host, text in found.items()
     }
     assert faults == {"login": [], "controller": [], "n1": []}
+
+
+def test_the_first_job_is_submitted_as_the_page_says(cluster: Cluster) -> None:
+    with cluster.typing() as here:
+        here.types("docker/README.md", "docker compose up -d --wait")
+        here.types("docker/README.md", "docker compose logs controller")
+        here.run("cd ..")
+        here.types("docker/README.md", "cd docker")
+        here.run("exit")  # the login host
+    cluster.no_jobs()

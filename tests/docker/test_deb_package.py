@@ -46,20 +46,6 @@ def jobs(plain: Cluster) -> list[str]:
     return sorted(plain.out("login", "squeue", "-h", "-O", form).splitlines())
 
 
-def spread(plain: Cluster) -> None:
-    """Copy slurm.conf to every host, as `pliant install slurm` asks for."""
-    plain.out("controller", "cp", "-p", "/etc/slurm/slurm.conf", "/home/slurm.conf")
-    for host in ("login", *NODES):
-        plain.out(host, "cp", "/home/slurm.conf", "/etc/slurm/slurm.conf")
-    plain.out("controller", "scontrol", "reconfigure")
-    wait_until(lambda: answers(plain), "slurmctld is away")
-
-
-def answers(plain: Cluster) -> bool:
-    """Whether slurmctld is there."""
-    return " UP" in plain.on("login", "scontrol", "ping").stdout
-
-
 def apt(plain: Cluster, *words: str) -> str:
     """Run apt-get on the hosts that get Pliant."""
     argv = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-y", *words)
@@ -86,10 +72,10 @@ def test_a_cluster_at_work_goes_through_the_package_s_life(plain: Cluster, packa
     plain.out("controller", "pliant", "install", "slurm", "--apply")
     for host in ("login", "n1"):
         plain.out(host, "pliant", "install", "slurm", "--part", "spank", "--apply")
-    spread(plain)
+    plain.spread()
     act = 's/^default = "observe"$/default = "enforce"/'
     plain.out("controller", "sed", "-i", act, "/etc/pliant/pliant.toml")
-    plain.on("controller", "pkill", "-x", "pliantd")  # a systemctl reload needs a systemd
+    plain.out("controller", "systemctl", "restart", "pliantd")
     wait_until(lambda: plain.on("controller", "pliant", "status").returncode == 0, "no pliantd")
     molded = plain.out("login", "sbatch", "--parsable", "/home/train.sh", user=ALICE)
     plain.wait(molded, "RUNNING")
@@ -117,7 +103,7 @@ def test_a_cluster_at_work_goes_through_the_package_s_life(plain: Cluster, packa
     plain.out("login", "scancel", late, user=ALICE)
     wait_until(lambda: late not in plain.out("login", "squeue", "-h", "-o", "%i"), late)
     plain.compose("restart", "-t", "10", "controller")
-    wait_until(lambda: answers(plain), "slurmctld does not start without the package")
+    wait_until(plain.answers, "slurmctld does not start without the package")
     assert jobs(plain) == queue
 
     # And out: the files as they were, byte for byte.
@@ -125,7 +111,7 @@ def test_a_cluster_at_work_goes_through_the_package_s_life(plain: Cluster, packa
     for host in HOSTS:
         done = plain.out(host, "pliant", "install", "slurm", "--remove", "--yes")
         assert host != "controller" or waiting in done
-    spread(plain)
+    plain.spread()
     plain.out("controller", "rm", "-r", "/etc/pliant")  # pliant.toml, which was changed by hand
     plain.on("controller", "pkill", "-x", "pliantd")
     apt(plain, "purge", "pliant")

@@ -74,7 +74,11 @@ def test_a_backup_takes_over_in_the_middle_of_a_cycle_and_gives_back(both: Clust
     # Many that can start just now, so that updates are under way when it ends.
     small = ("-t", "1", "--gres=gpu:3", "--moldable=gpus=1-3")
     crowd = [both.submit("login", ALICE, *small) for _ in range(4)]
-    both.stop_slurmctld("TERM")
+    with both.typing() as here:
+        here.types(
+            "docker/README.md",
+            "docker compose exec controller sh -c 'touch /run/slurm/slurmctld.stopped; pkill slurmctld'",
+        )
 
     # To submit meanwhile is to wait for a controller, with or without Pliant.
     during = both.submit("login", ALICE, "-t", "1", *MOLDABLE, "--hold")
@@ -94,7 +98,11 @@ def test_a_backup_takes_over_in_the_middle_of_a_cycle_and_gives_back(both: Clust
     assert f"job {waiting} of {ALICE}" in pliant(both, "login", "why", waiting)
     both.plug("controller", "up")
 
-    both.start_slurmctld()
+    with both.typing() as here:
+        here.types("docker/README.md", "docker compose exec login scontrol ping")
+        here.types(
+            "docker/README.md", "docker compose exec controller rm /run/slurm/slurmctld.stopped"
+        )
     wait_until(lambda: acts(both, "controller"), "the first controller's pliantd does not act")
     assert {job: queue(both).get(job) for job in before} == before
     stands_by(both, "backup", "controller")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
 import shlex
@@ -14,6 +15,7 @@ from pathlib import Path
 import click
 import pytest
 
+from docs_helpers import PAGES, TOP, Typed, alike, blocks, fenced, in_text, on_page
 from pliant import policies
 from pliant.cli import cli
 from pliant.cli.manual import markdown, pages, roff
@@ -24,24 +26,82 @@ from pliant.grammar import OPTIONS, parse_option
 from pliant.model import Mode, Request
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = sorted([*DOCS.glob("*.md"), DOCS.parent / "README.md"])
 WRITE_AGAIN = "run: python -m pliant.cli.manual docs"
 FLAGS = {**{option: option for option in OPTIONS}, "class": "job-class"}
 
 
-def blocks(page: Path, kind: str) -> Iterator[str]:
-    """The fenced blocks of one kind of a page."""
-    yield from re.findall(rf"^```{kind}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+NOT_TYPED = {
+    "make demo": "takes three minutes; tests/slurm/test_demo_round.py plays its round",
+    "make test": "is what runs the tests; .ci/run types it",
+    "make test-cluster": "is what runs tests/docker",
+    "SUITE=bookworm make cluster": "`make test-releases` brings each release up",
+    "SUITE=forky make cluster": "`make test-releases` brings each release up",
+    "SLURM_INCLUDE=/opt/slurm/include make deb": "needs a Slurm that is no package of Debian's",
+    "export SLURM_INCLUDE_DIR=/usr/include SLURM_LIB_DIR=/usr/lib64": "as the next",
+    "/opt/pliant/bin/pip install '.[slurm-native]'": "needs Slurm 25.11, which no Debian has",
+    "python -m benchmarks native": "measures for minutes, and beside Slurm 25.11 alone",
+    "journalctl -u pliantd": "no journal where there is no systemd",
+}
+"""Commands of the pages that no test types, and why."""
 
 
 def console_commands() -> Iterator[tuple[str, str]]:
     """Every command that a page shows being typed, and what it printed first."""
-    for page in PAGES:
-        for block in blocks(page, "console"):
-            lines = [*block.splitlines(), ""]
-            for line, after in itertools.pairwise(lines):
-                if line.startswith("$ "):
-                    yield line.removeprefix("$ "), after
+    for typed in (typed for page in PAGES for block in blocks(page) for typed in block):
+        yield typed.command, typed.shown.partition("\n")[0]
+
+
+def typed_by_tests() -> set[tuple[str, str]]:
+    """Every page and command that a test names when it types what a page shows."""
+    return {
+        (str(page.value), str(first.value))
+        for path in (TOP / "tests").glob("*/*.py")
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and _name(call.func) in {"types", "on_page"}
+        for page, first in [call.args[:2]]
+        if isinstance(page, ast.Constant) and isinstance(first, ast.Constant)
+    }
+
+
+def _name(function: ast.expr) -> str:
+    return getattr(function, "attr", getattr(function, "id", ""))
+
+
+def test_every_command_of_the_pages_is_typed_by_a_test() -> None:
+    typed = {one for page, first in typed_by_tests() for one in on_page(page, first)}
+    silent = {Typed(one.command) for one in typed}
+    missing = [
+        f"{page}: {one.command}"
+        for page in PAGES
+        for one in [*itertools.chain(*blocks(page)), *map(Typed, in_text(page))]
+        if one not in typed | silent and one.command not in NOT_TYPED
+    ]
+    assert missing == []
+
+
+def test_what_no_test_types_stands_on_a_page_and_is_typed_by_no_test() -> None:
+    on_pages = {one.command for page in PAGES for block in blocks(page) for one in block}
+    on_pages |= {command for page in PAGES for command in in_text(page)}
+    assert NOT_TYPED.keys() - on_pages == set()
+    assert [first for _, first in typed_by_tests() if first in NOT_TYPED] == []
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("job 2 waits\n", "job 2 waits", True),
+        ("job 2 waits\n", "job 3 waits\n", False),
+        ("A   B\n1   in 60 min\n", "A B\n1 in 59 min\n", True),
+        ("11-20 20:27:20  mold\n", "01-02 03:04:05  mold\n", True),
+        ("Slurm 24.11.5\n", "Slurm 22.05.8\n", True),
+        ("first\n…\nlast\n", "first\nand\nmore\nlast\n", True),
+        ("first\n…\nlast\n", "first\nlast\nmore\n", False),
+    ],
+)
+def test_what_is_printed_may_differ_in_what_varies_alone(
+    shown: str, printed: str, same: bool
+) -> None:
+    assert alike(shown, printed) is same
 
 
 def test_the_command_reference_is_as_the_commands_are() -> None:
@@ -122,7 +182,7 @@ def test_commands_named_in_the_text_exist() -> None:
     named = {
         match
         for page in PAGES
-        for match in re.findall(r"`pliant ([a-z][^`]*)`", page.read_text())
+        for match in re.findall(r"`pliant ([a-z][^`]*)`", (TOP / page).read_text())
         if "…" not in match
     }
     assert len(named) > 10
@@ -139,12 +199,12 @@ def test_every_flag_that_the_pages_show_is_right_or_is_shown_refused() -> None:
     refused = " ".join(c for c, after in console_commands() if after.startswith("sbatch: error"))
     wrong = []
     for page in PAGES:
-        for option, value in flags(page.read_text()):
+        for option, value in flags((TOP / page).read_text()):
             try:
                 parse_option(Request(), option, value)
             except BadSpec as error:
-                if value not in refused and "SPEC" not in value:
-                    wrong.append(f"{page.name}: {error}")
+                if value not in refused and not value.isupper():  # SPEC
+                    wrong.append(f"{page}: {error}")
     assert wrong == []
 
 
@@ -170,7 +230,7 @@ def test_the_documented_defaults_are_the_defaults(section: DaemonConfig | SlurmC
 
 
 def test_every_configuration_that_the_pages_show_is_right() -> None:
-    shown = [block for page in PAGES for block in blocks(page, "toml")]
+    shown = [block for page in PAGES for block in fenced(page, "toml")]
     assert len(shown) > 1
     for block in shown:
         raw = tomllib.loads(block)
@@ -181,9 +241,9 @@ def test_every_configuration_that_the_pages_show_is_right() -> None:
 def test_links_lead_somewhere() -> None:
     broken = []
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-            if not (page.parent / target).exists():
-                broken.append(f"{page.name}: {target}")
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (TOP / page).read_text()):
+            if not (TOP / page).parent.joinpath(target).exists():
+                broken.append(f"{page}: {target}")
     assert broken == []
 
 
