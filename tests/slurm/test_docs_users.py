@@ -140,7 +140,7 @@ def test_the_page_for_users(opened: Open, workdir: Path) -> None:
         alice.types("docs/how-it-works.md", "squeue -O StartTime,SchedNodes")
         alice.types("docs/troubleshooting.md", "pliant why JOB", {"JOB": "4"})
         alice.types("docs/troubleshooting.md", "pliant why JOB --json", {"JOB": "4"})
-        set_again = {"JOB": job["5"], "SPEC": "gpus=1-2"}
+        set_again = {"JOB": "6", "SPEC": "gpus=1-2"}
         alice.types("docs/troubleshooting.md", "pliant set JOB SPEC", set_again)
 
 
