@@ -60,7 +60,6 @@ def test_from_source(cluster: Cluster, package: Path) -> None:
         here.types("docs/admin.md", "/opt/pliant/bin/pip install --upgrade .")
         status, printed = here.run("pliant --version && pliantd --version")
         assert (status, len(printed.splitlines())) == (0, 2)
-        here.run("exit")
 
 
 def test_the_administrators_guide(

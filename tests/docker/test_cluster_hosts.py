@@ -104,5 +104,5 @@ def test_the_first_job_is_submitted_as_the_page_says(cluster: Cluster) -> None:
         here.types("docker/README.md", "docker compose logs controller")
         here.run("cd ..")
         here.types("docker/README.md", "cd docker")
-        here.run("exit")  # the login host
+        wait_until(lambda: here.run("squeue -h -t R")[1], "the job does not run")
     cluster.no_jobs()
