@@ -16,18 +16,17 @@ from pliant.batch.slurm.job_rows import JobRow
 from pliant.cli import main
 from pliant.cli.install.files import Change, Wish, apply, diff, planned, put_back, undone
 from pliant.cli.install.jobs import Flagged, flagged, warn_of_jobs
+from pliant.cli.install.lua_text import calls_pliant, with_lua_block
 from pliant.cli.install.plugin import brought, shards_per_gpu
 from pliant.cli.install.record import Record, write
 from pliant.cli.install.site import Site, find_site, slurm_conf_values
 from pliant.cli.install.steps import after_apply, after_remove
 from pliant.cli.install.texts import (
-    calls_pliant,
     included,
     job_submit_plugins,
     takes_lua_plugin,
     unedited,
     with_include,
-    with_lua_block,
     with_lua_plugin,
 )
 from pliant.cli.install.wanted import Wanted
@@ -606,7 +605,7 @@ def test_a_continued_line_of_slurm_conf_is_left_with_what_to_write(
     assert "slurm.conf" not in named(found)
     assert found.left == [
         f"{conf} is left as it is: a line is continued by a backslash, or JobSubmitPlugins does not "
-        "stand alone on its line; write there JobSubmitPlugins=throttle,all_partitions,lua"
+        "stand alone on its line; there, write JobSubmitPlugins=throttle,all_partitions,lua"
     ]
 
 

@@ -23,6 +23,12 @@ def is_down(ping: str) -> bool:
     return _PING.search(ping) is not None and not acting(ping)
 
 
+def runs_not(ping: str, host: str) -> bool:
+    """Whether the answer of ``scontrol ping`` says of a controller that it is DOWN."""
+    found: Sequence[tuple[str, str]] = _PING.findall(ping)
+    return any(_short(name) == _short(host) and state == "DOWN" for name, state in found)
+
+
 def is_controller(controllers: Sequence[str], here: str) -> bool:
     """Whether the host ``here`` is one of these controllers, by its short name."""
     return _short(here) in {_short(name) for name in controllers}

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pliant import resources
+from pliant.batch.slurm.standby import is_controller, runs_not
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
 from pliant.cli.doctor.patient import Patient
+from pliant.cli.install.lua_text import calls_pliant, has_lua_block
 from pliant.cli.install.record import read
-from pliant.cli.install.texts import calls_pliant, has_lua_block
 from pliant.cli.lua_host import compiles, library_of, runs
 from pliant.errors import Unavailable
 
@@ -25,7 +26,7 @@ def check_filter(patient: Patient) -> Iterator[Finding]:
     """Look at JobSubmitPlugins, job_submit.lua, pliant.lua and luasocket."""
     if patient.site is None:
         return
-    if "lua" not in [word.removeprefix("job_submit/") for word in patient.site.submit_plugins]:
+    if not patient.submits_by_lua:
         named = ",".join(patient.site.submit_plugins) or "not set"
         yield fault("JobSubmitPlugins", f"{named}: lua is not among them", INSTALL)
     else:
@@ -40,7 +41,9 @@ def check_filter(patient: Patient) -> Iterator[Finding]:
         return
     yield from _script(patient, library)
     yield from _module(patient, library)
+    yield from _in_force(patient)
     yield from _socket(library)
+    yield from _others(patient)
 
 
 def _library(patient: Patient) -> str:
@@ -92,6 +95,45 @@ def _module(patient: Patient, library: str) -> Iterator[Finding]:
         yield advice("pliant.lua", f"{path} is of another release than this pliant", INSTALL)
     else:
         yield ok("pliant.lua", "loads")
+
+
+def _in_force(patient: Patient) -> Iterator[Finding]:
+    """Whether slurmctld has read pliant.lua since it was written: only with job_submit.lua."""
+    script, module = (patient.conf_dir / name for name in ("job_submit.lua", "pliant.lua"))
+    try:
+        written, read_again = module.stat().st_mtime, script.stat().st_mtime
+    except OSError:  # said above
+        return
+    if written > max(read_again, patient.started):
+        yield advice(
+            "pliant.lua in force",
+            f"{module} is newer than {script}, so slurmctld may still run the one before",
+            f"touch {script}: it is read again at the next submission",
+        )
+
+
+def _others(patient: Patient) -> Iterator[Finding]:
+    """The other controllers: a slurmctld that is told of lua and has no script does not start."""
+    here = patient.hostname
+    names = patient.site.controllers if patient.site else ()
+    others = [name for name in names if not is_controller([name], here)]
+    if not others or not patient.submits_by_lua:
+        return
+    at = ", ".join(others)
+    ping = patient.run(["scontrol", "ping"]).out
+    down = [name for name in others if runs_not(ping, name)]
+    if down:
+        yield advice(
+            "other controllers",
+            f"slurmctld does not run on {', '.join(down)}; without a job_submit.lua it cannot",
+            f"there: {INSTALL.partition(',')[0]}, then start slurmctld, then pliant doctor",
+        )
+    else:
+        yield skipped(
+            "other controllers",
+            f"whether {at} has job_submit.lua and pliant.lua, without which slurmctld would not "
+            "start there, pliant doctor says there",
+        )
 
 
 def _as_chunk(text: str) -> str:

@@ -62,6 +62,18 @@ class Patient:
         return self.site is not None and is_controller(self.site.controllers, self.hostname)
 
     @property
+    def submits_by_lua(self) -> bool:
+        """Whether JobSubmitPlugins names lua."""
+        plugins = self.site.submit_plugins if self.site else ()
+        return "lua" in [word.removeprefix("job_submit/") for word in plugins]
+
+    @property
+    def started(self) -> float:
+        """When slurmctld started, in seconds since the epoch; 0 where it does not say."""
+        text = self.option("BOOT_TIME")
+        return float(text) if text.isdigit() else 0.0
+
+    @property
     def has_pliantd(self) -> bool:
         """Whether pliantd runs on this host, or did: the filter's door is here."""
         return self.config is not None and Path(self.config.daemon.socket).exists()

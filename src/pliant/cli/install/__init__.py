@@ -14,9 +14,10 @@ import click
 
 from pliant.cli.commands import run
 from pliant.cli.install import plugin as spank
-from pliant.cli.install.files import Change, apply, diff, planned, put_back, undone
+from pliant.cli.install.files import Change, apply, diff, planned, put_back, stale, undone
 from pliant.cli.install.jobs import warn_of_jobs
 from pliant.cli.install.lua import DORMANT
+from pliant.cli.install.parting import parted
 from pliant.cli.install.record import Record
 from pliant.cli.install.site import LUA_PLUGIN, Site, find_site
 from pliant.cli.install.steps import after_apply, after_remove, remains
@@ -110,10 +111,16 @@ def slurm(  # noqa: PLR0917  # click passes them by name
     changes = planned(found.wishes, kept)
     if applies:
         _must_write(changes)
+        script = stale(changes)
         apply(found.wishes, changes, kept)
         _tell(changes, "written")
+        if script:
+            os.utime(script)
+            click.echo(f"touched: {script}: slurmctld reads it and pliant.lua at the next job")
     else:
         _show(changes, "" if found.left else ": all is installed")
+        if stale(changes):
+            click.echo(f"{stale(changes)}: gets a new time, so that slurmctld reads pliant.lua")
     for words in found.notes:
         click.echo(f"\nnote: {words}")
     for words in found.left:
@@ -166,17 +173,22 @@ def _remove(site: Site, record: Record, parts: Sequence[str], yes: bool) -> None
     if not changes:
         click.echo("nothing is installed")
         return
+    changes, left = parted(site, record, changes)
     wants = site.at(Path("/etc/systemd/system/multi-user.target.wants"))
     if "daemon" in parts and (wants / "pliantd.service").is_symlink():
         raise Unavailable("pliantd is enabled: first `systemctl disable --now pliantd`")
     if "spank" in parts and not warn_of_jobs(site, yes):
         raise click.exceptions.Exit(1)
     _must_write(changes)
+    if left:  # before anything is done
+        click.echo(f"left to do: {left}\n")
     put_back(changes, record)
     _tell(changes, "put back")
     _steps(after_remove(site, [str(change.path) for change in changes]))
     if "daemon" in parts and remains(site):
         click.echo(f"\n{remains(site)}")
+    if left:
+        raise click.exceptions.Exit(1)
 
 
 def _part(path: Path) -> str:

@@ -7,11 +7,12 @@ taken out of it, or it is left and said.
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pliant.cli.install.record import Entry, Record, read, sha256, write
+from pliant.cli.install.record import Entry, Record, read, temporary, write
 from pliant.cli.install.texts import unedited
 
 LONG = 60
@@ -34,12 +35,16 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One file before and after; None where there is no file."""
+    """One file before and after; None where there is no file.
+
+    ``waits``: it is not given back yet, so what was there first stays recorded.
+    """
 
     path: Path
     before: str | None
     after: str | None
     note: str = ""
+    waits: bool = False
 
 
 def diff(change: Change) -> str:
@@ -68,8 +73,10 @@ def planned(wishes: Sequence[Wish], record: Record) -> list[Change]:
         if now == wish.text:
             continue
         entry = record.find(wish.path)
-        foreign = sha256(now or "") != entry.after_sha256 if entry else not wish.over
-        if wish.ours and now is not None and foreign:
+        known = entry.wrote(now or "") if entry else wish.over
+        if entry and wish.over and now == record.first_state(entry):  # cut off before it was done
+            known = True
+        if wish.ours and now is not None and not known:
             changes.append(Change(wish.path, now, now, "changed by someone else: left as it is"))
         else:
             changes.append(Change(wish.path, now, wish.text))
@@ -84,6 +91,17 @@ def apply(wishes: Sequence[Wish], changes: Sequence[Change], record: Record) -> 
             wish = by_path[change.path]
             record.note(wish.path, change.before, wish.text, wish.ours)
             write(change.path, change.after, wish.mode)
+
+
+def stale(changes: Sequence[Change]) -> Path | None:
+    """Return the job_submit.lua that stays as it is while the pliant.lua that it loads changes.
+
+    slurmctld reads it again, and with it pliant.lua, when its time changes: at the next submission.
+    """
+    written = {change.path for change in changes if change.before != change.after}
+    module = next((path for path in written if path.name == "pliant.lua"), None)
+    script = module.with_name("job_submit.lua") if module else None
+    return script if script and script not in written and script.exists() else None
 
 
 def undone(record: Record, chosen: Callable[[Path], bool]) -> list[Change]:
@@ -102,7 +120,7 @@ def _undone(record: Record, entry: Entry) -> Change:
     if now == first:
         return Change(path, now, now)
     lost = entry.before and first is None  # what was there before us is never deleted
-    if sha256(now) == entry.after_sha256 and not lost:
+    if entry.wrote(now) and not lost:
         return Change(path, now, first)
     why = "its first state is lost" if lost else "changed since it was installed"
     if entry.ours:
@@ -117,9 +135,13 @@ def put_back(changes: Sequence[Change], record: Record) -> None:
     for change in changes:
         entry = record.find(change.path)
         left = change.before == change.after
+        if change.waits and change.after is not None and not left:
+            record.note(change.path, change.before, change.after, ours=True)
         if entry and not left:
-            if change.after is None:
-                change.path.unlink(missing_ok=True)
+            if change.after is None:  # a link stays: what it names was not there before us
+                Path(os.path.realpath(change.path)).unlink(missing_ok=True)
             else:
                 write(change.path, change.after, entry.mode, entry.owner)
-        record.forget(change.path, keep=entry is not None and left and change.note != "")
+        temporary(change.path).unlink(missing_ok=True)  # of a write that was cut off
+        if not change.waits:
+            record.forget(change.path, keep=entry is not None and left and change.note != "")

@@ -7,17 +7,17 @@ from pathlib import Path
 
 from pliant import resources
 from pliant.cli.install.files import Wish
+from pliant.cli.install.lua_text import calls_pliant, has_lua_block, with_lua_block
+from pliant.cli.install.parting import accepting
 from pliant.cli.install.record import read
 from pliant.cli.install.site import LUA_PLUGIN, Site
 from pliant.cli.install.texts import (
-    calls_pliant,
-    has_lua_block,
     job_submit_plugins,
     split_plugins,
     takes_lua_plugin,
-    with_lua_block,
     with_lua_plugin,
 )
+from pliant.cli.install.view import view
 from pliant.cli.install.wanted import Wanted
 from pliant.cli.templates import render
 
@@ -50,6 +50,7 @@ def want_lua(site: Site, compiles: Compiles, dormant: str, found: Wanted) -> Non
     script = site.at(site.conf_dir / "job_submit.lua")
     shipped = read(resources.find("plugins", "slurm", "job_submit.lua")) or ""
     now = read(script)
+    now = None if now == accepting() else now  # a removal left it, which is over now
     sleeps = now is not None and now != shipped and _sleeps(site, now)
     if sleeps and not dormant:
         found.left.append(_asks(script))
@@ -60,13 +61,15 @@ def want_lua(site: Site, compiles: Compiles, dormant: str, found: Wanted) -> Non
     now = None if over else now
     block = render("install", "job_submit.lua", conf_dir=site.conf_dir, socket=site.socket)
     edited = shipped if now in (None, shipped) else _called(now or "", block)
-    wrong = compiles(str(script), edited) or compiles("pliant.lua", module)
+    bad_module = compiles("pliant.lua", module)
+    if not bad_module:  # also where its caller is added by hand
+        found.wishes.append(Wish(site.at(site.conf_dir / "pliant.lua"), module, ours=True))
+    wrong = compiles(str(script), edited) or bad_module
     if wrong:
         found.left.append(
             f"{script} is left as it is ({wrong}); add by hand, where it is loaded last:\n{block}"
         )
         return
-    found.wishes.append(Wish(site.at(site.conf_dir / "pliant.lua"), module, ours=True))
     found.wishes.append(Wish(script, edited, ours=now in (None, shipped), over=over))
     _plugin_line(site, found)
 
@@ -79,9 +82,9 @@ def _sleeps(site: Site, script: str) -> bool:
 
 
 def _named(site: Site) -> tuple[str, ...]:
-    """The plugins that JobSubmitPlugins names, in slurmctld or in slurm.conf."""
-    text = read(site.at(site.slurm_conf)) or ""
-    return (*split_plugins(site.job_submit), *job_submit_plugins(text))
+    """The plugins that JobSubmitPlugins names, in slurmctld or in slurm.conf's files."""
+    plugins = view(site.root, site.slurm_conf).plugins
+    return (*split_plugins(site.job_submit), *plugins)
 
 
 def _asks(script: Path) -> str:
@@ -118,17 +121,29 @@ def _plugin_line(site: Site, found: Wanted) -> None:
         return
     conf = site.at(site.slurm_conf)
     text = read(conf) or ""
-    plugins = ",".join([*split_plugins(site.job_submit), "lua"])
-    if split_plugins(site.job_submit) != job_submit_plugins(text):
+    plain = takes_lua_plugin(text)
+    own, now = job_submit_plugins(text), view(site.root, site.slurm_conf)
+    in_force = split_plugins(site.job_submit)
+    edited = with_lua_plugin(text) if plain else text
+    whole = view(site.root, site.slurm_conf, {conf: edited})
+    write = f"write JobSubmitPlugins={','.join([*(now.plugins or in_force), 'lua'])}{_first(site)}"
+    if now.missing:
         found.left.append(
-            f"JobSubmitPlugins is not set in {conf} itself: where it is set, write "
-            f"JobSubmitPlugins={plugins}"
+            f"{conf} is left as it is: it includes {now.missing[0]}, which is not there, so what "
+            f"JobSubmitPlugins is cannot be known; mend that, then {write}"
         )
-        return
-    if not takes_lua_plugin(text):
+    elif not own == now.plugins == in_force or (plain and whole.plugins != (*own, "lua")):
+        found.left.append(f"JobSubmitPlugins is not set in {conf} itself: where it is set, {write}")
+    elif not plain:
         found.left.append(
             f"{conf} is left as it is: a line is continued by a backslash, or JobSubmitPlugins "
-            f"does not stand alone on its line; write there JobSubmitPlugins={plugins}"
+            f"does not stand alone on its line; there, {write}"
         )
-        return
-    found.wishes.append(Wish(conf, with_lua_plugin(text), ours=False))
+    else:
+        found.wishes.append(Wish(conf, edited, ours=False))
+
+
+def _first(site: Site) -> str:
+    """What must be done before lua is named by hand, where other hosts are controllers too."""
+    others = ", ".join(site.other_controllers)
+    return f", when job_submit.lua lies on {others} too" if others else ""

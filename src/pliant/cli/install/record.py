@@ -30,6 +30,11 @@ class Entry(msgspec.Struct):
     made: list[str]  # directories that were made for it, the innermost first
     mode: int = 0o644  # of the first state, for a file that somebody deleted since
     owner: tuple[int, int] | None = None
+    was_sha256: str = ""  # of what we wrote before: a write that was cut off left it there
+
+    def wrote(self, text: str) -> bool:
+        """Say whether a file holds what we wrote, now or before."""
+        return sha256(text) in {self.after_sha256, self.was_sha256}
 
 
 class Record:
@@ -66,12 +71,19 @@ class Record:
         return read(self.backup(self.path_of(entry))) if entry.before else None
 
     def note(self, path: Path, before: str | None, after: str, ours: bool) -> None:
-        """Keep a file's first state and the digest of its new one, before it is written."""
+        """Keep a file's first state and the digest of its new one, before it is written.
+
+        A site's own file that somebody changed since is never again one that we wrote: only our
+        lines are taken out of it, so its changes last.
+        """
         entry = self.find(path)
         if entry is not None:
-            entry.after_sha256 = sha256(after)
+            if before is None or entry.wrote(before) or before == self.first_state(entry):
+                entry.was_sha256 = "" if before is None else sha256(before)
+                entry.after_sha256 = sha256(after)
         else:
-            made = [self._inside(parent) for parent in path.parents if not parent.exists()]
+            parents = Path(os.path.realpath(path)).parents  # a link may name what is not there
+            made = [self._inside(parent) for parent in parents if not parent.exists()]
             entry = Entry(self._inside(path), before is not None, sha256(after), ours, made)
             if before is not None:
                 write(self.backup(path), before, 0o600)
@@ -105,7 +117,8 @@ class Record:
         return self.directory / self._inside(path).replace("/", "%")
 
     def _inside(self, path: Path) -> str:
-        return f"/{path.relative_to(self.root)}"
+        real = Path(os.path.realpath(self.root))
+        return f"/{path.relative_to(self.root if path.is_relative_to(self.root) else real)}"
 
     def _write(self) -> None:
         text = msgspec.json.format(msgspec.json.encode(self.entries), indent=1).decode()
@@ -144,11 +157,10 @@ def write(path: Path, text: str, mode: int, owner: tuple[int, int] | None = None
     A new one gets ``mode``, and where root writes it, ``owner`` (uid, gid). A symbolic link stays
     one: the file that it names is written. Raises Unavailable.
     """
-    target = path.resolve()
-    temporary = target.with_name(f".{target.name}.pliant-new")
+    target, unfinished = path.resolve(), temporary(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
+        with unfinished.open("wb") as file:
             file.write(_raw(text))
             file.flush()
             os.fsync(file.fileno())
@@ -156,13 +168,19 @@ def write(path: Path, text: str, mode: int, owner: tuple[int, int] | None = None
             old = target.stat()
             mode, owner = old.st_mode & 0o7777, (old.st_uid, old.st_gid)
         if owner and os.geteuid() == 0:
-            os.chown(temporary, *owner)
-        temporary.chmod(mode)
-        temporary.replace(target)
+            os.chown(unfinished, *owner)
+        unfinished.chmod(mode)
+        unfinished.replace(target)
     except OSError as wrong:
         with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
         raise Unavailable(f"{path}: {wrong.strerror}: it is as it was") from wrong
+
+
+def temporary(path: Path) -> Path:
+    """Return the name under which :func:`write` writes a file first."""
+    target = path.resolve()
+    return target.with_name(f".{target.name}.pliant-new")
 
 
 def sha256(text: str) -> str:

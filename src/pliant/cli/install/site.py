@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
+import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,10 +12,11 @@ from pathlib import Path
 
 import click
 
-from pliant.batch.slurm.standby import is_down
+from pliant.batch.slurm.standby import is_controller, is_down
 from pliant.cli.commands import option, run, show_config
 from pliant.cli.install.record import below, read
 from pliant.cli.install.texts import settings
+from pliant.cli.install.view import view
 from pliant.errors import Unavailable
 
 DEFAULT_CONF = "/etc/slurm/slurm.conf"
@@ -31,9 +32,6 @@ DEFAULT_PLUGIN_DIRS = (
 LUA_PLUGIN = "job_submit_lua.so"
 DAEMON_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 """systemd's own for services (systemd.exec(5))."""
-MOST_INCLUDES = 8
-"""How deep slurm.conf may include."""
-_INCLUDE = re.compile(r"^\s*include\s+(\S+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +49,7 @@ class Site:
     configless: bool = False  # slurm.conf is slurmctld's, and not to be edited on this host
     bin_dir: str = ""  # of Slurm's commands, where a daemon's PATH has it not
     munge_socket: str = ""  # "": munge's own default
+    other_controllers: tuple[str, ...] = ()
     spank_plugin: Path = Path("/usr/lib/pliant/pliant.so")
     socket: Path = Path("/run/pliant/pliantd.sock")
 
@@ -90,6 +89,7 @@ def find_site(root: Path, conf: str, user: str, pliantd: str) -> Site:
         configless=is_copy or not below(root, slurm_conf).exists(),
         bin_dir=_bin_dir() if root == Path("/") else "",
         munge_socket=_munge_socket(values.get("AuthInfo", "")),
+        other_controllers=_other_controllers(root, values),
     )
 
 
@@ -132,27 +132,20 @@ def _check_runs() -> None:
 
 
 def _read(root: Path, conf: Path) -> Mapping[str, str]:
-    text = read(below(root, conf))
-    if text is None:
+    if read(below(root, conf)) is None:
         raise Unavailable(f"{below(root, conf)}: no such file; --conf names slurm.conf")
-    return {**slurm_conf_values(_with_included(root, conf, text)), "SLURM_CONF": str(conf)}
+    text = view(root, conf).text
+    hosts = [value for key, value in settings(text) if key.lower() == "slurmctldhost"]
+    numbered = {f"SlurmctldHost[{number}]": host for number, host in enumerate(hosts)}
+    return {**slurm_conf_values(text), **numbered, "SLURM_CONF": str(conf)}
 
 
-def _with_included(root: Path, conf: Path, text: str, depth: int = 0) -> str:
-    """Return slurm.conf with what it includes in the places of its Include lines.
-
-    ``%c`` there is the cluster's name (slurm.conf(5), INCLUDE MODIFIERS).
-    """
-    lines: list[str] = []
-    for line in text.splitlines():
-        match = _INCLUDE.match(line)
-        if match is None or depth == MOST_INCLUDES:
-            lines.append(line)
-            continue
-        cluster = slurm_conf_values("\n".join(lines)).get("ClusterName", "")
-        path = conf.parent / match[1].replace("%c", cluster)
-        lines.append(_with_included(root, conf, read(below(root, path)) or "", depth + 1))
-    return "\n".join(lines)
+def _other_controllers(root: Path, values: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the hosts besides this one that slurmctld may run on; of an image, all of them."""
+    keys = sorted(key for key in values if key.startswith("SlurmctldHost["))
+    hosts = [values[key].partition("(")[0] for key in keys]
+    here = socket.gethostname() if root == Path("/") else ""
+    return tuple(host for host in hosts if not is_controller([host], here)) if hosts[1:] else ()
 
 
 def _is_copy(conf: Path) -> bool:

@@ -9,6 +9,7 @@ from pliant.cli.install.site import Site
 
 MADE = ("/run/pliant", "/var/lib/pliant")
 """What systemd makes for pliantd."""
+LUA = ("job_submit.lua", "pliant.lua")
 
 
 def _ends(paths: Sequence[str], *names: str) -> bool:
@@ -20,6 +21,16 @@ def _spread(site: Site) -> str:
     return f"copy {conf} to every host that has one, then: scontrol reconfigure"
 
 
+def _others(site: Site) -> str:
+    """The other controllers, whose slurmctld must find job_submit.lua before it is told of lua."""
+    lua = [site.at(site.conf_dir / name) for name in LUA]
+    return (
+        f"on {', '.join(site.other_controllers)}, where slurmctld may run too: pliant install "
+        f"slurm --part daemon --part lua --apply, or copy {lua[0]} and {lua[1]} there; "
+        "without job_submit.lua slurmctld would not start there"
+    )
+
+
 def after_apply(site: Site, paths: Sequence[str]) -> list[str]:
     """Return the steps after --apply, by the files that it wrote."""
     steps = []
@@ -28,6 +39,8 @@ def after_apply(site: Site, paths: Sequence[str]) -> list[str]:
     if _ends(paths, "pliant.toml"):
         toml = site.at(Path("/etc/pliant/pliant.toml"))
         steps.append(f"copy {toml} to every login node: `pliant` there finds pliantd by it")
+    if site.other_controllers and _ends(paths, "slurm.conf", *LUA):
+        steps.append(_others(site))
     if _ends(paths, "slurm.conf"):
         steps.append(_spread(site))
     if _ends(paths, "plugstack.conf", "pliant.so", "plugstack.conf.d/pliant.conf"):
@@ -42,6 +55,9 @@ def after_remove(site: Site, paths: Sequence[str]) -> list[str]:
         steps.append("systemctl daemon-reload")
     if _ends(paths, "slurm.conf"):
         steps.append(_spread(site))
+    if site.other_controllers and _ends(paths, "slurm.conf", *LUA):
+        others = ", ".join(site.other_controllers)
+        steps.append(f"only then, on {others} too: pliant install slurm --remove")
     return steps
 
 

@@ -7,19 +7,20 @@ again in a file that was changed since. Doing an edit twice is doing it once.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
+
+from pliant.cli.install.lua_text import without_lua_block
 
 ADDED = "# pliant: added"
 WAS = "# pliant: was: "
-LUA_BEGIN = "-- pliant: begin"
-LUA_END = "-- pliant: end"
 
 _JOB_SUBMIT = re.compile(r"^\s*JobSubmitPlugins\s*=\s*(\(null\)|[\w,/.-]*)\s*(#.*)?$", re.I)
 _NAMES_IT = re.compile(r"^[^#]*\bJobSubmitPlugins\s*=", re.IGNORECASE)
 _KEY = r"[A-Za-z][A-Za-z0-9_]*"
 _PAIR = re.compile(rf"({_KEY})\s*=\s*(.*?)\s*(?=\s{_KEY}\s*=|$)")
 _INCLUDE = re.compile(r"^\s*include\s+(\S.*?)\s*$", re.IGNORECASE)
+_OUR_INCLUDE = re.compile(r"^include \S*/plugstack\.conf\.d/pliant\.conf\s*$")
 _EMPTY = ("", "(null)", "none")
 
 
@@ -98,66 +99,43 @@ def with_include(text: str, path: str, directory: str) -> str:
     return f"{_ended(text)}{ADDED}\ninclude {path}\n"
 
 
-def with_lua_block(text: str, block: str) -> str:
-    """Return job_submit.lua with ``block`` at its end, before a last ``return`` of its own.
-
-    A block of an earlier release is replaced. Lua allows nothing after a chunk's ``return``.
-    """
-    bare = _without_lua_block(text)
-    head, tail = _before_last_return(bare)
-    return f"{_ended(head)}{LUA_BEGIN}\n{_ended(block)}{LUA_END}\n{tail}"
-
-
-def has_lua_block(text: str) -> bool:
-    """Say whether our block stands in a job_submit.lua."""
-    return _without_lua_block(text) != text
-
-
-def calls_pliant(text: str) -> bool:
-    """Say whether a job_submit.lua calls Pliant by its owner's hand, outside our block."""
-    return any(
-        re.search(r"\bpliant\b", line.partition("--")[0])
-        for line in _without_lua_block(text).splitlines()
-    )
-
-
 def unedited(text: str) -> str:
-    """Take our edits out of a file that was changed since."""
-    lines = _without_lua_block(text).splitlines(keepends=True)
+    """Take our edits out of a file that was changed since: our marks, and the lines we wrote.
+
+    A line behind a mark that says something else than what we wrote is its owner's.
+    """
+    lines = without_lua_block(text).splitlines(keepends=True)
     kept: list[str] = []
-    skip = False
-    for line in lines:
-        if skip:
-            skip = continued(line)
-        elif line.rstrip("\n") == ADDED:
-            skip = True
-        elif line.startswith(WAS):
-            kept.append(line.removeprefix(WAS))
-            skip = True
-        else:
-            kept.append(line)
+    number = 0
+    while number < len(lines):
+        mark = lines[number]
+        number += 1
+        is_added, is_was = mark.rstrip("\r\n") == ADDED, mark.startswith(WAS)
+        if not (is_added or is_was):
+            kept.append(mark)
+            continue
+        length = _length(lines[number:])
+        next_line = "".join(lines[number : number + length])
+        if not _is_ours(next_line, mark.removeprefix(WAS) if is_was else ""):
+            kept += [mark] if is_was else []  # it has a line of the owner's: for a person
+            continue
+        kept += [mark.removeprefix(WAS)] if is_was else []
+        number += length
     return "".join(kept)
 
 
-def _without_lua_block(text: str) -> str:
-    lines = text.splitlines(keepends=True)
-    marks = [line.rstrip("\n") for line in lines]
-    if LUA_BEGIN not in marks or LUA_END not in marks[marks.index(LUA_BEGIN) :]:
-        return text
-    begin = marks.index(LUA_BEGIN)
-    end = marks.index(LUA_END, begin)
-    return "".join(lines[:begin] + lines[end + 1 :])
+def _length(lines: Sequence[str]) -> int:
+    """Return of how many lines the first one is, with those that continue it."""
+    ends = (number for number, line in enumerate(lines, 1) if not continued(line))
+    return next(ends, len(lines))
 
 
-def _before_last_return(text: str) -> tuple[str, str]:
-    """Split a chunk before its last statement where that is a ``return`` at the line's start."""
-    lines = text.splitlines(keepends=True)
-    for number in range(len(lines) - 1, -1, -1):
-        line = lines[number].strip()
-        if line and not line.startswith("--"):
-            is_return = re.match(r"return\b", lines[number])
-            return ("".join(lines[:number]), "".join(lines[number:])) if is_return else (text, "")
-    return text, ""
+def _is_ours(line: str, was: str) -> bool:
+    """Whether a line, which may be continued, says what we write in the place of ``was``."""
+    if _OUR_INCLUDE.match(line):
+        return True
+    plugins = job_submit_plugins(line)
+    return len(list(settings(line))) == 1 and plugins == (*job_submit_plugins(was), "lua")
 
 
 def _ended(text: str) -> str:
