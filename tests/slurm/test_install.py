@@ -117,6 +117,48 @@ def test_installed_beside_a_sites_own_rules_and_removed_without_a_trace(
     bare.run(["scancel", job])
 
 
+def marked(bare: Sandbox) -> bool:
+    """Whether the filter marks a job that says its range by a comment."""
+    job = sbatch(bare, "--hold", "--comment=pliant:gpus=1-2", "--gres=gpu:1").stdout.strip()
+    shown = bare.run(["scontrol", "show", "job", job]).stdout
+    bare.run(["scancel", job])
+    return "AdminComment=pliant=v1:" in shown
+
+
+def test_an_upgrade_is_in_force_at_once_and_a_removal_leaves_a_slurmctld_that_starts(
+    bare: Sandbox, conf: Path, install: Install
+) -> None:
+    (conf / "job_submit.lua").unlink(missing_ok=True)
+    before = tree(conf)
+    assert install("--apply", "--part", "lua").returncode == 0
+    (conf / "pliant.lua").unlink()
+    bare.restart("slurmctld")
+    assert not marked(bare)
+    assert "touched: " in install("--apply", "--part", "lua").stdout
+    assert marked(bare)
+
+    slurm_conf = conf / "slurm.conf"
+    slurm_conf.write_text(slurm_conf.read_text().replace("# pliant: added\n", ""))  # a template's
+    done = install("--remove", "--yes", "--part", "lua")
+    assert done.returncode == 1
+    assert done.stdout.startswith("left to do: JobSubmitPlugins still names lua in ")
+    bare.restart("slurmctld")
+    assert plugins(bare) == "lua"
+    assert not marked(bare)
+    assert sbatch(bare, "--gres=gpu:1").returncode == 0
+
+    slurm_conf.write_bytes(before["slurm.conf"][1])
+    done = install("--remove", "--yes", "--part", "lua")
+    assert done.returncode == 1  # slurmctld was not told yet
+    assert "lua is still in force, and " in done.stdout
+    bare.reconfigure()
+    wait_until(lambda: plugins(bare) == "(null)", "slurmctld to forget the filter")
+    assert install("--remove", "--yes", "--part", "lua").returncode == 0
+    assert tree(conf) == before
+    bare.restart("slurmctld")
+    assert sbatch(bare, "--gres=gpu:1").returncode == 0
+
+
 def test_a_broken_job_submit_lua_is_not_made_worse(
     bare: Sandbox, conf: Path, install: Install
 ) -> None:
@@ -124,9 +166,13 @@ def test_a_broken_job_submit_lua_is_not_made_worse(
     before = tree(conf)
     done = install("--apply", "--part", "lua", "--dormant-lua", "run")
     assert done.returncode == 1
-    assert tree(conf) == before
+    after = tree(conf)
+    assert after.pop("pliant.lua")  # for the lines that are to be added by hand
+    assert after == before
     assert "job_submit.lua is left as it is (" in done.stdout
     assert "'end' expected" in done.stdout
+    assert install("--remove", "--yes", "--part", "lua").returncode == 0
+    assert tree(conf) == before
     (conf / "job_submit.lua").unlink()
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pliant import resources
 from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.node_rows import parse_nodes
 from pliant.batch.slurm.site import parse_config
@@ -260,6 +263,58 @@ def test_a_controller_without_slurms_lua_plugin_is_told(tmp_path: Path) -> None:
         "JobSubmitPlugins": (State.FAULT, "defaults: lua is not among them"),
         "slurmctld's Lua": (State.FAULT, f"job_submit_lua.so is in none of {tmp_path}"),
     }
+
+
+@pytest.fixture
+def filtered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Patient]:
+    """A controller with the filter's files, on a Lua that takes everything."""
+    monkeypatch.setattr("pliant.cli.doctor.filter._library", lambda _patient: "liblua")
+    monkeypatch.setattr("pliant.cli.doctor.filter.compiles", lambda *_: "")
+    monkeypatch.setattr("pliant.cli.doctor.filter.runs", lambda *_: ("table", ""))
+    for name in ("job_submit.lua", "pliant.lua"):
+        shutil.copy(resources.find("plugins", "slurm", name), tmp_path / name)
+        os.utime(tmp_path / name, (1000, 1000))
+
+    def controller(ping: str = "", **options: str) -> Patient:
+        def run(argv: list[str], *, text: str = "") -> Answer:
+            return Answer(ping, "", 0)
+
+        here = patient(SLURM_CONF=str(tmp_path / "slurm.conf"), **options)
+        return replace(here, run=run, hostname="ctl")
+
+    return controller
+
+
+def test_a_module_that_slurmctld_has_not_read_is_told(
+    filtered: Callable[..., Patient], tmp_path: Path
+) -> None:
+    assert {state for state, _ in found(check_filter, filtered()).values()} == {State.OK}
+    os.utime(tmp_path / "pliant.lua", (2000, 2000))
+    state, says = found(check_filter, filtered(BOOT_TIME="1500"))["pliant.lua in force"]
+    assert (state, says) == (
+        State.ADVICE,
+        f"{tmp_path}/pliant.lua is newer than {tmp_path}/job_submit.lua, so slurmctld may still run "
+        "the one before",
+    )
+    assert "pliant.lua in force" not in found(check_filter, filtered(BOOT_TIME="2500"))
+
+
+@pytest.mark.parametrize(
+    ("state", "expected", "says"),
+    [
+        ("UP", State.SKIPPED, "whether ctl2 has job_submit.lua and pliant.lua, without which"),
+        ("DOWN", State.ADVICE, "slurmctld does not run on ctl2; without a job_submit.lua it"),
+    ],
+)
+def test_the_other_controllers_are_not_forgotten(
+    filtered: Callable[..., Patient], state: str, expected: State, says: str
+) -> None:
+    ping = f"Slurmctld(primary) at ctl is UP\nSlurmctld(backup) at ctl2 is {state}\n"
+    here = filtered(ping, **{"SlurmctldHost[1]": "ctl2(10.0.0.2)"})
+    said = found(check_filter, here)["other controllers"]
+    assert said[0] is expected
+    assert said[1].startswith(says)
+    assert "other controllers" not in found(check_filter, filtered(ping))
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from pliant.cli.install.texts import (
 )
 from pliant.cli.install.wanted import Wanted
 from pliant.cli.install.wishes import PARTS, wanted
-from pliant.cli.lua_host import libraries
+from pliant.cli.lua_host import as_file, libraries
 from pliant.daemon.config import parse as parse_config
 from pliant.errors import Unavailable
 from pliant.grammar import parse, put_token
@@ -992,3 +992,22 @@ def test_slurmctlds_own_lua_is_found_under_the_names_that_it_has(
     plugin: bytes, names: list[str]
 ) -> None:
     assert libraries(plugin) == names
+
+
+BOM = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize(
+    ("chunk", "is_new", "read"),
+    [
+        (b"return 1\n", True, b"return 1\n"),
+        (b"#!/usr/bin/lua\nreturn 1\n", True, b"\nreturn 1\n"),
+        (b"#!/usr/bin/lua\nreturn 1\n", False, b"\nreturn 1\n"),
+        (BOM + b"#x\nreturn 1\n", True, b"\nreturn 1\n"),
+        (BOM + b"return 1\n", False, BOM + b"return 1\n"),  # Lua 5.1 refuses it, also in slurmctld
+    ],
+)
+def test_a_script_is_checked_as_slurmctld_reads_its_file(
+    chunk: bytes, is_new: bool, read: bytes
+) -> None:
+    assert as_file(chunk, is_new) == read

@@ -11,6 +11,7 @@ because a library that does not fit may crash whoever opens it.
 
 from __future__ import annotations
 
+import codecs
 import ctypes
 import re
 import sys
@@ -65,6 +66,16 @@ def runs(library: str, name: str, chunk: str, runner: Runner = run) -> tuple[str
     return _ask(library, "run", name, chunk, runner)
 
 
+def as_file(chunk: bytes, is_new: bool) -> bytes:
+    """Return a chunk as luaL_loadfile, which slurmctld uses, reads it: its line numbers stay.
+
+    A first line that begins with # is passed over; before it, since Lua 5.2 (``is_new``), so is a
+    UTF-8 byte order mark.
+    """
+    text = chunk.removeprefix(codecs.BOM_UTF8) if is_new else chunk
+    return text[text.index(b"\n") :] if text.startswith(b"#") and b"\n" in text else text
+
+
 def _ask(library: str, what: str, name: str, chunk: str, runner: Runner) -> tuple[str, str]:
     argv = [sys.executable, "-m", __name__, library, what, name]
     done = runner(argv, text=chunk)
@@ -87,8 +98,9 @@ def main(arguments: Sequence[str]) -> int:
     lua.lua_tolstring.restype = ctypes.c_char_p
     state = ctypes.c_void_p(lua.luaL_newstate())
     lua.luaL_openlibs(state)
-    chunk = sys.stdin.buffer.read()
-    if hasattr(lua, "luaL_loadbufferx"):  # 5.2 and later
+    is_new = hasattr(lua, "luaL_loadbufferx")  # 5.2 and later
+    chunk = as_file(sys.stdin.buffer.read(), is_new)
+    if is_new:
         code = lua.luaL_loadbufferx(state, chunk, ctypes.c_size_t(len(chunk)), name.encode(), None)
     else:
         code = lua.luaL_loadbuffer(state, chunk, ctypes.c_size_t(len(chunk)), name.encode())
