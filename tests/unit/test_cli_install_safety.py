@@ -168,6 +168,9 @@ def test_a_module_that_the_sites_own_script_loads_stays_while_lua_is_named(
     assert install("--apply")[0] == 0
     code, said = install("--remove")
     assert (code, (etc / "pliant.lua").exists()) == (1, True)
+    assert said.startswith(
+        f"left to do: {etc}/job_submit.lua loads pliant.lua, and is in force: take that out of it, "
+    )
     assert f"{etc}/pliant.lua: left: {etc}/job_submit.lua calls it\n" in said
     assert (etc / "job_submit.lua").read_text() == mine
     (etc / "job_submit.lua").write_text(SITE_LUA)
@@ -182,6 +185,29 @@ def test_a_sites_own_script_comes_back_while_lua_is_named(etc: Path, install: In
     assert install("--apply")[0] == 0
     assert install("--remove")[0] == 0
     assert tree(etc.parents[1]) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "stays"),
+    [
+        ("function slurm_job_submit() return 0 end\n", True),
+        ("-- slurm_job_submit slurm_job_modify\n", True),
+        ('dofile("/etc/slurm/rules.lua")\n', False),
+        (SITE_LUA, False),
+    ],
+)
+def test_what_a_script_lacks_by_itself_stays_in_it_while_lua_is_named(
+    etc: Path, install: Install, text: str, stays: bool
+) -> None:
+    site = named_by_hand(etc)
+    (etc / "job_submit.lua").write_text(text)
+    install("--apply", "--dormant-lua", "run")
+    site.write_text("JobSubmitPlugins=lua\n")
+    assert install("--remove")[0] == stays
+    assert ((etc / "job_submit.lua").read_text() != text) is stays
+    site.write_text("")
+    assert install("--remove")[0] == 0
+    assert (etc / "job_submit.lua").read_text() == text
 
 
 # What others wrote
@@ -339,6 +365,19 @@ def test_an_upgrade_of_the_module_lets_slurmctld_read_it(etc: Path, install: Ins
     assert script.stat().st_mtime == 1
     assert f"touched: {script}: slurmctld reads it and pliant.lua" in install("--apply")[1]
     assert script.stat().st_mtime >= module.stat().st_mtime
+
+
+def test_a_script_that_does_not_call_pliant_keeps_its_time(etc: Path, install: Install) -> None:
+    script = etc / "job_submit.lua"
+    script.write_text(SITE_LUA)
+    assert "gets a new time" not in install("--apply")[1]
+    (etc / "slurm.conf").write_text("JobSubmitPlugins=lua\nSlurmUser=root\n")
+    assert install("--apply")[0] == 0
+    script.write_text(SITE_LUA)
+    os.utime(script, (1, 1))
+    (etc / "pliant.lua").unlink()
+    assert "touched" not in install("--apply")[1]
+    assert script.read_text() != SITE_LUA
 
 
 # job_submit.lua

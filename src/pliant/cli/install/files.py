@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pliant.cli.install.lua_text import calls_pliant, has_lua_block
 from pliant.cli.install.record import Entry, Record, read, temporary, write
 from pliant.cli.install.texts import unedited
 
@@ -101,7 +102,8 @@ def stale(changes: Sequence[Change]) -> Path | None:
     written = {change.path for change in changes if change.before != change.after}
     module = next((path for path in written if path.name == "pliant.lua"), None)
     script = module.with_name("job_submit.lua") if module else None
-    return script if script and script not in written and script.exists() else None
+    text = read(script) if script and script not in written else None
+    return script if has_lua_block(text or "") or calls_pliant(text or "") else None
 
 
 def undone(record: Record, chosen: Callable[[Path], bool]) -> list[Change]:

@@ -14,6 +14,7 @@ _COMMENT = r"--\[(?P<a>=*)\[.*?(?:\](?P=a)\]|\Z)|--[^\n]*"
 _STRING = r"\[(?P<b>=*)\[.*?(?:\](?P=b)\]|\Z)" + r'|"(?:\\.|[^"\\\n])*"' + r"|'(?:\\.|[^'\\\n])*'"
 _TOKEN = re.compile(rf"(?P<comment>{_COMMENT})|(?P<string>{_STRING})", re.DOTALL)
 _LOADS = re.compile(r"\brequire\b\W{0,8}\bpliant\b(?![.-])|\bpliant\.lua\b")
+_LOADS_ANY = re.compile(r"\b(?:require|dofile|loadfile|load|loadstring)\b")
 _LAST_RETURN = re.compile(r"return\b(?!.*\bend\b)", re.DOTALL)
 
 
@@ -36,6 +37,16 @@ def calls_pliant(text: str) -> bool:
     """Say whether a job_submit.lua loads Pliant by its owner's hand, outside our block."""
     code = _TOKEN.sub(_without_comment, without_lua_block(text))
     return _LOADS.search(code) is not None
+
+
+def has_functions(text: str) -> bool:
+    """Say whether a job_submit.lua has both functions that slurmctld asks for, as far as one sees.
+
+    One that loads other files may have them from there.
+    """
+    code = _TOKEN.sub(_blank, text)
+    both = all(re.search(rf"\bslurm_job_{verb}\b", code) for verb in ("submit", "modify"))
+    return both or _LOADS_ANY.search(code) is not None
 
 
 def without_lua_block(text: str) -> str:

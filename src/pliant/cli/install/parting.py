@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pliant.cli.install.files import Change
-from pliant.cli.install.lua_text import calls_pliant
+from pliant.cli.install.lua_text import calls_pliant, has_functions
 from pliant.cli.install.record import Record, read
 from pliant.cli.install.site import Site
 from pliant.cli.install.texts import split_plugins
@@ -45,9 +45,10 @@ def parted(site: Site, record: Record, changes: Sequence[Change]) -> tuple[list[
         note = f"left: {lua.path.with_name(SCRIPT)} calls it"
         found[MODULE] = replace(found[MODULE], after=found[MODULE].before, note=note, waits=True)
     kept = [found.get(change.path.name, change) for change in changes]
-    if not any(change.waits for change in kept):
-        return kept, ""
-    return kept, f"{why}, then pliant install slurm --remove once more"
+    waiting = [change.path.name for change in kept if change.waits]
+    if waiting == [MODULE]:
+        why = f"{lua.path.with_name(SCRIPT)} loads pliant.lua, and is in force: take that out of it"
+    return kept, f"{why}, then pliant install slurm --remove once more" if waiting else ""
 
 
 def _script(change: Change, record: Record) -> Change:
@@ -55,7 +56,10 @@ def _script(change: Change, record: Record) -> Change:
     entry = record.find(change.path)
     slept = entry is not None and entry.ours and entry.before and change.before != change.after
     if change.after is not None and not slept:
-        return change
+        if has_functions(change.after):
+            return change
+        note = "left: without Pliant's lines it lacks a function that slurmctld asks for"
+        return replace(change, after=change.before, note=note, waits=True)
     note = "takes every job as it is, and stays as long as JobSubmitPlugins names lua"
     return Change(change.path, change.before, accepting(), note, waits=True)
 
