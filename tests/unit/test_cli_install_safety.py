@@ -47,11 +47,12 @@ Install = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def install(etc: Path, capsys: pytest.CaptureFixture[str]) -> Install:
-    """Run `pliant install slurm` on that tree, the part lua alone."""
+    """Run `pliant install slurm` on that tree, the part lua alone unless others are named."""
 
     def run(*words: str) -> tuple[int, str]:
+        part = () if "--part" in words else ("--part", "lua")
         with pytest.raises(SystemExit) as left:
-            main(["install", "slurm", "--root", str(etc.parents[1]), "--part", "lua", *words])
+            main(["install", "slurm", "--root", str(etc.parents[1]), *part, *words])
         assert isinstance(left.value.code, int)
         said = capsys.readouterr()
         return left.value.code, said.out + said.err
@@ -95,6 +96,29 @@ def test_a_removal_leaves_a_script_that_takes_all_while_lua_is_named(
         assert said.index("left to do") < said.index(f"{etc}/job_submit.lua: takes every job")
     site.write_text("JobSubmitPlugins=require_timelimit\n")
     assert install("--remove")[0] == 0
+    assert tree(etc.parents[1]) == before
+
+
+def test_a_removal_that_leaves_a_script_takes_all_else(
+    etc: Path, install: Install, tmp_path: Path
+) -> None:
+    site = named_by_hand(etc)
+    plugin = tmp_path / "pliant.so"
+    plugin.write_bytes(b"\x7fELF slurm_spank_init")
+    before = tree(etc.parents[1])
+    parts = ("--part", "daemon", "--part", "lua", "--part", "spank")
+    install("--apply", "--plugin", str(plugin), *parts)
+    site.write_text("JobSubmitPlugins=lua\n")
+    assert install("--remove", "--yes", *parts)[0] == 1
+    assert tree(etc.parents[1]).keys() - before.keys() == {
+        "etc/pliant",
+        "etc/pliant/installed",
+        "etc/pliant/installed/installed.json",
+        "etc/slurm/job_submit.lua",
+    }
+    site.write_text("JobSubmitPlugins=require_timelimit\n")
+    (etc.parent / "pliant" / "installed" / ".installed.json.pliant-new").touch()  # was cut off
+    assert install("--remove", "--yes", *parts)[0] == 0
     assert tree(etc.parents[1]) == before
 
 

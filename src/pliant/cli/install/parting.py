@@ -31,7 +31,7 @@ def parted(site: Site, record: Record, changes: Sequence[Change]) -> tuple[list[
 
     Raises Unavailable.
     """
-    found = {change.path.name: change for change in changes}
+    found = {change.path.name: change for change in changes if change.path.name in (SCRIPT, MODULE)}
     lua = found.get(SCRIPT) or found.get(MODULE)
     why = _still_names(site, lua.path.parent, changes) if lua else ""
     if not lua or not why:

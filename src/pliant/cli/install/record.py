@@ -15,6 +15,9 @@ import msgspec
 
 from pliant.errors import Unavailable
 
+UNFINISHED = ".pliant-new"
+"""How the name of a file ends that is being written."""
+
 
 class Entry(msgspec.Struct):
     """One file that was changed. ``before`` is false where it was not there.
@@ -107,6 +110,8 @@ class Record:
             self._write()
         else:
             self._list.unlink(missing_ok=True)
+            for cut_off in self.directory.glob(f".*{UNFINISHED}"):
+                cut_off.unlink(missing_ok=True)
             _remove_empty(self.directory)
             _remove_empty(self.directory.parent)  # /etc/pliant, where nothing else is left
         for made in entry.made:
@@ -180,7 +185,7 @@ def write(path: Path, text: str, mode: int, owner: tuple[int, int] | None = None
 def temporary(path: Path) -> Path:
     """Return the name under which :func:`write` writes a file first."""
     target = path.resolve()
-    return target.with_name(f".{target.name}.pliant-new")
+    return target.with_name(f".{target.name}{UNFINISHED}")
 
 
 def sha256(text: str) -> str:
