@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import socket
 import stat
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +16,7 @@ import pytest
 
 from pliant.daemon import sockets
 from pliant.daemon.config import Config
-from pliant.daemon.lines import Limits, LineServer, peer_uid
+from pliant.daemon.lines import CROWD_S, Limits, LineServer, most_connections, peer_uid
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.notify import Notifier
 from pliant.daemon.rights import Site
@@ -28,6 +30,8 @@ Peer = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 async def upper(line: bytes, _peer: socket.socket) -> bytes:
     if line == b"fail":
         raise ValueError("on purpose")
+    if line == b"think":
+        await asyncio.sleep(0.2)
     return b"" if line == b"close" else line.upper()
 
 
@@ -35,7 +39,7 @@ def with_door(test: Callable[[LineServer, Path], Awaitable[None]], path: Path) -
     """Run ``test`` beside a server that answers in capitals."""
 
     async def run() -> None:
-        lines = LineServer("test", lambda: upper, LIMITS)
+        lines = LineServer("test", lambda: upper, LIMITS, time.monotonic)
         door = sockets.unix_socket(path)
         server = await asyncio.start_unix_server(lines, sock=door, limit=lines.most_bytes)
         try:
@@ -92,19 +96,80 @@ def test_a_connection_is_closed_after_its_lines(tmp_path: Path) -> None:
     with_door(test, tmp_path / "s")
 
 
-def test_slow_peers_are_dropped_and_make_room_again(tmp_path: Path) -> None:
-    async def test(lines: LineServer, path: Path) -> None:
+def test_slow_peers_are_dropped(tmp_path: Path) -> None:
+    async def test(_lines: LineServer, path: Path) -> None:
         slow = [await asyncio.open_unix_connection(str(path)) for _ in range(3)]
         slow[0][1].write(b"half a li")
-        await asyncio.sleep(0.05)
-        assert await ask(path, b"too many\n") == b""
-        assert lines.turned_away == 1
         assert [await reader.read() for reader, _ in slow] == [b"", b"", b""]
         assert await ask(path, b"again\n") == b"AGAIN\n"
         for _, writer in slow:
             writer.close()
 
     with_door(test, tmp_path / "s")
+
+
+async def connect(path: Path, *lines: bytes) -> Peer:
+    """Connect and say something, once the door has seen it."""
+    reader, writer = await asyncio.open_unix_connection(str(path))
+    writer.writelines(lines)
+    await asyncio.sleep(0.02)
+    return reader, writer
+
+
+def test_whoever_says_nothing_makes_way_for_a_new_connection_the_longest_silent_first(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test(lines: LineServer, path: Path) -> None:
+        first, second, third = [await connect(path) for _ in range(3)]
+        first[1].write(b"one\n")  # from now on it is the second that is silent the longest
+        assert await first[0].readline() == b"ONE\n"
+        assert lines.trouble == ""
+        assert await ask(path, b"new\n") == b"NEW\n"
+        assert await second[0].read() == b""
+        first[1].write(b"two\n")
+        assert await first[0].readline() == b"TWO\n"
+        crowd = [await connect(path) for _ in range(6)]
+        assert await ask(path, b"again\n") == b"AGAIN\n"
+        assert lines.turned_away == 6
+        assert lines.trouble.startswith("test is crowded: more than 3 connections at once")
+        for _, writer in (first, second, third, *crowd):
+            writer.close()
+
+    with_door(test, tmp_path / "s")
+    assert [r.getMessage() for r in caplog.records if r.name == "pliant.doors"] == [
+        "test: 3 connections are open, 3 of them from this host: the longest silent one is closed "
+        "for each new one"
+    ]
+
+
+def test_no_connection_is_closed_for_another_while_its_request_is_answered(tmp_path: Path) -> None:
+    async def test(lines: LineServer, path: Path) -> None:
+        asked = [await connect(path, b"think\n") for _ in range(3)]
+        assert await ask(path, b"too many\n") == b""
+        assert [await reader.readline() for reader, _ in asked] == [b"THINK\n"] * 3
+        assert lines.turned_away == 1
+        for _, writer in asked:
+            writer.close()
+
+    with_door(test, tmp_path / "s")
+
+
+def test_a_crowd_is_told_for_a_minute() -> None:
+    now_s = [1000.0]
+    lines = LineServer("test", lambda: upper, LIMITS, lambda: now_s[0])
+    lines._turned_away_s = 1000.0
+    assert lines.trouble
+    now_s[0] += CROWD_S
+    assert lines.trouble == ""
+
+
+def test_half_of_the_files_that_may_be_open_are_left_for_all_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 4096))
+    assert [most_connections(wanted) for wanted in (512, 64)] == [128, 64]
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY,) * 2)
+    assert most_connections(512) == 512
 
 
 def test_the_other_end_is_known(tmp_path: Path) -> None:

@@ -1,20 +1,27 @@
 """Door 2's way with a connection: one line in, one line out, and nobody hurts anybody else.
 
-A connection above the cap is closed at once, a line above the limit and a slow one are dropped
-with their connection. An exception in what answers closes that connection and is logged.
+Where as many connections are open as may be, the one that has been silent for the longest makes
+way for a new one; while all are being answered, the new one is closed. A line above the limit and
+a slow one are dropped with their connection. An exception in what answers closes that connection
+and is logged.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import socket
 import struct
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
 log = logging.getLogger("pliant.doors")
+
+CROWD_S = 60.0
+"""For so long after a connection was turned away it is said that the door is crowded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +38,31 @@ Answer = Callable[[bytes, socket.socket], Awaitable[bytes]]
 """From a request line to an answer line, both without the newline; b"" closes unanswered."""
 
 
+def most_connections(wanted: int) -> int:
+    """Return ``wanted``, or fewer where that would be more than half of the open files allowed."""
+    files, _most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return wanted if files == resource.RLIM_INFINITY else max(1, min(wanted, files // 2))
+
+
 class LineServer:
     """Serve each connection with an Answer of its own, within Limits."""
 
-    def __init__(self, name: str, begin: Callable[[], Answer], limits: Limits) -> None:
+    def __init__(
+        self,
+        name: str,
+        begin: Callable[[], Answer],
+        limits: Limits,
+        monotonic: Callable[[], float],
+    ) -> None:
         """Serve a connection with what ``begin`` returns for it; ``name`` stands in the log."""
         self._name, self._begin, self._limits = name, begin, limits
-        self._open: set[asyncio.Task[None]] = set()
+        self._monotonic = monotonic
+        self._most = most_connections(limits.connections)
+        self._open: set[asyncio.StreamWriter] = set()
+        # A subset, the longest silent first: a dict keeps its order.
+        self._silent: dict[asyncio.StreamWriter, None] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._turned_away_s = -CROWD_S
         self.most_bytes = limits.line_bytes
         self.turned_away = 0
         """Connections closed because too many were open."""
@@ -45,40 +70,95 @@ class LineServer:
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection; the callback of asyncio.start_server."""
         task = asyncio.current_task()
-        if task is None or len(self._open) >= self._limits.connections:
-            self.turned_away += 1
+        if task is None or not self._has_room():
             writer.transport.abort()
             return
-        self._open.add(task)
+        self._open.add(writer)
+        self._tasks.add(task)
         try:
             await self._serve(reader, writer)
         except (OSError, TimeoutError, asyncio.LimitOverrunError, asyncio.IncompleteReadError):
-            pass  # gone, slow, too long or unfinished
+            pass  # gone, slow, too long, unfinished, or made way
         except Exception:
             log.exception("%s: a request failed", self._name)
         finally:
-            self._open.discard(task)
+            self._tasks.discard(task)
+            self._forget(writer)
             writer.transport.abort() if writer.transport.is_closing() else writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = writer.get_extra_info("socket")
         answers = self._begin()
         for _ in range(self._limits.lines):
+            if writer not in self._open:
+                return  # it made way while it took an answer
+            self._silent[writer] = None
             async with asyncio.timeout(self._limits.line_s):
                 line = await reader.readuntil(b"\n")
+            if writer not in self._open:
+                return  # it made way while its line came in
+            self._silent.pop(writer)
             answer = await answers(line[:-1], peer)
             if not answer:
                 return
+            self._silent[writer] = None  # until it has taken the answer
             writer.write(answer + b"\n")
             async with asyncio.timeout(self._limits.line_s):
                 await writer.drain()
+            self._silent.pop(writer, None)
+
+    # Room
+
+    def _has_room(self) -> bool:
+        """Make room for one more, if need be and if it can be done."""
+        if len(self._open) < self._most:
+            return True
+        self._say_crowded()
+        self.turned_away += 1
+        self._turned_away_s = self._monotonic()
+        longest = next(iter(self._silent), None)
+        if longest is None:
+            return False
+        self._forget(longest)
+        longest.transport.abort()
+        return True
+
+    def _forget(self, writer: asyncio.StreamWriter) -> None:
+        self._open.discard(writer)
+        self._silent.pop(writer, None)
+
+    def _say_crowded(self) -> None:
+        """Log it once, and again only after it was over."""
+        if not self.trouble:
+            hosts = Counter(_host(writer) for writer in self._open)
+            (host, number), *_ = hosts.most_common(1)
+            log.warning(
+                "%s: %d connections are open, %d of them from %s: the longest silent one is "
+                "closed for each new one",
+                *(self._name, len(self._open), number, host),
+            )
+
+    @property
+    def trouble(self) -> str:
+        """What to say of a crowd now; "" where there was none of late."""
+        if self._monotonic() - self._turned_away_s >= CROWD_S:
+            return ""
+        return (
+            f"{self._name} is crowded: more than {self._most} connections at once, of which the "
+            "longest silent ones are closed; the log names the host"
+        )
 
     async def close(self) -> None:
         """End the open connections."""
-        for task in tuple(self._open):
+        for task in tuple(self._tasks):
             task.cancel()
         with suppress(asyncio.CancelledError):
-            await asyncio.gather(*self._open, return_exceptions=True)
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _host(writer: asyncio.StreamWriter) -> str:
+    name = writer.get_extra_info("peername")
+    return str(name[0]) if isinstance(name, tuple) else "this host"
 
 
 def peer_uid(peer: socket.socket) -> int:

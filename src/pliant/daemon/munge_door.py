@@ -22,7 +22,6 @@ from pliant.errors import PliantError, Unavailable
 from pliant.wire import (
     CHALLENGE,
     HELLO,
-    MAX_REQUEST,
     STANDS_BY,
     Message,
     decode,
@@ -39,8 +38,9 @@ PREFIX = b"munge "
 class MungeDoor:
     """Answers ``hello``, and then one ``munge <credential>`` line."""
 
-    # A credential is its payload in base64, and then some.
-    limits = Limits(connections=64, line_s=10.0, lines=2, line_bytes=2 * MAX_REQUEST)
+    # Half of the 1024 open files that systemd gives a service; so many lines that never end take
+    # 64 MiB. A request has some hundred bytes.
+    limits = Limits(connections=512, line_s=10.0, lines=2, line_bytes=128 * 1024)
 
     def __init__(self, munge: Munge, verbs: Verbs, who: Callable[[int], Asker]) -> None:
         """``who`` tells what a uid may do."""

@@ -105,7 +105,10 @@ class Daemon:
             started_s=time.time(),
         )
         munge = Munge(config.daemon.munge_socket)
-        self._munge = MungeDoor(munge, verbs, self._who)
+        door_two = MungeDoor(munge, verbs, self._who)
+        self._second = LineServer(
+            "the second door", door_two.begin, door_two.limits, time.monotonic
+        )
 
     def _may_submit(self) -> frozenset[int]:
         return self._site.admin_uids | {os.geteuid()}
@@ -126,6 +129,7 @@ class Daemon:
             self._cycling.store.trouble,
             self._reload_trouble,
             self._door_trouble,
+            self._second.trouble,
         )
         return tuple(dict.fromkeys(trouble for trouble in found if trouble))
 
@@ -143,7 +147,7 @@ class Daemon:
             time.monotonic,
             door_one.afterwards,
         )
-        two = LineServer("the second door", self._munge.begin, self._munge.limits)
+        two = self._second
         async with contextlib.AsyncExitStack() as stack:
             door = sockets.unix_socket(path)
             stack.callback(path.unlink, missing_ok=True)
