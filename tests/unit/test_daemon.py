@@ -1211,10 +1211,12 @@ def test_a_batch_system_that_is_away_is_the_answer_to_set(
 
 
 def test_rights_follow_the_batch_system_and_the_configuration() -> None:
-    site = Site(slurm_uid=64030, private_jobs=True)
+    site = Site(slurm_uid=64030, private=frozenset({"jobs"}))
     assert asker(0, site, ()) == Asker(0, "root", admin=True, sees_all=True)
     assert asker(64030, site, ()).admin
     assert asker(54321, site, ()) == Asker(54321, "54321", admin=False, sees_all=False)
+    site = Site(slurm_uid=64030, private=frozenset({"nodes", "partitions", "usage"}))
+    assert asker(54321, site, ()) == Asker(54321, "54321", False, True, False, False)
     assert asker(54321, site, ("54321",)).admin
     assert asker(54321, Site(), ()).sees_all
 

@@ -9,19 +9,23 @@ import socket
 import stat
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from pliant.batch import Batch
 from pliant.daemon import sockets
-from pliant.daemon.config import Config
+from pliant.daemon.config import parse
 from pliant.daemon.lines import CROWD_S, Limits, LineServer, most_connections, peer_uid
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.notify import Notifier
 from pliant.daemon.rights import Site
 from pliant.daemon.server import Daemon, Surroundings
 from pliant.errors import PliantError, Unavailable
+from pliant.model import Snapshot
+from pliant.store import Store
 
 LIMITS = Limits(connections=3, line_s=0.3, lines=2, line_bytes=1000)
 Peer = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -276,11 +280,65 @@ def test_without_systemd_nothing_is_told() -> None:
     assert Notifier({}).watchdog_s == 0.0
 
 
-def test_a_reload_lets_the_batch_system_be_asked_anew_whatever_pliant_toml_says(
+# What the site says
+
+
+@dataclass(slots=True)
+class ASite:
+    """A site whose configuration changes, with an empty cluster."""
+
+    private: frozenset[str] = frozenset()
+    forgotten: int = 0
+
+    def observe(self) -> Snapshot:
+        return Snapshot(1000.0, (), (), (), ())
+
+    def forget(self) -> None:
+        self.forgotten += 1
+
+    def said(self) -> Site:
+        return Site(os.geteuid(), self.private)
+
+
+def with_daemon(test: Callable[[Daemon, ASite], Awaitable[None]], tmp_path: Path) -> None:
+    """Run ``test`` beside the loop of a daemon without doors."""
+
+    async def run() -> None:
+        site = ASite()
+        surroundings = Surroundings(cast("Batch", site), site.said, site.forget)
+        socket = str(tmp_path / "socket")
+        daemon = Daemon(tmp_path / "none.toml", parse({"daemon": {"socket": socket}}), surroundings)
+        daemon._build(Store(tmp_path))
+        looping = asyncio.create_task(daemon._loop.run())
+        try:
+            async with asyncio.timeout(20):
+                await test(daemon, site)
+        finally:
+            daemon._loop.stop()
+            await looping
+
+    asyncio.run(run())
+
+
+def test_who_may_see_what_is_known_with_each_look(tmp_path: Path) -> None:
+    async def test(daemon: Daemon, site: ASite) -> None:
+        assert daemon._who(54321).sees_all
+        site.private = frozenset({"jobs"})
+        while daemon._who(54321).sees_all:
+            daemon._loop.wake()
+            await asyncio.sleep(0.01)
+
+    with_daemon(test, tmp_path)
+
+
+def test_at_a_reload_who_may_see_what_is_asked_anew_at_once_whatever_pliant_toml_says(
     tmp_path: Path,
 ) -> None:
-    forgotten = []
-    surroundings = Surroundings(SimpleNamespace(), Site, lambda: forgotten.append(1))
-    daemon = Daemon(tmp_path / "none.toml", Config(), surroundings)
-    daemon._reload()
-    assert forgotten == [1]
+    async def test(daemon: Daemon, site: ASite) -> None:
+        site.private = frozenset({"jobs"})
+        await daemon._hang_up()
+        assert site.forgotten == 1
+        assert not daemon._who(54321).sees_all
+        assert any("none.toml" in trouble for trouble in daemon._troubles())
+
+    with_daemon(test, tmp_path)

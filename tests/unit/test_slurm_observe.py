@@ -183,6 +183,7 @@ def test_a_job_that_only_its_token_knows_gets_own_shape_and_footprint_from_its_r
 def test_the_site_is_read() -> None:
     site = Slurm(Recorded("22.05"), clock=lambda: NOW_S).site()
     assert (site.version, site.release, site.slurm_user) == ((22, 5), "22.05.8", "root")
+    assert site.slurm_uid == 0
     assert (site.gres_types, site.counts_memory) == (("gpu", "shard", "nogpu"), True)
     assert site.backfill_interval_s == 2
     assert site.submit_plugins == ()

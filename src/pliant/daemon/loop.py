@@ -94,9 +94,17 @@ def _rest_s(observe_s: float) -> float:
 class Loop:
     """Runs cycles until it is stopped."""
 
-    def __init__(self, cycling: Cycling, monotonic: Callable[[], float]) -> None:
-        """Run ``cycling``'s cycles; ``monotonic`` counts seconds, evenly."""
-        self.cycling = cycling
+    def __init__(
+        self,
+        cycling: Cycling,
+        monotonic: Callable[[], float],
+        before: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Run ``cycling``'s cycles; ``monotonic`` counts seconds, evenly.
+
+        ``before``: is called before each, in its thread; it may raise PliantError as the cycle may.
+        """
+        self.cycling, self._before = cycling, before
         self.trouble = ""
         """Why the last cycle failed; "" where it did not."""
         self.stands_by = ""
@@ -156,6 +164,7 @@ class Loop:
 
     def _cycle(self) -> None:
         """In the worker thread."""
+        self._before()
         self.cycling.run()
         if self._monotonic() - self._pruned_s >= PRUNE_S:
             self._pruned_s = self._monotonic()

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from pliant.errors import Refused
 from pliant.model import Job
 
+PRIVATE = ("jobs", "nodes", "partitions")
+"""What Pliant would show of what PrivateData may keep from users."""
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
     """What the batch system's configuration says about rights and pace."""
 
     slurm_uid: int = 0  # of SlurmUser
-    private_jobs: bool = False  # PrivateData=jobs: a user sees the own jobs only
+    private: frozenset[str] = frozenset()  # what only operators see (slurm.conf(5), PrivateData)
     backfill_s: float = 30.0  # bf_interval
 
     @property
@@ -30,7 +33,9 @@ class Asker:
     uid: int
     name: str
     admin: bool
-    sees_all: bool
+    sees_all: bool  # all jobs
+    sees_nodes: bool = True
+    sees_partitions: bool = True
 
     def may_see(self, job: Job) -> bool:
         """Whether the asker may see a job."""
@@ -58,4 +63,6 @@ def asker(uid: int, site: Site, admins: tuple[str, ...]) -> Asker:
     except KeyError:
         name = str(uid)
     admin = uid in site.admin_uids or name in admins
-    return Asker(uid, name, admin, admin or not site.private_jobs)
+    private = frozenset() if admin else site.private
+    jobs, nodes, partitions = (kind not in private for kind in PRIVATE)
+    return Asker(uid, name, admin, jobs, nodes, partitions)

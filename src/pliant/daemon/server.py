@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,8 +32,6 @@ from pliant.store import Store
 
 log = logging.getLogger("pliant.daemon")
 
-SITE_S = 600.0
-"""How often the batch system's configuration is read again."""
 STUCK_S = 900.0
 """A cycle that runs for longer is stuck: the watchdog is not fed any more."""
 
@@ -42,7 +40,8 @@ STUCK_S = 900.0
 class Surroundings:
     """What pliantd stands on: the batch system, and what its site says; tests bring their own.
 
-    ``forget``: lets the next look read anew what the batch system's own configuration says.
+    ``site`` is asked before each look; it reads the batch system's configuration anew every minute.
+    ``forget``: lets the next look read it anew.
     """
 
     batch: Batch
@@ -57,10 +56,10 @@ class Daemon:
         """Run with ``config``, which SIGHUP reads from ``path`` again."""
         self._path, self._config, self._surroundings = path, config, surroundings
         self._site = Site(slurm_uid=os.geteuid())
-        self._site_trouble = ""
         self._notifier = Notifier()
         self._reload_trouble = ""
         self._door_trouble = ""
+        self._helpers: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Run until SIGTERM or SIGINT.
@@ -92,7 +91,7 @@ class Daemon:
             clock=time.time,
             monotonic=time.monotonic,
         )
-        self._loop = Loop(self._cycling, time.monotonic)
+        self._loop = Loop(self._cycling, time.monotonic, self._know_site)
         wake = _from_any_thread(self._loop.wake)
         self._filter = FilterDoor(self._cycling, wake, self._may_submit, time.monotonic)
         verbs = Verbs(
@@ -125,7 +124,6 @@ class Daemon:
     def _troubles(self) -> tuple[str, ...]:
         found = (
             self._loop.trouble,
-            self._site_trouble,
             self._cycling.store.trouble,
             self._reload_trouble,
             self._door_trouble,
@@ -174,17 +172,23 @@ class Daemon:
         running = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             running.add_signal_handler(number, self._loop.stop)
-        running.add_signal_handler(signal.SIGHUP, self._reload)
-        helpers = [asyncio.create_task(self._know_site()), asyncio.create_task(self._feed())]
+        running.add_signal_handler(signal.SIGHUP, self._helped_by, self._hang_up)
+        self._helped_by(self._feed)
         self._notifier.ready(f"deciding by {self._config.daemon.policy}")
         log.info("pliantd runs: %s, %s", self._config.daemon.policy, self._config.daemon.socket)
         try:
             await self._loop.run()
         finally:
             self._notifier.stopping()
-            for helper in helpers:
+            for helper in self._helpers:
                 helper.cancel()
             log.info("pliantd ends")
+
+    def _helped_by(self, call: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Run something beside the loop, and keep it alive meanwhile."""
+        helper = asyncio.create_task(call())
+        self._helpers.add(helper)
+        helper.add_done_callback(self._helpers.discard)
 
     def _reload(self) -> None:
         """Read pliant.toml again, and Slurm's own; a broken one is said, and the old one stays."""
@@ -203,8 +207,14 @@ class Daemon:
             self._cycling.policy = policy
             logging.getLogger("pliant").setLevel(config.daemon.log_level.upper())
             log.info("pliant.toml was read again")
-            self._loop.wake()
+        self._loop.wake()
         self._notifier.ready(f"deciding by {self._config.daemon.policy}")
+
+    async def _hang_up(self) -> None:
+        """At SIGHUP: who may see what counts at once, not only from the next look on."""
+        self._reload()
+        with contextlib.suppress(PliantError):  # which the next look says
+            await asyncio.to_thread(self._know_site)
 
     def _warn_of_restart(self, config: Config) -> None:
         old, new = self._config, config
@@ -214,19 +224,15 @@ class Daemon:
         if old.slurm != new.slurm:
             log.warning("[slurm] changes when pliantd is restarted")
 
-    async def _know_site(self) -> None:
-        """Learn who slurmctld's user is, and hand the filter's door over to it."""
-        while True:
-            try:
-                self._site = await asyncio.to_thread(self._surroundings.site)
-            except PliantError as error:
-                self._site_trouble = str(error)
-                await asyncio.sleep(2)
-                continue
-            self._site_trouble = ""
-            self._cycling.patience.backfill_s = self._site.backfill_s
-            sockets.hand_over(Path(self._config.daemon.socket), self._site.slurm_uid)
-            await asyncio.sleep(SITE_S)
+    def _know_site(self) -> None:
+        """Learn who may do and see what, and hand the filter's door over to slurmctld's user.
+
+        Raises PliantError.
+        """
+        site = self._surroundings.site()
+        self._site = site
+        self._cycling.patience.backfill_s = site.backfill_s
+        sockets.hand_over(Path(self._config.daemon.socket), site.slurm_uid)
 
     async def _feed(self) -> None:
         """Feed systemd's watchdog while the loop is alive and no cycle is stuck."""

@@ -13,6 +13,7 @@ from pliant.grammar import quoted
 
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?", re.ASCII)
 _LINE = re.compile(r"^(\S+)\s*=[ ]?(.*)$")
+_UID = re.compile(r".*\(([0-9]{1,10})\)", re.ASCII)
 OLDEST = (22, 5)
 
 
@@ -34,6 +35,12 @@ class Site:
     counts_memory: bool
     options: Mapping[str, str] = field(repr=False, default_factory=dict)
     limits: Limits = NO_LIMITS
+
+    @property
+    def slurm_uid(self) -> int | None:
+        """SlurmUser's uid, which Slurm says beside the name: ``slurm(64030)``."""
+        found = _UID.fullmatch(self.options.get("SlurmUser", ""))
+        return int(found[1]) if found else None
 
     @property
     def backfill_interval_s(self) -> int:
