@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from daemon_helpers import LONG, OneNode, ask, configured, wait_for_look, why
+from daemon_helpers import LONG, OneNode, ask, configured, why
 from slurm_helpers import wait_until
 
 from pliant.daemon import answers as a
@@ -139,30 +139,39 @@ def test_a_request_that_is_garbage_is_said_to_be(clean: Sandbox) -> None:
 
 
 @contextmanager
-def private_jobs(sandbox: Sandbox) -> Iterator[None]:
-    """Let users see their own jobs only."""
+def private(sandbox: Sandbox, what: str) -> Iterator[None]:
+    """Let users see their own alone, from a reload of pliantd on."""
     path = sandbox.layout.slurm_conf
     before = path.read_text()
-    path.write_text(before + "\nPrivateData=jobs\n")
+    path.write_text(f"{before}\nPrivateData={what}\n")
     try:
         sandbox.reconfigure()
-        sandbox.restart("pliantd")
-        wait_for_look(sandbox)
+        sandbox.signal("pliantd", signal.SIGHUP)
         yield
     finally:
         path.write_text(before)
         sandbox.reconfigure()
-        sandbox.restart("pliantd")
+        sandbox.signal("pliantd", signal.SIGHUP)
+
+
+def seen_by(sandbox: Sandbox, user: str) -> list[str]:
+    """Return the jobs that a user sees."""
+    answer = ask_as(sandbox, user, "jobs").fields["json"]
+    return [row.id for row in a.from_json(a.JobsAnswer, answer).jobs]
 
 
 def test_private_data_holds_here_too(n1: OneNode, job: int) -> None:
-    with private_jobs(n1.sandbox):
-        own = ask_as(n1.sandbox, ALICE, "jobs")
-        others = ask_as(n1.sandbox, BOB, "jobs")
+    assert seen_by(n1.sandbox, BOB) == [str(job)]
+    with private(n1.sandbox, "jobs,nodes,partitions"):
+        wait_until(lambda: not seen_by(n1.sandbox, BOB), "pliantd to know of PrivateData")
+        assert seen_by(n1.sandbox, ALICE) == [str(job)]
         told = ask_as(n1.sandbox, BOB, "why", job=str(job))
-    assert [r.id for r in a.from_json(a.JobsAnswer, own.fields["json"]).jobs] == [str(job)]
-    assert a.from_json(a.JobsAnswer, others.fields["json"]).jobs == ()
+        own = ask_as(n1.sandbox, ALICE, "why", job=str(job))
+        status = ask_as(n1.sandbox, BOB, "status")
     assert told.message == f"'{job}': no waiting or running job of this number is known"
+    assert "n1" not in own.fields["json"]
+    assert a.from_json(a.StatusAnswer, status.fields["json"]).partitions == ()
+    wait_until(lambda: seen_by(n1.sandbox, BOB) == [str(job)], "all to be seen again")
 
 
 # What an owner says is done

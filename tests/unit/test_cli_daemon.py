@@ -23,6 +23,7 @@ from pliant.cli import main
 from pliant.cli.door import controllers, hosts
 from pliant.cli.output import Column, Style, duration, plain_table, print_table
 from pliant.daemon.answers import (
+    NOT_SHOWN,
     CannotRow,
     ClaimRow,
     DecisionRow,
@@ -153,6 +154,15 @@ def test_status_says_how_the_daemon_is(
         "PARTITION  MODE     UP   NODES  GPUS  FREE\n"
         "gpu        enforce  yes      4    32    10\n"
     )
+
+
+def test_numbers_that_the_asker_may_not_see_are_a_dash(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = PartitionRow("gpu", "enforce", True, NOT_SHOWN, NOT_SHOWN, NOT_SHOWN)
+    daemon.answers["status"] = replace(STATUS, partitions=(row,))
+    assert pliant("status") == 0
+    assert capsys.readouterr().out.endswith("\ngpu        enforce  yes      -     -     -\n")
 
 
 def test_status_ends_with_1_while_something_is_wrong(

@@ -131,7 +131,14 @@ def test_a_clock_that_goes_wrong_is_a_fault() -> None:
         ({"SelectType": "select/cons_res"}, "select", State.FAULT,
          "SelectType is select/cons_res"),
         ({"PrivateData": "jobs,usage"}, "privacy", State.OK,
-         "PrivateData=jobs,usage is respected"),
+         "PrivateData=jobs,usage: respected: jobs; of no matter here: usage"),
+        ({"PrivateData": "accounts,events,jobs,nodes,partitions,reservations,usage,users"},
+         "privacy", State.OK,
+         "PrivateData=accounts,events,jobs,nodes,partitions,reservations,usage,users: respected: "
+         "jobs, nodes, partitions; of no matter here: accounts, events, reservations, usage, "
+         "users"),
+        ({"PrivateData": "jobs,weather"}, "privacy", State.ADVICE,
+         "PrivateData=jobs,weather: weather is not known to Pliant and not respected"),
         ({"PreemptType": "preempt/partition_prio"}, "preemption", State.OK,
          "by PriorityTier: no job that would preempt others becomes smaller"),
         ({"PreemptType": "preempt/qos"}, "preemption", State.ADVICE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,7 @@ from pliant.daemon.loop import Loop, Pace
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.munge_door import MungeDoor
 from pliant.daemon.patience import Patience
+from pliant.daemon.private import TEXTS, without_private
 from pliant.daemon.rights import Asker, Site, asker
 from pliant.daemon.rows import decision_text
 from pliant.daemon.verbs import Verbs
@@ -872,6 +874,7 @@ ROOT = Asker(0, "root", admin=True, sees_all=True)
 ALICE = Asker(1001, "alice", admin=False, sees_all=True)
 BOB = Asker(1002, "bob", admin=False, sees_all=True)
 SHY_BOB = Asker(1002, "bob", admin=False, sees_all=False)
+BLIND_BOB = replace(SHY_BOB, sees_nodes=False, sees_partitions=False)
 
 
 @pytest.fixture
@@ -1073,6 +1076,132 @@ def test_a_job_that_may_not_be_seen_is_not_there(setting: Setting) -> None:
     assert setting.ask(SHY_BOB, "why", job="2") == (
         "'2': no waiting or running job of this number is known"
     )
+
+
+# What PrivateData keeps from users
+
+
+@pytest.fixture
+def behind(setting: Setting, batch: FakeBatch) -> Setting:
+    """A job of bob's waits behind alice's, for which the node is kept."""
+    batch.submit("2", "gpus=4", own=FOUR)
+    batch.submit("3", "gpus=1-2", own=ONE, user="bob")
+    batch.waiting["3"] = replace(batch.waiting["3"], time_limit_s=9000)
+    setting.verbs.cycling.run()
+    return setting
+
+
+def why_3(setting: Setting, who: Asker) -> a.WhyAnswer:
+    why = setting.ask(who, "why", job="3")
+    assert isinstance(why, a.WhyAnswer)
+    return why
+
+
+@pytest.mark.parametrize(
+    ("who", "words"),
+    [
+        (ROOT, "n1 is kept for job 2"),
+        (BOB, "n1 is kept for job 2"),
+        (SHY_BOB, "1 node is kept for another job"),
+        (BLIND_BOB, "1 node is kept for another job"),
+    ],
+)
+def test_why_a_shape_does_not_fit_names_no_job_that_may_not_be_seen(
+    behind: Setting, who: Asker, words: str
+) -> None:
+    says = f"{words} in 103 min, and its time limit would run into that"
+    why = why_3(behind, who)
+    assert [shape.reason for shape in why.shapes] == [says, says]
+    assert [claim.id for claim in why.before] == (["2"] if who.sees_all else [])
+
+
+def test_why_a_shape_is_left_names_no_job_that_may_not_be_seen(
+    behind: Setting, batch: FakeBatch
+) -> None:
+    for number in ("2", "3"):
+        batch.waiting[number] = replace(batch.waiting[number], reason="QOSGrpGRES")
+    behind.verbs.cycling.run()
+    words = "before it waits for a limit that may be its own too"
+    assert why_3(behind, BOB).left == f"job 2 {words}"
+    assert why_3(behind, SHY_BOB).left == f"another job {words}"
+
+
+def test_the_history_names_no_job_that_may_not_be_seen(behind: Setting) -> None:
+    for other in ("2", "1", "77", "5_3"):
+        reason = f"beside job {other} both are done soonest; n1, n9"
+        behind.verbs.cycling.store.decide([Decision(2000.0, "3", "start", "1", reason)])
+    own, another = (f"beside {job} both are done soonest" for job in ("job 1", "another job"))
+    assert [d.reason for d in why_3(behind, SHY_BOB).decisions[:4]] == [
+        f"{another}; a node, n9",
+        f"{another}; a node, n9",
+        f"{own}; n1, n9",
+        f"{another}; a node, n9",
+    ]
+    jobs = behind.ask(SHY_BOB, "jobs")
+    assert isinstance(jobs, a.JobsAnswer)
+    assert [row.last for row in jobs.jobs] == [f"can start as 1: {another}; a node, n9"]
+
+
+def test_nodes_and_partitions_are_not_shown_to_whom_slurm_would_not_show_them(
+    setting: Setting, batch: FakeBatch
+) -> None:
+    batch.submit("2", "gpus=2:4", own=FOUR, user="bob")
+    batch.run("1", TWO, user="bob")
+    batch.running["1"] = replace(batch.running["1"], spec=Spec(parse_request("gpus=2"), TWO))
+    setting.verbs.cycling.run()
+    status, plan = setting.ask(BLIND_BOB, "status"), setting.ask(BLIND_BOB, "plan")
+    why, jobs = setting.ask(BLIND_BOB, "why", job="2"), setting.ask(BLIND_BOB, "jobs")
+    assert isinstance(status, a.StatusAnswer) and isinstance(plan, a.PlanAnswer)
+    assert isinstance(why, a.WhyAnswer) and isinstance(jobs, a.JobsAnswer)
+    assert status.partitions == ()
+    assert [(start.shape, start.nodes) for start in plan.starts] == [("2", ())]
+    assert why.text.startswith("it can start now as 2 on 1 node: ")
+    assert [shape.nodes for shape in why.shapes] == [(), ()]
+    # Where a job runs squeue says too.
+    assert [(row.id, row.nodes) for row in jobs.jobs] == [("2", ()), ("1", ("n1",))]
+    status = setting.ask(replace(BLIND_BOB, sees_partitions=True), "status")
+    assert isinstance(status, a.StatusAnswer)
+    assert status.partitions == (a.PartitionRow("gpu", "observe", True, -1, -1, -1),)
+
+
+def test_lists_of_nodes_become_their_number() -> None:
+    nodes = tuple(Node(f"n{i}", 1, 1, 1, 1, ()) for i in (1, 2, 3))
+    snapshot = Snapshot(0.0, nodes, (), (), ())
+    words = "it waits, and n1, n2, n3 and 2 more is kept; n1 alone; n9, x"
+    answer = a.WhyAnswer(0.0, a.JobRow("3", "bob", (), "waiting", "", "", "off"), words)
+    told = without_private(answer, BLIND_BOB, snapshot)
+    says = "it waits, and 5 nodes is kept; 1 node alone; n9, x"
+    assert told == replace(answer, text=says)
+    assert without_private(answer, ROOT, snapshot) is answer
+
+
+def test_every_field_of_the_answers_is_a_sentence_or_known_to_be_none() -> None:
+    """A new text must be looked at: may it name other users' jobs, or nodes?"""
+    rows = {
+        kind
+        for kind in vars(a).values()
+        if dataclasses.is_dataclass(kind) and isinstance(kind, type)
+    }
+    texts = {
+        f"{kind.__name__}.{one.name}"
+        for kind in rows
+        for one in dataclasses.fields(kind)
+        if one.type == "str" and one.name not in TEXTS.get(kind, ())
+    }
+    of_jobs = ("id", "user", "carried", "shape")
+    assert texts == {
+        *(f"{kind}.{name}" for kind in ("StartRow", "ChangeRow") for name in of_jobs),
+        *(f"ClaimRow.{name}" for name in ("id", "user", "shape")),
+        *(f"JobRow.{name}" for name in ("id", "user", "state", "request", "mode")),
+        *(f"JobRow.{name}" for name in ("own", "carried")),
+        "JobRow.reason",  # the batch system's own, which it shows with the job
+        *("StartRow.change", "ShapeRow.shape", "DecisionRow.what", "DecisionRow.shape"),
+        *("PartitionRow.name", "PartitionRow.mode"),
+        *(f"StatusAnswer.{name}" for name in ("version", "host", "policy", "stands_by")),
+        "PlanAnswer.policy",
+        "CannotRow.reason",  # what Slurm can change at all
+        "DoneAnswer.message",  # of the asker's own job
+    }
 
 
 def test_an_owner_gives_a_job_another_request(setting: Setting, batch: FakeBatch) -> None:

@@ -15,15 +15,20 @@ from pliant.cli.output import (
     say,
     table_options,
 )
-from pliant.daemon.answers import JobRow, JobsAnswer, PartitionRow, StatusAnswer
+from pliant.daemon.answers import NOT_SHOWN, JobRow, JobsAnswer, PartitionRow, StatusAnswer
+
+
+def _number(number: int) -> str:
+    return "-" if number == NOT_SHOWN else str(number)
+
 
 PARTITION_COLUMNS: list[Column[PartitionRow]] = [
     Column("partition", lambda row: row.name),
     Column("mode", lambda row: row.mode),
     Column("up", lambda row: "yes" if row.up else "no"),
-    Column("nodes", lambda row: str(row.nodes), right=True),
-    Column("gpus", lambda row: str(row.gpus), right=True),
-    Column("free", lambda row: str(row.gpus_free), right=True),
+    Column("nodes", lambda row: _number(row.nodes), right=True),
+    Column("gpus", lambda row: _number(row.gpus), right=True),
+    Column("free", lambda row: _number(row.gpus_free), right=True),
 ]
 
 

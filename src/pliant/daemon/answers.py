@@ -13,10 +13,13 @@ from typing import TypeVar
 
 import msgspec
 
+NOT_SHOWN = -1
+"""For a number that the asker may not see."""
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow:
-    """One partition and what Pliant may do there."""
+    """One partition and what Pliant may do there. Numbers may be NOT_SHOWN."""
 
     name: str
     mode: str  # off, observe, enforce

@@ -18,6 +18,7 @@ from pliant.daemon import rows
 from pliant.daemon.cannot import beyond_reach, cannot_rows
 from pliant.daemon.cycling import Cycling, Seen
 from pliant.daemon.named import find, unknown
+from pliant.daemon.private import without_private
 from pliant.daemon.renewal import renewed
 from pliant.daemon.rights import Asker
 from pliant.errors import BadInput, Unavailable
@@ -50,13 +51,15 @@ class Verbs:
     stands_by: Callable[[], str] = str  # which other host acts, in words; "" for none
 
     def answer(self, verb: str, fields: Mapping[str, str], asker: Asker) -> object:
-        """Answer one request.
+        """Answer one request, with what the asker may see.
 
         Raises PliantError.
         """
         if verb not in _VERBS:
             raise BadInput(f"{quoted(verb)}: one of {', '.join(_VERBS)} is expected")
-        return _VERBS[verb](self, asker, fields)
+        answer = _VERBS[verb](self, asker, fields)
+        seen = self.cycling.seen
+        return without_private(answer, asker, seen.snapshot if seen else None)
 
     # What everybody may ask
 

@@ -10,12 +10,16 @@ from pliant.batch.slurm.nodes import shards_per_gpu
 from pliant.batch.slurm.site import OLDEST
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
 from pliant.cli.doctor.patient import Patient
+from pliant.daemon.rights import PRIVATE
 from pliant.errors import Unavailable
 
 NEWEST = (26, 5)
 """The newest release that was measured."""
 SKEW_S = 2.0
 SLOW_BACKFILL_S = 10
+NO_MATTER = ("accounts", "cloud", "events", "reservations", "usage", "users")
+"""Of PrivateData what is of no matter here: Pliant shows no reservation, and nothing of slurmdbd's.
+Whose a job is it shows where it shows the job, as squeue does whatever ``users`` says."""
 
 
 def check_slurm(patient: Patient) -> Iterator[Finding]:
@@ -173,7 +177,26 @@ def check_scheduler(patient: Patient) -> Iterator[Finding]:
         yield ok("priority", "multifactor: Pliant keeps to Slurm's order")
     yield from _preemption(patient.option("PreemptType"))
     if site.private_data:
-        yield ok("privacy", f"PrivateData={','.join(sorted(site.private_data))} is respected")
+        yield _privacy(site.private_data)
+
+
+def _privacy(private: frozenset[str]) -> Finding:
+    """Which words of PrivateData hold for what users see here (slurm.conf(5))."""
+    said = f"PrivateData={','.join(sorted(private))}"
+    unknown = sorted(private - {*PRIVATE, *NO_MATTER})
+    if unknown:
+        return advice(
+            "privacy",
+            f"{said}: {', '.join(unknown)} is not known to Pliant and not respected",
+            'look at what `pliant jobs`, `why` and `plan` show to a user; listen = "" in '
+            "pliant.toml shuts them off",
+        )
+    parts = (
+        ("respected", sorted(private.intersection(PRIVATE))),
+        ("of no matter here", sorted(private.intersection(NO_MATTER))),
+    )
+    held = "; ".join(f"{words}: {', '.join(kinds)}" for words, kinds in parts if kinds)
+    return ok("privacy", f"{said}: {held}")
 
 
 def _preemption(kind: str) -> Iterator[Finding]:
