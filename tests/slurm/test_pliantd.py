@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -129,6 +129,19 @@ def test_a_credential_counts_on_the_connection_alone_that_it_was_made_for(clean:
 def test_without_a_credential_nothing_is_said(clean: Sandbox, line: bytes, message: str) -> None:
     answer = send(clean, line)
     assert answer.word == "no" and answer.message.startswith(message)
+
+
+def test_connections_that_say_nothing_keep_nobody_from_asking(clean: Sandbox) -> None:
+    where = ("127.0.0.1", clean.record.ports.pliant)
+    with ExitStack() as silent:
+        for _ in range(600):
+            silent.enter_context(socket.create_connection(where, 10))
+        answer = ask_as(clean, ALICE, "status")
+    clean.restart("pliantd")  # it would say so for a minute
+    wait_for_look(clean)
+    assert answer.is_ok, answer
+    troubles = a.from_json(a.StatusAnswer, answer.fields["json"]).troubles
+    assert [trouble[:26] for trouble in troubles] == ["the second door is crowded"]
 
 
 def test_a_request_that_is_garbage_is_said_to_be(clean: Sandbox) -> None:

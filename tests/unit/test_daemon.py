@@ -7,6 +7,7 @@ import dataclasses
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -1427,6 +1428,33 @@ def test_a_recorded_request_counts_on_no_other_connection(setting: Setting) -> N
     assert {answer.message for answer in again} == {
         "this munge credential was made for another connection"
     }
+
+
+def test_one_user_leaves_room_for_the_others(setting: Setting) -> None:
+    go, uids = threading.Event(), iter([1001] * 17 + [1002])
+
+    class KnowsMany(_KnowsAlice):
+        async def prove(self, credential: bytes) -> Proof:
+            return Proof(next(uids), credential)
+
+    def who(uid: int) -> Asker:
+        if uid == 1001:
+            go.wait(20)
+        else:
+            go.set()
+        return replace(ALICE, uid=uid)
+
+    async def run() -> list[Message]:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(20))
+        here, there = socket.socketpair()
+        with here, there:
+            door = MungeDoor(KnowsMany(""), setting.verbs, who)
+            asked = (ask_door(door.begin(), Message("status"), here) for _ in range(18))
+            return await asyncio.gather(*asked)
+
+    *answered, refused, other = asyncio.run(run())
+    assert {answer.is_ok for answer in (*answered, other)} == {True}
+    assert refused.message == "16 requests of yours are being answered: ask after that"
 
 
 def test_a_pliant_of_an_earlier_release_is_told_so_in_one_line(setting: Setting) -> None:

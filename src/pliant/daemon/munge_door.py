@@ -10,6 +10,7 @@ import asyncio
 import logging
 import secrets
 import socket
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -34,6 +35,10 @@ log = logging.getLogger("pliant.doors")
 
 PREFIX = b"munge "
 
+MOST_OF_ONE = 16
+"""How many requests of one user are answered at once: some wait seconds for a new look, and all
+users' take turns in a few threads."""
+
 
 class MungeDoor:
     """Answers ``hello``, and then one ``munge <credential>`` line."""
@@ -45,6 +50,7 @@ class MungeDoor:
     def __init__(self, munge: Munge, verbs: Verbs, who: Callable[[int], Asker]) -> None:
         """``who`` tells what a uid may do."""
         self._munge, self._verbs, self._who = munge, verbs, who
+        self._asking: Counter[int] = Counter()  # requests being answered, by uid
 
     def begin(self) -> Answer:
         """Return what answers on one connection; what is wrong is said in one line."""
@@ -77,7 +83,13 @@ class MungeDoor:
             raise Unavailable("munge <credential> is expected")
         proof = await self._munge.prove(line[len(PREFIX) :].strip())
         request = _checked(decode(proof.payload), challenge)
-        return await asyncio.to_thread(self._ask, proof.uid, request)
+        if self._asking[proof.uid] >= MOST_OF_ONE:
+            raise Unavailable(f"{MOST_OF_ONE} requests of yours are being answered: ask after that")
+        self._asking[proof.uid] += 1
+        try:
+            return await asyncio.to_thread(self._ask, proof.uid, request)
+        finally:
+            self._asking[proof.uid] -= 1
 
     def _ask(self, uid: int, request: Message) -> Message:
         """In a thread of its own: names of users and the batch system may take their time."""
