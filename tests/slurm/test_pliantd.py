@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from daemon_helpers import LONG, OneNode, ask, configured, why
+from daemon_helpers import LONG, OneNode, ask, configured, wait_for_look, why
 from slurm_helpers import wait_until
 
 from pliant.daemon import answers as a
