@@ -1351,6 +1351,22 @@ def test_rights_follow_the_batch_system_and_the_configuration() -> None:
     assert asker(54321, Site(), ()).sees_all
 
 
+@pytest.mark.parametrize(
+    ("uid", "name", "owner", "owns"),
+    [
+        (1001, "alice", "alice", True),
+        (1001, "alice", "1001", False),
+        (54321, "54321", "54321", True),
+        (3001, "2002", "2002", False),  # a user whose name is another's number
+    ],
+)
+def test_a_job_is_its_users_own_by_name_and_by_number_where_there_is_none(
+    uid: int, name: str, owner: str, owns: bool
+) -> None:
+    asks = Asker(uid, name, admin=False, sees_all=False)
+    assert asks.owns(Job("1", user=owner)) is owns
+
+
 def test_every_answer_goes_over_the_wire_and_back(setting: Setting) -> None:
     for verb, kind, fields in (
         ("status", a.StatusAnswer, {}),

@@ -42,8 +42,12 @@ class Asker:
         return self.sees_all or self.owns(job)
 
     def owns(self, job: Job) -> bool:
-        """Whether it is the asker's own job."""
-        return job.user in (self.name, str(self.uid))
+        """Whether it is the asker's own job.
+
+        A user without a name goes by the number: whose name is another's number owns nothing here.
+        """
+        named = not self.name.isdigit() or self.name == str(self.uid)
+        return named and job.user == self.name
 
     def must_rule(self, job: Job) -> None:
         """Raise Refused where the asker may not change a job."""
