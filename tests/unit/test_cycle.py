@@ -359,6 +359,14 @@ def test_a_job_does_not_wait_as_what_its_owner_has_ruled_out(
     assert cycle(replace(seen, waiting=(then,)), EQUI).actions == ()
 
 
+def test_a_limit_does_not_take_it_back_to_what_its_owner_has_ruled_out() -> None:
+    waits = renewed("gpus=2-4,nodes=2", reason="QOSMaxGRESPerUser")
+    plan = cycle(snapshot(NODES, [waits]), EQUI)
+    assert changes(plan) == {"1": "2x2"}
+    then = replace(waits, shape=Shape(2, 2), spec=replace(said(waits), set=Shape(2, 2)))
+    assert cycle(snapshot(NODES, [then]), EQUI).actions == ()
+
+
 def test_in_a_partition_that_is_off_it_is_left_as_it_is() -> None:
     seen = snapshot([node("n1", free=0)], [renewed("gpus=1")])
     partition = replace(seen.partitions[0], mode=Mode.OFF)

@@ -23,6 +23,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from pliant.grammar import no_larger
+from pliant.grammar import shapes as request_shapes
 from pliant.model import EVERYBODY, Job, Shape, Snapshot
 
 LIMITS = ("QOS", "Assoc", "Max")
@@ -41,6 +42,14 @@ _SHARED = (
 def own_of(job: Job) -> Shape:
     """Return what a job's user wrote; what it carries where that is not known."""
     return job.shape if job.spec is None or job.spec.own is None else job.spec.own
+
+
+def own_stands(job: Job) -> bool:
+    """Whether a job may still carry what its user wrote: a later word may have ruled it out."""
+    spec = job.spec
+    if spec is None or spec.own is None or not spec.renewed:
+        return True
+    return spec.own in request_shapes(spec.request, spec.own)
 
 
 class Ahead:

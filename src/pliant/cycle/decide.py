@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from itertools import takewhile
 
-from pliant.cycle.bounds import own_of
+from pliant.cycle.bounds import own_of, own_stands
 from pliant.cycle.gate import (
     can_become,
     carries_ours,
@@ -23,7 +23,6 @@ from pliant.cycle.gate import (
     view,
 )
 from pliant.cycle.kept import decided, kept_first
-from pliant.grammar import shapes as request_shapes
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Free
 from pliant.placement.profiles import Profiles
@@ -96,7 +95,7 @@ def taken_back(snapshot: Snapshot, jobs: Container[str]) -> Iterator[Mold]:
         spec = job.spec
         if spec is None or spec.own is None or job.id not in jobs or not carries_ours(job):
             continue
-        says = not spec.renewed or spec.own in request_shapes(spec.request, spec.own)
+        says = own_stands(job)
         shape = spec.own if says else bases.of(job)
         carries = "what its user wrote" if says else "the largest shape that its user allows now"
         left = shape == job.shape or shape in job.refused

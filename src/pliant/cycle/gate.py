@@ -57,6 +57,7 @@ from pliant.cycle.bounds import (
     Bounds,
     first_ahead,
     own_of,
+    own_stands,
     some_wait_for_all,
 )
 from pliant.grammar import no_larger
@@ -164,8 +165,12 @@ def _forbids(job: Job, shape: Shape) -> bool:
 
 
 def is_grown(job: Job) -> bool:
-    """Whether a job waits for a limit, and Pliant did not make it smaller than its user wrote."""
-    return gate_of(job) is Gate.SMALLER and carries_ours(job) and _is_more(job.shape, own_of(job))
+    """Whether a job waits for a limit, and Pliant did not make it smaller than its user wrote.
+
+    Where the user has ruled that out since, what it carries is the user's word and not Pliant's.
+    """
+    limited = gate_of(job) is Gate.SMALLER and carries_ours(job) and own_stands(job)
+    return limited and _is_more(job.shape, own_of(job))
 
 
 def grown(job: Job) -> tuple[Shape, ...]:
