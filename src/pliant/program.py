@@ -6,7 +6,6 @@ Pliant, and nothing waits: one look at a file, or one small file written, at mos
 
 from __future__ import annotations
 
-import json
 import os
 import time
 
@@ -66,7 +65,7 @@ def checkpointed() -> None:
     """
     directory = _directory()
     if directory:
-        _write(directory, "saved", _wish())
+        _write(directory, "saved", "")
         raise SystemExit(CHECKPOINTED)
 
 
@@ -82,14 +81,6 @@ def _directory() -> str:
     """Return where the wrapper of this node looks; "" where there is none."""
     directory = os.path.dirname(os.environ.get("PLIANT_CHECKPOINT_REQUESTED", ""))  # noqa: PTH120
     return directory if directory and os.path.isdir(directory) else ""  # noqa: PTH112
-
-
-def _wish() -> str:
-    try:
-        with open(os.environ["PLIANT_CHECKPOINT_REQUESTED"]) as file:  # noqa: PTH123
-            return str(json.load(file)["wish"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
 
 
 def _write(directory: str, name: str, text: str) -> None:

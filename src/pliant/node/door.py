@@ -71,7 +71,7 @@ class Door:
     _last: list[threading.Thread] = field(default_factory=list)
 
     def watch(self, begin: Mapping[str, str]) -> None:
-        """Begin, and watch for wishes until the end; ``begin`` is what run_begin says."""
+        """Begin, and watch for wishes until the end; ``begin`` is what run-begin says."""
         _thread(lambda: self._watch(begin))
 
     def _watch(self, begin: Mapping[str, str]) -> None:
@@ -97,9 +97,9 @@ class Door:
 
     def _once(self, begun: bool, begin: Mapping[str, str]) -> RunAnswer:
         if not begun:
-            return self.ask("run_begin", {**self.who, **begin}, ANSWER_S)
+            return self.ask("run-begin", {**self.who, **begin}, ANSWER_S)
         fields = {**self.who, "known": self.known, **self.progress.fields()}
-        return self.ask("run_watch", fields, WATCH_S + ANSWER_S)
+        return self.ask("run-watch", fields, WATCH_S + ANSWER_S)
 
     def _wished(self, answer: RunAnswer) -> None:
         if not answer.wish:
@@ -116,7 +116,7 @@ class Door:
         """Report a checkpoint until pliantd answers or :meth:`give_up`."""
         self._saving = stop = threading.Event()
         fields = self._saved_fields(wish, took_s)
-        _thread(lambda: self._insist("run_saved", fields, stop, self.heard.answered))
+        _thread(lambda: self._insist("run-saved", fields, stop, self.heard.answered))
 
     def give_up(self) -> None:
         """Report the checkpoint no more."""
@@ -125,7 +125,7 @@ class Door:
     def failed(self, wish: Wish, words: str) -> None:
         """Report that there is no checkpoint, a few times where nobody answers."""
         fields = {**self.who, "wish": wish.id, "words": words}
-        _thread(lambda: self._insist("run_failed", fields, self._closed, lambda: None))
+        _thread(lambda: self._insist("run-failed", fields, self._closed, lambda: None))
 
     def _insist(
         self,
@@ -150,15 +150,15 @@ class Door:
 
     def last_saved(self, wish: Wish, took_s: float) -> None:
         """Report a checkpoint once, on our way out."""
-        self._report("run_saved", self._saved_fields(wish, took_s))
+        self._report("run-saved", self._saved_fields(wish, took_s))
 
     def end(self, code: int, termed: bool) -> None:
         """Report the end once, on our way out."""
-        self._report("run_end", {**self.who, "code": str(code), "termed": str(int(termed))})
+        self._report("run-end", {**self.who, "code": str(code), "termed": str(int(termed))})
 
     def last_failed(self, wish: Wish, words: str) -> None:
         """Report that there is no checkpoint once, on our way out."""
-        self._report("run_failed", {**self.who, "wish": wish.id, "words": words})
+        self._report("run-failed", {**self.who, "wish": wish.id, "words": words})
 
     def _saved_fields(self, wish: Wish, took_s: float) -> dict[str, str]:
         step = self.progress.fields()["step"]

@@ -78,7 +78,7 @@ def run(
     """Run a program as this run of a job; return the exit code to end with."""
     caught = {number for number in CAUGHT if signal.getsignal(number) is not signal.SIG_IGN}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*caught, signal.SIGCHLD})
-    files = _private(this)
+    files = _private(this) if this.job else None
     env = dict(environ)
     if files is not None:
         env[REQUESTED] = str(files.request)
@@ -149,7 +149,7 @@ class Wrapper:
 
     def run(self) -> int:
         """Watch until the program has ended for good; return the exit code to end with."""
-        if self._this.job and self._files is not None:
+        if self._files is not None:
             self._open()
         tick_at = time.monotonic()
         while self._code is None:

@@ -1,13 +1,13 @@
 """What pliantd and a malleable job's wrapper, ``pliant run``, say to each other at door 2.
 
 ==============  ==================================  ==============================================
-``run_begin``   host, grace, signal                 a run has begun; ``grace`` in s, 0: not known
-``run_watch``   known, step, rate, launched         at once where there is a wish that is not
+``run-begin``   host, grace, signal                 a run has begun; ``grace`` in s, 0: not known
+``run-watch``   known, step, rate, launched         at once where there is a wish that is not
                                                     ``known``, else after at most WATCH_S
-``run_saved``   wish, took, step                    the program has saved and ended; where the
+``run-saved``   wish, took, step                    the program has saved and ended; where the
                                                     answer is ok, pliantd requeues
-``run_failed``  wish, words                         no checkpoint was made; the program runs on
-``run_end``     code, termed                        the program ended by itself; ``termed`` is 1
+``run-failed``  wish, words                         no checkpoint was made; the program runs on
+``run-end``     code, termed                        the program ended by itself; ``termed`` is 1
                                                     where it had been sent a TERM by others
 ==============  ==================================  ==============================================
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 WATCH_S = 25.0
-"""How long pliantd keeps a ``run_watch`` waiting at most."""
+"""How long pliantd keeps a ``run-watch`` waiting at most."""
 TAKE_OVER_S = 60.0
 """How long a wrapper waits to be ended once pliantd has taken its checkpointed job over."""
 
