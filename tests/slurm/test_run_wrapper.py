@@ -35,6 +35,14 @@ print(f"told {len(told)}", flush=True)
 sys.exit(3)
 """
 
+STAYS = """
+import os, signal, time
+told = []
+signal.signal(signal.SIGTERM, lambda *a: told.append(1))
+open("began.0", "w").close()
+while not told or not os.path.exists("go"): time.sleep(0.05)
+"""
+
 
 @pytest.fixture
 def door(workdir: Path) -> Iterator[FakeDoor]:
@@ -88,6 +96,24 @@ def test_a_cancel_reaches_the_program_once(
     assert "told 1\n" in output(job)
 
 
+@pytest.mark.parametrize(
+    "case", [("scancel", "it is cancelled"), ("scontrol requeue", "it is requeued")]
+)
+def test_why_a_program_is_ended_is_said(
+    started: Callable[..., int],
+    output: Callable[[int], str],
+    clean: Sandbox,
+    workdir: Path,
+    case: tuple[str, str],
+) -> None:
+    ends, says = case
+    job = started(STAYS)
+    clean.run([*ends.split(), str(job)])
+    line = f"pliant run: the program was sent TERM: {says}\n"
+    wait_until(lambda: line in output(job), f"{line} in the log")
+    (workdir / "go").touch()
+
+
 def test_tasks_on_two_nodes_save_together_and_the_job_requeues_itself_in_silence(
     started: Callable[..., int],
     wait_for_state: WaitForState,
@@ -124,3 +150,14 @@ def test_a_log_that_is_appended_to_is_not(
     kept = started(COUNTS_TERMS, "--open-mode=append")
     door.wait_for("run-watch")
     assert output(kept) == ""
+
+
+def test_what_was_said_at_submission_arrives(started: Callable[..., int], door: FakeDoor) -> None:
+    job = started(COUNTS_TERMS, "--malleable=grace=90,signal=USR2")
+    begun = door.wait_for("run-begin")
+    assert {key: begun[key] for key in ("job", "run", "grace", "signal")} == {
+        "job": str(job),
+        "run": "0",
+        "grace": "90",
+        "signal": "USR2",
+    }

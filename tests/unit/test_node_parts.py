@@ -79,18 +79,17 @@ def test_a_pace_is_told_over_some_seconds_and_begins_anew_where_steps_go_back() 
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ("COMPLETING|TimeLimit|0:00", "its time limit is reached"),
-        ("RUNNING|None|0:00", "its time limit is reached"),
-        ("PREEMPTED|None|5:00", "Slurm preempts it"),
-        ("PENDING|BeginTime|10:00", "it is requeued"),
-        ("NODE_FAIL|NodeDown|10:00", "its node is taken away"),
-        ("COMPLETING|None|10:00", "it is cancelled"),
-        ("RUNNING|None|10:00", ""),
+        ("COMPLETING|TimeLimit|INVALID|0|", "its time limit is reached"),  # 22.05's rows
+        ("COMPLETING|None|0:57|0|", "it is cancelled"),
+        ("COMPLETING|None|1:00|1|", "it is requeued"),
+        ("PREEMPTED|None|5:00|0|", "Slurm preempts it"),
+        ("NODE_FAIL|NodeDown|10:00|0|", "its node is taken away"),
+        ("RUNNING|None|10:00|0|", ""),
         ("", ""),
     ],
 )
 def test_why_a_job_is_ended_is_said_in_words(row: str, says: str) -> None:
-    assert words(row) == says
+    assert words(row, 0) == says
 
 
 @pytest.mark.parametrize(

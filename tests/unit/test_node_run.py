@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from fake_door import FakeDoor, munge_program, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -438,6 +439,22 @@ def test_where_the_wrapper_is_killed_the_program_is_told_to_end(job: Job) -> Non
     job.wait_for_file("ready")
     process.kill()
     assert job.wait_for_file("termed") == "1"
+
+
+@pytest.mark.parametrize("termed", [False, True])
+def test_a_mistake_of_our_own_leaves_the_program_as_if_by_itself(job: Job, termed: bool) -> None:
+    broken = "import pliant.node.wrapper as w; w.Wrapper.run = lambda self: 1 // 0\n"
+    job.pliant = [sys.executable, "-c", f"{broken}from pliant.cli import main; main()"]
+    program = "pathlib.Path('ready').write_text('1')\n" + LOOP.format(until="os.path.exists('go')")
+    process = job.start(program + "sys.exit(7)")
+    job.wait_for_file("ready")
+    assert process.stderr is not None
+    assert "a mistake of Pliant's own (ZeroDivisionError" in process.stderr.readline()
+    if termed:
+        process.terminate()
+    else:
+        (job.folder / "go").touch()
+    assert ended(process)[0] == (143 if termed else 7)
 
 
 # Several tasks of a step

@@ -12,7 +12,6 @@ from typing import TypeVar
 import click
 import msgspec
 
-from pliant.cli.commands import show_config
 from pliant.daemon.answers import from_json
 from pliant.daemon.config import Config, address, config_path, load, parse
 from pliant.errors import BadConfig, PliantError, Unavailable
@@ -136,6 +135,8 @@ def _written(conf: Path) -> list[str]:
 
 
 def _asked(config: Config) -> list[str]:
+    from pliant.cli.commands import show_config  # noqa: PLC0415  # `pliant run` stays small
+
     found = show_config(config.slurm.conf, config.slurm.bin_dir, config.slurm.timeout_s).options
     return [found[key] for key in sorted(found) if key.startswith("SlurmctldHost[")]
 

@@ -47,7 +47,7 @@ class Outside:
 
     ask: Ask
     requeue: Callable[[str], str]
-    why_ended: Callable[[str], str]
+    why_ended: Callable[[str, int], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +311,7 @@ class Wrapper:
         self._post(w.Requeued(time.monotonic(), self._outside.requeue(job)))
 
     def _say_why(self, job: str) -> None:
-        why = self._outside.why_ended(job)
+        why = self._outside.why_ended(job, self._this.restarts)
         say(f"the program was sent TERM{': ' if why else ''}{why}")
 
     # The door
