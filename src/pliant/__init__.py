@@ -1,3 +1,6 @@
 """Pliant: Slurm and PBS jobs that bend to the GPUs that are free."""
 
+from pliant.program import Shape, checkpoint_wanted, checkpointed, heartbeat, shape
+
 __version__ = "0.1.0"
+__all__ = ["Shape", "checkpoint_wanted", "checkpointed", "heartbeat", "shape"]

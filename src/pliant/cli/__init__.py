@@ -25,6 +25,7 @@ SECTIONS = {
         "set": "pliant.cli.owner:set_request",
         "pin": "pliant.cli.owner:pin",
         "sbatch": "pliant.cli.sbatch:sbatch",
+        "run": "pliant.cli.run:run_command",
     },
     "For administrators": {
         "doctor": "pliant.cli.doctor:doctor",

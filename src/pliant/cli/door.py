@@ -12,7 +12,6 @@ from typing import TypeVar
 import click
 import msgspec
 
-from pliant.cli.commands import bin_here, conf_here, show_config
 from pliant.daemon.answers import from_json
 from pliant.daemon.config import Config, address, config_path, load, parse
 from pliant.errors import BadConfig, PliantError, Unavailable
@@ -136,6 +135,8 @@ def _written(conf: Path) -> list[str]:
 
 
 def _asked(config: Config) -> list[str]:
+    from pliant.cli.commands import bin_here, conf_here, show_config  # noqa: PLC0415  # run is small
+
     slurm = config.slurm
     bin_dir = bin_here(slurm.bin_dir, "scontrol")
     found = show_config(conf_here(slurm.conf), bin_dir, slurm.timeout_s).options

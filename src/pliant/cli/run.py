@@ -1,0 +1,114 @@
+"""``pliant run -- COMMAND``: a malleable job's program, with somebody beside it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from pliant.node import slurm
+from pliant.node.run import REQUESTED, Run, from_environment
+from pliant.node.wrapper import Outside, run
+from pliant.wire.runs import RunAnswer
+
+
+@click.command(
+    "run",
+    short_help="Run a program that may be checkpointed and resized.",
+    context_settings={"allow_interspersed_args": False},
+)
+@click.option(
+    "--signal",
+    "signal_name",
+    metavar="NAME",
+    default="",
+    help="Send the program this signal when a checkpoint is wanted (none: it looks at the file).",
+)
+@click.option("--grace", metavar="TIME", default="", help="How long a checkpoint takes: 2m, 90s.")
+@click.option(
+    "--checkpoint-dir",
+    metavar="DIRECTORY",
+    default="",
+    help="Where it saves: a directory that all nodes share (default: pliant-JOB beside the job).",
+)
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.pass_context
+def run_command(
+    context: click.Context,
+    command: tuple[str, ...],
+    signal_name: str,
+    grace: str,
+    checkpoint_dir: str,
+) -> None:
+    """Run COMMAND so that Pliant may ask it for a checkpoint, and requeue the job.
+
+    In a malleable job the program is told by the file $PLIANT_CHECKPOINT_REQUESTED, by
+    pliant.checkpoint_wanted() in Python, or by a signal. When it has saved it exits 85, "run me
+    again": the job is requeued, and starts at another shape. Outside a job, or where Pliant is
+    not there, the program runs as if it had been started by itself.
+
+    \b
+    pliant run -- python train.py
+    srun pliant run --signal USR1 -- python train.py
+
+    The exit code is the program's own, 128+n where signal n ended it.
+    """
+    this = from_environment(
+        os.environ,
+        grace_s=_seconds(grace),
+        signal_name=signal_name,
+        directory=checkpoint_dir,
+    )
+    if _is_wrapped(os.environ):
+        _become(command)
+    outside = Outside(_asker(), slurm.requeue, slurm.why_ended)
+    code = run(command, this, outside, os.environ)
+    _leave(code, this)
+    context.exit(code)
+
+
+def _seconds(text: str) -> int:
+    if not text:
+        return 0
+    from pliant.grammar.values import read_time_s  # noqa: PLC0415  # seldom needed
+
+    return read_time_s("grace", text)
+
+
+def _is_wrapped(environ: Mapping[str, str]) -> bool:
+    """Whether another `pliant run` on this node watches already."""
+    asked = environ.get(REQUESTED, "")
+    return bool(asked) and Path(asked).parent.is_dir()
+
+
+def _become(command: tuple[str, ...]) -> None:
+    try:
+        os.execvp(command[0], command)  # noqa: S606  # no shell is meant
+    except OSError as error:
+        click.echo(f"pliant run: {command[0]}: {error.strerror}", err=True)
+        sys.exit(127 if isinstance(error, FileNotFoundError) else 126)
+
+
+class _asker:  # noqa: N801  # used as a function
+    """Asks pliantd; what that takes is imported in the thread that asks, not before the program."""
+
+    def __init__(self) -> None:
+        self._door: object = None
+
+    def __call__(self, verb: str, fields: Mapping[str, str], timeout_s: float) -> RunAnswer:
+        from pliant.cli.run_door import RunDoor  # noqa: PLC0415
+
+        if not isinstance(self._door, RunDoor):
+            self._door = RunDoor()
+        return self._door.ask(verb, fields, timeout_s)
+
+
+def _leave(code: int, this: Run) -> None:
+    """End at once: a thread that waits for pliantd must not trouble Python's own way out."""
+    if this.job:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

@@ -1,0 +1,257 @@
+"""What a wrapper does, decided purely: from where a run stands and what happens to what is done.
+
+::
+
+    RUNNING ──wish──▶ ASKED ──too late, withdrawn──▶ RUNNING
+       │                │
+       │ saved (late)   │ saved (exit 85, or said so)            another exit, from either: OVER
+       └───────┬────────┘
+               ▼
+           GATHERING ──all tasks have ended──▶ HANDING ──────silence──────▶ REQUEUING
+         (several tasks)                          │                         │      │
+               │                     ended by Slurm, OVER           done: LEAVING  refused:
+           FOLLOWING (tasks that do not lead) ──what the first says         │      RUNNING, started
+                                                                           OVER    again in place
+
+What cannot happen in a stage changes nothing: answers come late and twice. A program that saved on
+request and ended is never lost: pliantd requeues the job; where it is silent, we do; where that is
+refused (no scontrol here, a job that may not be requeued), the program is started again right here
+at its old shape. After a TERM nothing of it is done: somebody else ends the job, on purpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pliant.node.words import (
+    CHECKPOINTED,
+    Answered,
+    Ask,
+    AskWhy,
+    Decided,
+    Effect,
+    Ended,
+    Event,
+    Exit,
+    Gather,
+    Gathered,
+    Pass,
+    Prompt,
+    Prompted,
+    ReportEnd,
+    ReportFailed,
+    ReportSaved,
+    Requeue,
+    Requeued,
+    Say,
+    Signalled,
+    Stage,
+    Start,
+    State,
+    Tell,
+    Ticked,
+    Wish,
+    Wished,
+    Withdraw,
+)
+from pliant.wire.runs import TAKE_OVER_S
+
+SILENT_S = 20.0
+"""How long pliantd may be silent to a saved checkpoint: longer than its restart."""
+GATHER_S = 10.0
+"""How long the other tasks may take beyond the first one's end, at least."""
+FOLLOW_S = SILENT_S + 3 * TAKE_OVER_S
+"""How long a task waits for the first one's decision, at most."""
+LEAST_S = 1.0
+"""What a program is given at least, whatever the clocks say."""
+TERM = 15
+ENDING = frozenset({1, 2, 3, TERM})  # HUP, INT, QUIT: none of our waiting outlasts them
+
+Next = tuple[State, tuple[Effect, ...]]
+
+
+def step(state: State, event: Event) -> Next:
+    """Return where the run stands after ``event``, and what is to be done, in order."""
+    handle = _ON.get((state.stage, type(event)))
+    return handle(state, event) if handle else (state, ())
+
+
+# While the program runs
+
+
+def _wished(state: State, event: Wished) -> Next:
+    wish = event.wish
+    if wish is None:
+        return _calm(state), (Withdraw(),) if state.stage is Stage.ASKED else ()
+    if state.termed or wish.id == state.seen:
+        return state, ()
+    asked = replace(
+        state,
+        stage=Stage.ASKED,
+        wish=wish,
+        seen=wish.id,
+        asked_s=event.at_s,
+        until_s=event.at_s + max(LEAST_S, wish.left_s),
+    )
+    prompt = (Prompt(),) if state.signal and not state.prompted else ()
+    return asked, (Ask(wish), *prompt)
+
+
+def _calm(state: State) -> State:
+    """The program is not asked any more; its wish stays known, for it may still meet it."""
+    return replace(state, stage=Stage.RUNNING, until_s=float("inf"), prompted=False)
+
+
+def _prompted(state: State, _event: Prompted) -> Next:
+    return replace(state, prompted=True), ()
+
+
+def _ticked_asked(state: State, event: Ticked) -> Next:
+    if event.at_s < state.until_s:
+        return state, (Prompt(),) if state.signal and not state.prompted else ()
+    words = "no checkpoint within the grace period"
+    if state.signal and not state.prompted:
+        words = f"the program does not handle signal {state.signal}, which would have killed it"
+    return _calm(state), (Withdraw(), *_failed(state, words))
+
+
+def _failed(state: State, words: str) -> tuple[Effect, ...]:
+    if not state.leads or state.wish is None:
+        return ()
+    return (
+        Say(f"no checkpoint was made: {words}; the program runs on"),
+        ReportFailed(state.wish, words),
+    )
+
+
+def _signalled_running(state: State, event: Signalled) -> Next:
+    on = () if event.reached else (Pass(event.number),)
+    if event.number != TERM or state.termed:
+        return state, on
+    return replace(state, termed=True), (*on, AskWhy())
+
+
+# The program has ended
+
+
+def _ended(state: State, event: Ended) -> Next:
+    if state.wish is not None and event.saved:
+        return _saved(state, state.wish, event.at_s)
+    code = event.code if event.code >= 0 else 128 - event.code
+    effects: list[Effect] = [Gather()] if state.ranks > 1 else []
+    if state.wish is not None and state.prompted and event.code == -state.signal:
+        words = f"the program was killed by the signal that it asked for, {state.signal}"
+        effects.append(Say(f"{words}: it has no handler for it, and nothing was saved"))
+        effects += [ReportFailed(state.wish, words)] if state.leads else []
+    if state.leads:
+        effects.append(ReportEnd(code, state.termed))
+    return _over(state, code, *effects)
+
+
+def _saved(state: State, wish: Wish, at_s: float) -> Next:
+    several = (Gather(),) if state.ranks > 1 else ()
+    if state.termed:
+        report = (ReportSaved(wish, at_s - state.asked_s, last=True),) if state.leads else ()
+        return _over(state, CHECKPOINTED, Withdraw(), *several, *report)
+    if not state.leads:
+        waits = replace(state, stage=Stage.FOLLOWING, until_s=at_s + FOLLOW_S)
+        return waits, (Withdraw(), *several)
+    if several:
+        until_s = at_s + GATHER_S
+        if state.stage is Stage.ASKED:
+            until_s = max(until_s, state.until_s)
+        return replace(state, stage=Stage.GATHERING, until_s=until_s), (Withdraw(), *several)
+    handing, effects = _hand(state, wish, at_s)
+    return handing, (Withdraw(), *effects)
+
+
+def _over(state: State, code: int, *effects: Effect) -> Next:
+    return replace(state, stage=Stage.OVER), (*effects, Exit(code))
+
+
+# Saved: who requeues?
+
+
+def _gathered(state: State, event: Gathered) -> Next:
+    assert state.wish is not None  # noqa: S101  # nothing is gathered without one
+    return _hand(state, state.wish, event.at_s)
+
+
+def _ticked_gathering(state: State, event: Ticked) -> Next:
+    if event.at_s < state.until_s or state.wish is None:
+        return state, ()
+    handing, effects = _hand(state, state.wish, event.at_s)
+    return handing, (Say("not every task has ended after its checkpoint"), *effects)
+
+
+def _hand(state: State, wish: Wish, at_s: float) -> Next:
+    handing = replace(state, stage=Stage.HANDING, until_s=at_s + SILENT_S)
+    return handing, (ReportSaved(wish, at_s - state.asked_s),)
+
+
+def _answered(state: State, event: Answered) -> Next:
+    return replace(state, until_s=event.at_s + TAKE_OVER_S), ()
+
+
+def _ticked_handing(state: State, event: Ticked) -> Next:
+    return (state, ()) if event.at_s < state.until_s else _requeue(state)
+
+
+def _requeue(state: State) -> Next:
+    return replace(state, stage=Stage.REQUEUING, until_s=float("inf")), (Requeue(),)
+
+
+def _requeued(state: State, event: Requeued) -> Next:
+    if not event.trouble:
+        return replace(state, stage=Stage.LEAVING, until_s=event.at_s + TAKE_OVER_S), ()
+    running, start = _again(state)
+    words = f"the job could not be requeued ({event.trouble}): the program goes on here"
+    wish = state.wish
+    report = (ReportFailed(wish, words),) if wish else ()
+    return running, (Say(words), Tell(again=True), *start, *report)
+
+
+def _again(state: State) -> Next:
+    return replace(_calm(state), wish=None), (Start(),)
+
+
+def _signalled_waiting(state: State, event: Signalled) -> Next:
+    return _leave(state) if event.number in ENDING else (state, ())
+
+
+def _ticked_leaving(state: State, event: Ticked) -> Next:
+    return (state, ()) if event.at_s < state.until_s else _leave(state)
+
+
+def _leave(state: State) -> Next:
+    tell = (Tell(again=False),) if state.leads and state.ranks > 1 else ()
+    return _over(state, CHECKPOINTED, *tell)
+
+
+def _decided(state: State, event: Decided) -> Next:
+    return _again(state) if event.again else _leave(state)
+
+
+_RUNS = (Stage.RUNNING, Stage.ASKED)
+_WAITS = (Stage.GATHERING, Stage.HANDING, Stage.REQUEUING, Stage.LEAVING, Stage.FOLLOWING)
+_Handler = Callable[[State, Any], Next]
+
+_ON: Mapping[tuple[Stage, type], _Handler] = {
+    **{(stage, Wished): _wished for stage in _RUNS},
+    **{(stage, Prompted): _prompted for stage in _RUNS},
+    **{(stage, Ended): _ended for stage in _RUNS},
+    **{(stage, Signalled): _signalled_running for stage in _RUNS},
+    **{(stage, Signalled): _signalled_waiting for stage in _WAITS},
+    (Stage.ASKED, Ticked): _ticked_asked,
+    (Stage.GATHERING, Gathered): _gathered,
+    (Stage.GATHERING, Ticked): _ticked_gathering,
+    (Stage.HANDING, Answered): _answered,
+    (Stage.HANDING, Ticked): _ticked_handing,
+    (Stage.REQUEUING, Requeued): _requeued,
+    (Stage.LEAVING, Ticked): _ticked_leaving,
+    (Stage.FOLLOWING, Ticked): _ticked_leaving,
+    (Stage.FOLLOWING, Decided): _decided,
+}
+"""What each event does in the stages in which it can happen."""

@@ -1,0 +1,192 @@
+"""Speaks with pliantd in threads of its own, so that it delays nothing.
+
+One thread watches by long polls, and begins anew after a silence, with a pause that doubles from
+1 s to 60 s. Reports have a thread each. All of them are ended by the end of the process.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pliant.errors import PliantError
+from pliant.node.words import Wish
+from pliant.wire.runs import WATCH_S, RunAnswer
+
+Ask = Callable[[str, Mapping[str, str], float], RunAnswer]
+"""Asks pliantd a verb with its fields within so many seconds; raises PliantError in one line."""
+
+FIRST_S, MOST_S = 1.0, 60.0
+ANSWER_S = 10.0
+END_S = 2.0
+"""How long a report may delay our end."""
+REPORT_S = 4.0
+"""The longest pause between two tries of a report."""
+TRIES = 100
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a watch tells pliantd; written by the wrapper."""
+
+    step: int | None = None
+    rate: float | None = None
+    launched: bool = False
+
+    def fields(self) -> dict[str, str]:
+        """Return it as the wire has it."""
+        return {
+            "step": "" if self.step is None else str(self.step),
+            "rate": "" if self.rate is None else f"{self.rate:.6g}",
+            "launched": "1" if self.launched else "0",
+        }
+
+
+@dataclass(slots=True)
+class Heard:
+    """What the threads tell the wrapper; each is called in a thread of its own."""
+
+    wished: Callable[[Wish | None], None]
+    answered: Callable[[], None]  # to a saved checkpoint
+    trouble: Callable[[str], None]
+    first: Callable[[], None]  # the first answer of all
+
+
+@dataclass(slots=True)
+class Door:
+    """One run's way to pliantd."""
+
+    ask: Ask
+    who: Mapping[str, str]  # the fields of every request
+    heard: Heard
+    progress: Progress = field(default_factory=Progress)
+    clock: Callable[[], float] = time.time
+    known: str = ""
+    reached: bool = False
+    _closed: threading.Event = field(default_factory=threading.Event)
+    _saving: threading.Event = field(default_factory=threading.Event)
+    _last: list[threading.Thread] = field(default_factory=list)
+
+    def watch(self, begin: Mapping[str, str]) -> None:
+        """Begin, and watch for wishes until the end; ``begin`` is what run-begin says."""
+        _thread(lambda: self._watch(begin))
+
+    def _watch(self, begin: Mapping[str, str]) -> None:
+        begun, pause_s = False, FIRST_S
+        while not self._closed.is_set():
+            since = time.monotonic()
+            try:
+                answer = self._once(begun, begin)
+            except PliantError as error:
+                self.heard.trouble(str(error))
+                begun = False  # it may be another pliantd, which knows nothing of us
+                self._closed.wait(pause_s * random.uniform(0.5, 1.0))  # noqa: S311
+                pause_s = min(MOST_S, 2 * pause_s)
+                continue
+            if not self.reached:
+                self.reached = True
+                self.heard.first()
+            fresh = answer.wish not in ("", self.known)
+            self._wished(answer)
+            if not fresh and begun and time.monotonic() - since < FIRST_S:
+                self._closed.wait(FIRST_S)  # a long poll that is none must not become a busy loop
+            begun, pause_s = True, FIRST_S
+
+    def _once(self, begun: bool, begin: Mapping[str, str]) -> RunAnswer:
+        if not begun:
+            return self.ask("run-begin", {**self.who, **begin}, ANSWER_S)
+        fields = {**self.who, "known": self.known, **self.progress.fields()}
+        return self.ask("run-watch", fields, WATCH_S + ANSWER_S)
+
+    def _wished(self, answer: RunAnswer) -> None:
+        if not answer.wish:
+            self.known = ""
+            self.heard.wished(None)
+            return
+        self.known = answer.wish
+        left_s = answer.until_s - (answer.now_s or self.clock())
+        self.heard.wished(Wish(answer.wish, answer.why, answer.shape, left_s))
+
+    # Reports
+
+    def saved(self, wish: Wish, took_s: float) -> None:
+        """Report a checkpoint until pliantd answers or :meth:`give_up`."""
+        self._saving = stop = threading.Event()
+        fields = self._saved_fields(wish, took_s)
+        _thread(lambda: self._insist("run-saved", fields, stop, self.heard.answered))
+
+    def give_up(self) -> None:
+        """Report the checkpoint no more."""
+        self._saving.set()
+
+    def failed(self, wish: Wish, words: str) -> None:
+        """Report that there is no checkpoint, a few times where nobody answers."""
+        fields = {**self.who, "wish": wish.id, "words": words}
+        _thread(lambda: self._insist("run-failed", fields, self._closed, lambda: None))
+
+    def _insist(
+        self,
+        verb: str,
+        fields: Mapping[str, str],
+        stop: threading.Event,
+        done: Callable[[], None],
+    ) -> None:
+        pause_s = FIRST_S
+        for _ in range(TRIES):
+            if stop.is_set():
+                return
+            try:
+                self.ask(verb, fields, ANSWER_S)
+            except PliantError:
+                stop.wait(pause_s)
+                pause_s = min(REPORT_S, 2 * pause_s)
+            else:
+                if not stop.is_set():
+                    done()
+                return
+
+    def last_saved(self, wish: Wish, took_s: float) -> None:
+        """Report a checkpoint once, on our way out."""
+        self._report("run-saved", self._saved_fields(wish, took_s))
+
+    def end(self, code: int, termed: bool) -> None:
+        """Report the end once, on our way out."""
+        self._report("run-end", {**self.who, "code": str(code), "termed": str(int(termed))})
+
+    def last_failed(self, wish: Wish, words: str) -> None:
+        """Report that there is no checkpoint once, on our way out."""
+        self._report("run-failed", {**self.who, "wish": wish.id, "words": words})
+
+    def _saved_fields(self, wish: Wish, took_s: float) -> dict[str, str]:
+        step = self.progress.fields()["step"]
+        return {**self.who, "wish": wish.id, "took": f"{took_s:.3f}", "step": step}
+
+    def _report(self, verb: str, fields: Mapping[str, str]) -> None:
+        """Say it where pliantd was ever heard: no job ends later for one that is not there."""
+        if not self.reached:
+            return
+
+        def say() -> None:
+            try:
+                self.ask(verb, fields, END_S)
+            except PliantError:
+                return  # pliantd sees in the queue what became of the job
+
+        self._last.append(_thread(say))
+
+    def close(self) -> None:
+        """Wait for the last reports, shortly, and end the others."""
+        self._closed.set()
+        self._saving.set()
+        deadline = time.monotonic() + END_S
+        for thread in self._last:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+
+def _thread(work: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread

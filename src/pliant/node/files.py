@@ -1,0 +1,101 @@
+"""The private directory on this node by which the wrapper and the program speak.
+
+::
+
+    checkpoint-requested    there while a checkpoint is wanted; JSON: wish, why, shape, until_s
+    heartbeat               "STEP TIME", from pliant.heartbeat
+    saved                   from pliant.checkpointed: what follows is the end, whatever its code
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import tempfile
+import time
+from collections import deque
+from pathlib import Path
+
+from pliant.node.words import Wish
+
+REQUESTED, HEARTBEAT, SAVED = "checkpoint-requested", "heartbeat", "saved"
+WINDOW_S = 120.0
+LEAST_S = 5.0
+"""A rate is told over at least so long and at most WINDOW_S."""
+
+
+class Private:
+    """The private directory of one wrapper."""
+
+    def __init__(self, job: str) -> None:
+        """Make it, for this user alone.
+
+        Raises OSError.
+        """
+        self.path = Path(tempfile.mkdtemp(prefix=f"pliant-{job or 'run'}-"))
+        self.request = self.path / REQUESTED
+        self._beaten = ""
+
+    def ask(self, wish: Wish) -> None:
+        """Let the program see that a checkpoint is wanted."""
+        said = {"wish": wish.id, "why": wish.why, "shape": wish.shape}
+        text = json.dumps({**said, "until_s": time.time() + wish.left_s})
+        new = self.path / "new"
+        new.write_text(text + "\n")
+        new.replace(self.request)
+
+    def withdraw(self) -> None:
+        """Let it see that none is wanted."""
+        self.request.unlink(missing_ok=True)
+
+    def take_saved(self) -> bool:
+        """Whether the program said that it has saved, since this was last asked."""
+        try:
+            (self.path / SAVED).unlink()
+        except OSError:
+            return False
+        return True
+
+    def beat(self) -> tuple[int, float] | None:
+        """Return a new heartbeat, the step and when it was told; None where there is none."""
+        try:
+            text = (self.path / HEARTBEAT).read_text()
+            number, at = text.split()
+            step, at_s = int(number), float(at)
+        except (OSError, ValueError):
+            return None
+        if text == self._beaten or not math.isfinite(at_s):
+            return None
+        self._beaten = text
+        return step, at_s
+
+    def remove(self) -> None:
+        """Remove all of it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+class Pace:
+    """Steps a second over the last two minutes."""
+
+    def __init__(self) -> None:
+        """Begin without a step."""
+        self.step: int | None = None
+        self._beats: deque[tuple[float, int]] = deque()
+
+    def add(self, step: int, at_s: float) -> None:
+        """Add a heartbeat; one that goes back begins anew."""
+        if self._beats and (step < self._beats[-1][1] or at_s <= self._beats[-1][0]):
+            self._beats.clear()
+        self.step = step
+        self._beats.append((at_s, step))
+        while at_s - self._beats[0][0] > WINDOW_S:
+            self._beats.popleft()
+
+    @property
+    def rate(self) -> float | None:
+        """Steps a second, None where they are not known yet."""
+        if not self._beats:
+            return None
+        (from_s, first), (to_s, last) = self._beats[0], self._beats[-1]
+        return (last - first) / (to_s - from_s) if to_s - from_s >= LEAST_S else None

@@ -1,0 +1,101 @@
+"""Which run this is, as the environment of a job tells it."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pliant.errors import BadInput, BadSpec
+
+MALLEABLE = "SLURM_SPANK__SLURM_SPANK_OPTION_pliant_malleable"
+"""What ``--malleable=`` said, where Slurm hands it into the job (facts of spank(7))."""
+DIRECTORY = "PLIANT_CHECKPOINT_DIR"
+REQUESTED = "PLIANT_CHECKPOINT_REQUESTED"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a job; ``job`` is "" outside a job."""
+
+    job: str = ""
+    restarts: int = 0
+    host: str = ""
+    rank: int = 0
+    ranks: int = 1  # tasks of this step, each with a wrapper
+    grace_s: int = 0
+    signal: int = 0
+    directory: Path | None = None  # for checkpoints
+
+    @property
+    def leads(self) -> bool:
+        """Whether this task speaks with pliantd."""
+        return self.rank == 0
+
+
+def from_environment(
+    environ: Mapping[str, str], *, grace_s: int = 0, signal_name: str = "", directory: str = ""
+) -> Run:
+    """Return which run this is; what was said to ``pliant run`` wins over what the job said.
+
+    Raises BadInput for an unknown signal.
+    """
+    job = environ.get("SLURM_JOB_ID", "")
+    said_grace_s, said_signal = _said(environ.get(MALLEABLE, ""))
+    # srun alone sets this one: in a batch script SLURM_PROCID and SLURM_NTASKS stand as well
+    ranks = _number(environ, "SLURM_STEP_NUM_TASKS", 1) if job else 1
+    return Run(
+        job=job,
+        restarts=_number(environ, "SLURM_RESTART_COUNT", 0),
+        host=socket.gethostname(),
+        rank=_number(environ, "SLURM_PROCID", 0) if ranks > 1 else 0,
+        ranks=ranks,
+        grace_s=grace_s or said_grace_s,
+        signal=signal_number(signal_name or said_signal),
+        directory=_directory(environ, job, directory),
+    )
+
+
+def signal_number(name: str) -> int:
+    """Return a signal's number; 0 for none.
+
+    Raises BadInput.
+    """
+    from pliant.grammar import SIGNALS, quoted  # noqa: PLC0415  # not before it is needed
+
+    plain = name.upper().removeprefix("SIG")
+    if not plain:
+        return 0
+    if plain not in SIGNALS:
+        raise BadInput(f"signal: {quoted(name)}: one of {', '.join(SIGNALS)} is expected")
+    return int(signal.Signals[f"SIG{plain}"])
+
+
+def _said(text: str) -> tuple[int, str]:
+    """Return the grace period and the signal of ``--malleable=``; a broken one says nothing."""
+    if not text or text == "(null)":
+        return 0, ""
+    from pliant.grammar import parse_option  # noqa: PLC0415
+    from pliant.model import Request  # noqa: PLC0415
+
+    try:
+        said = parse_option(Request(), "malleable", text).malleable
+    except BadSpec:
+        return 0, ""
+    return (said.grace_s, said.signal) if said else (0, "")
+
+
+def _directory(environ: Mapping[str, str], job: str, named: str) -> Path | None:
+    chosen = named or environ.get(DIRECTORY, "")
+    if chosen:
+        return Path(chosen).absolute()
+    if not job:
+        return None
+    return Path(environ.get("SLURM_SUBMIT_DIR") or ".").absolute() / f"pliant-{job}"
+
+
+def _number(environ: Mapping[str, str], name: str, otherwise: int) -> int:
+    text = environ.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() else otherwise

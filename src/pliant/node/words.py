@@ -1,0 +1,238 @@
+"""The nouns of :mod:`pliant.node.core`: where a run stands, what happens, what is to be done.
+
+Times are seconds of a clock that only goes forward (time.monotonic); signals are numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+CHECKPOINTED = 85
+"""The exit code by which a program says: I have saved as I was asked, run me again."""
+
+
+class Stage(StrEnum):
+    """Where a run stands."""
+
+    RUNNING = "running"
+    ASKED = "asked"  # the program has been told to checkpoint
+    GATHERING = "gathering"  # ours has saved and ended; other tasks of the step have not yet
+    HANDING = "handing"  # saved: reported to pliantd, which requeues the job
+    REQUEUING = "requeuing"  # pliantd is silent: we requeue the job
+    LEAVING = "leaving"  # requeued by us: waiting to be ended
+    FOLLOWING = "following"  # a task that is not the first: waiting for what the first decides
+    OVER = "over"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A checkpoint that pliantd wants within ``left_s``."""
+
+    id: str
+    why: str = ""
+    shape: str = ""
+    left_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All that the core remembers."""
+
+    stage: Stage = Stage.RUNNING
+    leads: bool = True  # speaks with pliantd: the only task, or the first of a step
+    ranks: int = 1  # tasks of this step that are wrapped
+    signal: int = 0  # by which the program wants to be told, 0: by the file alone
+    wish: Wish | None = None  # what the program was last asked for, met or not
+    seen: str = ""  # id of the last wish
+    asked_s: float = 0.0
+    until_s: float = float("inf")  # when this stage is over at the latest
+    prompted: bool = False  # whether the signal was sent
+    termed: bool = False  # whether somebody has sent us a TERM
+
+
+# What happens
+
+
+@dataclass(frozen=True, slots=True)
+class Wished:
+    """Pliantd wants a checkpoint, or (None) none any more."""
+
+    at_s: float
+    wish: Wish | None
+
+
+@dataclass(frozen=True, slots=True)
+class Prompted:
+    """The program was sent the signal of its choice."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The program ended with ``code``, negative for a signal; ``saved``: it said so."""
+
+    at_s: float
+    code: int
+    saved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Signalled:
+    """We got a signal; ``reached``: the program got it as well."""
+
+    at_s: float
+    number: int
+    reached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """Time has passed."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The programs of all other tasks have ended."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Pliantd knows of the checkpoint and takes the job over."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Requeued:
+    """Our own requeue was done, or failed: ``trouble`` says why."""
+
+    at_s: float
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The first task says what all do: start their programs again, or end."""
+
+    at_s: float
+    again: bool
+
+
+Event = Wished | Prompted | Ended | Signalled | Ticked | Gathered | Answered | Requeued | Decided
+
+
+# What is to be done
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Tell the program, by the file, that a checkpoint is wanted."""
+
+    wish: Wish
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """Take the file away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Send the program the signal of its choice, unless that would kill it; say Prompted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Pass a signal on to the program."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSaved:
+    """Tell pliantd until it answers; where ``last``, once and shortly."""
+
+    wish: Wish
+    took_s: float
+    last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFailed:
+    """Tell pliantd that there is no checkpoint."""
+
+    wish: Wish
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportEnd:
+    """Tell pliantd how the program ended, once and shortly."""
+
+    code: int
+    termed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """Say that our program has ended, and look for the other tasks'."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Say to the other tasks what all do."""
+
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue:
+    """Requeue the job, and say Requeued."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start the program again."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskWhy:
+    """Find out why we were sent a TERM, and say it in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Say one line to the user."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """End with this exit code."""
+
+    code: int
+
+
+Effect = (
+    Ask
+    | Withdraw
+    | Prompt
+    | Pass
+    | ReportSaved
+    | ReportFailed
+    | ReportEnd
+    | Gather
+    | Tell
+    | Requeue
+    | Start
+    | AskWhy
+    | Say
+    | Exit
+)

@@ -1,0 +1,361 @@
+"""The shell around the core: one program, signals, files, and what the door's threads say.
+
+The main thread waits for signals alone (sigtimedwait(2)): the program's end is one, the threads
+wake it by another, and once a second it looks at the files. Nothing is done in a signal handler.
+Where anything of ours fails, the program runs on as if it had been started without us.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pliant.node import words as w
+from pliant.node.core import step
+from pliant.node.door import Ask, Door, Heard
+from pliant.node.files import Pace, Private
+from pliant.node.logs import cut_on_requeue
+from pliant.node.program import Program, Witness
+from pliant.node.ranks import GOOD, Ranks
+from pliant.node.run import DIRECTORY, REQUESTED, Run
+
+TICK_S = 1.0
+LAUNCHED_S = 60.0
+"""A program that tells no steps counts as working after so long."""
+CAUGHT = (
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGTERM,
+)
+NOT_FOUND, NOT_RUN = 127, 126
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What the wrapper reaches beyond its node."""
+
+    ask: Ask
+    requeue: Callable[[str], str]
+    why_ended: Callable[[str, int], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a wrapper is made of; ``caught``: the blocked signals that are waited for."""
+
+    program: Program
+    witness: Witness
+    files: Private | None  # None: it could not be made
+    outside: Outside
+    caught: frozenset[signal.Signals]
+
+
+def say(words: str) -> None:
+    """Say one line to the user; a closed stderr is no reason to end."""
+    line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(words.split()))
+    with contextlib.suppress(OSError, ValueError):
+        print(f"pliant run: {line}", file=sys.stderr, flush=True)
+
+
+def run(
+    argv: Sequence[str],
+    this: Run,
+    outside: Outside,
+    environ: Mapping[str, str],
+    tick_s: float = TICK_S,
+) -> int:
+    """Run a program as this run of a job; return the exit code to end with."""
+    caught = {number for number in CAUGHT if signal.getsignal(number) is not signal.SIG_IGN}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*caught, signal.SIGCHLD})
+    files = _private(this) if this.job else None
+    env = dict(environ)
+    if files is not None:
+        env[REQUESTED] = str(files.request)
+    if this.directory is not None:
+        env[DIRECTORY] = str(this.directory)
+        with contextlib.suppress(OSError):  # the program says better what it cannot write
+            this.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        program = Program(argv, env, {signal.Signals(number) for number in mask})
+    except OSError as error:
+        say(f"{argv[0]}: {error.strerror}")
+        if files is not None:
+            files.remove()
+        return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUN
+    witness = Witness({signal.Signals(number) for number in mask})
+    parts = Parts(program, witness, files, outside, frozenset(caught))
+    try:
+        return Wrapper(this, parts, tick_s).run()
+    except Exception as fault:
+        say(f"a mistake of Pliant's own ({type(fault).__name__}: {fault}): the program runs on")
+        return _plainly(program, caught, mask)
+    finally:
+        witness.end()
+        if files is not None:
+            files.remove()
+        if this.directory is not None:
+            with contextlib.suppress(OSError):  # only where nothing was saved in it
+                this.directory.rmdir()
+
+
+def _private(this: Run) -> Private | None:
+    try:
+        return Private(this.job)
+    except OSError as error:
+        say(f"no directory of its own ({error.strerror}): no checkpoint will be asked for")
+        return None
+
+
+def _plainly(program: Program, caught: set[signal.Signals], mask: set[int]) -> int:
+    for number in caught:
+        signal.signal(number, lambda got, _frame: program.send(got))
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return _shell_code(program.wait())
+
+
+def _shell_code(code: int) -> int:
+    return code if code >= 0 else 128 - code
+
+
+class Wrapper:
+    """One run of one program."""
+
+    def __init__(self, this: Run, parts: Parts, tick_s: float) -> None:
+        """``tick_s``: how often it looks at files and deadlines."""
+        self._this, self._tick_s = this, tick_s
+        self._program, self._witness, self._files = parts.program, parts.witness, parts.files
+        self._outside, self._caught = parts.outside, parts.caught
+        self._state = w.State(leads=this.leads, ranks=this.ranks, signal=this.signal)
+        self._events: queue.SimpleQueue[w.Event] = queue.SimpleQueue()
+        self._main = threading.get_ident()
+        self._code: int | None = None
+        self._running = True
+        self._started_s = time.monotonic()
+        self._pace = Pace()
+        self._said_trouble = False
+        self._ranks: Ranks | None = None
+        self._door: Door | None = None
+
+    def run(self) -> int:
+        """Watch until the program has ended for good; return the exit code to end with."""
+        if self._files is not None:
+            self._open()
+        tick_at = time.monotonic()
+        while self._code is None:
+            got = signal.sigtimedwait(
+                {*self._caught, signal.SIGCHLD}, max(0.0, tick_at - time.monotonic())
+            )
+            if got is not None and got.si_signo in self._caught:
+                reached = self._running and self._witness.saw(got.si_signo)
+                self._feed(w.Signalled(time.monotonic(), got.si_signo, reached))
+            self._look()
+            now_s = time.monotonic()
+            if now_s >= tick_at:
+                self._tick(now_s)
+                tick_at = now_s + self._tick_s
+        self._close()
+        return self._code
+
+    # What happens
+
+    def _feed(self, event: w.Event) -> None:
+        self._state, effects = step(self._state, event)
+        for effect in effects:
+            self._do(effect)
+
+    def _post(self, event: w.Event) -> None:
+        """Take an event from another thread."""
+        self._events.put(event)
+        signal.pthread_kill(self._main, signal.SIGCHLD)
+
+    def _look(self) -> None:
+        """See whether the program has ended, and what the threads say."""
+        with contextlib.suppress(queue.Empty):
+            while self._code is None:
+                self._feed(self._events.get_nowait())
+        code = self._program.ended() if self._running else None
+        if code is None or self._code is not None:
+            return
+        self._running = False
+        saved = code == w.CHECKPOINTED
+        if self._files is not None:
+            saved = self._files.take_saved() or saved
+        self._follow()
+        self._feed(w.Ended(time.monotonic(), code, saved))
+
+    def _tick(self, now_s: float) -> None:
+        self._witness.tend(now_s)
+        self._beat(now_s)
+        self._follow()
+        if self._state.stage is w.Stage.GATHERING and self._all_ended():
+            self._feed(w.Gathered(now_s))
+        self._feed(w.Ticked(now_s))
+
+    def _beat(self, now_s: float) -> None:
+        beat = self._files.beat() if self._files is not None else None
+        if beat is not None:
+            self._pace.add(*beat)
+        if self._door is not None:
+            progress = self._door.progress
+            progress.step, progress.rate = self._pace.step, self._pace.rate
+            progress.launched = progress.step is not None or now_s - self._started_s >= LAUNCHED_S
+
+    # Other tasks of the step
+
+    def _follow(self) -> None:
+        """Look at what the first task tells."""
+        if self._ranks is None or self._this.leads:
+            return
+        told = self._ranks.told()
+        if told is None:
+            return
+        wish, decided = told
+        now_s = time.monotonic()
+        self._feed(w.Wished(now_s, wish))
+        if decided and wish is not None and wish.id == self._state.seen:
+            self._feed(w.Decided(now_s, decided == "again"))
+
+    def _all_ended(self) -> bool:
+        wish = self._state.wish
+        return self._ranks is None or wish is None or self._ranks.all_ended(wish.id)
+
+    def _tell(self, wish: w.Wish | None, decided: str = "") -> None:
+        if self._ranks is not None and self._this.leads:
+            self._ranks.tell(wish, decided)
+
+    # What is to be done
+
+    def _do(self, effect: w.Effect) -> None:
+        try:
+            self._perform(effect)
+        except OSError as error:  # a full disk, a directory that is gone
+            say(f"{type(effect).__name__.lower()}: {error.strerror or error}")
+
+    def _perform(self, effect: w.Effect) -> None:
+        match effect:
+            case w.Prompt():
+                if self._program.survives(self._state.signal):
+                    self._program.send(self._state.signal)
+                    self._feed(w.Prompted(time.monotonic()))
+            case w.Pass(number):
+                self._program.send(number)
+            case w.Start():
+                self._program.start()
+                self._running, self._started_s = True, time.monotonic()
+            case w.Say(words):
+                say(words)
+            case w.Exit(code):
+                self._code = code
+            case w.Ask() | w.Withdraw() | w.Gather() | w.Tell():
+                self._write(effect)
+            case _:
+                self._reach_out(effect)
+
+    def _write(self, effect: w.Effect) -> None:
+        """Do what is done by files; the other tasks first, they look only once a second."""
+        state = self._state
+        match effect:
+            case w.Ask(wish):
+                self._tell(wish)
+                if self._files is not None:
+                    self._files.ask(wish)
+            case w.Withdraw():
+                if self._files is not None:
+                    self._files.withdraw()
+                if state.stage is w.Stage.RUNNING:
+                    self._tell(None)
+            case w.Gather() if self._ranks is not None:
+                for_good = state.stage is w.Stage.OVER or state.wish is None
+                self._ranks.ended(GOOD if for_good else state.seen)
+            case w.Tell(again):
+                self._tell(w.Wish(state.seen), "again" if again else "end")
+            case _:
+                pass
+
+    def _reach_out(self, effect: w.Effect) -> None:
+        """Do what goes beyond this node, in a thread of its own."""
+        job, door = self._this.job, self._door
+        over = self._state.stage is w.Stage.OVER
+        match effect:
+            case w.Requeue():
+                if door is not None:
+                    door.give_up()
+                self._later(lambda: self._requeue(job))
+            case w.AskWhy() if job and self._this.leads:
+                self._later(lambda: self._say_why(job))
+            case w.ReportSaved(wish, took_s, last) if door is not None:
+                (door.last_saved if last else door.saved)(wish, took_s)
+            case w.ReportFailed(wish, words) if door is not None:
+                (door.last_failed if over else door.failed)(wish, words)
+            case w.ReportEnd(code, termed) if door is not None:
+                door.end(code, termed)
+            case _:
+                pass
+
+    @staticmethod
+    def _later(work: Callable[[], None]) -> None:
+        threading.Thread(target=work, daemon=True).start()
+
+    def _requeue(self, job: str) -> None:
+        self._post(w.Requeued(time.monotonic(), self._outside.requeue(job)))
+
+    def _say_why(self, job: str) -> None:
+        why = self._outside.why_ended(job, self._this.restarts)
+        say(f"the program was sent TERM{': ' if why else ''}{why}")
+
+    # The door
+
+    def _open(self) -> None:
+        this = self._this
+        if this.ranks > 1 and this.directory is not None:
+            self._join(this, this.directory)
+        if not this.leads:
+            return
+        heard = Heard(self._wished, self._answered, self._trouble, self._first)
+        who = {"job": this.job, "run": str(this.restarts)}
+        self._door = Door(self._outside.ask, who, heard)
+        name = signal.Signals(this.signal).name.removeprefix("SIG") if this.signal else ""
+        self._door.watch({"host": this.host, "grace": str(this.grace_s), "signal": name})
+
+    def _join(self, this: Run, directory: Path) -> None:
+        self._ranks = Ranks(directory, this.job, this.restarts, this.rank, this.ranks)
+        if this.leads:
+            try:
+                self._ranks.prepare()
+            except OSError as error:
+                say(f"{self._ranks.path}: {error.strerror}: only task 0 is told of checkpoints")
+                self._ranks = None
+
+    def _wished(self, wish: w.Wish | None) -> None:
+        self._post(w.Wished(time.monotonic(), wish))
+
+    def _answered(self) -> None:
+        self._post(w.Answered(time.monotonic()))
+
+    def _first(self) -> None:
+        words = cut_on_requeue(os.environ)
+        if words:
+            say(words)
+
+    def _trouble(self, words: str) -> None:
+        if not self._said_trouble:
+            self._said_trouble = True
+            say(f"{words}; the program runs all the same")
+
+    def _close(self) -> None:
+        if self._ranks is not None:
+            with contextlib.suppress(OSError):
+                self._ranks.leave()
+        if self._door is not None:
+            self._door.close()

@@ -1,0 +1,36 @@
+"""What pliantd and a malleable job's wrapper, ``pliant run``, say to each other at door 2.
+
+==============  ==================================  ==============================================
+``run-begin``   host, grace, signal                 a run has begun; ``grace`` in s, 0: not known
+``run-watch``   known, step, rate, launched         at once where there is a wish that is not
+                                                    ``known``, else after at most WATCH_S
+``run-saved``   wish, took, step                    the program has saved and ended; where the
+                                                    answer is ok, pliantd requeues
+``run-failed``  wish, words                         no checkpoint was made; the program runs on
+``run-end``     code, termed                        the program ended by itself; ``termed`` is 1
+                                                    where it had been sent a TERM by others
+==============  ==================================  ==============================================
+
+All carry ``job`` (the job's own number) and ``run`` (how often it was restarted).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+WATCH_S = 25.0
+"""How long pliantd keeps a ``run-watch`` waiting at most."""
+TAKE_OVER_S = 60.0
+"""How long a wrapper waits to be ended once pliantd has taken its checkpointed job over."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunAnswer:
+    """What pliantd wants of a run. An empty ``wish``: nothing."""
+
+    wish: str = ""  # an id; a wish that is gone or another is withdrawn
+    why: str = ""  # resize, preempt
+    shape: str = ""  # what the job is to become; "" where not known
+    until_s: float = 0.0  # by when the checkpoint must be done, seconds since the epoch
+    state: str = ""  # the job's phase in its lifecycle
+    now_s: float = 0.0  # pliantd's clock, so that until_s is right on a host whose clock is not

@@ -1,0 +1,163 @@
+"""``pliant run`` in jobs of a real Slurm, beside a fake pliantd: signals, steps, the own requeue."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from slurm_helpers import Submit, WaitForState, wait_until
+
+from fake_door import FakeDoor, munge_program
+from pliant.sandbox import Sandbox
+
+pytestmark = pytest.mark.slurm
+
+SOURCE = Path(__file__).parents[2] / "src"
+HASTY = "import pliant.node.core as core; core.SILENT_S = 3.0; from pliant.cli import main; main()"
+SAVES = """
+import os, sys, time, pliant
+open(f"began.{os.environ['SLURM_PROCID']}", "w").close()
+while not pliant.checkpoint_wanted(): time.sleep(0.05)
+while os.path.exists("hold"): time.sleep(0.05)
+open(f"saved.{os.environ['SLURM_PROCID']}", "w").close()
+pliant.checkpointed()
+"""
+COUNTS_TERMS = """
+import signal, sys, time
+told = []
+signal.signal(signal.SIGTERM, lambda *a: told.append(1))
+open("began.0", "w").close()
+while not told: time.sleep(0.05)
+time.sleep(0.5)
+print(f"told {len(told)}", flush=True)
+sys.exit(3)
+"""
+
+STAYS = """
+import os, signal, time
+told = []
+signal.signal(signal.SIGTERM, lambda *a: told.append(1))
+open("began.0", "w").close()
+while not told or not os.path.exists("go"): time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def door(workdir: Path) -> Iterator[FakeDoor]:
+    (workdir / "bin").mkdir()
+    munge_program(workdir / "bin")
+    one = FakeDoor(workdir)
+    one.open()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def started(submit: Submit, workdir: Path, door: FakeDoor) -> Callable[..., int]:
+    """Submit a job that runs a program under `pliant run`, and wait for the program."""
+
+    def start(program: str, *options: str, before: str = "exec") -> int:
+        (workdir / "program.py").write_text(program)
+        (workdir / "wrapper.py").write_text(HASTY)
+        script = (
+            f"export PYTHONPATH={SOURCE} PLIANT_CONFIG={workdir}/pliant.toml\n"
+            f"export PLIANT_HOST=127.0.0.1 PLIANT_CHECKPOINT_DIR={workdir}/saves PATH={workdir}/bin:$PATH\n"
+            f"{before} {sys.executable} -P wrapper.py run -- {sys.executable} -P program.py\n"
+        )
+        job = submit(*options, "--requeue", "--time=10", script=script, user=None)
+        wait_until((workdir / "began.0").exists, "the program to begin", 60)
+        return job
+
+    return start
+
+
+def test_the_environment_of_a_batch_script_is_not_taken_for_a_step(
+    submit: Submit, wait_for_state: WaitForState, output: Callable[[int], str]
+) -> None:
+    job = submit("-N2", "-n2", script='echo "[$SLURM_STEP_NUM_TASKS] $SLURM_PROCID"', user=None)
+    wait_for_state(job, "COMPLETED")
+    assert output(job) == "[] 0\n"
+
+
+@pytest.mark.parametrize("before", ["exec", "srun", ""])
+def test_a_cancel_reaches_the_program_once(
+    started: Callable[..., int],
+    wait_for_state: WaitForState,
+    output: Callable[[int], str],
+    clean: Sandbox,
+    before: str,
+) -> None:
+    job = started(COUNTS_TERMS, before=before)
+    clean.run(["scancel", str(job)])
+    wait_for_state(job, "CANCELLED")
+    wait_until(lambda: "told" in output(job), "the program to have been told")
+    assert "told 1\n" in output(job)
+
+
+@pytest.mark.parametrize(
+    "case", [("scancel", "it is cancelled"), ("scontrol requeue", "it is requeued")]
+)
+def test_why_a_program_is_ended_is_said(
+    started: Callable[..., int],
+    output: Callable[[int], str],
+    clean: Sandbox,
+    workdir: Path,
+    case: tuple[str, str],
+) -> None:
+    ends, says = case
+    job = started(STAYS)
+    clean.run([*ends.split(), str(job)])
+    line = f"pliant run: the program was sent TERM: {says}\n"
+    wait_until(lambda: line in output(job), f"{line} in the log")
+    (workdir / "go").touch()
+
+
+def test_tasks_on_two_nodes_save_together_and_the_job_requeues_itself_in_silence(
+    started: Callable[..., int],
+    wait_for_state: WaitForState,
+    show: Callable[[int], dict[str, str]],
+    door: FakeDoor,
+    workdir: Path,
+) -> None:
+    (workdir / "hold").touch()
+    job = started(SAVES, "-N2", "-n2", before="srun")
+    door.wait_for("run-watch")
+    door.want("w1")
+    wanted = f"saves/.pliant-{job}-0/told"
+    wait_until(lambda: "w1" in (workdir / wanted).read_text(), "task 0 to tell the others")
+    door.close()
+    (workdir / "hold").unlink()
+    wait_for_state(job, "PENDING", 60)
+    assert (workdir / "saved.0").exists()
+    assert (workdir / "saved.1").exists()
+    assert show(job)["Restarts"] == "1"
+
+
+def test_a_log_that_a_requeue_empties_is_warned_of(
+    started: Callable[..., int], door: FakeDoor, output: Callable[[int], str]
+) -> None:
+    warning = "pliant run: a requeue empties this job's log; sbatch --open-mode=append keeps it\n"
+    cut = started(COUNTS_TERMS)
+    door.wait_for("run-watch")
+    assert output(cut) == warning
+
+
+def test_a_log_that_is_appended_to_is_not(
+    started: Callable[..., int], door: FakeDoor, output: Callable[[int], str]
+) -> None:
+    kept = started(COUNTS_TERMS, "--open-mode=append")
+    door.wait_for("run-watch")
+    assert output(kept) == ""
+
+
+def test_what_was_said_at_submission_arrives(started: Callable[..., int], door: FakeDoor) -> None:
+    job = started(COUNTS_TERMS, "--malleable=grace=90,signal=USR2")
+    begun = door.wait_for("run-begin")
+    assert {key: begun[key] for key in ("job", "run", "grace", "signal")} == {
+        "job": str(job),
+        "run": "0",
+        "grace": "90",
+        "signal": "USR2",
+    }

@@ -1,0 +1,263 @@
+"""What a wrapper decides: sentences about single steps, and what holds over all histories."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pliant.node import words as w
+from pliant.node.core import FOLLOW_S, GATHER_S, SILENT_S, step
+from pliant.node.words import Stage, State, Wish
+from pliant.wire.runs import TAKE_OVER_S
+
+WISH = Wish("w1", "resize", "2", 30.0)
+USR1, TERM = 10, 15
+
+
+def play(state: State, *events: w.Event) -> tuple[State, list[w.Effect]]:
+    done: list[w.Effect] = []
+    for event in events:
+        state, effects = step(state, event)
+        done += effects
+    return state, done
+
+
+def asked(state: State | None = None) -> State:
+    return play(state or State(), w.Wished(0.0, WISH))[0]
+
+
+def test_a_wish_is_told_to_the_program_once() -> None:
+    state, done = play(State(), w.Wished(5.0, WISH), w.Wished(6.0, WISH))
+    assert done == [w.Ask(WISH)]
+    assert (state.stage, state.until_s) == (Stage.ASKED, 35.0)
+
+
+def test_a_wish_whose_time_is_over_leaves_the_program_a_moment() -> None:
+    state, _ = play(State(), w.Wished(5.0, Wish("w1", left_s=-30.0)))
+    assert state.until_s == 6.0
+
+
+def test_a_signal_is_tried_until_the_program_can_take_it() -> None:
+    state, done = play(State(signal=USR1), w.Wished(0, WISH), w.Ticked(1), w.Ticked(2))
+    assert done == [w.Ask(WISH), w.Prompt(), w.Prompt(), w.Prompt()]
+    assert play(state, w.Prompted(2.5), w.Ticked(3))[1] == []
+
+
+def test_a_wish_that_is_withdrawn_is_taken_from_the_program() -> None:
+    state, done = play(asked(), w.Wished(3.0, None))
+    assert (state.stage, done) == (Stage.RUNNING, [w.Withdraw()])
+
+
+def test_a_program_that_saves_too_late_runs_on_and_pliantd_is_told() -> None:
+    words = "no checkpoint within the grace period"
+    state, done = play(asked(), w.Ticked(30.0))
+    assert state.stage is Stage.RUNNING
+    assert done == [
+        w.Withdraw(),
+        w.Say(f"no checkpoint was made: {words}; the program runs on"),
+        w.ReportFailed(WISH, words),
+    ]
+
+
+def test_a_checkpoint_that_comes_late_is_handed_over_all_the_same() -> None:
+    state, done = play(asked(), w.Ticked(30.0), w.Ended(40.0, 85, True))
+    assert state.stage is Stage.HANDING
+    assert done[-1] == w.ReportSaved(WISH, 40.0)
+
+
+def test_a_program_that_saved_waits_for_pliantd_to_requeue_the_job() -> None:
+    state, done = play(
+        asked(), w.Ended(4.0, 85, True), w.Answered(5.0), w.Signalled(7.0, TERM, False)
+    )
+    assert state.stage is Stage.OVER
+    assert done == [w.Withdraw(), w.ReportSaved(WISH, 4.0), w.Exit(85)]
+
+
+def test_where_pliantd_is_silent_the_wrapper_requeues_once() -> None:
+    state, done = play(asked(), w.Ended(4.0, 85, True), w.Ticked(4.0 + SILENT_S))
+    assert done[-1] == w.Requeue()
+    state, done = play(state, w.Ticked(100.0), w.Requeued(101.0), w.Ticked(101.0 + TAKE_OVER_S))
+    assert (state.stage, done) == (Stage.OVER, [w.Exit(85)])
+
+
+def test_where_pliantd_said_yes_and_does_nothing_the_wrapper_requeues() -> None:
+    handing, _ = play(asked(), w.Ended(4.0, 85, True), w.Answered(5.0))
+    assert play(handing, w.Ticked(4.0 + TAKE_OVER_S))[1] == []
+    assert play(handing, w.Ticked(5.0 + TAKE_OVER_S))[1] == [w.Requeue()]
+
+
+def test_where_the_requeue_is_refused_the_program_goes_on_here() -> None:
+    state, _ = play(asked(), w.Ended(4.0, 85, True), w.Ticked(99.0))
+    state, done = play(state, w.Requeued(100.0, "no scontrol"))
+    assert state.stage is Stage.RUNNING
+    assert [type(effect) for effect in done] == [w.Say, w.Tell, w.Start, w.ReportFailed]
+    assert play(state, w.Ended(101.0, 85, True))[1] == [w.ReportEnd(85, False), w.Exit(85)]
+
+
+@pytest.mark.parametrize(("code", "shell"), [(0, 0), (1, 1), (-9, 137), (85, 85)])
+def test_an_end_without_a_wish_is_passed_on(code: int, shell: int) -> None:
+    assert play(State(), w.Ended(1.0, code, code == 85))[1] == [
+        w.ReportEnd(shell, False),
+        w.Exit(shell),
+    ]
+
+
+@pytest.mark.parametrize(("code", "shell"), [(0, 0), (1, 1), (-11, 139)])
+def test_another_exit_on_request_is_the_programs_own_end(code: int, shell: int) -> None:
+    assert play(asked(), w.Ended(2.0, code, False))[1] == [w.ReportEnd(shell, False), w.Exit(shell)]
+
+
+def test_a_program_that_our_signal_killed_is_a_mistake_in_how_it_was_started() -> None:
+    state = play(asked(State(signal=USR1)), w.Prompted(0.1))[0]
+    done = play(state, w.Ended(0.2, -USR1, False))[1]
+    assert [type(effect) for effect in done] == [w.Say, w.ReportFailed, w.ReportEnd, w.Exit]
+    assert done[-1] == w.Exit(138)
+
+
+def test_a_signal_is_passed_on_unless_the_program_had_it_too() -> None:
+    assert play(State(), w.Signalled(1.0, USR1, False))[1] == [w.Pass(USR1)]
+    assert play(State(), w.Signalled(1.0, USR1, True))[1] == []
+    assert play(State(), w.Signalled(1.0, TERM, False))[1] == [w.Pass(TERM), w.AskWhy()]
+
+
+def test_after_a_term_nothing_is_asked_and_nothing_requeued() -> None:
+    state, _ = play(State(), w.Signalled(1.0, TERM, False))
+    assert play(state, w.Wished(2.0, WISH))[1] == []
+    state, _ = play(asked(), w.Signalled(1.0, TERM, True))
+    assert play(state, w.Ended(2.0, 85, True))[1] == [
+        w.Withdraw(),
+        w.ReportSaved(WISH, 2.0, last=True),
+        w.Exit(85),
+    ]
+
+
+def test_the_first_task_waits_for_the_others_and_says_what_all_do() -> None:
+    state, done = play(asked(State(ranks=3)), w.Ended(2.0, 85, True))
+    assert (state.stage, done) == (Stage.GATHERING, [w.Withdraw(), w.Gather()])
+    assert play(state, w.Gathered(3.0))[1] == [w.ReportSaved(WISH, 3.0)]
+    late = play(state, w.Ticked(max(30.0, 2.0 + GATHER_S)))[1]
+    assert [type(effect) for effect in late] == [w.Say, w.ReportSaved]
+
+
+def test_another_task_reports_nothing_and_does_what_the_first_says() -> None:
+    state, done = play(asked(State(ranks=3, leads=False)), w.Ended(2.0, 85, True))
+    assert (state.stage, done) == (Stage.FOLLOWING, [w.Withdraw(), w.Gather()])
+    assert play(state, w.Decided(3.0, again=True))[1] == [w.Start()]
+    assert play(state, w.Decided(3.0, again=False))[1] == [w.Exit(85)]
+    assert play(state, w.Ticked(2.0 + FOLLOW_S))[1] == [w.Exit(85)]
+
+
+# Over all histories
+
+TIMES = st.floats(0.1, 40.0)
+EVENTS = st.one_of(
+    st.sampled_from([None, "a", "b", "c"]).map(
+        lambda i: w.Wished(0.0, Wish(i, left_s=20.0) if i else None)
+    ),
+    st.just(w.Prompted(0.0)),
+    st.tuples(st.sampled_from([0, 1, 85, -10, -15, -9]), st.booleans()).map(
+        lambda e: w.Ended(0.0, e[0], e[1] or e[0] == 85)
+    ),
+    st.tuples(st.sampled_from([1, 2, 10, 15]), st.booleans()).map(lambda e: w.Signalled(0.0, *e)),
+    st.just(w.Ticked(0.0)),
+    st.just(w.Gathered(0.0)),
+    st.just(w.Answered(0.0)),
+    st.sampled_from(["", "refused"]).map(lambda t: w.Requeued(0.0, t)),
+    st.booleans().map(lambda again: w.Decided(0.0, again)),
+)
+STATES = st.builds(
+    State, leads=st.booleans(), ranks=st.integers(1, 3), signal=st.sampled_from([0, USR1])
+)
+HISTORIES = st.lists(st.tuples(TIMES, EVENTS), max_size=30)
+
+
+def stamped(history: list[tuple[float, w.Event]]) -> list[w.Event]:
+    now, events = 0.0, []
+    for pause, event in history:
+        now += pause
+        events.append(replace(event, at_s=now))
+    return events
+
+
+def rehearsed(
+    state: State, history: list[tuple[float, w.Event]]
+) -> list[tuple[State, w.Event, tuple[w.Effect, ...]]]:
+    """Play a history in which a program ends only while it runs; return each step."""
+    running, steps = True, []
+    for event in stamped(history):
+        if isinstance(event, w.Ended) and not running:
+            continue
+        running = running and not isinstance(event, w.Ended)
+        before = state
+        state, effects = step(state, event)
+        running = running or w.Start() in effects
+        steps.append((before, event, effects))
+    return steps
+
+
+@given(STATES, HISTORIES)
+def test_nothing_happens_after_the_end(state: State, history: list[tuple[float, w.Event]]) -> None:
+    steps = rehearsed(state, history)
+    assert all(effects == () for before, _, effects in steps if before.stage is Stage.OVER)
+    assert sum(isinstance(e, w.Exit) for _, _, effects in steps for e in effects) <= 1
+
+
+@given(STATES, HISTORIES)
+def test_nobody_is_requeued_who_has_not_saved_on_request_or_whom_others_end(
+    state: State, history: list[tuple[float, w.Event]]
+) -> None:
+    saved = termed = False
+    for before, event, effects in rehearsed(state, history):
+        termed = termed or (isinstance(event, w.Signalled) and event.number == TERM)
+        if isinstance(event, w.Ended):
+            saved = event.saved and before.wish is not None
+        if any(isinstance(e, w.Requeue | w.Start | w.ReportSaved) for e in effects):
+            assert saved
+        if w.Requeue() in effects or w.Start() in effects:
+            assert not termed
+
+
+@given(STATES, HISTORIES)
+def test_a_task_that_does_not_lead_never_speaks_with_pliantd(
+    state: State, history: list[tuple[float, w.Event]]
+) -> None:
+    reports = (w.ReportSaved, w.ReportFailed, w.ReportEnd, w.Requeue, w.Tell)
+    for before, _, effects in rehearsed(state, history):
+        assert before.leads or not any(isinstance(e, reports) for e in effects)
+
+
+@given(STATES, HISTORIES)
+def test_the_program_is_asked_for_each_wish_once_and_gets_each_signal_once(
+    state: State, history: list[tuple[float, w.Event]]
+) -> None:
+    for before, event, effects in rehearsed(state, history):
+        for effect in effects:
+            if isinstance(effect, w.Ask):
+                assert effect.wish.id != before.seen
+            if isinstance(effect, w.Pass):
+                assert isinstance(event, w.Signalled)
+                assert not event.reached
+                assert before.stage in (Stage.RUNNING, Stage.ASKED)
+
+
+@given(STATES, HISTORIES)
+def test_once_its_program_has_ended_a_wrapper_ends_whoever_is_silent(
+    state: State, history: list[tuple[float, w.Event]]
+) -> None:
+    steps = rehearsed(state, history)
+    running = [True]
+    for before, event, effects in steps:
+        state, _ = step(before, event)
+        running.append((running[-1] and not isinstance(event, w.Ended)) or w.Start() in effects)
+    if running[-1]:
+        return
+    for now in range(2000, 4000, 100):
+        state, effects = step(state, w.Ticked(float(now)))
+        if w.Requeue() in effects:
+            state, effects = step(state, w.Requeued(float(now)))
+        if state.stage is Stage.REQUEUING:
+            state, effects = step(state, w.Requeued(float(now)))
+    assert state.stage is Stage.OVER

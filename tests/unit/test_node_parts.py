@@ -1,0 +1,263 @@
+"""The wrapper's small parts: what the environment says, files, words, the shell script."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pliant import resources
+from pliant.errors import BadInput
+from pliant.node.files import Pace
+from pliant.node.logs import cut_on_requeue
+from pliant.node.ranks import Ranks
+from pliant.node.run import MALLEABLE, from_environment, signal_number
+from pliant.node.slurm import words
+from pliant.node.words import Wish
+
+SCRIPT = resources.find("wrappers", "pliant-run")
+BATCH = {
+    "SLURM_JOB_ID": "7",
+    "SLURM_SUBMIT_DIR": "/home/ann",
+    "SLURM_PROCID": "0",
+    "SLURM_NTASKS": "8",
+}
+
+
+def test_a_batch_script_is_one_task_whatever_its_job_has() -> None:
+    run = from_environment(BATCH)
+    assert (run.job, run.rank, run.ranks, run.leads) == ("7", 0, 1, True)
+    assert run.directory == Path("/home/ann/pliant-7")
+
+
+def test_a_task_of_a_step_knows_its_rank() -> None:
+    run = from_environment({**BATCH, "SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "8"})
+    assert (run.rank, run.ranks, run.leads) == (3, 8, False)
+
+
+def test_outside_a_job_there_is_nothing() -> None:
+    run = from_environment({"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "8"})
+    assert (run.job, run.leads, run.directory) == ("", True, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "grace_s", "number"),
+    [("grace=2m,signal=USR1", 120, 10), ("(null)", 0, 0), ("nonsense=1", 0, 0), ("", 0, 0)],
+)
+def test_what_the_job_said_is_read_and_nonsense_is_not(
+    said: str, grace_s: int, number: int
+) -> None:
+    run = from_environment({**BATCH, MALLEABLE: said})
+    assert (run.grace_s, run.signal) == (grace_s, number)
+
+
+def test_what_is_typed_wins() -> None:
+    said = {**BATCH, MALLEABLE: "grace=2m,signal=USR1"}
+    run = from_environment(said, grace_s=5, signal_name="sigusr2", directory="/scratch")
+    assert (run.grace_s, run.signal, run.directory) == (5, 12, Path("/scratch"))
+
+
+def test_an_unknown_signal_is_told_with_what_would_be_right() -> None:
+    with pytest.raises(BadInput, match=r"^signal: 'FOO': one of HUP, INT, .* is expected$"):
+        signal_number("FOO")
+
+
+def test_a_pace_is_told_over_some_seconds_and_begins_anew_where_steps_go_back() -> None:
+    pace = Pace()
+    pace.add(10, 100.0)
+    assert pace.rate is None
+    pace.add(30, 110.0)
+    assert pace.rate == 2.0
+    pace.add(5, 111.0)
+    assert pace.rate is None
+    assert pace.step == 5
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ("COMPLETING|TimeLimit|INVALID|0|", "its time limit is reached"),  # 22.05's rows
+        ("COMPLETING|None|0:57|0|", "it is cancelled"),
+        ("COMPLETING|None|1:00|1|", "it is requeued"),
+        ("PREEMPTED|None|5:00|0|", "Slurm preempts it"),
+        ("NODE_FAIL|NodeDown|10:00|0|", "its node is taken away"),
+        ("RUNNING|None|10:00|0|", ""),
+        ("", ""),
+    ],
+)
+def test_why_a_job_is_ended_is_said_in_words(row: str, says: str) -> None:
+    assert words(row, 0) == says
+
+
+@pytest.mark.parametrize(
+    ("mode", "conf", "cut"),
+    [
+        ("a", "", False),
+        ("t", "JobFileAppend=1", True),
+        ("", "", True),
+        ("", "JobFileAppend=1", False),
+    ],
+)
+def test_a_log_that_a_requeue_would_empty_is_warned_of(
+    tmp_path: Path, mode: str, conf: str, cut: bool
+) -> None:
+    (tmp_path / "slurm.conf").write_text(f"ClusterName=x\n{conf}\n")
+    program = (
+        "import os, sys; from pliant.node.logs import cut_on_requeue as cut\n"
+        "print(cut(os.environ), file=sys.stderr)"
+    )
+    with (tmp_path / "log").open("w") as log:
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env={
+                "SLURM_OPEN_MODE": mode,
+                "SLURM_CONF": str(tmp_path / "slurm.conf"),
+                "PYTHONPATH": os.pathsep.join(sys.path),
+            },
+            stdout=log,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+    assert bool(done.stderr.strip()) is cut
+
+
+def test_output_that_is_no_file_is_not_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pliant.node.logs._is_file", lambda _handle: False)
+    assert cut_on_requeue({}) == ""
+
+
+# Several tasks
+
+
+def ranks(folder: Path, rank: int = 0) -> Ranks:
+    return Ranks(folder, "7", 0, rank, 2)
+
+
+def test_tasks_see_what_the_first_one_tells(tmp_path: Path) -> None:
+    first, other = ranks(tmp_path), ranks(tmp_path, 1)
+    assert other.told() is None
+    first.prepare()
+    assert other.told() == (None, "")
+    wish = Wish("w1", "resize", "2", 30.0)
+    first.tell(wish)
+    assert other.told() == (wish, "")
+    first.tell(wish, "again")
+    assert other.told() == (wish, "again")
+    first.tell(None)
+    assert other.told() == (None, "")
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"wish": "w1", "decided"', "[]", '{"wish": "w"}', "7"])
+def test_what_is_half_written_is_not_there(tmp_path: Path, text: str) -> None:
+    first = ranks(tmp_path)
+    first.prepare()
+    (first.path / "told").write_text(text)
+    assert first.told() is None
+
+
+def test_a_file_that_others_can_write_is_not_believed(tmp_path: Path) -> None:
+    first = ranks(tmp_path)
+    first.prepare()
+    (first.path / "told").chmod(0o666)
+    assert first.told() is None
+
+
+def test_a_directory_that_others_can_write_is_not_used(tmp_path: Path) -> None:
+    first = ranks(tmp_path)
+    first.path.mkdir()
+    first.path.chmod(0o777)
+    with pytest.raises(PermissionError, match="not this user's alone"):
+        first.prepare()
+
+
+def test_the_last_task_removes_what_they_shared(tmp_path: Path) -> None:
+    first, other = ranks(tmp_path), ranks(tmp_path, 1)
+    first.prepare()
+    other.ended("w1")
+    assert not first.all_ended("w1")
+    first.ended("w1")
+    assert first.all_ended("w1")
+    first.leave()
+    assert first.path.exists()
+    other.leave()
+    assert not first.path.exists()
+
+
+# The Python API
+
+
+def python(program: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return done.stdout
+
+
+def test_importing_pliant_takes_the_standard_library_alone() -> None:
+    said = python(
+        "import sys; before = set(sys.modules); import pliant\n"
+        "print(*sorted({m.partition('.')[0] for m in set(sys.modules) - before}))"
+    )
+    assert set(said.split()) <= {"pliant", "__future__", "time"}
+
+
+def test_a_program_reads_its_shape() -> None:
+    program = "import pliant; print(pliant.shape())"
+    assert python(program) == "Shape(gpus=0, nodes=1, type='', share=1, text='')\n"
+    said = {"PLIANT_GPUS": "8", "PLIANT_NODES": "2", "PLIANT_TYPE": "gpu", "PLIANT_SHAPE": "2x4"}
+    assert python(program, **said) == "Shape(gpus=8, nodes=2, type='gpu', share=1, text='2x4')\n"
+    slurm = {"SLURM_JOB_NUM_NODES": "2", "SLURM_GPUS_ON_NODE": "4"}
+    assert python(program, **slurm) == "Shape(gpus=8, nodes=2, type='', share=1, text='')\n"
+
+
+def test_without_a_wrapper_nothing_happens() -> None:
+    program = "import pliant; pliant.heartbeat(1); print(pliant.checkpoint_wanted(), pliant.checkpointed())"
+    assert python(program) == "False None\n"
+    assert python(program, PLIANT_CHECKPOINT_REQUESTED="/gone/since/checkpoint") == "False None\n"
+
+
+def test_a_disk_that_is_full_disturbs_no_program(tmp_path: Path) -> None:
+    (tmp_path / "heartbeat").mkdir()
+    program = "import pliant; pliant.heartbeat(1); pliant.heartbeat(2); print('on')"
+    path = str(tmp_path / "checkpoint-requested")
+    assert python(program, PLIANT_CHECKPOINT_REQUESTED=path) == "on\n"
+
+
+# wrappers/pliant-run
+
+
+def script(folder: Path, *typed: str) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [str(SCRIPT), *typed],
+        env={"PATH": f"{folder}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_script_becomes_pliant_run(tmp_path: Path) -> None:
+    program = tmp_path / "pliant"
+    program.write_text('#!/bin/sh\necho "$@"\nexit 7\n')
+    program.chmod(0o755)
+    assert script(tmp_path, "--grace", "2m", "--", "a b")[:2] == (7, "run --grace 2m -- a b\n")
+
+
+def test_where_pliant_is_not_found_the_script_runs_the_program(tmp_path: Path) -> None:
+    line = "pliant-run: pliant is not on the PATH: sh runs without it\n"
+    typed = ["sh", "-c", 'echo "$1"; exit 3', "sh", "a  b"]
+    assert script(tmp_path, "--signal", "USR1", "--", *typed) == (3, "a  b\n", line)
+    assert script(tmp_path, *typed) == (3, "a  b\n", line)
+    assert script(tmp_path, "--grace", "2m", "--")[0] == 2
