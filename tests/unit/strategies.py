@@ -21,7 +21,9 @@ from pliant.model import (
     Abilities,
     Footprint,
     Job,
+    JobClass,
     Kind,
+    Malleable,
     Mode,
     Node,
     Partition,
@@ -101,7 +103,9 @@ def requests(draw: st.DrawFn) -> tuple[Request, Shape]:
     )
     own = draw(st.sampled_from(request_shapes(request, Shape(1, 1))))
     request = draw(throughputs(request, own))
-    return (request, own) if draw(st.integers(0, 4)) else (Request(), own)
+    request = request if draw(st.integers(0, 4)) else Request()
+    malleable = draw(st.sampled_from([None, Malleable()]))
+    return replace(request, malleable=malleable, job_class=draw(rarely(None, *JobClass))), own
 
 
 @st.composite
@@ -131,8 +135,11 @@ def jobs(draw: st.DrawFn, number: int, abilities: Abilities) -> Job:
         shapes=allowed_shapes(request, own, carried, abilities),
         footprint=draw(footprints()),
         spec=Spec(request, own, set=carried, renewed=outside is not None)
-        if request.is_moldable
+        if request.is_moldable or request.job_class
         else None,
+        restart_s=draw(rarely(0.0, 100.0)),
+        grace_s=draw(rarely(60.0, 0.0, 600.0)),
+        preempted=draw(rarely(0, 1)),
         time_limit_s=draw(st.sampled_from(LIMITS_S)),
         tasks_waiting=draw(rarely(1, 3)),
     )

@@ -15,6 +15,7 @@ from pliant.plan import Policy
 from pliant.policies.easy import EasyBackfill
 from pliant.policies.equipartition import MoldableEquipartition
 from pliant.policies.fms import Fms
+from pliant.policies.malleable import MalleableEquipartition
 from pliant.policies.rigid import RigidFcfs
 from pliant.policies.shapes import allowed, base_shape, largest
 
@@ -22,6 +23,7 @@ DEFAULT = "moldable-equipartition"
 
 _POLICIES: dict[str, type[Any]] = {
     "moldable-equipartition": MoldableEquipartition,
+    "malleable-equipartition": MalleableEquipartition,
     "fms": Fms,
     "easy-backfill": EasyBackfill,
     "rigid-fcfs": RigidFcfs,

@@ -76,9 +76,17 @@ class MoldableEquipartition:
         """Whether it chooses among a job's shapes."""
         return True
 
+    @property
+    def resizes(self) -> bool:
+        """Whether it may change or stop jobs that run."""
+        return False
+
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""
-        desk = Desk(snapshot)
+        return self.divide(Desk(snapshot))
+
+    def divide(self, desk: Desk) -> Plan:
+        """Return the same over a desk that has its own order among equal jobs."""
         for group in groups(desk.free, desk.queue()):
             _Division(desk, group, self).run()
         return desk.plan()

@@ -1,0 +1,125 @@
+"""Malleable equipartition: all GPUs are divided equally among the jobs that wait and that run.
+
+The rule is that of moldable equipartition (:mod:`pliant.policies.equipartition`), with Q the jobs
+that wait and those running jobs that may be changed, and what these have counted as free: each may
+be given another amount of GPUs, on other nodes too. A job is changed only while more than
+``least_left_s`` of its work is left, as the time that it would take alone on one GPU (v_rem).
+
+What the paper does not cover:
+
+- Of what each should have, a cycle does what can be done at once, later ones the rest (see
+  :mod:`pliant.policies.steps`). A job that should have as many GPUs as it has stays where it is.
+- The running jobs come before those that wait, which stand in the order of the queue; equal bids
+  of the D'Hondt method go to who was submitted first, whether it runs or not. So no running job is
+  left without any GPU: the paper suspends a task that gets none.
+- A running job on CPU cores alone stays as it is, and so does one on a share of a GPU of which it
+  is not known which it is.
+
+Options: ``votes`` and ``cpu_speed`` as for moldable equipartition; ``least_left_s``: the paper's
+300 s; ``pays``: change jobs only where all together are done earlier, restarts included (see
+:mod:`pliant.policies.gain`). Off, it is the paper's exact form.
+
+Source: Fujiwara et al. (paper 000), section IV-A, Malleable Equipartition, and V-B for the 300 s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pliant.model import Job, JobState, Kind, Shape, Snapshot
+from pliant.placement.giving_up import settled, without
+from pliant.plan import Plan
+from pliant.policies.desk import Desk
+from pliant.policies.equipartition import MoldableEquipartition
+from pliant.policies.groups import sizes
+from pliant.policies.steps import Goal, Goals, arrival, movable, stepwise
+from pliant.speedup import DEFAULT_CPU_SPEED, volume_left_s
+
+
+@dataclass(frozen=True, slots=True)
+class MalleableEquipartition:
+    """All GPUs, divided among the jobs that wait and those that run."""
+
+    votes: Literal["largest", "equal"] = "largest"
+    cpu_speed: float = DEFAULT_CPU_SPEED
+    least_left_s: float = 300.0
+    pays: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name users choose it by."""
+        return "malleable-equipartition"
+
+    @property
+    def molds(self) -> bool:
+        """Whether it chooses among a job's shapes."""
+        return True
+
+    @property
+    def resizes(self) -> bool:
+        """Whether it may change or stop jobs that run."""
+        return True
+
+    def __call__(self, snapshot: Snapshot) -> Plan:
+        """Return starts, claims and reshapes."""
+        rule = MoldableEquipartition(self.votes, self.cpu_speed)
+        jobs = [job for job in movable(snapshot) if volume_left_s(job) > self.least_left_s]
+
+        def goals(running: list[Job]) -> Goals:
+            desk = as_if_waiting(snapshot, running)
+            return goals_of(snapshot, desk, rule.divide(desk))
+
+        return stepwise(snapshot, jobs, goals, pays=self.pays)
+
+
+def as_if_waiting(snapshot: Snapshot, running: list[Job]) -> Desk:
+    """Return a desk at which running jobs wait, before all others, and have nothing."""
+    base = without(settled(snapshot), running)
+    queue = (*map(_waiting, running), *snapshot.waiting)
+    order = sorted(queue, key=arrival)
+    return Desk(replace(base, waiting=queue), order)
+
+
+def _waiting(job: Job) -> Job:
+    shapes = tuple(shape for shape in job.shapes if shape.kind is not Kind.CPU)
+    return replace(
+        job, state=JobState.WAITING, shapes=shapes, tasks_waiting=1, eligible=True, limited=False
+    )
+
+
+def goals_of(snapshot: Snapshot, desk: Desk, plan: Plan) -> Goals:
+    """Turn what a policy would start at such a desk into what each job should have."""
+    running = {job.id: job for job in snapshot.running}
+    found: dict[str, Goal] = {}
+    for start in plan.starts:
+        job = running.get(start.job.id)
+        if job is None:
+            shapes = _or_else(desk, start.job, start.shape)
+            found[start.job.id] = Goal(start.job, shapes, start.reason, start.tasks)
+        elif start.shape.amount != job.shape.amount:
+            found[job.id] = Goal(job, _towards(desk, start.job, start.shape), start.reason)
+    return found
+
+
+def _or_else(desk: Desk, job: Job, shape: Shape) -> tuple[Shape, ...]:
+    """What a waiting job should start as, then what else it may be, smaller first."""
+    of = sizes(desk.free.profile(job))
+    level = next((at for at, (amount, _) in enumerate(of.levels) if amount == shape.amount), None)
+    if shape.kind is Kind.CPU or level is None:
+        return (shape,)
+    return tuple(dict.fromkeys((shape, *(option[0] for _, option in of.from_level(level)))))
+
+
+def _towards(desk: Desk, job: Job, shape: Shape) -> tuple[Shape, ...]:
+    """What a running job should become, then what lies between that and what it is."""
+    low, high = sorted((job.shape.amount, shape.amount))
+    of = sizes(desk.free.profile(job))
+    between = [
+        option[0]
+        for amount, options in of.levels
+        if low <= amount <= high and amount != job.shape.amount
+        for option in options
+    ]
+    between.sort(key=lambda other: abs(other.amount - shape.amount))
+    return tuple(dict.fromkeys((shape, *between)))
