@@ -132,7 +132,7 @@ def overfull(snapshot: Snapshot, plan: Plan) -> list[str]:
 
 @every_resizing_policy
 @often
-@given(cluster=clusters(shares=False))
+@given(cluster=clusters(shares=False, elastic=True))
 def test_growth_and_starts_together_never_over_allocate(
     policy: Policy, cluster: SimulatedCluster
 ) -> None:
@@ -142,7 +142,7 @@ def test_growth_and_starts_together_never_over_allocate(
 
 @every_resizing_policy
 @often
-@given(cluster=clusters())
+@given(cluster=clusters(elastic=True))
 def test_what_running_jobs_are_told_can_be_done_at_once(
     policy: Policy, cluster: SimulatedCluster
 ) -> None:
@@ -177,7 +177,7 @@ def _without_what_others_gave_up(cluster: SimulatedCluster, reshape: Reshape) ->
 
 @every_policy
 @often
-@given(cluster=clusters())
+@given(cluster=clusters(elastic=True))
 def test_only_running_jobs_that_may_are_changed(policy: Policy, cluster: SimulatedCluster) -> None:
     snapshot = cluster.snapshot()
     plan = cycle(snapshot, policy, limit=1000)
@@ -227,7 +227,7 @@ def may_be_touched(snapshot: Snapshot, job: Job) -> bool:
 
 @every_resizing_policy
 @often
-@given(cluster=clusters(shares=False))
+@given(cluster=clusters(shares=False, elastic=True))
 def test_the_first_waiting_job_is_not_delayed_by_what_running_jobs_are_told(
     policy: Policy, cluster: SimulatedCluster
 ) -> None:
@@ -248,7 +248,7 @@ def test_the_first_waiting_job_is_not_delayed_by_what_running_jobs_are_told(
 
 @every_resizing_policy
 @often
-@given(cluster=clusters())
+@given(cluster=clusters(elastic=True))
 def test_what_is_carried_out_comes_to_an_end(policy: Policy, cluster: SimulatedCluster) -> None:
     """No time passes: jobs that are changed again and again would be so for ever."""
     for _ in range(12):
