@@ -15,9 +15,11 @@ from pliant.plan import Policy
 from pliant.policies.easy import EasyBackfill
 from pliant.policies.equipartition import MoldableEquipartition
 from pliant.policies.fms import Fms
+from pliant.policies.fsched import FScheduling
 from pliant.policies.malleable import MalleableEquipartition
 from pliant.policies.rigid import RigidFcfs
 from pliant.policies.shapes import allowed, base_shape, largest
+from pliant.policies.static import StaticPartition
 
 DEFAULT = "moldable-equipartition"
 
@@ -25,8 +27,10 @@ _POLICIES: dict[str, type[Any]] = {
     "moldable-equipartition": MoldableEquipartition,
     "malleable-equipartition": MalleableEquipartition,
     "fms": Fms,
+    "f-scheduling": FScheduling,
     "easy-backfill": EasyBackfill,
     "rigid-fcfs": RigidFcfs,
+    "static-partition": StaticPartition,
 }
 
 
@@ -82,6 +86,7 @@ def _is_number(value: object) -> bool:
 _CHECKS: dict[object, tuple[str, Callable[[object], bool]]] = {
     bool: ("true or false", lambda value: isinstance(value, bool)),
     float: ("a number of at least 0", _is_number),
+    int: ("a whole number of at least 1", lambda value: type(value) is int and value > 0),
 }
 
 __all__ = ["DEFAULT", "allowed", "base_shape", "by_name", "largest", "names", "options"]
