@@ -14,6 +14,7 @@ from pliant.errors import BadInput
 from pliant.plan import Policy
 from pliant.policies.easy import EasyBackfill
 from pliant.policies.equipartition import MoldableEquipartition
+from pliant.policies.fitgpp import Fifo, FitGpp, Lrtp, Rand
 from pliant.policies.fms import Fms
 from pliant.policies.fsched import FScheduling
 from pliant.policies.malleable import MalleableEquipartition
@@ -31,6 +32,10 @@ _POLICIES: dict[str, type[Any]] = {
     "easy-backfill": EasyBackfill,
     "rigid-fcfs": RigidFcfs,
     "static-partition": StaticPartition,
+    "fitgpp": FitGpp,
+    "fifo": Fifo,
+    "lrtp": Lrtp,
+    "rand": Rand,
 }
 
 
@@ -86,7 +91,7 @@ def _is_number(value: object) -> bool:
 _CHECKS: dict[object, tuple[str, Callable[[object], bool]]] = {
     bool: ("true or false", lambda value: isinstance(value, bool)),
     float: ("a number of at least 0", _is_number),
-    int: ("a whole number of at least 1", lambda value: type(value) is int and value > 0),
+    int: ("a whole number of at least 0", lambda value: type(value) is int and value >= 0),
 }
 
 __all__ = ["DEFAULT", "allowed", "base_shape", "by_name", "largest", "names", "options"]

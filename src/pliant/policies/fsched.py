@@ -165,7 +165,7 @@ class _Greedy:
     def _first(self, job: Job) -> None:
         """Give a job the fewest GPUs that it can run on."""
         of = sizes(self._free.profile(job))
-        runs = [at for at in range(of.first, len(of.levels)) if self._f(job, of, at) > 0]
+        runs = [at for at in range(max(0, of.first), len(of.levels)) if self._f(job, of, at) > 0]
         for level, option in of.from_level(runs[0] if runs else of.first) if of.levels else ():
             given = self._desk.fill(job, of.profile, option)
             if given:

@@ -12,7 +12,7 @@ What the thesis does not cover:
   that no such policy started takes as many slots as it touches.
 - Jobs without GPU shapes take no slot.
 
-Options: ``slot``: n, the GPUs of one slot.
+Options: ``slot``: n, the GPUs of one slot, at least 1.
 
 Source: Seo (paper 003), section 5.1.3: the baseline of F-scheduling.
 """
@@ -95,7 +95,7 @@ class _Slots:
     """The free slots of each node."""
 
     def __init__(self, snapshot: Snapshot, size: int) -> None:
-        self._size = size
+        self._size = max(1, size)
         used = Counter[str]()
         for job in snapshot.running:
             for name in job.nodes:
