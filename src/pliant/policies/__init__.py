@@ -44,6 +44,11 @@ def names() -> tuple[str, ...]:
     return tuple(_POLICIES)
 
 
+def live_names() -> tuple[str, ...]:
+    """Return the names of those that pliantd carries out in full: they leave running jobs alone."""
+    return tuple(name for name in _POLICIES if not by_name(name).resizes)
+
+
 def options(name: str) -> dict[str, object]:
     """Return a policy's options with their defaults.
 
@@ -94,4 +99,13 @@ _CHECKS: dict[object, tuple[str, Callable[[object], bool]]] = {
     int: ("a whole number of at least 0", lambda value: type(value) is int and value >= 0),
 }
 
-__all__ = ["DEFAULT", "allowed", "base_shape", "by_name", "largest", "names", "options"]
+__all__ = [
+    "DEFAULT",
+    "allowed",
+    "base_shape",
+    "by_name",
+    "largest",
+    "live_names",
+    "names",
+    "options",
+]
