@@ -280,3 +280,61 @@ def test_what_a_job_leaves_of_its_slot_stays_free_and_a_large_one_takes_several(
         "1": "3 on n1",
         "2": "1 on n1",
     }
+
+
+# --- proportional: paper 000, section IV-B --------------------------------------------------------
+
+
+def works(number: int, steps: int, **fields: Any) -> Job:
+    """A job that runs linearly at 1 step/s on each of one to eight GPUs."""
+    return big(number, throughput=tuple(float(n) for n in range(1, 9)), steps=steps, **fields)
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        # Σv = 8000 on 8 GPUs: 1000 s
+        ((5000, 2000, 1000), "5 2 1"),
+        # Σv = 12000: 1500 s. 6000/4 is that, 4000/3 closer than 4000/2, 2000/1 as close as 2000/2
+        ((6000, 4000, 2000), "4 3 1"),
+        # Σ p_min ≥ Σ available: one each
+        ((900,) * 8, "1 1 1 1 1 1 1 1"),
+    ],
+)
+def test_each_job_gets_what_lets_all_be_done_at_once(steps: tuple[int, ...], expected: str) -> None:
+    jobs = [works(n, left) for n, left in enumerate(steps)]
+    plan = by_name("moldable-proportional")(snapshot([node("n1", gpus=8)], jobs))
+    assert " ".join(str(start.shape) for start in plan.starts) == expected
+
+
+def test_proportional_gives_all_their_largest_where_there_is_enough() -> None:
+    jobs = [works(0, 100), works(1, 9000)]
+    plan = by_name("moldable-proportional")(
+        snapshot([node("n1", gpus=8), node("n2", gpus=8)], jobs)
+    )
+    assert [str(start.shape) for start in plan.starts] == ["8", "8"]
+
+
+def test_in_descending_volume_the_largest_is_served_first() -> None:
+    """Target 2500 s: the small ones may have one GPU each, which leaves one less than nine."""
+    jobs = [works(0, 1000), works(1, 1000), works(2, 8000)]
+    view = snapshot([node("n1", gpus=4)], jobs)
+    orders = {
+        order: {start.job.id: str(start.shape) for start in plan.starts}
+        for order in ("queue", "volume")
+        if (plan := by_name("moldable-proportional", order=order)(view))
+    }
+    assert orders == {"queue": {"0": "1", "1": "1", "2": "2"}, "volume": {"0": "1", "2": "3"}}
+
+
+def test_malleable_proportional_looks_at_the_work_that_is_left() -> None:
+    """5000, 2000 and 1000 s are left: 1000 s on five, two and one GPU."""
+    busy = [
+        runs(works(0, 10000, progress=0.5), "3", "n1"),
+        runs(works(1, 8000, progress=0.75), "4", "n1"),
+        runs(works(2, 1000), "1", "n1"),
+    ]
+    end, plans = fixpoint(
+        snapshot([node("n1", gpus=8)], [], busy), by_name("malleable-proportional")
+    )
+    assert (holds(end), len(plans)) == ({"0": "5", "1": "2", "2": "1"}, 2)

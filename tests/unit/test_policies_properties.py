@@ -416,7 +416,7 @@ def test_the_first_job_of_the_queue_starts_or_keeps_its_earliest_opening(
 
 def molds(policy: Policy) -> bool:
     """Whether a policy looks at more than one shape of a job."""
-    return policy.name in ("moldable-equipartition", "malleable-equipartition", "fms")
+    return policy.molds
 
 
 @often

@@ -18,6 +18,7 @@ from pliant.policies.fitgpp import Fifo, FitGpp, Lrtp, Rand
 from pliant.policies.fms import Fms
 from pliant.policies.fsched import FScheduling
 from pliant.policies.malleable import MalleableEquipartition
+from pliant.policies.proportional import MalleableProportional, MoldableProportional
 from pliant.policies.rigid import RigidFcfs
 from pliant.policies.shapes import allowed, base_shape, largest
 from pliant.policies.static import StaticPartition
@@ -27,6 +28,8 @@ DEFAULT = "moldable-equipartition"
 _POLICIES: dict[str, type[Any]] = {
     "moldable-equipartition": MoldableEquipartition,
     "malleable-equipartition": MalleableEquipartition,
+    "moldable-proportional": MoldableProportional,
+    "malleable-proportional": MalleableProportional,
     "fms": Fms,
     "f-scheduling": FScheduling,
     "easy-backfill": EasyBackfill,

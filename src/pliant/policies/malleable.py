@@ -24,11 +24,13 @@ Source: Fujiwara et al. (paper 000), section IV-A, Malleable Equipartition, and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from pliant.model import Job, Snapshot
 from pliant.plan import Plan
+from pliant.policies.desk import Desk
 from pliant.policies.equipartition import MoldableEquipartition
 from pliant.policies.goals import as_if_waiting, goals_of
 from pliant.policies.steps import Goals, movable, stepwise
@@ -62,10 +64,20 @@ class MalleableEquipartition:
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts, claims and reshapes."""
         rule = MoldableEquipartition(self.votes, self.cpu_speed)
-        jobs = [job for job in movable(snapshot) if volume_left_s(job) > self.least_left_s]
+        return resized(snapshot, rule.divide, self.least_left_s, pays=self.pays)
 
-        def goals(running: list[Job]) -> Goals:
-            desk = as_if_waiting(snapshot, running)
-            return goals_of(snapshot, desk, rule.divide(desk))
 
-        return stepwise(snapshot, jobs, goals, pays=self.pays)
+def resized(
+    snapshot: Snapshot, rule: Callable[[Desk], Plan], least_left_s: float, *, pays: bool
+) -> Plan:
+    """Return what can be done now for a rule for jobs that wait to hold for running ones too.
+
+    ``least_left_s``: jobs with no more work left on one GPU stay as they are.
+    """
+    jobs = [job for job in movable(snapshot) if volume_left_s(job) > least_left_s]
+
+    def goals(running: list[Job]) -> Goals:
+        desk = as_if_waiting(snapshot, running)
+        return goals_of(snapshot, desk, rule(desk))
+
+    return stepwise(snapshot, jobs, goals, pays=pays)
