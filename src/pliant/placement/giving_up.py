@@ -7,7 +7,7 @@ only what is certain is given back, where what is decided is to be feasible at o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pliant.model import Job, Node, Pool, Shape, Snapshot
@@ -64,13 +64,19 @@ def _all(pool: PoolKind) -> tuple[int, ...]:
     return (pool.shards,) * pool.total
 
 
-def holds_certainly(snapshot: Snapshot, job: Job) -> bool:
-    """Whether it is known what is free when a running job has given back what it has."""
-    nodes = {node.name: node for node in snapshot.nodes}
+def certain_holders(snapshot: Snapshot, jobs: Iterable[Job]) -> list[Job]:
+    """Return those running jobs of which it is known what is free when they have given it back.
+
+    All of their nodes are up.
+    """
+    nodes = {node.name: node for node in snapshot.nodes if node.up}
+    return [job for job in jobs if _is_certain_of(nodes, job)]
+
+
+def _is_certain_of(nodes: Mapping[str, Node], job: Job) -> bool:
     need = Need(*need_key(job, job.shape))
     return all(
         name in nodes
-        and nodes[name].up
         and is_certain(
             tuple(pool_kind(pool) for pool in nodes[name].pools), state_of(nodes[name]), need
         )

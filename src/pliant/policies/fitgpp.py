@@ -42,7 +42,7 @@ from random import Random
 
 from pliant.model import ALL_CORES, Job, JobClass, JobState, Node, Snapshot
 from pliant.placement import Option
-from pliant.placement.giving_up import holds_certainly
+from pliant.placement.giving_up import certain_holders
 from pliant.plan import Plan, Preempt
 from pliant.policies.desk import Desk
 from pliant.policies.shapes import Fixed, FixedShapes
@@ -213,11 +213,9 @@ class _Queue:
     def __init__(self, snapshot: Snapshot, policy: _Fifo) -> None:
         self._snapshot, self._policy = snapshot, policy
         self._desk, self._fixed = Desk(snapshot), FixedShapes(policy.shape)
-        self._running = [
-            job
-            for job in snapshot.running
-            if job.state is JobState.RUNNING and class_of(job) is JobClass.BEST_EFFORT
-        ]
+        running = (job for job in snapshot.running if job.state is JobState.RUNNING)
+        some = (job for job in running if class_of(job) is JobClass.BEST_EFFORT)
+        self._running = certain_holders(snapshot, some)
         self._told = {job.room_for for job in snapshot.running if job.room_for}
 
     def plan(self) -> Plan:
@@ -245,8 +243,7 @@ class _Queue:
     def _take_room(self, job: Job, option: Option) -> None:
         """Tell running BE jobs to make room for a trial job, where that helps."""
         free, mine = self._desk.free, frozenset({job.id})
-        sure = [one for one in self._running if holds_certainly(self._snapshot, one)]
-        for victims in self._policy.victims(Wish(self._snapshot, job, sure)):
+        for victims in self._policy.victims(Wish(self._snapshot, job, self._running)):
             places = free.room(job, option, victims, beside=mine)
             if places is None:
                 continue

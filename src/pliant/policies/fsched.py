@@ -81,14 +81,17 @@ class FScheduling:
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts, claims and reshapes."""
 
+        def rule(desk: Desk) -> Plan:
+            return _Greedy(desk, self).plan()
+
         def goals(running: list[Job]) -> Goals:
             desk = as_if_waiting(snapshot, running)
-            plan = _Greedy(desk, self).plan()
+            plan = rule(desk)
             if running and not self._is_worth(plan, running):
                 return goals([])
             return goals_of(snapshot, desk, plan)
 
-        return stepwise(snapshot, movable(snapshot), goals, pays=self.pays)
+        return stepwise(snapshot, movable(snapshot), goals, rule, pays=self.pays)
 
     def _is_worth(self, plan: Plan, running: list[Job]) -> bool:
         """Whether a job starts that waits, or throughput rises enough."""

@@ -80,4 +80,4 @@ def resized(
         desk = as_if_waiting(snapshot, running)
         return goals_of(snapshot, desk, rule(desk))
 
-    return stepwise(snapshot, jobs, goals, pays=pays)
+    return stepwise(snapshot, jobs, goals, rule, pays=pays)

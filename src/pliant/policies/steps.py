@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pliant.model import Job, JobState, Kind, Shape, Snapshot
-from pliant.placement import Free, Option, Taken, limit_s
-from pliant.placement.giving_up import holds_certainly, settled, without
+from pliant.placement import Free, Option, Profile, Taken, limit_s
+from pliant.placement.giving_up import certain_holders, settled, without
 from pliant.placement.pick import Places
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
@@ -58,9 +58,8 @@ def movable(snapshot: Snapshot) -> list[Job]:
         and job.state is JobState.RUNNING
         and job.shape.kind is not Kind.CPU
         and not job.whole_nodes
-        and holds_certainly(snapshot, job)
     )
-    return sorted(found, key=arrival)
+    return sorted(certain_holders(snapshot, found), key=arrival)
 
 
 def arrival(job: Job) -> tuple[float, str]:
@@ -72,20 +71,25 @@ def stepwise(
     snapshot: Snapshot,
     jobs: list[Job],
     goals: Callable[[list[Job]], Goals],
+    alone: Callable[[Desk], Plan],
     *,
     pays: bool,
 ) -> Plan:
     """Return what can be done now about the goals of ``jobs``, which run, and of all that wait.
 
-    ``goals`` is asked again without those that cannot be changed now.
+    ``goals`` is asked again without those that cannot be changed now; ``alone`` decides for those
+    that wait where nobody that runs changes.
     """
+    under_way = any(job.next_shape for job in snapshot.running)
     for _ in range(ROUNDS):
+        if not (jobs or under_way):
+            return alone(Desk(snapshot))
         steps = _Steps(snapshot, goals(jobs), pays=pays)
         plan = steps.run()
         if not steps.stuck:
             return plan
         jobs = [job for job in jobs if job.id not in steps.stuck]
-    return _Steps(snapshot, goals([]), pays=pays).run()
+    return _Steps(snapshot, goals([]), pays=pays).run() if under_way else alone(Desk(snapshot))
 
 
 @dataclass(eq=False, slots=True)
@@ -224,16 +228,21 @@ class _Steps:
     def _use_up(self) -> None:
         """Start on what is left over who has nothing yet."""
         started = {start.job.id for start in self._desk.plan().starts}
-        keepers = {claim.job.id for claim in self._now.claims}
+        busy = started.union((claim.job.id for claim in self._now.claims), self._later)
+        tried: set[tuple[Profile, float]] = set()
         for job in self._desk.queue():
-            if job.id in started or job.id in keepers or job.id in self._later:
-                continue
-            of = sizes(self._now.profile(job))
-            for _, option in of.from_level(of.first) if of.levels else ():
-                given = self._fill(job, option)
-                if given:
-                    self._desk.start(job, given, "it is free, and nobody else can use it")
-                    break
+            key = (self._now.profile(job), self._now.bound(job))
+            if job.id not in busy and key not in tried and not self._start_somehow(job):
+                tried.add(key)
+
+    def _start_somehow(self, job: Job) -> bool:
+        of = sizes(self._now.profile(job))
+        for _, option in of.from_level(of.first) if of.levels else ():
+            given = self._fill(job, option)
+            if given:
+                self._desk.start(job, given, "it is free, and nobody else can use it")
+                return True
+        return False
 
     def _fill(self, job: Job, option: Option) -> list[Taken]:
         """Take an option for as many tasks as it is free for, now and when all is done."""
