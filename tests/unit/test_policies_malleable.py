@@ -227,11 +227,13 @@ def test_f_scheduling_gives_what_listing_1_gives(kinds: str, v_bound: float) -> 
 def test_the_four_jobs_of_the_thesis_one_after_the_other() -> None:
     policy = by_name("f-scheduling", v_bound=0.5)
     view = snapshot(SIX, [])
+    curves = (RESNET, INCEPTION, RESNET, INCEPTION)
     found = []
-    for number, curve in enumerate((RESNET, INCEPTION, RESNET, INCEPTION)):
+    for number, curve in enumerate(curves):
         view, _ = fixpoint(replace(view, waiting=(learns(number, curve),)), policy)
-        found.append("+".join(str(amount) for _, amount in sorted(amounts(view).items())))
-    assert found == ["6", "3+3", "2+2+2", "2+1+2+1"]
+        found.append([int(amount) for _, amount in sorted(amounts(view).items())])
+    assert found == [[6], [3, 3], [2, 2, 2], [2, 1, 2, 1]]
+    assert found == [listing_1(curves[: n + 1], 6, 0.5) for n in range(4)]
 
 
 EVEN = (1.0, 1.4, 1.8, 2.2, 2.6, 3.0)
