@@ -94,9 +94,13 @@ def stepwise(
 
 @dataclass(eq=False, slots=True)
 class _Change:
-    """A running job, and what it becomes; ``given`` is what it has when all is done."""
+    """A running job, and what it becomes; ``given`` is what it has when all is done.
+
+    ``held``: what it has now.
+    """
 
     goal: Goal
+    held: Taken
     given: Taken
     option: Option | None = None
     places: Places = ()
@@ -145,7 +149,7 @@ class _Steps:
             given = self._final.take(job, job.shape, job.nodes)
             given.end_s = max(self.snapshot.now_s, job.start_s + limit_s(job))
             goal = self.goals[job.id]
-            change = _Change(goal, given)
+            change = _Change(goal, given, given)
             larger = goal.shapes[0].amount > job.shape.amount
             (self._growing if larger else self._shrinking).append(change)
         for change in self._shrinking:
@@ -264,8 +268,6 @@ class _Steps:
     def _grow(self, change: _Change) -> None:
         """Let a job grow now, or keep its room until somebody has left it."""
         job, pending = change.goal.job, bool(self._shrinking) or self._under_way
-        held = (job.shape, self._final.need(job, job.shape))
-        own = self._now.held(job)[0]
         for shape in change.goal.shapes:
             if not self._given(change, shape) or change.option is None:
                 continue
@@ -279,7 +281,7 @@ class _Steps:
                 self._gain.grows(job, shape)
                 return
             self._final.release(change.given)
-            change.given, change.option = self._final.take_places(job, held, own), None
+            change.given, change.option = self._final.retake(change.held), None
 
     def _fits_now(self, change: _Change, beside: frozenset[str]) -> bool:
         assert change.option is not None  # noqa: S101
