@@ -104,9 +104,7 @@ def requests(draw: st.DrawFn) -> tuple[Request, Shape]:
     )
     own = draw(st.sampled_from(request_shapes(request, Shape(1, 1))))
     request = draw(throughputs(request, own))
-    request = request if draw(st.integers(0, 4)) else Request()
-    malleable = draw(st.sampled_from([None, Malleable()]))
-    return replace(request, malleable=malleable, job_class=draw(rarely(None, *JobClass))), own
+    return (request, own) if draw(st.integers(0, 4)) else (Request(), own)
 
 
 @st.composite
@@ -136,11 +134,8 @@ def jobs(draw: st.DrawFn, number: int, abilities: Abilities) -> Job:
         shapes=allowed_shapes(request, own, carried, abilities),
         footprint=draw(footprints()),
         spec=Spec(request, own, set=carried, renewed=outside is not None)
-        if request.is_moldable or request.job_class
+        if request.is_moldable
         else None,
-        restart_s=draw(rarely(0.0, 100.0)),
-        grace_s=draw(rarely(60.0, 0.0, 600.0)),
-        preempted=draw(rarely(0, 1)),
         time_limit_s=draw(st.sampled_from(LIMITS_S)),
         tasks_waiting=draw(rarely(1, 3)),
     )
@@ -186,6 +181,9 @@ def elastic_jobs(draw: st.DrawFn, number: int, abilities: Abilities) -> Job:
         found,
         reason="Priority",
         tasks_waiting=1,
+        restart_s=draw(rarely(0.0, 100.0)),
+        grace_s=draw(rarely(60.0, 0.0, 600.0)),
+        preempted=draw(rarely(0, 1)),
         time_limit_s=draw(st.sampled_from([3600, 7200, 0, 600])),
         shape=own,
         shapes=shapes,
@@ -225,7 +223,8 @@ def clusters(draw: st.DrawFn, *, shares: bool = True, elastic: bool = False) -> 
             cluster.withdraw(job.id)
     cluster.advance(now_s)
     for number in range(draw(st.integers(0 if elastic else 1, 8))):
-        waits = draw(st.one_of(kind(number, abilities), jobs(number, abilities)))
+        either = st.one_of(kind(number, abilities), jobs(number, abilities))
+        waits = draw(either if elastic else jobs(number, abilities))
         cluster.submit(waits, draw(st.sampled_from([40.0, 600.0])))
     return cluster
 
