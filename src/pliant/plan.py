@@ -1,9 +1,13 @@
 """The verbs: what a policy decides and what is done about it, each with its reason.
 
 A policy is called with a snapshot and returns a ``Plan`` without actions: which waiting jobs can
-start now, as what and where, and what is kept for the first waiting job of each queue. The cycle
-derives the ``Mold`` actions from it. Live, only actions are carried out: the batch system starts
-the jobs. The simulated cluster carries out the starts.
+start now, as what and where, what is kept for the first waiting job of each queue, and which
+running jobs are to change (``Reshape``) or to make room (``Preempt``). The cycle derives the
+``Mold`` actions from the starts. Live, only ``Mold`` is carried out, by pliantd: the batch system
+starts the jobs, and running jobs are left as they are. The simulated cluster carries out all of it.
+
+What a ``Reshape`` gives a job is free now or its own: what other jobs give up is free only when it
+is really gone, and then a later cycle gives it away.
 """
 
 from __future__ import annotations
@@ -56,17 +60,49 @@ class Mold:
 
 
 @dataclass(frozen=True, slots=True)
+class Reshape:
+    """A running malleable job is to save, be requeued, and go on as ``shape`` on ``nodes``.
+
+    What it does not take of its own again is free for others when its old run is gone.
+    """
+
+    job: Job
+    shape: Shape
+    nodes: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preempt:
+    """A running best-effort job is to save, and go back to the head of the queue.
+
+    It makes room for ``room_for``, the id of a waiting trial job, which is to start before it.
+    """
+
+    job: Job
+    room_for: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """One decision. ``deferred`` actions were left for a later cycle by the cap."""
+    """One decision. ``deferred`` changes of any kind were left for a later cycle by the cap."""
 
     starts: tuple[Start, ...] = ()
     claims: tuple[Claim, ...] = ()
     actions: tuple[Mold, ...] = ()
     deferred: int = 0
+    reshapes: tuple[Reshape, ...] = ()
+    preempts: tuple[Preempt, ...] = ()
 
     def with_actions(self, actions: tuple[Mold, ...], deferred: int) -> Plan:
         """The same decision with what is to be done about it."""
         return replace(self, actions=actions, deferred=deferred)
+
+    @property
+    def changes_running(self) -> bool:
+        """Whether it asks anything of jobs that run."""
+        return bool(self.reshapes or self.preempts)
 
 
 class Policy(Protocol):
@@ -82,6 +118,11 @@ class Policy(Protocol):
         """Whether it chooses among a job's shapes; else it gives each job one that is known."""
         ...
 
+    @property
+    def resizes(self) -> bool:
+        """Whether it may change or stop jobs that run."""
+        ...
+
     def __call__(self, snapshot: Snapshot) -> Plan:
-        """Return starts and claims; never actions."""
+        """Return starts, claims, and what running jobs are to do; never actions."""
         ...

@@ -106,3 +106,17 @@ def run_time_s(job: Job, shape: Shape, cpu_speed: float = DEFAULT_CPU_SPEED) -> 
             return request.steps / speed if speed > 0 else float("inf")
     relative = relative_speed(job, shape, cpu_speed)
     return (job.time_limit_s or NO_LIMIT_S) / relative if relative > 0 else float("inf")
+
+
+def left_s(job: Job, shape: Shape, cpu_speed: float = DEFAULT_CPU_SPEED) -> float:
+    """Return how long what is left of a job's work is expected to run as ``shape``; may be inf."""
+    left = max(0.0, 1.0 - job.progress)
+    return left * run_time_s(job, shape, cpu_speed) if left else 0.0
+
+
+def volume_left_s(job: Job) -> float:
+    """Return how long what is left of a job's work would run alone on one GPU.
+
+    v_rem of Fujiwara et al. (paper 000), section IV-B.
+    """
+    return left_s(job, Shape(1, 1, gpu_type=job.shape.gpu_type))

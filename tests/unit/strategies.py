@@ -21,7 +21,9 @@ from pliant.model import (
     Abilities,
     Footprint,
     Job,
+    JobClass,
     Kind,
+    Malleable,
     Mode,
     Node,
     Partition,
@@ -31,6 +33,7 @@ from pliant.model import (
     Shape,
     Spec,
 )
+from pliant.placement import Free
 
 AMOUNTS = tuple(
     Fraction(*pair) for pair in ((1, 4), (1, 2), (1, 1), (2, 1), (3, 1), (4, 1), (6, 1))
@@ -158,25 +161,71 @@ def footprints() -> st.SearchStrategy[Footprint]:
 
 
 @st.composite
-def clusters(draw: st.DrawFn, *, shares: bool = True) -> Cluster:
-    """A cluster in the middle of its work; without ``shares``, all GPUs are whole."""
+def elastic_jobs(draw: st.DrawFn, number: int, abilities: Abilities) -> Job:
+    """Mostly malleable jobs of several sizes and long enough, some of them of a class."""
+    found = draw(jobs(number, abilities))
+    if found.frozen or draw(st.integers(0, 9)) == 9:
+        return found
+    amounts = draw(st.sampled_from([AMOUNTS[2:6], AMOUNTS[2:], AMOUNTS, AMOUNTS[3:4]]))
+    request = replace(
+        found.spec.request if found.spec else Request(),
+        gpus=amounts,
+        kinds=(),
+        malleable=Malleable(),
+        job_class=draw(st.sampled_from([None, *JobClass])),
+    )
+    own = Shape(1, int(draw(st.sampled_from(amounts)))) if amounts[0] >= 1 else Shape(1, 1)
+    shapes = request_shapes(request, own)
+    own = own if own in shapes else shapes[0]
+    return replace(
+        found,
+        reason="Priority",
+        tasks_waiting=1,
+        restart_s=draw(rarely(0.0, 100.0)),
+        grace_s=draw(rarely(60.0, 0.0, 600.0)),
+        preempted=draw(rarely(0, 1)),
+        time_limit_s=draw(st.sampled_from([3600, 7200, 0, 600])),
+        shape=own,
+        shapes=shapes,
+        spec=Spec(request, own, set=own),
+    )
+
+
+@st.composite
+def clusters(draw: st.DrawFn, *, shares: bool = True, elastic: bool = False) -> Cluster:
+    """A cluster in the middle of its work; without ``shares``, all GPUs are whole.
+
+    ``elastic``: running jobs can mostly be changed.
+    """
     now_s = 10_000.0
-    found = tuple(draw(nodes(number)) for number in range(draw(st.integers(1, 4))))
+    found = tuple(draw(nodes(n)) for n in range(draw(st.integers(2 if elastic else 1, 4))))
     if not shares:
         found = tuple(_whole(node) for node in found)
     names = tuple(node.name for node in found)
     abilities = draw(st.builds(Abilities, *[st.booleans()] * 5))
-    cluster = Cluster(found, draw(partitions(names)), now_s - 30.0, abilities)
+    parts = draw(partitions(names))
+    if elastic:
+        parts = tuple(replace(part, mode=Mode.ENFORCE) for part in parts)
+    cluster = Cluster(found, parts, now_s - 30.0, abilities)
     cluster.reservations = draw(reservations(names, now_s))
-    for number in range(100, 100 + draw(st.integers(0, 5))):
-        job = draw(jobs(number, abilities))
+    kind = elastic_jobs if elastic else jobs
+    for number in range(
+        100, 100 + (draw(st.integers(3, 6)) if elastic else draw(st.integers(0, 5)))
+    ):
+        job = draw(kind(number, abilities))
+        if elastic:
+            shape = draw(st.sampled_from(job.shapes[::-1]))
+            job = replace(job, shape=shape, spec=job.spec and replace(job.spec, set=shape))
         where = draw(st.permutations(names))[: job.shape.nodes]
         cluster.submit(replace(job, tasks_waiting=1), draw(st.sampled_from([40.0, 600.0])))
-        if cluster.start(job.id, where) is None:
+        fits = Free(cluster.snapshot()).fit(job, job.shape) if elastic else None
+        if cluster.start(job.id, fits or where) is None:
             cluster.withdraw(job.id)
     cluster.advance(now_s)
-    for number in range(draw(st.integers(1, 8))):
-        cluster.submit(draw(jobs(number, abilities)), draw(st.sampled_from([40.0, 600.0])))
+    for number in range(draw(st.integers(0 if elastic else 1, 8))):
+        either = st.one_of(kind(number, abilities), jobs(number, abilities))
+        waits = draw(either if elastic else jobs(number, abilities))
+        cluster.submit(waits, draw(st.sampled_from([40.0, 600.0])))
     return cluster
 
 

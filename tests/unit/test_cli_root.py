@@ -9,6 +9,9 @@ from pathlib import Path
 
 import click
 import pytest
+from build import node
+from build import snapshot as small_snapshot
+from resizing import elastic, runs
 
 from pliant import __version__
 from pliant.batch.snapshot_file import write_snapshot
@@ -185,8 +188,27 @@ def test_a_plan_by_another_policy(file: Path, capsys: pytest.CaptureFixture[str]
 def test_an_unknown_policy_is_told_the_known_ones(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert pliant("plan", "--file", str(file), "--policy", "fifo") == 2
-    assert capsys.readouterr().err.startswith("pliant: policy: 'fifo': one of moldable-equip")
+    assert pliant("plan", "--file", str(file), "--policy", "lifo") == 2
+    assert capsys.readouterr().err.startswith("pliant: policy: 'lifo': one of moldable-equip")
+
+
+def test_a_plan_shows_what_running_jobs_would_be_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    view = small_snapshot([node("n1")], [elastic(2)], [runs(elastic(1, user="ann"), "4", "n1")])
+    (tmp_path / "x").write_bytes(write_snapshot(view))
+    words = ("plan", "--file", str(tmp_path / "x"), "--policy", "malleable-equipartition", "--json")
+    assert pliant(*words) == 0
+    assert json.loads(capsys.readouterr().out)["changes"] == [
+        {
+            "id": "1",
+            "user": "ann",
+            "carried": "4",
+            "shape": "2",
+            "reason": "one GPU to each job, the rest by D'Hondt",
+            "done": False,
+        }
+    ]
 
 
 def test_a_file_that_is_no_snapshot_is_one_line(

@@ -131,6 +131,11 @@ def test_a_full_file_says_all(tmp_path: Path) -> None:
             "pliant.toml: [daemon] policy: 'magic?': one of ",
         ),
         (
+            {"daemon": {"policy": "fitgpp"}},
+            "pliant.toml: [daemon] policy: 'fitgpp': it changes running jobs, which pliantd does not "
+            "do yet: one of moldable-equipartition, ",
+        ),
+        (
             {"partitions": {"gpu": "on"}},
             "pliant.toml: [partitions] gpu: 'on': one of off, observe, enforce is expected",
         ),

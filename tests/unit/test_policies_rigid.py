@@ -126,9 +126,18 @@ def test_every_policy_tells_its_name_and_options() -> None:
     assert {name: by_name(name).name for name in names()} == {name: name for name in names()}
     assert {name: tuple(options(name)) for name in names()} == {
         "moldable-equipartition": ("votes", "cpu_speed"),
+        "malleable-equipartition": ("votes", "cpu_speed", "least_left_s", "pays"),
+        "moldable-proportional": ("order", "cpu_speed"),
+        "malleable-proportional": ("order", "cpu_speed", "least_left_s", "pays"),
         "fms": ("order", "sizes", "high_load", "cpu_speed"),
+        "f-scheduling": ("v_bound", "least_rise", "only_gains", "pays"),
         "easy-backfill": ("shape",),
         "rigid-fcfs": ("shape", "overtaking"),
+        "static-partition": ("slot",),
+        "fitgpp": ("s", "p", "several", "shape"),
+        "fifo": ("shape",),
+        "lrtp": ("times", "shape"),
+        "rand": ("seed", "times", "shape"),
     }
 
 
@@ -138,8 +147,7 @@ def test_every_policy_tells_its_name_and_options() -> None:
         (
             "fcfs",
             {},
-            "policy: 'fcfs': one of moldable-equipartition, fms, easy-backfill, rigid-fcfs is "
-            "expected",
+            f"policy: 'fcfs': one of {', '.join(names())} is expected",
         ),
         (
             "rigid-fcfs",
@@ -157,6 +165,11 @@ def test_every_policy_tells_its_name_and_options() -> None:
             "rigid-fcfs",
             {"overtaking": 1},
             "policy rigid-fcfs: overtaking: 1: true or false is expected",
+        ),
+        (
+            "static-partition",
+            {"slot": -1},
+            "policy static-partition: slot: -1: a whole number of at least 0 is expected",
         ),
         ("fms", {"cpu_speed": -1}, "policy fms: cpu_speed: -1: a number of at least 0 is expected"),
     ],

@@ -88,7 +88,9 @@ def test_the_nouns_are_public() -> None:
     """What a policy written elsewhere stands on."""
     nouns = "Shape Kind Request Spec Demand Footprint Job Node Pool Partition Reservation Snapshot"
     assert all(hasattr(model, noun) for noun in nouns.split())
-    assert all(hasattr(plan, verb) for verb in "Start Claim Mold Plan Policy".split())
+    assert all(
+        hasattr(plan, verb) for verb in "Start Claim Mold Reshape Preempt Plan Policy".split()
+    )
 
 
 @pytest.mark.parametrize("name", ["moldable-equipartition", "fms", "rigid-fcfs", "easy-backfill"])

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from build import HOUR_S, job, node
 from hypothesis import given, settings
+from resizing import elastic
 from strategies import clusters
 
-from pliant.batch.simulated import Run, SimulatedCluster
+from pliant.batch.simulated import Run, RunTime, SimulatedCluster
 from pliant.batch.snapshot_file import read_snapshot, write_snapshot
 from pliant.cycle import cycle
 from pliant.errors import BadInput
@@ -27,6 +28,11 @@ def cluster(shards: int = 0) -> SimulatedCluster:
 def speed(shape: Shape) -> float:
     """An hour's work on one GPU."""
     return HOUR_S / float(shape.amount)
+
+
+def works(hours: float) -> RunTime:
+    """So many hours' work on one GPU."""
+    return lambda shape: hours * speed(shape)
 
 
 def test_a_job_runs_as_long_as_its_shape_takes() -> None:
@@ -66,6 +72,46 @@ def test_shares_of_one_gpu_are_shown_as_parts_and_who_shares_them() -> None:
     assert shown.free_cpus == 13
     sim.advance(60.0)
     assert sim.snapshot().nodes == sim.nodes
+
+
+def test_a_running_job_goes_on_as_another_shape_with_what_it_has_done() -> None:
+    sim = cluster()
+    sim.submit(job(1, "1", restart_s=100.0, time_limit_s=2 * HOUR_S), speed)
+    sim.start("1", ["n1"])
+    sim.advance(1800.0)
+    assert sim.snapshot().running[0].progress == 0.5
+    assert not sim.reshape("1", Shape(1, 5), ["n1"])  # there is no such thing: it runs on
+    assert sim.reshape("1", Shape(1, 2), ["n2"])
+    assert [node.pools[0].free for node in sim.snapshot().nodes] == [4, 2]
+    assert sim.next_end_s == 1800.0 + 100.0 + 900.0  # a restart, and half an hour's work on two
+
+
+def test_a_job_that_makes_room_goes_back_to_the_head_of_the_queue() -> None:
+    sim = cluster()
+    for number, priority in ((1, 0), (2, 7)):
+        sim.submit(job(number, "4", priority=priority), speed)
+    sim.start("1", ["n1"])
+    sim.advance(450.0)
+    sim.preempt("1", "2")
+    waiting = sim.snapshot().waiting
+    assert [(one.id, one.progress, one.preempted, one.room_for) for one in waiting] == [
+        ("1", 0.5, 1, "2"),
+        ("2", 0.0, 0, ""),
+    ]
+    sim.start("2", ["n1"])
+    assert sim.job("1").room_for == ""
+
+
+def test_a_malleable_job_is_done_sooner_as_it_grows_into_what_another_has_left() -> None:
+    def ends(policy: str) -> list[float]:
+        sim = SimulatedCluster((node("n1"),), PARTITION)
+        for number, hours in enumerate((4, 1)):
+            sim.submit(elastic(number, time_limit_s=0, restart_s=100.0), works(hours))
+        return [run.end_s for run in sim.run(by_name(policy))]
+
+    # Two GPUs each; after half an hour three of four hours are left, on two GPUs or on four.
+    assert ends("moldable-equipartition") == [1800.0, 7200.0]
+    assert ends("malleable-equipartition") == [1800.0, 1800.0 + 100.0 + 2700.0]
 
 
 def test_the_tasks_of_an_array_start_one_by_one() -> None:

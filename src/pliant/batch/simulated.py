@@ -3,7 +3,8 @@
 It knows its single GPUs, starts what it is told to where that is free, ends jobs when their run
 time or time limit is over, and shows itself as the same snapshot that a real cluster gives. It
 decides nothing: a plan is applied to it, as a batch system that starts each job of the plan at
-once.
+once. Running jobs change and make room at once too, with no grace period and no protected time;
+each such restart costs them their ``restart_s``, in which they hold what they have and do nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pliant.cycle import allowed_shapes, cycle
 from pliant.model import (
     Abilities,
     Job,
+    JobClass,
     JobState,
     Node,
     Partition,
@@ -60,7 +62,14 @@ class Run:
 class _Running:
     job: Job
     receipts: tuple[Receipt, ...]
+    run_time: RunTime
+    works_s: float  # since when it makes progress, after a restart
     end_s: float
+
+    def at(self, now_s: float) -> Job:
+        """The job with what it has done by ``now_s``."""
+        part = max(0.0, now_s - self.works_s) / max(1e-9, self.run_time(self.job.shape))
+        return replace(self.job, progress=min(1.0, self.job.progress + part))
 
 
 @dataclass(slots=True)
@@ -139,28 +148,79 @@ class SimulatedCluster:
         receipts = self._receipts(job, places)
         if receipts is None:
             return None
+        run_id = self._leave_queue(job, run_time)
+        self._yield_to(job.id)
+        self._run(replace(job, id=run_id, tasks_waiting=1), run_time, places, receipts)
+        return run_id
+
+    def _run(
+        self, job: Job, run_time: RunTime, places: tuple[_Node, ...], receipts: tuple[Receipt, ...]
+    ) -> None:
         for place, receipt in zip(places, receipts, strict=True):
             place.state = taken(place.state, receipt)
-        end_s = self.now_s + run_time(job.shape)
+        works_s = self.now_s + (job.restart_s if job.restarts else 0.0)
+        end_s = works_s + (1.0 - job.progress) * run_time(job.shape)
         if job.time_limit_s:
             end_s = min(end_s, self.now_s + job.time_limit_s)
-        run_id = self._leave_queue(job, run_time)
         running = replace(
             job,
-            id=run_id,
             state=JobState.RUNNING,
             start_s=self.now_s,
             nodes=tuple(place.node.name for place in places),
-            tasks_waiting=1,
+            preemptible=_is_best_effort(job),
+            room_for="",
         )
-        self._running[run_id] = _Running(running, receipts, end_s)
-        return run_id
+        self._running[job.id] = _Running(running, receipts, run_time, works_s, end_s)
+
+    def _yield_to(self, job_id: str) -> None:
+        """Note that a job has started for which others have made room."""
+        for name, (job, run_time) in self._waiting.items():
+            if job.room_for == job_id:
+                self._waiting[name] = (replace(job, room_for=""), run_time)
 
     def _receipts(self, job: Job, places: tuple[_Node, ...]) -> tuple[Receipt, ...] | None:
         need = Need(*need_key(job, job.shape))
         found = [find(place.kind, place.state, need) for place in places if place.node.up]
         receipts = tuple(receipt for receipt in found if receipt is not None)
         return receipts if len(receipts) == len(places) == job.shape.nodes else None
+
+    def reshape(self, job_id: str, shape: Shape, nodes: Iterable[str]) -> bool:
+        """Let a running job go on as another shape; False where it does not fit and runs on."""
+        running = self._running[job_id]
+        self._give_back(running)
+        job = running.at(self.now_s)
+        changed = replace(job, shape=shape, restarts=job.restarts + 1)
+        places = tuple(self._at[name] for name in nodes)
+        receipts = self._receipts(changed, places)
+        if receipts is not None:
+            self._run(changed, running.run_time, places, receipts)
+            return True
+        for name, receipt in zip(job.nodes, running.receipts, strict=True):
+            self._at[name].state = taken(self._at[name].state, receipt)
+        return False
+
+    def preempt(self, job_id: str, room_for: str) -> None:
+        """Let a running job go back to the head of the queue, to start after ``room_for``."""
+        running = self._running.pop(job_id)
+        self._give_back(running)
+        job = running.at(self.now_s)
+        head = max((other.priority for other, _ in self._waiting.values()), default=0) + 1
+        back = replace(
+            job,
+            state=JobState.WAITING,
+            priority=head,
+            nodes=(),
+            restarts=job.restarts + 1,
+            preemptible=False,
+            preempted=job.preempted + 1,
+            room_for=room_for,
+        )
+        self._waiting[job_id] = (back, running.run_time)
+
+    def _give_back(self, running: _Running) -> None:
+        for name, receipt in zip(running.job.nodes, running.receipts, strict=True):
+            place = self._at[name]
+            place.state = returned(place.state, receipt)
 
     def _leave_queue(self, job: Job, run_time: RunTime) -> str:
         """Take a job, or one task of an array, out of the queue; return the id of the run."""
@@ -184,9 +244,7 @@ class SimulatedCluster:
     def _end(self, running: _Running) -> None:
         job = running.job
         del self._running[job.id]
-        for name, receipt in zip(job.nodes, running.receipts, strict=True):
-            place = self._at[name]
-            place.state = returned(place.state, receipt)
+        self._give_back(running)
         limit_s = job.start_s + job.time_limit_s
         timed_out = bool(job.time_limit_s) and running.end_s >= limit_s
         self.finished.append(
@@ -225,7 +283,7 @@ class SimulatedCluster:
             nodes=tuple(self._node(place) for place in self._at.values()),
             partitions=self.partitions,
             waiting=tuple(_with_reason(job, place) for place, job in enumerate(queue)),
-            running=tuple(running.job for running in self._running.values()),
+            running=tuple(running.at(self.now_s) for running in self._running.values()),
             reservations=self.reservations,
             abilities=self.abilities,
         )
@@ -272,7 +330,8 @@ class SimulatedCluster:
     def apply(self, plan: Plan) -> tuple[str, ...]:
         """Make the plan's changes, then start what it starts; return the ids of what runs.
 
-        What was to be changed first and was left for a later cycle is not started.
+        What was to be changed first and was left for a later cycle is not started. What running
+        jobs are told to do follows.
         """
         self.change(plan)
         started: list[str] = []
@@ -280,6 +339,10 @@ class SimulatedCluster:
             if self.job(start.job.id).shape == start.shape:
                 runs = (self.start(start.job.id, nodes) for nodes in start.all_nodes)
                 started.extend(run for run in runs if run is not None)
+        for reshape in plan.reshapes:
+            self.reshape(reshape.job.id, reshape.shape, reshape.nodes)
+        for preempt in plan.preempts:
+            self.preempt(preempt.job.id, preempt.room_for)
         return tuple(started)
 
     def settle(self, policy: Policy) -> None:
@@ -287,7 +350,7 @@ class SimulatedCluster:
         while True:
             plan = cycle(self.snapshot(), policy)
             started = self.apply(plan)
-            if not started and not plan.actions:
+            if not (started or plan.actions or plan.changes_running):
                 return
 
     def run(self, policy: Policy) -> tuple[Run, ...]:
@@ -297,6 +360,10 @@ class SimulatedCluster:
             self.advance(end_s)
             self.settle(policy)
         return tuple(self.finished)
+
+
+def _is_best_effort(job: Job) -> bool:
+    return job.spec is not None and job.spec.request.job_class is JobClass.BEST_EFFORT
 
 
 def _kind(node: Node) -> NodeKind:

@@ -49,7 +49,7 @@ CHANGE_COLUMNS: list[Column[ChangeRow]] = [
     Column("job", lambda row: row.id),
     Column("user", lambda row: row.user),
     Column("from", lambda row: row.carried),
-    Column("to", lambda row: row.shape),
+    Column("to", lambda row: row.shape or "-"),
     Column("done", lambda row: "yes" if row.done else "no"),
     Column("reason", lambda row: row.reason),
 ]
@@ -126,7 +126,10 @@ def decided(snapshot: Snapshot, policy: Policy) -> PlanAnswer:
         paused=False,
         starts=tuple(rows.start_row(start, acting=False) for start in plan.starts),
         claims=tuple(rows.claim_row(claim) for claim in plan.claims),
-        changes=tuple(rows.change_row(mold, acting=False) for mold in plan.actions),
+        changes=(
+            *(rows.change_row(mold, acting=False) for mold in plan.actions),
+            *rows.running_rows(plan),
+        ),
         deferred=plan.deferred,
     )
 

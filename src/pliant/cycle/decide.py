@@ -10,6 +10,7 @@ The same snapshot always gives the same plan; once its changes are made there ar
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from dataclasses import replace
 from itertools import takewhile
 
 from pliant.cycle.bounds import own_of, own_stands
@@ -23,6 +24,7 @@ from pliant.cycle.gate import (
     view,
 )
 from pliant.cycle.kept import decided, kept_first
+from pliant.cycle.running import let_through
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Free
 from pliant.placement.profiles import Profiles
@@ -36,13 +38,24 @@ DEFAULT_LIMIT = 50
 def cycle(snapshot: Snapshot, policy: Policy, limit: int = DEFAULT_LIMIT) -> Plan:
     """Return what can start now, what is kept, and the changes to make, ``limit`` at most.
 
-    Changes that let a job start come first, in the order of the queue.
+    Changes that let a job start come first, in the order of the queue; then those of jobs that
+    wait on, and last those of jobs that run.
     """
     seen = view(snapshot)
-    plan = decided(seen, policy)
+    plan = let_through(seen, decided(seen, policy))
     changes = (*_to_start(plan), *_back(seen, plan))
     actions = tuple(_mold(change) for change in changes[:limit])
-    return plan.with_actions(actions, len(changes) - len(actions))
+    plan = plan.with_actions(actions, len(changes) - len(actions))
+    return _capped(plan, limit - len(actions)) if plan.changes_running else plan
+
+
+def _capped(plan: Plan, limit: int) -> Plan:
+    """Leave no more than ``limit`` changes of running jobs: those that make room come first."""
+    preempts = plan.preempts[:limit]
+    reshapes = plan.reshapes[: limit - len(preempts)]
+    left = len(plan.preempts) + len(plan.reshapes) - len(preempts) - len(reshapes)
+    deferred = plan.deferred + left
+    return replace(plan, preempts=preempts, reshapes=reshapes, deferred=deferred)
 
 
 _Change = tuple[Job, Shape, Start | None]

@@ -60,6 +60,7 @@ from pliant.cycle.bounds import (
     own_stands,
     some_wait_for_all,
 )
+from pliant.cycle.running import as_running
 from pliant.grammar import no_larger
 from pliant.grammar import shapes as request_shapes
 from pliant.model import Abilities, Job, Kind, Mode, Request, Shape, Snapshot
@@ -250,13 +251,17 @@ def _is_off(snapshot: Snapshot, partition: str) -> bool:
 def view(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot as policies see it: each waiting job as its gate leaves it.
 
+    And each running job with no more than may be done to it (see :mod:`.running`).
+
     Doing it twice changes nothing more.
     """
     off, bounds = partitions_off(snapshot), Bounds(snapshot)
     seen: Iterable[Job] = [_seen(job, off) for job in snapshot.waiting]
     if some_wait_for_all(snapshot):
         seen = _behind_others(snapshot, seen)
-    return replace(snapshot, waiting=tuple([bounds.within(job) for job in seen]))
+    running = tuple([as_running(job, off) for job in snapshot.running])
+    waiting = tuple([bounds.within(job) for job in seen])
+    return replace(snapshot, waiting=waiting, running=running)
 
 
 def _behind_others(snapshot: Snapshot, seen: Iterable[Job]) -> Iterator[Job]:

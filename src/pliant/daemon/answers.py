@@ -117,7 +117,7 @@ class ClaimRow:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRow:
-    """A change of a waiting job that the last decision asks for."""
+    """A change of a job that the last decision asks for; ``shape`` "": it is to make room."""
 
     id: str
     user: str

@@ -91,7 +91,7 @@ _RIGHT = {
     "daemon.state_dir": "an absolute path",
     "daemon.listen": '"host:port", or "" for no second door',
     "daemon.munge_socket": 'the absolute path of munged\'s socket, or ""',
-    "daemon.policy": f"one of {', '.join(policies.names())}",
+    "daemon.policy": f"one of {', '.join(policies.live_names())}",
     "daemon.cycle_s": "a number of seconds from 0.2 to 3600",
     "daemon.updates_per_cycle": "a whole number from 1 to 10000",
     "daemon.log_level": "one of error, warning, info, debug",
@@ -173,13 +173,16 @@ def _partitions(name: str, values: Mapping[str, Any]) -> dict[str, Mode]:
 def _check(name: str, config: Config) -> None:
     """What types alone do not say."""
     daemon, slurm = config.daemon, config.slurm
+    if daemon.policy in set(policies.names()) - set(policies.live_names()):
+        right = f"it changes running jobs, which pliantd does not do yet: {_RIGHT['daemon.policy']}"
+        raise _bad(name, "[daemon] policy", daemon.policy, f"{right} is expected")
     sun_path = 100  # of 108 bytes, with room for a temporary name
     checks = (
         ("daemon", "socket", daemon.socket, _absolute(daemon.socket, sun_path)),
         ("daemon", "state_dir", daemon.state_dir, _absolute(daemon.state_dir)),
         ("daemon", "listen", daemon.listen, daemon.listen == "" or _is_address(daemon.listen)),
         ("daemon", "munge_socket", daemon.munge_socket, _absolute_or_none(daemon.munge_socket)),
-        ("daemon", "policy", daemon.policy, daemon.policy in policies.names()),
+        ("daemon", "policy", daemon.policy, daemon.policy in policies.live_names()),
         ("slurm", "conf", slurm.conf, _absolute_or_none(slurm.conf)),
         ("slurm", "bin_dir", slurm.bin_dir, _absolute_or_none(slurm.bin_dir)),
     )

@@ -18,7 +18,7 @@ from pliant.daemon.answers import (
 from pliant.daemon.cycling import Cycling, Seen
 from pliant.grammar import request_text
 from pliant.model import Job, JobState, Mode, Snapshot, shape_text
-from pliant.plan import Claim, Mold, Start
+from pliant.plan import Claim, Mold, Plan, Start
 from pliant.store import Decision
 
 
@@ -152,6 +152,16 @@ def change_row(mold: Mold, acting: bool) -> ChangeRow:
     job = mold.job
     carried, shape = shape_text(job.shape), shape_text(mold.shape)
     return ChangeRow(job.id, job.user, carried, shape, mold.reason, acting)
+
+
+def running_rows(plan: Plan) -> Iterator[ChangeRow]:
+    """What running jobs would be told: to go on as another shape, or to make room."""
+    for preempt in plan.preempts:
+        job = preempt.job
+        yield ChangeRow(job.id, job.user, shape_text(job.shape), "", preempt.reason, done=False)
+    for reshape in plan.reshapes:
+        job, shape = reshape.job, shape_text(reshape.shape)
+        yield ChangeRow(job.id, job.user, shape_text(job.shape), shape, reshape.reason, done=False)
 
 
 def shape_row(tried: Tried) -> ShapeRow:

@@ -29,6 +29,10 @@ class Job:
     of reasons (cycle.gate): one element means that nothing may be changed. ``demand``: what the
     carried shape takes per node. ``frozen``: why Pliant leaves the job alone, in words; ""
     otherwise. ``refused``: shapes that the batch system did not start although they seemed to fit.
+
+    A running job's ``shapes`` say what it may run as from now on. Its own alone: nothing may be
+    changed. More only where it is malleable, in phase running (see :mod:`pliant.lifecycle`), not
+    frozen, not pinned, and its partitions are enforced. ``submit_s`` is its first submission.
     """
 
     id: str
@@ -65,6 +69,15 @@ class Job:
     nodes: tuple[str, ...] = ()
     whole_nodes: bool = False  # it has all that is on them, whatever its shape says
     restarts: int = 0
+    # malleable and best-effort jobs
+    progress: float = 0.0  # the part of its work that is done, from 0 to 1
+    grace_s: float = 0.0  # how long it may take to save what it has
+    restart_s: float = 0.0  # what one change costs it, as measured: saving, waiting, launching
+    preemptible: bool = False  # running, best-effort, and may be told now to make room
+    preempted: int = 0  # how often it has made room
+    room_for: str = ""  # the waiting job that it makes room for, or has made and waits itself
+    next_shape: Shape | None = None  # what it is being changed to, while it still runs
+    next_nodes: tuple[str, ...] = ()
 
     @property
     def end_s(self) -> float:

@@ -29,7 +29,8 @@ from pliant.placement.scopes import Scope
 
 class Left(NamedTuple):
     """What a claim leaves free on a node, from when on, until when its job is over at the latest,
-    and what it takes. ``closed``: whatever it leaves free, nobody else starts on.
+    and what it takes. ``closed``: whatever it leaves free, nobody else starts on. ``job``: whose
+    claim it is.
     """
 
     at_s: float
@@ -37,6 +38,7 @@ class Left(NamedTuple):
     state: State
     receipt: Receipt
     closed: bool = False
+    job: str = ""
 
     def taking(self, receipt: Receipt) -> Left:
         """What is left once another job that runs into the claim has taken something."""
@@ -132,6 +134,10 @@ class Cells:
         if cell is None:
             cell = self._cells[key] = Cell(kind, state, lefts, len(self._cells))
         return cell
+
+    def like(self, cell: Cell, state: State, lefts: Lefts) -> Cell:
+        """Return the cell of nodes of the same kind in another state, or under other claims."""
+        return self._cell(cell.kind, state, lefts)
 
     def move(self, node: int, to: Cell) -> None:
         """Put a node into another cell."""

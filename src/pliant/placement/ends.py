@@ -18,12 +18,21 @@ class Ends:
         self._profiles, self._number = profiles, number
         self._order: list[tuple[float, int]] | None = None
         self._releases: dict[int, Release] = {}
+        self._left_out: set[str] = set()
+
+    def leave_out(self, running: Iterable[Job]) -> None:
+        """Leave out the ends of these jobs from now on."""
+        self._left_out.update(job.id for job in running)
+        self._order = None
 
     def among(self, others: Iterable[Release]) -> Iterator[Release]:
         """Yield these ends and ``others``, the earliest first, as those come."""
         if self._order is None:
-            ends = enumerate(map(self._end_s, self._running))
-            self._order = sorted((end_s, number) for number, end_s in ends)
+            self._order = sorted(
+                (self._end_s(job), number)
+                for number, job in enumerate(self._running)
+                if job.id not in self._left_out
+            )
         rest = iter(others)
         other = next(rest, None)
         for entry in self._order:

@@ -24,6 +24,7 @@ from pliant.placement.pick import Places, pick
 from pliant.placement.profiles import Option, Profile, Profiles
 from pliant.placement.scopes import Scope, limit_s
 from pliant.placement.taken import Taken
+from pliant.placement.trades import Trades
 from pliant.plan import Claim
 
 
@@ -44,6 +45,7 @@ class Free:
         self._taken: dict[int, Taken] = {}
         self._instead = Instead(self._cells)
         self._later = Later(snapshot, self._cells, self._profiles, self._taken)
+        self._trades = Trades(self._cells, self.held)
 
     def profile(self, job: Job) -> Profile:
         """Return what this job has in common with others."""
@@ -155,6 +157,58 @@ class Free:
         """Return the cells with nodes that jobs of this profile may use."""
         kinds = frozenset(kind for scope in profile.scopes for kind in scope.kinds)
         return [cell for cell in self._cells.filled() if cell.kind in kinds]
+
+    # --- in place of what runs --------------------------------------------------------------
+
+    def room(
+        self,
+        job: Job,
+        option: Option,
+        givers: Iterable[Job],
+        *,
+        first: Iterable[Places] = (),
+        beside: frozenset[str] = frozenset(),
+    ) -> Places | None:
+        """Return where an option fits now for ``job`` if the running ``givers`` were gone.
+
+        ``first``: nodes to be tried before all others. ``beside``: jobs whose claims do not count.
+        None: nowhere.
+        """
+        profile, bound, givers = self.profile(job), self.bound(job), tuple(givers)
+        with self._trades.supposed(givers, beside), self.supposing():
+            for places in first:
+                if self.admits(profile, option, places, bound):
+                    return places
+            return self.places(profile, option, bound)
+
+    def admits(self, profile: Profile, option: Option, places: Places, bound: float) -> bool:
+        """Whether an option fits now on exactly these nodes, as far as its scopes allow them."""
+        shape, need = option
+        if len(places) != shape.nodes or any(place not in self._cells.of for place in places):
+            return False
+        fits = all(self.cell(place).receipt(need, bound) is not None for place in places)
+        return fits and any(
+            scope.allows(shape.nodes, need.cpus)
+            and all(self.cell(place).kind in scope.kinds for place in places)
+            and scope.kept.union(scope.excluded).isdisjoint(places)
+            and set(scope.required) <= set(places)
+            for scope in profile.scopes
+        )
+
+    def trade(self, job: Job, option: Option, places: Places, givers: Iterable[Job]) -> Taken:
+        """Give ``job`` an option where it fits once the running ``givers`` are gone.
+
+        What they have beyond that is free for nobody before a later snapshot.
+        """
+        givers = tuple(givers)
+        receipts = self._trades.carry_out(option, places, self.bound(job), givers)
+        self._later.leave_out(givers)
+        return self._noted(job, option, places, receipts)
+
+    def held(self, job: Job) -> tuple[Places, Need]:
+        """Return the nodes of a running job, and what it has on each."""
+        places = tuple(self._number[name] for name in job.nodes if name in self._number)
+        return (places, self.need(job, job.shape))
 
     # --- how much ---------------------------------------------------------------------------
 

@@ -39,6 +39,10 @@ class Later:
         self._claim_ends: list[float] = []
         self._bounds: dict[int, float] = {}  # by time limit
 
+    def leave_out(self, running: Iterable[Job]) -> None:
+        """Count no longer on the ends of these running jobs: they give back what they have now."""
+        self._ends.leave_out(running)
+
     def bound(self, job: Job) -> float:
         """Return when the last claim begins that ``job`` would still run into; -inf: none."""
         known = self._bounds.get(job.time_limit_s)
@@ -85,16 +89,18 @@ class Later:
         found, shape = best
         names = tuple([self._names[place] for place in found.places])
         claim = Claim(job, shape, found.at_s, names, reason)
-        self._keep(found, self._profiles.need(job, shape), found.at_s + limit_s(job))
+        self._keep(found, job, self._profiles.need(job, shape))
         self.claims.append(claim)
         return claim
 
-    def _keep(self, found: Opening, need: Need, until_s: float) -> None:
+    def _keep(self, found: Opening, job: Job, need: Need) -> None:
+        until_s = found.at_s + limit_s(job)
         for place, state in zip(found.places, found.states, strict=True):
             receipt = find(self._cells.of[place].kind, state, need)
             assert receipt is not None, "a claim is made where it fits"  # noqa: S101
             rest = nothing_of(state) if self._closed else taken(state, receipt)
-            self._cells.claim(place, Left(found.at_s, until_s, rest, receipt, self._closed))
+            left = Left(found.at_s, until_s, rest, receipt, self._closed, job.id)
+            self._cells.claim(place, left)
         self._bind(found.at_s, until_s)
 
     def _bind(self, at_s: float, until_s: float) -> None:
@@ -111,7 +117,7 @@ class Later:
             place = self._number.get(name, -1)
             cell = self._cells.of.get(place)
             if cell is not None:
-                left = Left(at_s, until_s, nothing_of(cell.state), NOTHING, closed=True)
+                left = Left(at_s, until_s, nothing_of(cell.state), NOTHING, True, job.id)
                 self._cells.claim(place, left)
         self._bind(at_s, until_s)
         reason = "the batch system expects to start it there"

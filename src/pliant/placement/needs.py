@@ -33,10 +33,13 @@ class Need:
     gpu_mem_mib: int = 0  # of one GPU, for shares; 0: not known
 
 
-def replaced(need: Need, *, cpus: int | None = None, mem_mib: int | None = None) -> Need:
-    """Return a need like ``need`` with other cores or memory."""
+def replaced(
+    need: Need, *, gpus: int | None = None, cpus: int | None = None, mem_mib: int | None = None
+) -> Need:
+    """Return a need like ``need`` with other GPUs, cores or memory."""
     return replace(
         need,
+        gpus=need.gpus if gpus is None else gpus,
         cpus=need.cpus if cpus is None else cpus,
         mem_mib=need.mem_mib if mem_mib is None else mem_mib,
     )

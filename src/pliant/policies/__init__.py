@@ -14,23 +14,42 @@ from pliant.errors import BadInput
 from pliant.plan import Policy
 from pliant.policies.easy import EasyBackfill
 from pliant.policies.equipartition import MoldableEquipartition
+from pliant.policies.fitgpp import Fifo, FitGpp, Lrtp, Rand
 from pliant.policies.fms import Fms
+from pliant.policies.fsched import FScheduling
+from pliant.policies.malleable import MalleableEquipartition
+from pliant.policies.proportional import MalleableProportional, MoldableProportional
 from pliant.policies.rigid import RigidFcfs
 from pliant.policies.shapes import allowed, base_shape, largest
+from pliant.policies.static import StaticPartition
 
 DEFAULT = "moldable-equipartition"
 
 _POLICIES: dict[str, type[Any]] = {
     "moldable-equipartition": MoldableEquipartition,
+    "malleable-equipartition": MalleableEquipartition,
+    "moldable-proportional": MoldableProportional,
+    "malleable-proportional": MalleableProportional,
     "fms": Fms,
+    "f-scheduling": FScheduling,
     "easy-backfill": EasyBackfill,
     "rigid-fcfs": RigidFcfs,
+    "static-partition": StaticPartition,
+    "fitgpp": FitGpp,
+    "fifo": Fifo,
+    "lrtp": Lrtp,
+    "rand": Rand,
 }
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all policies."""
     return tuple(_POLICIES)
+
+
+def live_names() -> tuple[str, ...]:
+    """Return the names of those that pliantd carries out in full: they leave running jobs alone."""
+    return tuple(name for name in _POLICIES if not by_name(name).resizes)
 
 
 def options(name: str) -> dict[str, object]:
@@ -80,6 +99,16 @@ def _is_number(value: object) -> bool:
 _CHECKS: dict[object, tuple[str, Callable[[object], bool]]] = {
     bool: ("true or false", lambda value: isinstance(value, bool)),
     float: ("a number of at least 0", _is_number),
+    int: ("a whole number of at least 0", lambda value: type(value) is int and value >= 0),
 }
 
-__all__ = ["DEFAULT", "allowed", "base_shape", "by_name", "largest", "names", "options"]
+__all__ = [
+    "DEFAULT",
+    "allowed",
+    "base_shape",
+    "by_name",
+    "largest",
+    "live_names",
+    "names",
+    "options",
+]

@@ -1,4 +1,4 @@
-"""Where a policy writes down its decision: starts, and a claim for the first job of each queue."""
+"""Where a policy writes down its decision: starts, claims of first jobs, other changes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from collections.abc import Iterable
 
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Free, Need, Option, Profile, Taken
-from pliant.plan import Plan, Start
+from pliant.placement.pick import Places
+from pliant.plan import Plan, Preempt, Reshape, Start
 
 
 class Desk:
     """A decision in the making, over one snapshot."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, order: Iterable[Job] = ()) -> None:
+        """``order``: what decides between equal jobs; the queue's where none is given."""
         self.free = Free(snapshot)
-        self._position = {job.id: place for place, job in enumerate(snapshot.waiting)}
+        self.reshapes: list[Reshape] = []
+        self.preempts: list[Preempt] = []
+        self._position = {job.id: at for at, job in enumerate(order or snapshot.waiting)}
         self._starts: dict[str, Start] = {}
         self._kept: set[str] = set()  # partitions whose first waiting job has its claim
         self._openings: dict[tuple[Profile, int, Need], float] = {}
@@ -24,7 +28,7 @@ class Desk:
         return [job for job in self.free.snapshot.waiting if job.eligible]
 
     def position(self, job: Job) -> int:
-        """Return a job's place in the queue."""
+        """Return a job's place in the order."""
         return self._position[job.id]
 
     def has_claims(self, job: Job) -> bool:
@@ -76,6 +80,11 @@ class Desk:
         start = Start(job, given[0].shape, nodes[0], reason, len(given), tuple(nodes[1:]))
         self._starts[job.id] = start
 
+    def reshape(self, job: Job, option: Option, places: Places, reason: str) -> None:
+        """Write down that a running job changes in place of what it has, where that fits."""
+        self.free.trade(job, option, places, (job,))
+        self.reshapes.append(Reshape(job, option[0], self.free.names(places), reason))
+
     def opening_s(self, job: Job, profile: Profile, option: Option) -> float:
         """Estimate when an option can start; inf where no opening is in sight.
 
@@ -111,4 +120,9 @@ class Desk:
         """Return the decision, in the order of the queue."""
         starts = sorted(self._starts.values(), key=lambda start: self._position[start.job.id])
         claims = sorted(self.free.claims, key=lambda claim: self._position[claim.job.id])
-        return Plan(tuple(starts), tuple(claims))
+        return Plan(
+            tuple(starts),
+            tuple(claims),
+            reshapes=tuple(self.reshapes),
+            preempts=tuple(self.preempts),
+        )

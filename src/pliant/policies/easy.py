@@ -36,6 +36,11 @@ class EasyBackfill:
         """Whether it chooses among a job's shapes."""
         return False
 
+    @property
+    def resizes(self) -> bool:
+        """Whether it may change or stop jobs that run."""
+        return False
+
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""
         desk, fixed = Desk(snapshot), FixedShapes(self.shape)

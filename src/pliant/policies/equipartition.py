@@ -76,11 +76,19 @@ class MoldableEquipartition:
         """Whether it chooses among a job's shapes."""
         return True
 
+    @property
+    def resizes(self) -> bool:
+        """Whether it may change or stop jobs that run."""
+        return False
+
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""
-        desk = Desk(snapshot)
+        return self.divide(Desk(snapshot))
+
+    def divide(self, desk: Desk) -> Plan:
+        """Return the same over a desk that has its own order among equal jobs."""
         for group in groups(desk.free, desk.queue()):
-            _Division(desk, group, self).run()
+            Division(desk, group, self.cpu_speed, self.votes).run()
         return desk.plan()
 
 
@@ -95,11 +103,12 @@ class _Holding:
     raised: bool = False  # by what was left over
 
 
-class _Division:
+class Division:
     """One group's jobs and what they hold so far."""
 
-    def __init__(self, desk: Desk, group: Group, policy: MoldableEquipartition) -> None:
-        self._desk, self._free, self._group, self._policy = desk, desk.free, group, policy
+    def __init__(self, desk: Desk, group: Group, cpu_speed: float, votes: str = "") -> None:
+        self._desk, self._free, self._group = desk, desk.free, group
+        self._cpu_speed, self._votes = cpu_speed, votes
         self._kinds = frozenset(group.kinds)
         self._held: dict[str, _Holding] = {}
         self._blocked: set[str] = set()  # jobs with a claim
@@ -192,7 +201,7 @@ class _Division:
         key = (id(job.spec), id(job.shape), id(option), job.time_limit_s)
         known = self._times.get(key)
         if known is None:
-            run_s = run_time_s(job, option[0], self._policy.cpu_speed)
+            run_s = run_time_s(job, option[0], self._cpu_speed)
             known = self._times[key] = ((job.spec, job.shape, option), run_s)
         return known[1]
 
@@ -254,7 +263,7 @@ class _Division:
     ) -> tuple[float, int, int, _Holding]:
         """Votes per GPU at a level, then the queue's order."""
         amounts = holding.sizes.amounts
-        votes = amounts[-1] if self._policy.votes == "largest" else 1.0
+        votes = amounts[-1] if self._votes == "largest" else 1.0
         return (-votes / amounts[level], position, level, holding)
 
     def _raise(self, holding: _Holding, level: int) -> bool:

@@ -70,6 +70,11 @@ class Fms:
         """Whether it chooses among a job's shapes."""
         return True
 
+    @property
+    def resizes(self) -> bool:
+        """Whether it may change or stop jobs that run."""
+        return False
+
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""
         desk = Desk(snapshot)

@@ -1,0 +1,62 @@
+"""Which running jobs policies may change, and which of these changes are let through.
+
+A running job is changed only where its owner calls it malleable, and stopped only where it is
+best-effort; never one that is frozen or pinned, or in a partition where Pliant is off. And none
+grows onto a node on which the batch system expects to start a waiting job meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pliant.model import Job, JobClass, JobState, Snapshot
+from pliant.placement import limit_s
+from pliant.plan import Plan, Reshape
+
+
+def as_running(job: Job, off: frozenset[str]) -> Job:
+    """Return a running job as policies see it: with its own shape alone where it may not change."""
+    if len(job.shapes) < 2 and not job.preemptible:
+        return job
+    free = _is_free(job) and off.isdisjoint(job.partitions)
+    request = job.spec.request if job.spec is not None else None
+    resizes = free and request is not None and request.malleable is not None
+    stops = free and request is not None and request.job_class is JobClass.BEST_EFFORT
+    if (resizes or len(job.shapes) < 2) and (stops or not job.preemptible):
+        return job
+    return replace(
+        job,
+        shapes=job.shapes if resizes else (job.shape,),
+        preemptible=stops and job.preemptible,
+    )
+
+
+def _is_free(job: Job) -> bool:
+    """Whether it runs, nothing is under way with it, and nobody keeps Pliant from it."""
+    under_way = job.next_shape is not None or job.room_for
+    pinned = job.spec is not None and job.spec.pinned
+    return job.state is JobState.RUNNING and not (under_way or pinned or job.frozen)
+
+
+def let_through(seen: Snapshot, plan: Plan) -> Plan:
+    """Return the plan without growth onto nodes that the batch system keeps for waiting jobs."""
+    if not plan.reshapes:
+        return plan
+    starts = {start.job.id for start in plan.starts}
+    kept_s: dict[str, float] = {}
+    for job in seen.waiting:
+        if job.eligible and job.id not in starts:
+            for node in job.expected_nodes:
+                kept_s[node] = min(kept_s.get(node, job.expected_s), job.expected_s)
+    reshapes = tuple(r for r in plan.reshapes if not _grows_into(seen, r, kept_s))
+    return replace(plan, reshapes=reshapes)
+
+
+def _grows_into(seen: Snapshot, reshape: Reshape, kept_s: dict[str, float]) -> bool:
+    """Whether it takes more on a kept node than the job has there, for longer than it is free."""
+    job, end_s = reshape.job, seen.now_s + limit_s(reshape.job)
+    less = reshape.shape.gpus * job.shape.share <= job.shape.gpus * reshape.shape.share
+    return any(
+        kept_s.get(node, end_s) < end_s and not (less and node in job.nodes)
+        for node in reshape.nodes
+    )

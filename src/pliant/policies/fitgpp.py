@@ -1,0 +1,276 @@
+"""FitGpp: a trial job that does not fit takes the place of the best-effort job that suits best.
+
+FIFO: jobs start in the order of the queue, each at one shape, and no best-effort job overtakes one
+that waits. A trial job (TE) that does not fit takes the room of one running best-effort job (BE).
+Of all BE jobs j that run, the one that is told to make room solves (equations 1 and 2)
+
+    arg min { ‖D_j‖ / max ‖D‖ + s · GP_j / max GP  |  D_TE ≤ D_j + N and PC_j < P }
+
+D_j being what j has of its node's CPUs, memory and GPUs, each relative to what the node has, GP_j
+its grace period, PC_j how often it has made room before, N what is free on its node; the maxima are
+over all running BE jobs. Its grace period over, j goes back to the head of the queue.
+
+What the paper does not cover:
+
+- Where no BE job qualifies, the trial job waits at the head, as in FIFO. ``several``: then it takes
+  the room of several, added in the order of their scores until it fits.
+- The queue is the batch system's: a site gives trial jobs a QOS that puts them first. A trial job
+  further back may start or take room only in the hole that the first waiting job's claim leaves.
+- A trial job for which room is being made takes no more; and who has made room starts after it,
+  although it stands at the head. What it gives up beyond that is free when it is gone.
+- D_TE ≤ D_j + N is asked of the nodes as they are: types of GPU, features and the like included.
+  Of a job on several nodes, D_j is what it has on one of them, and N that of any of them.
+- Without a grace period anywhere its term is 0.
+
+The baselines, as the paper has them: ``fifo`` never takes room; ``lrtp`` (longest remaining time,
+as in Big-C) tells the BE jobs with the longest run left one after the other, wherever they run,
+until the trial job fits; ``rand`` does so in an order that is drawn at random, by ``seed`` and the
+trial job. The order alone decides who is told, and a job may be told again and again.
+
+Options: ``shape``: which of a job's shapes it gets; ``s`` and ``p``: the paper's s and P;
+``several``; ``seed``; ``times``: of the baselines, how often a job is told at most, 0 for any.
+
+Source: Yabuuchi et al. (paper 001), sections 2.1, 2.2 and 3, appendix A.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from random import Random
+
+from pliant.model import ALL_CORES, Job, JobClass, JobState, Node, Snapshot
+from pliant.placement import Option
+from pliant.placement.giving_up import certain_holders
+from pliant.plan import Plan, Preempt
+from pliant.policies.desk import Desk
+from pliant.policies.shapes import Fixed, FixedShapes
+from pliant.speedup import left_s
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A trial job that does not fit, and the running BE jobs that could make room for it."""
+
+    snapshot: Snapshot
+    job: Job
+    running: list[Job]
+
+
+class _Fifo:
+    """What these policies have in common; ``victims`` says whose room a trial job may take."""
+
+    shape: Fixed
+
+    @property
+    def molds(self) -> bool:
+        """Whether it chooses among a job's shapes."""
+        return False
+
+    @property
+    def resizes(self) -> bool:
+        """Whether it may change or stop jobs that run."""
+        return True
+
+    def __call__(self, snapshot: Snapshot) -> Plan:
+        """Return starts, claims and preempts."""
+        return _Queue(snapshot, self).plan()
+
+    def victims(self, wish: Wish) -> Iterator[list[Job]]:
+        """Yield sets of running BE jobs, best first: the first that makes room enough is told."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Fifo(_Fifo):
+    """First in, first out; nobody is told to make room."""
+
+    shape: Fixed = "own"
+
+    @property
+    def name(self) -> str:
+        """The name users choose it by."""
+        return "fifo"
+
+    @property
+    def resizes(self) -> bool:
+        """Whether it may change or stop jobs that run."""
+        return False
+
+    def victims(self, wish: Wish) -> Iterator[list[Job]]:
+        """Yield nobody, whoever wishes."""
+        del wish
+        yield from ()
+
+
+@dataclass(frozen=True, slots=True)
+class FitGpp(_Fifo):
+    """The BE job with the least demand and grace period of those that make room enough."""
+
+    s: float = 4.0
+    p: int = 1
+    several: bool = False
+    shape: Fixed = "own"
+
+    @property
+    def name(self) -> str:
+        """The name users choose it by."""
+        return "fitgpp"
+
+    def victims(self, wish: Wish) -> Iterator[list[Job]]:
+        """Yield each one by ascending score, then, as an option, several."""
+        score = _scores(wish, self.s)
+        ranked = sorted(
+            (one for one in wish.running if one.preempted < self.p and one.preemptible),
+            key=lambda one: (score[one.id], one.id),
+        )
+        yield from ([one] for one in ranked)
+        if self.several:
+            yield from _more_and_more(ranked)
+
+
+@dataclass(frozen=True, slots=True)
+class Lrtp(_Fifo):
+    """The BE jobs with the longest run left, until there is room."""
+
+    times: int = 0
+    shape: Fixed = "own"
+
+    @property
+    def name(self) -> str:
+        """The name users choose it by."""
+        return "lrtp"
+
+    def victims(self, wish: Wish) -> Iterator[list[Job]]:
+        """Yield the longest, the two longest …"""
+        some = _told_less(wish.running, self.times)
+        some.sort(key=lambda one: (-left_s(one, one.shape), one.id))
+        yield from _more_and_more(some)
+
+
+@dataclass(frozen=True, slots=True)
+class Rand(_Fifo):
+    """BE jobs in a random order, until there is room."""
+
+    seed: int = 1
+    times: int = 0
+    shape: Fixed = "own"
+
+    @property
+    def name(self) -> str:
+        """The name users choose it by."""
+        return "rand"
+
+    def victims(self, wish: Wish) -> Iterator[list[Job]]:
+        """Yield one, that one and another …"""
+        some = sorted(_told_less(wish.running, self.times), key=lambda one: one.id)
+        Random(f"{self.seed} {wish.job.id}").shuffle(some)  # noqa: S311  # no secret
+        yield from _more_and_more(some)
+
+
+def _told_less(running: list[Job], times: int) -> list[Job]:
+    return [one for one in running if one.preemptible and (not times or one.preempted < times)]
+
+
+def _more_and_more(jobs: Sequence[Job]) -> Iterator[list[Job]]:
+    for count in range(1, len(jobs) + 1):
+        yield list(jobs[:count])
+
+
+def _scores(wish: Wish, s: float) -> dict[str, float]:
+    """Equation 1 for each running BE job."""
+    running = wish.running
+    nodes = {node.name: node for node in wish.snapshot.nodes}
+    sizes = {one.id: _demand(nodes, one) for one in running}
+    most = max(sizes.values(), default=0.0) or 1.0
+    longest_s = max((one.grace_s for one in running), default=0.0) or 1.0
+    return {one.id: sizes[one.id] / most + s * one.grace_s / longest_s for one in running}
+
+
+def _demand(nodes: dict[str, Node], job: Job) -> float:
+    """‖D_j‖: of what a node has of CPUs, memory and GPUs, on the node where that is most."""
+    demand = job.demand(job.shape)
+    gpus = float(demand.gpus) / demand.share
+    found = [0.0]
+    for name in job.nodes:
+        if name in nodes:
+            node = nodes[name]
+            cpus = node.cpus if demand.cpus == ALL_CORES else demand.cpus
+            total = sum(pool.total for pool in node.pools)
+            parts = (
+                cpus / node.cpus if node.cpus else 0.0,
+                demand.mem_mib / node.mem_mib if node.mem_mib else 0.0,
+                gpus / total if total else 0.0,
+            )
+            found.append(sqrt(sum(part * part for part in parts)))
+    return max(found)
+
+
+class _Queue:
+    """One decision over the queue in its order."""
+
+    def __init__(self, snapshot: Snapshot, policy: _Fifo) -> None:
+        self._snapshot, self._policy = snapshot, policy
+        self._desk, self._fixed = Desk(snapshot), FixedShapes(policy.shape)
+        running = (job for job in snapshot.running if job.state is JobState.RUNNING)
+        some = (job for job in running if class_of(job) is JobClass.BEST_EFFORT)
+        self._running = certain_holders(snapshot, some)
+        self._told = {job.room_for for job in snapshot.running if job.room_for}
+
+    def plan(self) -> Plan:
+        """Return the decision."""
+        for job in in_turn(self._desk.queue()):
+            trial = class_of(job) is JobClass.TRIAL
+            if trial or not self._desk.has_claims(job):
+                self._consider(job, trial=trial)
+        return self._desk.plan()
+
+    def _consider(self, job: Job, *, trial: bool) -> None:
+        free = self._desk.free
+        profile = free.profile(job)
+        option = self._fixed.of(job, profile)
+        if option is None:
+            return
+        given = self._desk.fill(job, profile, option)
+        if given:
+            self._desk.start(job, given, f"{option[0]} is free, and it is this job's turn")
+        if len(given) < job.tasks_waiting:
+            self._desk.keep(job, (option[0],))
+            if trial and not given and not job.limited and job.id not in self._told:
+                self._take_room(job, option)
+
+    def _take_room(self, job: Job, option: Option) -> None:
+        """Tell running BE jobs to make room for a trial job, where that helps."""
+        free, mine = self._desk.free, frozenset({job.id})
+        for victims in self._policy.victims(Wish(self._snapshot, job, self._running)):
+            places = free.room(job, option, victims, beside=mine)
+            if places is None:
+                continue
+            free.trade(job, option, places, victims)
+            reason = f"it makes room for trial job {job.id}, which needs {option[0]}"
+            self._desk.preempts.extend(Preempt(one, job.id, reason) for one in victims)
+            gone = {one.id for one in victims}
+            self._running = [one for one in self._running if one.id not in gone]
+            return
+
+
+def in_turn(queue: list[Job]) -> list[Job]:
+    """Return the queue with each job that has made room behind the one that it was for."""
+    waiting = {job.id for job in queue}
+    behind: dict[str, list[Job]] = {}
+    for job in queue:
+        if job.room_for in waiting and job.room_for != job.id:
+            behind.setdefault(job.room_for, []).append(job)
+    moved = {job.id for jobs in behind.values() for job in jobs}
+    found: list[Job] = []
+    for job in queue:
+        if job.id not in moved:
+            found.append(job)
+            found.extend(behind.get(job.id, ()))
+    return found
+
+
+def class_of(job: Job) -> JobClass | None:
+    """Return what class of FitGpp's a job is of; None where it said nothing."""
+    return job.spec.request.job_class if job.spec is not None else None

@@ -1,0 +1,151 @@
+"""Proportional: each job as many GPUs as let all be done at the same time.
+
+With v the work of a job that is left, as the time that it would take alone on one GPU, f(v, p) its
+run time on p GPUs, p_min, p_max, Q and A as for moldable equipartition:
+
+1. If the p_min of all are at least all that is available, each gets its p_min.
+2. If the p_max of all are at most |A|, each gets its p_max.
+3. Otherwise the target is Σ v over all that is available, and each job gets the p of which
+   f(v, p) is closest to the target; of equally close ones, the smaller.
+
+``malleable-proportional`` is the same over the jobs that wait and the running ones that may be
+changed, with more than ``least_left_s`` of v left: see :mod:`pliant.policies.malleable`.
+
+What the paper does not cover:
+
+- v is known by the owner's ``throughput`` and ``steps``, else taken from the time limit, as if the
+  job ran so long in its own shape (see :mod:`pliant.speedup`).
+- The paper takes the jobs in descending order of v: ``order = volume``. The default is the batch
+  system's order, in which the first waiting job is not delayed by larger ones behind it. The amount
+  that a job should have is the same in both.
+- The target is printed with the whole volumes, which for jobs that wait is the same.
+- Where a job's p is not free it gets the next smaller shape that is, else a larger one. What nobody
+  takes stays free. All else is as for moldable equipartition.
+
+Options: ``order``; ``cpu_speed``; of the malleable one ``least_left_s`` and ``pays`` too.
+
+Source: Fujiwara et al. (paper 000), section IV-B.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pliant.model import Job, Snapshot
+from pliant.plan import Plan
+from pliant.policies.desk import Desk
+from pliant.policies.equipartition import LARGEST, SMALLEST, Division
+from pliant.policies.groups import Sizes, groups
+from pliant.policies.malleable import resized
+from pliant.speedup import DEFAULT_CPU_SPEED, left_s, volume_left_s
+
+ALIKE = "so that all jobs would be done at the same time"
+ENDLESS_S = 1e12
+"""For a job that makes no progress on one GPU: more than any other."""
+
+Order = Literal["queue", "volume"]
+
+
+@dataclass(frozen=True, slots=True)
+class MoldableProportional:
+    """What is free, to the jobs that wait in proportion to their work."""
+
+    order: Order = "queue"
+    cpu_speed: float = DEFAULT_CPU_SPEED
+
+    @property
+    def name(self) -> str:
+        """The name users choose it by."""
+        return "moldable-proportional"
+
+    @property
+    def molds(self) -> bool:
+        """Whether it chooses among a job's shapes."""
+        return True
+
+    @property
+    def resizes(self) -> bool:
+        """Whether it may change or stop jobs that run."""
+        return False
+
+    def __call__(self, snapshot: Snapshot) -> Plan:
+        """Return starts and claims."""
+        return self.divide(Desk(snapshot))
+
+    def divide(self, desk: Desk) -> Plan:
+        """Return the same over a desk."""
+        for group in groups(desk.free, desk.queue()):
+            _Proportional(desk, group, self.cpu_speed).divide(self.order)
+        return desk.plan()
+
+
+@dataclass(frozen=True, slots=True)
+class MalleableProportional:
+    """All GPUs, to the jobs that wait and those that run in proportion to their work."""
+
+    order: Order = "queue"
+    cpu_speed: float = DEFAULT_CPU_SPEED
+    least_left_s: float = 300.0
+    pays: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name users choose it by."""
+        return "malleable-proportional"
+
+    @property
+    def molds(self) -> bool:
+        """Whether it chooses among a job's shapes."""
+        return True
+
+    @property
+    def resizes(self) -> bool:
+        """Whether it may change or stop jobs that run."""
+        return True
+
+    def __call__(self, snapshot: Snapshot) -> Plan:
+        """Return starts, claims and reshapes."""
+        rule = MoldableProportional(self.order, self.cpu_speed)
+        return resized(snapshot, rule.divide, self.least_left_s, pays=self.pays)
+
+
+def volume_s(job: Job) -> float:
+    """Return what is left of a job's work, alone on one GPU; never for ever."""
+    return min(ENDLESS_S, volume_left_s(job))
+
+
+class _Proportional(Division):
+    """One group's jobs and what they get."""
+
+    def divide(self, order: Order) -> None:
+        """Decide for the whole group."""
+        tasks = self._group.tasks()
+        least = sum(count * of.least for of, count in tasks.items())
+        most = sum(count * of.most for of, count in tasks.items())
+        available = self._free.available_on(self._kinds)
+        jobs = self._group.jobs
+        if order == "volume":
+            jobs = sorted(jobs, key=lambda entry: -volume_s(entry[0]))
+        self._reason = ALIKE
+        if least >= available:
+            self._reason = SMALLEST
+            levels = dict.fromkeys((job.id for job, _ in jobs), 0)
+        elif most <= self._free.vacant_on(self._kinds):
+            self._reason = LARGEST
+            levels = {job.id: len(of.levels) - 1 for job, of in jobs}
+        else:
+            target_s = sum(job.tasks_waiting * volume_s(job) for job, _ in jobs) / available
+            levels = {job.id: self._closest(job, of, float(target_s)) for job, of in jobs}
+        for job, of in jobs:
+            self._serve_one(job, of, of.from_level(levels[job.id]) if of.levels else ())
+        for holding in self._held.values():
+            self._write(holding)
+
+    def _closest(self, job: Job, of: Sizes, target_s: float) -> int:
+        """Return the level at which a job's run time is closest to the target."""
+        away = (
+            (abs(min(ENDLESS_S, left_s(job, options[0][0], self._cpu_speed)) - target_s), level)
+            for level, (_, options) in enumerate(of.levels)
+        )
+        return min(away, default=(0.0, 0))[1]
