@@ -148,7 +148,7 @@ def next_step(over: HandOver, scene: Scene) -> Step:
     """Return what to do next."""
     outcome = _outcome(over, scene)
     if outcome is not None:
-        return _tidy(over, scene, outcome)
+        return _tidy(scene, outcome)
     if not over.saved_s:
         return _WAIT
     if scene.job.state is JobState.RUNNING:
@@ -201,11 +201,11 @@ def _before_start(over: HandOver, scene: Scene) -> Step:
     if scene.fence_end_s and scene.now_s >= begin_s:
         return Step(Do.UNFENCE)
     if over.guest and not scene.fence_end_s:
-        return _tidy(over, scene, Outcome.DONE)
+        return _tidy(scene, Outcome.DONE)
     return _WAIT
 
 
-def _tidy(over: HandOver, scene: Scene, outcome: Outcome) -> Step:
+def _tidy(scene: Scene, outcome: Outcome) -> Step:
     """Take everything back that would outlast the hand-over, then end it."""
     if scene.fence_end_s:
         return Step(Do.UNFENCE)
