@@ -50,7 +50,7 @@ class FakeSlurm:
         held = {RUNNING, ENDING}
         used = 4 if self.x is RUNNING else 0
         if self.job.state in held:
-            used += self.job.carries.amount if self.job.carries else 0
+            used += int(self.job.carries.amount) if self.job.carries else 0
         if self.guest is not None and self.guest.state in held:
             used += 4
         return int(4 - used)
