@@ -92,37 +92,26 @@ class Handing:
 
         Raises Refused in Slurm's words, Unavailable.
         """
-        for argv in self._argv(step, over, job, cluster):
-            answer = self._commands.run(argv)
-            if answer.status:
-                kind = Unavailable if answer.controller_is_away else Refused
-                raise kind(f"job {over.job}: {step.do}: {answer.words}")
+        answer = self._commands.run(("scontrol", *self._words(step, over, job, cluster)))
+        if answer.status:
+            kind = Unavailable if answer.controller_is_away else Refused
+            raise kind(f"job {over.job}: {step.do}: {answer.words}")
 
-    def _argv(
-        self, step: Step, over: HandOver, job: Job, cluster: Cluster
-    ) -> Sequence[Sequence[str]]:
-        update, fence = ("scontrol", "update"), f"ReservationName={PREFIX}{over.job}"
-        match step.do:
-            case Do.PIN:
-                return [(*update, f"jobid={over.job}", f"Priority={PINNED}")]
-            case Do.PIN_GUEST:
-                return [(*update, f"jobid={over.guest}", f"Priority={PINNED + 1}")]
-            case Do.FENCE:
-                return [("scontrol", "create", "reservation", fence, *self._fence_words(job))]
-            case Do.RENEW:
-                return [(*update, fence, f"EndTime={self._fence_end()}")]
-            case Do.REQUEUE:
-                return [("scontrol", "requeue", over.job)]
-            case Do.RESHAPE:
-                return [(*update, f"jobid={over.job}", *self._reshape(step, over, job, cluster))]
-            case Do.UNFENCE:
-                return [("scontrol", "delete", fence)]
-            case Do.RELEASE:
-                return [("scontrol", "release", over.job)]
-            case Do.RELEASE_GUEST:
-                return [("scontrol", "release", over.guest)]
-            case _:
-                return []
+    def _words(self, step: Step, over: HandOver, job: Job, cluster: Cluster) -> Sequence[str]:
+        fence = f"ReservationName={PREFIX}{over.job}"
+        if step.do is Do.RESHAPE:
+            return ("update", f"jobid={over.job}", *self._reshape(step, over, job, cluster))
+        words: dict[Do, Sequence[str]] = {
+            Do.PIN: ("update", f"jobid={over.job}", f"Priority={PINNED}"),
+            Do.PIN_GUEST: ("update", f"jobid={over.guest}", f"Priority={PINNED + 1}"),
+            Do.FENCE: ("create", "reservation", fence, *self._fence_words(job)),
+            Do.RENEW: ("update", fence, f"EndTime={self._fence_end()}"),
+            Do.REQUEUE: ("requeue", over.job),
+            Do.UNFENCE: ("delete", fence),
+            Do.RELEASE: ("release", over.job),
+            Do.RELEASE_GUEST: ("release", over.guest),
+        }
+        return words[step.do]
 
     def _fence_words(self, job: Job) -> Sequence[str]:
         return (
@@ -136,9 +125,7 @@ class Handing:
     def _fence_end(self) -> str:
         return _text(self._clock() + FENCE_S)
 
-    def _reshape(
-        self, step: Step, over: HandOver, job: Job, cluster: Cluster
-    ) -> Sequence[str]:
+    def _reshape(self, step: Step, over: HandOver, job: Job, cluster: Cluster) -> Sequence[str]:
         row = self._queries.again([over.job]).get(over.job)
         if row is None or not row.waits or job.spec is None:
             raise Refused(f"job {over.job}: it does not wait any more")
