@@ -130,8 +130,9 @@ class Handing:
         if row is None or not row.waits or job.spec is None:
             raise Refused(f"job {over.job}: it does not wait any more")
         now = asked(row, job.footprint, cluster.default_per_cpu_mib)
-        then = wanted(job, over.shape, job.spec, cluster)
-        return (*update_words(row, now, then, job.spec), f"StartTime={_text(step.begin_s)}")
+        spec = job.noted(over.shape)
+        then = wanted(job, over.shape, spec, cluster)
+        return (*update_words(row, now, then, spec), f"StartTime={_text(step.begin_s)}")
 
 
 def _state(row: JobRow) -> JobState | None:
