@@ -1,8 +1,8 @@
 """A malleable job's life: nine states, and what leads from each to the next.
 
-``after`` is a pure function of where a job is and what was seen. What cannot happen in a state is no
-error, for reports come late and twice: it leaves the job where it is. ``observed`` tells the same
-from what is seen now alone: so a daemon that has forgotten everything knows where each job is.
+``after`` is a pure function of where a job is and what was seen. What cannot happen in a state is
+no error, for reports come late and twice: it leaves the job where it is. ``observed`` tells the same
+from what is seen now alone: a daemon that has forgotten everything knows where each job is.
 
 Beyond the paper, whose jobs never fail: a run that ends without the job being finished (its node
 went down, somebody requeued it) brings it back to where it waits for resources, as does a
