@@ -1,7 +1,7 @@
 """A malleable job's life: nine states, and what leads from each to the next.
 
 ``after`` is a pure function of where a job is and what was seen. What cannot happen in a state is
-no error, for reports come late and twice: it leaves the job where it is. ``observed`` tells the same
+no error, for reports come late and twice: it leaves the job where it is. ``observed`` says the same
 from what is seen now alone: a daemon that has forgotten everything knows where each job is.
 
 Beyond the paper, whose jobs never fail: a run that ends without the job being finished (its node
