@@ -42,6 +42,11 @@ MIGRATIONS = (
         before TEXT NOT NULL, after TEXT NOT NULL, guest TEXT NOT NULL, reason TEXT NOT NULL,
         until_s REAL NOT NULL, saved_s REAL NOT NULL DEFAULT 0, done_s REAL, outcome TEXT);
     CREATE INDEX handovers_of_job ON handovers (job);
+    CREATE TABLE runs (
+        job TEXT NOT NULL, run INTEGER NOT NULL, shape TEXT NOT NULL, submit_s REAL NOT NULL,
+        start_s REAL NOT NULL, at_s REAL NOT NULL, launched_s REAL NOT NULL DEFAULT 0,
+        step INTEGER NOT NULL DEFAULT 0, rate REAL NOT NULL DEFAULT 0, saved_took_s REAL NOT NULL
+        DEFAULT 0, code INTEGER, PRIMARY KEY (job, run));
     """,
 )
 """Each brings the file from one version (PRAGMA user_version) to the next; only ever append."""
@@ -80,6 +85,27 @@ class HandOverRow:
     saved_s: float = 0.0
     done_s: float = 0.0
     outcome: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run of a job whose program speaks; instants are 0 while they have not come.
+
+    ``at_s``: when it first spoke; ``step`` and ``rate`` (steps/s): what it last said;
+    ``saved_took_s``: from the wish to its checkpoint's end; ``code``: how it ended by itself.
+    """
+
+    job: str
+    run: int
+    shape: str
+    submit_s: float
+    start_s: float
+    at_s: float
+    launched_s: float = 0.0
+    step: int = 0
+    rate: float = 0.0
+    saved_took_s: float = 0.0
+    code: int | None = None
 
 
 class Store:
@@ -195,6 +221,36 @@ class Store:
         )
         return tuple(HandOverRow(*row) for row in rows)
 
+    # Runs
+
+    def run_began(self, row: RunRow) -> None:
+        """Note that a job's program runs; once for each run."""
+        self._write(
+            "INSERT OR IGNORE INTO runs (job, run, shape, submit_s, start_s, at_s)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (row.job, row.run, row.shape, row.submit_s, row.start_s, row.at_s),
+        )
+
+    def run_told(self, row: RunRow) -> None:
+        """Note what a run's program has said since."""
+        self._write(
+            "UPDATE runs SET launched_s = ?, step = ?, rate = ?, saved_took_s = ?, code = ?"
+            " WHERE job = ? AND run = ?",
+            (
+                *(row.launched_s, row.step, row.rate, row.saved_took_s, row.code),
+                *(row.job, row.run),
+            ),
+        )
+
+    def runs(self, job: str) -> tuple[RunRow, ...]:
+        """Return a job's runs in which its program spoke, oldest first."""
+        rows = self._read(
+            "SELECT job, run, shape, submit_s, start_s, at_s, launched_s, step, rate,"
+            " saved_took_s, code FROM runs WHERE job = ? ORDER BY run",
+            (job,),
+        )
+        return tuple(RunRow(*row) for row in rows)
+
     # Shapes that the batch system did not start
 
     def refuse(self, job: str, shape: Shape, now_s: float, for_s: float) -> float:
@@ -230,6 +286,7 @@ class Store:
                 f"DELETE FROM {table} WHERE id <= (SELECT max(id) FROM {table}) - ?",  # noqa: S608  # our own names
                 (MOST_ROWS,),
             )
+        self._write("DELETE FROM runs WHERE at_s < ?", (now_s - retention_s,))
         self._write("DELETE FROM refused WHERE until_s < ?", (now_s - retention_s,))
 
     def heal(self, now_s: float) -> None:
