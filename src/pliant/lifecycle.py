@@ -1,7 +1,8 @@
 """A malleable job's life: nine states, and what leads from each to the next.
 
-``after`` is all there is: a pure function of where a job is and what was seen. What cannot happen
-in a state is no error, for reports come late and twice: it leaves the job where it is.
+``after`` is a pure function of where a job is and what was seen. What cannot happen in a state is
+no error, for reports come late and twice: it leaves the job where it is. ``observed`` says the same
+from what is seen now alone: a daemon that has forgotten everything knows where each job is.
 
 Beyond the paper, whose jobs never fail: a run that ends without the job being finished (its node
 went down, somebody requeued it) brings it back to where it waits for resources, as does a
@@ -111,6 +112,36 @@ def after(life: Life, event: Event, at_s: float) -> Life:
     if event is Event.LAUNCHED:
         return Life(phase, at_s, max(0.0, at_s - life.since_s))
     return replace(life, phase=phase, since_s=at_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is seen of a malleable job now. Instants are seconds since the epoch, 0: not yet.
+
+    ``runs``: it has an allocation, since ``start_s``, in which its program works since
+    ``launched_s``. ``asked``: its program is asked for a checkpoint, which was written at
+    ``saved_s``; while it is handed over it waits for what is set aside for it.
+    """
+
+    runs: bool
+    start_s: float = 0.0
+    launched_s: float = 0.0
+    asked: bool = False
+    saved_s: float = 0.0
+
+
+def observed(seen: Seen, now_s: float) -> Life:
+    """Return where a job is that has not ended."""
+    if not seen.runs:
+        handed_over = seen.asked and seen.saved_s > 0
+        return Life(Phase.STANDBY if handed_over else Phase.WAITING_FOR_INITIAL_RESOURCE)
+    if not seen.launched_s:
+        return Life(Phase.LAUNCHING, seen.start_s)
+    launch_s = max(0.0, seen.launched_s - seen.start_s)
+    if seen.asked:
+        phase = Phase.STOPPING if seen.saved_s else Phase.CHECKPOINTING
+        return Life(phase, seen.saved_s or seen.launched_s, launch_s)
+    return at(Life(Phase.RUNNING_PROTECTED, seen.launched_s, launch_s), now_s)
 
 
 def at(life: Life, now_s: float) -> Life:

@@ -36,13 +36,25 @@ MIGRATIONS = (
         job TEXT NOT NULL, shape TEXT NOT NULL, times INTEGER NOT NULL, until_s REAL NOT NULL,
         PRIMARY KEY (job, shape));
     """,
+    """
+    CREATE TABLE handovers (
+        id INTEGER PRIMARY KEY, at_s REAL NOT NULL, job TEXT NOT NULL, run INTEGER NOT NULL,
+        before TEXT NOT NULL, after TEXT NOT NULL, guest TEXT NOT NULL, reason TEXT NOT NULL,
+        until_s REAL NOT NULL, saved_s REAL NOT NULL DEFAULT 0, done_s REAL, outcome TEXT);
+    CREATE INDEX handovers_of_job ON handovers (job);
+    CREATE TABLE runs (
+        job TEXT NOT NULL, run INTEGER NOT NULL, shape TEXT NOT NULL, submit_s REAL NOT NULL,
+        start_s REAL NOT NULL, at_s REAL NOT NULL, launched_s REAL NOT NULL DEFAULT 0,
+        step INTEGER NOT NULL DEFAULT 0, rate REAL NOT NULL DEFAULT 0, saved_took_s REAL NOT NULL
+        DEFAULT 0, code INTEGER, PRIMARY KEY (job, run));
+    """,
 )
 """Each brings the file from one version (PRAGMA user_version) to the next; only ever append."""
 
 RETRY_S = 60.0
 """How long memory stands in before the file is tried again."""
 MOST_ROWS = 200_000
-"""Of decisions and of intentions, whatever the retention."""
+"""Of each kind, whatever the retention."""
 LONGEST_REASON = 2000
 
 
@@ -55,6 +67,45 @@ class Decision:
     what: str
     shape: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class HandOverRow:
+    """One hand-over; ``saved_s`` and ``done_s`` are 0 while that has not come."""
+
+    id: int
+    at_s: float
+    job: str
+    run: int
+    before: str
+    after: str
+    guest: str
+    reason: str
+    until_s: float
+    saved_s: float = 0.0
+    done_s: float = 0.0
+    outcome: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run of a job whose program speaks; instants are 0 while they have not come.
+
+    ``at_s``: when it first spoke; ``step`` and ``rate`` (steps/s): what it last said;
+    ``saved_took_s``: from the wish to its checkpoint's end; ``code``: how it ended by itself.
+    """
+
+    job: str
+    run: int
+    shape: str
+    submit_s: float
+    start_s: float
+    at_s: float
+    launched_s: float = 0.0
+    step: int = 0
+    rate: float = 0.0
+    saved_took_s: float = 0.0
+    code: int | None = None
 
 
 class Store:
@@ -136,6 +187,70 @@ class Store:
         )
         return tuple(Decision(*row) for row in rows)
 
+    # Hand-overs
+
+    def hand_over(self, row: HandOverRow) -> int:
+        """Note a hand-over before anything is done for it; return its number."""
+        return self._write(
+            "INSERT INTO handovers (at_s, job, run, before, after, guest, reason, until_s)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(row.at_s, row.job, row.run, row.before, row.after, row.guest),
+                *(_clean(row.reason), row.until_s),
+            ),
+        )
+
+    def saved(self, handover: int, saved_s: float) -> None:
+        """Note that its checkpoint is written."""
+        self._write("UPDATE handovers SET saved_s = ? WHERE id = ?", (saved_s, handover))
+
+    def handed_over(self, handover: int, now_s: float, outcome: str) -> None:
+        """Note how it ended."""
+        self._write(
+            "UPDATE handovers SET done_s = ?, outcome = ? WHERE id = ?",
+            (now_s, _clean(outcome), handover),
+        )
+
+    def handovers(self, job: str = "") -> tuple[HandOverRow, ...]:
+        """Return a job's hand-overs, oldest first; or those of all jobs that have not ended."""
+        rows = self._read(
+            "SELECT id, at_s, job, run, before, after, guest, reason, until_s, saved_s,"
+            " coalesce(done_s, 0), coalesce(outcome, '') FROM handovers"
+            " WHERE job = ?1 OR (?1 = '' AND done_s IS NULL) ORDER BY id",
+            (job,),
+        )
+        return tuple(HandOverRow(*row) for row in rows)
+
+    # Runs
+
+    def run_began(self, row: RunRow) -> None:
+        """Note that a job's program runs; once for each run."""
+        self._write(
+            "INSERT OR IGNORE INTO runs (job, run, shape, submit_s, start_s, at_s)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (row.job, row.run, row.shape, row.submit_s, row.start_s, row.at_s),
+        )
+
+    def run_told(self, row: RunRow) -> None:
+        """Note what a run's program has said since."""
+        self._write(
+            "UPDATE runs SET launched_s = ?, step = ?, rate = ?, saved_took_s = ?, code = ?"
+            " WHERE job = ? AND run = ?",
+            (
+                *(row.launched_s, row.step, row.rate, row.saved_took_s, row.code),
+                *(row.job, row.run),
+            ),
+        )
+
+    def runs(self, job: str) -> tuple[RunRow, ...]:
+        """Return a job's runs in which its program spoke, oldest first."""
+        rows = self._read(
+            "SELECT job, run, shape, submit_s, start_s, at_s, launched_s, step, rate,"
+            " saved_took_s, code FROM runs WHERE job = ? ORDER BY run",
+            (job,),
+        )
+        return tuple(RunRow(*row) for row in rows)
+
     # Shapes that the batch system did not start
 
     def refuse(self, job: str, shape: Shape, now_s: float, for_s: float) -> float:
@@ -165,12 +280,13 @@ class Store:
 
     def prune(self, now_s: float, retention_s: float) -> None:
         """Drop what is older than the retention, and the oldest above MOST_ROWS."""
-        for table in ("intentions", "decisions"):
+        for table in ("intentions", "decisions", "handovers"):
             self._write(f"DELETE FROM {table} WHERE at_s < ?", (now_s - retention_s,))  # noqa: S608  # our own names
             self._write(
                 f"DELETE FROM {table} WHERE id <= (SELECT max(id) FROM {table}) - ?",  # noqa: S608  # our own names
                 (MOST_ROWS,),
             )
+        self._write("DELETE FROM runs WHERE at_s < ?", (now_s - retention_s,))
         self._write("DELETE FROM refused WHERE until_s < ?", (now_s - retention_s,))
 
     def heal(self, now_s: float) -> None:

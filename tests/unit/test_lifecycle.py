@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.lifecycle import BUSY, Event, Life, Phase, after, at
+from pliant.lifecycle import BUSY, Event, Life, Phase, Seen, after, at, observed
 
 WHOLE = [
     (Event.CONTACT, Phase.WAITING_FOR_INITIAL_RESOURCE),
@@ -78,3 +78,29 @@ def test_what_has_happened_twice_happened_once(
         if event not in (Event.GRANT, Event.CLEAR, Event.LAUNCHED):
             assert after(once, event, at_s) == once
         life = once
+
+
+@pytest.mark.parametrize(
+    ("seen", "phase"),
+    [
+        (Seen(runs=False), Phase.WAITING_FOR_INITIAL_RESOURCE),
+        (Seen(runs=True, start_s=100.0), Phase.LAUNCHING),
+        (Seen(runs=True, start_s=100.0, launched_s=110.0), Phase.RUNNING_PROTECTED),
+        (Seen(runs=True, start_s=100.0, launched_s=103.0), Phase.RUNNING),
+        (Seen(runs=True, start_s=100.0, launched_s=103.0, asked=True), Phase.CHECKPOINTING),
+        (
+            Seen(runs=True, start_s=100.0, launched_s=103.0, asked=True, saved_s=118.0),
+            Phase.STOPPING,
+        ),
+        (Seen(runs=False, asked=True, saved_s=118.0), Phase.STANDBY),
+    ],
+)
+def test_where_a_job_is_shows_in_what_is_seen_now(seen: Seen, phase: Phase) -> None:
+    assert observed(seen, 120.0).phase is phase
+
+
+def test_what_is_seen_now_and_what_happened_agree() -> None:
+    life = Life(Phase.STANDBY)
+    life = after(after(life, Event.CLEAR, 100.0), Event.LAUNCHED, 110.0)
+    assert observed(Seen(runs=True, start_s=100.0, launched_s=110.0), 139.0) == life
+    assert observed(Seen(runs=True, start_s=100.0, launched_s=110.0), 141.0) == at(life, 141.0)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pliant.batch import Batch, Change
 from pliant.errors import PliantError
-from pliant.model import Job, Shape, Spec
+from pliant.model import Job, Spec
 from pliant.plan import Mold
 from pliant.store import Store
 
@@ -76,7 +76,7 @@ class Acting:
             store.intend(now_s, mold.job.id, mold.job.shape, mold.shape, mold.reason)
             for mold in molds
         ]
-        changes = [Change(mold.job, mold.shape, spec_after(mold.job, mold.shape)) for mold in molds]
+        changes = [Change(mold.job, mold.shape, mold.job.noted(mold.shape)) for mold in molds]
         try:
             errors = self._batch.change(changes) if changes else ()
         except PliantError as away:
@@ -108,10 +108,3 @@ class Acting:
         """
         with self._turn:
             self._batch.rescue(job)
-
-
-def spec_after(job: Job, shape: Shape) -> Spec:
-    """Return what the token says once ``job``, a flagged one, carries ``shape``."""
-    assert job.spec is not None  # noqa: S101  # only flagged jobs are ever changed
-    own = job.spec.own if job.spec.own is not None else job.shape
-    return replace(job.spec, own=own, set=shape, footprint=job.spec.footprint or job.footprint)

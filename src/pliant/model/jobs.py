@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pliant.model.footprints import Demand, Footprint
@@ -83,6 +83,13 @@ class Job:
     def end_s(self) -> float:
         """When its time limit ends it at the latest, from its start; inf without a limit."""
         return self.start_s + self.time_limit_s if self.time_limit_s else float("inf")
+
+    def noted(self, shape: Shape) -> Spec:
+        """What the token of a flagged job says once it carries ``shape``."""
+        assert self.spec is not None  # noqa: S101  # only flagged jobs are ever changed
+        own = self.spec.own if self.spec.own is not None else self.shape
+        footprint = self.spec.footprint or self.footprint
+        return replace(self.spec, own=own, set=shape, footprint=footprint)
 
     def demand(self, shape: Shape) -> Demand:
         """What ``shape`` takes on each node for this job."""

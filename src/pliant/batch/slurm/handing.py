@@ -1,0 +1,145 @@
+"""A hand-over's steps on a real Slurm: what is seen of it, and one command for each step.
+
+Measured on 22.05.8 and 24.11.5; each line is a trap:
+
+- The fence is not named by the job: a job of a reservation is killed at its end.
+- An update while the job is COMPLETING keeps no begin time; one that is PENDING again does.
+- Slurm's clients read and print times here as UTC (see commands.py), in whole seconds.
+- ``Priority=`` is refused on a job that its user holds, and ``release`` would end that hold: both
+  are for jobs that are not held.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from pliant.batch.slurm.cluster import Cluster
+from pliant.batch.slurm.commands import Runs
+from pliant.batch.slurm.job_rows import JobRow, count
+from pliant.batch.slurm.partition_rows import parse_reservations
+from pliant.batch.slurm.queries import Queries
+from pliant.batch.slurm.request import asked
+from pliant.batch.slurm.update import update_words, wanted
+from pliant.batch.slurm.values import instant_s, whole
+from pliant.errors import Refused, Unavailable
+from pliant.handover import FENCE_S, PINNED, Do, HandOver, Scene, Sight, Step
+from pliant.model import Job, JobState
+
+PREFIX = "pliant_"
+"""How the names of fences begin."""
+
+
+class Handing:
+    """Sees and does what a hand-over needs; every call asks or tells slurmctld once or twice."""
+
+    def __init__(
+        self, commands: Runs, queries: Queries, clock: Callable[[], float] = time.time
+    ) -> None:
+        """``clock`` counts seconds since the epoch, as slurmctld's host does."""
+        self._commands, self._queries, self._clock = commands, queries, clock
+
+    # --- see -------------------------------------------------------------------------------
+
+    def scene(self, over: HandOver, job: Job, cluster: Cluster) -> Scene:
+        """Return what is seen now.
+
+        Raises Unavailable, BadAnswer.
+        """
+        ids = [over.job, *([over.guest] if over.guest else ())]
+        rows = self._queries.again(ids)
+        guest = self._sight(rows.get(over.guest), None, cluster) if over.guest else None
+        fence_end_s = self.fences().get(over.job, 0.0)
+        return Scene(
+            self._clock(), self._sight(rows.get(over.job), job, cluster), guest, fence_end_s
+        )
+
+    def fences(self) -> dict[str, float]:
+        """Return when each fence ends that stands now, by job."""
+        answer = self._commands.run(("scontrol", "-o", "show", "reservation"))
+        if answer.status:
+            raise Unavailable(f"scontrol show reservation: {answer.words}")
+        return {
+            found.name.removeprefix(PREFIX): found.end_s
+            for found in parse_reservations(answer.out)
+            if found.name.startswith(PREFIX) and found.end_s > self._clock()
+        }
+
+    def _sight(self, row: JobRow | None, job: Job | None, cluster: Cluster) -> Sight:
+        if row is None:
+            return Sight(None)
+        waits = row.waits
+        priority = whole(row.priority)
+        carries = None
+        if waits and job is not None:
+            asks = asked(row, job.footprint, cluster.default_per_cpu_mib)
+            carries = asks.shape(cluster.shards(job.partitions, asks.gpu_type))
+        return Sight(
+            state=_state(row),
+            run=count(row.restarts),
+            priority=priority,
+            held=waits and priority == 0,
+            carries=carries,
+            queued_s=instant_s(row.submit),
+            begins_s=instant_s(row.eligible),
+        )
+
+    # --- do --------------------------------------------------------------------------------
+
+    def do(self, step: Step, over: HandOver, job: Job, cluster: Cluster) -> None:
+        """Do one step.
+
+        Raises Refused in Slurm's words, Unavailable.
+        """
+        answer = self._commands.run(("scontrol", *self._words(step, over, job, cluster)))
+        if answer.status:
+            kind = Unavailable if answer.controller_is_away else Refused
+            raise kind(f"job {over.job}: {step.do}: {answer.words}")
+
+    def _words(self, step: Step, over: HandOver, job: Job, cluster: Cluster) -> Sequence[str]:
+        fence = f"ReservationName={PREFIX}{over.job}"
+        if step.do is Do.RESHAPE:
+            return ("update", f"jobid={over.job}", *self._reshape(step, over, job, cluster))
+        words: dict[Do, Sequence[str]] = {
+            Do.PIN: ("update", f"jobid={over.job}", f"Priority={PINNED}"),
+            Do.PIN_GUEST: ("update", f"jobid={over.guest}", f"Priority={PINNED + 1}"),
+            Do.FENCE: ("create", "reservation", fence, *self._fence_words(job)),
+            Do.RENEW: ("update", fence, f"EndTime={self._fence_end()}"),
+            Do.REQUEUE: ("requeue", over.job),
+            Do.UNFENCE: ("delete", fence),
+            Do.RELEASE: ("release", over.job),
+            Do.RELEASE_GUEST: ("release", over.guest),
+        }
+        return words[step.do]
+
+    def _fence_words(self, job: Job) -> Sequence[str]:
+        return (
+            "StartTime=now",
+            f"EndTime={self._fence_end()}",
+            "Users=root",
+            f"Nodes={','.join(job.nodes)}",
+            "Flags=IGNORE_JOBS",
+        )
+
+    def _fence_end(self) -> str:
+        return _text(self._clock() + FENCE_S)
+
+    def _reshape(self, step: Step, over: HandOver, job: Job, cluster: Cluster) -> Sequence[str]:
+        row = self._queries.again([over.job]).get(over.job)
+        if row is None or not row.waits or job.spec is None:
+            raise Refused(f"job {over.job}: it does not wait any more")
+        now = asked(row, job.footprint, cluster.default_per_cpu_mib)
+        spec = job.noted(over.shape)
+        then = wanted(job, over.shape, spec, cluster)
+        return (*update_words(row, now, then, spec), f"StartTime={_text(step.begin_s)}")
+
+
+def _state(row: JobRow) -> JobState | None:
+    if row.waits:
+        return JobState.WAITING
+    return JobState.ENDING if row.state == "COMPLETING" else JobState.RUNNING
+
+
+def _text(instant: float) -> str:
+    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -1,0 +1,200 @@
+"""Hand-overs under way: what each job's program is asked for, and the steps after its checkpoint.
+
+Intentions are stored before anything is done, and each step is worked out anew from what is seen
+(see :mod:`pliant.handover`), so that a pliantd that was killed goes on where it was. One hand-over
+at a time for each job; they run in a thread of their own, beside the cycles.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from pliant.errors import BadSpec, PliantError
+from pliant.grammar import parse_shape
+from pliant.handover import Do, HandOver, Outcome, Scene, Step, next_step
+from pliant.model import Job, Shape, shape_text
+from pliant.store import HandOverRow, Store
+
+log = logging.getLogger("pliant.handing")
+
+QUICK_S = 0.05
+"""Between looks at a job that has been checkpointed: its GPUs stand idle."""
+SLOW_S = 1.0
+"""Between looks at one whose program is still asked for its checkpoint."""
+AGAIN_S = 1.0
+"""After a step that the batch system refused."""
+
+
+class Hands(Protocol):
+    """The batch system, as far as a hand-over needs it. Calls block and raise PliantError."""
+
+    def scene(self, over: HandOver, job: Job) -> Scene:
+        """Return what is seen of a hand-over now."""
+        ...
+
+    def step(self, step: Step, over: HandOver, job: Job) -> None:
+        """Do one step of it."""
+        ...
+
+
+@dataclass(slots=True)
+class _Active:
+    number: int
+    over: HandOver
+    job: Job
+    next_s: float = 0.0
+    trouble: str = ""
+
+
+class HandOvers:
+    """The hand-overs under way; safe to use from several threads."""
+
+    def __init__(
+        self,
+        hands: Hands,
+        store: Store,
+        clock: Callable[[], float],
+        ended: Callable[[Job, Outcome], None] = lambda _job, _outcome: None,
+    ) -> None:
+        """``clock`` counts seconds since the epoch; ``ended`` is told of each end."""
+        self._hands, self._store, self._clock, self._ended = hands, store, clock, ended
+        self._active: dict[str, _Active] = {}
+        self._changed = threading.Condition()
+
+    # --- what is intended ------------------------------------------------------------------
+
+    def begin(self, job: Job, shape: Shape, until_s: float, reason: str, guest: str = "") -> bool:
+        """Ask a running job's program for a checkpoint; False where one is under way already."""
+        now_s = self._clock()
+        with self._changed:
+            if job.id in self._active:
+                return False
+            row = HandOverRow(
+                *(0, now_s, job.id, job.restarts, shape_text(job.shape), shape_text(shape)),
+                *(guest, reason, until_s),
+            )
+            number = self._store.hand_over(row)
+            over = HandOver(job.id, job.restarts, shape, now_s, until_s, guest=guest)
+            self._active[job.id] = _Active(number, over, job)
+            self._changed.notify_all()
+        log.info("job %s: to %s: %s", job.id, shape_text(shape), reason)
+        return True
+
+    def resume(self, jobs: Iterable[Job]) -> None:
+        """Go on with what was under way when pliantd ended; ``jobs``: all that are there now."""
+        known = {job.id: job for job in jobs}
+        with self._changed:
+            for row in self._store.handovers():
+                if row.job in self._active:
+                    continue
+                over = _read(row)
+                if over is None:
+                    self._store.handed_over(row.id, self._clock(), "?")
+                else:
+                    job = known.get(row.job) or Job(row.job)
+                    self._active[row.job] = _Active(row.id, over, job)
+            self._changed.notify_all()
+
+    def of(self, job_id: str) -> HandOver | None:
+        """Return a job's hand-over; None where it has none."""
+        with self._changed:
+            active = self._active.get(job_id)
+            return active.over if active else None
+
+    def wait_for(self, job_id: str, known: str, timeout_s: float) -> HandOver | None:
+        """Return a job's hand-over, as soon as it has one that is not ``known`` by its name."""
+
+        def fresh() -> bool:
+            over = self.of(job_id)
+            return over is not None and not over.saved_s and name_of(over) != known
+
+        with self._changed:
+            self._changed.wait_for(fresh, timeout_s)
+            return self.of(job_id)
+
+    # --- what its program says -------------------------------------------------------------
+
+    def saved(self, job_id: str, run: int, name: str) -> bool:
+        """Note that the checkpoint of this run is written; False where nobody asked for it."""
+        with self._changed:
+            active = self._active.get(job_id)
+            if active is None or (active.over.run, name_of(active.over)) != (run, name):
+                return False
+            if not active.over.saved_s:
+                active.over = replace(active.over, saved_s=self._clock())
+                self._store.saved(active.number, active.over.saved_s)
+                active.next_s = 0.0
+            self._changed.notify_all()
+            return True
+
+    def failed(self, job_id: str, run: int, name: str) -> None:
+        """Note that there will be no checkpoint: the job goes on as it is."""
+        with self._changed:
+            active = self._active.get(job_id)
+            if active and (active.over.run, name_of(active.over)) == (run, name):
+                active.over = replace(active.over, until_s=0.0)
+                active.next_s = 0.0
+            self._changed.notify_all()
+
+    # --- the steps -------------------------------------------------------------------------
+
+    def turn(self) -> float:
+        """Do the next step of each hand-over that is due; return when the next one is."""
+        now_s = self._clock()
+        with self._changed:
+            due = [active for active in self._active.values() if active.next_s <= now_s]
+        for active in due:
+            self._advance(active)
+        with self._changed:
+            return min((active.next_s for active in self._active.values()), default=float("inf"))
+
+    def run(self, stopping: threading.Event) -> None:
+        """Do all steps, until told to stop."""
+        while not stopping.is_set():
+            next_s = self.turn()
+            with self._changed:
+                self._changed.wait(min(SLOW_S, max(0.0, next_s - self._clock())))
+
+    def _advance(self, active: _Active) -> None:
+        over, job = active.over, active.job
+        try:
+            step = next_step(over, self._hands.scene(over, job))
+            if step.do is Do.END:
+                self._end(active, step.outcome or Outcome.DONE)
+                return
+            if step.do is not Do.WAIT:
+                self._hands.step(step, over, job)
+                log.info("job %s: %s", over.job, step.do)
+        except PliantError as error:
+            if str(error) != active.trouble:
+                log.warning("%s", error)
+            active.trouble, active.next_s = str(error), self._clock() + AGAIN_S
+            return
+        active.trouble = ""
+        pause_s = (QUICK_S if over.saved_s else SLOW_S) if step.do is Do.WAIT else 0.0
+        active.next_s = self._clock() + pause_s
+
+    def _end(self, active: _Active, outcome: Outcome) -> None:
+        with self._changed:
+            self._active.pop(active.over.job, None)
+            self._store.handed_over(active.number, self._clock(), outcome)
+            self._changed.notify_all()
+        log.info("job %s: %s", active.over.job, outcome)
+        self._ended(active.job, outcome)
+
+
+def name_of(over: HandOver) -> str:
+    """Return how a hand-over is called towards the job's program: no two of a job are alike."""
+    return f"{over.run}.{over.asked_s:.3f}"
+
+
+def _read(row: HandOverRow) -> HandOver | None:
+    try:
+        shape = parse_shape(row.after)
+    except BadSpec:
+        return None
+    return HandOver(row.job, row.run, shape, row.at_s, row.until_s, row.saved_s, row.guest)

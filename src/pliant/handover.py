@@ -1,0 +1,220 @@
+"""A hand-over: a running job that has been checkpointed gets another shape, step by step.
+
+``next_step`` says what to do next, from what was intended and what is seen of the job now. It has
+no memory of the steps before: a pliantd that was killed after any of them looks, and goes on.
+
+::
+
+    asked ──its program saves──▶ saved ─▶ pin ─▶ fence ─▶ requeue ─▶ (it ends) ─▶ reshape
+                                   └─ out of time, or its run is over: give up
+    reshape ─▶ unfence, in the second in which it may start ─▶ (it starts) ─▶ release ─▶ end
+
+What each step is for:
+
+- *pin*: the highest priority there is, which survives the requeue, so that it starts first.
+- *fence*: a reservation of its nodes that keeps all others out while it holds nothing; it ends by
+  itself should nobody end it.
+- *reshape*: the new request and the begin time in one call. It begins in the second after it went
+  back into the queue: slurmd refuses a launch whose credential is as old as the kill.
+- *unfence*: ends the reservation, and by that starts a pass of the scheduler. Not before the job
+  may begin, or another would be first.
+- *release*: gives it the priority back that the batch system computes.
+
+A preemption is the same with a guest: the job that room is made for is pinned above the victim
+before the fence falls, and released as soon as it runs.
+
+A job that waits at the end, a victim or one whose place was taken while pliantd was dead, keeps
+its pin: it is the next to start. Whoever sees it run releases it.
+
+Nothing is done against an owner: a job that is held, cancelled or requeued by its owner meanwhile
+is only cleaned up after.
+
+Source: measured on Slurm 22.05 and 24.11; the lifecycle is that of Seo (paper 003), the guest that
+of Yabuuchi et al. (paper 001, FitGpp).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pliant.model import JobState, Shape
+
+PINNED = 4_000_000_000
+"""The priority of a job in a hand-over; its guest has one more."""
+FENCE_S = 125.0
+"""How long a fence stands that nobody ends: as long as a requeued job is kept from starting."""
+RENEW_S = 60.0
+"""A fence that ends sooner than this is renewed while it is needed."""
+GIVE_UP_S = 600.0
+"""How long a job may take from its checkpoint to its next start before it is left to the queue."""
+
+
+class Do(StrEnum):
+    """What to do next."""
+
+    WAIT = "wait"
+    PIN = "pin"
+    FENCE = "fence"
+    RENEW = "renew"
+    REQUEUE = "requeue"
+    RESHAPE = "reshape"
+    PIN_GUEST = "pin-guest"
+    UNFENCE = "unfence"
+    RELEASE = "release"
+    RELEASE_GUEST = "release-guest"
+    END = "end"
+
+
+class Outcome(StrEnum):
+    """How a hand-over ended."""
+
+    DONE = "done"
+    NOT_SAVED = "its checkpoint did not come in time"
+    RUN_OVER = "its run ended before its checkpoint"
+    GONE = "it has ended"
+    HELD = "its owner holds it"
+    SLOW = "it did not start again in time and waits in the queue"
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """What is intended: ``run`` counts the job's restarts before it; ``guest`` is made room for.
+
+    ``shape`` is what it is to carry next; ``until_s`` by when its checkpoint must be written;
+    ``saved_s`` when it was, 0 before. Instants are seconds since the epoch, by slurmctld's clock.
+    """
+
+    job: str
+    run: int
+    shape: Shape
+    asked_s: float
+    until_s: float
+    saved_s: float = 0.0
+    guest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What is seen of one job: ``state`` is None once it has ended.
+
+    ``carries``: the shape it asks for; ``queued_s``: since when it waits, in whole seconds;
+    ``begins_s``: when it may begin; ``killed``: it failed at the very start of a run.
+    """
+
+    state: JobState | None
+    run: int = 0
+    priority: int = 1
+    held: bool = False
+    killed: bool = False
+    carries: Shape | None = None
+    queued_s: float = 0.0
+    begins_s: float = 0.0
+
+    @property
+    def pinned(self) -> bool:
+        """Whether its priority is one of ours."""
+        return self.priority >= PINNED
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it waits, and nobody holds it."""
+        return self.state is JobState.WAITING and not self.held
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """All that is seen at ``now_s``; ``fence_end_s``: when the fence ends, 0 without one."""
+
+    now_s: float
+    job: Sight
+    guest: Sight | None = None
+    fence_end_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do next; ``begin_s`` for RESHAPE, ``outcome`` for END."""
+
+    do: Do
+    begin_s: float = 0.0
+    outcome: Outcome | None = None
+
+
+_WAIT = Step(Do.WAIT)
+
+
+def next_step(over: HandOver, scene: Scene) -> Step:
+    """Return what to do next."""
+    outcome = _outcome(over, scene)
+    if outcome is not None:
+        return _tidy(scene, outcome)
+    if not over.saved_s:
+        return _WAIT
+    if scene.job.state is JobState.RUNNING:
+        return _before_requeue(scene)
+    if scene.job.killed:
+        return Step(Do.REQUEUE)
+    if scene.job.state is not JobState.WAITING:
+        return _fenced(scene) or _WAIT
+    return _before_start(over, scene)
+
+
+def _outcome(over: HandOver, scene: Scene) -> Outcome | None:
+    """How it ended; None while it goes on."""
+    job, now_s = scene.job, scene.now_s
+    if job.held:
+        return Outcome.HELD
+    if job.run > over.run and job.state is JobState.RUNNING:
+        return Outcome.DONE
+    if over.saved_s:
+        if job.state is None and not job.killed:
+            return Outcome.GONE
+        return Outcome.SLOW if now_s > over.saved_s + GIVE_UP_S else None
+    if job.state is not JobState.RUNNING or job.run != over.run:
+        return Outcome.RUN_OVER
+    return Outcome.NOT_SAVED if now_s > over.until_s else None
+
+
+def _before_requeue(scene: Scene) -> Step:
+    if not scene.job.pinned:
+        return Step(Do.PIN)
+    return _fenced(scene) or Step(Do.REQUEUE)
+
+
+def _fenced(scene: Scene) -> Step | None:
+    """What keeps the fence standing; None where it does."""
+    if not scene.fence_end_s:
+        return Step(Do.FENCE)
+    return Step(Do.RENEW) if scene.fence_end_s - scene.now_s < RENEW_S else None
+
+
+def _before_start(over: HandOver, scene: Scene) -> Step:
+    """It waits: first what it asks for and when, then the way is cleared."""
+    job = scene.job
+    begin_s = job.queued_s + 1
+    if job.carries != over.shape or job.begins_s > max(begin_s, scene.now_s):
+        return Step(Do.RESHAPE, begin_s)
+    guest = scene.guest
+    if guest is not None and guest.is_waiting and not guest.pinned:
+        return Step(Do.PIN_GUEST)
+    if scene.fence_end_s and scene.now_s >= begin_s:
+        return Step(Do.UNFENCE)
+    if over.guest and not scene.fence_end_s:
+        return _tidy(scene, Outcome.DONE)
+    return _WAIT
+
+
+def _tidy(scene: Scene, outcome: Outcome) -> Step:
+    """Take everything back that would outlast the hand-over, then end it."""
+    if scene.fence_end_s:
+        return Step(Do.UNFENCE)
+    guest = scene.guest
+    if guest is not None and guest.pinned:
+        if outcome is Outcome.DONE and guest.is_waiting:
+            return _WAIT
+        if guest.state is not None:
+            return Step(Do.RELEASE_GUEST)
+    if scene.job.pinned and scene.job.state is JobState.RUNNING:
+        return Step(Do.RELEASE)
+    return Step(Do.END, outcome=outcome)

@@ -1,0 +1,170 @@
+"""Hand-overs under way: one for each job, stored before they begin, gone on with after a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from test_handover import NEW, OLD, RUNNING, WAITING, FakeSlurm
+
+from pliant.daemon.handing import HandOvers, name_of
+from pliant.errors import Refused
+from pliant.handover import Do, HandOver, Outcome, Scene, Sight, Step
+from pliant.model import Job
+from pliant.store import Store
+
+JOB = Job("7", user="alice", state=RUNNING, shape=OLD, nodes=("n1",))
+
+
+class Hands:
+    """The fake Slurm, which may refuse steps."""
+
+    def __init__(self) -> None:
+        self.slurm = FakeSlurm()
+        self.refuses: set[Do] = set()
+
+    def scene(self, over: HandOver, job: Job) -> Scene:
+        assert job.id == over.job
+        return self.slurm.scene()
+
+    def step(self, step: Step, over: HandOver, job: Job) -> None:
+        if step.do in self.refuses:
+            raise Refused(f"job {job.id}: no")
+        self.slurm.do(step, over)
+
+
+class Bench:
+    """Hand-overs on the fake, with a clock that is the fake's."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory, self.hands = directory, Hands()
+        self.ends: list[tuple[str, Outcome]] = []
+        self.start()
+
+    def start(self) -> None:
+        """As after a kill: only the store and the fake are left."""
+        self.store = Store(self.directory)
+        self.overs = HandOvers(
+            *(self.hands, self.store, lambda: self.hands.slurm.now_s),
+            ended=lambda job, outcome: self.ends.append((job.id, outcome)),
+        )
+
+    def begin(self, guest: str = "") -> bool:
+        until_s = self.hands.slurm.now_s + 60
+        return self.overs.begin(JOB, NEW, until_s, "it fits better", guest)
+
+    def save(self) -> bool:
+        over = self.overs.of("7")
+        assert over is not None
+        return self.overs.saved("7", 0, name_of(over))
+
+    def go_on(self, turns: int = 100) -> None:
+        for _ in range(turns):
+            self.overs.turn()
+            self.hands.slurm.pass_time(0.5, scheduler=True)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    made.store.close()
+
+
+def test_a_checkpoint_that_was_asked_for_leads_to_the_other_shape(bench: Bench) -> None:
+    assert bench.begin()
+    bench.go_on(3)
+    assert bench.hands.slurm.job.run == 0  # nothing before the checkpoint
+    assert bench.save()
+    bench.go_on()
+    job = bench.hands.slurm.job
+    assert (job.state, job.carries, job.run, bench.ends) == (RUNNING, NEW, 1, [("7", "done")])
+    (row,) = bench.store.handovers("7")
+    assert (row.before, row.after, row.outcome) == ("4", "2", "done")
+    assert 1000.0 <= row.at_s <= row.saved_s <= row.done_s
+
+
+def test_there_is_one_at_a_time_for_a_job(bench: Bench) -> None:
+    assert bench.begin()
+    assert not bench.begin()
+
+
+def test_a_checkpoint_that_nobody_asked_for_counts_for_nothing(bench: Bench) -> None:
+    assert not bench.overs.saved("7", 0, "0.1")
+    bench.begin()
+    assert not bench.overs.saved("7", 1, name_of(bench.overs.of("7") or pytest.fail()))
+    assert not bench.overs.saved("7", 0, "0.1")
+    bench.go_on(5)
+    assert bench.hands.slurm.job.run == 0
+
+
+def test_a_checkpoint_that_fails_leaves_the_job_as_it_is(bench: Bench) -> None:
+    bench.begin()
+    over = bench.overs.of("7")
+    assert over is not None
+    bench.overs.failed("7", 0, name_of(over))
+    bench.go_on(3)
+    assert bench.ends == [("7", Outcome.NOT_SAVED)]
+    assert bench.hands.slurm.job == FakeSlurm().job
+    assert bench.overs.of("7") is None
+
+
+@pytest.mark.parametrize("killed_after", range(10))
+def test_a_restart_goes_on_where_it_was(bench: Bench, killed_after: int) -> None:
+    bench.begin()
+    bench.save()
+    for _ in range(killed_after):
+        bench.overs.turn()
+    bench.start()
+    bench.overs.resume([JOB])
+    bench.go_on()
+    slurm = bench.hands.slurm
+    assert (slurm.job.state, slurm.job.carries, slurm.x) == (RUNNING, NEW, WAITING)
+    assert (slurm.fence_end_s, slurm.job.pinned) == (0.0, False)
+
+
+def test_a_refused_step_is_tried_again(bench: Bench) -> None:
+    bench.hands.refuses = {Do.FENCE}
+    bench.begin()
+    bench.save()
+    bench.go_on(10)
+    assert (bench.hands.slurm.job.state, bench.hands.slurm.job.run) == (RUNNING, 0)
+    bench.hands.refuses = set()
+    bench.go_on()
+    assert bench.ends == [("7", Outcome.DONE)]
+
+
+def test_who_waits_for_a_wish_is_told_of_it_once(bench: Bench) -> None:
+    assert bench.overs.wait_for("7", "", 0.0) is None
+    bench.begin()
+    wish = bench.overs.wait_for("7", "", 0.0)
+    assert wish is not None
+    assert wish.shape == NEW
+    again = bench.overs.wait_for("7", name_of(wish), 0.0)
+    assert again == wish  # what is known is told again, after the wait
+
+
+def test_a_guest_is_remembered_through_a_restart(bench: Bench) -> None:
+    bench.hands.slurm.guest = Sight(WAITING, priority=500, carries=OLD)
+    bench.begin(guest="8")
+    bench.save()
+    bench.start()
+    bench.overs.resume([JOB])
+    bench.go_on()
+    guest = bench.hands.slurm.guest
+    assert guest is not None
+    assert (guest.state, bench.ends) == (RUNNING, [("7", Outcome.DONE)])
+
+
+def test_a_job_that_is_gone_after_a_restart_is_only_tidied_up_after(bench: Bench) -> None:
+    bench.begin()
+    bench.save()
+    for _ in range(2):
+        bench.overs.turn()
+    bench.hands.slurm.job = replace(bench.hands.slurm.job, state=None)
+    bench.start()
+    bench.overs.resume([])
+    bench.go_on(5)
+    assert (bench.hands.slurm.fence_end_s, bench.ends) == (0.0, [("7", Outcome.GONE)])

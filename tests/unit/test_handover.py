@@ -1,0 +1,256 @@
+"""A hand-over on a small fake of Slurm: killed at any step, disturbed by owners, never in the way.
+
+The fake keeps what was measured on real ones: a fence holds others out, a requeued job may begin
+two minutes later unless it is told when, deleting a fence starts a pass of the scheduler, and a job
+that starts in the second of its requeue is killed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pliant.handover import (
+    FENCE_S,
+    PINNED,
+    Do,
+    HandOver,
+    Outcome,
+    Scene,
+    Sight,
+    Step,
+    next_step,
+)
+from pliant.model import JobState, Shape
+
+OLD, NEW, X_SHAPE = Shape(1, 4), Shape(1, 2), Shape(1, 4)
+WAITING, RUNNING, ENDING = JobState.WAITING, JobState.RUNNING, JobState.ENDING
+
+
+@dataclass
+class FakeSlurm:
+    """One node of four GPUs: J runs on all, X waits for all with a higher priority than J's own."""
+
+    now_s: float = 1000.0
+    job: Sight = field(default_factory=lambda: Sight(RUNNING, priority=10, carries=OLD))
+    x: JobState = WAITING
+    x_priority: int = 1000
+    guest: Sight | None = None
+    fence_end_s: float = 0.0
+    ends_s: float = 0.0  # when the requeued run's last process is gone
+    cleaned_s: float = 2.0
+
+    def scene(self) -> Scene:
+        fence = self.fence_end_s if self.fence_end_s > self.now_s else 0.0
+        return Scene(self.now_s, self.job, self.guest, fence)
+
+    def free(self) -> int:
+        held = {RUNNING, ENDING}
+        used = 4 if self.x is RUNNING else 0
+        if self.job.state in held:
+            used += int(self.job.carries.amount) if self.job.carries else 0
+        if self.guest is not None and self.guest.state in held:
+            used += 4
+        return int(4 - used)
+
+    def do(self, step: Step, over: HandOver) -> None:
+        job = self.job
+        match step.do:
+            case Do.PIN:
+                self.job = replace(job, priority=PINNED)
+            case Do.FENCE | Do.RENEW:
+                self.fence_end_s = self.now_s + FENCE_S
+            case Do.REQUEUE:
+                assert over.saved_s, "a run was ended that had not saved"
+                self.ends_s = self.now_s + self.cleaned_s
+                state = ENDING if job.state is RUNNING else WAITING
+                self.job = replace(job, state=state, killed=False)
+                if state is WAITING:
+                    self._queue_again()
+            case Do.RESHAPE:
+                assert job.state is WAITING
+                self.job = replace(job, carries=over.shape, begins_s=step.begin_s)
+            case Do.UNFENCE:
+                self.fence_end_s = 0.0
+                self.schedule()
+            case Do.RELEASE:
+                self.job = replace(job, priority=10)
+            case Do.PIN_GUEST:
+                assert self.guest is not None
+                self.guest = replace(self.guest, priority=PINNED + 1)
+            case Do.RELEASE_GUEST:
+                assert self.guest is not None
+                self.guest = replace(self.guest, priority=500)
+            case _:
+                pass
+
+    def _queue_again(self) -> None:
+        self.job = replace(
+            self.job,
+            state=WAITING,
+            run=self.job.run + 1,
+            queued_s=float(int(self.now_s)),
+            begins_s=self.now_s + 121,
+        )
+
+    def pass_time(self, by_s: float, scheduler: bool) -> None:
+        self.now_s += by_s
+        if self.job.state is ENDING and self.now_s >= self.ends_s:
+            self._queue_again()
+        if scheduler:
+            self.schedule()
+
+    def schedule(self) -> None:
+        if self.fence_end_s > self.now_s:
+            return
+        queue = [(self.x_priority, "x")] if self.x is WAITING else []
+        if self.job.is_waiting and self.job.begins_s <= self.now_s:
+            queue.append((self.job.priority, "job"))
+        if self.guest is not None and self.guest.is_waiting:
+            queue.append((self.guest.priority, "guest"))
+        for _, who in sorted(queue, reverse=True):
+            self._start(who)
+
+    def _start(self, who: str) -> None:
+        if who == "x" and self.free() >= X_SHAPE.amount:
+            self.x = RUNNING
+        elif who == "guest" and self.guest is not None and self.free() >= 4:
+            self.guest = replace(self.guest, state=RUNNING)
+        elif who == "job" and self.job.carries and self.free() >= self.job.carries.amount:
+            early = int(self.now_s) <= self.job.queued_s
+            self.job = replace(self.job, state=None if early else RUNNING, killed=early)
+
+
+@dataclass
+class Drill:
+    """Runs a hand-over on the fake to its end."""
+
+    slurm: FakeSlurm
+    over: HandOver
+    outcome: Outcome | None = None
+    did: list[Do] = field(default_factory=list)
+
+    def run(self, pauses: list[tuple[float, bool, bool]] | None = None) -> None:
+        """Go on until it ends. Each pause: how long, whether Slurm schedules, whether pliantd is
+        dead in it."""
+        pauses = pauses or []
+        for turn in range(4000):
+            pause_s, scheduler, dead = pauses[turn] if turn < len(pauses) else (0.25, True, False)
+            if not dead:
+                step = next_step(self.over, self.slurm.scene())
+                if step.do is Do.END:
+                    self.outcome = step.outcome
+                    return
+                self.did.append(step.do)
+                self.slurm.do(step, self.over)
+            self.slurm.pass_time(pause_s, scheduler)
+        raise AssertionError(f"it does not end: {self.did[-5:]} {self.slurm}")
+
+    def assert_tidy(self) -> None:
+        slurm = self.slurm
+        assert slurm.fence_end_s <= slurm.now_s
+        assert slurm.guest is None or not slurm.guest.pinned or slurm.guest.state is None
+        assert not slurm.job.pinned or slurm.job.state in (None, WAITING)
+
+
+def intended(guest: str = "", saved_s: float = 1000.0) -> HandOver:
+    shape = OLD if guest else NEW
+    return HandOver("7", 0, shape, 990.0, 1100.0, saved_s, guest)
+
+
+def test_a_resize_from_its_checkpoint_to_its_next_run() -> None:
+    drill = Drill(FakeSlurm(), intended())
+    drill.run()
+    assert drill.outcome is Outcome.DONE
+    assert [do for do in drill.did if do is not Do.WAIT] == [
+        *(Do.PIN, Do.FENCE, Do.REQUEUE, Do.RESHAPE, Do.UNFENCE, Do.RELEASE)
+    ]
+    slurm = drill.slurm
+    assert (slurm.job.state, slurm.job.carries, slurm.job.run) == (RUNNING, NEW, 1)
+    assert slurm.x is WAITING
+    drill.assert_tidy()
+
+
+def test_nothing_is_done_before_the_checkpoint_is_reported() -> None:
+    drill = Drill(FakeSlurm(), intended(saved_s=0.0))
+    drill.run()
+    assert (drill.outcome, set(drill.did)) == (Outcome.NOT_SAVED, {Do.WAIT})
+    assert drill.slurm.job == FakeSlurm().job
+
+
+PAUSES = st.lists(
+    st.tuples(st.sampled_from([0.0, 0.25, 1.0, 40.0]), st.booleans(), st.booleans()), max_size=40
+)
+
+
+@settings(max_examples=300)
+@given(PAUSES, st.floats(0, 0.999), st.sampled_from([0.1, 2.0, 30.0]))
+@example([(0.0, True, False)] * 5 + [(200.0, True, True)], 0.5, 2.0)
+def test_killed_at_any_step_for_any_time_it_ends_and_leaves_nothing_behind(
+    pauses: list[tuple[float, bool, bool]], phase_s: float, cleaned_s: float
+) -> None:
+    drill = Drill(FakeSlurm(1000.0 + phase_s, cleaned_s=cleaned_s), intended())
+    drill.run(pauses)
+    assert drill.outcome in (Outcome.DONE, Outcome.SLOW)
+    assert drill.slurm.job.state in (RUNNING, WAITING)
+    drill.assert_tidy()
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.tuples(st.sampled_from([0.0, 0.25, 1.0]), st.booleans(), st.just(False))),
+    st.floats(0, 0.999),
+    st.sampled_from([0.1, 2.0, 90.0]),
+)
+def test_nobody_slips_in_while_pliantd_lives(
+    pauses: list[tuple[float, bool, bool]], phase_s: float, cleaned_s: float
+) -> None:
+    drill = Drill(FakeSlurm(1000.0 + phase_s, cleaned_s=cleaned_s), intended())
+    drill.run(pauses)
+    assert (drill.outcome, drill.slurm.x) == (Outcome.DONE, WAITING)
+
+
+@given(PAUSES, st.integers(0, 20), st.sampled_from(["hold", "cancel", "end"]))
+def test_an_owner_who_acts_meanwhile_wins(
+    pauses: list[tuple[float, bool, bool]], after: int, what: str
+) -> None:
+    slurm = FakeSlurm()
+    drill = Drill(slurm, intended())
+    for pause_s, scheduler, dead in [*pauses[:after], (0.25, True, False)]:
+        if not dead:
+            slurm.do(next_step(drill.over, slurm.scene()), drill.over)
+        slurm.pass_time(pause_s, scheduler)
+    held = what == "hold" and slurm.job.state is WAITING
+    slurm.job = (
+        replace(slurm.job, held=True, priority=0) if held else replace(slurm.job, state=None)
+    )
+    drill.run()
+    assert drill.outcome is (Outcome.HELD if held else Outcome.GONE)
+    assert slurm.job.state is (WAITING if held else None)
+    drill.assert_tidy()
+
+
+@settings(max_examples=200)
+@given(PAUSES, st.floats(0, 0.999))
+def test_a_guest_gets_the_room_that_was_made_for_it(
+    pauses: list[tuple[float, bool, bool]], phase_s: float
+) -> None:
+    alive = [(pause_s % 2, scheduler, False) for pause_s, scheduler, _ in pauses]
+    slurm = FakeSlurm(1000.0 + phase_s, guest=Sight(WAITING, priority=500, carries=OLD))
+    drill = Drill(slurm, intended(guest="8"))
+    drill.run(alive)
+    assert drill.outcome is Outcome.DONE
+    assert slurm.guest is not None
+    assert (slurm.guest.state, slurm.x, slurm.job.state) == (RUNNING, WAITING, WAITING)
+    assert slurm.job.pinned  # it is the next to start
+    drill.assert_tidy()
+
+
+def test_a_guest_that_is_cancelled_leaves_the_room_to_the_victim() -> None:
+    slurm = FakeSlurm(guest=Sight(None))
+    drill = Drill(slurm, intended(guest="8"))
+    drill.run()
+    slurm.pass_time(1.0, scheduler=True)
+    assert slurm.job.state is RUNNING
