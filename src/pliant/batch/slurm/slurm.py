@@ -12,6 +12,7 @@ from pliant.batch import HELD_FOR_SHAPE, Change
 from pliant.batch.slurm.attempt import Attempt
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer, Runs
+from pliant.batch.slurm.handing import Handing
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.batch.slurm.jobs import waiting_job
 from pliant.batch.slurm.native import Native, NativeQueries
@@ -31,6 +32,7 @@ from pliant.batch.slurm.update import (
 )
 from pliant.errors import BadAnswer, BatchError, Refused, StandsBy, Unavailable
 from pliant.grammar import put_token
+from pliant.handover import HandOver, Scene, Step
 from pliant.model import Job, Snapshot, Spec
 
 
@@ -56,6 +58,7 @@ class Slurm:
         self._queries = (
             NativeQueries(native, commands, clock) if native else Queries(commands, clock)
         )
+        self._handing = Handing(commands, self._queries, clock)
         self._rows: Mapping[str, JobRow] = {}  # of the last look
         self._cluster: Cluster | None = None
         self._lock = threading.Lock()
@@ -188,6 +191,29 @@ class Slurm:
             answer = self._commands.run(argv)
             if answer.status:
                 raise Refused(f"job {job.id}: {answer.words}")
+
+    # --- hand over -------------------------------------------------------------------------
+
+    def scene(self, over: HandOver, job: Job) -> Scene:
+        """Return what is seen of a hand-over now.
+
+        Raises Unavailable, BadAnswer.
+        """
+        return self._handing.scene(over, job, self._known_cluster())
+
+    def step(self, step: Step, over: HandOver, job: Job) -> None:
+        """Do one step of it.
+
+        Raises Refused, Unavailable.
+        """
+        self._handing.do(step, over, job, self._known_cluster())
+
+    def fences(self) -> Mapping[str, float]:
+        """Return when each fence ends that stands now, by job.
+
+        Raises Unavailable.
+        """
+        return self._handing.fences()
 
     def _known_cluster(self) -> Cluster:
         with self._lock:

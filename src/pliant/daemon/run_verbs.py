@@ -1,0 +1,137 @@
+"""The verbs of ``pliant run`` (see :mod:`pliant.wire.runs`): for a job's own user alone.
+
+They are spoken for one run of one job: what is said of a run that is over, or that Slurm has not
+shown yet, is refused in one line, and ``pliant run`` says it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pliant.daemon.cycling import Cycling
+from pliant.daemon.handing import HandOvers, name_of
+from pliant.daemon.rights import Asker
+from pliant.daemon.runs import Runs
+from pliant.errors import BadInput, Refused, Unavailable
+from pliant.grammar import quoted
+from pliant.handover import HandOver
+from pliant.model import Job, JobState, shape_text
+from pliant.wire.runs import RunAnswer
+
+MOST = 10**15
+"""Steps and seconds beyond this are no measurement."""
+
+
+@dataclass(slots=True)
+class RunVerbs:
+    """What a job's program may say, over what the last look saw."""
+
+    cycling: Cycling
+    runs: Runs
+    overs: HandOvers
+    clock: Callable[[], float]
+
+    def answer(self, verb: str, fields: Mapping[str, str], asker: Asker) -> RunAnswer:
+        """Answer one request.
+
+        Raises PliantError.
+        """
+        if verb not in VERBS:
+            raise BadInput(f"{quoted(verb)}: one of {', '.join(VERBS)} is expected")
+        job, run = self._job(fields, asker), int(_number(fields, "run"))
+        if run != job.restarts or job.state is JobState.WAITING:
+            raise Refused(f"job {job.id}: run {run} is not the one that is known")
+        VERBS[verb](self, job, run, fields)
+        return self._wish(job, run)
+
+    def is_news(self, fields: Mapping[str, str]) -> bool:
+        """Whether a watch is to be answered at once."""
+        over = self.overs.of(fields.get("job", ""))
+        name = name_of(over) if over is not None and not over.saved_s else ""
+        return name != fields.get("known", "")
+
+    def begin(self, job: Job, run: int, _fields: Mapping[str, str]) -> None:
+        """A run's program has been started."""
+        self.runs.heard(job, run)
+
+    def watch(self, job: Job, run: int, fields: Mapping[str, str]) -> None:
+        """A program runs, and says how far it is."""
+        self.runs.heard(
+            job,
+            run,
+            launched=fields.get("launched") == "1",
+            step=int(_number(fields, "step")),
+            rate=_number(fields, "rate"),
+        )
+
+    def saved(self, job: Job, run: int, fields: Mapping[str, str]) -> None:
+        """A program has saved what it has and ended, as it was asked."""
+        if not self.overs.saved(job.id, run, fields.get("wish", "")):
+            raise Refused(f"job {job.id}: nobody asked this run for that checkpoint")
+        self.runs.saved(job, run, _number(fields, "took"))
+
+    def failed(self, job: Job, run: int, fields: Mapping[str, str]) -> None:
+        """A program could not save, and runs on."""
+        self.overs.failed(job.id, run, fields.get("wish", ""))
+
+    def end(self, job: Job, run: int, fields: Mapping[str, str]) -> None:
+        """A program has ended by itself."""
+        over = self.overs.of(job.id)
+        if over is not None:
+            self.overs.failed(job.id, run, name_of(over))
+        if fields.get("termed") != "1":
+            self.runs.ended(job, run, int(_number(fields, "code")))
+
+    def _job(self, fields: Mapping[str, str], asker: Asker) -> Job:
+        """Return the asker's own running job of this name.
+
+        Raises Refused, Unavailable.
+        """
+        seen, name = self.cycling.seen, fields.get("job", "")
+        if seen is None:
+            raise Unavailable("the first look is not done yet")
+        job = next((job for job in seen.snapshot.running if job.id == name), None)
+        if job is None or not asker.owns(job):
+            raise Refused(f"{quoted(name)}: no running job of yours has this number")
+        return job
+
+    def _wish(self, job: Job, run: int) -> RunAnswer:
+        over, state = self.overs.of(job.id), self.runs.life(job).phase
+        now_s = self.clock()
+        if over is None or over.run != run or over.saved_s:
+            return RunAnswer(state=state, now_s=now_s)
+        return RunAnswer(
+            name_of(over), _why(over), shape_text(over.shape), over.until_s, state, now_s
+        )
+
+
+def _why(over: HandOver) -> str:
+    return "preempt" if over.guest else "resize"
+
+
+def _number(fields: Mapping[str, str], name: str) -> float:
+    """Read a number that is not negative; "" is 0.
+
+    Raises BadInput.
+    """
+    text = fields.get(name, "") or "0"
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= MOST:
+        raise BadInput(f"{name}: {quoted(text)}: a number of at least 0 is expected")
+    return number
+
+
+_Verb = Callable[[RunVerbs, Job, int, Mapping[str, str]], None]
+
+WATCH = "run-watch"
+VERBS: Mapping[str, _Verb] = {
+    "run-begin": RunVerbs.begin,
+    WATCH: RunVerbs.watch,
+    "run-saved": RunVerbs.saved,
+    "run-failed": RunVerbs.failed,
+    "run-end": RunVerbs.end,
+}

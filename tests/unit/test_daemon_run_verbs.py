@@ -1,0 +1,144 @@
+"""What a job's program may say to pliantd: its own user alone, of the run that is known."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from test_daemon_handing import Hands
+
+from pliant.daemon.handing import HandOvers, name_of
+from pliant.daemon.rights import Asker
+from pliant.daemon.run_verbs import RunVerbs
+from pliant.daemon.runs import Runs
+from pliant.daemon.watching import Watching
+from pliant.errors import PliantError
+from pliant.model import Job, JobState, Shape
+from pliant.store import Store
+from pliant.wire.runs import RunAnswer
+
+JOB = Job("7", user="alice", state=JobState.RUNNING, shape=Shape(1, 4), start_s=1000.0)
+ALICE = Asker(1001, "alice", admin=False, sees_all=True)
+BOB = Asker(1002, "bob", admin=False, sees_all=True)
+ROOT = Asker(0, "root", admin=True, sees_all=True)
+
+
+class Bench:
+    """The verbs over one running job."""
+
+    def __init__(self, directory: Path) -> None:
+        self.now_s = 1010.0
+        self.store = Store(directory)
+        self.overs = HandOvers(Hands(), self.store, lambda: self.now_s)
+        self.runs = Runs(self.store, self.overs, lambda: self.now_s, lambda: self.now_s)
+        seen = SimpleNamespace(snapshot=SimpleNamespace(running=(JOB,)))
+        cycling = cast("Any", SimpleNamespace(seen=seen))
+        self.verbs = RunVerbs(cycling, self.runs, self.overs, lambda: self.now_s)
+
+    def say(self, verb: str, asker: Asker = ALICE, **fields: str) -> RunAnswer:
+        return self.verbs.answer(verb, {"job": "7", "run": "0", **fields}, asker)
+
+    def refused(self, verb: str, asker: Asker = ALICE, **fields: str) -> str:
+        with pytest.raises(PliantError) as caught:
+            self.say(verb, asker, **fields)
+        return str(caught.value)
+
+    def wish(self) -> str:
+        self.overs.begin(JOB, Shape(1, 2), 1100.0, "it fits better")
+        over = self.overs.of("7")
+        assert over is not None
+        return name_of(over)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    made.store.close()
+
+
+def test_a_watch_is_told_the_wish_and_its_checkpoint_is_taken(bench: Bench) -> None:
+    assert bench.say("run-begin", host="n1").wish == ""
+    assert bench.say("run-watch", launched="1", step="10", rate="2.5").wish == ""
+    wish = bench.wish()
+    told = bench.say("run-watch", known="", step="20")
+    assert (told.wish, told.why, told.shape, told.until_s) == (wish, "resize", "2", 1100.0)
+    assert (told.state, told.now_s) == ("checkpointing", 1010.0)
+    assert bench.say("run-saved", wish=wish, took="3.5").wish == ""
+    (row,) = bench.store.runs("7")
+    assert (row.step, row.rate, row.saved_took_s) == (20, 2.5, 3.5)
+
+
+@pytest.mark.parametrize("asker", [BOB, ROOT])
+@pytest.mark.parametrize("verb", ["run-begin", "run-watch", "run-saved", "run-failed", "run-end"])
+def test_nobody_but_its_user_speaks_for_a_job(bench: Bench, asker: Asker, verb: str) -> None:
+    words = "no running job of yours has this number"
+    wish = bench.wish()
+    assert words in bench.refused(verb, asker, wish=wish)
+    over = bench.overs.of("7")
+    assert over is not None
+    assert over.saved_s == 0.0
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"run": "1"}, "run 1 is not the one that is known"),
+        ({"job": "8"}, "'8': no running job of yours"),
+        ({"job": "7\nok"}, "no running job of yours"),
+        ({"run": "x"}, "run: 'x': a number of at least 0 is expected"),
+        ({"run": "-1"}, "run: '-1': a number of at least 0 is expected"),
+        ({"step": "1e99"}, "step: '1e99': a number of at least 0 is expected"),
+        ({"rate": "nan"}, "rate: 'nan': a number of at least 0 is expected"),
+    ],
+)
+def test_what_is_wrong_is_refused_in_one_line(
+    bench: Bench, fields: dict[str, str], words: str
+) -> None:
+    assert words in bench.refused("run-watch", **fields)
+
+
+def test_a_checkpoint_that_nobody_asked_for_is_refused(bench: Bench) -> None:
+    assert "nobody asked" in bench.refused("run-saved", wish="0.1")
+
+
+def test_a_program_that_ends_is_asked_no_more(bench: Bench) -> None:
+    bench.wish()
+    bench.say("run-end", code="3")
+    over = bench.overs.of("7")
+    assert over is not None
+    assert over.until_s == 0.0  # given up at its next step
+    assert [row.code for row in bench.store.runs("7")] == [3]
+
+
+def test_a_watch_waits_until_there_is_news(bench: Bench) -> None:
+    assert not bench.verbs.is_news({"job": "7", "known": ""})
+    wish = bench.wish()
+    assert bench.verbs.is_news({"job": "7", "known": ""})
+    assert not bench.verbs.is_news({"job": "7", "known": wish})
+    bench.say("run-saved", wish=wish)
+    assert bench.verbs.is_news({"job": "7", "known": wish})
+
+
+async def waits() -> list[bool]:
+    watching = Watching()
+    first = asyncio.create_task(watching.wait("7", 60))
+    second = asyncio.create_task(watching.wait("7", 60))
+    other = asyncio.create_task(watching.wait("8", 60))
+    await asyncio.sleep(0)
+    assert len(watching) == 3
+    watching.tell("7")
+    await asyncio.gather(first, second)
+    again = asyncio.create_task(watching.wait("7", 0.0))
+    await again
+    found = [first.done(), second.done(), other.done(), len(watching) == 1]
+    other.cancel()
+    return found
+
+
+def test_who_watches_a_job_wakes_when_it_changes_and_nobody_else() -> None:
+    assert asyncio.run(waits()) == [True, True, False, True]
