@@ -6,12 +6,13 @@ changes them: pliantd is stopped meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from changing_helpers import Cluster, Ran, by_id
+from release_helpers import requests
 from slurm_helpers import wait_until
 
 from pliant.batch import Change
@@ -20,7 +21,6 @@ from pliant.errors import Refused
 from pliant.grammar import find_token
 from pliant.grammar import parse_shape as shape
 from pliant.model import Footprint, Job, Kind, Shape, Spec
-from pliant.sandbox import Sandbox
 
 pytestmark = pytest.mark.slurm
 
@@ -125,41 +125,9 @@ class Outcome:
 
 
 @pytest.fixture(scope="module")
-def cluster(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """The sandbox, empty, without pliantd."""
-    sandbox.stop("pliantd")
-    workdir = tmp_path_factory.mktemp("changing")
-    made = Cluster(sandbox, str(workdir))
-    _empty(made)
-    yield made
-    _empty(made)
-    sandbox.start("pliantd")
-
-
-def _empty(cluster: Cluster) -> None:
-    def none_left() -> bool:
-        jobs = cluster.run("squeue", "-h", "-o%A").split()
-        if jobs:
-            cluster.run("scancel", *dict.fromkeys(jobs), check=False)
-        return not jobs
-
-    cluster.blockers.clear()
-    wait_until(none_left, "all jobs to end", 60)
-
-
-@pytest.fixture
-def full(cluster: Cluster) -> Iterator[Cluster]:
-    """A cluster of which every node is taken."""
-    _empty(cluster)
-    cluster.fill()
-    yield cluster
-    _empty(cluster)
-
-
-@pytest.fixture(scope="module")
 def outcomes(cluster: Cluster) -> dict[str, Outcome]:
     """Submit all cases, change all, and let all run."""
-    _empty(cluster)
+    cluster.empty()
     cluster.fill()
     slurm = cluster.slurm()
     ids = {name: cluster.submit(*case.options) for name, case in CASES.items()}
@@ -210,8 +178,8 @@ def test_the_waiting_tasks_of_an_array_change_as_one_record_and_the_running_ones
     seen = by_id(slurm.observe().waiting)[job]
     assert (seen.tasks_waiting, [str(s) for s in seen.shapes]) == (5, ["1", "2", "3", "4"])
     slurm.change([_change(seen, "1")])
-    rows = full.run("squeue", "-h", "-a", "--array-unique", "-j", job, "-o%i %T %b").splitlines()
-    assert sorted(rows) == sorted(
+    rows = requests(full.run("squeue", "-h", "-a", "-j", job, "-o%i %T %b"))
+    assert sorted(rows.splitlines()) == sorted(
         [
             f"{job}_[5-9] PENDING gres:gpu:1",
             f"{job}_1 RUNNING gres:gpu:2",
