@@ -204,7 +204,8 @@ def cluster(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Itera
     made.empty()
     yield made
     made.empty()
-    sandbox.start("pliantd")
+    if sandbox.pid("pliantd") is None:
+        sandbox.start("pliantd")
 
 
 @pytest.fixture

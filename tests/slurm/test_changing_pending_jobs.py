@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from changing_helpers import Cluster, Ran, by_id
-from release_helpers import requests
+from release_helpers import Release, from_on, requests
 from slurm_helpers import wait_until
 
 from pliant.batch import Change
@@ -328,26 +328,36 @@ def test_a_spec_is_noted_beside_other_words_and_changes_nothing_else(full: Clust
     assert by_id(slurm.observe().waiting)[job].frozen == "its owner pinned it"
 
 
-def test_gpus_cannot_become_a_share_here_and_nothing_else_is_tried(full: Cluster) -> None:
+def test_gpus_are_not_made_a_share_and_where_slurm_refuses_it_nothing_else_is_tried(
+    full: Cluster, release: Release
+) -> None:
     slurm = full.slurm()
     job = full.submit("--nodes=1", "--gres=gpu:1")
     full.flag(job, "gpus=1/4-2")
     seen = by_id(slurm.observe().waiting)[job]
     assert [str(s) for s in seen.shapes] == ["1", "2"]
     before = _lasting(full.fields(job))
+    change = Change(seen, shape("1/4"), replace(_spec(seen), set=shape("1/4")))
+    if from_on({"22.05": False, "24.11": True}, release):
+        change_one(slurm, change)
+        assert str(by_id(slurm.observe().waiting)[job].shape) == "1/4"
+        return
     with pytest.raises(Refused, match="Invalid generic resource"):
-        change_one(slurm, Change(seen, shape("1/4"), replace(_spec(seen), set=shape("1/4"))))
+        change_one(slurm, change)
     assert _lasting(full.fields(job)) == before
 
 
-def test_neither_gpus_become_cpus_here_nor_one_type_another(full: Cluster) -> None:
+def test_gpus_become_cpus_from_24_11_on_and_one_type_never_another(
+    full: Cluster, release: Release
+) -> None:
+    cpu = from_on({"22.05": [], "24.11": ["1x0@cpu"]}, release)
     slurm = full.slurm()
     plain = full.submit("--nodes=1", "--gres=gpu:1")
     full.flag(plain, "gpus=1-2,type=gpu:cpu,cores=8")
     typed = full.submit("--nodes=1", "--gres=gpu:a100:1")
     full.flag(typed, "gpus=1-2,gpu-type=a100:h100")
     seen = by_id(slurm.observe().waiting)
-    assert [str(s) for s in seen[plain].shapes] == ["1", "2"]
+    assert [str(s) for s in seen[plain].shapes] == [*cpu, "1", "2"]
     assert [str(s) for s in seen[typed].shapes] == ["1@a100", "2@a100"]
 
 

@@ -6,7 +6,6 @@ already in the queue, and pliantd must find its way back by itself.
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -195,41 +194,21 @@ def test_ended_in_the_middle_of_a_cycle(
 
 
 @contextmanager
-def small_disk(place: Path) -> Iterator[None]:
-    """Put a disk of 64 KiB in a directory's place, one that is there already where a name says so."""
-    ready = os.environ.get("PLIANT_TEST_SMALL_DISK")
-    kept = place.with_suffix(".kept")
-    if ready:
-        place.rename(kept)
-        place.symlink_to(ready)
-    else:
-        mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
-        subprocess.run(mount, check=True)
-    try:
-        yield
-    finally:
-        if ready:
-            place.unlink()
-            kept.rename(place)
-        else:
-            subprocess.run(["umount", "-l", str(place)], check=True)
-
-
-@contextmanager
-def full_disk(sandbox: Sandbox) -> Iterator[None]:
+def full_disk(sandbox: Sandbox) -> Iterator[Path]:
     """Put pliantd's state on a small disk that is full."""
     state = sandbox.layout.pliant_state
     sandbox.stop("pliantd")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(state)]
+    subprocess.run(mount, check=True)
+    ballast = state / "ballast"
     try:
-        with small_disk(state):
-            argv = ["dd", "if=/dev/zero", f"of={state / 'ballast'}"]
-            subprocess.run(argv, capture_output=True, check=False)
-            sandbox.start("pliantd")
-            wait_for_look(sandbox)
-            yield
-            sandbox.stop("pliantd")
+        subprocess.run(["dd", "if=/dev/zero", f"of={ballast}"], capture_output=True, check=False)
+        sandbox.start("pliantd")
+        wait_for_look(sandbox)
+        yield ballast
     finally:
         sandbox.stop("pliantd")
+        subprocess.run(["umount", "-l", str(state)], check=True)
         sandbox.start("pliantd")
 
 

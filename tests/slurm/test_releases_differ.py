@@ -55,10 +55,16 @@ class Trap:
 
 TO_ONE_NODE = "NumTasks=1 NumCPUs=1 Gres=gpu:4"
 TRAPS = {
-    "gres=gpu:0 leaves the GPUs": Trap("--gres=gpu:2", ("Gres=gpu:0",), {"22.05": Came(True, 2)}),
-    "an empty gres= leaves the GPUs": Trap("--gres=gpu:2", ("Gres=",), {"22.05": Came(True, 2)}),
-    "an empty TresPerNode= takes the GPUs in 22.05 alone": Trap(
-        "--gres=gpu:2", ("TresPerNode=",), {"22.05": Came(True, 0), "24.11": Came(True, 2)}
+    "gres=gpu:0 leaves the GPUs before 26.05": Trap(
+        "--gres=gpu:2", ("Gres=gpu:0",), {"22.05": Came(True, 2), "26.05": Came(True, 0)}
+    ),
+    "an empty gres= leaves the GPUs before 26.05": Trap(
+        "--gres=gpu:2", ("Gres=",), {"22.05": Came(True, 2), "26.05": Came(True, 0)}
+    ),
+    "an empty TresPerNode= leaves the GPUs in 24.11": Trap(
+        "--gres=gpu:2",
+        ("TresPerNode=",),
+        {"22.05": Came(True, 0), "24.11": Came(True, 2), "26.05": Came(True, 0)},
     ),
     "the dummy takes the GPUs' place": Trap(
         "--gres=gpu:2",
@@ -76,43 +82,59 @@ TRAPS = {
     "a total changes by the form with a slash from 24.11 on": Trap(
         "--gpus=2", ("TresPerJob=gres/gpu:1",), {"22.05": Came(True, 2), "24.11": Came(True, 1)}
     ),
-    "a total is no form per node": Trap(
-        "--gpus=2", ("Gres=gpu:1",), {"22.05": Came(True, 2), "24.11": Came(False, 2)}
-    ),
+    "a total is no form per node": Trap("--gpus=2", ("Gres=gpu:1",), {"22.05": Came(False, 2)}),
     "a total becomes the form per node where both are said": Trap(
         "--gpus=2", ("TresPerJob= Gres=gpu:1",), {"22.05": Came(True, 1)}
     ),
     "--gpus-per-task does not become the form per node": Trap(
         "-n2 -N1 --gpus-per-task=1",
         ("Gres=gpu:1",),
-        {"22.05": Came(False, 2, tasks=2)},
+        {
+            "22.05": Came(False, 2, tasks=2),
+            "24.11": Came(True, 0, waits="BadConstraints"),
+        },
     ),
-    "--gpus-per-task follows the tasks from 24.11 on": Trap(
-        "-n2 -N1 --gpus-per-task=1",
-        ("NumTasks=4 NumCPUs=4",),
-        {"22.05": Came(True, 2, tasks=4), "24.11": Came(True, 4, tasks=4)},
+    "--gpus-per-task follows more tasks": Trap(
+        "-n2 -N1 --gpus-per-task=1", ("NumTasks=4 NumCPUs=4",), {"22.05": Came(True, 4, tasks=4)}
+    ),
+    "--gpus-per-task follows fewer tasks": Trap(
+        "-n4 -N1 --gpus-per-task=1",
+        ("NumTasks=2 NumCPUs=2",),
+        {"22.05": Came(True, 2, tasks=2)},
     ),
     "--ntasks-per-node cannot be changed": Trap(
         "-N1 --ntasks-per-node=2 --gres=gpu:2",
         ("Gres=gpu:1 NtasksPerNode=1",),
         {"22.05": Came(False, 2, tasks=2)},
     ),
-    "one number of nodes": Trap(
-        "-N2 -n2 --gres=gpu:2",
-        (f"NumNodes=1 {TO_ONE_NODE}",),
-        {"22.05": Came(True, 8, nodes=2), "24.11": Came(True, 4)},
+    "a number of nodes alone leaves the tasks": Trap(
+        "-N2 -n2 --gres=gpu:2", ("NumNodes=1-1",), {"22.05": Came(True, 2, tasks=2)}
     ),
-    "one number of nodes as a range": Trap(
+    "one number of nodes in its place": Trap(
+        "-N2 -n2 --gres=gpu:2", ("NumNodes=1",), {"22.05": Came(True, 2, tasks=2)}
+    ),
+    "one number of nodes beside tasks by the node": Trap(
+        "-N2 --ntasks-per-node=2 --gres=gpu:2",
+        ("NumNodes=1",),
+        {"22.05": Came(True, 4, nodes=2, tasks=4)},
+    ),
+    "nodes, tasks, CPUs and GPUs change together": Trap(
         "-N2 -n2 --gres=gpu:2", (f"NumNodes=1-1 {TO_ONE_NODE}",), {"22.05": Came(True, 4)}
     ),
-    "GPUs do not become shards": Trap("--gres=gpu:2", ("Gres=shard:1",), {"22.05": Came(False, 2)}),
+    "GPUs become shards from 24.11 on": Trap(
+        "--gres=gpu:2",
+        ("Gres=shard:1",),
+        {"22.05": Came(False, 2), "24.11": Came(True, 0, shards=1)},
+    ),
     "shards become GPUs from 24.11 on": Trap(
         "--gres=shard:1",
         ("Gres=gpu:2",),
         {"22.05": Came(False, 0, shards=1), "24.11": Came(True, 2)},
     ),
     "one type of GPU does not become another": Trap(
-        "--gres=gpu:a100:1", ("Gres=gpu:h100:1",), {"22.05": Came(False, 1)}
+        "--gres=gpu:a100:1",
+        ("Gres=gpu:h100:1",),
+        {"22.05": Came(True, 0, waits="BadConstraints")},
     ),
 }
 
@@ -247,6 +269,78 @@ def test_a_requeued_job_waits_two_minutes_unless_its_begin_is_set(cluster: Clust
     cluster.empty()
 
 
+# How Slurm answers
+
+
+UNKNOWN_FIELDS = {
+    "22.05": {"ExcNodes", "Exclusive"},
+    "24.11": {"Exclusive"},
+    "26.05": set[str](),
+}
+
+
+def test_squeue_knows_the_fields_that_are_asked_for(cluster: Cluster, release: Release) -> None:
+    unknown = set()
+    for field in (*NUMBERS, *TEXTS, "Exclusive"):
+        done = cluster.sandbox.run(("squeue", "-h", "-O", f"{field}:|"))
+        if done.returncode or "Invalid" in done.stderr:
+            unknown.add(field)
+    assert unknown == from_on(UNKNOWN_FIELDS, release)
+
+
+def test_a_task_that_its_owner_changed_is_told_apart(full: Cluster, release: Release) -> None:
+    """22.05's squeue can say so itself; later ones know no --array-unique any more."""
+    job = full.submit("--array=1-3", "--nodes=1", "--gres=gpu:1")
+    full.flag(job, "gpus=1-4")
+    full.run("scontrol", "update", f"jobid={job}_2", "Gres=gpu:2")
+    done = full.sandbox.run(("squeue", "-h", "--array-unique", "-o%i"))
+    assert (done.returncode == 0) is from_on({"22.05": True, "24.11": False}, release)
+    seen = by_id(adapter(full.sandbox).observe().waiting)
+    assert (seen[job].array_tasks, str(seen[job].shape), seen[job].frozen) == ("1,3", "1", "")
+    assert (f"{job}_2" in seen) is from_on({"22.05": True, "24.11": False}, release)
+
+
+ALONE = {
+    "": {"22.05": "OK", "26.05": "NO NO"},
+    "--oversubscribe": {"22.05": "YES", "26.05": "YES NO"},
+    "--exclusive=user": {"22.05": "USER", "26.05": "NO USER"},
+    "--exclusive": {"22.05": "NO", "26.05": "NO NODE"},
+}
+"""How squeue says for whom a job keeps its nodes."""
+
+
+def test_for_whom_a_job_keeps_its_nodes_is_seen(cluster: Cluster, release: Release) -> None:
+    cluster.empty()
+    words = "OverSubscribe:|,Exclusive:|" if release >= (26, 5) else "OverSubscribe:|"
+    for options, table in ALONE.items():
+        job = cluster.run_long(*options.split())
+        said = cluster.run("squeue", "-h", "-j", job, "-O", words).rstrip("|").split("|")
+        (seen,) = adapter(cluster.sandbox).observe().running
+        cluster.empty()
+        assert " ".join(said) == from_on(table, release), options
+        assert seen.whole_nodes is (options == "--exclusive"), options
+
+
+USED = {
+    "22.05": "gpu:a100:1(IDX:0),shard:a100:1(IDX:1),nogpu:0",
+    "24.11": "gpu:a100:1(IDX:0),shard:a100:3(0/4,3/4,0/4,0/4),nogpu:0",
+    "26.05": "gpu:a100:1(IDX:0),shard:a100:3(-/4,3/4,0/4,0/4),nogpu:0",
+}
+
+
+def test_which_shards_of_a_node_are_used_is_seen(cluster: Cluster, release: Release) -> None:
+    cluster.empty()
+    for gres in ("gpu:1", "shard:3"):
+        cluster.run_long("--nodelist=n1", f"--gres={gres}")
+    told = cluster.run("scontrol", "-o", "-d", "show", "node", "n1").split()
+    used = next(word for word in told if word.startswith("GresUsed="))
+    assert used.removeprefix("GresUsed=") == from_on(USED, release)
+    node = next(n for n in adapter(cluster.sandbox).observe().nodes if n.name == "n1")
+    (pool,) = node.pools
+    assert (pool.free, pool.parts) == (2, (1,))
+    cluster.empty()
+
+
 # What stands in a job's environment
 
 SAYS = """
@@ -295,81 +389,7 @@ def test_what_slurm_leaves_in_the_environment_of_a_changed_job_is_true_with_plia
     with plugstack(clean, None):
         assert half(options) == from_on(STALE[options], release)
     true = half(f"{options} --moldable=gpus=1-4").replace("GPUS=2 ", "")
-    assert true == "GPUS_PER_NODE=2 NPROCS=2 NTASKS=2 tasks=2"
-
-
-# How Slurm answers
-
-
-UNKNOWN_FIELDS = {
-    "22.05": {"ExcNodes", "Exclusive"},
-    "24.11": {"Exclusive"},
-    "26.05": set[str](),
-}
-
-
-def test_squeue_knows_the_fields_that_are_asked_for(cluster: Cluster, release: Release) -> None:
-    unknown = set()
-    for field in (*NUMBERS, *TEXTS, "Exclusive"):
-        done = cluster.sandbox.run(("squeue", "-h", "-O", f"{field}:|"))
-        if done.returncode or "Invalid" in done.stderr:
-            unknown.add(field)
-    assert unknown == from_on(UNKNOWN_FIELDS, release)
-
-
-def test_a_task_that_its_owner_changed_is_told_apart(full: Cluster, release: Release) -> None:
-    """22.05's squeue can say so itself; later ones know no --array-unique any more."""
-    job = full.submit("--array=1-3", "--nodes=1", "--gres=gpu:1")
-    full.flag(job, "gpus=1-4")
-    full.run("scontrol", "update", f"jobid={job}_2", "Gres=gpu:2")
-    done = full.sandbox.run(("squeue", "-h", "--array-unique", "-o%i"))
-    assert (done.returncode == 0) is from_on({"22.05": True, "24.11": False}, release)
-    seen = by_id(adapter(full.sandbox).observe().waiting)
-    assert {id_: (each.array_tasks, str(each.shape)) for id_, each in seen.items()} == {
-        job: ("1,3", "1"),
-        f"{job}_2": ("", "2"),
-    }
-
-
-ALONE = {
-    "": {"22.05": "OK", "26.05": "NO NO"},
-    "--oversubscribe": {"22.05": "YES", "26.05": "YES NO"},
-    "--exclusive=user": {"22.05": "USER", "26.05": "NO USER"},
-    "--exclusive": {"22.05": "NO", "26.05": "NO NODE"},
-}
-"""How squeue says for whom a job keeps its nodes."""
-
-
-def test_for_whom_a_job_keeps_its_nodes_is_seen(cluster: Cluster, release: Release) -> None:
-    cluster.empty()
-    words = "OverSubscribe:|,Exclusive:|" if release >= (26, 5) else "OverSubscribe:|"
-    for options, table in ALONE.items():
-        job = cluster.run_long(*options.split())
-        said = cluster.run("squeue", "-h", "-j", job, "-O", words).rstrip("|").split("|")
-        (seen,) = adapter(cluster.sandbox).observe().running
-        cluster.empty()
-        assert " ".join(said) == from_on(table, release), options
-        assert seen.whole_nodes is (options == "--exclusive"), options
-
-
-USED = {
-    "22.05": "gpu:a100:1(IDX:0),shard:a100:1(IDX:1),nogpu:0",
-    "24.11": "gpu:a100:1(IDX:0),shard:a100:3(0/4,3/4,0/4,0/4),nogpu:0",
-    "26.05": "gpu:a100:1(IDX:0),shard:a100:3(-/4,3/4,0/4,0/4),nogpu:0",
-}
-
-
-def test_which_shards_of_a_node_are_used_is_seen(cluster: Cluster, release: Release) -> None:
-    cluster.empty()
-    for gres in ("gpu:1", "shard:3"):
-        cluster.run_long("--nodelist=n1", f"--gres={gres}")
-    told = cluster.run("scontrol", "-o", "-d", "show", "node", "n1").split()
-    used = next(word for word in told if word.startswith("GresUsed="))
-    assert used.removeprefix("GresUsed=") == from_on(USED, release)
-    node = next(n for n in adapter(cluster.sandbox).observe().nodes if n.name == "n1")
-    (pool,) = node.pools
-    assert (pool.free, pool.parts) == (2, (1,))
-    cluster.empty()
+    assert true.removeprefix("GPUS_PER_NODE=2 ") == "NPROCS=2 NTASKS=2 tasks=2"
 
 
 # The plugin
