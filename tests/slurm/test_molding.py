@@ -14,7 +14,7 @@ from dataclasses import replace
 import pytest
 from daemon_helpers import LONG, OneNode, ask, configured, wait_for_look, why
 from lua_helpers import close_breaker
-from release_helpers import requests
+from release_helpers import Release, from_on, requests
 from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.daemon import answers as a
@@ -434,10 +434,14 @@ CPU_OR_GPU = ("--moldable=type=gpu:cpu,cores=8", "--gres=gpu:1", "-n1")
 """A job that does not say how fast it is on which: it waits for the cores, and takes a GPU."""
 
 
-def test_a_cpu_or_gpu_job_takes_the_cores_where_no_gpu_is_free(n1: OneNode) -> None:
+def test_a_cpu_or_gpu_job_takes_the_cores_where_no_gpu_is_free(
+    n1: OneNode, release: Release
+) -> None:
+    """Where GPUs can be given up it waits for one, unless it says that cores are nearly as fast."""
+    says = from_on({"22.05": (), "24.11": ("--throughput=1:1,1x0@cpu:0.9",)}, release)
     n1.fill("gpu:4")
     leaving = n1.fill("nogpu:1", "-c12")
-    job = n1.wait_in_line(*CPU_OR_GPU, script='echo "$PLIANT_SHAPE:$CUDA_VISIBLE_DEVICES"')
+    job = n1.wait_in_line(*CPU_OR_GPU, *says, script='echo "$PLIANT_SHAPE:$CUDA_VISIBLE_DEVICES"')
     n1.cancel(leaving)
     n1.wait_for_state(job, "COMPLETED")
     assert (n1.show(job)["NumCPUs"], n1.output(job)) == ("8", "1x0@cpu:\n")

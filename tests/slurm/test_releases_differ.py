@@ -116,7 +116,7 @@ TRAPS = {
     "one number of nodes beside tasks by the node": Trap(
         "-N2 --ntasks-per-node=2 --gres=gpu:2",
         ("NumNodes=1",),
-        {"22.05": Came(True, 4, nodes=2, tasks=4)},
+        {"22.05": Came(True, 4, nodes=2, tasks=4), "24.11": Came(True, 2, tasks=2)},
     ),
     "nodes, tasks, CPUs and GPUs change together": Trap(
         "-N2 -n2 --gres=gpu:2", (f"NumNodes=1-1 {TO_ONE_NODE}",), {"22.05": Came(True, 4)}

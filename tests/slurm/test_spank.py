@@ -300,7 +300,9 @@ def test_a_heterogeneous_job_keeps_what_slurm_wrote(
     ]
 
 
-CHANGING = re.compile(r"SLURM_(JOB_?ID|TASK_PID|LAUNCH|SUBMIT_HOST|STEP|SRUN)|_=|SLURM_.*PORT")
+CHANGING = re.compile(
+    r"SLURM_(JOB_?ID|JOB_(START|END)_TIME|TASK_PID|LAUNCH|SUBMIT_HOST|STEP|SRUN)|_=|SLURM_.*PORT"
+)
 
 
 def test_a_job_that_says_nothing_finds_the_environment_of_plain_slurm(

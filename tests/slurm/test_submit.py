@@ -82,9 +82,13 @@ def test_each_way_to_ask_is_given_the_per_node_form(
         # A waiting job's nodes: "2" where it is fixed, "2-4" where it is a range.
         asked = [fields[name] for name in ("NumNodes", "NumTasks", "NumCPUs", "CPUs/Task")]
         asked[0] = asked[0].removesuffix(f"-{asked[0].partition('-')[0]}")
-        leftover = [name for name in fields if name.startswith(("TresPerJob", "TresPerTask",
-                    "CpusPerTres", "MemPerTres"))]  # fmt: skip
-        assert leftover == [], options
+        leftover = {
+            name: value
+            for name, value in fields.items()
+            if name.startswith(("TresPerJob", "TresPerTask", "CpusPerTres", "MemPerTres"))
+        }
+        # from 24.11 on the CPUs of a task stand beside its GPUs
+        assert leftover in ({}, {"TresPerTask": f"cpu={fields['CPUs/Task']}"}), options
         found.append((options, noted(clean, job).partition(";")[2],
                       " ".join([*asked, fields["TresPerNode"]])))  # fmt: skip
     assert found == FORMS
@@ -241,6 +245,7 @@ ENVIRONMENT = 'env -0 | sort -z | tr "\\n\\0" " \\n"; echo; ulimit -a; srun -Q e
 ANOTHERS = {
     *("SLURM_JOB_ID", "SLURM_JOBID", "SLURM_TASK_PID", "SLURM_WORKING_CLUSTER"),
     *("SLURM_SRUN_COMM_PORT", "SLURM_STEP_LAUNCHER_PORT"),
+    *("SLURM_JOB_START_TIME", "SLURM_JOB_END_TIME"),
 }
 """Numbers in the environment that are another's in each run."""
 

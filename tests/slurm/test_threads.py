@@ -59,7 +59,7 @@ def test_which_tasks_without_whole_cores_slurm_starts(
     starts = {
         "-N1 -n2 -c2 --gres=gpu:2": {"22.05": "starts"},
         "-N1 -n2 -c3": {"22.05": "starts"},
-        "-N1 -n2 -c3 --gres=gpu:2": {"22.05": "is refused"},
+        "-N1 -n2 -c3 --gres=gpu:2": {"22.05": "is refused", "24.11": "starts"},
     }
 
     def becomes(options: str) -> str:
