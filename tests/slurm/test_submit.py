@@ -192,7 +192,7 @@ def test_a_total_starts_on_the_uneven_nodes_that_slurm_spreads_it_over(
 
 
 VARYING = {
-    *("JobId", "ArrayJobId", "StdErr", "StdOut"),  # the paths hold the job's number
+    *("JobId", "ArrayJobId", "SLUID", "StdErr", "StdOut"),  # the paths hold the job's number
     *("SubmitTime", "LastSchedEval"),
 }
 """What is another's with each held job; none of it is the owner's own word."""

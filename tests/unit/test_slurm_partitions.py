@@ -13,6 +13,7 @@ from pliant.batch.slurm.job_rows import parse_jobs
 from pliant.batch.slurm.jobs import waiting_job
 from pliant.batch.slurm.node_rows import parse_nodes
 from pliant.batch.slurm.partition_rows import PartitionRow, parse_partitions
+from pliant.batch.slurm.request import asked
 from pliant.batch.slurm.site import parse_config
 from pliant.batch.slurm.snapshot import snapshot_of
 from pliant.grammar import parse_shape
@@ -77,6 +78,19 @@ def test_memory_per_gpu_that_only_the_partition_says_freezes_no_job_that_has_its
     assert "its partition asks for CPUs or memory per GPU" in (
         waiting_job(without, cluster, NOW_S).frozen
     )
+
+
+def test_memory_per_gpu_that_slurm_writes_as_the_jobs_own_follows_its_gpus() -> None:
+    """24.11 and 26.05 do so with DefMemPerGPU once they have looked at the waiting job."""
+    row = replace(
+        ROWS["316"],
+        tres="cpu=16,mem=2000M,node=1,billing=16,gres/gpu=4",
+        tres_per_node="gres/gpu:4",
+        mem_per_tres="gres/gpu:500",
+        min_memory="500M",
+    )
+    told = asked(row)
+    assert (told.gpus, told.mem_mib, told.per_cpu, told.odd) == (4, 2000, False, "")
 
 
 # Where a waiting job may start
