@@ -321,6 +321,36 @@ def test_for_whom_a_job_keeps_its_nodes_is_seen(cluster: Cluster, release: Relea
         assert seen.whole_nodes is (options == "--exclusive"), options
 
 
+OWN_NODES = {
+    "": {"22.05": "OverSubscribe=NO ExclusiveUser=NO", "26.05": "OverSubscribe=NO Exclusive=NO"},
+    "OverSubscribe=EXCLUSIVE": {
+        "22.05": "OverSubscribe=EXCLUSIVE ExclusiveUser=NO",
+        "26.05": "OverSubscribe=NO Exclusive=NODE",
+    },
+    "ExclusiveUser=YES": {
+        "22.05": "OverSubscribe=NO ExclusiveUser=YES",
+        "26.05": "OverSubscribe=NO Exclusive=USER",
+    },
+}
+"""How scontrol says that a partition's jobs share their nodes with nobody, or with no other user."""
+
+
+@pytest.mark.parametrize("words", OWN_NODES)
+def test_that_a_partitions_jobs_have_their_nodes_alone_is_seen(
+    words: str, cluster: Cluster, release: Release
+) -> None:
+    cluster.run("scontrol", "create", "partition=own", "nodes=ALL", *words.split())
+    try:
+        told = cluster.run("scontrol", "-o", "-a", "show", "partition", "own").split()
+        seen = adapter(cluster.sandbox).observe().partitions
+    finally:
+        cluster.run("scontrol", "delete", "partition=own")
+    for word in from_on(OWN_NODES[words], release).split():
+        assert word in told
+    (own,) = (partition for partition in seen if partition.name == "own")
+    assert own.alone is bool(words)
+
+
 USED = {
     "22.05": "gpu:a100:1(IDX:0),shard:a100:1(IDX:1),nogpu:0",
     "24.11": "gpu:a100:1(IDX:0),shard:a100:3(0/4,3/4,0/4,0/4),nogpu:0",

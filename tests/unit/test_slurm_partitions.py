@@ -52,6 +52,9 @@ PLAIN = Partition("p", ("n1", "n2"))
         ("OverSubscribe=NO", "OverSubscribe=EXCLUSIVE", replace(PLAIN, alone=True)),
         ("OverSubscribe=NO", "OverSubscribe=FORCE:4", PLAIN),
         ("ExclusiveUser=NO", "ExclusiveUser=YES", replace(PLAIN, alone=True)),
+        ("ExclusiveUser=NO", "Exclusive=NO", PLAIN),  # as 26.05 writes it
+        ("ExclusiveUser=NO", "Exclusive=NODE", replace(PLAIN, alone=True)),
+        ("ExclusiveUser=NO", "Exclusive=USER", replace(PLAIN, alone=True)),
     ],
 )  # fmt: skip
 def test_a_partitions_limits_and_defaults_are_read(was: str, now: str, read: Partition) -> None:
