@@ -301,7 +301,7 @@ def test_a_heterogeneous_job_keeps_what_slurm_wrote(
 
 
 CHANGING = re.compile(
-    r"SLURM_(JOB_?ID|JOB_(START|END)_TIME|TASK_PID|LAUNCH|SUBMIT_HOST|STEP|SRUN)|_=|SLURM_.*PORT"
+    r"SLURM_(JOB_?ID|JOB_SLUID|JOB_(START|END)_TIME|TASK_PID|LAUNCH|SUBMIT_HOST|STEP|SRUN)|_=|SLURM_.*PORT"
 )
 
 

@@ -248,7 +248,7 @@ ENVIRONMENT = 'env -0 | sort -z | tr "\\n\\0" " \\n"; echo; ulimit -a; srun -Q e
 ANOTHERS = {
     *("SLURM_JOB_ID", "SLURM_JOBID", "SLURM_TASK_PID", "SLURM_WORKING_CLUSTER"),
     *("SLURM_SRUN_COMM_PORT", "SLURM_STEP_LAUNCHER_PORT"),
-    *("SLURM_JOB_START_TIME", "SLURM_JOB_END_TIME"),
+    *("SLURM_JOB_START_TIME", "SLURM_JOB_END_TIME", "SLURM_JOB_SLUID"),
 }
 """Numbers in the environment that are another's in each run."""
 
