@@ -101,7 +101,7 @@ def test_memory_per_gpu_that_slurm_writes_as_the_jobs_own_follows_its_gpus() -> 
 
 def limited(**limits: int) -> Free:
     here = snapshot([node("n1"), node("n2")], [])
-    return Free(replace(here, partitions=(replace(here.partitions[0], **limits),)))  # type: ignore[arg-type]
+    return Free(replace(here, partitions=(replace(here.partitions[0], **limits),)))  # type: ignore[arg-type]  # any field
 
 
 def test_a_shape_below_min_nodes_or_above_the_cpus_of_a_node_fits_nowhere() -> None:

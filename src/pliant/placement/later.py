@@ -92,7 +92,7 @@ class Later:
     def _keep(self, found: Opening, need: Need, until_s: float) -> None:
         for place, state in zip(found.places, found.states, strict=True):
             receipt = find(self._cells.of[place].kind, state, need)
-            assert receipt is not None, "a claim is made where it fits"  # noqa: S101
+            assert receipt is not None, "a claim is made where it fits"  # noqa: S101 - callers see to it
             rest = nothing_of(state) if self._closed else taken(state, receipt)
             self._cells.claim(place, Left(found.at_s, until_s, rest, receipt, self._closed))
         self._bind(found.at_s, until_s)
