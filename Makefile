@@ -17,7 +17,7 @@ SUITES := $(wildcard tests/unit tests/slurm)
 
 .PHONY: help
 help: ## say what there is
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 16
 
 .PHONY: demo
 demo: ## the demonstration: a real, private Slurm here, with Pliant off and on (needs root)
@@ -78,7 +78,7 @@ deb: ## make the Debian package for this machine's Debian and its Slurm, in dist
 	@.ci/packages deb
 	@packaging/deb/build
 
-.PHONY: cluster cluster-down test-cluster test-releases
+.PHONY: cluster cluster-down test-cluster test-container test-releases
 cluster: ## a cluster of containers with Pliant, and a job on it; SUITE=bookworm, trixie, forky
 	@docker/cluster up
 
@@ -88,7 +88,10 @@ cluster-down: ## end that cluster, and the engine if it was started for it
 test-cluster: $(VENV)/.dev ## the tests on a cluster of containers; SUITE as above
 	$(PY) -m pytest --timeout 900 --durations=15 tests/docker
 
-test-releases: $(VENV)/.dev ## the same on each release of Slurm; writes docs/releases.md
+test-container: ## the tests on a real Slurm, in a container with that of SUITE
+	@docker/cluster tests
+
+test-releases: $(VENV)/.dev ## both on each release of Slurm; writes docs/releases.md
 	$(PY) -m benchmarks.releases
 
 .PHONY: clean

@@ -187,7 +187,8 @@ class Terminal:
         """Type a command and return its exit status and what it printed."""
         self._number += 1
         mark = f"-- {self._number} ended with"
-        line = command if OPENS_A_SHELL.search(command) else f"{{ {command}\n}} </dev/null"
+        # On another host errors travel on a way of their own: here they are to stand where they came.
+        line = command if OPENS_A_SHELL.search(command) else f"{{ {command}\n}} </dev/null 2>&1"
         assert self._process.stdin
         self._process.stdin.write(f"{line}\nprintf '\\n{mark} %d\\n' $?\n".encode())
         self._process.stdin.flush()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from release_helpers import requests
 from slurm_helpers import adapter, wait_until
 
 from pliant.batch.slurm import Commands, Slurm
@@ -64,6 +65,18 @@ class Cluster:
             if not nodes or f"n{place}" in nodes:
                 self.run("scancel", job)
 
+    def empty(self) -> None:
+        """End all jobs."""
+
+        def none_left() -> bool:
+            jobs = self.run("squeue", "-h", "-o%A").split()
+            if jobs:
+                self.run("scancel", *dict.fromkeys(jobs), check=False)
+            return not jobs
+
+        self.blockers.clear()
+        wait_until(none_left, "all jobs to end", 60)
+
     def states(self, jobs: Sequence[str]) -> set[str]:
         """Return the states of some jobs."""
         return set(self.run("squeue", "-h", "-t", "all", "-j", ",".join(jobs), "-o%T").split())
@@ -76,6 +89,12 @@ class Cluster:
         argv = ("sbatch", "--parsable", f"--chdir={self.workdir}", "--output=%j.out", *options)
         return self.run(*argv, stdin=script).partition(";")[0]
 
+    def run_long(self, *options: str) -> str:
+        """Submit a job that runs until it is ended, and wait until it does."""
+        job = self.submit(*options, script="#!/bin/bash\nsleep 3600\n")
+        wait_until(lambda: self.states([job]) == {"RUNNING"}, f"job {job} to run")
+        return job
+
     def flag(
         self, job: str, request: str, own: str = "", footprint: Footprint | None = None
     ) -> None:
@@ -84,8 +103,8 @@ class Cluster:
         self.run("scontrol", "update", f"jobid={job}", f"AdminComment={token_text(spec)}")
 
     def fields(self, job: str) -> Mapping[str, str]:
-        """Return a job's fields as scontrol has them."""
-        told = self.run("scontrol", "-d", "show", "job", job).split()
+        """Return a job's fields as scontrol has them, requests as 22.05 writes them."""
+        told = requests(self.run("scontrol", "-d", "show", "job", job)).split()
         return dict(word.partition("=")[::2] for word in told if "=" in word)
 
     def ran(self, job: str) -> Ran:

@@ -18,7 +18,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from changing_helpers import Cluster
 from daemon_helpers import LONG, OneNode
+from release_helpers import Release, release_here, requests
 from slurm_helpers import POLL_S, Submit, WaitForState, wait_until
 
 from pliant.errors import PliantError
@@ -28,6 +30,12 @@ from pliant.sandbox.record import all_names
 
 USERS = ("pliant-alice", "pliant-bob")
 PREFIX = "pytest-"
+
+
+@pytest.fixture(scope="session")
+def release() -> Release:
+    """The release of the Slurm under test: (22, 5)."""
+    return release_here()
 
 
 @pytest.fixture(scope="session")
@@ -151,11 +159,14 @@ def wait_for_state(sandbox: Sandbox) -> WaitForState:
 
 @pytest.fixture
 def show(sandbox: Sandbox) -> Callable[[int | str], dict[str, str]]:
-    """Return a job's fields as `scontrol show job` has them; for jobs with tame text only."""
+    """Return a job's fields as `scontrol show job` has them; for jobs with tame text only.
+
+    What a job asks for is written as in 22.05 on every release: gres:gpu:2.
+    """
 
     def shown(job: int | str) -> dict[str, str]:
         told = sandbox.run(["scontrol", "-d", "show", "job", str(job)], check=True).stdout
-        fields = (word.partition("=") for word in told.split() if "=" in word)
+        fields = (word.partition("=") for word in requests(told).split() if "=" in word)
         return {key: value for key, _, value in fields}
 
     return shown
@@ -183,3 +194,24 @@ def n1(
     options = ("-N3", "--exclusive", "--nodelist=n2,n3,n4", "--time=60")
     wait_for_state(submit(*options, script=LONG, user=None), "RUNNING")
     return OneNode(clean, submit, wait_for_state, show, output)
+
+
+@pytest.fixture(scope="module")
+def cluster(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The sandbox, empty, without pliantd."""
+    sandbox.stop("pliantd")
+    made = Cluster(sandbox, str(tmp_path_factory.mktemp("changing")))
+    made.empty()
+    yield made
+    made.empty()
+    if sandbox.pid("pliantd") is None:
+        sandbox.start("pliantd")
+
+
+@pytest.fixture
+def full(cluster: Cluster) -> Iterator[Cluster]:
+    """A cluster without pliantd of which every node is taken."""
+    cluster.empty()
+    cluster.fill()
+    yield cluster
+    cluster.empty()

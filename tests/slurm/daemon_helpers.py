@@ -128,5 +128,5 @@ class OneNode:
         names = {name for name in before | after if before.get(name) != after.get(name)}
         return names - {
             *("LastSchedEval", "StartTime", "EndTime", "SchedNodeList"),
-            *("Reason", "Scheduler"),
+            *("Reason", "Scheduler", "AccrueTime"),
         }

@@ -152,7 +152,9 @@ def test_hostile_text_is_refused_or_taken_as_without_pliant(
             assert spec is not None and spec.request == parse("gpus=1-2"), field
             assert spec.own in (Shape(1, 1), None), field  # None: nobody answered in time
     jobs = ask(clean, a.JobsAnswer, "jobs").jobs
-    assert {job.id for job in jobs} == {str(victim), *ours}
+    # where the text of a type of GPU makes no sense to pliantd, it leaves the job alone
+    maybe = {str(accepted.get("--gpus={}", 0))}
+    assert {job.id for job in jobs} - maybe == {str(victim), *ours} - maybe
     assert {job.user for job in jobs if job.id != str(victim)} == {ALICE}
     without_pliant.run(["scancel", f"--user={ALICE}"], check=True)
 

@@ -6,12 +6,13 @@ changes them: pliantd is stopped meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from changing_helpers import Cluster, Ran, by_id
+from release_helpers import Release, from_on, requests
 from slurm_helpers import wait_until
 
 from pliant.batch import Change
@@ -20,7 +21,6 @@ from pliant.errors import Refused
 from pliant.grammar import find_token
 from pliant.grammar import parse_shape as shape
 from pliant.model import Footprint, Job, Kind, Shape, Spec
-from pliant.sandbox import Sandbox
 
 pytestmark = pytest.mark.slurm
 
@@ -125,41 +125,9 @@ class Outcome:
 
 
 @pytest.fixture(scope="module")
-def cluster(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """The sandbox, empty, without pliantd."""
-    sandbox.stop("pliantd")
-    workdir = tmp_path_factory.mktemp("changing")
-    made = Cluster(sandbox, str(workdir))
-    _empty(made)
-    yield made
-    _empty(made)
-    sandbox.start("pliantd")
-
-
-def _empty(cluster: Cluster) -> None:
-    def none_left() -> bool:
-        jobs = cluster.run("squeue", "-h", "-o%A").split()
-        if jobs:
-            cluster.run("scancel", *dict.fromkeys(jobs), check=False)
-        return not jobs
-
-    cluster.blockers.clear()
-    wait_until(none_left, "all jobs to end", 60)
-
-
-@pytest.fixture
-def full(cluster: Cluster) -> Iterator[Cluster]:
-    """A cluster of which every node is taken."""
-    _empty(cluster)
-    cluster.fill()
-    yield cluster
-    _empty(cluster)
-
-
-@pytest.fixture(scope="module")
 def outcomes(cluster: Cluster) -> dict[str, Outcome]:
     """Submit all cases, change all, and let all run."""
-    _empty(cluster)
+    cluster.empty()
     cluster.fill()
     slurm = cluster.slurm()
     ids = {name: cluster.submit(*case.options) for name, case in CASES.items()}
@@ -210,8 +178,8 @@ def test_the_waiting_tasks_of_an_array_change_as_one_record_and_the_running_ones
     seen = by_id(slurm.observe().waiting)[job]
     assert (seen.tasks_waiting, [str(s) for s in seen.shapes]) == (5, ["1", "2", "3", "4"])
     slurm.change([_change(seen, "1")])
-    rows = full.run("squeue", "-h", "-a", "--array-unique", "-j", job, "-o%i %T %b").splitlines()
-    assert sorted(rows) == sorted(
+    rows = requests(full.run("squeue", "-h", "-a", "-j", job, "-o%i %T %b"))
+    assert sorted(rows.splitlines()) == sorted(
         [
             f"{job}_[5-9] PENDING gres:gpu:1",
             f"{job}_1 RUNNING gres:gpu:2",
@@ -360,26 +328,36 @@ def test_a_spec_is_noted_beside_other_words_and_changes_nothing_else(full: Clust
     assert by_id(slurm.observe().waiting)[job].frozen == "its owner pinned it"
 
 
-def test_gpus_cannot_become_a_share_here_and_nothing_else_is_tried(full: Cluster) -> None:
+def test_gpus_are_not_made_a_share_and_where_slurm_refuses_it_nothing_else_is_tried(
+    full: Cluster, release: Release
+) -> None:
     slurm = full.slurm()
     job = full.submit("--nodes=1", "--gres=gpu:1")
     full.flag(job, "gpus=1/4-2")
     seen = by_id(slurm.observe().waiting)[job]
     assert [str(s) for s in seen.shapes] == ["1", "2"]
     before = _lasting(full.fields(job))
+    change = Change(seen, shape("1/4"), replace(_spec(seen), set=shape("1/4")))
+    if from_on({"22.05": False, "24.11": True}, release):
+        change_one(slurm, change)
+        assert str(by_id(slurm.observe().waiting)[job].shape) == "1/4"
+        return
     with pytest.raises(Refused, match="Invalid generic resource"):
-        change_one(slurm, Change(seen, shape("1/4"), replace(_spec(seen), set=shape("1/4"))))
+        change_one(slurm, change)
     assert _lasting(full.fields(job)) == before
 
 
-def test_neither_gpus_become_cpus_here_nor_one_type_another(full: Cluster) -> None:
+def test_gpus_become_cpus_from_24_11_on_and_one_type_never_another(
+    full: Cluster, release: Release
+) -> None:
+    cpu = from_on({"22.05": [], "24.11": ["1x0@cpu"]}, release)
     slurm = full.slurm()
     plain = full.submit("--nodes=1", "--gres=gpu:1")
     full.flag(plain, "gpus=1-2,type=gpu:cpu,cores=8")
     typed = full.submit("--nodes=1", "--gres=gpu:a100:1")
     full.flag(typed, "gpus=1-2,gpu-type=a100:h100")
     seen = by_id(slurm.observe().waiting)
-    assert [str(s) for s in seen[plain].shapes] == ["1", "2"]
+    assert [str(s) for s in seen[plain].shapes] == [*cpu, "1", "2"]
     assert [str(s) for s in seen[typed].shapes] == ["1@a100", "2@a100"]
 
 

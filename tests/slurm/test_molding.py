@@ -14,6 +14,7 @@ from dataclasses import replace
 import pytest
 from daemon_helpers import LONG, OneNode, ask, configured, wait_for_look, why
 from lua_helpers import close_breaker
+from release_helpers import Release, from_on, requests
 from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.daemon import answers as a
@@ -216,7 +217,7 @@ def test_the_waiting_tasks_of_an_array_are_molded_together(n1: OneNode) -> None:
     array = n1.wait_in_line("--array=1-3", "--moldable=gpus=1-4", "--gres=gpu:4", script=LONG)
     n1.cancel(leaving)
     n1.wait_for_state(array, "RUNNING")
-    rows = n1.run("squeue", "-h", "-r", "-j", str(array), "-o", "%K %b")
+    rows = requests(n1.run("squeue", "-h", "-r", "-j", str(array), "-o", "%K %b"))
     assert sorted(rows.splitlines()) == ["1 gres:gpu:1", "2 gres:gpu:1", "3 gres:gpu:1"]
 
 
@@ -225,11 +226,15 @@ def test_an_array_stays_one_record_while_its_tasks_wait(n1: OneNode) -> None:
     leaving = n1.fill("gpu:1")
     array = n1.wait_in_line("--array=0-99", "--moldable=gpus=1-2", "--gres=gpu:2", script=LONG)
     n1.cancel(leaving)
-    records = ("squeue", "-h", "-j", str(array), "-o", "%T %K %b")
+    argv = ("squeue", "-h", "-j", str(array), "-o", "%T %K %b")
+
+    def records() -> set[str]:
+        return set(requests(n1.run(*argv)).splitlines())
+
     runs = "RUNNING 0 gres:gpu:1"
-    wait_until(lambda: runs in n1.run(*records).splitlines(), "the first task to run")
+    wait_until(lambda: runs in records(), "the first task to run")
     both = {"PENDING 1-99 gres:gpu:2", runs}
-    wait_until(lambda: set(n1.run(*records).splitlines()) == both, "the others to be as written")
+    wait_until(lambda: records() == both, "the others to be as written")
 
 
 def test_a_job_that_depends_on_another_is_left_alone_until_that_has_ended(n1: OneNode) -> None:
@@ -429,10 +434,14 @@ CPU_OR_GPU = ("--moldable=type=gpu:cpu,cores=8", "--gres=gpu:1", "-n1")
 """A job that does not say how fast it is on which: it waits for the cores, and takes a GPU."""
 
 
-def test_a_cpu_or_gpu_job_takes_the_cores_where_no_gpu_is_free(n1: OneNode) -> None:
+def test_a_cpu_or_gpu_job_takes_the_cores_where_no_gpu_is_free(
+    n1: OneNode, release: Release
+) -> None:
+    """Where GPUs can be given up it waits for one, unless it says that cores are nearly as fast."""
+    says = from_on({"22.05": (), "24.11": ("--throughput=1:1,1x0@cpu:0.9",)}, release)
     n1.fill("gpu:4")
     leaving = n1.fill("nogpu:1", "-c12")
-    job = n1.wait_in_line(*CPU_OR_GPU, script='echo "$PLIANT_SHAPE:$CUDA_VISIBLE_DEVICES"')
+    job = n1.wait_in_line(*CPU_OR_GPU, *says, script='echo "$PLIANT_SHAPE:$CUDA_VISIBLE_DEVICES"')
     n1.cancel(leaving)
     n1.wait_for_state(job, "COMPLETED")
     assert (n1.show(job)["NumCPUs"], n1.output(job)) == ("8", "1x0@cpu:\n")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from changing_helpers import by_id
+from release_helpers import Release, from_on
 from slurm_helpers import Submit, WaitForState, adapter, wait_until
 
 from pliant.batch.slurm import Commands, Slurm
@@ -92,8 +93,9 @@ def test_whole_gpus_cpus_and_memory_in_use_are_not_free(
 
 
 def test_each_share_is_counted_on_the_gpu_where_it_runs(
-    slurm: Slurm, submit: Submit, wait_for_state: WaitForState, workdir: Path
+    slurm: Slurm, submit: Submit, wait_for_state: WaitForState, workdir: Path, release: Release
 ) -> None:
+    """22.05 asks the jobs, so it is known how many share a GPU; later a node says what is used."""
     where = 'echo "$CUDA_VISIBLE_DEVICES $SLURM_SHARDS_ON_NODE"; '
     jobs = [submit(*N1, f"--gres=shard:{n}", script=where + LONG) for n in (3, 3, 2, 1)]
     whole = submit(*N1, "--gres=gpu:1", script=LONG)
@@ -108,18 +110,20 @@ def test_each_share_is_counted_on_the_gpu_where_it_runs(
         sharers[index] += 1
     parts = sorted(((4 - used[i], sharers[i]) for i in used), reverse=True)
     pool = gpus(slurm.observe(), "n1")
-    assert (list(pool.parts), list(pool.sharers)) == ([p for p, _ in parts], [n for _, n in parts])
+    told = from_on({"22.05": tuple(jobs for _, jobs in parts), "23.11": ()}, release)
+    assert (pool.parts, pool.sharers) == (tuple(left for left, _ in parts), told)
     assert pool.free == 4 - 1 - len(used)
 
 
 def test_a_job_that_lies_about_its_place_makes_nothing_free(
-    slurm: Slurm, submit: Submit, wait_for_state: WaitForState
+    slurm: Slurm, submit: Submit, wait_for_state: WaitForState, release: Release
 ) -> None:
+    """Where the node says what is used, nobody asks the job."""
     lie = "x Nodes=n1 CPU_IDs=0 Mem=1 GRES=shard:1(IDX:3)"
     job = submit(*N1, "--gres=shard:2", f"--job-name={lie}", script=LONG)
     wait_for_state(job, "RUNNING")
     pool = gpus(slurm.observe(), "n1")
-    assert (pool.free, pool.parts) == (3, (0,))
+    assert (pool.free, pool.parts) == (3, (from_on({"22.05": 0, "23.11": 2}, release),))
 
 
 def test_nothing_is_free_where_a_job_is_completing(
@@ -197,7 +201,7 @@ def _alone(slurm: Slurm, job: int) -> Job:
 
 
 def test_one_look_is_a_fixed_number_of_commands_however_many_jobs_there_are(
-    quiet: Sandbox, submit: Submit, wait_for_state: WaitForState
+    quiet: Sandbox, submit: Submit, wait_for_state: WaitForState, release: Release
 ) -> None:
     counting = Counting(Commands(conf=quiet.env["SLURM_CONF"]))
     slurm = Slurm(counting)
@@ -207,7 +211,8 @@ def test_one_look_is_a_fixed_number_of_commands_however_many_jobs_there_are(
     submit("--hold", "--array=1-50")
     slurm.observe()
     first = Counter(counting.calls)
-    assert first == {"scontrol": 4, "sacctmgr": 2, "squeue": 2, "scontrol <": 1}
+    places = from_on({"22.05": {"scontrol <": 1}, "23.11": {}}, release)  # of the shares
+    assert first == {"scontrol": 4, "sacctmgr": 2, "squeue": 2, **places}
     counting.calls.clear()
     slurm.observe()  # the configuration and the places of the shares are known now
     assert Counter(counting.calls) == {"scontrol": 3, "squeue": 2}

@@ -69,7 +69,7 @@ def test_a_partitions_cpus_and_memory_per_gpu_follow_what_a_waiting_job_becomes(
     n1.wait_for_state(job, "RUNNING")
     shown = n1.show(job)
     assert (shown["TresPerNode"], shown["NumCPUs"]) == ("gres:gpu:2", "8")
-    assert "mem=1000M" in shown["TRES"]
+    assert "mem=1000M" in (shown.get("TRES") or shown["AllocTRES"])  # TRES before 23.02
     assert n1.states(one) == ["RUNNING"]
 
 

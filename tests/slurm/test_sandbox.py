@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from release_helpers import Release, from_on
 from slurm_helpers import wait_until
 
 from pliant.errors import BadInput, Unavailable
@@ -60,11 +61,12 @@ def traces(name: str) -> list[str]:
     return found
 
 
-def test_a_sandbox_comes_up_and_leaves_nothing(name: str) -> None:
+def test_a_sandbox_comes_up_and_leaves_nothing(name: str, release: Release) -> None:
     up = pliant("sandbox", "up", "--name", name, "--nodes", "3", "--gpus", "2", "--mode", "none")
     assert (up.returncode, up.stderr) == (0, "")
     nodes = pliant("sandbox", "exec", "--name", name, "--", "sinfo", "-hNpgpu", "-o%N %t %c %G")
-    gres = "gpu:a100:2,shard:a100:8,nogpu:1"
+    dummy = from_on({"22.05": "nogpu:1", "24.11": "nogpu:no_consume:1"}, release)
+    gres = f"gpu:a100:2,shard:a100:8,{dummy}"
     assert nodes.stdout.splitlines() == [f"n{i} idle 16 {gres}" for i in (1, 2, 3)]
     assert pliant("sandbox", "down", "--name", name).stdout == f"sandbox {name} is down\n"
     assert traces(name) == []

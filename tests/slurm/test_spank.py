@@ -300,7 +300,9 @@ def test_a_heterogeneous_job_keeps_what_slurm_wrote(
     ]
 
 
-CHANGING = re.compile(r"SLURM_(JOB_?ID|TASK_PID|LAUNCH|SUBMIT_HOST|STEP|SRUN)|_=|SLURM_.*PORT")
+CHANGING = re.compile(
+    r"SLURM_(JOB_?ID|JOB_SLUID|JOB_(START|END)_TIME|TASK_PID|LAUNCH|SUBMIT_HOST|STEP|SRUN)|_=|SLURM_.*PORT"
+)
 
 
 def test_a_job_that_says_nothing_finds_the_environment_of_plain_slurm(
@@ -312,9 +314,8 @@ def test_a_job_that_says_nothing_finds_the_environment_of_plain_slurm(
     def environment() -> list[str]:
         job = submit(*options, script=script)
         wait_for_state(job, "COMPLETED")
-        # the whole number, and no part of an address
-        number = re.compile(rf"(?<!\d)0*{job}(?!\d|\.\d)")
-        lines = number.sub("JOB", output(job)).splitlines()
+        number = re.compile(rf"/(job0*)?{job}(?=[/.]|$)", re.MULTILINE)  # as part of a path
+        lines = number.sub("/JOB", output(job)).splitlines()
         return [line for line in lines if not CHANGING.match(line)]
 
     with plugstack(alone, None):

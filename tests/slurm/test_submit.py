@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from daemon_helpers import configured, wait_for_look
 from lua_helpers import PLAIN, close_breaker, job_submit_lua, run_asked, with_pliant
+from release_helpers import Release, from_on
 from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.grammar import find_token
@@ -63,7 +64,7 @@ FORMS = [
     ("--gpus=2 --ntasks-per-gpu=2", "own=2;fp=1,2,1,0,0,0,0", "1 4 4 1 gres:gpu:2"),
     ("--gpus=2 --cpus-per-gpu=3 --mem-per-gpu=500", "own=2;fp=1,0,1,3,0,0,500",
      "1 1 6 6 gres:gpu:2"),
-    ("--gres=gpu:1 -n4 --mem-per-cpu=100", "own=1;fp=4,0,1,0,0,100,0", "1 4 4 1 gres:gpu:1"),
+    ("--gres=gpu:1 -n4 --mem-per-cpu=100", "own=1;fp=4,0,1,0,0,100,0", "{} 4 4 1 gres:gpu:1"),
     ("--gres=gpu:1 -n24 -N2", "own=2x1;fp=12,0,1,0,0,0,0", "2 24 24 1 gres:gpu:1"),
     ("--gres=shard:2", "own=1/2;fp=1,0,1,0,0,0,0", "1 1 1 1 gres:shard:2"),
     ("", "own=4;fp=1,0,1,0,0,0,0", "1 1 1 1 gres:gpu:4"),
@@ -71,7 +72,7 @@ FORMS = [
 
 
 def test_each_way_to_ask_is_given_the_per_node_form(
-    submit_asked: Submit, show: Show, clean: Sandbox
+    submit_asked: Submit, show: Show, clean: Sandbox, release: Release
 ) -> None:
     wait_for_look(clean)
     found = []
@@ -82,12 +83,18 @@ def test_each_way_to_ask_is_given_the_per_node_form(
         # A waiting job's nodes: "2" where it is fixed, "2-4" where it is a range.
         asked = [fields[name] for name in ("NumNodes", "NumTasks", "NumCPUs", "CPUs/Task")]
         asked[0] = asked[0].removesuffix(f"-{asked[0].partition('-')[0]}")
-        leftover = [name for name in fields if name.startswith(("TresPerJob", "TresPerTask",
-                    "CpusPerTres", "MemPerTres"))]  # fmt: skip
-        assert leftover == [], options
+        leftover = {
+            name: value
+            for name, value in fields.items()
+            if name.startswith(("TresPerJob", "TresPerTask", "CpusPerTres", "MemPerTres"))
+        }
+        # from 24.11 on the CPUs of a task stand beside its GPUs
+        assert leftover in ({}, {"TresPerTask": f"cpu={fields['CPUs/Task']}"}), options
         found.append((options, noted(clean, job).partition(";")[2],
                       " ".join([*asked, fields["TresPerNode"]])))  # fmt: skip
-    assert found == FORMS
+    # 26.05 says on how many nodes tasks may be spread, too
+    spread = from_on({"22.05": "1", "26.05": "1-4"}, release)
+    assert found == [(*form, asked.format(spread)) for *form, asked in FORMS]
 
 
 def test_what_fits_now_starts_at_once_as_that(
@@ -188,7 +195,7 @@ def test_a_total_starts_on_the_uneven_nodes_that_slurm_spreads_it_over(
 
 
 VARYING = {
-    *("JobId", "ArrayJobId", "StdErr", "StdOut"),  # the paths hold the job's number
+    *("JobId", "ArrayJobId", "SLUID", "StdErr", "StdOut"),  # the paths hold the job's number
     *("SubmitTime", "LastSchedEval"),
 }
 """What is another's with each held job; none of it is the owner's own word."""
@@ -241,6 +248,7 @@ ENVIRONMENT = 'env -0 | sort -z | tr "\\n\\0" " \\n"; echo; ulimit -a; srun -Q e
 ANOTHERS = {
     *("SLURM_JOB_ID", "SLURM_JOBID", "SLURM_TASK_PID", "SLURM_WORKING_CLUSTER"),
     *("SLURM_SRUN_COMM_PORT", "SLURM_STEP_LAUNCHER_PORT"),
+    *("SLURM_JOB_START_TIME", "SLURM_JOB_END_TIME", "SLURM_JOB_SLUID"),
 }
 """Numbers in the environment that are another's in each run."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from daemon_helpers import LONG, OneNode, wait_for_look, why
 from lua_helpers import close_breaker
+from release_helpers import Release, from_on
 from slurm_helpers import wait_until
 
 from pliant.sandbox import Options, Sandbox
@@ -49,6 +50,34 @@ def _give_threads(made: Sandbox) -> None:
 
 
 RANGE = "--moldable=gpus=1:2:4"
+
+
+def test_which_tasks_without_whole_cores_slurm_starts(
+    clean: Sandbox, show: Callable[[int | str], dict[str, str]], release: Release
+) -> None:
+    """Two tasks of three CPUs are no whole cores; Pliant makes no job such a one on any release."""
+    starts = {
+        "-N1 -n2 -c2 --gres=gpu:2": {"22.05": "starts"},
+        "-N1 -n2 -c3": {"22.05": "starts"},
+        "-N1 -n2 -c3 --gres=gpu:2": {"22.05": "is refused", "24.11": "starts"},
+    }
+
+    def becomes(options: str) -> str:
+        argv = ["sbatch", "--parsable", *options.split(), "-o/dev/null", f"--wrap={LONG}"]
+        done = clean.run(argv)
+        if done.returncode:
+            return "is refused"
+        job = done.stdout.strip()
+
+        def looked_at() -> bool:
+            return show(job)["JobState"] == "RUNNING" or show(job)["Reason"] != "None"
+
+        wait_until(looked_at, "Slurm to look at the job")
+        fields = show(job)
+        return "starts" if fields["JobState"] == "RUNNING" else fields["Reason"]
+
+    found = {options: becomes(options) for options in starts}
+    assert found == {options: from_on(table, release) for options, table in starts.items()}
 
 
 @pytest.mark.parametrize(

@@ -567,7 +567,7 @@ def test_where_a_limit_may_bound_a_job_it_never_becomes_more_than_its_user_wrote
 
 def test_what_a_limit_stops_and_pliant_made_larger_is_given_back_and_left_out() -> None:
     grown = narrow(shape=Shape(1, 4), reason="QOSMaxGRESPerJob")
-    grown = replace(grown, spec=replace(grown.spec, set=Shape(1, 4)))  # type: ignore[type-var]
+    grown = replace(grown, spec=replace(said(grown), set=Shape(1, 4)))
     assert tuple(map(str, forbidden(grown))) == ("3", "4")
     assert changes(cycle(snapshot(NODES, [grown]), EQUI)) == {"1": "2"}
     written = narrow(reason="QOSMaxGRESPerJob")
@@ -577,7 +577,7 @@ def test_what_a_limit_stops_and_pliant_made_larger_is_given_back_and_left_out() 
 
 def test_a_shape_of_the_same_size_that_a_limit_stops_is_given_back() -> None:
     own = job(1, "2x2", "gpus=4,nodes=1-2", reason="QOSMaxGRESPerNode")
-    moved = replace(own, shape=Shape(1, 4), spec=replace(own.spec, set=Shape(1, 4)))  # type: ignore[type-var]
+    moved = replace(own, shape=Shape(1, 4), spec=replace(said(own), set=Shape(1, 4)))
     assert tuple(map(str, forbidden(moved))) == ("4",)
     assert changes(cycle(snapshot(NODES, [moved]), EQUI)) == {"1": "2x2"}
 
@@ -591,10 +591,10 @@ def test_where_a_qos_asks_for_so_much_at_least_no_job_becomes_less_than_its_user
 
 def test_all_that_is_more_than_its_user_wrote_is_given_up_together() -> None:
     larger = job(1, "2", RANGE, shape=Shape(1, 3))
-    ours = replace(larger, spec=replace(larger.spec, set=Shape(1, 3)))  # type: ignore[type-var]
+    ours = replace(larger, spec=replace(said(larger), set=Shape(1, 3)))
     assert {str(shape) for shape in grown(ours)} == {"3", "4"}
     assert grown(larger) == ()
-    smaller = replace(ours, shape=Shape(1, 1), spec=replace(ours.spec, set=Shape(1, 1)))  # type: ignore[type-var]
+    smaller = replace(ours, shape=Shape(1, 1), spec=replace(said(ours), set=Shape(1, 1)))
     assert grown(smaller) == ()
 
 
@@ -640,5 +640,5 @@ def test_behind_a_job_that_waits_for_a_limit_none_that_may_share_it_becomes_smal
 def test_what_was_made_smaller_is_given_back_behind_a_job_that_waits_for_its_limit() -> None:
     first = job(1, "3", reason="QOSGrpGRES", eligible=False, qos="high")
     mine = job(2, "2", RANGE, qos="high", shape=Shape(1, 1))
-    mine = replace(mine, spec=replace(mine.spec, set=Shape(1, 1)))  # type: ignore[type-var]
+    mine = replace(mine, spec=replace(said(mine), set=Shape(1, 1)))
     assert changes(cycle(snapshot([node("n1", free=1)], [first, mine]), EQUI)) == {"2": "2"}

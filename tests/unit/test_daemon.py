@@ -204,7 +204,8 @@ def test_a_waiting_job_is_molded_into_what_is_free_and_then_left_alone(
     cycling.run()
     assert batch.changes == [("2", "2")]
     spec = batch.waiting["2"].spec
-    assert spec == Spec(parse_request("gpus=1-4"), own=FOUR, set=TWO, footprint=spec.footprint)  # type: ignore[union-attr]
+    assert spec is not None
+    assert spec == Spec(parse_request("gpus=1-4"), own=FOUR, set=TWO, footprint=spec.footprint)
     said = [(d.what, d.reason) for d in cycling.store.decisions("2")]
     spread = "one GPU to each job, the rest by D'Hondt"
     assert said == [

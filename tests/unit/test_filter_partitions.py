@@ -281,7 +281,7 @@ def test_a_waiting_job_becomes_nothing_that_its_partition_forbids(
     limits: dict[str, int], demand: Demand, nodes: int, allowed: bool
 ) -> None:
     row = CLUSTER.partitions["main"]
-    limited = replace(row, partition=replace(row.partition, **limits))  # type: ignore[arg-type]
+    limited = replace(row, partition=replace(row.partition, **limits))  # type: ignore[arg-type]  # any field
     assert replace(CLUSTER, partitions={"main": limited}).could_hold(("main",), demand, nodes) is (
         allowed
     )
@@ -340,7 +340,7 @@ def test_a_waiting_job_becomes_nothing_whose_tasks_would_have_no_whole_cores(
 
 def with_memory(**defaults: int) -> View:
     """The nodes, idle, in a partition that gives memory to jobs that say nothing of it."""
-    partitions = (replace(PARTITIONS[0], **defaults), *PARTITIONS[1:])  # type: ignore[arg-type]
+    partitions = (replace(PARTITIONS[0], **defaults), *PARTITIONS[1:])  # type: ignore[arg-type]  # any field
     snapshot = Snapshot(0.0, NODES, partitions)
     return View(Inventory.of(snapshot), Free(snapshot))
 

@@ -56,7 +56,7 @@ def layout(tmp_path: Path) -> Layout:
 )
 def test_wrong_options_are_refused_in_one_line(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(BadInput) as told:
-        Options(**wrong)  # type: ignore[arg-type]
+        Options(**wrong)  # type: ignore[arg-type]  # that is the test
     assert str(told.value) == message
 
 

@@ -352,7 +352,7 @@ def test_of_hidden_jobs_squeue_is_asked_and_of_changed_ones_it_alone() -> None:
     asked = Asked({"rows": [], "unsure": ids[:2]})
     site = replace(SITE, version=(22, 5))
     queries = NativeQueries(Native(asked, lambda: "22.5.0"), squeue)
-    queries.site = lambda: site  # type: ignore[method-assign]
+    queries.site = lambda: site  # type: ignore[method-assign]  # a fake
     assert {row.job_id for row in queries.jobs()} == set(ids[:2])
     assert squeue.calls[-1][-2:] == ("-j", ",".join(ids[:2]))
     queries.jobs([ids[0]])

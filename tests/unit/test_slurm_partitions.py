@@ -13,6 +13,7 @@ from pliant.batch.slurm.job_rows import parse_jobs
 from pliant.batch.slurm.jobs import waiting_job
 from pliant.batch.slurm.node_rows import parse_nodes
 from pliant.batch.slurm.partition_rows import PartitionRow, parse_partitions
+from pliant.batch.slurm.request import asked
 from pliant.batch.slurm.site import parse_config
 from pliant.batch.slurm.snapshot import snapshot_of
 from pliant.grammar import parse_shape
@@ -51,6 +52,9 @@ PLAIN = Partition("p", ("n1", "n2"))
         ("OverSubscribe=NO", "OverSubscribe=EXCLUSIVE", replace(PLAIN, alone=True)),
         ("OverSubscribe=NO", "OverSubscribe=FORCE:4", PLAIN),
         ("ExclusiveUser=NO", "ExclusiveUser=YES", replace(PLAIN, alone=True)),
+        ("ExclusiveUser=NO", "Exclusive=NO", PLAIN),  # as 26.05 writes it
+        ("ExclusiveUser=NO", "Exclusive=NODE", replace(PLAIN, alone=True)),
+        ("ExclusiveUser=NO", "Exclusive=USER", replace(PLAIN, alone=True)),
     ],
 )  # fmt: skip
 def test_a_partitions_limits_and_defaults_are_read(was: str, now: str, read: Partition) -> None:
@@ -79,12 +83,25 @@ def test_memory_per_gpu_that_only_the_partition_says_freezes_no_job_that_has_its
     )
 
 
+def test_memory_per_gpu_that_slurm_writes_as_the_jobs_own_follows_its_gpus() -> None:
+    """24.11 and 26.05 do so with DefMemPerGPU once they have looked at the waiting job."""
+    row = replace(
+        ROWS["316"],
+        tres="cpu=16,mem=2000M,node=1,billing=16,gres/gpu=4",
+        tres_per_node="gres/gpu:4",
+        mem_per_tres="gres/gpu:500",
+        min_memory="500M",
+    )
+    told = asked(row)
+    assert (told.gpus, told.mem_mib, told.per_cpu, told.odd) == (4, 2000, False, "")
+
+
 # Where a waiting job may start
 
 
 def limited(**limits: int) -> Free:
     here = snapshot([node("n1"), node("n2")], [])
-    return Free(replace(here, partitions=(replace(here.partitions[0], **limits),)))  # type: ignore[arg-type]
+    return Free(replace(here, partitions=(replace(here.partitions[0], **limits),)))  # type: ignore[arg-type]  # any field
 
 
 def test_a_shape_below_min_nodes_or_above_the_cpus_of_a_node_fits_nowhere() -> None:

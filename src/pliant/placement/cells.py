@@ -161,7 +161,7 @@ class Cells:
         step = cell.after.get((need, bound))
         if step is None:
             receipt = cell.receipt(need, bound)
-            assert receipt is not None, f"node {node} does not fit {need}"  # noqa: S101
+            assert receipt is not None, f"node {node} does not fit {need}"  # noqa: S101 - callers see to it
             step = cell.after[(need, bound)] = (receipt, self.without(cell, receipt, bound))
         self.move(node, step[1])
         return step[0]

@@ -97,7 +97,7 @@ class Later:
         until_s = found.at_s + limit_s(job)
         for place, state in zip(found.places, found.states, strict=True):
             receipt = find(self._cells.of[place].kind, state, need)
-            assert receipt is not None, "a claim is made where it fits"  # noqa: S101
+            assert receipt is not None, "a claim is made where it fits"  # noqa: S101 - callers see to it
             rest = nothing_of(state) if self._closed else taken(state, receipt)
             left = Left(found.at_s, until_s, rest, receipt, self._closed, job.id)
             self._cells.claim(place, left)

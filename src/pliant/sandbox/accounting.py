@@ -26,8 +26,10 @@ def prepare(layout: Layout, record: Record, who: Accounts) -> None:
         path.mkdir(mode=0o755)
         if os.geteuid() == 0:
             shutil.chown(path, who.database)
-    # No password: MariaDB asks the kernel who is at the other end of its socket.
+    # No password: MariaDB asks the kernel who is at the other end of its socket. slurmdbd would
+    # make the database itself and connect once more, which MariaDB's library 3.4.10 takes amiss.
     first = (
+        "CREATE DATABASE IF NOT EXISTS slurm_acct_db;\n"
         f"CREATE USER IF NOT EXISTS `{who.slurm}`@localhost IDENTIFIED VIA unix_socket;\n"
         f"GRANT ALL ON slurm_acct_db.* TO `{who.slurm}`@localhost;\n"
     )

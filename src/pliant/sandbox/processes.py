@@ -153,9 +153,10 @@ def _title(proc: Path) -> str:
 
 def _program(proc: Path) -> str:
     try:
-        return (proc / "exe").readlink().name.removesuffix(" (deleted)")
+        name = (proc / "exe").readlink().name.removesuffix(" (deleted)")
     except OSError:
         return ""
+    return name.removesuffix("-wlm")  # Debian's slurmstepd is a link to slurmstepd-wlm
 
 
 def _holds_file_below(proc: Path, top: Path) -> bool:

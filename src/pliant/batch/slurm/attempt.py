@@ -36,7 +36,7 @@ class Attempt:
     @property
     def now(self) -> JobRow:
         """The job's row just before the update."""
-        assert self._now is not None  # noqa: S101
+        assert self._now is not None  # noqa: S101 - callers see to it
         return self._now
 
     @property
@@ -69,7 +69,7 @@ class Attempt:
 
     def judge(self, after: JobRow | None) -> None:
         """Compare what was read back with what was wanted."""
-        assert self._then is not None  # noqa: S101
+        assert self._then is not None  # noqa: S101 - callers see to it
         if after is None:
             self._refuse(self.words or "it is gone")
             return

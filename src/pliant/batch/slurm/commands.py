@@ -124,8 +124,8 @@ class Commands:
         return answer
 
     def _collect(self, process: subprocess.Popen[bytes], name: str) -> Answer:
-        assert process.stdout is not None  # noqa: S101
-        assert process.stderr is not None  # noqa: S101
+        assert process.stdout is not None  # noqa: S101 - callers see to it
+        assert process.stderr is not None  # noqa: S101 - callers see to it
         out, err = process.stdout.fileno(), process.stderr.fileno()
         texts: dict[int, bytearray] = {out: bytearray(), err: bytearray()}
         deadline = time.monotonic() + self.timeout_s

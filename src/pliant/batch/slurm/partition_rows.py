@@ -1,4 +1,6 @@
-"""``scontrol -o show partition`` and ``show reservation``: the same in 22.05 to 26.05."""
+"""``scontrol -o show partition`` and ``show reservation``: the same in 22.05 to 26.05, but that
+26.05 says in ``Exclusive`` (NO, NODE, USER, TOPO) what stood in OverSubscribe and two other fields.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from pliant.model import Partition, Reservation
 _KEYS = (
     *("Default", "MaxNodes", "MaxTime", "Nodes", "PriorityTier", "State", "MinNodes"),
     *("MaxCPUsPerNode", "MaxMemPerNode", "MaxMemPerCPU", "JobDefaults", "OverSubscribe"),
-    *("ExclusiveUser", "ExclusiveTopo", "DefMemPerCPU", "DefMemPerNode", "QoS"),
+    *("Exclusive", "ExclusiveUser", "ExclusiveTopo", "DefMemPerCPU", "DefMemPerNode", "QoS"),
 )
 _RESERVATION_KEYS = ("StartTime", "EndTime", "Nodes")
 
@@ -85,6 +87,7 @@ def _defaults(fields: Mapping[str, str]) -> dict[str, int]:
 def _is_alone(fields: Mapping[str, str]) -> bool:
     """Whether its jobs share their nodes with nobody, or with no other user."""
     exclusive = "YES" in (fields.get("ExclusiveUser"), fields.get("ExclusiveTopo"))
+    exclusive = exclusive or fields.get("Exclusive", "NO") != "NO"
     return exclusive or fields.get("OverSubscribe", "").startswith("EXCLUSIVE")
 
 

@@ -87,7 +87,9 @@ def asked(row: JobRow, noted: Footprint | None = None, default_per_cpu_mib: int 
     if row.waits:
         cpus = max(cpus, tasks * per_task, count(row.min_cpus), _per_gpu(row.cpus_per_tres) * gpus)
     mem, per_cpu = _memory(row, (nodes, cpus), noted, default_per_cpu_mib)
-    mem = mem or _mem_per_gpu(row.mem_per_tres) * gpus
+    each = _mem_per_gpu(row.mem_per_tres)
+    if each and (not mem or each == size_mib(row.min_memory)):  # where 24.11 writes it, too
+        mem, per_cpu = each * gpus, False
     return Asked(nodes, gpu_type, gpus, shards, tasks, cpus, per_task, mem, per_cpu, odd)
 
 

@@ -220,7 +220,7 @@ class Slurm:
             if self._cluster is not None:
                 return self._cluster
         self.observe()
-        assert self._cluster is not None  # noqa: S101
+        assert self._cluster is not None  # noqa: S101 - callers see to it
         return self._cluster
 
     def _update(self, row: JobRow, words: Words) -> Answer:
