@@ -46,6 +46,8 @@ FENCE_S = 125.0
 """How long a fence stands that nobody ends: as long as a requeued job is kept from starting."""
 RENEW_S = 60.0
 """A fence that ends sooner than this is renewed while it is needed."""
+START_S = 10.0
+"""How long it may wait with its way cleared: something else is in it, and others are not kept."""
 GIVE_UP_S = 600.0
 """How long a job may take from its checkpoint to its next start before it is left to the queue."""
 
@@ -170,7 +172,9 @@ def _outcome(over: HandOver, scene: Scene) -> Outcome | None:
     if over.saved_s:
         if job.state is None and not job.killed:
             return Outcome.GONE
-        return Outcome.SLOW if now_s > over.saved_s + GIVE_UP_S else None
+        cleared = job.is_waiting and job.carries == over.shape and not scene.fence_end_s
+        late = cleared and not over.guest and now_s > job.begins_s + START_S
+        return Outcome.SLOW if late or now_s > over.saved_s + GIVE_UP_S else None
     if job.state is not JobState.RUNNING or job.run != over.run:
         return Outcome.RUN_OVER
     return Outcome.NOT_SAVED if now_s > over.until_s else None

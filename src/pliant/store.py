@@ -38,13 +38,15 @@ MIGRATIONS = (
     """,
     """
     CREATE TABLE handovers (
-        id INTEGER PRIMARY KEY, at_s REAL NOT NULL, job TEXT NOT NULL, run INTEGER NOT NULL,
-        before TEXT NOT NULL, after TEXT NOT NULL, guest TEXT NOT NULL, reason TEXT NOT NULL,
-        until_s REAL NOT NULL, saved_s REAL NOT NULL DEFAULT 0, done_s REAL, outcome TEXT);
+        id INTEGER PRIMARY KEY, at_s REAL NOT NULL, job TEXT NOT NULL, user TEXT NOT NULL,
+        account TEXT NOT NULL, run INTEGER NOT NULL, before TEXT NOT NULL, after TEXT NOT NULL,
+        guest TEXT NOT NULL, reason TEXT NOT NULL, until_s REAL NOT NULL,
+        saved_s REAL NOT NULL DEFAULT 0, done_s REAL, outcome TEXT);
     CREATE INDEX handovers_of_job ON handovers (job);
     CREATE TABLE runs (
-        job TEXT NOT NULL, run INTEGER NOT NULL, shape TEXT NOT NULL, submit_s REAL NOT NULL,
-        start_s REAL NOT NULL, at_s REAL NOT NULL, launched_s REAL NOT NULL DEFAULT 0,
+        job TEXT NOT NULL, run INTEGER NOT NULL, user TEXT NOT NULL, account TEXT NOT NULL,
+        shape TEXT NOT NULL, nodes TEXT NOT NULL, submit_s REAL NOT NULL, start_s REAL NOT NULL,
+        at_s REAL NOT NULL, launched_s REAL NOT NULL DEFAULT 0,
         step INTEGER NOT NULL DEFAULT 0, rate REAL NOT NULL DEFAULT 0, saved_took_s REAL NOT NULL
         DEFAULT 0, code INTEGER, PRIMARY KEY (job, run));
     """,
@@ -76,6 +78,8 @@ class HandOverRow:
     id: int
     at_s: float
     job: str
+    user: str
+    account: str
     run: int
     before: str
     after: str
@@ -97,7 +101,10 @@ class RunRow:
 
     job: str
     run: int
+    user: str
+    account: str
     shape: str
+    nodes: str
     submit_s: float
     start_s: float
     at_s: float
@@ -192,11 +199,11 @@ class Store:
     def hand_over(self, row: HandOverRow) -> int:
         """Note a hand-over before anything is done for it; return its number."""
         return self._write(
-            "INSERT INTO handovers (at_s, job, run, before, after, guest, reason, until_s)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO handovers (at_s, job, user, account, run, before, after, guest, reason,"
+            " until_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                *(row.at_s, row.job, row.run, row.before, row.after, row.guest),
-                *(_clean(row.reason), row.until_s),
+                *(row.at_s, row.job, row.user, row.account, row.run, row.before, row.after),
+                *(row.guest, _clean(row.reason), row.until_s),
             ),
         )
 
@@ -214,8 +221,8 @@ class Store:
     def handovers(self, job: str = "") -> tuple[HandOverRow, ...]:
         """Return a job's hand-overs, oldest first; or those of all jobs that have not ended."""
         rows = self._read(
-            "SELECT id, at_s, job, run, before, after, guest, reason, until_s, saved_s,"
-            " coalesce(done_s, 0), coalesce(outcome, '') FROM handovers"
+            "SELECT id, at_s, job, user, account, run, before, after, guest, reason, until_s,"
+            " saved_s, coalesce(done_s, 0), coalesce(outcome, '') FROM handovers"
             " WHERE job = ?1 OR (?1 = '' AND done_s IS NULL) ORDER BY id",
             (job,),
         )
@@ -226,9 +233,12 @@ class Store:
     def run_began(self, row: RunRow) -> None:
         """Note that a job's program runs; once for each run."""
         self._write(
-            "INSERT OR IGNORE INTO runs (job, run, shape, submit_s, start_s, at_s)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            (row.job, row.run, row.shape, row.submit_s, row.start_s, row.at_s),
+            "INSERT OR IGNORE INTO runs (job, run, user, account, shape, nodes, submit_s, start_s,"
+            " at_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(row.job, row.run, row.user, row.account, row.shape, row.nodes),
+                *(row.submit_s, row.start_s, row.at_s),
+            ),
         )
 
     def run_told(self, row: RunRow) -> None:
@@ -245,8 +255,8 @@ class Store:
     def runs(self, job: str) -> tuple[RunRow, ...]:
         """Return a job's runs in which its program spoke, oldest first."""
         rows = self._read(
-            "SELECT job, run, shape, submit_s, start_s, at_s, launched_s, step, rate,"
-            " saved_took_s, code FROM runs WHERE job = ? ORDER BY run",
+            "SELECT job, run, user, account, shape, nodes, submit_s, start_s, at_s, launched_s,"
+            " step, rate, saved_took_s, code FROM runs WHERE job = ? ORDER BY run",
             (job,),
         )
         return tuple(RunRow(*row) for row in rows)

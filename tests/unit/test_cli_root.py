@@ -17,7 +17,7 @@ from pliant import __version__
 from pliant.batch.snapshot_file import write_snapshot
 from pliant.cli import SECTIONS, cli, main, planning
 from pliant.cli.completion import SHELLS
-from pliant.cli.planning import policy_options
+from pliant.cli.policy_options import policy_options
 from pliant.errors import BadInput
 from pliant.grammar import parse
 from pliant.model import Job, Node, Partition, Pool, Shape, Snapshot, Spec

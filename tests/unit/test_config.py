@@ -131,10 +131,18 @@ def test_a_full_file_says_all(tmp_path: Path) -> None:
             "pliant.toml: [daemon] policy: 'magic?': one of ",
         ),
         (
-            {"daemon": {"policy": "fitgpp"}},
-            "pliant.toml: [daemon] policy: 'fitgpp': it changes running jobs, which pliantd does not "
-            "do yet: one of moldable-equipartition, ",
+            {"daemon": {"policy": "fitgpp"}, "policy": {"magic": 1}},
+            "pliant.toml: [policy]: policy fitgpp: option 'magic': one of s (4.0), p (1), ",
         ),
+        (
+            {"policy": {"sizes": "all"}},
+            "pliant.toml: [policy]: policy moldable-equipartition: option 'sizes': one of ",
+        ),
+        (
+            {"daemon": {"policy": "f-scheduling"}, "policy": {"pays": "yes"}},
+            "pliant.toml: [policy]: policy f-scheduling: pays: 'yes': true or false is expected",
+        ),
+        ({"policy": 3}, "pliant.toml: policy: '3': a section [policy] is expected"),
         (
             {"partitions": {"gpu": "on"}},
             "pliant.toml: [partitions] gpu: 'on': one of off, observe, enforce is expected",

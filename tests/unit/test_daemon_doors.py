@@ -18,7 +18,7 @@ import pytest
 from pliant.batch import Batch
 from pliant.daemon import sockets
 from pliant.daemon.config import parse
-from pliant.daemon.lines import CROWD_S, Limits, LineServer, most_connections, peer_uid
+from pliant.daemon.lines import CROWD_S, GivingWay, Limits, LineServer, most_connections, peer_uid
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.notify import Notifier
 from pliant.daemon.rights import Site
@@ -31,11 +31,14 @@ LIMITS = Limits(connections=3, line_s=0.3, lines=2, line_bytes=1000)
 Peer = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-async def upper(line: bytes, _peer: socket.socket) -> bytes:
+async def upper(line: bytes, giving_way: GivingWay) -> bytes:
     if line == b"fail":
         raise ValueError("on purpose")
     if line == b"think":
         await asyncio.sleep(0.2)
+    if line == b"watch":
+        with giving_way():
+            await asyncio.sleep(20)
     return b"" if line == b"close" else line.upper()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from test_handover import NEW, OLD, RUNNING, WAITING, FakeSlurm
 
-from pliant.daemon.handing import HandOvers, name_of
+from pliant.daemon.handing import HandOvers, Wanted, name_of
 from pliant.errors import Refused
 from pliant.handover import Do, HandOver, Outcome, Scene, Sight, Step
 from pliant.model import Job
@@ -34,6 +35,9 @@ class Hands:
             raise Refused(f"job {job.id}: no")
         self.slurm.do(step, over)
 
+    def fences(self) -> dict[str, float]:
+        return {"7": self.slurm.fence_end_s} if self.slurm.fence_end_s else {}
+
 
 class Bench:
     """Hand-overs on the fake, with a clock that is the fake's."""
@@ -41,6 +45,7 @@ class Bench:
     def __init__(self, directory: Path) -> None:
         self.directory, self.hands = directory, Hands()
         self.ends: list[tuple[str, Outcome]] = []
+        self.told: list[str] = []
         self.start()
 
     def start(self) -> None:
@@ -49,11 +54,13 @@ class Bench:
         self.overs = HandOvers(
             *(self.hands, self.store, lambda: self.hands.slurm.now_s),
             ended=lambda job, outcome: self.ends.append((job.id, outcome)),
+            changed=self.told.append,
         )
 
     def begin(self, guest: str = "") -> bool:
         until_s = self.hands.slurm.now_s + 60
-        return self.overs.begin(JOB, NEW, until_s, "it fits better", guest)
+        wanted = Wanted(NEW, ("n1",), guest)
+        return self.overs.begin(JOB, wanted, until_s, "it fits better")
 
     def save(self) -> bool:
         over = self.overs.of("7")
@@ -136,14 +143,39 @@ def test_a_refused_step_is_tried_again(bench: Bench) -> None:
     assert bench.ends == [("7", Outcome.DONE)]
 
 
-def test_who_waits_for_a_wish_is_told_of_it_once(bench: Bench) -> None:
-    assert bench.overs.wait_for("7", "", 0.0) is None
+def test_who_watches_is_told_of_a_wish_and_of_its_end(bench: Bench) -> None:
     bench.begin()
-    wish = bench.overs.wait_for("7", "", 0.0)
-    assert wish is not None
-    assert wish.shape == NEW
-    again = bench.overs.wait_for("7", name_of(wish), 0.0)
-    assert again == wish  # what is known is told again, after the wait
+    assert (bench.told, bench.overs.all()) == (["7"], {"7": Wanted(NEW, ("n1",))})
+    bench.overs.withdraw("7")
+    bench.go_on(3)
+    assert (bench.told, bench.ends) == (["7", "7"], [("7", Outcome.NOT_SAVED)])
+    assert bench.overs.all() == {}
+
+
+def test_a_wish_whose_checkpoint_is_written_is_not_withdrawn(bench: Bench) -> None:
+    bench.begin()
+    bench.save()
+    bench.overs.withdraw("7")
+    bench.go_on()
+    assert bench.ends == [("7", Outcome.DONE)]
+
+
+def test_who_has_nobody_to_ask_is_requeued_at_once(bench: Bench) -> None:
+    until_s = bench.hands.slurm.now_s + 60
+    assert bench.overs.begin(JOB, Wanted(OLD), until_s, "room is needed", listens=False)
+    bench.go_on()
+    assert bench.ends == [("7", Outcome.DONE)]
+
+
+def test_nothing_is_done_while_another_host_acts(bench: Bench) -> None:
+    bench.begin()
+    bench.save()
+    stopping = threading.Event()
+    thread = threading.Thread(target=bench.overs.run, args=(stopping, lambda: False))
+    thread.start()
+    stopping.set()
+    thread.join()
+    assert bench.hands.slurm.job == FakeSlurm().job
 
 
 def test_a_guest_is_remembered_through_a_restart(bench: Bench) -> None:

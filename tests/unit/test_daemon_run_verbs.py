@@ -11,11 +11,11 @@ from typing import Any, cast
 import pytest
 from test_daemon_handing import Hands
 
-from pliant.daemon.handing import HandOvers, name_of
+from pliant.daemon.handing import HandOvers, Wanted, name_of
 from pliant.daemon.rights import Asker
 from pliant.daemon.run_verbs import RunVerbs
 from pliant.daemon.runs import Runs
-from pliant.daemon.watching import Watching
+from pliant.daemon.watching import MOST_OF_JOB, Watching, news
 from pliant.errors import PliantError
 from pliant.model import Job, JobState, Shape
 from pliant.store import Store
@@ -48,7 +48,7 @@ class Bench:
         return str(caught.value)
 
     def wish(self) -> str:
-        self.overs.begin(JOB, Shape(1, 2), 1100.0, "it fits better")
+        self.overs.begin(JOB, Wanted(Shape(1, 2)), 1100.0, "it fits better")
         over = self.overs.of("7")
         assert over is not None
         return name_of(over)
@@ -124,16 +124,21 @@ def test_a_watch_waits_until_there_is_news(bench: Bench) -> None:
     assert bench.verbs.is_news({"job": "7", "known": wish})
 
 
+async def watch(watching: Watching, job_id: str, at_most_s: float) -> None:
+    with watching.of(job_id) as changed:
+        await news(changed, at_most_s)
+
+
 async def waits() -> list[bool]:
     watching = Watching()
-    first = asyncio.create_task(watching.wait("7", 60))
-    second = asyncio.create_task(watching.wait("7", 60))
-    other = asyncio.create_task(watching.wait("8", 60))
+    first = asyncio.create_task(watch(watching, "7", 60))
+    second = asyncio.create_task(watch(watching, "7", 60))
+    other = asyncio.create_task(watch(watching, "8", 60))
     await asyncio.sleep(0)
     assert len(watching) == 3
     watching.tell("7")
     await asyncio.gather(first, second)
-    again = asyncio.create_task(watching.wait("7", 0.0))
+    again = asyncio.create_task(watch(watching, "7", 0.0))
     await again
     found = [first.done(), second.done(), other.done(), len(watching) == 1]
     other.cancel()
@@ -142,3 +147,16 @@ async def waits() -> list[bool]:
 
 def test_who_watches_a_job_wakes_when_it_changes_and_nobody_else() -> None:
     assert asyncio.run(waits()) == [True, True, False, True]
+
+
+async def crowd() -> int:
+    watching = Watching()
+    tasks = [asyncio.create_task(watch(watching, "7", 60)) for _ in range(MOST_OF_JOB + 3)]
+    _done, pending = await asyncio.wait(tasks, timeout=0.2)
+    for task in pending:
+        task.cancel()
+    return len(pending)
+
+
+def test_of_one_job_only_a_few_watches_wait() -> None:
+    assert asyncio.run(crowd()) == MOST_OF_JOB

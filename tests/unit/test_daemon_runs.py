@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from test_daemon_handing import Hands
 
-from pliant.daemon.handing import HandOvers, name_of
+from pliant.daemon.handing import HandOvers, Wanted, name_of
 from pliant.daemon.runs import SILENT_S, Runs
 from pliant.lifecycle import Phase
 from pliant.model import Job, JobState, Shape
@@ -61,7 +61,7 @@ def test_a_job_is_asked_only_once_it_runs_unprotected_and_listens(bench: Bench) 
 
 def test_a_job_that_is_asked_is_checkpointing_then_stopping_then_standing_by(bench: Bench) -> None:
     bench.runs.heard(JOB, 0, launched=True)
-    bench.overs.begin(JOB, Shape(1, 2), 2000.0, "it fits better")
+    bench.overs.begin(JOB, Wanted(Shape(1, 2)), 2000.0, "it fits better")
     seen = [bench.phase()]
     over = bench.overs.of("7")
     assert over is not None
@@ -100,6 +100,20 @@ def test_a_restart_costs_its_launch_and_its_checkpoint(bench: Bench) -> None:
     bench.runs.heard(JOB, 0, launched=True)
     bench.runs.saved(JOB, 0, 8.0)
     assert bench.runs.restart_s(JOB) == 20.0
+
+
+def test_what_a_program_said_is_known_to_the_next_pliantd_and_in_the_next_run(
+    bench: Bench,
+) -> None:
+    assert not bench.runs.speaks(JOB)
+    bench.runs.heard(JOB, 0, step=50)
+    bench.start()
+    assert bench.runs.speaks(JOB)
+    assert bench.runs.progress(JOB, 200) == 0.25
+    again = replace(JOB, restarts=1)
+    assert not bench.runs.speaks(again)
+    bench.runs.heard(again, 1)
+    assert (bench.runs.progress(again, 200), bench.runs.progress(again, 0)) == (0.25, 0.0)
 
 
 def test_jobs_that_are_gone_are_forgotten(bench: Bench) -> None:

@@ -22,6 +22,7 @@ SECTIONS = {
         "status": "pliant.cli.look:status",
         "jobs": "pliant.cli.look:jobs",
         "why": "pliant.cli.why:why",
+        "history": "pliant.cli.history:history",
         "set": "pliant.cli.owner:set_request",
         "pin": "pliant.cli.owner:pin",
         "sbatch": "pliant.cli.sbatch:sbatch",

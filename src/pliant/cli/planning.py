@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import stat
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from pliant.cli.output import (
     print_table,
     say,
 )
+from pliant.cli.policy_options import policy_options
 from pliant.cli.why import claim_columns
 from pliant.cycle import cycle
 from pliant.daemon import rows
@@ -98,23 +98,6 @@ def _check_options(file: str, live: bool, save: str, chosen: bool) -> None:
         raise BadInput(f"--save: {quoted(save)}: its directory is not there")
     if chosen and not (file or live):
         raise BadInput("--policy and --with go with --file or --live: pliantd has its own policy")
-
-
-def policy_options(words: Sequence[str]) -> dict[str, object]:
-    """Read ``OPTION=VALUE`` words; a value that is JSON is that value, anything else text.
-
-    Raises BadInput.
-    """
-    found: dict[str, object] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not name or not equals:
-            raise BadInput(f"--with: {quoted(word)}: OPTION=VALUE is expected")
-        try:
-            found[name.replace("-", "_")] = json.loads(value)
-        except ValueError:
-            found[name.replace("-", "_")] = value
-    return found
 
 
 def decided(snapshot: Snapshot, policy: Policy) -> PlanAnswer:

@@ -13,7 +13,9 @@ from typing import NoReturn
 
 import click
 
+from pliant.cli.policy_options import policy_options
 from pliant.errors import BadInput
+from pliant.policies import DEFAULT
 from pliant.sandbox import Options, Sandbox
 from pliant.sandbox.accounts import person
 from pliant.sandbox.options import MODES, SCHEDULER_PARAMETERS
@@ -47,6 +49,14 @@ def sandbox() -> None:
     show_default=True,
     help=f"Pliant's mode: {', '.join(MODES)} (none: plain Slurm, no part of Pliant).",
 )
+@click.option("--policy", default=DEFAULT, show_default=True, help="Pliant's policy.")
+@click.option(
+    "--with",
+    "chosen",
+    metavar="OPTION=VALUE",
+    multiple=True,
+    help="An option of the policy; may stand several times.",
+)
 @click.option(
     "--scheduler-parameters",
     default=SCHEDULER_PARAMETERS,
@@ -62,6 +72,8 @@ def up(  # noqa: PLR0917 - click passes them by name
     accounting: bool,
     users: str,
     mode: str,
+    policy: str,
+    chosen: tuple[str, ...],
     scheduler_parameters: str,
 ) -> None:
     """Bring a sandbox up."""
@@ -74,6 +86,8 @@ def up(  # noqa: PLR0917 - click passes them by name
         accounting=accounting,
         users=tuple(user for user in users.split(",") if user),
         mode=mode,
+        policy=policy,
+        policy_with=policy_options(chosen),
         scheduler_parameters=scheduler_parameters,
     )
     wanted = Sandbox(name, options)

@@ -185,6 +185,50 @@ class WhyAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class RunHistory:
+    """One run of a job whose program spoke with Pliant."""
+
+    run: int  # how often it had been restarted before
+    shape: str
+    nodes: tuple[str, ...] = ()
+    start_s: float = 0.0
+    launched_s: float = 0.0  # since when its program worked
+    step: int = 0  # the last that was heard of
+    rate: float = 0.0  # steps per second
+    saved_took_s: float = 0.0  # from the wish to the checkpoint's end; 0: none was made
+    code: int | None = None  # how its program ended by itself
+
+
+@dataclass(frozen=True, slots=True)
+class HandOverHistory:
+    """One change of a running job."""
+
+    at_s: float  # when its program was asked
+    run: int
+    before: str
+    after: str
+    guest: str  # the job that room was made for; "" where it was resized
+    reason: str
+    saved_s: float = 0.0  # when its checkpoint was written
+    done_s: float = 0.0
+    outcome: str = ""  # "" while it is under way
+    lost_s: float = 0.0  # from the checkpoint until the next run's program worked
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryAnswer:
+    """What became of one job: all its runs, and what changed it."""
+
+    job: str
+    user: str
+    submit_s: float = 0.0  # its first submission, as far as Pliant knows
+    runs: tuple[RunHistory, ...] = ()
+    handovers: tuple[HandOverHistory, ...] = ()
+    decisions: tuple[DecisionRow, ...] = ()  # latest first
+    lost_s: float = 0.0  # by changes, in all: checkpoints and the times between
+
+
+@dataclass(frozen=True, slots=True)
 class DoneAnswer:
     """Something was done, in one line."""
 

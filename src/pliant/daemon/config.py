@@ -14,6 +14,9 @@
     retention_days = 30                      # of the history
     admins = []                              # users with an administrator's rights, beside root
 
+    [policy]                                 # options of the policy
+    pays = true                              # change running jobs only where that pays
+
     [slurm]
     conf = ""                                # slurm.conf; "": Slurm's own default
     bin_dir = ""                             # where scontrol lies; "": on PATH
@@ -37,7 +40,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from pliant import policies
-from pliant.errors import BadConfig
+from pliant.errors import BadConfig, BadInput
 from pliant.grammar import quoted
 from pliant.model import Mode
 
@@ -73,9 +76,14 @@ class SlurmConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
-    """All of pliant.toml. ``partitions`` has a mode by partition, and one called ``default``."""
+    """All of pliant.toml. ``partitions`` has a mode by partition, and one called ``default``.
+
+    ``policy``: options of the policy; those that it has and nothing is said of are as they are for
+    a real cluster.
+    """
 
     daemon: DaemonConfig = DaemonConfig()
+    policy: dict[str, bool | int | float | str] = msgspec.field(default_factory=dict)
     slurm: SlurmConfig = SlurmConfig()
     partitions: dict[str, Mode] = msgspec.field(default_factory=dict)
 
@@ -91,7 +99,7 @@ _RIGHT = {
     "daemon.state_dir": "an absolute path",
     "daemon.listen": '"host:port", or "" for no second door',
     "daemon.munge_socket": 'the absolute path of munged\'s socket, or ""',
-    "daemon.policy": f"one of {', '.join(policies.live_names())}",
+    "daemon.policy": f"one of {', '.join(policies.names())}",
     "daemon.cycle_s": "a number of seconds from 0.2 to 3600",
     "daemon.updates_per_cycle": "a whole number from 1 to 10000",
     "daemon.log_level": "one of error, warning, info, debug",
@@ -130,8 +138,9 @@ def parse(raw: Mapping[str, Any], name: str = "pliant.toml") -> Config:
     """
     sections: dict[str, Struct] = {}
     for title, value in raw.items():
-        if title not in (*_SECTIONS, "partitions"):
-            raise _bad(name, title, value, "[daemon], [slurm] or [partitions] is expected")
+        if title not in (*_SECTIONS, "policy", "partitions"):
+            right = "[daemon], [policy], [slurm] or [partitions] is expected"
+            raise _bad(name, title, value, right)
         if not isinstance(value, dict):
             raise _bad(name, title, value, f"a section [{title}] is expected")
         if title in _SECTIONS:
@@ -139,6 +148,7 @@ def parse(raw: Mapping[str, Any], name: str = "pliant.toml") -> Config:
     config = Config(
         daemon=_as(DaemonConfig, sections.get("daemon")),
         slurm=_as(SlurmConfig, sections.get("slurm")),
+        policy=raw.get("policy", {}),
         partitions=_partitions(name, raw.get("partitions", {})),
     )
     _check(name, config)
@@ -173,22 +183,23 @@ def _partitions(name: str, values: Mapping[str, Any]) -> dict[str, Mode]:
 def _check(name: str, config: Config) -> None:
     """What types alone do not say."""
     daemon, slurm = config.daemon, config.slurm
-    if daemon.policy in set(policies.names()) - set(policies.live_names()):
-        right = f"it changes running jobs, which pliantd does not do yet: {_RIGHT['daemon.policy']}"
-        raise _bad(name, "[daemon] policy", daemon.policy, f"{right} is expected")
     sun_path = 100  # of 108 bytes, with room for a temporary name
     checks = (
         ("daemon", "socket", daemon.socket, _absolute(daemon.socket, sun_path)),
         ("daemon", "state_dir", daemon.state_dir, _absolute(daemon.state_dir)),
         ("daemon", "listen", daemon.listen, daemon.listen == "" or _is_address(daemon.listen)),
         ("daemon", "munge_socket", daemon.munge_socket, _absolute_or_none(daemon.munge_socket)),
-        ("daemon", "policy", daemon.policy, daemon.policy in policies.live_names()),
+        ("daemon", "policy", daemon.policy, daemon.policy in policies.names()),
         ("slurm", "conf", slurm.conf, _absolute_or_none(slurm.conf)),
         ("slurm", "bin_dir", slurm.bin_dir, _absolute_or_none(slurm.bin_dir)),
     )
     for title, key, value, is_right in checks:
         if not is_right:
             raise _bad(name, f"[{title}] {key}", value, _expected(title, key))
+    try:
+        policies.live(daemon.policy, config.policy)
+    except BadInput as error:
+        raise BadConfig(f"{name}: [policy]: {error}") from None
 
 
 def _absolute(path: str, most: int = 4000) -> bool:

@@ -23,6 +23,7 @@ from pliant.cycle import (
 )
 from pliant.daemon.acting import Acting
 from pliant.daemon.config import Config
+from pliant.daemon.elastic import Elastic
 from pliant.daemon.patience import Patience
 from pliant.errors import Refused, StandsBy
 from pliant.filter import Inventory, View
@@ -83,9 +84,14 @@ class Cycling:
         patience: Patience,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
+        elastic: Elastic | None = None,
     ) -> None:
-        """``clock`` counts seconds since the epoch, ``monotonic`` from anywhere, evenly."""
+        """``clock`` counts seconds since the epoch, ``monotonic`` from anywhere, evenly.
+
+        ``elastic``: changes running jobs; None leaves all as they are.
+        """
         self.batch, self.store, self.patience = batch, store, patience
+        self.elastic = elastic
         self.config, self.policy = config, policy  # replaced as a whole when read again
         self.acting = Acting(batch, store, clock, monotonic)
         self.seen: Seen | None = None
@@ -112,6 +118,8 @@ class Cycling:
             self._show(None)  # another host's pliantd knows better from now on
             raise
         looked_s = self._monotonic()
+        if self.elastic is not None:
+            self.elastic.looked(snapshot, self.acts_on)
         snapshot = self._fitted(snapshot)
         seen = self._decide(snapshot, looked_s - started_s)
         self._show(seen)
@@ -133,6 +141,12 @@ class Cycling:
             self._looked.wait_for(lambda: self.seen is not after, timeout_s)
             return self.seen
 
+    def next_change_s(self) -> float:
+        """Return in how many seconds another running job may be changed; inf: nobody knows."""
+        if self.elastic is None or self.seen is None or not self.policy.resizes:
+            return float("inf")
+        return max(0.0, self.elastic.matures_s(self.seen.snapshot) - self._clock())
+
     def prune(self) -> None:
         """Drop the history that is too old."""
         day_s = 24 * 3600.0
@@ -143,6 +157,8 @@ class Cycling:
     def _fitted(self, snapshot: Snapshot) -> Snapshot:
         """Add what the batch system does not know: modes, and shapes that did not start."""
         refused = self.store.refused(snapshot.now_s)
+        if self.elastic is not None:
+            snapshot = self.elastic.known(snapshot)
         return replace(
             snapshot,
             partitions=tuple(
@@ -158,9 +174,14 @@ class Cycling:
     def _decide(self, snapshot: Snapshot, observe_s: float) -> Seen:
         started_s = self._monotonic()
         limit, policy = self.config.daemon.updates_per_cycle, self.policy
-        real = replace(snapshot, waiting=tuple(self._as_real(job) for job in snapshot.waiting))
+        real = replace(
+            snapshot,
+            waiting=tuple(self._as_real(job) for job in snapshot.waiting),
+            running=tuple(self._as_real(job) for job in snapshot.running),
+        )
+        same = real.waiting == snapshot.waiting and real.running == snapshot.running
         plan = cycle(real, policy, limit)
-        shadow = plan if real.waiting == snapshot.waiting else cycle(snapshot, policy, limit)
+        shadow = plan if same else cycle(snapshot, policy, limit)
         free = leftover(real, plan)
         inventory = self._inventory(snapshot)
         now_s = self._monotonic()
@@ -175,9 +196,10 @@ class Cycling:
 
     def _as_real(self, job: Job) -> Job:
         """Return the job as rigid where it will not be changed."""
-        if job.shapes in ((), (job.shape,)) or self.acts_on(job):
+        rigid = job.shapes in ((), (job.shape,)) and not job.preemptible
+        if rigid or self.acts_on(job):
             return job
-        return replace(job, shapes=(job.shape,))
+        return replace(job, shapes=(job.shape,), preemptible=False)
 
     def acts_on(self, job: Job) -> bool:
         """Whether Pliant may change the job: every partition of it is enforced, none paused."""
@@ -218,8 +240,8 @@ class Cycling:
     def _record(self, seen: Seen) -> None:
         """Keep each flagged job's decision where it is not the one recorded last."""
         fresh = []
-        waiting = {job.id for job in seen.snapshot.waiting}
-        self._noted = {job: noted for job, noted in self._noted.items() if job in waiting}
+        there = {job.id for job in (*seen.snapshot.waiting, *seen.snapshot.running)}
+        self._noted = {job: noted for job, noted in self._noted.items() if job in there}
         for decision in self._decisions(seen):
             if self._noted.get(decision.job) != (decision.what, decision.shape):
                 self._noted[decision.job] = (decision.what, decision.shape)
@@ -241,6 +263,10 @@ class Cycling:
         for mold in seen.shadow.actions:
             if not self.acts_on(mold.job):
                 yield Decision(now_s, mold.job.id, "would", shape_text(mold.shape), mold.reason)
+        for reshape in seen.shadow.reshapes:
+            if not self.acts_on(reshape.job):
+                shape = shape_text(reshape.shape)
+                yield Decision(now_s, reshape.job.id, "would", shape, reshape.reason)
 
     # Act
 
@@ -278,6 +304,8 @@ class Cycling:
             else:
                 self.counts.updates += 1
                 self._note(mold.job, "mold", mold.shape, mold.reason)
+        if self.elastic is not None:
+            self.store.decide([*self.elastic.begin(seen.plan, self.acts_on)])
 
     def _taken_back(self, seen: Seen) -> Iterator[Mold]:
         """What we changed where we were switched off since; a pause leaves all as it is."""

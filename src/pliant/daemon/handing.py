@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -40,12 +40,26 @@ class Hands(Protocol):
         """Do one step of it."""
         ...
 
+    def fences(self) -> Mapping[str, float]:
+        """Return when each fence ends that stands now, by job."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a job is to become: ``nodes`` where, as far as decided; ``guest``: for which job."""
+
+    shape: Shape
+    nodes: tuple[str, ...] = ()
+    guest: str = ""
+
 
 @dataclass(slots=True)
 class _Active:
     number: int
     over: HandOver
     job: Job
+    nodes: tuple[str, ...] = ()  # where it is to go on; () where that is not known
     next_s: float = 0.0
     trouble: str = ""
 
@@ -59,29 +73,43 @@ class HandOvers:
         store: Store,
         clock: Callable[[], float],
         ended: Callable[[Job, Outcome], None] = lambda _job, _outcome: None,
+        changed: Callable[[str], None] = lambda _job_id: None,
     ) -> None:
-        """``clock`` counts seconds since the epoch; ``ended`` is told of each end."""
+        """``clock`` counts seconds since the epoch; ``ended`` is told of each end.
+
+        ``changed`` is told which job something else is wanted of now, from any thread.
+        """
         self._hands, self._store, self._clock, self._ended = hands, store, clock, ended
+        self._told = changed
         self._active: dict[str, _Active] = {}
         self._changed = threading.Condition()
 
     # --- what is intended ------------------------------------------------------------------
 
-    def begin(self, job: Job, shape: Shape, until_s: float, reason: str, guest: str = "") -> bool:
-        """Ask a running job's program for a checkpoint; False where one is under way already."""
+    def begin(
+        self, job: Job, wanted: Wanted, until_s: float, reason: str, *, listens: bool = True
+    ) -> bool:
+        """Ask a running job's program for a checkpoint; False where one is under way already.
+
+        Where none ``listens`` that could make one, it is as good as made at once.
+        """
         now_s = self._clock()
         with self._changed:
             if job.id in self._active:
                 return False
             row = HandOverRow(
-                *(0, now_s, job.id, job.restarts, shape_text(job.shape), shape_text(shape)),
-                *(guest, reason, until_s),
+                *(0, now_s, job.id, job.user, job.account, job.restarts, shape_text(job.shape)),
+                *(shape_text(wanted.shape), wanted.guest, reason, until_s),
             )
             number = self._store.hand_over(row)
-            over = HandOver(job.id, job.restarts, shape, now_s, until_s, guest=guest)
-            self._active[job.id] = _Active(number, over, job)
+            over = HandOver(job.id, job.restarts, wanted.shape, now_s, until_s, guest=wanted.guest)
+            if not listens:
+                over = replace(over, saved_s=now_s)
+                self._store.saved(number, now_s)
+            self._active[job.id] = _Active(number, over, job, wanted.nodes)
             self._changed.notify_all()
-        log.info("job %s: to %s: %s", job.id, shape_text(shape), reason)
+        log.info("job %s: to %s: %s", job.id, shape_text(wanted.shape), reason)
+        self._told(job.id)
         return True
 
     def resume(self, jobs: Iterable[Job]) -> None:
@@ -105,16 +133,13 @@ class HandOvers:
             active = self._active.get(job_id)
             return active.over if active else None
 
-    def wait_for(self, job_id: str, known: str, timeout_s: float) -> HandOver | None:
-        """Return a job's hand-over, as soon as it has one that is not ``known`` by its name."""
-
-        def fresh() -> bool:
-            over = self.of(job_id)
-            return over is not None and not over.saved_s and name_of(over) != known
-
+    def all(self) -> Mapping[str, Wanted]:
+        """Return what the jobs of which one is under way are to become, by job."""
         with self._changed:
-            self._changed.wait_for(fresh, timeout_s)
-            return self.of(job_id)
+            return {
+                job_id: Wanted(active.over.shape, active.nodes, active.over.guest)
+                for job_id, active in self._active.items()
+            }
 
     # --- what its program says -------------------------------------------------------------
 
@@ -140,6 +165,15 @@ class HandOvers:
                 active.next_s = 0.0
             self._changed.notify_all()
 
+    def withdraw(self, job_id: str) -> None:
+        """Take a wish back whose checkpoint is not written yet: the job goes on as it is."""
+        with self._changed:
+            active = self._active.get(job_id)
+            if active and not active.over.saved_s:
+                active.over = replace(active.over, until_s=0.0)
+                active.next_s = 0.0
+            self._changed.notify_all()
+
     # --- the steps -------------------------------------------------------------------------
 
     def turn(self) -> float:
@@ -152,10 +186,10 @@ class HandOvers:
         with self._changed:
             return min((active.next_s for active in self._active.values()), default=float("inf"))
 
-    def run(self, stopping: threading.Event) -> None:
-        """Do all steps, until told to stop."""
+    def run(self, stopping: threading.Event, acts: Callable[[], bool] = lambda: True) -> None:
+        """Do all steps, until told to stop; none while this is not the host that ``acts``."""
         while not stopping.is_set():
-            next_s = self.turn()
+            next_s = self.turn() if acts() else float("inf")
             with self._changed:
                 self._changed.wait(min(SLOW_S, max(0.0, next_s - self._clock())))
 
@@ -184,6 +218,7 @@ class HandOvers:
             self._store.handed_over(active.number, self._clock(), outcome)
             self._changed.notify_all()
         log.info("job %s: %s", active.over.job, outcome)
+        self._told(active.over.job)
         self._ended(active.job, outcome)
 
 

@@ -1,9 +1,9 @@
 """Door 2's way with a connection: one line in, one line out, and nobody hurts anybody else.
 
 Where as many connections are open as may be, the one that has been silent for the longest makes
-way for a new one; while all are being answered, the new one is closed. A line above the limit and
-a slow one are dropped with their connection. An exception in what answers closes that connection
-and is logged.
+way for a new one; while all are being answered, the new one is closed. One whose answer waits for
+news may make way too. A line above the limit and a slow one are dropped with their connection. An
+exception in what answers closes that connection and is logged.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import resource
 import socket
 import struct
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 
 log = logging.getLogger("pliant.doors")
@@ -34,7 +34,9 @@ class Limits:
     line_bytes: int = 256 * 1024  # of a request
 
 
-Answer = Callable[[bytes, socket.socket], Awaitable[bytes]]
+GivingWay = Callable[[], AbstractContextManager[None]]
+"""While it is entered, the connection may be closed for a new one, as one that is silent."""
+Answer = Callable[[bytes, GivingWay], Awaitable[bytes]]
 """From a request line to an answer line, both without the newline; b"" closes unanswered."""
 
 
@@ -87,7 +89,6 @@ class LineServer:
             writer.transport.abort() if writer.transport.is_closing() else writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        peer = writer.get_extra_info("socket")
         answers = self._begin()
         for _ in range(self._limits.lines):
             if writer not in self._open:
@@ -98,8 +99,8 @@ class LineServer:
             if writer not in self._open:
                 return  # it made way while its line came in
             self._silent.pop(writer)
-            answer = await answers(line[:-1], peer)
-            if not answer:
+            answer = await answers(line[:-1], lambda: self._giving_way(writer))
+            if not answer or writer not in self._open:
                 return
             self._silent[writer] = None  # until it has taken the answer
             writer.write(answer + b"\n")
@@ -108,6 +109,15 @@ class LineServer:
             self._silent.pop(writer, None)
 
     # Room
+
+    @contextmanager
+    def _giving_way(self, writer: asyncio.StreamWriter) -> Iterator[None]:
+        if writer in self._open:
+            self._silent[writer] = None
+        try:
+            yield
+        finally:
+            self._silent.pop(writer, None)
 
     def _has_room(self) -> bool:
         """Make room for one more, if need be and if it can be done."""

@@ -192,6 +192,7 @@ class Loop:
         observe_s = min(self._looks_s, default=0.0)
         least_s = self._pace.least_s(observe_s)
         most_s = self._pace.most_s(observe_s, seen is not None and is_eager(seen))
+        most_s = max(least_s, min(most_s, self.cycling.next_change_s()))
         await _sleep(self._stopping, least_s)
         if most_s > least_s:
             await _sleep(self._wake, most_s - least_s)

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _log(config.daemon.log_level)
         _tune()
         batch = _batch(config)
-        surroundings = Surroundings(batch, lambda: _site(batch), batch.forget_site)
+        surroundings = Surroundings(batch, lambda: _site(batch), batch.forget_site, batch)
         asyncio.run(Daemon(options.config, config, surroundings).run())
     except PliantError as error:
         sys.stderr.write(f"pliantd: {error}\n")

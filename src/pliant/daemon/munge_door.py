@@ -9,16 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import socket
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pliant.daemon.answers import to_json
-from pliant.daemon.lines import Answer, Limits
+from pliant.daemon.lines import Answer, GivingWay, Limits
 from pliant.daemon.munge import Munge
 from pliant.daemon.rights import Asker
+from pliant.daemon.run_verbs import VERBS, WATCH, RunVerbs
 from pliant.daemon.verbs import Verbs
+from pliant.daemon.watching import Watching, news
 from pliant.errors import PliantError, Unavailable
 from pliant.wire import (
     CHALLENGE,
@@ -30,6 +31,7 @@ from pliant.wire import (
     no,
     ok,
 )
+from pliant.wire.runs import WATCH_S
 
 log = logging.getLogger("pliant.doors")
 
@@ -39,33 +41,51 @@ MOST_OF_ONE = 16
 """How many requests of one user are answered at once: some wait seconds for a new look, and all
 users' take turns in a few threads."""
 
+FEW = 2
+"""So many requests of malleable jobs' programs are looked at at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watches:
+    """What answers the programs of malleable jobs, and where their watches wait."""
+
+    verbs: RunVerbs
+    watching: Watching
+
 
 class MungeDoor:
     """Answers ``hello``, and then one ``munge <credential>`` line."""
 
-    # Half of the 1024 open files that systemd gives a service; so many lines that never end take
-    # 64 MiB. A request has some hundred bytes.
-    limits = Limits(connections=512, line_s=10.0, lines=2, line_bytes=128 * 1024)
+    # Half of the open files that pliantd's unit allows: each malleable job that runs watches here.
+    # So many lines that never end take 128 MiB. A request has some hundred bytes.
+    limits = Limits(connections=4096, line_s=10.0, lines=2, line_bytes=32 * 1024)
 
-    def __init__(self, munge: Munge, verbs: Verbs, who: Callable[[int], Asker]) -> None:
-        """``who`` tells what a uid may do."""
-        self._munge, self._verbs, self._who = munge, verbs, who
+    def __init__(
+        self,
+        munge: Munge,
+        verbs: Verbs,
+        who: Callable[[int], Asker],
+        watches: Watches | None = None,
+    ) -> None:
+        """``who`` tells what a uid may do; ``watches`` answers the programs of malleable jobs."""
+        self._munge, self._verbs, self._who, self._watches = munge, verbs, who, watches
         self._asking: Counter[int] = Counter()  # requests being answered, by uid
+        self._few = asyncio.Semaphore(FEW)
 
     def begin(self) -> Answer:
         """Return what answers on one connection; what is wrong is said in one line."""
         challenge = secrets.token_hex(16)
 
-        async def answer(line: bytes, _peer: socket.socket) -> bytes:
+        async def answer(line: bytes, giving_way: GivingWay) -> bytes:
             if line == HELLO.encode():
                 return encode(ok(**{CHALLENGE: challenge}))
-            return await self._say(line, challenge)
+            return await self._say(line, challenge, giving_way)
 
         return answer
 
-    async def _say(self, line: bytes, challenge: str) -> bytes:
+    async def _say(self, line: bytes, challenge: str, giving_way: GivingWay) -> bytes:
         try:
-            answer = await self._answer(line, challenge)
+            answer = await self._answer(line, challenge, giving_way)
         except PliantError as error:
             answer = no(str(error))
         except Exception as error:
@@ -78,23 +98,43 @@ class MungeDoor:
         why = self._verbs.stands_by()
         return replace(answer, fields={**answer.fields, STANDS_BY: why}) if why else answer
 
-    async def _answer(self, line: bytes, challenge: str) -> Message:
+    async def _answer(self, line: bytes, challenge: str, giving_way: GivingWay) -> Message:
         if not line.startswith(PREFIX):
             raise Unavailable("munge <credential> is expected")
         proof = await self._munge.prove(line[len(PREFIX) :].strip())
         request = _checked(decode(proof.payload), challenge)
-        if self._asking[proof.uid] >= MOST_OF_ONE:
+        if self._watches is None or request.word not in VERBS:
+            return await self._in_turn(proof.uid, request)
+        if request.word != WATCH:
+            return await self._of_a_run(proof.uid, request)
+        with self._watches.watching.of(request.fields.get("job", "")) as changed:
+            answer = await self._of_a_run(proof.uid, request)
+            if self._watches.verbs.is_news(request.fields):
+                return answer
+            with giving_way():
+                await news(changed, WATCH_S)
+        return await self._of_a_run(proof.uid, request)
+
+    async def _of_a_run(self, uid: int, request: Message) -> Message:
+        """One user may have thousands of jobs: these queue, beside all other requests."""
+        async with self._few:
+            return await asyncio.to_thread(self._ask, uid, request)
+
+    async def _in_turn(self, uid: int, request: Message) -> Message:
+        if self._asking[uid] >= MOST_OF_ONE:
             raise Unavailable(f"{MOST_OF_ONE} requests of yours are being answered: ask after that")
-        self._asking[proof.uid] += 1
+        self._asking[uid] += 1
         try:
-            return await asyncio.to_thread(self._ask, proof.uid, request)
+            return await asyncio.to_thread(self._ask, uid, request)
         finally:
-            self._asking[proof.uid] -= 1
+            self._asking[uid] -= 1
 
     def _ask(self, uid: int, request: Message) -> Message:
         """In a thread of its own: names of users and the batch system may take their time."""
-        answer = self._verbs.answer(request.word, request.fields, self._who(uid))
-        return ok(json=to_json(answer))
+        word, fields, who = request.word, request.fields, self._who(uid)
+        if self._watches is not None and word in VERBS:
+            return ok(json=to_json(self._watches.verbs.answer(word, fields, who)))
+        return ok(json=to_json(self._verbs.answer(word, fields, who)))
 
 
 def _checked(request: Message, challenge: str) -> Message:

@@ -32,6 +32,7 @@ TEXTS: Mapping[type, tuple[str, ...]] = {
     a.ShapeRow: ("reason",),
     a.DecisionRow: ("reason",),
     a.WhyAnswer: ("text", "left"),
+    a.HandOverHistory: ("reason",),
 }
 """The fields that are sentences of Pliant's."""
 
@@ -40,6 +41,7 @@ _PARTS: Mapping[type, tuple[str, ...]] = {
     a.JobsAnswer: ("jobs",),
     a.PlanAnswer: ("starts", "claims", "changes"),
     a.WhyAnswer: ("job", "shapes", "before", "decisions"),
+    a.HistoryAnswer: ("runs", "handovers", "decisions"),
 }
 """The fields that are rows."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from pliant.daemon.handing import HandOvers
 from pliant.lifecycle import Life, Seen, observed
@@ -35,6 +36,8 @@ class Runs:
         self._lock = threading.Lock()
         self._known: dict[str, RunRow] = {}
         self._heard: dict[str, float] = {}
+        self._restart_s: dict[str, float] = {}
+        self._never: dict[str, int] = {}  # the run of which the store knows nothing
 
     # --- what is said ----------------------------------------------------------------------
 
@@ -66,21 +69,38 @@ class Runs:
             self._keep(row, replace(row, code=code))
 
     def _row(self, job: Job, run: int) -> RunRow:
-        known = self._known.get(job.id)
-        if known is None or known.run != run:
-            stored = next((row for row in self._store.runs(job.id) if row.run == run), None)
-            known = stored or RunRow(
-                *(job.id, run, shape_text(job.shape), job.submit_s, job.start_s, self._clock())
+        """Return what is known of this run, which begins now where nothing is."""
+        known = self._told(job, run)
+        if known is None:
+            known = RunRow(
+                *(job.id, run, job.user, job.account, shape_text(job.shape)),
+                *(",".join(job.nodes), job.submit_s, job.start_s, self._clock()),
             )
-            if stored is None:
-                self._store.run_began(known)
+            self._store.run_began(known)
+            steps = [row.step for row in self._store.runs(job.id)]
+            known = replace(known, step=max(steps, default=0))  # it goes on where it was
             self._known[job.id] = known
         return known
+
+    def _told(self, job: Job, run: int) -> RunRow | None:
+        """Return what the program of this run has said, to an earlier pliantd too."""
+        known = self._known.get(job.id)
+        if known is not None and known.run == run:
+            return known
+        if self._never.get(job.id) != run:
+            stored = next((row for row in self._store.runs(job.id) if row.run == run), None)
+            if stored is not None:
+                self._known[job.id] = stored
+                return stored
+            self._never[job.id] = run
+        return None
 
     def _keep(self, before: RunRow, now: RunRow) -> None:
         if now != before:
             self._known[now.job] = now
             self._store.run_told(now)
+            if (now.launched_s, now.saved_took_s) != (before.launched_s, before.saved_took_s):
+                self._restart_s.pop(now.job, None)
 
     # --- what is known ---------------------------------------------------------------------
 
@@ -89,12 +109,11 @@ class Runs:
         over = self._overs.of(job.id)
         runs = job.state is not JobState.WAITING
         with self._lock:
-            row = self._known.get(job.id)
-        spoke = runs and row is not None and row.run == job.restarts
+            row = self._told(job, job.restarts) if runs else None
         seen = Seen(
             runs,
             job.start_s,
-            row.launched_s if spoke and row else 0.0,
+            row.launched_s if row else 0.0,
             asked=over is not None,
             saved_s=over.saved_s if over else 0.0,
         )
@@ -107,9 +126,26 @@ class Runs:
         listens = heard_s is not None and self._monotonic() - heard_s < SILENT_S
         return listens and self.life(job).may_reshape
 
+    def speaks(self, job: Job) -> bool:
+        """Whether its program has ever spoken in this run."""
+        with self._lock:
+            return self._told(job, job.restarts) is not None
+
+    def progress(self, job: Job, steps: int) -> float:
+        """Return the part of ``steps`` that its program has done, from 0 to 1; 0 not known."""
+        with self._lock:
+            row = self._told(job, job.restarts)
+        return min(1.0, row.step / steps) if row is not None and steps else 0.0
+
     def restart_s(self, job: Job) -> float:
         """Return what a restart costs this job: its last launch and checkpoint; 0 not known."""
-        rows = self._store.runs(job.id)
+        with self._lock:
+            if job.id not in self._restart_s:
+                self._restart_s[job.id] = self._restart(job.id)
+            return self._restart_s[job.id]
+
+    def _restart(self, job_id: str) -> float:
+        rows = self._store.runs(job_id)
         launches = [row.launched_s - row.start_s for row in rows if row.launched_s]
         saves = [row.saved_took_s for row in rows if row.saved_took_s]
         return max(0.0, launches[-1] if launches else 0.0) + (saves[-1] if saves else 0.0)
@@ -117,6 +153,10 @@ class Runs:
     def forget(self, there: frozenset[str]) -> None:
         """Forget what is not there any more."""
         with self._lock:
-            for known in (self._known, self._heard):
+            every: tuple[dict[str, Any], ...] = (
+                *(self._known, self._never),
+                *(self._heard, self._restart_s),
+            )
+            for known in every:
                 for job_id in known.keys() - there:
                     del known[job_id]

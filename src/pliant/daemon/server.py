@@ -7,8 +7,9 @@ import contextlib
 import logging
 import os
 import signal
+import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,22 +17,28 @@ from pliant.batch import Batch
 from pliant.daemon import sockets
 from pliant.daemon.config import Config, load
 from pliant.daemon.cycling import Cycling
+from pliant.daemon.elastic import Elastic
 from pliant.daemon.filter_door import FilterDoor
+from pliant.daemon.handing import Hands
 from pliant.daemon.lines import LineServer
 from pliant.daemon.loop import Loop
 from pliant.daemon.munge import Munge
-from pliant.daemon.munge_door import MungeDoor
+from pliant.daemon.munge_door import MungeDoor, Watches
 from pliant.daemon.notify import Notifier
 from pliant.daemon.patience import Patience
 from pliant.daemon.quick import QuickServer
 from pliant.daemon.rights import Asker, Site, asker
+from pliant.daemon.run_verbs import RunVerbs
 from pliant.daemon.verbs import Verbs
+from pliant.daemon.watching import Watching
 from pliant.errors import PliantError, Unavailable
-from pliant.policies import by_name
+from pliant.policies import live
 from pliant.store import Store
 
 log = logging.getLogger("pliant.daemon")
 
+HANDING_END_S = 5.0
+"""How long the end waits for a step of a hand-over that is being made."""
 STUCK_S = 900.0
 """A cycle that runs for longer is stuck: the watchdog is not fed any more."""
 
@@ -41,12 +48,13 @@ class Surroundings:
     """What pliantd stands on: the batch system, and what its site says; tests bring their own.
 
     ``site`` is asked before each look; it reads the batch system's configuration anew every minute.
-    ``forget``: lets the next look read it anew.
+    ``forget``: lets the next look read it anew. ``hands``: changes running jobs; None: none.
     """
 
     batch: Batch
     site: Callable[[], Site]
     forget: Callable[[], None] = lambda: None
+    hands: Hands | None = None
 
 
 class Daemon:
@@ -82,14 +90,16 @@ class Daemon:
 
     def _build(self, store: Store) -> None:
         config = self._config
+        self._watching = Watching()
         self._cycling = Cycling(
             self._surroundings.batch,
             store,
             config,
-            by_name(config.daemon.policy),
+            live(config.daemon.policy, config.policy),
             patience=Patience(),
             clock=time.time,
             monotonic=time.monotonic,
+            elastic=self._elastic(store),
         )
         self._loop = Loop(self._cycling, time.monotonic, self._know_site)
         wake = _from_any_thread(self._loop.wake)
@@ -104,10 +114,35 @@ class Daemon:
             started_s=time.time(),
         )
         munge = Munge(config.daemon.munge_socket)
-        door_two = MungeDoor(munge, verbs, self._who)
+        door_two = MungeDoor(munge, verbs, self._who, self._watches())
         self._second = LineServer(
             "the second door", door_two.begin, door_two.limits, time.monotonic
         )
+
+    def _elastic(self, store: Store) -> Elastic | None:
+        hands = self._surroundings.hands
+        if hands is None:
+            return None
+        wake = _from_any_thread(self._wake)
+        return Elastic(
+            *(hands, store, time.time, time.monotonic),
+            changed=self._watching.tell,
+            wake=wake,
+        )
+
+    def _wake(self) -> None:
+        self._loop.wake()
+
+    def _watches(self) -> Watches | None:
+        elastic = self._cycling.elastic
+        if elastic is None:
+            return None
+        verbs = RunVerbs(self._cycling, elastic.runs, elastic.overs, time.time)
+        return Watches(verbs, self._watching)
+
+    def _acts(self) -> bool:
+        """Whether this host's pliantd is the one that acts, and knows what there is."""
+        return self._cycling.seen is not None and not self._loop.stands_by
 
     def _may_submit(self) -> frozenset[int]:
         return self._site.admin_uids | {os.geteuid()}
@@ -177,12 +212,30 @@ class Daemon:
         self._notifier.ready(f"deciding by {self._config.daemon.policy}")
         log.info("pliantd runs: %s, %s", self._config.daemon.policy, self._config.daemon.socket)
         try:
-            await self._loop.run()
+            with self._handing_over():
+                await self._loop.run()
         finally:
             self._notifier.stopping()
             for helper in self._helpers:
                 helper.cancel()
             log.info("pliantd ends")
+
+    @contextlib.contextmanager
+    def _handing_over(self) -> Iterator[None]:
+        """Beside the cycles; a step that is under way at the end is gone on with at the start."""
+        elastic, stopping = self._cycling.elastic, threading.Event()
+        if elastic is None:
+            yield
+            return
+        thread = threading.Thread(
+            target=elastic.overs.run, args=(stopping, self._acts), name="handing", daemon=True
+        )
+        thread.start()
+        try:
+            yield
+        finally:
+            stopping.set()
+            thread.join(HANDING_END_S)
 
     def _helped_by(self, call: Callable[[], Coroutine[None, None, None]]) -> None:
         """Run something beside the loop, and keep it alive meanwhile."""
@@ -196,7 +249,7 @@ class Daemon:
         self._surroundings.forget()
         try:
             config = load(self._path)
-            policy = by_name(config.daemon.policy)
+            policy = live(config.daemon.policy, config.policy)
         except PliantError as error:
             log.error("%s: the old configuration stays", error)
             self._reload_trouble = f"{error}: the old configuration stays"

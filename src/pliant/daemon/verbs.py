@@ -17,6 +17,7 @@ from pliant.daemon import answers as a
 from pliant.daemon import rows
 from pliant.daemon.cannot import beyond_reach, cannot_rows
 from pliant.daemon.cycling import Cycling, Seen
+from pliant.daemon.history import history_of
 from pliant.daemon.named import find, unknown
 from pliant.daemon.private import without_private
 from pliant.daemon.renewal import renewed
@@ -139,6 +140,15 @@ class Verbs:
             cannot=cannot_rows(job, seen.snapshot.abilities),
         )
 
+    def history(self, asker: Asker, fields: Mapping[str, str]) -> a.HistoryAnswer:
+        """What became of a job, also of one that has ended."""
+        seen, name = self._seen(), _field(fields, "job")
+        job = find(seen.snapshot, asker, name)
+        found = history_of(self.cycling.store, asker, job.id if job else name, job)
+        if found is None:
+            raise BadInput(f"{unknown(seen.snapshot, asker, name)}, nor one that ran with Pliant")
+        return found
+
     # What an owner may do
 
     def set(self, asker: Asker, fields: Mapping[str, str]) -> a.DoneAnswer:
@@ -260,6 +270,7 @@ _VERBS: dict[str, Verb] = {
     "jobs": Verbs.jobs,
     "plan": Verbs.plan,
     "why": Verbs.why,
+    "history": Verbs.history,
     "set": Verbs.set,
     "pin": Verbs.pin,
     "unpin": Verbs.unpin,

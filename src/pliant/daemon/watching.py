@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+MOST_OF_JOB = 4
+"""So many watches of one job wait; further ones are answered at once."""
 
 
 class Watching:
@@ -28,16 +32,25 @@ class Watching:
         if changed is not None:
             changed.set()
 
-    async def wait(self, job_id: str, at_most_s: float) -> None:
-        """Wait until something has changed, or so long."""
-        changed = self._changed.setdefault(job_id, asyncio.Event())
+    @contextmanager
+    def of(self, job_id: str) -> Iterator[asyncio.Event]:
+        """What is told of a job from here on; see :func:`news`."""
         self._waiting[job_id] += 1
+        crowded = self._waiting[job_id] > MOST_OF_JOB
+        changed = asyncio.Event() if crowded else self._changed.setdefault(job_id, asyncio.Event())
+        if crowded:
+            changed.set()
         try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(at_most_s):
-                    await changed.wait()
+            yield changed
         finally:
             self._waiting[job_id] -= 1
             if not self._waiting[job_id]:
                 del self._waiting[job_id]
                 self._changed.pop(job_id, None)
+
+
+async def news(changed: asyncio.Event, at_most_s: float) -> None:
+    """Wait until something has changed, or so long."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(at_most_s):
+            await changed.wait()

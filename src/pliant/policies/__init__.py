@@ -6,7 +6,7 @@ plan. Its module's docstring is its algorithm.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -47,9 +47,13 @@ def names() -> tuple[str, ...]:
     return tuple(_POLICIES)
 
 
-def live_names() -> tuple[str, ...]:
-    """Return the names of those that pliantd carries out in full: they leave running jobs alone."""
-    return tuple(name for name in _POLICIES if not by_name(name).resizes)
+def live(name: str, chosen: Mapping[str, object]) -> Policy:
+    """Return a policy for a real cluster, where a running job is changed only if that pays.
+
+    ``chosen`` may say otherwise. Raises BadInput as :func:`by_name` does.
+    """
+    pays = {"pays": True} if "pays" in options(name) else {}
+    return by_name(name, **{**pays, **chosen})
 
 
 def options(name: str) -> dict[str, object]:
@@ -108,7 +112,7 @@ __all__ = [
     "base_shape",
     "by_name",
     "largest",
-    "live_names",
+    "live",
     "names",
     "options",
 ]

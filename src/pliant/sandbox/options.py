@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from pliant import policies
 from pliant.errors import BadInput
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
@@ -33,6 +34,8 @@ class Options:
     shards: int = 4
     gpu_types: tuple[str, ...] = ("a100",)
     mode: str = "enforce"
+    policy: str = policies.DEFAULT
+    policy_with: dict[str, bool | int | float | str] = field(default_factory=dict)
     accounting: bool = False
     users: tuple[str, ...] = ()
     scheduler_parameters: str = SCHEDULER_PARAMETERS
@@ -44,6 +47,7 @@ class Options:
         _check_range("--shards", self.shards, 1, MAX_GPUS)
         if self.mode not in MODES:
             raise BadInput(f"--mode {self.mode!r}: one of {', '.join(MODES)}")
+        policies.live(self.policy, self.policy_with)
         for word in self.gpu_types or ("",):
             if not _WORD.fullmatch(word):
                 raise BadInput(f"--gpu-type {word!r}: a word such as a100, or several: a100:h100")

@@ -14,7 +14,7 @@ from pliant.batch.slurm.request import Asked, asked
 from pliant.batch.slurm.requested import as_expected, partitions_of, requested, spec_of
 from pliant.batch.slurm.values import NOTHING, duration_s, host_list, instant_s, tasks_in, whole
 from pliant.errors import BadAnswer
-from pliant.model import Job, JobState
+from pliant.model import Job, JobClass, JobState
 
 SKEW_S = 30.0
 """How far slurmctld's clock may be before ours."""
@@ -102,10 +102,11 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
     shape = as_expected(has.shape(cluster.shards(partitions, has.gpu_type)), spec)
     start_s = instant_s(row.start)
     suspended = row.state in ("SUSPENDED", "STOPPED")
-    return Job(
+    job = Job(
         id=row.key,
         user=row.user,
         account=_said(row.account),
+        qos=_said(row.qos).lower(),
         partitions=partitions,
         state=JobState.ENDING if row.state in _ENDING else JobState.RUNNING,
         reason=_said(row.reason),
@@ -123,6 +124,30 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
         nodes=host_list(row.nodes),
         whole_nodes=row.oversubscribe == EXCLUSIVE,
         restarts=count(row.restarts),
+    )
+    return _elastic(job, row, cluster) if _may_change(job) else job
+
+
+def _may_change(job: Job) -> bool:
+    """Whether a running job's owner lets it be requeued."""
+    request = job.spec.request if job.spec is not None and not job.frozen else None
+    return request is not None and (
+        request.malleable is not None or request.job_class is JobClass.BEST_EFFORT
+    )
+
+
+def _elastic(job: Job, row: JobRow, cluster: Cluster) -> Job:
+    """Add what a running job may become: what it might if it waited with the same request."""
+    wants = requested(replace(row, state="PENDING"), cluster)
+    return replace(
+        job,
+        spec=wants.spec,
+        shapes=wants.shapes if job.shape in wants.shapes else (job.shape,),
+        footprint=wants.footprint,
+        frozen=wants.frozen,
+        features=wants.features,
+        nodes_required=wants.nodes_required,
+        nodes_excluded=wants.nodes_excluded,
     )
 
 

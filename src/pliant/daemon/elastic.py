@@ -1,0 +1,193 @@
+"""Jobs that change while they run: what policies know of them, and what is done of what they say.
+
+What a look shows of a running job is joined here with what its program said and with what is under
+way. A job is asked for a checkpoint only where its owner called it malleable or best-effort, its
+program listens, its protected time is over and Pliant acts in all of its partitions. A best-effort
+job of which no program ever spoke has nothing to save: it is requeued as the batch system does it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from pliant.daemon.handing import HandOvers, Hands, Wanted
+from pliant.daemon.runs import Runs
+from pliant.errors import PliantError
+from pliant.handover import PINNED, Do, HandOver, Outcome, Step
+from pliant.model import Job, JobClass, JobState, Request, Snapshot, shape_text
+from pliant.plan import Plan
+from pliant.store import Decision, Store
+
+log = logging.getLogger("pliant.elastic")
+
+GRACE_S = 120.0
+"""How long a program may take to save what it has, where its owner names no time."""
+MUTE_S = 30.0
+"""A program that has not spoken for so long from its start on never will."""
+OUR_PRIORITIES = frozenset({PINNED, PINNED + 1})
+
+
+class Elastic:
+    """Running jobs that may change; used from the cycle's thread, and by the second door."""
+
+    def __init__(
+        self,
+        hands: Hands,
+        store: Store,
+        clock: Callable[[], float],
+        monotonic: Callable[[], float],
+        *,
+        changed: Callable[[str], None] = lambda _job_id: None,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``changed``: is told which job's program is to be told something; ``wake``: to look."""
+        self._hands, self._store, self._clock, self._wake = hands, store, clock, wake
+        self.overs = HandOvers(hands, store, clock, ended=self._ended, changed=changed)
+        self.runs = Runs(store, self.overs, clock, monotonic)
+        self._made_room: dict[str, int] = {}  # how often, by job
+        self._resumed = False
+
+    # --- what is known ---------------------------------------------------------------------
+
+    def known(self, snapshot: Snapshot) -> Snapshot:
+        """Return what was seen, with what is known of jobs that change."""
+        under_way = self.overs.all()
+        running = tuple([self._running(job, under_way.get(job.id)) for job in snapshot.running])
+        if not under_way:
+            return replace(snapshot, running=running)
+        waiting = tuple([_waiting(job, under_way.get(job.id)) for job in snapshot.waiting])
+        return replace(snapshot, running=running, waiting=waiting)
+
+    def _running(self, job: Job, wanted: Wanted | None) -> Job:
+        request = elastic_request(job)
+        if request is None or job.spec is None:
+            return job
+        listens = self.runs.may_reshape(job)
+        resizes = request.malleable is not None and listens
+        return replace(
+            job,
+            shapes=job.shapes if resizes else (job.shape,),
+            progress=self.runs.progress(job, request.steps),
+            grace_s=grace_s(request) if listens else 0.0,
+            restart_s=self.runs.restart_s(job),
+            preemptible=request.job_class is JobClass.BEST_EFFORT
+            and (listens or self._is_mute(job)),
+            preempted=self._preempted(job.id),
+            room_for=wanted.guest if wanted else "",
+            next_shape=wanted.shape if wanted and not wanted.guest else None,
+            next_nodes=wanted.nodes if wanted and not wanted.guest else (),
+        )
+
+    def _is_mute(self, job: Job) -> bool:
+        """Whether there is nobody to ask: it runs without ``pliant run``."""
+        return self._clock() - job.start_s > MUTE_S and not self.runs.speaks(job)
+
+    def _preempted(self, job_id: str) -> int:
+        if job_id not in self._made_room:
+            rows = self._store.handovers(job_id)
+            self._made_room[job_id] = sum(r.guest != "" and r.saved_s > 0 for r in rows)
+        return self._made_room[job_id]
+
+    def matures_s(self, snapshot: Snapshot) -> float:
+        """Return when the next job's protected time is over, seconds since the epoch; inf: none."""
+        lives = (self.runs.life(job) for job in snapshot.running if elastic_request(job))
+        return min((life.mature_s for life in lives), default=float("inf"))
+
+    # --- what is done ----------------------------------------------------------------------
+
+    def looked(self, snapshot: Snapshot, acts_on: Callable[[Job], bool]) -> None:
+        """After each look: go on with what was under way at the start, and tidy up."""
+        jobs = (*snapshot.waiting, *snapshot.running)
+        if not self._resumed:
+            self.overs.resume(jobs)
+            self._resumed = True
+            self._unfence()
+        there = frozenset(job.id for job in jobs)
+        self.runs.forget(there)
+        self._made_room = {job: n for job, n in self._made_room.items() if job in there}
+        under_way = self.overs.all()
+        for job in snapshot.running:
+            if job.id in under_way and not acts_on(job):
+                self.overs.withdraw(job.id)
+            elif job.id not in under_way and job.priority in OUR_PRIORITIES:
+                self._do(Do.RELEASE, job)
+
+    def _unfence(self) -> None:
+        """End the fences of a pliantd that is no more."""
+        try:
+            fences = self._hands.fences()
+        except PliantError as error:
+            log.warning("%s", error)
+            return
+        under_way = self.overs.all()
+        for job_id in fences:
+            if job_id not in under_way:
+                self._do(Do.UNFENCE, Job(job_id))
+
+    def _do(self, what: Do, job: Job) -> None:
+        over = HandOver(job.id, job.restarts, job.shape, self._clock(), 0.0)
+        try:
+            self._hands.step(Step(what), over, job)
+            log.info("job %s: %s: left from before", job.id, what)
+        except PliantError as error:
+            log.warning("%s", error)
+
+    def begin(self, plan: Plan, acts_on: Callable[[Job], bool]) -> Iterator[Decision]:
+        """Ask for what a plan says of running jobs; yield what was begun."""
+        now_s = self._clock()
+        for preempt in plan.preempts:
+            job = preempt.job
+            if acts_on(job):
+                wanted = Wanted(job.shape, job.nodes, preempt.room_for)
+                if self._begin(job, wanted, now_s, preempt.reason):
+                    words = f"makes room for job {preempt.room_for}: {preempt.reason}"
+                    yield Decision(now_s, job.id, "preempt", shape_text(job.shape), words)
+        for reshape in plan.reshapes:
+            job = reshape.job
+            if acts_on(job):
+                wanted = Wanted(reshape.shape, reshape.nodes)
+                if self._begin(job, wanted, now_s, reshape.reason):
+                    shape = shape_text(reshape.shape)
+                    yield Decision(now_s, job.id, "reshape", shape, reshape.reason)
+
+    def _begin(self, job: Job, wanted: Wanted, now_s: float, reason: str) -> bool:
+        request = elastic_request(job)
+        if request is None or job.state is not JobState.RUNNING:
+            return False
+        listens = self.runs.may_reshape(job)
+        if not listens and not self._is_mute(job):
+            return False
+        until_s = now_s + grace_s(request)
+        return self.overs.begin(job, wanted, until_s, reason, listens=listens)
+
+    def _ended(self, job: Job, outcome: Outcome) -> None:
+        self._made_room.pop(job.id, None)
+        what = "handed over" if outcome is Outcome.DONE else "not handed over"
+        shape = shape_text(job.shape)
+        self._store.decide([Decision(self._clock(), job.id, what, shape, outcome.value)])
+        self._wake()
+
+
+def elastic_request(job: Job) -> Request | None:
+    """Return the request of a job that may change while it runs; None for all others."""
+    request = job.spec.request if job.spec is not None else None
+    if request is None:
+        return None
+    may = request.malleable is not None or request.job_class is JobClass.BEST_EFFORT
+    return request if may else None
+
+
+def grace_s(request: Request) -> float:
+    """Return how long a job's program may take to save what it has."""
+    said = request.malleable.grace_s if request.malleable is not None else 0
+    return float(said or GRACE_S)
+
+
+def _waiting(job: Job, wanted: Wanted | None) -> Job:
+    """A job in the middle of a hand-over is nobody else's to change."""
+    if wanted is None:
+        return job
+    words = "it is on its way to another shape"
+    return replace(job, frozen=job.frozen or words, shapes=(job.shape,), room_for=wanted.guest)
