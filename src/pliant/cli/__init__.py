@@ -25,6 +25,7 @@ SECTIONS = {
         "history": "pliant.cli.history:history",
         "set": "pliant.cli.owner:set_request",
         "pin": "pliant.cli.owner:pin",
+        "resize": "pliant.cli.owner:resize",
         "sbatch": "pliant.cli.sbatch:sbatch",
         "run": "pliant.cli.run:run_command",
     },

@@ -8,7 +8,8 @@ from pliant.cli.door import ask
 from pliant.cli.job_number import job_argument
 from pliant.cli.output import json_option, print_json, say
 from pliant.daemon.answers import DoneAnswer
-from pliant.grammar import parse, request_text
+from pliant.grammar import parse, parse_shape, request_text
+from pliant.model import shape_text
 
 
 def tell(answer: DoneAnswer, as_json: bool) -> None:
@@ -35,6 +36,23 @@ def set_request(job: str, spec: str, as_json: bool) -> None:
     pliant set 4711 'gpus=1:2:4;steps=20000'
     """
     tell(ask(DoneAnswer, "set", job=job, spec=request_text(parse(spec))), as_json)
+
+
+@click.command(short_help="Let a running malleable job go on at another shape.")
+@job_argument
+@click.argument("shape")
+@json_option
+def resize(job: str, shape: str, as_json: bool) -> None:
+    """Let a running malleable JOB save and go on as SHAPE, one of those that it allows.
+
+    Its program is asked for a checkpoint; where none is made in time the job stays as it is. Only
+    its owner or an administrator may.
+
+    \b
+    pliant resize 4711 2
+    pliant resize 4711 2x4
+    """
+    tell(ask(DoneAnswer, "resize", job=job, shape=shape_text(parse_shape(shape))), as_json)
 
 
 @click.command(short_help="Leave a waiting job as it is.")

@@ -14,9 +14,10 @@ from dataclasses import replace
 
 from pliant.daemon.handing import HandOvers, Hands, Wanted
 from pliant.daemon.runs import Runs
-from pliant.errors import PliantError
+from pliant.errors import PliantError, Refused
+from pliant.grammar import shapes as request_shapes
 from pliant.handover import PINNED, Do, HandOver, Outcome, Step
-from pliant.model import Job, JobClass, JobState, Request, Snapshot, shape_text
+from pliant.model import Job, JobClass, JobState, Request, Shape, Snapshot, shape_text
 from pliant.plan import Plan
 from pliant.store import Decision, Store
 
@@ -151,6 +152,32 @@ class Elastic:
                 if self._begin(job, wanted, now_s, reshape.reason):
                     shape = shape_text(reshape.shape)
                     yield Decision(now_s, job.id, "reshape", shape, reshape.reason)
+
+    def resize(self, job: Job, shape: Shape, who: str) -> None:
+        """Ask a running job for another shape because ``who``, its owner or so, says so.
+
+        ``job``: as :meth:`known` returned it. Raises Refused.
+        """
+        request = elastic_request(job)
+        if request is None or request.malleable is None or job.spec is None:
+            raise Refused(
+                f"job {job.id} is not malleable: --malleable at its submission makes it so"
+            )
+        phase = self.runs.life(job).phase
+        allowed = request_shapes(job.spec.request, job.spec.own or job.shape)
+        checks = (
+            (job.frozen != "", f"it is left alone: {job.frozen}"),
+            (job.spec.pinned, "its owner pinned it"),
+            (shape not in allowed, f"it may be {', '.join(map(shape_text, allowed))}"),
+            (shape == job.shape, "it has that shape"),
+            (not self.runs.may_reshape(job), f"nothing can be asked of it now: it is {phase}"),
+            (shape not in job.shapes, "Slurm cannot change it so"),
+        )
+        for fails, words in checks:
+            if fails:
+                raise Refused(f"job {job.id}: {shape_text(shape)}: {words}")
+        if not self._begin(job, Wanted(shape), self._clock(), f"{who} asked for it"):
+            raise Refused(f"job {job.id}: it is on its way to another shape already")
 
     def _begin(self, job: Job, wanted: Wanted, now_s: float, reason: str) -> bool:
         request = elastic_request(job)

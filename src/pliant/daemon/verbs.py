@@ -22,9 +22,9 @@ from pliant.daemon.named import find, unknown
 from pliant.daemon.private import without_private
 from pliant.daemon.renewal import renewed
 from pliant.daemon.rights import Asker
-from pliant.errors import BadInput, Unavailable
-from pliant.grammar import parse, quoted, request_text
-from pliant.model import Job, JobState, Mode, Spec
+from pliant.errors import BadInput, Refused, Unavailable
+from pliant.grammar import parse, parse_shape, quoted, request_text
+from pliant.model import Job, JobState, Mode, Spec, shape_text
 
 MOST_ROWS = 10_000
 """Of each kind in one answer; what was left out is counted in ``more``."""
@@ -176,6 +176,22 @@ class Verbs:
         self._annotate(job, _pinned(job.spec, False))
         return a.DoneAnswer(f"job {job.id} may change again{_all(job, fields)}")
 
+    def resize(self, asker: Asker, fields: Mapping[str, str]) -> a.DoneAnswer:
+        """Ask a running malleable job for another shape."""
+        shape = parse_shape(_field(fields, "shape"))
+        _, job = self._job(asker, fields)
+        asker.must_rule(job)
+        if job.state is not JobState.RUNNING:
+            raise BadInput(f"job {job.id} does not run: it is {job.state}")
+        if self.cycling.elastic is None or not self.cycling.acts_on(job):
+            why = "is paused" if self.cycling.store.paused else "does not act in its partition"
+            raise Refused(f"job {job.id}: Pliant {why}")
+        self.cycling.elastic.resize(job, shape, asker.name)
+        return a.DoneAnswer(
+            f"job {job.id} is asked for a checkpoint, to go on as {shape_text(shape)}: "
+            f"pliant history {job.id} tells what comes of it"
+        )
+
     # What an administrator may do
 
     def pause(self, asker: Asker, _fields: Mapping[str, str]) -> a.DoneAnswer:
@@ -274,6 +290,7 @@ _VERBS: dict[str, Verb] = {
     "set": Verbs.set,
     "pin": Verbs.pin,
     "unpin": Verbs.unpin,
+    "resize": Verbs.resize,
     "pause": Verbs.pause,
     "resume": Verbs.resume,
 }

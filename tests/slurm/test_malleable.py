@@ -1,0 +1,150 @@
+"""Running jobs that change on a real Slurm, with pliantd: saved, requeued, resumed elsewhere."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from daemon_helpers import LONG, ask
+from slurm_helpers import Submit, WaitForState, wait_until
+
+from pliant.daemon import answers as a
+from pliant.sandbox import Options, Sandbox
+
+pytestmark = pytest.mark.slurm
+
+ROOT = Path(__file__).parents[2]
+COUNT = ROOT / "docs" / "examples" / "count.py"
+USERS = ("pliant-alice", "pliant-bob")
+
+
+@pytest.fixture(scope="module")
+def sandbox(users: tuple[str, str]) -> Iterator[Sandbox]:
+    """Two nodes of four GPUs, whose running jobs are changed on request alone."""
+    made = Sandbox(f"pytest-malleable-{os.getpid()}", Options(nodes=2, gpus=4, users=users))
+    made.up()
+    yield made
+    made.down()
+
+
+class Counting:
+    """One malleable job that counts, and what is asked of it."""
+
+    def __init__(self, sandbox: Sandbox, job: int) -> None:
+        self.sandbox, self.job = sandbox, job
+
+    def history(self) -> a.HistoryAnswer:
+        return ask(self.sandbox, a.HistoryAnswer, "history", job=str(self.job))
+
+    def resized(self) -> int:
+        return sum(row.outcome == "done" for row in self.history().handovers)
+
+    def works(self) -> bool:
+        """Whether its program works and may be asked."""
+        rows = ask(self.sandbox, a.HistoryAnswer, "history", job=str(self.job)).runs
+        return bool(rows) and rows[-1].launched_s > 0
+
+    def resize(self, shape: str) -> subprocess.CompletedProcess[str]:
+        return self.sandbox.run(["pliant", "resize", str(self.job), shape], user=USERS[0])
+
+    def becomes(self, shape: str) -> None:
+        """Ask until it can be asked, and wait until it is done."""
+        before = self.resized()
+
+        def asked() -> bool:
+            done = self.resize(shape)
+            if "has that shape" in done.stderr:
+                pytest.fail(done.stderr)
+            return done.returncode == 0
+
+        wait_until(asked, f"job {self.job} to be asked for {shape}", 60)
+        wait_until(lambda: self.resized() > before, f"job {self.job} to be {shape}", 90)
+
+
+Count = Callable[..., Counting]
+
+
+@pytest.fixture
+def count(clean: Sandbox, submit: Submit, workdir: Path, wait_for_state: WaitForState) -> Count:
+    """Submit a job that counts to so many, and wait until it runs."""
+
+    def begun(*options: str, steps: int, step_s: float = 0.02) -> Counting:
+        script = (
+            f"export PLIANT_CHECKPOINT_DIR={workdir}/saves\n"
+            f"exec pliant run -- {sys.executable} {COUNT} {steps} {workdir}/count {step_s}"
+        )
+        malleable = ("--malleable=grace=20", "--open-mode=append", "--time=30")
+        job = submit(*malleable, *options, script=script)
+        wait_for_state(job, "RUNNING", 60)
+        return Counting(clean, job)
+
+    return begun
+
+
+def checksum(steps: int) -> str:
+    """What count.py prints in the end."""
+    total = 0
+    for step in range(1, steps + 1):
+        total = (total * 31 + step) % (2**61 - 1)
+    return f"{steps} {total}"
+
+
+def test_a_job_is_resized_while_others_wait_for_its_gpus_and_loses_nothing(
+    count: Count, submit: Submit, wait_for_state: WaitForState, clean: Sandbox, workdir: Path
+) -> None:
+    steps = 3000
+    counting = count("--gres=gpu:4", "--nodelist=n1", "--moldable=gpus=1:2:4", steps=steps)
+    others = [
+        submit("--gres=gpu:4", "--nodelist=n1", "--time=5", script=LONG, user=USERS[1])
+        for _ in range(3)
+    ]
+    draw, shape = random.Random(1), "4"
+    for _ in range(4):
+        shape = draw.choice([other for other in ("1", "2", "4") if other != shape])
+        time.sleep(draw.uniform(0, 0.5))
+        counting.becomes(shape)
+        states = clean.run(["squeue", "-h", "-j", ",".join(map(str, others)), "-o", "%T"])
+        assert set(states.stdout.split()) == {"PENDING"}
+    history = counting.history()
+    assert [row.outcome for row in history.handovers] == ["done"] * 4
+    assert [run.run for run in history.runs] == [0, 1, 2, 3, 4]
+    assert all(change.lost_s > 0 for change in history.handovers)
+    clean.run(["scancel", *map(str, others)], check=True)
+    wait_for_state(counting.job, "COMPLETED", 120)
+    assert (workdir / f"{counting.job}.out").read_text().splitlines()[-1] == checksum(steps)
+
+
+def test_a_job_moves_between_one_and_two_nodes(
+    count: Count,
+    show: Callable[[int | str], dict[str, str]],
+    wait_for_state: WaitForState,
+    workdir: Path,
+) -> None:
+    steps = 1500
+    counting = count("-N1", "--gres=gpu:4", "--moldable=gpus=4:8,nodes=1-2", steps=steps)
+    counting.becomes("2x4")
+    assert show(counting.job)["NumNodes"] == "2"
+    counting.becomes("4")
+    assert show(counting.job)["NumNodes"] == "1"
+    wait_for_state(counting.job, "COMPLETED", 120)
+    assert (workdir / f"{counting.job}.out").read_text().splitlines()[-1] == checksum(steps)
+
+
+def test_only_its_owner_resizes_a_job_and_only_to_what_it_allows(
+    count: Count, clean: Sandbox
+) -> None:
+    counting = count("--gres=gpu:2", "--moldable=gpus=1-2", steps=4000)
+    wait_until(counting.works, "the program to work", 60)
+    told = clean.run(["pliant", "resize", str(counting.job), "1"], user=USERS[1])
+    assert (told.returncode, "is not yours" in told.stderr) == (1, True)
+    assert "it may be 1, 2" in counting.resize("4").stderr
+    assert "it has that shape" in counting.resize("2").stderr
+    bad = counting.resize("many")
+    assert (bad.returncode, len(bad.stderr.splitlines())) == (2, 1)
+    assert counting.history().handovers == ()
