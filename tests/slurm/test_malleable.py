@@ -104,7 +104,7 @@ def test_a_job_is_resized_while_others_wait_for_its_gpus_and_loses_nothing(
         submit("--gres=gpu:4", "--nodelist=n1", "--time=5", script=LONG, user=USERS[1])
         for _ in range(3)
     ]
-    draw, shape = random.Random(1), "4"
+    draw, shape = random.Random(1), "4"  # noqa: S311  # a draw, no secret
     for _ in range(4):
         shape = draw.choice([other for other in ("1", "2", "4") if other != shape])
         time.sleep(draw.uniform(0, 0.5))

@@ -160,9 +160,7 @@ class Elastic:
         """
         request = elastic_request(job)
         if request is None or request.malleable is None or job.spec is None:
-            raise Refused(
-                f"job {job.id} is not malleable: --malleable at its submission makes it so"
-            )
+            raise Refused(f"job {job.id}: it was not submitted with --malleable")
         phase = self.runs.life(job).phase
         allowed = request_shapes(job.spec.request, job.spec.own or job.shape)
         checks = (
