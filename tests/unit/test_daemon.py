@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from pliant.daemon.config import Config, parse
 from pliant.daemon.cycling import Cycling
 from pliant.daemon.filter_door import FilterDoor
 from pliant.daemon.lines import Answer as DoorAnswer
+from pliant.daemon.lines import GivingWay
 from pliant.daemon.loop import Loop, Pace
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.munge_door import MungeDoor
@@ -626,10 +628,8 @@ def test_a_daemon_that_stands_by_speaks_of_nothing_it_saw(
     assert (status.stands_by, status.troubles, status.waiting) == (batch.away, (), 0)
 
     async def ask(verb: str) -> Message:
-        here, there = socket.socketpair()
-        with here, there:
-            door = MungeDoor(_KnowsAlice(""), verbs, lambda _uid: ALICE)
-            return await ask_door(door.begin(), Message(verb), here)
+        door = MungeDoor(_KnowsAlice(""), verbs, lambda _uid: ALICE)
+        return await ask_door(door.begin(), Message(verb))
 
     assert {verb: asyncio.run(ask(verb)).fields["stands-by"] for verb in ("status", "jobs")} == {
         "status": batch.away,
@@ -1387,11 +1387,11 @@ class _KnowsAlice(Munge):
         return Proof(1001, credential)
 
 
-async def ask_door(answer: DoorAnswer, request: Message, peer: socket.socket) -> Message:
+async def ask_door(answer: DoorAnswer, request: Message) -> Message:
     """Say hello, and send the request with the challenge."""
-    hello = decode(await answer(b"hello", peer))
+    hello = decode(await answer(b"hello", nullcontext))
     proven = Message(request.word, {**request.fields, **hello.fields})
-    return decode(await answer(b"munge " + encode(proven), peer))
+    return decode(await answer(b"munge " + encode(proven), nullcontext))
 
 
 def test_door_two_answers_in_json_or_in_one_line(setting: Setting) -> None:
@@ -1402,12 +1402,10 @@ def test_door_two_answers_in_json_or_in_one_line(setting: Setting) -> None:
         return replace(ALICE, uid=uid)
 
     async def run(said: bytes | Message) -> Message:
-        here, there = socket.socketpair()
-        with here, there:
-            answer = MungeDoor(_KnowsAlice(""), setting.verbs, who).begin()
-            if isinstance(said, Message):
-                return await ask_door(answer, said, here)
-            return decode(await answer(said, here))
+        answer = MungeDoor(_KnowsAlice(""), setting.verbs, who).begin()
+        if isinstance(said, Message):
+            return await ask_door(answer, said)
+        return decode(await answer(said, nullcontext))
 
     answer = asyncio.run(run(Message("why", {"job": "2"})))
     assert answer.is_ok
@@ -1425,20 +1423,17 @@ def test_a_recorded_request_counts_on_no_other_connection(setting: Setting) -> N
     recorded: list[bytes] = []
 
     async def run() -> list[Message]:
-        here, there = socket.socketpair()
-        with here, there:
+        async def spied(line: bytes, giving_way: GivingWay) -> bytes:
+            recorded.append(line)
+            return await first(line, giving_way)
 
-            async def spied(line: bytes, peer: socket.socket) -> bytes:
-                recorded.append(line)
-                return await first(line, peer)
-
-            first = doors[0].begin()
-            answers = [await ask_door(spied, Message("status"), here)]
-            for door in doors:  # of the same daemon, and of the other controller's
-                for begins in ([recorded[1]], recorded):
-                    answer = door.begin()
-                    answers.append(decode([await answer(line, here) for line in begins][-1]))
-            return answers
+        first = doors[0].begin()
+        answers = [await ask_door(spied, Message("status"))]
+        for door in doors:  # of the same daemon, and of the other controller's
+            for begins in ([recorded[1]], recorded):
+                answer = door.begin()
+                answers.append(decode([await answer(line, nullcontext) for line in begins][-1]))
+        return answers
 
     asked, *again = asyncio.run(run())
     assert asked.is_ok
@@ -1463,11 +1458,9 @@ def test_one_user_leaves_room_for_the_others(setting: Setting) -> None:
 
     async def run() -> list[Message]:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(20))
-        here, there = socket.socketpair()
-        with here, there:
-            door = MungeDoor(KnowsMany(""), setting.verbs, who)
-            asked = (ask_door(door.begin(), Message("status"), here) for _ in range(18))
-            return await asyncio.gather(*asked)
+        door = MungeDoor(KnowsMany(""), setting.verbs, who)
+        asked = (ask_door(door.begin(), Message("status")) for _ in range(18))
+        return await asyncio.gather(*asked)
 
     *answered, refused, other = asyncio.run(run())
     assert {answer.is_ok for answer in (*answered, other)} == {True}
@@ -1476,10 +1469,8 @@ def test_one_user_leaves_room_for_the_others(setting: Setting) -> None:
 
 def test_a_pliant_of_an_earlier_release_is_told_so_in_one_line(setting: Setting) -> None:
     async def run() -> Message:
-        here, there = socket.socketpair()
-        with here, there:
-            answer = MungeDoor(_KnowsAlice(""), setting.verbs, lambda _uid: ALICE).begin()
-            return decode(await answer(b"munge status", here))
+        answer = MungeDoor(_KnowsAlice(""), setting.verbs, lambda _uid: ALICE).begin()
+        return decode(await answer(b"munge status", nullcontext))
 
     assert asyncio.run(run()).message == (
         "this pliant is of an earlier release than pliantd: upgrade it on this host"

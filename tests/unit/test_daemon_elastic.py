@@ -1,0 +1,296 @@
+"""Running jobs that may change: what policies are shown of them, and what is begun and tidied up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from test_handover import FakeSlurm
+
+from pliant.daemon.elastic import GRACE_S, MUTE_S, Elastic
+from pliant.daemon.munge import Munge, Proof
+from pliant.daemon.munge_door import MungeDoor, Watches
+from pliant.daemon.rights import Asker
+from pliant.daemon.run_verbs import RunVerbs
+from pliant.daemon.watching import Watching
+from pliant.errors import Refused
+from pliant.handover import PINNED, Do, HandOver, Scene, Step
+from pliant.model import Job, JobClass, JobState, Malleable, Request, Shape, Snapshot, Spec
+from pliant.plan import Plan, Preempt, Reshape
+from pliant.store import Store
+from pliant.wire import Message, decode, encode
+
+FOUR, TWO, ONE = Shape(1, 4), Shape(1, 2), Shape(1, 1)
+GPUS = (Fraction(1), Fraction(2), Fraction(4))
+MALLEABLE = Request(gpus=GPUS, malleable=Malleable(30), steps=100)
+BEST_EFFORT = Request(gpus=GPUS, job_class=JobClass.BEST_EFFORT)
+JOB = Job(
+    "7",
+    user="alice",
+    state=JobState.RUNNING,
+    shape=FOUR,
+    shapes=(ONE, TWO, FOUR),
+    spec=Spec(MALLEABLE, own=FOUR),
+    start_s=1000.0,
+    nodes=("n1",),
+)
+EFFORT = replace(JOB, spec=Spec(BEST_EFFORT, own=FOUR))
+
+
+class Hands:
+    """The fake Slurm, which notes the steps."""
+
+    def __init__(self) -> None:
+        self.slurm, self.did = FakeSlurm(), list[tuple[str, Do]]()
+        self.fenced: dict[str, float] = {}
+
+    def scene(self, over: HandOver, job: Job) -> Scene:
+        assert job.id == over.job
+        return self.slurm.scene()
+
+    def step(self, step: Step, over: HandOver, job: Job) -> None:
+        self.did.append((job.id, step.do))
+        self.slurm.do(step, over)
+
+    def fences(self) -> dict[str, float]:
+        return self.fenced
+
+
+class Bench:
+    """What is known of running jobs, with a clock that tests set."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory, self.now_s, self.hands = directory, 1000.0, Hands()
+        self.told: list[str] = []
+        self.woken = 0
+        self.start()
+
+    def start(self) -> None:
+        self.store = Store(self.directory)
+        self.elastic = Elastic(
+            *(self.hands, self.store, lambda: self.now_s, lambda: self.now_s),
+            changed=self.told.append,
+            wake=self.wake,
+        )
+
+    def wake(self) -> None:
+        self.woken += 1
+
+    def listens(self, job: Job = JOB) -> None:
+        """Its program launched at once, and works since."""
+        self.elastic.runs.heard(job, job.restarts, launched=True, step=50)
+
+    def seen(self, *running: Job, waiting: tuple[Job, ...] = ()) -> Snapshot:
+        return self.elastic.known(Snapshot(self.now_s, running=running, waiting=waiting))
+
+    def one(self, job: Job = JOB) -> Job:
+        (found,) = self.seen(job).running
+        return found
+
+
+def always(_job: Job) -> bool:
+    return True
+
+
+def never(_job: Job) -> bool:
+    return False
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    made.store.close()
+
+
+def test_policies_may_change_a_malleable_job_once_its_program_listens(bench: Bench) -> None:
+    assert (bench.one().shapes, bench.one().preemptible) == ((FOUR,), False)
+    bench.listens()
+    job = bench.one()
+    assert (job.shapes, job.preemptible) == ((ONE, TWO, FOUR), False)
+    assert (job.grace_s, job.progress, job.next_shape) == (30.0, 0.5, None)
+
+
+def test_a_job_that_says_nothing_of_it_is_shown_as_it_was_seen(bench: Bench) -> None:
+    plain = replace(JOB, spec=Spec(Request(gpus=GPUS), own=FOUR))
+    assert bench.one(plain) is plain
+    assert bench.one(replace(JOB, spec=None)).spec is None
+
+
+def test_a_best_effort_job_makes_room_where_it_listens_or_nobody_is_there_to_ask(
+    bench: Bench,
+) -> None:
+    seen = [bench.one(EFFORT).preemptible]
+    bench.now_s += MUTE_S + 1
+    seen.append(bench.one(EFFORT).preemptible)
+    bench.listens(EFFORT)
+    seen.append(bench.one(EFFORT).preemptible)  # it has just been launched
+    bench.now_s += 200.0
+    seen.append(bench.one(EFFORT).preemptible)  # it has been silent since
+    bench.start()
+    seen.append(bench.one(EFFORT).preemptible)  # what it once said is known to the next pliantd
+    bench.listens(EFFORT)
+    seen.append(bench.one(EFFORT).preemptible)
+    assert seen == [False, True, False, False, False, True]
+    assert bench.one(EFFORT).shapes == (FOUR,)
+
+
+def reshape(job: Job, to: Shape = TWO) -> Plan:
+    return Plan(reshapes=(Reshape(job, to, ("n1",), "it fits better"),))
+
+
+def test_a_reshape_is_asked_of_the_program_and_shown_to_the_next_cycle(bench: Bench) -> None:
+    bench.listens()
+    (decision,) = bench.elastic.begin(reshape(bench.one()), always)
+    assert (decision.what, decision.shape, decision.reason) == ("reshape", "2", "it fits better")
+    job = bench.one()
+    assert (job.next_shape, job.next_nodes, job.shapes) == (TWO, ("n1",), (FOUR,))
+    over = bench.elastic.overs.of("7")
+    assert over is not None
+    assert (over.until_s, bench.told) == (bench.now_s + 30.0, ["7"])
+    assert [*bench.elastic.begin(reshape(job), always)] == []  # one at a time
+    waiting = replace(JOB, state=JobState.WAITING, restarts=1)
+    (shown,) = bench.seen(waiting=(waiting,)).waiting
+    assert (shown.shapes, shown.frozen) == ((FOUR,), "it is on its way to another shape")
+
+
+@pytest.mark.parametrize(
+    ("job", "acts"),
+    [(JOB, never), (replace(JOB, state=JobState.ENDING), always)],
+)
+def test_nothing_is_begun_where_pliant_does_not_act_or_the_job_ends(
+    bench: Bench, job: Job, acts: Any
+) -> None:
+    bench.listens()
+    assert [*bench.elastic.begin(reshape(job), acts)] == []
+    assert bench.elastic.overs.all() == {}
+
+
+def test_nothing_is_asked_of_a_program_that_does_not_listen(bench: Bench) -> None:
+    bench.elastic.runs.heard(JOB, 0)
+    bench.now_s += 500.0
+    assert [*bench.elastic.begin(reshape(JOB), always)] == []
+
+
+def test_a_preemption_names_the_guest_and_counts(bench: Bench) -> None:
+    bench.now_s += MUTE_S + 1
+    plan = Plan(preempts=(Preempt(bench.one(EFFORT), "8", "it loses least"),))
+    (decision,) = bench.elastic.begin(plan, always)
+    assert (decision.what, decision.reason) == (
+        "preempt",
+        "makes room for job 8: it loses least",
+    )
+    assert (bench.one(EFFORT).room_for, bench.one(EFFORT).next_shape) == ("8", None)
+    over = bench.elastic.overs.of("7")
+    assert over is not None
+    assert (over.saved_s, over.until_s) == (bench.now_s, bench.now_s + GRACE_S)
+    bench.start()
+    assert bench.one(EFFORT).preempted == 1
+
+
+def test_a_wish_is_withdrawn_where_pliant_does_not_act_any_more(bench: Bench) -> None:
+    bench.listens()
+    [*bench.elastic.begin(reshape(bench.one()), always)]
+    bench.elastic.looked(Snapshot(bench.now_s, running=(JOB,)), never)
+    bench.elastic.overs.turn()
+    assert (bench.elastic.overs.all(), bench.woken) == ({}, 1)
+    (decision,) = bench.store.decisions("7")
+    assert decision.what == "not handed over"
+
+
+def test_what_an_earlier_pliantd_left_is_tidied_up(bench: Bench) -> None:
+    bench.hands.fenced = {"7": 2000.0, "9": 2000.0}
+    bench.listens()
+    [*bench.elastic.begin(reshape(bench.one()), always)]
+    bench.start()
+    pinned = replace(JOB, id="8", priority=PINNED)
+    snapshot = Snapshot(bench.now_s, running=(JOB, pinned, replace(JOB, id="6", priority=99)))
+    bench.elastic.looked(snapshot, always)
+    assert bench.hands.did == [("9", Do.UNFENCE), ("8", Do.RELEASE)]
+    assert set(bench.elastic.overs.all()) == {"7"}  # gone on with
+    bench.hands.did.clear()
+    bench.elastic.looked(replace(snapshot, running=(JOB,)), always)
+    assert bench.hands.did == []
+
+
+@pytest.mark.parametrize(
+    ("job", "shape", "words"),
+    [
+        (replace(JOB, spec=Spec(BEST_EFFORT, own=FOUR)), TWO, "was not submitted with --malleable"),
+        (JOB, Shape(1, 3), "3: it may be 1, 2, 4"),
+        (JOB, FOUR, "4: it has that shape"),
+        (replace(JOB, frozen="it is suspended"), TWO, "it is left alone: it is suspended"),
+        (replace(JOB, restarts=1), TWO, "nothing can be asked of it now: it is launching"),
+    ],
+)
+def test_what_cannot_be_resized_by_hand_is_refused_in_one_line(
+    bench: Bench, job: Job, shape: Shape, words: str
+) -> None:
+    bench.listens()
+    with pytest.raises(Refused, match=words):
+        bench.elastic.resize(bench.one(job), shape, "alice")
+
+
+def test_an_owner_resizes_by_hand(bench: Bench) -> None:
+    bench.listens()
+    job = bench.one()
+    bench.elastic.resize(job, TWO, "alice")
+    (row,) = bench.store.handovers("7")
+    assert (row.after, row.reason) == ("2", "alice asked for it")
+    with pytest.raises(Refused, match="checkpointing"):
+        bench.elastic.resize(job, ONE, "alice")
+
+
+class Alice(Munge):
+    """Believes every credential."""
+
+    async def prove(self, credential: bytes) -> Proof:
+        return Proof(1001, credential)
+
+
+async def watched(bench: Bench) -> list[dict[str, Any]]:
+    """Watch twice: until a wish comes, and what is there at once."""
+    watching = Watching()
+    bench.elastic = Elastic(
+        *(bench.hands, bench.store, lambda: bench.now_s, lambda: bench.now_s),
+        changed=watching.tell,
+    )
+    seen = SimpleNamespace(snapshot=SimpleNamespace(running=(JOB,)))
+    cycling = cast("Any", SimpleNamespace(seen=seen))
+    overs = bench.elastic.overs
+    verbs = RunVerbs(cycling, bench.elastic.runs, overs, lambda: bench.now_s)
+    other = cast("Any", SimpleNamespace(stands_by=lambda: ""))
+    alice = Asker(1001, "alice", admin=False, sees_all=True)
+    door = MungeDoor(Alice(""), other, lambda _uid: alice, Watches(verbs, watching))
+
+    async def ask() -> dict[str, Any]:
+        answer = door.begin()
+        hello = decode(await answer(b"hello", nullcontext))
+        fields = {"job": "7", "run": "0", "launched": "1", "known": "", **hello.fields}
+        line = encode(Message("run-watch", fields))
+        said = decode(await answer(b"munge " + line, nullcontext))
+        assert said.is_ok, said.message
+        return cast("dict[str, Any]", json.loads(said.fields["json"]))
+
+    first = asyncio.create_task(ask())
+    while not len(watching):
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.05)
+    assert not first.done()
+    [*bench.elastic.begin(reshape(bench.one()), always)]
+    async with asyncio.timeout(10):
+        return [await first, await ask()]
+
+
+def test_a_watch_is_answered_as_soon_as_something_is_wanted(bench: Bench) -> None:
+    answers = asyncio.run(watched(bench))
+    assert [answer["shape"] for answer in answers] == ["2", "2"]
+    assert {answer["why"] for answer in answers} == {"resize"}
