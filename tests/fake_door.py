@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pliant.daemon.answers import to_json
-from pliant.wire import Message, decode, encode, no, ok
+from pliant.wire import CHALLENGE, HELLO, Message, decode, encode, no, ok
 from pliant.wire.runs import RunAnswer
 
 PATIENCE_S = 60.0
@@ -76,6 +76,10 @@ class FakeDoor:
     def _answer(self, connection: socket.socket) -> None:
         with connection, connection.makefile("rwb") as stream:
             line = stream.readline()
+            if line.rstrip() == HELLO.encode():
+                stream.write(encode(ok(**{CHALLENGE: "c"})) + b"\n")
+                stream.flush()
+                line = stream.readline()
             request = decode(base64.b64decode(line.removeprefix(b"munge ").strip()))
             self.said.append(request)
             if request.word in self.refuses:

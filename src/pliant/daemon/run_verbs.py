@@ -55,6 +55,10 @@ class RunVerbs:
         """A run's program has been started."""
         self.runs.heard(job, run)
 
+    def launched(self, job: Job, run: int, fields: Mapping[str, str]) -> None:
+        """A program has begun to work."""
+        self.watch(job, run, {**fields, "launched": "1"})
+
     def watch(self, job: Job, run: int, fields: Mapping[str, str]) -> None:
         """A program runs, and says how far it is."""
         self.runs.heard(
@@ -130,6 +134,7 @@ _Verb = Callable[[RunVerbs, Job, int, Mapping[str, str]], None]
 WATCH = "run-watch"
 VERBS: Mapping[str, _Verb] = {
     "run-begin": RunVerbs.begin,
+    "run-launched": RunVerbs.launched,
     WATCH: RunVerbs.watch,
     "run-saved": RunVerbs.saved,
     "run-failed": RunVerbs.failed,

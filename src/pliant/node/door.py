@@ -112,6 +112,11 @@ class Door:
 
     # Reports
 
+    def launched(self) -> None:
+        """Report that the program works now: the watch that is under way may take its time."""
+        fields = {**self.who, **self.progress.fields()}
+        _thread(lambda: self._insist("run-launched", fields, self._closed, lambda: None))
+
     def saved(self, wish: Wish, took_s: float) -> None:
         """Report a checkpoint until pliantd answers or :meth:`give_up`."""
         self._saving = stop = threading.Event()

@@ -209,7 +209,10 @@ class Wrapper:
         if self._door is not None:
             progress = self._door.progress
             progress.step, progress.rate = self._pace.step, self._pace.rate
-            progress.launched = progress.step is not None or now_s - self._started_s >= LAUNCHED_S
+            works = progress.step is not None or now_s - self._started_s >= LAUNCHED_S
+            if works and not progress.launched:
+                progress.launched = True
+                self._door.launched()
 
     # Other tasks of the step
 

@@ -1,15 +1,16 @@
 """What pliantd and a malleable job's wrapper, ``pliant run``, say to each other at door 2.
 
-==============  ==================================  ==============================================
-``run-begin``   host, grace, signal                 a run has begun; ``grace`` in s, 0: not known
-``run-watch``   known, step, rate, launched         at once where there is a wish that is not
-                                                    ``known``, else after at most WATCH_S
-``run-saved``   wish, took, step                    the program has saved and ended; where the
-                                                    answer is ok, pliantd requeues
-``run-failed``  wish, words                         no checkpoint was made; the program runs on
-``run-end``     code, termed                        the program ended by itself; ``termed`` is 1
-                                                    where it had been sent a TERM by others
-==============  ==================================  ==============================================
+================  ==================================  ============================================
+``run-begin``     host, grace, signal                 a run has begun; ``grace`` in s, 0: not known
+``run-launched``  step, rate                          its program works from now on
+``run-watch``     known, step, rate, launched         at once where there is a wish that is not
+                                                      ``known``, else after at most WATCH_S
+``run-saved``     wish, took, step                    the program has saved and ended; where the
+                                                      answer is ok, pliantd requeues
+``run-failed``    wish, words                         no checkpoint was made; the program runs on
+``run-end``       code, termed                        the program ended by itself; ``termed`` is 1
+                                                      where it had been sent a TERM by others
+================  ==================================  ============================================
 
 All carry ``job`` (the job's own number) and ``run`` (how often it was restarted).
 """
