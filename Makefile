@@ -69,6 +69,12 @@ soak: ## 10,000 jobs with and without Pliant; writes docs/soak.md (needs root; h
 	@$(MAKE) $(VENV)/.dev spank
 	$(PY) -m benchmarks.soak
 
+.PHONY: drill
+drill: ## resize one running job again and again; writes docs/drill.md (needs root; minutes)
+	@.ci/packages test
+	@$(MAKE) $(VENV)/.dev spank
+	$(PY) -m benchmarks.drill
+
 .PHONY: spank
 spank: ## build the SPANK plugin for the Slurm that is installed here
 	@if [ -e spank/Makefile ]; then $(MAKE) -C spank; fi
