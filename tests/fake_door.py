@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pliant.daemon.answers import to_json
@@ -80,8 +80,11 @@ class FakeDoor:
                 stream.write(encode(ok(**{CHALLENGE: "c"})) + b"\n")
                 stream.flush()
                 line = stream.readline()
+            if not line:
+                return  # it has gone
             request = decode(base64.b64decode(line.removeprefix(b"munge ").strip()))
-            self.said.append(request)
+            fields = {name: said for name, said in request.fields.items() if name != CHALLENGE}
+            self.said.append(replace(request, fields=fields))
             if request.word in self.refuses:
                 answer = no(f"'{request.word}': one of status, jobs is expected")
             else:

@@ -1203,6 +1203,9 @@ def test_every_field_of_the_answers_is_a_sentence_or_known_to_be_none() -> None:
         "PlanAnswer.policy",
         "CannotRow.reason",  # what Slurm can change at all
         "DoneAnswer.message",  # of the asker's own job
+        *(f"HistoryAnswer.{name}" for name in ("job", "user")),
+        *("RunHistory.shape", "HandOverHistory.outcome"),
+        *("HandOverHistory.before", "HandOverHistory.after"),
     }
 
 
@@ -1302,7 +1305,7 @@ def test_a_pin_is_set_and_taken_back(setting: Setting, batch: FakeBatch) -> None
         (BOB, "set", {"job": "1", "spec": "gpus=1"}, "job 1 does not wait any more: it is running"),
         (ALICE, "pause", {}, "only an administrator may do this"),
         (ALICE, "resume", {}, "only an administrator may do this"),
-        (ROOT, "reboot", {}, "'reboot': one of status, jobs, plan, why, set, pin, unpin, "),
+        (ROOT, "reboot", {}, "'reboot': one of status, jobs, plan, why, history, set, pin, "),
     ],
 )
 def test_what_may_not_be_done_is_said_in_one_line(

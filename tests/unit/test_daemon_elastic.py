@@ -89,7 +89,7 @@ class Bench:
         self.elastic.runs.heard(job, job.restarts, launched=True, step=50)
 
     def seen(self, *running: Job, waiting: tuple[Job, ...] = ()) -> Snapshot:
-        return self.elastic.known(Snapshot(self.now_s, running=running, waiting=waiting))
+        return self.elastic.known(Snapshot(self.now_s, (), (), running=running, waiting=waiting))
 
     def one(self, job: Job = JOB) -> Job:
         (found,) = self.seen(job).running
@@ -199,7 +199,7 @@ def test_a_preemption_names_the_guest_and_counts(bench: Bench) -> None:
 def test_a_wish_is_withdrawn_where_pliant_does_not_act_any_more(bench: Bench) -> None:
     bench.listens()
     [*bench.elastic.begin(reshape(bench.one()), always)]
-    bench.elastic.looked(Snapshot(bench.now_s, running=(JOB,)), never)
+    bench.elastic.looked(Snapshot(bench.now_s, (), (), running=(JOB,)), never)
     bench.elastic.overs.turn()
     assert (bench.elastic.overs.all(), bench.woken) == ({}, 1)
     (decision,) = bench.store.decisions("7")
@@ -212,7 +212,9 @@ def test_what_an_earlier_pliantd_left_is_tidied_up(bench: Bench) -> None:
     [*bench.elastic.begin(reshape(bench.one()), always)]
     bench.start()
     pinned = replace(JOB, id="8", priority=PINNED)
-    snapshot = Snapshot(bench.now_s, running=(JOB, pinned, replace(JOB, id="6", priority=99)))
+    snapshot = Snapshot(
+        bench.now_s, (), (), running=(JOB, pinned, replace(JOB, id="6", priority=99))
+    )
     bench.elastic.looked(snapshot, always)
     assert bench.hands.did == [("9", Do.UNFENCE), ("8", Do.RELEASE)]
     assert set(bench.elastic.overs.all()) == {"7"}  # gone on with

@@ -99,7 +99,7 @@ def test_nobody_but_its_user_speaks_for_a_job(bench: Bench, asker: Asker, verb: 
 def test_what_is_wrong_is_refused_in_one_line(
     bench: Bench, fields: dict[str, str], words: str
 ) -> None:
-    assert words in bench.refused("run-watch", **fields)
+    assert words in bench.refused("run-watch", ALICE, **fields)
 
 
 def test_a_checkpoint_that_nobody_asked_for_is_refused(bench: Bench) -> None:

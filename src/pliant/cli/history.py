@@ -35,7 +35,7 @@ CHANGE_COLUMNS: list[Column[HandOverHistory]] = [
     Column("asked", lambda row: clock(row.at_s)),
     Column("from", lambda row: row.before),
     Column("to", lambda row: row.after),
-    Column("for", lambda row: f"job {row.guest}" if row.guest else ""),
+    Column("for", lambda row: row.guest),
     Column("lost", lambda row: _cost(row.lost_s), right=True),
     Column("came of it", lambda row: row.outcome or "under way"),
     Column("reason", lambda row: row.reason),

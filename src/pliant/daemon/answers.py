@@ -207,7 +207,7 @@ class HandOverHistory:
     run: int
     before: str
     after: str
-    guest: str  # the job that room was made for; "" where it was resized
+    guest: str  # for which job room was made, "job 4711"; "" where it was resized
     reason: str
     saved_s: float = 0.0  # when its checkpoint was written
     done_s: float = 0.0

@@ -83,9 +83,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     daemon: DaemonConfig = DaemonConfig()
-    policy: dict[str, bool | int | float | str] = msgspec.field(default_factory=dict)
     slurm: SlurmConfig = SlurmConfig()
     partitions: dict[str, Mode] = msgspec.field(default_factory=dict)
+    policy: dict[str, bool | int | float | str] = msgspec.field(default_factory=dict)
 
     def mode(self, partition: str) -> Mode:
         """What Pliant may do in ``partition``."""

@@ -32,7 +32,7 @@ TEXTS: Mapping[type, tuple[str, ...]] = {
     a.ShapeRow: ("reason",),
     a.DecisionRow: ("reason",),
     a.WhyAnswer: ("text", "left"),
-    a.HandOverHistory: ("reason",),
+    a.HandOverHistory: ("reason", "guest"),
 }
 """The fields that are sentences of Pliant's."""
 
