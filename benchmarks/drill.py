@@ -26,7 +26,7 @@ from pliant.sandbox.options import SCHEDULER_PARAMETERS
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "docs" / "drill.md"
-USERS = ("pliant-alice", "pliant-bob")
+USER = "pliant-alice"
 SHAPES = ("1", "2", "4", "2x2", "2x4")
 TICKS = "bf_interval=1,bf_continue,bf_resolution=1"
 """SchedulerParameters with Slurm's own waits before it schedules."""
@@ -65,14 +65,14 @@ class Drill:
         )
         own = ("-N1", "--gres=gpu:4", "--nodelist=n1", "--moldable=gpus=1:2:4:8,nodes=1-2")
         options = ("--malleable=grace=30", "--open-mode=append", f"--output={self.log}")
-        self.job = self._sbatch(USERS[0], script, *own, *options, "--time=60")
+        self.job = self._sbatch(None, script, *own, *options, "--time=60")
         self._until(lambda: self._state(self.job) == "RUNNING", "the job to run")
         self.rivals = [
-            self._sbatch(USERS[1], "sleep 600", "-N1", "--gres=gpu:4", "-wn1", "-o", "/dev/null")
+            self._sbatch(USER, "sleep 600", "-N1", "--gres=gpu:4", "-wn1", "-o", "/dev/null")
             for _ in range(RIVALS)
         ]
 
-    def _sbatch(self, user: str, script: str, *options: str) -> int:
+    def _sbatch(self, user: str | None, script: str, *options: str) -> int:
         argv = ["sbatch", "--parsable", "-t5", *options]
         done = self.sandbox.run(argv, user=user, stdin=f"#!/bin/sh\n{script}\n", check=True)
         return int(done.stdout)
@@ -90,7 +90,7 @@ class Drill:
     def history(self) -> HistoryAnswer:
         """What Pliant knows of the job."""
         argv = ["pliant", "history", "--json", str(self.job)]
-        told = self.sandbox.run(argv, user=USERS[0], check=True).stdout
+        told = self.sandbox.run(argv, check=True).stdout
         return msgspec.json.decode(told, type=HistoryAnswer)
 
     def done(self) -> list[HandOverHistory]:
@@ -104,7 +104,7 @@ class Drill:
         shape = self.history().runs[-1].shape
         wanted = self.draw.choice([other for other in SHAPES if other != shape])
         argv = ["pliant", "resize", str(self.job), wanted]
-        self._until(lambda: self.sandbox.run(argv, user=USERS[0]).returncode == 0, "the wish")
+        self._until(lambda: self.sandbox.run(argv).returncode == 0, "the wish")
         self._until(lambda: self._over(before), f"{shape} to become {wanted}")
 
     def _over(self, before: int) -> bool:
@@ -130,7 +130,7 @@ def checksum(steps: int) -> str:
 
 def drilled(title: str, parameters: str, resizes: int, seed: int) -> Section:
     """Resize one job so many times on a cluster of its own."""
-    options = Options(nodes=2, gpus=4, users=USERS, scheduler_parameters=parameters)
+    options = Options(nodes=2, gpus=4, users=(USER,), scheduler_parameters=parameters)
     sandbox = Sandbox("drill", options)
     steps = int(resizes * 6.0 / STEP_S)
     try:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
-import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,9 +14,11 @@ from pathlib import Path
 import pytest
 from daemon_helpers import LONG, ask
 from slurm_helpers import Submit, WaitForState, wait_until
+from user_helpers import commands_for
 
 from pliant.daemon import answers as a
 from pliant.sandbox import Options, Sandbox
+from pliant.sandbox.accounts import person
 
 pytestmark = pytest.mark.slurm
 
@@ -33,11 +36,20 @@ def sandbox(users: tuple[str, str]) -> Iterator[Sandbox]:
     made.down()
 
 
+@pytest.fixture(scope="module")
+def programs(users: tuple[str, str]) -> Iterator[Path]:
+    """A folder with `pliant`, and a Python, that users may run."""
+    folder = Path(tempfile.mkdtemp(prefix="pliant-test-", dir="/tmp"))
+    folder.chmod(0o755)
+    yield commands_for(person(users[0]), folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 class Counting:
     """One malleable job that counts, and what is asked of it."""
 
-    def __init__(self, sandbox: Sandbox, job: int) -> None:
-        self.sandbox, self.job = sandbox, job
+    def __init__(self, sandbox: Sandbox, pliant: Path, job: int) -> None:
+        self.sandbox, self.pliant, self.job = sandbox, pliant, job
 
     def history(self) -> a.HistoryAnswer:
         return ask(self.sandbox, a.HistoryAnswer, "history", job=str(self.job))
@@ -46,12 +58,12 @@ class Counting:
         return sum(row.outcome == "done" for row in self.history().handovers)
 
     def works(self) -> bool:
-        """Whether its program works and may be asked."""
-        rows = ask(self.sandbox, a.HistoryAnswer, "history", job=str(self.job)).runs
-        return bool(rows) and rows[-1].launched_s > 0
+        """Whether its program works at the shape that it was given last."""
+        told = self.history()
+        return len(told.runs) > len(told.handovers) and told.runs[-1].launched_s > 0
 
-    def resize(self, shape: str) -> subprocess.CompletedProcess[str]:
-        return self.sandbox.run(["pliant", "resize", str(self.job), shape], user=USERS[0])
+    def resize(self, shape: str, user: str = USERS[0]) -> subprocess.CompletedProcess[str]:
+        return self.sandbox.run([str(self.pliant), "resize", str(self.job), shape], user=user)
 
     def becomes(self, shape: str) -> None:
         """Ask until it can be asked, and wait until it is done."""
@@ -71,18 +83,22 @@ Count = Callable[..., Counting]
 
 
 @pytest.fixture
-def count(clean: Sandbox, submit: Submit, workdir: Path, wait_for_state: WaitForState) -> Count:
+def count(
+    clean: Sandbox, submit: Submit, workdir: Path, wait_for_state: WaitForState, programs: Path
+) -> Count:
     """Submit a job that counts to so many, and wait until it runs."""
 
     def begun(*options: str, steps: int, step_s: float = 0.02) -> Counting:
+        program = shutil.copy(COUNT, workdir)
         script = (
             f"export PLIANT_CHECKPOINT_DIR={workdir}/saves\n"
-            f"exec pliant run -- {sys.executable} {COUNT} {steps} {workdir}/count {step_s}"
+            f"exec {programs}/pliant run -- {programs}/python {program} {steps} "
+            f"{workdir}/count {step_s}"
         )
         malleable = ("--malleable=grace=20", "--open-mode=append", "--time=30")
         job = submit(*malleable, *options, script=script)
         wait_for_state(job, "RUNNING", 60)
-        return Counting(clean, job)
+        return Counting(clean, programs / "pliant", job)
 
     return begun
 
@@ -111,6 +127,7 @@ def test_a_job_is_resized_while_others_wait_for_its_gpus_and_loses_nothing(
         counting.becomes(shape)
         states = clean.run(["squeue", "-h", "-j", ",".join(map(str, others)), "-o", "%T"])
         assert set(states.stdout.split()) == {"PENDING"}
+    wait_until(counting.works, "the last run to work", 60)
     history = counting.history()
     assert [row.outcome for row in history.handovers] == ["done"] * 4
     assert [run.run for run in history.runs] == [0, 1, 2, 3, 4]
@@ -128,20 +145,19 @@ def test_a_job_moves_between_one_and_two_nodes(
 ) -> None:
     steps = 1500
     counting = count("-N1", "--gres=gpu:4", "--moldable=gpus=4:8,nodes=1-2", steps=steps)
-    counting.becomes("2x4")
-    assert show(counting.job)["NumNodes"] == "2"
+    assert show(counting.job)["NumNodes"] == "2"  # it was molded to all that was free
     counting.becomes("4")
     assert show(counting.job)["NumNodes"] == "1"
+    counting.becomes("2x4")
+    assert show(counting.job)["NumNodes"] == "2"
     wait_for_state(counting.job, "COMPLETED", 120)
     assert (workdir / f"{counting.job}.out").read_text().splitlines()[-1] == checksum(steps)
 
 
-def test_only_its_owner_resizes_a_job_and_only_to_what_it_allows(
-    count: Count, clean: Sandbox
-) -> None:
+def test_only_its_owner_resizes_a_job_and_only_to_what_it_allows(count: Count) -> None:
     counting = count("--gres=gpu:2", "--moldable=gpus=1-2", steps=4000)
     wait_until(counting.works, "the program to work", 60)
-    told = clean.run(["pliant", "resize", str(counting.job), "1"], user=USERS[1])
+    told = counting.resize("1", USERS[1])
     assert (told.returncode, "is not yours" in told.stderr) == (1, True)
     assert "it may be 1, 2" in counting.resize("4").stderr
     assert "it has that shape" in counting.resize("2").stderr

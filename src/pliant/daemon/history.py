@@ -58,8 +58,14 @@ def _change(row: HandOverRow, runs: Sequence[RunRow]) -> a.HandOverHistory:
     after = next((run for run in runs if run.run > row.run), None)
     back_s = (after.launched_s or after.start_s) if after else 0.0
     return a.HandOverHistory(
-        *(row.at_s, row.run, row.before, row.after),
-        *(f"job {row.guest}" if row.guest else "", row.reason),
-        *(row.saved_s, row.done_s, row.outcome),
+        at_s=row.at_s,
+        run=row.run,
+        before=row.before,
+        after=row.after,
+        guest=f"job {row.guest}" if row.guest else "",
+        reason=row.reason,
+        saved_s=row.saved_s,
+        done_s=row.done_s,
+        outcome=row.outcome,
         lost_s=max(0.0, back_s - row.saved_s) if row.saved_s and back_s else 0.0,
     )

@@ -142,11 +142,14 @@ class Verbs:
 
     def history(self, asker: Asker, fields: Mapping[str, str]) -> a.HistoryAnswer:
         """What became of a job, also of one that has ended."""
-        seen, name = self._seen(), _field(fields, "job")
-        job = find(seen.snapshot, asker, name)
-        found = history_of(self.cycling.store, asker, job.id if job else name, job)
+        store, name = self.cycling.store, _field(fields, "job")
+        job = find(self._seen().snapshot, asker, name)
+        found = history_of(store, asker, job.id if job else name, job)
         if found is None:
-            raise BadInput(f"{unknown(seen.snapshot, asker, name)}, nor one that ran with Pliant")
+            _, job = self._job(asker, fields)
+            found = history_of(store, asker, job.id, job)
+        if found is None:
+            raise BadInput(f"{quoted(name)}: nothing is known of this job")
         return found
 
     # What an owner may do
