@@ -444,7 +444,7 @@ def test_a_host_without_the_files_of_pliant_toml_asks_as_it_does_itself(
         asked.append((conf, bin_dir))
         return parse_config("SLURM_VERSION = 23.11.10\nSlurmctldHost[0] = ctl(10.0.0.1)\n")
 
-    monkeypatch.setattr("pliant.cli.door.show_config", show_config)
+    monkeypatch.setattr("pliant.cli.commands.show_config", show_config)
     slurm = {"conf": "/nowhere/slurm.conf", "bin_dir": "/nowhere/bin"}
     assert controllers(parse({"slurm": slurm})) == ["10.0.0.1"]
     assert asked == [("", "")]
