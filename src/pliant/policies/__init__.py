@@ -52,6 +52,16 @@ def live_names() -> tuple[str, ...]:
     return tuple(name for name in _POLICIES if not by_name(name).resizes)
 
 
+def has_classes(policy: Policy) -> bool:
+    """Return whether a policy looks at the classes of jobs: trial and best-effort."""
+    return isinstance(policy, Fifo | FitGpp | Lrtp | Rand)
+
+
+def preempts(policy: Policy) -> bool:
+    """Return whether a policy tells best-effort jobs to make room for trial jobs."""
+    return has_classes(policy) and policy.resizes
+
+
 def options(name: str) -> dict[str, object]:
     """Return a policy's options with their defaults.
 
@@ -107,8 +117,10 @@ __all__ = [
     "allowed",
     "base_shape",
     "by_name",
+    "has_classes",
     "largest",
     "live_names",
     "names",
     "options",
+    "preempts",
 ]

@@ -80,6 +80,7 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) ->
         reservation=_said(row.reservation),
         frozen=wants.frozen,
         restarts=count(row.restarts),
+        requeues=_requeues(row),
     )
 
 
@@ -123,7 +124,13 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
         nodes=host_list(row.nodes),
         whole_nodes=row.oversubscribe == EXCLUSIVE,
         restarts=count(row.restarts),
+        requeues=_requeues(row),
     )
+
+
+def _requeues(row: JobRow) -> bool:
+    """Whether Slurm would requeue it: jobs of sbatch alone, and none with --no-requeue."""
+    return row.batch != "0" and row.requeue == "1"
 
 
 def _limit_s(row: JobRow, start_s: float) -> int:
