@@ -23,6 +23,9 @@
     [partitions]
     default = "observe"                      # off, observe, enforce
     gpu = "enforce"
+
+    [trial]                                  # see trials.py
+    max_jobs = 4
 """
 
 from __future__ import annotations
@@ -37,9 +40,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from pliant import policies
+from pliant.daemon.trials import read_caps
 from pliant.errors import BadConfig
 from pliant.grammar import quoted
-from pliant.model import Mode
+from pliant.model import Mode, TrialCaps
 
 DEFAULT_PATH = Path("/etc/pliant/pliant.toml")
 PATH_VARIABLE = "PLIANT_CONFIG"
@@ -73,11 +77,15 @@ class SlurmConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
-    """All of pliant.toml. ``partitions`` has a mode by partition, and one called ``default``."""
+    """All of pliant.toml. ``partitions`` has a mode by partition, and one called ``default``.
+
+    ``trial``: what a user's trial jobs may be.
+    """
 
     daemon: DaemonConfig = DaemonConfig()
     slurm: SlurmConfig = SlurmConfig()
     partitions: dict[str, Mode] = msgspec.field(default_factory=dict)
+    trial: TrialCaps = msgspec.field(default_factory=lambda: read_caps("", {}))
 
     def mode(self, partition: str) -> Mode:
         """What Pliant may do in ``partition``."""
@@ -130,8 +138,9 @@ def parse(raw: Mapping[str, Any], name: str = "pliant.toml") -> Config:
     """
     sections: dict[str, Struct] = {}
     for title, value in raw.items():
-        if title not in (*_SECTIONS, "partitions"):
-            raise _bad(name, title, value, "[daemon], [slurm] or [partitions] is expected")
+        if title not in (*_SECTIONS, "partitions", "trial"):
+            right = "[daemon], [slurm], [partitions] or [trial] is expected"
+            raise _bad(name, title, value, right)
         if not isinstance(value, dict):
             raise _bad(name, title, value, f"a section [{title}] is expected")
         if title in _SECTIONS:
@@ -140,6 +149,7 @@ def parse(raw: Mapping[str, Any], name: str = "pliant.toml") -> Config:
         daemon=_as(DaemonConfig, sections.get("daemon")),
         slurm=_as(SlurmConfig, sections.get("slurm")),
         partitions=_partitions(name, raw.get("partitions", {})),
+        trial=read_caps(name, raw.get("trial", {})),
     )
     _check(name, config)
     return config
