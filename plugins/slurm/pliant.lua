@@ -53,6 +53,7 @@ local NUMBERS = {
    "shared", "contiguous", "reboot", "het_job_offset", "time_limit", "begin_time", "priority",
    "ntasks_per_socket", "ntasks_per_core", "sockets_per_node", "cores_per_socket",
    "threads_per_core", "core_spec", "pn_min_tmp_disk",
+   "requeue",
 }
 
 -- What pliantd may change.
@@ -62,7 +63,7 @@ local MAY_SET = {
    min_nodes = "number", max_nodes = "number", num_tasks = "number", cpus_per_task = "number",
    min_cpus = "number", pn_min_cpus = "number", min_mem_per_node = "number",
    ntasks_per_node = "number", ntasks_per_tres = "number", time_limit = "number",
-   time_min = "number", shared = "number",
+   time_min = "number", shared = "number", requeue = "number",
 }
 
 local settings = {
@@ -206,6 +207,12 @@ end
 
 --- Asking pliantd ----------------------------------------------------------------------------
 
+-- Only trial jobs are counted by user: to say whose a job is would make alike ones differ.
+local function is_trial(said, flags)
+   local class = flags and flags["job-class"] or (said or ""):match("job%-class=([%w-]+)")
+   return class == "trial"
+end
+
 local function request_of(job_desc, said, flags)
    local pairs_ = {}
    local function add(name, value)
@@ -222,6 +229,10 @@ local function request_of(job_desc, said, flags)
       if value and value ~= "" then
          add(name, value)
       end
+   end
+   local user = is_trial(said, flags) and job_desc.user_name
+   if user and user ~= "" then
+      add("user_name", user)
    end
    for _, name in ipairs(NUMBERS) do
       local value = job_desc[name]

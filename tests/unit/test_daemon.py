@@ -33,6 +33,7 @@ from pliant.daemon.verbs import Verbs
 from pliant.errors import BatchError, PliantError, Refused, StandsBy, Unavailable
 from pliant.filter import Answer, View
 from pliant.grammar import parse as parse_request
+from pliant.grammar import token_text
 from pliant.model import (
     Abilities,
     Footprint,
@@ -713,6 +714,25 @@ def test_submissions_that_are_alike_are_looked_into_once_between_two_cycles(
     cycling.run()
     submit(door, waits)
     assert len(looked) == 4
+
+
+def test_trial_jobs_that_are_alike_are_counted_one_by_one_between_two_cycles(
+    make: Make, batch: FakeBatch, clock: Clock
+) -> None:
+    cycling = make(parse({**ENFORCE, "trial": {"max_jobs": 2, "users": {"bob": {"max_jobs": 9}}}}))
+    cycling.policy = by_name("fitgpp")
+    cycling.run()
+    door = door_one(cycling, clock, [])
+    job = {"partition": "gpu", "option.job-class": "trial", "time_limit": "5", "batch": "1"}
+    for user, beyond in (("alice", [False, False, True]), ("bob", [False, False, False])):
+        line = encode(Message("submit", {**job, "user_name": user}))
+        told = submit(door, line, line, line)
+        assert [bool(answer and "say" in answer.fields) for answer in told] == beyond
+    cycling.policy = by_name("moldable-equipartition")
+    cycling.run()
+    assert submit(door, encode(Message("submit", {**job, "time_limit": "999", "user_name": "al"})))[
+        0
+    ] == Message("ok", {"token": token_text(Spec(parse_request("job-class=trial")))})
 
 
 @pytest.mark.parametrize(("since", "shape"), [("", "4"), ("8", "4"), ("5", "2"), ("0", "2")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from base64 import urlsafe_b64decode
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -114,7 +115,7 @@ def test_a_job_that_is_not_moldable_gets_its_token_alone() -> None:
         VIEW,
     )
     assert token(answer) == "malleable;job-class=trial"
-    assert answer == Answer(spec=answer.spec)
+    assert answer == Answer(spec=answer.spec, fields={"requeue": "1"}, most_gpus=Fraction(9))
 
 
 def test_flags_win_over_the_comment_option_by_option() -> None:

@@ -12,6 +12,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -239,6 +240,37 @@ def test_what_a_job_asks_arrives_under_slurms_own_names(run: Steps, door: MakeDo
             "batch": "1",
         },
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"spank": ("_SLURM_SPANK_OPTION_pliant_class=trial",)}, "alice"),
+        ({"comment": "pliant:gpus=1-4;job-class=trial and more"}, "alice"),
+        ({"comment": "pliant:job-class=best-effort"}, None),
+        ({"spank": (FLAG,), "comment": "job-class=trial"}, None),
+        (
+            {
+                "spank": ("_SLURM_SPANK_OPTION_pliant_class=best-effort",),
+                "comment": "pliant:job-class=trial",
+            },
+            None,
+        ),
+    ],
+)
+def test_whose_a_job_is_is_told_of_trial_jobs_alone(
+    run: Steps, door: MakeDoor, said: dict[str, Any], told: str | None
+) -> None:
+    asked = door(saying())
+    run(job(**said, user_name="alice", requeue=65534), door=asked.path)
+    (line,) = asked.asked()
+    assert decode(line).fields.get("user_name") == told
+    assert decode(line).fields["requeue"] == "65534"
+
+
+def test_a_job_is_let_be_requeued(run: Steps, door: MakeDoor) -> None:
+    told = run(job(spank=(FLAG,)), door=door(saying(set__requeue="1")).path)
+    assert effects(told) == ["set requeue=1", "rc 0"]
 
 
 def test_pliantd_is_told_how_long_ago_a_job_came_that_it_was_not_told_of(

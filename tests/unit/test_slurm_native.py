@@ -128,6 +128,7 @@ def told(**other: Any) -> SimpleNamespace:
         "requeue_count": 0,
         "requires_contiguous_nodes": False,
         "is_batch_job": True,
+        "is_requeueable": True,
         "state_reason": "JobHeldUser",
         "user_id": 0,
         "account": "sandbox",
@@ -150,7 +151,7 @@ def row_of(**other: Any) -> JobRow:
 def test_a_job_is_as_squeue_prints_it() -> None:
     assert row_of() == JobRow(
         *("7", "7", "PENDING", "0", "1795207380", "N/A", "N/A", "N/A", "1:30:00", "0:00"),
-        *("1", "1", "1", "2", "2", "0", "2", "2G", "OK", "N/A", "0", "0", "1", "N/A"),
+        *("1", "1", "1", "2", "2", "0", "2", "2G", "OK", "N/A", "0", "0", "1", "1", "N/A"),
         *("JobHeldUser", "NA", "root", "sandbox", "normal", "gpu"),
         *("cpu=2,mem=2048M,node=1,gres/gpu=2", "N/A", "gres/gpu:2", "N/A", "cpu=2", "N/A", "N/A"),
         *("(null)", "(null)", "", "", "(null)", "(null)", "", "(null)", "(null)"),

@@ -182,7 +182,7 @@ BY_SLURM = {
 BY_OTHERS = {
     *("job_id", "array_id", "state", "submit", "time_limit", "time_min", "num_tasks", "num_cpus"),
     *("cpus_per_task", "tasks_per_node", "min_cpus", "min_memory", "oversubscribe", "het_id"),
-    *("contiguous", "batch", "origin", "user", "account", "qos", "partition"),
+    *("contiguous", "batch", "requeue", "origin", "user", "account", "qos", "partition"),
     *("tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "cpus_per_tres"),
     *("mem_per_tres", "features", "reservation", "nodes_required", "nodes", "admin_comment"),
 }

@@ -13,13 +13,17 @@ from pliant.cycle.gate import (
     view,
     why_left,
 )
+from pliant.cycle.running import ITSELF, why_stays
+from pliant.cycle.trials import capped, trials_held
 
 __all__ = [
     "DEFAULT_LIMIT",
     "Explanation",
     "Gate",
+    "ITSELF",
     "Tried",
     "allowed_shapes",
+    "capped",
     "cycle",
     "explain",
     "forbidden",
@@ -30,6 +34,8 @@ __all__ = [
     "molded_from",
     "some_wait_for_all",
     "taken_back",
+    "trials_held",
     "view",
     "why_left",
+    "why_stays",
 ]

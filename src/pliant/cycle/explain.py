@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from pliant.cycle.decide import DEFAULT_LIMIT, cycle, leftover
 from pliant.cycle.gate import view, why_left
+from pliant.cycle.running import why_stays
 from pliant.errors import BadInput
 from pliant.model import Job, JobState, Shape, Snapshot
 from pliant.placement import Free, why_not
@@ -62,7 +63,7 @@ def explain(
             return _waiting(snapshot, plan, job, policy.name)
     for job in snapshot.running:
         if job.id == job_id:
-            return _running(job, policy.name)
+            return _running(job, policy.name, snapshot.abilities.preempts)
     raise BadInput(f"job {job_id!r}: it neither waits nor runs; see `squeue` for those that do")
 
 
@@ -72,10 +73,16 @@ def molded_from(job: Job) -> str:
     return f"; its own shape is {own}" if own is not None and own != job.shape else ""
 
 
-def _running(job: Job, policy: str) -> Explanation:
+def _running(job: Job, policy: str, preempts: str) -> Explanation:
     verb = "is ending" if job.state is JobState.ENDING else "runs"
-    says = f"it {verb} as {job.shape}"
+    stays = why_stays(job, preempts)
+    says = f"it {verb} as {job.shape}{'; ' + stays if stays else ''}{_class(job)}"
     return Explanation(job, policy, "it does not wait", (), (), None, None, None, False, says)
+
+
+def _class(job: Job) -> str:
+    """What to say of a job that is not of the class that its owner said; "" of others."""
+    return f"; it is no trial job here but an ordinary one: {job.ordinary}" if job.ordinary else ""
 
 
 def _waiting(snapshot: Snapshot, plan: Plan, job: Job, policy: str) -> Explanation:
@@ -103,7 +110,7 @@ def _waiting(snapshot: Snapshot, plan: Plan, job: Job, policy: str) -> Explanati
         deferred=deferred,
         says="",
     )
-    return replace(explanation, says=_says(explanation, job, snapshot.now_s))
+    return replace(explanation, says=_says(explanation, job, snapshot.now_s) + _class(job))
 
 
 def _try(free: Free, job: Job, shape: Shape) -> Tried:

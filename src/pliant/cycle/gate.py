@@ -259,7 +259,8 @@ def view(snapshot: Snapshot) -> Snapshot:
     seen: Iterable[Job] = [_seen(job, off) for job in snapshot.waiting]
     if some_wait_for_all(snapshot):
         seen = _behind_others(snapshot, seen)
-    running = tuple([as_running(job, off) for job in snapshot.running])
+    preempts = snapshot.abilities.preempts
+    running = tuple([as_running(job, off, preempts) for job in snapshot.running])
     waiting = tuple([bounds.within(job) for job in seen])
     return replace(snapshot, waiting=waiting, running=running)
 

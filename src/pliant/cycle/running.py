@@ -1,8 +1,10 @@
 """Which running jobs policies may change, and which of these changes are let through.
 
 A running job is changed only where its owner calls it malleable, and stopped only where it is
-best-effort; never one that is frozen or pinned, or in a partition where Pliant is off. And none
-grows onto a node on which the batch system expects to start a waiting job meanwhile.
+best-effort; never one that is frozen or pinned, or in a partition where Pliant is off, or that the
+batch system would not requeue. None is stopped where the batch system itself ends jobs for others:
+two that do so undo each other's work. And none grows onto a node on which the batch system expects
+to start a waiting job meanwhile.
 """
 
 from __future__ import annotations
@@ -13,15 +15,22 @@ from pliant.model import Job, JobClass, JobState, Snapshot
 from pliant.placement import limit_s
 from pliant.plan import Plan, Reshape
 
+NO_REQUEUE = "the batch system would not requeue it (--no-requeue, or not a job of sbatch)"
+ITSELF = "the batch system itself preempts here"
 
-def as_running(job: Job, off: frozenset[str]) -> Job:
-    """Return a running job as policies see it: with its own shape alone where it may not change."""
+
+def as_running(job: Job, off: frozenset[str], preempts: str = "") -> Job:
+    """Return a running job as policies see it: with its own shape alone where it may not change.
+
+    ``off``: the partitions where Pliant is off; ``preempts``: as :attr:`Abilities.preempts`.
+    """
     if len(job.shapes) < 2 and not job.preemptible:
         return job
     free = _is_free(job) and off.isdisjoint(job.partitions)
     request = job.spec.request if job.spec is not None else None
     resizes = free and request is not None and request.malleable is not None
     stops = free and request is not None and request.job_class is JobClass.BEST_EFFORT
+    stops = stops and not preempts
     if (resizes or len(job.shapes) < 2) and (stops or not job.preemptible):
         return job
     return replace(
@@ -35,7 +44,25 @@ def _is_free(job: Job) -> bool:
     """Whether it runs, nothing is under way with it, and nobody keeps Pliant from it."""
     under_way = job.next_shape is not None or job.room_for
     pinned = job.spec is not None and job.spec.pinned
-    return job.state is JobState.RUNNING and not (under_way or pinned or job.frozen)
+    kept = pinned or job.frozen or not job.requeues
+    return job.state is JobState.RUNNING and not (under_way or kept)
+
+
+def why_stays(job: Job, preempts: str = "") -> str:
+    """Return why a running job is never changed although its owner allows it; "" for all others.
+
+    ``preempts``: as for :func:`as_running`.
+    """
+    request = job.spec.request if job.spec is not None else None
+    if request is None or job.state is not JobState.RUNNING:
+        return ""
+    resizes = request.malleable is not None
+    stops = request.job_class is JobClass.BEST_EFFORT
+    if not job.requeues and (resizes or stops):
+        kinds = {"resized": resizes, "preempted": stops}
+        words = " nor ".join(kind for kind, applies in kinds.items() if applies)
+        return f"it is {'neither' if resizes and stops else 'not'} {words}: {NO_REQUEUE}"
+    return f"it is not preempted: {ITSELF} ({preempts})" if stops and preempts else ""
 
 
 def let_through(seen: Snapshot, plan: Plan) -> Plan:

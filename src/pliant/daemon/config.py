@@ -26,6 +26,9 @@
     [partitions]
     default = "observe"                      # off, observe, enforce
     gpu = "enforce"
+
+    [trial]                                  # see trials.py
+    max_jobs = 4
 """
 
 from __future__ import annotations
@@ -40,9 +43,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from pliant import policies
+from pliant.daemon.trials import read_caps
 from pliant.errors import BadConfig, BadInput
 from pliant.grammar import quoted
-from pliant.model import Mode
+from pliant.model import Mode, TrialCaps
 
 DEFAULT_PATH = Path("/etc/pliant/pliant.toml")
 PATH_VARIABLE = "PLIANT_CONFIG"
@@ -79,13 +83,14 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """All of pliant.toml. ``partitions`` has a mode by partition, and one called ``default``.
 
     ``policy``: options of the policy; those that it has and nothing is said of are as they are for
-    a real cluster.
+    a real cluster. ``trial``: what a user's trial jobs may be.
     """
 
     daemon: DaemonConfig = DaemonConfig()
     slurm: SlurmConfig = SlurmConfig()
     partitions: dict[str, Mode] = msgspec.field(default_factory=dict)
     policy: dict[str, bool | int | float | str] = msgspec.field(default_factory=dict)
+    trial: TrialCaps = msgspec.field(default_factory=lambda: read_caps("", {}))
 
     def mode(self, partition: str) -> Mode:
         """What Pliant may do in ``partition``."""
@@ -138,8 +143,8 @@ def parse(raw: Mapping[str, Any], name: str = "pliant.toml") -> Config:
     """
     sections: dict[str, Struct] = {}
     for title, value in raw.items():
-        if title not in (*_SECTIONS, "policy", "partitions"):
-            right = "[daemon], [policy], [slurm] or [partitions] is expected"
+        if title not in (*_SECTIONS, "policy", "partitions", "trial"):
+            right = "[daemon], [policy], [slurm], [partitions] or [trial] is expected"
             raise _bad(name, title, value, right)
         if not isinstance(value, dict):
             raise _bad(name, title, value, f"a section [{title}] is expected")
@@ -150,6 +155,7 @@ def parse(raw: Mapping[str, Any], name: str = "pliant.toml") -> Config:
         slurm=_as(SlurmConfig, sections.get("slurm")),
         policy=raw.get("policy", {}),
         partitions=_partitions(name, raw.get("partitions", {})),
+        trial=read_caps(name, raw.get("trial", {})),
     )
     _check(name, config)
     return config

@@ -4,7 +4,7 @@ So an answer comes from memory, whatever else goes on: nobody is asked, no lock 
 goes wrong here, and a snapshot that is too old to speak of, leave the job as its owner wrote it.
 
 Many submissions in a row are mostly alike, and between two cycles they are answered alike: only
-one that starts at once takes something away from the next.
+one that starts at once takes something away from the next, and a trial job counts.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from pliant.daemon.cycling import Cycling, Seen
 from pliant.daemon.lines import Limits, peer_uid
+from pliant.daemon.trials import trials_seen
 from pliant.errors import BadInput
 from pliant.filter import View, filter_submission
 from pliant.wire import MAX_REQUEST, Message, decode, encode, no, ok
@@ -103,7 +105,11 @@ class FilterDoor:
             log.exception("a submission was left as it is: this is Pliant's own mistake")
             return encode(_AWAY)
         wakes, said = answer.spec is not None, encode(ok(**answer.as_fields))
-        if not answer.started and len(line) <= ALIKE_BYTES and len(self._alike) < ALIKE:
+        if (
+            not (answer.started or answer.once)
+            and len(line) <= ALIKE_BYTES
+            and len(self._alike) < ALIKE
+        ):
             self._alike[line] = (said, wakes)
         self._note(taken=answer.started)
         self._to_wake |= wakes
@@ -138,7 +144,8 @@ class FilterDoor:
         if seen is None or self._monotonic() - seen.at_s > self._stale_s(seen):
             return None
         if seen is not self._viewed or paused != self._paused:
-            self._view = seen.view(paused=paused)
+            trials = trials_seen(seen.snapshot, seen.policy, self._cycling.config.trial)
+            self._view = replace(seen.view(paused=paused), trials=trials)
             self._alike = {}
             self._viewed, self._paused = seen, paused
             self._untaken_s = self._told_s

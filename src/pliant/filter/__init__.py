@@ -15,6 +15,8 @@ their own names (numbers in decimal, unset ones left out), the words of the SPAN
     spread.py     the numbers of nodes that Slurm itself may choose from
     case.py       the shapes: allowed by the owner, possible here
     choose.py     the one that fits right now, or the one to wait with
+    requeue.py    whether Slurm may requeue it, for a resize or a preemption
+    trials.py     whether it may be a trial job
     normal.py     a shape as fields, in the form that every release changes correctly
     remarks.py    what the owner is told
     inventory.py  what stands at a site whatever runs there
@@ -25,6 +27,7 @@ their own names (numbers in decimal, unset ones left out), the words of the SPAN
 from pliant.filter.answer import Answer
 from pliant.filter.decide import filter_submission
 from pliant.filter.inventory import Inventory
+from pliant.filter.trials import Trials
 from pliant.filter.view import FreeLike, View
 
-__all__ = ["Answer", "FreeLike", "Inventory", "View", "filter_submission"]
+__all__ = ["Answer", "FreeLike", "Inventory", "Trials", "View", "filter_submission"]

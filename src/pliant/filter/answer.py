@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 
 from pliant.grammar import token_text
@@ -16,6 +17,8 @@ class Answer:
 
     ``spec``: what the job's token is to say, None for no token; ``shape``: what the job will
     carry, None where it was not looked into. ``started``: the shape fits into the hole right now.
+    ``most_gpus``: the most that a trial job may take, None where that is not known. ``once``: the
+    next submission that asks the same may get another answer.
     """
 
     refusal: str = ""
@@ -24,6 +27,8 @@ class Answer:
     spec: Spec | None = None
     shape: Shape | None = None
     started: bool = False
+    most_gpus: Fraction | None = None
+    once: bool = False
 
     @cached_property
     def as_fields(self) -> Mapping[str, str]:

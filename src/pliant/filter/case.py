@@ -24,7 +24,8 @@ class Case:
     by the owner, and ``possible`` here. ``all_said``: the owner named the nodes too, or one number
     of them is all there is. ``as_written``: it waits in the form that its owner gave it, which
     starts where none of its shapes would. ``split``: those allowed whose tasks would share cores.
-    ``answers``: those that were given, by what was chosen.
+    ``answers``: those that were given, by what was chosen. ``requeue``: the fields that let it be
+    requeued, and ``remarks`` on that.
     """
 
     submission: Mapping[str, str]
@@ -39,6 +40,8 @@ class Case:
     as_written: bool
     split: frozenset[Shape]
     answers: dict[object, Answer] = field(default_factory=dict, repr=False)
+    requeue: Mapping[str, str] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
     @classmethod
     def of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 
 from pliant.errors import BadSpec
 from pliant.filter.answer import Answer
@@ -13,10 +14,12 @@ from pliant.filter.fields import Fixed
 from pliant.filter.inventory import Inventory
 from pliant.filter.normal import Form, normal_fields
 from pliant.filter.remarks import list_text, remarks
+from pliant.filter.requeue import requeue_fields
+from pliant.filter.trials import USER
 from pliant.filter.view import View
 from pliant.filter.words import read_request, says_something
 from pliant.filter.written import read_written
-from pliant.model import Kind, Mode, Request, Shape, Spec
+from pliant.model import JobClass, Kind, Mode, Request, Shape, Spec
 
 NO_GPU_ASKED = (
     "pliant: the job asks for no GPU beside --moldable and runs without one:"
@@ -24,7 +27,7 @@ NO_GPU_ASKED = (
 )
 
 
-_OF_NOW = frozenset(("time_limit", "begin_time", "priority", "since"))
+_OF_NOW = frozenset(("time_limit", "begin_time", "priority", "since", USER))
 """What does not bear upon which shapes there are, but only upon whether one can start now."""
 
 _MOST_KNOWN = 1024
@@ -38,10 +41,12 @@ def filter_submission(submission: Mapping[str, str], view: View, *, fresh: bool 
     """
     case = _known(submission, view.inventory)
     if isinstance(case, Answer):
-        return case
-    base = waiting_shape(case, view.molds)
-    now = shape_now(case, base, submission, view, fresh)
-    return _chosen(case, base, now)
+        answer = case
+    else:
+        base = waiting_shape(case, view.molds)
+        now = shape_now(case, base, submission, view, fresh)
+        answer = _chosen(case, base, now)
+    return view.trials.judge(answer, submission, view.inventory) if view.trials else answer
 
 
 def _known(submission: Mapping[str, str], inventory: Inventory) -> Case | Answer:
@@ -66,13 +71,36 @@ def _look_into(submission: Mapping[str, str], inventory: Inventory) -> Case | An
         if mode is Mode.ENFORCE:
             return Answer(refusal=f"pliant: {wrong}")
         return Answer(lines=(f"pliant: {wrong}; nothing of it is used",))
+    fields, lines = requeue_fields(submission, request, mode)
+    found = _shapes(submission, inventory, request, mode)
+    if isinstance(found, Case):
+        return replace(found, requeue=fields, remarks=lines)
+    return replace(found, fields={**found.fields, **fields}, lines=(*found.lines, *lines))
+
+
+def _shapes(
+    submission: Mapping[str, str], inventory: Inventory, request: Request, mode: Mode
+) -> Case | Answer:
     if not request.is_moldable:
-        return Answer(spec=Spec(request))
+        return Answer(spec=Spec(request), most_gpus=_written_gpus(submission, inventory, request))
     try:
         case = Case.of(submission, inventory, request, read_written(submission, inventory))
         return _observed(case) if mode is Mode.OBSERVE else _possible(case)
     except Fixed as why:
         return _rigid(submission, request, str(why))
+
+
+def _written_gpus(
+    submission: Mapping[str, str], inventory: Inventory, request: Request
+) -> Fraction | None:
+    """The GPUs that a trial job of one shape asks for; None where they cannot be told."""
+    if request.job_class is not JobClass.TRIAL:
+        return None
+    try:
+        own = read_written(submission, inventory).own
+    except Fixed:
+        return None
+    return own.amount if own is not None else Fraction(0)
 
 
 def _rigid(submission: Mapping[str, str], request: Request, why: str) -> Answer:
@@ -91,7 +119,16 @@ def _asks_for_gpu(submission: Mapping[str, str]) -> bool:
 
 def _observed(case: Case) -> Answer:
     lines = (NO_GPU_ASKED,) if case.own is None else ()
-    return Answer(lines=lines, spec=Spec(case.request, case.own, None, case.written.footprint))
+    spec = Spec(case.request, case.own, None, case.written.footprint)
+    return Answer(lines=lines, spec=spec, most_gpus=_most_gpus(case))
+
+
+def _most_gpus(case: Case) -> Fraction | None:
+    """The GPUs of a trial job in the largest of its shapes; None for others."""
+    if case.request.job_class is not JobClass.TRIAL:
+        return None
+    own = (case.own,) if case.own is not None else ()
+    return max((shape.amount for shape in (*case.possible, *own)), default=None)
 
 
 def _possible(case: Case) -> Case:
@@ -122,10 +159,12 @@ def _answer(case: Case, base: Shape, now: Shape | None) -> Answer:
         mem_follows=footprint.mem_per_gpu_mib > 0,
         is_open=case.written.is_open and shape == own,
     )
+    normal = {} if waits_as_written else normal_fields(case.submission, form, case.inventory)
     return Answer(
-        lines=tuple(remarks(case, own, shape)),
-        fields={} if waits_as_written else normal_fields(case.submission, form, case.inventory),
+        lines=(*remarks(case, own, shape), *case.remarks),
+        fields={**normal, **case.requeue},
         spec=Spec(case.request, own, shape if shape != own else None, footprint),
         shape=shape,
         started=now is not None,
+        most_gpus=_most_gpus(case),
     )

@@ -31,6 +31,7 @@ _BITS16: Final = frozenset(
         "shared",
         "contiguous",
         "reboot",
+        "requeue",
     )
 )
 _GRES = re.compile(r"gres[:/]", re.ASCII)

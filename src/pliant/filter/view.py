@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pliant.filter.inventory import Inventory
+from pliant.filter.trials import Trials
 from pliant.model import Job, Shape
 
 
@@ -28,10 +29,11 @@ class View:
 
     ``free`` None: nothing is known to be free. ``molds``: whether the policy chooses shapes; one
     that does not leaves every job at the shape its owner wrote. ``limits_wait``: a job waits for a
-    limit that several share.
+    limit that several share. ``trials``: what may be a trial job; None where it is not looked at.
     """
 
     inventory: Inventory
     free: FreeLike | None = None
     molds: bool = True
     limits_wait: bool = False
+    trials: Trials | None = None

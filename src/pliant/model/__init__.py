@@ -11,6 +11,7 @@ from pliant.model.jobs import Job, JobState
 from pliant.model.requests import JobClass, Malleable, Request, Spec
 from pliant.model.shapes import Kind, Shape, shape_text
 from pliant.model.snapshot import Snapshot
+from pliant.model.trials import TrialCap, TrialCaps
 
 __all__ = [
     "ALL_CORES",
@@ -32,5 +33,7 @@ __all__ = [
     "Shape",
     "Snapshot",
     "Spec",
+    "TrialCap",
+    "TrialCaps",
     "shape_text",
 ]

@@ -31,6 +31,7 @@ class Abilities:
     pools: tuple[tuple[str, str], ...] = ()
     limits_of_all: bool = False  # so is one beyond a limit of any of the partitions that it names
     federated: bool = False  # jobs belong to several clusters, and keep their shapes
+    preempts: str = ""  # how the batch system itself ends jobs for others, in its own words
 
     def may_be_limited(self, qos: str, partitions: Iterable[Partition]) -> bool:
         """Whether more than its owner wrote may be more than a job of this QOS may have there.

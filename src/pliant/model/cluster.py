@@ -56,7 +56,8 @@ class Partition:
     where there is no memory per GPU, ``mem_per_cpu_mib`` or ``mem_per_node_mib``. ``qos``: the
     quality of service whose limits hold for all its jobs.
     ``alone``: its jobs share their nodes with nobody, or with no other user. ``preempts``: to start
-    its jobs the batch system would end others that run now.
+    its jobs the batch system would end others that run now. ``default_time_s``: the time limit of
+    jobs that name none, where it is another than ``max_time_s``.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Partition:
     qos: str = ""
     alone: bool = False
     preempts: bool = False
+    default_time_s: int = 0
 
     def allows(self, demand: Demand, nodes: int) -> bool:
         """Whether its limits let a job take ``demand`` on each of ``nodes`` nodes."""

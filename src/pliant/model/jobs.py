@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pliant.model.footprints import Demand, Footprint
-from pliant.model.requests import Spec
+from pliant.model.requests import JobClass, Spec
 from pliant.model.shapes import Kind, Shape
 
 _ONE_NODE = Shape(1, 0, kind=Kind.CPU)
@@ -69,15 +69,23 @@ class Job:
     nodes: tuple[str, ...] = ()
     whole_nodes: bool = False  # it has all that is on them, whatever its shape says
     restarts: int = 0
+    requeues: bool = True  # the batch system would start it again once it is requeued
     # malleable and best-effort jobs
     progress: float = 0.0  # the part of its work that is done, from 0 to 1
     grace_s: float = 0.0  # how long it may take to save what it has
     restart_s: float = 0.0  # what one change costs it, as measured: saving, waiting, launching
+    ordinary: str = ""  # why it is no trial job here although it says so; "" where it does not
     preemptible: bool = False  # running, best-effort, and may be told now to make room
     preempted: int = 0  # how often it has made room
     room_for: str = ""  # the waiting job that it makes room for, or has made and waits itself
     next_shape: Shape | None = None  # what it is being changed to, while it still runs
     next_nodes: tuple[str, ...] = ()
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether it is a trial job of FitGpp's, and the site lets it be one."""
+        said = self.spec.request.job_class if self.spec is not None else None
+        return said is JobClass.TRIAL and not self.ordinary
 
     @property
     def end_s(self) -> float:

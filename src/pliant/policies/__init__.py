@@ -56,6 +56,16 @@ def live(name: str, chosen: Mapping[str, object]) -> Policy:
     return by_name(name, **{**pays, **chosen})
 
 
+def has_classes(policy: Policy) -> bool:
+    """Return whether a policy looks at the classes of jobs: trial and best-effort."""
+    return isinstance(policy, Fifo | FitGpp | Lrtp | Rand)
+
+
+def preempts(policy: Policy) -> bool:
+    """Return whether a policy tells best-effort jobs to make room for trial jobs."""
+    return has_classes(policy) and policy.resizes
+
+
 def options(name: str) -> dict[str, object]:
     """Return a policy's options with their defaults.
 
@@ -111,8 +121,10 @@ __all__ = [
     "allowed",
     "base_shape",
     "by_name",
+    "has_classes",
     "largest",
     "live",
     "names",
     "options",
+    "preempts",
 ]

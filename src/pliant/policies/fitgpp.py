@@ -214,14 +214,14 @@ class _Queue:
         self._snapshot, self._policy = snapshot, policy
         self._desk, self._fixed = Desk(snapshot), FixedShapes(policy.shape)
         running = (job for job in snapshot.running if job.state is JobState.RUNNING)
-        some = (job for job in running if class_of(job) is JobClass.BEST_EFFORT)
+        some = (job for job in running if is_best_effort(job))
         self._running = certain_holders(snapshot, some)
         self._told = {job.room_for for job in snapshot.running if job.room_for}
 
     def plan(self) -> Plan:
         """Return the decision."""
         for job in in_turn(self._desk.queue()):
-            trial = class_of(job) is JobClass.TRIAL
+            trial = job.is_trial
             if trial or not self._desk.has_claims(job):
                 self._consider(job, trial=trial)
         return self._desk.plan()
@@ -271,6 +271,7 @@ def in_turn(queue: list[Job]) -> list[Job]:
     return found
 
 
-def class_of(job: Job) -> JobClass | None:
-    """Return what class of FitGpp's a job is of; None where it said nothing."""
-    return job.spec.request.job_class if job.spec is not None else None
+def is_best_effort(job: Job) -> bool:
+    """Return whether a job is of the class whose jobs make room."""
+    said = job.spec.request.job_class if job.spec is not None else None
+    return said is JobClass.BEST_EFFORT

@@ -23,7 +23,7 @@ NUMBERS = (
     *("JobID", "ArrayJobID", "State", "PriorityLong", "SubmitTime", "EligibleTime"),
     *("StartTime", "EndTime", "TimeLimit", "MinTime", "NumNodes", "MaxNodes", "NumTasks"),
     *("NumCPUs", "cpus-per-task", "NTPerNode", "MinCpus", "MinMemory", "OverSubscribe"),
-    *("HetJobID", "RestartCnt", "Contiguous", "BatchFlag"),
+    *("HetJobID", "RestartCnt", "Contiguous", "BatchFlag", "Requeue"),
 )
 TEXTS = (
     *("ArrayTaskID", "Reason", "Origin", "UserName", "Account", "QOS", "Partition"),
@@ -64,6 +64,7 @@ class JobRow:
     restarts: str
     contiguous: str
     batch: str
+    requeue: str
     array_tasks: str
     reason: str
     origin: str

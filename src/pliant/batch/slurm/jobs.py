@@ -80,6 +80,7 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) ->
         reservation=_said(row.reservation),
         frozen=wants.frozen,
         restarts=count(row.restarts),
+        requeues=_requeues(row),
     )
 
 
@@ -124,6 +125,7 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
         nodes=host_list(row.nodes),
         whole_nodes=row.oversubscribe == EXCLUSIVE,
         restarts=count(row.restarts),
+        requeues=_requeues(row),
     )
     return _elastic(job, row, cluster) if _may_change(job) else job
 
@@ -149,6 +151,11 @@ def _elastic(job: Job, row: JobRow, cluster: Cluster) -> Job:
         nodes_required=wants.nodes_required,
         nodes_excluded=wants.nodes_excluded,
     )
+
+
+def _requeues(row: JobRow) -> bool:
+    """Whether Slurm would requeue it: jobs of sbatch alone, and none with --no-requeue."""
+    return row.batch != "0" and row.requeue == "1"
 
 
 def _limit_s(row: JobRow, start_s: float) -> int:

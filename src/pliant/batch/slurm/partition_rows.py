@@ -15,6 +15,7 @@ from pliant.model import Partition, Reservation
 
 _KEYS = (
     *("Default", "MaxNodes", "MaxTime", "Nodes", "PriorityTier", "State", "MinNodes"),
+    "DefaultTime",
     *("MaxCPUsPerNode", "MaxMemPerNode", "MaxMemPerCPU", "JobDefaults", "OverSubscribe"),
     *("Exclusive", "ExclusiveUser", "ExclusiveTopo", "DefMemPerCPU", "DefMemPerNode", "QoS"),
 )
@@ -61,6 +62,7 @@ def parse_partitions(
                 mem_per_cpu_mib=default[1],
                 qos="" if qos in NOTHING else qos.lower(),
                 alone=_is_alone(fields),
+                default_time_s=duration_s(fields.get("DefaultTime", "")),
             )
             rows.append(PartitionRow(partition, whole(fields["PriorityTier"])))
         except KeyError as missing:

@@ -69,6 +69,15 @@ class Site:
         return self.options.get("PreemptType", "") == "preempt/qos"
 
     @property
+    def own_preemption(self) -> str:
+        """How Slurm itself ends or stops jobs for others, as slurm.conf(5) says it; "" for not."""
+        kind = self.options.get("PreemptType", "")
+        mode = self.options.get("PreemptMode", "")
+        said = (("PreemptType", kind, "preempt/none"), ("PreemptMode", mode, "OFF"))
+        words = [f"{name}={value}" for name, value, off in said if value not in ("", off)]
+        return ", ".join(words)
+
+    @property
     def least_qos(self) -> frozenset[str]:
         """The QOS whose jobs become no smaller: they ask for so much, or room is made for them."""
         made = self.limits.preempting if self.preempts_by_qos else frozenset()

@@ -122,6 +122,7 @@ class Slurm:
                 least_qos=site.least_qos,
                 pools=site.limits.pools,
                 limits_of_all=site.limits_of_all,
+                preempts=site.own_preemption,
             ),
             nodes=nodes_of(nodes.result().values(), rows, places, counts_memory=site.counts_memory),
             reservations=reservations.result(),

@@ -52,6 +52,7 @@ def fields(job: Any) -> list[str] | None:
         str(job.requeue_count),
         "1" if job.requires_contiguous_nodes else "0",
         "1" if job.is_batch_job else "0",
+        "1" if job.is_requeueable else "0",
         _tasks(job),
         job.state_reason or "None",
         job.federation_origin or "NA",
