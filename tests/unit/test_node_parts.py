@@ -38,6 +38,11 @@ def test_a_task_of_a_step_knows_its_rank() -> None:
     assert (run.rank, run.ranks, run.leads) == (3, 8, False)
 
 
+def test_a_task_of_an_array_goes_by_the_number_that_squeue_shows() -> None:
+    run = from_environment({**BATCH, "SLURM_ARRAY_JOB_ID": "5", "SLURM_ARRAY_TASK_ID": "3"})
+    assert (run.job, run.directory) == ("5_3", Path("/home/ann/pliant-5_3"))
+
+
 def test_outside_a_job_there_is_nothing() -> None:
     run = from_environment({"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "8"})
     assert (run.job, run.leads, run.directory) == ("", True, None)

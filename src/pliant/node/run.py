@@ -18,7 +18,7 @@ REQUESTED = "PLIANT_CHECKPOINT_REQUESTED"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a job; ``job`` is "" outside a job."""
+    """One run of a job; ``job`` is its number as squeue shows it, 4711 or 4711_3, "" outside."""
 
     job: str = ""
     restarts: int = 0
@@ -42,7 +42,7 @@ def from_environment(
 
     Raises BadInput for an unknown signal.
     """
-    job = environ.get("SLURM_JOB_ID", "")
+    job = _job(environ)
     said_grace_s, said_signal = _said(environ.get(MALLEABLE, ""))
     # srun alone sets this one: in a batch script SLURM_PROCID and SLURM_NTASKS stand as well
     ranks = _number(environ, "SLURM_STEP_NUM_TASKS", 1) if job else 1
@@ -56,6 +56,11 @@ def from_environment(
         signal=signal_number(signal_name or said_signal),
         directory=_directory(environ, job, directory),
     )
+
+
+def _job(environ: Mapping[str, str]) -> str:
+    array, task = (environ.get(f"SLURM_ARRAY_{name}_ID", "") for name in ("JOB", "TASK"))
+    return f"{array}_{task}" if array and task else environ.get("SLURM_JOB_ID", "")
 
 
 def signal_number(name: str) -> int:

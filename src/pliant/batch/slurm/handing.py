@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from pliant.batch.slurm.cluster import Cluster
@@ -27,6 +28,7 @@ from pliant.errors import Refused, Unavailable
 from pliant.handover import FENCE_S, PINNED, Do, HandOver, Scene, Sight, Step
 from pliant.model import Job, JobState
 
+_FAILED = "RestartCnt:|,StartTime:|,SubmitTime:|"
 PREFIX = "pliant_"
 """How the names of fences begin."""
 
@@ -51,9 +53,19 @@ class Handing:
         rows = self._queries.again(ids)
         guest = self._sight(rows.get(over.guest), None, cluster) if over.guest else None
         fence_end_s = self.fences().get(over.job, 0.0)
-        return Scene(
-            self._clock(), self._sight(rows.get(over.job), job, cluster), guest, fence_end_s
+        sight = self._sight(rows.get(over.job), job, cluster)
+        if sight.state is None and over.saved_s:
+            sight = replace(sight, killed=self._was_killed(over))
+        return Scene(self._clock(), sight, guest, fence_end_s)
+
+    def _was_killed(self, over: HandOver) -> bool:
+        """Whether a later run failed in the second in which the job went back into the queue."""
+        answer = self._commands.run(
+            ("squeue", "-h", "-a", "--local", "-t", "FAILED", "-j", over.job, "-O", _FAILED)
         )
+        restarts, start, submit, *_ = [*answer.out.strip().split("|"), "", "", ""]
+        later = restarts.isdigit() and int(restarts) > over.run
+        return answer.status == 0 and later and start <= submit
 
     def fences(self) -> dict[str, float]:
         """Return when each fence ends that stands now, by job."""

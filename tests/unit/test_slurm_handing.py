@@ -1,0 +1,102 @@
+"""A hand-over's steps as commands, and what is taken for a run that was killed at its start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from pliant.batch.slurm.commands import Answer
+from pliant.batch.slurm.handing import Handing
+from pliant.errors import Refused, Unavailable
+from pliant.handover import Do, HandOver, Step
+from pliant.model import Job, Shape
+
+OVER = HandOver("7", 2, Shape(1, 2), 1000.0, 1060.0, saved_s=1030.0, guest="8")
+JOB = Job("7", user="alice", nodes=("n1", "n2"))
+FENCE = (
+    "ReservationName=pliant_7 StartTime=1970-01-01T00:16:40 EndTime=2100-01-01T00:00:00 "
+    "Duration=00:02:05 Nodes=n1,n2 NodeCnt=2 CoreCnt=8 Features=(null) PartitionName=(null) "
+    "Flags=IGNORE_JOBS,SPEC_NODES TRES=cpu=8 Users=root Groups=(null) Accounts=(null) "
+    "Licenses=(null) State=ACTIVE BurstBuffer=(null) Watts=n/a MaxStartDelay=(null)\n"
+)
+
+
+class Slurm:
+    """Answers each command by its first words, and notes all."""
+
+    def __init__(self, **answers: Answer) -> None:
+        self.answers, self.asked = answers, list[tuple[str, ...]]()
+
+    def run(self, argv: Sequence[str], **_: object) -> Answer:
+        self.asked.append(tuple(argv))
+        return self.answers.get(argv[0], Answer("", "", 0))
+
+
+def handing(slurm: Slurm, rows: dict[str, Any] | None = None) -> Handing:
+    queries = SimpleNamespace(again=lambda _ids: rows or {})
+    return Handing(cast("Any", slurm), cast("Any", queries), lambda: 1040.0)
+
+
+ANY = cast("Any", None)
+
+
+@pytest.mark.parametrize(
+    ("do", "words"),
+    [
+        (Do.PIN, "update jobid=7 Priority=4000000000"),
+        (Do.PIN_GUEST, "update jobid=8 Priority=4000000001"),
+        (
+            Do.FENCE,
+            "create reservation ReservationName=pliant_7 StartTime=now "
+            "EndTime=1970-01-01T00:19:25 Users=root Nodes=n1,n2 Flags=IGNORE_JOBS",
+        ),
+        (Do.RENEW, "update ReservationName=pliant_7 EndTime=1970-01-01T00:19:25"),
+        (Do.REQUEUE, "requeue 7"),
+        (Do.UNFENCE, "delete ReservationName=pliant_7"),
+        (Do.RELEASE, "release 7"),
+        (Do.RELEASE_GUEST, "release 8"),
+    ],
+)
+def test_each_step_is_one_command(do: Do, words: str) -> None:
+    slurm = Slurm()
+    handing(slurm).do(Step(do), OVER, JOB, ANY)
+    assert slurm.asked == [("scontrol", *words.split())]
+
+
+def test_a_refused_step_is_told_in_slurms_words_and_an_absent_slurm_apart() -> None:
+    with pytest.raises(Refused, match="job 7: requeue: Access/permission denied"):
+        handing(Slurm(scontrol=Answer("", "Access/permission denied", 1))).do(
+            Step(Do.REQUEUE), OVER, JOB, ANY
+        )
+    away = "slurm_requeue error: Unable to contact slurm controller (connect failure)"
+    with pytest.raises(Unavailable):
+        handing(Slurm(scontrol=Answer("", away, 1))).do(Step(Do.REQUEUE), OVER, JOB, ANY)
+
+
+def test_a_job_that_waits_no_more_is_not_reshaped() -> None:
+    with pytest.raises(Refused, match="does not wait any more"):
+        handing(Slurm()).do(Step(Do.RESHAPE), OVER, JOB, ANY)
+
+
+def test_only_fences_are_ours() -> None:
+    other = FENCE.replace("pliant_7", "maintenance")
+    slurm = Slurm(scontrol=Answer(FENCE + other, "", 0))
+    assert [*handing(slurm).fences()] == ["7"]
+
+
+@pytest.mark.parametrize(
+    ("told", "killed"),
+    [
+        ("3|2026-01-01T00:00:05|2026-01-01T00:00:05|", True),
+        ("3|2026-01-01T00:00:06|2026-01-01T00:00:05|", False),  # it failed by itself, later
+        ("2|2026-01-01T00:00:05|2026-01-01T00:00:05|", False),  # the run that we ended
+        ("", False),
+    ],
+)
+def test_a_run_that_was_killed_at_its_start_is_known(told: str, killed: bool) -> None:
+    slurm = Slurm(squeue=Answer(told, "", 0))
+    sight = handing(slurm).scene(OVER, JOB, ANY).job
+    assert (sight.state, sight.killed) == (None, killed)
