@@ -69,11 +69,11 @@ soak: ## 10,000 jobs with and without Pliant; writes docs/soak.md (needs root; h
 	@$(MAKE) $(VENV)/.dev spank
 	$(PY) -m benchmarks.soak
 
-.PHONY: drill
-drill: ## resize one running job again and again; writes docs/drill.md (needs root; minutes)
+.PHONY: resizes
+resizes: ## resize one running job again and again; writes docs/resizes.md (needs root; minutes)
 	@.ci/packages test
 	@$(MAKE) $(VENV)/.dev spank
-	$(PY) -m benchmarks.drill
+	$(PY) -m benchmarks.resizes
 
 .PHONY: spank
 spank: ## build the SPANK plugin for the Slurm that is installed here

@@ -1,6 +1,6 @@
 """One job that counts, resized at random moments while others wait for exactly its GPUs.
 
-``python -m benchmarks.drill [--resizes N]`` writes docs/drill.md: how long each hand-over took from
+``python -m benchmarks.resizes [--resizes N]`` writes docs/resizes.md: how long each hand-over took from
 the end of its checkpoint, whether one of those who waited got in between, and whether the count and
 its checksum are right in the end.
 """
@@ -25,7 +25,7 @@ from pliant.sandbox import Options, Sandbox
 from pliant.sandbox.options import SCHEDULER_PARAMETERS
 
 ROOT = Path(__file__).parents[1]
-DOCUMENT = ROOT / "docs" / "drill.md"
+DOCUMENT = ROOT / "docs" / "resizes.md"
 USER = "pliant-alice"
 SHAPES = ("1", "2", "4", "2x2", "2x4")
 TICKS = "bf_interval=1,bf_continue,bf_resolution=1"
@@ -35,14 +35,14 @@ RIVALS = 5
 END_S = 120.0
 
 _HEAD = """\
-# Drill: a running job, resized again and again
+# A running job, resized again and again
 
-Written by `make drill`; every number below was measured by that run. GPUs are fake; Slurm is real.
+Written by `make resizes`; every number below was measured by that run. GPUs are fake; Slurm is real.
 """
 
 
 @dataclass(slots=True)
-class Drill:
+class Resized:
     """One job, and what was seen while it was resized."""
 
     sandbox: Sandbox
@@ -54,7 +54,7 @@ class Drill:
 
     def submit(self, steps: int) -> None:
         """Start the job that counts, then who waits for all GPUs of its first node."""
-        place = self.sandbox.layout.top / "drill"
+        place = self.sandbox.layout.top / "resizes"
         place.mkdir(mode=0o777)
         place.chmod(0o777)
         self.log = place / "count.out"
@@ -128,25 +128,25 @@ def checksum(steps: int) -> str:
     return f"{steps} {total}"
 
 
-def drilled(title: str, parameters: str, resizes: int, seed: int) -> Section:
+def resized(title: str, parameters: str, resizes: int, seed: int) -> Section:
     """Resize one job so many times on a cluster of its own."""
     options = Options(nodes=2, gpus=4, users=(USER,), scheduler_parameters=parameters)
-    sandbox = Sandbox("drill", options)
+    sandbox = Sandbox("resizes", options)
     steps = int(resizes * 6.0 / STEP_S)
     try:
         sandbox.up()
-        drill = Drill(sandbox, random.Random(seed))  # a draw, no secret
-        drill.submit(steps)
+        one = Resized(sandbox, random.Random(seed))  # a draw, no secret
+        one.submit(steps)
         for _ in range(resizes):
-            drill.resize()
-        history, last = drill.history(), drill.finish()
+            one.resize()
+        history, last = one.history(), one.finish()
     finally:
         sandbox.down()
     rows = history.handovers
     right = last == checksum(steps)
     failed = sum(row.outcome != "done" for row in rows)
     words = (
-        f"{len(rows)} resizes, {failed} of them not done; {len(drill.slipped_in)} of {RIVALS} jobs "
+        f"{len(rows)} resizes, {failed} of them not done; {len(one.slipped_in)} of {RIVALS} jobs "
         f"that waited got in between; counted to {steps} with the right checksum: "
         f"{verdict(right)}."
     )
@@ -171,7 +171,7 @@ def _row(what: str, seconds: Sequence[float]) -> Sequence[str]:
 
 def main() -> None:
     """Run it and write the document."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.drill", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.resizes", description=__doc__)
     parser.add_argument("--resizes", type=int, default=25)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=DOCUMENT)
@@ -181,7 +181,7 @@ def main() -> None:
         ("Where Slurm schedules at once", SCHEDULER_PARAMETERS),
         ("Where it waits as it does by default", TICKS),
     ):
-        lines += drilled(title, parameters, chosen.resizes, chosen.seed).markdown()
+        lines += resized(title, parameters, chosen.resizes, chosen.seed).markdown()
     chosen.out.write_text("\n".join(lines).rstrip() + "\n")
 
 
