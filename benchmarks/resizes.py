@@ -1,8 +1,8 @@
 """One job that counts, resized at random moments while others wait for exactly its GPUs.
 
-``python -m benchmarks.resizes [--resizes N]`` writes docs/resizes.md: how long each hand-over took from
-the end of its checkpoint, whether one of those who waited got in between, and whether the count and
-its checksum are right in the end.
+``python -m benchmarks.resizes [--resizes N]`` writes docs/resizes.md: how long each hand-over took
+from the end of its checkpoint, whether one of those who waited got in between, and whether the
+count and its checksum are right in the end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ END_S = 120.0
 _HEAD = """\
 # A running job, resized again and again
 
-Written by `make resizes`; every number below was measured by that run. GPUs are fake; Slurm is real.
+Written by `make resizes`; every number below was measured by that run. GPUs are fake; Slurm is
+real.
 """
 
 
@@ -51,6 +52,7 @@ class Resized:
     rivals: list[int] = field(default_factory=list)
     slipped_in: set[int] = field(default_factory=set)
     log: Path = Path()
+    told: str = ""  # why it was not asked, the last time
 
     def submit(self, steps: int) -> None:
         """Start the job that counts, then who waits for all GPUs of its first node."""
@@ -84,7 +86,7 @@ class Resized:
     def _until(self, is_so: object, what: str) -> None:
         deadline = time.monotonic() + END_S
         while not (callable(is_so) and is_so()):
-            assert time.monotonic() < deadline, f"waited {END_S:.0f} s for {what}"
+            assert time.monotonic() < deadline, f"waited {END_S:.0f} s for {what}: {self.told}"
             time.sleep(0.05)
 
     def history(self) -> HistoryAnswer:
@@ -103,9 +105,13 @@ class Resized:
         before = len(self.done())
         shape = self.history().runs[-1].shape
         wanted = self.draw.choice([other for other in SHAPES if other != shape])
-        argv = ["pliant", "resize", str(self.job), wanted]
-        self._until(lambda: self.sandbox.run(argv).returncode == 0, "the wish")
+        self._until(lambda: self._asked(wanted), f"{shape} to be asked for {wanted}")
         self._until(lambda: self._over(before), f"{shape} to become {wanted}")
+
+    def _asked(self, shape: str) -> bool:
+        done = self.sandbox.run(["pliant", "resize", str(self.job), shape])
+        self.told = done.stderr.strip()
+        return done.returncode == 0
 
     def _over(self, before: int) -> bool:
         states = {job: self._state(job) for job in self.rivals}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from pliant.batch import HELD_FOR_SHAPE, Batch
 from pliant.cycle import (
+    capped,
     cycle,
     forbidden,
     grown,
@@ -155,11 +156,11 @@ class Cycling:
     # Decide
 
     def _fitted(self, snapshot: Snapshot) -> Snapshot:
-        """Add what the batch system does not know: modes, and shapes that did not start."""
+        """Add what the batch system does not know: modes, caps, and shapes that did not start."""
         refused = self.store.refused(snapshot.now_s)
         if self.elastic is not None:
             snapshot = self.elastic.known(snapshot)
-        return replace(
+        fitted = replace(
             snapshot,
             partitions=tuple(
                 replace(partition, mode=self.config.mode(partition.name))
@@ -170,6 +171,7 @@ class Cycling:
                 for job in snapshot.waiting
             ),
         )
+        return capped(fitted, self.config.trial)
 
     def _decide(self, snapshot: Snapshot, observe_s: float) -> Seen:
         started_s = self._monotonic()

@@ -166,6 +166,7 @@ class Elastic:
         checks = (
             (job.frozen != "", f"it is left alone: {job.frozen}"),
             (job.spec.pinned, "its owner pinned it"),
+            (not job.requeues, "Slurm may not requeue it"),
             (shape not in allowed, f"it may be {', '.join(map(shape_text, allowed))}"),
             (shape == job.shape, "it has that shape"),
             (not self.runs.may_reshape(job), f"nothing can be asked of it now: it is {phase}"),

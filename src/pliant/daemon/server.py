@@ -29,6 +29,7 @@ from pliant.daemon.patience import Patience
 from pliant.daemon.quick import QuickServer
 from pliant.daemon.rights import Asker, Site, asker
 from pliant.daemon.run_verbs import RunVerbs
+from pliant.daemon.trials import preemption_trouble
 from pliant.daemon.verbs import Verbs
 from pliant.daemon.watching import Watching
 from pliant.errors import PliantError, Unavailable
@@ -157,7 +158,10 @@ class Daemon:
         return self._loop.stands_by
 
     def _troubles(self) -> tuple[str, ...]:
+        seen = self._cycling.seen
+        itself = seen.snapshot.abilities.preempts if seen is not None else ""
         found = (
+            preemption_trouble(self._cycling.policy, itself),
             self._loop.trouble,
             self._cycling.store.trouble,
             self._reload_trouble,
