@@ -138,7 +138,7 @@ def resized(title: str, parameters: str, resizes: int, seed: int) -> Section:
     """Resize one job so many times on a cluster of its own."""
     options = Options(nodes=2, gpus=4, users=(USER,), scheduler_parameters=parameters)
     sandbox = Sandbox("resizes", options)
-    steps = int(resizes * 6.0 / STEP_S)
+    steps = int((30.0 + 10.0 * resizes) / STEP_S)
     try:
         sandbox.up()
         one = Resized(sandbox, random.Random(seed))  # a draw, no secret
