@@ -106,8 +106,9 @@ def slurm(  # noqa: PLR0917  # click passes them by name
     if removes:
         _remove(site, kept, parts or PARTS, yes)
         return
+    parts = parts or _parts_here(site)
     with tempfile.TemporaryDirectory(prefix="pliant-") as scratch:
-        found = _wanted(site, parts or PARTS, plugin, Path(scratch), dormant or "")
+        found = _wanted(site, parts, plugin, Path(scratch), dormant or "")
     changes = planned(found.wishes, kept)
     if applies:
         _must_write(changes)
@@ -131,12 +132,26 @@ def slurm(  # noqa: PLR0917  # click passes them by name
         raise click.exceptions.Exit(1)
 
 
+def _parts_here(site: Site) -> tuple[str, ...]:
+    """Return the parts of a controller: beside a second pliantd elsewhere, both would act."""
+    if site.elsewhere:
+        raise BadInput(
+            f"this host is none of SlurmctldHost ({', '.join(site.elsewhere)}): say --part spank "
+            "on a login or compute node, or where slurmctld runs here under another name, each part"
+        )
+    return PARTS
+
+
 def _wanted(site: Site, parts: Sequence[str], plugin: str, scratch: Path, dormant: str) -> Wanted:
     """Find what is needed first: the plugin, the number of shards, a Lua to check with."""
     trouble, built, shards = "", None, 0
     if "spank" in parts:
         try:
-            built = Path(plugin) if plugin else spank.brought(site.version) or spank.build(scratch)
+            built = (
+                Path(plugin)
+                if plugin
+                else spank.brought(site.version) or spank.build(scratch, site.version, site.bin_dir)
+            )
             shards = _shards(site)
         except Unavailable as wrong:
             trouble = str(wrong)
