@@ -852,6 +852,10 @@ def test_a_removal_says_where_squeue_does_not_answer(
     assert not warn_of_jobs(asked, yes=False)
     assert capsys.readouterr().out.startswith("squeue does not answer: which jobs")
     assert warn_of_jobs(asked, yes=True)
+    away = replace(asked, version="")
+    assert warn_of_jobs(away, yes=False)  # an image, which has no jobs
+    assert not warn_of_jobs(replace(away, root=Path("/")), yes=False)  # slurmctld does not run
+    assert "which jobs use Pliant's options is not known" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,20 @@ def test_the_filter_asks_where_pliant_toml_says(etc: Path, install: Install) -> 
     assert '{ socket = "/srv/pliant.sock" }' in (etc / "job_submit.lua").read_text()
 
 
+def test_a_removal_needs_no_slurm(etc: Path, install: Install) -> None:
+    root = etc.parents[1]
+    install("--apply", "--part=daemon", "--part=lua")
+    (etc / "slurm.conf").unlink()  # Slurm went first; its own file comes back, as it was
+    code, said = install("--remove", "--part=daemon", "--part=lua")
+    assert (code, said.splitlines()[-1]) == (
+        0,
+        f"{etc}/slurm.conf: no such file; --conf names slurm.conf: files go back as it was noted "
+        "when they were changed",
+    )
+    assert not (root / "etc" / "pliant").exists()
+    assert {path.name for path in etc.iterdir()} == {"slurm.conf"}
+
+
 # What a removal leaves
 
 

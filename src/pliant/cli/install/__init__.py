@@ -19,7 +19,7 @@ from pliant.cli.install.jobs import warn_of_jobs
 from pliant.cli.install.lua import DORMANT
 from pliant.cli.install.parting import parted
 from pliant.cli.install.record import Record
-from pliant.cli.install.site import LUA_PLUGIN, Site, find_site
+from pliant.cli.install.site import LUA_PLUGIN, Site, default_conf, find_site, without_slurm
 from pliant.cli.install.steps import after_apply, after_remove, remains
 from pliant.cli.install.wanted import Wanted
 from pliant.cli.install.wishes import PARTS, wanted
@@ -100,7 +100,13 @@ def slurm(  # noqa: PLR0917  # click passes them by name
         _must_be_absolute(option, path)
     _must_be_plugin(plugin)
     _must_be_user(user, root)
-    site = find_site(_directory(root), conf, user, pliantd)
+    try:
+        site = find_site(_directory(root), conf, user, pliantd)
+    except Unavailable as wrong:
+        if conf or not removes or default_conf(_directory(root)).exists():
+            raise
+        click.echo(f"{wrong}: files go back as it was noted when they were changed", err=True)
+        site = without_slurm(_directory(root))
     site = replace(site, spank_plugin=Path(libdir) / "pliant.so")
     kept = Record(site.at(Path(record)), site.root)
     if removes:

@@ -98,6 +98,27 @@ def find_site(root: Path, conf: str, user: str, pliantd: str) -> Site:
     )
 
 
+def default_conf(root: Path) -> Path:
+    """Return where slurm.conf lies if nobody names it; SLURM_CONF is of the running system."""
+    named = os.environ.get("SLURM_CONF") if root == Path("/") else ""
+    return below(root, Path(named or DEFAULT_CONF))
+
+
+def without_slurm(root: Path) -> Site:
+    """Return what is known of a site whose Slurm cannot be asked and whose slurm.conf is gone."""
+    conf = Path(DEFAULT_CONF)
+    return Site(
+        root=root,
+        slurm_conf=conf,
+        plugstack=conf.with_name("plugstack.conf"),
+        plugin_dir=Path(DEFAULT_PLUGIN_DIRS[0]),
+        user="root",
+        job_submit="",
+        version="",
+        pliantd=Path(_pliantd()),
+    )
+
+
 def slurm_conf_values(text: str) -> dict[str, str]:
     """Read slurm.conf's ``Key=Value`` lines, by the keys of ``scontrol show config``."""
     names = {
@@ -112,7 +133,7 @@ def slurm_conf_values(text: str) -> dict[str, str]:
 
 def _asked() -> Mapping[str, str]:
     """Ask Slurm; where nobody answers, read slurm.conf where Slurm looks for it, and say so."""
-    conf = Path(os.environ.get("SLURM_CONF") or DEFAULT_CONF)
+    conf = default_conf(Path("/"))
     try:
         _check_runs()
         found = show_config()
