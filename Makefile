@@ -15,13 +15,16 @@ SHELL_ROOTS := $(wildcard .ci docker packaging plugins spank templates tests wra
 LUA := $(shell find $(wildcard plugins tests benchmarks) -name '*.lua' 2>/dev/null)
 SUITES := $(wildcard tests/unit tests/slurm)
 
+# Root installs what Debian has of it; where that cannot be done, what is missing is said and then missed.
+packages = @if [ "$$(id -u)" -eq 0 ]; then .ci/packages $(1) || true; fi
+
 .PHONY: help
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 16
 
 .PHONY: demo
 demo: ## the demonstration: a real, private Slurm here, with Pliant off and on (needs root)
-	@if [ "$$(id -u)" -eq 0 ]; then .ci/packages demo || true; fi
+	$(call packages,demo)
 	@$(MAKE) $(VENV)/.run >&2
 	@$(VENV)/bin/pliant demo
 
@@ -36,11 +39,15 @@ test-here: $(VENV)/.dev
 	$(PY) -m pytest -n 2 --dist loadfile --durations=15 $(SUITES)
 
 .PHONY: unit
-unit: $(VENV)/.dev ## the unit tests alone: no Slurm, no root
+unit: ## the unit tests alone: no Slurm, no root
+	$(call packages,unit)
+	@$(MAKE) $(VENV)/.dev
 	$(PY) -m pytest tests/unit
 
 .PHONY: check
-check: $(VENV)/.dev ## what a reader should not have to look for: style, types, layers
+check: ## what a reader should not have to look for: style, types, layers
+	$(call packages,check)
+	@$(MAKE) $(VENV)/.dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
@@ -109,6 +116,7 @@ clean: ## remove what was built here
 # The environment: what Pliant needs to run, then what it takes to develop it.
 
 $(VENV)/bin/python:
+	$(call packages,python)
 	python3 -m venv $(VENV)
 
 $(VENV)/.run: pyproject.toml | $(VENV)/bin/python

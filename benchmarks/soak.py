@@ -29,6 +29,8 @@ from pliant.store import Store
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "soak.md"
 USERS = ("pliant-alice", "pliant-bob")
+LONGEST_S = 1.0
+"""The longest job: most of the GPUs are busy then, and the queue empties now and then."""
 SAMPLE_S = 10.0
 END_S = 600.0
 PARTS = 6
@@ -75,7 +77,7 @@ def drawn(jobs: int, over_s: float) -> list[Planned]:
             at_s,
             draw.choice(USERS),
             draw.choice((1, 1, 1, 2, 2, 4)),
-            round(draw.uniform(0, 2), 1),
+            round(draw.uniform(0, LONGEST_S), 1),
             moldable=draw.random() < 1 / 3,
         )
         for at_s in moments
@@ -91,6 +93,7 @@ class Sample:
     descriptors: int
     threads: int
     store_mib: float
+    waiting: int
 
 
 @dataclass(slots=True)
@@ -139,6 +142,7 @@ class Side:
                     pliantd.num_fds(),
                     pliantd.num_threads(),
                     store / 2**20,
+                    len(self.sandbox.run(["squeue", "-h", "-t", "PD", "-o", "%i"]).stdout.split()),
                 )
             )
 
@@ -232,7 +236,8 @@ def _jobs(sides: Sequence[Side]) -> Section:
     whole = all(row[2:5] == ("0", "0", "0") for row in rows)
     return Section(
         "Jobs",
-        "The same jobs at the same moments on both: 1, 2 or 4 GPUs for up to 2 s, of two users; "
+        "The same jobs at the same moments on both: 1, 2 or 4 GPUs for up to "
+        f"{LONGEST_S:g} s, of two users; "
         "a third of them with `--moldable=gpus=1-4` where Pliant is. Four nodes of four GPUs each.",
         ("", "submitted", "refused", "lost", "run twice", "latest submission late by, s"),
         rows,
@@ -251,6 +256,8 @@ def _pliantd(side: Side) -> Section:
             f"{max(one.descriptors for one in part)}",
             f"{max(one.threads for one in part)}",
             f"{part[-1].store_mib:.2f}",
+            f"{median(one.waiting for one in part):.0f}",
+            f"{max(one.waiting for one in part)}",
         )
         for part in parts
         if part
@@ -266,6 +273,8 @@ def _pliantd(side: Side) -> Section:
             "most",
             "threads",
             "store at the end, MiB",
+            "jobs waiting, median",
+            "most",
         ),
         rows,
         _growth(parts[1], parts[-1]),

@@ -9,6 +9,7 @@ disk can be written again, and :attr:`Store.trouble` says so.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
@@ -21,6 +22,8 @@ from typing import Any
 from pliant.errors import BadSpec
 from pliant.grammar import parse_shape
 from pliant.model import Shape, shape_text
+
+log = logging.getLogger("pliant.store")
 
 MIGRATIONS = (
     """
@@ -333,6 +336,9 @@ class Store:
                 if not _is_damage(error):
                     raise
                 _move_aside(self.file)
+                log.warning(
+                    "%s: %s: kept as pliant.db.broken; a new one is begun", self.file, error
+                )
                 return _open(self.file)
         except (sqlite3.Error, OSError) as error:
             return self._to_memory(error)

@@ -98,6 +98,19 @@ def test_types_of_gpu_take_turns_over_the_nodes(name: str) -> None:
     assert given.stdout == "0: n2\n"
 
 
+def test_a_sandbox_is_there_for_all_users_whatever_the_umask(
+    name: str, users: tuple[str, str]
+) -> None:
+    made = Sandbox(name, Options(nodes=1, gpus=1))
+    umask = os.umask(0o077)
+    try:
+        made.up()
+    finally:
+        os.umask(umask)
+    words = ["srun", "--gres=gpu:1", "--moldable=gpus=1", "id", "-un"]
+    assert made.run(words, user=users[0], timeout=30).stdout == f"{users[0]}\n"
+
+
 def test_a_running_sandbox_is_not_brought_up_again(small: Sandbox) -> None:
     again = pliant("sandbox", "up", "--name", small.name, "--mode", "none")
     assert again.returncode == 2

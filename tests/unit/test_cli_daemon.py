@@ -321,6 +321,16 @@ def test_no_daemon_is_one_line(
     assert capsys.readouterr().err == "pliant: pliantd at 127.0.0.1:1: Connection refused\n"
 
 
+def test_a_configuration_that_cannot_be_looked_at_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "/" + 300 * "x"  # as in a directory that is closed to who asks
+    monkeypatch.setenv("PLIANT_CONFIG", name)
+    assert pliant("status") == 2
+    error = f"pliant: {name}: File name too long: a readable TOML file is expected\n"
+    assert capsys.readouterr() == ("", error)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -93,6 +93,27 @@ def test_everything_but_ok_has_a_cure_or_could_not_be_seen(tmp_path: Path) -> No
     assert [f for f in findings if "\n" in f.says + f.cure] == []
 
 
+@pytest.mark.parametrize(
+    ("hostname", "toml", "where"),
+    [
+        ("ctl", "pliant install slurm --part daemon --apply writes one", ""),
+        ("login", "copy it from ctl", "on the controller: "),
+    ],
+)
+def test_what_belongs_on_the_controller_is_the_cure_there_alone(
+    hostname: str, toml: str, where: str, tmp_path: Path
+) -> None:
+    sick = replace(
+        patient(JobSubmitPlugins="(null)", PluginDir=str(tmp_path)),
+        config=None,
+        config_trouble="no file",
+        hostname=hostname,
+    )
+    cures = {finding.name: finding.cure for finding in examine(sick)}
+    assert cures["pliant.toml"] == f"{toml}; PLIANT_CONFIG names another"
+    assert cures["JobSubmitPlugins"].startswith(f"{where}pliant install slurm --part lua --apply")
+
+
 def test_no_slurmctld_is_one_fault_and_the_rest_is_still_looked_at() -> None:
     away = replace(patient(), site=None, site_trouble="scontrol: no answer within 10 s", nodes=())
     assert found(check_slurm, away) == {
@@ -393,7 +414,8 @@ def test_the_plugins_line_is_judged(tmp_path: Path, line: str, says: str) -> Non
 
 
 def test_no_configuration_is_a_fault_with_the_command_that_writes_one() -> None:
-    [finding] = check_daemon(replace(patient(), config=None, config_trouble="no such file"))
+    here = replace(patient(), config=None, config_trouble="no such file", hostname="ctl")
+    [finding] = check_daemon(here)
     assert (finding.state, finding.says) == (State.FAULT, "no such file")
     assert finding.cure.startswith("pliant install slurm --part daemon --apply")
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
+from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.cli import main
 from pliant.cli.install.files import Change, Wish, apply, diff, planned, put_back, undone
 from pliant.cli.install.jobs import Flagged, flagged, warn_of_jobs
 from pliant.cli.install.lua_text import calls_pliant, with_lua_block
-from pliant.cli.install.plugin import brought, shards_per_gpu
+from pliant.cli.install.plugin import brought, build, shards_per_gpu
 from pliant.cli.install.record import Record, write
 from pliant.cli.install.site import Site, find_site, slurm_conf_values
 from pliant.cli.install.steps import after_apply, after_remove
@@ -63,6 +65,72 @@ def test_a_plugin_that_a_package_brought_is_taken_for_its_own_release(
         write(tmp_path / "spank" / "built" / release / "pliant.so", "", 0o644)
     wanted = tmp_path / "spank" / "built" / taken / "pliant.so" if taken else None
     assert brought(version) == wanted
+
+
+HEADERS = {"22.05": "0x160508", "24.11": "0x180b05", "": ""}
+
+
+@pytest.mark.parametrize(
+    ("releases", "version", "taken"),
+    [
+        (["22.05", "24.11"], "24.11.5", 1),
+        (["24.11", "22.05"], "24.11.5", 0),
+        (["22.05", "24.11"], "", 0),  # Slurm was not asked, as in an image
+        ([""], "24.11.5", 0),  # they do not say
+        ([], "24.11.5", None),  # make says what is missing
+    ],
+)
+def test_the_plugin_is_built_with_the_headers_of_the_slurm_that_runs(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    releases: list[str],
+    version: str,
+    taken: int | None,
+) -> None:
+    asked: list[Sequence[str]] = []
+
+    def run(argv: Sequence[str], _limit_s: float) -> Answer:
+        asked.append(argv)
+        return Answer("", "", 0)
+
+    monkeypatch.setattr("pliant.cli.install.plugin.run", run)
+    folders = headers(tmp_path, monkeypatch, releases)
+    assert build(tmp_path, version) == tmp_path / "pliant.so"
+    named = [word for word in asked[0] if word.startswith("SLURM_INCLUDE=")]
+    assert named == ([] if taken is None else [f"SLURM_INCLUDE={folders[taken]}"])
+
+
+def test_the_plugin_is_not_built_for_another_release_than_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder,) = headers(tmp_path, monkeypatch, ["22.05"])
+    with pytest.raises(Unavailable) as wrong:
+        build(tmp_path, "24.11.5")
+    assert str(wrong.value) == (
+        "the SPANK plugin is not built: slurmctld is of 24.11.5, and the headers in "
+        f"{folder}/slurm are of 22.05: install those of 24.11, or set SLURM_INCLUDE"
+    )
+    (other,) = headers(tmp_path / "opt", monkeypatch, ["24.11"])
+    monkeypatch.setattr("pliant.cli.install.plugin.INCLUDES", (str(folder),))
+    other.rename(tmp_path / "include")
+    monkeypatch.setattr(
+        "pliant.cli.install.plugin.run", lambda argv, _limit_s: Answer("", " ".join(argv), 1)
+    )
+    with pytest.raises(Unavailable, match=f"SLURM_INCLUDE={tmp_path}/include"):
+        build(tmp_path, "24.11.5", str(tmp_path / "bin"))  # beside the commands
+
+
+def headers(place: Path, monkeypatch: pytest.MonkeyPatch, releases: list[str]) -> list[Path]:
+    """Make folders with Slurm's headers of some releases, the only ones there are."""
+    folders = [place / f"include{number}" for number in range(len(releases))]
+    for folder, release in zip(folders, releases, strict=True):
+        write(folder / "slurm" / "spank.h", "", 0o644)
+        number = HEADERS[release]
+        text = f"#define SLURM_VERSION_NUMBER {number}\n" if number else ""
+        write(folder / "slurm" / "slurm_version.h", text, 0o644)
+    monkeypatch.setattr("pliant.cli.install.plugin.INCLUDES", tuple(map(str, folders)))
+    monkeypatch.delenv("SLURM_INCLUDE", raising=False)
+    return folders
 
 
 # The texts
@@ -340,9 +408,18 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(Unavailable, match=r"file/x: File exists: it is as it was"):
+    with pytest.raises(Unavailable, match=r"file/x: Not a directory: it is as it was"):
         write(tmp_path / "file" / "x", "text", 0o644)
     assert tree(tmp_path) == {"file": b""}
+
+
+def test_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"  # or /dev/null, which root may write as `plan --live --save /dev/null`
+    os.mkfifo(pipe)
+    with pytest.raises(Unavailable, match="pipe: a regular file is expected: it is as it was"):
+        write(pipe, "text", 0o600)
+    assert pipe.is_fifo()
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
 def test_a_diff_shows_the_missing_newline() -> None:
@@ -775,6 +852,10 @@ def test_a_removal_says_where_squeue_does_not_answer(
     assert not warn_of_jobs(asked, yes=False)
     assert capsys.readouterr().out.startswith("squeue does not answer: which jobs")
     assert warn_of_jobs(asked, yes=True)
+    away = replace(asked, version="")
+    assert warn_of_jobs(away, yes=False)  # an image, which has no jobs
+    assert not warn_of_jobs(replace(away, root=Path("/")), yes=False)  # slurmctld does not run
+    assert "which jobs use Pliant's options is not known" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -890,7 +971,25 @@ def test_a_slurm_below_opt_is_found_with_its_commands_and_plugins(
         pliantd=Path("/opt/pliant/bin/pliantd"),
         bin_dir=str(opt / "bin"),
         munge_socket="/run/site/munge.socket",
+        elsewhere=("ctl1",),
     )
+
+
+def test_on_a_host_that_is_no_controller_the_parts_are_to_be_named(
+    redhat: Callable[[str], Site],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    redhat("opt/slurm/etc")
+    assert run_install("--print") == 2
+    assert capsys.readouterr() == (
+        "",
+        "pliant: this host is none of SlurmctldHost (ctl1): say --part spank on a login or compute "
+        "node, or where slurmctld runs here under another name, each part\n",
+    )
+    assert run_install("--print", "--part", "lua") != 2
+    monkeypatch.setattr("socket.gethostname", lambda: "ctl1.hill.example")
+    assert redhat("opt/slurm/etc").elsewhere == ()
 
 
 def test_pliantd_is_told_where_such_a_slurm_lies(

@@ -19,6 +19,7 @@ from pliant.cli.install.site import find_site
 from pliant.cli.install.steps import after_apply, after_remove
 from pliant.cli.install.texts import ADDED, unedited, with_include, with_lua_plugin
 from pliant.cli.install.view import view
+from pliant.cli.install.wishes import PARTS
 
 SITE_LUA = """function slurm_job_submit(a, b, c)
    return slurm.SUCCESS
@@ -50,7 +51,7 @@ def install(etc: Path, capsys: pytest.CaptureFixture[str]) -> Install:
     """Run `pliant install slurm` on that tree, the part lua alone unless others are named."""
 
     def run(*words: str) -> tuple[int, str]:
-        part = () if "--part" in words else ("--part", "lua")
+        part = () if any(word.startswith("--part") for word in words) else ("--part", "lua")
         with pytest.raises(SystemExit) as left:
             main(["install", "slurm", "--root", str(etc.parents[1]), *part, *words])
         assert isinstance(left.value.code, int)
@@ -65,6 +66,47 @@ def tree(root: Path) -> dict[str, str]:
         str(path.relative_to(root)): path.read_text() if path.is_file() else "a directory"
         for path in sorted(root.rglob("*"))
     }
+
+
+def test_what_is_written_is_there_for_everybody_whatever_the_umask(
+    etc: Path, install: Install, tmp_path: Path
+) -> None:
+    plugin = tmp_path / "pliant.so"
+    plugin.write_bytes(b"\x7fELF slurm_spank_init")
+    before = set(etc.parents[1].rglob("*"))
+    old = os.umask(0o077)
+    try:
+        install("--apply", "--plugin", str(plugin), *(f"--part={part}" for part in PARTS))
+    finally:
+        os.umask(old)
+    made = set(etc.parents[1].rglob("*")) - before
+    kept = etc.parent / "pliant" / "installed"
+    closed = {path for path in made if path.stat().st_mode & 0o005 not in (0o004, 0o005)}
+    assert closed == {kept / "installed.json", kept / "%etc%slurm%slurm.conf"}
+    assert {oct(path.stat().st_mode) for path in made if path.is_dir()} == {"0o40755"}
+
+
+def test_the_filter_asks_where_pliant_toml_says(etc: Path, install: Install) -> None:
+    install("--apply", "--part=daemon", "--part=lua")
+    toml = etc.parent / "pliant" / "pliant.toml"
+    toml.write_text(toml.read_text().replace("/run/pliant/pliantd.sock", "/srv/pliant.sock"))
+    (etc / "job_submit.lua").write_text(SITE_LUA)
+    install("--apply", "--part=lua")
+    assert '{ socket = "/srv/pliant.sock" }' in (etc / "job_submit.lua").read_text()
+
+
+def test_a_removal_needs_no_slurm(etc: Path, install: Install) -> None:
+    root = etc.parents[1]
+    install("--apply", "--part=daemon", "--part=lua")
+    (etc / "slurm.conf").unlink()  # Slurm went first; its own file comes back, as it was
+    code, said = install("--remove", "--part=daemon", "--part=lua")
+    assert (code, said.splitlines()[-1]) == (
+        0,
+        f"{etc}/slurm.conf: no such file; --conf names slurm.conf: files go back as it was noted "
+        "when they were changed",
+    )
+    assert not (root / "etc" / "pliant").exists()
+    assert {path.name for path in etc.iterdir()} == {"slurm.conf"}
 
 
 # What a removal leaves
@@ -361,6 +403,8 @@ def test_the_other_controllers_are_named_before_slurmctld_is_told(etc: Path) -> 
         "slurmctld would not start there"
     )
     assert second.endswith("then: scontrol reconfigure")
+    on_all = "pliant install slurm --remove on every login and compute node that has it"
+    assert after_remove(site, ["/usr/lib/pliant/pliant.so"]) == [on_all]
     assert after_remove(site, paths)[1] == "only then, on ctl2 too: pliant install slurm --remove"
     assert len(after_apply(replace(site, other_controllers=()), paths)) == 2
 

@@ -195,6 +195,12 @@ def test_the_filters_door_is_for_slurmctlds_user(tmp_path: Path) -> None:
         assert [file.name for file in path.parent.iterdir()] == ["pliantd.sock"]
 
 
+def test_a_second_door_whose_host_is_no_name_is_said() -> None:
+    with pytest.raises(Unavailable) as wrong:
+        sockets.tcp_socket("a..b:6830")
+    assert str(wrong.value) == "a..b:6830: no name of a host: the second door is shut"
+
+
 def test_a_second_daemon_is_kept_out(tmp_path: Path) -> None:
     handle = sockets.lock(tmp_path / "state")
     with pytest.raises(Unavailable) as error:

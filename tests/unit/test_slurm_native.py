@@ -325,6 +325,14 @@ def test_where_it_only_changes_jobs_none_is_read() -> None:
     assert native.update(without, ROW, ("Gres=gpu:2",)) == Answer("", "", 0)
 
 
+def test_where_it_only_changes_jobs_the_first_look_says_that_it_does_not_fit(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    native = Native(Asked(ROWS), lambda: "", reads=False)
+    assert [native.jobs(SITE), native.jobs(SITE)] == [None, None]
+    assert caplog.messages == ["pyslurm is not installed: the commands are used instead"]
+
+
 def test_without_pyslurm_a_look_is_what_the_commands_see(caplog: pytest.LogCaptureFixture) -> None:
     def look(native: Native | None) -> object:
         return Slurm(Recorded("22.05"), clock=lambda: 1795207380.0, native=native).observe()

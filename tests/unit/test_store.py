@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pliant.model import Kind, Shape
-from pliant.store import RETRY_S, Decision, Store
+from pliant.store import MIGRATIONS, RETRY_S, Decision, Store
 
 TWO = Shape(1, 2)
 FOUR = Shape(1, 4)
@@ -120,6 +120,25 @@ def test_a_file_of_an_older_version_is_brought_up_to_date(tmp_path: Path) -> Non
     store = Store(tmp_path)
     store.decide([decision(1)])
     assert store.decisions("7") == (decision(1),)
+
+
+def test_a_file_of_a_newer_version_is_kept_and_a_new_one_begun(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    newer = sqlite3.connect(tmp_path / "pliant.db")  # as after a downgrade
+    newer.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    newer.execute("CREATE TABLE unknown (x)")
+    newer.commit()
+    newer.close()
+    store = Store(tmp_path)
+    store.decide([decision(1)])
+    assert (store.decisions("7"), store.trouble) == ((decision(1),), "")
+    kept = sqlite3.connect(tmp_path / "pliant.db.broken")
+    assert kept.execute("SELECT count(*) FROM unknown").fetchall() == [(0,)]
+    assert caplog.messages == [
+        f"{tmp_path}/pliant.db: version {len(MIGRATIONS) + 1} was written by a newer Pliant: "
+        "kept as pliant.db.broken; a new one is begun"
+    ]
 
 
 @pytest.fixture

@@ -278,6 +278,13 @@ def test_a_host_of_several_addresses_is_asked_at_one_that_answers(
     assert ask_over_tcp("ctl", port, Message("jobs"), munge=munge).is_ok
 
 
+@pytest.mark.parametrize("host", ["a..b", "x" * 64])
+def test_what_is_no_name_of_a_host_is_said_in_one_line(host: str, tmp_path: Path) -> None:
+    munge = fake_munge(tmp_path, CREDENTIAL)
+    with pytest.raises(Unavailable, match=rf"{host}:1: that is no name of a host$"):
+        ask_over_tcp(host, 1, Message("jobs"), munge=munge)
+
+
 def test_a_host_that_is_not_there_is_said_in_one_line(tmp_path: Path) -> None:
     munge = fake_munge(tmp_path, CREDENTIAL)
     with pytest.raises(Unavailable, match=r"pliantd at 127\.0\.0\.1:1: Connection refused"):

@@ -37,18 +37,27 @@ def show_config(conf: str = "", bin_dir: str = "", timeout_s: float = TIMEOUT_S)
     return parse_config(answer.out)
 
 
+def is_there(path: Path | str) -> bool:
+    """Say whether a file is there for this user; Path.exists raises where one may not look."""
+    try:
+        Path(path).stat()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def conf_here(conf: str) -> str:
     """Return the slurm.conf that pliant.toml names, "" where this host has none of that name.
 
     A login node may have a copy of the controller's pliant.toml and its configuration from
     slurmctld: its commands find that by themselves.
     """
-    return conf if Path(conf).exists() else ""
+    return conf if is_there(conf) else ""
 
 
 def bin_here(bin_dir: str, program: str) -> str:
     """Return the directory that pliant.toml names, "" where it has no such program on this host."""
-    return bin_dir if bin_dir and (Path(bin_dir) / program).exists() else ""
+    return bin_dir if bin_dir and is_there(Path(bin_dir) / program) else ""
 
 
 def option(site: Site, name: str) -> str:

@@ -69,7 +69,7 @@ def client_config(path: Path) -> Config:
 
     Raises Unavailable where there is none or the second door is off, BadConfig.
     """
-    if not path.exists():
+    if _is_missing(path):
         raise Unavailable(
             f"{path} is not there: is Pliant installed on this host? "
             "(PLIANT_CONFIG names another file)"
@@ -81,6 +81,17 @@ def client_config(path: Path) -> Config:
             'an administrator sets listen = "0.0.0.0:6830"'
         )
     return config
+
+
+def _is_missing(path: Path) -> bool:
+    """Whether there is no such file; of one that cannot be looked at, reading it says why."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _load(path: Path) -> Config:

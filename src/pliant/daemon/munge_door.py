@@ -7,10 +7,11 @@ counts on no other connection, neither here nor at the pliantd of another contro
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 
 from pliant.daemon.answers import to_json
@@ -38,8 +39,10 @@ log = logging.getLogger("pliant.doors")
 PREFIX = b"munge "
 
 MOST_OF_ONE = 16
-"""How many requests of one user are answered at once: some wait seconds for a new look, and all
-users' take turns in a few threads."""
+"""How many requests of one user are taken at once; what is above is refused."""
+THREADS_OF_ONE = 2
+"""How many of them have a thread at once: some wait seconds for a new look, and asyncio has four
+threads more than there are cores, for all users."""
 
 FEW = 2
 """So many requests of malleable jobs' programs are looked at at once."""
@@ -71,6 +74,7 @@ class MungeDoor:
         self._munge, self._verbs, self._who, self._watches = munge, verbs, who, watches
         self._asking: Counter[int] = Counter()  # requests being answered, by uid
         self._few = asyncio.Semaphore(FEW)
+        self._turns: dict[int, asyncio.Semaphore] = {}  # of who is asking
 
     def begin(self) -> Answer:
         """Return what answers on one connection; what is wrong is said in one line."""
@@ -123,11 +127,21 @@ class MungeDoor:
     async def _in_turn(self, uid: int, request: Message) -> Message:
         if self._asking[uid] >= MOST_OF_ONE:
             raise Unavailable(f"{MOST_OF_ONE} requests of yours are being answered: ask after that")
-        self._asking[uid] += 1
-        try:
+        async with self._turn(uid):
             return await asyncio.to_thread(self._ask, uid, request)
+
+    @contextlib.asynccontextmanager
+    async def _turn(self, uid: int) -> AsyncIterator[None]:
+        """Wait until a thread may be taken for one more request of a user."""
+        self._asking[uid] += 1
+        turn = self._turns.setdefault(uid, asyncio.Semaphore(THREADS_OF_ONE))
+        try:
+            async with turn:
+                yield
         finally:
             self._asking[uid] -= 1
+            if not self._asking[uid]:
+                del self._asking[uid], self._turns[uid]
 
     def _ask(self, uid: int, request: Message) -> Message:
         """In a thread of its own: names of users and the batch system may take their time."""

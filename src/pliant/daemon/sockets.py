@@ -78,6 +78,8 @@ def tcp_socket(listen: str) -> socket.socket:
         door = socket.socket(family, kind | socket.SOCK_NONBLOCK, proto)
     except OSError as error:
         raise Unavailable(f"{listen}: {error.strerror}: the second door is shut") from None
+    except ValueError:  # an empty label, say, or one of more than 63 letters
+        raise Unavailable(f"{listen}: no name of a host: the second door is shut") from None
     try:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         door.bind(where)

@@ -106,6 +106,13 @@ class Sandbox:
         require(*_NEEDED, *(_NEEDED_ACCOUNTING if self._wanted.accounting else ()))
         for user in self._wanted.users:
             accounts.person(user)
+        umask = os.umask(0o022)  # slurmctld and the jobs' users look into what is made
+        try:
+            self._up()
+        finally:
+            os.umask(umask)
+
+    def _up(self) -> None:
         with plain_errors():
             held = claim(self.layout, self._wanted)
         try:

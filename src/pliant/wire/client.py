@@ -89,6 +89,8 @@ def _addresses(host: str, port: int, deadline: float) -> Sequence[_Address]:
             found.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except OSError as error:
             found.put(error)
+        except ValueError:  # an empty label, say, or one of more than 63 letters
+            found.put(OSError(0, "that is no name of a host"))
 
     threading.Thread(target=look, daemon=True).start()
     try:

@@ -25,11 +25,10 @@ def check_daemon(patient: Patient) -> Iterator[Finding]:
     """Look at pliant.toml, then at pliantd itself."""
     config = patient.config
     if config is None:
-        yield fault(
-            "pliant.toml",
-            patient.config_trouble,
-            "pliant install slurm --part daemon --apply writes one; PLIANT_CONFIG names another",
-        )
+        cure = "pliant install slurm --part daemon --apply writes one"
+        if patient.site is not None and not patient.is_controller:  # where pliantd does not belong
+            cure = f"copy it from {(*patient.site.controllers, 'the controller')[0]}"
+        yield fault("pliant.toml", patient.config_trouble, f"{cure}; PLIANT_CONFIG names another")
         return
     yield from _policy(patient, config)
     yield from _host(patient)

@@ -28,7 +28,8 @@ def check_filter(patient: Patient) -> Iterator[Finding]:
         return
     if not patient.submits_by_lua:
         named = ",".join(patient.site.submit_plugins) or "not set"
-        yield fault("JobSubmitPlugins", f"{named}: lua is not among them", INSTALL)
+        where = "" if patient.is_controller else "on the controller: "
+        yield fault("JobSubmitPlugins", f"{named}: lua is not among them", f"{where}{INSTALL}")
     else:
         yield ok("JobSubmitPlugins", "names lua")
     if not patient.is_controller:

@@ -15,7 +15,7 @@ from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.node_rows import NodeRow, parse_nodes
 from pliant.batch.slurm.site import Site, parse_config
 from pliant.batch.slurm.standby import is_controller
-from pliant.cli.commands import bin_here, conf_here, run
+from pliant.cli.commands import bin_here, conf_here, is_there, run
 from pliant.daemon.config import Config, config_path, load
 from pliant.errors import PliantError, Unavailable
 
@@ -76,7 +76,7 @@ class Patient:
     @property
     def has_pliantd(self) -> bool:
         """Whether pliantd runs on this host, or did: the filter's door is here."""
-        return self.config is not None and Path(self.config.daemon.socket).exists()
+        return self.config is not None and is_there(self.config.daemon.socket)
 
     @property
     def munge_socket(self) -> str:

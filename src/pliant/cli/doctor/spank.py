@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from pliant.cli.commands import is_there
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
 from pliant.cli.doctor.patient import Patient
 from pliant.cli.install.record import read
@@ -21,7 +22,7 @@ def check_spank(patient: Patient) -> Iterator[Finding]:
     if patient.site is None:
         return
     stack = _stack(patient)
-    if not stack.exists() and "enable_configless" in patient.option("SlurmctldParameters"):
+    if not is_there(stack) and "enable_configless" in patient.option("SlurmctldParameters"):
         yield skipped("plugstack.conf", "slurmctld has it: what it says is to be seen there")
         yield from _seen(patient)
         return
@@ -40,7 +41,7 @@ def check_spank(patient: Patient) -> Iterator[Finding]:
 def _stack(patient: Patient) -> Path:
     """Return plugstack.conf, or the copy that slurmd or sackd fetched from slurmctld."""
     own = Path(patient.option("PlugStackConfig") or patient.conf_dir / "plugstack.conf")
-    return FETCHED if FETCHED.exists() and not own.exists() else own
+    return FETCHED if is_there(FETCHED) and not is_there(own) else own
 
 
 def _judged(line: str) -> Finding:

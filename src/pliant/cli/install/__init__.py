@@ -19,7 +19,7 @@ from pliant.cli.install.jobs import warn_of_jobs
 from pliant.cli.install.lua import DORMANT
 from pliant.cli.install.parting import parted
 from pliant.cli.install.record import Record
-from pliant.cli.install.site import LUA_PLUGIN, Site, find_site
+from pliant.cli.install.site import LUA_PLUGIN, Site, default_conf, find_site, without_slurm
 from pliant.cli.install.steps import after_apply, after_remove, remains
 from pliant.cli.install.wanted import Wanted
 from pliant.cli.install.wishes import PARTS, wanted
@@ -100,14 +100,21 @@ def slurm(  # noqa: PLR0917  # click passes them by name
         _must_be_absolute(option, path)
     _must_be_plugin(plugin)
     _must_be_user(user, root)
-    site = find_site(_directory(root), conf, user, pliantd)
+    try:
+        site = find_site(_directory(root), conf, user, pliantd)
+    except Unavailable as wrong:
+        if conf or not removes or default_conf(_directory(root)).exists():
+            raise
+        click.echo(f"{wrong}: files go back as it was noted when they were changed", err=True)
+        site = without_slurm(_directory(root))
     site = replace(site, spank_plugin=Path(libdir) / "pliant.so")
     kept = Record(site.at(Path(record)), site.root)
     if removes:
         _remove(site, kept, parts or PARTS, yes)
         return
+    parts = parts or _parts_here(site)
     with tempfile.TemporaryDirectory(prefix="pliant-") as scratch:
-        found = _wanted(site, parts or PARTS, plugin, Path(scratch), dormant or "")
+        found = _wanted(site, parts, plugin, Path(scratch), dormant or "")
     changes = planned(found.wishes, kept)
     if applies:
         _must_write(changes)
@@ -131,12 +138,26 @@ def slurm(  # noqa: PLR0917  # click passes them by name
         raise click.exceptions.Exit(1)
 
 
+def _parts_here(site: Site) -> tuple[str, ...]:
+    """Return the parts of a controller: beside a second pliantd elsewhere, both would act."""
+    if site.elsewhere:
+        raise BadInput(
+            f"this host is none of SlurmctldHost ({', '.join(site.elsewhere)}): say --part spank "
+            "on a login or compute node, or where slurmctld runs here under another name, each part"
+        )
+    return PARTS
+
+
 def _wanted(site: Site, parts: Sequence[str], plugin: str, scratch: Path, dormant: str) -> Wanted:
     """Find what is needed first: the plugin, the number of shards, a Lua to check with."""
     trouble, built, shards = "", None, 0
     if "spank" in parts:
         try:
-            built = Path(plugin) if plugin else spank.brought(site.version) or spank.build(scratch)
+            built = (
+                Path(plugin)
+                if plugin
+                else spank.brought(site.version) or spank.build(scratch, site.version, site.bin_dir)
+            )
             shards = _shards(site)
         except Unavailable as wrong:
             trouble = str(wrong)

@@ -6,6 +6,7 @@ import secrets
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import click
 
@@ -61,7 +62,8 @@ def flagged(rows: Iterable[JobRow]) -> list[Flagged]:
 
 def warn_of_jobs(site: Site, yes: bool) -> bool:
     """List the jobs whose scripts sbatch will not know any more; say whether to go on."""
-    rows = _jobs(site) if site.version else []
+    # An image has no jobs; where slurmctld does not run, those that wait are not known.
+    rows = _jobs(site) if site.version else None if site.root == Path("/") else []
     if rows is None:
         click.echo("squeue does not answer: which jobs use Pliant's options is not known")
     elif rows:

@@ -160,11 +160,14 @@ def write(path: Path, text: str, mode: int, owner: tuple[int, int] | None = None
     """Write a file under a temporary name and rename it; an old file keeps its mode and owner.
 
     A new one gets ``mode``, and where root writes it, ``owner`` (uid, gid). A symbolic link stays
-    one: the file that it names is written. Raises Unavailable.
+    one: the file that it names is written. A device, as /dev/null, is no file: it stays. Raises
+    Unavailable.
     """
     target, unfinished = path.resolve(), temporary(path)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists() and not (target.is_file() or target.is_dir()):
+            raise Unavailable(f"{path}: a regular file is expected: it is as it was")
+        _make(target.parent)
         with unfinished.open("wb") as file:
             file.write(_raw(text))
             file.flush()
@@ -195,6 +198,16 @@ def sha256(text: str) -> str:
 
 def _raw(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
+
+
+def _make(directory: Path) -> None:
+    """Make a directory and those above it, where they are not there, open to everybody.
+
+    An administrator's umask may be 077; slurmctld, pliantd and every user's sbatch look in there.
+    """
+    for missing in [path for path in (directory, *directory.parents) if not path.exists()][::-1]:
+        missing.mkdir()
+        missing.chmod(0o755)
 
 
 def _remove_empty(directory: Path) -> None:

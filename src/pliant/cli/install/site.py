@@ -17,9 +17,11 @@ from pliant.cli.commands import option, run, show_config
 from pliant.cli.install.record import below, read
 from pliant.cli.install.texts import settings
 from pliant.cli.install.view import view
-from pliant.errors import Unavailable
+from pliant.daemon.config import DaemonConfig, load
+from pliant.errors import BadConfig, Unavailable
 
 DEFAULT_CONF = "/etc/slurm/slurm.conf"
+PLIANT_TOML = "/etc/pliant/pliant.toml"
 PING_S = 5.0
 """How long slurmctld has to answer a ping."""
 DEFAULT_PLUGIN_DIRS = (
@@ -50,8 +52,9 @@ class Site:
     bin_dir: str = ""  # of Slurm's commands, where a daemon's PATH has it not
     munge_socket: str = ""  # "": munge's own default
     other_controllers: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()  # the controllers, where Slurm says that this host is none
     spank_plugin: Path = Path("/usr/lib/pliant/pliant.so")
-    socket: Path = Path("/run/pliant/pliantd.sock")
+    socket: Path = Path(DaemonConfig().socket)  # where the submit filter asks
 
     @property
     def conf_dir(self) -> Path:
@@ -90,6 +93,29 @@ def find_site(root: Path, conf: str, user: str, pliantd: str) -> Site:
         bin_dir=_bin_dir() if root == Path("/") else "",
         munge_socket=_munge_socket(values.get("AuthInfo", "")),
         other_controllers=_other_controllers(root, values),
+        elsewhere=_elsewhere(values) if asks else (),
+        socket=_door(below(root, Path(PLIANT_TOML))),
+    )
+
+
+def default_conf(root: Path) -> Path:
+    """Return where slurm.conf lies if nobody names it; SLURM_CONF is of the running system."""
+    named = os.environ.get("SLURM_CONF") if root == Path("/") else ""
+    return below(root, Path(named or DEFAULT_CONF))
+
+
+def without_slurm(root: Path) -> Site:
+    """Return what is known of a site whose Slurm cannot be asked and whose slurm.conf is gone."""
+    conf = Path(DEFAULT_CONF)
+    return Site(
+        root=root,
+        slurm_conf=conf,
+        plugstack=conf.with_name("plugstack.conf"),
+        plugin_dir=Path(DEFAULT_PLUGIN_DIRS[0]),
+        user="root",
+        job_submit="",
+        version="",
+        pliantd=Path(_pliantd()),
     )
 
 
@@ -107,7 +133,7 @@ def slurm_conf_values(text: str) -> dict[str, str]:
 
 def _asked() -> Mapping[str, str]:
     """Ask Slurm; where nobody answers, read slurm.conf where Slurm looks for it, and say so."""
-    conf = Path(os.environ.get("SLURM_CONF") or DEFAULT_CONF)
+    conf = default_conf(Path("/"))
     try:
         _check_runs()
         found = show_config()
@@ -142,10 +168,20 @@ def _read(root: Path, conf: Path) -> Mapping[str, str]:
 
 def _other_controllers(root: Path, values: Mapping[str, str]) -> tuple[str, ...]:
     """Return the hosts besides this one that slurmctld may run on; of an image, all of them."""
-    keys = sorted(key for key in values if key.startswith("SlurmctldHost["))
-    hosts = [values[key].partition("(")[0] for key in keys]
+    hosts = _hosts(values)
     here = socket.gethostname() if root == Path("/") else ""
     return tuple(host for host in hosts if not is_controller([host], here)) if hosts[1:] else ()
+
+
+def _elsewhere(values: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the hosts that slurmctld may run on where this one is none of them, else nothing."""
+    hosts = _hosts(values)
+    return () if is_controller(hosts, socket.gethostname()) else hosts
+
+
+def _hosts(values: Mapping[str, str]) -> tuple[str, ...]:
+    keys = sorted(key for key in values if key.startswith("SlurmctldHost["))
+    return tuple(values[key].partition("(")[0] for key in keys)
 
 
 def _is_copy(conf: Path) -> bool:
@@ -174,6 +210,14 @@ def _munge_socket(auth_info: str) -> str:
     words = (word.partition("=") for word in auth_info.split(","))
     found = next((value for key, _, value in words if key.strip() == "socket"), "")
     return found if found.startswith("/") else ""
+
+
+def _door(toml: Path) -> Path:
+    """Return the submit filter's socket, which an administrator may have put elsewhere."""
+    try:
+        return Path(load(toml).daemon.socket)
+    except BadConfig:  # not there yet, or broken: pliantd says so
+        return Path(DaemonConfig().socket)
 
 
 def _pliantd() -> str:

@@ -10,6 +10,7 @@ from pliant.cli.install.site import Site
 MADE = ("/run/pliant", "/var/lib/pliant")
 """What systemd makes for pliantd."""
 LUA = ("job_submit.lua", "pliant.lua")
+SPANK = ("plugstack.conf", "pliant.so", "plugstack.conf.d/pliant.conf")
 
 
 def _ends(paths: Sequence[str], *names: str) -> bool:
@@ -43,7 +44,7 @@ def after_apply(site: Site, paths: Sequence[str]) -> list[str]:
         steps.append(_others(site))
     if _ends(paths, "slurm.conf"):
         steps.append(_spread(site))
-    if _ends(paths, "plugstack.conf", "pliant.so", "plugstack.conf.d/pliant.conf"):
+    if _ends(paths, *SPANK):
         steps.append("pliant install slurm --part spank --apply on every login and compute node")
     return [*steps, "pliant doctor"]
 
@@ -58,6 +59,8 @@ def after_remove(site: Site, paths: Sequence[str]) -> list[str]:
     if site.other_controllers and _ends(paths, "slurm.conf", *LUA):
         others = ", ".join(site.other_controllers)
         steps.append(f"only then, on {others} too: pliant install slurm --remove")
+    if _ends(paths, *SPANK):
+        steps.append("pliant install slurm --remove on every login and compute node that has it")
     return steps
 
 

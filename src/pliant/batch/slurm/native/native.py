@@ -65,9 +65,10 @@ class Native:
     def jobs(self, site: Site) -> tuple[list[JobRow], list[str]] | None:
         """Return all jobs, and the ids of those of which only squeue knows all.
 
-        Raises Unavailable where no answer comes in time.
+        Where it does not fit, the first look says so, also where it only changes jobs. Raises
+        Unavailable where no answer comes in time.
         """
-        if not self._reads or not self._fits(site, _JOBS) or not self._is_well(blind(site)):
+        if not self._fits(site, _JOBS) or not self._reads or not self._is_well(blind(site)):
             return None
         told = self._ask(_JOBS)
         if "rows" not in told:
