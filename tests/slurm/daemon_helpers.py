@@ -92,8 +92,11 @@ class OneNode:
         return job
 
     def cancel(self, *jobs: int) -> None:
-        """End jobs: what they had is free."""
+        """End jobs: what they had is free then."""
+        ids = ",".join(map(str, jobs))
         self.run("scancel", *map(str, jobs))
+        there = ("squeue", "-h", "-j", ids)
+        wait_until(lambda: not self.sandbox.run(there).stdout, f"{ids} to leave the queue", 60)
 
     def run(self, *argv: str, user: str | None = None) -> str:
         """Run a command that must work."""
