@@ -56,7 +56,7 @@ def _run(row: RunRow) -> a.RunHistory:
 
 def _change(row: HandOverRow, runs: Sequence[RunRow]) -> a.HandOverHistory:
     after = next((run for run in runs if run.run > row.run), None)
-    back_s = (after.launched_s or after.start_s) if after else 0.0
+    back_s = after.launched_s if after else 0.0
     return a.HandOverHistory(
         at_s=row.at_s,
         run=row.run,
