@@ -71,6 +71,16 @@ def test_whatever_is_missing_the_program_runs_and_one_line_says_so(job: Job, lac
     assert line.endswith("; the program runs all the same\n")
 
 
+def test_of_a_job_that_pliantd_sees_a_moment_later_nothing_is_said(job: Job) -> None:
+    job.door.refuses = frozenset({"run-begin"})
+    process = job.start(LOOP.format(until="os.path.exists('go')"))
+    job.door.wait_for("run-begin")
+    job.door.refuses = frozenset()
+    job.door.wait_for("run-watch")
+    (job.folder / "go").touch()
+    assert ended(process) == (0, "", "")
+
+
 def test_another_wrapper_inside_is_none(job: Job) -> None:
     inner = f"os.execvp({sys.executable!r}, {[*PLIANT, 'run', '--', 'sh', '-c', 'exit 5']!r})"
     job.start(inner).wait()
