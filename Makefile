@@ -11,7 +11,7 @@ PIP := $(PY) -m pip --disable-pip-version-check -q
 export PIP_ROOT_USER_ACTION := ignore
 
 # Folders that may hold something to check; folders that do not exist yet are no error.
-SHELL_ROOTS := $(wildcard .ci docker packaging plugins spank templates tests wrappers)
+SHELL_ROOTS := $(wildcard .ci docker docs packaging plugins spank templates tests wrappers)
 LUA := $(shell find $(wildcard plugins tests benchmarks) -name '*.lua' 2>/dev/null)
 SUITES := $(wildcard tests/unit tests/slurm)
 

