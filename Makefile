@@ -11,7 +11,7 @@ PIP := $(PY) -m pip --disable-pip-version-check -q
 export PIP_ROOT_USER_ACTION := ignore
 
 # Folders that may hold something to check; folders that do not exist yet are no error.
-SHELL_ROOTS := $(wildcard .ci docker packaging plugins spank templates tests wrappers)
+SHELL_ROOTS := $(wildcard .ci docker docs packaging plugins spank templates tests wrappers)
 LUA := $(shell find $(wildcard plugins tests benchmarks) -name '*.lua' 2>/dev/null)
 SUITES := $(wildcard tests/unit tests/slurm)
 
@@ -28,7 +28,7 @@ demo: ## the demonstration: a real, private Slurm here, with Pliant off and on (
 	@$(MAKE) $(VENV)/.run >&2
 	@$(VENV)/bin/pliant demo
 
-.PHONY: test test-here
+.PHONY: test test-here test-ddp
 test: ## everything: check, unit tests, tests on a real Slurm and on a cluster of containers
 	@.ci/packages test
 	@$(MAKE) check
@@ -37,6 +37,9 @@ test: ## everything: check, unit tests, tests on a real Slurm and on a cluster o
 
 test-here: $(VENV)/.dev
 	$(PY) -m pytest -n 2 --dist loadfile --durations=15 $(SUITES)
+
+test-ddp: $(VENV)/.torch ## the tests of the example for PyTorch, which make test leaves out (torch is large)
+	$(PY) -m pytest -n 2 --dist loadfile --durations=15 tests/unit/ddp tests/slurm/ddp
 
 .PHONY: unit
 unit: ## the unit tests alone: no Slurm, no root
@@ -124,6 +127,16 @@ $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml $(VENV)/.run
-	@$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")' >$(VENV)/dev.txt
-	$(PIP) install -r $(VENV)/dev.txt
+	$(call install,dev)
 	@touch $@
+
+# The build of torch for CPUs alone; it is no package of PyPI's, so pip must know where it is.
+$(VENV)/.torch: $(VENV)/.dev
+	$(call install,torch)
+	@touch $@
+
+# A group of pyproject.toml's [dependency-groups].
+define install
+@$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["$(1)"], sep="\n")' >$(VENV)/$(1).txt
+$(PIP) install -r $(VENV)/$(1).txt
+endef

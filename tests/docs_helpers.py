@@ -36,7 +36,8 @@ PROGRAMS = (
     *("make", "docker", "apt-get", "python", "rm"),
 )
 NAMES = {
-    *("pliant why", "pliant set", "pliant pin", "pliant sbatch", "pliant sandbox"),
+    *("pliant why", "pliant set", "pliant pin", "pliant sbatch", "pliant sandbox", "pliant resize"),
+    *("pliant run", "pliant run --", "pliant run --signal USR1", "pliant run [OPTIONS] -- COMMAND"),
     *("scontrol update", "scontrol show job", "apt-get install", "apt-get purge"),
     *("docker image rm", "rm -r"),
 }

@@ -1,18 +1,16 @@
-"""PyTorch DDP under torchrun whose world size follows the allocation.
+"""PyTorch DDP under torchrun, on CPUs by gloo: as many processes as the job has GPUs.
 
-usage, one node:      pliant run -- torchrun --nproc-per-node=$SLURM_GPUS_ON_NODE ddp.py 2000
-       several nodes: srun --ntasks-per-node=1 pliant run -- torchrun --nnodes=$SLURM_NNODES \\
-                          --nproc-per-node=$SLURM_GPUS_ON_NODE --rdzv-backend=c10d \\
-                          --rdzv-endpoint=$(hostname):29500 ddp.py 2000
+usage: pliant run -- torchrun --standalone --nproc-per-node=$SLURM_GPUS_ON_NODE \\
+           ddp.py STEPS [SECONDS A STEP]
 
-The global batch is the same at every world size (each process takes its part of it), so the losses
-are too, up to rounding. It uses gloo on CPUs; for GPUs: nccl, and model and tensors on the device
-of LOCAL_RANK. torchrun ends with 1 whatever its workers ended with: pliant.checkpointed() also
-leaves a word beside the exit code, so `pliant run` knows.
+The batch of a step is the same at every world size, and each process takes its part of it. So the
+losses, one line for each step, are the same however often the job was resized, but for rounding:
+floats are added in another order. For GPUs: nccl; model and tensors on the device of LOCAL_RANK.
 """
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import torch
@@ -25,63 +23,67 @@ import pliant
 BATCH = 64
 
 
-def wanted_by_any():
-    """Whether a checkpoint is wanted: all processes must see the same, at the same step."""
-    flag = torch.tensor([1.0 if pliant.checkpoint_wanted() else 0.0])
-    dist.all_reduce(flag, op=dist.ReduceOp.MAX)
-    return bool(flag.item())
-
-
-def batch(step, rank, world):
+def part(step, rank, world):
     """This process's part of a step's batch, which is drawn by the step alone."""
     draw = torch.Generator().manual_seed(step)
-    inputs = torch.randn(BATCH, 8, generator=draw)
-    targets = inputs.sum(dim=1, keepdim=True)
+    inputs = torch.randn(BATCH, 16, generator=draw)
+    targets = inputs.sin().sum(dim=1, keepdim=True)
     return inputs[rank::world], targets[rank::world]
 
 
 def save(path, step, model, optimizer):
-    """Write a whole checkpoint or none; by one process."""
+    """Write a whole checkpoint or none."""
+    state = {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
     new = path.with_suffix(".new")
-    torch.save(
-        {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, new
-    )
+    torch.save(state, new)
     new.replace(path)
 
 
-def main(last):
+def load(path, model, optimizer):
+    """Take up the last checkpoint; return its step, 0 at the first start."""
+    if not path.exists():
+        return 0
+    state = torch.load(path, weights_only=True)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    return state["step"]
+
+
+def main(last, step_s):
     dist.init_process_group("gloo")
     rank, world = dist.get_rank(), dist.get_world_size()
     path = Path(os.environ.get("PLIANT_CHECKPOINT_DIR", ".")) / "ddp.pt"
     torch.manual_seed(0)
-    model = nn.Linear(8, 1)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    step = 0
-    if path.exists():
-        saved = torch.load(path, map_location="cpu", weights_only=True)
-        model.load_state_dict(saved["model"])
-        optimizer.load_state_dict(saved["optimizer"])
-        step = saved["step"]
+    model = nn.Sequential(nn.Linear(16, 64), nn.Tanh(), nn.Linear(64, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    step = load(path, model, optimizer)
     parallel = DistributedDataParallel(model)
+    if rank == 0:
+        print(f"world size {world}, from step {step}", flush=True)
     while step < last:
-        inputs, targets = batch(step, rank, world)
-        # parts may differ by one row: weighted so that the mean over processes is the batch's
-        loss = nn.functional.mse_loss(parallel(inputs), targets) * len(inputs) * world / BATCH
+        time.sleep(step_s)
+        inputs, targets = part(step, rank, world)
+        # DDP averages gradients over the processes: from the sums of their parts that makes the
+        # gradient of the batch's mean, also where one part is a row longer.
+        squares = nn.functional.mse_loss(parallel(inputs), targets, reduction="sum")
         optimizer.zero_grad()
-        loss.backward()
+        (squares * world / BATCH).backward()
         optimizer.step()
         step += 1
         pliant.heartbeat(step)
-        if wanted_by_any():
+        # One sum over all processes: the loss, and whether any of them sees that it is to save.
+        sums = torch.tensor([squares.item() / BATCH, float(pliant.checkpoint_wanted())])
+        dist.all_reduce(sums)
+        loss, wanted = sums.tolist()
+        if rank == 0:
+            print(step, f"{loss:.6f}", flush=True)
+        if wanted and step < last:
             if rank == 0:
                 save(path, step, model, optimizer)
-            dist.barrier()
+            dist.barrier()  # nobody ends before it is saved
             pliant.checkpointed()
-    if rank == 0:
-        save(path, step, model, optimizer)
-        print(step, f"{loss.item():.6f}" if last else "", flush=True)
     dist.destroy_process_group()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 0.0)

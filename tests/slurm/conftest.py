@@ -21,6 +21,7 @@ import pytest
 from changing_helpers import Cluster
 from daemon_helpers import LONG, OneNode
 from release_helpers import Release, release_here, requests
+from resizing_helpers import Place
 from slurm_helpers import POLL_S, Submit, WaitForState, wait_until
 
 from pliant.errors import PliantError
@@ -215,3 +216,9 @@ def full(cluster: Cluster) -> Iterator[Cluster]:
     cluster.fill()
     yield cluster
     cluster.empty()
+
+
+@pytest.fixture
+def place(clean: Sandbox, workdir: Path) -> Place:
+    """Where jobs find the examples."""
+    return Place(clean, workdir)

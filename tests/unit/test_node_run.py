@@ -13,98 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from fake_door import FakeDoor, munge_program, wait_until
-
-ROOT = Path(__file__).parents[2]
-PLIANT = [sys.executable, "-c", "from pliant.cli import main; main()"]
-HASTY = "import pliant.node.core as core; core.SILENT_S = 3.0; from pliant.cli import main; main()"
-COUNT = str(ROOT / "docs" / "examples" / "count.py")
-SCONTROL = '#!/bin/sh\necho "$@" >>{log}\n{then}\n'
+from fake_door import wait_until
+from wrapped_job import HASTY, HEAD, PLIANT, Job, ended, taken_over, wrapped_job
 
 LOOP = "while not {until}: time.sleep(0.02)\n"
-HEAD = "import os, pathlib, signal, sys, time, pliant\n"
 REQUESTED = "os.path.exists(os.environ['PLIANT_CHECKPOINT_REQUESTED'])"
-
-
-class Job:
-    """A job's script on its only node: `pliant run` as a process, and its surroundings."""
-
-    def __init__(self, folder: Path, door: FakeDoor) -> None:
-        self.folder, self.door = folder, door
-        self.bin = folder / "bin"
-        self.requeues = folder / "requeues"
-        self.environment = {
-            "PATH": f"{self.bin}:/usr/bin:/bin",
-            "PYTHONPATH": str(ROOT / "src"),
-            "TMPDIR": str(folder / "tmp"),
-            "PLIANT_CONFIG": str(folder / "pliant.toml"),
-            "SLURM_JOB_ID": "4711",
-            "SLURM_SUBMIT_DIR": str(folder),
-        }
-        self.pliant = PLIANT
-        self.started: list[subprocess.Popen[str]] = []
-        (folder / "tmp").mkdir()
-        self.bin.mkdir()
-        munge_program(self.bin)
-        self.scontrol("exit 0")
-
-    def scontrol(self, then: str) -> None:
-        """Let scontrol write down what it is asked, and do something then."""
-        program = self.bin / "scontrol"
-        program.write_text(SCONTROL.format(log=self.requeues, then=then))
-        program.chmod(0o755)
-
-    def start(self, program: str, *options: str, **environment: str) -> subprocess.Popen[str]:
-        """Run a Python program under `pliant run`."""
-        return self.start_argv([*options, "--", sys.executable, "-c", HEAD + program], environment)
-
-    def start_argv(self, words: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [*self.pliant, "run", *words],
-            env={**self.environment, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.folder,
-        )
-        self.started.append(process)
-        return process
-
-    def wait_for_file(self, name: str) -> str:
-        path = self.folder / name
-        wait_until(lambda: path.exists() and path.read_text() != "", f"{name} is written")
-        return path.read_text()
-
-    def end(self) -> None:
-        for process in self.started:
-            if process.poll() is None:
-                process.kill()
-            process.communicate()
 
 
 @pytest.fixture
 def job(tmp_path: Path) -> Iterator[Job]:
-    door = FakeDoor(tmp_path)
-    door.open()
-    one = Job(tmp_path, door)
-    yield one
-    one.end()
-    door.close()
-
-
-def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    out, err = process.communicate(timeout=90)
-    return process.returncode, out, err
-
-
-TAKEN_OVER = "run-saved"
-
-
-def taken_over(job: Job, process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """Do what a requeue does to the wrapper, once its checkpoint was reported."""
-    job.door.wait_for(TAKEN_OVER)
-    process.terminate()
-    return ended(process)
+    with wrapped_job(tmp_path) as one:
+        yield one
 
 
 # Without Pliant
@@ -150,6 +69,16 @@ def test_whatever_is_missing_the_program_runs_and_one_line_says_so(job: Job, lac
     assert (code, out, rest) == (0, "done\n", "")
     assert line.startswith("pliant run: ")
     assert line.endswith("; the program runs all the same\n")
+
+
+def test_of_a_job_that_pliantd_sees_a_moment_later_nothing_is_said(job: Job) -> None:
+    job.door.refuses = frozenset({"run-begin"})
+    process = job.start(LOOP.format(until="os.path.exists('go')"))
+    job.door.wait_for("run-begin")
+    job.door.refuses = frozenset()
+    job.door.wait_for("run-watch")
+    (job.folder / "go").touch()
+    assert ended(process) == (0, "", "")
 
 
 def test_another_wrapper_inside_is_none(job: Job) -> None:
@@ -479,6 +408,77 @@ def test_all_tasks_of_a_step_save_and_end_together(job: Job) -> None:
     assert list(job.folder.glob("pliant-4711*")) == []
 
 
+# Programs that requeue their own job
+
+
+OWN = (
+    "import subprocess\ntold = []\nsignal.signal(signal.SIGUSR2, lambda *a: told.append(1))\n"
+    + LOOP.format(until="told")
+    + SAVES
+    + "code = subprocess.run(['scontrol', 'requeue', {name}]).returncode\n{then}"
+)
+GOES_ON = (
+    "signal.signal(signal.SIGTERM, lambda *a: pathlib.Path('termed').write_text('1'))\n"
+    + LOOP.format(until="os.path.exists('termed')")
+    + "sys.exit(1)"
+)
+
+
+@pytest.mark.parametrize("then", ["sys.exit(255)", GOES_ON], ids=["ends", "goes on"])
+@pytest.mark.parametrize("name", ["SLURM_JOB_ID", "array"])
+def test_one_that_requeues_its_job_when_it_is_asked_has_saved(
+    job: Job, name: str, then: str
+) -> None:
+    job.environment |= {"SLURM_ARRAY_JOB_ID": "47", "SLURM_ARRAY_TASK_ID": "3"}
+    called = "'47_3'" if name == "array" else "os.environ['SLURM_JOB_ID']"
+    process = job.start(OWN.format(name=called, then=then), "--signal", "USR2")
+    job.door.wait_for("run-watch")
+    job.door.want("w1")
+    assert job.door.wait_for("run-saved")["wish"] == "w1"
+    assert taken_over(job, process)[0] == 85
+    assert not job.requeues.exists()
+
+
+def test_nothing_is_left_of_a_requeue_for_a_program_that_is_started_again(job: Job) -> None:
+    job.scontrol("exit 1")
+    job.pliant = [sys.executable, "-c", HASTY]
+    again = "n = pathlib.Path('again')\nif n.exists(): time.sleep(2.5); sys.exit(7)\nn.touch()\n"
+    own = OWN.format(name="'4711'", then="sys.exit(255)")
+    process = job.start(again + own, "--signal", "USR2")
+    job.door.wait_for("run-watch")
+    job.door.want("w1")
+    job.wait_for_file("saved")
+    job.door.close()
+    assert ended(process)[0] == 7
+    assert job.requeues.read_text() == "requeue 4711\n"
+
+
+SAYS_IT = "import subprocess; subprocess.run([{words}]); sys.exit(85)"
+
+
+@pytest.mark.parametrize("words", ["'requeue', '4712'", "'show', 'job', '4711'", "'requeue'"])
+def test_all_else_that_is_said_to_scontrol_is_said_to_slurms(job: Job, words: str) -> None:
+    program = LOOP.format(until=REQUESTED) + SAYS_IT.format(words=f"'scontrol', {words}")
+    process = job.start(program, "--signal", "USR2")
+    job.door.wait_for("run-watch")
+    job.door.want("w1")
+    job.wait_for_file("requeues")
+    taken_over(job, process)
+    assert job.requeues.read_text().split() == [word.strip("' ") for word in words.split(",")]
+
+
+def test_a_requeue_that_nobody_asked_for_is_slurms(job: Job) -> None:
+    code, _, _ = ended(
+        job.start(SAYS_IT.format(words="'scontrol', 'requeue', '4711'"), "--signal", "USR2")
+    )
+    assert (code, job.requeues.read_text()) == (85, "requeue 4711\n")
+
+
+def test_a_program_that_asked_for_no_signal_finds_its_own_path(job: Job) -> None:
+    code, out, _ = ended(job.start("print(os.environ['PATH'])"))
+    assert (code, out) == (0, f"{job.environment['PATH']}\n")
+
+
 # Directories
 
 
@@ -493,23 +493,3 @@ def test_the_checkpoint_directory_is_the_users_alone_and_stays_where_it_is_used(
 def test_a_checkpoint_directory_may_be_named(job: Job) -> None:
     process = job.start("print(os.environ['PLIANT_CHECKPOINT_DIR'])", "--checkpoint-dir", "here")
     assert ended(process)[:2] == (0, f"{job.folder}/here\n")
-
-
-# The example
-
-
-def test_the_counting_example_goes_on_where_it_was(job: Job) -> None:
-    words = ["--", sys.executable, COUNT, "400", "count", "0.01"]
-    for run in range(2):
-        process = job.start_argv(words, {"SLURM_RESTART_COUNT": str(run)})
-        wait_until(lambda run=run: len(job.door.of("run-begin")) > run, "a run begins")  # type: ignore[misc]
-        job.door.want(f"w{run}")
-        job.door.wait_for("run-saved", run + 1)
-        process.terminate()
-        assert ended(process)[0] == 85
-        job.door.want("")
-    code, out, _ = ended(job.start_argv(words, {"SLURM_RESTART_COUNT": "2"}))
-    checksum = 0
-    for step in range(1, 401):
-        checksum = (checksum * 31 + step) % (2**61 - 1)
-    assert (code, out) == (0, f"400 {checksum}\n")

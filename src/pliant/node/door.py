@@ -75,13 +75,15 @@ class Door:
         _thread(lambda: self._watch(begin))
 
     def _watch(self, begin: Mapping[str, str]) -> None:
-        begun, pause_s = False, FIRST_S
+        begun, pause_s, failed = False, FIRST_S, False
         while not self._closed.is_set():
             since = time.monotonic()
             try:
                 answer = self._once(begun, begin)
             except PliantError as error:
-                self.heard.trouble(str(error))
+                if failed:  # the first time pliantd may not have seen yet that the job runs
+                    self.heard.trouble(str(error))
+                failed = True
                 begun = False  # it may be another pliantd, which knows nothing of us
                 self._closed.wait(pause_s * random.uniform(0.5, 1.0))  # noqa: S311
                 pause_s = min(MOST_S, 2 * pause_s)
@@ -93,7 +95,7 @@ class Door:
             self._wished(answer)
             if not fresh and begun and time.monotonic() - since < FIRST_S:
                 self._closed.wait(FIRST_S)  # a long poll that is none must not become a busy loop
-            begun, pause_s = True, FIRST_S
+            begun, pause_s, failed = True, FIRST_S, False
 
     def _once(self, begun: bool, begin: Mapping[str, str]) -> RunAnswer:
         if not begun:

@@ -5,6 +5,7 @@
     checkpoint-requested    there while a checkpoint is wanted; JSON: wish, why, shape, until_s
     heartbeat               "STEP TIME", from pliant.heartbeat
     saved                   from pliant.checkpointed: what follows is the end, whatever its code
+    requeued                beside it, from a program that believes that it has requeued its job
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from pathlib import Path
 
 from pliant.node.words import Wish
 
-REQUESTED, HEARTBEAT, SAVED = "checkpoint-requested", "heartbeat", "saved"
+REQUESTED, HEARTBEAT = "checkpoint-requested", "heartbeat"
+SAVED, REQUEUED = "saved", "requeued"
 WINDOW_S = 120.0
 LEAST_S = 5.0
 """A rate is told over at least so long and at most WINDOW_S."""
@@ -35,6 +37,7 @@ class Private:
         """
         self.path = Path(tempfile.mkdtemp(prefix=f"pliant-{job or 'run'}-"))
         self.request = self.path / REQUESTED
+        self.saved, self.requeued = self.path / SAVED, self.path / REQUEUED
         self._beaten = ""
 
     def ask(self, wish: Wish) -> None:
@@ -51,11 +54,11 @@ class Private:
 
     def take_saved(self) -> bool:
         """Whether the program said that it has saved, since this was last asked."""
-        try:
-            (self.path / SAVED).unlink()
-        except OSError:
-            return False
-        return True
+        return _take(self.saved)
+
+    def take_requeued(self) -> bool:
+        """Whether it believes that it has requeued its job, since this was last asked."""
+        return _take(self.requeued)
 
     def beat(self) -> tuple[int, float] | None:
         """Return a new heartbeat, the step and when it was told; None where there is none."""
@@ -73,6 +76,14 @@ class Private:
     def remove(self) -> None:
         """Remove all of it."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _take(mark: Path) -> bool:
+    try:
+        mark.unlink()
+    except OSError:
+        return False
+    return True
 
 
 class Pace:

@@ -23,6 +23,7 @@ from pliant.node.core import step
 from pliant.node.door import Ask, Door, Heard
 from pliant.node.files import Pace, Private
 from pliant.node.logs import cut_on_requeue
+from pliant.node.own_requeue import stand_in
 from pliant.node.program import Program, Witness
 from pliant.node.ranks import GOOD, Ranks
 from pliant.node.run import DIRECTORY, REQUESTED, Run
@@ -82,6 +83,9 @@ def run(
     env = dict(environ)
     if files is not None:
         env[REQUESTED] = str(files.request)
+        if this.signal:
+            with contextlib.suppress(OSError):
+                env["PATH"] = stand_in(files, environ)
     if this.directory is not None:
         env[DIRECTORY] = str(this.directory)
         with contextlib.suppress(OSError):  # the program says better what it cannot write
@@ -191,16 +195,23 @@ class Wrapper:
         saved = code == w.CHECKPOINTED
         if self._files is not None:
             saved = self._files.take_saved() or saved
+            self._files.take_requeued()  # it has ended: nothing is to be told to the next one
         self._follow()
         self._feed(w.Ended(time.monotonic(), code, saved))
 
     def _tick(self, now_s: float) -> None:
         self._witness.tend(now_s)
+        self._end_requeued()
         self._beat(now_s)
         self._follow()
         if self._state.stage is w.Stage.GATHERING and self._all_ended():
             self._feed(w.Gathered(now_s))
         self._feed(w.Ticked(now_s))
+
+    def _end_requeued(self) -> None:
+        """Tell a program that believes it has requeued its job what a requeue would tell it."""
+        if self._files is not None and self._files.take_requeued() and self._running:
+            self._program.send(signal.SIGTERM)
 
     def _beat(self, now_s: float) -> None:
         beat = self._files.beat() if self._files is not None else None
