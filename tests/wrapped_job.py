@@ -92,18 +92,25 @@ class Job:
         program.chmod(0o755)
 
     def sized(
-        self, script: str, *words: str, gpus: Sequence[int], moments_s: Sequence[float]
+        self,
+        script: str,
+        *words: str,
+        gpus: Sequence[int],
+        moments_s: Sequence[float],
+        last: Sequence[str] = (),
     ) -> str:
         """Run an example's script once for each number of GPUs; return all that it printed.
 
         ``moments_s``: how long after the begin of each run but the last a checkpoint is wanted.
+        ``last``: further words for the last run alone.
         """
         self.knows("pliant", *PLIANT)
         shutil.copytree(EXAMPLES, self.folder, dirs_exist_ok=True)
         printed = ""
         for run, number in enumerate(gpus):
             has = {"SLURM_RESTART_COUNT": str(run), "SLURM_GPUS_ON_NODE": str(number)}
-            process = self._start(["bash", script, *words], has)
+            more = last if run == len(gpus) - 1 else ()
+            process = self._start(["bash", script, *words, *more], has)
             if run < len(moments_s):
                 self._hands_over(process, run, moments_s[run])
             code, out, err = ended(process)
