@@ -18,7 +18,7 @@ from pliant.daemon.answers import to_json
 from pliant.wire import CHALLENGE, HELLO, Message, decode, encode, no, ok
 from pliant.wire.runs import RunAnswer
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 NOTHING = RunAnswer()
 POLL_S = 0.5  # of a watch without news; a real pliantd keeps it longer
 
@@ -49,7 +49,7 @@ class FakeDoor:
             self._door.close()
             self._door = None
 
-    def want(self, wish: str, within_s: float = 30.0) -> None:
+    def want(self, wish: str, within_s: float = 120.0) -> None:
         """Want a checkpoint; "" none any more."""
         with self._news:
             until_s = time.time() + within_s if wish else 0.0
