@@ -46,5 +46,9 @@ class Refused(BatchError):
     """The batch system refused an update, in its own words."""
 
 
+class NotNow(Refused):
+    """The batch system changes nothing of a job now, whatever is asked, and will later."""
+
+
 class BadAnswer(BatchError):
     """The batch system's output is not what this adapter knows."""

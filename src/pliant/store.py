@@ -266,15 +266,20 @@ class Store:
 
     # Shapes that the batch system did not start
 
-    def refuse(self, job: str, shape: Shape, now_s: float, for_s: float) -> float:
-        """Leave a shape out for ``for_s``, twice as long each further time; return until when."""
+    def refuse(
+        self, job: str, shape: Shape, now_s: float, for_s: float, *, longer: bool = True
+    ) -> float:
+        """Leave a shape out for ``for_s``, twice as long each further time; return until when.
+
+        Where it is not for ``longer``, this time does not count.
+        """
         name = shape_text(shape)
         known = self._read("SELECT times FROM refused WHERE job = ? AND shape = ?", (job, name))
         times = int(known[0][0]) if known else 0
-        until_s = now_s + for_s * (1 << min(times, 10))
+        until_s = now_s + for_s * (1 << min(times if longer else 0, 10))
         self._write(
             "INSERT OR REPLACE INTO refused (job, shape, times, until_s) VALUES (?, ?, ?, ?)",
-            (job, name, times + 1, until_s),
+            (job, name, times + longer, until_s),
         )
         return until_s
 

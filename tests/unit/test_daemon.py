@@ -18,7 +18,7 @@ from pliant.batch import Change
 from pliant.daemon import answers as a
 from pliant.daemon.cannot import GIVE_UP_GPUS, OTHERWISE, SHARES, beyond_reach, cannot_rows
 from pliant.daemon.config import Config, parse
-from pliant.daemon.cycling import Cycling
+from pliant.daemon.cycling import AGAIN_S, Cycling
 from pliant.daemon.filter_door import FilterDoor
 from pliant.daemon.lines import Answer as DoorAnswer
 from pliant.daemon.lines import GivingWay
@@ -30,7 +30,7 @@ from pliant.daemon.private import TEXTS, without_private
 from pliant.daemon.rights import Asker, Site, asker
 from pliant.daemon.rows import decision_text
 from pliant.daemon.verbs import Verbs
-from pliant.errors import BatchError, PliantError, Refused, StandsBy, Unavailable
+from pliant.errors import BatchError, NotNow, PliantError, Refused, StandsBy, Unavailable
 from pliant.filter import Answer, View
 from pliant.grammar import parse as parse_request
 from pliant.grammar import token_text
@@ -69,6 +69,7 @@ class FakeBatch:
     turned_away: int = 0
     partitions: tuple[str, ...] = ("gpu",)
     refuses: str = ""
+    later: bool = False  # it refuses because it changes nothing of the job now
     changes: list[tuple[str, str]] = field(default_factory=list)
     between: Callable[[], None] | None = None  # runs after each look, before the cycle goes on
     says: Callable[[Job], str] = lambda job: job.reason  # why a job waits, as it is now
@@ -94,7 +95,8 @@ class FakeBatch:
         if self.away:
             raise Unavailable(self.away)
         if self.refuses:
-            return [Refused(self.refuses) for _ in changes]
+            kind = NotNow if self.later else Refused
+            return [kind(self.refuses) for _ in changes]
         for one in changes:
             self.changes.append((one.job.id, str(one.shape)))
             waiting = self.waiting[one.job.id]
@@ -317,6 +319,23 @@ def test_a_refused_change_is_told_and_not_tried_again_at_once(make: Make, batch:
     assert batch.changes == []
     latest = cycling.store.decisions("2")
     assert "Requested node configuration is not available" in latest[1].reason
+
+
+def test_a_change_that_is_refused_for_now_is_tried_again_as_soon_each_time(
+    make: Make, batch: FakeBatch, clock: Clock
+) -> None:
+    batch.run("1", TWO)
+    batch.submit("2", "gpus=2:4", own=FOUR)
+    batch.refuses, batch.later = "the DB index is being set", True
+    cycling = make()
+    for _ in range(5):
+        cycling.run()
+        clock.now_s += AGAIN_S
+        batch.now_s += AGAIN_S
+    assert cycling.counts.failures == 5
+    batch.refuses = ""
+    cycling.run()
+    assert batch.changes == [("2", "2")]
 
 
 def test_a_job_that_is_held_for_a_shape_of_ours_gets_its_own_back(

@@ -159,3 +159,26 @@ def test_limits_are_read_with_the_configuration_and_kept_while_slurmdbd_is_away(
     assert slurm.site().limits == narrow
     slurm.forget_site()
     assert slurm.site().limits == Limits()
+
+
+class Hanging(Enforcing):
+    """Its slurmctld says how it is configured, and then nothing more."""
+
+    def run(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> Answer:
+        if argv[0] == "squeue":
+            raise Unavailable("squeue: no answer within 10 s")
+        return super().run(argv, env=env, stdin=stdin)
+
+
+def test_slurmdbd_is_left_in_peace_for_a_minute_however_often_slurmctld_fails() -> None:
+    now_s, commands = [0.0], Hanging()
+    slurm = Slurm(commands, clock=lambda: now_s[0])
+    for now_s[0] in (0.0, 20.0, 40.0, 59.0):
+        with pytest.raises(Unavailable, match="squeue"):
+            slurm.observe()
+    assert commands.asked == 1
+    now_s[0] = 60.0
+    slurm.site()
+    assert commands.asked == 2

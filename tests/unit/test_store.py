@@ -69,6 +69,8 @@ def test_a_refused_shape_is_left_out_for_longer_each_time(tmp_path: Path) -> Non
     assert store.refused(5.0) == {"7": {share, cpu}}
     assert store.refused(50.0) == {"7": {cpu}}
     assert store.refuse("7", share, now_s=50.0, for_s=10.0) == 70.0
+    assert store.refuse("7", cpu, now_s=50.0, for_s=10.0, longer=False) == 60.0
+    assert store.refuse("7", cpu, now_s=50.0, for_s=10.0) == 70.0
     store.forget_refused("7")
     assert store.refused(55.0) == {}
 

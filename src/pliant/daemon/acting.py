@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pliant.batch import Batch, Change
-from pliant.errors import PliantError
+from pliant.errors import NotNow, PliantError
 from pliant.model import Job, Spec
 from pliant.plan import Mold
 from pliant.store import Store
@@ -24,10 +24,14 @@ ACT_FOR_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a change: ``words`` are the batch system's where it refused, else ""."""
+    """What came of a change: ``words`` are the batch system's where it refused, else "".
+
+    ``later``: it refused because it changes nothing of the job now, whatever is asked.
+    """
 
     mold: Mold
     words: str
+    later: bool = False
 
 
 class Acting:
@@ -87,7 +91,7 @@ class Acting:
         for intention, mold, error in zip(intentions, molds, errors, strict=True):
             words = "" if error is None else str(error)
             store.done(intention, self._clock(), words or "done")
-            outcomes.append(Outcome(mold, words))
+            outcomes.append(Outcome(mold, words, isinstance(error, NotNow)))
         return outcomes
 
     def annotate(self, job: Job, says: Callable[[Job], Spec]) -> Job:

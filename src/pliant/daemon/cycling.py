@@ -229,8 +229,11 @@ class Cycling:
                     words = f"the batch system does not start it so: {job.reason}"
                     self._refuse(job, shape, FORBIDDEN_S, words)
 
-    def _refuse(self, job: Job, shape: Shape, for_s: float, reason: str) -> None:
-        until_s = self.store.refuse(job.id, shape, self._clock(), for_s)
+    def _refuse(
+        self, job: Job, shape: Shape, for_s: float, reason: str, *, longer: bool = True
+    ) -> None:
+        """Leave a shape out for a while, each time for ``longer``."""
+        until_s = self.store.refuse(job.id, shape, self._clock(), for_s, longer=longer)
         pause_s = round(until_s - self._clock())
         self._note(job, "refused", shape, f"{reason}; left out for {pause_s} s")
 
@@ -302,7 +305,7 @@ class Cycling:
             mold = outcome.mold
             if outcome.words:
                 self.counts.failures += 1
-                self._refuse(mold.job, mold.shape, AGAIN_S, outcome.words)
+                self._refuse(mold.job, mold.shape, AGAIN_S, outcome.words, longer=not outcome.later)
             else:
                 self.counts.updates += 1
                 self._note(mold.job, "mold", mold.shape, mold.reason)

@@ -17,7 +17,10 @@ from pliant.batch.slurm.update import (
     update_words,
     wanted,
 )
-from pliant.errors import BatchError, Refused
+from pliant.errors import BatchError, NotNow, Refused
+
+NO_INDEX = "the DB index is being set"
+"""In what Slurm says of a job that slurmdbd has not taken note of yet, because it is away."""
 
 
 class Attempt:
@@ -96,4 +99,5 @@ class Attempt:
             self._refuse(f"{self.words or 'refused'}; it could not be put back: {left}")
 
     def _refuse(self, words: str) -> None:
-        self.error = Refused(f"job {self.id} to {self.change.shape}: {words}")
+        kind = NotNow if NO_INDEX in words else Refused
+        self.error = kind(f"job {self.id} to {self.change.shape}: {words}")

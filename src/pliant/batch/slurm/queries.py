@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -57,6 +56,7 @@ class Queries:
         self._commands, self._clock = commands, clock
         self._site: tuple[float, Site] | None = None
         self._limits = UNKNOWN
+        self._dbd_away_s = -SITE_S  # when slurmdbd last did not answer
         self._places: dict[_Run, Allocation | None] = {}
         self._ping: tuple[float, str] | None = None
 
@@ -77,8 +77,13 @@ class Queries:
         """Return what limits hold, as they were last known where slurmdbd is away."""
         if not site.enforces_limits and not site.preempts_by_qos:
             return NO_LIMITS
-        with contextlib.suppress(BatchError, Unavailable):
-            self._limits = self._ask_limits(site.cluster)
+        if not 0 <= self._clock() - self._dbd_away_s < SITE_S:
+            try:
+                self._limits = self._ask_limits(site.cluster)
+            except (BatchError, Unavailable):
+                # sacctmgr takes its whole time limit to find that out: not in every look, though
+                # the site is read in each while slurmctld does not answer either.
+                self._dbd_away_s = self._clock()
         known = self._limits
         return known if site.enforces_limits else Limits(preempting=known.preempting)
 
@@ -88,6 +93,11 @@ class Queries:
         return parse_limits(qos, self._ask("sacctmgr", "-n", "-P", *ASSOCIATIONS, *of_cluster))
 
     def forget_site(self) -> None:
+        """Read the configuration again next time, and the limits."""
+        self._dbd_away_s = -SITE_S
+        self.doubt_site()
+
+    def doubt_site(self) -> None:
         """Read the configuration again next time: Slurm may come back as another release."""
         self._site = self._ping = None
 

@@ -83,7 +83,7 @@ class Slurm:
             self._check_acting(site)
             return self._observe(site)
         except (Unavailable, BadAnswer):
-            self.forget_site()
+            self._queries.doubt_site()
             raise
 
     def _check_acting(self, site: Site) -> None:
