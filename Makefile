@@ -85,6 +85,12 @@ resizes: ## resize one running job again and again; writes docs/resizes.md (need
 	@$(MAKE) $(VENV)/.dev spank
 	$(PY) -m benchmarks.resizes
 
+.PHONY: live
+live: ## two papers' experiments on a real Slurm; writes docs/live.md (needs root; half an hour)
+	@.ci/packages test
+	@$(MAKE) $(VENV)/.dev spank
+	$(PY) -m benchmarks.live
+
 .PHONY: spank
 spank: ## build the SPANK plugin for the Slurm that is installed here
 	@if [ -e spank/Makefile ]; then $(MAKE) -C spank; fi

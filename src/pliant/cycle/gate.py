@@ -8,6 +8,8 @@ Nodes required for job are DOWN …  mold       the same: shown where another pa
                                               waits for the same nodes; their state is in the
                                               snapshot
 ReqNodeNotAvail, UnavailableNodes  mold       the same, where the job itself names no nodes
+ReqNodeNotAvail, May be reserved   mold       the same: reservations are in the snapshot. A fence of
+for other job                                 ours leaves it behind until Slurm looks again
 None, or nothing yet               new        not judged by the batch system yet: it counts in the
                                               queue, at the shape it carries
 QOS*, Assoc*, Max*PerAccount that  smaller    only shapes smaller than the one it carries, and none
@@ -77,7 +79,7 @@ class Gate(StrEnum):
 
 _MOLD = frozenset({"Resources", "Priority"})
 _NODES_TAKEN = "Nodes required for job are DOWN, DRAINED or reserved"
-_NODES_DOWN = "ReqNodeNotAvail, UnavailableNodes"
+_NOT_NOW = ("ReqNodeNotAvail, UnavailableNodes", "ReqNodeNotAvail, May be reserved")
 _NEW = frozenset({"None", ""})
 _OF_SHAPES = ("cpu", "mem", "node", "gres", "tres", "billing")
 _NODES_OUTSIDE = "partitionnodelimit"
@@ -97,7 +99,7 @@ def gate(reason: str, *, names_nodes: bool = False) -> Gate:
 def _gate(reason: str, names_nodes: bool) -> Gate:
     if reason in _MOLD or reason.startswith(_NODES_TAKEN):
         return Gate.MOLD
-    if reason.startswith(_NODES_DOWN) and not names_nodes:
+    if reason.startswith(_NOT_NOW) and not names_nodes:
         return Gate.MOLD
     if reason in _NEW:
         return Gate.NEW
