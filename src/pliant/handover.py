@@ -101,7 +101,8 @@ class Sight:
     """What is seen of one job: ``state`` is None once it has ended.
 
     ``carries``: the shape it asks for; ``queued_s``: since when it waits, in whole seconds;
-    ``begins_s``: when it may begin; ``killed``: it failed at the very start of a run.
+    ``begins_s``: when it may begin; ``killed``: it failed after its checkpoint, at the very start
+    of a later run or before it was requeued.
     """
 
     state: JobState | None

@@ -107,6 +107,25 @@ def test_a_checkpoint_that_nobody_asked_for_counts_for_nothing(bench: Bench) -> 
     assert bench.hands.slurm.job.run == 0
 
 
+def test_a_checkpoint_that_comes_late_leads_to_the_other_shape_after_all(bench: Bench) -> None:
+    bench.begin()
+    name = name_of(bench.overs.of("7") or pytest.fail())
+    bench.hands.slurm.now_s += 61
+    bench.go_on(3)
+    assert bench.ends == [("7", Outcome.NOT_SAVED)]
+    assert not bench.overs.saved_late(JOB, 0, "0.1")
+    assert not bench.overs.saved_late(JOB, 1, name)
+    bench.start()  # another pliantd knows it too
+    assert not bench.overs.saved("7", 0, name)
+    assert bench.overs.saved_late(JOB, 0, name)
+    bench.go_on()
+    job = bench.hands.slurm.job
+    assert (job.state, job.carries, job.run, bench.ends[1:]) == (RUNNING, NEW, 1, [("7", "done")])
+    (row,) = bench.store.handovers("7")
+    assert (row.outcome, row.saved_s > row.until_s) == ("done", True)
+    assert not bench.overs.saved_late(JOB, 0, name)
+
+
 def test_a_checkpoint_that_fails_leaves_the_job_as_it_is(bench: Bench) -> None:
     bench.begin()
     over = bench.overs.of("7")

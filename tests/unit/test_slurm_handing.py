@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -50,7 +51,7 @@ ANY = cast("Any", None)
         (Do.PIN_GUEST, "update jobid=8 Priority=4000000001"),
         (
             Do.FENCE,
-            "create reservation ReservationName=pliant_7 StartTime=now "
+            "create reservation ReservationName=pliant_7 StartTime=1970-01-01T00:16:20 "
             "EndTime=1970-01-01T00:19:25 Users=root Nodes=n1,n2 Flags=IGNORE_JOBS",
         ),
         (Do.RENEW, "update ReservationName=pliant_7 EndTime=1970-01-01T00:19:25"),
@@ -87,12 +88,27 @@ def test_only_fences_are_ours() -> None:
     assert [*handing(slurm).fences()] == ["7"]
 
 
+@pytest.mark.parametrize("wrong_s", [-30.0, 0.0, 30.0])
+def test_a_waiting_jobs_seconds_are_counted_from_when_it_is_seen(wrong_s: float) -> None:
+    now = [2000.5 + wrong_s]  # by our clock; slurmctld's is right
+    row = SimpleNamespace(
+        **{"waits": True, "priority": "1", "restarts": "3", "submit": "2000", "eligible": "2000"}
+    )
+    queries = SimpleNamespace(again=lambda _ids: {"7": row})
+    one = Handing(cast("Any", Slurm()), cast("Any", queries), lambda: now[0])
+    first_s = one.scene(replace(OVER, saved_s=0.0), ANY, ANY).now_s
+    assert 2000.0 <= first_s < 2001.0
+    now[0] += 2.5
+    assert one.scene(replace(OVER, saved_s=0.0), ANY, ANY).now_s == first_s + 2.5
+
+
 @pytest.mark.parametrize(
     ("told", "killed"),
     [
         ("3|2026-01-01T00:00:05|2026-01-01T00:00:05|", True),
         ("3|2026-01-01T00:00:06|2026-01-01T00:00:05|", False),  # it failed by itself, later
-        ("2|2026-01-01T00:00:05|2026-01-01T00:00:05|", False),  # the run that we ended
+        ("2|2026-01-01T00:00:05|2026-01-01T00:00:01|", True),  # it had saved: its wrapper died
+        ("1|2026-01-01T00:00:05|2026-01-01T00:00:05|", False),
         ("", False),
     ],
 )

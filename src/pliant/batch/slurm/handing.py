@@ -29,6 +29,10 @@ from pliant.handover import FENCE_S, PINNED, Do, HandOver, Scene, Sight, Step
 from pliant.model import Job, JobState
 
 _FAILED = "RestartCnt:|,StartTime:|,SubmitTime:|"
+SKEW_S = 60.0
+"""How far behind ours slurmctld's clock may be for a fence to stand at once."""
+SOON_S = 3.0
+"""A job is seen to wait so soon after it began to, where the clocks agree."""
 PREFIX = "pliant_"
 """How the names of fences begin."""
 
@@ -39,8 +43,9 @@ class Handing:
     def __init__(
         self, commands: Runs, queries: Queries, clock: Callable[[], float] = time.time
     ) -> None:
-        """``clock`` counts seconds since the epoch, as slurmctld's host does."""
+        """``clock`` counts seconds since the epoch, as slurmctld's host does or about so."""
         self._commands, self._queries, self._clock = commands, queries, clock
+        self._waits: dict[str, tuple[float, float]] = {}  # since when, and how wrong our clock is
 
     # --- see -------------------------------------------------------------------------------
 
@@ -56,16 +61,38 @@ class Handing:
         sight = self._sight(rows.get(over.job), job, cluster)
         if sight.state is None and over.saved_s:
             sight = replace(sight, killed=self._was_killed(over))
-        return Scene(self._clock(), sight, guest, fence_end_s)
+        return Scene(self._now(over.job, sight), sight, guest, fence_end_s)
+
+    def _now(self, job_id: str, sight: Sight) -> float:
+        """Return the time by slurmctld's clock, as far as it shows.
+
+        A waiting job that comes into sight began to wait a moment ago. Where that is not so by our
+        clock it is another one, or pliantd was away: then it is taken to have begun just now.
+        """
+        now_s = self._clock()
+        if sight.state is not JobState.WAITING:
+            self._waits.pop(job_id, None)
+            return now_s
+        since_s, wrong_s = self._waits.get(job_id, (0.0, 0.0))
+        if since_s != sight.queued_s:
+            gone_s = now_s - sight.queued_s
+            wrong_s = 0.0 if 0.0 <= gone_s <= SOON_S else gone_s
+            self._waits[job_id] = (sight.queued_s, wrong_s)
+        return now_s - wrong_s
 
     def _was_killed(self, over: HandOver) -> bool:
-        """Whether a later run failed in the second in which the job went back into the queue."""
+        """Whether it failed without a fault of its own, after its checkpoint.
+
+        A later run did so in the second in which the job went back into the queue; the run that
+        saved, where its wrapper was killed before the requeue.
+        """
         answer = self._commands.run(
             ("squeue", "-h", "-a", "--local", "-t", "FAILED", "-j", over.job, "-O", _FAILED)
         )
         restarts, start, submit, *_ = [*answer.out.strip().split("|"), "", "", ""]
-        later = restarts.isdigit() and int(restarts) > over.run
-        return answer.status == 0 and later and start <= submit
+        if answer.status or not restarts.isdigit():
+            return False
+        return int(restarts) == over.run or (int(restarts) > over.run and start <= submit)
 
     def fences(self) -> dict[str, float]:
         """Return when each fence ends that stands now, by job."""
@@ -127,7 +154,7 @@ class Handing:
 
     def _fence_words(self, job: Job) -> Sequence[str]:
         return (
-            "StartTime=now",
+            f"StartTime={_text(self._clock() - SKEW_S)}",
             f"EndTime={self._fence_end()}",
             "Users=root",
             f"Nodes={','.join(job.nodes)}",
