@@ -75,6 +75,12 @@ resizes: ## resize one running job again and again; writes docs/resizes.md (need
 	@$(MAKE) $(VENV)/.dev spank
 	$(PY) -m benchmarks.resizes
 
+.PHONY: drill
+drill: ## inject faults into hand-overs, N= runs; writes docs/drill.md (needs root; minutes)
+	@.ci/packages test
+	@$(MAKE) $(VENV)/.dev spank
+	$(PY) -m benchmarks.drill --runs $(or $(N),0) --seed $(or $(SEED),0)
+
 .PHONY: spank
 spank: ## build the SPANK plugin for the Slurm that is installed here
 	@if [ -e spank/Makefile ]; then $(MAKE) -C spank; fi

@@ -1,8 +1,8 @@
 """One job that counts, resized at random moments while others wait for exactly its GPUs.
 
-``python -m benchmarks.resizes [--resizes N]`` writes docs/resizes.md: how long each hand-over took from
-the end of its checkpoint, whether one of those who waited got in between, and whether the count and
-its checksum are right in the end.
+``python -m benchmarks.resizes [--resizes N]`` writes docs/resizes.md: how long each hand-over took
+from the end of its checkpoint, whether one of those who waited got in between, and whether the
+count and its checksum are right in the end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ END_S = 120.0
 _HEAD = """\
 # A running job, resized again and again
 
-Written by `make resizes`; every number below was measured by that run. GPUs are fake; Slurm is real.
+Written by `make resizes`; every number below was measured by that run. GPUs are fake; Slurm is
+real.
 """
 
 
