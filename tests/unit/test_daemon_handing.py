@@ -25,12 +25,16 @@ class Hands:
     def __init__(self) -> None:
         self.slurm = FakeSlurm()
         self.refuses: set[Do] = set()
+        self.breaks: list[Do] = []
 
     def scene(self, over: HandOver, job: Job) -> Scene:
         assert job.id == over.job
         return self.slurm.scene()
 
     def step(self, step: Step, over: HandOver, job: Job) -> None:
+        if step.do in self.breaks:
+            self.breaks.remove(step.do)
+            raise OSError(22, "Invalid argument")
         if step.do in self.refuses:
             raise Refused(f"job {job.id}: no")
         self.slurm.do(step, over)
@@ -91,6 +95,14 @@ def test_a_checkpoint_that_was_asked_for_leads_to_the_other_shape(bench: Bench) 
     (row,) = bench.store.handovers("7")
     assert (row.before, row.after, row.outcome) == ("4", "2", "done")
     assert 1000.0 <= row.at_s <= row.saved_s <= row.done_s
+
+
+def test_a_mistake_in_one_step_ends_neither_the_thread_nor_the_hand_over(bench: Bench) -> None:
+    bench.hands.breaks = [Do.FENCE, Do.RESHAPE]
+    bench.begin()
+    bench.save()
+    bench.go_on()
+    assert (bench.hands.slurm.job.carries, bench.ends) == (NEW, [("7", "done")])
 
 
 def test_there_is_one_at_a_time_for_a_job(bench: Bench) -> None:

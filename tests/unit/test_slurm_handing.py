@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -88,18 +87,21 @@ def test_only_fences_are_ours() -> None:
     assert [*handing(slurm).fences()] == ["7"]
 
 
-@pytest.mark.parametrize("wrong_s", [-30.0, 0.0, 30.0])
-def test_a_waiting_jobs_seconds_are_counted_from_when_it_is_seen(wrong_s: float) -> None:
-    now = [2000.5 + wrong_s]  # by our clock; slurmctld's is right
-    row = SimpleNamespace(
-        **{"waits": True, "priority": "1", "restarts": "3", "submit": "2000", "eligible": "2000"}
-    )
-    queries = SimpleNamespace(again=lambda _ids: {"7": row})
-    one = Handing(cast("Any", Slurm()), cast("Any", queries), lambda: now[0])
-    first_s = one.scene(replace(OVER, saved_s=0.0), ANY, ANY).now_s
-    assert 2000.0 <= first_s < 2001.0
-    now[0] += 2.5
-    assert one.scene(replace(OVER, saved_s=0.0), ANY, ANY).now_s == first_s + 2.5
+@pytest.mark.parametrize(
+    ("theirs_s", "now_s", "ahead_s"),
+    [(1039, 1040.0, 0.0), (1041, 1040.0, 0.0), (1010, 1010.0, 30.0), (1070, 1070.0, 0.0)],
+)
+def test_seconds_are_counted_by_slurmctlds_clock(
+    theirs_s: int, now_s: float, ahead_s: float
+) -> None:
+    said = f"Configuration data as of {theirs_s}\nAccountingStorageBackupHost = (null)\n"
+    scene = handing(Slurm(scontrol=Answer(said, "", 0))).scene(OVER, JOB, ANY)
+    assert (scene.now_s, scene.ahead_s) == (now_s, ahead_s)
+
+
+def test_where_slurmctld_does_not_say_the_clocks_are_taken_to_agree() -> None:
+    scene = handing(Slurm()).scene(OVER, JOB, ANY)
+    assert (scene.now_s, scene.ahead_s) == (1040.0, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -226,6 +226,10 @@ class HandOvers:
                 log.warning("%s", error)
             active.trouble, active.next_s = str(error), self._clock() + AGAIN_S
             return
+        except Exception:  # the thread lives on: the other jobs' GPUs stand idle
+            log.exception("job %s: a mistake of Pliant's own in its hand-over", over.job)
+            active.next_s = self._clock() + AGAIN_S
+            return
         active.trouble = ""
         pause_s = (QUICK_S if over.saved_s else SLOW_S) if step.do is Do.WAIT else 0.0
         active.next_s = self._clock() + pause_s

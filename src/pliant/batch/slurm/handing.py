@@ -4,6 +4,8 @@ Measured on 22.05.8 and 24.11.5; each line is a trap:
 
 - The fence is not named by the job: a job of a reservation is killed at its end.
 - An update while the job is COMPLETING keeps no begin time; one that is PENDING again does.
+- A begin time before its own now is read by scontrol as now: with a clock that is ahead no job
+  begins earlier than that.
 - Slurm's clients read and print times here as UTC (see commands.py), in whole seconds.
 - ``Priority=`` is refused on a job that its user holds, and ``release`` would end that hold: both
   are for jobs that are not held.
@@ -16,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from pliant.batch.slurm.clocks import Clocks
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Runs
 from pliant.batch.slurm.job_rows import JobRow, count
@@ -31,8 +34,6 @@ from pliant.model import Job, JobState
 _FAILED = "RestartCnt:|,StartTime:|,SubmitTime:|"
 SKEW_S = 60.0
 """How far behind ours slurmctld's clock may be for a fence to stand at once."""
-SOON_S = 3.0
-"""A job is seen to wait so soon after it began to, where the clocks agree."""
 PREFIX = "pliant_"
 """How the names of fences begin."""
 
@@ -45,7 +46,7 @@ class Handing:
     ) -> None:
         """``clock`` counts seconds since the epoch, as slurmctld's host does or about so."""
         self._commands, self._queries, self._clock = commands, queries, clock
-        self._waits: dict[str, tuple[float, float]] = {}  # since when, and how wrong our clock is
+        self._clocks = Clocks(commands, clock)
 
     # --- see -------------------------------------------------------------------------------
 
@@ -61,24 +62,8 @@ class Handing:
         sight = self._sight(rows.get(over.job), job, cluster)
         if sight.state is None and over.saved_s:
             sight = replace(sight, killed=self._was_killed(over))
-        return Scene(self._now(over.job, sight), sight, guest, fence_end_s)
-
-    def _now(self, job_id: str, sight: Sight) -> float:
-        """Return the time by slurmctld's clock, as far as it shows.
-
-        A waiting job that comes into sight began to wait a moment ago. Where that is not so by our
-        clock it is another one, or pliantd was away: then it is taken to have begun just now.
-        """
-        now_s = self._clock()
-        if sight.state is not JobState.WAITING:
-            self._waits.pop(job_id, None)
-            return now_s
-        since_s, wrong_s = self._waits.get(job_id, (0.0, 0.0))
-        if since_s != sight.queued_s:
-            gone_s = now_s - sight.queued_s
-            wrong_s = 0.0 if 0.0 <= gone_s <= SOON_S else gone_s
-            self._waits[job_id] = (sight.queued_s, wrong_s)
-        return now_s - wrong_s
+        ahead_s = self._clocks.ahead_s() if over.saved_s else 0.0
+        return Scene(self._clock() - ahead_s, sight, guest, fence_end_s, max(0.0, ahead_s))
 
     def _was_killed(self, over: HandOver) -> bool:
         """Whether it failed without a fault of its own, after its checkpoint.
