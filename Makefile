@@ -76,10 +76,10 @@ resizes: ## resize one running job again and again; writes docs/resizes.md (need
 	$(PY) -m benchmarks.resizes
 
 .PHONY: drill
-drill: ## inject faults into hand-overs, N= runs; writes docs/drill.md (needs root; minutes)
+drill: ## inject faults into hand-overs, N= runs, K= at once; writes docs/drill.md (needs root; minutes)
 	@.ci/packages test
 	@$(MAKE) $(VENV)/.dev spank
-	$(PY) -m benchmarks.drill --runs $(or $(N),0) --seed $(or $(SEED),0)
+	$(PY) -m benchmarks.drill --runs $(or $(N),0) --seed $(or $(SEED),0) $(if $(K),--at-once $(K))
 
 .PHONY: spank
 spank: ## build the SPANK plugin for the Slurm that is installed here

@@ -31,6 +31,8 @@ MATURE_S = 30.0
 MOMENT_S = 30.0
 QUIET_S = 45.0
 END_S = 60.0
+UNPINNED_S = 6.0
+"""How long after its start a job may still carry its pin: the next look takes it."""
 _SAID = re.compile("(INFO|WARNING|ERROR) pliant")
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
@@ -84,7 +86,7 @@ def run(area: Field, fault: Fault, place: Path, draw: random.Random) -> Seen:
     except (PliantError, OSError) as error:
         seen.words.append(f"{type(error).__name__}: {error}")
     lines = area.said(said).splitlines()
-    seen.said = "\n".join(line for line in lines if _SAID.match(line))
+    seen.said = "\n".join(dict.fromkeys(line for line in lines if _SAID.match(line)))
     seen.seconds = time.monotonic() - since_s
     return seen
 
@@ -105,7 +107,6 @@ def _run(area: Field, fault: Fault, seen: Seen, draw: random.Random) -> None:
     time.sleep(draw.uniform(0.2, 1.5))
     area.restore()
     _until_quiet(area, seen)
-    (area.place / "hurry").touch()
     fault.after(area)
     _until_ended(area, fault, seen)
 
@@ -161,13 +162,11 @@ def _until_quiet(area: Field, seen: Seen) -> None:
         rows = [f"{r.run} {r.outcome or 'under way'}" for r in told.handovers] if told else "?"
         seen.words.append(f"not quiet: {rows}")
     seen.fences = area.fences()
-    if area.state(area.job) != "PENDING":
-        seen.pins = area.pins()
 
 
 def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
     """Wait for the job's end, without the two minutes that Slurm makes it wait, and count."""
-    hurried = [False]
+    hurried, runs_s = [False], list[float]()
 
     def ended() -> bool:
         shown = area.show(area.job)
@@ -179,6 +178,12 @@ def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
         if state == "PENDING" and not hurried[0] and shown.get("Reason") == "BeginTime":
             hurried[0] = True
             area.scontrol("update", f"jobid={area.job}", "StartTime=now+3")
+        if state == "RUNNING" and not (area.place / "hurry").exists():
+            runs_s.append(time.monotonic())
+            pins = area.pins()
+            if not pins or time.monotonic() - runs_s[0] > UNPINNED_S:
+                seen.pins = pins
+                (area.place / "hurry").touch()
         return state in _ENDED
 
     try:
@@ -189,7 +194,8 @@ def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
         seen.words.append(f"stuck: {[f'{name}={shown.get(name)}' for name in names]}")
         seen.stuck += 1
         return
-    area.sandbox.run(["scancel", str(area.rival)]) if area.rival else None
+    if area.rival:
+        area.sandbox.run(["scancel", str(area.rival)])
     state = area.state(area.job)
     out = area.place / "out"
     last = out.read_text().splitlines()[-1:] if out.exists() else []
@@ -246,8 +252,8 @@ def drilled(faults: Sequence[Fault], seed: int, at_once: int = 1) -> Iterator[Se
 
 
 _HEADER = (
-    *("fault", "runs", "jobs lost", "steps lost", "stuck", "slipped in", "fences", "pins"),
-    *("Slurm's own requeue behind", "steps done again", "median s"),
+    *("fault", "the job ends", "runs", "jobs lost", "steps lost", "stuck", "slipped in"),
+    *("fences", "pins", "Slurm's own requeue behind", "steps done again", "median s"),
 )
 
 
@@ -265,7 +271,8 @@ def _row(name: str, seen: Sequence[Seen]) -> Sequence[str]:
 
     median = sorted(one.seconds for one in seen)[len(seen) // 2]
     counts = ("lost", "steps_lost", "stuck", "slipped", "fences", "pins", "first", "redone")
-    return (name, str(len(seen)), *map(total, counts), f"{median:.0f}")
+    ends = next((kind.ends.lower() for kind in FAULTS if kind.name == name), "")
+    return (name, ends, str(len(seen)), *map(total, counts), f"{median:.0f}")
 
 
 _HEAD = """\

@@ -192,6 +192,7 @@ FAULTS: Sequence[Fault] = (
     Fault("clock 30 s ahead, pliantd killed", around(*STEPS), _kill("pliantd"), skew_s=30),
     Fault("clock 30 s behind, pliantd killed", around(*STEPS), _kill("pliantd"), skew_s=-30),
     Fault("disk full from the start", (ASKED,), around=full_disk),
+    Fault("disk full from the start, pliantd killed", WAITS, _kill("pliantd"), around=full_disk),
     Fault("disk full meanwhile, pliantd killed", ANY, _fill_and_kill, around=small_disk),
     Fault("slurmctld killed, preempted", around(*GUEST_STEPS), _kill("slurmctld"), guest=True),
 )
