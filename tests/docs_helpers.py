@@ -20,7 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TOP = Path(__file__).parents[1]
-WRITTEN_BY_PROGRAMS = {"benchmarks.md", "commands.md", "releases.md", "soak.md"}
+WRITTEN_BY_PROGRAMS = {
+    *("benchmarks.md", "commands.md", "drill.md", "releases.md", "resizes.md", "soak.md"),
+}
 PAGES = [
     "README.md",
     *(

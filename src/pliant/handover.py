@@ -101,7 +101,8 @@ class Sight:
     """What is seen of one job: ``state`` is None once it has ended.
 
     ``carries``: the shape it asks for; ``queued_s``: since when it waits, in whole seconds;
-    ``begins_s``: when it may begin; ``killed``: it failed at the very start of a run.
+    ``begins_s``: when it may begin; ``killed``: it failed after its checkpoint, at the very start
+    of a later run or before it was requeued.
     """
 
     state: JobState | None
@@ -126,12 +127,17 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """All that is seen at ``now_s``; ``fence_end_s``: when the fence ends, 0 without one."""
+    """All that is seen at ``now_s``, by the batch system's clock.
+
+    ``fence_end_s``: when the fence ends, 0 without one. ``ahead_s``: how far our clock is ahead of
+    that: nothing can be made to begin before ours.
+    """
 
     now_s: float
     job: Sight
     guest: Sight | None = None
     fence_end_s: float = 0.0
+    ahead_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +203,12 @@ def _before_start(over: HandOver, scene: Scene) -> Step:
     """It waits: first what it asks for and when, then the way is cleared."""
     job = scene.job
     begin_s = job.queued_s + 1
-    if job.carries != over.shape or job.begins_s > max(begin_s, scene.now_s):
+    if job.carries != over.shape or job.begins_s > max(begin_s, scene.now_s + scene.ahead_s):
         return Step(Do.RESHAPE, begin_s)
     guest = scene.guest
     if guest is not None and guest.is_waiting and not guest.pinned:
         return Step(Do.PIN_GUEST)
-    if scene.fence_end_s and scene.now_s >= begin_s:
+    if scene.fence_end_s and scene.now_s >= max(begin_s, job.begins_s):
         return Step(Do.UNFENCE)
     if over.guest and not scene.fence_end_s:
         return _tidy(scene, Outcome.DONE)

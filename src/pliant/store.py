@@ -214,6 +214,13 @@ class Store:
         """Note that its checkpoint is written."""
         self._write("UPDATE handovers SET saved_s = ? WHERE id = ?", (saved_s, handover))
 
+    def reopened(self, handover: int, saved_s: float) -> None:
+        """Note that one goes on that had ended: its checkpoint came after all."""
+        self._write(
+            "UPDATE handovers SET saved_s = ?, done_s = NULL, outcome = NULL WHERE id = ?",
+            (saved_s, handover),
+        )
+
     def handed_over(self, handover: int, now_s: float, outcome: str) -> None:
         """Note how it ended."""
         self._write(

@@ -71,6 +71,18 @@ async def ask(path: Path, *lines: bytes) -> bytes:
         writer.close()
 
 
+def test_its_end_is_no_fault_of_a_request_that_waits(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test(_lines: LineServer, path: Path) -> None:
+        _reader, writer = await asyncio.open_unix_connection(str(path))
+        writer.write(b"watch\n")
+        await asyncio.sleep(0.1)
+
+    with_door(test, tmp_path / "door")
+    assert caplog.messages == []
+
+
 def test_a_line_in_is_a_line_out(tmp_path: Path) -> None:
     async def test(_lines: LineServer, path: Path) -> None:
         assert await ask(path, b"one\n", b"two\n") == b"ONE\nTWO\n"

@@ -223,6 +223,23 @@ def test_what_an_earlier_pliantd_left_is_tidied_up(bench: Bench) -> None:
     assert bench.hands.did == []
 
 
+def test_a_job_behind_a_fence_that_nobody_remembers_starts_as_it_is(bench: Bench) -> None:
+    slurm = bench.hands.slurm
+    slurm.job = replace(slurm.job, state=JobState.WAITING, run=1, priority=PINNED)
+    slurm.job = replace(slurm.job, queued_s=999.0, begins_s=1120.0)
+    slurm.fence_end_s = 1100.0
+    bench.hands.fenced = {"7": 1100.0}
+    waits = replace(JOB, state=JobState.WAITING, restarts=1, priority=PINNED, nodes=())
+    bench.elastic.looked(Snapshot(bench.now_s, (), waiting=(waits,), running=()), always)
+    for _ in range(20):
+        bench.elastic.overs.turn()
+        slurm.pass_time(0.5, scheduler=True)
+        bench.now_s = slurm.now_s
+    assert [do for _, do in bench.hands.did] == [Do.RESHAPE, Do.UNFENCE, Do.RELEASE]
+    seen = (slurm.job.state, slurm.job.carries, slurm.x)
+    assert seen == (JobState.RUNNING, FOUR, JobState.WAITING)
+
+
 @pytest.mark.parametrize(
     ("job", "shape", "words"),
     [

@@ -25,12 +25,16 @@ class Hands:
     def __init__(self) -> None:
         self.slurm = FakeSlurm()
         self.refuses: set[Do] = set()
+        self.breaks: list[Do] = []
 
     def scene(self, over: HandOver, job: Job) -> Scene:
         assert job.id == over.job
         return self.slurm.scene()
 
     def step(self, step: Step, over: HandOver, job: Job) -> None:
+        if step.do in self.breaks:
+            self.breaks.remove(step.do)
+            raise OSError(22, "Invalid argument")
         if step.do in self.refuses:
             raise Refused(f"job {job.id}: no")
         self.slurm.do(step, over)
@@ -93,6 +97,14 @@ def test_a_checkpoint_that_was_asked_for_leads_to_the_other_shape(bench: Bench) 
     assert 1000.0 <= row.at_s <= row.saved_s <= row.done_s
 
 
+def test_a_mistake_in_one_step_ends_neither_the_thread_nor_the_hand_over(bench: Bench) -> None:
+    bench.hands.breaks = [Do.FENCE, Do.RESHAPE]
+    bench.begin()
+    bench.save()
+    bench.go_on()
+    assert (bench.hands.slurm.job.carries, bench.ends) == (NEW, [("7", "done")])
+
+
 def test_there_is_one_at_a_time_for_a_job(bench: Bench) -> None:
     assert bench.begin()
     assert not bench.begin()
@@ -105,6 +117,25 @@ def test_a_checkpoint_that_nobody_asked_for_counts_for_nothing(bench: Bench) -> 
     assert not bench.overs.saved("7", 0, "0.1")
     bench.go_on(5)
     assert bench.hands.slurm.job.run == 0
+
+
+def test_a_checkpoint_that_comes_late_leads_to_the_other_shape_after_all(bench: Bench) -> None:
+    bench.begin()
+    name = name_of(bench.overs.of("7") or pytest.fail())
+    bench.hands.slurm.now_s += 61
+    bench.go_on(3)
+    assert bench.ends == [("7", Outcome.NOT_SAVED)]
+    assert not bench.overs.saved_late(JOB, 0, "0.1")
+    assert not bench.overs.saved_late(JOB, 1, name)
+    bench.start()  # another pliantd knows it too
+    assert not bench.overs.saved("7", 0, name)
+    assert bench.overs.saved_late(JOB, 0, name)
+    bench.go_on()
+    job = bench.hands.slurm.job
+    assert (job.state, job.carries, job.run, bench.ends[1:]) == (RUNNING, NEW, 1, [("7", "done")])
+    (row,) = bench.store.handovers("7")
+    assert (row.outcome, row.saved_s > row.until_s) == ("done", True)
+    assert not bench.overs.saved_late(JOB, 0, name)
 
 
 def test_a_checkpoint_that_fails_leaves_the_job_as_it_is(bench: Bench) -> None:

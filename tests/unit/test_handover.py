@@ -41,10 +41,11 @@ class FakeSlurm:
     fence_end_s: float = 0.0
     ends_s: float = 0.0  # when the requeued run's last process is gone
     cleaned_s: float = 2.0
+    ahead_s: float = 0.0  # how far pliantd's clock is
 
     def scene(self) -> Scene:
         fence = self.fence_end_s if self.fence_end_s > self.now_s else 0.0
-        return Scene(self.now_s, self.job, self.guest, fence)
+        return Scene(self.now_s, self.job, self.guest, fence, self.ahead_s)
 
     def free(self) -> int:
         held = {RUNNING, ENDING}
@@ -71,7 +72,8 @@ class FakeSlurm:
                     self._queue_again()
             case Do.RESHAPE:
                 assert job.state is WAITING
-                self.job = replace(job, carries=over.shape, begins_s=step.begin_s)
+                begins_s = max(step.begin_s, self.now_s + self.ahead_s)  # scontrol(1): not before
+                self.job = replace(job, carries=over.shape, begins_s=begins_s)
             case Do.UNFENCE:
                 self.fence_end_s = 0.0
                 self.schedule()
@@ -171,6 +173,15 @@ def test_a_resize_from_its_checkpoint_to_its_next_run() -> None:
     assert (slurm.job.state, slurm.job.carries, slurm.job.run) == (RUNNING, NEW, 1)
     assert slurm.x is WAITING
     drill.assert_tidy()
+
+
+def test_where_pliantds_clock_is_ahead_its_fence_stands_until_the_job_may_begin() -> None:
+    drill = Drill(FakeSlurm(ahead_s=30.0), intended())
+    drill.run()
+    assert (drill.outcome, drill.slurm.x) == (Outcome.DONE, WAITING)
+    assert [do for do in drill.did if do is not Do.WAIT] == [
+        *(Do.PIN, Do.FENCE, Do.REQUEUE, Do.RESHAPE, Do.UNFENCE, Do.RELEASE)
+    ]
 
 
 def test_nothing_is_done_before_the_checkpoint_is_reported() -> None:

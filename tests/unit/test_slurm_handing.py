@@ -50,7 +50,7 @@ ANY = cast("Any", None)
         (Do.PIN_GUEST, "update jobid=8 Priority=4000000001"),
         (
             Do.FENCE,
-            "create reservation ReservationName=pliant_7 StartTime=now "
+            "create reservation ReservationName=pliant_7 StartTime=1970-01-01T00:16:20 "
             "EndTime=1970-01-01T00:19:25 Users=root Nodes=n1,n2 Flags=IGNORE_JOBS",
         ),
         (Do.RENEW, "update ReservationName=pliant_7 EndTime=1970-01-01T00:19:25"),
@@ -88,11 +88,29 @@ def test_only_fences_are_ours() -> None:
 
 
 @pytest.mark.parametrize(
+    ("theirs_s", "now_s", "ahead_s"),
+    [(1039, 1040.0, 0.0), (1041, 1040.0, 0.0), (1010, 1010.0, 30.0), (1070, 1070.0, 0.0)],
+)
+def test_seconds_are_counted_by_slurmctlds_clock(
+    theirs_s: int, now_s: float, ahead_s: float
+) -> None:
+    said = f"Configuration data as of {theirs_s}\nAccountingStorageBackupHost = (null)\n"
+    scene = handing(Slurm(scontrol=Answer(said, "", 0))).scene(OVER, JOB, ANY)
+    assert (scene.now_s, scene.ahead_s) == (now_s, ahead_s)
+
+
+def test_where_slurmctld_does_not_say_the_clocks_are_taken_to_agree() -> None:
+    scene = handing(Slurm()).scene(OVER, JOB, ANY)
+    assert (scene.now_s, scene.ahead_s) == (1040.0, 0.0)
+
+
+@pytest.mark.parametrize(
     ("told", "killed"),
     [
         ("3|2026-01-01T00:00:05|2026-01-01T00:00:05|", True),
         ("3|2026-01-01T00:00:06|2026-01-01T00:00:05|", False),  # it failed by itself, later
-        ("2|2026-01-01T00:00:05|2026-01-01T00:00:05|", False),  # the run that we ended
+        ("2|2026-01-01T00:00:05|2026-01-01T00:00:01|", True),  # it had saved: its wrapper died
+        ("1|2026-01-01T00:00:05|2026-01-01T00:00:05|", False),
         ("", False),
     ],
 )

@@ -9,7 +9,7 @@ job of which no program ever spoke has nothing to save: it is requeued as the ba
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from pliant.daemon.handing import HandOvers, Hands, Wanted
@@ -104,7 +104,7 @@ class Elastic:
         if not self._resumed:
             self.overs.resume(jobs)
             self._resumed = True
-            self._unfence()
+            self._unfence({job.id: job for job in jobs}, acts_on)
         there = frozenset(job.id for job in jobs)
         self.runs.forget(there)
         self._made_room = {job: n for job, n in self._made_room.items() if job in there}
@@ -115,16 +115,25 @@ class Elastic:
             elif job.id not in under_way and job.priority in OUR_PRIORITIES:
                 self._do(Do.RELEASE, job)
 
-    def _unfence(self) -> None:
-        """End the fences of a pliantd that is no more."""
+    def _unfence(self, known: Mapping[str, Job], acts_on: Callable[[Job], bool]) -> None:
+        """End the fences of a pliantd that is no more.
+
+        Behind one a job may wait of which the store has forgotten what was meant: it starts as it
+        is, and nobody before it.
+        """
         try:
             fences = self._hands.fences()
         except PliantError as error:
             log.warning("%s", error)
             return
         under_way = self.overs.all()
-        for job_id in fences:
-            if job_id not in under_way:
+        for job_id in sorted(fences.keys() - under_way.keys()):
+            job = known.get(job_id, Job(job_id))
+            if job.state is JobState.WAITING and job.priority == PINNED and acts_on(job):
+                before = replace(job, restarts=job.restarts - 1)
+                words = "it was on its way to another shape, which is forgotten"
+                self.overs.begin(before, Wanted(job.shape), self._clock(), words, listens=False)
+            else:
                 self._do(Do.UNFENCE, Job(job_id))
 
     def _do(self, what: Do, job: Job) -> None:

@@ -156,6 +156,24 @@ class HandOvers:
             self._changed.notify_all()
             return True
 
+    def saved_late(self, job: Job, run: int, name: str) -> bool:
+        """Go on with a hand-over that was given up before this run's program saved after all.
+
+        It has ended for it, and waits for us. False where there is none of this name.
+        """
+        with self._changed:
+            rows = self._store.handovers(job.id)
+            over = _read(rows[-1]) if rows and rows[-1].outcome == Outcome.NOT_SAVED else None
+            if over is None or job.id in self._active or (over.run, name_of(over)) != (run, name):
+                return False
+            over = replace(over, saved_s=self._clock())
+            self._store.reopened(rows[-1].id, over.saved_s)
+            self._active[job.id] = _Active(rows[-1].id, over, job)
+            self._changed.notify_all()
+        log.info("job %s: its checkpoint came late; it goes on", job.id)
+        self._told(job.id)
+        return True
+
     def failed(self, job_id: str, run: int, name: str) -> None:
         """Note that there will be no checkpoint: the job goes on as it is."""
         with self._changed:
@@ -207,6 +225,10 @@ class HandOvers:
             if str(error) != active.trouble:
                 log.warning("%s", error)
             active.trouble, active.next_s = str(error), self._clock() + AGAIN_S
+            return
+        except Exception:  # the thread lives on: the other jobs' GPUs stand idle
+            log.exception("job %s: a mistake of Pliant's own in its hand-over", over.job)
+            active.next_s = self._clock() + AGAIN_S
             return
         active.trouble = ""
         pause_s = (QUICK_S if over.saved_s else SLOW_S) if step.do is Do.WAIT else 0.0

@@ -81,6 +81,8 @@ class LineServer:
             await self._serve(reader, writer)
         except (OSError, TimeoutError, asyncio.LimitOverrunError, asyncio.IncompleteReadError):
             pass  # gone, slow, too long, unfinished, or made way
+        except asyncio.CancelledError:
+            pass  # we end; passed on, it would be logged as a fault of ours (Python before 3.12)
         except Exception:
             log.exception("%s: a request failed", self._name)
         finally:

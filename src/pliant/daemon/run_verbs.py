@@ -71,7 +71,8 @@ class RunVerbs:
 
     def saved(self, job: Job, run: int, fields: Mapping[str, str]) -> None:
         """A program has saved what it has and ended, as it was asked."""
-        if not self.overs.saved(job.id, run, fields.get("wish", "")):
+        wish = fields.get("wish", "")
+        if not self.overs.saved(job.id, run, wish) and not self.overs.saved_late(job, run, wish):
             raise Refused(f"job {job.id}: nobody asked this run for that checkpoint")
         self.runs.saved(job, run, _number(fields, "took"))
 

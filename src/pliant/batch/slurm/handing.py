@@ -4,6 +4,8 @@ Measured on 22.05.8 and 24.11.5; each line is a trap:
 
 - The fence is not named by the job: a job of a reservation is killed at its end.
 - An update while the job is COMPLETING keeps no begin time; one that is PENDING again does.
+- A begin time before its own now is read by scontrol as now: with a clock that is ahead no job
+  begins earlier than that.
 - Slurm's clients read and print times here as UTC (see commands.py), in whole seconds.
 - ``Priority=`` is refused on a job that its user holds, and ``release`` would end that hold: both
   are for jobs that are not held.
@@ -16,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from pliant.batch.slurm.clocks import Clocks
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Runs
 from pliant.batch.slurm.job_rows import JobRow, count
@@ -29,6 +32,8 @@ from pliant.handover import FENCE_S, PINNED, Do, HandOver, Scene, Sight, Step
 from pliant.model import Job, JobState
 
 _FAILED = "RestartCnt:|,StartTime:|,SubmitTime:|"
+SKEW_S = 60.0
+"""How far behind ours slurmctld's clock may be for a fence to stand at once."""
 PREFIX = "pliant_"
 """How the names of fences begin."""
 
@@ -39,8 +44,9 @@ class Handing:
     def __init__(
         self, commands: Runs, queries: Queries, clock: Callable[[], float] = time.time
     ) -> None:
-        """``clock`` counts seconds since the epoch, as slurmctld's host does."""
+        """``clock`` counts seconds since the epoch, as slurmctld's host does or about so."""
         self._commands, self._queries, self._clock = commands, queries, clock
+        self._clocks = Clocks(commands, clock)
 
     # --- see -------------------------------------------------------------------------------
 
@@ -56,16 +62,22 @@ class Handing:
         sight = self._sight(rows.get(over.job), job, cluster)
         if sight.state is None and over.saved_s:
             sight = replace(sight, killed=self._was_killed(over))
-        return Scene(self._clock(), sight, guest, fence_end_s)
+        ahead_s = self._clocks.ahead_s() if over.saved_s else 0.0
+        return Scene(self._clock() - ahead_s, sight, guest, fence_end_s, max(0.0, ahead_s))
 
     def _was_killed(self, over: HandOver) -> bool:
-        """Whether a later run failed in the second in which the job went back into the queue."""
+        """Whether it failed without a fault of its own, after its checkpoint.
+
+        A later run did so in the second in which the job went back into the queue; the run that
+        saved, where its wrapper was killed before the requeue.
+        """
         answer = self._commands.run(
             ("squeue", "-h", "-a", "--local", "-t", "FAILED", "-j", over.job, "-O", _FAILED)
         )
         restarts, start, submit, *_ = [*answer.out.strip().split("|"), "", "", ""]
-        later = restarts.isdigit() and int(restarts) > over.run
-        return answer.status == 0 and later and start <= submit
+        if answer.status or not restarts.isdigit():
+            return False
+        return int(restarts) == over.run or (int(restarts) > over.run and start <= submit)
 
     def fences(self) -> dict[str, float]:
         """Return when each fence ends that stands now, by job."""
@@ -127,7 +139,7 @@ class Handing:
 
     def _fence_words(self, job: Job) -> Sequence[str]:
         return (
-            "StartTime=now",
+            f"StartTime={_text(self._clock() - SKEW_S)}",
             f"EndTime={self._fence_end()}",
             "Users=root",
             f"Nodes={','.join(job.nodes)}",

@@ -1,0 +1,321 @@
+"""Hand-overs on a real Slurm into which one fault each is injected.
+
+``python -m benchmarks.drill [--runs N] [--at-once K] [--seed S] [--only WORDS]`` writes
+docs/drill.md: what was lost, stuck or left over, by kind of fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import cycle, islice
+from pathlib import Path
+from queue import SimpleQueue
+
+from benchmarks import machine
+from benchmarks.drill_faults import ASKED, FAULTS, Fault
+from benchmarks.drill_field import STEPS, Field, checksum, install
+from benchmarks.section import Section, verdict
+from pliant.errors import PliantError
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "drill.md"
+MATURE_S = 30.0
+MOMENT_S = 30.0
+QUIET_S = 45.0
+END_S = 60.0
+UNPINNED_S = 6.0
+"""How long after its start a job may still carry its pin: the next look takes it."""
+_SAID = re.compile("(INFO|WARNING|ERROR) pliant")
+_ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
+
+
+@dataclass(slots=True)
+class Seen:
+    """What one run showed; the goal of each count is 0, ``redone`` in steps is told only."""
+
+    fault: str
+    moment: str
+    lost: int = 0
+    steps_lost: int = 0
+    redone: int = 0
+    stuck: int = 0
+    slipped: int = 0
+    first: int = 0
+    fences: int = 0
+    pins: int = 0
+    seconds: float = 0.0
+    words: list[str] = field(default_factory=list)
+    said: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing was lost, stuck or left."""
+        counts = (self.lost, self.steps_lost, self.stuck, self.slipped, self.fences, self.pins)
+        return not any(counts) and not self.words
+
+
+def run(area: Field, fault: Fault, place: Path, draw: random.Random) -> Seen:
+    """Make one hand-over with one fault in it; leave the sandbox whole and empty."""
+    seen = Seen(fault.name, draw.choice(fault.moments))
+    since_s = time.monotonic()
+    place.mkdir(mode=0o777)
+    place.chmod(0o777)
+    area.place, area.job = place, 0
+    area.sandbox.stop("pliantd")
+    said = len(area.said())
+    try:
+        with fault.around(area):
+            try:
+                _run(area, fault, seen, draw)
+            except TimeoutError as error:
+                seen.words.append(f"{error}: {area.trouble}")
+                seen.stuck += 1
+            finally:
+                area.skew_s = 0
+                area.restore()
+                area.clear()
+                area.sandbox.stop("pliantd")
+    except (PliantError, OSError) as error:
+        seen.words.append(f"{type(error).__name__}: {error}")
+    lines = area.said(said).splitlines()
+    seen.said = "\n".join(dict.fromkeys(line for line in lines if _SAID.match(line)))
+    seen.seconds = time.monotonic() - since_s
+    return seen
+
+
+def _run(area: Field, fault: Fault, seen: Seen, draw: random.Random) -> None:
+    area.deciding("fitgpp" if fault.guest else "easy-backfill")
+    moment = "never" if seen.moment == ASKED else seen.moment
+    area.skew_s = min(0, fault.skew_s)
+    area.pliantd(moment)
+    _begin(area, fault, moment)
+    _ask(area, fault, draw)
+    if seen.moment == ASKED:
+        time.sleep(draw.uniform(0.2, 0.7))
+    else:
+        area.wait((area.place / "reached").exists, f"{seen.moment} to come", MOMENT_S)
+    fault.inject(area)
+    (area.place / "go").touch()
+    time.sleep(draw.uniform(0.2, 1.5))
+    area.restore()
+    _until_quiet(area, seen)
+    fault.after(area)
+    _until_ended(area, fault, seen)
+
+
+def _begin(area: Field, fault: Fault, moment: str) -> None:
+    """Let the job run."""
+    malleable = f"--malleable=grace={fault.grace_s}"
+    if fault.checkpoint:
+        (area.place / "how").write_text(fault.checkpoint)
+    own = "--class=best-effort" if fault.guest else "--moldable=gpus=1:2:4"
+    area.submit(own, malleable)
+    area.wait((area.place / "done").exists, "the program to work", MATURE_S)
+    if fault.skew_s > 0:  # by such a clock it would have been launching for 30 s
+        time.sleep(3.0)
+        area.sandbox.stop("pliantd")
+        area.skew_s = fault.skew_s
+        area.pliantd(moment)
+
+
+def _ask(area: Field, fault: Fault, draw: random.Random) -> None:
+    """Ask for a resize or a preemption, and let another job wait."""
+    if fault.guest:
+        trial = ("--gres=gpu:4", "--class=trial", "--time=2")
+        area.guest = area.sbatch(None, "sleep 2", *trial)
+    if fault.rival:
+        area.submit_rival()
+    if fault.guest:
+        area.wait(lambda: _overs(area) > 0, "the job to be asked to make room", MATURE_S)
+    else:
+        wish = {"job": str(area.job), "shape": draw.choice(("1", "2"))}
+        area.wait(lambda: bool(area.ask("resize", **wish)), "the wish", MATURE_S)
+
+
+def _overs(area: Field) -> int:
+    told = area.history()
+    return len(told.handovers) if told else 0
+
+
+def _until_quiet(area: Field, seen: Seen) -> None:
+    """Wait until pliantd has nothing under way, and count what it left."""
+
+    def quiet() -> bool:
+        told = area.history()
+        if told is None or not all(row.outcome for row in told.handovers):
+            return False
+        waits = area.state(area.job) == "PENDING"  # it keeps its pin until it has started
+        return not area.fences() and (waits or not area.pins())
+
+    try:
+        area.wait(quiet, "quiet", QUIET_S)
+    except TimeoutError:
+        told = area.history()
+        rows = [f"{r.run} {r.outcome or 'under way'}" for r in told.handovers] if told else "?"
+        seen.words.append(f"not quiet: {rows}")
+    seen.fences = area.fences()
+
+
+def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
+    """Wait for the job's end, without the two minutes that Slurm makes it wait, and count."""
+    hurried, runs_s = [False], list[float]()
+
+    def ended() -> bool:
+        shown = area.show(area.job)
+        state = shown.get("JobState", "")
+        rival = area.state(area.rival) if area.rival else ""
+        if state not in _ENDED and rival == "RUNNING":
+            area.sandbox.run(["scancel", str(area.rival)])
+            seen.first, seen.slipped = (1, 0) if fault.first else (0, 1)
+        if state == "PENDING" and not hurried[0] and shown.get("Reason") == "BeginTime":
+            hurried[0] = True
+            area.scontrol("update", f"jobid={area.job}", "StartTime=now+3")
+        if state == "RUNNING" and not (area.place / "hurry").exists():
+            runs_s.append(time.monotonic())
+            pins = area.pins()
+            if not pins or time.monotonic() - runs_s[0] > UNPINNED_S:
+                seen.pins = pins
+                (area.place / "hurry").touch()
+        return state in _ENDED
+
+    try:
+        area.wait(ended, "the job's end", END_S)
+    except TimeoutError:
+        shown = area.show(area.job)
+        names = ("JobState", "Reason", "Priority", "Restarts", "TresPerNode", "EligibleTime")
+        seen.words.append(f"stuck: {[f'{name}={shown.get(name)}' for name in names]}")
+        seen.stuck += 1
+        return
+    if area.rival:
+        area.sandbox.run(["scancel", str(area.rival)])
+    state = area.state(area.job)
+    out = area.place / "out"
+    last = out.read_text().splitlines()[-1:] if out.exists() else []
+    right = state != "COMPLETED" or last == [checksum(STEPS)]
+    if state != fault.ends or not right:
+        seen.lost = 1
+        seen.words.append(f"ended {state} {last}")
+    if area.guest:
+        area.wait(lambda: area.state(area.guest) in _ENDED, "the guest's end", END_S)
+        seen.lost += area.state(area.guest) != "COMPLETED"
+    _lost_work(area.place / "log", seen)
+
+
+def _lost_work(log: Path, seen: Seen) -> None:
+    """Compare where each run began with what was saved and done before."""
+    saved = 0
+    for line in log.read_text().splitlines():
+        what, *numbers = line.split()
+        step, *done = map(int, numbers)
+        if what == "saved":
+            saved = step
+        else:
+            seen.steps_lost += max(0, saved - step)
+            seen.redone += max(0, done[0] - step)
+
+
+def drilled(faults: Sequence[Fault], seed: int, at_once: int = 1) -> Iterator[Seen]:
+    """Run faults, some at once, each in a sandbox of its own; yield what was seen."""
+    top = Path(tempfile.mkdtemp(prefix="pliant-drill-", dir="/tmp"))
+    top.chmod(0o755)
+    try:
+        lib = install(top)
+        free: SimpleQueue[Field] = SimpleQueue()
+        names = [f"drill-{os.getpid()}-{number}" for number in range(at_once)]
+        areas = [Field.up(name, lib) for name in names]
+        try:
+            for area in areas:
+                free.put(area)
+
+            def one(number: int, fault: Fault) -> Seen:
+                area = free.get()
+                try:
+                    return run(area, fault, top / str(number), random.Random(seed + number))
+                finally:
+                    free.put(area)
+
+            with ThreadPoolExecutor(at_once) as pool:
+                yield from pool.map(one, range(len(faults)), faults)
+        finally:
+            for area in areas:
+                area.sandbox.down()
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
+
+
+_HEADER = (
+    *("fault", "the job ends", "runs", "jobs lost", "steps lost", "stuck", "slipped in"),
+    *("fences", "pins", "Slurm's own requeue behind", "steps done again", "median s"),
+)
+
+
+def table(seen: Sequence[Seen]) -> Iterator[Sequence[str]]:
+    """Yield a row for each kind of fault, and one for all."""
+    kinds = list(dict.fromkeys(one.fault for one in seen))
+    for kind in kinds:
+        yield _row(kind, [one for one in seen if one.fault == kind])
+    yield _row("all", seen)
+
+
+def _row(name: str, seen: Sequence[Seen]) -> Sequence[str]:
+    def total(what: str) -> str:
+        return str(sum(getattr(one, what) for one in seen))
+
+    median = sorted(one.seconds for one in seen)[len(seen) // 2]
+    counts = ("lost", "steps_lost", "stuck", "slipped", "fences", "pins", "first", "redone")
+    ends = next((kind.ends.lower() for kind in FAULTS if kind.name == name), "")
+    return (name, ends, str(len(seen)), *map(total, counts), f"{median:.0f}")
+
+
+_HEAD = """\
+# Hand-overs with faults
+
+Written by `make drill`; every number below was counted by that run. GPUs are fake; Slurm is real.
+"""
+
+_HOW = """\
+In each run a job that counts (docs/examples/count.py, its checkpoint made to take a second) is \
+resized, or preempted for a trial job, while another waits for all GPUs of its node, and one \
+fault is injected at a moment drawn by the seed. What died is started again within 1.5 s, and what \
+is left is counted once pliantd has nothing under way."""
+
+
+def main() -> None:
+    """Run it and write the document."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.drill", description=__doc__)
+    parser.add_argument("--runs", type=int, default=0, help="how many; each kind once by default")
+    parser.add_argument("--at-once", type=int, default=max(1, (os.cpu_count() or 2) // 2))
+    parser.add_argument("--seed", type=int, default=0, help="drawn where it is 0, and printed")
+    parser.add_argument("--only", default="", help="kinds with these words, split by commas")
+    parser.add_argument("--out", type=Path, default=DOCUMENT)
+    chosen = parser.parse_args()
+    seed = chosen.seed or random.SystemRandom().randrange(1, 2**31)
+    print(f"seed {seed}", flush=True)
+    kinds = [one for one in FAULTS if any(word in one.name for word in chosen.only.split(","))]
+    faults = list(islice(cycle(kinds), chosen.runs or len(kinds)))
+    random.Random(seed).shuffle(faults)
+    head = [_HEAD, *machine.lines(), ""]
+    seen = []
+    for one in drilled(faults, seed, chosen.at_once):
+        seen.append(one)
+        mark = "ok " if one.is_good else "NOT"
+        print(f"{mark} {one.seconds:4.0f} s  {one.fault} ({one.moment}) {one.words}", flush=True)
+        if not one.is_good:
+            print(f"    {replace(one, said='')}\n{one.said}", flush=True)
+    seen.sort(key=lambda one: [kind.name for kind in FAULTS].index(one.fault))
+    bad = [f"- {one.fault} ({one.moment}): {one.words}" for one in seen if not one.is_good]
+    words = f"Seed {seed}. Nothing lost, stuck or left: {verdict(not bad)}."
+    section = Section("What was seen", _HOW, _HEADER, [*table(seen)], words)
+    chosen.out.write_text("\n".join([*head, *section.markdown(), *bad]).rstrip() + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""The faults of the drill: what is done to which part, and when.
+
+A moment is a step of the hand-over, ``before:requeue`` or ``after:requeue``, at which pliantd halts
+while the fault is injected, or ``asked``: while the program saves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import psutil
+
+from benchmarks.drill_field import USER, Field
+
+STEPS = ("pin", "fence", "requeue", "reshape", "unfence", "release")
+GUEST_STEPS = ("fence", "requeue", "pin-guest", "unfence", "release-guest")
+ASKED = "asked"
+SAVED = ("before:pin", "before:fence", "before:requeue")
+WAITS = ("after:requeue", "before:reshape", "after:reshape", "before:unfence")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One kind of fault; ``moments`` is drawn from.
+
+    ``checkpoint``: how it fails (see faulty_count.py). ``ends``: how the job ends if all is well.
+    ``guest``: it is preempted for a trial job, else resized. ``rival``: another job waits for its
+    GPUs. ``around``: what holds from before pliantd starts until all is over. ``after``: what the
+    user does when all is quiet. ``first``: the batch system itself requeues the job, behind whoever
+    may start at once.
+    """
+
+    name: str
+    moments: Sequence[str]
+    inject: Callable[[Field], None] = lambda _field: None
+    checkpoint: str = ""
+    grace_s: int = 20
+    ends: str = "COMPLETED"
+    guest: bool = False
+    rival: bool = True
+    skew_s: int = 0
+    around: Callable[[Field], contextlib.AbstractContextManager[None]] = lambda _field: (
+        contextlib.nullcontext()
+    )
+    after: Callable[[Field], None] = lambda _field: None
+    first: bool = False
+
+
+def around(*steps: str) -> tuple[str, ...]:
+    """Return the moments before and after these steps."""
+    return tuple(f"{when}:{step}" for step in steps for when in ("before", "after"))
+
+
+# --- what is done --------------------------------------------------------------------------
+
+
+def _kill(part: str) -> Callable[[Field], None]:
+    return lambda field: field.kill(part)
+
+
+def _kill_program(field: Field) -> None:
+    field.program()[0].kill()
+
+
+def _kill_wrapper(field: Field) -> None:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        field.program()[1].kill()
+
+
+def _kill_wrapper_alone(field: Field) -> None:
+    """The program has ended by then: its wrapper is what keeps the job's place."""
+    _, parent = map(int, (field.place / "pid").read_text().split())
+    psutil.Process(parent).kill()
+
+
+def _node_down(field: Field) -> None:
+    field.scontrol("update", "nodename=n1", "state=down", "reason=drill")
+
+
+def _owner(*words: str) -> Callable[[Field], None]:
+    def does(field: Field) -> None:
+        field.scontrol(*(word.format(job=field.job) for word in words), user=USER)
+
+    return does
+
+
+def _cancel(field: Field) -> None:
+    field.sandbox.run(["scancel", str(field.job)], user=USER)
+
+
+def _restart_at_once(field: Field) -> None:
+    """Let the job start in the second in which it went back into the queue, as it was."""
+
+    def waits() -> bool:
+        return field.state(field.job) == "PENDING"
+
+    field.wait(waits, "the job to wait", 15)
+    field.scontrol("update", f"jobid={field.job}", "StartTime=now")
+    field.scontrol("delete", f"ReservationName=pliant_{field.job}")
+    time.sleep(1.5)
+
+
+@contextlib.contextmanager
+def full_disk(field: Field) -> Iterator[None]:
+    """Keep pliantd's state on a disk without a free byte."""
+    state = field.sandbox.layout.pliant_state
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "none", str(state)]
+    subprocess.run(mount, check=True, timeout=10)
+    try:
+        with contextlib.suppress(OSError), (state / "full").open("wb", buffering=0) as file:
+            while file.write(b"0" * 4096):
+                pass
+        yield
+    finally:
+        field.sandbox.stop("pliantd")
+        subprocess.run(["umount", str(state)], check=True, timeout=10)
+
+
+def _fill_disk(field: Field) -> None:
+    """Take what is left of the disk that pliantd's state lies on."""
+    state = field.sandbox.layout.pliant_state
+    with contextlib.suppress(OSError), (state / "full").open("ab", buffering=0) as file:
+        while file.write(b"0" * 1024):
+            pass
+
+
+@contextlib.contextmanager
+def small_disk(field: Field) -> Iterator[None]:
+    """Keep pliantd's state on a small disk."""
+    state = field.sandbox.layout.pliant_state
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "none", str(state)]
+    subprocess.run(mount, check=True, timeout=10)
+    try:
+        yield
+    finally:
+        field.sandbox.stop("pliantd")
+        subprocess.run(["umount", str(state)], check=True, timeout=10)
+
+
+def _fill_and_kill(field: Field) -> None:
+    _fill_disk(field)
+    field.kill("pliantd")
+
+
+_release = _owner("release", "{job}")
+
+HOLDS = (ASKED, *SAVED, *WAITS)
+ANY = (ASKED, *around(*STEPS))
+"""Every moment of a resize."""
+
+FAULTS: Sequence[Fault] = (
+    Fault("nothing", (ASKED,)),
+    Fault("nothing, preempted", (ASKED,), guest=True),
+    Fault("pliantd killed while the program saves", (ASKED,), _kill("pliantd")),
+    *(
+        Fault(f"pliantd killed {when} {step}", (f"{when}:{step}",), _kill("pliantd"))
+        for step in STEPS
+        for when in ("before", "after")
+    ),
+    *(
+        Fault(
+            f"pliantd killed {when} {step}, preempted",
+            (f"{when}:{step}",),
+            _kill("pliantd"),
+            guest=True,
+        )
+        for step in GUEST_STEPS
+        for when in ("before", "after")
+    ),
+    Fault("slurmctld killed", ANY, _kill("slurmctld")),
+    Fault("slurmd killed", ANY, _kill("slurmd-n1")),
+    Fault("wrapper killed while the program saves", (ASKED,), _kill_wrapper, ends="FAILED"),
+    Fault("wrapper killed, checkpoint written", SAVED, _kill_wrapper_alone),
+    Fault("program killed while it saves", (ASKED,), _kill_program, ends="FAILED"),
+    Fault("node down while the program saves", (ASKED,), _node_down, first=True),
+    Fault("node down, checkpoint written", (*SAVED, *WAITS), _node_down),
+    Fault("checkpoint never ends", (ASKED,), checkpoint="never", grace_s=3),
+    Fault("checkpoint comes too late", (ASKED,), checkpoint="late", grace_s=3),
+    Fault("checkpoint fails", (ASKED,), checkpoint="fails", ends="FAILED"),
+    Fault("checkpoint half written", (ASKED,), checkpoint="half", ends="FAILED"),
+    Fault("credential revoked", ("after:requeue",), _restart_at_once, rival=False),
+    Fault("user cancels", ANY, _cancel, ends="CANCELLED"),
+    Fault("user holds", HOLDS, _owner("hold", "{job}"), after=_release, first=True),
+    Fault("user updates", ANY, _owner("update", "jobid={job}", "TimeLimit=25")),
+    Fault("user requeues", (ASKED, *SAVED), _owner("requeue", "{job}"), first=True),
+    Fault("clock of pliantd 30 s ahead", (ASKED,), skew_s=30),
+    Fault("clock of pliantd 30 s behind", (ASKED,), skew_s=-30),
+    Fault("clock 30 s ahead, pliantd killed", around(*STEPS), _kill("pliantd"), skew_s=30),
+    Fault("clock 30 s behind, pliantd killed", around(*STEPS), _kill("pliantd"), skew_s=-30),
+    Fault("disk full from the start", (ASKED,), around=full_disk),
+    Fault("disk full from the start, pliantd killed", WAITS, _kill("pliantd"), around=full_disk),
+    Fault("disk full meanwhile, pliantd killed", ANY, _fill_and_kill, around=small_disk),
+    Fault("slurmctld killed, preempted", around(*GUEST_STEPS), _kill("slurmctld"), guest=True),
+)

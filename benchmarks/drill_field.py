@@ -1,0 +1,258 @@
+"""Where faults are tried: one sandbox, a job that counts, and who waits for exactly its GPUs."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from pliant.daemon.answers import HistoryAnswer, from_json
+from pliant.errors import PliantError
+from pliant.handover import PINNED
+from pliant.sandbox import Options, Sandbox, accounts, environment, parts, processes
+from pliant.sandbox.notified import Notified
+from pliant.wire import Message, ask_over_tcp
+
+ROOT = Path(__file__).parents[1]
+USER = "pliant-alice"
+STEPS, STEP_S = 1500, 0.02
+PYTHON = "/usr/bin/python3"
+POLL_S = 0.05
+_LEFT_OUT = (
+    "pliant",
+    "mypy*",
+    "pip*",
+    "ruff*",
+    "hypothesis*",
+    "pytest*",
+    "*.pth",
+    "__pycache__",
+    "grimp*",
+)
+
+
+def checksum(steps: int) -> str:
+    """What count.py prints in the end."""
+    total = 0
+    for step in range(1, steps + 1):
+        total = (total * 31 + step) % (2**61 - 1)
+    return f"{steps} {total}"
+
+
+def install(place: Path) -> Path:
+    """Copy what an ordinary user's job needs to where that user may read it; return the folder."""
+    left_out = shutil.ignore_patterns(*_LEFT_OUT)
+    shutil.copytree(sysconfig.get_path("purelib"), place / "lib", ignore=left_out)
+    shutil.copytree(ROOT / "src" / "pliant", place / "lib" / "pliant")
+    for file in (ROOT / "docs" / "examples" / "count.py", ROOT / "benchmarks" / "faulty_count.py"):
+        shutil.copy(file, place / "lib")
+    program = place / "lib" / "pliant-run"
+    program.write_text(
+        f"#!{PYTHON}\nimport sys\nfrom pliant.cli import main\n"
+        "sys.argv[1:1] = ['run']\nsys.exit(main())\n"
+    )
+    program.chmod(0o755)
+    return place / "lib"
+
+
+@dataclass(slots=True)
+class Field:
+    """One sandbox, and the jobs of one run in it."""
+
+    sandbox: Sandbox
+    lib: Path
+    place: Path = Path()  # of this run
+    job: int = 0
+    rival: int = 0
+    guest: int = 0
+    skew_s: int = 0
+    dead: list[str] = field(default_factory=list)
+    trouble: str = ""  # pliantd's last no
+
+    # --- parts -----------------------------------------------------------------------------
+
+    @classmethod
+    def up(cls, name: str, lib: Path) -> Field:
+        """Bring a cluster of two nodes with four GPUs each up."""
+        made = Sandbox(name, Options(nodes=2, gpus=4, users=(USER,)))
+        made.up()
+        return cls(made, lib)
+
+    def deciding(self, policy: str) -> None:
+        """Let the next pliantd decide by this policy."""
+        path = self.sandbox.layout.pliant_toml
+        lines = path.read_text().splitlines()
+        lines = [f'policy = "{policy}"' if line.startswith("policy =") else line for line in lines]
+        path.write_text("\n".join(lines) + "\n")
+
+    def pliantd(self, moment: str = "never") -> None:
+        """Start pliantd, which halts at this moment, and wait until it answers."""
+        layout = self.sandbox.layout
+        argv = [sys.executable, "-m", "benchmarks.halting", str(self.place), moment]
+        env = {
+            **environment.for_daemons(layout),
+            "NOTIFY_SOCKET": str(layout.notify_socket),
+            "PYTHONPATH": str(ROOT),
+        }
+        if self.skew_s:
+            env["DRILL_SKEW_S"] = str(self.skew_s)
+        notified = Notified(layout.notify_socket)
+        try:
+            argv += ["--config", str(layout.pliant_toml)]
+            child = processes.start(layout, "pliantd", argv, env)
+            self.wait(lambda: notified.ready() or child.poll() is not None, "pliantd to start", 30)
+        finally:
+            notified.close()
+
+    def said(self, since: int = 0) -> str:
+        """What pliantd said from this byte of its log on."""
+        log = self.sandbox.layout.output("pliantd")
+        return log.read_text(errors="replace")[since:] if log.exists() else ""
+
+    def restore(self) -> None:
+        """Start what died, take nodes back that are down."""
+        for part in self.dead:
+            self._start(part)
+        self.dead = []
+        if self.sandbox.pid("pliantd") is None:
+            self.pliantd()
+        tired = self.scontrol_out("sinfo", "-h", "-N", "-p", "gpu", "-t", "drain,down", "-o", "%N")
+        for node in set(tired.split()):
+            self.scontrol("update", f"nodename={node}", "state=resume")
+
+    def _start(self, part: str) -> None:
+        """Start a part that died; the steps of a slurmd live on, and could be taken for it."""
+        if part == "pliantd":
+            self.pliantd()
+            return
+        layout, options = self.sandbox.layout, self.sandbox.record.options
+        command = parts.command(part, layout, options, accounts.current())
+        env = {**environment.for_daemons(layout), **command.env}
+        processes.start(layout, part, command.argv, env, command.user)
+
+    def kill(self, part: str) -> None:
+        """Kill a part, and wait until it is gone."""
+        process = psutil.Process(self.sandbox.pid(part))
+        process.kill()
+        process.wait(10)
+        self.dead.append(part)
+
+    # --- jobs ------------------------------------------------------------------------------
+
+    def submit(self, *options: str) -> None:
+        """Submit the job that counts, and wait until it runs."""
+        script = (
+            f"export PYTHONPATH={self.lib} PLIANT_CHECKPOINT_DIR={self.place}/saves\n"
+            f"exec {self.lib}/pliant-run -- {PYTHON} {self.lib}/faulty_count.py "
+            f"{STEPS} {self.place} {STEP_S}"
+        )
+        own = ("--gres=gpu:4", "--open-mode=append", f"--output={self.place}/out", "--time=30")
+        self.job = self.sbatch(USER, script, *own, *options)
+        self.wait(lambda: self.state(self.job) == "RUNNING", "the job to run", 30)
+
+    def submit_rival(self) -> None:
+        """Submit who waits for all GPUs of the job's node."""
+        self.rival = self.sbatch(None, "sleep 600", "--gres=gpu:4", "--time=20")
+
+    def sbatch(self, user: str | None, script: str, *options: str) -> int:
+        """Submit a job to n1."""
+        argv = ["sbatch", "--parsable", "-N1", "--nodelist=n1", "--output=/dev/null", *options]
+        done = self.sandbox.run(argv, user=user, stdin=f"#!/bin/sh\n{script}\n", check=True)
+        return int(done.stdout)
+
+    def show(self, job: int) -> dict[str, str]:
+        """Return a job's fields; {} where nothing answers."""
+        told = self.scontrol_out("scontrol", "-o", "show", "job", str(job))
+        fields = (word.partition("=") for word in told.split() if "=" in word)
+        return {key: value for key, _, value in fields}
+
+    def state(self, job: int) -> str:
+        """Return a job's state; "" where nothing answers."""
+        return self.show(job).get("JobState", "")
+
+    def scontrol(self, *words: str, user: str | None = None) -> str:
+        """Run scontrol; return what it complained of."""
+        try:
+            done = self.sandbox.run(["scontrol", *words], user=user, timeout=20)
+        except subprocess.TimeoutExpired:
+            return "no answer"
+        return done.stderr.strip() if done.returncode else ""
+
+    def scontrol_out(self, *argv: str) -> str:
+        """Run a command that only asks."""
+        try:
+            return self.sandbox.run(argv, timeout=20).stdout
+        except subprocess.TimeoutExpired:
+            return ""
+
+    def ask(self, verb: str, **fields: str) -> Any:
+        """Ask pliantd at its second door; None on a no, or where it does not answer."""
+        socket = str(self.sandbox.layout.munge_socket)
+        port = self.sandbox.record.ports.pliant
+        try:
+            answer = ask_over_tcp("127.0.0.1", port, Message(verb, fields), munge_socket=socket)
+        except PliantError:
+            return None
+        self.trouble = "" if answer.is_ok else answer.message
+        return answer if answer.is_ok else None
+
+    def history(self) -> HistoryAnswer | None:
+        """What Pliant knows of the job."""
+        answer = self.ask("history", job=str(self.job))
+        return from_json(HistoryAnswer, answer.fields["json"]) if answer else None
+
+    # --- what is left ----------------------------------------------------------------------
+
+    def fences(self) -> int:
+        """How many reservations of Pliant's there are."""
+        told = self.scontrol_out("scontrol", "-o", "show", "reservation")
+        return sum(line.startswith("ReservationName=pliant_") for line in told.splitlines())
+
+    def pins(self) -> int:
+        """How many jobs that have not ended carry a priority of Pliant's."""
+        jobs = [job for job in (self.job, self.rival, self.guest) if job]
+        shown = [self.show(job) for job in jobs]
+        return sum(
+            int(one.get("Priority", "0")) >= PINNED and one.get("JobState") in _ALIVE
+            for one in shown
+        )
+
+    def program(self) -> tuple[psutil.Process, psutil.Process]:
+        """Return the program that counts, and its wrapper."""
+        own, parent = map(int, (self.place / "pid").read_text().split())
+        return psutil.Process(own), psutil.Process(parent)
+
+    def clear(self) -> None:
+        """End all jobs and fences."""
+
+        def none_left() -> bool:
+            jobs = self.scontrol_out("squeue", "-h", "-o", "%A").split()
+            if jobs:
+                self.sandbox.run(["scancel", *jobs])
+            return not jobs
+
+        self.wait(none_left, "all jobs to end", 60)
+        for line in self.scontrol_out("scontrol", "-o", "show", "reservation").splitlines():
+            if line.startswith("ReservationName="):
+                self.scontrol("delete", line.split()[0])
+        self.rival = self.guest = 0
+
+    @staticmethod
+    def wait(is_so: Callable[[], bool], what: str, timeout_s: float) -> None:
+        """Wait until it is so; raises TimeoutError."""
+        deadline = time.monotonic() + timeout_s
+        while not is_so():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"waited {timeout_s:.0f} s for {what}")
+            time.sleep(POLL_S)
+
+
+_ALIVE = ("RUNNING", "PENDING", "COMPLETING", "CONFIGURING", "SUSPENDED", "REQUEUED")

@@ -1,0 +1,70 @@
+"""The real pliantd, which halts once at a step of a hand-over until it is let go.
+
+``python -m benchmarks.halting DIRECTORY MOMENT --config FILE``; MOMENT is ``before:requeue``,
+``after:fence`` and so on, or ``never``. It makes DIRECTORY/reached there, and
+waits for DIRECTORY/go.
+DRILL_SKEW_S is how wrong its clock is, and that of the commands that it runs (by libfaketime).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from pliant.batch.slurm import Commands, Slurm
+from pliant.daemon import main as daemon
+from pliant.handover import HandOver, Step
+from pliant.model import Job
+
+MOST_S = 30.0
+FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
+
+
+def halting(directory: Path, moment: str) -> type[Slurm]:
+    """Return a Slurm whose steps halt at this moment."""
+
+    def halt(when: str, step: Step) -> None:
+        if moment != f"{when}:{step.do}" or (directory / "reached").exists():
+            return
+        (directory / "reached").touch()
+        deadline = time.monotonic() + MOST_S
+        while not (directory / "go").exists() and time.monotonic() < deadline:
+            time.sleep(0.005)
+
+    class Halting(Slurm):
+        def step(self, step: Step, over: HandOver, job: Job) -> None:
+            halt("before", step)
+            super().step(step, over, job)
+            halt("after", step)
+
+    return Halting
+
+
+def skewed(skew_s: int) -> dict[str, str]:
+    """Let this process's clock be wrong; return what does so to commands.
+
+    Not by libfaketime here: with it Python's sleep fails (EINVAL of clock_nanosleep).
+    """
+    if not skew_s:
+        return {}
+    right = time.time
+    vars(time)["time"] = lambda: right() + skew_s
+    return {"LD_PRELOAD": FAKETIME, "FAKETIME": f"{skew_s:+d}s"}
+
+
+def main() -> None:
+    """Run pliantd."""
+    directory, moment, *arguments = sys.argv[1:]
+    passed = skewed(int(os.environ.get("DRILL_SKEW_S", "0")))
+
+    def commands(conf: str, bin_dir: str, timeout_s: float) -> Commands:
+        return Commands(conf, bin_dir, timeout_s, env=passed)
+
+    vars(daemon).update(Slurm=halting(Path(directory), moment), Commands=commands)
+    daemon.main(arguments)
+
+
+if __name__ == "__main__":
+    main()

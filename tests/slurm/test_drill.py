@@ -1,0 +1,30 @@
+"""Hand-overs into which faults are injected (see benchmarks/drill.py), in short."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks.drill import drilled
+from benchmarks.drill_faults import FAULTS
+
+pytestmark = pytest.mark.slurm
+
+KINDS = (
+    "pliantd killed while the program saves",
+    "pliantd killed before fence",
+    "pliantd killed after requeue",
+    "pliantd killed after reshape",
+    "pliantd killed before unfence",
+    "slurmctld killed",
+    "program killed while it saves",
+    "wrapper killed, checkpoint written",
+    "user cancels",
+    "user updates",
+)
+
+
+@pytest.mark.timeout(300)
+def test_nothing_is_lost_or_left_whatever_dies_in_a_hand_over(users: tuple[str, str]) -> None:
+    faults = [fault for fault in FAULTS if fault.name in KINDS]
+    seen = [*drilled(faults, seed=1, at_once=3)]
+    assert [one for one in seen if not one.is_good] == []
+    assert [one.fault for one in seen] == [*KINDS]
