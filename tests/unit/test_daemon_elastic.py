@@ -230,7 +230,7 @@ def test_a_job_behind_a_fence_that_nobody_remembers_starts_as_it_is(bench: Bench
     slurm.fence_end_s = 1100.0
     bench.hands.fenced = {"7": 1100.0}
     waits = replace(JOB, state=JobState.WAITING, restarts=1, priority=PINNED, nodes=())
-    bench.elastic.looked(Snapshot(bench.now_s, (), waiting=(waits,), running=()), always)
+    bench.elastic.looked(Snapshot(bench.now_s, (), (), waiting=(waits,), running=()), always)
     for _ in range(20):
         bench.elastic.overs.turn()
         slurm.pass_time(0.5, scheduler=True)
