@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
 import pytest
-from slurm_recorded import NONCE, recorded
+from slurm_recorded import NONCE, Recorded, recorded
 
+from pliant.batch import Change
+from pliant.batch.slurm import Slurm
 from pliant.batch.slurm.cluster import Cluster
+from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.job_rows import JobRow, parse_jobs
 from pliant.batch.slurm.jobs import waiting_job
 from pliant.batch.slurm.node_rows import parse_nodes
@@ -24,7 +28,7 @@ from pliant.batch.slurm.update import (
     update_words,
     wanted,
 )
-from pliant.errors import Refused
+from pliant.errors import NotNow, Refused
 from pliant.grammar import parse_shape, put_token, token_text
 from pliant.model import Spec
 
@@ -193,3 +197,38 @@ def test_what_slurm_changes_by_itself_is_no_change_and_all_else_is(name: str) ->
     row = ROWS["298"]
     assert (name in BY_SLURM) != (name in BY_OTHERS)
     assert unchanged(row, replace(row, **{name: "something else"})) == (name in BY_SLURM)
+
+
+class Refusing(Recorded):
+    """The recorded cluster, which takes no update."""
+
+    words = ""
+
+    def run(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> Answer:
+        if argv[:2] == ("scontrol", "update"):
+            return Answer("", f"slurm_update error: {self.words}", 1)
+        return super().run(argv, env=env, stdin=stdin)
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (
+            "Job update not available right now, the DB index is being set, try again in a bit",
+            NotNow,
+        ),
+        ("Requested node configuration is not available", Refused),
+    ],
+)
+def test_what_slurm_changes_of_no_job_now_is_told_apart(words: str, kind: type[Refused]) -> None:
+    commands = Refusing("22.05")
+    commands.words = words
+    slurm = Slurm(commands)
+    job = next(job for job in slurm.observe().waiting if job.spec and len(job.shapes) > 1)
+    assert job.spec is not None
+    other = next(shape for shape in job.shapes if shape != job.shape)
+    (error,) = slurm.change([Change(job, other, replace(job.spec, set=other))])
+    assert type(error) is kind
+    assert words in str(error)
