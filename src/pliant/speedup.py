@@ -4,8 +4,12 @@ What the owner gave is taken as it stands: f may fall with more GPUs, jump, or d
 GPUs lie on nodes, and nothing here assumes otherwise. Between the totals given for the same kind,
 GPU type and number of nodes (or, where there are none, for the same kind and type on any nodes)
 f is interpolated linearly. Below the smallest it falls in proportion; above the largest it stays:
-nothing is promised that nobody measured. Where nothing is given for a kind, whole GPUs are taken
-to run linearly and CPU shapes at an assumed speed.
+nothing is promised that nobody measured.
+
+Where the owner gave nothing, f is what jobs of the same user and name were measured at by their
+heartbeats. Those ran at few sizes, so that above the largest it is taken to grow in proportion,
+until it is measured there too. Where nothing at all is known for a kind, whole GPUs are taken to
+run linearly and CPU shapes at an assumed speed.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ NO_LIMIT_S = 365 * 24 * 3600.0
 """The run time of a job that says nothing: a year, as for limits in placement."""
 
 Point = tuple[Fraction, float]
+Rates = tuple[tuple[Shape, float], ...]
+"""Steps per second by shape."""
 
 
 def size(shape: Shape) -> Fraction:
@@ -35,13 +41,28 @@ def given_speed(request: Request, shape: Shape) -> float | None:
 
     A value given without a GPU type holds for every type.
     """
-    table = dict(request.throughput)
-    if shape in table:
-        return table[shape]
-    alike = [(s, f) for s, f in table.items() if s.kind is shape.kind and _same_type(s, shape)]
-    same_nodes = [(s, f) for s, f in alike if s.nodes == shape.nodes]
-    points = _points(same_nodes or alike)
+    points = _fitting(request.throughput, shape)
     return _between(points, size(shape)) if points else None
+
+
+def known_speed(job: Job, shape: Shape) -> float | None:
+    """Return f of ``shape`` in steps per second: given, else measured; None: nothing fits."""
+    request = job.spec.request if job.spec is not None else None
+    if request is not None and request.throughput:
+        return given_speed(request, shape)
+    points = _fitting(job.measured, shape)
+    if not points:
+        return None
+    (most, at_most), asked = points[-1], size(shape)
+    return at_most * float(asked / most) if asked > most > 0 else _between(points, asked)
+
+
+def _fitting(table: Rates, shape: Shape) -> list[Point]:
+    """Return the points of a table that tell of a shape; where it stands there, its own alone."""
+    exact = [(s, f) for s, f in table if s == shape]
+    alike = [(s, f) for s, f in table if s.kind is shape.kind and _same_type(s, shape)]
+    same_nodes = [(s, f) for s, f in alike if s.nodes == shape.nodes]
+    return _points(exact or same_nodes or alike)
 
 
 def _same_type(given: Shape, asked: Shape) -> bool:
@@ -84,9 +105,7 @@ def relative_speed(job: Job, shape: Shape, cpu_speed: float = DEFAULT_CPU_SPEED)
     0.0 where the owner says that it makes no progress so.
     """
     own = job.spec.own if job.spec is not None and job.spec.own is not None else job.shape
-    request = job.spec.request if job.spec is not None else Request()
-    mine = given_speed(request, own)
-    other = given_speed(request, shape)
+    mine, other = known_speed(job, own), known_speed(job, shape)
     if mine is not None and other is not None and mine > 0:
         return other / mine
     base = assumed_speed(own, cpu_speed)
@@ -101,7 +120,7 @@ def run_time_s(job: Job, shape: Shape, cpu_speed: float = DEFAULT_CPU_SPEED) -> 
     """
     request = job.spec.request if job.spec is not None else None
     if request is not None and request.steps:
-        speed = given_speed(request, shape)
+        speed = known_speed(job, shape)
         if speed is not None:
             return request.steps / speed if speed > 0 else float("inf")
     relative = relative_speed(job, shape, cpu_speed)

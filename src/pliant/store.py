@@ -53,6 +53,10 @@ MIGRATIONS = (
         step INTEGER NOT NULL DEFAULT 0, rate REAL NOT NULL DEFAULT 0, saved_took_s REAL NOT NULL
         DEFAULT 0, code INTEGER, PRIMARY KEY (job, run));
     """,
+    """
+    ALTER TABLE runs ADD COLUMN name TEXT NOT NULL DEFAULT '';
+    CREATE INDEX runs_of_name ON runs (user, name);
+    """,
 )
 """Each brings the file from one version (PRAGMA user_version) to the next; only ever append."""
 
@@ -61,6 +65,8 @@ RETRY_S = 60.0
 MOST_ROWS = 200_000
 """Of each kind, whatever the retention."""
 LONGEST_REASON = 2000
+MOST_MEASURED = 200
+"""Of how many earlier runs the speeds count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +122,7 @@ class RunRow:
     rate: float = 0.0
     saved_took_s: float = 0.0
     code: int | None = None
+    name: str = ""
 
 
 class Store:
@@ -244,10 +251,10 @@ class Store:
         """Note that a job's program runs; once for each run."""
         self._write(
             "INSERT OR IGNORE INTO runs (job, run, user, account, shape, nodes, submit_s, start_s,"
-            " at_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " at_s, name) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(row.job, row.run, row.user, row.account, row.shape, row.nodes),
-                *(row.submit_s, row.start_s, row.at_s),
+                *(row.submit_s, row.start_s, row.at_s, row.name),
             ),
         )
 
@@ -266,10 +273,26 @@ class Store:
         """Return a job's runs in which its program spoke, oldest first."""
         rows = self._read(
             "SELECT job, run, user, account, shape, nodes, submit_s, start_s, at_s, launched_s,"
-            " step, rate, saved_took_s, code FROM runs WHERE job = ? ORDER BY run",
+            " step, rate, saved_took_s, code, name FROM runs WHERE job = ? ORDER BY run",
             (job,),
         )
         return tuple(RunRow(*row) for row in rows)
+
+    def rates(self, user: str, name: str) -> Mapping[Shape, float]:
+        """Return how fast a user's jobs of one name ran, by shape, in steps per second.
+
+        What was measured last counts.
+        """
+        rows = self._read(
+            "SELECT shape, rate FROM runs WHERE user = ? AND name = ? AND rate > 0"
+            " ORDER BY at_s DESC LIMIT ?",
+            (user, name, MOST_MEASURED),
+        )
+        found: dict[Shape, float] = {}
+        for shape, rate in rows:
+            with suppress(BadSpec):
+                found.setdefault(parse_shape(str(shape)), float(rate))
+        return found
 
     # Shapes that the batch system did not start
 

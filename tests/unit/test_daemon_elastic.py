@@ -125,6 +125,20 @@ def test_a_job_that_says_nothing_of_it_is_shown_as_it_was_seen(bench: Bench) -> 
     assert bench.one(replace(JOB, spec=None)).spec is None
 
 
+def test_what_heartbeats_told_is_shown_of_every_job_of_that_name_unless_its_owner_said_it(
+    bench: Bench,
+) -> None:
+    named = replace(JOB, name="train")
+    bench.elastic.runs.heard(named, 0, launched=True, rate=2.0)
+    waits = replace(named, id="8", state=JobState.WAITING)
+    given = replace(MALLEABLE, throughput=((ONE, 1.0),))
+    told = replace(waits, id="9", spec=Spec(given, own=FOUR))
+    plain = replace(waits, id="10", spec=None)
+    seen = bench.seen(named, waiting=(waits, told, plain))
+    assert [job.measured for job in seen.running] == [((FOUR, 2.0),)]
+    assert [job.measured for job in seen.waiting] == [((FOUR, 2.0),), (), ()]
+
+
 def test_a_best_effort_job_makes_room_where_it_listens_or_nobody_is_there_to_ask(
     bench: Bench,
 ) -> None:

@@ -120,5 +120,29 @@ def test_jobs_that_are_gone_are_forgotten(bench: Bench) -> None:
     bench.runs.heard(JOB, 0, launched=True)
     bench.now_s = 1001.0
     assert bench.runs.may_reshape(JOB)
-    bench.runs.forget(frozenset())
+    bench.runs.forget(())
     assert not bench.runs.may_reshape(JOB)
+
+
+def test_heartbeats_tell_how_fast_the_next_job_of_that_user_and_name_runs(bench: Bench) -> None:
+    named = replace(JOB, name="train")
+    bench.runs.heard(named, 0, rate=3.0)
+    bench.now_s = 1100.0
+    again = replace(named, id="8", shape=Shape(1, 1))
+    bench.runs.heard(again, 0, rate=0.5)
+    bench.runs.heard(again, 0, rate=1.0)  # what was measured last counts
+    bench.start()
+    third = replace(named, id="9", state=JobState.WAITING)
+    assert bench.runs.measured(third) == ((Shape(1, 1), 1.0), (Shape(1, 4), 3.0))
+    bench.now_s = 1200.0
+    bench.runs.heard(replace(named, id="10"), 0, rate=3.5)
+    assert bench.runs.measured(third) == ((Shape(1, 1), 1.0), (Shape(1, 4), 3.5))
+    bench.runs.forget((third,))
+    assert bench.runs.measured(third) == ((Shape(1, 1), 1.0), (Shape(1, 4), 3.5))
+
+
+def test_another_users_jobs_and_jobs_without_a_name_of_their_own_tell_nothing(bench: Bench) -> None:
+    bench.runs.heard(replace(JOB, name="train"), 0, rate=3.0)
+    bench.runs.heard(replace(JOB, id="8", name="wrap"), 0, rate=3.0)
+    for user, name in (("bob", "train"), ("alice", "wrap"), ("alice", "Train"), ("alice", "")):
+        assert bench.runs.measured(replace(JOB, id="9", user=user, name=name)) == ()

@@ -87,7 +87,9 @@ def test_whom_a_job_shares_its_nodes_with_is_one_word_in_every_release(word: str
 def test_the_format_asks_user_text_last_and_never_cut() -> None:
     told = job_format(NONCE, NEW)
     assert told.startswith("JobID:|,ArrayJobID:|,State:|,")
-    assert told.endswith(f",ExcNodes:{NONCE},admin_comment:{NONCE},Comment:{NONCE}{NONCE}")
+    assert told.endswith(
+        f",ExcNodes:{NONCE},Name:{NONCE},admin_comment:{NONCE},Comment:{NONCE}{NONCE}"
+    )
     assert "ExcNodes" not in job_format(NONCE, OLD)
     assert excluded_format(NONCE) == f"%A|%x{NONCE}"
 

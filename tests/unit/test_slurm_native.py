@@ -114,6 +114,7 @@ def told(**other: Any) -> SimpleNamespace:
     )
     said = {
         "id": 7,
+        "name": "train",
         "state": "PENDING",
         "priority": 0,
         "submit_time": 1795207380,
@@ -154,7 +155,8 @@ def test_a_job_is_as_squeue_prints_it() -> None:
         *("1", "1", "1", "2", "2", "0", "2", "2G", "OK", "N/A", "0", "0", "1", "1", "N/A"),
         *("JobHeldUser", "NA", "root", "sandbox", "normal", "gpu"),
         *("cpu=2,mem=2048M,node=1,gres/gpu=2", "N/A", "gres/gpu:2", "N/A", "cpu=2", "N/A", "N/A"),
-        *("(null)", "(null)", "", "", "(null)", "(null)", "", "(null)", "(null)"),
+        *("(null)", "(null)", "", "", "(null)", "(null)", "", "train", "(null)"),
+        "(null)",
     )
 
 

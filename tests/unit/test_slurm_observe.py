@@ -152,6 +152,7 @@ def test_a_whole_job_is_read(seen: Snapshot) -> None:
         submit_s=1795207345.0,
         shape=carried,
         shapes=tuple(Shape(1, gpus, gpu_type="v100") for gpus in (1, 2, 3, 4)),
+        name="wrap",
         footprint=footprint,
         spec=Spec(request, Shape(1, 2, gpu_type="v100"), carried, footprint),
         time_limit_s=3600,

@@ -181,6 +181,7 @@ def test_a_half_made_change_is_put_back_to_exactly_what_was_seen() -> None:
 BY_SLURM = {
     *("priority", "start", "end", "reason", "eligible", "num_nodes", "max_nodes", "restarts"),
     *("nodes_expected", "dependency", "nodes_excluded", "array_tasks", "tres", "comment"),
+    "name",
 }
 """What Slurm changes on a waiting job by itself, or nobody minds."""
 BY_OTHERS = {

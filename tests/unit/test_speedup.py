@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from build import HOUR_S, job
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.grammar import parse, parse_shape
-from pliant.speedup import given_speed, relative_speed, run_time_s
+from pliant.model import Shape
+from pliant.speedup import given_speed, known_speed, relative_speed, run_time_s
 
 MEASURED = parse(
     "gpus=1/4-8,type=gpu:cpu;throughput=1:1.0,2:1.9,4:3.6,2x4:2.5,1/2:0.6,1x0@cpu:0.1,4@v100:2.0"
@@ -39,6 +42,32 @@ def test_speeds_are_taken_as_given_and_between(shape: str, speed: float | None) 
 
 def test_nothing_is_known_where_nothing_is_given() -> None:
     assert given_speed(parse("gpus=1-4"), parse_shape("2")) is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "speed"),
+    [("1", 1.0), ("2", 1.8), ("3", 2.4), ("4", 3.0), ("8", 6.0), ("1/2", 0.5), ("1x0@cpu", None)],
+)
+def test_what_was_measured_holds_between_and_grows_in_proportion_beyond(
+    shape: str, speed: float | None
+) -> None:
+    table = ((Shape(1, 1), 1.0), (Shape(1, 2), 1.8), (Shape(1, 4), 3.0))
+    asked = replace(job(1, "4", "gpus=1-8"), measured=table)
+    assert known_speed(asked, parse_shape(shape)) == speed
+    assert known_speed(replace(asked, measured=()), parse_shape(shape)) is None
+
+
+def test_what_the_owner_gave_outranks_what_was_measured() -> None:
+    asked = job(1, "4", "gpus=1-4;throughput=1:2.0")
+    measured = replace(asked, measured=((Shape(1, 4), 100.0),))
+    assert [known_speed(one, Shape(1, 4)) for one in (asked, measured)] == [2.0, 2.0]
+
+
+def test_run_times_follow_from_what_was_measured() -> None:
+    asked = job(1, "4", "gpus=1-4;steps=1000")
+    measured = replace(asked, measured=((Shape(1, 1), 1.0), (Shape(1, 4), 2.0)))
+    times = [run_time_s(measured, Shape(1, gpus)) for gpus in (1, 4)]
+    assert (times, relative_speed(measured, Shape(1, 1))) == ([1000.0, 500.0], 0.5)
 
 
 @pytest.mark.parametrize(

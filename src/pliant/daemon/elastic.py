@@ -19,6 +19,7 @@ from pliant.grammar import shapes as request_shapes
 from pliant.handover import PINNED, Do, HandOver, Outcome, Step
 from pliant.model import Job, JobClass, JobState, Request, Shape, Snapshot, shape_text
 from pliant.plan import Plan
+from pliant.speedup import Rates
 from pliant.store import Decision, Store
 
 log = logging.getLogger("pliant.elastic")
@@ -56,9 +57,7 @@ class Elastic:
         """Return what was seen, with what is known of jobs that change."""
         under_way = self.overs.all()
         running = tuple([self._running(job, under_way.get(job.id)) for job in snapshot.running])
-        if not under_way:
-            return replace(snapshot, running=running)
-        waiting = tuple([_waiting(job, under_way.get(job.id)) for job in snapshot.waiting])
+        waiting = tuple([self._waiting(job, under_way.get(job.id)) for job in snapshot.waiting])
         return replace(snapshot, running=running, waiting=waiting)
 
     def _running(self, job: Job, wanted: Wanted | None) -> Job:
@@ -73,6 +72,7 @@ class Elastic:
             progress=self.runs.progress(job, request.steps),
             grace_s=grace_s(request) if listens else 0.0,
             restart_s=self.runs.restart_s(job),
+            measured=self._measured(job),
             preemptible=request.job_class is JobClass.BEST_EFFORT
             and (listens or self._is_mute(job)),
             preempted=self._preempted(job.id),
@@ -80,6 +80,21 @@ class Elastic:
             next_shape=wanted.shape if wanted and not wanted.guest else None,
             next_nodes=wanted.nodes if wanted and not wanted.guest else (),
         )
+
+    def _waiting(self, job: Job, wanted: Wanted | None) -> Job:
+        """A job in the middle of a hand-over is nobody else's to change."""
+        measured = self._measured(job)
+        if measured:
+            job = replace(job, measured=measured)
+        if wanted is None:
+            return job
+        words = "it is on its way to another shape"
+        return replace(job, frozen=job.frozen or words, shapes=(job.shape,), room_for=wanted.guest)
+
+    def _measured(self, job: Job) -> Rates:
+        """How fast it runs, as far as its owner leaves that to be found out."""
+        spec = job.spec
+        return self.runs.measured(job) if spec is not None and not spec.request.throughput else ()
 
     def _is_mute(self, job: Job) -> bool:
         """Whether there is nobody to ask: it runs without ``pliant run``."""
@@ -106,7 +121,7 @@ class Elastic:
             self._resumed = True
             self._unfence({job.id: job for job in jobs}, acts_on)
         there = frozenset(job.id for job in jobs)
-        self.runs.forget(there)
+        self.runs.forget(jobs)
         self._made_room = {job: n for job, n in self._made_room.items() if job in there}
         under_way = self.overs.all()
         for job in snapshot.running:
@@ -218,11 +233,3 @@ def grace_s(request: Request) -> float:
     """Return how long a job's program may take to save what it has."""
     said = request.malleable.grace_s if request.malleable is not None else 0
     return float(said or GRACE_S)
-
-
-def _waiting(job: Job, wanted: Wanted | None) -> Job:
-    """A job in the middle of a hand-over is nobody else's to change."""
-    if wanted is None:
-        return job
-    words = "it is on its way to another shape"
-    return replace(job, frozen=job.frozen or words, shapes=(job.shape,), room_for=wanted.guest)

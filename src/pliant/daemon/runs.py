@@ -8,17 +8,21 @@ listening once it has asked again.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
 from pliant.daemon.handing import HandOvers
 from pliant.lifecycle import Life, Seen, observed
 from pliant.model import Job, JobState, shape_text
+from pliant.speedup import Rates
 from pliant.store import RunRow, Store
 
 SILENT_S = 90.0
 """A program that has not asked for so long is not listening: nothing is asked of it."""
+
+UNNAMED = frozenset(("", "wrap", "sbatch", "interactive", "bash", "STDIN"))
+"""What jobs are called that nobody named: what ran under such a name tells nothing of another."""
 
 
 class Runs:
@@ -38,6 +42,7 @@ class Runs:
         self._heard: dict[str, float] = {}
         self._restart_s: dict[str, float] = {}
         self._never: dict[str, int] = {}  # the run of which the store knows nothing
+        self._rates: dict[tuple[str, str], Rates] = {}  # by user and name
 
     # --- what is said ----------------------------------------------------------------------
 
@@ -75,6 +80,7 @@ class Runs:
             known = RunRow(
                 *(job.id, run, job.user, job.account, shape_text(job.shape)),
                 *(",".join(job.nodes), job.submit_s, job.start_s, self._clock()),
+                name=job.name,
             )
             self._store.run_began(known)
             steps = [row.step for row in self._store.runs(job.id)]
@@ -99,6 +105,8 @@ class Runs:
         if now != before:
             self._known[now.job] = now
             self._store.run_told(now)
+            if now.rate != before.rate:
+                self._rates.pop((now.user, now.name), None)
             if (now.launched_s, now.saved_took_s) != (before.launched_s, before.saved_took_s):
                 self._restart_s.pop(now.job, None)
 
@@ -137,6 +145,16 @@ class Runs:
             row = self._told(job, job.restarts)
         return min(1.0, row.step / steps) if row is not None and steps else 0.0
 
+    def measured(self, job: Job) -> Rates:
+        """Return how fast jobs of its user and name ran by their heartbeats; () not known."""
+        if job.name in UNNAMED:
+            return ()
+        with self._lock:
+            key = (job.user, job.name)
+            if key not in self._rates:
+                self._rates[key] = tuple(sorted(self._store.rates(*key).items()))
+            return self._rates[key]
+
     def restart_s(self, job: Job) -> float:
         """Return what a restart costs this job: its last launch and checkpoint; 0 not known."""
         with self._lock:
@@ -150,9 +168,12 @@ class Runs:
         saves = [row.saved_took_s for row in rows if row.saved_took_s]
         return max(0.0, launches[-1] if launches else 0.0) + (saves[-1] if saves else 0.0)
 
-    def forget(self, there: frozenset[str]) -> None:
-        """Forget what is not there any more."""
+    def forget(self, jobs: Collection[Job]) -> None:
+        """Forget what is not there any more; ``jobs``: all that are."""
+        there = frozenset(job.id for job in jobs)
+        names = {(job.user, job.name) for job in jobs}
         with self._lock:
+            self._rates = {key: rates for key, rates in self._rates.items() if key in names}
             every: tuple[dict[str, Any], ...] = (
                 *(self._known, self._never),
                 *(self._heard, self._restart_s),

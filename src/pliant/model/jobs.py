@@ -54,6 +54,7 @@ class Job:
     time_min_s: int = 0
     tasks_waiting: int = 1
     array_tasks: str = ""  # which tasks of an array it stands for, like 3-9,12; "": no array
+    name: str = ""
     features: frozenset[str] = frozenset()
     nodes_required: tuple[str, ...] = ()
     nodes_excluded: frozenset[str] = frozenset()
@@ -70,6 +71,8 @@ class Job:
     whole_nodes: bool = False  # it has all that is on them, whatever its shape says
     restarts: int = 0
     requeues: bool = True  # the batch system would start it again once it is requeued
+    # what was measured, of this job or of earlier ones of its user and name: steps per second
+    measured: tuple[tuple[Shape, float], ...] = ()
     # malleable and best-effort jobs
     progress: float = 0.0  # the part of its work that is done, from 0 to 1
     grace_s: float = 0.0  # how long it may take to save what it has

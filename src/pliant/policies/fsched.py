@@ -40,14 +40,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from pliant.model import Job, Request, Shape, Snapshot
+from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Taken
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
 from pliant.policies.goals import as_if_waiting, goals_of
 from pliant.policies.groups import Sizes, sizes
 from pliant.policies.steps import Goals, movable, stepwise
-from pliant.speedup import DEFAULT_CPU_SPEED, assumed_speed, given_speed
+from pliant.speedup import DEFAULT_CPU_SPEED, assumed_speed, known_speed
 
 FEWEST = "the fewest GPUs that it can run on"
 MORE = "where further GPUs give the most throughput, as far as that is fair"
@@ -106,9 +106,9 @@ class FScheduling:
 
 
 def speed(job: Job, shape: Shape) -> float:
-    """Return f: steps per second as the owner gave them, else 1 for each GPU."""
-    given = given_speed(job.spec.request if job.spec else Request(), shape)
-    return assumed_speed(shape, DEFAULT_CPU_SPEED) if given is None else given
+    """Return f: steps per second as given or measured, else 1 for each GPU."""
+    known = known_speed(job, shape)
+    return assumed_speed(shape, DEFAULT_CPU_SPEED) if known is None else known
 
 
 @dataclass(eq=False, slots=True)

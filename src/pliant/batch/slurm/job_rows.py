@@ -30,7 +30,7 @@ TEXTS = (
     *("tres-alloc",),
     *("tres-per-job", "tres-per-node", "tres-per-socket", "tres-per-task", "cpus-per-tres"),
     *("mem-per-tres", "Feature", "Reservation", "ReqNodes", "NodeList", "SchedNodes"),
-    *("Dependency", "ExcNodes", "admin_comment", "Comment"),
+    *("Dependency", "ExcNodes", "Name", "admin_comment", "Comment"),
 )
 NONCE = re.compile(r"[A-Z][A-Za-z0-9]{12,64}", re.ASCII)  # a digit first would be a field size
 _EXCLUDED_FROM = (23, 11)
@@ -86,6 +86,7 @@ class JobRow:
     nodes_expected: str
     dependency: str
     nodes_excluded: str
+    name: str
     admin_comment: str
     comment: str
 

@@ -56,6 +56,7 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) ->
     return Job(
         id=row.key,
         user=row.user,
+        name=row.name,
         account=_said(row.account),
         qos=_said(row.qos).lower(),
         partitions=partitions,
@@ -106,6 +107,7 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
     job = Job(
         id=row.key,
         user=row.user,
+        name=row.name,
         account=_said(row.account),
         qos=_said(row.qos).lower(),
         partitions=partitions,

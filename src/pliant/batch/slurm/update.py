@@ -195,5 +195,6 @@ def unchanged(before: JobRow, after: JobRow) -> bool:
 _MOVES = (
     *("priority", "start", "end", "reason", "eligible", "num_nodes", "max_nodes", "restarts"),
     *("nodes_expected", "dependency", "nodes_excluded", "array_tasks", "tres", "comment"),
+    "name",
 )
 """What Slurm itself changes on a waiting job, or what Pliant does not mind."""

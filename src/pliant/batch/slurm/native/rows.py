@@ -74,6 +74,7 @@ def fields(job: Any) -> list[str] | None:
         job.scheduled_nodes or NULL,
         NULL,  # the dependency is not looked at
         job.excluded_nodes or "",
+        job.name or "",
         job.admin_comment or NULL,
         job.comment or NULL,
     ]
