@@ -48,7 +48,7 @@ def programs(users: tuple[str, str]) -> Iterator[Path]:
 class Counting:
     """One malleable job that counts, and what is asked of it."""
 
-    def __init__(self, sandbox: Sandbox, pliant: Path, job: int) -> None:
+    def __init__(self, sandbox: Sandbox, pliant: Path, job: int | str) -> None:
         self.sandbox, self.pliant, self.job = sandbox, pliant, job
 
     def history(self) -> a.HistoryAnswer:
@@ -88,16 +88,16 @@ def count(
 ) -> Count:
     """Submit a job that counts to so many, and wait until it runs."""
 
-    def begun(*options: str, steps: int, step_s: float = 0.02) -> Counting:
+    def begun(*options: str, steps: int, step_s: float = 0.02, runs: str = "RUNNING") -> Counting:
         program = shutil.copy(COUNT, workdir)
         script = (
-            f"export PLIANT_CHECKPOINT_DIR={workdir}/saves\n"
+            f"export PLIANT_CHECKPOINT_DIR={workdir}/saves$SLURM_ARRAY_TASK_ID\n"
             f"exec {programs}/pliant run -- {programs}/python {program} {steps} "
-            f"{workdir}/count {step_s}"
+            f"{workdir}/count$SLURM_ARRAY_TASK_ID {step_s}"
         )
         malleable = ("--malleable=grace=20", "--open-mode=append", "--time=30")
         job = submit(*malleable, *options, script=script)
-        wait_for_state(job, "RUNNING", 60)
+        wait_for_state(job, runs, 60)
         return Counting(clean, programs / "pliant", job)
 
     return begun
@@ -164,3 +164,23 @@ def test_only_its_owner_resizes_a_job_and_only_to_what_it_allows(count: Count) -
     bad = counting.resize("many")
     assert (bad.returncode, len(bad.stderr.splitlines())) == (2, 1)
     assert counting.history().handovers == ()
+
+
+def test_each_task_of_an_array_is_resized_by_itself(
+    count: Count,
+    show: Callable[[int | str], dict[str, str]],
+    wait_for_state: WaitForState,
+    clean: Sandbox,
+    workdir: Path,
+) -> None:
+    steps, shape = 1500, ("--gres=gpu:2", "--nodelist=n1", "--moldable=gpus=1:2")
+    array = count("--array=3-5", "--output=%a.out", *shape, steps=steps, runs="RUNNING|PENDING")
+    tasks = {n: Counting(clean, array.pliant, f"{array.job}_{n}") for n in (3, 4, 5)}
+    tasks[4].becomes("1")
+    wait_for_state(tasks[5].job, "RUNNING", 60)
+    tasks[3].becomes("1")
+    assert [show(task.job)["TresPerNode"] for task in tasks.values()] == ["gres:gpu:1"] * 3
+    for task in tasks.values():
+        wait_for_state(task.job, "COMPLETED", 120)
+    for number in tasks:
+        assert (workdir / f"{number}.out").read_text().splitlines()[-1] == checksum(steps)

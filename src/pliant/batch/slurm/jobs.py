@@ -141,8 +141,11 @@ def _may_change(job: Job) -> bool:
 
 
 def _elastic(job: Job, row: JobRow, cluster: Cluster) -> Job:
-    """Add what a running job may become: what it might if it waited with the same request."""
-    wants = requested(replace(row, state="PENDING"), cluster)
+    """Add what a running job may become: what it might if it waited with the same request.
+
+    A task of an array that is requeued keeps a record of its own, as any job has.
+    """
+    wants = requested(replace(row, state="PENDING", array_tasks="N/A"), cluster)
     return replace(
         job,
         spec=wants.spec,
