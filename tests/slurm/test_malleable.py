@@ -161,6 +161,12 @@ def test_only_its_owner_resizes_a_job_and_only_to_what_it_allows(count: Count) -
     assert (told.returncode, "is not yours" in told.stderr) == (1, True)
     assert "it may be 1, 2" in counting.resize("4").stderr
     assert "it has that shape" in counting.resize("2").stderr
+    pin = [str(counting.pliant), "pin"]
+    done = counting.sandbox.run([*pin, str(counting.job)], user=USERS[0])
+    assert (done.returncode, done.stdout) == (0, f"job {counting.job} stays as it is\n")
+    wait_until(lambda: "pinned it" in counting.resize("1").stderr, "the pin to be seen", 30)
+    assert counting.sandbox.run([*pin, "--undo", str(counting.job)], user=USERS[1]).returncode == 1
+    counting.sandbox.run([*pin, "--undo", str(counting.job)], user=USERS[0], check=True)
     bad = counting.resize("many")
     assert (bad.returncode, len(bad.stderr.splitlines())) == (2, 1)
     assert counting.history().handovers == ()

@@ -220,6 +220,15 @@ def test_a_wish_is_withdrawn_where_pliant_does_not_act_any_more(bench: Bench) ->
     assert decision.what == "not handed over"
 
 
+def test_a_wish_is_withdrawn_once_the_owner_pins_the_job(bench: Bench) -> None:
+    bench.listens()
+    [*bench.elastic.begin(reshape(bench.one()), always)]
+    pinned = replace(JOB, spec=Spec(MALLEABLE, own=FOUR, pinned=True))
+    bench.elastic.looked(Snapshot(bench.now_s, (), (), running=(pinned,)), always)
+    bench.elastic.overs.turn()
+    assert bench.elastic.overs.all() == {}
+
+
 def test_what_an_earlier_pliantd_left_is_tidied_up(bench: Bench) -> None:
     bench.hands.fenced = {"7": 2000.0, "9": 2000.0}
     bench.listens()

@@ -39,7 +39,7 @@ class Batch(Protocol):
         ...
 
     def annotate(self, job: Job, says: Callable[[Job], Spec]) -> Job:
-        """Let a waiting job, as it is now, say what ``says`` returns, and change nothing else.
+        """Let a job, as it is now, say what ``says`` returns, and change nothing else.
 
         Return it as it is with that. Raises Refused.
         """

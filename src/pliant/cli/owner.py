@@ -1,4 +1,4 @@
-"""``pliant set`` and ``pliant pin``: what an owner may still say about a waiting job."""
+"""``pliant set``, ``pliant pin``, ``pliant resize``: what an owner may still say about a job."""
 
 from __future__ import annotations
 
@@ -55,13 +55,14 @@ def resize(job: str, shape: str, as_json: bool) -> None:
     tell(ask(DoneAnswer, "resize", job=job, shape=shape_text(parse_shape(shape))), as_json)
 
 
-@click.command(short_help="Leave a waiting job as it is.")
+@click.command(short_help="Leave a job as it is.")
 @job_argument
 @click.option("--undo", is_flag=True, help="Let Pliant change the job again.")
 @json_option
 def pin(job: str, undo: bool, as_json: bool) -> None:
-    """Leave a waiting JOB as it is. Only its owner or an administrator may.
+    """Leave a JOB as it is. Only its owner or an administrator may.
 
-    Waiting tasks of an array stay together: 4711_3 means all of them.
+    One that runs is asked for no checkpoint any more, until --undo. Waiting tasks of an array stay
+    together: 4711_3 means all of them.
     """
     tell(ask(DoneAnswer, "unpin" if undo else "pin", job=job), as_json)

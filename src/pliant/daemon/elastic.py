@@ -125,7 +125,8 @@ class Elastic:
         self._made_room = {job: n for job, n in self._made_room.items() if job in there}
         under_way = self.overs.all()
         for job in snapshot.running:
-            if job.id in under_way and not acts_on(job):
+            pinned = job.spec is not None and job.spec.pinned
+            if job.id in under_way and (pinned or not acts_on(job)):
                 self.overs.withdraw(job.id)
             elif job.id not in under_way and job.priority in OUR_PRIORITIES:
                 self._do(Do.RELEASE, job)

@@ -164,8 +164,8 @@ class Verbs:
         return a.DoneAnswer(says + unpinned + self._not_applied(now))
 
     def pin(self, asker: Asker, fields: Mapping[str, str]) -> a.DoneAnswer:
-        """Leave a waiting job as it is."""
-        job = self._own_waiting(asker, fields)
+        """Leave a job as it is, one that runs too."""
+        job = self._own(asker, fields)
         if job.spec is None:
             return a.DoneAnswer(f"job {job.id} says nothing to Pliant: it is left alone anyway")
         self._annotate(job, _pinned(job.spec, True))
@@ -173,7 +173,7 @@ class Verbs:
 
     def unpin(self, asker: Asker, fields: Mapping[str, str]) -> a.DoneAnswer:
         """Take a pin back."""
-        job = self._own_waiting(asker, fields)
+        job = self._own(asker, fields)
         if job.spec is None or not job.spec.pinned:
             return a.DoneAnswer(f"job {job.id} is not pinned")
         self._annotate(job, _pinned(job.spec, False))
@@ -182,8 +182,7 @@ class Verbs:
     def resize(self, asker: Asker, fields: Mapping[str, str]) -> a.DoneAnswer:
         """Ask a running malleable job for another shape."""
         shape = parse_shape(_field(fields, "shape"))
-        _, job = self._job(asker, fields)
-        asker.must_rule(job)
+        job = self._own(asker, fields)
         if job.state is not JobState.RUNNING:
             raise BadInput(f"job {job.id} does not run: it is {job.state}")
         if self.cycling.elastic is None or not self.cycling.acts_on(job):
@@ -238,9 +237,13 @@ class Verbs:
             raise BadInput(unknown(seen.snapshot, asker, name) + old)
         return seen, job
 
-    def _own_waiting(self, asker: Asker, fields: Mapping[str, str]) -> Job:
+    def _own(self, asker: Asker, fields: Mapping[str, str]) -> Job:
         _, job = self._job(asker, fields)
         asker.must_rule(job)
+        return job
+
+    def _own_waiting(self, asker: Asker, fields: Mapping[str, str]) -> Job:
+        job = self._own(asker, fields)
         if job.state is not JobState.WAITING:
             raise BadInput(f"job {job.id} does not wait any more: it is {job.state}")
         return job

@@ -14,7 +14,7 @@ from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer, Runs
 from pliant.batch.slurm.handing import Handing
 from pliant.batch.slurm.job_rows import JobRow
-from pliant.batch.slurm.jobs import waiting_job
+from pliant.batch.slurm.jobs import running_job, waiting_job
 from pliant.batch.slurm.native import Native, NativeQueries
 from pliant.batch.slurm.queries import Queries
 from pliant.batch.slurm.request import asked
@@ -33,7 +33,7 @@ from pliant.batch.slurm.update import (
 from pliant.errors import BadAnswer, BatchError, Refused, StandsBy, Unavailable
 from pliant.grammar import put_token
 from pliant.handover import HandOver, Scene, Step
-from pliant.model import Job, Snapshot, Spec
+from pliant.model import Job, JobState, Snapshot, Spec
 
 
 class Slurm:
@@ -150,18 +150,24 @@ class Slurm:
         return [one.error for one in tries]
 
     def annotate(self, job: Job, says: Callable[[Job], Spec]) -> Job:
-        """Let a waiting job, as it is now, say what ``says`` returns, and change nothing else.
+        """Let a job, as it is now, say what ``says`` returns, and change nothing else.
 
-        Return it as it is with that. Raises Refused.
+        Return it as it is with that. Raises Refused; also where it has started or was requeued
+        meanwhile, for what an owner says is meant for the job as that owner saw it.
         """
         row = self._queries.again([job.id]).get(job.id)
-        if row is None or not row.waits:
-            raise Refused(f"job {job.id}: it does not wait any more")
+        waits = job.state is JobState.WAITING
+        if row is None or row.waits is not waits:
+            raise Refused(f"job {job.id}: it does not {'wait' if waits else 'run'} any more")
         cluster, now_s = self._known_cluster(), self._clock()
-        now = waiting_job(row, cluster, now_s)
+
+        def read(row: JobRow) -> Job:
+            return waiting_job(row, cluster, now_s) if waits else running_job(row, cluster, None)
+
+        now = read(row)
         spec = says(now)
         noted = replace(row, admin_comment=put_token(row.admin_comment, spec))
-        then = waiting_job(noted, cluster, now_s)
+        then = read(noted)
         check_accounts(now, then)
         answer = self._update(row, token_words(row, spec))
         if answer.status:
