@@ -23,7 +23,15 @@ def trace(tmp_path: Path) -> Path:
 
 def line(**other: float | str) -> str:
     """One line, of a job of ten seconds on two processors."""
-    fields = {"job": 1, "submit": 0, "wait": 0, "run": 10, "width": 2, "cpu": -1, "memory": -1}
+    fields: dict[str, float | str] = {
+        "job": 1,
+        "submit": 0,
+        "wait": 0,
+        "run": 10,
+        "width": 2,
+        "cpu": -1,
+        "memory": -1,
+    }
     fields |= {"asked": 2, "limit": 60, "asked_memory": -1, "status": 1, "user": 1, "group": 1}
     fields |= {"program": -1, "queue": -1, "partition": -1, "before": -1, "think": -1, **other}
     return " ".join(str(value) for value in fields.values())
