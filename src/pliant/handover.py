@@ -27,7 +27,8 @@ A job that waits at the end, a victim or one whose place was taken while pliantd
 its pin: it is the next to start. Whoever sees it run releases it.
 
 Nothing is done against an owner: a job that is held, cancelled or requeued by its owner meanwhile
-is only cleaned up after.
+is only cleaned up after. One that is held while it runs is asked for nothing; where its program has
+saved and ended already it goes back into the queue, without a pin, and stays held there.
 
 Source: measured on Slurm 22.05 and 24.11; the lifecycle is that of Seo (paper 003), the guest that
 of Yabuuchi et al. (paper 001, FitGpp).
@@ -171,10 +172,10 @@ def next_step(over: HandOver, scene: Scene) -> Step:
 def _outcome(over: HandOver, scene: Scene) -> Outcome | None:
     """How it ended; None while it goes on."""
     job, now_s = scene.job, scene.now_s
-    if job.held:
-        return Outcome.HELD
     if job.run > over.run and job.state is JobState.RUNNING:
         return Outcome.DONE
+    if job.held and not (over.saved_s and job.state is JobState.RUNNING):
+        return Outcome.HELD
     if over.saved_s:
         if job.state is None and not job.killed:
             return Outcome.GONE
@@ -187,6 +188,8 @@ def _outcome(over: HandOver, scene: Scene) -> Outcome | None:
 
 
 def _before_requeue(scene: Scene) -> Step:
+    if scene.job.held:
+        return Step(Do.REQUEUE)
     if not scene.job.pinned:
         return Step(Do.PIN)
     return _fenced(scene) or Step(Do.REQUEUE)

@@ -60,6 +60,7 @@ class FakeSlurm:
         job = self.job
         match step.do:
             case Do.PIN:
+                assert not job.held, "Slurm refuses it"
                 self.job = replace(job, priority=PINNED)
             case Do.FENCE | Do.RENEW:
                 self.fence_end_s = self.now_s + FENCE_S
@@ -241,6 +242,27 @@ def test_an_owner_who_acts_meanwhile_wins(
     assert drill.outcome is (Outcome.HELD if held else Outcome.GONE)
     assert slurm.job.state is (WAITING if held else None)
     drill.assert_tidy()
+
+
+@given(st.integers(0, 4), st.booleans())
+def test_a_job_that_is_held_while_it_runs_stays_held(after: int, before_saved: bool) -> None:
+    slurm = FakeSlurm()
+    drill = Drill(slurm, intended(saved_s=0.0 if before_saved else 1000.0))
+    for _ in range(after):
+        slurm.do(next_step(drill.over, slurm.scene()), drill.over)
+    if slurm.job.state is not RUNNING:
+        return
+    slurm.job = replace(slurm.job, held=True, priority=0)
+    drill.run()
+    assert (drill.outcome, slurm.job.held) == (Outcome.HELD, True)
+    assert slurm.job.state is (RUNNING if before_saved else ENDING)
+    drill.assert_tidy()
+
+
+def test_a_job_that_is_held_once_it_has_started_again_is_done() -> None:
+    drill = Drill(FakeSlurm(job=Sight(RUNNING, run=1, priority=0, held=True)), intended())
+    drill.run()
+    assert (drill.outcome, drill.did) == (Outcome.DONE, [])
 
 
 @settings(max_examples=200)
