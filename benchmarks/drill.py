@@ -27,10 +27,10 @@ from benchmarks.section import Section, verdict
 from pliant.errors import PliantError
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "drill.md"
-MATURE_S = 30.0
-MOMENT_S = 30.0
-QUIET_S = 45.0
-END_S = 60.0
+MATURE_S = 60.0
+MOMENT_S = 90.0
+QUIET_S = 90.0
+END_S = 120.0
 UNPINNED_S = 6.0
 """How long after its start a job may still carry its pin: the next look takes it."""
 _SAID = re.compile("(INFO|WARNING|ERROR) pliant")
@@ -169,9 +169,11 @@ def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
     hurried, runs_s = [False], list[float]()
 
     def ended() -> bool:
+        rival = area.state(area.rival) if area.rival else ""  # first: it may start at the job's end
         shown = area.show(area.job)
         state = shown.get("JobState", "")
-        rival = area.state(area.rival) if area.rival else ""
+        if "ReqNodeNotAvail" in shown.get("Reason", ""):  # slurmctld forgot, and drained the node
+            area.resume_nodes()
         if state not in _ENDED and rival == "RUNNING":
             area.sandbox.run(["scancel", str(area.rival)])
             seen.first, seen.slipped = (1, 0) if fault.first else (0, 1)

@@ -118,12 +118,16 @@ class Field:
         return log.read_text(errors="replace")[since:] if log.exists() else ""
 
     def restore(self) -> None:
-        """Start what died, take nodes back that are down."""
+        """Start what died, take nodes back."""
         for part in self.dead:
             self._start(part)
         self.dead = []
         if self.sandbox.pid("pliantd") is None:
             self.pliantd()
+        self.resume_nodes()
+
+    def resume_nodes(self) -> None:
+        """Take nodes back that are down or drained."""
         tired = self.scontrol_out("sinfo", "-h", "-N", "-p", "gpu", "-t", "drain,down", "-o", "%N")
         for node in set(tired.split()):
             self.scontrol("update", f"nodename={node}", "state=resume")
