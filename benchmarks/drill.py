@@ -13,7 +13,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
@@ -166,20 +166,16 @@ def _until_quiet(area: Field, seen: Seen) -> None:
 
 def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
     """Wait for the job's end, without the two minutes that Slurm makes it wait, and count."""
-    hurried, runs_s = [False], list[float]()
+    hurried, runs_s = set[int](), list[float]()
 
     def ended() -> bool:
         rival = area.state(area.rival) if area.rival else ""  # first: it may start at the job's end
         shown = area.show(area.job)
         state = shown.get("JobState", "")
-        if "ReqNodeNotAvail" in shown.get("Reason", ""):  # slurmctld forgot, and drained the node
-            area.resume_nodes()
         if state not in _ENDED and rival == "RUNNING":
             area.sandbox.run(["scancel", str(area.rival)])
             seen.first, seen.slipped = (1, 0) if fault.first else (0, 1)
-        if state == "PENDING" and not hurried[0] and shown.get("Reason") == "BeginTime":
-            hurried[0] = True
-            area.scontrol("update", f"jobid={area.job}", "StartTime=now+3")
+        _hurry(area, area.job, shown, hurried)
         if state == "RUNNING" and not (area.place / "hurry").exists():
             runs_s.append(time.monotonic())
             pins = area.pins()
@@ -206,9 +202,29 @@ def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
         seen.lost = 1
         seen.words.append(f"ended {state} {last}")
     if area.guest:
-        area.wait(lambda: area.state(area.guest) in _ENDED, "the guest's end", END_S)
+
+        def gone() -> bool:
+            shown = area.show(area.guest)
+            _hurry(area, area.guest, shown, hurried)
+            return shown.get("JobState") in _ENDED
+
+        area.wait(gone, "the guest's end", END_S)
         seen.lost += area.state(area.guest) != "COMPLETED"
     _lost_work(area.place / "log", seen)
+
+
+def _hurry(area: Field, job: int, shown: Mapping[str, str], hurried: set[int]) -> None:
+    """Do for a job what time or an administrator would do.
+
+    A slurmctld that was killed has forgotten its last seconds: it starts a job a second time, which
+    its node refuses, and requeues the job and drains the node for it.
+    """
+    reason = shown.get("Reason", "") if shown.get("JobState") == "PENDING" else ""
+    if "ReqNodeNotAvail" in reason:
+        area.resume_nodes()
+    if reason == "BeginTime" and job not in hurried:
+        hurried.add(job)
+        area.scontrol("update", f"jobid={job}", "StartTime=now+3")
 
 
 def _lost_work(log: Path, seen: Seen) -> None:
