@@ -22,13 +22,11 @@ from queue import SimpleQueue
 
 from benchmarks import machine
 from benchmarks.drill_faults import ASKED, FAULTS, Fault
-from benchmarks.drill_field import STEPS, Field, checksum, install
+from benchmarks.drill_field import COME_S, STEPS, Field, checksum, install
 from benchmarks.section import Section, verdict
 from pliant.errors import PliantError
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "drill.md"
-MATURE_S = 60.0
-MOMENT_S = 90.0
 QUIET_S = 90.0
 END_S = 120.0
 UNPINNED_S = 6.0
@@ -101,7 +99,7 @@ def _run(area: Field, fault: Fault, seen: Seen, draw: random.Random) -> None:
     if seen.moment == ASKED:
         time.sleep(draw.uniform(0.2, 0.7))
     else:
-        area.wait((area.place / "reached").exists, f"{seen.moment} to come", MOMENT_S)
+        area.wait((area.place / "reached").exists, f"{seen.moment} to come", COME_S)
     fault.inject(area)
     (area.place / "go").touch()
     time.sleep(draw.uniform(0.2, 1.5))
@@ -118,7 +116,7 @@ def _begin(area: Field, fault: Fault, moment: str) -> None:
         (area.place / "how").write_text(fault.checkpoint)
     own = "--class=best-effort" if fault.guest else "--moldable=gpus=1:2:4"
     area.submit(own, malleable)
-    area.wait((area.place / "done").exists, "the program to work", MATURE_S)
+    area.wait((area.place / "done").exists, "the program to work", COME_S)
     if fault.skew_s > 0:  # by such a clock it would have been launching for 30 s
         time.sleep(3.0)
         area.sandbox.stop("pliantd")
@@ -134,10 +132,10 @@ def _ask(area: Field, fault: Fault, draw: random.Random) -> None:
     if fault.rival:
         area.submit_rival()
     if fault.guest:
-        area.wait(lambda: _overs(area) > 0, "the job to be asked to make room", MATURE_S)
+        area.wait(lambda: _overs(area) > 0, "the job to be asked to make room", COME_S)
     else:
         wish = {"job": str(area.job), "shape": draw.choice(("1", "2"))}
-        area.wait(lambda: bool(area.ask("resize", **wish)), "the wish", MATURE_S)
+        area.wait(lambda: bool(area.ask("resize", **wish)), "the wish", COME_S)
 
 
 def _overs(area: Field) -> int:
@@ -165,31 +163,32 @@ def _until_quiet(area: Field, seen: Seen) -> None:
 
 
 def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
-    """Wait for the job's end, without the two minutes that Slurm makes it wait, and count."""
+    """Wait for the jobs' ends, without the two minutes that Slurm makes them wait, and count."""
     hurried, runs_s = set[int](), list[float]()
+    jobs = [job for job in (area.job, area.guest) if job]
 
     def ended() -> bool:
         rival = area.state(area.rival) if area.rival else ""  # first: it may start at the job's end
-        shown = area.show(area.job)
-        state = shown.get("JobState", "")
+        every = [area.show(job) for job in jobs]
+        state = every[0].get("JobState", "")
         if state not in _ENDED and rival == "RUNNING":
             area.sandbox.run(["scancel", str(area.rival)])
             seen.first, seen.slipped = (1, 0) if fault.first else (0, 1)
-        _hurry(area, area.job, shown, hurried)
+            seen.words += [] if fault.first else [f"slipped in before {_told(every[0])}"]
+        for job, shown in zip(jobs, every, strict=True):
+            _hurry(area, job, shown, hurried)
         if state == "RUNNING" and not (area.place / "hurry").exists():
             runs_s.append(time.monotonic())
             pins = area.pins()
             if not pins or time.monotonic() - runs_s[0] > UNPINNED_S:
                 seen.pins = pins
                 (area.place / "hurry").touch()
-        return state in _ENDED
+        return all(shown.get("JobState") in _ENDED for shown in every)
 
     try:
-        area.wait(ended, "the job's end", END_S)
+        area.wait(ended, "the jobs' ends", END_S)
     except TimeoutError:
-        shown = area.show(area.job)
-        names = ("JobState", "Reason", "Priority", "Restarts", "TresPerNode", "EligibleTime")
-        seen.words.append(f"stuck: {[f'{name}={shown.get(name)}' for name in names]}")
+        seen.words.append(f"stuck: {[_told(area.show(job)) for job in jobs]}")
         seen.stuck += 1
         return
     if area.rival:
@@ -201,16 +200,13 @@ def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
     if state != fault.ends or not right:
         seen.lost = 1
         seen.words.append(f"ended {state} {last}")
-    if area.guest:
-
-        def gone() -> bool:
-            shown = area.show(area.guest)
-            _hurry(area, area.guest, shown, hurried)
-            return shown.get("JobState") in _ENDED
-
-        area.wait(gone, "the guest's end", END_S)
-        seen.lost += area.state(area.guest) != "COMPLETED"
+    seen.lost += bool(area.guest) and area.state(area.guest) != "COMPLETED"
     _lost_work(area.place / "log", seen)
+
+
+def _told(shown: Mapping[str, str]) -> str:
+    names = ("JobId", "JobState", "Reason", "Priority", "Restarts", "TresPerNode", "EligibleTime")
+    return " ".join(f"{name}={shown.get(name)}" for name in names)
 
 
 def _hurry(area: Field, job: int, shown: Mapping[str, str], hurried: set[int]) -> None:

@@ -26,6 +26,8 @@ USER = "pliant-alice"
 STEPS, STEP_S = 1500, 0.02
 PYTHON = "/usr/bin/python3"
 POLL_S = 0.05
+COME_S = 90.0
+"""How long what should come in a second or two may take on a machine that is busy."""
 _LEFT_OUT = (
     "pliant",
     "mypy*",
@@ -108,7 +110,9 @@ class Field:
         try:
             argv += ["--config", str(layout.pliant_toml)]
             child = processes.start(layout, "pliantd", argv, env)
-            self.wait(lambda: notified.ready() or child.poll() is not None, "pliantd to start", 30)
+            self.wait(
+                lambda: notified.ready() or child.poll() is not None, "pliantd to start", COME_S
+            )
         finally:
             notified.close()
 
@@ -146,7 +150,7 @@ class Field:
         """Kill a part, and wait until it is gone."""
         process = psutil.Process(self.sandbox.pid(part))
         process.kill()
-        process.wait(10)
+        process.wait(COME_S)
         self.dead.append(part)
 
     # --- jobs ------------------------------------------------------------------------------
@@ -160,7 +164,7 @@ class Field:
         )
         own = ("--gres=gpu:4", "--open-mode=append", f"--output={self.place}/out", "--time=30")
         self.job = self.sbatch(USER, script, *own, *options)
-        self.wait(lambda: self.state(self.job) == "RUNNING", "the job to run", 30)
+        self.wait(lambda: self.state(self.job) == "RUNNING", "the job to run", COME_S)
 
     def submit_rival(self) -> None:
         """Submit who waits for all GPUs of the job's node."""
@@ -243,7 +247,7 @@ class Field:
                 self.sandbox.run(["scancel", *jobs])
             return not jobs
 
-        self.wait(none_left, "all jobs to end", 60)
+        self.wait(none_left, "all jobs to end", COME_S)
         for line in self.scontrol_out("scontrol", "-o", "show", "reservation").splitlines():
             if line.startswith("ReservationName="):
                 self.scontrol("delete", line.split()[0])
