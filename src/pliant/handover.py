@@ -21,7 +21,7 @@ What each step is for:
 - *release*: gives it the priority back that the batch system computes.
 
 A preemption is the same with a guest: the job that room is made for is pinned above the victim
-before the fence falls, and released as soon as it runs.
+before the fence falls, and released as soon as it runs, or as the victim does: it may not start.
 
 A job that waits at the end, a victim or one whose place was taken while pliantd was dead, keeps
 its pin: it is the next to start. Whoever sees it run releases it.
@@ -224,7 +224,8 @@ def _tidy(scene: Scene, outcome: Outcome) -> Step:
         return Step(Do.UNFENCE)
     guest = scene.guest
     if guest is not None and guest.pinned:
-        if outcome is Outcome.DONE and guest.is_waiting:
+        room = scene.job.state is not JobState.RUNNING  # else it is the job's again
+        if outcome is Outcome.DONE and guest.is_waiting and room:
             return _WAIT
         if guest.state is not None:
             return Step(Do.RELEASE_GUEST)

@@ -281,6 +281,16 @@ def test_a_guest_gets_the_room_that_was_made_for_it(
     drill.assert_tidy()
 
 
+def test_a_guest_that_cannot_start_keeps_no_pin_once_the_victim_runs_again() -> None:
+    guest = Sight(WAITING, priority=PINNED + 1, carries=OLD)  # the batch system requeued it
+    slurm = FakeSlurm(job=Sight(RUNNING, run=1, priority=PINNED, carries=OLD), guest=guest)
+    drill = Drill(slurm, intended(guest="8"))
+    drill.run()
+    assert drill.did == [Do.RELEASE_GUEST, Do.RELEASE]
+    assert drill.outcome is Outcome.DONE
+    drill.assert_tidy()
+
+
 def test_a_guest_that_is_cancelled_leaves_the_room_to_the_victim() -> None:
     slurm = FakeSlurm(guest=Sight(None))
     drill = Drill(slurm, intended(guest="8"))
