@@ -32,12 +32,14 @@ END_S = 120.0
 UNPINNED_S = 6.0
 """How long after its start a job may still carry its pin: the next look takes it."""
 _SAID = re.compile("(INFO|WARNING|ERROR) pliant")
+_HELD = "launch_failed_requeued_held"
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
 
 @dataclass(slots=True)
 class Seen:
-    """What one run showed; the goal of each count is 0, ``redone`` in steps is told only."""
+    """What one run showed; the goal of each count is 0; told only are ``redone`` in
+    steps, and what Slurm did itself: ``first`` and ``held``."""
 
     fault: str
     moment: str
@@ -47,6 +49,7 @@ class Seen:
     stuck: int = 0
     slipped: int = 0
     first: int = 0
+    held: int = 0
     fences: int = 0
     pins: int = 0
     seconds: float = 0.0
@@ -176,7 +179,7 @@ def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
             seen.first, seen.slipped = (1, 0) if fault.first else (0, 1)
             seen.words += [] if fault.first else [f"slipped in before {_told(every[0])}"]
         for job, shown in zip(jobs, every, strict=True):
-            _hurry(area, job, shown, hurried)
+            seen.held += _hurry(area, job, shown, hurried)
         if state == "RUNNING" and not (area.place / "hurry").exists():
             runs_s.append(time.monotonic())
             pins = area.pins()
@@ -209,11 +212,11 @@ def _told(shown: Mapping[str, str]) -> str:
     return " ".join(f"{name}={shown.get(name)}" for name in names)
 
 
-def _hurry(area: Field, job: int, shown: Mapping[str, str], hurried: set[int]) -> None:
-    """Do for a job what time or an administrator would do.
+def _hurry(area: Field, job: int, shown: Mapping[str, str], hurried: set[int]) -> bool:
+    """Do for a job what time or an administrator would do; return whether Slurm itself held it.
 
     A slurmctld that was killed has forgotten its last seconds: it starts a job a second time, which
-    its node refuses, and requeues the job and drains the node for it.
+    its node refuses, requeues and holds the job and drains the node for it.
     """
     reason = shown.get("Reason", "") if shown.get("JobState") == "PENDING" else ""
     if "ReqNodeNotAvail" in reason:
@@ -221,6 +224,7 @@ def _hurry(area: Field, job: int, shown: Mapping[str, str], hurried: set[int]) -
     if reason == "BeginTime" and job not in hurried:
         hurried.add(job)
         area.scontrol("update", f"jobid={job}", "StartTime=now+3")
+    return reason == _HELD and not area.scontrol("release", str(job))
 
 
 def _lost_work(log: Path, seen: Seen) -> None:
@@ -267,7 +271,8 @@ def drilled(faults: Sequence[Fault], seed: int, at_once: int = 1) -> Iterator[Se
 
 _HEADER = (
     *("fault", "the job ends", "runs", "jobs lost", "steps lost", "stuck", "slipped in"),
-    *("fences", "pins", "Slurm's own requeue behind", "steps done again", "median s"),
+    *("fences", "pins", "Slurm's own requeue behind", "held by Slurm itself"),
+    *("steps done again", "median s"),
 )
 
 
@@ -284,7 +289,7 @@ def _row(name: str, seen: Sequence[Seen]) -> Sequence[str]:
         return str(sum(getattr(one, what) for one in seen))
 
     median = sorted(one.seconds for one in seen)[len(seen) // 2]
-    counts = ("lost", "steps_lost", "stuck", "slipped", "fences", "pins", "first", "redone")
+    counts = ("lost", "steps_lost", "stuck", "slipped", "fences", "pins", "first", "held", "redone")
     ends = next((kind.ends.lower() for kind in FAULTS if kind.name == name), "")
     return (name, ends, str(len(seen)), *map(total, counts), f"{median:.0f}")
 
@@ -299,7 +304,10 @@ _HOW = """\
 In each run a job that counts (docs/examples/count.py, its checkpoint made to take a second) is \
 resized, or preempted for a trial job, while another waits for all GPUs of its node, and one \
 fault is injected at a moment drawn by the seed. What died is started again within 1.5 s, and what \
-is left is counted once pliantd has nothing under way."""
+is left is counted once pliantd has nothing under way. A slurmctld that is killed forgets its last \
+seconds, with or without Pliant: a job that it had started in them it starts again, its node \
+refuses that, and Slurm holds the job and drains the node; the drill then releases and resumes \
+them, as an administrator would."""
 
 
 def main() -> None:
