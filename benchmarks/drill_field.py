@@ -26,6 +26,8 @@ USER = "pliant-alice"
 STEPS, STEP_S = 1500, 0.02
 PYTHON = "/usr/bin/python3"
 POLL_S = 0.05
+COME_S = 90.0
+"""How long what should come in a second or two may take on a machine that is busy."""
 _LEFT_OUT = (
     "pliant",
     "mypy*",
@@ -108,7 +110,9 @@ class Field:
         try:
             argv += ["--config", str(layout.pliant_toml)]
             child = processes.start(layout, "pliantd", argv, env)
-            self.wait(lambda: notified.ready() or child.poll() is not None, "pliantd to start", 30)
+            self.wait(
+                lambda: notified.ready() or child.poll() is not None, "pliantd to start", COME_S
+            )
         finally:
             notified.close()
 
@@ -118,12 +122,16 @@ class Field:
         return log.read_text(errors="replace")[since:] if log.exists() else ""
 
     def restore(self) -> None:
-        """Start what died, take nodes back that are down."""
+        """Start what died, take nodes back."""
         for part in self.dead:
             self._start(part)
         self.dead = []
         if self.sandbox.pid("pliantd") is None:
             self.pliantd()
+        self.resume_nodes()
+
+    def resume_nodes(self) -> None:
+        """Take nodes back that are down or drained."""
         tired = self.scontrol_out("sinfo", "-h", "-N", "-p", "gpu", "-t", "drain,down", "-o", "%N")
         for node in set(tired.split()):
             self.scontrol("update", f"nodename={node}", "state=resume")
@@ -142,7 +150,7 @@ class Field:
         """Kill a part, and wait until it is gone."""
         process = psutil.Process(self.sandbox.pid(part))
         process.kill()
-        process.wait(10)
+        process.wait(COME_S)
         self.dead.append(part)
 
     # --- jobs ------------------------------------------------------------------------------
@@ -156,7 +164,7 @@ class Field:
         )
         own = ("--gres=gpu:4", "--open-mode=append", f"--output={self.place}/out", "--time=30")
         self.job = self.sbatch(USER, script, *own, *options)
-        self.wait(lambda: self.state(self.job) == "RUNNING", "the job to run", 30)
+        self.wait(lambda: self.state(self.job) == "RUNNING", "the job to run", COME_S)
 
     def submit_rival(self) -> None:
         """Submit who waits for all GPUs of the job's node."""
@@ -239,7 +247,7 @@ class Field:
                 self.sandbox.run(["scancel", *jobs])
             return not jobs
 
-        self.wait(none_left, "all jobs to end", 60)
+        self.wait(none_left, "all jobs to end", COME_S)
         for line in self.scontrol_out("scontrol", "-o", "show", "reservation").splitlines():
             if line.startswith("ReservationName="):
                 self.scontrol("delete", line.split()[0])

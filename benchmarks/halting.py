@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from pliant.batch.slurm import Commands, Slurm
 from pliant.daemon import main as daemon
@@ -34,6 +35,9 @@ def halting(directory: Path, moment: str) -> type[Slurm]:
             time.sleep(0.005)
 
     class Halting(Slurm):
+        def __init__(self, commands: Commands, **rest: Any) -> None:
+            super().__init__(commands, time.time, **rest)  # as it is now, skewed perhaps
+
         def step(self, step: Step, over: HandOver, job: Job) -> None:
             halt("before", step)
             super().step(step, over, job)

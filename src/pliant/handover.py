@@ -21,13 +21,14 @@ What each step is for:
 - *release*: gives it the priority back that the batch system computes.
 
 A preemption is the same with a guest: the job that room is made for is pinned above the victim
-before the fence falls, and released as soon as it runs.
+before the fence falls, and released as soon as it runs, or as the victim does: it may not start.
 
 A job that waits at the end, a victim or one whose place was taken while pliantd was dead, keeps
 its pin: it is the next to start. Whoever sees it run releases it.
 
 Nothing is done against an owner: a job that is held, cancelled or requeued by its owner meanwhile
-is only cleaned up after.
+is only cleaned up after. One that is held while it runs is asked for nothing; where its program has
+saved and ended already it goes back into the queue, without a pin, and stays held there.
 
 Source: measured on Slurm 22.05 and 24.11; the lifecycle is that of Seo (paper 003), the guest that
 of Yabuuchi et al. (paper 001, FitGpp).
@@ -171,10 +172,10 @@ def next_step(over: HandOver, scene: Scene) -> Step:
 def _outcome(over: HandOver, scene: Scene) -> Outcome | None:
     """How it ended; None while it goes on."""
     job, now_s = scene.job, scene.now_s
-    if job.held:
-        return Outcome.HELD
     if job.run > over.run and job.state is JobState.RUNNING:
         return Outcome.DONE
+    if job.held and not (over.saved_s and job.state is JobState.RUNNING):
+        return Outcome.HELD
     if over.saved_s:
         if job.state is None and not job.killed:
             return Outcome.GONE
@@ -187,6 +188,8 @@ def _outcome(over: HandOver, scene: Scene) -> Outcome | None:
 
 
 def _before_requeue(scene: Scene) -> Step:
+    if scene.job.held:
+        return Step(Do.REQUEUE)
     if not scene.job.pinned:
         return Step(Do.PIN)
     return _fenced(scene) or Step(Do.REQUEUE)
@@ -221,7 +224,8 @@ def _tidy(scene: Scene, outcome: Outcome) -> Step:
         return Step(Do.UNFENCE)
     guest = scene.guest
     if guest is not None and guest.pinned:
-        if outcome is Outcome.DONE and guest.is_waiting:
+        room = scene.job.state is not JobState.RUNNING  # else it is the job's again
+        if outcome is Outcome.DONE and guest.is_waiting and room:
             return _WAIT
         if guest.state is not None:
             return Step(Do.RELEASE_GUEST)

@@ -26,6 +26,8 @@ class Hands:
         self.slurm = FakeSlurm()
         self.refuses: set[Do] = set()
         self.breaks: list[Do] = []
+        self.idle: set[Do] = set()  # what changes nothing
+        self.did: list[Do] = []
 
     def scene(self, over: HandOver, job: Job) -> Scene:
         assert job.id == over.job
@@ -37,7 +39,9 @@ class Hands:
             raise OSError(22, "Invalid argument")
         if step.do in self.refuses:
             raise Refused(f"job {job.id}: no")
-        self.slurm.do(step, over)
+        self.did.append(step.do)
+        if step.do not in self.idle:
+            self.slurm.do(step, over)
 
     def fences(self) -> dict[str, float]:
         return {"7": self.slurm.fence_end_s} if self.slurm.fence_end_s else {}
@@ -172,6 +176,29 @@ def test_a_refused_step_is_tried_again(bench: Bench) -> None:
     bench.hands.refuses = set()
     bench.go_on()
     assert bench.ends == [("7", Outcome.DONE)]
+
+
+def test_a_step_that_changes_nothing_is_not_repeated_at_once(bench: Bench) -> None:
+    bench.hands.idle = {Do.FENCE}
+    bench.begin()
+    bench.save()
+    for _ in range(10):
+        bench.overs.turn()
+        bench.hands.slurm.now_s += 0.1
+    assert bench.hands.did == [Do.PIN, Do.FENCE, Do.FENCE]
+
+
+def test_a_checkpoint_that_comes_after_its_owner_held_the_job_leaves_it_held(bench: Bench) -> None:
+    bench.begin()
+    slurm, over = bench.hands.slurm, bench.overs.of("7")
+    assert over is not None
+    slurm.job = replace(slurm.job, held=True, priority=0)
+    bench.go_on(3)
+    assert bench.ends == [("7", Outcome.HELD)]
+    assert bench.overs.saved_late(JOB, 0, name_of(over))
+    bench.go_on()
+    assert (bench.ends[1:], slurm.job.state) == ([("7", Outcome.HELD)], WAITING)
+    assert bench.hands.did == [Do.REQUEUE]
 
 
 def test_who_watches_is_told_of_a_wish_and_of_its_end(bench: Bench) -> None:

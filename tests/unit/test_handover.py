@@ -60,6 +60,7 @@ class FakeSlurm:
         job = self.job
         match step.do:
             case Do.PIN:
+                assert not job.held, "Slurm refuses it"
                 self.job = replace(job, priority=PINNED)
             case Do.FENCE | Do.RENEW:
                 self.fence_end_s = self.now_s + FENCE_S
@@ -243,6 +244,27 @@ def test_an_owner_who_acts_meanwhile_wins(
     drill.assert_tidy()
 
 
+@given(st.integers(0, 4), st.booleans())
+def test_a_job_that_is_held_while_it_runs_stays_held(after: int, before_saved: bool) -> None:
+    slurm = FakeSlurm()
+    drill = Drill(slurm, intended(saved_s=0.0 if before_saved else 1000.0))
+    for _ in range(after):
+        slurm.do(next_step(drill.over, slurm.scene()), drill.over)
+    if slurm.job.state is not RUNNING:
+        return
+    slurm.job = replace(slurm.job, held=True, priority=0)
+    drill.run()
+    assert (drill.outcome, slurm.job.held) == (Outcome.HELD, True)
+    assert slurm.job.state is (RUNNING if before_saved else ENDING)
+    drill.assert_tidy()
+
+
+def test_a_job_that_is_held_once_it_has_started_again_is_done() -> None:
+    drill = Drill(FakeSlurm(job=Sight(RUNNING, run=1, priority=0, held=True)), intended())
+    drill.run()
+    assert (drill.outcome, drill.did) == (Outcome.DONE, [])
+
+
 @settings(max_examples=200)
 @given(PAUSES, st.floats(0, 0.999))
 def test_a_guest_gets_the_room_that_was_made_for_it(
@@ -256,6 +278,16 @@ def test_a_guest_gets_the_room_that_was_made_for_it(
     assert slurm.guest is not None
     assert (slurm.guest.state, slurm.x, slurm.job.state) == (RUNNING, WAITING, WAITING)
     assert slurm.job.pinned  # it is the next to start
+    drill.assert_tidy()
+
+
+def test_a_guest_that_cannot_start_keeps_no_pin_once_the_victim_runs_again() -> None:
+    guest = Sight(WAITING, priority=PINNED + 1, carries=OLD)  # the batch system requeued it
+    slurm = FakeSlurm(job=Sight(RUNNING, run=1, priority=PINNED, carries=OLD), guest=guest)
+    drill = Drill(slurm, intended(guest="8"))
+    drill.run()
+    assert drill.did == [Do.RELEASE_GUEST, Do.RELEASE]
+    assert drill.outcome is Outcome.DONE
     drill.assert_tidy()
 
 

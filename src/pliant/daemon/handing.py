@@ -26,7 +26,9 @@ QUICK_S = 0.05
 SLOW_S = 1.0
 """Between looks at one whose program is still asked for its checkpoint."""
 AGAIN_S = 1.0
-"""After a step that the batch system refused."""
+"""After a step that the batch system refused, or that changed nothing."""
+_LATE = frozenset((Outcome.NOT_SAVED.value, Outcome.HELD.value))
+"""What is given up before a checkpoint that may still come."""
 
 
 class Hands(Protocol):
@@ -62,6 +64,7 @@ class _Active:
     nodes: tuple[str, ...] = ()  # where it is to go on; () where that is not known
     next_s: float = 0.0
     trouble: str = ""
+    did: Step | None = None  # in the last look
 
 
 class HandOvers:
@@ -163,7 +166,7 @@ class HandOvers:
         """
         with self._changed:
             rows = self._store.handovers(job.id)
-            over = _read(rows[-1]) if rows and rows[-1].outcome == Outcome.NOT_SAVED else None
+            over = _read(rows[-1]) if rows and rows[-1].outcome in _LATE else None
             if over is None or job.id in self._active or (over.run, name_of(over)) != (run, name):
                 return False
             over = replace(over, saved_s=self._clock())
@@ -231,8 +234,8 @@ class HandOvers:
             active.next_s = self._clock() + AGAIN_S
             return
         active.trouble = ""
-        pause_s = (QUICK_S if over.saved_s else SLOW_S) if step.do is Do.WAIT else 0.0
-        active.next_s = self._clock() + pause_s
+        active.next_s = self._clock() + _pause_s(step, active)
+        active.did = step
 
     def _end(self, active: _Active, outcome: Outcome) -> None:
         with self._changed:
@@ -242,6 +245,12 @@ class HandOvers:
         log.info("job %s: %s", active.over.job, outcome)
         self._told(active.over.job)
         self._ended(active.job, outcome)
+
+
+def _pause_s(step: Step, active: _Active) -> float:
+    if step.do is Do.WAIT:
+        return QUICK_S if active.over.saved_s else SLOW_S
+    return AGAIN_S if step == active.did else 0.0
 
 
 def name_of(over: HandOver) -> str:

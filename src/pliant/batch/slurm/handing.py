@@ -7,8 +7,8 @@ Measured on 22.05.8 and 24.11.5; each line is a trap:
 - A begin time before its own now is read by scontrol as now: with a clock that is ahead no job
   begins earlier than that.
 - Slurm's clients read and print times here as UTC (see commands.py), in whole seconds.
-- ``Priority=`` is refused on a job that its user holds, and ``release`` would end that hold: both
-  are for jobs that are not held.
+- ``Priority=`` is refused on a job that its user holds, also while it runs, and ``release`` would
+  end that hold: both are for jobs that are not held.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Handing:
             state=_state(row),
             run=count(row.restarts),
             priority=priority,
-            held=waits and priority == 0,
+            held=priority == 0,
             carries=carries,
             queued_s=instant_s(row.submit),
             begins_s=instant_s(row.eligible),
