@@ -141,7 +141,7 @@ def _ran(
         end_s - began_s,
         seen.restarts,
         [(phase, at_s - began_s) for phase, at_s in log],
-        [(row.start_s - began_s, row.shape) for row in histories[at].runs],
+        [(max(0.0, row.start_s - began_s), row.shape) for row in histories[at].runs],
         whole=last is not None and last.what == "end" and last.step == steps,
     )
 
