@@ -284,7 +284,7 @@ def test_room_is_made_for_jobs_that_wait_as_far_as_run_times_are_known() -> None
     assert reshapes(cycle(known, thesis)) == reshapes(cycle(unknown, thesis)) == smaller
     assert reshapes(cycle(known, careful)) == smaller
     assert reshapes(cycle(unknown, careful)) == {}
-    why = "all jobs together would be done later, as far as their run times are known"
+    why = "all jobs together would be done no earlier, as far as their run times are known"
     assert explain(unknown, careful, "1").says == f"it runs as 3; it could go on as 1, but {why}"
     for waiting in ("2", "3"):
         told = explain(unknown, careful, waiting).says

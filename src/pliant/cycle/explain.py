@@ -13,7 +13,7 @@ from pliant.placement import Free, why_not
 from pliant.plan import Claim, Mold, Plan, Policy, Reshape, Start
 from pliant.policies import allowed, in_full
 
-NOT_PAID = "all jobs together would be done later, as far as their run times are known"
+NOT_PAID = "all jobs together would be done no earlier, as far as their run times are known"
 
 
 @dataclass(frozen=True, slots=True)

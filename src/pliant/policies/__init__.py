@@ -58,8 +58,10 @@ def live(name: str, chosen: Mapping[str, object]) -> Policy:
 
 def in_full(policy: Policy) -> Policy | None:
     """Return a policy in its paper's exact form; None where it asks for no change to pay."""
+    if not getattr(policy, "pays", False):
+        return None
     chosen = {option: getattr(policy, option) for option in options(policy.name)}
-    return by_name(policy.name, **{**chosen, "pays": False}) if chosen.get("pays") else None
+    return by_name(policy.name, **{**chosen, "pays": False})
 
 
 def has_classes(policy: Policy) -> bool:
