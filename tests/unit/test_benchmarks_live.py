@@ -73,6 +73,20 @@ def test_a_state_log_is_put_together_from_runs_and_hand_overs() -> None:
     assert parts(log) == (5, 5 + 2 + 2 + 2 + 2 + 2, 26 + 54)
 
 
+def test_a_run_begins_when_the_one_before_has_stopped() -> None:
+    """Though Slurm's start is a whole second, and was seen to have stopped within it."""
+    changes = [Change(110.2, "RUNNING"), Change(141, "COMPLETING"), Change(144.3, "PENDING")]
+    log = phases(RESIZED, 100, 200, changes, promised_s=105)
+    assert log[7:] == [
+        (Phase.STOPPING, 140),
+        (Phase.STANDBY, 144.3),
+        (Phase.LAUNCHING, 144.3),
+        (Phase.RUNNING_PROTECTED, 146),
+        (Phase.RUNNING, 152),
+        (Phase.FINISHED, 200),
+    ]
+
+
 def test_a_checkpoint_that_failed_leaves_a_job_running() -> None:
     failed = HandOverHistory(138, 0, "4", "2", "", "why", done_s=150, outcome="not in time")
     history = HistoryAnswer(job="7", user="", runs=RESIZED.runs[:1], handovers=(failed,))
