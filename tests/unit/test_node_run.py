@@ -83,10 +83,15 @@ def test_of_a_job_that_pliantd_sees_a_moment_later_nothing_is_said(job: Job) -> 
 
 
 def test_another_wrapper_inside_is_none(job: Job) -> None:
-    inner = f"os.execvp({sys.executable!r}, {[*PLIANT, 'run', '--', 'sh', '-c', 'exit 5']!r})"
-    job.start(inner).wait()
+    waits = "until [ -e go ]; do sleep 0.05; done; exit 5"
+    inner = f"os.execvp({sys.executable!r}, {[*PLIANT, 'run', '--', 'sh', '-c', waits]!r})"
+    process = job.start(inner)
+    job.door.wait_for("run-watch")
+    (job.folder / "go").touch()
+    process.wait()
     job.door.wait_for("run-end")
     assert [fields["code"] for fields in job.door.of("run-end")] == ["5"]
+    assert len(job.door.of("run-begin")) == 1
 
 
 def test_a_wrapper_of_another_job_whose_variable_was_inherited_is_none(job: Job) -> None:
