@@ -30,7 +30,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.live", description=__doc__)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help="seo, fitgpp")
     parser.add_argument("--scale", type=float, default=0.3, help="of Seo's times")
-    parser.add_argument("--jobs", type=int, default=80, help="FitGpp's")
+    parser.add_argument("--jobs", type=int, default=60, help="FitGpp's")
     parser.add_argument("--seed", type=int, default=1, help="of FitGpp's workload")
     parser.add_argument("--out", type=Path, default=DOCUMENT)
     chosen = parser.parse_args()
