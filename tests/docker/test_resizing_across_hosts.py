@@ -50,7 +50,7 @@ class Job:
             return
         told = ask(HistoryAnswer, "history", job=self.number)
         ended = sum(change.outcome != "" for change in told.handovers)
-        if self.change and ended >= self.asked:
+        if self.change and ended >= self.asked and len(told.runs) > self.asked:
             self.change = ""
             self.due_s = time.monotonic() + draw.uniform(0, 1)
             self.over = self.asked == times

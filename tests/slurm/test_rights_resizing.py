@@ -335,6 +335,45 @@ def test_where_jobs_are_private_another_users_is_as_one_that_never_was(
     assert target.is_untouched()
 
 
+# While pliantd is away
+
+
+IMPOSTOR = """
+import json, socket, sys, time, urllib.parse
+now_s = time.time()
+wish = {"wish": "0.1", "why": "resize", "shape": "2", "until_s": now_s + 60, "now_s": now_s}
+answer = "ok json=" + urllib.parse.quote(json.dumps(wish), safe="")
+door = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True:
+    peer = door.accept()[0]
+    with peer, peer.makefile("rwb") as stream:
+        for says in ("ok challenge=c", answer):
+            line = stream.readline()
+            stream.write(says.encode() + b"\\n")
+            stream.flush()
+    print(line.decode(), end="", flush=True)
+"""
+"""Listens at pliantd's port, and asks every run for a checkpoint."""
+
+
+def test_who_listens_at_pliantds_port_while_it_is_away_asks_no_run_for_a_checkpoint(
+    at: Attacked, target: Target
+) -> None:
+    port = str(at.sandbox.record.ports.pliant)
+    at.sandbox.stop("pliantd")
+    try:
+        # The wrapper asks again after 1 s, 2 s, 4 s.
+        asked = at.bob("timeout", "10", "/usr/bin/python3", "-c", IMPOSTOR, port)[1]
+    finally:
+        at.sandbox.start("pliantd")
+    assert asked.startswith("munge MUNGE:")
+    credential = asked.split()[1]
+    read = ("unmunge", f"--socket={at.sandbox.layout.munge_socket}")
+    done = at.sandbox.run(read, user=BOB, stdin=credential)
+    assert (done.returncode != 0, "run-" in done.stdout) == (True, False)
+    assert target.is_untouched()
+
+
 # While its owner resizes it
 
 
@@ -342,8 +381,9 @@ def test_nobody_else_speaks_for_a_run_that_was_asked_for_its_checkpoint(
     at: Attacked, target: Target
 ) -> None:
     """The last one: it is resized in the end, as its owner asked."""
-    done = at.sandbox.run([at.pliant, "resize", str(target.job), "2"], user=ALICE)
-    assert done.returncode == 0, done.stderr
+    resize = (at.pliant, "resize", str(target.job), "2")
+    listens = "its program to be one that may be asked"
+    wait_until(lambda: at.sandbox.run(resize, user=ALICE).returncode == 0, listens, 60)
     asked = at.mine / "asked.0"
     wait_until(asked.exists, "the program to be asked", 30)
     ranks = at.board / "saves" / f".pliant-{target.job}-0"

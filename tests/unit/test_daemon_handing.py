@@ -114,6 +114,33 @@ def test_there_is_one_at_a_time_for_a_job(bench: Bench) -> None:
     assert not bench.begin()
 
 
+def test_a_run_that_was_handed_over_is_not_asked_again_by_a_look_of_before(bench: Bench) -> None:
+    wanted = Wanted(NEW, ("n1",))
+    bench.begin()
+    bench.save()
+    bench.go_on()
+    assert not bench.begin()
+    assert len(bench.store.handovers("7")) == 1
+    assert bench.overs.begin(replace(JOB, restarts=1), wanted, 2000.0, "it fits better")
+    bench.overs.forget(frozenset({"7"}))
+    assert not bench.begin()
+
+
+def test_of_a_number_that_was_another_jobs_nothing_is_known(bench: Bench) -> None:
+    bench.begin()
+    bench.save()
+    bench.go_on()
+    bench.overs.forget(frozenset())
+    assert bench.begin()
+
+
+def test_a_run_that_was_not_saved_may_be_asked_again(bench: Bench) -> None:
+    bench.begin()
+    bench.hands.slurm.now_s += 61
+    bench.go_on(3)
+    assert bench.begin()
+
+
 def test_a_checkpoint_that_nobody_asked_for_counts_for_nothing(bench: Bench) -> None:
     assert not bench.overs.saved("7", 0, "0.1")
     bench.begin()

@@ -122,6 +122,7 @@ class Elastic:
             self._unfence({job.id: job for job in jobs}, acts_on)
         there = frozenset(job.id for job in jobs)
         self.runs.forget(jobs)
+        self.overs.forget(there)
         self._made_room = {job: n for job, n in self._made_room.items() if job in there}
         under_way = self.overs.all()
         for job in snapshot.running:
@@ -201,7 +202,9 @@ class Elastic:
             if fails:
                 raise Refused(f"job {job.id}: {shape_text(shape)}: {words}")
         if not self._begin(job, Wanted(shape), self._clock(), f"{who} asked for it"):
-            raise Refused(f"job {job.id}: it is on its way to another shape already")
+            raise Refused(
+                f"job {job.id}: it is on its way to another shape, or has just come to one"
+            )
 
     def _begin(self, job: Job, wanted: Wanted, now_s: float, reason: str) -> bool:
         request = elastic_request(job)

@@ -85,6 +85,7 @@ class HandOvers:
         self._hands, self._store, self._clock, self._ended = hands, store, clock, ended
         self._told = changed
         self._active: dict[str, _Active] = {}
+        self._gone: dict[str, int] = {}  # the last run that was handed over, by job
         self._changed = threading.Condition()
 
     # --- what is intended ------------------------------------------------------------------
@@ -94,11 +95,12 @@ class HandOvers:
     ) -> bool:
         """Ask a running job's program for a checkpoint; False where one is under way already.
 
+        False too where ``job`` is of a look that is older than the end of that run.
         Where none ``listens`` that could make one, it is as good as made at once.
         """
         now_s = self._clock()
         with self._changed:
-            if job.id in self._active:
+            if job.id in self._active or job.restarts <= self._gone.get(job.id, -1):
                 return False
             row = HandOverRow(
                 *(0, now_s, job.id, job.user, job.account, job.restarts, shape_text(job.shape)),
@@ -129,6 +131,11 @@ class HandOvers:
                     job = known.get(row.job) or Job(row.job)
                     self._active[row.job] = _Active(row.id, over, job)
             self._changed.notify_all()
+
+    def forget(self, there: frozenset[str]) -> None:
+        """Forget what is known of jobs that are not there any more."""
+        with self._changed:
+            self._gone = {job: run for job, run in self._gone.items() if job in there}
 
     def of(self, job_id: str) -> HandOver | None:
         """Return a job's hand-over; None where it has none."""
@@ -240,6 +247,8 @@ class HandOvers:
     def _end(self, active: _Active, outcome: Outcome) -> None:
         with self._changed:
             self._active.pop(active.over.job, None)
+            if outcome is Outcome.DONE:
+                self._gone[active.over.job] = active.over.run
             self._store.handed_over(active.number, self._clock(), outcome)
             self._changed.notify_all()
         log.info("job %s: %s", active.over.job, outcome)
