@@ -174,8 +174,9 @@ def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
         rival = area.state(area.rival) if area.rival else ""  # first: it may start at the job's end
         every = [area.show(job) for job in jobs]
         state = every[0].get("JobState", "")
-        if state not in _ENDED and rival == "RUNNING":
+        if area.rival and (state in _ENDED or rival == "RUNNING"):
             area.sandbox.run(["scancel", str(area.rival)])
+        if state not in _ENDED and rival == "RUNNING":
             seen.first, seen.slipped = (1, 0) if fault.first else (0, 1)
             seen.words += [] if fault.first else [f"slipped in before {_told(every[0])}"]
         for job, shown in zip(jobs, every, strict=True):
@@ -194,8 +195,6 @@ def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
         seen.words.append(f"stuck: {[_told(area.show(job)) for job in jobs]}")
         seen.stuck += 1
         return
-    if area.rival:
-        area.sandbox.run(["scancel", str(area.rival)])
     state = area.state(area.job)
     out = area.place / "out"
     last = out.read_text().splitlines()[-1:] if out.exists() else []
