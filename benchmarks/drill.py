@@ -288,7 +288,8 @@ Written by `make drill`; every number below was counted by that run. GPUs are fa
 """
 
 _HOW = """\
-In each run a job that counts (docs/examples/count.py, its checkpoint made to take a second) is \
+In each run a job that counts (docs/examples/count.py, its checkpoint made to take a second, \
+its protected time cut short) is \
 resized, or preempted for a trial job, while another waits for all GPUs of its node, and one \
 fault is injected at a moment drawn by the seed. What died is started again within 1.5 s, and what \
 is left is counted once pliantd has nothing under way. A slurmctld that is killed forgets its last \
