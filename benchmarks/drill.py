@@ -21,6 +21,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from benchmarks import machine
+from benchmarks.drill_admin import Admin
 from benchmarks.drill_faults import ASKED, FAULTS, Fault
 from benchmarks.drill_field import COME_S, STEPS, Field, checksum, install
 from benchmarks.section import Section, verdict
@@ -32,14 +33,13 @@ END_S = 120.0
 UNPINNED_S = 6.0
 """How long after its start a job may still carry its pin: the next look takes it."""
 _SAID = re.compile("(INFO|WARNING|ERROR) pliant")
-_HELD = "launch_failed_requeued_held"
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
 
 @dataclass(slots=True)
 class Seen:
     """What one run showed; the goal of each count is 0; told only are ``redone`` in
-    steps, and what Slurm did itself: ``first`` and ``held``."""
+    steps, and what Slurm did itself: ``first``, and ``righted`` by hand."""
 
     fault: str
     moment: str
@@ -49,7 +49,7 @@ class Seen:
     stuck: int = 0
     slipped: int = 0
     first: int = 0
-    held: int = 0
+    righted: int = 0
     fences: int = 0
     pins: int = 0
     seconds: float = 0.0
@@ -149,7 +149,10 @@ def _overs(area: Field) -> int:
 def _until_quiet(area: Field, seen: Seen) -> None:
     """Wait until pliantd has nothing under way, and count what it left."""
 
+    admin = Admin(area)
+
     def quiet() -> bool:
+        admin.tend()
         told = area.history()
         if told is None or not all(row.outcome for row in told.handovers):
             return False
@@ -162,24 +165,22 @@ def _until_quiet(area: Field, seen: Seen) -> None:
         told = area.history()
         rows = [f"{r.run} {r.outcome or 'under way'}" for r in told.handovers] if told else "?"
         seen.words.append(f"not quiet: {rows}")
-    seen.fences = area.fences()
+    seen.fences, seen.righted = area.fences(), admin.did
 
 
 def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
     """Wait for the jobs' ends, without the two minutes that Slurm makes them wait, and count."""
-    hurried, runs_s = set[int](), list[float]()
-    jobs = [job for job in (area.job, area.guest) if job]
+    admin, runs_s = Admin(area, hurries=True), list[float]()
 
     def ended() -> bool:
         rival = area.state(area.rival) if area.rival else ""  # first: it may start at the job's end
-        every = [area.show(job) for job in jobs]
+        every = admin.tend()
         state = every[0].get("JobState", "")
-        if state not in _ENDED and rival == "RUNNING":
+        if area.rival and rival not in _ENDED and (state in _ENDED or rival == "RUNNING"):
             area.sandbox.run(["scancel", str(area.rival)])
+        if state not in _ENDED and rival == "RUNNING":
             seen.first, seen.slipped = (1, 0) if fault.first else (0, 1)
             seen.words += [] if fault.first else [f"slipped in before {_told(every[0])}"]
-        for job, shown in zip(jobs, every, strict=True):
-            seen.held += _hurry(area, job, shown, hurried)
         if state == "RUNNING" and not (area.place / "hurry").exists():
             runs_s.append(time.monotonic())
             pins = area.pins()
@@ -191,11 +192,11 @@ def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
     try:
         area.wait(ended, "the jobs' ends", END_S)
     except TimeoutError:
-        seen.words.append(f"stuck: {[_told(area.show(job)) for job in jobs]}")
+        seen.words.append(f"stuck: {[_told(shown) for shown in admin.tend()]}")
         seen.stuck += 1
         return
-    if area.rival:
-        area.sandbox.run(["scancel", str(area.rival)])
+    finally:
+        seen.righted += admin.did
     state = area.state(area.job)
     out = area.place / "out"
     last = out.read_text().splitlines()[-1:] if out.exists() else []
@@ -210,21 +211,6 @@ def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
 def _told(shown: Mapping[str, str]) -> str:
     names = ("JobId", "JobState", "Reason", "Priority", "Restarts", "TresPerNode", "EligibleTime")
     return " ".join(f"{name}={shown.get(name)}" for name in names)
-
-
-def _hurry(area: Field, job: int, shown: Mapping[str, str], hurried: set[int]) -> bool:
-    """Do for a job what time or an administrator would do; return whether Slurm itself held it.
-
-    A slurmctld that was killed has forgotten its last seconds: it starts a job a second time, which
-    its node refuses, requeues and holds the job and drains the node for it.
-    """
-    reason = shown.get("Reason", "") if shown.get("JobState") == "PENDING" else ""
-    if "ReqNodeNotAvail" in reason:
-        area.resume_nodes()
-    if reason == "BeginTime" and job not in hurried:
-        hurried.add(job)
-        area.scontrol("update", f"jobid={job}", "StartTime=now+3")
-    return reason == _HELD and not area.scontrol("release", str(job))
 
 
 def _lost_work(log: Path, seen: Seen) -> None:
@@ -271,7 +257,7 @@ def drilled(faults: Sequence[Fault], seed: int, at_once: int = 1) -> Iterator[Se
 
 _HEADER = (
     *("fault", "the job ends", "runs", "jobs lost", "steps lost", "stuck", "slipped in"),
-    *("fences", "pins", "Slurm's own requeue behind", "held by Slurm itself"),
+    *("fences", "pins", "Slurm's own requeue behind", "Slurm put right by hand"),
     *("steps done again", "median s"),
 )
 
@@ -289,7 +275,8 @@ def _row(name: str, seen: Sequence[Seen]) -> Sequence[str]:
         return str(sum(getattr(one, what) for one in seen))
 
     median = sorted(one.seconds for one in seen)[len(seen) // 2]
-    counts = ("lost", "steps_lost", "stuck", "slipped", "fences", "pins", "first", "held", "redone")
+    goals = ("lost", "steps_lost", "stuck", "slipped", "fences", "pins")
+    counts = (*goals, "first", "righted", "redone")
     ends = next((kind.ends.lower() for kind in FAULTS if kind.name == name), "")
     return (name, ends, str(len(seen)), *map(total, counts), f"{median:.0f}")
 
@@ -301,13 +288,14 @@ Written by `make drill`; every number below was counted by that run. GPUs are fa
 """
 
 _HOW = """\
-In each run a job that counts (docs/examples/count.py, its checkpoint made to take a second) is \
+In each run a job that counts (docs/examples/count.py, its checkpoint made to take a second, \
+its protected time cut short) is \
 resized, or preempted for a trial job, while another waits for all GPUs of its node, and one \
 fault is injected at a moment drawn by the seed. What died is started again within 1.5 s, and what \
 is left is counted once pliantd has nothing under way. A slurmctld that is killed forgets its last \
 seconds, with or without Pliant: a job that it had started in them it starts again, its node \
-refuses that, and Slurm holds the job and drains the node; the drill then releases and resumes \
-them, as an administrator would."""
+refuses that, and Slurm holds the job and drains the node; or it takes GPUs for used until it is \
+reconfigured. The drill then does what an administrator would, which is counted apart."""
 
 
 def main() -> None:

@@ -130,11 +130,13 @@ class Field:
             self.pliantd()
         self.resume_nodes()
 
-    def resume_nodes(self) -> None:
-        """Take nodes back that are down or drained."""
+    def resume_nodes(self) -> int:
+        """Take nodes back that are down or drained; return how many."""
         tired = self.scontrol_out("sinfo", "-h", "-N", "-p", "gpu", "-t", "drain,down", "-o", "%N")
-        for node in set(tired.split()):
+        nodes = set(tired.split())
+        for node in nodes:
             self.scontrol("update", f"nodename={node}", "state=resume")
+        return len(nodes)
 
     def _start(self, part: str) -> None:
         """Start a part that died; the steps of a slurmd live on, and could be taken for it."""

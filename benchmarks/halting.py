@@ -3,6 +3,7 @@
 ``python -m benchmarks.halting DIRECTORY MOMENT --config FILE``; MOMENT is ``before:requeue``,
 ``after:fence`` and so on, or ``never``. It makes DIRECTORY/reached there, and
 waits for DIRECTORY/go.
+A job's protected time is short, so that nothing waits for its end.
 DRILL_SKEW_S is how wrong its clock is, and that of the commands that it runs (by libfaketime).
 """
 
@@ -14,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pliant import lifecycle
 from pliant.batch.slurm import Commands, Slurm
 from pliant.daemon import main as daemon
 from pliant.handover import HandOver, Step
@@ -66,6 +68,7 @@ def main() -> None:
     def commands(conf: str, bin_dir: str, timeout_s: float) -> Commands:
         return Commands(conf, bin_dir, timeout_s, env=passed)
 
+    vars(lifecycle).update(PROTECTION=0.3)
     vars(daemon).update(Slurm=halting(Path(directory), moment), Commands=commands)
     daemon.main(arguments)
 

@@ -208,6 +208,8 @@ def _before_start(over: HandOver, scene: Scene) -> Step:
     begin_s = job.queued_s + 1
     if job.carries != over.shape or job.begins_s > max(begin_s, scene.now_s + scene.ahead_s):
         return Step(Do.RESHAPE, begin_s)
+    if not job.pinned:  # a batch system that was killed forgets its last seconds
+        return Step(Do.PIN)
     guest = scene.guest
     if guest is not None and guest.is_waiting and not guest.pinned:
         return Step(Do.PIN_GUEST)

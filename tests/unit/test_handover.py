@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -174,6 +175,22 @@ def test_a_resize_from_its_checkpoint_to_its_next_run() -> None:
     assert (slurm.job.state, slurm.job.carries, slurm.job.run) == (RUNNING, NEW, 1)
     assert slurm.x is WAITING
     drill.assert_tidy()
+
+
+@pytest.mark.parametrize("guest", [None, Sight(WAITING, priority=500, carries=OLD)])
+@pytest.mark.parametrize("after", range(6))
+def test_a_pin_that_was_forgotten_by_a_slurm_that_was_killed_is_set_again(
+    after: int, guest: Sight | None
+) -> None:
+    slurm = FakeSlurm(guest=guest)
+    drill = Drill(slurm, intended(guest="8" if guest else ""))
+    for _ in range(after):
+        slurm.do(next_step(drill.over, slurm.scene()), drill.over)
+        slurm.pass_time(1.0, scheduler=True)
+    slurm.job = replace(slurm.job, priority=10)
+    drill.run()
+    assert (drill.outcome, slurm.x) == (Outcome.DONE, WAITING)
+    assert slurm.job.pinned is bool(guest)
 
 
 def test_where_pliantds_clock_is_ahead_its_fence_stands_until_the_job_may_begin() -> None:
