@@ -76,6 +76,7 @@ class Field:
     rival: int = 0
     guest: int = 0
     skew_s: int = 0
+    submitted_s: float = 0.0  # the last job
     dead: list[str] = field(default_factory=list)
     trouble: str = ""  # pliantd's last no
 
@@ -149,11 +150,19 @@ class Field:
         processes.start(layout, part, command.argv, env, command.user)
 
     def kill(self, part: str) -> None:
-        """Kill a part, and wait until it is gone."""
+        """Kill a part, and wait until it is gone; slurmctld not before it has saved all jobs."""
+        if part == "slurmctld":
+            self.wait(self._is_saved, "slurmctld to save its jobs", COME_S)
         process = psutil.Process(self.sandbox.pid(part))
         process.kill()
         process.wait(COME_S)
         self.dead.append(part)
+
+    def _is_saved(self) -> bool:
+        """Whether slurmctld would know the last job again; it saves within 5 s."""
+        saved = self.sandbox.layout.ctld_state / "job_state"
+        known = saved.exists() and saved.stat().st_mtime > self.submitted_s
+        return known or time.time() > self.submitted_s + 6.0
 
     # --- jobs ------------------------------------------------------------------------------
 
@@ -176,6 +185,7 @@ class Field:
         """Submit a job to n1."""
         argv = ["sbatch", "--parsable", "-N1", "--nodelist=n1", "--output=/dev/null", *options]
         done = self.sandbox.run(argv, user=user, stdin=f"#!/bin/sh\n{script}\n", check=True)
+        self.submitted_s = time.time()
         return int(done.stdout)
 
     def show(self, job: int) -> dict[str, str]:
