@@ -16,7 +16,7 @@ import psutil
 
 from pliant.daemon.answers import HistoryAnswer, from_json
 from pliant.errors import PliantError
-from pliant.handover import PINNED
+from pliant.handover import OURS
 from pliant.sandbox import Options, Sandbox, accounts, environment, parts, processes
 from pliant.sandbox.notified import Notified
 from pliant.wire import Message, ask_over_tcp
@@ -241,8 +241,7 @@ class Field:
         jobs = [job for job in (self.job, self.rival, self.guest) if job]
         shown = [self.show(job) for job in jobs]
         return sum(
-            int(one.get("Priority", "0")) >= PINNED and one.get("JobState") in _ALIVE
-            for one in shown
+            int(one.get("Priority", "0")) in OURS and one.get("JobState") in _ALIVE for one in shown
         )
 
     def program(self) -> tuple[psutil.Process, psutil.Process]:

@@ -41,8 +41,12 @@ from enum import StrEnum
 
 from pliant.model import JobState, Shape
 
-PINNED = 4_000_000_000
-"""The priority of a job in a hand-over; its guest has one more."""
+PINNED = 4_294_967_000
+"""The priority of a job in a hand-over; its guest has one more.
+
+Above those of priority/basic too, which begin at 4,294,901,760; Slurm's largest is 4,294,967,293.
+"""
+OURS = frozenset({PINNED, PINNED + 1})
 FENCE_S = 125.0
 """How long a fence stands that nobody ends: as long as a requeued job is kept from starting."""
 RENEW_S = 60.0
@@ -85,7 +89,8 @@ class HandOver:
     """What is intended: ``run`` counts the job's restarts before it; ``guest`` is made room for.
 
     ``shape`` is what it is to carry next; ``until_s`` by when its checkpoint must be written;
-    ``saved_s`` when it was, 0 before. Instants are seconds since the epoch, by slurmctld's clock.
+    ``saved_s`` when it was, 0 before; ``end_s`` by when the job must end for good, 0 where its time
+    limit begins anew. Instants are seconds since the epoch, by slurmctld's clock.
     """
 
     job: str
@@ -95,6 +100,7 @@ class HandOver:
     until_s: float
     saved_s: float = 0.0
     guest: str = ""
+    end_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +124,7 @@ class Sight:
     @property
     def pinned(self) -> bool:
         """Whether its priority is one of ours."""
-        return self.priority >= PINNED
+        return self.priority in OURS
 
     @property
     def is_waiting(self) -> bool:

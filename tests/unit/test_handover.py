@@ -314,3 +314,13 @@ def test_a_guest_that_is_cancelled_leaves_the_room_to_the_victim() -> None:
     drill.run()
     slurm.pass_time(1.0, scheduler=True)
     assert slurm.job.state is RUNNING
+
+
+@pytest.mark.parametrize("priority", [4_294_901_760, 4_000_000_000, 4_294_967_293])
+def test_a_priority_that_is_not_ours_is_no_pin_however_high(priority: int) -> None:
+    over = HandOver("7", 0, NEW, 0.0, 60.0, saved_s=1.0)
+    runs = Scene(2.0, Sight(RUNNING, priority=priority, carries=OLD))
+    assert next_step(over, runs).do is Do.PIN
+    over = HandOver("7", 0, NEW, 0.0, 60.0, saved_s=1.0)
+    again = Scene(9.0, Sight(RUNNING, run=1, priority=priority, carries=NEW))
+    assert next_step(over, again) == Step(Do.END, outcome=Outcome.DONE)

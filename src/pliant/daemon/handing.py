@@ -49,11 +49,15 @@ class Hands(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a job is to become: ``nodes`` where, as far as decided; ``guest``: for which job."""
+    """What a job is to become: ``nodes`` where, as far as decided; ``guest``: for which job.
+
+    ``end_s``: as in :class:`HandOver`.
+    """
 
     shape: Shape
     nodes: tuple[str, ...] = ()
     guest: str = ""
+    end_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -75,15 +79,18 @@ class HandOvers:
         hands: Hands,
         store: Store,
         clock: Callable[[], float],
+        *,
         ended: Callable[[Job, Outcome], None] = lambda _job, _outcome: None,
         changed: Callable[[str], None] = lambda _job_id: None,
+        has_room: Callable[[Job, Wanted], bool] = lambda _job, _wanted: True,
     ) -> None:
         """``clock`` counts seconds since the epoch; ``ended`` is told of each end.
 
         ``changed`` is told which job something else is wanted of now, from any thread.
+        ``has_room``: whether a job could still become that, asked once its program has saved.
         """
         self._hands, self._store, self._clock, self._ended = hands, store, clock, ended
-        self._told = changed
+        self._told, self._has_room = changed, has_room
         self._active: dict[str, _Active] = {}
         self._gone: dict[str, int] = {}  # the last run that was handed over, by job
         self._changed = threading.Condition()
@@ -105,9 +112,14 @@ class HandOvers:
             row = HandOverRow(
                 *(0, now_s, job.id, job.user, job.account, job.restarts, shape_text(job.shape)),
                 *(shape_text(wanted.shape), wanted.guest, reason, until_s),
+                end_s=wanted.end_s,
             )
             number = self._store.hand_over(row)
-            over = HandOver(job.id, job.restarts, wanted.shape, now_s, until_s, guest=wanted.guest)
+            over = HandOver(
+                *(job.id, job.restarts, wanted.shape, now_s, until_s),
+                guest=wanted.guest,
+                end_s=wanted.end_s,
+            )
             if not listens:
                 over = replace(over, saved_s=now_s)
                 self._store.saved(number, now_s)
@@ -160,11 +172,21 @@ class HandOvers:
             if active is None or (active.over.run, name_of(active.over)) != (run, name):
                 return False
             if not active.over.saved_s:
+                self._stay_without_room(active)
                 active.over = replace(active.over, saved_s=self._clock())
                 self._store.saved(active.number, active.over.saved_s)
                 active.next_s = 0.0
             self._changed.notify_all()
             return True
+
+    def _stay_without_room(self, active: _Active) -> None:
+        """Let a job whose room has gone while it saved go on as it is: else it would wait."""
+        over = active.over
+        wanted = Wanted(over.shape, active.nodes, over.guest, over.end_s)
+        if not over.guest and not self._has_room(active.job, wanted):
+            active.over, active.nodes = replace(over, shape=active.job.shape), active.job.nodes
+            self._store.stays(active.number)
+            log.info("job %s: its room has gone while it saved: it stays as it is", over.job)
 
     def saved_late(self, job: Job, run: int, name: str) -> bool:
         """Go on with a hand-over that was given up before this run's program saved after all.
@@ -272,4 +294,5 @@ def _read(row: HandOverRow) -> HandOver | None:
         shape = parse_shape(row.after)
     except BadSpec:
         return None
-    return HandOver(row.job, row.run, shape, row.at_s, row.until_s, row.saved_s, row.guest)
+    times = (row.at_s, row.until_s, row.saved_s)
+    return HandOver(row.job, row.run, shape, *times, row.guest, row.end_s)
