@@ -13,7 +13,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
@@ -21,16 +21,15 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from benchmarks import machine
+from benchmarks.drill_admin import Admin
 from benchmarks.drill_faults import ASKED, FAULTS, Fault
-from benchmarks.drill_field import STEPS, Field, checksum, install
+from benchmarks.drill_field import COME_S, STEPS, Field, checksum, install
 from benchmarks.section import Section, verdict
 from pliant.errors import PliantError
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "drill.md"
-MATURE_S = 30.0
-MOMENT_S = 30.0
-QUIET_S = 45.0
-END_S = 60.0
+QUIET_S = 90.0
+END_S = 120.0
 UNPINNED_S = 6.0
 """How long after its start a job may still carry its pin: the next look takes it."""
 _SAID = re.compile("(INFO|WARNING|ERROR) pliant")
@@ -39,7 +38,8 @@ _ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_ME
 
 @dataclass(slots=True)
 class Seen:
-    """What one run showed; the goal of each count is 0, ``redone`` in steps is told only."""
+    """What one run showed; the goal of each count is 0; told only are ``redone`` in
+    steps, and what Slurm did itself: ``first``, and ``righted`` by hand."""
 
     fault: str
     moment: str
@@ -49,6 +49,7 @@ class Seen:
     stuck: int = 0
     slipped: int = 0
     first: int = 0
+    righted: int = 0
     fences: int = 0
     pins: int = 0
     seconds: float = 0.0
@@ -101,7 +102,7 @@ def _run(area: Field, fault: Fault, seen: Seen, draw: random.Random) -> None:
     if seen.moment == ASKED:
         time.sleep(draw.uniform(0.2, 0.7))
     else:
-        area.wait((area.place / "reached").exists, f"{seen.moment} to come", MOMENT_S)
+        area.wait((area.place / "reached").exists, f"{seen.moment} to come", COME_S)
     fault.inject(area)
     (area.place / "go").touch()
     time.sleep(draw.uniform(0.2, 1.5))
@@ -118,7 +119,7 @@ def _begin(area: Field, fault: Fault, moment: str) -> None:
         (area.place / "how").write_text(fault.checkpoint)
     own = "--class=best-effort" if fault.guest else "--moldable=gpus=1:2:4"
     area.submit(own, malleable)
-    area.wait((area.place / "done").exists, "the program to work", MATURE_S)
+    area.wait((area.place / "done").exists, "the program to work", COME_S)
     if fault.skew_s > 0:  # by such a clock it would have been launching for 30 s
         time.sleep(3.0)
         area.sandbox.stop("pliantd")
@@ -134,10 +135,10 @@ def _ask(area: Field, fault: Fault, draw: random.Random) -> None:
     if fault.rival:
         area.submit_rival()
     if fault.guest:
-        area.wait(lambda: _overs(area) > 0, "the job to be asked to make room", MATURE_S)
+        area.wait(lambda: _overs(area) > 0, "the job to be asked to make room", COME_S)
     else:
         wish = {"job": str(area.job), "shape": draw.choice(("1", "2"))}
-        area.wait(lambda: bool(area.ask("resize", **wish)), "the wish", MATURE_S)
+        area.wait(lambda: bool(area.ask("resize", **wish)), "the wish", COME_S)
 
 
 def _overs(area: Field) -> int:
@@ -148,7 +149,10 @@ def _overs(area: Field) -> int:
 def _until_quiet(area: Field, seen: Seen) -> None:
     """Wait until pliantd has nothing under way, and count what it left."""
 
+    admin = Admin(area)
+
     def quiet() -> bool:
+        admin.tend()
         told = area.history()
         if told is None or not all(row.outcome for row in told.handovers):
             return False
@@ -161,41 +165,38 @@ def _until_quiet(area: Field, seen: Seen) -> None:
         told = area.history()
         rows = [f"{r.run} {r.outcome or 'under way'}" for r in told.handovers] if told else "?"
         seen.words.append(f"not quiet: {rows}")
-    seen.fences = area.fences()
+    seen.fences, seen.righted = area.fences(), admin.did
 
 
 def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
-    """Wait for the job's end, without the two minutes that Slurm makes it wait, and count."""
-    hurried, runs_s = [False], list[float]()
+    """Wait for the jobs' ends, without the two minutes that Slurm makes them wait, and count."""
+    admin, runs_s = Admin(area, hurries=True), list[float]()
 
     def ended() -> bool:
-        shown = area.show(area.job)
-        state = shown.get("JobState", "")
-        rival = area.state(area.rival) if area.rival else ""
-        if state not in _ENDED and rival == "RUNNING":
+        rival = area.state(area.rival) if area.rival else ""  # first: it may start at the job's end
+        every = admin.tend()
+        state = every[0].get("JobState", "")
+        if area.rival and rival not in _ENDED and (state in _ENDED or rival == "RUNNING"):
             area.sandbox.run(["scancel", str(area.rival)])
+        if state not in _ENDED and rival == "RUNNING":
             seen.first, seen.slipped = (1, 0) if fault.first else (0, 1)
-        if state == "PENDING" and not hurried[0] and shown.get("Reason") == "BeginTime":
-            hurried[0] = True
-            area.scontrol("update", f"jobid={area.job}", "StartTime=now+3")
+            seen.words += [] if fault.first else [f"slipped in before {_told(every[0])}"]
         if state == "RUNNING" and not (area.place / "hurry").exists():
             runs_s.append(time.monotonic())
             pins = area.pins()
             if not pins or time.monotonic() - runs_s[0] > UNPINNED_S:
                 seen.pins = pins
                 (area.place / "hurry").touch()
-        return state in _ENDED
+        return all(shown.get("JobState") in _ENDED for shown in every)
 
     try:
-        area.wait(ended, "the job's end", END_S)
+        area.wait(ended, "the jobs' ends", END_S)
     except TimeoutError:
-        shown = area.show(area.job)
-        names = ("JobState", "Reason", "Priority", "Restarts", "TresPerNode", "EligibleTime")
-        seen.words.append(f"stuck: {[f'{name}={shown.get(name)}' for name in names]}")
+        seen.words.append(f"stuck: {[_told(shown) for shown in admin.tend()]}")
         seen.stuck += 1
         return
-    if area.rival:
-        area.sandbox.run(["scancel", str(area.rival)])
+    finally:
+        seen.righted += admin.did
     state = area.state(area.job)
     out = area.place / "out"
     last = out.read_text().splitlines()[-1:] if out.exists() else []
@@ -203,10 +204,13 @@ def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
     if state != fault.ends or not right:
         seen.lost = 1
         seen.words.append(f"ended {state} {last}")
-    if area.guest:
-        area.wait(lambda: area.state(area.guest) in _ENDED, "the guest's end", END_S)
-        seen.lost += area.state(area.guest) != "COMPLETED"
+    seen.lost += bool(area.guest) and area.state(area.guest) != "COMPLETED"
     _lost_work(area.place / "log", seen)
+
+
+def _told(shown: Mapping[str, str]) -> str:
+    names = ("JobId", "JobState", "Reason", "Priority", "Restarts", "TresPerNode", "EligibleTime")
+    return " ".join(f"{name}={shown.get(name)}" for name in names)
 
 
 def _lost_work(log: Path, seen: Seen) -> None:
@@ -253,7 +257,8 @@ def drilled(faults: Sequence[Fault], seed: int, at_once: int = 1) -> Iterator[Se
 
 _HEADER = (
     *("fault", "the job ends", "runs", "jobs lost", "steps lost", "stuck", "slipped in"),
-    *("fences", "pins", "Slurm's own requeue behind", "steps done again", "median s"),
+    *("fences", "pins", "Slurm's own requeue behind", "Slurm put right by hand"),
+    *("steps done again", "median s"),
 )
 
 
@@ -270,7 +275,8 @@ def _row(name: str, seen: Sequence[Seen]) -> Sequence[str]:
         return str(sum(getattr(one, what) for one in seen))
 
     median = sorted(one.seconds for one in seen)[len(seen) // 2]
-    counts = ("lost", "steps_lost", "stuck", "slipped", "fences", "pins", "first", "redone")
+    goals = ("lost", "steps_lost", "stuck", "slipped", "fences", "pins")
+    counts = (*goals, "first", "righted", "redone")
     ends = next((kind.ends.lower() for kind in FAULTS if kind.name == name), "")
     return (name, ends, str(len(seen)), *map(total, counts), f"{median:.0f}")
 
@@ -282,10 +288,14 @@ Written by `make drill`; every number below was counted by that run. GPUs are fa
 """
 
 _HOW = """\
-In each run a job that counts (docs/examples/count.py, its checkpoint made to take a second) is \
+In each run a job that counts (docs/examples/count.py, its checkpoint made to take a second, \
+its protected time cut short) is \
 resized, or preempted for a trial job, while another waits for all GPUs of its node, and one \
 fault is injected at a moment drawn by the seed. What died is started again within 1.5 s, and what \
-is left is counted once pliantd has nothing under way."""
+is left is counted once pliantd has nothing under way. A slurmctld that is killed forgets its last \
+seconds, with or without Pliant: a job that it had started in them it starts again, its node \
+refuses that, and Slurm holds the job and drains the node; or it takes GPUs for used until it is \
+reconfigured. The drill then does what an administrator would, which is counted apart."""
 
 
 def main() -> None:

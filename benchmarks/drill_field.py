@@ -16,7 +16,7 @@ import psutil
 
 from pliant.daemon.answers import HistoryAnswer, from_json
 from pliant.errors import PliantError
-from pliant.handover import PINNED
+from pliant.handover import OURS
 from pliant.sandbox import Options, Sandbox, accounts, environment, parts, processes
 from pliant.sandbox.notified import Notified
 from pliant.wire import Message, ask_over_tcp
@@ -26,6 +26,8 @@ USER = "pliant-alice"
 STEPS, STEP_S = 1500, 0.02
 PYTHON = "/usr/bin/python3"
 POLL_S = 0.05
+COME_S = 90.0
+"""How long what should come in a second or two may take on a machine that is busy."""
 _LEFT_OUT = (
     "pliant",
     "mypy*",
@@ -74,6 +76,7 @@ class Field:
     rival: int = 0
     guest: int = 0
     skew_s: int = 0
+    submitted_s: float = 0.0  # the last job
     dead: list[str] = field(default_factory=list)
     trouble: str = ""  # pliantd's last no
 
@@ -108,7 +111,9 @@ class Field:
         try:
             argv += ["--config", str(layout.pliant_toml)]
             child = processes.start(layout, "pliantd", argv, env)
-            self.wait(lambda: notified.ready() or child.poll() is not None, "pliantd to start", 30)
+            self.wait(
+                lambda: notified.ready() or child.poll() is not None, "pliantd to start", COME_S
+            )
         finally:
             notified.close()
 
@@ -118,15 +123,21 @@ class Field:
         return log.read_text(errors="replace")[since:] if log.exists() else ""
 
     def restore(self) -> None:
-        """Start what died, take nodes back that are down."""
+        """Start what died, take nodes back."""
         for part in self.dead:
             self._start(part)
         self.dead = []
         if self.sandbox.pid("pliantd") is None:
             self.pliantd()
+        self.resume_nodes()
+
+    def resume_nodes(self) -> int:
+        """Take nodes back that are down or drained; return how many."""
         tired = self.scontrol_out("sinfo", "-h", "-N", "-p", "gpu", "-t", "drain,down", "-o", "%N")
-        for node in set(tired.split()):
+        nodes = set(tired.split())
+        for node in nodes:
             self.scontrol("update", f"nodename={node}", "state=resume")
+        return len(nodes)
 
     def _start(self, part: str) -> None:
         """Start a part that died; the steps of a slurmd live on, and could be taken for it."""
@@ -139,11 +150,19 @@ class Field:
         processes.start(layout, part, command.argv, env, command.user)
 
     def kill(self, part: str) -> None:
-        """Kill a part, and wait until it is gone."""
+        """Kill a part, and wait until it is gone; slurmctld not before it has saved all jobs."""
+        if part == "slurmctld":
+            self.wait(self._is_saved, "slurmctld to save its jobs", COME_S)
         process = psutil.Process(self.sandbox.pid(part))
         process.kill()
-        process.wait(10)
+        process.wait(COME_S)
         self.dead.append(part)
+
+    def _is_saved(self) -> bool:
+        """Whether slurmctld would know the last job again; it saves within 5 s."""
+        saved = self.sandbox.layout.ctld_state / "job_state"
+        known = saved.exists() and saved.stat().st_mtime > self.submitted_s
+        return known or time.time() > self.submitted_s + 6.0
 
     # --- jobs ------------------------------------------------------------------------------
 
@@ -156,7 +175,7 @@ class Field:
         )
         own = ("--gres=gpu:4", "--open-mode=append", f"--output={self.place}/out", "--time=30")
         self.job = self.sbatch(USER, script, *own, *options)
-        self.wait(lambda: self.state(self.job) == "RUNNING", "the job to run", 30)
+        self.wait(lambda: self.state(self.job) == "RUNNING", "the job to run", COME_S)
 
     def submit_rival(self) -> None:
         """Submit who waits for all GPUs of the job's node."""
@@ -166,6 +185,7 @@ class Field:
         """Submit a job to n1."""
         argv = ["sbatch", "--parsable", "-N1", "--nodelist=n1", "--output=/dev/null", *options]
         done = self.sandbox.run(argv, user=user, stdin=f"#!/bin/sh\n{script}\n", check=True)
+        self.submitted_s = time.time()
         return int(done.stdout)
 
     def show(self, job: int) -> dict[str, str]:
@@ -221,8 +241,7 @@ class Field:
         jobs = [job for job in (self.job, self.rival, self.guest) if job]
         shown = [self.show(job) for job in jobs]
         return sum(
-            int(one.get("Priority", "0")) >= PINNED and one.get("JobState") in _ALIVE
-            for one in shown
+            int(one.get("Priority", "0")) in OURS and one.get("JobState") in _ALIVE for one in shown
         )
 
     def program(self) -> tuple[psutil.Process, psutil.Process]:
@@ -239,7 +258,7 @@ class Field:
                 self.sandbox.run(["scancel", *jobs])
             return not jobs
 
-        self.wait(none_left, "all jobs to end", 60)
+        self.wait(none_left, "all jobs to end", COME_S)
         for line in self.scontrol_out("scontrol", "-o", "show", "reservation").splitlines():
             if line.startswith("ReservationName="):
                 self.scontrol("delete", line.split()[0])

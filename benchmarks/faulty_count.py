@@ -17,7 +17,7 @@ import count  # type: ignore[import-not-found]  # lies beside it where it runs
 import pliant
 
 SAVING_S = 1.0
-HURRIED_S = 0.002
+HURRIED_S = 0.0005
 PLACE = Path(sys.argv[2])
 _load, _save = count.load, count.save
 _heartbeat, _checkpointed = pliant.heartbeat, pliant.checkpointed

@@ -3,6 +3,7 @@
 ``python -m benchmarks.halting DIRECTORY MOMENT --config FILE``; MOMENT is ``before:requeue``,
 ``after:fence`` and so on, or ``never``. It makes DIRECTORY/reached there, and
 waits for DIRECTORY/go.
+A job's protected time is short, so that nothing waits for its end.
 DRILL_SKEW_S is how wrong its clock is, and that of the commands that it runs (by libfaketime).
 """
 
@@ -12,7 +13,9 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+from pliant import lifecycle
 from pliant.batch.slurm import Commands, Slurm
 from pliant.daemon import main as daemon
 from pliant.handover import HandOver, Step
@@ -34,6 +37,9 @@ def halting(directory: Path, moment: str) -> type[Slurm]:
             time.sleep(0.005)
 
     class Halting(Slurm):
+        def __init__(self, commands: Commands, **rest: Any) -> None:
+            super().__init__(commands, time.time, **rest)  # as it is now, skewed perhaps
+
         def step(self, step: Step, over: HandOver, job: Job) -> None:
             halt("before", step)
             super().step(step, over, job)
@@ -62,6 +68,7 @@ def main() -> None:
     def commands(conf: str, bin_dir: str, timeout_s: float) -> Commands:
         return Commands(conf, bin_dir, timeout_s, env=passed)
 
+    vars(lifecycle).update(PROTECTION=0.3)
     vars(daemon).update(Slurm=halting(Path(directory), moment), Commands=commands)
     daemon.main(arguments)
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from benchmarks import machine
-from benchmarks.live import fitgpp, seo
+from benchmarks.live import arms, fitgpp, seo
+from benchmarks.live.arms import attempt
 from benchmarks.section import Section
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "live.md"
@@ -28,27 +29,32 @@ def main() -> None:
     """Run the sections that were asked for, all by default, and write the document."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.live", description=__doc__)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help="seo, fitgpp")
-    parser.add_argument("--scale", type=float, default=0.2, help="of Seo's times")
-    parser.add_argument("--jobs", type=int, default=80, help="FitGpp's")
+    parser.add_argument("--scale", type=float, default=0.3, help="of Seo's times")
+    parser.add_argument("--jobs", type=int, default=60, help="FitGpp's")
     parser.add_argument("--seed", type=int, default=1, help="of FitGpp's workload")
     parser.add_argument("--out", type=Path, default=DOCUMENT)
     chosen = parser.parse_args()
-    measure: Mapping[str, Callable[[], Iterator[Section]]] = {
+    measure: Mapping[str, Callable[[], Iterable[Section]]] = {
         "seo": lambda: seo.sections(chosen.scale),
         "fitgpp": lambda: fitgpp.sections(chosen.jobs, chosen.seed),
     }
     unknown = set(chosen.sections) - measure.keys()
     if unknown:
         parser.error(f"{', '.join(sorted(unknown))}: of {', '.join(measure)} is expected")
-    texts = {}
+    before = chosen.out.read_text() if chosen.out.exists() else ""
+    texts = told(before, measure)
     for name in chosen.sections or measure:
         print(f"running: {name}", file=sys.stderr, flush=True)
-        lines = [*machine.lines(), ""]
-        for section in measure[name]():
-            lines += section.markdown()
-        texts[name] = "\n".join(lines)
-    before = chosen.out.read_text() if chosen.out.exists() else ""
-    chosen.out.write_text(document({**told(before, measure), **texts}))
+        texts[name] = measured(name, measure[name])
+        chosen.out.write_text(document(texts))
+
+
+def measured(name: str, sections: Callable[[], Iterable[Section]]) -> str:
+    """Return what one part of the document says; that it failed, where it did."""
+    lines, failed = [*machine.lines(), ""], dict[str, str]()
+    for section in attempt(name, lambda: [*sections()], failed) or ():
+        lines += section.markdown()
+    return "\n".join([*lines, arms.told(failed)])
 
 
 def document(texts: Mapping[str, str]) -> str:

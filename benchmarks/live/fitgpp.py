@@ -11,10 +11,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import ceil
 from statistics import median
 
+from benchmarks.live.arms import attempt, told
 from benchmarks.live.jobs import LOOK_S, Jobs, training
 from benchmarks.live.workload import STEPS_PER_S, TRIALS, Asked, workload
 from benchmarks.section import Section
@@ -81,11 +83,18 @@ WAYS = (
 
 
 def sections(count: int, seed: int) -> Iterator[Section]:
-    """Run all three, and tell of them."""
+    """Run all three, and tell of them; an arm that fails is told and ends no other."""
     asked = workload(count, seed)
     at_s: list[float] = []
-    found = {way.name: run(way, asked, at_s) for way in WAYS}
-    yield _table(found, count, seed)
+    found, failed = dict[str, list[Ran]](), dict[str, str]()
+    for way in WAYS:
+        known = len(at_s)
+        ran = attempt(way.name, partial(run, way, asked, at_s), failed)
+        if ran is None:
+            del at_s[known:]  # found out by half: the next one does so anew
+        else:
+            found[way.name] = ran
+    yield _table(found, failed, count, seed)
     yield _drawn(asked, at_s)
 
 
@@ -101,6 +110,7 @@ def run(way: Way, asked: Sequence[Asked], at_s: list[float]) -> list[Ran]:
             nodes=NODES, gpus=GPUS, policy=way.policy, scheduler_parameters=FIRST_ONLY
         )
     sandbox = Sandbox("live-fitgpp", options)
+    sandbox.down()  # what a run that was killed has left
     try:
         sandbox.up()
         _configure(sandbox, way, asked)
@@ -146,6 +156,7 @@ def _run(jobs: Jobs, way: Way, asked: Sequence[Asked], at_s: list[float]) -> lis
     numbers: list[int] = []
     for at, one in enumerate(asked):
         while find and _load(jobs, numbers, asked) >= LOAD:
+            assert time.time() < began_s + END_S, f"after {END_S:.0f} s not all were submitted"
             time.sleep(LOOK_S)
             jobs.look()
         while not find and time.time() < began_s + at_s[at]:
@@ -202,7 +213,7 @@ def _ran(jobs: Jobs, one: Asked, at: int, number: int) -> Ran:
 # --- what is told of it ---------------------------------------------------------------------
 
 
-def _table(found: dict[str, list[Ran]], count: int, seed: int) -> Section:
+def _table(found: dict[str, list[Ran]], failed: dict[str, str], count: int, seed: int) -> Section:
     rows = [
         _row("TE slowdown, median", found, lambda ran: _slowdown(ran, True, median)),
         _row("TE slowdown, p95", found, lambda ran: _slowdown(ran, True, quantile(0.95))),
@@ -217,7 +228,8 @@ def _table(found: dict[str, list[Ran]], count: int, seed: int) -> Section:
         _row("all done after, s", found, lambda ran: f"{_makespan(ran):.0f}"),
         _row("not counted to the end", found, lambda ran: f"{sum(not one.whole for one in ran)}"),
     ]
-    return Section("FitGpp: three clusters", _how(count, seed), ("", *found), rows, _result(found))
+    result = " ".join(words for words in (_result(found), told(failed)) if words)
+    return Section("FitGpp: three clusters", _how(count, seed), ("", *found), rows, result)
 
 
 def _row(what: str, found: dict[str, list[Ran]], of: Callable[[list[Ran]], str]) -> Sequence[str]:
@@ -241,15 +253,25 @@ def _result(found: dict[str, list[Ran]]) -> str:
     def p95(name: str, *, trial: bool) -> float:
         return float(_slowdown(found[name], trial, quantile(0.95)))
 
+    def against(other: str, *, trial: bool) -> float:
+        return 100 * (p95(fitgpp, trial=trial) / p95(other, trial=trial) - 1)
+
     fifo, fitgpp, own = (way.name for way in WAYS)
-    less = 100 * (p95(fitgpp, trial=True) / p95(fifo, trial=True) - 1)
-    beside = 100 * (p95(fitgpp, trial=True) / p95(own, trial=True) - 1)
-    more = 100 * (p95(fitgpp, trial=False) / p95(fifo, trial=False) - 1)
-    return (
-        f"TE p95 slowdown under FitGpp against FIFO: {less:+.1f} % (the paper, in simulation: "
-        f"-96.6 %), against Slurm's own preemption: {beside:+.1f} %; BE p95 against FIFO: "
-        f"{more:+.1f} % (the paper: +23.9 %)."
-    )
+    if fitgpp not in found:
+        return ""
+    words = []
+    if fifo in found:
+        words.append(
+            f"TE p95 slowdown under FitGpp against FIFO: {against(fifo, trial=True):+.1f} % (the "
+            f"paper, in simulation: -96.6 %); BE p95: {against(fifo, trial=False):+.1f} % (the "
+            "paper: +23.9 %)."
+        )
+    if own in found:
+        words.append(
+            f"Against Slurm's own preemption: TE p95 {against(own, trial=True):+.1f} %, BE p95 "
+            f"{against(own, trial=False):+.1f} %."
+        )
+    return " ".join(words)
 
 
 def _how(count: int, seed: int) -> str:
@@ -292,6 +314,8 @@ def _drawn(asked: Sequence[Asked], at_s: Sequence[float]) -> Section:
         "Truncated normals. The paper's: means of 5 and 30 min cut at 30 min and 24 h, a grace "
         "period of 3 min on average cut at 20. Chosen freely: every standard deviation as large as "
         "the mean, at least a minute of execution, GPUs around 1 and 2, CPUs around 4 and 8, "
-        f"memory around 16 and 32 of 256 GB. The last job was submitted after {at_s[-1]:.0f} s."
+        "memory around 16 and 32 of 256 GB."
     )
+    if at_s:
+        how += f" The last job was submitted after {at_s[-1]:.0f} s."
     return Section("FitGpp: what was drawn", how, header, rows)

@@ -42,11 +42,11 @@ def _events(
     changes: Sequence[Change],
     promised_s: float,
 ) -> Iterator[tuple[Event, float]]:
+    stopped: dict[int, float] = {}
     yield Event.CONTACT, submit_s
     first_s = history.runs[0].start_s if history.runs else end_s
     yield Event.GRANT, min(promised_s, max(first_s, submit_s))
     for row in history.runs:
-        yield Event.CLEAR, max(row.start_s, submit_s)
         if row.launched_s:
             yield Event.LAUNCHED, row.launched_s
             yield Event.MATURE, row.launched_s + PROTECTION * (row.launched_s - row.start_s)
@@ -54,9 +54,13 @@ def _events(
         yield Event.RESHAPE, over.at_s
         if over.outcome == "done":
             yield Event.SAVED, over.saved_s
-            yield Event.STOPPED, _stopped_s(over, changes)
+            stopped[over.run] = _stopped_s(over, changes)
+            yield Event.STOPPED, stopped[over.run]
         else:
             yield Event.NOT_SAVED, over.done_s
+    for row in history.runs:  # Slurm's start is a whole second: it may lie before what came first
+        before = (at_s for run, at_s in stopped.items() if run < row.run)
+        yield Event.CLEAR, max(row.start_s, submit_s, *before)
     yield Event.DONE, end_s
 
 

@@ -21,13 +21,14 @@ What each step is for:
 - *release*: gives it the priority back that the batch system computes.
 
 A preemption is the same with a guest: the job that room is made for is pinned above the victim
-before the fence falls, and released as soon as it runs.
+before the fence falls, and released as soon as it runs, or as the victim does: it may not start.
 
 A job that waits at the end, a victim or one whose place was taken while pliantd was dead, keeps
 its pin: it is the next to start. Whoever sees it run releases it.
 
 Nothing is done against an owner: a job that is held, cancelled or requeued by its owner meanwhile
-is only cleaned up after.
+is only cleaned up after. One that is held while it runs is asked for nothing; where its program has
+saved and ended already it goes back into the queue, without a pin, and stays held there.
 
 Source: measured on Slurm 22.05 and 24.11; the lifecycle is that of Seo (paper 003), the guest that
 of Yabuuchi et al. (paper 001, FitGpp).
@@ -40,8 +41,12 @@ from enum import StrEnum
 
 from pliant.model import JobState, Shape
 
-PINNED = 4_000_000_000
-"""The priority of a job in a hand-over; its guest has one more."""
+PINNED = 4_294_967_000
+"""The priority of a job in a hand-over; its guest has one more.
+
+Above those of priority/basic too, which begin at 4,294,901,760; Slurm's largest is 4,294,967,293.
+"""
+OURS = frozenset({PINNED, PINNED + 1})
 FENCE_S = 125.0
 """How long a fence stands that nobody ends: as long as a requeued job is kept from starting."""
 RENEW_S = 60.0
@@ -84,7 +89,8 @@ class HandOver:
     """What is intended: ``run`` counts the job's restarts before it; ``guest`` is made room for.
 
     ``shape`` is what it is to carry next; ``until_s`` by when its checkpoint must be written;
-    ``saved_s`` when it was, 0 before. Instants are seconds since the epoch, by slurmctld's clock.
+    ``saved_s`` when it was, 0 before; ``end_s`` by when the job must end for good, 0 where its time
+    limit begins anew. Instants are seconds since the epoch, by slurmctld's clock.
     """
 
     job: str
@@ -94,6 +100,7 @@ class HandOver:
     until_s: float
     saved_s: float = 0.0
     guest: str = ""
+    end_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +124,7 @@ class Sight:
     @property
     def pinned(self) -> bool:
         """Whether its priority is one of ours."""
-        return self.priority >= PINNED
+        return self.priority in OURS
 
     @property
     def is_waiting(self) -> bool:
@@ -171,10 +178,10 @@ def next_step(over: HandOver, scene: Scene) -> Step:
 def _outcome(over: HandOver, scene: Scene) -> Outcome | None:
     """How it ended; None while it goes on."""
     job, now_s = scene.job, scene.now_s
-    if job.held:
-        return Outcome.HELD
     if job.run > over.run and job.state is JobState.RUNNING:
         return Outcome.DONE
+    if job.held and not (over.saved_s and job.state is JobState.RUNNING):
+        return Outcome.HELD
     if over.saved_s:
         if job.state is None and not job.killed:
             return Outcome.GONE
@@ -187,6 +194,8 @@ def _outcome(over: HandOver, scene: Scene) -> Outcome | None:
 
 
 def _before_requeue(scene: Scene) -> Step:
+    if scene.job.held:
+        return Step(Do.REQUEUE)
     if not scene.job.pinned:
         return Step(Do.PIN)
     return _fenced(scene) or Step(Do.REQUEUE)
@@ -205,6 +214,8 @@ def _before_start(over: HandOver, scene: Scene) -> Step:
     begin_s = job.queued_s + 1
     if job.carries != over.shape or job.begins_s > max(begin_s, scene.now_s + scene.ahead_s):
         return Step(Do.RESHAPE, begin_s)
+    if not job.pinned:  # a batch system that was killed forgets its last seconds
+        return Step(Do.PIN)
     guest = scene.guest
     if guest is not None and guest.is_waiting and not guest.pinned:
         return Step(Do.PIN_GUEST)
@@ -221,7 +232,8 @@ def _tidy(scene: Scene, outcome: Outcome) -> Step:
         return Step(Do.UNFENCE)
     guest = scene.guest
     if guest is not None and guest.pinned:
-        if outcome is Outcome.DONE and guest.is_waiting:
+        room = scene.job.state is not JobState.RUNNING  # else it is the job's again
+        if outcome is Outcome.DONE and guest.is_waiting and room:
             return _WAIT
         if guest.state is not None:
             return Step(Do.RELEASE_GUEST)

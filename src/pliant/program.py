@@ -54,7 +54,7 @@ def checkpoint_wanted() -> bool:
 
     Processes that work together must agree on it, for each looks by itself: share what one saw.
     """
-    path = os.environ.get("PLIANT_CHECKPOINT_REQUESTED", "")
+    path = _requested()
     return path != "" and os.path.exists(path)  # noqa: PTH110  # pathlib takes long to import
 
 
@@ -77,9 +77,22 @@ def shape() -> Shape:
     return Shape(gpus, nodes, os.environ.get("PLIANT_TYPE", ""), _number("PLIANT_SHARE", 1), text)
 
 
+def _requested() -> str:
+    """Return the file by which the wrapper asks; "" where none is there, or another job's.
+
+    A job submitted from within a job inherits the variable, and anybody may make a directory of
+    that name once its owner is gone.
+    """
+    path = os.environ.get("PLIANT_CHECKPOINT_REQUESTED", "")
+    array, task = (os.environ.get(f"SLURM_ARRAY_{name}_ID", "") for name in ("JOB", "TASK"))
+    job = f"{array}_{task}" if array and task else os.environ.get("SLURM_JOB_ID", "")
+    name = os.path.basename(os.path.dirname(path))  # noqa: PTH119, PTH120
+    return path if not job or name.startswith(f"pliant-{job}-") else ""
+
+
 def _directory() -> str:
     """Return where the wrapper of this node looks; "" where there is none."""
-    directory = os.path.dirname(os.environ.get("PLIANT_CHECKPOINT_REQUESTED", ""))  # noqa: PTH120
+    directory = os.path.dirname(_requested())  # noqa: PTH120
     return directory if directory and os.path.isdir(directory) else ""  # noqa: PTH112
 
 

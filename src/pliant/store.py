@@ -56,6 +56,7 @@ MIGRATIONS = (
     """
     ALTER TABLE runs ADD COLUMN name TEXT NOT NULL DEFAULT '';
     CREATE INDEX runs_of_name ON runs (user, name);
+    ALTER TABLE handovers ADD COLUMN end_s REAL NOT NULL DEFAULT 0;
     """,
 )
 """Each brings the file from one version (PRAGMA user_version) to the next; only ever append."""
@@ -98,6 +99,7 @@ class HandOverRow:
     saved_s: float = 0.0
     done_s: float = 0.0
     outcome: str = ""
+    end_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,16 +212,20 @@ class Store:
         """Note a hand-over before anything is done for it; return its number."""
         return self._write(
             "INSERT INTO handovers (at_s, job, user, account, run, before, after, guest, reason,"
-            " until_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " until_s, end_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(row.at_s, row.job, row.user, row.account, row.run, row.before, row.after),
-                *(row.guest, _clean(row.reason), row.until_s),
+                *(row.guest, _clean(row.reason), row.until_s, row.end_s),
             ),
         )
 
     def saved(self, handover: int, saved_s: float) -> None:
         """Note that its checkpoint is written."""
         self._write("UPDATE handovers SET saved_s = ? WHERE id = ?", (saved_s, handover))
+
+    def stays(self, handover: int) -> None:
+        """Note that its job goes on in the shape that it had."""
+        self._write("UPDATE handovers SET after = before WHERE id = ?", (handover,))
 
     def reopened(self, handover: int, saved_s: float) -> None:
         """Note that one goes on that had ended: its checkpoint came after all."""
@@ -239,7 +245,7 @@ class Store:
         """Return a job's hand-overs, oldest first; or those of all jobs that have not ended."""
         rows = self._read(
             "SELECT id, at_s, job, user, account, run, before, after, guest, reason, until_s,"
-            " saved_s, coalesce(done_s, 0), coalesce(outcome, '') FROM handovers"
+            " saved_s, coalesce(done_s, 0), coalesce(outcome, ''), end_s FROM handovers"
             " WHERE job = ?1 OR (?1 = '' AND done_s IS NULL) ORDER BY id",
             (job,),
         )

@@ -15,8 +15,8 @@ KINDS = (
     "pliantd killed after reshape",
     "pliantd killed before unfence",
     "slurmctld killed",
-    "program killed while it saves",
     "wrapper killed, checkpoint written",
+    "program killed while it saves",
     "user cancels",
     "user updates",
 )

@@ -172,6 +172,39 @@ def test_only_its_owner_resizes_a_job_and_only_to_what_it_allows(count: Count) -
     assert counting.history().handovers == ()
 
 
+def test_by_hand_a_job_takes_no_place_of_others_and_keeps_its_time_limit(
+    count: Count,
+    submit: Submit,
+    wait_for_state: WaitForState,
+    show: Callable[[int | str], dict[str, str]],
+    clean: Sandbox,
+) -> None:
+    """Neither room that is not there, nor that of who is next, nor more time than was asked for."""
+    counting = count("--gres=gpu:1", "--nodelist=n1", "--moldable=gpus=1:2", steps=4000)
+    wait_until(counting.works, "the program to work", 60)
+    began = show(counting.job)["TresPerNode"]
+    if began == "gres:gpu:2":  # it was molded to what was seen free
+        counting.becomes("1")
+    other = submit("--gres=gpu:3", "--nodelist=n1", "--time=5", script=LONG, user=USERS[1])
+    wait_for_state(other, "RUNNING", 30)
+    told: list[str] = []
+
+    def refused() -> bool:
+        told[:] = [counting.resize("2").stderr]
+        return "there is no room for that now" in told[0]
+
+    wait_until(refused, f"a refusal: {told}", 60)
+    assert (show(counting.job)["JobState"], show(counting.job)["TresPerNode"]) == (
+        "RUNNING",
+        "gres:gpu:1",
+    )
+    clean.run(["scancel", str(other)], check=True)
+    counting.becomes("2")
+    hours, minutes, _ = map(int, show(counting.job)["TimeLimit"].split(":"))
+    assert hours == 0
+    assert 25 <= minutes < 30
+
+
 def test_each_task_of_an_array_is_resized_by_itself(
     count: Count,
     show: Callable[[int | str], dict[str, str]],

@@ -45,7 +45,7 @@ def test_a_trial_takes_the_room_of_a_best_effort_job_which_goes_on_after_it(
     assert show(large)["Restarts"] == "0"
     wait_for_state(trial, "COMPLETED", 60)
     wait_for_state(small, "RUNNING", 60)
-    wait_until(lambda: int(show(small)["Priority"]) < 4_000_000_000, "its place to be its own", 60)
+    wait_until(lambda: int(show(small)["Priority"]) < 4_294_901_760, "its place to be its own", 60)
     history = ask(clean, a.HistoryAnswer, "history", job=str(small))
     assert [(row.guest, row.outcome) for row in history.handovers] == [(f"job {trial}", "done")]
     wait_for_state(rigid, "PENDING")  # it never came before

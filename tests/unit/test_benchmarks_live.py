@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.live import __main__ as frame
+from benchmarks.live import fitgpp, seo
+from benchmarks.live.arms import attempt, told
 from benchmarks.live.jobs import STAND_IN, Change, Event, read_log
 from benchmarks.live.phases import parts, phases
-from benchmarks.live.workload import BEST_EFFORT, GRACE, TRIAL, workload
+from benchmarks.live.workload import BEST_EFFORT, GRACE, TRIAL, Asked, workload
+from benchmarks.section import Section
 
 from pliant.daemon.answers import HandOverHistory, HistoryAnswer, RunHistory
 from pliant.lifecycle import Phase
@@ -69,6 +73,20 @@ def test_a_state_log_is_put_together_from_runs_and_hand_overs() -> None:
     assert parts(log) == (5, 5 + 2 + 2 + 2 + 2 + 2, 26 + 54)
 
 
+def test_a_run_begins_when_the_one_before_has_stopped() -> None:
+    """Though Slurm's start is a whole second, and was seen to have stopped within it."""
+    changes = [Change(110.2, "RUNNING"), Change(141, "COMPLETING"), Change(144.3, "PENDING")]
+    log = phases(RESIZED, 100, 200, changes, promised_s=105)
+    assert log[7:] == [
+        (Phase.STOPPING, 140),
+        (Phase.STANDBY, 144.3),
+        (Phase.LAUNCHING, 144.3),
+        (Phase.RUNNING_PROTECTED, 146),
+        (Phase.RUNNING, 152),
+        (Phase.FINISHED, 200),
+    ]
+
+
 def test_a_checkpoint_that_failed_leaves_a_job_running() -> None:
     failed = HandOverHistory(138, 0, "4", "2", "", "why", done_s=150, outcome="not in time")
     history = HistoryAnswer(job="7", user="", runs=RESIZED.runs[:1], handovers=(failed,))
@@ -92,6 +110,61 @@ def test_sections_that_are_not_measured_anew_stay_in_the_document() -> None:
     assert frame.document(kept) == whole
     assert "three" in frame.document({**kept, "seo": "three"})
     assert frame.told("", {"seo": 1}) == {}
+
+
+def test_an_arm_that_fails_is_told_and_ends_no_other() -> None:
+    def fails() -> int:
+        raise subprocess.CalledProcessError(1, ["sbatch"], stderr="sbatch: error:\n no\n")
+
+    failed: dict[str, str] = {}
+    assert [attempt("a", fails, failed), attempt("b", lambda: 2, failed)] == [None, 2]
+    assert told(failed) == (
+        "**Not measured**: a (CalledProcessError: Command '['sbatch']' returned non-zero exit "
+        "status 1. sbatch: error: no)."
+    )
+    assert told({}) == ""
+
+
+def test_what_could_not_be_measured_is_told_in_its_place() -> None:
+    def fails() -> Iterator[Section]:
+        yield Section("One", "how", ("a",), [])
+        raise ValueError("no cluster")
+
+    assert "**Not measured**: seo (ValueError: no cluster)." in frame.measured("seo", fails)
+
+
+@pytest.mark.parametrize("missing", [(), ("FIFO",), ("FitGpp",), ("FIFO", "FitGpp")])
+def test_fitgpps_tables_are_told_without_the_arms_that_failed(
+    missing: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(way: fitgpp.Way, asked: Sequence[Asked], at_s: list[float]) -> list[fitgpp.Ran]:
+        at_s.extend([0.0] * (len(asked) - len(at_s)))
+        if way.name in missing:
+            raise ValueError("no cluster")
+        return [fitgpp.Ran(one, 0.0, 9.0, 0, 0.0, 0.0, (), "COMPLETED", True) for one in asked]
+
+    monkeypatch.setattr(fitgpp, "run", run)
+    first, _ = fitgpp.sections(20, 1)
+    assert first.header == ("", *(w.name for w in fitgpp.WAYS if w.name not in missing))
+    for name in missing:
+        assert f"**Not measured**: {name} (ValueError: no cluster)." in first.result
+
+
+@pytest.mark.parametrize("missing", [(), ("F",), ("n=6",)])
+def test_seos_tables_are_told_without_the_arms_that_failed(
+    missing: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(name: str, _scale: float) -> list[seo.Ran]:
+        if name in missing:
+            raise ValueError("no cluster")
+        end_s = float(seo.PAPER_S.get(name, 1))
+        return [seo.Ran(model, 0.0, end_s, 0, [], [], True) for model in seo.WORKLOAD]
+
+    monkeypatch.setattr(seo, "run", run)
+    first, *_ = seo.sections(1.0)
+    assert len(first.rows) == len(seo.PAPER_S) + 1 - len(missing)
+    assert ("**Not measured**" in first.result) is bool(missing)
+    assert ("**not reached**" in first.result) is bool(missing)
 
 
 def stand_in(folder: Path, steps: int) -> subprocess.Popen[bytes]:

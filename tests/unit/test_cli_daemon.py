@@ -7,6 +7,8 @@ its input.
 from __future__ import annotations
 
 import base64
+import os
+import pwd
 import socket
 import sys
 import threading
@@ -20,7 +22,7 @@ import pytest
 from pliant.batch.slurm.site import Site as SlurmSite
 from pliant.batch.slurm.site import parse_config
 from pliant.cli import main
-from pliant.cli.door import controllers, hosts
+from pliant.cli.door import controllers, hosts, reader
 from pliant.cli.output import Column, Style, duration, plain_table, print_table
 from pliant.daemon.answers import (
     NOT_SHOWN,
@@ -369,6 +371,14 @@ def test_a_configuration_that_does_not_serve_is_one_line(
 def test_where_the_daemon_is_looked_for(listen: str, named: str, expected: tuple[str, ...]) -> None:
     config = parse({"daemon": {"listen": listen}})
     assert hosts(config, named, lambda: ("a", "b")) == expected
+
+
+def test_whose_answers_are_believed() -> None:
+    me = pwd.getpwuid(os.getuid()).pw_name
+    assert reader(parse({"daemon": {"user": me}})) == os.getuid()
+    assert reader(parse({})) is None
+    with pytest.raises(Unavailable, match="user 'no-such-user' is not known here"):
+        reader(parse({"daemon": {"user": "no-such-user"}}))
 
 
 @dataclass

@@ -999,6 +999,7 @@ def test_pliantd_is_told_where_such_a_slurm_lies(
     text = wants(site, tmp_path).wishes[0].text
     config = parse_config(tomllib.loads(text))
     assert config.daemon.munge_socket == "/run/site/munge.socket"
+    assert config.daemon.user == site.user
     assert (config.slurm.conf, config.slurm.bin_dir) == (str(site.slurm_conf), site.bin_dir)
 
 

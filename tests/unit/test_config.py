@@ -35,6 +35,7 @@ def test_a_full_file_says_all(tmp_path: Path) -> None:
         state_dir = "/var/lib/p"
         listen = "[::1]:6830"
         munge_socket = "/run/munge/s"
+        user = "slurm"
         policy = "fms"
         cycle_s = 2
         updates_per_cycle = 7
@@ -58,6 +59,7 @@ def test_a_full_file_says_all(tmp_path: Path) -> None:
             state_dir="/var/lib/p",
             listen="[::1]:6830",
             munge_socket="/run/munge/s",
+            user="slurm",
             policy="fms",
             cycle_s=2.0,
             updates_per_cycle=7,

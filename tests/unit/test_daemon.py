@@ -50,7 +50,8 @@ from pliant.model import (
 )
 from pliant.policies import by_name
 from pliant.store import Decision, Store
-from pliant.wire import Message, decode, encode
+from pliant.wire import SEAL_KEY, Message, decode, encode
+from pliant.wire.lines import unsealed
 
 ONE, TWO, FOUR, EIGHT = (Shape(1, gpus) for gpus in (1, 2, 4, 8))
 ENFORCE = {"partitions": {"default": "enforce"}}
@@ -1458,6 +1459,15 @@ def test_door_two_answers_in_json_or_in_one_line(setting: Setting) -> None:
     )
     assert asyncio.run(run(b"status")).message == "munge <credential> is expected"
     assert asyncio.run(run(b"munge \xff")).message.startswith("line: ")
+
+
+@pytest.mark.parametrize("verb", ["status", "no-verb", "why"])
+def test_what_asks_for_a_seal_gets_one_whatever_the_answer(setting: Setting, verb: str) -> None:
+    door = MungeDoor(_KnowsAlice(""), setting.verbs, lambda _uid: ALICE)
+    answer = asyncio.run(ask_door(door.begin(), Message(verb, {SEAL_KEY: "k"})))
+    bare = unsealed(answer, "k")
+    assert bare is not None
+    assert bare.is_ok == (verb == "status")
 
 
 def test_a_recorded_request_counts_on_no_other_connection(setting: Setting) -> None:

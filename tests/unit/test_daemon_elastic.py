@@ -13,9 +13,13 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from build import job as waiting
+from build import node, snapshot
 from test_handover import FakeSlurm
 
+from pliant.cycle import view
 from pliant.daemon.elastic import GRACE_S, MUTE_S, Elastic
+from pliant.daemon.handing import name_of
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.munge_door import MungeDoor, Watches
 from pliant.daemon.rights import Asker
@@ -25,6 +29,7 @@ from pliant.errors import Refused
 from pliant.handover import PINNED, Do, HandOver, Scene, Step
 from pliant.model import Job, JobClass, JobState, Malleable, Request, Shape, Snapshot, Spec
 from pliant.plan import Plan, Preempt, Reshape
+from pliant.policies.easy import EasyBackfill
 from pliant.store import Store
 from pliant.wire import Message, decode, encode
 
@@ -289,6 +294,65 @@ def test_an_owner_resizes_by_hand(bench: Bench) -> None:
     assert (row.after, row.reason) == ("2", "alice asked for it")
     with pytest.raises(Refused, match="checkpointing"):
         bench.elastic.resize(job, ONE, "alice")
+
+
+NODES = (node("n1", gpus=4, free=0, free_cpus=8),)
+LIMITED = replace(JOB, shape=TWO, time_limit_s=3600, partitions=("gpu",))
+
+
+def cluster(bench: Bench, job: Job, free: int, *waiting: Job) -> None:
+    """Let a cycle have seen a job on a node with so many free GPUs."""
+    nodes = tuple(replace(n, pools=tuple(replace(p, free=free) for p in n.pools)) for n in NODES)
+    seen = snapshot([], [], [])
+    seen = replace(seen, now_s=bench.now_s, nodes=nodes, running=(job,), waiting=waiting)
+    partition = replace(seen.partitions[0], nodes=("n1",))
+    seen = replace(seen, partitions=(partition,))
+    bench.elastic.decided(seen, EasyBackfill()(view(seen)))
+
+
+def test_by_hand_a_job_grows_into_what_is_free_and_keeps_the_end_of_its_time_limit(
+    bench: Bench,
+) -> None:
+    bench.listens(LIMITED)
+    job = bench.one(LIMITED)
+    cluster(bench, job, 1)
+    with pytest.raises(Refused, match="4: there is no room for that now"):
+        bench.elastic.resize(job, FOUR, "alice")
+    cluster(bench, job, 2)
+    bench.elastic.resize(job, FOUR, "alice")
+    over = bench.elastic.overs.of("7")
+    assert over is not None
+    assert (over.shape, over.end_s) == (FOUR, 1000.0 + 3600)
+
+
+def test_by_hand_a_job_may_shrink_whoever_waits_for_its_end(bench: Bench) -> None:
+    bench.listens(LIMITED)
+    job = bench.one(LIMITED)
+    cluster(bench, job, 0, waiting(8, "4"))
+    bench.elastic.resize(job, ONE, "alice")
+    assert bench.elastic.overs.of("7") is not None
+
+
+def test_a_job_whose_room_has_gone_while_it_saved_stays_as_it_is(bench: Bench) -> None:
+    bench.listens(LIMITED)
+    job = bench.one(LIMITED)
+    cluster(bench, job, 2)
+    bench.elastic.resize(job, FOUR, "alice")
+    over = bench.elastic.overs.of("7")
+    assert over is not None
+    cluster(bench, job, 1)
+    assert bench.elastic.overs.saved("7", 0, name_of(over))
+    saved = bench.elastic.overs.of("7")
+    assert saved is not None
+    assert (saved.shape, bench.store.handovers("7")[0].after) == (TWO, "2")
+
+
+def test_shortly_before_its_end_a_job_is_not_resized_by_hand(bench: Bench) -> None:
+    bench.listens(LIMITED)
+    bench.now_s = 1000.0 + 3600 - 100
+    bench.listens(LIMITED)
+    with pytest.raises(Refused, match="less than two minutes"):
+        bench.elastic.resize(bench.one(LIMITED), ONE, "alice")
 
 
 class Alice(Munge):

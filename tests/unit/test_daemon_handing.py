@@ -26,6 +26,8 @@ class Hands:
         self.slurm = FakeSlurm()
         self.refuses: set[Do] = set()
         self.breaks: list[Do] = []
+        self.idle: set[Do] = set()  # what changes nothing
+        self.did: list[Do] = []
 
     def scene(self, over: HandOver, job: Job) -> Scene:
         assert job.id == over.job
@@ -37,7 +39,9 @@ class Hands:
             raise OSError(22, "Invalid argument")
         if step.do in self.refuses:
             raise Refused(f"job {job.id}: no")
-        self.slurm.do(step, over)
+        self.did.append(step.do)
+        if step.do not in self.idle:
+            self.slurm.do(step, over)
 
     def fences(self) -> dict[str, float]:
         return {"7": self.slurm.fence_end_s} if self.slurm.fence_end_s else {}
@@ -110,6 +114,33 @@ def test_there_is_one_at_a_time_for_a_job(bench: Bench) -> None:
     assert not bench.begin()
 
 
+def test_a_run_that_was_handed_over_is_not_asked_again_by_a_look_of_before(bench: Bench) -> None:
+    wanted = Wanted(NEW, ("n1",))
+    bench.begin()
+    bench.save()
+    bench.go_on()
+    assert not bench.begin()
+    assert len(bench.store.handovers("7")) == 1
+    assert bench.overs.begin(replace(JOB, restarts=1), wanted, 2000.0, "it fits better")
+    bench.overs.forget(frozenset({"7"}))
+    assert not bench.begin()
+
+
+def test_of_a_number_that_was_another_jobs_nothing_is_known(bench: Bench) -> None:
+    bench.begin()
+    bench.save()
+    bench.go_on()
+    bench.overs.forget(frozenset())
+    assert bench.begin()
+
+
+def test_a_run_that_was_not_saved_may_be_asked_again(bench: Bench) -> None:
+    bench.begin()
+    bench.hands.slurm.now_s += 61
+    bench.go_on(3)
+    assert bench.begin()
+
+
 def test_a_checkpoint_that_nobody_asked_for_counts_for_nothing(bench: Bench) -> None:
     assert not bench.overs.saved("7", 0, "0.1")
     bench.begin()
@@ -172,6 +203,29 @@ def test_a_refused_step_is_tried_again(bench: Bench) -> None:
     bench.hands.refuses = set()
     bench.go_on()
     assert bench.ends == [("7", Outcome.DONE)]
+
+
+def test_a_step_that_changes_nothing_is_not_repeated_at_once(bench: Bench) -> None:
+    bench.hands.idle = {Do.FENCE}
+    bench.begin()
+    bench.save()
+    for _ in range(10):
+        bench.overs.turn()
+        bench.hands.slurm.now_s += 0.1
+    assert bench.hands.did == [Do.PIN, Do.FENCE, Do.FENCE]
+
+
+def test_a_checkpoint_that_comes_after_its_owner_held_the_job_leaves_it_held(bench: Bench) -> None:
+    bench.begin()
+    slurm, over = bench.hands.slurm, bench.overs.of("7")
+    assert over is not None
+    slurm.job = replace(slurm.job, held=True, priority=0)
+    bench.go_on(3)
+    assert bench.ends == [("7", Outcome.HELD)]
+    assert bench.overs.saved_late(JOB, 0, name_of(over))
+    bench.go_on()
+    assert (bench.ends[1:], slurm.job.state) == ([("7", Outcome.HELD)], WAITING)
+    assert bench.hands.did == [Do.REQUEUE]
 
 
 def test_who_watches_is_told_of_a_wish_and_of_its_end(bench: Bench) -> None:

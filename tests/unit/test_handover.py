@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -60,6 +61,7 @@ class FakeSlurm:
         job = self.job
         match step.do:
             case Do.PIN:
+                assert not job.held, "Slurm refuses it"
                 self.job = replace(job, priority=PINNED)
             case Do.FENCE | Do.RENEW:
                 self.fence_end_s = self.now_s + FENCE_S
@@ -175,6 +177,22 @@ def test_a_resize_from_its_checkpoint_to_its_next_run() -> None:
     drill.assert_tidy()
 
 
+@pytest.mark.parametrize("guest", [None, Sight(WAITING, priority=500, carries=OLD)])
+@pytest.mark.parametrize("after", range(6))
+def test_a_pin_that_was_forgotten_by_a_slurm_that_was_killed_is_set_again(
+    after: int, guest: Sight | None
+) -> None:
+    slurm = FakeSlurm(guest=guest)
+    drill = Drill(slurm, intended(guest="8" if guest else ""))
+    for _ in range(after):
+        slurm.do(next_step(drill.over, slurm.scene()), drill.over)
+        slurm.pass_time(1.0, scheduler=True)
+    slurm.job = replace(slurm.job, priority=10)
+    drill.run()
+    assert (drill.outcome, slurm.x) == (Outcome.DONE, WAITING)
+    assert slurm.job.pinned is bool(guest)
+
+
 def test_where_pliantds_clock_is_ahead_its_fence_stands_until_the_job_may_begin() -> None:
     drill = Drill(FakeSlurm(ahead_s=30.0), intended())
     drill.run()
@@ -243,6 +261,27 @@ def test_an_owner_who_acts_meanwhile_wins(
     drill.assert_tidy()
 
 
+@given(st.integers(0, 4), st.booleans())
+def test_a_job_that_is_held_while_it_runs_stays_held(after: int, before_saved: bool) -> None:
+    slurm = FakeSlurm()
+    drill = Drill(slurm, intended(saved_s=0.0 if before_saved else 1000.0))
+    for _ in range(after):
+        slurm.do(next_step(drill.over, slurm.scene()), drill.over)
+    if slurm.job.state is not RUNNING:
+        return
+    slurm.job = replace(slurm.job, held=True, priority=0)
+    drill.run()
+    assert (drill.outcome, slurm.job.held) == (Outcome.HELD, True)
+    assert slurm.job.state is (RUNNING if before_saved else ENDING)
+    drill.assert_tidy()
+
+
+def test_a_job_that_is_held_once_it_has_started_again_is_done() -> None:
+    drill = Drill(FakeSlurm(job=Sight(RUNNING, run=1, priority=0, held=True)), intended())
+    drill.run()
+    assert (drill.outcome, drill.did) == (Outcome.DONE, [])
+
+
 @settings(max_examples=200)
 @given(PAUSES, st.floats(0, 0.999))
 def test_a_guest_gets_the_room_that_was_made_for_it(
@@ -259,9 +298,29 @@ def test_a_guest_gets_the_room_that_was_made_for_it(
     drill.assert_tidy()
 
 
+def test_a_guest_that_cannot_start_keeps_no_pin_once_the_victim_runs_again() -> None:
+    guest = Sight(WAITING, priority=PINNED + 1, carries=OLD)  # the batch system requeued it
+    slurm = FakeSlurm(job=Sight(RUNNING, run=1, priority=PINNED, carries=OLD), guest=guest)
+    drill = Drill(slurm, intended(guest="8"))
+    drill.run()
+    assert drill.did == [Do.RELEASE_GUEST, Do.RELEASE]
+    assert drill.outcome is Outcome.DONE
+    drill.assert_tidy()
+
+
 def test_a_guest_that_is_cancelled_leaves_the_room_to_the_victim() -> None:
     slurm = FakeSlurm(guest=Sight(None))
     drill = Drill(slurm, intended(guest="8"))
     drill.run()
     slurm.pass_time(1.0, scheduler=True)
     assert slurm.job.state is RUNNING
+
+
+@pytest.mark.parametrize("priority", [4_294_901_760, 4_000_000_000, 4_294_967_293])
+def test_a_priority_that_is_not_ours_is_no_pin_however_high(priority: int) -> None:
+    over = HandOver("7", 0, NEW, 0.0, 60.0, saved_s=1.0)
+    runs = Scene(2.0, Sight(RUNNING, priority=priority, carries=OLD))
+    assert next_step(over, runs).do is Do.PIN
+    over = HandOver("7", 0, NEW, 0.0, 60.0, saved_s=1.0)
+    again = Scene(9.0, Sight(RUNNING, run=1, priority=priority, carries=NEW))
+    assert next_step(over, again) == Step(Do.END, outcome=Outcome.DONE)

@@ -11,7 +11,7 @@ import pytest
 
 from pliant import resources
 from pliant.errors import BadInput
-from pliant.node.files import Pace
+from pliant.node.files import Pace, for_checkpoints
 from pliant.node.logs import cut_on_requeue
 from pliant.node.ranks import Ranks
 from pliant.node.run import MALLEABLE, from_environment, signal_number
@@ -231,11 +231,51 @@ def test_without_a_wrapper_nothing_happens() -> None:
     assert python(program, PLIANT_CHECKPOINT_REQUESTED="/gone/since/checkpoint") == "False None\n"
 
 
+def test_what_another_jobs_wrapper_looks_at_is_nothing(tmp_path: Path) -> None:
+    """A job submitted from within a job inherits its variables."""
+    program = "import pliant; print(pliant.checkpoint_wanted(), pliant.checkpointed())"
+    for theirs in ("pliant-11-x", "pliant-7_4-x"):
+        (tmp_path / theirs).mkdir()
+        (tmp_path / theirs / "checkpoint-requested").touch()
+    asked = {"PLIANT_CHECKPOINT_REQUESTED": str(tmp_path / "pliant-11-x" / "checkpoint-requested")}
+    task = {"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "4", "SLURM_JOB_ID": "11"}
+    assert python(program, SLURM_JOB_ID="1", **asked) == "False None\n"
+    assert python(program, **task, **asked) == "False None\n"
+    wanted = "import pliant; print(pliant.checkpoint_wanted())"
+    assert python(wanted, SLURM_JOB_ID="11", **asked) == "True\n"
+
+
 def test_a_disk_that_is_full_disturbs_no_program(tmp_path: Path) -> None:
     (tmp_path / "heartbeat").mkdir()
     program = "import pliant; pliant.heartbeat(1); pliant.heartbeat(2); print('on')"
     path = str(tmp_path / "checkpoint-requested")
     assert python(program, PLIANT_CHECKPOINT_REQUESTED=path) == "on\n"
+
+
+@pytest.mark.parametrize("what", ["directory", "link", "file", "loose end"])
+def test_what_another_user_has_made_is_no_directory_for_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    theirs, home = tmp_path / "pliant-11", tmp_path / "home" / "pliant-11"
+    match what:
+        case "directory":
+            theirs.mkdir()
+        case "file":
+            theirs.touch()
+        case _:
+            theirs.symlink_to(tmp_path if what == "link" else "/not/there")
+    assert for_checkpoints(tmp_path / "new", home) == tmp_path / "new"
+    monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
+    assert for_checkpoints(theirs, home) == home
+    assert home.is_dir()
+    assert os.path.lexists(theirs)
+
+
+def test_a_named_directory_for_checkpoints_may_be_another_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
+    assert for_checkpoints(tmp_path, None) == tmp_path
 
 
 # wrappers/pliant-run

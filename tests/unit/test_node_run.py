@@ -17,6 +17,7 @@ from fake_door import wait_until
 from wrapped_job import HASTY, HEAD, PLIANT, Job, ended, taken_over, wrapped_job
 
 LOOP = "while not {until}: time.sleep(0.02)\n"
+GO = "os.path.exists('go')"
 REQUESTED = "os.path.exists(os.environ['PLIANT_CHECKPOINT_REQUESTED'])"
 
 
@@ -91,6 +92,17 @@ def test_another_wrapper_inside_is_none(job: Job) -> None:
     job.door.wait_for("run-end")
     assert [fields["code"] for fields in job.door.of("run-end")] == ["5"]
     assert len(job.door.of("run-begin")) == 1
+
+
+def test_a_wrapper_of_another_job_whose_variable_was_inherited_is_none(job: Job) -> None:
+    theirs = job.folder / "tmp" / "pliant-4710-inherited"
+    theirs.mkdir()
+    (theirs / "checkpoint-requested").touch()
+    job.environment["PLIANT_CHECKPOINT_REQUESTED"] = str(theirs / "checkpoint-requested")
+    process = job.start(f"print(pliant.checkpoint_wanted())\n{LOOP.format(until=GO)}")
+    job.door.wait_for("run-begin")
+    (job.folder / "go").touch()
+    assert ended(process)[:2] == (0, "False\n")
 
 
 # What pliantd hears

@@ -11,7 +11,7 @@ import pytest
 from build import claims, job, node, running, starts
 from resizing import amounts, carried_out, elastic, fixpoint, holds, reshapes, runs, snapshot
 
-from pliant.cycle import cycle
+from pliant.cycle import cycle, explain
 from pliant.model import Job, Snapshot
 from pliant.plan import Plan
 from pliant.policies import by_name
@@ -259,6 +259,44 @@ def test_only_running_jobs_give_up_gpus() -> None:
     view = snapshot(SIX, [learns(2, RESNET)], [protected, runs(learns(1, RESNET), "1", "n1")])
     plan = cycle(view, by_name("f-scheduling"))
     assert (reshapes(plan), starts(plan)) == ({}, {})
+
+
+def three_and_three() -> Snapshot:
+    """Two of the thesis's jobs that run on three GPUs each, and two more that wait."""
+    jobs = [learns(n, f, own="6") for n, f in enumerate((RESNET, INCEPTION) * 2)]
+    busy = [runs(one, "3", "n1", start_s=-100.0 + n) for n, one in enumerate(jobs[:2])]
+    return snapshot(SIX, jobs[2:], busy)
+
+
+def test_room_is_made_for_jobs_that_wait_as_far_as_run_times_are_known() -> None:
+    """The thesis looks at throughput alone: 6.3 step/s become 8.8. The sum of flow times may rise:
+    four jobs of an hour each on six GPUs, as their time limits say, are done later if they share.
+    """
+    thesis = by_name("f-scheduling", v_bound=0.5)
+    careful = by_name("f-scheduling", v_bound=0.5, pays=True)
+    known, unknown = three_and_three(), three_and_three()
+    unknown = replace(
+        unknown,
+        running=tuple(_stepless(one) for one in unknown.running),
+        waiting=tuple(_stepless(one) for one in unknown.waiting),
+    )
+    smaller = {"0": "2 on n1", "1": "1 on n1"}
+    assert reshapes(cycle(known, thesis)) == reshapes(cycle(unknown, thesis)) == smaller
+    assert reshapes(cycle(known, careful)) == smaller
+    assert reshapes(cycle(unknown, careful)) == {}
+    why = "all jobs together would be done no earlier, as far as their run times are known"
+    assert explain(unknown, careful, "1").says == f"it runs as 3; it could go on as 1, but {why}"
+    for waiting in ("2", "3"):
+        told = explain(unknown, careful, waiting).says
+        words = f"; jobs 0, 1 could be made smaller for those that wait, but {why}"
+        assert told.endswith(words)
+    assert why not in explain(known, careful, "2").says
+    assert why not in explain(unknown, thesis, "2").says
+
+
+def _stepless(one: Job) -> Job:
+    assert one.spec is not None
+    return replace(one, spec=replace(one.spec, request=replace(one.spec.request, steps=0)))
 
 
 # --- static partition -----------------------------------------------------------------------------

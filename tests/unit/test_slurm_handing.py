@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ import pytest
 from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.handing import Handing
 from pliant.errors import Refused, Unavailable
-from pliant.handover import Do, HandOver, Step
+from pliant.handover import PINNED, Do, HandOver, Step
 from pliant.model import Job, Shape
 
 OVER = HandOver("7", 2, Shape(1, 2), 1000.0, 1060.0, saved_s=1030.0, guest="8")
@@ -27,6 +28,8 @@ FENCE = (
 class Slurm:
     """Answers each command by its first words, and notes all."""
 
+    basic = False  # its priorities
+
     def __init__(self, **answers: Answer) -> None:
         self.answers, self.asked = answers, list[tuple[str, ...]]()
 
@@ -36,7 +39,8 @@ class Slurm:
 
 
 def handing(slurm: Slurm, rows: dict[str, Any] | None = None) -> Handing:
-    queries = SimpleNamespace(again=lambda _ids: rows or {})
+    site = SimpleNamespace(basic_priority=slurm.basic)
+    queries = SimpleNamespace(again=lambda _ids: rows or {}, site=lambda: site)
     return Handing(cast("Any", slurm), cast("Any", queries), lambda: 1040.0)
 
 
@@ -46,8 +50,8 @@ ANY = cast("Any", None)
 @pytest.mark.parametrize(
     ("do", "words"),
     [
-        (Do.PIN, "update jobid=7 Priority=4000000000"),
-        (Do.PIN_GUEST, "update jobid=8 Priority=4000000001"),
+        (Do.PIN, "update jobid=7 Priority=4294967000"),
+        (Do.PIN_GUEST, "update jobid=8 Priority=4294967001"),
         (
             Do.FENCE,
             "create reservation ReservationName=pliant_7 StartTime=1970-01-01T00:16:20 "
@@ -64,6 +68,17 @@ def test_each_step_is_one_command(do: Do, words: str) -> None:
     slurm = Slurm()
     handing(slurm).do(Step(do), OVER, JOB, ANY)
     assert slurm.asked == [("scontrol", *words.split())]
+
+
+def test_with_basic_priorities_a_job_gets_its_own_back() -> None:
+    slurm = Slurm()
+    slurm.basic = True
+    for priority in (4294901700, PINNED):
+        handing(slurm).do(Step(Do.RELEASE), OVER, replace(JOB, priority=priority), ANY)
+    assert slurm.asked == [
+        ("scontrol", "update", "jobid=7", "Priority=4294901700"),
+        ("scontrol", "release", "7"),  # what it was is not known: a new pliantd
+    ]
 
 
 def test_a_refused_step_is_told_in_slurms_words_and_an_absent_slurm_apart() -> None:

@@ -10,9 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from slurm_recorded import Recorded, recorded
+from slurm_recorded import NONCE, Recorded, recorded
 
 from pliant.batch.slurm import Slurm
+from pliant.batch.slurm.cluster import Cluster
+from pliant.batch.slurm.job_rows import parse_jobs
+from pliant.batch.slurm.jobs import running_job
 from pliant.batch.slurm.node_rows import is_up, parse_nodes
 from pliant.batch.slurm.nodes import node_of
 from pliant.grammar import parse
@@ -138,6 +141,15 @@ def test_running_jobs_hold_what_they_were_given_until_their_limits(seen: Snapsho
         ("300", running, "1", ("n3",), 1, 1795210944.0),
         ("297", running, "1x0@cpu", ("n3",), 1, forever),  # suspended
     ]
+
+
+@pytest.mark.parametrize(
+    ("priority", "frozen"), [("0", "it is held, and would not start again"), ("1", "")]
+)
+def test_a_job_that_is_held_while_it_runs_is_left_alone(priority: str, frozen: str) -> None:
+    row = parse_jobs(recorded("22.05", "jobs.txt"), NONCE, (22, 5))[1]
+    job = running_job(replace(row, priority=priority), Cluster((22, 5), {}, {}))
+    assert (job.frozen, job.shapes) == (frozen, (job.shape,))
 
 
 def test_a_whole_job_is_read(seen: Snapshot) -> None:

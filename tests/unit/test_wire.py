@@ -15,7 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.errors import BadInput, Unavailable
-from pliant.wire import MAX_REQUEST, Message, ask, ask_over_tcp, decode, encode, no, ok
+from pliant.wire import (
+    MAX_REQUEST,
+    SEAL_KEY,
+    Message,
+    ask,
+    ask_over_tcp,
+    decode,
+    encode,
+    no,
+    ok,
+    sealed,
+)
+from pliant.wire.lines import SEAL, unsealed
 
 # Unpaired surrogates beyond those of surrogateescape stand for no bytes.
 TEXT = st.binary(max_size=60).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
@@ -194,6 +206,69 @@ def test_door_two_gets_a_credential_with_the_request_and_its_own_challenge(
         f"munge MUNGE:{base64_of('why job=4711&challenge=4c1e')}:['--socket=/run/m']\n"
     )
     assert json.dumps(answer.message) == '""'
+
+
+def says(line: bytes) -> Serve:
+    """Answer with a line, whatever is asked."""
+
+    def served(connection: socket.socket) -> None:
+        connection.makefile("rb").readline()
+        connection.sendall(line + b"\n")
+
+    return served
+
+
+def sealing(with_key: Callable[[str], str]) -> Serve:
+    """Seal an answer with what a credential has for it, or with something else."""
+
+    def served(connection: socket.socket) -> None:
+        line = connection.makefile("rb").readline().split(b":")[1]
+        request = decode(base64.b64decode(line))
+        answer = sealed(ok(uid="--restrict-uid=4711"), with_key(request.fields[SEAL_KEY]))
+        connection.sendall(encode(answer) + b"\n")
+
+    return served
+
+
+def test_an_answer_that_pliantds_user_sealed_is_believed(
+    served: Callable[..., tuple[str, int]], tmp_path: Path
+) -> None:
+    host, port = served(challenge(sealing(str)), True)
+    body = f"assert sys.argv[1:] == ['--restrict-uid=4711']\n{CREDENTIAL}"
+    answer = ask_over_tcp(
+        host, port, Message("jobs"), munge=fake_munge(tmp_path, body), reader=4711
+    )
+    assert answer == ok(uid="--restrict-uid=4711")
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        (echo, "no seal"),
+        (sealing(lambda _key: "guessed"), "no seal"),
+        (sealing(lambda key: key + "\udcff"), "no seal"),
+        (says(b"ok seal=%FF"), "no seal"),
+        (says(b"no message=away%1B"), "'away?'"),
+    ],
+)
+def test_no_other_answer_is_where_pliantds_user_is_known(
+    served: Callable[..., tuple[str, int]], tmp_path: Path, how: Serve, why: str
+) -> None:
+    host, port = served(challenge(how), True)
+    munge = fake_munge(tmp_path, CREDENTIAL)
+    with pytest.raises(Unavailable) as wrong:
+        ask_over_tcp(host, port, Message("run-watch"), munge=munge, reader=4711)
+    words = f"what answers there is not known to be pliantd: {why}"
+    assert str(wrong.value) == f"pliantd at {host}:{port}: {words}"
+
+
+@given(MESSAGES, TEXT)
+def test_a_seal_tells_every_change(message: Message, key: str) -> None:
+    answer = Message(message.word, {k: v for k, v in message.fields.items() if k != SEAL})
+    line = decode(encode(sealed(answer, key)))
+    assert unsealed(line, key) == answer
+    assert unsealed(line, key + "x") is None
+    assert unsealed(Message(line.word, {**line.fields, "more": "x"}), key) is None
 
 
 def base64_of(text: str) -> str:

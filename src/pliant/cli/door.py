@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ import msgspec
 from pliant.daemon.answers import from_json
 from pliant.daemon.config import Config, address, config_path, load, parse
 from pliant.errors import BadConfig, PliantError, Unavailable
+from pliant.grammar import quoted
 from pliant.wire import STANDS_BY, Message, ask_over_tcp
 
 T = TypeVar("T")
@@ -26,7 +28,7 @@ CONNECT_S = 2.0
 HOST_VARIABLE = "PLIANT_HOST"
 DEFAULT_CONF = "/etc/slurm/slurm.conf"
 _HOST = re.compile(r"(?:^|\s)SlurmctldHost\s*=\s*([^\s,]+)", re.IGNORECASE)
-_DOOR = ("listen", "munge_socket")
+_DOOR = ("listen", "munge_socket", "user")
 ANY_HOST = ("", "0.0.0.0", "::")  # noqa: S104  # compared with, not listened at
 
 
@@ -116,6 +118,18 @@ def _load(path: Path) -> Config:
         return config
 
 
+def reader(config: Config) -> int | None:
+    """Return the uid of pliantd's user; None where it is not said.
+
+    Raises Unavailable where this host does not know that user.
+    """
+    user = config.daemon.user
+    try:
+        return pwd.getpwnam(user).pw_uid if user else None
+    except KeyError:
+        raise Unavailable(f"pliant.toml: [daemon] user {quoted(user)} is not known here") from None
+
+
 def hosts(config: Config, named: str, controllers: Callable[[], Sequence[str]]) -> Sequence[str]:
     """Return where pliantd may run: where we are told, where it listens, or the controllers."""
     if named:
@@ -184,12 +198,18 @@ def _answers(request: Message) -> Iterator[Message | Unavailable]:
     config = client_config(config_path())
     names = hosts(config, os.environ.get(HOST_VARIABLE, ""), lambda: controllers(config))
     _, port = address(config.daemon.listen)
-    munge = config.daemon.munge_socket
+    munge, uid = config.daemon.munge_socket, reader(config)
     limit_s = CONNECT_S if len(names) > 1 else TIMEOUT_S
     for host in names:
         try:
             yield ask_over_tcp(
-                host, port, request, munge_socket=munge, timeout_s=TIMEOUT_S, connect_s=limit_s
+                host,
+                port,
+                request,
+                munge_socket=munge,
+                reader=uid,
+                timeout_s=TIMEOUT_S,
+                connect_s=limit_s,
             )
         except Unavailable as trouble:
             yield trouble

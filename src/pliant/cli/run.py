@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import click
 
 from pliant.node import slurm
+from pliant.node.files import is_wrapped
 from pliant.node.run import REQUESTED, Run, from_environment
 from pliant.node.wrapper import Outside, run
 from pliant.wire.runs import RunAnswer
@@ -62,7 +62,7 @@ def run_command(
         signal_name=signal_name,
         directory=checkpoint_dir,
     )
-    if _is_wrapped(os.environ):
+    if is_wrapped(os.environ.get(REQUESTED, ""), this.job):
         _become(command)
     outside = Outside(_asker(), slurm.requeue, slurm.why_ended)
     code = run(command, this, outside, os.environ)
@@ -76,12 +76,6 @@ def _seconds(text: str) -> int:
     from pliant.grammar.values import read_time_s  # noqa: PLC0415  # seldom needed
 
     return read_time_s("grace", text)
-
-
-def _is_wrapped(environ: Mapping[str, str]) -> bool:
-    """Whether another `pliant run` on this node watches already."""
-    asked = environ.get(REQUESTED, "")
-    return bool(asked) and Path(asked).parent.is_dir()
 
 
 def _become(command: tuple[str, ...]) -> None:

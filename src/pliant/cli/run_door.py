@@ -8,7 +8,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from pliant.cli.door import CONNECT_S, HOST_VARIABLE, SaidNo, client_config, controllers, hosts
+from pliant.cli.door import (
+    CONNECT_S,
+    HOST_VARIABLE,
+    SaidNo,
+    client_config,
+    controllers,
+    hosts,
+    reader,
+)
 from pliant.daemon.config import address, config_path
 from pliant.errors import Unavailable
 from pliant.wire import STANDS_BY, Message, ask_over_tcp
@@ -22,6 +30,7 @@ class Way:
     names: Sequence[str]
     port: int
     munge_socket: str
+    reader: int | None
 
 
 class RunDoor:
@@ -46,6 +55,7 @@ class RunDoor:
                     way.port,
                     Message(verb, fields),
                     munge_socket=way.munge_socket,
+                    reader=way.reader,
                     timeout_s=timeout_s,
                     connect_s=min(CONNECT_S, timeout_s),
                 )
@@ -60,15 +70,15 @@ class RunDoor:
         raise trouble
 
 
-def _rest(way: Way) -> tuple[int, str]:
-    return way.port, way.munge_socket
+def _rest(way: Way) -> tuple[int, str, int | None]:
+    return way.port, way.munge_socket, way.reader
 
 
 def _find() -> Way:
     config = client_config(config_path())
     names = hosts(config, os.environ.get(HOST_VARIABLE, ""), lambda: controllers(config))
     _, port = address(config.daemon.listen)
-    return Way(names, port, config.daemon.munge_socket)
+    return Way(names, port, config.daemon.munge_socket, reader(config))
 
 
 def _understood(answer: Message) -> RunAnswer:

@@ -1,7 +1,7 @@
 """The decision: one pure function from a snapshot and a policy to a plan."""
 
 from pliant.cycle.bounds import some_wait_for_all
-from pliant.cycle.decide import DEFAULT_LIMIT, cycle, leftover, taken_back
+from pliant.cycle.decide import DEFAULT_LIMIT, cycle, has_room, leftover, taken_back
 from pliant.cycle.explain import Explanation, Tried, explain, molded_from
 from pliant.cycle.gate import (
     Gate,
@@ -30,6 +30,7 @@ __all__ = [
     "gate",
     "gate_of",
     "grown",
+    "has_room",
     "leftover",
     "molded_from",
     "some_wait_for_all",

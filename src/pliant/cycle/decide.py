@@ -189,6 +189,18 @@ def leftover(snapshot: Snapshot, plan: Plan, behind: str = "") -> Free:
     return free
 
 
+def has_room(snapshot: Snapshot, plan: Plan, job: Job, shape: Shape) -> bool:
+    """Whether a running job could go on as ``shape`` now, in place of what it has.
+
+    Beside what else runs, what a plan starts, and what is kept for those who are next; until the
+    end of ``job``'s time limit from now on.
+    """
+    free = leftover(snapshot, plan)
+    own, _ = free.held(job)
+    option = (shape, free.need(job, shape))
+    return free.room(job, option, (job,), first=(own[: shape.nodes],)) is not None
+
+
 def _largest_first(start: Start) -> tuple[int, bool, str]:
     return (start.shape.share, not start.shape.gpu_type, start.job.id)
 

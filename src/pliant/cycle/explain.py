@@ -10,8 +10,10 @@ from pliant.cycle.running import why_stays
 from pliant.errors import BadInput
 from pliant.model import Job, JobState, Shape, Snapshot
 from pliant.placement import Free, why_not
-from pliant.plan import Claim, Mold, Plan, Policy, Start
-from pliant.policies import allowed
+from pliant.plan import Claim, Mold, Plan, Policy, Reshape, Start
+from pliant.policies import allowed, in_full
+
+NOT_PAID = "all jobs together would be done no earlier, as far as their run times are known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +60,37 @@ def explain(
     Raises BadInput for a job that the snapshot does not have.
     """
     plan = cycle(snapshot, policy, limit)
+    unpaid = _unpaid(snapshot, policy, plan, limit)
     for job in view(snapshot).waiting:
         if job.id == job_id:
-            return _waiting(snapshot, plan, job, policy.name)
+            found = _waiting(snapshot, plan, job, policy.name)
+            return found if found.start else replace(found, says=found.says + _smaller(unpaid))
     for job in snapshot.running:
         if job.id == job_id:
-            return _running(job, policy.name, snapshot.abilities.preempts)
+            found = _running(job, policy.name, snapshot.abilities.preempts)
+            return replace(found, says=found.says + _unchanged(unpaid, job))
     raise BadInput(f"job {job_id!r}: it neither waits nor runs; see `squeue` for those that do")
+
+
+def _unpaid(snapshot: Snapshot, policy: Policy, plan: Plan, limit: int) -> tuple[Reshape, ...]:
+    """What would be done with running jobs if nobody asked whether it pays."""
+    full = in_full(policy)
+    if full is None or plan.reshapes:
+        return ()
+    return cycle(snapshot, full, limit).reshapes
+
+
+def _smaller(unpaid: tuple[Reshape, ...]) -> str:
+    shrink = [one.job.id for one in unpaid if one.shape.amount < one.job.shape.amount]
+    if not shrink:
+        return ""
+    jobs = f"job{'s' if len(shrink) > 1 else ''} {', '.join(shrink)}"
+    return f"; {jobs} could be made smaller for those that wait, but {NOT_PAID}"
+
+
+def _unchanged(unpaid: tuple[Reshape, ...], job: Job) -> str:
+    shapes = [one.shape for one in unpaid if one.job.id == job.id]
+    return f"; it could go on as {shapes[0]}, but {NOT_PAID}" if shapes else ""
 
 
 def molded_from(job: Job) -> str:

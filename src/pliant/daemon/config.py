@@ -7,6 +7,7 @@
     state_dir = "/var/lib/pliant"            # lock and history
     listen = "0.0.0.0:6830"                  # door 2: "host:port"; "" = off
     munge_socket = ""                        # "": munge's own default
+    user = ""                                # whose answers clients believe; "": whoever's
     policy = "moldable-equipartition"
     cycle_s = 5.0                            # at least one look per so many seconds
     updates_per_cycle = 50
@@ -62,6 +63,7 @@ class DaemonConfig(Struct, frozen=True, forbid_unknown_fields=True):
     state_dir: str = "/var/lib/pliant"
     listen: str = ""
     munge_socket: str = ""
+    user: str = ""
     policy: str = "moldable-equipartition"
     cycle_s: _Seconds = 5.0
     updates_per_cycle: Annotated[int, Meta(ge=1, le=10_000)] = 50
@@ -104,6 +106,7 @@ _RIGHT = {
     "daemon.state_dir": "an absolute path",
     "daemon.listen": '"host:port", or "" for no second door',
     "daemon.munge_socket": 'the absolute path of munged\'s socket, or ""',
+    "daemon.user": "the name of pliantd's user",
     "daemon.policy": f"one of {', '.join(policies.names())}",
     "daemon.cycle_s": "a number of seconds from 0.2 to 3600",
     "daemon.updates_per_cycle": "a whole number from 1 to 10000",

@@ -123,6 +123,8 @@ class Cycling:
             self.elastic.looked(snapshot, self.acts_on)
         snapshot = self._fitted(snapshot)
         seen = self._decide(snapshot, looked_s - started_s)
+        if self.elastic is not None:
+            self.elastic.decided(seen.snapshot, seen.plan)
         self._show(seen)
         self.counts.cycles += 1
         self._lose_patience(seen)

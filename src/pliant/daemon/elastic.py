@@ -12,11 +12,12 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
+from pliant.cycle import has_room
 from pliant.daemon.handing import HandOvers, Hands, Wanted
 from pliant.daemon.runs import Runs
 from pliant.errors import PliantError, Refused
 from pliant.grammar import shapes as request_shapes
-from pliant.handover import PINNED, Do, HandOver, Outcome, Step
+from pliant.handover import OURS, PINNED, Do, HandOver, Outcome, Step
 from pliant.model import Job, JobClass, JobState, Request, Shape, Snapshot, shape_text
 from pliant.plan import Plan
 from pliant.speedup import Rates
@@ -28,7 +29,8 @@ GRACE_S = 120.0
 """How long a program may take to save what it has, where its owner names no time."""
 MUTE_S = 30.0
 """A program that has not spoken for so long from its start on never will."""
-OUR_PRIORITIES = frozenset({PINNED, PINNED + 1})
+LEAST_LEFT_S = 120.0
+"""A job that must end sooner is not resized at its owner's wish."""
 
 
 class Elastic:
@@ -46,10 +48,16 @@ class Elastic:
     ) -> None:
         """``changed``: is told which job's program is to be told something; ``wake``: to look."""
         self._hands, self._store, self._clock, self._wake = hands, store, clock, wake
-        self.overs = HandOvers(hands, store, clock, ended=self._ended, changed=changed)
+        self.overs = HandOvers(
+            *(hands, store, clock),
+            ended=self._ended,
+            changed=changed,
+            has_room=self._has_room,
+        )
         self.runs = Runs(store, self.overs, clock, monotonic)
         self._made_room: dict[str, int] = {}  # how often, by job
         self._resumed = False
+        self._decided: tuple[Snapshot, Plan] | None = None  # last
 
     # --- what is known ---------------------------------------------------------------------
 
@@ -122,13 +130,14 @@ class Elastic:
             self._unfence({job.id: job for job in jobs}, acts_on)
         there = frozenset(job.id for job in jobs)
         self.runs.forget(jobs)
+        self.overs.forget(there)
         self._made_room = {job: n for job, n in self._made_room.items() if job in there}
         under_way = self.overs.all()
         for job in snapshot.running:
             pinned = job.spec is not None and job.spec.pinned
             if job.id in under_way and (pinned or not acts_on(job)):
                 self.overs.withdraw(job.id)
-            elif job.id not in under_way and job.priority in OUR_PRIORITIES:
+            elif job.id not in under_way and job.priority in OURS:
                 self._do(Do.RELEASE, job)
 
     def _unfence(self, known: Mapping[str, Job], acts_on: Callable[[Job], bool]) -> None:
@@ -178,14 +187,29 @@ class Elastic:
                     shape = shape_text(reshape.shape)
                     yield Decision(now_s, job.id, "reshape", shape, reshape.reason)
 
+    def decided(self, snapshot: Snapshot, plan: Plan) -> None:
+        """Note what a cycle saw and decided: who asks after it is given no more than it leaves."""
+        self._decided = (snapshot, plan)
+
+    def _has_room(self, job: Job, wanted: Wanted) -> bool:
+        """Whether a running job could become that now, as far as the last cycle knows."""
+        if self._decided is None or wanted.shape == job.shape:
+            return True
+        snapshot, plan = self._decided
+        limit_s = int(wanted.end_s - self._clock()) if wanted.end_s else job.time_limit_s
+        return has_room(snapshot, plan, replace(job, time_limit_s=limit_s), wanted.shape)
+
     def resize(self, job: Job, shape: Shape, who: str) -> None:
         """Ask a running job for another shape because ``who``, its owner or so, says so.
 
+        It keeps what is left of its time limit: nobody who waits for its end waits longer for it.
         ``job``: as :meth:`known` returned it. Raises Refused.
         """
         request = elastic_request(job)
         if request is None or request.malleable is None or job.spec is None:
             raise Refused(f"job {job.id}: it was not submitted with --malleable")
+        now_s, end_s = self._clock(), job.end_s if job.time_limit_s else 0.0
+        wanted = Wanted(shape, end_s=end_s)
         phase = self.runs.life(job).phase
         allowed = request_shapes(job.spec.request, job.spec.own or job.shape)
         checks = (
@@ -196,12 +220,19 @@ class Elastic:
             (shape == job.shape, "it has that shape"),
             (not self.runs.may_reshape(job), f"nothing can be asked of it now: it is {phase}"),
             (shape not in job.shapes, "Slurm cannot change it so"),
+            (0 < end_s < now_s + LEAST_LEFT_S, "less than two minutes of its time limit are left"),
+            (
+                not self._has_room(job, wanted),
+                "there is no room for that now beside what runs and who is next",
+            ),
         )
         for fails, words in checks:
             if fails:
                 raise Refused(f"job {job.id}: {shape_text(shape)}: {words}")
-        if not self._begin(job, Wanted(shape), self._clock(), f"{who} asked for it"):
-            raise Refused(f"job {job.id}: it is on its way to another shape already")
+        if not self._begin(job, wanted, now_s, f"{who} asked for it"):
+            raise Refused(
+                f"job {job.id}: it is on its way to another shape, or has just come to one"
+            )
 
     def _begin(self, job: Job, wanted: Wanted, now_s: float, reason: str) -> bool:
         request = elastic_request(job)

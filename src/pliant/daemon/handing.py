@@ -26,7 +26,9 @@ QUICK_S = 0.05
 SLOW_S = 1.0
 """Between looks at one whose program is still asked for its checkpoint."""
 AGAIN_S = 1.0
-"""After a step that the batch system refused."""
+"""After a step that the batch system refused, or that changed nothing."""
+_LATE = frozenset((Outcome.NOT_SAVED.value, Outcome.HELD.value))
+"""What is given up before a checkpoint that may still come."""
 
 
 class Hands(Protocol):
@@ -47,11 +49,15 @@ class Hands(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a job is to become: ``nodes`` where, as far as decided; ``guest``: for which job."""
+    """What a job is to become: ``nodes`` where, as far as decided; ``guest``: for which job.
+
+    ``end_s``: as in :class:`HandOver`.
+    """
 
     shape: Shape
     nodes: tuple[str, ...] = ()
     guest: str = ""
+    end_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -62,6 +68,7 @@ class _Active:
     nodes: tuple[str, ...] = ()  # where it is to go on; () where that is not known
     next_s: float = 0.0
     trouble: str = ""
+    did: Step | None = None  # in the last look
 
 
 class HandOvers:
@@ -72,16 +79,20 @@ class HandOvers:
         hands: Hands,
         store: Store,
         clock: Callable[[], float],
+        *,
         ended: Callable[[Job, Outcome], None] = lambda _job, _outcome: None,
         changed: Callable[[str], None] = lambda _job_id: None,
+        has_room: Callable[[Job, Wanted], bool] = lambda _job, _wanted: True,
     ) -> None:
         """``clock`` counts seconds since the epoch; ``ended`` is told of each end.
 
         ``changed`` is told which job something else is wanted of now, from any thread.
+        ``has_room``: whether a job could still become that, asked once its program has saved.
         """
         self._hands, self._store, self._clock, self._ended = hands, store, clock, ended
-        self._told = changed
+        self._told, self._has_room = changed, has_room
         self._active: dict[str, _Active] = {}
+        self._gone: dict[str, int] = {}  # the last run that was handed over, by job
         self._changed = threading.Condition()
 
     # --- what is intended ------------------------------------------------------------------
@@ -91,18 +102,24 @@ class HandOvers:
     ) -> bool:
         """Ask a running job's program for a checkpoint; False where one is under way already.
 
+        False too where ``job`` is of a look that is older than the end of that run.
         Where none ``listens`` that could make one, it is as good as made at once.
         """
         now_s = self._clock()
         with self._changed:
-            if job.id in self._active:
+            if job.id in self._active or job.restarts <= self._gone.get(job.id, -1):
                 return False
             row = HandOverRow(
                 *(0, now_s, job.id, job.user, job.account, job.restarts, shape_text(job.shape)),
                 *(shape_text(wanted.shape), wanted.guest, reason, until_s),
+                end_s=wanted.end_s,
             )
             number = self._store.hand_over(row)
-            over = HandOver(job.id, job.restarts, wanted.shape, now_s, until_s, guest=wanted.guest)
+            over = HandOver(
+                *(job.id, job.restarts, wanted.shape, now_s, until_s),
+                guest=wanted.guest,
+                end_s=wanted.end_s,
+            )
             if not listens:
                 over = replace(over, saved_s=now_s)
                 self._store.saved(number, now_s)
@@ -127,6 +144,11 @@ class HandOvers:
                     self._active[row.job] = _Active(row.id, over, job)
             self._changed.notify_all()
 
+    def forget(self, there: frozenset[str]) -> None:
+        """Forget what is known of jobs that are not there any more."""
+        with self._changed:
+            self._gone = {job: run for job, run in self._gone.items() if job in there}
+
     def of(self, job_id: str) -> HandOver | None:
         """Return a job's hand-over; None where it has none."""
         with self._changed:
@@ -150,11 +172,21 @@ class HandOvers:
             if active is None or (active.over.run, name_of(active.over)) != (run, name):
                 return False
             if not active.over.saved_s:
+                self._stay_without_room(active)
                 active.over = replace(active.over, saved_s=self._clock())
                 self._store.saved(active.number, active.over.saved_s)
                 active.next_s = 0.0
             self._changed.notify_all()
             return True
+
+    def _stay_without_room(self, active: _Active) -> None:
+        """Let a job whose room has gone while it saved go on as it is: else it would wait."""
+        over = active.over
+        wanted = Wanted(over.shape, active.nodes, over.guest, over.end_s)
+        if not over.guest and not self._has_room(active.job, wanted):
+            active.over, active.nodes = replace(over, shape=active.job.shape), active.job.nodes
+            self._store.stays(active.number)
+            log.info("job %s: its room has gone while it saved: it stays as it is", over.job)
 
     def saved_late(self, job: Job, run: int, name: str) -> bool:
         """Go on with a hand-over that was given up before this run's program saved after all.
@@ -163,7 +195,7 @@ class HandOvers:
         """
         with self._changed:
             rows = self._store.handovers(job.id)
-            over = _read(rows[-1]) if rows and rows[-1].outcome == Outcome.NOT_SAVED else None
+            over = _read(rows[-1]) if rows and rows[-1].outcome in _LATE else None
             if over is None or job.id in self._active or (over.run, name_of(over)) != (run, name):
                 return False
             over = replace(over, saved_s=self._clock())
@@ -231,17 +263,25 @@ class HandOvers:
             active.next_s = self._clock() + AGAIN_S
             return
         active.trouble = ""
-        pause_s = (QUICK_S if over.saved_s else SLOW_S) if step.do is Do.WAIT else 0.0
-        active.next_s = self._clock() + pause_s
+        active.next_s = self._clock() + _pause_s(step, active)
+        active.did = step
 
     def _end(self, active: _Active, outcome: Outcome) -> None:
         with self._changed:
             self._active.pop(active.over.job, None)
+            if outcome is Outcome.DONE:
+                self._gone[active.over.job] = active.over.run
             self._store.handed_over(active.number, self._clock(), outcome)
             self._changed.notify_all()
         log.info("job %s: %s", active.over.job, outcome)
         self._told(active.over.job)
         self._ended(active.job, outcome)
+
+
+def _pause_s(step: Step, active: _Active) -> float:
+    if step.do is Do.WAIT:
+        return QUICK_S if active.over.saved_s else SLOW_S
+    return AGAIN_S if step == active.did else 0.0
 
 
 def name_of(over: HandOver) -> str:
@@ -254,4 +294,5 @@ def _read(row: HandOverRow) -> HandOver | None:
         shape = parse_shape(row.after)
     except BadSpec:
         return None
-    return HandOver(row.job, row.run, shape, row.at_s, row.until_s, row.saved_s, row.guest)
+    times = (row.at_s, row.until_s, row.saved_s)
+    return HandOver(row.job, row.run, shape, *times, row.guest, row.end_s)

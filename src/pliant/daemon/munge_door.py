@@ -1,7 +1,8 @@
 """Door 2, TCP: munge proves who asks; what, to whom and in which words is the verbs' affair.
 
 Each connection has a challenge of its own, which the credential must carry: what somebody recorded
-counts on no other connection, neither here nor at the pliantd of another controller.
+counts on no other connection, neither here nor at the pliantd of another controller. A credential
+that pliantd's user alone can read may carry a key, which seals the answer.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ from pliant.errors import PliantError, Unavailable
 from pliant.wire import (
     CHALLENGE,
     HELLO,
+    SEAL_KEY,
     STANDS_BY,
     Message,
     decode,
     encode,
     no,
     ok,
+    sealed,
 )
 from pliant.wire.runs import WATCH_S
 
@@ -88,36 +91,39 @@ class MungeDoor:
         return answer
 
     async def _say(self, line: bytes, challenge: str, giving_way: GivingWay) -> bytes:
+        key = ""
         try:
-            answer = await self._answer(line, challenge, giving_way)
+            if not line.startswith(PREFIX):
+                raise Unavailable("munge <credential> is expected")
+            proof = await self._munge.prove(line[len(PREFIX) :].strip())
+            request = decode(proof.payload)
+            key = request.fields.get(SEAL_KEY, "")
+            answer = await self._answer(proof.uid, _checked(request, challenge), giving_way)
         except PliantError as error:
             answer = no(str(error))
         except Exception as error:
             log.exception("a request failed: this is Pliant's own mistake")
             answer = no(f"a mistake of Pliant's own: {type(error).__name__}")
-        return encode(self._with_standing(answer))
+        answer = self._with_standing(answer)
+        return encode(sealed(answer, key) if key else answer)
 
     def _with_standing(self, answer: Message) -> Message:
         """Say that another host acts, so that the client asks there."""
         why = self._verbs.stands_by()
         return replace(answer, fields={**answer.fields, STANDS_BY: why}) if why else answer
 
-    async def _answer(self, line: bytes, challenge: str, giving_way: GivingWay) -> Message:
-        if not line.startswith(PREFIX):
-            raise Unavailable("munge <credential> is expected")
-        proof = await self._munge.prove(line[len(PREFIX) :].strip())
-        request = _checked(decode(proof.payload), challenge)
+    async def _answer(self, uid: int, request: Message, giving_way: GivingWay) -> Message:
         if self._watches is None or request.word not in VERBS:
-            return await self._in_turn(proof.uid, request)
+            return await self._in_turn(uid, request)
         if request.word != WATCH:
-            return await self._of_a_run(proof.uid, request)
+            return await self._of_a_run(uid, request)
         with self._watches.watching.of(request.fields.get("job", "")) as changed:
-            answer = await self._of_a_run(proof.uid, request)
+            answer = await self._of_a_run(uid, request)
             if self._watches.verbs.is_news(request.fields):
                 return answer
             with giving_way():
                 await news(changed, WATCH_S)
-        return await self._of_a_run(proof.uid, request)
+        return await self._of_a_run(uid, request)
 
     async def _of_a_run(self, uid: int, request: Message) -> Message:
         """One user may have thousands of jobs: these queue, beside all other requests."""
@@ -158,6 +164,7 @@ def _checked(request: Message, challenge: str) -> Message:
     """
     fields = dict(request.fields)
     said = fields.pop(CHALLENGE, None)
+    fields.pop(SEAL_KEY, None)
     if said is None:
         raise Unavailable(
             "this pliant is of an earlier release than pliantd: upgrade it on this host"

@@ -12,13 +12,19 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
+import stat
 import tempfile
 import time
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 
 from pliant.node.words import Wish
+
+NOBODY = 65534
+"""Whose a file is on NFS that tells nobody's owner, also our own."""
 
 REQUESTED, HEARTBEAT = "checkpoint-requested", "heartbeat"
 SAVED, REQUEUED = "saved", "requeued"
@@ -35,7 +41,7 @@ class Private:
 
         Raises OSError.
         """
-        self.path = Path(tempfile.mkdtemp(prefix=f"pliant-{job or 'run'}-"))
+        self.path = Path(tempfile.mkdtemp(prefix=_prefix(job)))
         self.request = self.path / REQUESTED
         self.saved, self.requeued = self.path / SAVED, self.path / REQUEUED
         self._beaten = ""
@@ -76,6 +82,45 @@ class Private:
     def remove(self) -> None:
         """Remove all of it."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def is_wrapped(asked: str, job: str) -> bool:
+    """Whether another wrapper of this job on this node looks at the file ``asked``.
+
+    A job submitted from within a job inherits the variable. Its directory is another job's then, or
+    gone and made anew by somebody else.
+    """
+    directory = Path(asked).parent
+    return asked != "" and directory.name.startswith(_prefix(job)) and _is_ours(directory)
+
+
+def _prefix(job: str) -> str:
+    return f"pliant-{job or 'run'}-"
+
+
+def for_checkpoints(directory: Path, otherwise: Path | None) -> Path:
+    """Make the directory, for this user alone, and return it.
+
+    Return ``otherwise`` where another user has it. Where everybody may write, another user may make
+    it before the job runs, and lay into it what its program would take for its own checkpoint.
+
+    Raises OSError.
+    """
+    with suppress(FileExistsError):  # no directory, so not ours
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if otherwise is None or _is_ours(directory):
+        return directory
+    return for_checkpoints(otherwise, None)
+
+
+def _is_ours(directory: Path) -> bool:
+    """Whether it is this user's directory, and no other user's link to one."""
+    try:
+        what = directory.lstat()
+    except OSError:
+        return False
+    is_mine = what.st_uid in (os.geteuid(), NOBODY)
+    return is_mine and (stat.S_ISDIR(what.st_mode) or directory.is_dir())
 
 
 def _take(mark: Path) -> bool:

@@ -28,6 +28,7 @@ class Run:
     grace_s: int = 0
     signal: int = 0
     directory: Path | None = None  # for checkpoints
+    otherwise: Path | None = None  # where another user has made that one; None: it was named
 
     @property
     def leads(self) -> bool:
@@ -46,6 +47,7 @@ def from_environment(
     said_grace_s, said_signal = _said(environ.get(MALLEABLE, ""))
     # srun alone sets this one: in a batch script SLURM_PROCID and SLURM_NTASKS stand as well
     ranks = _number(environ, "SLURM_STEP_NUM_TASKS", 1) if job else 1
+    named = directory or environ.get(DIRECTORY, "")
     return Run(
         job=job,
         restarts=_number(environ, "SLURM_RESTART_COUNT", 0),
@@ -54,7 +56,8 @@ def from_environment(
         ranks=ranks,
         grace_s=grace_s or said_grace_s,
         signal=signal_number(signal_name or said_signal),
-        directory=_directory(environ, job, directory),
+        directory=Path(named).absolute() if named else _beside(environ, job),
+        otherwise=Path.home() / f"pliant-{job}" if job and not named else None,
     )
 
 
@@ -92,10 +95,7 @@ def _said(text: str) -> tuple[int, str]:
     return (said.grace_s, said.signal) if said else (0, "")
 
 
-def _directory(environ: Mapping[str, str], job: str, named: str) -> Path | None:
-    chosen = named or environ.get(DIRECTORY, "")
-    if chosen:
-        return Path(chosen).absolute()
+def _beside(environ: Mapping[str, str], job: str) -> Path | None:
     if not job:
         return None
     return Path(environ.get("SLURM_SUBMIT_DIR") or ".").absolute() / f"pliant-{job}"

@@ -15,13 +15,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pliant.node import words as w
 from pliant.node.core import step
 from pliant.node.door import Ask, Door, Heard
-from pliant.node.files import Pace, Private
+from pliant.node.files import Pace, Private, for_checkpoints
 from pliant.node.logs import cut_on_requeue
 from pliant.node.own_requeue import stand_in
 from pliant.node.program import Program, Witness
@@ -87,9 +87,8 @@ def run(
             with contextlib.suppress(OSError):
                 env["PATH"] = stand_in(files, environ)
     if this.directory is not None:
+        this = replace(this, directory=_for_checkpoints(this.directory, this.otherwise))
         env[DIRECTORY] = str(this.directory)
-        with contextlib.suppress(OSError):  # the program says better what it cannot write
-            this.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         program = Program(argv, env, {signal.Signals(number) for number in mask})
     except OSError as error:
@@ -111,6 +110,16 @@ def run(
         if this.directory is not None:
             with contextlib.suppress(OSError):  # only where nothing was saved in it
                 this.directory.rmdir()
+
+
+def _for_checkpoints(directory: Path, otherwise: Path | None) -> Path:
+    try:
+        made = for_checkpoints(directory, otherwise)
+    except OSError:  # the program says better what it cannot write
+        return directory
+    if made != directory:
+        say(f"{directory} is another user's: checkpoints go to {made}")
+    return made
 
 
 def _private(this: Run) -> Private | None:

@@ -56,6 +56,14 @@ def live(name: str, chosen: Mapping[str, object]) -> Policy:
     return by_name(name, **{**pays, **chosen})
 
 
+def in_full(policy: Policy) -> Policy | None:
+    """Return a policy in its paper's exact form; None where it asks for no change to pay."""
+    if not getattr(policy, "pays", False):
+        return None
+    chosen = {option: getattr(policy, option) for option in options(policy.name)}
+    return by_name(policy.name, **{**chosen, "pays": False})
+
+
 def has_classes(policy: Policy) -> bool:
     """Return whether a policy looks at the classes of jobs: trial and best-effort."""
     return isinstance(policy, Fifo | FitGpp | Lrtp | Rand)
@@ -122,6 +130,7 @@ __all__ = [
     "base_shape",
     "by_name",
     "has_classes",
+    "in_full",
     "largest",
     "live",
     "names",

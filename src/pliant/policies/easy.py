@@ -13,6 +13,7 @@ Source: Lifka, "The ANL/IBM SP scheduling system" (1995); the baseline of everyt
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pliant.model import Snapshot
 from pliant.plan import Plan
@@ -24,22 +25,10 @@ from pliant.policies.shapes import Fixed, FixedShapes
 class EasyBackfill:
     """Each job at one shape, later ones where they delay no first one."""
 
+    name: ClassVar[str] = "easy-backfill"
+    molds: ClassVar[bool] = False
+    resizes: ClassVar[bool] = False
     shape: Fixed = "own"
-
-    @property
-    def name(self) -> str:
-        """The name users choose it by."""
-        return "easy-backfill"
-
-    @property
-    def molds(self) -> bool:
-        """Whether it chooses among a job's shapes."""
-        return False
-
-    @property
-    def resizes(self) -> bool:
-        """Whether it may change or stop jobs that run."""
-        return False
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""

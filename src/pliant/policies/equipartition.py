@@ -39,7 +39,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Option, Taken
@@ -63,23 +63,11 @@ SHARED = "more jobs than free GPUs: they share"
 class MoldableEquipartition:
     """What is free, divided among the jobs that wait."""
 
+    name: ClassVar[str] = "moldable-equipartition"
+    molds: ClassVar[bool] = True
+    resizes: ClassVar[bool] = False
     votes: Literal["largest", "equal"] = "largest"
     cpu_speed: float = DEFAULT_CPU_SPEED
-
-    @property
-    def name(self) -> str:
-        """The name users choose it by."""
-        return "moldable-equipartition"
-
-    @property
-    def molds(self) -> bool:
-        """Whether it chooses among a job's shapes."""
-        return True
-
-    @property
-    def resizes(self) -> bool:
-        """Whether it may change or stop jobs that run."""
-        return False
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""

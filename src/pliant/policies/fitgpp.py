@@ -39,6 +39,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from random import Random
+from typing import ClassVar
 
 from pliant.model import ALL_CORES, Job, JobClass, JobState, Node, Snapshot
 from pliant.placement import Option
@@ -61,17 +62,9 @@ class Wish:
 class _Fifo:
     """What these policies have in common; ``victims`` says whose room a trial job may take."""
 
+    molds: ClassVar[bool] = False
+    resizes: ClassVar[bool] = True
     shape: Fixed
-
-    @property
-    def molds(self) -> bool:
-        """Whether it chooses among a job's shapes."""
-        return False
-
-    @property
-    def resizes(self) -> bool:
-        """Whether it may change or stop jobs that run."""
-        return True
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts, claims and preempts."""
@@ -86,17 +79,9 @@ class _Fifo:
 class Fifo(_Fifo):
     """First in, first out; nobody is told to make room."""
 
+    name: ClassVar[str] = "fifo"
+    resizes: ClassVar[bool] = False
     shape: Fixed = "own"
-
-    @property
-    def name(self) -> str:
-        """The name users choose it by."""
-        return "fifo"
-
-    @property
-    def resizes(self) -> bool:
-        """Whether it may change or stop jobs that run."""
-        return False
 
     def victims(self, wish: Wish) -> Iterator[list[Job]]:
         """Yield nobody, whoever wishes."""
@@ -108,15 +93,11 @@ class Fifo(_Fifo):
 class FitGpp(_Fifo):
     """The BE job with the least demand and grace period of those that make room enough."""
 
+    name: ClassVar[str] = "fitgpp"
     s: float = 4.0
     p: int = 1
     several: bool = False
     shape: Fixed = "own"
-
-    @property
-    def name(self) -> str:
-        """The name users choose it by."""
-        return "fitgpp"
 
     def victims(self, wish: Wish) -> Iterator[list[Job]]:
         """Yield each one by ascending score, then, as an option, several."""
@@ -134,13 +115,9 @@ class FitGpp(_Fifo):
 class Lrtp(_Fifo):
     """The BE jobs with the longest run left, until there is room."""
 
+    name: ClassVar[str] = "lrtp"
     times: int = 0
     shape: Fixed = "own"
-
-    @property
-    def name(self) -> str:
-        """The name users choose it by."""
-        return "lrtp"
 
     def victims(self, wish: Wish) -> Iterator[list[Job]]:
         """Yield the longest, the two longest …"""
@@ -153,14 +130,10 @@ class Lrtp(_Fifo):
 class Rand(_Fifo):
     """BE jobs in a random order, until there is room."""
 
+    name: ClassVar[str] = "rand"
     seed: int = 1
     times: int = 0
     shape: Fixed = "own"
-
-    @property
-    def name(self) -> str:
-        """The name users choose it by."""
-        return "rand"
 
     def victims(self, wish: Wish) -> Iterator[list[Job]]:
         """Yield one, that one and another …"""

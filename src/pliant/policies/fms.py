@@ -38,7 +38,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import ceil
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pliant.model import Job, Snapshot
 from pliant.placement import Option, Profile
@@ -55,25 +55,13 @@ Entry = tuple[Job, Profile]
 class Fms:
     """Pairs of neighbours, done at the earliest over the allowed shapes."""
 
+    name: ClassVar[str] = "fms"
+    molds: ClassVar[bool] = True
+    resizes: ClassVar[bool] = False
     order: Literal["queue", "grouped"] = "queue"
     sizes: Literal["halves", "all"] = "halves"
     high_load: float = 1.0
     cpu_speed: float = DEFAULT_CPU_SPEED
-
-    @property
-    def name(self) -> str:
-        """The name users choose it by."""
-        return "fms"
-
-    @property
-    def molds(self) -> bool:
-        """Whether it chooses among a job's shapes."""
-        return True
-
-    @property
-    def resizes(self) -> bool:
-        """Whether it may change or stop jobs that run."""
-        return False
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""

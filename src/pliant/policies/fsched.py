@@ -39,6 +39,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from typing import ClassVar
 
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Taken
@@ -58,25 +59,13 @@ CORES = "it needs no GPU"
 class FScheduling:
     """The largest sum of throughput, under a bound on the variance of slowdowns."""
 
+    name: ClassVar[str] = "f-scheduling"
+    molds: ClassVar[bool] = True
+    resizes: ClassVar[bool] = True
     v_bound: float = 0.02
     least_rise: float = 1.0
     only_gains: bool = False
     pays: bool = False
-
-    @property
-    def name(self) -> str:
-        """The name users choose it by."""
-        return "f-scheduling"
-
-    @property
-    def molds(self) -> bool:
-        """Whether it chooses among a job's shapes."""
-        return True
-
-    @property
-    def resizes(self) -> bool:
-        """Whether it may change or stop jobs that run."""
-        return True
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts, claims and reshapes."""

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pliant.model import Job, Snapshot
 from pliant.plan import Plan
@@ -41,25 +41,13 @@ from pliant.speedup import DEFAULT_CPU_SPEED, volume_left_s
 class MalleableEquipartition:
     """All GPUs, divided among the jobs that wait and those that run."""
 
+    name: ClassVar[str] = "malleable-equipartition"
+    molds: ClassVar[bool] = True
+    resizes: ClassVar[bool] = True
     votes: Literal["largest", "equal"] = "largest"
     cpu_speed: float = DEFAULT_CPU_SPEED
     least_left_s: float = 300.0
     pays: bool = False
-
-    @property
-    def name(self) -> str:
-        """The name users choose it by."""
-        return "malleable-equipartition"
-
-    @property
-    def molds(self) -> bool:
-        """Whether it chooses among a job's shapes."""
-        return True
-
-    @property
-    def resizes(self) -> bool:
-        """Whether it may change or stop jobs that run."""
-        return True
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts, claims and reshapes."""

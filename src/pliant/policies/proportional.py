@@ -30,7 +30,7 @@ Source: Fujiwara et al. (paper 000), section IV-B.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pliant.model import Job, Snapshot
 from pliant.plan import Plan
@@ -51,23 +51,11 @@ Order = Literal["queue", "volume"]
 class MoldableProportional:
     """What is free, to the jobs that wait in proportion to their work."""
 
+    name: ClassVar[str] = "moldable-proportional"
+    molds: ClassVar[bool] = True
+    resizes: ClassVar[bool] = False
     order: Order = "queue"
     cpu_speed: float = DEFAULT_CPU_SPEED
-
-    @property
-    def name(self) -> str:
-        """The name users choose it by."""
-        return "moldable-proportional"
-
-    @property
-    def molds(self) -> bool:
-        """Whether it chooses among a job's shapes."""
-        return True
-
-    @property
-    def resizes(self) -> bool:
-        """Whether it may change or stop jobs that run."""
-        return False
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""
@@ -84,25 +72,13 @@ class MoldableProportional:
 class MalleableProportional:
     """All GPUs, to the jobs that wait and those that run in proportion to their work."""
 
+    name: ClassVar[str] = "malleable-proportional"
+    molds: ClassVar[bool] = True
+    resizes: ClassVar[bool] = True
     order: Order = "queue"
     cpu_speed: float = DEFAULT_CPU_SPEED
     least_left_s: float = 300.0
     pays: bool = False
-
-    @property
-    def name(self) -> str:
-        """The name users choose it by."""
-        return "malleable-proportional"
-
-    @property
-    def molds(self) -> bool:
-        """Whether it chooses among a job's shapes."""
-        return True
-
-    @property
-    def resizes(self) -> bool:
-        """Whether it may change or stop jobs that run."""
-        return True
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts, claims and reshapes."""

@@ -14,6 +14,7 @@ order".
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pliant.model import Job, Snapshot
 from pliant.plan import Plan
@@ -25,23 +26,11 @@ from pliant.policies.shapes import Fixed, FixedShapes
 class RigidFcfs:
     """Each job at one shape, in the order of the queue."""
 
+    name: ClassVar[str] = "rigid-fcfs"
+    molds: ClassVar[bool] = False
+    resizes: ClassVar[bool] = False
     shape: Fixed = "largest"
     overtaking: bool = False
-
-    @property
-    def name(self) -> str:
-        """The name users choose it by."""
-        return "rigid-fcfs"
-
-    @property
-    def molds(self) -> bool:
-        """Whether it chooses among a job's shapes."""
-        return False
-
-    @property
-    def resizes(self) -> bool:
-        """Whether it may change or stop jobs that run."""
-        return False
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""

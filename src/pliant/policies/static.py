@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from pliant.model import Job, Node, Shape, Snapshot
 from pliant.placement import Option, Profile, Taken
@@ -33,22 +34,10 @@ from pliant.policies.groups import sizes
 class StaticPartition:
     """One job to a slot of so many GPUs."""
 
+    name: ClassVar[str] = "static-partition"
+    molds: ClassVar[bool] = False
+    resizes: ClassVar[bool] = False
     slot: int = 1
-
-    @property
-    def name(self) -> str:
-        """The name users choose it by."""
-        return "static-partition"
-
-    @property
-    def molds(self) -> bool:
-        """Whether it chooses among a job's shapes."""
-        return False
-
-    @property
-    def resizes(self) -> bool:
-        """Whether it may change or stop jobs that run."""
-        return False
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import shutil
 
 from pliant import resources
@@ -24,6 +26,7 @@ def prepare(layout: Layout, record: Record) -> None:
         "layout": layout,
         "options": record.options,
         "pliant_port": record.ports.pliant,
+        "user": pwd.getpwuid(os.geteuid()).pw_name,
     }
     config.write(layout.pliant_toml, config.render("pliant.toml.j2", **values))
     if has_filter():

@@ -12,6 +12,7 @@ are text as Python has file names (UTF-8, other bytes kept by surrogateescape).
 Door 1 is a Unix socket: the client sends the request. Door 2 is TCP: the client says ``hello``, is
 answered ``ok challenge=...``, and sends ``munge <credential>``, whose payload is the request with
 that challenge as a field: recorded, it is of no use on any other connection, to whichever pliantd.
+Where pliantd's user is known nobody else can read the credential, and a key in it seals the answer.
 
 ``plugins/slurm/pliant.lua`` speaks door 1 in its own words and must agree with
 :mod:`pliant.wire.lines`.
@@ -25,12 +26,14 @@ from pliant.wire.lines import (
     MAX_REQUEST,
     NO,
     OK,
+    SEAL_KEY,
     STANDS_BY,
     Message,
     decode,
     encode,
     no,
     ok,
+    sealed,
 )
 
 __all__ = [
@@ -40,6 +43,7 @@ __all__ = [
     "MAX_REQUEST",
     "NO",
     "OK",
+    "SEAL_KEY",
     "STANDS_BY",
     "Message",
     "ask",
@@ -48,4 +52,5 @@ __all__ = [
     "encode",
     "no",
     "ok",
+    "sealed",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import secrets
 import socket
 import subprocess
 import threading
@@ -13,14 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from pliant.errors import BadInput, Unavailable
+from pliant.grammar import quoted
 from pliant.wire.lines import (
     CHALLENGE,
     HELLO,
     MAX_ANSWER,
     MAX_REQUEST,
+    SEAL_KEY,
     Message,
     decode,
     encode,
+    unsealed,
 )
 
 _CHUNK = 256 * 1024
@@ -47,10 +51,14 @@ def ask_over_tcp(
     *,
     munge_socket: str = "",
     munge: str = "munge",
+    reader: int | None = None,
     timeout_s: float = 10.0,
     connect_s: float = 10.0,
 ) -> Message:
     """Ask at door 2, as the user of this process, and return the answer, ok or no.
+
+    ``reader``: pliantd's uid, who alone can read the request then, and whose answer alone counts:
+    while pliantd is away others may listen at its port. None: whoever answers.
 
     ``munge_socket`` "" is munge's own default; ``munge`` is its program. ``timeout_s`` holds for
     everything, the look-up of the host's name too; ``connect_s`` for reaching it once that is
@@ -60,10 +68,31 @@ def ask_over_tcp(
     with _in_one_line(f"{host}:{port}"):
         found = _addresses(host, port, deadline)
         with _connected(found, min(deadline, time.monotonic() + connect_s)) as door:
-            asked = encode(_challenged(request, door, deadline))
+            challenged = _challenged(request, door, deadline)
+            key = secrets.token_hex(16) if reader is not None else ""
+            asked = encode(_with(challenged, SEAL_KEY, key) if key else challenged)
             left_s = deadline - time.monotonic()
-            made = _fitting(b"munge " + _credential(asked, munge_socket, munge, left_s))
-            return _exchange(door, made, deadline)
+            argv = [munge, *([f"--socket={munge_socket}"] if munge_socket else [])]
+            argv += [f"--restrict-uid={reader}"] if key else []
+            made = _fitting(b"munge " + _credential(asked, argv, left_s))
+            answer = _exchange(door, made, deadline)
+            return _believed(answer, key) if key else answer
+
+
+def _believed(answer: Message, key: str) -> Message:
+    """Return what pliantd said; raise OSError where another one did.
+
+    pliantd itself says unsealed why it could not read a credential.
+    """
+    bare = unsealed(answer, key)
+    if bare is None:
+        why = quoted(answer.message) if answer.message else "no seal"
+        raise OSError(0, f"what answers there is not known to be pliantd: {why}")
+    return bare
+
+
+def _with(message: Message, name: str, value: str) -> Message:
+    return Message(message.word, {**message.fields, name: value})
 
 
 def _challenged(request: Message, door: socket.socket, deadline: float) -> Message:
@@ -74,7 +103,7 @@ def _challenged(request: Message, door: socket.socket, deadline: float) -> Messa
     answer = _exchange(door, HELLO.encode(), deadline)
     if CHALLENGE not in answer.fields:
         raise OSError(0, "it is of an earlier release than this pliant: upgrade it there")
-    return Message(request.word, {**request.fields, CHALLENGE: answer.fields[CHALLENGE]})
+    return _with(request, CHALLENGE, answer.fields[CHALLENGE])
 
 
 def _addresses(host: str, port: int, deadline: float) -> Sequence[_Address]:
@@ -121,8 +150,7 @@ def _connected(addresses: Sequence[_Address], deadline: float) -> socket.socket:
     raise trouble
 
 
-def _credential(payload: bytes, munge_socket: str, munge: str, timeout_s: float) -> bytes:
-    argv = [munge, *([f"--socket={munge_socket}"] if munge_socket else [])]
+def _credential(payload: bytes, argv: Sequence[str], timeout_s: float) -> bytes:
     try:
         made = subprocess.run(
             argv, input=payload, capture_output=True, timeout=timeout_s, check=False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,11 @@ HELLO = "hello"
 """The first request at door 2; its answer has the challenge."""
 CHALLENGE = "challenge"
 """A field of that answer, and of the request that a credential carries on this connection."""
+
+SEAL_KEY = "seal-key"
+"""A field of a request that pliantd's user alone can read: what seals the answer."""
+SEAL = "seal"
+"""The last field of a sealed answer: nobody else could have written it."""
 
 _WORD = re.compile(rb"[a-z][a-z0-9-]{0,31}")
 _NAME = re.compile(rb"(?:[A-Za-z0-9_.-]|%[0-9A-Fa-f]{2}){1,192}")
@@ -98,3 +104,24 @@ def _unescape(raw: bytes) -> str:
 
 def _bad(raw: bytes, right: str) -> BadInput:
     return BadInput(f"line: {quoted(raw.decode('utf-8', 'surrogateescape'))}: {right}")
+
+
+def sealed(answer: Message, key: str) -> Message:
+    """Return an answer with its seal."""
+    return Message(answer.word, {**answer.fields, SEAL: _seal(answer, key)})
+
+
+def unsealed(answer: Message, key: str) -> Message | None:
+    """Return an answer without its seal; None where that is missing or broken."""
+    fields = dict(answer.fields)
+    said = fields.pop(SEAL, "")
+    bare = Message(answer.word, fields)
+    return bare if hmac.compare_digest(_bytes(said), _seal(bare, key).encode()) else None
+
+
+def _seal(answer: Message, key: str) -> str:
+    return hmac.digest(_bytes(key), encode(answer), "sha256").hex()
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")

@@ -7,8 +7,8 @@ Measured on 22.05.8 and 24.11.5; each line is a trap:
 - A begin time before its own now is read by scontrol as now: with a clock that is ahead no job
   begins earlier than that.
 - Slurm's clients read and print times here as UTC (see commands.py), in whole seconds.
-- ``Priority=`` is refused on a job that its user holds, and ``release`` would end that hold: both
-  are for jobs that are not held.
+- ``Priority=`` is refused on a job that its user holds, also while it runs, and ``release`` would
+  end that hold: both are for jobs that are not held.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pliant.batch.slurm.request import asked
 from pliant.batch.slurm.update import update_words, wanted
 from pliant.batch.slurm.values import instant_s, whole
 from pliant.errors import Refused, Unavailable
-from pliant.handover import FENCE_S, PINNED, Do, HandOver, Scene, Sight, Step
+from pliant.handover import FENCE_S, OURS, PINNED, Do, HandOver, Scene, Sight, Step
 from pliant.model import Job, JobState
 
 _FAILED = "RestartCnt:|,StartTime:|,SubmitTime:|"
@@ -103,7 +103,7 @@ class Handing:
             state=_state(row),
             run=count(row.restarts),
             priority=priority,
-            held=waits and priority == 0,
+            held=priority == 0,
             carries=carries,
             queued_s=instant_s(row.submit),
             begins_s=instant_s(row.eligible),
@@ -125,6 +125,8 @@ class Handing:
         fence = f"ReservationName={PREFIX}{over.job}"
         if step.do is Do.RESHAPE:
             return ("update", f"jobid={over.job}", *self._reshape(step, over, job, cluster))
+        if step.do is Do.RELEASE:
+            return self._release(over, job)
         words: dict[Do, Sequence[str]] = {
             Do.PIN: ("update", f"jobid={over.job}", f"Priority={PINNED}"),
             Do.PIN_GUEST: ("update", f"jobid={over.guest}", f"Priority={PINNED + 1}"),
@@ -132,10 +134,16 @@ class Handing:
             Do.RENEW: ("update", fence, f"EndTime={self._fence_end()}"),
             Do.REQUEUE: ("requeue", over.job),
             Do.UNFENCE: ("delete", fence),
-            Do.RELEASE: ("release", over.job),
             Do.RELEASE_GUEST: ("release", over.guest),
         }
         return words[step.do]
+
+    def _release(self, over: HandOver, job: Job) -> Sequence[str]:
+        """With basic priorities a release puts a job behind all others: it gets its own back."""
+        before = job.priority
+        if self._queries.site().basic_priority and before and before not in OURS:
+            return ("update", f"jobid={over.job}", f"Priority={before}")
+        return ("release", over.job)
 
     def _fence_words(self, job: Job) -> Sequence[str]:
         return (
@@ -156,7 +164,14 @@ class Handing:
         now = asked(row, job.footprint, cluster.default_per_cpu_mib)
         spec = job.noted(over.shape)
         then = wanted(job, over.shape, spec, cluster)
-        return (*update_words(row, now, then, spec), f"StartTime={_text(step.begin_s)}")
+        begins = f"StartTime={_text(step.begin_s)}"
+        return (*update_words(row, now, then, spec), begins, *_limit(over, step.begin_s))
+
+
+def _limit(over: HandOver, begin_s: float) -> Sequence[str]:
+    """What is left of a job's time limit, in whole minutes, where it does not begin anew."""
+    left = int(over.end_s - begin_s) // 60
+    return (f"TimeLimit={left}",) if over.end_s and left > 0 else ()
 
 
 def _state(row: JobRow) -> JobState | None:

@@ -103,7 +103,8 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
     has = _allocated(asked(row), allocation) if allocation else asked(row)
     shape = as_expected(has.shape(cluster.shards(partitions, has.gpu_type)), spec)
     start_s = instant_s(row.start)
-    suspended = row.state in ("SUSPENDED", "STOPPED")
+    priority, suspended = whole(row.priority), row.state in ("SUSPENDED", "STOPPED")
+    held = "" if priority else "it is held, and would not start again"
     job = Job(
         id=row.key,
         user=row.user,
@@ -113,7 +114,7 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
         partitions=partitions,
         state=JobState.ENDING if row.state in _ENDING else JobState.RUNNING,
         reason=_said(row.reason),
-        priority=whole(row.priority),
+        priority=priority,
         submit_s=instant_s(row.submit),
         shape=shape,
         shapes=(shape,),
@@ -122,7 +123,7 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
         time_limit_s=0 if suspended else _limit_s(row, start_s),
         time_min_s=duration_s(row.time_min),
         reservation=_said(row.reservation),
-        frozen="it is suspended" if suspended else "",
+        frozen="it is suspended" if suspended else held,
         start_s=start_s,
         nodes=host_list(row.nodes),
         whole_nodes=row.oversubscribe == EXCLUSIVE,

@@ -43,6 +43,11 @@ class Site:
         return int(found[1]) if found else None
 
     @property
+    def basic_priority(self) -> bool:
+        """Whether jobs have their places by their order of submission, and keep them."""
+        return self.options.get("PriorityType", "") == "priority/basic"
+
+    @property
     def backfill_interval_s(self) -> int:
         """How often backfill runs: 30 s unless told otherwise."""
         text = self.scheduler.get("bf_interval", "")

@@ -1,0 +1,68 @@
+"""What time or an administrator would do for the jobs of a run, so that nobody waits for it.
+
+A slurmctld that is killed has forgotten its last seconds. It may start a job a second time, which
+the node refuses: it then requeues and holds the job and drains the node. A job that was completing
+may keep its GPUs for ever ("job_res_rm_job: plugin still initializing") until a reconfiguration.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.drill_field import Field
+
+HELD = "launch_failed_requeued_held"
+IDLE_S = 15.0
+"""How long a job may wait for its node with none of ours on it."""
+LOOK_S = 1.0
+
+
+@dataclass(slots=True)
+class Admin:
+    """Looks after the jobs; ``did``: what of Slurm's own it has put right.
+
+    ``hurries``: no job waits the two minutes that Slurm makes it wait after a requeue.
+    """
+
+    area: Field
+    hurries: bool = False
+    did: int = 0
+    _hurried: set[int] = field(default_factory=set)
+    _looked_s: float = 0.0
+    _idle_s: float = 0.0  # since when
+
+    def tend(self) -> Sequence[Mapping[str, str]]:
+        """Do what is to be done now; return what is shown of the job and its guest."""
+        jobs = [job for job in (self.area.job, self.area.guest) if job]
+        every = [self.area.show(job) for job in jobs]
+        for job, shown in zip(jobs, every, strict=True):
+            if shown.get("JobState") == "PENDING":
+                self._tend(job, shown.get("Reason", ""))
+        self._look([shown for shown in every if shown])
+        return every
+
+    def _tend(self, job: int, reason: str) -> None:
+        if reason == HELD:
+            self.area.scontrol("release", str(job))
+            self.did += 1
+        if self.hurries and reason == "BeginTime" and job not in self._hurried:
+            self._hurried.add(job)
+            self.area.scontrol("update", f"jobid={job}", "StartTime=now+3")
+
+    def _look(self, every: Sequence[Mapping[str, str]]) -> None:
+        """Look after the nodes, now and then."""
+        now_s = time.monotonic()
+        states = {shown.get("JobState") for shown in every}
+        if "PENDING" not in states or now_s - self._looked_s < LOOK_S:
+            return
+        self._looked_s = now_s
+        self.did += self.area.resume_nodes()
+        waits = any(shown.get("Reason") == "Resources" for shown in every)
+        if not waits or states & {"RUNNING", "COMPLETING"} or self.area.fences():
+            self._idle_s = now_s
+        elif now_s - self._idle_s > IDLE_S and self._idle_s:
+            self.area.scontrol("reconfigure")
+            self._idle_s, self.did = now_s, self.did + 1
+        self._idle_s = self._idle_s or now_s
