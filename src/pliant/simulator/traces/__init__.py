@@ -1,6 +1,7 @@
 """Readers of traces: each line that cannot be right is refused with its number and the reason."""
 
 from pliant.simulator.traces.lines import Record, trace_lines
+from pliant.simulator.traces.sacct import read_sacct
 from pliant.simulator.traces.swf import read_swf
 
-__all__ = ["Record", "read_swf", "trace_lines"]
+__all__ = ["Record", "read_sacct", "read_swf", "trace_lines"]

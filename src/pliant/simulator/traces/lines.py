@@ -23,9 +23,9 @@ MOST = 10**12
 class Record:
     """One job as a trace has it, whatever the trace. Instants in seconds from any beginning.
 
-    ``width``: how many processors or GPUs it had; ``asked``: how many it asked for, as many where
-    that is not said. ``limit_s``: its time limit, 0 where it is not said. ``failed``: it ended with
-    an error or was cancelled, after ``run_s`` of work.
+    ``width``: how many processors it had; ``asked``: how many it asked for, as many where that is
+    not said; ``gpus`` and ``nodes``: 0 where that is not said. ``limit_s``: its time limit, 0 where
+    it is not said. ``failed``: it ended with an error or was cancelled, after ``run_s`` of work.
     """
 
     id: str
@@ -40,6 +40,9 @@ class Record:
     program: str = ""
     queue: str = ""
     failed: bool = False
+    gpus: int = 0
+    nodes: int = 0
+    requeues: int = 0
 
 
 def trace_lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -1,0 +1,132 @@
+"""Slurm's own accounting, as ``sacct --parsable2 --duplicates`` prints it (sacct(1)).
+
+The first line names the columns; :data:`COLUMNS` must be among them, in any order, and what users
+write (JobName, Comment) may stand last alone, for it may hold the separator. Instants that no
+change of the clock disturbs are printed with ``SLURM_TIME_FORMAT=%s``; others are read as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pliant.grammar import quoted
+from pliant.simulator.traces.lines import MOST, Record, trace_lines, wrong
+
+COLUMNS = ("JobID", "User", "Submit", "Start", "End", "State", "TimelimitRaw", "AllocTRES")
+MORE = ("Account", "Partition", "NNodes", "JobName")
+FORMAT = ",".join((*COLUMNS, *MORE))
+"""What to ask sacct for."""
+_NEVER = frozenset(("", "Unknown", "None", "N/A"))
+_FAILED = ("FAILED", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
+
+
+def read_sacct(path: Path) -> Iterator[Record]:
+    """Yield the jobs that ran and have ended, in the order of their first submission.
+
+    A job that was requeued is one: submitted when it first was, running as long as its last run.
+    Raises BadInput for a line that is cut off or contradicts itself.
+    """
+    jobs: dict[str, Record] = {}
+    names: list[str] = []
+    for number, line in trace_lines(path):
+        if not names:
+            names = _columns(line, path, number)
+        elif line.strip():
+            record = _record(_fields(line, names, path, number), path, number)
+            if record is not None:
+                jobs[record.id] = _again(jobs.get(record.id), record)
+    yield from sorted(jobs.values(), key=lambda record: record.submit_s)
+
+
+def _columns(line: str, path: Path, number: int) -> list[str]:
+    names = line.strip().split("|")
+    lacking = [name for name in COLUMNS if name not in names]
+    if lacking:
+        ask = f"sacct --parsable2 --duplicates --format={FORMAT}"
+        raise wrong(path, number, f"no column {lacking[0]}: {ask} prints all")
+    return names
+
+
+def _fields(line: str, names: list[str], path: Path, number: int) -> Mapping[str, str]:
+    texts = line.split("|", len(names) - 1)
+    if len(texts) != len(names):
+        raise wrong(path, number, f"{len(texts)} fields: {len(names)} are expected")
+    return dict(zip(names, texts, strict=True))
+
+
+def _record(said: Mapping[str, str], path: Path, number: int) -> Record | None:
+    """Read one run; None for steps, and for jobs that did not run or still do."""
+    if "." in said["JobID"] or said["Start"] in _NEVER or said["End"] in _NEVER:
+        return None
+    submit_s, start_s, end_s = (
+        _instant_s(said[what], what, path, number) for what in ("Submit", "Start", "End")
+    )
+    if end_s < start_s:
+        raise wrong(path, number, f"End {said['End']} is before Start {said['Start']}")
+    tres = _tres(said["AllocTRES"], path, number)
+    cpus, gpus = tres.get("cpu", 0), _gpus(tres)
+    if end_s == start_s or not (cpus or gpus):
+        return None
+    return Record(
+        id=said["JobID"],
+        submit_s=submit_s,
+        run_s=end_s - start_s,
+        width=cpus,
+        asked=cpus,
+        limit_s=60.0 * _minutes(said["TimelimitRaw"]),
+        wait_s=max(0.0, start_s - submit_s),
+        user=said["User"],
+        group=said.get("Account", ""),
+        program=said.get("JobName", ""),
+        queue=said.get("Partition", ""),
+        failed=said["State"].startswith(_FAILED),
+        gpus=gpus,
+        nodes=tres.get("node", 0),
+    )
+
+
+def _again(before: Record | None, now: Record) -> Record:
+    """A run of a job, after those that were read before."""
+    if before is None or now.submit_s + now.wait_s < before.submit_s + before.wait_s:
+        return before or now
+    start_s, submit_s = now.submit_s + now.wait_s, min(before.submit_s, now.submit_s)
+    wait_s, requeues = start_s - submit_s, before.requeues + 1
+    return replace(now, submit_s=submit_s, wait_s=wait_s, requeues=requeues)
+
+
+def _instant_s(text: str, what: str, path: Path, number: int) -> float:
+    try:
+        value = float(text) if text.isdigit() else _iso_s(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= MOST:
+        raise wrong(path, number, f"{what}: {quoted(text)}: a time is expected")
+    return value
+
+
+def _iso_s(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def _tres(text: str, path: Path, number: int) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for word in filter(None, text.split(",")):
+        name, equals, count = word.partition("=")
+        if not equals:
+            raise wrong(path, number, f"AllocTRES: {quoted(text)}: NAME=COUNT,… is expected")
+        if count.isdigit() and len(count) < 13:
+            found[name] = int(count)
+    return found
+
+
+def _gpus(tres: Mapping[str, int]) -> int:
+    typed = sum(count for name, count in tres.items() if name.startswith("gres/gpu:"))
+    return tres.get("gres/gpu", typed)
+
+
+def _minutes(text: str) -> int:
+    """TimelimitRaw is in minutes; empty, UNLIMITED or Partition_Limit where there is none."""
+    return int(text) if text.isdigit() and len(text) < 13 else 0
