@@ -329,10 +329,7 @@ def test_a_priority_that_is_not_ours_is_no_pin_however_high(priority: int) -> No
 def test_a_job_that_the_batch_system_requeues_itself_keeps_its_place_once_it_has_saved() -> None:
     slurm = FakeSlurm()
     over = HandOver("7", 0, NEW, slurm.now_s, slurm.now_s + 60, saved_s=slurm.now_s)
-    slurm.job = replace(
-        slurm.job, state=ENDING, priority=PINNED
-    )  # its node failed before our fence
-    slurm.ends_s = slurm.now_s + 0.5
+    slurm._queue_again()  # its node failed before there was a fence
     for _ in range(60):
         step = next_step(over, slurm.scene())
         if step.do is Do.END:
