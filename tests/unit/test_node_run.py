@@ -50,6 +50,30 @@ def test_a_program_that_is_not_there_is_said_in_one_line(job: Job) -> None:
     assert ended(process) == (127, "", "pliant run: /not/there: No such file or directory\n")
 
 
+@pytest.mark.parametrize("where", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", "2>/dev/full"])
+@pytest.mark.parametrize(("script", "code"), [("exit 3", 3), ("exit 0", 0), ("kill -9 $$", 137)])
+@pytest.mark.parametrize("job_id", ["4711", ""])
+def test_the_exit_code_is_the_programs_also_where_nothing_can_be_said(
+    job: Job, where: str, script: str, code: int, job_id: str
+) -> None:
+    job.environment["SLURM_JOB_ID"] = job_id
+    job.pliant = ["sh", "-c", f'exec "$@" {where}', "sh", *PLIANT]
+    assert ended(job.start_argv(["--", "sh", "-c", script], {})) == (code, "", "")
+
+
+@pytest.mark.parametrize("where", ["2>&-", "2>/dev/full"])
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_a_program_that_is_not_there_is_127_also_where_nothing_can_be_said(
+    job: Job, where: str, wrapped: bool
+) -> None:
+    if wrapped:
+        ours = job.folder / "tmp" / "pliant-4711-x"
+        ours.mkdir()
+        job.environment["PLIANT_CHECKPOINT_REQUESTED"] = str(ours / "checkpoint-requested")
+    job.pliant = ["sh", "-c", f'exec "$@" {where}', "sh", *PLIANT]
+    assert ended(job.start_argv(["--", "/not/there"], {})) == (127, "", "")
+
+
 @pytest.mark.parametrize("lacks", ["config", "munge", "daemon", "verbs"])
 def test_whatever_is_missing_the_program_runs_and_one_line_says_so(job: Job, lacks: str) -> None:
     match lacks:
@@ -452,6 +476,17 @@ def test_one_that_requeues_its_job_when_it_is_asked_has_saved(
     job.door.wait_for("run-watch")
     job.door.want("w1")
     assert job.door.wait_for("run-saved")["wish"] == "w1"
+    assert taken_over(job, process)[0] == 85
+    assert not job.requeues.exists()
+
+
+def test_one_that_knows_its_number_by_its_array_alone_is_called_by_that(job: Job) -> None:
+    del job.environment["SLURM_JOB_ID"]
+    job.environment |= {"SLURM_ARRAY_JOB_ID": "47", "SLURM_ARRAY_TASK_ID": "3"}
+    process = job.start(OWN.format(name="'47_3'", then="sys.exit(255)"), "--signal", "USR2")
+    job.door.wait_for("run-watch")
+    job.door.want("w1")
+    assert job.door.wait_for("run-saved")["job"] == "47_3"
     assert taken_over(job, process)[0] == 85
     assert not job.requeues.exists()
 

@@ -63,7 +63,9 @@ class Parts:
 
 
 def say(words: str) -> None:
-    """Say one line to the user; a closed stderr is no reason to end."""
+    """Say one line to the user; a closed stderr is no reason to end, nor to say it on stdout."""
+    if sys.stderr is None:
+        return
     line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(words.split()))
     with contextlib.suppress(OSError, ValueError):
         print(f"pliant run: {line}", file=sys.stderr, flush=True)
