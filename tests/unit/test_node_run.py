@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import signal
@@ -13,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+import pliant
 from fake_door import wait_until
-from wrapped_job import HASTY, HEAD, PLIANT, Job, ended, taken_over, wrapped_job
+from wrapped_job import FROM_SOURCE, HASTY, HEAD, PLIANT, ROOT, Job, ended, taken_over, wrapped_job
 
 LOOP = "while not {until}: time.sleep(0.02)\n"
 GO = "os.path.exists('go')"
@@ -545,3 +547,80 @@ def test_the_checkpoint_directory_is_the_users_alone_and_stays_where_it_is_used(
 def test_a_checkpoint_directory_may_be_named(job: Job) -> None:
     process = job.start("print(os.environ['PLIANT_CHECKPOINT_DIR'])", "--checkpoint-dir", "here")
     assert ended(process)[:2] == (0, f"{job.folder}/here\n")
+
+
+# `import pliant` in the program's own Python
+
+
+OURS = str(ROOT / "wrappers" / "python")
+BARE = (sys.executable, "-S")  # without our packages
+IMPORTS = "import pliant, sys; print(pliant.__all__, pliant.program.__file__)"
+
+
+def bare(job: Job, *program: str, path: str | None = None, job_id: str = "4711") -> str:
+    """Return what a program says whose Python has no pliant."""
+    job.environment["SLURM_JOB_ID"] = job_id
+    del job.environment["PYTHONPATH"]
+    job.pliant = [sys.executable, "-c", FROM_SOURCE]
+    given = {} if path is None else {"PYTHONPATH": path}
+    code, out, err = ended(job.start_argv(["--", *program], given))
+    assert (code, err) == (0, "")
+    return out
+
+
+@pytest.mark.parametrize("path", [None, "", "/not/there", "/not/there:"])
+@pytest.mark.parametrize("job_id", ["4711", ""])
+def test_a_program_whose_python_has_no_pliant_imports_it(
+    job: Job, path: str | None, job_id: str
+) -> None:
+    says = f"{pliant.__all__} {ROOT}/src/pliant/program.py\n"
+    assert bare(job, *BARE, "-c", IMPORTS, path=path, job_id=job_id) == says
+    assert list((job.folder / "tmp").iterdir()) == []
+
+
+def test_a_program_that_imports_pliant_so_is_asked_and_heard(job: Job) -> None:
+    del job.environment["PYTHONPATH"]
+    job.pliant = [sys.executable, "-c", FROM_SOURCE]
+    program = "pliant.heartbeat(3)\n" + LOOP.format(until="pliant.checkpoint_wanted()")
+    program = f"{HEAD}{program}pliant.checkpointed()"
+    process = job.start_argv(["--", *BARE, "-c", program], {})
+    wait_until(lambda: any(f["step"] == "3" for f in job.door.of("run-watch")), "a heartbeat")
+    job.door.want("w1")
+    assert taken_over(job, process)[0] == 85
+
+
+def test_the_programs_own_pliant_wins_wherever_it_is(job: Job) -> None:
+    own = job.folder / "own"
+    (own / "pliant").mkdir(parents=True)
+    (own / "pliant" / "__init__.py").write_text("from pliant.more import whose\n")
+    (own / "pliant" / "more.py").write_text("whose = __file__\n")
+    program = "import pliant; print(pliant.whose, pliant.__file__)"
+    says = f"{own}/pliant/more.py {own}/pliant/__init__.py\n"
+    assert bare(job, *BARE, "-c", program, path=str(own)) == says
+    later = f"import sys; sys.path.append({str(own)!r}); {program}"  # as site-packages are
+    job.environment["PYTHONPATH"] = ""
+    assert bare(job, *BARE, "-c", later) == says
+
+
+def test_it_stands_last_on_the_path_and_once(job: Job) -> None:
+    again = [sys.executable, "-c", FROM_SOURCE, "run", "--", "printenv", "PYTHONPATH"]
+    assert bare(job, *again, path="/a:/b") == f"/a:/b:{OURS}\n"
+
+
+def test_pliants_own_commands_run_inside_a_job_too(job: Job) -> None:
+    says = bare(job, sys.executable, "-c", "from pliant.cli import main; main()", "--version")
+    assert says == f"pliant {pliant.__version__}\n"
+
+
+def test_a_directory_of_that_name_is_no_pliant(job: Job) -> None:
+    (job.folder / "pliant").mkdir()
+    assert bare(job, *BARE, "-c", IMPORTS).startswith(f"{pliant.__all__}")
+
+
+@pytest.mark.parametrize("name", ["src/pliant/__init__.py", "src/pliant/program.py", OURS])
+def test_what_programs_import_is_written_for_their_old_pythons_too(name: str) -> None:
+    path = ROOT / name / "pliant" / "__init__.py" if name == OURS else ROOT / name
+    tree = ast.parse(path.read_text(), feature_version=(3, 7))
+    modules = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+    modules |= {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    assert modules <= {"importlib.machinery", "os", "pliant.program", "sys", "time"}

@@ -22,6 +22,7 @@ from pliant.node import words as w
 from pliant.node.core import step
 from pliant.node.door import Ask, Door, Heard
 from pliant.node.files import Pace, Private, for_checkpoints
+from pliant.node.importable import with_pliant
 from pliant.node.logs import cut_on_requeue
 from pliant.node.own_requeue import stand_in
 from pliant.node.program import Program, Witness
@@ -82,7 +83,7 @@ def run(
     caught = {number for number in CAUGHT if signal.getsignal(number) is not signal.SIG_IGN}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*caught, signal.SIGCHLD})
     files = _private(this) if this.job else None
-    env = dict(environ)
+    env = {**environ, **with_pliant(environ)}
     if files is not None:
         env[REQUESTED] = str(files.request)
         if this.signal:
