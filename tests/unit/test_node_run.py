@@ -16,6 +16,7 @@ import pytest
 
 import pliant
 from fake_door import wait_until
+from pliant.wire.runs import RunAnswer
 from wrapped_job import FROM_SOURCE, HASTY, HEAD, PLIANT, ROOT, Job, ended, taken_over, wrapped_job
 
 LOOP = "while not {until}: time.sleep(0.02)\n"
@@ -145,8 +146,9 @@ def test_pliantd_hears_how_a_run_begins_and_ends(job: Job) -> None:
     wait_until(lambda: any(f["step"] == "7" for f in job.door.of("run-watch")), "a heartbeat")
     (job.folder / "go").touch()
     assert ended(process) == (0, "", "")
-    who = {"job": "4711", "run": "3"}
-    assert begun == {**who, "host": os.uname().nodename, "grace": "120", "signal": ""}
+    who = {"job": "4711", "run": "3", "word": begun["word"]}
+    says = {"host": os.uname().nodename, "grace": "120", "signal": "", "others": "0"}
+    assert begun == {**who, **says}
     watched = next(fields for fields in job.door.of("run-watch") if fields["step"] == "7")
     assert watched == {**who, "known": "", "step": "7", "rate": "", "launched": "1"}
     assert job.door.of("run-end") == [{**who, "code": "0", "termed": "0"}]
@@ -196,7 +198,7 @@ def test_a_program_saves_when_it_is_asked_and_pliantd_takes_over(job: Job, way: 
     assert process.poll() is None, "it keeps the allocation until it is ended"
     code, _, err = taken_over(job, process)
     assert (code, err) == (85, "")
-    assert saved.keys() == {"job", "run", "wish", "took", "step"}
+    assert saved.keys() == {"job", "run", "word", "wish", "took", "step"}
     assert (saved["wish"], job.door.of("run-end"), job.requeues.exists()) == ("w1", [], False)
     assert list((job.folder / "tmp").iterdir()) == []
 
@@ -449,6 +451,62 @@ def test_all_tasks_of_a_step_save_and_end_together(job: Job) -> None:
     assert [ended(task)[0] for task in tasks] == [85, 85, 85]
     assert len(job.door.of("run-begin")) == 1
     assert list(job.folder.glob("pliant-4711*")) == []
+
+
+# Two wrappers of one job
+
+
+SEVERAL = (
+    "pliant run: another `pliant run` of this job speaks to pliantd: "
+    "neither is asked for checkpoints; one for each job, or one srun of it\n"
+)
+
+
+def test_two_wrappers_of_one_job_have_each_a_word_of_its_own_and_say_it_always(job: Job) -> None:
+    two = [job.start(LOOP.format(until=GO)) for _ in range(2)]
+    job.door.wait_for("run-watch", 4)
+    (job.folder / "go").touch()
+    assert [ended(one) for one in two] == [(0, "", ""), (0, "", "")]
+    words = [{said["word"] for said in job.door.of(verb)} for verb in ("run-begin", "run-end")]
+    assert (len(words[0]), words[0] == words[1]) == (2, True)
+    assert {said["word"] for said in job.door.of("run-watch")} <= words[0]
+
+
+def test_one_that_is_not_alone_says_so_once_also_to_the_next_pliantd(job: Job) -> None:
+    job.door.wish = RunAnswer(several=True)
+    process = job.start(LOOP.format(until=GO))
+    job.door.wait_for("run-watch")
+    job.door.refuses = frozenset({"run-watch"})
+    job.door.wait_for("run-begin", 2)
+    job.door.refuses = frozenset()
+    (job.folder / "go").touch()
+    assert ended(process) == (0, "", SEVERAL)
+    assert [said["others"] for said in job.door.of("run-begin")][:2] == ["0", "1"]
+
+
+@pytest.mark.parametrize("learns", ["while it saves", "by its report"])
+def test_a_checkpoint_of_one_that_is_not_alone_leads_to_nothing_and_it_goes_on(
+    job: Job, learns: str
+) -> None:
+    again = "n = pathlib.Path('again')\nif n.exists(): print('again'); sys.exit(0)\nn.touch()\n"
+    program = LOOP.format(until=REQUESTED) + "pathlib.Path('seen').write_text('1')\n"
+    process = job.start(again + program + LOOP.format(until=GO) + "sys.exit(85)")
+    job.door.wait_for("run-watch")
+    job.door.want("w1")
+    job.wait_for_file("seen")
+    if learns == "while it saves":
+        job.door.wish = RunAnswer(several=True)
+        assert process.stderr is not None
+        assert process.stderr.readline() == SEVERAL
+    else:
+        job.door.wait_for("run-watch", len(job.door.of("run-watch")) + 1)
+        job.door.answers["run-saved"] = RunAnswer("w1", until_s=2e9, several=True)
+    (job.folder / "go").touch()
+    code, out, err = ended(process)
+    on = "pliant run: the program goes on here\n"
+    assert (code, out, err) == (0, "again\n", on if learns == "while it saves" else SEVERAL + on)
+    assert (job.door.of("run-saved") == []) is (learns == "while it saves")
+    assert not job.requeues.exists()
 
 
 # Programs that requeue their own job

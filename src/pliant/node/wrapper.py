@@ -277,6 +277,8 @@ class Wrapper:
             case w.Pass(number):
                 self._program.send(number)
             case w.Start():
+                if self._door is not None:
+                    self._door.give_up()
                 self._program.start()
                 self._running, self._started_s = True, time.monotonic()
             case w.Say(words):
@@ -348,8 +350,8 @@ class Wrapper:
             self._join(this, this.directory)
         if not this.leads:
             return
-        heard = Heard(self._wished, self._answered, self._trouble, self._first)
-        who = {"job": this.job, "run": str(this.restarts)}
+        heard = Heard(self._wished, self._answered, self._trouble, self._first, self._beside)
+        who = {"job": this.job, "run": str(this.restarts), "word": os.urandom(8).hex()}
         self._door = Door(self._outside.ask, who, heard)
         name = signal.Signals(this.signal).name.removeprefix("SIG") if this.signal else ""
         self._door.watch({"host": this.host, "grace": str(this.grace_s), "signal": name})
@@ -368,6 +370,9 @@ class Wrapper:
 
     def _answered(self) -> None:
         self._post(w.Answered(time.monotonic()))
+
+    def _beside(self, others: bool) -> None:
+        self._post(w.Beside(time.monotonic(), others))
 
     def _first(self) -> None:
         words = cut_on_requeue(os.environ)
