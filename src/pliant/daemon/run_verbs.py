@@ -54,9 +54,13 @@ class RunVerbs:
         return name != fields.get("known", "")
 
     def begin(self, job: Job, run: int, fields: Mapping[str, str]) -> None:
-        """A run's program has been started, or its wrapper looks for us anew."""
+        """A run's program has been started, or its wrapper looks for us anew.
+
+        One whose program ends before it hears us says no more: so it counts from its first watch.
+        """
         self.runs.heard(job, run)
-        self.runs.spoke(job, run, fields.get("word", ""), others=fields.get("others") == "1")
+        if fields.get("others") == "1":
+            self.runs.spoke(job, run, fields.get("word", ""), others=True)
 
     def launched(self, job: Job, run: int, fields: Mapping[str, str]) -> None:
         """A program has begun to work."""
