@@ -1,10 +1,10 @@
 """What a program may say and ask while it runs under `pliant run`; the standard library alone.
 
+It runs in the program's own Python, 3.6 or later: no newer words are used here.
+
 Outside a job, and without `pliant run`, all of it does nothing. Nothing here raises because of
 Pliant, and nothing waits: one look at a file, or one small file written, at most once a second.
 """
-
-from __future__ import annotations
 
 import os
 import time
@@ -108,4 +108,4 @@ def _write(directory: str, name: str, text: str) -> None:
 
 def _number(name: str, otherwise: int) -> int:
     text = os.environ.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() else otherwise
+    return int(text) if text.isdecimal() else otherwise

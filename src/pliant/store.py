@@ -227,11 +227,12 @@ class Store:
         """Note that its job goes on in the shape that it had."""
         self._write("UPDATE handovers SET after = before WHERE id = ?", (handover,))
 
-    def reopened(self, handover: int, saved_s: float) -> None:
+    def reopened(self, handover: int, saved_s: float, after: str, guest: str) -> None:
         """Note that one goes on that had ended: its checkpoint came after all."""
         self._write(
-            "UPDATE handovers SET saved_s = ?, done_s = NULL, outcome = NULL WHERE id = ?",
-            (saved_s, handover),
+            "UPDATE handovers SET saved_s = ?, done_s = NULL, outcome = NULL, after = ?, guest = ?"
+            " WHERE id = ?",
+            (saved_s, after, guest, handover),
         )
 
     def handed_over(self, handover: int, now_s: float, outcome: str) -> None:

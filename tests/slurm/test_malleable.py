@@ -137,6 +137,44 @@ def test_a_job_is_resized_while_others_wait_for_its_gpus_and_loses_nothing(
     assert (workdir / f"{counting.job}.out").read_text().splitlines()[-1] == checksum(steps)
 
 
+def test_a_program_whose_own_python_has_no_pliant_is_resized_all_the_same(
+    submit: Submit, wait_for_state: WaitForState, clean: Sandbox, workdir: Path, programs: Path
+) -> None:
+    shutil.copy(COUNT, workdir)
+    run = f"{programs}/pliant run -- /usr/bin/python3 count.py 1500 count 0.02"
+    words = ("--gres=gpu:2", "--moldable=gpus=1-2", "--malleable=grace=20", "--open-mode=append")
+    script = f"export PLIANT_CHECKPOINT_DIR={workdir}/saves; unset PYTHONPATH; exec {run}"
+    job = submit(*words, "--time=30", script=script)
+    wait_for_state(job, "RUNNING", 60)
+    Counting(clean, programs / "pliant", job).becomes("1")
+    wait_for_state(job, "COMPLETED", 120)
+    assert (workdir / f"{job}.out").read_text().splitlines()[-1] == checksum(1500)
+
+
+def test_two_wrappers_of_one_job_are_left_as_they_are_until_one_has_ended(
+    submit: Submit, wait_for_state: WaitForState, clean: Sandbox, workdir: Path, programs: Path
+) -> None:
+    shutil.copy(COUNT, workdir)
+    waits = "sh -c 'until [ -e stop ]; do sleep 0.1; done'"
+    runs = f"{programs}/pliant run -- "
+    script = f"{runs}{waits} &\n{runs}{programs}/python count.py 4000 count 0.02 &\nwait"
+    words = ("--gres=gpu:2", "--moldable=gpus=1-2", "--malleable=grace=20", "--open-mode=append")
+    job = submit(*words, "--time=30", script=script)
+    out = workdir / f"{job}.out"
+    says = "pliant run: another `pliant run` of this job speaks to pliantd"
+    wait_until(lambda: out.exists() and out.read_text().count(says) == 2, "both to say it", 90)
+    counting = Counting(clean, programs / "pliant", job)
+    wait_until(counting.works, "the program to work", 60)
+    for _ in range(20):
+        assert "nothing can be asked of it now" in counting.resize("1").stderr
+        time.sleep(0.5)
+    (workdir / "stop").touch()
+    counting.becomes("1")
+    wait_for_state(job, "COMPLETED", 150)
+    assert out.read_text().splitlines()[-1] == checksum(4000)
+    assert out.read_text().count(says) == 2
+
+
 def test_a_job_moves_between_one_and_two_nodes(
     count: Count,
     show: Callable[[int | str], dict[str, str]],

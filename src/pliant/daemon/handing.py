@@ -27,6 +27,8 @@ SLOW_S = 1.0
 """Between looks at one whose program is still asked for its checkpoint."""
 AGAIN_S = 1.0
 """After a step that the batch system refused, or that changed nothing."""
+STALE_S = 600.0
+"""A checkpoint that comes so long after its wish was given up leads to no other shape."""
 _LATE = frozenset((Outcome.NOT_SAVED.value, Outcome.HELD.value))
 """What is given up before a checkpoint that may still come."""
 
@@ -191,7 +193,8 @@ class HandOvers:
     def saved_late(self, job: Job, run: int, name: str) -> bool:
         """Go on with a hand-over that was given up before this run's program saved after all.
 
-        It has ended for it, and waits for us. False where there is none of this name.
+        It has ended for it, and waits for us. False where there is none of this name. What was
+        decided too long ago is not done any more: the job is requeued as it is, without a guest.
         """
         with self._changed:
             rows = self._store.handovers(job.id)
@@ -199,7 +202,9 @@ class HandOvers:
             if over is None or job.id in self._active or (over.run, name_of(over)) != (run, name):
                 return False
             over = replace(over, saved_s=self._clock())
-            self._store.reopened(rows[-1].id, over.saved_s)
+            if over.saved_s - rows[-1].done_s > STALE_S:
+                over = replace(over, shape=job.shape, guest="")
+            self._store.reopened(rows[-1].id, over.saved_s, shape_text(over.shape), over.guest)
             self._active[job.id] = _Active(rows[-1].id, over, job)
             self._changed.notify_all()
         log.info("job %s: its checkpoint came late; it goes on", job.id)

@@ -53,4 +53,5 @@ def stand_in(files: Private, environ: Mapping[str, str]) -> str:
 def names(environ: Mapping[str, str]) -> list[str]:
     """Return how a job may be called by its own program: 11, or 11 and 7_4 in an array."""
     array, task = (environ.get(f"SLURM_ARRAY_{word}", "") for word in ("JOB_ID", "TASK_ID"))
-    return [environ["SLURM_JOB_ID"], *([f"{array}_{task}"] if array and task else [])]
+    called = (environ.get("SLURM_JOB_ID", ""), f"{array}_{task}" if array and task else "")
+    return [name for name in called if name]
