@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -51,7 +52,7 @@ ANY = cast("Any", None)
         (
             Do.FENCE,
             "create reservation ReservationName=pliant_7 StartTime=1970-01-01T00:16:20 "
-            "EndTime=1970-01-01T00:19:25 Users=root Nodes=n1,n2 Flags=IGNORE_JOBS",
+            "EndTime=1970-01-01T00:19:25 Users=root Nodes=n1,n2 Flags=IGNORE_JOBS,OVERLAP",
         ),
         (Do.RENEW, "update ReservationName=pliant_7 EndTime=1970-01-01T00:19:25"),
         (Do.REQUEUE, "requeue 7"),
@@ -64,6 +65,13 @@ def test_each_step_is_one_command(do: Do, words: str) -> None:
     slurm = Slurm()
     handing(slurm).do(Step(do), OVER, JOB, ANY)
     assert slurm.asked == [("scontrol", *words.split())]
+
+
+def test_the_nodes_that_a_job_goes_to_are_kept_as_those_that_it_leaves() -> None:
+    slurm = Slurm()
+    goes = replace(JOB, next_nodes=("n2", "n3"))
+    handing(slurm).do(Step(Do.FENCE), OVER, goes, ANY)
+    assert "Nodes=n1,n2,n3" in slurm.asked[0]
 
 
 def test_a_refused_step_is_told_in_slurms_words_and_an_absent_slurm_apart() -> None:

@@ -61,7 +61,6 @@ class _Active:
     number: int
     over: HandOver
     job: Job
-    nodes: tuple[str, ...] = ()  # where it is to go on; () where that is not known
     next_s: float = 0.0
     trouble: str = ""
     did: Step | None = None  # in the last look
@@ -111,7 +110,7 @@ class HandOvers:
             if not listens:
                 over = replace(over, saved_s=now_s)
                 self._store.saved(number, now_s)
-            self._active[job.id] = _Active(number, over, job, wanted.nodes)
+            self._active[job.id] = _Active(number, over, replace(job, next_nodes=wanted.nodes))
             self._changed.notify_all()
         log.info("job %s: to %s: %s", job.id, shape_text(wanted.shape), reason)
         self._told(job.id)
@@ -147,7 +146,7 @@ class HandOvers:
         """Return what the jobs of which one is under way are to become, by job."""
         with self._changed:
             return {
-                job_id: Wanted(active.over.shape, active.nodes, active.over.guest)
+                job_id: Wanted(active.over.shape, active.job.next_nodes, active.over.guest)
                 for job_id, active in self._active.items()
             }
 
