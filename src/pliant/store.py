@@ -333,6 +333,12 @@ class Store:
         """Try all shapes of a job again: its owner or an administrator changed something."""
         self._write("DELETE FROM refused WHERE job = ?", (job,))
 
+    def forget_before(self, jobs: Iterable[tuple[str, float]]) -> None:
+        """Drop what was told of jobs before an instant each: it was of others of these numbers."""
+        rows = list(jobs)
+        for table in ("runs", "handovers", "decisions") if rows else ():
+            self._write(f"DELETE FROM {table} WHERE job = ? AND at_s < ?", *rows)  # noqa: S608  # our own names
+
     def prune(self, now_s: float, retention_s: float) -> None:
         """Drop what is older than the retention, and the oldest above MOST_ROWS."""
         for table in ("intentions", "decisions", "handovers"):

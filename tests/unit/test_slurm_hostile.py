@@ -88,7 +88,7 @@ def test_the_format_asks_user_text_last_and_never_cut() -> None:
     told = job_format(NONCE, NEW)
     assert told.startswith("JobID:|,ArrayJobID:|,State:|,")
     assert told.endswith(
-        f",ExcNodes:{NONCE},Name:{NONCE},admin_comment:{NONCE},Comment:{NONCE}{NONCE}"
+        f",ExcNodes:{NONCE},Licenses:{NONCE},Name:{NONCE},admin_comment:{NONCE},Comment:{NONCE}{NONCE}"
     )
     assert "ExcNodes" not in job_format(NONCE, OLD)
     assert excluded_format(NONCE) == f"%A|%x{NONCE}"

@@ -67,7 +67,6 @@ class _Active:
     number: int
     over: HandOver
     job: Job
-    nodes: tuple[str, ...] = ()  # where it is to go on; () where that is not known
     next_s: float = 0.0
     trouble: str = ""
     did: Step | None = None  # in the last look
@@ -125,7 +124,7 @@ class HandOvers:
             if not listens:
                 over = replace(over, saved_s=now_s)
                 self._store.saved(number, now_s)
-            self._active[job.id] = _Active(number, over, job, wanted.nodes)
+            self._active[job.id] = _Active(number, over, replace(job, next_nodes=wanted.nodes))
             self._changed.notify_all()
         log.info("job %s: to %s: %s", job.id, shape_text(wanted.shape), reason)
         self._told(job.id)
@@ -161,7 +160,7 @@ class HandOvers:
         """Return what the jobs of which one is under way are to become, by job."""
         with self._changed:
             return {
-                job_id: Wanted(active.over.shape, active.nodes, active.over.guest)
+                job_id: Wanted(active.over.shape, active.job.next_nodes, active.over.guest)
                 for job_id, active in self._active.items()
             }
 
@@ -184,9 +183,10 @@ class HandOvers:
     def _stay_without_room(self, active: _Active) -> None:
         """Let a job whose room has gone while it saved go on as it is: else it would wait."""
         over = active.over
-        wanted = Wanted(over.shape, active.nodes, over.guest, over.end_s)
+        wanted = Wanted(over.shape, active.job.next_nodes, over.guest, over.end_s)
         if not over.guest and not self._has_room(active.job, wanted):
-            active.over, active.nodes = replace(over, shape=active.job.shape), active.job.nodes
+            active.over = replace(over, shape=active.job.shape)
+            active.job = replace(active.job, next_nodes=())
             self._store.stays(active.number)
             log.info("job %s: its room has gone while it saved: it stays as it is", over.job)
 
