@@ -565,6 +565,17 @@ def test_nothing_is_left_of_a_requeue_for_a_program_that_is_started_again(job: J
     assert job.requeues.read_text() == "requeue 4711\n"
 
 
+def test_nothing_on_the_programs_path_is_made_for_this_job_alone(job: Job) -> None:
+    """A job that is submitted from within inherits it, and anybody may make what is gone."""
+    told = ended(
+        job.start("print(os.environ['PATH'], os.environ['PYTHONPATH'])", "--signal", "USR2")
+    )
+    assert told[0] == 0
+    places = told[1].strip().replace(" ", ":").split(":")
+    assert places[0].endswith("/wrappers/requeue")
+    assert [place for place in places if place.startswith(str(job.folder / "tmp"))] == []
+
+
 SAYS_IT = "import subprocess; subprocess.run([{words}]); sys.exit(85)"
 
 

@@ -18,6 +18,7 @@ from pliant.daemon.runs import Runs
 from pliant.errors import PliantError, Refused
 from pliant.grammar import shapes as request_shapes
 from pliant.handover import OURS, PINNED, Do, HandOver, Outcome, Step
+from pliant.lifecycle import Phase
 from pliant.model import Job, JobClass, JobState, Request, Shape, Snapshot, shape_text
 from pliant.plan import Plan
 from pliant.speedup import Rates
@@ -228,7 +229,7 @@ class Elastic:
             (not job.requeues, "Slurm may not requeue it"),
             (shape not in allowed, f"it may be {', '.join(map(shape_text, allowed))}"),
             (shape == job.shape, "it has that shape"),
-            (not self.runs.may_reshape(job), f"nothing can be asked of it now: it is {phase}"),
+            (not self.runs.may_reshape(job), f"nothing can be asked of it now: {_busy(phase)}"),
             (shape not in job.shapes, "Slurm cannot change it so"),
             (0 < end_s < now_s + LEAST_LEFT_S, "less than two minutes of its time limit are left"),
             (
@@ -272,3 +273,10 @@ def grace_s(request: Request) -> float:
     """Return how long a job's program may take to save what it has."""
     said = request.malleable.grace_s if request.malleable is not None else 0
     return float(said or GRACE_S)
+
+
+def _busy(phase: Phase) -> str:
+    """Say why a job's program is asked for nothing."""
+    if phase is not Phase.RUNNING:
+        return f"it is {phase}"
+    return "it does not run under `pliant run`, or that is silent, or more than one speaks for it"

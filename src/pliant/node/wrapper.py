@@ -24,7 +24,7 @@ from pliant.node.door import Ask, Door, Heard
 from pliant.node.files import Pace, Private, for_checkpoints
 from pliant.node.importable import with_pliant
 from pliant.node.logs import cut_on_requeue
-from pliant.node.own_requeue import stand_in
+from pliant.node.own_requeue import with_stand_in
 from pliant.node.program import Program, Witness
 from pliant.node.ranks import GOOD, Ranks
 from pliant.node.run import DIRECTORY, REQUESTED, Run
@@ -87,8 +87,7 @@ def run(
     if files is not None:
         env[REQUESTED] = str(files.request)
         if this.signal:
-            with contextlib.suppress(OSError):
-                env["PATH"] = stand_in(files, environ)
+            env |= with_stand_in(environ)
     if this.directory is not None:
         this = replace(this, directory=_for_checkpoints(this.directory, this.otherwise))
         env[DIRECTORY] = str(this.directory)
