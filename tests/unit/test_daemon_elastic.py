@@ -380,6 +380,20 @@ def test_a_job_whose_room_has_gone_while_it_saved_stays_as_it_is(bench: Bench) -
     assert (saved.shape, bench.store.handovers("7")[0].after) == (TWO, "2")
 
 
+def test_a_job_that_gives_something_up_needs_no_room_once_it_has_saved(bench: Bench) -> None:
+    bench.listens(LIMITED)
+    bench.now_s += 60.0  # its time limit begins anew: later than who waits counts on
+    job = bench.one(LIMITED)
+    cluster(bench, job, 0, waiting(8, "4"))
+    [*bench.elastic.begin(Plan(reshapes=(Reshape(job, ONE, ("n1",), "it is fair"),)), always)]
+    over = bench.elastic.overs.of("7")
+    assert over is not None
+    assert bench.elastic.overs.saved("7", 0, name_of(over))
+    saved = bench.elastic.overs.of("7")
+    assert saved is not None
+    assert saved.shape == ONE
+
+
 def test_shortly_before_its_end_a_job_is_not_resized_by_hand(bench: Bench) -> None:
     bench.listens(LIMITED)
     bench.now_s = 1000.0 + 3600 - 100

@@ -181,10 +181,15 @@ class HandOvers:
             return True
 
     def _stay_without_room(self, active: _Active) -> None:
-        """Let a job whose room has gone while it saved go on as it is: else it would wait."""
-        over = active.over
-        wanted = Wanted(over.shape, active.job.next_nodes, over.guest, over.end_s)
-        if not over.guest and not self._has_room(active.job, wanted):
+        """Let a job whose room has gone while it saved go on as it is: else it would wait.
+
+        One that needs no more than it gives up has room there.
+        """
+        over, job = active.over, active.job
+        wanted = Wanted(over.shape, job.next_nodes, over.guest, over.end_s)
+        less = over.shape.amount <= job.shape.amount and over.shape.nodes <= job.shape.nodes
+        stays = less and set(job.next_nodes) <= set(job.nodes)
+        if not over.guest and not stays and not self._has_room(job, wanted):
             active.over = replace(over, shape=active.job.shape)
             active.job = replace(active.job, next_nodes=())
             self._store.stays(active.number)

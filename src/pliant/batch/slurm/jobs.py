@@ -16,6 +16,8 @@ from pliant.batch.slurm.values import NOTHING, duration_s, host_list, instant_s,
 from pliant.errors import BadAnswer
 from pliant.model import Job, JobState
 
+LONGEST_NAME = 256
+"""Jobs whose names differ only beyond it are taken for jobs of one name."""
 SKEW_S = 30.0
 """How far slurmctld's clock may be before ours."""
 _ENDING = frozenset(("COMPLETING",))
@@ -56,7 +58,7 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) ->
     return Job(
         id=row.key,
         user=row.user,
-        name=row.name,
+        name=_name(row.name),
         account=_said(row.account),
         qos=_said(row.qos).lower(),
         partitions=partitions,
@@ -91,6 +93,11 @@ def _tasks(row: JobRow, tasks_running: int) -> int:
     return max(1, min(waiting, row.at_once - tasks_running)) if row.at_once else waiting
 
 
+def _name(text: str) -> str:
+    """A job's name as text: its user may have put any bytes into it."""
+    return text[:LONGEST_NAME].encode("utf-8", "backslashreplace").decode()
+
+
 def _said(text: str) -> str:
     return "" if text in NOTHING else text
 
@@ -108,7 +115,7 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
     job = Job(
         id=row.key,
         user=row.user,
-        name=row.name,
+        name=_name(row.name),
         account=_said(row.account),
         qos=_said(row.qos).lower(),
         partitions=partitions,
