@@ -361,7 +361,7 @@ def test_by_hand_a_job_grows_into_what_is_free_and_keeps_the_end_of_its_time_lim
 def test_by_hand_a_job_may_shrink_whoever_waits_for_its_end(bench: Bench) -> None:
     bench.listens(LIMITED)
     job = bench.one(LIMITED)
-    cluster(bench, job, 0, waiting(8, "4"))
+    cluster(bench, job, 2, waiting(8, "4"))
     bench.elastic.resize(job, ONE, "alice")
     assert bench.elastic.overs.of("7") is not None
 
@@ -384,7 +384,7 @@ def test_a_job_that_gives_something_up_needs_no_room_once_it_has_saved(bench: Be
     bench.listens(LIMITED)
     bench.now_s += 60.0  # its time limit begins anew: later than who waits counts on
     job = bench.one(LIMITED)
-    cluster(bench, job, 0, waiting(8, "4"))
+    cluster(bench, job, 2, waiting(8, "4"))
     [*bench.elastic.begin(Plan(reshapes=(Reshape(job, ONE, ("n1",), "it is fair"),)), always)]
     over = bench.elastic.overs.of("7")
     assert over is not None
