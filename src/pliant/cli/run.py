@@ -90,7 +90,7 @@ class _asker:  # noqa: N801  # used as a function
         self._door: object = None
 
     def __call__(self, verb: str, fields: Mapping[str, str], timeout_s: float) -> RunAnswer:
-        from pliant.cli.run_door import RunDoor  # noqa: PLC0415
+        from pliant.cli.run_door import RunDoor  # noqa: PLC0415  # in jobs alone
 
         if not isinstance(self._door, RunDoor):
             self._door = RunDoor()

@@ -87,7 +87,7 @@ class Door:
                     self.heard.trouble(str(error))
                 failed = True
                 begun = False  # it may be another pliantd, which knows nothing of us
-                self._closed.wait(pause_s * random.uniform(0.5, 1.0))  # noqa: S311
+                self._closed.wait(pause_s * random.uniform(0.5, 1.0))  # noqa: S311  # a pause
                 pause_s = min(MOST_S, 2 * pause_s)
                 continue
             if not self.reached:
