@@ -103,6 +103,7 @@ class Resized:
         """Ask for another shape at a random moment, and wait until that is over."""
         time.sleep(self.draw.uniform(0, 1))
         before = len(self.done())
+        self._until(lambda: bool(self.history().runs), "the program to speak")
         shape = self.history().runs[-1].shape
         wanted = self.draw.choice([other for other in SHAPES if other != shape])
         self._until(lambda: self._asked(wanted), f"{shape} to be asked for {wanted}")

@@ -30,6 +30,7 @@ class FakeDoor:
     folder: Path
     wish: RunAnswer = NOTHING
     refuses: frozenset[str] = frozenset()
+    answers: dict[str, RunAnswer] = field(default_factory=dict)  # by verb, where it is not the wish
     said: list[Message] = field(default_factory=list)
     port: int = 0
     _news: threading.Condition = field(default_factory=threading.Condition)
@@ -90,7 +91,7 @@ class FakeDoor:
             else:
                 if request.word == "run-watch":
                     self._wait_for_news(request.fields["known"])
-                answer = ok(json=to_json(self.wish))
+                answer = ok(json=to_json(self.answers.get(request.word, self.wish)))
             try:
                 stream.write(encode(answer) + b"\n")
             except OSError:

@@ -212,6 +212,9 @@ def _before_start(over: HandOver, scene: Scene) -> Step:
     """It waits: first what it asks for and when, then the way is cleared."""
     job = scene.job
     begin_s = job.queued_s + 1
+    fence = _fenced(scene) if job.begins_s > scene.now_s else None
+    if fence is not None:  # it was requeued by somebody else, who made none
+        return fence
     if job.carries != over.shape or job.begins_s > max(begin_s, scene.now_s + scene.ahead_s):
         return Step(Do.RESHAPE, begin_s)
     if not job.pinned:  # a batch system that was killed forgets its last seconds
@@ -221,9 +224,8 @@ def _before_start(over: HandOver, scene: Scene) -> Step:
         return Step(Do.PIN_GUEST)
     if scene.fence_end_s and scene.now_s >= max(begin_s, job.begins_s):
         return Step(Do.UNFENCE)
-    if over.guest and not scene.fence_end_s:
-        return _tidy(scene, Outcome.DONE)
-    return _WAIT
+    has_made_room = over.guest and not scene.fence_end_s
+    return _tidy(scene, Outcome.DONE) if has_made_room else _WAIT
 
 
 def _tidy(scene: Scene, outcome: Outcome) -> Step:

@@ -1,10 +1,10 @@
 """What a program may say and ask while it runs under `pliant run`; the standard library alone.
 
+It runs in the program's own Python, 3.6 or later: no newer words are used here.
+
 Outside a job, and without `pliant run`, all of it does nothing. Nothing here raises because of
 Pliant, and nothing waits: one look at a file, or one small file written, at most once a second.
 """
-
-from __future__ import annotations
 
 import os
 import time
@@ -55,7 +55,7 @@ def checkpoint_wanted() -> bool:
     Processes that work together must agree on it, for each looks by itself: share what one saw.
     """
     path = _requested()
-    return path != "" and os.path.exists(path)  # noqa: PTH110  # pathlib takes long to import
+    return path != "" and os.path.exists(path)
 
 
 def checkpointed() -> None:
@@ -86,26 +86,26 @@ def _requested() -> str:
     path = os.environ.get("PLIANT_CHECKPOINT_REQUESTED", "")
     array, task = (os.environ.get(f"SLURM_ARRAY_{name}_ID", "") for name in ("JOB", "TASK"))
     job = f"{array}_{task}" if array and task else os.environ.get("SLURM_JOB_ID", "")
-    name = os.path.basename(os.path.dirname(path))  # noqa: PTH119, PTH120
+    name = os.path.basename(os.path.dirname(path))
     return path if not job or name.startswith(f"pliant-{job}-") else ""
 
 
 def _directory() -> str:
     """Return where the wrapper of this node looks; "" where there is none."""
-    directory = os.path.dirname(_requested())  # noqa: PTH120
-    return directory if directory and os.path.isdir(directory) else ""  # noqa: PTH112
+    directory = os.path.dirname(_requested())
+    return directory if directory and os.path.isdir(directory) else ""
 
 
 def _write(directory: str, name: str, text: str) -> None:
-    new = os.path.join(directory, f"{name}.{os.getpid()}")  # noqa: PTH118
+    new = os.path.join(directory, f"{name}.{os.getpid()}")
     try:
-        with open(new, "w") as file:  # noqa: PTH123
+        with open(new, "w") as file:
             file.write(text)
-        os.replace(new, os.path.join(directory, name))  # noqa: PTH105, PTH118
+        os.replace(new, os.path.join(directory, name))
     except OSError:
         return  # a full disk is no reason to disturb a program
 
 
 def _number(name: str, otherwise: int) -> int:
     text = os.environ.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() else otherwise
+    return int(text) if text.isdecimal() else otherwise

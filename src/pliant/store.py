@@ -227,11 +227,12 @@ class Store:
         """Note that its job goes on in the shape that it had."""
         self._write("UPDATE handovers SET after = before WHERE id = ?", (handover,))
 
-    def reopened(self, handover: int, saved_s: float) -> None:
+    def reopened(self, handover: int, saved_s: float, after: str, guest: str) -> None:
         """Note that one goes on that had ended: its checkpoint came after all."""
         self._write(
-            "UPDATE handovers SET saved_s = ?, done_s = NULL, outcome = NULL WHERE id = ?",
-            (saved_s, handover),
+            "UPDATE handovers SET saved_s = ?, done_s = NULL, outcome = NULL, after = ?, guest = ?"
+            " WHERE id = ?",
+            (saved_s, after, guest, handover),
         )
 
     def handed_over(self, handover: int, now_s: float, outcome: str) -> None:
@@ -331,6 +332,12 @@ class Store:
     def forget_refused(self, job: str) -> None:
         """Try all shapes of a job again: its owner or an administrator changed something."""
         self._write("DELETE FROM refused WHERE job = ?", (job,))
+
+    def forget_before(self, jobs: Iterable[tuple[str, float]]) -> None:
+        """Drop what was told of jobs before an instant each: it was of others of these numbers."""
+        rows = list(jobs)
+        for table in ("runs", "handovers", "decisions") if rows else ():
+            self._write(f"DELETE FROM {table} WHERE job = ? AND at_s < ?", *rows)  # noqa: S608  # our own names
 
     def prune(self, now_s: float, retention_s: float) -> None:
         """Drop what is older than the retention, and the oldest above MOST_ROWS."""

@@ -29,9 +29,13 @@ USERS = ("pliant-alice", "pliant-bob")
 
 @pytest.fixture(scope="module")
 def sandbox(users: tuple[str, str]) -> Iterator[Sandbox]:
-    """Two nodes of four GPUs, whose running jobs are changed on request alone."""
-    made = Sandbox(f"pytest-malleable-{os.getpid()}", Options(nodes=2, gpus=4, users=users))
+    """Two nodes of four GPUs, whose running jobs are changed on request alone, and a licence."""
+    options = Options(nodes=2, gpus=4, accounting=True, users=users)
+    made = Sandbox(f"pytest-malleable-{os.getpid()}", options)
     made.up()
+    licence = ("resource", "name=tool", "server=desk", "count=1", "type=license")
+    share = (f"cluster={slurm_cluster(made)}", "percentallowed=100")
+    made.run(["sacctmgr", "-i", "add", *licence, *share], check=True)
     yield made
     made.down()
 
@@ -62,6 +66,11 @@ class Counting:
         told = self.history()
         return len(told.runs) > len(told.handovers) and told.runs[-1].launched_s > 0
 
+    def began(self) -> str:
+        """Wait until its program works; return the shape of its first run."""
+        wait_until(self.works, f"the program of job {self.job} to work", 60)
+        return self.history().runs[0].shape
+
     def resize(self, shape: str, user: str = USERS[0]) -> subprocess.CompletedProcess[str]:
         return self.sandbox.run([str(self.pliant), "resize", str(self.job), shape], user=user)
 
@@ -77,6 +86,11 @@ class Counting:
 
         wait_until(asked, f"job {self.job} to be asked for {shape}", 60)
         wait_until(lambda: self.resized() > before, f"job {self.job} to be {shape}", 90)
+
+
+def slurm_cluster(sandbox: Sandbox) -> str:
+    shown = sandbox.run(["sacctmgr", "-n", "-P", "show", "cluster", "format=cluster"], check=True)
+    return shown.stdout.strip()
 
 
 Count = Callable[..., Counting]
@@ -114,14 +128,14 @@ def checksum(steps: int) -> str:
 def test_a_job_is_resized_while_others_wait_for_its_gpus_and_loses_nothing(
     count: Count, submit: Submit, wait_for_state: WaitForState, clean: Sandbox, workdir: Path
 ) -> None:
-    steps = 3000
+    steps = 2000
     counting = count("--gres=gpu:4", "--nodelist=n1", "--moldable=gpus=1:2:4", steps=steps)
     others = [
         submit("--gres=gpu:4", "--nodelist=n1", "--time=5", script=LONG, user=USERS[1])
         for _ in range(3)
     ]
     draw, shape = random.Random(1), "4"  # noqa: S311  # a draw, no secret
-    for _ in range(4):
+    for _ in range(2):
         shape = draw.choice([other for other in ("1", "2", "4") if other != shape])
         time.sleep(draw.uniform(0, 0.5))
         counting.becomes(shape)
@@ -129,12 +143,50 @@ def test_a_job_is_resized_while_others_wait_for_its_gpus_and_loses_nothing(
         assert set(states.stdout.split()) == {"PENDING"}
     wait_until(counting.works, "the last run to work", 60)
     history = counting.history()
-    assert [row.outcome for row in history.handovers] == ["done"] * 4
-    assert [run.run for run in history.runs] == [0, 1, 2, 3, 4]
+    assert [row.outcome for row in history.handovers] == ["done"] * 2
+    assert [run.run for run in history.runs] == [0, 1, 2]
     assert all(change.lost_s > 0 for change in history.handovers)
     clean.run(["scancel", *map(str, others)], check=True)
     wait_for_state(counting.job, "COMPLETED", 120)
     assert (workdir / f"{counting.job}.out").read_text().splitlines()[-1] == checksum(steps)
+
+
+def test_a_program_whose_own_python_has_no_pliant_is_resized_all_the_same(
+    submit: Submit, wait_for_state: WaitForState, clean: Sandbox, workdir: Path, programs: Path
+) -> None:
+    shutil.copy(COUNT, workdir)
+    run = f"{programs}/pliant run -- /usr/bin/python3 count.py 1500 count 0.02"
+    words = ("--gres=gpu:2", "--moldable=gpus=1-2", "--malleable=grace=20", "--open-mode=append")
+    script = f"export PLIANT_CHECKPOINT_DIR={workdir}/saves; unset PYTHONPATH; exec {run}"
+    job = submit(*words, "--time=30", script=script)
+    wait_for_state(job, "RUNNING", 60)
+    Counting(clean, programs / "pliant", job).becomes("1")
+    wait_for_state(job, "COMPLETED", 120)
+    assert (workdir / f"{job}.out").read_text().splitlines()[-1] == checksum(1500)
+
+
+def test_two_wrappers_of_one_job_are_left_as_they_are_until_one_has_ended(
+    submit: Submit, wait_for_state: WaitForState, clean: Sandbox, workdir: Path, programs: Path
+) -> None:
+    shutil.copy(COUNT, workdir)
+    waits = "sh -c 'until [ -e stop ]; do sleep 0.1; done'"
+    runs = f"{programs}/pliant run -- "
+    script = f"{runs}{waits} &\n{runs}{programs}/python count.py 2000 count 0.02 &\nwait"
+    words = ("--gres=gpu:2", "--moldable=gpus=1-2", "--malleable=grace=20", "--open-mode=append")
+    job = submit(*words, "--time=30", script=script)
+    out = workdir / f"{job}.out"
+    says = "pliant run: another `pliant run` of this job speaks to pliantd"
+    wait_until(lambda: out.exists() and out.read_text().count(says) == 2, "both to say it", 90)
+    counting = Counting(clean, programs / "pliant", job)
+    wait_until(counting.works, "the program to work", 60)
+    for _ in range(4):
+        assert "nothing can be asked of it now" in counting.resize("1").stderr
+        time.sleep(0.5)
+    (workdir / "stop").touch()
+    counting.becomes("1")
+    wait_for_state(job, "COMPLETED", 150)
+    assert out.read_text().splitlines()[-1] == checksum(2000)
+    assert out.read_text().count(says) == 2
 
 
 def test_a_job_moves_between_one_and_two_nodes(
@@ -223,3 +275,59 @@ def test_each_task_of_an_array_is_resized_by_itself(
         wait_for_state(task.job, "COMPLETED", 120)
     for number in tasks:
         assert (workdir / f"{number}.out").read_text().splitlines()[-1] == checksum(steps)
+
+
+def test_jobs_of_one_node_grow_at_once_and_nobody_takes_their_gpus(
+    count: Count, submit: Submit, wait_for_state: WaitForState, clean: Sandbox, workdir: Path
+) -> None:
+    steps, shape = 2000, ("--gres=gpu:1", "--nodelist=n1", "--moldable=gpus=1:2")
+    array = count("--array=1-2", "--output=%a.out", *shape, steps=steps)
+    tasks = {n: Counting(clean, array.pliant, f"{array.job}_{n}") for n in (1, 2)}
+    for task in tasks.values():
+        if task.began() != "1":  # molded to what was seen free
+            task.becomes("1")
+    other = submit("--gres=gpu:3", "--nodelist=n1", "--time=5", script=LONG, user=USERS[1])
+    done = {n: task.resized() for n, task in tasks.items()}
+    asked: set[int] = set()
+    while len(asked) < len(tasks):
+        asked |= {n for n, task in tasks.items() if task.resize("2").returncode == 0}
+    wait_until(lambda: all(tasks[n].resized() > done[n] for n in tasks), "both to be 2", 60)
+    assert clean.run(["squeue", "-h", "-j", str(other), "-o", "%T"]).stdout == "PENDING\n"
+    for task in tasks.values():
+        wait_for_state(task.job, "COMPLETED", 120)
+    for number in tasks:
+        assert (workdir / f"{number}.out").read_text().splitlines()[-1] == checksum(steps)
+
+
+@pytest.mark.parametrize(
+    ("options", "task", "words"),
+    [
+        (("--deadline=now+2hours",), "", "it has a deadline"),
+        (("--licenses=tool@desk:1",), "", "it holds licences"),
+        (("--array=1-2%1",), "_1", "the next task of its array would start in its place"),
+    ],
+)
+def test_a_job_that_would_lose_its_place_is_left_alone(
+    count: Count, options: tuple[str, ...], task: str, words: str
+) -> None:
+    job = count(*options, "--gres=gpu:1", "--moldable=gpus=1:2", steps=9000, runs="RUNNING|PENDING")
+    one = Counting(job.sandbox, job.pliant, f"{job.job}{task}")
+    told = (one.resize("2"), one.resize("1"))
+    wait_until(lambda: words in one.resize("2").stderr, f"words, not {told}", 30)
+    assert one.history().handovers == ()
+
+
+def test_a_job_is_left_alone_while_another_waits_for_a_limit_of_its_user(
+    count: Count, submit: Submit, clean: Sandbox
+) -> None:
+    counting = count("--gres=gpu:1", "--moldable=gpus=1:2", steps=3000)
+    limit = ["sacctmgr", "-i", "modify", "user", USERS[0], "set"]
+    clean.run([*limit, "maxjobs=1"], check=True)
+    try:
+        other = submit("--time=5", script=LONG)
+        words = f"job {other} waits for a limit that may be its own too"
+        wait_until(lambda: words in counting.resize("2").stderr, "the limit to be seen", 60)
+        clean.run(["scancel", str(other)], check=True)
+    finally:
+        clean.run([*limit, "maxjobs=-1"], check=True)
+    counting.becomes("2" if counting.began() == "1" else "1")

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from daemon_helpers import LONG, OneNode, ask, configured, wait_for_look, why
+from daemon_helpers import LONG, OneNode, ask, configured, why
 from door_helpers import ask_as, credential, private, second_door, send
 from slurm_helpers import wait_until
 
@@ -103,11 +103,8 @@ def test_connections_that_say_nothing_keep_nobody_from_asking(clean: Sandbox) ->
         for _ in range(600):
             silent.enter_context(socket.create_connection(where, 10))
         answer = ask_as(clean, ALICE, "status")
-    clean.restart("pliantd")  # it would say so for a minute
-    wait_for_look(clean)
     assert answer.is_ok, answer
-    troubles = a.from_json(a.StatusAnswer, answer.fields["json"]).troubles
-    assert [trouble[:26] for trouble in troubles] == ["the second door is crowded"]
+    assert a.from_json(a.StatusAnswer, answer.fields["json"]).troubles == ()
 
 
 def test_a_request_that_is_garbage_is_said_to_be(clean: Sandbox) -> None:

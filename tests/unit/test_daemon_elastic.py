@@ -225,11 +225,17 @@ def test_a_wish_is_withdrawn_where_pliant_does_not_act_any_more(bench: Bench) ->
     assert decision.what == "not handed over"
 
 
-def test_a_wish_is_withdrawn_once_the_owner_pins_the_job(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    "now",
+    [
+        replace(JOB, spec=Spec(MALLEABLE, own=FOUR, pinned=True)),
+        replace(JOB, frozen="job 8 waits for a limit that may be its own too"),
+    ],
+)
+def test_a_wish_is_withdrawn_once_the_job_is_to_stay_as_it_is(bench: Bench, now: Job) -> None:
     bench.listens()
     [*bench.elastic.begin(reshape(bench.one()), always)]
-    pinned = replace(JOB, spec=Spec(MALLEABLE, own=FOUR, pinned=True))
-    bench.elastic.looked(Snapshot(bench.now_s, (), (), running=(pinned,)), always)
+    bench.elastic.looked(Snapshot(bench.now_s, (), (), running=(now,)), always)
     bench.elastic.overs.turn()
     assert bench.elastic.overs.all() == {}
 
@@ -249,6 +255,33 @@ def test_what_an_earlier_pliantd_left_is_tidied_up(bench: Bench) -> None:
     bench.hands.did.clear()
     bench.elastic.looked(replace(snapshot, running=(JOB,)), always)
     assert bench.hands.did == []
+
+
+@pytest.mark.parametrize(("submit_s", "knows"), [(5000.0, False), (1050.0, True)])
+def test_what_was_told_of_an_earlier_job_of_the_same_number_is_forgotten(
+    bench: Bench, submit_s: float, knows: bool
+) -> None:
+    """Slurm's clock may be a minute before ours."""
+    bench.listens(EFFORT)
+    asked = Preempt(bench.one(EFFORT), "9", "a trial waits")
+    bench.store.decide(bench.elastic.begin(Plan(preempts=(asked,)), always))
+    bench.elastic.overs.saved("7", 0, "0.1000.000")
+    bench.start()
+    bench.now_s = 5000.0
+    other = replace(EFFORT, start_s=5000.0, submit_s=submit_s)
+    now = bench.one(other)
+    assert (now.preempted, bench.elastic.runs.speaks(other)) == (knows, knows)
+    bench.elastic.looked(Snapshot(bench.now_s, (), (), running=(other,)), always)
+    assert [*bench.elastic.overs.all()] == (["7"] if knows else [])
+    assert bool(bench.store.decisions("7")) is knows
+
+
+def test_what_was_told_of_a_job_that_was_requeued_since_is_kept(bench: Bench) -> None:
+    bench.listens()
+    bench.start()
+    again = replace(JOB, restarts=1, submit_s=5000.0, start_s=5000.0)
+    bench.one(again)
+    assert len(bench.store.runs("7")) == 1
 
 
 def test_a_job_behind_a_fence_that_nobody_remembers_starts_as_it_is(bench: Bench) -> None:
@@ -328,7 +361,7 @@ def test_by_hand_a_job_grows_into_what_is_free_and_keeps_the_end_of_its_time_lim
 def test_by_hand_a_job_may_shrink_whoever_waits_for_its_end(bench: Bench) -> None:
     bench.listens(LIMITED)
     job = bench.one(LIMITED)
-    cluster(bench, job, 0, waiting(8, "4"))
+    cluster(bench, job, 2, waiting(8, "4"))
     bench.elastic.resize(job, ONE, "alice")
     assert bench.elastic.overs.of("7") is not None
 
@@ -345,6 +378,20 @@ def test_a_job_whose_room_has_gone_while_it_saved_stays_as_it_is(bench: Bench) -
     saved = bench.elastic.overs.of("7")
     assert saved is not None
     assert (saved.shape, bench.store.handovers("7")[0].after) == (TWO, "2")
+
+
+def test_a_job_that_gives_something_up_needs_no_room_once_it_has_saved(bench: Bench) -> None:
+    bench.listens(LIMITED)
+    bench.now_s += 60.0  # its time limit begins anew: later than who waits counts on
+    job = bench.one(LIMITED)
+    cluster(bench, job, 2, waiting(8, "4"))
+    [*bench.elastic.begin(Plan(reshapes=(Reshape(job, ONE, ("n1",), "it is fair"),)), always)]
+    over = bench.elastic.overs.of("7")
+    assert over is not None
+    assert bench.elastic.overs.saved("7", 0, name_of(over))
+    saved = bench.elastic.overs.of("7")
+    assert saved is not None
+    assert saved.shape == ONE
 
 
 def test_shortly_before_its_end_a_job_is_not_resized_by_hand(bench: Bench) -> None:

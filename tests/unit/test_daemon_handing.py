@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from test_handover import NEW, OLD, RUNNING, WAITING, FakeSlurm
 
-from pliant.daemon.handing import HandOvers, Wanted, name_of
+from pliant.daemon.handing import STALE_S, HandOvers, Wanted, name_of
 from pliant.errors import Refused
 from pliant.handover import Do, HandOver, Outcome, Scene, Sight, Step
-from pliant.model import Job
+from pliant.model import Job, Shape
 from pliant.store import Store
 
 JOB = Job("7", user="alice", state=RUNNING, shape=OLD, nodes=("n1",))
@@ -167,6 +167,25 @@ def test_a_checkpoint_that_comes_late_leads_to_the_other_shape_after_all(bench: 
     (row,) = bench.store.handovers("7")
     assert (row.outcome, row.saved_s > row.until_s) == ("done", True)
     assert not bench.overs.saved_late(JOB, 0, name)
+
+
+@pytest.mark.parametrize(("after_s", "shape"), [(STALE_S - 10, NEW), (STALE_S + 10, OLD)])
+def test_a_checkpoint_of_long_after_leads_to_no_change(
+    bench: Bench, after_s: float, shape: Shape
+) -> None:
+    bench.begin(guest="8")
+    name = name_of(bench.overs.of("7") or pytest.fail())
+    bench.overs.withdraw("7")
+    bench.go_on(3)
+    bench.hands.slurm.now_s += after_s
+    assert bench.overs.saved_late(JOB, 0, name)
+    bench.start()  # another pliantd means the same
+    bench.overs.resume([JOB])
+    assert bench.overs.all() == {"7": Wanted(shape, (), "8" if shape == NEW else "")}
+    assert bench.overs.saved("7", 0, name)  # it is said until it is heard
+    bench.go_on()
+    job = bench.hands.slurm.job
+    assert (job.state, job.run, job.carries) == (RUNNING, 1, shape)
 
 
 def test_a_checkpoint_that_fails_leaves_the_job_as_it_is(bench: Bench) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,6 +16,7 @@ from pliant.daemon.handing import HandOvers, Wanted, name_of
 from pliant.daemon.rights import Asker
 from pliant.daemon.run_verbs import RunVerbs
 from pliant.daemon.runs import Runs
+from pliant.daemon.speakers import MOST, SILENT_S, Speakers
 from pliant.daemon.watching import MOST_OF_JOB, Watching, news
 from pliant.errors import PliantError
 from pliant.model import Job, JobState, Shape
@@ -113,6 +115,108 @@ def test_a_program_that_ends_is_asked_no_more(bench: Bench) -> None:
     assert over is not None
     assert over.until_s == 0.0  # given up at its next step
     assert [row.code for row in bench.store.runs("7")] == [3]
+
+
+# Two wrappers of one job
+
+
+def matured(bench: Bench, *words: str) -> None:
+    """Let wrappers begin, and their job be past its protected time."""
+    for word in words:
+        bench.say("run-begin", word=word)
+        bench.say("run-watch", word=word, launched="1")
+    bench.now_s = 1050.0
+    for word in words:
+        bench.say("run-watch", word=word)
+
+
+def several(bench: Bench, word: str) -> bool:
+    return bench.say("run-watch", word=word).several
+
+
+def test_a_job_of_two_wrappers_is_asked_nothing_and_both_are_told(bench: Bench) -> None:
+    matured(bench, "a", "b")
+    assert not bench.runs.may_reshape(JOB)
+    assert (several(bench, "a"), several(bench, "b")) == (True, True)
+
+
+@pytest.mark.parametrize("words", [("a",), ("",), ("", "a"), ("a", "a")])
+def test_one_wrapper_or_one_without_a_word_is_asked(bench: Bench, words: tuple[str, ...]) -> None:
+    matured(bench, *words)
+    assert bench.runs.may_reshape(JOB)
+    assert not several(bench, words[-1])
+
+
+def test_one_after_the_other_are_one_at_a_time(bench: Bench) -> None:
+    matured(bench, "a")
+    bench.say("run-end", word="a", code="0")
+    bench.say("run-watch", word="a")  # what waited here until then
+    assert not several(bench, "b")
+    assert bench.runs.may_reshape(JOB)
+
+
+def test_one_that_ends_before_it_hears_us_never_counts(bench: Bench) -> None:
+    bench.say("run-begin", word="a")
+    matured(bench, "b")
+    assert bench.runs.may_reshape(JOB)
+
+
+def test_one_that_was_killed_counts_until_it_has_been_silent_for_long(bench: Bench) -> None:
+    matured(bench, "a", "b")
+    bench.now_s += SILENT_S - 1
+    assert several(bench, "b")
+    bench.now_s += 1
+    assert not several(bench, "b")
+    assert bench.runs.may_reshape(JOB)
+
+
+def test_one_that_comes_while_the_other_is_asked_takes_the_wish_away(bench: Bench) -> None:
+    matured(bench, "a")
+    wish = bench.wish()
+    assert bench.say("run-watch", word="a").wish == wish
+    assert bench.say("run-watch", word="b").wish == ""
+    answer = bench.say("run-watch", word="a", known=wish)
+    assert (answer.wish, answer.several) == ("", True)
+    assert bench.say("run-saved", word="a", wish=wish).several
+    over = bench.overs.of("7")
+    assert over is not None
+    assert (over.saved_s, over.until_s) == (0.0, 0.0)  # given up at its next step
+
+
+def test_one_that_comes_after_the_checkpoint_changes_nothing(bench: Bench) -> None:
+    matured(bench, "a")
+    wish = bench.wish()
+    bench.say("run-saved", word="a", wish=wish)
+    assert not several(bench, "b")
+    assert not bench.say("run-saved", word="a", wish=wish).several
+    over = bench.overs.of("7")
+    assert over is not None
+    assert over.saved_s > 0
+
+
+def test_the_next_pliantd_hears_of_one_that_it_has_not_heard(bench: Bench) -> None:
+    assert bench.say("run-begin", word="a", others="1").several
+    assert several(bench, "b")
+    bench.say("run-end", word="b", code="0")
+    assert not several(bench, "a")
+
+
+def test_the_next_run_and_a_job_that_is_gone_know_nothing_of_it(bench: Bench) -> None:
+    matured(bench, "a", "b")
+    again = replace(JOB, restarts=1)
+    assert not bench.runs.are_several(again)
+    matured(bench, "a", "b")
+    bench.runs.forget(())
+    assert not bench.runs.are_several(JOB)
+
+
+def test_no_more_wrappers_are_remembered_than_anybody_starts() -> None:
+    speakers = Speakers()
+    for number in range(3 * MOST):
+        speakers.heard("7", 0, str(number), 0.0, others=False)
+    for number in range(3 * MOST):
+        speakers.ended("7", 0, str(number), 0.0)
+    assert not speakers.are_several("7", 0, 0.0)
 
 
 def test_a_watch_waits_until_there_is_news(bench: Bench) -> None:

@@ -10,7 +10,8 @@ import pytest
 from test_daemon_handing import Hands
 
 from pliant.daemon.handing import HandOvers, Wanted, name_of
-from pliant.daemon.runs import SILENT_S, Runs
+from pliant.daemon.runs import Runs
+from pliant.daemon.speakers import SILENT_S
 from pliant.lifecycle import Phase
 from pliant.model import Job, JobState, Shape
 from pliant.store import Store

@@ -324,3 +324,16 @@ def test_a_priority_that_is_not_ours_is_no_pin_however_high(priority: int) -> No
     over = HandOver("7", 0, NEW, 0.0, 60.0, saved_s=1.0)
     again = Scene(9.0, Sight(RUNNING, run=1, priority=priority, carries=NEW))
     assert next_step(over, again) == Step(Do.END, outcome=Outcome.DONE)
+
+
+def test_a_job_that_the_batch_system_requeues_itself_keeps_its_place_once_it_has_saved() -> None:
+    slurm = FakeSlurm()
+    over = HandOver("7", 0, NEW, slurm.now_s, slurm.now_s + 60, saved_s=slurm.now_s)
+    slurm._queue_again()  # its node failed before there was a fence
+    for _ in range(60):
+        step = next_step(over, slurm.scene())
+        if step.do is Do.END:
+            break
+        slurm.do(step, over)
+        slurm.pass_time(0.1, scheduler=True)
+    assert (slurm.job.state, slurm.job.carries, slurm.x) == (RUNNING, NEW, WAITING)

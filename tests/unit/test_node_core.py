@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.node import words as w
-from pliant.node.core import FOLLOW_S, GATHER_S, SILENT_S, step
+from pliant.node.core import FOLLOW_S, GATHER_S, SEVERAL, SILENT_S, step
 from pliant.node.words import Stage, State, Wish
 from pliant.wire.runs import TAKE_OVER_S
 
@@ -150,6 +150,18 @@ def test_another_task_reports_nothing_and_does_what_the_first_says() -> None:
     assert play(state, w.Ticked(2.0 + FOLLOW_S))[1] == [w.Exit(85)]
 
 
+@pytest.mark.parametrize("early", [True, False])
+def test_beside_another_wrapper_nothing_is_requeued_and_the_program_goes_on(early: bool) -> None:
+    events = [w.Ended(2.0, 85, True), w.Beside(1.0, True)]
+    state, done = play(asked(), *(reversed(events) if early else events), w.Beside(3.0, True))
+    assert (state.stage, state.wish) == (Stage.RUNNING, None)
+    assert done.count(w.Say(SEVERAL)) == 1
+    assert done[-2:] == [w.Tell(again=True), w.Start()]
+    assert w.Requeue() not in done
+    again, done = play(state, w.Beside(4.0, False), w.Wished(5.0, Wish("w2")))
+    assert (again.stage, done) == (Stage.ASKED, [w.Ask(Wish("w2"))])
+
+
 # Over all histories
 
 TIMES = st.floats(0.1, 40.0)
@@ -165,6 +177,7 @@ EVENTS = st.one_of(
     st.just(w.Ticked(0.0)),
     st.just(w.Gathered(0.0)),
     st.just(w.Answered(0.0)),
+    st.booleans().map(lambda others: w.Beside(0.0, others)),
     st.sampled_from(["", "refused"]).map(lambda t: w.Requeued(0.0, t)),
     st.booleans().map(lambda again: w.Decided(0.0, again)),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import signal
@@ -13,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+import pliant
 from fake_door import wait_until
-from wrapped_job import HASTY, HEAD, PLIANT, Job, ended, taken_over, wrapped_job
+from pliant.wire.runs import RunAnswer
+from wrapped_job import FROM_SOURCE, HASTY, HEAD, PLIANT, ROOT, Job, ended, taken_over, wrapped_job
 
 LOOP = "while not {until}: time.sleep(0.02)\n"
 GO = "os.path.exists('go')"
@@ -48,6 +51,30 @@ def test_a_program_that_a_signal_ends_counts_as_128_and_the_signal(job: Job) -> 
 def test_a_program_that_is_not_there_is_said_in_one_line(job: Job) -> None:
     process = job.start_argv(["--", "/not/there"], {})
     assert ended(process) == (127, "", "pliant run: /not/there: No such file or directory\n")
+
+
+@pytest.mark.parametrize("where", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", "2>/dev/full"])
+@pytest.mark.parametrize(("script", "code"), [("exit 3", 3), ("exit 0", 0), ("kill -9 $$", 137)])
+@pytest.mark.parametrize("job_id", ["4711", ""])
+def test_the_exit_code_is_the_programs_also_where_nothing_can_be_said(
+    job: Job, where: str, script: str, code: int, job_id: str
+) -> None:
+    job.environment["SLURM_JOB_ID"] = job_id
+    job.pliant = ["sh", "-c", f'exec "$@" {where}', "sh", *PLIANT]
+    assert ended(job.start_argv(["--", "sh", "-c", script], {})) == (code, "", "")
+
+
+@pytest.mark.parametrize("where", ["2>&-", "2>/dev/full"])
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_a_program_that_is_not_there_is_127_also_where_nothing_can_be_said(
+    job: Job, where: str, wrapped: bool
+) -> None:
+    if wrapped:
+        ours = job.folder / "tmp" / "pliant-4711-x"
+        ours.mkdir()
+        job.environment["PLIANT_CHECKPOINT_REQUESTED"] = str(ours / "checkpoint-requested")
+    job.pliant = ["sh", "-c", f'exec "$@" {where}', "sh", *PLIANT]
+    assert ended(job.start_argv(["--", "/not/there"], {})) == (127, "", "")
 
 
 @pytest.mark.parametrize("lacks", ["config", "munge", "daemon", "verbs"])
@@ -119,8 +146,9 @@ def test_pliantd_hears_how_a_run_begins_and_ends(job: Job) -> None:
     wait_until(lambda: any(f["step"] == "7" for f in job.door.of("run-watch")), "a heartbeat")
     (job.folder / "go").touch()
     assert ended(process) == (0, "", "")
-    who = {"job": "4711", "run": "3"}
-    assert begun == {**who, "host": os.uname().nodename, "grace": "120", "signal": ""}
+    who = {"job": "4711", "run": "3", "word": begun["word"]}
+    says = {"host": os.uname().nodename, "grace": "120", "signal": "", "others": "0"}
+    assert begun == {**who, **says}
     watched = next(fields for fields in job.door.of("run-watch") if fields["step"] == "7")
     assert watched == {**who, "known": "", "step": "7", "rate": "", "launched": "1"}
     assert job.door.of("run-end") == [{**who, "code": "0", "termed": "0"}]
@@ -170,7 +198,7 @@ def test_a_program_saves_when_it_is_asked_and_pliantd_takes_over(job: Job, way: 
     assert process.poll() is None, "it keeps the allocation until it is ended"
     code, _, err = taken_over(job, process)
     assert (code, err) == (85, "")
-    assert saved.keys() == {"job", "run", "wish", "took", "step"}
+    assert saved.keys() == {"job", "run", "word", "wish", "took", "step"}
     assert (saved["wish"], job.door.of("run-end"), job.requeues.exists()) == ("w1", [], False)
     assert list((job.folder / "tmp").iterdir()) == []
 
@@ -425,6 +453,62 @@ def test_all_tasks_of_a_step_save_and_end_together(job: Job) -> None:
     assert list(job.folder.glob("pliant-4711*")) == []
 
 
+# Two wrappers of one job
+
+
+SEVERAL = (
+    "pliant run: another `pliant run` of this job speaks to pliantd: "
+    "neither is asked for checkpoints; one for each job, or one srun of it\n"
+)
+
+
+def test_two_wrappers_of_one_job_have_each_a_word_of_its_own_and_say_it_always(job: Job) -> None:
+    two = [job.start(LOOP.format(until=GO)) for _ in range(2)]
+    job.door.wait_for("run-watch", 4)
+    (job.folder / "go").touch()
+    assert [ended(one) for one in two] == [(0, "", ""), (0, "", "")]
+    words = [{said["word"] for said in job.door.of(verb)} for verb in ("run-begin", "run-end")]
+    assert (len(words[0]), words[0] == words[1]) == (2, True)
+    assert {said["word"] for said in job.door.of("run-watch")} <= words[0]
+
+
+def test_one_that_is_not_alone_says_so_once_also_to_the_next_pliantd(job: Job) -> None:
+    job.door.wish = RunAnswer(several=True)
+    process = job.start(LOOP.format(until=GO))
+    job.door.wait_for("run-watch")
+    job.door.refuses = frozenset({"run-watch"})
+    job.door.wait_for("run-begin", 2)
+    job.door.refuses = frozenset()
+    (job.folder / "go").touch()
+    assert ended(process) == (0, "", SEVERAL)
+    assert [said["others"] for said in job.door.of("run-begin")][:2] == ["0", "1"]
+
+
+@pytest.mark.parametrize("learns", ["while it saves", "by its report"])
+def test_a_checkpoint_of_one_that_is_not_alone_leads_to_nothing_and_it_goes_on(
+    job: Job, learns: str
+) -> None:
+    again = "n = pathlib.Path('again')\nif n.exists(): print('again'); sys.exit(0)\nn.touch()\n"
+    program = LOOP.format(until=REQUESTED) + "pathlib.Path('seen').write_text('1')\n"
+    process = job.start(again + program + LOOP.format(until=GO) + "sys.exit(85)")
+    job.door.wait_for("run-watch")
+    job.door.want("w1")
+    job.wait_for_file("seen")
+    if learns == "while it saves":
+        job.door.wish = RunAnswer(several=True)
+        assert process.stderr is not None
+        assert process.stderr.readline() == SEVERAL
+    else:
+        job.door.wait_for("run-watch", len(job.door.of("run-watch")) + 1)
+        job.door.answers["run-saved"] = RunAnswer("w1", until_s=2e9, several=True)
+    (job.folder / "go").touch()
+    code, out, err = ended(process)
+    on = "pliant run: the program goes on here\n"
+    assert (code, out, err) == (0, "again\n", on if learns == "while it saves" else SEVERAL + on)
+    assert (job.door.of("run-saved") == []) is (learns == "while it saves")
+    assert not job.requeues.exists()
+
+
 # Programs that requeue their own job
 
 
@@ -456,6 +540,17 @@ def test_one_that_requeues_its_job_when_it_is_asked_has_saved(
     assert not job.requeues.exists()
 
 
+def test_one_that_knows_its_number_by_its_array_alone_is_called_by_that(job: Job) -> None:
+    del job.environment["SLURM_JOB_ID"]
+    job.environment |= {"SLURM_ARRAY_JOB_ID": "47", "SLURM_ARRAY_TASK_ID": "3"}
+    process = job.start(OWN.format(name="'47_3'", then="sys.exit(255)"), "--signal", "USR2")
+    job.door.wait_for("run-watch")
+    job.door.want("w1")
+    assert job.door.wait_for("run-saved")["job"] == "47_3"
+    assert taken_over(job, process)[0] == 85
+    assert not job.requeues.exists()
+
+
 def test_nothing_is_left_of_a_requeue_for_a_program_that_is_started_again(job: Job) -> None:
     job.scontrol("exit 1")
     job.pliant = [sys.executable, "-c", HASTY]
@@ -468,6 +563,17 @@ def test_nothing_is_left_of_a_requeue_for_a_program_that_is_started_again(job: J
     job.door.close()
     assert ended(process)[0] == 7
     assert job.requeues.read_text() == "requeue 4711\n"
+
+
+def test_nothing_on_the_programs_path_is_made_for_this_job_alone(job: Job) -> None:
+    """A job that is submitted from within inherits it, and anybody may make what is gone."""
+    told = ended(
+        job.start("print(os.environ['PATH'], os.environ['PYTHONPATH'])", "--signal", "USR2")
+    )
+    assert told[0] == 0
+    places = told[1].strip().replace(" ", ":").split(":")
+    assert places[0].endswith("/wrappers/requeue")
+    assert [place for place in places if place.startswith(str(job.folder / "tmp"))] == []
 
 
 SAYS_IT = "import subprocess; subprocess.run([{words}]); sys.exit(85)"
@@ -510,3 +616,80 @@ def test_the_checkpoint_directory_is_the_users_alone_and_stays_where_it_is_used(
 def test_a_checkpoint_directory_may_be_named(job: Job) -> None:
     process = job.start("print(os.environ['PLIANT_CHECKPOINT_DIR'])", "--checkpoint-dir", "here")
     assert ended(process)[:2] == (0, f"{job.folder}/here\n")
+
+
+# `import pliant` in the program's own Python
+
+
+OURS = str(ROOT / "wrappers" / "python")
+BARE = (sys.executable, "-S")  # without our packages
+IMPORTS = "import pliant, sys; print(pliant.__all__, pliant.program.__file__)"
+
+
+def bare(job: Job, *program: str, path: str | None = None, job_id: str = "4711") -> str:
+    """Return what a program says whose Python has no pliant."""
+    job.environment["SLURM_JOB_ID"] = job_id
+    del job.environment["PYTHONPATH"]
+    job.pliant = [sys.executable, "-c", FROM_SOURCE]
+    given = {} if path is None else {"PYTHONPATH": path}
+    code, out, err = ended(job.start_argv(["--", *program], given))
+    assert (code, err) == (0, "")
+    return out
+
+
+@pytest.mark.parametrize("path", [None, "", "/not/there", "/not/there:"])
+@pytest.mark.parametrize("job_id", ["4711", ""])
+def test_a_program_whose_python_has_no_pliant_imports_it(
+    job: Job, path: str | None, job_id: str
+) -> None:
+    says = f"{pliant.__all__} {ROOT}/src/pliant/program.py\n"
+    assert bare(job, *BARE, "-c", IMPORTS, path=path, job_id=job_id) == says
+    assert list((job.folder / "tmp").iterdir()) == []
+
+
+def test_a_program_that_imports_pliant_so_is_asked_and_heard(job: Job) -> None:
+    del job.environment["PYTHONPATH"]
+    job.pliant = [sys.executable, "-c", FROM_SOURCE]
+    program = "pliant.heartbeat(3)\n" + LOOP.format(until="pliant.checkpoint_wanted()")
+    program = f"{HEAD}{program}pliant.checkpointed()"
+    process = job.start_argv(["--", *BARE, "-c", program], {})
+    wait_until(lambda: any(f["step"] == "3" for f in job.door.of("run-watch")), "a heartbeat")
+    job.door.want("w1")
+    assert taken_over(job, process)[0] == 85
+
+
+def test_the_programs_own_pliant_wins_wherever_it_is(job: Job) -> None:
+    own = job.folder / "own"
+    (own / "pliant").mkdir(parents=True)
+    (own / "pliant" / "__init__.py").write_text("from pliant.more import whose\n")
+    (own / "pliant" / "more.py").write_text("whose = __file__\n")
+    program = "import pliant; print(pliant.whose, pliant.__file__)"
+    says = f"{own}/pliant/more.py {own}/pliant/__init__.py\n"
+    assert bare(job, *BARE, "-c", program, path=str(own)) == says
+    later = f"import sys; sys.path.append({str(own)!r}); {program}"  # as site-packages are
+    job.environment["PYTHONPATH"] = ""
+    assert bare(job, *BARE, "-c", later) == says
+
+
+def test_it_stands_last_on_the_path_and_once(job: Job) -> None:
+    again = [sys.executable, "-c", FROM_SOURCE, "run", "--", "printenv", "PYTHONPATH"]
+    assert bare(job, *again, path="/a:/b") == f"/a:/b:{OURS}\n"
+
+
+def test_pliants_own_commands_run_inside_a_job_too(job: Job) -> None:
+    says = bare(job, sys.executable, "-c", "from pliant.cli import main; main()", "--version")
+    assert says == f"pliant {pliant.__version__}\n"
+
+
+def test_a_directory_of_that_name_is_no_pliant(job: Job) -> None:
+    (job.folder / "pliant").mkdir()
+    assert bare(job, *BARE, "-c", IMPORTS).startswith(f"{pliant.__all__}")
+
+
+@pytest.mark.parametrize("name", ["src/pliant/__init__.py", "src/pliant/program.py", OURS])
+def test_what_programs_import_is_written_for_their_old_pythons_too(name: str) -> None:
+    path = ROOT / name / "pliant" / "__init__.py" if name == OURS else ROOT / name
+    tree = ast.parse(path.read_text(), feature_version=(3, 7))
+    modules = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+    modules |= {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    assert modules <= {"importlib.machinery", "os", "pliant.program", "sys", "time"}

@@ -55,7 +55,7 @@ ANY = cast("Any", None)
         (
             Do.FENCE,
             "create reservation ReservationName=pliant_7 StartTime=1970-01-01T00:16:20 "
-            "EndTime=1970-01-01T00:19:25 Users=root Nodes=n1,n2 Flags=IGNORE_JOBS",
+            "EndTime=1970-01-01T00:19:25 Users=root Nodes=n1,n2 Flags=IGNORE_JOBS,OVERLAP",
         ),
         (Do.RENEW, "update ReservationName=pliant_7 EndTime=1970-01-01T00:19:25"),
         (Do.REQUEUE, "requeue 7"),
@@ -79,6 +79,13 @@ def test_with_basic_priorities_a_job_gets_its_own_back() -> None:
         ("scontrol", "update", "jobid=7", "Priority=4294901700"),
         ("scontrol", "release", "7"),  # what it was is not known: a new pliantd
     ]
+
+
+def test_the_nodes_that_a_job_goes_to_are_kept_as_those_that_it_leaves() -> None:
+    slurm = Slurm()
+    goes = replace(JOB, next_nodes=("n2", "n3"))
+    handing(slurm).do(Step(Do.FENCE), OVER, goes, ANY)
+    assert "Nodes=n1,n2,n3" in slurm.asked[0]
 
 
 def test_a_refused_step_is_told_in_slurms_words_and_an_absent_slurm_apart() -> None:

@@ -88,7 +88,7 @@ def test_the_format_asks_user_text_last_and_never_cut() -> None:
     told = job_format(NONCE, NEW)
     assert told.startswith("JobID:|,ArrayJobID:|,State:|,")
     assert told.endswith(
-        f",ExcNodes:{NONCE},Name:{NONCE},admin_comment:{NONCE},Comment:{NONCE}{NONCE}"
+        f",ExcNodes:{NONCE},Licenses:{NONCE},Name:{NONCE},admin_comment:{NONCE},Comment:{NONCE}{NONCE}"
     )
     assert "ExcNodes" not in job_format(NONCE, OLD)
     assert excluded_format(NONCE) == f"%A|%x{NONCE}"
@@ -187,3 +187,10 @@ def test_a_job_that_is_gone_has_no_place() -> None:
     assert parse_details(
         gone + record("x", TRUE).replace("M0", "M1"), ["4", "5"], {"4": "n1", "5": "n1"}, "M"
     ) == {"5": {"n1": (Gres("shard", "", 3, (2,)),)}}
+
+
+def test_whatever_bytes_a_job_is_named_by_its_name_is_text_that_can_be_kept() -> None:
+    row = replace(ROWS[0], name="\udcff\x00" * 40_000)
+    name = running_job(row, Cluster((22, 5), {}, {}), None).name
+    assert len(name.encode()) < 2000
+    assert name.startswith("\\udcff")

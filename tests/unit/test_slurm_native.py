@@ -109,7 +109,7 @@ def told(**other: Any) -> SimpleNamespace:
             *("heterogeneous_id", "federation_origin", "reservation", "required_nodes", "comment"),
             *("allocated_nodes", "scheduled_nodes", "excluded_nodes", "admin_comment", "array_id"),
             *("allocated_tres", "cpus_per_gpu", "memory_per_gpu", "array_task_id", "max_nodes"),
-            *("array_tasks_waiting", "array_tasks_parallel", "eligible_time"),
+            *("array_tasks_waiting", "array_tasks_parallel", "eligible_time", "deadline"),
         )
     )
     said = {
@@ -139,6 +139,7 @@ def told(**other: Any) -> SimpleNamespace:
         "gres_per_node": {"gres/gpu": 2},
         "tres_per_task": SimpleNamespace(cpu=count(2), mem=None, node=None, gres={}),
         "constraints": [],
+        "licenses": [],
     }
     return SimpleNamespace(**{**nothing, **said, **other})
 
@@ -153,10 +154,10 @@ def test_a_job_is_as_squeue_prints_it() -> None:
     assert row_of() == JobRow(
         *("7", "7", "PENDING", "0", "1795207380", "N/A", "N/A", "N/A", "1:30:00", "0:00"),
         *("1", "1", "1", "2", "2", "0", "2", "2G", "OK", "N/A", "0", "0", "1", "1", "N/A"),
-        *("JobHeldUser", "NA", "root", "sandbox", "normal", "gpu"),
+        *("N/A", "JobHeldUser", "NA", "root", "sandbox", "normal", "gpu"),
         *("cpu=2,mem=2048M,node=1,gres/gpu=2", "N/A", "gres/gpu:2", "N/A", "cpu=2", "N/A", "N/A"),
-        *("(null)", "(null)", "", "", "(null)", "(null)", "", "train", "(null)"),
-        "(null)",
+        *("(null)", "(null)", "", "", "(null)", "(null)", "", "(null)", "train"),
+        *("(null)", "(null)"),
     )
 
 
@@ -177,6 +178,8 @@ def test_a_job_is_as_squeue_prints_it() -> None:
             ("array_tasks", "1-9%2"),
         ),
         ({"user_id": 4_000_000}, ("user", "4000000")),
+        ({"deadline": 1795353941}, ("deadline", "1795353941")),
+        ({"licenses": ["matlab:2", "ansys:1"]}, ("licenses", "matlab:2,ansys:1")),
     ],
 )
 def test_what_pyslurm_shows_in_another_way(other: dict[str, Any], shown: tuple[str, str]) -> None:

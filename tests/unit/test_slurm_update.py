@@ -190,6 +190,7 @@ BY_OTHERS = {
     *("contiguous", "batch", "requeue", "origin", "user", "account", "qos", "partition"),
     *("tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "cpus_per_tres"),
     *("mem_per_tres", "features", "reservation", "nodes_required", "nodes", "admin_comment"),
+    *("deadline", "licenses"),
 }
 
 

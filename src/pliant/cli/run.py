@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 
 import click
 
 from pliant.node import slurm
 from pliant.node.files import is_wrapped
-from pliant.node.run import REQUESTED, Run, from_environment
-from pliant.node.wrapper import Outside, run
+from pliant.node.run import REQUESTED, from_environment
+from pliant.node.wrapper import Outside, run, say
 from pliant.wire.runs import RunAnswer
 
 
@@ -35,9 +36,7 @@ from pliant.wire.runs import RunAnswer
     help="Where it saves: a directory that all nodes share (default: pliant-JOB beside the job).",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.pass_context
 def run_command(
-    context: click.Context,
     command: tuple[str, ...],
     signal_name: str,
     grace: str,
@@ -65,9 +64,7 @@ def run_command(
     if is_wrapped(os.environ.get(REQUESTED, ""), this.job):
         _become(command)
     outside = Outside(_asker(), slurm.requeue, slurm.why_ended)
-    code = run(command, this, outside, os.environ)
-    _leave(code, this)
-    context.exit(code)
+    _leave(run(command, this, outside, os.environ))
 
 
 def _seconds(text: str) -> int:
@@ -82,8 +79,8 @@ def _become(command: tuple[str, ...]) -> None:
     try:
         os.execvp(command[0], command)  # noqa: S606  # no shell is meant
     except OSError as error:
-        click.echo(f"pliant run: {command[0]}: {error.strerror}", err=True)
-        sys.exit(127 if isinstance(error, FileNotFoundError) else 126)
+        say(f"{command[0]}: {error.strerror}")
+        _leave(127 if isinstance(error, FileNotFoundError) else 126)
 
 
 class _asker:  # noqa: N801  # used as a function
@@ -93,16 +90,20 @@ class _asker:  # noqa: N801  # used as a function
         self._door: object = None
 
     def __call__(self, verb: str, fields: Mapping[str, str], timeout_s: float) -> RunAnswer:
-        from pliant.cli.run_door import RunDoor  # noqa: PLC0415
+        from pliant.cli.run_door import RunDoor  # noqa: PLC0415  # in jobs alone
 
         if not isinstance(self._door, RunDoor):
             self._door = RunDoor()
         return self._door.ask(verb, fields, timeout_s)
 
 
-def _leave(code: int, this: Run) -> None:
-    """End at once: a thread that waits for pliantd must not trouble Python's own way out."""
-    if this.job:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+def _leave(code: int) -> None:
+    """End at once: a thread that waits for pliantd must not trouble Python's own way out.
+
+    Nor must a stdout or stderr that is closed (None here) or that takes nothing: Python's own way
+    out makes 120 of the program's exit code then.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):
+            stream.flush()
+    os._exit(code)

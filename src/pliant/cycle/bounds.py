@@ -10,10 +10,14 @@ Reason holds           who may share the limit
 =====================  =============================================================
 QOSGrp                 jobs of its QOS, and of partitions with the same QOS
 AssocGrp, PerAccount   jobs of its account, and of those under the same parent's limit
-PerUser                jobs of its user
+PerUser, AssocMaxJobs  jobs of its user
 =====================  =============================================================
 
 A limit of each job alone is shared with nobody (squeue(1), "JOB REASON CODES").
+
+A running job that is requeued gives up its part of such a limit: who waits for it would start, and
+the job itself wait for that one's whole run. So it is left alone while somebody waits for a limit
+that may be its own too, be it of jobs, of cores, GPUs or of their minutes.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ _SHARED = (
     ("assocgrp", "account"),
     ("peraccount", "account"),
     ("peruser", "user"),
+    ("assocmaxjobs", "user"),
 )
 
 
@@ -106,6 +111,23 @@ def first_ahead(snapshot: Snapshot, job: Job) -> str:
             break
         ahead.add(other)
     return ahead.of(job)
+
+
+def kept_within_limits(snapshot: Snapshot) -> Snapshot:
+    """Leave running jobs alone that others wait for, by a limit that they may share."""
+    if not some_wait_for_all(snapshot):
+        return snapshot
+    ahead = Ahead(snapshot)
+    for job in snapshot.waiting:
+        ahead.add(job)
+    return replace(snapshot, running=tuple([_kept(job, ahead.of(job)) for job in snapshot.running]))
+
+
+def _kept(job: Job, behind: str) -> Job:
+    if not behind or job.frozen or job.spec is None or not job.spec.request.is_elastic:
+        return job
+    words = f"job {behind} waits for a limit that may be its own too, and would start in its place"
+    return replace(job, frozen=words)
 
 
 class Bounds:

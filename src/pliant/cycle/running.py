@@ -1,7 +1,8 @@
 """Which running jobs policies may change, and which of these changes are let through.
 
 A running job is changed only where its owner calls it malleable, and stopped only where it is
-best-effort; never one that is frozen or pinned, or in a partition where Pliant is off, or that the
+best-effort; never one that is frozen (as one that would lose its place to another while it holds
+nothing, see :mod:`.bounds`) or pinned, or in a partition where Pliant is off, or that the
 batch system would not requeue. None is stopped where the batch system itself ends jobs for others:
 two that do so undo each other's work. And none grows onto a node on which the batch system expects
 to start a waiting job meanwhile.
@@ -58,10 +59,11 @@ def why_stays(job: Job, preempts: str = "") -> str:
         return ""
     resizes = request.malleable is not None
     stops = request.job_class is JobClass.BEST_EFFORT
-    if not job.requeues and (resizes or stops):
+    why = job.frozen or ("" if job.requeues else NO_REQUEUE)
+    if why and (resizes or stops):
         kinds = {"resized": resizes, "preempted": stops}
         words = " nor ".join(kind for kind, applies in kinds.items() if applies)
-        return f"it is {'neither' if resizes and stops else 'not'} {words}: {NO_REQUEUE}"
+        return f"it is {'neither' if resizes and stops else 'not'} {words}: {why}"
     return f"it is not preempted: {ITSELF} ({preempts})" if stops and preempts else ""
 
 

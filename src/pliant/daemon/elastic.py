@@ -9,7 +9,7 @@ job of which no program ever spoke has nothing to save: it is requeued as the ba
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
 from pliant.cycle import has_room
@@ -18,6 +18,7 @@ from pliant.daemon.runs import Runs
 from pliant.errors import PliantError, Refused
 from pliant.grammar import shapes as request_shapes
 from pliant.handover import OURS, PINNED, Do, HandOver, Outcome, Step
+from pliant.lifecycle import Phase
 from pliant.model import Job, JobClass, JobState, Request, Shape, Snapshot, shape_text
 from pliant.plan import Plan
 from pliant.speedup import Rates
@@ -31,6 +32,8 @@ MUTE_S = 30.0
 """A program that has not spoken for so long from its start on never will."""
 LEAST_LEFT_S = 120.0
 """A job that must end sooner is not resized at its owner's wish."""
+SKEW_S = 60.0
+"""How far the batch system's clock may be before ours."""
 
 
 class Elastic:
@@ -58,15 +61,23 @@ class Elastic:
         self._made_room: dict[str, int] = {}  # how often, by job
         self._resumed = False
         self._decided: tuple[Snapshot, Plan] | None = None  # last
+        self._met: frozenset[str] = frozenset()  # the jobs of the last look
 
     # --- what is known ---------------------------------------------------------------------
 
     def known(self, snapshot: Snapshot) -> Snapshot:
         """Return what was seen, with what is known of jobs that change."""
+        self._meet((*snapshot.waiting, *snapshot.running))
         under_way = self.overs.all()
         running = tuple([self._running(job, under_way.get(job.id)) for job in snapshot.running])
         waiting = tuple([self._waiting(job, under_way.get(job.id)) for job in snapshot.waiting])
         return replace(snapshot, running=running, waiting=waiting)
+
+    def _meet(self, jobs: Collection[Job]) -> None:
+        """Forget what was told of earlier jobs of the same numbers, which come again."""
+        new = [job for job in jobs if job.id not in self._met and not job.restarts]
+        self._store.forget_before((job.id, job.submit_s - SKEW_S) for job in new)
+        self._met = frozenset(job.id for job in jobs)
 
     def _running(self, job: Job, wanted: Wanted | None) -> Job:
         request = elastic_request(job)
@@ -135,7 +146,7 @@ class Elastic:
         under_way = self.overs.all()
         for job in snapshot.running:
             pinned = job.spec is not None and job.spec.pinned
-            if job.id in under_way and (pinned or not acts_on(job)):
+            if job.id in under_way and (pinned or job.frozen or not acts_on(job)):
                 self.overs.withdraw(job.id)
             elif job.id not in under_way and job.priority in OURS:
                 self._do(Do.RELEASE, job)
@@ -218,7 +229,7 @@ class Elastic:
             (not job.requeues, "Slurm may not requeue it"),
             (shape not in allowed, f"it may be {', '.join(map(shape_text, allowed))}"),
             (shape == job.shape, "it has that shape"),
-            (not self.runs.may_reshape(job), f"nothing can be asked of it now: it is {phase}"),
+            (not self.runs.may_reshape(job), f"nothing can be asked of it now: {_busy(phase)}"),
             (shape not in job.shapes, "Slurm cannot change it so"),
             (0 < end_s < now_s + LEAST_LEFT_S, "less than two minutes of its time limit are left"),
             (
@@ -255,13 +266,17 @@ class Elastic:
 def elastic_request(job: Job) -> Request | None:
     """Return the request of a job that may change while it runs; None for all others."""
     request = job.spec.request if job.spec is not None else None
-    if request is None:
-        return None
-    may = request.malleable is not None or request.job_class is JobClass.BEST_EFFORT
-    return request if may else None
+    return request if request is not None and request.is_elastic else None
 
 
 def grace_s(request: Request) -> float:
     """Return how long a job's program may take to save what it has."""
     said = request.malleable.grace_s if request.malleable is not None else 0
     return float(said or GRACE_S)
+
+
+def _busy(phase: Phase) -> str:
+    """Say why a job's program is asked for nothing."""
+    if phase is not Phase.RUNNING:
+        return f"it is {phase}"
+    return "it does not run under `pliant run`, or that is silent, or more than one speaks for it"

@@ -27,6 +27,8 @@ SLOW_S = 1.0
 """Between looks at one whose program is still asked for its checkpoint."""
 AGAIN_S = 1.0
 """After a step that the batch system refused, or that changed nothing."""
+STALE_S = 600.0
+"""A checkpoint that comes so long after its wish was given up leads to no other shape."""
 _LATE = frozenset((Outcome.NOT_SAVED.value, Outcome.HELD.value))
 """What is given up before a checkpoint that may still come."""
 
@@ -65,7 +67,6 @@ class _Active:
     number: int
     over: HandOver
     job: Job
-    nodes: tuple[str, ...] = ()  # where it is to go on; () where that is not known
     next_s: float = 0.0
     trouble: str = ""
     did: Step | None = None  # in the last look
@@ -123,7 +124,7 @@ class HandOvers:
             if not listens:
                 over = replace(over, saved_s=now_s)
                 self._store.saved(number, now_s)
-            self._active[job.id] = _Active(number, over, job, wanted.nodes)
+            self._active[job.id] = _Active(number, over, replace(job, next_nodes=wanted.nodes))
             self._changed.notify_all()
         log.info("job %s: to %s: %s", job.id, shape_text(wanted.shape), reason)
         self._told(job.id)
@@ -159,7 +160,7 @@ class HandOvers:
         """Return what the jobs of which one is under way are to become, by job."""
         with self._changed:
             return {
-                job_id: Wanted(active.over.shape, active.nodes, active.over.guest)
+                job_id: Wanted(active.over.shape, active.job.next_nodes, active.over.guest)
                 for job_id, active in self._active.items()
             }
 
@@ -180,18 +181,25 @@ class HandOvers:
             return True
 
     def _stay_without_room(self, active: _Active) -> None:
-        """Let a job whose room has gone while it saved go on as it is: else it would wait."""
-        over = active.over
-        wanted = Wanted(over.shape, active.nodes, over.guest, over.end_s)
-        if not over.guest and not self._has_room(active.job, wanted):
-            active.over, active.nodes = replace(over, shape=active.job.shape), active.job.nodes
+        """Let a job whose room has gone while it saved go on as it is: else it would wait.
+
+        One that needs no more than it gives up has room there.
+        """
+        over, job = active.over, active.job
+        wanted = Wanted(over.shape, job.next_nodes, over.guest, over.end_s)
+        less = over.shape.amount <= job.shape.amount and over.shape.nodes <= job.shape.nodes
+        stays = less and set(job.next_nodes) <= set(job.nodes)
+        if not over.guest and not stays and not self._has_room(job, wanted):
+            active.over = replace(over, shape=active.job.shape)
+            active.job = replace(active.job, next_nodes=())
             self._store.stays(active.number)
             log.info("job %s: its room has gone while it saved: it stays as it is", over.job)
 
     def saved_late(self, job: Job, run: int, name: str) -> bool:
         """Go on with a hand-over that was given up before this run's program saved after all.
 
-        It has ended for it, and waits for us. False where there is none of this name.
+        It has ended for it, and waits for us. False where there is none of this name. What was
+        decided too long ago is not done any more: the job is requeued as it is, without a guest.
         """
         with self._changed:
             rows = self._store.handovers(job.id)
@@ -199,7 +207,9 @@ class HandOvers:
             if over is None or job.id in self._active or (over.run, name_of(over)) != (run, name):
                 return False
             over = replace(over, saved_s=self._clock())
-            self._store.reopened(rows[-1].id, over.saved_s)
+            if over.saved_s - rows[-1].done_s > STALE_S:
+                over = replace(over, shape=job.shape, guest="")
+            self._store.reopened(rows[-1].id, over.saved_s, shape_text(over.shape), over.guest)
             self._active[job.id] = _Active(rows[-1].id, over, job)
             self._changed.notify_all()
         log.info("job %s: its checkpoint came late; it goes on", job.id)

@@ -43,6 +43,8 @@ class RunVerbs:
         if run != job.restarts or job.state is JobState.WAITING:
             raise Refused(f"job {job.id}: run {run} is not the one that is known")
         VERBS[verb](self, job, run, fields)
+        if self.runs.are_several(job):
+            self.overs.withdraw(job.id)
         return self._wish(job, run)
 
     def is_news(self, fields: Mapping[str, str]) -> bool:
@@ -51,9 +53,14 @@ class RunVerbs:
         name = name_of(over) if over is not None and not over.saved_s else ""
         return name != fields.get("known", "")
 
-    def begin(self, job: Job, run: int, _fields: Mapping[str, str]) -> None:
-        """A run's program has been started."""
+    def begin(self, job: Job, run: int, fields: Mapping[str, str]) -> None:
+        """A run's program has been started, or its wrapper looks for us anew.
+
+        One whose program ends before it hears us says no more: so it counts from its first watch.
+        """
         self.runs.heard(job, run)
+        if fields.get("others") == "1":
+            self.runs.spoke(job, run, fields.get("word", ""), others=True)
 
     def launched(self, job: Job, run: int, fields: Mapping[str, str]) -> None:
         """A program has begun to work."""
@@ -61,6 +68,7 @@ class RunVerbs:
 
     def watch(self, job: Job, run: int, fields: Mapping[str, str]) -> None:
         """A program runs, and says how far it is."""
+        self.runs.spoke(job, run, fields.get("word", ""))
         self.runs.heard(
             job,
             run,
@@ -70,8 +78,14 @@ class RunVerbs:
         )
 
     def saved(self, job: Job, run: int, fields: Mapping[str, str]) -> None:
-        """A program has saved what it has and ended, as it was asked."""
-        wish = fields.get("wish", "")
+        """A program has saved what it has and ended, as it was asked.
+
+        Where another one runs beside it that would be ended by a requeue, nothing comes of it: the
+        answer says why.
+        """
+        wish, over = fields.get("wish", ""), self.overs.of(job.id)
+        if self.runs.are_several(job) and (over is None or not over.saved_s):
+            return
         if not self.overs.saved(job.id, run, wish) and not self.overs.saved_late(job, run, wish):
             raise Refused(f"job {job.id}: nobody asked this run for that checkpoint")
         self.runs.saved(job, run, _number(fields, "took"))
@@ -82,6 +96,7 @@ class RunVerbs:
 
     def end(self, job: Job, run: int, fields: Mapping[str, str]) -> None:
         """A program has ended by itself."""
+        self.runs.left(job, run, fields.get("word", ""))
         over = self.overs.of(job.id)
         if over is not None:
             self.overs.failed(job.id, run, name_of(over))
@@ -103,9 +118,10 @@ class RunVerbs:
 
     def _wish(self, job: Job, run: int) -> RunAnswer:
         over, state = self.overs.of(job.id), self.runs.life(job).phase
-        now_s = self.clock()
-        if over is None or over.run != run or over.saved_s:
-            return RunAnswer(state=state, now_s=now_s)
+        now_s, goes = self.clock(), over is not None and over.saved_s > 0
+        several = self.runs.are_several(job) and not goes
+        if over is None or over.run != run or goes or several:
+            return RunAnswer(state=state, now_s=now_s, several=several)
         return RunAnswer(
             name_of(over), _why(over), shape_text(over.shape), over.until_s, state, now_s
         )

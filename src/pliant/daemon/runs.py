@@ -13,13 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from pliant.daemon.handing import HandOvers
+from pliant.daemon.speakers import SILENT_S, Speakers
 from pliant.lifecycle import Life, Seen, observed
 from pliant.model import Job, JobState, shape_text
 from pliant.speedup import Rates
 from pliant.store import RunRow, Store
-
-SILENT_S = 90.0
-"""A program that has not asked for so long is not listening: nothing is asked of it."""
 
 UNNAMED = frozenset(("", "wrap", "sbatch", "interactive", "bash", "STDIN"))
 """What jobs are called that nobody named: what ran under such a name tells nothing of another."""
@@ -40,6 +38,7 @@ class Runs:
         self._lock = threading.Lock()
         self._known: dict[str, RunRow] = {}
         self._heard: dict[str, float] = {}
+        self._speakers = Speakers()
         self._restart_s: dict[str, float] = {}
         self._never: dict[str, int] = {}  # the run of which the store knows nothing
         self._rates: dict[tuple[str, str], Rates] = {}  # by user and name
@@ -60,6 +59,16 @@ class Runs:
                 rate=rate or row.rate,
             )
             self._keep(row, now)
+
+    def spoke(self, job: Job, run: int, word: str, *, others: bool = False) -> None:
+        """Note which wrapper it was, by its word; see :class:`Speakers`."""
+        with self._lock:
+            self._speakers.heard(job.id, run, word, self._monotonic(), others=others)
+
+    def left(self, job: Job, run: int, word: str) -> None:
+        """Note that this wrapper's program has ended, however it did."""
+        with self._lock:
+            self._speakers.ended(job.id, run, word, self._monotonic())
 
     def saved(self, job: Job, run: int, took_s: float) -> None:
         """Note how long its checkpoint took."""
@@ -128,11 +137,20 @@ class Runs:
         return observed(seen, self._clock())
 
     def may_reshape(self, job: Job) -> bool:
-        """Whether its program may be asked for a checkpoint now: it listens, and is not busy."""
+        """Whether its program may be asked for a checkpoint now: it listens, and is not busy.
+
+        A job of two programs, each under a `pliant run` of its own, may not: see
+        :class:`Speakers`.
+        """
         with self._lock:
             heard_s = self._heard.get(job.id)
         listens = heard_s is not None and self._monotonic() - heard_s < SILENT_S
-        return listens and self.life(job).may_reshape
+        return listens and not self.are_several(job) and self.life(job).may_reshape
+
+    def are_several(self, job: Job) -> bool:
+        """Whether more than one wrapper speaks for this run."""
+        with self._lock:
+            return self._speakers.are_several(job.id, job.restarts, self._monotonic())
 
     def speaks(self, job: Job) -> bool:
         """Whether its program has ever spoken in this run."""
@@ -173,6 +191,7 @@ class Runs:
         there = frozenset(job.id for job in jobs)
         names = {(job.user, job.name) for job in jobs}
         with self._lock:
+            self._speakers.forget(there)
             self._rates = {key: rates for key, rates in self._rates.items() if key in names}
             every: tuple[dict[str, Any], ...] = (
                 *(self._known, self._never),

@@ -51,6 +51,11 @@ class Request:
         """Whether more than the own shape may be allowed."""
         return bool(self.gpus or self.nodes or self.kinds or self.gpu_types)
 
+    @property
+    def is_elastic(self) -> bool:
+        """Whether its owner lets the job be requeued while it runs, to resize or to make room."""
+        return self.malleable is not None or self.job_class is JobClass.BEST_EFFORT
+
 
 @dataclass(frozen=True, slots=True)
 class Spec:

@@ -16,7 +16,8 @@
 What cannot happen in a stage changes nothing: answers come late and twice. A program that saved on
 request and ended is never lost: pliantd requeues the job; where it is silent, we do; where that is
 refused (no scontrol here, a job that may not be requeued), the program is started again right here
-at its old shape. After a TERM nothing of it is done: somebody else ends the job, on purpose.
+at its old shape. So it is where another wrapper of the job runs a program that a requeue would end.
+After a TERM nothing of it is done: somebody else ends the job, on purpose.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from pliant.node.words import (
     Answered,
     Ask,
     AskWhy,
+    Beside,
     Decided,
     Effect,
     Ended,
@@ -64,6 +66,10 @@ GATHER_S = 10.0
 """How long the other tasks may take beyond the first one's end, at least."""
 FOLLOW_S = SILENT_S + 3 * TAKE_OVER_S
 """How long a task waits for the first one's decision, at most."""
+SEVERAL = (
+    "another `pliant run` of this job speaks to pliantd: neither is asked for checkpoints; "
+    "one for each job, or one srun of it"
+)
 LEAST_S = 1.0
 """What a program is given at least, whatever the clocks say."""
 TERM = 15
@@ -187,8 +193,24 @@ def _ticked_gathering(state: State, event: Ticked) -> Next:
 
 
 def _hand(state: State, wish: Wish, at_s: float) -> Next:
+    if not state.alone:
+        return _go_on(state)
     handing = replace(state, stage=Stage.HANDING, until_s=at_s + SILENT_S)
     return handing, (ReportSaved(wish, at_s - state.asked_s),)
+
+
+def _go_on(state: State) -> Next:
+    running, start = _again(state)
+    return running, (Say("the program goes on here"), Tell(again=True), *start)
+
+
+def _beside(state: State, event: Beside) -> Next:
+    known = replace(state, alone=not event.others)
+    says = (Say(SEVERAL),) if event.others and state.alone else ()
+    if not event.others or state.stage is not Stage.HANDING:
+        return known, says
+    running, effects = _go_on(known)
+    return running, (*says, *effects)
 
 
 def _answered(state: State, event: Answered) -> Next:
@@ -243,6 +265,7 @@ _ON: Mapping[tuple[Stage, type], _Handler] = {
     **{(stage, Prompted): _prompted for stage in _RUNS},
     **{(stage, Ended): _ended for stage in _RUNS},
     **{(stage, Signalled): _signalled_running for stage in _RUNS},
+    **{(stage, Beside): _beside for stage in (*_RUNS, *_WAITS)},
     **{(stage, Signalled): _signalled_waiting for stage in _WAITS},
     (Stage.ASKED, Ticked): _ticked_asked,
     (Stage.GATHERING, Gathered): _gathered,

@@ -53,6 +53,7 @@ class Heard:
     answered: Callable[[], None]  # to a saved checkpoint
     trouble: Callable[[str], None]
     first: Callable[[], None]  # the first answer of all
+    beside: Callable[[bool], None]  # whether another wrapper of this job is heard too
 
 
 @dataclass(slots=True)
@@ -66,6 +67,7 @@ class Door:
     clock: Callable[[], float] = time.time
     known: str = ""
     reached: bool = False
+    several: bool = False
     _closed: threading.Event = field(default_factory=threading.Event)
     _saving: threading.Event = field(default_factory=threading.Event)
     _last: list[threading.Thread] = field(default_factory=list)
@@ -85,13 +87,14 @@ class Door:
                     self.heard.trouble(str(error))
                 failed = True
                 begun = False  # it may be another pliantd, which knows nothing of us
-                self._closed.wait(pause_s * random.uniform(0.5, 1.0))  # noqa: S311
+                self._closed.wait(pause_s * random.uniform(0.5, 1.0))  # noqa: S311  # a pause
                 pause_s = min(MOST_S, 2 * pause_s)
                 continue
             if not self.reached:
                 self.reached = True
                 self.heard.first()
             fresh = answer.wish not in ("", self.known)
+            self._beside(answer)
             self._wished(answer)
             if not fresh and begun and time.monotonic() - since < FIRST_S:
                 self._closed.wait(FIRST_S)  # a long poll that is none must not become a busy loop
@@ -99,9 +102,15 @@ class Door:
 
     def _once(self, begun: bool, begin: Mapping[str, str]) -> RunAnswer:
         if not begun:
-            return self.ask("run-begin", {**self.who, **begin}, ANSWER_S)
+            others = "1" if self.several else "0"
+            return self.ask("run-begin", {**self.who, **begin, "others": others}, ANSWER_S)
         fields = {**self.who, "known": self.known, **self.progress.fields()}
         return self.ask("run-watch", fields, WATCH_S + ANSWER_S)
+
+    def _beside(self, answer: RunAnswer) -> None:
+        if answer.several != self.several:
+            self.several = answer.several
+            self.heard.beside(answer.several)
 
     def _wished(self, answer: RunAnswer) -> None:
         if not answer.wish:
@@ -117,13 +126,20 @@ class Door:
     def launched(self) -> None:
         """Report that the program works now: the watch that is under way may take its time."""
         fields = {**self.who, **self.progress.fields()}
-        _thread(lambda: self._insist("run-launched", fields, self._closed, lambda: None))
+        _thread(lambda: self._insist("run-launched", fields, self._closed))
 
     def saved(self, wish: Wish, took_s: float) -> None:
         """Report a checkpoint until pliantd answers or :meth:`give_up`."""
         self._saving = stop = threading.Event()
         fields = self._saved_fields(wish, took_s)
-        _thread(lambda: self._insist("run-saved", fields, stop, self.heard.answered))
+
+        def done(answer: RunAnswer) -> None:
+            if answer.several:  # it is not taken over
+                self.heard.beside(True)
+            else:
+                self.heard.answered()
+
+        _thread(lambda: self._insist("run-saved", fields, stop, done))
 
     def give_up(self) -> None:
         """Report the checkpoint no more."""
@@ -132,27 +148,27 @@ class Door:
     def failed(self, wish: Wish, words: str) -> None:
         """Report that there is no checkpoint, a few times where nobody answers."""
         fields = {**self.who, "wish": wish.id, "words": words}
-        _thread(lambda: self._insist("run-failed", fields, self._closed, lambda: None))
+        _thread(lambda: self._insist("run-failed", fields, self._closed))
 
     def _insist(
         self,
         verb: str,
         fields: Mapping[str, str],
         stop: threading.Event,
-        done: Callable[[], None],
+        done: Callable[[RunAnswer], None] = lambda _answer: None,
     ) -> None:
         pause_s = FIRST_S
         for _ in range(TRIES):
             if stop.is_set():
                 return
             try:
-                self.ask(verb, fields, ANSWER_S)
+                answer = self.ask(verb, fields, ANSWER_S)
             except PliantError:
                 stop.wait(pause_s)
                 pause_s = min(REPORT_S, 2 * pause_s)
             else:
                 if not stop.is_set():
-                    done()
+                    done(answer)
                 return
 
     def last_saved(self, wish: Wish, took_s: float) -> None:

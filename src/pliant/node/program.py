@@ -109,7 +109,7 @@ class Witness:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                preexec_fn=_before(self._mask, signal.SIGKILL),  # noqa: PLW1509
+                preexec_fn=_before(self._mask, signal.SIGKILL),  # noqa: PLW1509  # as above
             )
         except (OSError, subprocess.SubprocessError):
             self._process = None

@@ -85,8 +85,8 @@ def _said(text: str) -> tuple[int, str]:
     """Return the grace period and the signal of ``--malleable=``; a broken one says nothing."""
     if not text or text == "(null)":
         return 0, ""
-    from pliant.grammar import parse_option  # noqa: PLC0415
-    from pliant.model import Request  # noqa: PLC0415
+    from pliant.grammar import parse_option  # noqa: PLC0415  # seldom needed
+    from pliant.model import Request  # noqa: PLC0415  # seldom needed
 
     try:
         said = parse_option(Request(), "malleable", text).malleable

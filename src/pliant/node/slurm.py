@@ -21,7 +21,7 @@ def requeue(job: str) -> str:
 
 def why_ended(job: str, restarts: int) -> str:
     """Ask why this run of a job is being ended; "" where that is not known."""
-    from pliant.batch.slurm.commands import Commands  # noqa: PLC0415
+    from pliant.batch.slurm.commands import Commands  # noqa: PLC0415  # seldom needed
 
     try:
         answer = Commands(timeout_s=TIMEOUT_S).run(

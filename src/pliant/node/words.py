@@ -49,6 +49,7 @@ class State:
     until_s: float = float("inf")  # when this stage is over at the latest
     prompted: bool = False  # whether the signal was sent
     termed: bool = False  # whether somebody has sent us a TERM
+    alone: bool = True  # no other wrapper of this job speaks to pliantd
 
 
 # What happens
@@ -109,6 +110,14 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """Pliantd hears another wrapper of this job too (``others``), or none any more."""
+
+    at_s: float
+    others: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Requeued:
     """Our own requeue was done, or failed: ``trouble`` says why."""
 
@@ -124,7 +133,18 @@ class Decided:
     again: bool
 
 
-Event = Wished | Prompted | Ended | Signalled | Ticked | Gathered | Answered | Requeued | Decided
+Event = (
+    Wished
+    | Prompted
+    | Ended
+    | Signalled
+    | Ticked
+    | Gathered
+    | Answered
+    | Beside
+    | Requeued
+    | Decided
+)
 
 
 # What is to be done

@@ -22,8 +22,9 @@ from pliant.node import words as w
 from pliant.node.core import step
 from pliant.node.door import Ask, Door, Heard
 from pliant.node.files import Pace, Private, for_checkpoints
+from pliant.node.importable import with_pliant
 from pliant.node.logs import cut_on_requeue
-from pliant.node.own_requeue import stand_in
+from pliant.node.own_requeue import with_stand_in
 from pliant.node.program import Program, Witness
 from pliant.node.ranks import GOOD, Ranks
 from pliant.node.run import DIRECTORY, REQUESTED, Run
@@ -63,7 +64,9 @@ class Parts:
 
 
 def say(words: str) -> None:
-    """Say one line to the user; a closed stderr is no reason to end."""
+    """Say one line to the user; a closed stderr is no reason to end, nor to say it on stdout."""
+    if sys.stderr is None:
+        return
     line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(words.split()))
     with contextlib.suppress(OSError, ValueError):
         print(f"pliant run: {line}", file=sys.stderr, flush=True)
@@ -80,12 +83,11 @@ def run(
     caught = {number for number in CAUGHT if signal.getsignal(number) is not signal.SIG_IGN}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*caught, signal.SIGCHLD})
     files = _private(this) if this.job else None
-    env = dict(environ)
+    env = {**environ, **with_pliant(environ)}
     if files is not None:
         env[REQUESTED] = str(files.request)
         if this.signal:
-            with contextlib.suppress(OSError):
-                env["PATH"] = stand_in(files, environ)
+            env |= with_stand_in(environ)
     if this.directory is not None:
         this = replace(this, directory=_for_checkpoints(this.directory, this.otherwise))
         env[DIRECTORY] = str(this.directory)
@@ -274,6 +276,8 @@ class Wrapper:
             case w.Pass(number):
                 self._program.send(number)
             case w.Start():
+                if self._door is not None:
+                    self._door.give_up()
                 self._program.start()
                 self._running, self._started_s = True, time.monotonic()
             case w.Say(words):
@@ -345,8 +349,8 @@ class Wrapper:
             self._join(this, this.directory)
         if not this.leads:
             return
-        heard = Heard(self._wished, self._answered, self._trouble, self._first)
-        who = {"job": this.job, "run": str(this.restarts)}
+        heard = Heard(self._wished, self._answered, self._trouble, self._first, self._beside)
+        who = {"job": this.job, "run": str(this.restarts), "word": os.urandom(8).hex()}
         self._door = Door(self._outside.ask, who, heard)
         name = signal.Signals(this.signal).name.removeprefix("SIG") if this.signal else ""
         self._door.watch({"host": this.host, "grace": str(this.grace_s), "signal": name})
@@ -365,6 +369,9 @@ class Wrapper:
 
     def _answered(self) -> None:
         self._post(w.Answered(time.monotonic()))
+
+    def _beside(self, others: bool) -> None:
+        self._post(w.Beside(time.monotonic(), others))
 
     def _first(self) -> None:
         words = cut_on_requeue(os.environ)

@@ -284,7 +284,7 @@ class _Steps:
             change.given, change.option = self._final.retake(change.held), None
 
     def _fits_now(self, change: _Change, beside: frozenset[str]) -> bool:
-        assert change.option is not None  # noqa: S101
+        assert change.option is not None  # noqa: S101  # for types
         job, first = change.goal.job, (change.places,)
         room = self._now.room(job, change.option, (job,), first=first, beside=beside)
         return room == change.places

@@ -1,7 +1,9 @@
 """What pliantd and a malleable job's wrapper, ``pliant run``, say to each other at door 2.
 
 ================  ==================================  ============================================
-``run-begin``     host, grace, signal                 a run has begun; ``grace`` in s, 0: not known
+``run-begin``     host, grace, signal, others         a run has begun; ``grace`` in s, 0: not known;
+                                                      ``others`` is 1 where an earlier answer said
+                                                      that there are ``several``
 ``run-launched``  step, rate                          its program works from now on
 ``run-watch``     known, step, rate, launched         at once where there is a wish that is not
                                                       ``known``, else after at most WATCH_S
@@ -12,7 +14,8 @@
                                                       where it had been sent a TERM by others
 ================  ==================================  ============================================
 
-All carry ``job`` (the job's own number) and ``run`` (how often it was restarted).
+All carry ``job`` (the job's own number), ``run`` (how often it was restarted) and ``word``, the
+wrapper's own, by which two of one job are told apart; earlier releases have none.
 """
 
 from __future__ import annotations
@@ -35,3 +38,4 @@ class RunAnswer:
     until_s: float = 0.0  # by when the checkpoint must be done, seconds since the epoch
     state: str = ""  # the job's phase in its lifecycle
     now_s: float = 0.0  # pliantd's clock, so that until_s is right on a host whose clock is not
+    several: bool = False  # another wrapper speaks for this run: nothing is asked, nothing requeued

@@ -3,6 +3,7 @@
 Measured on 22.05.8 and 24.11.5; each line is a trap:
 
 - The fence is not named by the job: a job of a reservation is killed at its end.
+- Without OVERLAP a second fence on a node is refused, and that of a node in another reservation.
 - An update while the job is COMPLETING keeps no begin time; one that is PENDING again does.
 - A begin time before its own now is read by scontrol as now: with a clock that is ahead no job
   begins earlier than that.
@@ -150,8 +151,8 @@ class Handing:
             f"StartTime={_text(self._clock() - SKEW_S)}",
             f"EndTime={self._fence_end()}",
             "Users=root",
-            f"Nodes={','.join(job.nodes)}",
-            "Flags=IGNORE_JOBS",
+            f"Nodes={','.join(dict.fromkeys((*job.nodes, *job.next_nodes)))}",
+            "Flags=IGNORE_JOBS,OVERLAP",
         )
 
     def _fence_end(self) -> str:

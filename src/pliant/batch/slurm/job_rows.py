@@ -24,13 +24,14 @@ NUMBERS = (
     *("StartTime", "EndTime", "TimeLimit", "MinTime", "NumNodes", "MaxNodes", "NumTasks"),
     *("NumCPUs", "cpus-per-task", "NTPerNode", "MinCpus", "MinMemory", "OverSubscribe"),
     *("HetJobID", "RestartCnt", "Contiguous", "BatchFlag", "Requeue"),
+    "Deadline",
 )
 TEXTS = (
     *("ArrayTaskID", "Reason", "Origin", "UserName", "Account", "QOS", "Partition"),
     *("tres-alloc",),
     *("tres-per-job", "tres-per-node", "tres-per-socket", "tres-per-task", "cpus-per-tres"),
     *("mem-per-tres", "Feature", "Reservation", "ReqNodes", "NodeList", "SchedNodes"),
-    *("Dependency", "ExcNodes", "Name", "admin_comment", "Comment"),
+    *("Dependency", "ExcNodes", "Licenses", "Name", "admin_comment", "Comment"),
 )
 NONCE = re.compile(r"[A-Z][A-Za-z0-9]{12,64}", re.ASCII)  # a digit first would be a field size
 _EXCLUDED_FROM = (23, 11)
@@ -65,6 +66,7 @@ class JobRow:
     contiguous: str
     batch: str
     requeue: str
+    deadline: str
     array_tasks: str
     reason: str
     origin: str
@@ -86,6 +88,7 @@ class JobRow:
     nodes_expected: str
     dependency: str
     nodes_excluded: str
+    licenses: str
     name: str
     admin_comment: str
     comment: str

@@ -14,8 +14,10 @@ from pliant.batch.slurm.request import Asked, asked
 from pliant.batch.slurm.requested import as_expected, partitions_of, requested, spec_of
 from pliant.batch.slurm.values import NOTHING, duration_s, host_list, instant_s, tasks_in, whole
 from pliant.errors import BadAnswer
-from pliant.model import Job, JobClass, JobState
+from pliant.model import Job, JobState
 
+LONGEST_NAME = 256
+"""Jobs whose names differ only beyond it are taken for jobs of one name."""
 SKEW_S = 30.0
 """How far slurmctld's clock may be before ours."""
 _ENDING = frozenset(("COMPLETING",))
@@ -56,7 +58,7 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) ->
     return Job(
         id=row.key,
         user=row.user,
-        name=row.name,
+        name=_name(row.name),
         account=_said(row.account),
         qos=_said(row.qos).lower(),
         partitions=partitions,
@@ -91,6 +93,11 @@ def _tasks(row: JobRow, tasks_running: int) -> int:
     return max(1, min(waiting, row.at_once - tasks_running)) if row.at_once else waiting
 
 
+def _name(text: str) -> str:
+    """A job's name as text: its user may have put any bytes into it."""
+    return text[:LONGEST_NAME].encode("utf-8", "backslashreplace").decode()
+
+
 def _said(text: str) -> str:
     return "" if text in NOTHING else text
 
@@ -108,7 +115,7 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
     job = Job(
         id=row.key,
         user=row.user,
-        name=row.name,
+        name=_name(row.name),
         account=_said(row.account),
         qos=_said(row.qos).lower(),
         partitions=partitions,
@@ -130,15 +137,13 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
         restarts=count(row.restarts),
         requeues=_requeues(row),
     )
-    return _elastic(job, row, cluster) if _may_change(job) else job
+    return _elastic(job, row, cluster) if may_change(job) else job
 
 
-def _may_change(job: Job) -> bool:
+def may_change(job: Job) -> bool:
     """Whether a running job's owner lets it be requeued."""
     request = job.spec.request if job.spec is not None and not job.frozen else None
-    return request is not None and (
-        request.malleable is not None or request.job_class is JobClass.BEST_EFFORT
-    )
+    return request is not None and request.is_elastic
 
 
 def _elastic(job: Job, row: JobRow, cluster: Cluster) -> Job:
@@ -152,11 +157,19 @@ def _elastic(job: Job, row: JobRow, cluster: Cluster) -> Job:
         spec=wants.spec,
         shapes=wants.shapes if job.shape in wants.shapes else (job.shape,),
         footprint=wants.footprint,
-        frozen=wants.frozen,
+        frozen=wants.frozen or _kept(row),
         features=wants.features,
         nodes_required=wants.nodes_required,
         nodes_excluded=wants.nodes_excluded,
     )
+
+
+def _kept(row: JobRow) -> str:
+    """Why a running job is better not requeued; "" where nothing speaks against it."""
+    if instant_s(row.deadline):
+        return "it has a deadline: its time limit would begin anew, and Slurm could end it for that"
+    held = row.licenses not in NOTHING
+    return "it holds licences, which another job could take meanwhile" if held else ""
 
 
 def _requeues(row: JobRow) -> bool:

@@ -30,6 +30,7 @@ from pliant.batch.slurm.update import (
     update_words,
     wanted,
 )
+from pliant.cycle import kept_within_limits
 from pliant.errors import BadAnswer, BatchError, Refused, StandsBy, Unavailable
 from pliant.grammar import put_token
 from pliant.handover import HandOver, Scene, Step
@@ -113,7 +114,7 @@ class Slurm:
             self._rows = {row.key: row for row in rows}
             self._cluster = cluster
         snapshot = snapshot_of(rows, cluster, places, now_s)
-        return replace(
+        whole = replace(
             snapshot,
             abilities=replace(
                 snapshot.abilities,
@@ -127,6 +128,7 @@ class Slurm:
             nodes=nodes_of(nodes.result().values(), rows, places, counts_memory=site.counts_memory),
             reservations=reservations.result(),
         )
+        return kept_within_limits(whole)
 
     # --- change ----------------------------------------------------------------------------
 

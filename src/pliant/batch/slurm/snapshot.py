@@ -9,7 +9,7 @@ from dataclasses import replace
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.details import Allocation
 from pliant.batch.slurm.job_rows import JobRow
-from pliant.batch.slurm.jobs import lent_shards, queue_order, running_job, waiting_job
+from pliant.batch.slurm.jobs import lent_shards, may_change, queue_order, running_job, waiting_job
 from pliant.batch.slurm.node_rows import NodeRow
 from pliant.batch.slurm.nodes import node_of
 from pliant.batch.slurm.requested import partitions_of
@@ -18,6 +18,7 @@ from pliant.model import Job, Node, Snapshot
 
 Places = Mapping[str, Allocation | None]
 """Where running jobs sit, by JobID; None: it was asked and is not known."""
+NEXT_TASK = "the next task of its array would start in its place: only so many may run at once"
 
 
 def with_excluded(rows: list[JobRow], excluded: Mapping[str, str]) -> list[JobRow]:
@@ -51,11 +52,28 @@ def snapshot_of(
             for name, row in cluster.partitions.items()
         ),
         waiting=tuple(sorted(waiting, key=lambda job: queue_order(job, cluster))),
-        running=tuple(running_job(row, cluster, places.get(row.job_id)) for row in running),
+        running=_running(running, rows, cluster, places),
         abilities=replace(
             cluster.abilities, federated=any(row.origin not in NOTHING for row in rows)
         ),
     )
+
+
+def _running(
+    running: Iterable[JobRow], rows: Sequence[JobRow], cluster: Cluster, places: Places
+) -> tuple[Job, ...]:
+    """Return the running jobs; a task is left alone where its array's next would take its place."""
+    limited = {row.array_id for row in rows if row.waits and _is_held_by_its_array(row)}
+    jobs = [running_job(row, cluster, places.get(row.job_id)) for row in running]
+    return tuple(
+        replace(job, frozen=NEXT_TASK) if row.array_id in limited and may_change(job) else job
+        for job, row in zip(jobs, running, strict=True)
+    )
+
+
+def _is_held_by_its_array(row: JobRow) -> bool:
+    """Whether no more than so many tasks of its array may run at once (``--array=1-9%2``)."""
+    return row.at_once > 0 or row.reason == "JobArrayTaskLimit"
 
 
 def _preempting(running: Sequence[JobRow], cluster: Cluster) -> frozenset[str]:

@@ -53,6 +53,7 @@ def fields(job: Any) -> list[str] | None:
         "1" if job.requires_contiguous_nodes else "0",
         "1" if job.is_batch_job else "0",
         "1" if job.is_requeueable else "0",
+        _word(job.deadline),
         _tasks(job),
         job.state_reason or "None",
         job.federation_origin or "NA",
@@ -74,6 +75,7 @@ def fields(job: Any) -> list[str] | None:
         job.scheduled_nodes or NULL,
         NULL,  # the dependency is not looked at
         job.excluded_nodes or "",
+        ",".join(job.licenses) or NULL,
         job.name or "",
         job.admin_comment or NULL,
         job.comment or NULL,

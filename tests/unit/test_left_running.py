@@ -1,0 +1,134 @@
+"""Running jobs that are left alone: requeued, they would end, or lose their place to another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from build import job, node, running, snapshot
+from slurm_recorded import NONCE, recorded
+
+from pliant.batch.slurm.cluster import Cluster
+from pliant.batch.slurm.job_rows import JobRow, parse_jobs
+from pliant.batch.slurm.snapshot import NEXT_TASK, snapshot_of
+from pliant.cycle import kept_within_limits, view, why_stays
+from pliant.grammar import parse, parse_shape, token_text
+from pliant.model import Abilities, Job, Snapshot, Spec
+
+SLURM = Cluster((22, 5), {}, {})
+TOKENS = {
+    words: token_text(Spec(parse(words), parse_shape("1")))
+    for words in ("gpus=1-4;malleable", "gpus=1-4;job-class=best-effort", "gpus=1-4")
+}
+MALLEABLE = TOKENS["gpus=1-4;malleable"]
+ROW = replace(
+    parse_jobs(recorded("22.05", "jobs.txt"), NONCE, (22, 5))[1],
+    tres_per_node="gres:gpu:1",
+    admin_comment=MALLEABLE,
+)
+DEADLINE = "it has a deadline: its time limit would begin anew, and Slurm could end it for that"
+LICENCES = "it holds licences, which another job could take meanwhile"
+
+
+def seen(*rows: JobRow) -> Snapshot:
+    return snapshot_of(rows, SLURM, {}, 0.0)
+
+
+@pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)
+@pytest.mark.parametrize(
+    ("deadline", "licenses", "words"),
+    [
+        ("N/A", "(null)", ""),
+        ("NONE", "", ""),
+        ("1795353941", "(null)", DEADLINE),
+        ("2026-11-22T12:00:00", "(null)", DEADLINE),
+        ("N/A", "matlab:2", LICENCES),
+    ],
+)
+def test_a_job_with_a_deadline_or_licences_is_left_alone_while_it_runs(
+    token: str, deadline: str, licenses: str, words: str
+) -> None:
+    row = replace(ROW, deadline=deadline, licenses=licenses, admin_comment=token)
+    (found,) = seen(row).running
+    assert found.frozen == (words if token != TOKENS["gpus=1-4"] else "")
+    waits = replace(row, state="PENDING", nodes="", reason="Priority")
+    assert seen(waits).waiting[0].frozen == ""
+
+
+TASK = replace(ROW, job_id="31", array_id="30", array_tasks="1")
+REST = replace(ROW, job_id="30", array_id="30", array_tasks="2-9", state="PENDING", nodes="")
+
+
+@pytest.mark.parametrize(
+    ("waiting", "words"),
+    [
+        ((), ""),
+        ((REST,), ""),
+        ((replace(REST, array_tasks="2-9%1"),), NEXT_TASK),
+        ((replace(REST, array_tasks="9", reason="JobArrayTaskLimit"),), NEXT_TASK),
+        ((replace(REST, job_id="40", array_id="40", array_tasks="2-9%1"),), ""),
+    ],
+)
+def test_a_task_is_left_alone_where_the_next_of_its_array_waits_for_it(
+    waiting: tuple[JobRow, ...], words: str
+) -> None:
+    (found,) = seen(TASK, *waiting).running
+    assert (found.id, found.frozen) == ("30_1", words)
+
+
+def lab(number: int, **fields: str) -> Job:
+    known: dict[str, Any] = {"user": "alice", "account": "lab", "qos": "normal", **fields}
+    return replace(job(number, "2", reason="Resources"), **known)
+
+
+ELASTIC = replace(
+    running(7, "2", "n1", 3600.0),
+    user="alice",
+    account="lab",
+    qos="normal",
+    shapes=(parse_shape("1"), parse_shape("2")),
+    spec=Spec(parse("gpus=1-2;malleable"), parse_shape("2")),
+)
+
+
+@pytest.mark.parametrize(
+    ("reason", "other", "stays"),
+    [
+        ("Resources", {}, False),
+        ("Dependency", {}, False),
+        ("AssocMaxJobsLimit", {"account": "theirs"}, True),
+        ("AssocMaxJobsLimit", {"user": "bob"}, False),
+        ("AssocGrpJobsLimit", {"user": "bob"}, True),
+        ("AssocGrpGRESRunMinutes", {"user": "bob"}, True),
+        ("AssocGrpGRES", {"account": "theirs", "user": "bob"}, False),
+        ("AssocGrpGRES", {"account": "sister", "user": "bob"}, True),
+        ("QOSGrpJobsLimit", {"account": "theirs", "user": "bob"}, True),
+        ("QOSGrpGRES", {"qos": "high"}, False),
+        ("QOSMaxJobsPerUserLimit", {"account": "theirs"}, True),
+        ("QOSMaxGRESPerUser", {"user": "bob"}, False),
+        ("MaxJobsPerAccount", {"user": "bob"}, True),
+        ("AssocMaxWallDurationPerJobLimit", {}, False),
+    ],
+)
+def test_a_running_job_is_left_alone_while_another_waits_for_a_limit_that_they_may_share(
+    reason: str, other: dict[str, str], stays: bool
+) -> None:
+    first = replace(lab(9, **other), reason=reason, eligible=False)
+    whole = snapshot([node("n1")], [lab(8), first], [ELASTIC])
+    pools = (("lab", "faculty"), ("sister", "faculty"))
+    kept = kept_within_limits(replace(whole, abilities=Abilities(pools=pools)))
+    words = "job 9 waits for a limit that may be its own too, and would start in its place"
+    (found,) = kept.running
+    assert found.frozen == (words if stays else "")
+    assert why_stays(found) == (f"it is not resized: {words}" if stays else "")
+    assert (len(view(kept).running[0].shapes) == 1) is stays
+    assert kept_within_limits(kept) == kept
+
+
+def test_jobs_that_are_never_requeued_are_not_said_to_be_left_alone() -> None:
+    rigid = replace(ELASTIC, id="6", spec=None)
+    moldable = replace(ELASTIC, id="5", spec=Spec(parse("gpus=1-2"), parse_shape("2")))
+    first = replace(lab(9), reason="AssocGrpGRES")
+    kept = kept_within_limits(snapshot([node("n1", 8)], [first], [rigid, moldable]))
+    assert [found.frozen for found in kept.running] == ["", ""]
