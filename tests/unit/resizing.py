@@ -6,6 +6,7 @@ may be changed again where they are malleable.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -105,7 +106,7 @@ def _is_best_effort(found: Job) -> bool:
     return found.spec is not None and found.spec.request.job_class == "best-effort"
 
 
-def _refilled(node: Node, before: tuple[Job, ...], after: list[Job]) -> Node:
+def _refilled(node: Node, before: Sequence[Job], after: list[Job]) -> Node:
     gpus, cpus, mem = (a - b for a, b in zip(_used(node, before), _used(node, after), strict=True))
     pools = tuple(
         replace(pool, free=pool.free + (gpus if at == 0 else 0))
@@ -118,7 +119,7 @@ def _refilled(node: Node, before: tuple[Job, ...], after: list[Job]) -> Node:
     )
 
 
-def _used(node: Node, running: tuple[Job, ...] | list[Job]) -> tuple[int, int, int]:
+def _used(node: Node, running: Sequence[Job]) -> tuple[int, int, int]:
     demands = [job.demand(job.shape) for job in running if node.name in job.nodes]
     return (
         sum(d.gpus for d in demands),

@@ -6,6 +6,7 @@ amounts are written as text ("1/4", "2").
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -26,11 +27,17 @@ def read_snapshot(text: bytes) -> Snapshot:
     Raises BadInput, saying where in the file what is wrong.
     """
     try:
-        return msgspec.json.decode(text, type=Snapshot, dec_hook=_read)
+        return _hashable(msgspec.json.decode(text, type=Snapshot, dec_hook=_read))
     except (msgspec.MsgspecError, RecursionError) as error:
         raise BadInput(
             f"not a snapshot: {error}; `pliant plan --live --save FILE` writes one"
         ) from error
+
+
+def _hashable(snapshot: Snapshot) -> Snapshot:
+    """Sequences are read as lists: as tuples they compare as what was written."""
+    waiting, running = tuple(snapshot.waiting), tuple(snapshot.running)
+    return replace(snapshot, nodes=tuple(snapshot.nodes), waiting=waiting, running=running)
 
 
 def _write(value: Any) -> Any:

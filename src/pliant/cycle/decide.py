@@ -43,7 +43,7 @@ def cycle(snapshot: Snapshot, policy: Policy, limit: int = DEFAULT_LIMIT) -> Pla
     """
     seen = view(snapshot)
     plan = let_through(seen, decided(seen, policy))
-    changes = (*_to_start(plan), *_back(seen, plan))
+    changes = (*_to_start(plan), *(() if seen.is_plain else _back(seen, plan)))
     actions = tuple(_mold(change) for change in changes[:limit])
     plan = plan.with_actions(actions, len(changes) - len(actions))
     return _capped(plan, limit - len(actions)) if plan.changes_running else plan

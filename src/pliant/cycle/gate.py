@@ -257,6 +257,8 @@ def view(snapshot: Snapshot) -> Snapshot:
 
     Doing it twice changes nothing more.
     """
+    if snapshot.is_plain:
+        return snapshot
     off, bounds = partitions_off(snapshot), Bounds(snapshot)
     seen: Iterable[Job] = [_seen(job, off) for job in snapshot.waiting]
     if some_wait_for_all(snapshot):

@@ -69,7 +69,7 @@ def why_stays(job: Job, preempts: str = "") -> str:
 
 def let_through(seen: Snapshot, plan: Plan) -> Plan:
     """Return the plan without growth onto nodes that the batch system keeps for waiting jobs."""
-    if not plan.reshapes:
+    if not plan.reshapes or seen.is_plain:
         return plan
     starts = {start.job.id for start in plan.starts}
     kept_s: dict[str, float] = {}

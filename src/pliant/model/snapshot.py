@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pliant.model.abilities import Abilities
@@ -15,12 +15,20 @@ class Snapshot:
     """The cluster at ``now_s``, as one cycle sees it. ``waiting`` stands in queue order."""
 
     now_s: float
-    nodes: tuple[Node, ...]
+    nodes: Sequence[Node]
     partitions: tuple[Partition, ...]
-    waiting: tuple[Job, ...] = ()
-    running: tuple[Job, ...] = ()
+    waiting: Sequence[Job] = ()
+    running: Sequence[Job] = ()
     reservations: tuple[Reservation, ...] = ()
     abilities: Abilities = field(default_factory=Abilities)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is said of its jobs by a batch system.
+
+        No reasons, no expected starts, no shapes that were set before they start.
+        """
+        return False
 
     @property
     def partition_by_name(self) -> Mapping[str, Partition]:

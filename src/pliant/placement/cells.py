@@ -51,6 +51,8 @@ class Left(NamedTuple):
 
 Lefts = tuple[Left, ...]
 
+_NEVER_S = float("inf")
+
 Order = tuple[int, int, int, int]
 """How cells are searched: fewest whole GPUs, cores, memory first; then the older cell."""
 
@@ -58,7 +60,7 @@ Order = tuple[int, int, int, int]
 class Cell:
     """The nodes of one kind in one state under the same claims."""
 
-    __slots__ = ("_receipts", "after", "before", "gpus", "kind", "lefts", "nodes", "order", "state")
+    __slots__ = ("after", "before", "gpus", "kind", "lefts", "nodes", "order", "receipts", "state")
 
     def __init__(self, kind: NodeKind, state: State, lefts: Lefts, serial: int) -> None:
         self.kind = kind
@@ -69,7 +71,7 @@ class Cell:
         self.order: Order = (self.gpus, state[0], state[1], serial)
         self.after: dict[tuple[Need, float], tuple[Receipt, Cell]] = {}
         self.before: dict[tuple[Receipt, float], Cell] = {}
-        self._receipts: dict[tuple[Need, float], Receipt | None] = {}
+        self.receipts: dict[tuple[Need, float], Receipt | None] = {}
 
     @property
     def available(self) -> Fraction:
@@ -82,12 +84,12 @@ class Cell:
 
     def receipt(self, need: Need, bound: float) -> Receipt | None:
         """Return what ``need`` would take here, under the claims that begin by ``bound``."""
-        key = (need, bound)
+        key = (need, bound if self.lefts else -_NEVER_S)
         try:
-            return self._receipts[key]
+            return self.receipts[key]
         except KeyError:
             found = find(self.kind, self.effective(bound), need)
-            self._receipts[key] = found
+            self.receipts[key] = found
             return found
 
     def effective(self, bound: float) -> State:
@@ -97,6 +99,12 @@ class Cell:
             if left.at_s <= bound:
                 state = lesser(state, left.state)
         return state
+
+
+_MOST = 50_000
+"""How many cells are remembered from one decision to the next."""
+_FEW = 64
+"""How often cells may be filled, beside four times for each node, before that is forgotten."""
 
 
 @dataclass(slots=True)
@@ -116,8 +124,46 @@ class Cells:
         self.vacant: dict[NodeKind, int] = {}  # whole free GPUs
         self.claimed: dict[int, None] = {}  # nodes with claims, as a set that keeps its order
         self._cells: dict[tuple[NodeKind, State, Lefts], Cell] = {}
+        self._serial = 0
         self._log: list[Cell] = []  # cells in the order in which they were filled
         self._fitting: dict[tuple[Scope, Need, float], _Fitting] = {}
+        self._first: dict[int, Cell] = {}  # where nodes were before the decision that goes on
+        self._passing: list[tuple[NodeKind, State, Lefts]] = []  # cells that it alone needs
+
+    # --- from one decision to the next --------------------------------------------------------
+
+    def restore(self) -> None:
+        """Put every node back where it was, and forget the claims."""
+        if self._first:
+            for node, cell in self._first.items():
+                if self.of[node] is not cell:
+                    self._put(node, cell)
+            self._first = {}
+        if self.claimed:
+            self.claimed.clear()
+            for key in self._passing:
+                del self._cells[key]
+            self._passing.clear()
+            self._fitting = {k: v for k, v in self._fitting.items() if k[2] == -_NEVER_S}
+        if len(self._cells) > _MOST:
+            self.forget()
+        elif len(self._log) > 4 * len(self.of) + _FEW:
+            self._log = [cell for cell in dict.fromkeys(self._log) if cell.nodes]
+            self._fitting = {}
+
+    def keep(self) -> None:
+        """Take what was moved since for what is: another decision begins from there."""
+        self._first = {}
+
+    def forget(self) -> None:
+        """Remember nothing but where the nodes are."""
+        self._cells = {key: cell for key, cell in self._cells.items() if cell.nodes}
+        for cell in self._cells.values():
+            cell.after, cell.before, cell.receipts = {}, {}, {}
+        self._log = list(self._cells.values())
+        self._fitting = {}
+
+    # --- the nodes ----------------------------------------------------------------------------
 
     def add(self, node: int, kind: NodeKind, state: State) -> None:
         """Add a node; in ascending order of nodes."""
@@ -132,7 +178,10 @@ class Cells:
         key = (kind, state, lefts)
         cell = self._cells.get(key)
         if cell is None:
-            cell = self._cells[key] = Cell(kind, state, lefts, len(self._cells))
+            self._serial += 1
+            cell = self._cells[key] = Cell(kind, state, lefts, self._serial)
+            if lefts:
+                self._passing.append(key)
         return cell
 
     def like(self, cell: Cell, state: State, lefts: Lefts) -> Cell:
@@ -141,6 +190,10 @@ class Cells:
 
     def move(self, node: int, to: Cell) -> None:
         """Put a node into another cell."""
+        self._first.setdefault(node, self.of[node])
+        self._put(node, to)
+
+    def _put(self, node: int, to: Cell) -> None:
         cell = self.of[node]
         del cell.nodes[bisect_left(cell.nodes, node)]
         if not to.nodes:
@@ -158,11 +211,12 @@ class Cells:
     def take(self, node: int, need: Need, bound: float) -> Receipt:
         """Take ``need`` from a node that has it, now and under the claims that bind."""
         cell = self.of[node]
-        step = cell.after.get((need, bound))
+        key = (need, bound if cell.lefts else -_NEVER_S)
+        step = cell.after.get(key)
         if step is None:
             receipt = cell.receipt(need, bound)
             assert receipt is not None, f"node {node} does not fit {need}"  # noqa: S101 - callers see to it
-            step = cell.after[(need, bound)] = (receipt, self.without(cell, receipt, bound))
+            step = cell.after[key] = (receipt, self.without(cell, receipt, bound))
         self.move(node, step[1])
         return step[0]
 
@@ -173,11 +227,12 @@ class Cells:
 
     def with_back(self, cell: Cell, receipt: Receipt, bound: float) -> Cell:
         """Return the cell that ``cell``'s nodes move to when ``receipt`` is given back."""
-        known = cell.before.get((receipt, bound))
+        key = (receipt, bound if cell.lefts else -_NEVER_S)
+        known = cell.before.get(key)
         if known is None:
             lefts = (left.returning(receipt) if left.at_s <= bound else left for left in cell.lefts)
             known = self._cell(cell.kind, returned(cell.state, receipt), tuple(lefts))
-            cell.before[(receipt, bound)] = known
+            cell.before[key] = known
         return known
 
     def vacant_on(self, kinds: Iterable[NodeKind]) -> int:

@@ -2,59 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from pliant.model import Job, JobState, Snapshot
+from pliant.model import Job, JobState
 from pliant.placement.profiles import Profiles
 from pliant.placement.scopes import limit_s
 from pliant.placement.timeline import Release
 
 
 class Ends:
-    """The ends of the jobs that run, looked at once for all who wait."""
+    """The ends of the jobs that run, in order; looked at once for all who wait."""
 
-    def __init__(self, snapshot: Snapshot, profiles: Profiles, number: Mapping[str, int]) -> None:
-        self._now_s, self._running = snapshot.now_s, snapshot.running
-        self._profiles, self._number = profiles, number
+    def __init__(
+        self, running: Sequence[Job], profiles: Profiles, number: Mapping[str, int]
+    ) -> None:
+        self._running, self._profiles, self._number = running, profiles, number
         self._order: list[tuple[float, int]] | None = None
         self._releases: dict[int, Release] = {}
         self._left_out: set[str] = set()
 
+    # --- what really happens ----------------------------------------------------------------
+
+    def begin(self, number: int, release: Release) -> None:
+        """A job has started: ``number`` is its own among those that run."""
+        insort(self._known(), (release.at_s, number))
+        self._releases[number] = release
+
+    def end(self, number: int) -> None:
+        """A job that was begun here runs no longer."""
+        release, order = self._releases.pop(number), self._known()
+        del order[bisect_left(order, (release.at_s, number))]
+
+    # --- as a decision sees it --------------------------------------------------------------
+
+    def restore(self) -> None:
+        """Count on all of them again."""
+        if self._left_out:
+            self._left_out.clear()
+
     def leave_out(self, running: Iterable[Job]) -> None:
         """Leave out the ends of these jobs from now on."""
         self._left_out.update(job.id for job in running)
-        self._order = None
 
-    def among(self, others: Iterable[Release]) -> Iterator[Release]:
-        """Yield these ends and ``others``, the earliest first, as those come."""
-        if self._order is None:
-            self._order = sorted(
-                (self._end_s(job), number)
-                for number, job in enumerate(self._running)
-                if job.id not in self._left_out
-            )
+    def among(self, others: Iterable[Release], now_s: float) -> Iterator[Release]:
+        """Yield these ends and ``others``, the earliest first, as those come; none before now."""
         rest = iter(others)
         other = next(rest, None)
-        for entry in self._order:
-            while other is not None and other.at_s < entry[0]:
+        for end_s, number in self._known():
+            release = self._release(end_s, number)
+            if release.job in self._left_out:
+                continue
+            if end_s < now_s:
+                release = replace(release, at_s=now_s)
+            while other is not None and other.at_s < release.at_s:
                 yield other
                 other = next(rest, None)
-            yield self._release(entry)
+            yield release
         if other is not None:
             yield other
         yield from rest
 
-    def _end_s(self, job: Job) -> float:
-        if job.state is JobState.ENDING:
-            return self._now_s
-        return max(self._now_s, job.start_s + limit_s(job))
+    def _known(self) -> list[tuple[float, int]]:
+        if self._order is None:
+            self._order = sorted((_end_s(job), at) for at, job in enumerate(self._running))
+        return self._order
 
-    def _release(self, entry: tuple[float, int]) -> Release:
-        end_s, number = entry
+    def _release(self, end_s: float, number: int) -> Release:
         known = self._releases.get(number)
         if known is None:
             job = self._running[number]
             places = tuple(self._number[name] for name in job.nodes if name in self._number)
             need = self._profiles.need(job, job.shape)
-            known = self._releases[number] = Release(end_s, places, need, job.whole_nodes)
+            known = self._releases[number] = Release(end_s, places, need, job.whole_nodes, job.id)
         return known
+
+
+def _end_s(job: Job) -> float:
+    return -float("inf") if job.state is JobState.ENDING else job.start_s + limit_s(job)

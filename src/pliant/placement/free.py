@@ -16,12 +16,13 @@ from contextlib import contextmanager
 from fractions import Fraction
 
 from pliant.model import Job, Shape, Snapshot
-from pliant.placement.cells import Cell, Cells
+from pliant.placement.cells import Cell
+from pliant.placement.ground import ground_of
 from pliant.placement.instead import Instead
 from pliant.placement.later import NEVER_S, Later
-from pliant.placement.needs import Need, NodeKind, Receipt, state_of
+from pliant.placement.needs import Need, NodeKind, Receipt
 from pliant.placement.pick import Places, pick
-from pliant.placement.profiles import Option, Profile, Profiles
+from pliant.placement.profiles import Option, Profile
 from pliant.placement.scopes import Scope, limit_s
 from pliant.placement.taken import Taken
 from pliant.placement.trades import Trades
@@ -34,17 +35,13 @@ class Free:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.now_s = snapshot.now_s
-        self._names = [node.name for node in snapshot.nodes]
-        self._number = {name: place for place, name in enumerate(self._names)}
-        self._profiles = Profiles(snapshot)
-        self._cells = Cells()
-        for place, kind in enumerate(self._profiles.scopes.kinds):
-            if kind is not None:
-                self._cells.add(place, kind, state_of(snapshot.nodes[place]))
+        self._ground = ground = ground_of(snapshot)
+        self._names, self._number = ground.names, ground.number
+        self._profiles, self._cells = ground.profiles, ground.cells
         self._failed: set[tuple[Scope, Need, int, float]] = set()
         self._taken: dict[int, Taken] = {}
         self._instead = Instead(self._cells)
-        self._later = Later(snapshot, self._cells, self._profiles, self._taken)
+        self._later = Later(snapshot, ground, self._taken)
         self._trades = Trades(self._cells, self.held)
 
     def profile(self, job: Job) -> Profile:
@@ -62,6 +59,10 @@ class Free:
     def cell(self, place: int) -> Cell:
         """Return the cell of one node."""
         return self._cells.of[place]
+
+    def jobs_on(self, place: int, pool: int, gpu: int) -> int:
+        """Return how many jobs had a part of one GPU of a node before this decision."""
+        return self._ground.jobs_on(place, pool, gpu)
 
     # --- now --------------------------------------------------------------------------------
 

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from heapq import merge
 
 from pliant.model import Job, Shape, Snapshot
-from pliant.placement.cells import Cells, Left
-from pliant.placement.ends import Ends
+from pliant.placement.cells import Left
+from pliant.placement.ground import Ground
 from pliant.placement.needs import NOTHING, Need, find, nothing_of, taken
-from pliant.placement.profiles import Profiles
 from pliant.placement.scopes import limit_s
 from pliant.placement.taken import Taken
 from pliant.placement.timeline import Opening, Release, Wanted, opening
@@ -25,23 +24,19 @@ class Later:
     Running jobs, and those that start, are taken to last until their time limits.
     """
 
-    def __init__(
-        self, snapshot: Snapshot, cells: Cells, profiles: Profiles, taken: Mapping[int, Taken]
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, ground: Ground, taken: Mapping[int, Taken]) -> None:
         self.claims: list[Claim] = []
         self._now_s = snapshot.now_s
         self._closed = snapshot.abilities.claims_whole_nodes
-        self._names = [node.name for node in snapshot.nodes]
-        self._number = {name: place for place, name in enumerate(self._names)}
-        self._cells, self._profiles, self._taken = cells, profiles, taken
-        self._ends = Ends(snapshot, profiles, self._number)
+        self._ground, self._taken = ground, taken
+        self._cells, self._profiles = ground.cells, ground.profiles
         self._claim_times: list[float] = []
         self._claim_ends: list[float] = []
         self._bounds: dict[int, float] = {}  # by time limit
 
     def leave_out(self, running: Iterable[Job]) -> None:
         """Count no longer on the ends of these running jobs: they give back what they have now."""
-        self._ends.leave_out(running)
+        self._ground.ends.leave_out(running)
 
     def bound(self, job: Job) -> float:
         """Return when the last claim begins that ``job`` would still run into; -inf: none."""
@@ -71,7 +66,8 @@ class Later:
         given = sorted(self._taken.values(), key=lambda one: one.end_s)
         starts = (Release(one.end_s, one.places, one.need) for one in given)
         claims = (Release(until_s, (), None) for until_s in sorted(self._claim_ends))
-        return self._ends.among(merge(starts, claims, key=lambda release: release.at_s))
+        others = merge(starts, claims, key=lambda release: release.at_s)
+        return self._ground.ends.among(others, self._now_s)
 
     def claim(self, job: Job, shapes: Iterable[Shape], reason: str) -> Claim | None:
         """Keep for ``job`` the earliest opening for any of ``shapes``, of these the largest.
@@ -87,7 +83,7 @@ class Later:
         if best is None:
             return None
         found, shape = best
-        names = tuple([self._names[place] for place in found.places])
+        names = tuple([self._ground.names[place] for place in found.places])
         claim = Claim(job, shape, found.at_s, names, reason)
         self._keep(found, job, self._profiles.need(job, shape))
         self.claims.append(claim)
@@ -114,7 +110,7 @@ class Later:
         at_s = max(self._now_s, job.expected_s)
         until_s = at_s + limit_s(job)
         for name in nodes:
-            place = self._number.get(name, -1)
+            place = self._ground.number.get(name, -1)
             cell = self._cells.of.get(place)
             if cell is not None:
                 left = Left(at_s, until_s, nothing_of(cell.state), NOTHING, True, job.id)

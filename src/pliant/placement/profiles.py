@@ -45,6 +45,16 @@ class Profiles:
         self._profiles: dict[object, Profile] = {}
         self._profile_by_id: dict[object, tuple[object, Profile]] = {}
 
+    @property
+    def known(self) -> int:
+        """How many kinds of jobs are remembered."""
+        return len(self._profile_by_id) + len(self._need_by_id)
+
+    def forget(self) -> None:
+        """Remember no job: those that come again get other needs and profiles, that are equal."""
+        for known in (self._needs, self._need_by_id, self._profiles, self._profile_by_id):
+            known.clear()
+
     def need(self, job: Job, shape: Shape) -> Need:
         """Return what ``shape`` takes on each node for this job."""
         ids = (id(shape), id(job.footprint), id(job.spec))

@@ -15,13 +15,14 @@ from pliant.placement.scopes import Scope
 class Release:
     """At ``at_s`` a job gives back what it has on these nodes; None: the end of a claim's job.
 
-    ``whole``: it has all that is on them.
+    ``whole``: it has all that is on them. ``job``: the id of one that runs.
     """
 
     at_s: float
     nodes: tuple[int, ...]
     need: Need | None
     whole: bool = False
+    job: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,33 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Free, Need, Option, Profile, Taken
 from pliant.placement.pick import Places
+from pliant.placement.queue import Queue
 from pliant.plan import Plan, Preempt, Reshape, Start
 
 
 class Desk:
     """A decision in the making, over one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, order: Iterable[Job] = ()) -> None:
+    def __init__(self, snapshot: Snapshot, order: Sequence[Job] = ()) -> None:
         """``order``: what decides between equal jobs; the queue's where none is given."""
         self.free = Free(snapshot)
         self.reshapes: list[Reshape] = []
         self.preempts: list[Preempt] = []
-        self._position = {job.id: at for at, job in enumerate(order or snapshot.waiting)}
+        self._order = order
+        self._position: dict[str, int] = {}
         self._starts: dict[str, Start] = {}
+        self._queues = [partition.name for partition in snapshot.partitions]
         self._kept: set[str] = set()  # partitions whose first waiting job has its claim
+        self._passed: set[Profile] = set()
         self._openings: dict[tuple[Profile, int, Need], float] = {}
 
     def queue(self) -> list[Job]:
         """Return the jobs that take part, first in the queue first."""
         return [job for job in self.free.snapshot.waiting if job.eligible]
 
+    def turns(self) -> Iterator[tuple[Job, Profile]]:
+        """Yield the same with their profiles, without those that are passed over meanwhile."""
+        waiting = self.free.snapshot.waiting
+        if isinstance(waiting, Queue):
+            yield from waiting.turns(self._passed)
+            return
+        for job in waiting:
+            if job.eligible:
+                profile = self.free.profile(job)
+                if profile not in self._passed:
+                    yield job, profile
+
+    def pass_over(self, profile: Profile) -> None:
+        """Look at no further job of this profile."""
+        self._passed.add(profile)
+
     def position(self, job: Job) -> int:
         """Return a job's place in the order."""
+        waiting = self.free.snapshot.waiting
+        if isinstance(waiting, Queue) and not self._order:
+            return waiting.place(job.id)
+        if not self._position:
+            self._position = {job.id: at for at, job in enumerate(self._order or waiting)}
         return self._position[job.id]
 
     def has_claims(self, job: Job) -> bool:
@@ -98,6 +123,11 @@ class Desk:
             known = self._openings[key] = float("inf") if found is None else found[0]
         return known
 
+    @property
+    def all_kept(self) -> bool:
+        """Whether in every queue a job waits with a claim."""
+        return self._kept.issuperset(self._queues)
+
     def may_keep(self, job: Job) -> bool:
         """Whether ``job`` would be the first that waits in one of its queues."""
         return not job.limited and not self._kept.issuperset(job.partitions)
@@ -118,8 +148,8 @@ class Desk:
 
     def plan(self) -> Plan:
         """Return the decision, in the order of the queue."""
-        starts = sorted(self._starts.values(), key=lambda start: self._position[start.job.id])
-        claims = sorted(self.free.claims, key=lambda claim: self._position[claim.job.id])
+        starts = sorted(self._starts.values(), key=lambda start: self.position(start.job))
+        claims = sorted(self.free.claims, key=lambda claim: self.position(claim.job))
         return Plan(
             tuple(starts),
             tuple(claims),

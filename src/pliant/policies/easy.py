@@ -33,8 +33,7 @@ class EasyBackfill:
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""
         desk, fixed = Desk(snapshot), FixedShapes(self.shape)
-        for job in desk.queue():
-            profile = desk.free.profile(job)
+        for job, profile in desk.turns():
             option = fixed.of(job, profile)
             if option is not None:
                 given = desk.fill(job, profile, option)

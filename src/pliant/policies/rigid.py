@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pliant.model import Job, Snapshot
+from pliant.placement import Profile
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
 from pliant.policies.shapes import Fixed, FixedShapes
@@ -35,18 +36,22 @@ class RigidFcfs:
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""
         desk, fixed = Desk(snapshot), FixedShapes(self.shape)
-        for job in desk.queue():
+        for job, profile in desk.turns():
             if self.overtaking or not desk.has_claims(job):
-                self._consider(desk, fixed, job)
+                self._consider(desk, fixed, job, profile)
+            elif desk.all_kept:
+                break
         return desk.plan()
 
-    def _consider(self, desk: Desk, fixed: FixedShapes, job: Job) -> None:
-        profile = desk.free.profile(job)
+    def _consider(self, desk: Desk, fixed: FixedShapes, job: Job, profile: Profile) -> None:
         option = fixed.of(job, profile)
         if option is None:
             return
         given = desk.fill(job, profile, option)
         if given:
             desk.start(job, given, f"{option[0]} is free, and it is this job's turn")
-        if len(given) < job.tasks_waiting and not self.overtaking:
-            desk.keep(job, (option[0],))
+        if len(given) < job.tasks_waiting:
+            if not self.overtaking:
+                desk.keep(job, (option[0],))
+            elif fixed.is_of_all(profile):
+                desk.pass_over(profile)

@@ -66,6 +66,10 @@ class FixedShapes:
             known = self._known[key] = ((job.spec, job.shape), self._choose(job, profile))
         return known[1]
 
+    def is_of_all(self, profile: Profile) -> bool:
+        """Whether all jobs of a profile get the same shape."""
+        return len(profile.options) == 1 or self._which in ("largest", "smallest")
+
     def _choose(self, job: Job, profile: Profile) -> Option | None:
         possible = profile.shapes
         if not possible:

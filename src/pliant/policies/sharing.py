@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
 
-from pliant.model import Job, Pool
+from pliant.model import Job
 from pliant.placement import Free, Option, Profile, Taken
 from pliant.placement.needs import Gpus, NodeKind, PoolKind, Receipt, share_shards
 from pliant.policies.groups import Sizes
@@ -49,9 +49,8 @@ class Sharing:
         heapify(self._heap)
 
     def _slots(self, place: int) -> list[tuple[int, Slot]]:
-        pools = self._free.snapshot.nodes[place].pools
         return [
-            (_running(pools[index], gpu), Slot(place, index, gpu, Fraction(shards, pool.shards)))
+            (self._free.jobs_on(place, index, gpu), Slot(place, index, gpu, Fraction(shards, pool.shards)))
             for index, (pool, gpus) in enumerate(self._pools(place))
             if not isinstance(gpus, int)
             for gpu, shards in enumerate(gpus)
@@ -139,11 +138,3 @@ class Sharing:
         for given in seats.given:
             self._free.retake(given)
         return False
-
-
-def _running(pool: Pool, gpu: int) -> int:
-    """How many jobs run on one GPU; one where it is not known."""
-    part = gpu - pool.free
-    if part < 0:
-        return 0
-    return pool.sharers[part] if part < len(pool.sharers) else 1

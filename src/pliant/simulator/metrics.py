@@ -33,13 +33,18 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task that has ended, with all its runs in order; ``volume_s``: alone on one GPU."""
+    """A task that has ended, with all its runs in order; ``volume_s``: alone on one GPU.
+
+    ``preemptions``: how often it made room for another; ``timed_out``: its time limit ended it.
+    """
 
     id: str
     user: str
     submit_s: float
     volume_s: float
     spans: tuple[Span, ...]
+    preemptions: int = 0
+    timed_out: bool = False
 
     @property
     def start_s(self) -> float:

@@ -13,6 +13,7 @@ Speed = Callable[[Shape], float]
 
 def alike(shape: Shape) -> float:
     """The speed of a job that runs no faster and no slower as any shape."""
+    del shape
     return 1.0
 
 
@@ -23,11 +24,26 @@ class Arrival:
     ``job.shape`` is the own shape, as its owner wrote it; ``job.shapes`` all that it may run as.
     What policies are told of its speed stands in ``job.spec``; ``speed`` is the truth.
     ``work_s``: how many seconds it would run as its own shape, alone and without a restart.
+    ``save_s``: from being told to save until it holds nothing any more; ``launch_s``: from every
+    start until it makes progress, and ``restart_s`` more at every start but its first.
     """
 
     job: Job
     work_s: float
     speed: Speed = alike
+    save_s: float = 0.0
+    launch_s: float = 0.0
+    restart_s: float = 0.0
+
+    @property
+    def volume_s(self) -> float:
+        """How many seconds it would run alone on one GPU: its volume (paper 000, section III).
+
+        Where it cannot run so, the GPU seconds of its run as its own shape.
+        """
+        own = self.job.shape
+        alone_s = self.run_s(Shape(1, 1, gpu_type=own.gpu_type))
+        return alone_s if alone_s < float("inf") else self.work_s * float(own.amount or 1)
 
     def run_s(self, shape: Shape) -> float:
         """How many seconds it would run as a shape; inf where it makes no progress."""

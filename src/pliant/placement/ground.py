@@ -1,0 +1,71 @@
+"""What decisions are made on: the nodes, what is free on them, and when more will be.
+
+A decision takes and gives back on it as it tries things out, and the next one finds it as it was:
+:meth:`Ground.restored`. So a cluster that shows itself again and again, as a simulated one does,
+keeps one ground and tells it what has really changed, instead of having everything read anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pliant.model import Snapshot
+from pliant.placement.cells import Cells
+from pliant.placement.ends import Ends
+from pliant.placement.needs import state_of
+from pliant.placement.profiles import Profiles
+
+MOST_KNOWN = 20_000
+"""How many kinds of jobs, or of node states, are remembered between decisions."""
+
+
+class Ground:
+    """One cluster's nodes by number (their place in the snapshot), and what runs there."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.names = [node.name for node in snapshot.nodes]
+        self.number = {name: place for place, name in enumerate(self.names)}
+        self.profiles = Profiles(snapshot)
+        self.cells = Cells()
+        for place, kind in enumerate(self.profiles.scopes.kinds):
+            if kind is not None:
+                self.cells.add(place, kind, state_of(snapshot.nodes[place]))
+        self.ends = Ends(snapshot.running, self.profiles, self.number)
+        self.sharers: dict[tuple[int, int, int], int] | None = None
+        self._pools = [node.pools for node in snapshot.nodes]
+
+    def jobs_on(self, place: int, pool: int, gpu: int) -> int:
+        """Return how many jobs have a part of one GPU of a node; one where it is not known."""
+        if self.sharers is not None:
+            return self.sharers.get((place, pool, gpu), 0)
+        seen = self._pools[place][pool]
+        part = gpu - seen.free  # as a node's state has them: those that are free first
+        if part < 0:
+            return 0
+        return seen.sharers[part] if part < len(seen.sharers) else 1
+
+    def restored(self) -> Ground:
+        """Undo what the decision before has done, and remember from now on what is done."""
+        self.cells.restore()
+        self.ends.restore()
+        if self.profiles.known > MOST_KNOWN:
+            self.profiles.forget()
+            self.cells.forget()
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grounded(Snapshot):
+    """A snapshot of a cluster that keeps its ground. The last decision over it alone is valid."""
+
+    ground: Ground
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is said of its jobs by a batch system: a simulated one says nothing."""
+        return True
+
+
+def ground_of(snapshot: Snapshot) -> Ground:
+    """Return the ground that a snapshot comes with, as it really is, or a new one."""
+    return snapshot.ground.restored() if isinstance(snapshot, Grounded) else Ground(snapshot)

@@ -1,0 +1,145 @@
+"""The waiting jobs of a cluster that keeps its ground: in order, and those that are alike together.
+
+What a decision costs should not depend on how many wait behind those that it looks at. So jobs
+that are alike (of one profile) are found together: where one of them cannot start, none can.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop, heapreplace
+from typing import NamedTuple, overload
+
+from pliant.model import Job
+from pliant.placement.profiles import Profile, Profiles
+
+PATIENCE = 32
+"""How many jobs are passed over one by one before whole profiles are."""
+
+
+class _Entry(NamedTuple):
+    place: int
+    job: Job
+    profile: Profile
+
+
+class Queue(Sequence[Job]):
+    """Jobs in the order in which they came, those put back at the head before them."""
+
+    def __init__(self, profiles: Profiles) -> None:
+        self._profiles = profiles
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._alike: dict[Profile, OrderedDict[str, _Entry]] = {}
+        self.tasks: dict[Profile, int] = {}  # that wait, by profile
+        self._first, self._last = 0, 0
+
+    def __len__(self) -> int:
+        """Return how many jobs wait."""
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Job]:
+        """Yield the jobs in order."""
+        return (entry.job for entry in self._entries.values())
+
+    @overload
+    def __getitem__(self, at: int) -> Job: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Job]: ...
+    def __getitem__(self, at: int | slice) -> Job | Sequence[Job]:
+        """Return a job by its place: not a quick way to look at all."""
+        return [entry.job for entry in self._entries.values()][at]
+
+    def __contains__(self, job: object) -> bool:
+        """Whether a job waits, as it is."""
+        entry = self._entries.get(job.id) if isinstance(job, Job) else None
+        return entry is not None and entry.job == job
+
+    def place(self, job_id: str) -> int:
+        """Return a number by which the jobs that wait are in order."""
+        return self._entries[job_id].place
+
+    def get(self, job_id: str) -> Job:
+        """Return a job that waits."""
+        return self._entries[job_id].job
+
+    # --- what really happens ----------------------------------------------------------------
+
+    def append(self, job: Job) -> None:
+        """Let a job wait behind all others."""
+        self._last += 1
+        self._put(_Entry(self._last, job, self._profiles.of(job)))
+
+    def push(self, job: Job) -> None:
+        """Let a job wait before all others."""
+        self._first -= 1
+        entry = _Entry(self._first, job, self._profiles.of(job))
+        self._put(entry)
+        self._entries.move_to_end(job.id, last=False)
+        self._alike[entry.profile].move_to_end(job.id, last=False)
+
+    def _put(self, entry: _Entry) -> None:
+        self._entries[entry.job.id] = entry
+        alike = self._alike.get(entry.profile)
+        if alike is None:
+            alike = self._alike[entry.profile] = OrderedDict()
+            self.tasks[entry.profile] = 0
+        alike[entry.job.id] = entry
+        self.tasks[entry.profile] += entry.job.tasks_waiting
+
+    def remove(self, job_id: str) -> Job:
+        """Take a job out; return it."""
+        entry = self._entries.pop(job_id)
+        alike = self._alike[entry.profile]
+        del alike[job_id]
+        if alike:
+            self.tasks[entry.profile] -= entry.job.tasks_waiting
+        else:
+            del self._alike[entry.profile], self.tasks[entry.profile]
+        return entry.job
+
+    def replace(self, job: Job) -> None:
+        """Put another in the place of the job with its id: fewer tasks of an array."""
+        old = self._entries[job.id]
+        entry = _Entry(old.place, job, old.profile)
+        self._entries[job.id] = self._alike[old.profile][job.id] = entry
+        self.tasks[old.profile] += job.tasks_waiting - old.job.tasks_waiting
+
+    # --- as a decision goes through it ------------------------------------------------------
+
+    def turns(self, passed: set[Profile]) -> Iterator[tuple[Job, Profile]]:
+        """Yield jobs with their profiles in order, but those whose profiles were passed over.
+
+        ``passed`` may grow in between.
+        """
+        skipped = 0
+        for place, job, profile in self._entries.values():
+            if profile not in passed:
+                yield job, profile
+            else:
+                skipped += 1
+                if skipped > PATIENCE:
+                    yield from self._behind(place, passed)
+                    return
+
+    def _behind(self, place: int, passed: set[Profile]) -> Iterator[tuple[Job, Profile]]:
+        """The same for those behind a place, without looking at those passed over."""
+        heads = []
+        for profile, alike in self._alike.items():
+            if profile not in passed:
+                rest = iter(alike.values())
+                entry = next((entry for entry in rest if entry.place > place), None)
+                if entry is not None:
+                    heads.append((entry.place, entry, rest))
+        heapify(heads)
+        while heads:
+            _, entry, rest = heads[0]
+            if entry.profile in passed:
+                heappop(heads)
+                continue
+            yield entry.job, entry.profile
+            following = next(rest, None)
+            if following is None:
+                heappop(heads)
+            else:
+                heapreplace(heads, (following.place, following, rest))

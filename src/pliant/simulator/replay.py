@@ -1,0 +1,210 @@
+"""A workload, replayed event by event under a policy.
+
+At every instant at which something happens (jobs arrive, end, have saved, or may be changed again)
+the policy is asked once, by the same :func:`pliant.cycle.cycle` that pliantd calls, and what it
+says is carried out at once. The same workload and policy give the same replay.
+
+What a change costs is the job's: from being told until it holds nothing any more ``save_s``, in
+which it makes no progress; then ``launch_s`` at every start and ``restart_s`` more at every start
+but its first. Nothing may be taken from a job for three times its launch (paper 003).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from enum import IntEnum
+from heapq import heappop, heappush
+
+from pliant.cycle import cycle
+from pliant.lifecycle import PROTECTION
+from pliant.model import Job, Shape
+from pliant.plan import Plan, Policy, Preempt, Reshape, Start
+from pliant.simulator.cluster import Cluster, History, Run
+from pliant.simulator.metrics import Span, Task
+from pliant.simulator.workload import Workload
+
+ALL = 1_000_000_000
+"""How many changes one cycle may make: there is no batch system to be spared."""
+NEVER_S = float("inf")
+
+
+class _What(IntEnum):
+    """What happens to a run; of what happens at once, in this order."""
+
+    END = 0
+    SAVED = 1
+    MATURE = 2
+
+
+class Replay:
+    """One workload under one policy."""
+
+    def __init__(self, workload: Workload, policy: Policy) -> None:
+        self.workload, self.policy = workload, policy
+        self.cluster = Cluster(workload)
+        self.now_s = 0.0
+        self.cycles = 0
+        self.finished = 0
+        self._known: dict[str, History] = {}
+        self._events: list[tuple[float, int, int, Run]] = []
+        self._ended: list[Task] = []
+        self._tasks: dict[str, int] = {}  # how many tasks of an array have started
+
+    def run(self) -> Iterator[Task]:
+        """Let all jobs come to their ends; yield each as it ends.
+
+        Those that no node could ever hold, and those that the policy never starts, wait for ever:
+        they are what is left in ``cluster.queue``.
+        """
+        arrivals = iter(self.workload.arrivals)
+        coming = next(arrivals, None)
+        while coming is not None or self._events:
+            event_s = self._events[0][0] if self._events else NEVER_S
+            self.now_s = min(event_s, coming.job.submit_s if coming is not None else NEVER_S)
+            while self._events and self._events[0][0] <= self.now_s:
+                at_s, what, _, run = heappop(self._events)
+                self._happen(at_s, what, run)
+            while coming is not None and coming.job.submit_s <= self.now_s:
+                self._known[coming.job.id] = History(coming)
+                self.cluster.queue.append(coming.job)
+                coming = next(arrivals, None)
+            self._decide()
+            if self._ended:
+                yield from self._ended
+                self._ended.clear()
+
+    # --- what happens -----------------------------------------------------------------------
+
+    def _at(self, at_s: float, what: _What, run: Run) -> None:
+        heappush(self._events, (at_s, what, run.number, run))
+
+    def _happen(self, at_s: float, what: int, run: Run) -> None:
+        if self.cluster.running.get(run.job.id) is not run:
+            return  # it has gone on as another run
+        if what == _What.END and at_s == run.end_s:
+            self._end(run)
+        elif what == _What.SAVED:
+            self._saved(run)
+
+    def _end(self, run: Run) -> None:
+        self.cluster.stop(run)
+        self._note(run)
+        history = self._known.pop(run.job.id)
+        arrival = history.arrival
+        self._ended.append(
+            Task(
+                run.job.id,
+                arrival.job.user,
+                arrival.job.submit_s,
+                arrival.volume_s,
+                tuple(history.spans),
+                history.preemptions,
+                run.timed_out,
+            )
+        )
+        self.finished += 1
+
+    def _note(self, run: Run) -> None:
+        """Write down what a run was, now that it is over."""
+        worked_s = max(0.0, min(run.saving_s or self.now_s, self.now_s) - run.works_s)
+        lost_s = self.now_s - run.start_s - worked_s
+        gpus = float(run.shape.amount)
+        run.of.spans.append(Span(run.start_s, self.now_s, gpus, lost_s))
+
+    def _saved(self, run: Run) -> None:
+        """A run has saved and is gone: it goes on as another shape, or back to the queue's head."""
+        self.cluster.stop(run)
+        history = run.of
+        history.done = run.done_at(self.now_s)
+        self._note(run)
+        if run.next_shape is not None:
+            names = self.cluster.names(run.next_places)
+            if self._start(run.job, history, run.next_shape, names):
+                return
+        back = replace(run.job, progress=history.done, restarts=len(history.spans))
+        if run.room_for:
+            history.preemptions += 1
+            room_for = run.room_for if run.room_for in self._known else ""
+            back = replace(back, preempted=history.preemptions, room_for=room_for)
+        self.cluster.queue.push(back)
+
+    # --- what is decided --------------------------------------------------------------------
+
+    def _decide(self) -> None:
+        self.cycles += 1
+        plan = cycle(self.cluster.snapshot(self.now_s), self.policy, ALL)
+        self.cluster.ground.restored()
+        self._carry_out(plan)
+
+    def _carry_out(self, plan: Plan) -> None:
+        starts = plan.starts
+        if len(starts) > 1:
+            starts = tuple(sorted(starts, key=_larger_shares_first))
+        for start in starts:
+            self._start_all(start)
+        for reshape in plan.reshapes:
+            self._reshape(reshape)
+        for preempt in plan.preempts:
+            self._preempt(preempt)
+
+    def _start_all(self, start: Start) -> None:
+        """Start a job, or as many tasks of an array as the plan says."""
+        queue, job = self.cluster.queue, start.job
+        history = self._known[job.id]
+        if job.tasks_waiting == 1:
+            if self._start(job, history, start.shape, start.nodes):
+                queue.remove(job.id)
+            return
+        left = job.tasks_waiting
+        for nodes in start.all_nodes:
+            task = self._tasks.get(job.id, 0)
+            one = replace(job, id=f"{job.id}_{task}", tasks_waiting=1)
+            of = History(history.arrival)
+            if self._start(one, of, start.shape, nodes):
+                self._tasks[job.id] = task + 1
+                self._known[one.id] = of
+                left -= 1
+        if left:
+            queue.replace(replace(job, tasks_waiting=left))
+        else:
+            queue.remove(job.id)
+            del self._known[job.id], self._tasks[job.id]
+
+    def _start(self, job: Job, of: History, shape: Shape, nodes: tuple[str, ...]) -> bool:
+        run = self.cluster.start(job, of, shape, nodes)
+        if run is None:
+            return False
+        arrival, now_s = of.arrival, self.now_s
+        again_s = arrival.restart_s if of.spans else 0.0
+        run.works_s = now_s + arrival.launch_s + again_s
+        run.run_s = arrival.run_s(shape)
+        run.end_s = run.works_s + (1.0 - of.done) * run.run_s
+        if job.time_limit_s and run.end_s > now_s + job.time_limit_s:
+            run.end_s, run.timed_out = now_s + job.time_limit_s, True
+        self.cluster.begins(run, now_s)
+        self._at(run.end_s, _What.END, run)
+        if arrival.launch_s:
+            run.protected_s = run.works_s + PROTECTION * arrival.launch_s
+            self._at(run.protected_s, _What.MATURE, run)
+        return True
+
+    def _reshape(self, reshape: Reshape) -> None:
+        """Tell a run to save and go on as another shape, where what that takes beyond is free."""
+        run = self.cluster.running[reshape.job.id]
+        if self.cluster.keep_extra(run, reshape.shape, reshape.nodes):
+            self._save(run)
+
+    def _preempt(self, preempt: Preempt) -> None:
+        """Tell a run to save and make room."""
+        run = self.cluster.running[preempt.job.id]
+        run.room_for = preempt.room_for
+        self._save(run)
+
+    def _save(self, run: Run) -> None:
+        run.saving_s, run.end_s = self.now_s, NEVER_S
+        self._at(self.now_s + run.of.arrival.save_s, _What.SAVED, run)
+
+
+def _larger_shares_first(start: Start) -> int:
+    return start.shape.share
