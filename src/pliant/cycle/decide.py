@@ -39,11 +39,14 @@ def cycle(snapshot: Snapshot, policy: Policy, limit: int = DEFAULT_LIMIT) -> Pla
     """Return what can start now, what is kept, and the changes to make, ``limit`` at most.
 
     Changes that let a job start come first, in the order of the queue; then those of jobs that
-    wait on, and last those of jobs that run.
+    wait on, and last those of jobs that run. Where no batch system stands between (see
+    :attr:`Snapshot.is_plain`) all jobs start as the plan says, and nothing needs to be changed.
     """
     seen = view(snapshot)
     plan = let_through(seen, decided(seen, policy))
-    changes = (*_to_start(plan), *(() if seen.is_plain else _back(seen, plan)))
+    if seen.is_plain:
+        return plan
+    changes = (*_to_start(plan), *_back(seen, plan))
     actions = tuple(_mold(change) for change in changes[:limit])
     plan = plan.with_actions(actions, len(changes) - len(actions))
     return _capped(plan, limit - len(actions)) if plan.changes_running else plan

@@ -42,7 +42,7 @@ class Free:
         self._taken: dict[int, Taken] = {}
         self._instead = Instead(self._cells)
         self._later = Later(snapshot, ground, self._taken)
-        self._trades = Trades(self._cells, self.held)
+        self._trades = Trades(self._cells, ground.held)
 
     def profile(self, job: Job) -> Profile:
         """Return what this job has in common with others."""
@@ -208,8 +208,7 @@ class Free:
 
     def held(self, job: Job) -> tuple[Places, Need]:
         """Return the nodes of a running job, and what it has on each."""
-        places = tuple(self._number[name] for name in job.nodes if name in self._number)
-        return (places, self.need(job, job.shape))
+        return self._ground.held(job)
 
     # --- how much ---------------------------------------------------------------------------
 

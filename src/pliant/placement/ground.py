@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pliant.model import Snapshot
+from pliant.model import Job, Snapshot
 from pliant.placement.cells import Cells
 from pliant.placement.ends import Ends
-from pliant.placement.needs import state_of
+from pliant.placement.needs import Need, state_of
 from pliant.placement.profiles import Profiles
 
 MOST_KNOWN = 20_000
@@ -33,6 +33,11 @@ class Ground:
         self.ends = Ends(snapshot.running, self.profiles, self.number)
         self.sharers: dict[tuple[int, int, int], int] | None = None
         self._pools = [node.pools for node in snapshot.nodes]
+
+    def held(self, job: Job) -> tuple[tuple[int, ...], Need]:
+        """Return the nodes of a running job, and what it has on each."""
+        places = tuple([self.number[name] for name in job.nodes if name in self.number])
+        return (places, self.profiles.need(job, job.shape))
 
     def jobs_on(self, place: int, pool: int, gpu: int) -> int:
         """Return how many jobs have a part of one GPU of a node; one where it is not known."""

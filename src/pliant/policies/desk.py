@@ -132,6 +132,16 @@ class Desk:
         """Whether ``job`` would be the first that waits in one of its queues."""
         return not job.limited and not self._kept.issuperset(job.partitions)
 
+    def end_queue(self, job: Job, shapes: Iterable[Shape]) -> None:
+        """Keep the earliest opening for ``job`` where others than those behind it could take it.
+
+        For policies where nobody overtakes.
+        """
+        if self.free.snapshot.is_plain and len(self._queues) == 1:
+            self._kept.update(job.partitions)
+        else:
+            self.keep(job, shapes)
+
     def keep(self, job: Job, shapes: Iterable[Shape]) -> bool:
         """Keep the earliest opening for ``job`` where it is the first that waits in its queue.
 

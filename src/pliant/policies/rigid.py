@@ -52,6 +52,6 @@ class RigidFcfs:
             desk.start(job, given, f"{option[0]} is free, and it is this job's turn")
         if len(given) < job.tasks_waiting:
             if not self.overtaking:
-                desk.keep(job, (option[0],))
+                desk.end_queue(job, (option[0],))
             elif fixed.is_of_all(profile):
                 desk.pass_over(profile)

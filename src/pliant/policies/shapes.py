@@ -60,6 +60,8 @@ class FixedShapes:
 
         None where the nodes could not hold it, or the batch system refused it.
         """
+        if len(profile.options) == 1:
+            return profile.options[0]
         key = (profile, id(job.spec), id(job.shape), job.time_limit_s)
         known = self._known.get(key)
         if known is None:

@@ -132,6 +132,8 @@ class Replay:
     # --- what is decided --------------------------------------------------------------------
 
     def _decide(self) -> None:
+        if not (self.cluster.queue or self.policy.resizes):
+            return  # a policy that leaves alone what runs has nothing to say
         self.cycles += 1
         plan = cycle(self.cluster.snapshot(self.now_s), self.policy, ALL)
         self.cluster.ground.restored()
