@@ -11,9 +11,10 @@ Nodes have a number here, their place in the snapshot: ``places`` are such numbe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from typing import TypeVar, cast
 
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement.cells import Cell
@@ -27,6 +28,8 @@ from pliant.placement.scopes import Scope, limit_s
 from pliant.placement.taken import Taken
 from pliant.placement.trades import Trades
 from pliant.plan import Claim
+
+Known = TypeVar("Known")
 
 
 class Free:
@@ -47,6 +50,13 @@ class Free:
     def profile(self, job: Job) -> Profile:
         """Return what this job has in common with others."""
         return self._profiles.of(job)
+
+    def remembered(self, profile: Profile, make: Callable[[Profile], Known]) -> Known:
+        """Return what ``make`` makes of a profile, made once as long as the profile is known."""
+        known = self._ground.remembered.get(profile)
+        if known is None:
+            known = self._ground.remembered[profile] = make(profile)
+        return cast(Known, known)
 
     def need(self, job: Job, shape: Shape) -> Need:
         """Return what ``shape`` takes on each node for this job."""

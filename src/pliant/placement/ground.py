@@ -13,7 +13,7 @@ from pliant.model import Job, Snapshot
 from pliant.placement.cells import Cells
 from pliant.placement.ends import Ends
 from pliant.placement.needs import Need, state_of
-from pliant.placement.profiles import Profiles
+from pliant.placement.profiles import Profile, Profiles
 
 MOST_KNOWN = 20_000
 """How many kinds of jobs, or of node states, are remembered between decisions."""
@@ -32,6 +32,7 @@ class Ground:
                 self.cells.add(place, kind, state_of(snapshot.nodes[place]))
         self.ends = Ends(snapshot.running, self.profiles, self.number)
         self.sharers: dict[tuple[int, int, int], int] | None = None
+        self.remembered: dict[Profile, object] = {}
         self._pools = [node.pools for node in snapshot.nodes]
 
     def held(self, job: Job) -> tuple[tuple[int, ...], Need]:
@@ -56,6 +57,7 @@ class Ground:
         if self.profiles.known > MOST_KNOWN:
             self.profiles.forget()
             self.cells.forget()
+            self.remembered.clear()
         return self
 
 

@@ -1,13 +1,14 @@
 """The waiting jobs of a cluster that keeps its ground: in order, and those that are alike together.
 
 What a decision costs should not depend on how many wait behind those that it looks at. So jobs
-that are alike (of one profile) are found together: where one of them cannot start, none can.
+that are alike (of one profile and time limit) are found together: where one of them cannot start,
+none can.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple, overload
 
@@ -18,10 +19,14 @@ PATIENCE = 32
 """How many jobs are passed over one by one before whole profiles are."""
 
 
+Alike = tuple[Profile, int]
+"""What jobs have in common of which either all fit now or none: profile and time limit."""
+
+
 class _Entry(NamedTuple):
     place: int
     job: Job
-    profile: Profile
+    alike: Alike
 
 
 class Queue(Sequence[Job]):
@@ -30,7 +35,7 @@ class Queue(Sequence[Job]):
     def __init__(self, profiles: Profiles) -> None:
         self._profiles = profiles
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
-        self._alike: dict[Profile, OrderedDict[str, _Entry]] = {}
+        self._alike: dict[Alike, OrderedDict[str, _Entry]] = {}
         self.tasks: dict[Profile, int] = {}  # that wait, by profile
         self._first, self._last = 0, 0
 
@@ -68,65 +73,74 @@ class Queue(Sequence[Job]):
     def append(self, job: Job) -> None:
         """Let a job wait behind all others."""
         self._last += 1
-        self._put(_Entry(self._last, job, self._profiles.of(job)))
+        self._put(_Entry(self._last, job, self._alike_of(job)))
 
     def push(self, job: Job) -> None:
         """Let a job wait before all others."""
         self._first -= 1
-        entry = _Entry(self._first, job, self._profiles.of(job))
+        entry = _Entry(self._first, job, self._alike_of(job))
         self._put(entry)
         self._entries.move_to_end(job.id, last=False)
-        self._alike[entry.profile].move_to_end(job.id, last=False)
+        self._alike[entry.alike].move_to_end(job.id, last=False)
+
+    def _alike_of(self, job: Job) -> Alike:
+        return (self._profiles.of(job), job.time_limit_s)
 
     def _put(self, entry: _Entry) -> None:
         self._entries[entry.job.id] = entry
-        alike = self._alike.get(entry.profile)
+        alike = self._alike.get(entry.alike)
         if alike is None:
-            alike = self._alike[entry.profile] = OrderedDict()
-            self.tasks[entry.profile] = 0
+            alike = self._alike[entry.alike] = OrderedDict()
         alike[entry.job.id] = entry
-        self.tasks[entry.profile] += entry.job.tasks_waiting
+        self._count(entry, entry.job.tasks_waiting)
+
+    def _count(self, entry: _Entry, more: int) -> None:
+        profile = entry.alike[0]
+        count = self.tasks.get(profile, 0) + more
+        if count:
+            self.tasks[profile] = count
+        else:
+            del self.tasks[profile]
 
     def remove(self, job_id: str) -> Job:
         """Take a job out; return it."""
         entry = self._entries.pop(job_id)
-        alike = self._alike[entry.profile]
+        alike = self._alike[entry.alike]
         del alike[job_id]
-        if alike:
-            self.tasks[entry.profile] -= entry.job.tasks_waiting
-        else:
-            del self._alike[entry.profile], self.tasks[entry.profile]
+        if not alike:
+            del self._alike[entry.alike]
+        self._count(entry, -entry.job.tasks_waiting)
         return entry.job
 
     def replace(self, job: Job) -> None:
         """Put another in the place of the job with its id: fewer tasks of an array."""
         old = self._entries[job.id]
-        entry = _Entry(old.place, job, old.profile)
-        self._entries[job.id] = self._alike[old.profile][job.id] = entry
-        self.tasks[old.profile] += job.tasks_waiting - old.job.tasks_waiting
+        entry = _Entry(old.place, job, old.alike)
+        self._entries[job.id] = self._alike[old.alike][job.id] = entry
+        self._count(entry, job.tasks_waiting - old.job.tasks_waiting)
 
     # --- as a decision goes through it ------------------------------------------------------
 
-    def turns(self, passed: set[Profile]) -> Iterator[tuple[Job, Profile]]:
-        """Yield jobs with their profiles in order, but those whose profiles were passed over.
+    def turns(self, passed: Set[Alike]) -> Iterator[tuple[Job, Profile]]:
+        """Yield jobs with their profiles in order, but those that were passed over.
 
         ``passed`` may grow in between.
         """
         skipped = 0
-        for place, job, profile in self._entries.values():
-            if profile not in passed:
-                yield job, profile
+        for place, job, alike in self._entries.values():
+            if alike not in passed:
+                yield job, alike[0]
             else:
                 skipped += 1
                 if skipped > PATIENCE:
                     yield from self._behind(place, passed)
                     return
 
-    def _behind(self, place: int, passed: set[Profile]) -> Iterator[tuple[Job, Profile]]:
+    def _behind(self, place: int, passed: Set[Alike]) -> Iterator[tuple[Job, Profile]]:
         """The same for those behind a place, without looking at those passed over."""
         heads = []
-        for profile, alike in self._alike.items():
-            if profile not in passed:
+        for key, alike in self._alike.items():
+            if key not in passed:
                 rest = iter(alike.values())
                 entry = next((entry for entry in rest if entry.place > place), None)
                 if entry is not None:
@@ -134,10 +148,10 @@ class Queue(Sequence[Job]):
         heapify(heads)
         while heads:
             _, entry, rest = heads[0]
-            if entry.profile in passed:
+            if entry.alike in passed:
                 heappop(heads)
                 continue
-            yield entry.job, entry.profile
+            yield entry.job, entry.alike[0]
             following = next(rest, None)
             if following is None:
                 heappop(heads)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Free, Need, Option, Profile, Taken
 from pliant.placement.pick import Places
-from pliant.placement.queue import Queue
+from pliant.placement.queue import Alike, Queue
 from pliant.plan import Plan, Preempt, Reshape, Start
 
 
@@ -24,28 +24,36 @@ class Desk:
         self._starts: dict[str, Start] = {}
         self._queues = [partition.name for partition in snapshot.partitions]
         self._kept: set[str] = set()  # partitions whose first waiting job has its claim
-        self._passed: set[Profile] = set()
         self._openings: dict[tuple[Profile, int, Need], float] = {}
 
     def queue(self) -> list[Job]:
         """Return the jobs that take part, first in the queue first."""
         return [job for job in self.free.snapshot.waiting if job.eligible]
 
-    def turns(self) -> Iterator[tuple[Job, Profile]]:
-        """Yield the same with their profiles, without those that are passed over meanwhile."""
+    def turns(self, passed: Set[Alike] = frozenset()) -> Iterator[tuple[Job, Profile]]:
+        """Yield the same with their profiles, without those that are passed over.
+
+        ``passed`` may grow meanwhile.
+        """
         waiting = self.free.snapshot.waiting
         if isinstance(waiting, Queue):
-            yield from waiting.turns(self._passed)
+            yield from waiting.turns(passed)
             return
         for job in waiting:
             if job.eligible:
                 profile = self.free.profile(job)
-                if profile not in self._passed:
+                if (profile, job.time_limit_s) not in passed:
                     yield job, profile
 
-    def pass_over(self, profile: Profile) -> None:
-        """Look at no further job of this profile."""
-        self._passed.add(profile)
+    def tasks(self) -> Mapping[Profile, int]:
+        """Return how many tasks wait and take part, by profile."""
+        waiting = self.free.snapshot.waiting
+        if isinstance(waiting, Queue):
+            return waiting.tasks
+        tasks: dict[Profile, int] = {}
+        for job, profile in self.turns():
+            tasks[profile] = tasks.get(profile, 0) + job.tasks_waiting
+        return tasks
 
     def position(self, job: Job) -> int:
         """Return a job's place in the order."""

@@ -43,6 +43,7 @@ from typing import ClassVar, Literal
 
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Option, Taken
+from pliant.placement.queue import Alike
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
 from pliant.policies.groups import Group, Sizes, groups
@@ -75,7 +76,7 @@ class MoldableEquipartition:
 
     def divide(self, desk: Desk) -> Plan:
         """Return the same over a desk that has its own order among equal jobs."""
-        for group in groups(desk.free, desk.queue()):
+        for group in groups(desk):
             Division(desk, group, self.cpu_speed, self.votes).run()
         return desk.plan()
 
@@ -106,7 +107,7 @@ class Division:
 
     def run(self) -> None:
         """Decide for the whole group."""
-        tasks = self._group.tasks()
+        tasks = self._group.tasks
         least = sum(count * of.least for of, count in tasks.items())
         most = sum(count * of.most for of, count in tasks.items())
         first = sum(count * of.levels[of.first][0] for of, count in tasks.items() if of.levels)
@@ -135,9 +136,12 @@ class Division:
     def _serve(self, level: dict[Sizes, int]) -> None:
         """Give each job that holds nothing its shape at ``level``, or else any that fits."""
         orders = {of: of.from_level(start) for of, start in level.items()}
-        for job, of in self._group.jobs:
+        passed: set[Alike] = set()
+        for job, of in self._group.jobs(self._desk, passed):
             if job.id not in self._held and job.id not in self._blocked:
                 self._serve_one(job, of, orders[of])
+                if self._is_hopeless(job, of):
+                    passed.add((of.profile, job.time_limit_s))
 
     def _serve_one(self, job: Job, of: Sizes, order: tuple[tuple[int, Option], ...]) -> None:
         key = (of, self._free.bound(job))
@@ -153,6 +157,10 @@ class Division:
                 else:
                     self._stuck.add(key)
         self._keep(job, of)
+
+    def _is_hopeless(self, job: Job, of: Sizes) -> bool:
+        """Whether no job like this one can start, or keep anything."""
+        return self._desk.all_kept and (of, self._free.bound(job)) in self._stuck
 
     def _serve_cpu(self, job: Job, of: Sizes) -> None:
         """Start on CPUs where that is done before a GPU shape can be expected to be."""
@@ -210,7 +218,7 @@ class Division:
         """Seat each job that can share; give the others their GPUs whole, all in one order."""
         sharing = Sharing(self._free, self._kinds)
         seated: dict[str, Seats] = {}
-        for job, of in self._group.jobs:
+        for job, of in self._group.jobs(self._desk):
             seats = sharing.seat(job, of) if of.shares else None
             if seats is None:
                 self._serve_one(job, of, of.from_level(of.first))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
 from pliant.model import Job, Kind
-from pliant.placement import Free, Option, Profile
+from pliant.placement import Option, Profile
 from pliant.placement.needs import NodeKind
+from pliant.placement.queue import Alike
+from pliant.policies.desk import Desk
 
 ONE = Fraction(1)
 
@@ -84,46 +86,36 @@ def _taste(option: Option) -> tuple[bool, int]:
 
 @dataclass(eq=False, slots=True)
 class Group:
-    """Jobs that can use the same nodes, in the order of the queue."""
+    """Jobs that can use the same nodes: their sizes by profile, and how many tasks wait of each."""
 
     kinds: set[NodeKind]
-    jobs: list[tuple[Job, Sizes]] = field(default_factory=list)
+    sizes: dict[Profile, Sizes] = field(default_factory=dict)
+    tasks: dict[Sizes, int] = field(default_factory=dict)
 
-    def tasks(self) -> dict[Sizes, int]:
-        """Count the waiting tasks of jobs with the same sizes."""
-        tasks: dict[Sizes, int] = {}
-        for job, of in self.jobs:
-            tasks[of] = tasks.get(of, 0) + job.tasks_waiting
-        return tasks
+    def jobs(self, desk: Desk, passed: Set[Alike] = frozenset()) -> Iterator[tuple[Job, Sizes]]:
+        """Yield the jobs in the order of the queue, without those that are passed over."""
+        for job, profile in desk.turns(passed):
+            of = self.sizes.get(profile)
+            if of is not None:
+                yield job, of
 
 
-def groups(free: Free, queue: Iterable[Job]) -> list[Group]:
+def groups(desk: Desk) -> list[Group]:
     """Divide the queue: jobs that could use a node in common are in one group.
 
     Jobs that no node could ever hold are in none.
     """
-    known: dict[Profile, Sizes] = {}
-    jobs: list[tuple[Job, Sizes]] = []
-    for job in queue:
-        profile = free.profile(job)
-        of = known.get(profile)
-        if of is None:
-            of = known[profile] = sizes(profile)
-        jobs.append((job, of))
-    group_of = _joined(known)
-    for entry in jobs:
-        group = group_of.get(entry[1])
-        if group is not None:
-            group.jobs.append(entry)
-    return list(dict.fromkeys(group_of.values()))
-
-
-def _joined(known: dict[Profile, Sizes]) -> dict[Sizes, Group]:
-    """Join the profiles whose nodes overlap; those that no node could hold are in no group."""
     by_kind: dict[NodeKind, Group] = {}
-    for profile in known:
+    tasks = {profile: count for profile, count in desk.tasks().items() if profile.kinds}
+    for profile in tasks:
         joined = Group(set(profile.kinds))
         for old in {id(by_kind[k]): by_kind[k] for k in profile.kinds if k in by_kind}.values():
             joined.kinds |= old.kinds
         by_kind.update(dict.fromkeys(joined.kinds, joined))
-    return {of: by_kind[next(iter(p.kinds))] for p, of in known.items() if p.kinds}
+    found: dict[int, Group] = {}
+    for profile, count in tasks.items():
+        group = by_kind[next(iter(profile.kinds))]
+        found[id(group)] = group
+        of = desk.free.remembered(profile, sizes)
+        group.sizes[profile], group.tasks[of] = of, count
+    return list(found.values())

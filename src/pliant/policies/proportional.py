@@ -29,10 +29,12 @@ Source: Fujiwara et al. (paper 000), section IV-B.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from pliant.model import Job, Snapshot
+from pliant.placement.queue import Alike
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
 from pliant.policies.equipartition import LARGEST, SMALLEST, Division
@@ -63,7 +65,7 @@ class MoldableProportional:
 
     def divide(self, desk: Desk) -> Plan:
         """Return the same over a desk."""
-        for group in groups(desk.free, desk.queue()):
+        for group in groups(desk):
             _Proportional(desk, group, self.cpu_speed).divide(self.order)
         return desk.plan()
 
@@ -96,27 +98,34 @@ class _Proportional(Division):
 
     def divide(self, order: Order) -> None:
         """Decide for the whole group."""
-        tasks = self._group.tasks()
+        tasks = self._group.tasks
         least = sum(count * of.least for of, count in tasks.items())
         most = sum(count * of.most for of, count in tasks.items())
         available = self._free.available_on(self._kinds)
-        jobs = self._group.jobs
-        if order == "volume":
-            jobs = sorted(jobs, key=lambda entry: -volume_s(entry[0]))
-        self._reason = ALIKE
         if least >= available:
             self._reason = SMALLEST
-            levels = dict.fromkeys((job.id for job, _ in jobs), 0)
+            self._give(order, lambda _job, _of: 0)
         elif most <= self._free.vacant_on(self._kinds):
             self._reason = LARGEST
-            levels = {job.id: len(of.levels) - 1 for job, of in jobs}
+            self._give(order, lambda _job, of: len(of.levels) - 1)
         else:
+            self._reason = ALIKE
+            jobs = self._group.jobs(self._desk)
             target_s = sum(job.tasks_waiting * volume_s(job) for job, _ in jobs) / available
-            levels = {job.id: self._closest(job, of, float(target_s)) for job, of in jobs}
-        for job, of in jobs:
-            self._serve_one(job, of, of.from_level(levels[job.id]) if of.levels else ())
+            self._give(order, lambda job, of: self._closest(job, of, float(target_s)))
         for holding in self._held.values():
             self._write(holding)
+
+    def _give(self, order: Order, level: Callable[[Job, Sizes], int]) -> None:
+        """Give each job its shape at its level, or else any that fits."""
+        passed: set[Alike] = set()
+        jobs = self._group.jobs(self._desk, passed)
+        if order == "volume":
+            jobs = iter(sorted(jobs, key=lambda entry: -volume_s(entry[0])))
+        for job, of in jobs:
+            self._serve_one(job, of, of.from_level(level(job, of)) if of.levels else ())
+            if self._is_hopeless(job, of):
+                passed.add((of.profile, job.time_limit_s))
 
     def _closest(self, job: Job, of: Sizes, target_s: float) -> int:
         """Return the level at which a job's run time is closest to the target."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pliant.model import Job, Snapshot
-from pliant.placement import Profile
+from pliant.placement.queue import Alike
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
 from pliant.policies.shapes import Fixed, FixedShapes
@@ -35,23 +35,19 @@ class RigidFcfs:
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""
-        desk, fixed = Desk(snapshot), FixedShapes(self.shape)
-        for job, profile in desk.turns():
-            if self.overtaking or not desk.has_claims(job):
-                self._consider(desk, fixed, job, profile)
-            elif desk.all_kept:
-                break
+        desk, fixed, passed = Desk(snapshot), FixedShapes(self.shape), set[Alike]()
+        for job, profile in desk.turns(passed):
+            option = fixed.of(job, profile)
+            if option is None or (not self.overtaking and desk.has_claims(job)):
+                if desk.all_kept:
+                    break
+                continue
+            given = desk.fill(job, profile, option)
+            if given:
+                desk.start(job, given, f"{option[0]} is free, and it is this job's turn")
+            if len(given) < job.tasks_waiting:
+                if not self.overtaking:
+                    desk.end_queue(job, (option[0],))
+                elif fixed.is_of_all(profile):
+                    passed.add((profile, job.time_limit_s))
         return desk.plan()
-
-    def _consider(self, desk: Desk, fixed: FixedShapes, job: Job, profile: Profile) -> None:
-        option = fixed.of(job, profile)
-        if option is None:
-            return
-        given = desk.fill(job, profile, option)
-        if given:
-            desk.start(job, given, f"{option[0]} is free, and it is this job's turn")
-        if len(given) < job.tasks_waiting:
-            if not self.overtaking:
-                desk.end_queue(job, (option[0],))
-            elif fixed.is_of_all(profile):
-                desk.pass_over(profile)
