@@ -230,6 +230,13 @@ class Free:
         """Return how many whole GPUs are free on nodes of these kinds."""
         return self._cells.vacant_on(kinds)
 
+    def has_gpus(self, kinds: frozenset[NodeKind]) -> bool:
+        """Whether any part of a GPU is free on nodes of these kinds, with cores or without."""
+        cells = (cell for cell in self._cells.filled() if cell.kind in kinds)
+        return any(
+            gpus if isinstance(gpus, int) else any(gpus) for cell in cells for gpus in cell.state[2]
+        )
+
     def available(self, job: Job) -> Fraction:
         """Return the GPUs that are free for ``job``, parts of GPUs counted as parts."""
         return self.available_on(self.profile(job).kinds)

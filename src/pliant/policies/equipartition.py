@@ -146,7 +146,10 @@ class Division:
     def _serve_one(self, job: Job, of: Sizes, order: tuple[tuple[int, Option], ...]) -> None:
         key = (of, self._free.bound(job))
         if key not in self._stuck:
+            vacant = self._free.vacant_on(of.profile.kinds)
             for level, option in order:
+                if of.amounts[level] > max(vacant, 1):
+                    continue  # a quick look, for what was found would be nothing
                 given = self._desk.fill(job, of.profile, option)
                 if given:
                     self._held[job.id] = _Holding(job, of, level, given)
@@ -233,14 +236,17 @@ class Division:
     # --- what is left over ------------------------------------------------------------------
 
     def _grow(self) -> bool:
-        """Offer what is still free to those that hold something, by D'Hondt; say if any took."""
-        heap = [
-            self._bid(holding, self._desk.position(holding.job), holding.level + 1)
-            for holding in self._held.values()
-            if self._may_grow(holding)
-        ]
-        heapify(heap)
+        """Offer what is still free to those that hold something, by D'Hondt; say if any took.
+
+        On a single node only their number matters: there each gets at once what it has in the end.
+        """
         grown = False
+        if len(self._free.places_on(self._kinds)) == 1:
+            for holding, level in self._by_numbers():
+                grown = self._raise(holding, level) or grown
+        if not self._free.has_gpus(self._kinds):
+            return grown
+        heap = self._bids()
         while heap:
             _, position, level, holding = heap[0]
             grown = self._raise(holding, level) or grown
@@ -249,6 +255,35 @@ class Division:
             else:
                 heappop(heap)
         return grown
+
+    def _by_numbers(self) -> list[tuple[_Holding, int]]:
+        """The levels of D'Hondt's method where any free GPU is as good as another."""
+        heap, left = self._bids(), self._free.vacant_on(self._kinds)
+        levels: dict[int, tuple[_Holding, int]] = {}
+        while heap and left > 0:
+            _, position, level, holding = heap[0]
+            amounts = holding.sizes.amounts
+            tasks = len(holding.given)
+            at = levels.get(position, (holding, holding.level))[1]
+            more = (amounts[level] - max(1.0, amounts[at]) * (amounts[at] >= 1)) * tasks
+            if more <= left:
+                left -= int(more)
+                levels[position] = (holding, level)
+            if level + 1 < len(amounts):
+                heapreplace(heap, self._bid(holding, position, level + 1))
+            else:
+                heappop(heap)
+        return list(levels.values())
+
+    def _bids(self) -> list[tuple[float, int, int, _Holding]]:
+        """The first bid of each that may grow."""
+        bids = [
+            self._bid(holding, self._desk.position(holding.job), holding.level + 1)
+            for holding in self._held.values()
+            if self._may_grow(holding)
+        ]
+        heapify(bids)
+        return bids
 
     def _may_grow(self, holding: _Holding) -> bool:
         complete = len(holding.given) == holding.job.tasks_waiting

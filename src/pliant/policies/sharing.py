@@ -50,7 +50,10 @@ class Sharing:
 
     def _slots(self, place: int) -> list[tuple[int, Slot]]:
         return [
-            (self._free.jobs_on(place, index, gpu), Slot(place, index, gpu, Fraction(shards, pool.shards)))
+            (
+                self._free.jobs_on(place, index, gpu),
+                Slot(place, index, gpu, Fraction(shards, pool.shards)),
+            )
             for index, (pool, gpus) in enumerate(self._pools(place))
             if not isinstance(gpus, int)
             for gpu, shards in enumerate(gpus)
