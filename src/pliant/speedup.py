@@ -112,12 +112,24 @@ def relative_speed(job: Job, shape: Shape, cpu_speed: float = DEFAULT_CPU_SPEED)
     return assumed_speed(shape, cpu_speed) / base if base > 0 else 1.0
 
 
+def speed_to_one(job: Job, shape: Shape, cpu_speed: float = DEFAULT_CPU_SPEED) -> float:
+    """Return how many times faster ``job`` runs as ``shape`` than on one GPU alone."""
+    one = known_speed(job, Shape(1, 1, gpu_type=job.shape.gpu_type))
+    other = known_speed(job, shape)
+    if one is not None and other is not None and one > 0:
+        return other / one
+    return assumed_speed(shape, cpu_speed)
+
+
 def run_time_s(job: Job, shape: Shape, cpu_speed: float = DEFAULT_CPU_SPEED) -> float:
     """Return how long ``job`` is expected to run as ``shape``; inf where it makes no progress.
 
-    Steps over f where both are given; else the time limit is taken for the run time of the own
-    shape, and the ratio of speeds for the rest.
+    Its volume over its speed where that is known; steps over f where both are given; else the time
+    limit is taken for the run time of the own shape, and the ratio of speeds for the rest.
     """
+    if job.volume_s:
+        to_one = speed_to_one(job, shape, cpu_speed)
+        return job.volume_s / to_one if to_one > 0 else float("inf")
     request = job.spec.request if job.spec is not None else None
     if request is not None and request.steps:
         speed = known_speed(job, shape)
@@ -138,4 +150,6 @@ def volume_left_s(job: Job) -> float:
 
     v_rem of Fujiwara et al. (paper 000), section IV-B.
     """
+    if job.volume_s:
+        return job.volume_s * max(0.0, 1.0 - job.progress)
     return left_s(job, Shape(1, 1, gpu_type=job.shape.gpu_type))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 
 
 class Kind(StrEnum):
@@ -13,6 +14,9 @@ class Kind(StrEnum):
     GPU = "gpu"
     CPU = "cpu"
     BOTH = "both"
+
+
+_fraction = lru_cache(maxsize=4096)(Fraction)  # asked for again and again, and slow to make
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -31,7 +35,7 @@ class Shape:
     @property
     def amount(self) -> Fraction:
         """The GPUs of all nodes together: 8 for 2x4, 1/4 for a quarter, 0 for a CPU shape."""
-        return Fraction(self.nodes * self.gpus, self.share)
+        return _fraction(self.nodes * self.gpus, self.share)
 
     @property
     def whole_gpus(self) -> int:

@@ -51,11 +51,11 @@ class Free:
         """Return what this job has in common with others."""
         return self._profiles.of(job)
 
-    def remembered(self, profile: Profile, make: Callable[[Profile], Known]) -> Known:
-        """Return what ``make`` makes of a profile, made once as long as the profile is known."""
-        known = self._ground.remembered.get(profile)
+    def remembered(self, key: object, make: Callable[[], Known]) -> Known:
+        """Return what was made for a key, made now where it is not known from earlier."""
+        known = self._ground.remembered.get(key)
         if known is None:
-            known = self._ground.remembered[profile] = make(profile)
+            known = self._ground.remembered[key] = make()
         return cast(Known, known)
 
     def need(self, job: Job, shape: Shape) -> Need:

@@ -7,13 +7,14 @@ keeps one ground and tells it what has really changed, instead of having everyth
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pliant.model import Job, Snapshot
+from pliant.model import Job, Shape, Snapshot
 from pliant.placement.cells import Cells
 from pliant.placement.ends import Ends
 from pliant.placement.needs import Need, state_of
-from pliant.placement.profiles import Profile, Profiles
+from pliant.placement.profiles import Profiles
 
 MOST_KNOWN = 20_000
 """How many kinds of jobs, or of node states, are remembered between decisions."""
@@ -32,13 +33,22 @@ class Ground:
                 self.cells.add(place, kind, state_of(snapshot.nodes[place]))
         self.ends = Ends(snapshot.running, self.profiles, self.number)
         self.sharers: dict[tuple[int, int, int], int] | None = None
-        self.remembered: dict[Profile, object] = {}
+        self.remembered: dict[object, object] = {}
+        self._ascending: dict[int, tuple[object, list[Shape]]] = {}
         self._pools = [node.pools for node in snapshot.nodes]
 
     def held(self, job: Job) -> tuple[tuple[int, ...], Need]:
         """Return the nodes of a running job, and what it has on each."""
         places = tuple([self.number[name] for name in job.nodes if name in self.number])
         return (places, self.profiles.need(job, job.shape))
+
+    def ascending(self, shapes: Iterable[Shape]) -> list[Shape]:
+        """Return shapes by amount; of equal ones that on the most nodes first."""
+        known = self._ascending.get(id(shapes))
+        if known is None or known[0] is not shapes:
+            ordered = sorted(shapes, key=lambda shape: (shape.amount, -shape.nodes, shape))
+            known = self._ascending[id(shapes)] = (shapes, ordered)
+        return known[1]
 
     def jobs_on(self, place: int, pool: int, gpu: int) -> int:
         """Return how many jobs have a part of one GPU of a node; one where it is not known."""
@@ -58,6 +68,7 @@ class Ground:
             self.profiles.forget()
             self.cells.forget()
             self.remembered.clear()
+            self._ascending.clear()
         return self
 
 

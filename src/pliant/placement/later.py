@@ -76,10 +76,16 @@ class Later:
         Returns None where no opening is in sight: then nothing is kept.
         """
         best: tuple[Opening, Shape] | None = None
-        for shape in sorted(shapes, key=lambda shape: (shape.amount, -shape.nodes, shape)):
+        late: list[tuple[int, Need]] = []
+        for shape in self._ground.ascending(shapes):
+            need = self._profiles.need(job, shape)
+            if any(shape.nodes >= nodes and need.is_more(other) for nodes, other in late):
+                continue  # what is more than what does not fit by then does not either
             found = self.opening(job, shape, NEVER_S if best is None else best[0].at_s)
             if found is not None:
                 best = (found, shape)
+            elif best is not None:
+                late.append((shape.nodes, need))
         if best is None:
             return None
         found, shape = best

@@ -32,6 +32,17 @@ class Need:
     mem_mib: int
     gpu_mem_mib: int = 0  # of one GPU, for shares; 0: not known
 
+    def is_more(self, other: Need) -> bool:
+        """Whether whatever has room for this has room for the other."""
+        return (
+            self.gpus >= other.gpus
+            and self.share == other.share
+            and self.gpu_type == other.gpu_type
+            and (self.cpus >= other.cpus >= 0 or self.cpus == other.cpus)
+            and self.mem_mib >= other.mem_mib
+            and self.gpu_mem_mib >= other.gpu_mem_mib
+        )
+
 
 def replaced(
     need: Need, *, gpus: int | None = None, cpus: int | None = None, mem_mib: int | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 
 from pliant.model import Job, Kind
 from pliant.placement import Option, Profile
@@ -116,6 +116,6 @@ def groups(desk: Desk) -> list[Group]:
     for profile, count in tasks.items():
         group = by_kind[next(iter(profile.kinds))]
         found[id(group)] = group
-        of = desk.free.remembered(profile, sizes)
+        of = desk.free.remembered(profile, partial(sizes, profile))
         group.sizes[profile], group.tasks[of] = of, count
     return list(found.values())

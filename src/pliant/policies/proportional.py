@@ -40,7 +40,7 @@ from pliant.policies.desk import Desk
 from pliant.policies.equipartition import LARGEST, SMALLEST, Division
 from pliant.policies.groups import Sizes, groups
 from pliant.policies.malleable import resized
-from pliant.speedup import DEFAULT_CPU_SPEED, left_s, volume_left_s
+from pliant.speedup import DEFAULT_CPU_SPEED, left_s, speed_to_one, volume_left_s
 
 ALIKE = "so that all jobs would be done at the same time"
 ENDLESS_S = 1e12
@@ -129,8 +129,22 @@ class _Proportional(Division):
 
     def _closest(self, job: Job, of: Sizes, target_s: float) -> int:
         """Return the level at which a job's run time is closest to the target."""
-        away = (
-            (abs(min(ENDLESS_S, left_s(job, options[0][0], self._cpu_speed)) - target_s), level)
-            for level, (_, options) in enumerate(of.levels)
-        )
-        return min(away, default=(0.0, 0))[1]
+        if not of.levels:
+            return 0
+        if not job.volume_s:
+            runs_s = [left_s(job, options[0][0], self._cpu_speed) for _, options in of.levels]
+        else:
+            left = volume_left_s(job)
+            runs_s = [left / speed if speed else ENDLESS_S for speed in self._speeds(job, of)]
+        away = [abs(min(ENDLESS_S, run_s) - target_s) for run_s in runs_s]
+        return away.index(min(away))
+
+    def _speeds(self, job: Job, of: Sizes) -> list[float]:
+        """The speed at each level against one GPU, worked out once for jobs that say the same."""
+        key = (of.profile, id(job.spec), job.shape.gpu_type, job.measured, self._cpu_speed)
+
+        def made() -> tuple[object, list[float]]:
+            speeds = [speed_to_one(job, options[0][0], self._cpu_speed) for _, options in of.levels]
+            return (job.spec, speeds)  # the spec stays, so that its id is nobody else's
+
+        return self._free.remembered(key, made)[1]
