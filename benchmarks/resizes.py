@@ -32,7 +32,7 @@ TICKS = "bf_interval=1,bf_continue,bf_resolution=1"
 """SchedulerParameters with Slurm's own waits before it schedules."""
 STEP_S = 0.01
 RIVALS = 5
-END_S = 120.0
+END_S = 300.0
 
 _HEAD = """\
 # A running job, resized again and again

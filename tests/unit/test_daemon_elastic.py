@@ -339,7 +339,7 @@ def cluster(bench: Bench, job: Job, free: int, *waiting: Job) -> None:
     seen = snapshot([], [], [])
     seen = replace(seen, now_s=bench.now_s, nodes=nodes, running=(job,), waiting=waiting)
     partition = replace(seen.partitions[0], nodes=("n1",))
-    seen = replace(seen, partitions=(partition,))
+    seen = bench.elastic.arriving(replace(seen, partitions=(partition,)))
     bench.elastic.decided(seen, EasyBackfill()(view(seen)))
 
 
@@ -378,6 +378,39 @@ def test_a_job_whose_room_has_gone_while_it_saved_stays_as_it_is(bench: Bench) -
     saved = bench.elastic.overs.of("7")
     assert saved is not None
     assert (saved.shape, bench.store.handovers("7")[0].after) == (TWO, "2")
+
+
+def test_a_job_grows_beside_one_that_is_between_two_runs(bench: Bench) -> None:
+    """The batch system expects that one on the node, which for whoever waits is kept whole."""
+    bench.listens(LIMITED)
+    other = replace(LIMITED, id="9")
+    bench.listens(other)
+    wanted = Plan(reshapes=(Reshape(other, ONE, ("n1",), "it is fair"),))
+    [*bench.elastic.begin(wanted, always)]
+    back = waiting(9, "1", spec=LIMITED.spec, expected_nodes=("n1",), expected_s=bench.now_s + 1)
+    bench.elastic.runs.heard(LIMITED, 0, launched=True, step=60)
+    job = bench.one(LIMITED)
+    cluster(bench, job, 2, back)
+    with pytest.raises(Refused, match="there is no room"):  # one of the two is the other's
+        bench.elastic.resize(job, FOUR, "alice")
+    cluster(bench, job, 3, back)
+    bench.elastic.resize(job, FOUR, "alice")
+
+
+def test_a_job_has_room_beside_what_others_are_on_their_way_to(bench: Bench) -> None:
+    bench.listens(LIMITED)
+    job = bench.one(LIMITED)
+    other = replace(LIMITED, id="9", shape=ONE, shapes=(ONE,), next_nodes=("n1",))
+
+    def grows(other: Job) -> None:
+        seen = snapshot([node("n1", gpus=6)], [], [job, other])
+        seen = replace(seen, now_s=bench.now_s)
+        bench.elastic.decided(seen, Plan())
+        bench.elastic.resize(job, FOUR, "alice")
+
+    with pytest.raises(Refused, match="there is no room"):
+        grows(replace(other, next_shape=Shape(1, 3)))
+    grows(replace(other, next_shape=TWO))
 
 
 def test_a_job_that_gives_something_up_needs_no_room_once_it_has_saved(bench: Bench) -> None:

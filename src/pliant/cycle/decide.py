@@ -27,6 +27,7 @@ from pliant.cycle.kept import decided, kept_first
 from pliant.cycle.running import let_through
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Free
+from pliant.placement.giving_up import settled
 from pliant.placement.profiles import Profiles
 from pliant.plan import Mold, Plan, Policy, Start
 from pliant.policies import base_shape, largest
@@ -195,13 +196,18 @@ def leftover(snapshot: Snapshot, plan: Plan, behind: str = "") -> Free:
 def has_room(snapshot: Snapshot, plan: Plan, job: Job, shape: Shape) -> bool:
     """Whether a running job could go on as ``shape`` now, in place of what it has.
 
-    Beside what else runs, what a plan starts, and what is kept for those who are next; until the
-    end of ``job``'s time limit from now on.
+    Beside what else runs, also what others are on their way to, what a plan starts, and what is
+    kept for those who are next; until the end of ``job``'s time limit from now on.
     """
-    free = leftover(snapshot, plan)
+    running = tuple(_as_it_is(one) if one.id == job.id else one for one in snapshot.running)
+    free = leftover(settled(replace(snapshot, running=running)), plan)
     own, _ = free.held(job)
     option = (shape, free.need(job, shape))
     return free.room(job, option, (job,), first=(own[: shape.nodes],)) is not None
+
+
+def _as_it_is(job: Job) -> Job:
+    return replace(job, next_shape=None, next_nodes=()) if job.next_shape is not None else job
 
 
 def _largest_first(start: Start) -> tuple[int, bool, str]:

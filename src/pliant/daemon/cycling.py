@@ -124,7 +124,7 @@ class Cycling:
         snapshot = self._fitted(snapshot)
         seen = self._decide(snapshot, looked_s - started_s)
         if self.elastic is not None:
-            self.elastic.decided(seen.snapshot, seen.plan)
+            self.elastic.decided(self._arriving(seen.snapshot), seen.plan)
         self._show(seen)
         self.counts.cycles += 1
         self._lose_patience(seen)
@@ -184,13 +184,17 @@ class Cycling:
             running=tuple(self._as_real(job) for job in snapshot.running),
         )
         same = real.waiting == snapshot.waiting and real.running == snapshot.running
+        real = self._arriving(real)
         plan = cycle(real, policy, limit)
-        shadow = plan if same else cycle(snapshot, policy, limit)
+        shadow = plan if same else cycle(self._arriving(snapshot), policy, limit)
         free = leftover(real, plan)
         inventory = self._inventory(snapshot)
         now_s = self._monotonic()
         decide_s = now_s - started_s
         return Seen(snapshot, plan, shadow, free, inventory, policy, now_s, observe_s, decide_s)
+
+    def _arriving(self, snapshot: Snapshot) -> Snapshot:
+        return snapshot if self.elastic is None else self.elastic.arriving(snapshot)
 
     def _inventory(self, snapshot: Snapshot) -> Inventory:
         """Return the inventory, the same object as before where nothing of it has changed."""

@@ -20,6 +20,7 @@ from pliant.grammar import shapes as request_shapes
 from pliant.handover import OURS, PINNED, Do, HandOver, Outcome, Step
 from pliant.lifecycle import Phase
 from pliant.model import Job, JobClass, JobState, Request, Shape, Snapshot, shape_text
+from pliant.placement.giving_up import arrived
 from pliant.plan import Plan
 from pliant.speedup import Rates
 from pliant.store import Decision, Store
@@ -109,6 +110,23 @@ class Elastic:
             return job
         words = "it is on its way to another shape"
         return replace(job, frozen=job.frozen or words, shapes=(job.shape,), room_for=wanted.guest)
+
+    def arriving(self, snapshot: Snapshot) -> Snapshot:
+        """Return what was seen as if those between two runs were where they will run.
+
+        The batch system says only that they wait, and expects them on nodes that are then kept
+        whole; nobody else could be given what is beside them there.
+        """
+        wanted = self.overs.all()
+        there = [(job, wanted[job.id]) for job in snapshot.waiting if job.id in wanted]
+        return arrived(
+            snapshot,
+            [
+                replace(job, shape=to.shape, shapes=(to.shape,), nodes=to.nodes)
+                for job, to in there
+                if not to.guest and len(to.nodes) == to.shape.nodes
+            ],
+        )
 
     def _measured(self, job: Job) -> Rates:
         """How fast it runs, as far as its owner leaves that to be found out."""

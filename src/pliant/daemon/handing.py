@@ -160,7 +160,7 @@ class HandOvers:
         """Return what the jobs of which one is under way are to become, by job."""
         with self._changed:
             return {
-                job_id: Wanted(active.over.shape, active.job.next_nodes, active.over.guest)
+                job_id: Wanted(active.over.shape, _places(active), active.over.guest)
                 for job_id, active in self._active.items()
             }
 
@@ -286,6 +286,12 @@ class HandOvers:
         log.info("job %s: %s", active.over.job, outcome)
         self._told(active.over.job)
         self._ended(active.job, outcome)
+
+
+def _places(active: _Active) -> tuple[str, ...]:
+    """Where a job will run: as decided, or where it is if it needs as many nodes there."""
+    job = active.job
+    return job.next_nodes or (job.nodes if len(job.nodes) == active.over.shape.nodes else ())
 
 
 def _pause_s(step: Step, active: _Active) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 
-from pliant.model import Job, Node, Pool, Shape, Snapshot
+from pliant.model import Job, JobState, Node, Pool, Shape, Snapshot
 from pliant.placement.needs import (
     Need,
     NodeKind,
@@ -125,6 +125,28 @@ def settled(snapshot: Snapshot) -> Snapshot:
         nodes |= new or _taken(nodes, job, job.shape, job.nodes)
         running.append(_changed(job, shape, snapshot.now_s) if new else job)
     return replace(after, nodes=tuple(nodes.values()), running=tuple(running))
+
+
+def arrived(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:
+    """Return the snapshot as it will be once waiting jobs run again that are between two runs.
+
+    ``jobs``: as they will run, with their nodes. One that does not fit there waits on.
+    """
+    nodes = {node.name: node for node in snapshot.nodes}
+    running: dict[str, Job] = {}
+    for job in jobs:
+        new = _taken(nodes, job, job.shape, job.nodes)
+        if new:
+            nodes |= new
+            running[job.id] = replace(job, state=JobState.RUNNING, start_s=snapshot.now_s)
+    if not running:
+        return snapshot
+    return replace(
+        snapshot,
+        nodes=tuple(nodes.values()),
+        running=(*snapshot.running, *running.values()),
+        waiting=tuple(job for job in snapshot.waiting if job.id not in running),
+    )
 
 
 def _changed(job: Job, shape: Shape, now_s: float) -> Job:
