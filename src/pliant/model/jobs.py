@@ -74,8 +74,8 @@ class Job:
     # what was measured, of this job or of earlier ones of its user and name: steps per second
     measured: tuple[tuple[Shape, float], ...] = ()
     # malleable and best-effort jobs
-    # its work, as the seconds that it would run alone on one GPU, where that is known otherwise than
-    # by steps: a simulation knows it; 0.0: not known
+    # its work, in seconds alone on one GPU, where that is known otherwise than by steps (as in a
+    # simulation); 0.0: it is not
     volume_s: float = 0.0
     progress: float = 0.0  # the part of its work that is done, from 0 to 1
     grace_s: float = 0.0  # how long it may take to save what it has

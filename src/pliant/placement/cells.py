@@ -125,6 +125,7 @@ class Cells:
         self.claimed: dict[int, None] = {}  # nodes with claims, as a set that keeps its order
         self._cells: dict[tuple[NodeKind, State, Lefts], Cell] = {}
         self._serial = 0
+        self._filled: dict[Cell, None] = {}  # cells with nodes, in the order in which they got some
         self._log: list[Cell] = []  # cells in the order in which they were filled
         self._fitting: dict[tuple[Scope, Need, float], _Fitting] = {}
         self._first: dict[int, Cell] = {}  # where nodes were before the decision that goes on
@@ -171,6 +172,7 @@ class Cells:
         if not cell.nodes:
             self._log.append(cell)
         cell.nodes.append(node)
+        self._filled[cell] = None
         self.of[node] = cell
         self.vacant[kind] = self.vacant.get(kind, 0) + cell.gpus
 
@@ -196,8 +198,11 @@ class Cells:
     def _put(self, node: int, to: Cell) -> None:
         cell = self.of[node]
         del cell.nodes[bisect_left(cell.nodes, node)]
+        if not cell.nodes:
+            del self._filled[cell]
         if not to.nodes:
             self._log.append(to)
+            self._filled[to] = None
         insort(to.nodes, node)
         self.of[node] = to
         self.vacant[cell.kind] += to.gpus - cell.gpus
@@ -240,8 +245,8 @@ class Cells:
         return sum([self.vacant.get(kind, 0) for kind in kinds])
 
     def filled(self) -> Iterator[Cell]:
-        """Yield the cells that have nodes, the oldest first."""
-        return (cell for cell in self._cells.values() if cell.nodes)
+        """Yield the cells that have nodes."""
+        return iter(self._filled)
 
     def fitting(self, scope: Scope, need: Need, bound: float) -> Iterator[Cell]:
         """Yield the cells with nodes that fit, best fit first."""

@@ -34,7 +34,7 @@ class Ground:
         self.ends = Ends(snapshot.running, self.profiles, self.number)
         self.sharers: dict[tuple[int, int, int], int] | None = None
         self.remembered: dict[object, object] = {}
-        self._ascending: dict[int, tuple[object, list[Shape]]] = {}
+        self._chains: dict[object, tuple[tuple[object, ...], list[list[tuple[Shape, Need]]]]] = {}
         self._pools = [node.pools for node in snapshot.nodes]
 
     def held(self, job: Job) -> tuple[tuple[int, ...], Need]:
@@ -42,12 +42,22 @@ class Ground:
         places = tuple([self.number[name] for name in job.nodes if name in self.number])
         return (places, self.profiles.need(job, job.shape))
 
-    def ascending(self, shapes: Iterable[Shape]) -> list[Shape]:
-        """Return shapes by amount; of equal ones that on the most nodes first."""
-        known = self._ascending.get(id(shapes))
-        if known is None or known[0] is not shapes:
+    def chains(self, job: Job, shapes: Iterable[Shape]) -> list[list[tuple[Shape, Need]]]:
+        """Return a job's shapes by amount, parted where one is not more than the one before.
+
+        Of equal amounts that on the most nodes comes first.
+        """
+        key = (id(shapes), id(job.footprint), id(job.spec))
+        known = self._chains.get(key)
+        if known is None or known[0][0] is not shapes:
             ordered = sorted(shapes, key=lambda shape: (shape.amount, -shape.nodes, shape))
-            known = self._ascending[id(shapes)] = (shapes, ordered)
+            found: list[list[tuple[Shape, Need]]] = []
+            for shape in ordered:
+                need = self.profiles.need(job, shape)
+                if not (found and _is_more(shape, need, *found[-1][-1])):
+                    found.append([])
+                found[-1].append((shape, need))
+            known = self._chains[key] = ((shapes, job.footprint, job.spec), found)
         return known[1]
 
     def jobs_on(self, place: int, pool: int, gpu: int) -> int:
@@ -68,8 +78,13 @@ class Ground:
             self.profiles.forget()
             self.cells.forget()
             self.remembered.clear()
-            self._ascending.clear()
+            self._chains.clear()
         return self
+
+
+def _is_more(shape: Shape, need: Need, other: Shape, less: Need) -> bool:
+    """Whether whatever has room for a shape has room for the other."""
+    return shape.nodes >= other.nodes and need.is_more(less)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 
 from pliant.model import Job, Shape, Snapshot
@@ -76,16 +76,9 @@ class Later:
         Returns None where no opening is in sight: then nothing is kept.
         """
         best: tuple[Opening, Shape] | None = None
-        late: list[tuple[int, Need]] = []
-        for shape in self._ground.ascending(shapes):
-            need = self._profiles.need(job, shape)
-            if any(shape.nodes >= nodes and need.is_more(other) for nodes, other in late):
-                continue  # what is more than what does not fit by then does not either
-            found = self.opening(job, shape, NEVER_S if best is None else best[0].at_s)
-            if found is not None:
-                best = (found, shape)
-            elif best is not None:
-                late.append((shape.nodes, need))
+        for chain in self._ground.chains(job, shapes):
+            found_here = self._last_of(job, chain, NEVER_S if best is None else best[0].at_s)
+            best = found_here or best
         if best is None:
             return None
         found, shape = best
@@ -94,6 +87,27 @@ class Later:
         self._keep(found, job, self._profiles.need(job, shape))
         self.claims.append(claim)
         return claim
+
+    def _last_of(
+        self, job: Job, chain: Sequence[tuple[Shape, Need]], before_s: float
+    ) -> tuple[Opening, Shape] | None:
+        """Return the earliest opening for any of these, and the last that fits as early.
+
+        Each is more than the one before: what does not fit by then leaves none behind it, and the
+        last that does is found by halving.
+        """
+        found = self.opening(job, chain[0][0], before_s)
+        if found is None:
+            return None
+        low, end = 0, len(chain)  # the first fits, the second does not
+        while low + 1 < end:
+            middle = (low + end) // 2
+            other = self.opening(job, chain[middle][0], found.at_s)
+            if other is None:
+                end = middle
+            else:
+                found, low = other, middle
+        return found, chain[low][0]
 
     def _keep(self, found: Opening, job: Job, need: Need) -> None:
         until_s = found.at_s + limit_s(job)

@@ -37,6 +37,7 @@ Source: Fujiwara et al. (paper 000), section IV-A, Moldable Equipartition.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from typing import ClassVar, Literal
@@ -46,6 +47,7 @@ from pliant.placement import Option, Taken
 from pliant.placement.queue import Alike
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
+from pliant.policies.dhondt import Bidder, divided
 from pliant.policies.groups import Group, Sizes, groups
 from pliant.policies.sharing import Seats, Sharing
 from pliant.speedup import DEFAULT_CPU_SPEED, run_time_s
@@ -146,15 +148,17 @@ class Division:
     def _serve_one(self, job: Job, of: Sizes, order: tuple[tuple[int, Option], ...]) -> None:
         key = (of, self._free.bound(job))
         if key not in self._stuck:
-            vacant = self._free.vacant_on(of.profile.kinds)
+            most = max(1, self._free.vacant_on(of.profile.kinds))
             for level, option in order:
-                if of.amounts[level] > max(vacant, 1):
-                    continue  # a quick look, for what was found would be nothing
+                if of.amounts[level] > most:  # a quick look, for what was found would be nothing
+                    if level > order[0][0]:
+                        break
+                    continue
                 given = self._desk.fill(job, of.profile, option)
                 if given:
                     self._held[job.id] = _Holding(job, of, level, given)
                     break
-            else:
+            if job.id not in self._held:
                 if of.cpu:
                     self._serve_cpu(job, of)
                 else:
@@ -257,23 +261,17 @@ class Division:
         return grown
 
     def _by_numbers(self) -> list[tuple[_Holding, int]]:
-        """The levels of D'Hondt's method where any free GPU is as good as another."""
-        heap, left = self._bids(), self._free.vacant_on(self._kinds)
-        levels: dict[int, tuple[_Holding, int]] = {}
-        while heap and left > 0:
-            _, position, level, holding = heap[0]
-            amounts = holding.sizes.amounts
-            tasks = len(holding.given)
-            at = levels.get(position, (holding, holding.level))[1]
-            more = (amounts[level] - max(1.0, amounts[at]) * (amounts[at] >= 1)) * tasks
-            if more <= left:
-                left -= int(more)
-                levels[position] = (holding, level)
-            if level + 1 < len(amounts):
-                heapreplace(heap, self._bid(holding, position, level + 1))
-            else:
-                heappop(heap)
-        return list(levels.values())
+        """Return who grows to which level, where any free GPU is as good as another."""
+        may = [
+            h for h in self._held.values() if self._may_grow(h) and h.sizes.amounts[h.level] >= 1
+        ]
+        may.sort(key=lambda holding: self._desk.position(holding.job))
+        bidders = [
+            Bidder(h.sizes.amounts, h.level, self._votes_of(h.sizes.amounts), len(h.given))
+            for h in may
+        ]
+        levels = divided(bidders, self._free.vacant_on(self._kinds))
+        return [(h, level) for h, level in zip(may, levels, strict=True) if level > h.level]
 
     def _bids(self) -> list[tuple[float, int, int, _Holding]]:
         """The first bid of each that may grow."""
@@ -294,8 +292,10 @@ class Division:
     ) -> tuple[float, int, int, _Holding]:
         """Votes per GPU at a level, then the queue's order."""
         amounts = holding.sizes.amounts
-        votes = amounts[-1] if self._votes == "largest" else 1.0
-        return (-votes / amounts[level], position, level, holding)
+        return (-self._votes_of(amounts) / amounts[level], position, level, holding)
+
+    def _votes_of(self, amounts: Sequence[float]) -> float:
+        return amounts[-1] if self._votes == "largest" else 1.0
 
     def _raise(self, holding: _Holding, level: int) -> bool:
         """Give a job a larger shape, all its tasks or none; say whether it was possible."""

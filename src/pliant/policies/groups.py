@@ -62,9 +62,17 @@ class Sizes:
 
     def from_level(self, level: int) -> tuple[tuple[int, Option], ...]:
         """Return all options with their levels: that level, then smaller ones, then larger."""
-        here = min(level, len(self.levels) - 1)
-        order = (*range(here, -1, -1), *range(here + 1, len(self.levels)))
-        return tuple((place, option) for place in order for option in self.levels[place][1])
+        known = self._orders.get(level)
+        if known is None:
+            here = min(level, len(self.levels) - 1)
+            order = (*range(here, -1, -1), *range(here + 1, len(self.levels)))
+            known = tuple((place, option) for place in order for option in self.levels[place][1])
+            self._orders[level] = known
+        return known
+
+    @cached_property
+    def _orders(self) -> dict[int, tuple[tuple[int, Option], ...]]:
+        return {}
 
 
 def sizes(profile: Profile) -> Sizes:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pliant.model import Job, Snapshot
+from pliant.model import Snapshot
 from pliant.placement.queue import Alike
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
