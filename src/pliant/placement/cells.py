@@ -152,6 +152,10 @@ class Cells:
             self._log = [cell for cell in dict.fromkeys(self._log) if cell.nodes]
             self._fitting = {}
 
+    def really(self, node: int) -> State:
+        """Return what is free on a node, whatever the decision that goes on has done."""
+        return self._first.get(node, self.of[node]).state
+
     def keep(self) -> None:
         """Take what was moved since for what is: another decision begins from there."""
         self._first = {}

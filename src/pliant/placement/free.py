@@ -39,6 +39,7 @@ class Free:
         self.snapshot = snapshot
         self.now_s = snapshot.now_s
         self._ground = ground = ground_of(snapshot)
+        self._turn = ground.turn
         self._names, self._number = ground.names, ground.number
         self._profiles, self._cells = ground.profiles, ground.cells
         self._failed: set[tuple[Scope, Need, int, float]] = set()
@@ -111,6 +112,7 @@ class Free:
 
     def take_places(self, job: Job, option: Option, places: Places) -> Taken:
         """Give ``job`` what an option needs on nodes given by number."""
+        assert self._turn == self._ground.turn, "another decision has begun"  # noqa: S101
         need, bound = option[1], self.bound(job)
         receipts = tuple([self._cells.take(place, need, bound) for place in places])
         return self._noted(job, option, places, receipts)

@@ -33,6 +33,7 @@ class Ground:
                 self.cells.add(place, kind, state_of(snapshot.nodes[place]))
         self.ends = Ends(snapshot.running, self.profiles, self.number)
         self.sharers: dict[tuple[int, int, int], int] | None = None
+        self.turn = 0  # how many decisions were made on it: the last alone is valid
         self.remembered: dict[object, object] = {}
         self._chains: dict[object, tuple[tuple[object, ...], list[list[tuple[Shape, Need]]]]] = {}
         self._pools = [node.pools for node in snapshot.nodes]
@@ -72,6 +73,7 @@ class Ground:
 
     def restored(self) -> Ground:
         """Undo what the decision before has done, and remember from now on what is done."""
+        self.turn += 1
         self.cells.restore()
         self.ends.restore()
         if self.profiles.known > MOST_KNOWN:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 from pliant.model import Job, JobState, Kind, Shape, Snapshot
 from pliant.placement import Free, Option, Profile, Taken, limit_s
-from pliant.placement.giving_up import certain_holders, settled, without
+from pliant.placement.giving_up import as_read, certain_holders, settled, without
 from pliant.placement.pick import Places
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
@@ -120,7 +120,7 @@ class _Steps:
         self._changing = sorted(changing, key=arrival)
         self._desk = Desk(self.snapshot)
         self._now = self._desk.free
-        self._final = Free(without(settled(self.snapshot), changing))
+        self._final = Free(as_read(without(settled(self.snapshot), changing)))
         self._under_way = any(job.next_shape for job in self.snapshot.running)
         self._shrinking: list[_Change] = []
         self._growing: list[_Change] = []

@@ -90,8 +90,8 @@ class Cluster:
         return tuple([self.job(run, now_s) for run in self.running.values()])
 
     def _nodes(self) -> tuple[Node, ...]:
-        cells = self.ground.restored().cells.of
-        return tuple(_node(node, cells[place].state) for place, node in enumerate(self._all))
+        state = self.ground.cells.really
+        return tuple(_node(node, state(place)) for place, node in enumerate(self._all))
 
     def names(self, places: Sequence[int]) -> tuple[str, ...]:
         """Return the names of nodes given by number."""
