@@ -11,6 +11,7 @@ Archive (Åke Sandgren, High-Performance Computing Center North).
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from pliant.simulator.traces import read_swf
@@ -28,6 +29,7 @@ def hpc2n(
     width: Width = "allocated",
     offline: bool = False,
     told: bool = False,
+    jobs: int | None = None,
 ) -> Workload:
     """Return the tasks of the trace in an SWF file, moldable and malleable, on so many CPUs.
 
@@ -36,6 +38,6 @@ def hpc2n(
     """
     machine = Machine(cpus, BOUNDS, width=width, offline=offline, told=told)
     name = f"HPC2N on {cpus} CPUs, {'offline' if offline else 'online'}"
-    found = from_records(read_swf(path), machine, name)
+    found = from_records(islice(read_swf(path), jobs), machine, name)
     more = "p_max is 240, or the machine where that is smaller, whatever the task asked for"
     return replace(found, choices=(*found.choices, more))

@@ -15,6 +15,7 @@ from typing import Generic, TypeVar, overload
 from pliant.simulator.workload import Arrival
 
 T = TypeVar("T", bound=Hashable)
+_ANY = "surrogatepass"  # a name in a trace may hold anything
 
 
 class Rows(Sequence[Arrival]):
@@ -50,14 +51,14 @@ class Words:
         return len(self._ends) - 1
 
     def __getitem__(self, place: int) -> str:
-        return self._text[self._ends[place] : self._ends[place + 1]].decode()
+        return self._text[self._ends[place] : self._ends[place + 1]].decode("utf-8", _ANY)
 
     def __iter__(self) -> Iterator[str]:
-        return (self._text[begin:end].decode() for begin, end in pairwise(self._ends))
+        return (self._text[begin:end].decode("utf-8", _ANY) for begin, end in pairwise(self._ends))
 
     def append(self, word: str) -> None:
         """Add a text at the end."""
-        self._text += word.encode()
+        self._text += word.encode("utf-8", _ANY)
         self._ends.append(len(self._text))
 
 
