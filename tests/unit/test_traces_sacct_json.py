@@ -102,6 +102,26 @@ def test_text_and_json_of_the_same_runs_are_the_same_records(tmp_path: Path) -> 
     assert read(tmp_path, *runs) == list(read_sacct(path))
 
 
+def test_what_a_real_22_05_prints_as_text_and_as_json_are_the_same_records() -> None:
+    # recorded; of the JSON, each job was put on one line, and most steps were left out
+    recorded = Path(__file__).parents[1] / "assets" / "slurm-22.05"
+    found = list(read_sacct_json(recorded / "sacct.json"))
+    assert found == list(read_sacct(recorded / "sacct.txt"))
+    assert [(r.id, r.run_s, r.wait_s, r.gpus, r.failed, r.requeues) for r in found] == [
+        ("1", 3, 1, 2, False, 0),
+        ("2_0", 2, 1, 0, False, 0),
+        ("2_1", 2, 1, 0, False, 0),
+        ("3", 2, 1, 0, True, 0),
+        ("4", 2, 1, 0, False, 0),
+        ("5", 6, 8, 1, False, 1),
+        ("6", 3, 1, 0, True, 0),
+        ("7+0", 2, 1, 1, False, 0),
+        ("7+1", 2, 1, 0, False, 0),
+    ]
+    assert [r.limit_s for r in found if r.id in "14"] == [300, 0]
+    assert found[3].program == "a|`b`"
+
+
 def test_tasks_of_arrays_and_parts_of_jobs_have_their_names(tmp_path: Path) -> None:
     found = read(
         tmp_path,

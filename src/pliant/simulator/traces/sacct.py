@@ -7,6 +7,7 @@ change of the clock disturbs are printed with ``SLURM_TIME_FORMAT=%s``; others a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ MORE = ("Account", "Partition", "NNodes", "JobName")
 FORMAT = ",".join((*COLUMNS, *MORE))
 """What to ask sacct for."""
 _NEVER = frozenset(("", "Unknown", "None", "N/A"))
+_NUMBERS = re.compile("[0-9]{1,18}")
 _FAILED = ("FAILED", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
 
 
@@ -48,7 +50,12 @@ def jobs_of(runs: Iterable[Record]) -> Iterator[Record]:
     jobs: dict[str, Record] = {}
     for run in runs:
         jobs[run.id] = _again(jobs.get(run.id), run)
-    yield from sorted(jobs.values(), key=lambda record: record.submit_s)
+    yield from sorted(jobs.values(), key=_turn)
+
+
+def _turn(job: Record) -> tuple[float, list[int]]:
+    """First submitted first; in the same second by number, as Slurm gave them."""
+    return (job.submit_s, [int(number) for number in _NUMBERS.findall(job.id)])
 
 
 def _columns(line: str, path: Path, number: int) -> list[str]:
