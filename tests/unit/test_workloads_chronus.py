@@ -86,10 +86,10 @@ def test_what_cannot_be_right_is_refused_with_its_line(
 
 def test_jobs_must_fit_on_the_nodes(file: Path) -> None:
     file.write_text("\n".join((HEAD, row(gpus=32))))
-    with pytest.raises(BadInput, match="1 jobs on 3 nodes"):
+    with pytest.raises(BadInput, match="job 1 needs 4 nodes, and there are 3"):
         chronus(file, 3)
     file.write_text(HEAD)
-    with pytest.raises(BadInput, match="0 jobs on 120 nodes"):
+    with pytest.raises(BadInput, match="no job"):
         chronus(file)
 
 

@@ -35,11 +35,14 @@ def chronus(path: Path, nodes: int = NODES, *, seed: int = 1, told: bool = False
     """Return the jobs of the file, on so many nodes.
 
     ``seed``: of the grace periods. ``told``: a job's time limit is its run time. Raises BadInput
-    for a line that cannot be right.
+    for a line that cannot be right, and where a job is too large for so many nodes.
     """
     rows = sorted(_rows(path), key=lambda row: row.submit_s)
-    if not rows or nodes < max(_shape(row.gpus).nodes for row in rows):
-        raise BadInput(f"{path}: {len(rows)} jobs on {nodes} nodes: one job or more that fit there")
+    if not rows:
+        raise BadInput(f"{path}: no job")
+    widest = max(rows, key=lambda row: _shape(row.gpus).nodes)
+    if (needed := _shape(widest.gpus).nodes) > nodes:
+        raise BadInput(f"{path}: job {widest.id} needs {needed} nodes, and there are {nodes}")
     names = tuple(f"n{number:03}" for number in range(1, nodes + 1))
     return Workload(
         name=f"Philly's mix (Chronus), {len(rows)} jobs on {nodes} nodes",
