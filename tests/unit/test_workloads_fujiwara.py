@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from itertools import accumulate
 from statistics import fmean
 
 import pytest
@@ -18,9 +19,12 @@ from pliant.simulator.workload import Arrival
 from pliant.simulator.workloads.fujiwara import OWN, SENSITIVITY, SHAPES, Curve, Curves, fujiwara
 from pliant.simulator.workloads.fujiwara_trace import (
     GPU_MIB,
+    GPUS,
     JOBS,
     SPAN_S,
     TASKS,
+    TRACES,
+    Choices,
     Observed,
     apportioned,
     geometric,
@@ -59,6 +63,12 @@ def test_memory_fits_the_concurrency_and_whole_tasks_take_over_90_percent(
     assert min(task.mem_mib for task in whole) >= 0.9 * GPU_MIB
 
 
+def test_it_fits_on_the_gpus_that_it_was_seen_on(trace: list[Observed]) -> None:
+    steps = [(task.start_s, 1 / task.concurrency) for task in trace]
+    steps += [(task.start_s + task.run_s, -1 / task.concurrency) for task in trace]
+    assert max(accumulate(part for _, part in sorted(steps))) <= GPUS
+
+
 def test_jobs_are_bags_of_tasks_as_the_paper_defines_them(trace: list[Observed]) -> None:
     tasks = [
         Task(
@@ -81,6 +91,15 @@ def test_fewer_tasks_are_as_dense() -> None:
     assert (len(some), len({task.job for task in some})) == (5000, round(JOBS * 5000 / TASKS))
     assert sum(task.volume_s for task in some) == pytest.approx(6 * SPAN_S * 5000 / TASKS, rel=1e-6)
     assert fmean(task.concurrency for task in some) == pytest.approx(3.95, rel=0.05)
+
+
+@pytest.mark.parametrize("choices", TRACES, ids=str)
+def test_other_choices_change_nothing_that_is_printed(choices: Choices) -> None:
+    some = observed(2, 8000, choices)
+    assert len({task.job for task in some}) == round(JOBS * 8000 / TASKS)
+    assert fmean(task.concurrency for task in some) == pytest.approx(3.95, rel=0.05)
+    assert sum(task.volume_s for task in some) == pytest.approx(6 * SPAN_S * 8000 / TASKS, rel=1e-6)
+    assert min(task.run_s for task in some) > 300
 
 
 def test_a_seed_gives_the_same_tasks_and_another_seed_others() -> None:

@@ -105,8 +105,7 @@ def fujiwara(
         choices=(
             "a synthetic trace in place of theirs: printed are its counts, its time, concurrency"
             f" and memory; chosen: {_words(chosen)}",
-            "a job has at most all of their GPUs at their average concurrency; together jobs have"
-            " more than that some three percent of the time",
+            "as many tasks of a job run at once as let the trace fit on the 42 GPUs of theirs",
             "the k-th user has 1/k as many jobs as the first, as far as all find time for theirs",
             "its volume is that of six GPUs for all its time, for six are printed to be saturated",
             f"speed beside n - 1 others on a GPU is n^-{speeds.mcnn.share} (MCNN), on n GPUs"

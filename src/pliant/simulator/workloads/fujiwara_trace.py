@@ -33,8 +33,6 @@ SPAN_S = 184 * 86400.0
 GPU_MIB = 12 * 1024
 LEAST_S = 300.0
 CONCURRENCY, MOST_CONCURRENT = 3.95, 16
-LANES = round(GPUS * CONCURRENCY)
-"""So many tasks of one job run at once at most: all GPUs at the average concurrency."""
 GAP_S = 60.0
 """Tasks of a user that start later after one another are in two jobs."""
 SATURATED = 6
@@ -49,7 +47,9 @@ class Choices:
     of jobs; ``task_sigma``: of the run times of a job's tasks. ``whole``: the part of the jobs that
     takes a whole GPU (OpenNMT); they are the smallest ones, and run ``whole_times`` as long.
     ``memory_mib``: the median of others.
-    ``waves``: how many tasks of a job follow each other, on average. ``busy``: no user runs jobs
+    ``waves``: how many tasks of a job follow each other, on average, where ``lanes``, the most that
+    run at once, make it no more: with 24, some six GPUs' worth, all fits on the 42 GPUs at any
+    time. ``busy``: no user runs jobs
     for a larger part of the time.
     """
 
@@ -61,7 +61,19 @@ class Choices:
     memory_mib: int = GPU_MIB // 5
     memory_sigma: float = 0.5
     waves: float = 3.0
+    lanes: int = 24
     busy: float = 0.8
+
+
+TRACES = (
+    Choices(),
+    Choices(lanes=12),
+    Choices(lanes=166),
+    Choices(size_sigma=1.4),
+    Choices(run_sigma=1.6),
+    Choices(whole_times=1.0),
+)
+"""The choices made, then burstier and calmer traces, other sizes and times: for a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +166,7 @@ def _bag(random: Random, size: int, whole: bool, weights: list[float], chosen: C
             chosen.memory_mib * random.lognormvariate(0, chosen.memory_sigma), GPU_MIB / 2
         )
     runs = [(typical_s * random.lognormvariate(0, chosen.task_sigma), count) for count in counts]
-    lanes = min(ceil(size / max(1.0, random.expovariate(1 / chosen.waves))), LANES)
+    lanes = min(ceil(size / max(1.0, random.expovariate(1 / chosen.waves))), chosen.lanes)
     return _Bag(0, whole, ceil(mem_mib), [runs[lane::lanes] for lane in range(lanes)])
 
 
