@@ -13,6 +13,7 @@ from pliant.errors import BadInput
 from pliant.model import Demand, Job, JobClass, Kind, Request, Shape, Spec
 from pliant.simulator.workload import Arrival
 from pliant.simulator.workloads.chronus import chronus
+from pliant.simulator.workloads.records import Linear
 
 HEAD = (
     "job_id,user,num_gpu,submit_time,iterations,model_name,duration,interval,expect_time_list,"
@@ -48,7 +49,8 @@ def test_jobs_are_read_in_the_order_of_their_submission(file: Path) -> None:
         "1", "vc_1", partitions=("all",), submit_s=540, shape=two, footprint=last.job.footprint,
         spec=spec, time_limit_s=120, name="vgg16",
     )  # fmt: skip
-    assert last == Arrival(job, 120)
+    assert last == Arrival(job, 120, Linear(2))
+    assert (best.volume_s, bare.volume_s, last.volume_s) == (180 * 12, 120, 240)
     assert last.job.demand(two) == Demand(2, 1, "", 8, 65536, 1)
     assert bare.job.demand(bare.job.shape) == Demand(0, 1, "", 4, 32768, 1)
 

@@ -25,6 +25,7 @@ from pliant.simulator.workloads.fitgpp import (
     draw,
     fitgpp,
 )
+from pliant.simulator.workloads.records import Linear
 
 MANY = 20_000
 SMALL = Cluster(nodes=2, cpus=4, mem_gib=8, gpus=2)
@@ -80,7 +81,7 @@ def test_what_a_job_becomes() -> None:
             arrival.job.id, partitions=("all",), submit_s=0, shape=two, footprint=footprint,
             spec=spec, time_limit_s=61, grace_s=grace_s,
         )  # fmt: skip
-        assert arrival == Arrival(job, 60.5, save_s=grace_s)
+        assert arrival == Arrival(job, 60.5, Linear(2), save_s=grace_s)
     assert [a.job.id for a in found.arrivals][::13] == ["00", "13", "26", "39"]
     assert len(found.nodes) == len(found.partitions[0].nodes) == 84
 

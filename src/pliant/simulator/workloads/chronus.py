@@ -18,8 +18,9 @@ from pliant.errors import BadInput
 from pliant.grammar import quoted
 from pliant.model import Footprint, Job, JobClass, Kind, Node, Partition, Pool, Request, Shape, Spec
 from pliant.simulator.traces.lines import number_in, trace_lines, wrong
-from pliant.simulator.workload import Arrival, Workload
+from pliant.simulator.workload import Arrival, Speed, Workload, alike
 from pliant.simulator.workloads.fitgpp import Mix
+from pliant.simulator.workloads.records import Linear
 
 NODES = 120
 GPUS = 8
@@ -124,6 +125,7 @@ def _shape(gpus: int) -> Shape:
 def _arrivals(rows: list[_Row], random: Random, told: bool) -> Iterator[Arrival]:
     shapes: dict[int, Shape] = {}
     specs: dict[tuple[Shape, bool], Spec] = {}
+    speeds: dict[int, Speed] = {0: alike}
     for row in rows:
         shape = shapes.setdefault(row.gpus, _shape(row.gpus))
         of = JobClass.BEST_EFFORT if row.best_effort else JobClass.TRIAL
@@ -141,4 +143,5 @@ def _arrivals(rows: list[_Row], random: Random, told: bool) -> Iterator[Arrival]
             name=row.model,
             grace_s=grace_s,
         )
-        yield Arrival(job, row.run_s, save_s=grace_s)
+        speed = speeds.setdefault(row.gpus, Linear(row.gpus))
+        yield Arrival(job, row.run_s, speed, save_s=grace_s)
