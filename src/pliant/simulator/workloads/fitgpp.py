@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from pliant.errors import BadInput
 from pliant.model import Footprint, Job, JobClass, Kind, Node, Partition, Pool, Request, Shape, Spec
-from pliant.simulator.workload import Arrival, Workload, alike
+from pliant.simulator.workload import Arrival, Speed, Workload, alike
 from pliant.simulator.workloads.closed_loop import Cluster, Needs, closed_loop
 from pliant.simulator.workloads.records import Linear
 from pliant.simulator.workloads.rows import Rows
@@ -211,7 +211,7 @@ class _Build:
         self._shapes = [Shape(1, 0, kind=Kind.CPU), *(Shape(1, n) for n in range(1, GPUS + 1))]
         asked = Request(job_class=JobClass.BEST_EFFORT), Request(job_class=JobClass.TRIAL)
         self._specs = [[Spec(one, own=shape) for shape in self._shapes] for one in asked]
-        self._speeds = [alike, *map(Linear, range(1, GPUS + 1))]
+        self._speeds: list[Speed] = [alike, *map(Linear, range(1, GPUS + 1))]
         self._footprints: dict[tuple[int, int], Footprint] = {}
 
     def __call__(self, row: int) -> Arrival:
