@@ -30,6 +30,7 @@ from pliant.simulator.workloads.fujiwara_trace import (
     geometric,
     observed,
 )
+from pliant.speedup import volume_left_s
 
 
 @pytest.fixture(scope="module")
@@ -125,8 +126,8 @@ def test_what_a_task_becomes() -> None:
         shapes=SHAPES, spec=Spec(request, own=OWN), name=name, restart_s=150,
     )  # fmt: skip
     assert arrival == Arrival(job, task.volume_s, curve, restart_s=150)
-    told = fujiwara(1, 8, tasks=200, told=True).arrivals[7].job.spec
-    assert told is not None and told.request.steps == round(task.volume_s)
+    told = fujiwara(1, 8, tasks=200, told=True).arrivals[7].job
+    assert (told.volume_s, volume_left_s(told)) == (task.volume_s, task.volume_s)
 
 
 def test_equal_parts_of_jobs_are_one_object() -> None:

@@ -17,6 +17,7 @@ from pliant.simulator.workload import Arrival, alike
 from pliant.simulator.workloads.hpc2n import hpc2n
 from pliant.simulator.workloads.records import Linear, Machine, from_records
 from pliant.simulator.workloads.rows import Kinds, Rows, Words
+from pliant.speedup import run_time_s
 
 RECORDS = [
     Record("11", 100, 50, width=4, asked=8, limit_s=60, user="anna"),
@@ -111,10 +112,10 @@ def test_a_limit_ends_nobody_early_and_volumes_are_told_on_demand() -> None:
         a.job.time_limit_s for a in from_records(RECORDS, Machine(8, limits=True), "").arrivals
     ]
     assert limits == [60, 30, 0]
-    told = from_records(RECORDS, Machine(8, (1, 8), told=True), "").arrivals
-    assert [a.job.spec.request.steps for a in told if a.job.spec] == [200, 120, 564]
-    rigid = from_records(RECORDS, Machine(8, told=True), "").arrivals
-    assert [a.job.spec.request.steps for a in rigid if a.job.spec] == [200, 120, 564]
+    for bounds in (None, (1, 8)):
+        told = from_records(RECORDS, Machine(8, bounds, told=True), "").arrivals
+        assert [a.job.volume_s for a in told] == [a.volume_s for a in told] == [200, 120, 564]
+        assert [run_time_s(a.job, a.job.shape) for a in told] == [50, 30, 70.5]
 
 
 def test_what_cannot_be_is_refused() -> None:

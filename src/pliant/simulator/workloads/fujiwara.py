@@ -11,7 +11,7 @@ Source: paper 000, sections II, III and V-B.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 from pliant.errors import BadInput
 from pliant.model import Job, Malleable, Node, Partition, Pool, Request, Shape, Spec
@@ -136,9 +136,6 @@ class _Build:
         task = self._tasks[row]
         program, curve = self._programs[task.whole]
         spec = self._spec(task.whole, -(-task.mem_mib // _ROUND_MIB) * _ROUND_MIB)
-        if self._told:
-            steps = max(1, round(task.volume_s))
-            spec = replace(spec, request=replace(spec.request, steps=steps))
         job = Job(
             id=f"{row:0{self._digits}}",
             user=self._users.setdefault(task.user, f"user{task.user:02}"),
@@ -148,6 +145,7 @@ class _Build:
             shapes=SHAPES,
             spec=spec,
             name=program,
+            volume_s=task.volume_s if self._told else 0.0,
             restart_s=self._overhead_s,
         )
         return Arrival(job, task.volume_s, curve, restart_s=self._overhead_s)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from typing import Literal, NamedTuple
@@ -150,9 +150,6 @@ class _Jobs:
     def __call__(self, row: int) -> Arrival:
         work_s, width = self._work_s[row], self._widths[row]
         kind = self._kinds.get(width) or self._kind(width)
-        spec = kind.spec
-        if self._machine.told and spec is not None:
-            spec = replace(spec, request=replace(spec.request, steps=max(1, round(work_s * width))))
         job = Job(
             id=self._ids[row],
             user=self._users[row],
@@ -161,8 +158,9 @@ class _Jobs:
             shape=kind.shape,
             shapes=kind.shapes,
             footprint=kind.footprint,
-            spec=spec,
+            spec=kind.spec,
             time_limit_s=ceil(self._limit_s[row]) if self._limit_s else 0,
+            volume_s=work_s * width if self._machine.told else 0.0,
         )
         return Arrival(job, work_s, kind.speed)
 
@@ -183,13 +181,9 @@ _ONE_CORE = Footprint()
 
 def _allowed(machine: Machine) -> tuple[tuple[Shape, ...], Request | None]:
     """What all jobs may run as, and ask: () and None where each keeps its width."""
-    told = ((Shape(1, 1), 1.0), (Shape(1, machine.processors), float(machine.processors)))
-    throughput = told if machine.told else ()
     if machine.bounds is None:
-        return (), (Request(throughput=throughput) if machine.told else None)
+        return (), None
     least, most = (min(bound, machine.processors) for bound in machine.bounds)
     totals = range(least, most + 1)
-    request = Request(
-        gpus=tuple(map(Fraction, totals)), malleable=Malleable(), throughput=throughput
-    )
+    request = Request(gpus=tuple(map(Fraction, totals)), malleable=Malleable())
     return tuple(Shape(1, total) for total in totals), request
