@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pliant.model import Job, Node, Partition, Shape
@@ -55,6 +55,8 @@ class Arrival:
 class Workload:
     """A cluster, and the jobs that arrive there, in the order of their submission.
 
+    Of jobs that are submitted at the same instant, the order is the queue's. ``arrivals`` may make
+    each job anew where it is read, so that those that have ended take no memory.
     ``choices``: what the source leaves open and was chosen here, in words, to be shown beside
     every result.
     """
@@ -62,5 +64,5 @@ class Workload:
     name: str
     nodes: tuple[Node, ...]
     partitions: tuple[Partition, ...]
-    arrivals: tuple[Arrival, ...]
+    arrivals: Sequence[Arrival]
     choices: tuple[str, ...] = field(default=())

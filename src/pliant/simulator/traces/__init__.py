@@ -2,6 +2,7 @@
 
 from pliant.simulator.traces.lines import Record, trace_lines
 from pliant.simulator.traces.sacct import read_sacct
+from pliant.simulator.traces.sacct_json import read_sacct_json
 from pliant.simulator.traces.swf import read_swf
 
-__all__ = ["Record", "read_sacct", "read_swf", "trace_lines"]
+__all__ = ["Record", "read_sacct", "read_sacct_json", "read_swf", "trace_lines"]

@@ -52,7 +52,7 @@ def trace_lines(path: Path) -> Iterator[tuple[int, str]]:
     """
     number, rest = 0, b""
     try:
-        with _opened(path) as file:
+        with opened(path) as file:
             while chunk := file.read(_CHUNK):
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
@@ -68,7 +68,8 @@ def trace_lines(path: Path) -> Iterator[tuple[int, str]]:
         raise BadInput(f"{path}: {error.strerror or error}") from error
 
 
-def _opened(path: Path) -> BinaryIO:
+def opened(path: Path) -> BinaryIO:
+    """Open a file for its bytes; a gzip file is unpacked."""
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
     return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")

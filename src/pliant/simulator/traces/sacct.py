@@ -7,7 +7,8 @@ change of the clock disturbs are printed with ``SLURM_TIME_FORMAT=%s``; others a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ MORE = ("Account", "Partition", "NNodes", "JobName")
 FORMAT = ",".join((*COLUMNS, *MORE))
 """What to ask sacct for."""
 _NEVER = frozenset(("", "Unknown", "None", "N/A"))
+_NUMBERS = re.compile("[0-9]{1,18}")
 _FAILED = ("FAILED", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
 
 
@@ -29,16 +31,31 @@ def read_sacct(path: Path) -> Iterator[Record]:
     A job that was requeued is one: submitted when it first was, running as long as its last run.
     Raises BadInput for a line that is cut off or contradicts itself.
     """
-    jobs: dict[str, Record] = {}
+    return jobs_of(_runs(path))
+
+
+def _runs(path: Path) -> Iterator[Record]:
     names: list[str] = []
     for number, line in trace_lines(path):
         if not names:
             names = _columns(line, path, number)
         elif line.strip():
-            record = _record(_fields(line, names, path, number), path, number)
+            record = run_of(_fields(line, names, path, number), path, number)
             if record is not None:
-                jobs[record.id] = _again(jobs.get(record.id), record)
-    yield from sorted(jobs.values(), key=lambda record: record.submit_s)
+                yield record
+
+
+def jobs_of(runs: Iterable[Record]) -> Iterator[Record]:
+    """Yield one record for all runs of a job, in the order of their first submission."""
+    jobs: dict[str, Record] = {}
+    for run in runs:
+        jobs[run.id] = _again(jobs.get(run.id), run)
+    yield from sorted(jobs.values(), key=_turn)
+
+
+def _turn(job: Record) -> tuple[float, list[int]]:
+    """First submitted first; in the same second by number, as Slurm gave them."""
+    return (job.submit_s, [int(number) for number in _NUMBERS.findall(job.id)])
 
 
 def _columns(line: str, path: Path, number: int) -> list[str]:
@@ -57,8 +74,8 @@ def _fields(line: str, names: list[str], path: Path, number: int) -> Mapping[str
     return dict(zip(names, texts, strict=True))
 
 
-def _record(said: Mapping[str, str], path: Path, number: int) -> Record | None:
-    """Read one run; None for steps, and for jobs that did not run or still do."""
+def run_of(said: Mapping[str, str], path: Path, number: int) -> Record | None:
+    """Read one run from its columns; None for steps, and for jobs that did not run or still do."""
     if "." in said["JobID"] or said["Start"] in _NEVER or said["End"] in _NEVER:
         return None
     submit_s, start_s, end_s = (

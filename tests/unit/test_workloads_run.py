@@ -1,0 +1,80 @@
+"""The first jobs of each workload come to their ends, under a policy of each kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pliant.batch.simulated import SimulatedCluster
+from pliant.plan import Policy
+from pliant.policies.easy import EasyBackfill
+from pliant.policies.equipartition import MoldableEquipartition
+from pliant.policies.fitgpp import Fifo, FitGpp, Lrtp
+from pliant.policies.fsched import FScheduling
+from pliant.policies.malleable import MalleableEquipartition
+from pliant.policies.proportional import MalleableProportional, MoldableProportional
+from pliant.policies.rigid import RigidFcfs
+from pliant.policies.static import StaticPartition
+from pliant.simulator.traces import Record
+from pliant.simulator.workload import Workload
+from pliant.simulator.workloads.chronus import chronus
+from pliant.simulator.workloads.fitgpp import fitgpp
+from pliant.simulator.workloads.fujiwara import fujiwara
+from pliant.simulator.workloads.records import Machine, from_records
+from pliant.simulator.workloads.seo import seo
+
+TRACE = [Record(str(n), 7 * n, 20 + 3 * n % 11, 1 + n % 9, 1 + n % 9, 60) for n in range(24)]
+PHILLY = "job_id,user,num_gpu,submit_time,model_name,duration,best_effort\n" + "\n".join(
+    f"{n},u,{(0, 1, 4, 8, 12, 16)[n % 6]},{n},vgg16,{2 + n % 5},{n % 3 and 1}" for n in range(24)
+)
+
+
+def ends(workload: Workload, policy: Policy, most: int = 12) -> dict[str, float]:
+    """Replay the first jobs; return when each ended. What restarts cost is not counted."""
+    cluster = SimulatedCluster(workload.nodes, workload.partitions)
+    for arrival in workload.arrivals[:most]:
+        while (end_s := cluster.next_end_s) is not None and end_s <= arrival.job.submit_s:
+            cluster.advance(end_s)
+            cluster.settle(policy)
+        cluster.advance(arrival.job.submit_s)
+        cluster.submit(arrival.job, arrival.run_s)
+        cluster.settle(policy)
+    return {run.id: run.end_s for run in cluster.run(policy)}
+
+
+DIVIDING = [
+    RigidFcfs(), EasyBackfill(), MoldableEquipartition(),
+    MalleableEquipartition(), MoldableProportional(), MalleableProportional(), FScheduling(), StaticPartition(2),
+]  # fmt: skip
+PREEMPTING = [Fifo(), FitGpp(), Lrtp(), EasyBackfill()]
+
+
+@pytest.mark.parametrize("policy", DIVIDING, ids=lambda policy: policy.name)
+def test_jobs_to_divide_among_come_to_their_ends(policy: Policy) -> None:
+    workloads = (
+        from_records(TRACE, Machine(8, (1, 240), told=True), "trace"),
+        from_records(TRACE, Machine(8, told=True), "rigid trace"),
+        fujiwara(1, 4, tasks=100, told=True),
+        seo(),
+    )
+    for workload in workloads:
+        expected = {arrival.job.id for arrival in workload.arrivals[:12]}
+        assert ends(workload, policy).keys() == expected, workload.name
+
+
+@pytest.mark.parametrize("policy", PREEMPTING, ids=lambda policy: policy.name)
+def test_jobs_of_two_classes_come_to_their_ends(policy: Policy, tmp_path: Path) -> None:
+    path = tmp_path / "philly.csv"
+    path.write_text(PHILLY)
+    for workload in (fitgpp(1, jobs=400, told=True), chronus(path, 2, told=True)):
+        expected = {arrival.job.id for arrival in workload.arrivals[:60]}
+        assert ends(workload, policy, 60).keys() == expected, workload.name
+
+
+def test_a_rigid_trace_on_cpus_runs_as_on_gpus() -> None:
+    machines = Machine(9), Machine(9, cpus=True)
+    on_gpus, on_cpus = (
+        ends(from_records(TRACE, machine, ""), RigidFcfs("own")) for machine in machines
+    )
+    assert on_gpus == on_cpus
