@@ -8,9 +8,10 @@ only what is certain is given back, where what is decided is to be feasible at o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from pliant.model import Job, JobState, Node, Pool, Shape, Snapshot
+from pliant.placement.ground import as_read
 from pliant.placement.needs import (
     Need,
     NodeKind,
@@ -102,13 +103,6 @@ def without(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:
         nodes=tuple(_emptied(node, given.get(node.name, ())) for node in snapshot.nodes),
         running=tuple(job for job in snapshot.running if job.id not in gone),
     )
-
-
-def as_read(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot without the ground that it comes with, to be changed."""
-    if type(snapshot) is Snapshot:
-        return snapshot
-    return Snapshot(*(getattr(snapshot, field.name) for field in fields(Snapshot)))
 
 
 def settled(snapshot: Snapshot) -> Snapshot:

@@ -8,7 +8,7 @@ keeps one ground and tells it what has really changed, instead of having everyth
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement.cells import Cells
@@ -23,10 +23,11 @@ MOST_KNOWN = 20_000
 class Ground:
     """One cluster's nodes by number (their place in the snapshot), and what runs there."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, like: Ground | None = None) -> None:
+        """``like``: of the same nodes and partitions, whatever is free and runs there."""
         self.names = [node.name for node in snapshot.nodes]
         self.number = {name: place for place, name in enumerate(self.names)}
-        self.profiles = Profiles(snapshot)
+        self.profiles: Profiles = like.profiles if like is not None else Profiles(snapshot)
         self.cells = Cells()
         for place, kind in enumerate(self.profiles.scopes.kinds):
             if kind is not None:
@@ -34,7 +35,7 @@ class Ground:
         self.ends = Ends(snapshot.running, self.profiles, self.number)
         self.sharers: dict[tuple[int, int, int], int] | None = None
         self.turn = 0  # how many decisions were made on it: the last alone is valid
-        self.remembered: dict[object, object] = {}
+        self.remembered: dict[object, object] = like.remembered if like is not None else {}
         self._chains: dict[object, tuple[tuple[object, ...], list[list[tuple[Shape, Need]]]]] = {}
         self._pools = [node.pools for node in snapshot.nodes]
 
@@ -101,6 +102,28 @@ class Grounded(Snapshot):
         return True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supposed(Snapshot):
+    """What such a cluster would be if other jobs ran there: ``like`` knows its nodes already."""
+
+    like: Ground
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is said of its jobs by a batch system."""
+        return True
+
+
+def as_read(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot that can be changed: without the ground that it comes with."""
+    if not isinstance(snapshot, Grounded):
+        return snapshot
+    values = {field.name: getattr(snapshot, field.name) for field in fields(Snapshot)}
+    return Supposed(**values, like=snapshot.ground)
+
+
 def ground_of(snapshot: Snapshot) -> Ground:
     """Return the ground that a snapshot comes with, as it really is, or a new one."""
-    return snapshot.ground.restored() if isinstance(snapshot, Grounded) else Ground(snapshot)
+    if isinstance(snapshot, Grounded):
+        return snapshot.ground.restored()
+    return Ground(snapshot, snapshot.like if isinstance(snapshot, Supposed) else None)

@@ -21,7 +21,9 @@ def as_if_waiting(snapshot: Snapshot, running: list[Job]) -> Desk:
 
 
 def _waiting(job: Job) -> Job:
-    shapes = tuple(shape for shape in job.shapes if shape.kind is not Kind.CPU)
+    shapes = job.shapes  # the same object where nothing is left out: jobs that share it are alike
+    if any(shape.kind is Kind.CPU for shape in shapes):
+        shapes = tuple(shape for shape in shapes if shape.kind is not Kind.CPU)
     return replace(
         job, state=JobState.WAITING, shapes=shapes, tasks_waiting=1, eligible=True, limited=False
     )

@@ -24,7 +24,8 @@ from dataclasses import dataclass, field
 
 from pliant.model import Job, JobState, Kind, Shape, Snapshot
 from pliant.placement import Free, Option, Profile, Taken, limit_s
-from pliant.placement.giving_up import as_read, certain_holders, settled, without
+from pliant.placement.giving_up import certain_holders, settled, without
+from pliant.placement.ground import as_read
 from pliant.placement.pick import Places
 from pliant.plan import Plan
 from pliant.policies.desk import Desk

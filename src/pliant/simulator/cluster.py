@@ -51,6 +51,7 @@ class Run:
     works_s: float
     end_s: float
     run_s: float  # all of its work, so
+    alone: tuple[Shape, ...]  # its shape, and no other
     timed_out: bool = False
     protected_s: float = 0.0  # until then nothing may be taken from it
     saving_s: float = 0.0  # since when it makes no more progress; 0.0: it does
@@ -109,7 +110,7 @@ class Cluster:
             run.job,
             state=JobState.RUNNING,
             shape=run.shape,
-            shapes=run.job.shapes if elastic else (run.shape,),
+            shapes=run.job.shapes if elastic else run.alone,
             tasks_waiting=1,
             start_s=run.start_s,
             nodes=self.names(run.places),
@@ -135,7 +136,9 @@ class Cluster:
         if receipts is None:
             return None
         self._number += 1
-        run = Run(job, of, shape, need, places, receipts, self._number, 0.0, 0.0, 0.0, 0.0)
+        run = Run(
+            job, of, shape, need, places, receipts, self._number, 0.0, 0.0, 0.0, 0.0, (shape,)
+        )
         self.running[job.id] = run
         return run
 
