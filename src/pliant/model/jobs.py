@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
+from operator import attrgetter
 
 from pliant.model.footprints import Demand, Footprint
 from pliant.model.requests import JobClass, Spec
@@ -98,6 +99,16 @@ class Job:
         """When its time limit ends it at the latest, from its start; inf without a limit."""
         return self.start_s + self.time_limit_s if self.time_limit_s else float("inf")
 
+    def at(self, progress: float) -> Job:
+        """Return the job with so much of its work done: asked for thousands of times a second."""
+        if progress == self.progress:
+            return self
+        other = object.__new__(Job)
+        for put, value in zip(_PUT, _values(self), strict=True):
+            put(other, value)
+        _PROGRESS(other, progress)
+        return other
+
     def noted(self, shape: Shape) -> Spec:
         """What the token of a flagged job says once it carries ``shape``."""
         assert self.spec is not None  # noqa: S101  # only flagged jobs are ever changed
@@ -108,3 +119,9 @@ class Job:
     def demand(self, shape: Shape) -> Demand:
         """What ``shape`` takes on each node for this job."""
         return self.footprint.demand(shape, self.spec.request.cores if self.spec else 0)
+
+
+_NAMES = [one.name for one in fields(Job)]
+_values = attrgetter(*_NAMES)
+_PUT = [getattr(Job, name).__set__ for name in _NAMES]
+_PROGRESS = getattr(Job, "progress").__set__  # noqa: B009  # the slot itself

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 from random import Random
 from typing import ClassVar
@@ -64,6 +65,7 @@ class _Fifo:
 
     molds: ClassVar[bool] = False
     resizes: ClassVar[bool] = True
+    by_progress: ClassVar[bool] = False  # whether it asks how far jobs are
     shape: Fixed
 
     def __call__(self, snapshot: Snapshot) -> Plan:
@@ -116,6 +118,7 @@ class Lrtp(_Fifo):
     """The BE jobs with the longest run left, until there is room."""
 
     name: ClassVar[str] = "lrtp"
+    by_progress: ClassVar[bool] = True
     times: int = 0
     shape: Fixed = "own"
 
@@ -186,10 +189,18 @@ class _Queue:
     def __init__(self, snapshot: Snapshot, policy: _Fifo) -> None:
         self._snapshot, self._policy = snapshot, policy
         self._desk, self._fixed = Desk(snapshot), FixedShapes(policy.shape)
-        running = (job for job in snapshot.running if job.state is JobState.RUNNING)
-        some = (job for job in running if is_best_effort(job))
-        self._running = certain_holders(snapshot, some)
-        self._told = {job.room_for for job in snapshot.running if job.room_for}
+        self._gone: set[str] = set()
+
+    @cached_property
+    def _running(self) -> list[Job]:
+        """The BE jobs that run, of which it is known what they leave."""
+        running = (job for job in self._snapshot.running if job.state is JobState.RUNNING)
+        return certain_holders(self._snapshot, (job for job in running if is_best_effort(job)))
+
+    @cached_property
+    def _told(self) -> set[str]:
+        """The trial jobs for which room is being made."""
+        return {job.room_for for job in self._snapshot.running if job.room_for}
 
     def plan(self) -> Plan:
         """Return the decision."""
@@ -210,21 +221,22 @@ class _Queue:
             self._desk.start(job, given, f"{option[0]} is free, and it is this job's turn")
         if len(given) < job.tasks_waiting:
             self._desk.keep(job, (option[0],))
-            if trial and not given and not job.limited and job.id not in self._told:
+            wishes = trial and not given and not job.limited and self._policy.resizes
+            if wishes and job.id not in self._told:
                 self._take_room(job, option)
 
     def _take_room(self, job: Job, option: Option) -> None:
         """Tell running BE jobs to make room for a trial job, where that helps."""
         free, mine = self._desk.free, frozenset({job.id})
-        for victims in self._policy.victims(Wish(self._snapshot, job, self._running)):
+        left = [one for one in self._running if one.id not in self._gone]
+        for victims in self._policy.victims(Wish(self._snapshot, job, left)):
             places = free.room(job, option, victims, beside=mine)
             if places is None:
                 continue
             free.trade(job, option, places, victims)
             reason = f"it makes room for trial job {job.id}, which needs {option[0]}"
             self._desk.preempts.extend(Preempt(one, job.id, reason) for one in victims)
-            gone = {one.id for one in victims}
-            self._running = [one for one in self._running if one.id not in gone]
+            self._gone.update(one.id for one in victims)
             return
 
 

@@ -59,6 +59,8 @@ class Run:
     next_places: tuple[int, ...] = ()
     extra: tuple[tuple[int, Receipt], ...] = ()  # what is kept for its next shape meanwhile
     room_for: str = ""
+    seen: Job | None = None  # as it was shown last
+    seen_until_s: float = 0.0  # but for its progress it is still the same
 
     def done_at(self, now_s: float) -> float:
         """The part of its work that is done."""
@@ -81,14 +83,17 @@ class Cluster:
 
     # --- as the cycle sees it ---------------------------------------------------------------
 
-    def snapshot(self, now_s: float) -> Grounded:
-        """Show the cluster as it is now. It is valid until something changes."""
-        running = _Lazy(partial(self._jobs, now_s), len(self.running))
+    def snapshot(self, now_s: float, *, progress: bool = True) -> Grounded:
+        """Show the cluster as it is now. It is valid until something changes.
+
+        ``progress``: also how far the jobs are that run.
+        """
+        running = _Lazy(partial(self._jobs, now_s, progress), len(self.running))
         nodes = _Lazy(self._nodes, len(self._all))
         return Grounded(now_s, nodes, self.partitions, self.queue, running, ground=self.ground)
 
-    def _jobs(self, now_s: float) -> tuple[Job, ...]:
-        return tuple([self.job(run, now_s) for run in self.running.values()])
+    def _jobs(self, now_s: float, progress: bool) -> tuple[Job, ...]:
+        return tuple([self.job(run, now_s, progress=progress) for run in self.running.values()])
 
     def _nodes(self) -> tuple[Node, ...]:
         state = self.ground.cells.really
@@ -98,14 +103,21 @@ class Cluster:
         """Return the names of nodes given by number."""
         return tuple([self.ground.names[place] for place in places])
 
-    def job(self, run: Run, now_s: float) -> Job:
-        """Return a running job as a policy sees it."""
+    def job(self, run: Run, now_s: float, *, progress: bool = True) -> Job:
+        """Return a running job as a policy sees it; its progress as it was shown last if not."""
+        if run.seen is None or now_s >= run.seen_until_s:
+            run.seen = self._seen(run, now_s)
+            run.seen_until_s = run.protected_s if now_s < run.protected_s else float("inf")
+        if progress:
+            run.seen = run.seen.at(run.done_at(now_s))
+        return run.seen
+
+    def _seen(self, run: Run, now_s: float) -> Job:
         under_way = run.next_shape is not None or bool(run.room_for)
-        spec = run.job.spec
-        request = spec.request if spec is not None else None
-        settled = not under_way and now_s >= run.protected_s
-        elastic = settled and request is not None and request.malleable is not None
-        trial = request.job_class if request is not None else None
+        request = run.job.spec.request if run.job.spec is not None else None
+        free = not under_way and now_s >= run.protected_s and request is not None
+        elastic = free and request is not None and request.malleable is not None
+        effort = request is not None and request.job_class is JobClass.BEST_EFFORT
         return replace(
             run.job,
             state=JobState.RUNNING,
@@ -114,10 +126,9 @@ class Cluster:
             tasks_waiting=1,
             start_s=run.start_s,
             nodes=self.names(run.places),
-            progress=run.done_at(now_s),
             restarts=len(run.of.spans),
             preempted=run.of.preemptions,
-            preemptible=settled and trial is JobClass.BEST_EFFORT,
+            preemptible=free and effort,
             room_for=run.room_for,
             next_shape=run.next_shape,
             next_nodes=self.names(run.next_places),
@@ -171,6 +182,7 @@ class Cluster:
                 return False
             extra += [(place, receipt) for receipt in receipts]
         run.extra, run.next_shape, run.next_places = tuple(extra), shape, places
+        run.seen = None
         return True
 
     def _take(self, places: tuple[int, ...], need: Need) -> tuple[Receipt, ...] | None:

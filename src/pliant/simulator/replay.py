@@ -43,6 +43,7 @@ class Replay:
     def __init__(self, workload: Workload, policy: Policy) -> None:
         self.workload, self.policy = workload, policy
         self.cluster = Cluster(workload)
+        self._progress = getattr(policy, "by_progress", policy.resizes)
         self.now_s = 0.0
         self.cycles = 0
         self.finished = 0
@@ -135,7 +136,7 @@ class Replay:
         if not (self.cluster.queue or self.policy.resizes):
             return  # a policy that leaves alone what runs has nothing to say
         self.cycles += 1
-        plan = cycle(self.cluster.snapshot(self.now_s), self.policy, ALL)
+        plan = cycle(self.cluster.snapshot(self.now_s, progress=self._progress), self.policy, ALL)
         self.cluster.ground.restored()
         self._carry_out(plan)
 
@@ -200,7 +201,7 @@ class Replay:
     def _preempt(self, preempt: Preempt) -> None:
         """Tell a run to save and make room."""
         run = self.cluster.running[preempt.job.id]
-        run.room_for = preempt.room_for
+        run.room_for, run.seen = preempt.room_for, None
         self._save(run)
 
     def _save(self, run: Run) -> None:
