@@ -132,17 +132,19 @@ def run_s(job: Job, shape: Shape, cpu_speed: float) -> float:
 
 
 def at_part(profile: Profile, part: int) -> tuple[Option, ...]:
-    """Return the options at N/part, of each kind, CPU shapes last.
+    """Return the options at N/part, of each kind, CPU shapes last; ``part`` is one of PARTS.
 
     N is the most that a job asks: for CPU shapes nodes, else GPUs. N/part is the largest allowed
-    size that is no more than that.
+    size that is no more than that; where there is none, it is that of the part before.
     """
     chosen: list[Option] = []
     for cpu in (False, True):
         options = [o for o in profile.options if (o[0].kind is Kind.CPU) is cpu]
-        most = max((_size(option[0]) for option in options), default=Fraction(0))
-        size = max((s for o in options if (s := _size(o[0])) <= most / part), default=None)
-        chosen += [o for o in options if _size(o[0]) == size]
+        amounts = [_size(option[0]) for option in options]
+        most = max(amounts, default=Fraction(0))
+        parts = [one for one in PARTS if one <= part and min(amounts, default=most) <= most / one]
+        size = max((one for one in amounts if one <= most / max(parts)), default=None)
+        chosen += [option for option in options if _size(option[0]) == size]
     return tuple(chosen)
 
 

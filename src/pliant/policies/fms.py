@@ -25,8 +25,8 @@ What the paper does not cover:
 - Everything is decided anew at every event: who was booked second and has not started pairs with
   its neighbour of then. Who is left alone gets the way by which it is done first.
 - A size is any amount of GPUs (for CPU shapes: nodes). N/2 and N/4 are the largest allowed sizes
-  that are no more than that. A job without a shape on both is taken on its GPUs, else its cores,
-  where the paper says CPUs and GPUs.
+  that are no more than that; a job that has none goes with its next larger one. A job without a
+  shape on both is taken on its GPUs, else its cores, where the paper says CPUs and GPUs.
 - The load is what the waiting jobs ask at N and what is busy, over all GPUs; above ``high_load``
   it is high. At 1.0 smaller sizes are tried as soon as not all jobs fit at N.
 - An array is placed alone: one shape for all its tasks.
