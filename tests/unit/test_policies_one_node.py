@@ -136,7 +136,7 @@ def test_without_a_solver_it_says_what_to_install(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(BadInput) as refused:
         OPTIMAL(snapshot(nodes(), [one(1, *KNN)]))
     assert str(refused.value) == (
-        "policy manual-optimal: no solver is installed: pip install 'pliant[solvers]' is right"
+        "policy manual-optimal: scipy is not installed: it comes with the extra 'solvers'"
     )
 
 

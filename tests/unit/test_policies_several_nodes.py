@@ -109,9 +109,9 @@ def test_what_is_booked_is_not_delayed_by_what_comes_after() -> None:
 def test_torque_gives_what_a_knowing_user_asks() -> None:
     jobs = [app(1, "GK 680 MB"), app(2, "GK 680 MB", (2, 4)), app(3, "EM 450 MB")]
     view = snapshot(nodes(4), jobs)
-    assert starts(TORQUE(view)) == {"1": "2x1@both on n1+n2", "3": "2x1@both on n3+n4"}
-    strict = by_name("torque", overtaking=False)(view)
+    strict, passed = TORQUE(view), by_name("torque", overtaking=True)(view)
     assert (starts(strict), list(claims(strict))) == ({"1": "2x1@both on n1+n2"}, ["2"])
+    assert starts(passed) == {"1": "2x1@both on n1+n2", "3": "2x1@both on n3+n4"}
 
 
 def test_mct_takes_another_kind_where_the_wait_is_longer() -> None:

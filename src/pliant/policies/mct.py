@@ -7,8 +7,8 @@
 
 What the paper does not cover:
 
-- TORQUE's own scheduler passes over a job that does not fit, unless told otherwise (``strict_fifo``
-  in its sched_config): so it is here with ``overtaking``. Without, nothing overtakes.
+- Whether TORQUE passes over a job that does not fit, which its own scheduler does or not, as it is
+  set up: with ``overtaking`` it does, without any promise to that job; else nothing overtakes.
 - The nodes that a job asks are the most that its shapes have; without nodes to choose from, it is
   the most GPUs.
 - MCT knows run times (see :mod:`pliant.policies.outlook`) and decides anew at every event: what was
@@ -44,7 +44,7 @@ class Torque:
     molds: ClassVar[bool] = False
     resizes: ClassVar[bool] = False
     simulated_only: ClassVar[bool] = True
-    overtaking: bool = True
+    overtaking: bool = False
     cpu_speed: float = DEFAULT_CPU_SPEED
 
     def __call__(self, snapshot: Snapshot) -> Plan:

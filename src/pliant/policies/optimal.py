@@ -215,6 +215,6 @@ def _solver() -> tuple[Any, Any, Any]:
         from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415  # an extra
     except ImportError:
         raise BadInput(
-            "policy manual-optimal: no solver is installed: pip install 'pliant[solvers]' is right"
+            "policy manual-optimal: scipy is not installed: it comes with the extra 'solvers'"
         ) from None
     return (milp, Bounds, LinearConstraint)
