@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from pliant.model import Job, Snapshot
@@ -48,10 +48,14 @@ class Plans:
         bound = free.bound(job)
         return any(free.places(profile, option, bound) is not None for option in options)
 
-    def some_fit(self, queue: Sequence[Entry]) -> bool:
+    def some_fit(self, queue: Iterable[Entry]) -> bool:
         """Whether any of these jobs could start now as anything: else planning has no use."""
-        seen: dict[Profile, Job] = {profile: job for job, profile in reversed(queue)}
-        return any(self.fits_now(job, profile, profile.options) for profile, job in seen.items())
+        seen = set[Profile]()
+        for job, profile in queue:
+            if profile not in seen and self.fits_now(job, profile, profile.options):
+                return True
+            seen.add(profile)
+        return False
 
     def run_s(self, job: Job, option: Option) -> float:
         """Return how long a job runs as an option."""
