@@ -36,7 +36,7 @@ from pliant.placement import Option, Profile, Taken
 from pliant.plan import Plan
 from pliant.policies.candidates import ENDLESS_S, run_s
 from pliant.policies.desk import Desk
-from pliant.policies.outlook import Opening, Outlook
+from pliant.policies.outlook import NEVER_S, Opening, Outlook
 from pliant.policies.queues import sides
 from pliant.policies.roundrobin import could_hold
 from pliant.speedup import DEFAULT_CPU_SPEED
@@ -69,13 +69,16 @@ class ManualOptimal:
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts."""
         desk = Desk(snapshot)
+        now_s = snapshot.now_s
         some, others = self._split(desk)
         resources = self._resources(desk, some)
-        if any(ready_s <= desk.free.now_s for _, _, ready_s in resources):
-            times = [[self._time_s(one, resource) for resource in resources] for one in some]
-            ready = [ready_s - desk.free.now_s for _, _, ready_s in resources]
-            chosen = assignment(times, ready)
-            self._start(desk, some, resources, chosen)
+        times = [[self._time_s(one, resource) for resource in resources] for one in some]
+        possible = [at for at, row in enumerate(times) if min(row, default=NEVER_S) < NEVER_S]
+        if possible and any(ready_s <= now_s for _, _, ready_s in resources):
+            ready = [ready_s - now_s for _, _, ready_s in resources]
+            chosen = assignment([times[at] for at in possible], ready)
+            self._start(desk, [some[at] for at in possible], resources, chosen)
+        # What the program leaves out, and who runs for ever, is not to wait for ever.
         idle = not snapshot.running and not desk.plan().starts
         for one in (*others, *(some if idle else ())):
             self._fallback(desk, one)
@@ -110,7 +113,9 @@ class ManualOptimal:
                     option = next(one.options[gpu] for one in some if place in one.holders[gpu])
                     assert option is not None  # noqa: S101 - who has holders has an option
                     times = _free_times(outlook, place, option, len(some))
-                    found += [(place, gpu, at_s) for at_s in times]
+                    found += [
+                        (place, gpu, at_s) for at_s in times if at_s < outlook.now_s + ENDLESS_S
+                    ]
         return found
 
     def _time_s(self, one: Wanting, resource: Resource) -> float:
@@ -118,8 +123,9 @@ class ManualOptimal:
         place, gpu, _ = resource
         option = one.options[gpu]
         if option is None or place not in one.holders[gpu]:
-            return float("inf")
-        return run_s(one.job, option[0], self.cpu_speed)
+            return NEVER_S
+        time_s = run_s(one.job, option[0], self.cpu_speed)
+        return time_s if time_s < ENDLESS_S else NEVER_S
 
     def _start(
         self, desk: Desk, some: list[Wanting], resources: list[Resource], chosen: list[int]
@@ -161,10 +167,10 @@ def _free_times(outlook: Outlook, place: int, option: Option, most: int) -> list
     """When a node has room for one such job, for a second beside it, and so on."""
     times: list[float] = []
     while len(times) < most:
-        at_s = outlook.on(place, option, ENDLESS_S)
+        at_s = outlook.on(place, option, NEVER_S)
         if at_s is None:
             break
-        outlook.book(option, Opening(at_s, (place,)), ENDLESS_S)
+        outlook.book(option, Opening(at_s, (place,)), NEVER_S)
         times.append(at_s)
     return times
 
@@ -180,7 +186,7 @@ def assignment(times_s: list[list[float]], ready_s: list[float]) -> list[int]:
         (job, resource)
         for job, times in enumerate(times_s)
         for resource, time_s in enumerate(times)
-        if time_s < float("inf")
+        if time_s < NEVER_S
     ]
     size = len(pairs) + 1  # the last variable is C
     rows: list[list[float]] = []
@@ -193,12 +199,12 @@ def assignment(times_s: list[list[float]], ready_s: list[float]) -> list[int]:
     for resource, ready in enumerate(ready_s):
         loads = [times_s[job][resource] if one == resource else 0.0 for job, one in pairs]
         rows.append([*loads, -1.0])
-        low.append(-float("inf"))
+        low.append(-NEVER_S)
         high.append(-ready)
     solved = milp(
         c=[0.0] * (size - 1) + [1.0],
         integrality=[1] * (size - 1) + [0],
-        bounds=bounds([0.0] * size, [1.0] * (size - 1) + [float("inf")]),
+        bounds=bounds([0.0] * size, [1.0] * (size - 1) + [NEVER_S]),
         constraints=constraint(rows, low, high),
         options={"mip_rel_gap": 0.0},
     )

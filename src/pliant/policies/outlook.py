@@ -23,6 +23,7 @@ from pliant.placement.scopes import Scope
 from pliant.policies.candidates import ENDLESS_S
 from pliant.speedup import left_s, run_time_s
 
+NEVER_S = float("inf")
 OVERDUE_S = 1.0
 """How long a job is expected to go on that should be over already."""
 
@@ -140,7 +141,7 @@ class Outlook:
 
     def _without(self, line: Line, receipt: Receipt, at_s: float, run_s: float) -> Line:
         until_s = at_s + run_s
-        edges = sorted({at_s, until_s, *(since_s for since_s, _ in line.pieces)})
+        edges = sorted({at_s, until_s, *(since_s for since_s, _ in line.pieces)} - {NEVER_S})
         pieces = tuple(
             (edge, reduced(line.at(edge), receipt) if at_s <= edge < until_s else line.at(edge))
             for edge in edges
