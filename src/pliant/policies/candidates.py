@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from pliant.model import Job, Kind, Shape
@@ -131,6 +132,7 @@ def run_s(job: Job, shape: Shape, cpu_speed: float) -> float:
     return min(ENDLESS_S, run_time_s(job, shape, cpu_speed))
 
 
+@lru_cache(maxsize=4096)
 def at_part(profile: Profile, part: int) -> tuple[Option, ...]:
     """Return the options at N/part, of each kind, CPU shapes last; ``part`` is one of PARTS.
 
