@@ -22,7 +22,11 @@ LIVE: list[Policy] = [
     live("fms", {"sizes": "all"}),
     by_name("easy-backfill", shape="best"),
 ]
-ALL: list[Policy] = [*(by_name(name) for name in names()), by_name("torque", overtaking=True)]
+ALL: list[Policy] = [
+    *(by_name(name) for name in names()),
+    by_name("fms", beside="later"),
+    by_name("torque", overtaking=True),
+]
 POLICIES = [*LIVE, *(policy for policy in ALL if policy not in LIVE)]
 every_policy = pytest.mark.parametrize("policy", POLICIES, ids=repr)
 keeps_the_queue = pytest.mark.parametrize(

@@ -62,6 +62,15 @@ def test_side_by_side_where_there_are_nodes_for_both() -> None:
         assert starts(plan) == {"2": "2x1@both on n1+n2", "1": "2x1@both on n3+n4"}
 
 
+def test_side_by_side_later_is_no_way_of_the_papers() -> None:
+    # n1 and n2 are free after 30 s. Side by side then 703 and 733 s; now only one of the two fits:
+    # one after the other 1406 s, on cores and GPUs 1280 s.
+    pair = [app(1, "GK 2.7 GB"), app(2, "GK 2.7 GB")]
+    view = snapshot(nodes(4), pair, [busy("GK 680 MB", "n1 n2", 30.0)])
+    assert starts(FMS(view)) == {"1": "2x0@cpu on n3+n4", "2": "2x1 on n3+n4"}
+    assert starts(by_name("fms", beside="later")(view)) == {"1": "2x1@both on n3+n4"}
+
+
 def test_on_half_the_nodes_where_the_load_is_high_and_that_is_soonest() -> None:
     # On 4 of 4 nodes each: 740 s one after the other, 638 s on cores and GPUs; on halves 703 s.
     pair = [app(1, "GK 2.7 GB", (2, 4)), app(2, "GK 2.7 GB", (2, 4))]

@@ -31,8 +31,10 @@ What the paper does not cover:
   it is high. At 1.0 smaller sizes are tried as soon as not all jobs fit at N.
 - An array is placed alone: one shape for all its tasks.
 
-Options that deviate; a real cluster has both, and no others:
+Options that deviate; a real cluster has the last two:
 
+- ``beside = later``: the second way also where 2N nodes are free only later, each job as soon as
+  there are N for it.
 - ``order = queue``: the batch system's order instead of the groups.
 - ``times = limits``: running jobs are taken to last until their time limits, which is what can be
   counted on, and all sizes and kinds of the one job stand beside all of the other. A job then waits
@@ -74,6 +76,7 @@ class Fms:
     order: Literal["grouped", "queue"] = "grouped"
     times: Literal["expected", "limits"] = "expected"
     sizes: Literal["halves", "all"] = "halves"
+    beside: Literal["now", "later"] = "now"
     high_load: float = 1.0
     cpu_speed: float = DEFAULT_CPU_SPEED
 
@@ -87,7 +90,8 @@ class Fms:
             queue.sort(key=self._group)  # of equal ones, the queue's order
         light = load(desk, queue) <= self.high_load
         if plans is not None:
-            Pairing(plans, self.molded, light=light).run(list(_neighbours(queue)))
+            later = self.beside == "later"
+            Pairing(plans, self.molded, light=light, later=later).run(list(_neighbours(queue)))
         else:
             _Holes(desk, self, queue, light=light).run()
         return desk.plan()

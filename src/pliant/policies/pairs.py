@@ -32,8 +32,8 @@ class Way(NamedTuple):
 class Pairing:
     """One decision over a queue in the paper's order."""
 
-    def __init__(self, plans: Plans, molded: Dimensions, *, light: bool) -> None:
-        self._plans, self._molded, self._light = plans, molded, light
+    def __init__(self, plans: Plans, molded: Dimensions, *, light: bool, later: bool) -> None:
+        self._plans, self._molded, self._light, self._later = plans, molded, light, later
 
     def run(self, pairs: list[tuple[Entry, ...]]) -> None:
         """Place pair after pair, until nothing that waits could start now."""
@@ -90,9 +90,11 @@ class Pairing:
             beside = self._plans.best(*two, others)
         if after is not None:
             yield Way(first, after, "one after the other with job {other} both are done soonest")
-        now_s = self._plans.now_s
-        if beside is not None and first.opening.at_s <= now_s >= beside.opening.at_s:
+        if beside is not None and (self._later or self._is_now(first, beside)):
             yield Way(first, beside, "side by side with job {other} both are done soonest")
+
+    def _is_now(self, *bookings: Booking) -> bool:
+        return all(booking.opening.at_s <= self._plans.now_s for booking in bookings)
 
     def _shared(self, one: Entry, two: Entry, part: int) -> Iterator[Way]:
         """One on the cores, and one on the GPUs."""
