@@ -36,7 +36,7 @@ from pliant.model import (
     Snapshot,
     Spec,
 )
-from pliant.policies import by_name, names
+from pliant.policies import by_name, live_names, live_options
 
 GPUS, CORES, MEM_MIB = 8, 64, 512_000
 NOW_S = 1_000_000.0
@@ -197,7 +197,7 @@ def _copy(job: Job) -> Job:
 def run(case: Case) -> dict[str, Any]:
     """Measure one case in this process."""
     seen = keeping(snapshot(case.nodes, case.jobs, case.free), case.kept)
-    policy = by_name(case.policy)
+    policy = by_name(case.policy, **live_options(case.policy))
     base_mib = _rss_mib()
     times, plan = [], None
     for _ in range(case.repeats):
@@ -229,7 +229,7 @@ def rows(quick: bool = False) -> list[tuple[Case, dict[str, Any]]]:
     for nodes, jobs, _ in SIZES[: 1 if quick else None]:
         repeats = 3 if quick else (20 if nodes <= 1_000 else 5)
         for _, free, kept in SETTINGS:
-            for policy in names():
+            for policy in live_names():
                 case = Case(nodes, jobs, free, kept, policy, repeats)
                 found.append((case, _in_child(case)))
     return found

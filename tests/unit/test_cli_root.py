@@ -185,6 +185,18 @@ def test_a_plan_by_another_policy(file: Path, capsys: pytest.CaptureFixture[str]
     )
 
 
+def test_a_plan_by_a_policy_is_what_it_would_be_on_a_cluster(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claims = {}
+    for word in ("times=limits", "times=expected"):
+        assert pliant("plan", "--file", str(file), "--policy", "fms", "--with", word, "--json") == 0
+        claims[word] = json.loads(capsys.readouterr().out)["claims"]
+    assert pliant("plan", "--file", str(file), "--policy", "fms", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["claims"] == claims["times=limits"]
+    assert bool(claims["times=limits"]) > bool(claims["times=expected"])
+
+
 def test_an_unknown_policy_is_told_the_known_ones(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

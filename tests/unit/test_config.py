@@ -134,6 +134,14 @@ def test_a_full_file_says_all(tmp_path: Path) -> None:
             "pliant.toml: [daemon] policy: 'magic?': one of ",
         ),
         (
+            {"daemon": {"policy": "manual-optimal"}},
+            "pliant.toml: [daemon] policy: 'manual-optimal': one of ",
+        ),
+        (
+            {"daemon": {"policy": "fms"}, "policy": {"times": "expected"}},
+            "pliant.toml: [policy]: policy fms: times: 'expected': on a real cluster 'limits' is",
+        ),
+        (
             {"daemon": {"policy": "fitgpp"}, "policy": {"magic": 1}},
             "pliant.toml: [policy]: policy fitgpp: option 'magic': one of s (4.0), p (1), ",
         ),

@@ -15,10 +15,10 @@ from pliant.cycle import cycle, explain, leftover, view
 from pliant.model import Job, Snapshot
 from pliant.placement import limit_s
 from pliant.plan import Policy
-from pliant.policies import by_name
+from pliant.policies import by_name, live
 
 EQUI = by_name("moldable-equipartition")
-POLICIES = [EQUI, by_name("fms"), by_name("easy-backfill")]
+POLICIES = [EQUI, live("fms", {}), by_name("easy-backfill")]
 NODES = [node("n1"), node("n2")]
 BUSY = [running(90, "3", "n1", HOUR_S), running(91, "4", "n2", HOUR_S / 2)]
 """One GPU is free, on n1."""

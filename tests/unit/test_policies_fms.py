@@ -1,4 +1,4 @@
-"""FMS on the applications of paper 004, figure 2, with its measured times."""
+"""FMS as on a real cluster, on the applications of paper 004, figure 2, with its measured times."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from build import HOUR_S, changes, claims, job, node, running, snapshot, starts
 from pliant.cycle import cycle
 from pliant.grammar import parse
 from pliant.model import Job, Kind, Node, Shape, Spec
-from pliant.policies import by_name
+from pliant.policies import by_name, live
 
 STEPS = 1_000_000
 TIMES_S = {
@@ -44,7 +44,7 @@ def nodes(count: int) -> list[Node]:
     return [node(f"n{number}", gpus=1, cpus=8) for number in range(1, count + 1)]
 
 
-FMS = by_name("fms")
+FMS = live("fms", {})
 
 
 def test_one_after_the_other_on_both_where_that_is_soonest() -> None:
@@ -88,7 +88,7 @@ def test_where_the_load_is_low_only_the_largest_size_is_tried() -> None:
     both = [
         replace(one, shapes=tuple(s for s in one.shapes if s.kind is Kind.BOTH)) for one in pair
     ]
-    plan = by_name("fms", high_load=2.0)(snapshot(nodes(4), both))
+    plan = live("fms", {"high_load": 2.0})(snapshot(nodes(4), both))
     assert starts(plan) == {"1": "4x1@both on n1+n2+n3+n4"}
     assert claims(plan) == {"2": "4x1@both on n1+n2+n3+n4 at 3000"}
 
@@ -115,7 +115,7 @@ def test_pairs_are_neighbours_in_the_queue_or_in_the_papers_order() -> None:
     names = ("GK 2.7 GB", "EM 450 MB", "GK 680 MB")
     jobs = [app(number, name) for number, name in enumerate(names, start=1)]
     queue = FMS(snapshot(nodes(2), jobs))
-    grouped = by_name("fms", order="grouped")(snapshot(nodes(2), jobs))
+    grouped = by_name("fms", times="limits")(snapshot(nodes(2), jobs))
     assert starts(queue) == {"1": "2x1@both on n1+n2"}  # 703 + 37 s: job 2 after it
     assert starts(grouped) == {"2": "2x1@both on n1+n2"}  # the shortest first, then job 3
 
@@ -130,7 +130,7 @@ def test_where_nobody_says_how_fast_gpus_count_linearly() -> None:
 
 def test_of_ways_that_are_done_at_the_same_time_the_one_on_fewer_nodes_is_chosen() -> None:
     view = snapshot([node("n1"), node("n2")], [job(1, "2x1", "gpus=2,nodes=1-2")])
-    spread = by_name("fms", sizes="all")(view)
+    spread = live("fms", {"sizes": "all"})(view)
     assert (starts(FMS(view)), starts(spread)) == ({"1": "2 on n1"}, {"1": "2 on n1"})
 
 
@@ -142,7 +142,7 @@ def test_the_hole_bounds_a_later_job() -> None:
         {"2": "2 on n2"},
         {"1": "2x4 on n1+n2 at 1800"},
     )
-    assert starts(by_name("fms", sizes="all")(view)) == {"2": "3 on n2"}
+    assert starts(live("fms", {"sizes": "all"})(view)) == {"2": "3 on n2"}
     long = snapshot([node("n1"), node("n2")], [jobs[0], replace(jobs[1], time_limit_s=1801)], busy)
     assert starts(FMS(long)) == {}
 

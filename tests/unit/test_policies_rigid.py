@@ -129,7 +129,7 @@ def test_every_policy_tells_its_name_and_options() -> None:
         "malleable-equipartition": ("votes", "cpu_speed", "least_left_s", "pays"),
         "moldable-proportional": ("order", "cpu_speed"),
         "malleable-proportional": ("order", "cpu_speed", "least_left_s", "pays"),
-        "fms": ("order", "sizes", "high_load", "cpu_speed"),
+        "fms": ("order", "times", "sizes", "beside", "high_load", "cpu_speed"),
         "f-scheduling": ("v_bound", "least_rise", "only_gains", "pays"),
         "easy-backfill": ("shape",),
         "rigid-fcfs": ("shape", "overtaking"),
@@ -138,6 +138,15 @@ def test_every_policy_tells_its_name_and_options() -> None:
         "fifo": ("shape",),
         "lrtp": ("times", "shape"),
         "rand": ("seed", "times", "shape"),
+        "rsa": ("cpu_speed",),
+        "rsc": ("cpu_speed",),
+        "asjf": ("cpu_speed",),
+        "blind-round-robin": ("cpu_speed",),
+        "manual-optimal": ("window", "cpu_speed"),
+        "fms-type": ("order", "times", "sizes", "beside", "high_load", "cpu_speed"),
+        "fms-nodes": ("order", "times", "sizes", "beside", "high_load", "cpu_speed"),
+        "torque": ("overtaking", "cpu_speed"),
+        "mct": ("cpu_speed",),
     }
 
 

@@ -30,7 +30,7 @@ from pliant.errors import BadInput, Unavailable
 from pliant.grammar import quoted
 from pliant.model import Snapshot
 from pliant.plan import Policy
-from pliant.policies import DEFAULT, by_name
+from pliant.policies import DEFAULT, by_name, live_options
 
 T = TypeVar("T")
 
@@ -79,7 +79,8 @@ def plan_command(  # noqa: PLR0917  # click passes them by name
     """
     _check_options(file, live, save, bool(policy or options))
     if file or live:
-        chosen = by_name(policy or DEFAULT, **policy_options(options))
+        name = policy or DEFAULT
+        chosen = by_name(name, **{**live_options(name), **policy_options(options)})
         answer = decided(_observed(save) if live else _snapshot(Path(file)), chosen)
     else:
         answer = ask(PlanAnswer, "plan")

@@ -107,7 +107,7 @@ _RIGHT = {
     "daemon.listen": '"host:port", or "" for no second door',
     "daemon.munge_socket": 'the absolute path of munged\'s socket, or ""',
     "daemon.user": "the name of pliantd's user",
-    "daemon.policy": f"one of {', '.join(policies.names())}",
+    "daemon.policy": f"one of {', '.join(policies.live_names())}",
     "daemon.cycle_s": "a number of seconds from 0.2 to 3600",
     "daemon.updates_per_cycle": "a whole number from 1 to 10000",
     "daemon.log_level": "one of error, warning, info, debug",
@@ -198,7 +198,7 @@ def _check(name: str, config: Config) -> None:
         ("daemon", "state_dir", daemon.state_dir, _absolute(daemon.state_dir)),
         ("daemon", "listen", daemon.listen, daemon.listen == "" or _is_address(daemon.listen)),
         ("daemon", "munge_socket", daemon.munge_socket, _absolute_or_none(daemon.munge_socket)),
-        ("daemon", "policy", daemon.policy, daemon.policy in policies.names()),
+        ("daemon", "policy", daemon.policy, daemon.policy in policies.live_names()),
         ("slurm", "conf", slurm.conf, _absolute_or_none(slurm.conf)),
         ("slurm", "bin_dir", slurm.bin_dir, _absolute_or_none(slurm.bin_dir)),
     )

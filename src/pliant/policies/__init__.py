@@ -15,11 +15,15 @@ from pliant.plan import Policy
 from pliant.policies.easy import EasyBackfill
 from pliant.policies.equipartition import MoldableEquipartition
 from pliant.policies.fitgpp import Fifo, FitGpp, Lrtp, Rand
-from pliant.policies.fms import Fms
+from pliant.policies.fms import Fms, FmsNodes, FmsType
 from pliant.policies.fsched import FScheduling
 from pliant.policies.malleable import MalleableEquipartition
+from pliant.policies.mct import Mct, Torque
+from pliant.policies.optimal import ManualOptimal
 from pliant.policies.proportional import MalleableProportional, MoldableProportional
+from pliant.policies.queues import Asjf, Rsa, Rsc
 from pliant.policies.rigid import RigidFcfs
+from pliant.policies.roundrobin import BlindRoundRobin
 from pliant.policies.shapes import allowed, base_shape, largest
 from pliant.policies.static import StaticPartition
 
@@ -39,6 +43,15 @@ _POLICIES: dict[str, type[Any]] = {
     "fifo": Fifo,
     "lrtp": Lrtp,
     "rand": Rand,
+    "rsa": Rsa,
+    "rsc": Rsc,
+    "asjf": Asjf,
+    "blind-round-robin": BlindRoundRobin,
+    "manual-optimal": ManualOptimal,
+    "fms-type": FmsType,
+    "fms-nodes": FmsNodes,
+    "torque": Torque,
+    "mct": Mct,
 }
 
 
@@ -47,13 +60,40 @@ def names() -> tuple[str, ...]:
     return tuple(_POLICIES)
 
 
+def live_names() -> tuple[str, ...]:
+    """Return the names of the policies that a real cluster can have."""
+    return tuple(name for name in _POLICIES if not _is_simulated_only(name))
+
+
 def live(name: str, chosen: Mapping[str, object]) -> Policy:
     """Return a policy for a real cluster, where a running job is changed only if that pays.
 
-    ``chosen`` may say otherwise. Raises BadInput as :func:`by_name` does.
+    ``chosen`` may say otherwise, but of what :func:`live_options` has. Raises BadInput as
+    :func:`by_name` does, and for a policy that is for simulations only.
     """
+    if _is_simulated_only(name):
+        right = ", ".join(live_names())
+        raise BadInput(f"policy {name}: it is for simulations only: one of {right} is expected")
     pays = {"pays": True} if "pays" in options(name) else {}
-    return by_name(name, **{**pays, **chosen})
+    needed = live_options(name)
+    for option, value in needed.items():
+        if chosen.get(option, value) != value:
+            said = f"policy {name}: {option}: {chosen[option]!r}"
+            raise BadInput(f"{said}: on a real cluster {value!r} is expected")
+    return by_name(name, **{**pays, **needed, **chosen})
+
+
+def live_options(name: str) -> Mapping[str, object]:
+    """Return what a policy's options must be on a real cluster.
+
+    Raises BadInput for an unknown name.
+    """
+    found: Mapping[str, object] = getattr(_class(name), "live_options", {})
+    return found
+
+
+def _is_simulated_only(name: str) -> bool:
+    return getattr(_class(name), "simulated_only", False)
 
 
 def in_full(policy: Policy) -> Policy | None:
@@ -133,6 +173,8 @@ __all__ = [
     "in_full",
     "largest",
     "live",
+    "live_names",
+    "live_options",
     "names",
     "options",
     "preempts",

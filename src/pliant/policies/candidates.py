@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
 
 from pliant.model import Job, Kind, Shape
 from pliant.placement import Free, Option, Profile
@@ -21,6 +23,18 @@ Fitting = tuple[Option, float, Places]
 """The same, and where it fits now."""
 
 
+class Dimensions(NamedTuple):
+    """What is molded: the kind of resource, the number of nodes, or both."""
+
+    kinds: bool = True
+    nodes: bool = True
+
+    def at(self, profile: Profile, part: int) -> tuple[Option, ...]:
+        """Return what may be tried at N/part."""
+        options = at_part(profile, part)
+        return options if self.kinds else whole(options)
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Candidate:
     """A job in a pair: what is tried for it, and what of that fits now."""
@@ -35,11 +49,13 @@ class Candidates:
     """What is tried for each job; what does not fit in any way is not tried again.
 
     ``light``: the load is low, so that N alone is tried where it is free. ``every_size``: all
-    allowed sizes take the place of N, N/2 and N/4.
+    allowed sizes take the place of N, N/2 and N/4. ``molded``: what may differ from what is asked.
     """
 
-    def __init__(self, free: Free, *, light: bool, every_size: bool, cpu_speed: float) -> None:
-        self._free, self._light = free, light
+    def __init__(
+        self, free: Free, molded: Dimensions, *, light: bool, every_size: bool, cpu_speed: float
+    ) -> None:
+        self._free, self._light, self._molded = free, light, molded
         self._every_size, self._cpu_speed = every_size, cpu_speed
         self._steps: dict[Profile, tuple[tuple[Option, ...], ...]] = {}
         self._times: dict[tuple[int, int, int, int], tuple[object, tuple[Timed, ...]]] = {}
@@ -76,12 +92,20 @@ class Candidates:
         """The options at N, at all sizes to try, and every option with the largest first."""
         known = self._steps.get(profile)
         if known is None:
-            known = self._steps[profile] = (
-                _at_parts(profile, PARTS[:1]),
-                profile.options if self._every_size else _at_parts(profile, PARTS),
-                tuple(sorted(profile.options, key=lambda option: -option[0].amount)),
-            )
+            known = self._steps[profile] = self._stepped(profile)
         return known
+
+    def _stepped(self, profile: Profile) -> tuple[tuple[Option, ...], ...]:
+        full = self._molded.at(profile, 1)
+        if not self._molded.nodes:
+            return (full, full, full)
+        parts = (option for part in PARTS for option in self._molded.at(profile, part))
+        every = profile.options if self._molded.kinds else whole(profile.options)
+        return (
+            full,
+            every if self._every_size else tuple(dict.fromkeys(parts)),
+            tuple(sorted(every, key=lambda option: -option[0].amount)),
+        )
 
     def _timed(self, job: Job, options: tuple[Option, ...]) -> tuple[Timed, ...]:
         """The options with their run times, worked out once for equal jobs."""
@@ -108,16 +132,32 @@ def run_s(job: Job, shape: Shape, cpu_speed: float) -> float:
     return min(ENDLESS_S, run_time_s(job, shape, cpu_speed))
 
 
-def _at_parts(profile: Profile, parts: tuple[int, ...]) -> tuple[Option, ...]:
-    """The options at N, N/2 … of each kind, N first."""
-    chosen: dict[Option, None] = {}
-    for part in parts:
-        for cpu in (False, True):
-            options = [o for o in profile.options if (o[0].kind is Kind.CPU) is cpu]
-            most = max((_size(option[0]) for option in options), default=Fraction(0))
-            size = max((s for o in options if (s := _size(o[0])) <= most / part), default=None)
-            chosen.update(dict.fromkeys(o for o in options if _size(o[0]) == size))
+@lru_cache(maxsize=4096)
+def at_part(profile: Profile, part: int) -> tuple[Option, ...]:
+    """Return the options at N/part, of each kind, CPU shapes last; ``part`` is one of PARTS.
+
+    N is the most that a job asks: for CPU shapes nodes, else GPUs. N/part is the largest allowed
+    size that is no more than that; where there is none, it is that of the part before.
+    """
+    chosen: list[Option] = []
+    for cpu in (False, True):
+        options = [o for o in profile.options if (o[0].kind is Kind.CPU) is cpu]
+        amounts = [_size(option[0]) for option in options]
+        most = max(amounts, default=Fraction(0))
+        parts = [one for one in PARTS if one <= part and min(amounts, default=most) <= most / one]
+        size = max((one for one in amounts if one <= most / max(parts)), default=None)
+        chosen += [option for option in options if _size(option[0]) == size]
     return tuple(chosen)
+
+
+def whole(options: Iterable[Option]) -> tuple[Option, ...]:
+    """Return what stands for CPU+GPU: the options that have both, else those on GPUs, else all."""
+    some = tuple(options)
+    for kind in (Kind.BOTH, Kind.GPU):
+        found = tuple(option for option in some if option[0].kind is kind)
+        if found:
+            return found
+    return some
 
 
 def _size(shape: Shape) -> Fraction:

@@ -1,41 +1,54 @@
 """FMS, flexible moldable scheduling: neighbours in the queue are placed two by two.
 
-For each pair of jobs, in the order of the queue, with N the largest size that a job's request
-allows, and for both of them GPUs alone, CPU cores alone, or both, as the requests allow:
+The jobs that wait are grouped by the number of nodes N that each asks, and sorted within a group by
+T(i, N, CG), the run time on the cores and GPUs of N nodes. For each pair of neighbours:
 
-1. one after the other on the same nodes,
-2. side by side on as many nodes as both need,
-3. one on the CPU cores and one on the GPUs of the same nodes,
+1. one after the other, each on the CPUs and GPUs of N nodes,
+2. side by side, if 2N nodes are free now, each on the CPUs and GPUs of N nodes,
+3. one on the CPU cores and one on the GPUs of N nodes, either way round,
 
-and, where N is not free or the load is high, all of these at N/2 and N/4 too. Of all ways the one
-is chosen after which both are done at the earliest; of equal ones that with the earlier sum of
-completions, then that on fewer nodes, then that named first. A GPU shape takes only the cores that
-its request has beside its GPUs and leaves the others to CPU shapes.
+and, where N nodes are not free or the load is high, all of these at N/2 and N/4 too. Of all ways
+the one is chosen after which both are done at the earliest. A GPU shape takes only the cores that
+its request has beside its GPUs and leaves the others to CPU shapes. ``fms-type`` molds the kind of
+resource alone: N stays. ``fms-nodes`` molds the number of nodes alone: CPUs and GPUs always.
 
-Completion is start plus run time: by the owner's ``throughput`` and ``steps``, else by the time
-limit for the own shape and the ratio of speeds, else linear in GPUs, with a node's cores at
-``cpu_speed`` (see :mod:`pliant.speedup`).
+Run times are known (``throughput`` and ``steps``; see :mod:`pliant.speedup`, and
+:mod:`pliant.policies.outlook` for when running jobs end), and what a pair waits for is booked for
+it, so that later pairs do not delay it.
 
 What the paper does not cover:
 
-- The queue's order is the batch system's. ``order = grouped`` is the paper's: by the number of
-  nodes asked, then by the run time on all that a node has.
+- The order of the groups: from few nodes to many. What waits of earlier batches is sorted in.
+- Of ways that are done at the same time that with the earlier sum of completions is chosen, then
+  that on fewer nodes, then that named first. In way 3 both start at their earliest, on the same
+  nodes where these are free; where a CPU job runs already, its GPUs are used too.
+- Everything is decided anew at every event: who was booked second and has not started pairs with
+  its neighbour of then. Who is left alone gets the way by which it is done first.
 - A size is any amount of GPUs (for CPU shapes: nodes). N/2 and N/4 are the largest allowed sizes
-  that are no more than that; where none of the three fits, the largest allowed one that does.
-  ``sizes = all`` tries every allowed size.
+  that are no more than that; a job that has none goes with its next larger one. A job without a
+  shape on both is taken on its GPUs, else its cores, where the paper says CPUs and GPUs.
 - The load is what the waiting jobs ask at N and what is busy, over all GPUs; above ``high_load``
   it is high. At 1.0 smaller sizes are tried as soon as not all jobs fit at N.
-- A job waits by choice only as the first that waits in its queue (a partition): it then keeps its
-  opening. Others start as soon as anything fits, in the hole that the claims leave.
-- An array is placed alone: one shape for all its tasks, that by which they are done first.
+- An array is placed alone: one shape for all its tasks.
 
-Source: Ravi et al. (paper 004), section III-B.
+Options that deviate; a real cluster has the last two:
+
+- ``beside = later``: the second way also where 2N nodes are free only later, each job as soon as
+  there are N for it.
+- ``order = queue``: the batch system's order instead of the groups.
+- ``times = limits``: running jobs are taken to last until their time limits, which is what can be
+  counted on, and all sizes and kinds of the one job stand beside all of the other. A job then waits
+  by choice only as the first that waits in its queue (a partition), and keeps its opening; others
+  start as soon as anything fits, in the hole that the claims leave. Where none of N, N/2 and N/4
+  fits, it is the largest allowed size that does; ``sizes = all`` tries every allowed size.
+
+Source: Ravi et al. (paper 004), section III-B; the halves: section IV-D.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import ClassVar, Literal
@@ -43,12 +56,12 @@ from typing import ClassVar, Literal
 from pliant.model import Job, Snapshot
 from pliant.placement import Option, Profile
 from pliant.plan import Plan
-from pliant.policies.candidates import Candidate, Candidates, run_s
+from pliant.policies.candidates import Candidate, Candidates, Dimensions, run_s, whole
 from pliant.policies.desk import Desk
+from pliant.policies.pairs import Pairing
+from pliant.policies.plans import Entry, Plans
 from pliant.policies.ways import Way, Ways
 from pliant.speedup import DEFAULT_CPU_SPEED
-
-Entry = tuple[Job, Profile]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,37 +71,75 @@ class Fms:
     name: ClassVar[str] = "fms"
     molds: ClassVar[bool] = True
     resizes: ClassVar[bool] = False
-    order: Literal["queue", "grouped"] = "queue"
+    live_options: ClassVar[Mapping[str, object]] = {"order": "queue", "times": "limits"}
+    molded: ClassVar[Dimensions] = Dimensions()
+    order: Literal["grouped", "queue"] = "grouped"
+    times: Literal["expected", "limits"] = "expected"
     sizes: Literal["halves", "all"] = "halves"
+    beside: Literal["now", "later"] = "now"
     high_load: float = 1.0
     cpu_speed: float = DEFAULT_CPU_SPEED
 
     def __call__(self, snapshot: Snapshot) -> Plan:
-        """Return starts and claims."""
-        desk = Desk(snapshot)
+        """Return starts, and with ``times = limits`` claims."""
+        plans = Plans(snapshot, self.cpu_speed) if self.times == "expected" else None
+        desk = plans.desk if plans is not None else Desk(snapshot)
         queue = [(job, desk.free.profile(job)) for job in desk.queue()]
         queue = [entry for entry in queue if entry[1].options]
         if self.order == "grouped":
             queue.sort(key=self._group)  # of equal ones, the queue's order
-        _Pairing(desk, self, queue).run()
+        light = load(desk, queue) <= self.high_load
+        if plans is not None:
+            later = self.beside == "later"
+            Pairing(plans, self.molded, light=light, later=later).run(list(_neighbours(queue)))
+        else:
+            _Holes(desk, self, queue, light=light).run()
         return desk.plan()
 
     def _group(self, entry: Entry) -> tuple[int, float]:
         job, profile = entry
         nodes = max(shape.nodes for shape in profile.shapes)
-        shapes = (shape for shape in profile.shapes if shape.nodes == nodes)
-        return (nodes, min(run_s(job, shape, self.cpu_speed) for shape in shapes))
+        at_n = (option for option in profile.options if option[0].nodes == nodes)
+        return (nodes, min(run_s(job, shape, self.cpu_speed) for shape, _ in whole(at_n)))
 
 
-class _Pairing:
-    """One decision over a queue in its order."""
+@dataclass(frozen=True, slots=True)
+class FmsType(Fms):
+    """The kind of resource alone."""
 
-    def __init__(self, desk: Desk, policy: Fms, queue: list[Entry]) -> None:
+    name: ClassVar[str] = "fms-type"
+    molded: ClassVar[Dimensions] = Dimensions(nodes=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FmsNodes(Fms):
+    """The number of nodes alone."""
+
+    name: ClassVar[str] = "fms-nodes"
+    molded: ClassVar[Dimensions] = Dimensions(kinds=False)
+
+
+def load(desk: Desk, queue: list[Entry]) -> float:
+    """Return what waits, at its largest, and what is busy, over all GPUs that are up."""
+    asked: Counter[Profile] = Counter()
+    for job, profile in queue:
+        asked[profile] += job.tasks_waiting
+    waiting = sum(count * max(s.amount for s in p.shapes) for p, count in asked.items())
+    total = desk.free.total()
+    busy = total - desk.free.available_on(desk.free.kinds())
+    return float((waiting + busy) / total) if total else 0.0
+
+
+class _Holes:
+    """One decision by time limits over a queue in its order, in the hole that claims leave."""
+
+    def __init__(self, desk: Desk, policy: Fms, queue: list[Entry], *, light: bool) -> None:
         self._desk, self._free, self._queue = desk, desk.free, queue
         self._ways = Ways(desk)
         self._candidates = Candidates(
             desk.free,
-            light=self._load() <= policy.high_load,
+            policy.molded,
+            light=light,
             every_size=policy.sizes == "all",
             cpu_speed=policy.cpu_speed,
         )
@@ -100,16 +151,6 @@ class _Pairing:
                 self._place_array(*jobs[0])
             else:
                 self._place(jobs)
-
-    def _load(self) -> float:
-        """What waits, at its largest, and what is busy, over all GPUs that are up."""
-        asked: Counter[Profile] = Counter()
-        for job, profile in self._queue:
-            asked[profile] += job.tasks_waiting
-        waiting = sum(count * max(s.amount for s in p.shapes) for p, count in asked.items())
-        total = self._free.total()
-        busy = total - self._free.available_on(self._free.kinds())
-        return float((waiting + busy) / total) if total else 0.0
 
     def _place(self, jobs: tuple[Entry, ...]) -> None:
         candidates = [self._candidates.of(*entry) for entry in jobs if self._matters(*entry)]
