@@ -46,7 +46,7 @@ from pliant.placement import Taken
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
 from pliant.policies.goals import as_if_waiting, goals_of
-from pliant.policies.groups import Sizes, sizes
+from pliant.policies.groups import Sizes, sizes_of
 from pliant.policies.steps import Goals, movable, stepwise
 from pliant.speedup import DEFAULT_CPU_SPEED, assumed_speed, known_speed
 
@@ -156,7 +156,7 @@ class _Greedy:
 
     def _first(self, job: Job) -> None:
         """Give a job the fewest GPUs that it can run on."""
-        of = sizes(self._free.profile(job))
+        of = sizes_of(self._free, self._free.profile(job))
         runs = [at for at in range(max(0, of.first), len(of.levels)) if self._f(job, of, at) > 0]
         for level, option in of.from_level(runs[0] if runs else of.first) if of.levels else ():
             given = self._desk.fill(job, of.profile, option)

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import replace
 
 from pliant.model import Job, JobState, Kind, Shape, Snapshot
 from pliant.placement.giving_up import settled, without
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
-from pliant.policies.groups import sizes
+from pliant.policies.groups import sizes_of
 from pliant.policies.steps import Goal, Goals, arrival
 
 
 def as_if_waiting(snapshot: Snapshot, running: list[Job]) -> Desk:
     """Return a desk at which running jobs wait, before all others, and have nothing."""
     base = without(settled(snapshot), running)
-    queue = (*map(_waiting, running), *snapshot.waiting)
+    on_gpus: dict[int, tuple[Shape, ...]] = {}  # once for jobs that share their shapes
+    for job in running:
+        if id(job.shapes) not in on_gpus:
+            on_gpus[id(job.shapes)] = _on_gpus(job.shapes)
+    waiting = [_waiting(job, on_gpus[id(job.shapes)]) for job in running]
+    queue = (*waiting, *snapshot.waiting)
     order = sorted(queue, key=arrival)
     return Desk(replace(base, waiting=queue), order)
 
 
-def _waiting(job: Job) -> Job:
-    shapes = job.shapes  # the same object where nothing is left out: jobs that share it are alike
-    if any(shape.kind is Kind.CPU for shape in shapes):
-        shapes = tuple(shape for shape in shapes if shape.kind is not Kind.CPU)
+def _on_gpus(shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
+    """The same object where nothing is left out: jobs that share it are alike."""
+    left = tuple(shape for shape in shapes if shape.kind is not Kind.CPU)
+    return shapes if len(left) == len(shapes) else left
+
+
+def _waiting(job: Job, shapes: tuple[Shape, ...]) -> Job:
     return replace(
         job, state=JobState.WAITING, shapes=shapes, tasks_waiting=1, eligible=True, limited=False
     )
@@ -45,22 +54,21 @@ def goals_of(snapshot: Snapshot, desk: Desk, plan: Plan) -> Goals:
 
 def _or_else(desk: Desk, job: Job, shape: Shape) -> tuple[Shape, ...]:
     """What a waiting job should start as, then what else it may be, smaller first."""
-    of = sizes(desk.free.profile(job))
-    level = next((at for at, (amount, _) in enumerate(of.levels) if amount == shape.amount), None)
+    of = sizes_of(desk.free, desk.free.profile(job))
+    level = of.level_of(shape)
     if shape.kind is Kind.CPU or level is None:
         return (shape,)
-    return tuple(dict.fromkeys((shape, *(option[0] for _, option in of.from_level(level)))))
+    return (shape, *(option[0] for _, option in of.from_level(level) if option[0] != shape))
 
 
 def _towards(desk: Desk, job: Job, shape: Shape) -> tuple[Shape, ...]:
     """What a running job should become, then what lies between that and what it is."""
+    of = sizes_of(desk.free, desk.free.profile(job))
     low, high = sorted((job.shape.amount, shape.amount))
-    of = sizes(desk.free.profile(job))
-    between = [
-        option[0]
-        for amount, options in of.levels
-        if low <= amount <= high and amount != job.shape.amount
-        for option in options
-    ]
-    between.sort(key=lambda other: abs(other.amount - shape.amount))
-    return tuple(dict.fromkeys((shape, *between)))
+    first = bisect_left(of.amounts, float(low))
+    last = bisect_right(of.amounts, float(high))
+    levels = of.levels[first:last] if shape.amount == low else of.levels[first:last][::-1]
+    between = (
+        option[0] for amount, options in levels for option in options if amount != job.shape.amount
+    )
+    return (shape, *(other for other in between if other != shape))

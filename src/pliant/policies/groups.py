@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 
-from pliant.model import Job, Kind
-from pliant.placement import Option, Profile
+from pliant.model import Job, Kind, Shape
+from pliant.placement import Free, Option, Profile
 from pliant.placement.needs import NodeKind
 from pliant.placement.queue import Alike
 from pliant.policies.desk import Desk
@@ -60,6 +61,12 @@ class Sizes:
         """The levels that are a share of one GPU."""
         return tuple(place for place, (amount, _) in enumerate(self.levels) if amount < ONE)
 
+    def level_of(self, shape: Shape) -> int | None:
+        """Return the level with as many GPUs as a shape; None where there is none."""
+        amount = float(shape.amount)
+        at = bisect_left(self.amounts, amount)
+        return at if at < len(self.amounts) and self.amounts[at] == amount else None
+
     def from_level(self, level: int) -> tuple[tuple[int, Option], ...]:
         """Return all options with their levels: that level, then smaller ones, then larger."""
         known = self._orders.get(level)
@@ -73,6 +80,11 @@ class Sizes:
     @cached_property
     def _orders(self) -> dict[int, tuple[tuple[int, Option], ...]]:
         return {}
+
+
+def sizes_of(free: Free, profile: Profile) -> Sizes:
+    """Return a profile's sizes, sorted once as long as the profile is known."""
+    return free.remembered(profile, partial(sizes, profile))
 
 
 def sizes(profile: Profile) -> Sizes:
@@ -124,6 +136,6 @@ def groups(desk: Desk) -> list[Group]:
     for profile, count in tasks.items():
         group = by_kind[next(iter(profile.kinds))]
         found[id(group)] = group
-        of = desk.free.remembered(profile, partial(sizes, profile))
+        of = sizes_of(desk.free, profile)
         group.sizes[profile], group.tasks[of] = of, count
     return list(found.values())

@@ -30,7 +30,7 @@ from pliant.placement.pick import Places
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
 from pliant.policies.gain import Gain
-from pliant.policies.groups import sizes
+from pliant.policies.groups import sizes_of
 
 ROUNDS = 4
 """How often goals are set anew without the jobs that turned out not to be changeable."""
@@ -241,7 +241,7 @@ class _Steps:
                 tried.add(key)
 
     def _start_somehow(self, job: Job) -> bool:
-        of = sizes(self._now.profile(job))
+        of = sizes_of(self._now, self._now.profile(job))
         for _, option in of.from_level(of.first) if of.levels else ():
             given = self._fill(job, option)
             if given:
