@@ -63,14 +63,16 @@ class Replay:
         while coming is not None or self._events:
             event_s = self._events[0][0] if self._events else NEVER_S
             self.now_s = min(event_s, coming.job.submit_s if coming is not None else NEVER_S)
+            happened = False
             while self._events and self._events[0][0] <= self.now_s:
                 at_s, what, _, run = heappop(self._events)
-                self._happen(at_s, what, run)
+                happened = self._happen(at_s, what, run) or happened
             while coming is not None and coming.job.submit_s <= self.now_s:
                 self._known[coming.job.id] = History(coming)
                 self.cluster.queue.append(coming.job)
-                coming = next(arrivals, None)
-            self._decide()
+                coming, happened = next(arrivals, None), True
+            if happened:
+                self._decide()
             if self._ended:
                 yield from self._ended
                 self._ended.clear()
@@ -80,13 +82,17 @@ class Replay:
     def _at(self, at_s: float, what: _What, run: Run) -> None:
         heappush(self._events, (at_s, what, run.number, run))
 
-    def _happen(self, at_s: float, what: int, run: Run) -> None:
+    def _happen(self, at_s: float, what: int, run: Run) -> bool:
+        """Let something happen to a run; False where it has gone on as another run meanwhile."""
         if self.cluster.running.get(run.job.id) is not run:
-            return  # it has gone on as another run
-        if what == _What.END and at_s == run.end_s:
-            self._end(run)
-        elif what == _What.SAVED:
+            return False
+        if what == _What.SAVED:
             self._saved(run)
+        elif what == _What.END and at_s == run.end_s:
+            self._end(run)
+        else:
+            return what == _What.MATURE
+        return True
 
     def _end(self, run: Run) -> None:
         self.cluster.stop(run)
