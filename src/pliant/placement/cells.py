@@ -257,7 +257,8 @@ class Cells:
         key = (scope, need, bound)
         known = self._fitting.get(key)
         if known is None:
-            known = self._fitting[key] = _Fitting()
+            known = self._fitting[key] = _Fitting(len(self._log))
+            self._see(known, self._filled, scope, need, bound)
         if known.seen < len(self._log):
             self._look(known, scope, need, bound)
         place = 0
@@ -272,13 +273,19 @@ class Cells:
                 del cells[place]
 
     def _look(self, known: _Fitting, scope: Scope, need: Need, bound: float) -> None:
-        for cell in self._log[known.seen :]:
+        self._see(known, self._log[known.seen :], scope, need, bound)
+        known.seen = len(self._log)
+
+    def _see(
+        self, known: _Fitting, cells: Iterable[Cell], scope: Scope, need: Need, bound: float
+    ) -> None:
+        for cell in cells:
             if (
                 cell.nodes  # else it comes again when it is filled
+                and need.cpus <= cell.state[0]  # a quick look
                 and cell.kind in scope.kinds
                 and cell not in known.members
                 and cell.receipt(need, bound) is not None
             ):
                 known.members.add(cell)
                 insort(known.cells, (cell.order, cell))
-        known.seen = len(self._log)

@@ -36,6 +36,7 @@ class Queue(Sequence[Job]):
         self._profiles = profiles
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._alike: dict[Alike, OrderedDict[str, _Entry]] = {}
+        self._trials: OrderedDict[str, _Entry] = OrderedDict()
         self.tasks: dict[Profile, int] = {}  # that wait, by profile
         self._first, self._last = 0, 0
 
@@ -60,6 +61,10 @@ class Queue(Sequence[Job]):
         entry = self._entries.get(job.id) if isinstance(job, Job) else None
         return entry is not None and entry.job == job
 
+    def has(self, job_id: str) -> bool:
+        """Whether a job of this id waits."""
+        return job_id in self._entries
+
     def place(self, job_id: str) -> int:
         """Return a number by which the jobs that wait are in order."""
         return self._entries[job_id].place
@@ -82,6 +87,8 @@ class Queue(Sequence[Job]):
         self._put(entry)
         self._entries.move_to_end(job.id, last=False)
         self._alike[entry.alike].move_to_end(job.id, last=False)
+        if job.id in self._trials:
+            self._trials.move_to_end(job.id, last=False)
 
     def _alike_of(self, job: Job) -> Alike:
         return (self._profiles.of(job), job.time_limit_s)
@@ -92,6 +99,8 @@ class Queue(Sequence[Job]):
         if alike is None:
             alike = self._alike[entry.alike] = OrderedDict()
         alike[entry.job.id] = entry
+        if entry.job.is_trial:
+            self._trials[entry.job.id] = entry
         self._count(entry, entry.job.tasks_waiting)
 
     def _count(self, entry: _Entry, more: int) -> None:
@@ -109,6 +118,7 @@ class Queue(Sequence[Job]):
         del alike[job_id]
         if not alike:
             del self._alike[entry.alike]
+        self._trials.pop(job_id, None)
         self._count(entry, -entry.job.tasks_waiting)
         return entry.job
 
@@ -117,6 +127,8 @@ class Queue(Sequence[Job]):
         old = self._entries[job.id]
         entry = _Entry(old.place, job, old.alike)
         self._entries[job.id] = self._alike[old.alike][job.id] = entry
+        if job.id in self._trials:
+            self._trials[job.id] = entry
         self._count(entry, job.tasks_waiting - old.job.tasks_waiting)
 
     # --- as a decision goes through it ------------------------------------------------------
@@ -135,6 +147,13 @@ class Queue(Sequence[Job]):
                 if skipped > PATIENCE:
                     yield from self._behind(place, passed)
                     return
+
+    def trials_behind(self, job_id: str) -> Iterator[tuple[Job, Profile]]:
+        """Yield the trial jobs behind a job, in order."""
+        place = self._entries[job_id].place
+        return (
+            (entry.job, entry.alike[0]) for entry in self._trials.values() if entry.place > place
+        )
 
     def _behind(self, place: int, passed: Set[Alike]) -> Iterator[tuple[Job, Profile]]:
         """The same for those behind a place, without looking at those passed over."""

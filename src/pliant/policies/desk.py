@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import dropwhile, islice
 
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Free, Need, Option, Profile, Taken
@@ -44,6 +45,24 @@ class Desk:
                 profile = self.free.profile(job)
                 if (profile, job.time_limit_s) not in passed:
                     yield job, profile
+
+    def trials_behind(self, job: Job) -> Iterator[tuple[Job, Profile]]:
+        """Yield the trial jobs behind a job that take part, with their profiles."""
+        waiting = self.free.snapshot.waiting
+        if isinstance(waiting, Queue):
+            yield from waiting.trials_behind(job.id)
+            return
+        rest = dropwhile(lambda other: other.id != job.id, waiting)
+        for other in islice(rest, 1, None):
+            if other.eligible and other.is_trial:
+                yield other, self.free.profile(other)
+
+    def waits(self, job_id: str) -> bool:
+        """Whether a job waits and takes part."""
+        waiting = self.free.snapshot.waiting
+        if isinstance(waiting, Queue):
+            return waiting.has(job_id)
+        return any(job.id == job_id and job.eligible for job in waiting)
 
     def tasks(self) -> Mapping[Profile, int]:
         """Return how many tasks wait and take part, by profile."""

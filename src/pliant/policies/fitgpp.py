@@ -43,7 +43,7 @@ from random import Random
 from typing import ClassVar
 
 from pliant.model import ALL_CORES, Job, JobClass, JobState, Node, Snapshot
-from pliant.placement import Option
+from pliant.placement import Option, Profile
 from pliant.placement.giving_up import certain_holders
 from pliant.plan import Plan, Preempt
 from pliant.policies.desk import Desk
@@ -204,15 +204,17 @@ class _Queue:
 
     def plan(self) -> Plan:
         """Return the decision."""
-        for job in in_turn(self._desk.queue()):
+        for job, profile in in_turn(self._desk):
             trial = job.is_trial
             if trial or not self._desk.has_claims(job):
-                self._consider(job, trial=trial)
+                self._consider(job, profile, trial=trial)
+            if self._desk.all_kept:
+                for other, its_profile in self._desk.trials_behind(job):
+                    self._consider(other, its_profile, trial=True)
+                break
         return self._desk.plan()
 
-    def _consider(self, job: Job, *, trial: bool) -> None:
-        free = self._desk.free
-        profile = free.profile(job)
+    def _consider(self, job: Job, profile: Profile, *, trial: bool) -> None:
         option = self._fixed.of(job, profile)
         if option is None:
             return
@@ -240,20 +242,18 @@ class _Queue:
             return
 
 
-def in_turn(queue: list[Job]) -> list[Job]:
-    """Return the queue with each job that has made room behind the one that it was for."""
-    waiting = {job.id for job in queue}
-    behind: dict[str, list[Job]] = {}
-    for job in queue:
-        if job.room_for in waiting and job.room_for != job.id:
-            behind.setdefault(job.room_for, []).append(job)
-    moved = {job.id for jobs in behind.values() for job in jobs}
-    found: list[Job] = []
-    for job in queue:
-        if job.id not in moved:
-            found.append(job)
-            found.extend(behind.get(job.id, ()))
-    return found
+def in_turn(desk: Desk) -> Iterator[tuple[Job, Profile]]:
+    """Yield the queue with each job that has made room behind the one that it was for."""
+    behind: dict[str, list[tuple[Job, Profile]]] = {}
+    seen: set[str] = set()
+    for job, profile in desk.turns():
+        seen.add(job.id)
+        target = job.room_for
+        if target and target not in seen and desk.waits(target):
+            behind.setdefault(target, []).append((job, profile))
+        else:
+            yield job, profile
+            yield from behind.pop(job.id, ())
 
 
 def is_best_effort(job: Job) -> bool:
