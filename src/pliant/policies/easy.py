@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pliant.model import Snapshot
+from pliant.placement.queue import Alike
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
 from pliant.policies.shapes import Fixed, FixedShapes
@@ -32,8 +33,8 @@ class EasyBackfill:
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""
-        desk, fixed = Desk(snapshot), FixedShapes(self.shape)
-        for job, profile in desk.turns():
+        desk, fixed, passed = Desk(snapshot), FixedShapes(self.shape), set[Alike]()
+        for job, profile in desk.turns(passed):
             option = fixed.of(job, profile)
             if option is not None:
                 given = desk.fill(job, profile, option)
@@ -41,4 +42,6 @@ class EasyBackfill:
                     desk.start(job, given, f"{option[0]} is free")
                 if len(given) < job.tasks_waiting:
                     desk.keep(job, (option[0],))
+                    if desk.all_kept and fixed.is_of_all(profile) and not given:
+                        passed.add((profile, job.time_limit_s))
         return desk.plan()
