@@ -6,7 +6,7 @@ speeds that fall with more GPUs, jobs that do not fit anywhere.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -34,6 +34,7 @@ from pliant.model import (
     Spec,
 )
 from pliant.placement import Free
+from pliant.simulator.workload import Arrival, Workload
 
 AMOUNTS = tuple(
     Fraction(*pair) for pair in ((1, 4), (1, 2), (1, 1), (2, 1), (3, 1), (4, 1), (6, 1))
@@ -239,3 +240,63 @@ def reservations(draw: st.DrawFn, names: tuple[str, ...], now_s: float) -> tuple
         return ()
     start_s = now_s + draw(st.sampled_from([-100.0, 300.0, 5000.0]))
     return (Reservation("maintenance", names[-1:], start_s, start_s + 1000.0),)
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """How fast a job runs by its GPUs: any exponent, and shares slower or faster than that."""
+
+    own: Shape
+    exponent: float
+    shared: float
+
+    def __call__(self, shape: Shape) -> float:
+        return self._of(shape) / self._of(self.own)
+
+    def _of(self, shape: Shape) -> float:
+        of = max(float(shape.amount), 0.1)
+        return float(of**self.exponent) * (self.shared if shape.is_share else 1.0)
+
+
+@st.composite
+def arrivals(draw: st.DrawFn, number: int) -> Arrival:
+    """A job of any kind that arrives, of which only what an owner says is known."""
+    kind = draw(st.sampled_from([elastic_jobs, elastic_jobs, jobs]))
+    found = draw(kind(number, Abilities(gpu_to_cpu=True)))
+    costs = draw(rarely((0.0, 0.0, 0.0), (10.0, 5.0, 20.0), (0.0, 5.0, 0.0), (30.0, 0.0, 0.0)))
+    exponent = draw(st.sampled_from([1.0, 0.5, 0.0, -0.5]))
+    job = replace(
+        found,
+        user=draw(st.sampled_from("ab")),
+        reason="",
+        frozen="",
+        refused=frozenset(),
+        shapes=found.shapes or (found.shape,),
+        grace_s=costs[0],
+        restart_s=sum(costs),
+        preempted=0,
+    )
+    work_s = draw(st.sampled_from([600.0, 40.0, 1.0, 2000.0]))
+    arrival = Arrival(job, work_s, Speeds(job.shape, exponent, draw(rarely(1.0, 0.5))), *costs)
+    told = draw(st.booleans())
+    return replace(arrival, job=replace(job, volume_s=arrival.volume_s if told else 0.0))
+
+
+@st.composite
+def workloads(draw: st.DrawFn, *, shares: bool = True) -> Workload:
+    """A few awkward nodes, all alike or not, and jobs of few kinds that arrive there."""
+    found = tuple(draw(nodes(n)) for n in range(draw(st.integers(1, 4))))
+    if draw(st.booleans()):
+        found = tuple(replace(found[0], name=node.name) for node in found)
+    if not shares:
+        found = tuple(_whole(node) for node in found)
+    parts = draw(partitions(tuple(node.name for node in found)))
+    kinds = [draw(arrivals(number)) for number in range(draw(st.integers(1, 5)))]
+    at_s = 0.0
+    arrived = []
+    for number in range(draw(st.integers(1, 12))):
+        at_s += draw(st.sampled_from([0.0, 0.0, 7.0, 300.0]))
+        kind = draw(st.sampled_from(kinds))
+        job = replace(kind.job, id=str(number), submit_s=at_s)
+        arrived.append(replace(kind, job=job))
+    return Workload("drawn", found, parts, tuple(arrived))

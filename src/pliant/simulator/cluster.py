@@ -96,8 +96,37 @@ class Cluster:
         return tuple([self.job(run, now_s, progress=progress) for run in self.running.values()])
 
     def _nodes(self) -> tuple[Node, ...]:
-        state = self.ground.cells.really
-        return tuple(_node(node, state(place)) for place, node in enumerate(self._all))
+        cells = self.ground.cells
+        return tuple(
+            [
+                self._node(place, node, cells.really(place)) if place in cells.of else node
+                for place, node in enumerate(self._all)
+            ]
+        )
+
+    def _node(self, place: int, node: Node, state: State) -> Node:
+        """A node as it is in a state."""
+        cpus, mem_mib, gpus = state
+        pools = tuple(
+            [
+                self._pool(pool, left, partial(self.ground.jobs_on, place, index))
+                for index, (pool, left) in enumerate(zip(node.pools, gpus, strict=True))
+            ]
+        )
+        return replace(node, free_cpus=cpus, free_mem_mib=mem_mib, pools=pools)
+
+    def _pool(self, pool: Pool, gpus: Gpus, jobs_on: Callable[[int], int]) -> Pool:
+        if isinstance(gpus, int):
+            return replace(pool, free=gpus)
+        full = pool.shards_per_gpu
+        parts = [(free, jobs_on(gpu)) for gpu, free in enumerate(gpus) if 0 < free < full]
+        parts.sort(reverse=True)
+        return replace(
+            pool,
+            free=gpus.count(full),
+            parts=tuple([free for free, _ in parts]),
+            sharers=tuple([jobs for _, jobs in parts]),
+        )
 
     def names(self, places: Sequence[int]) -> tuple[str, ...]:
         """Return the names of nodes given by number."""
@@ -248,18 +277,3 @@ class _Lazy(Sequence[Seen]):
         if self._made is None:
             self._made = self._make()
         return self._made
-
-
-def _node(node: Node, state: State) -> Node:
-    """A node as it is in a state."""
-    cpus, mem_mib, gpus = state
-    pools = tuple(_pool(pool, left) for pool, left in zip(node.pools, gpus, strict=True))
-    return replace(node, free_cpus=cpus, free_mem_mib=mem_mib, pools=pools)
-
-
-def _pool(pool: Pool, gpus: Gpus) -> Pool:
-    if isinstance(gpus, int):
-        return replace(pool, free=gpus)
-    full = pool.shards_per_gpu
-    parts = tuple(sorted((free for free in gpus if 0 < free < full), reverse=True))
-    return replace(pool, free=gpus.count(full), parts=parts)
