@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
-from replaying import Watched, as_plain, replayed
+from replaying import Counted, Watched, as_plain, replayed
 from strategies import workloads
 from test_policies_properties import ALL, often
 
 from pliant.model import Snapshot
+from pliant.placement import ground, queue
+from pliant.placement.ground import Ground, Grounded
 from pliant.plan import Plan, Policy
+from pliant.simulator.metrics import Task
+from pliant.simulator.replay import Replay
 from pliant.simulator.workload import Workload
 
 every_policy = pytest.mark.parametrize("policy", ALL, ids=repr)
-some = settings(often, max_examples=20)
+some = settings(often, max_examples=15)
+
+
+# --- decisions over what is kept from one to the next ---------------------------------------------
 
 
 def decided_both_ways(snapshot: Snapshot, policy: Policy) -> Plan:
-    anew = policy(as_plain(snapshot))
+    """The plan, that is the same for a cluster that has kept nothing and leaves no trace."""
+    assert isinstance(snapshot, Grounded)
+    anew, before = policy(as_plain(snapshot)), state_of(snapshot.ground.restored())
     plan = policy(snapshot)
     assert plan == anew
+    assert state_of(snapshot.ground.restored()) == before
     return plan
+
+
+def state_of(of: Ground) -> object:
+    """All that a decision on a ground can see of the cluster."""
+    cells = of.cells
+    return (
+        {place: (cell.kind, cell.state, cell.lefts) for place, cell in cells.of.items()},
+        {cell: list(cell.nodes) for cell in cells.filled()},
+        {kind: gpus for kind, gpus in cells.vacant.items() if gpus},
+        list(cells.claimed),
+        [(one.at_s, one.nodes, one.need) for one in of.ends.among((), 0.0)],
+    )
 
 
 @every_policy
@@ -29,4 +55,87 @@ def decided_both_ways(snapshot: Snapshot, policy: Policy) -> Plan:
 def test_a_cluster_that_keeps_its_ground_is_planned_as_one_that_is_read_anew(
     policy: Policy, workload: Workload
 ) -> None:
-    replayed(workload, Watched(policy, decided_both_ways))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queue, "PATIENCE", 1)
+        replayed(workload, Watched(policy, decided_both_ways))
+
+
+@every_policy
+@settings(some, max_examples=5)
+@given(workload=workloads())
+def test_what_is_forgotten_changes_nothing(policy: Policy, workload: Workload) -> None:
+    _, tasks, _ = replayed(workload, policy)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ground, "MOST_KNOWN", 1)
+        _, others, _ = replayed(workload, policy)
+    assert others == tasks
+
+
+# --- what happens ---------------------------------------------------------------------------------
+
+
+@every_policy
+@some
+@given(workload=workloads())
+def test_nothing_is_lost_or_done_twice_and_all_is_given_back(
+    policy: Policy, workload: Workload
+) -> None:
+    """That nothing is given twice is looked after whenever a job starts, changes or stops."""
+    replay, tasks, cluster = replayed(workload, policy)
+    assert cluster.is_free
+    assert cluster.refused == []
+    assert cluster.running == {}
+    assert sorted(everybody(tasks, replay)) == sorted(
+        arrival.job.id for arrival in workload.arrivals for _ in range(arrival.job.tasks_waiting)
+    )
+    assert len({task.id for task in tasks}) == len(tasks) == replay.finished
+    for task in tasks:
+        assert wrong(task, workload, cluster) == []
+    assert [one.end_s for one in tasks] == sorted(one.end_s for one in tasks)
+
+
+def everybody(tasks: Sequence[Task], replay: Replay) -> list[str]:
+    """The jobs that have ended or wait for ever, an array as often as it has tasks."""
+    waiting = [job.id for job in replay.cluster.queue for _ in range(job.tasks_waiting)]
+    return [task.id.partition("_")[0] for task in tasks] + waiting
+
+
+def wrong(task: Task, workload: Workload, cluster: Counted) -> list[str]:
+    """What cannot be about how a task has run."""
+    arrival = next(a for a in workload.arrivals if a.job.id == task.id.partition("_")[0])
+    shapes, spans, limit_s = cluster.shapes[task.id], task.spans, arrival.job.time_limit_s
+    worked = [span.end_s - span.start_s - span.lost_s for span in spans]
+    done = sum(work / arrival.run_s(shape) for work, shape in zip(worked, shapes, strict=True))
+    lost_s = arrival.launch_s + arrival.save_s + arrival.restart_s
+    checks = {
+        "arrival": task.start_s >= arrival.job.submit_s == task.submit_s,
+        "order": all(one.end_s <= other.start_s for one, other in pairwise(spans)),
+        "length": all(span.end_s >= span.start_s for span in spans),
+        "gpus": [span.gpus for span in spans] == [float(shape.amount) for shape in shapes],
+        "lost": all(-1e-6 <= span.lost_s <= lost_s + 1e-6 for span in spans),
+        "shapes": all(s in (*arrival.job.shapes, arrival.job.shape) for s in shapes),
+        "limit": not task.timed_out or abs(spans[-1].end_s - spans[-1].start_s - limit_s) < 1e-6,
+        "within": not limit_s or spans[-1].end_s - spans[-1].start_s <= limit_s + 1e-6,
+        "work": done < 1 + 1e-6 if task.timed_out else abs(done - 1) < 1e-6,
+        "runs": len(shapes) == len(spans),
+    }
+    return [what for what, right in checks.items() if not right]
+
+
+@every_policy
+@some
+@given(workload=workloads())
+def test_the_policy_is_asked_once_for_each_instant(policy: Policy, workload: Workload) -> None:
+    """Where something that it says is over at once, that makes an instant of its own."""
+    slow = tuple(replace(a, save_s=10.0, launch_s=5.0) for a in workload.arrivals)
+    watched = Watched(policy)
+    replay, _, _ = replayed(replace(workload, arrivals=slow), watched)
+    assert len(watched.asked_s) == replay.cycles
+    assert watched.asked_s == sorted(set(watched.asked_s))
+
+
+@every_policy
+@settings(some, max_examples=8)
+@given(workload=workloads())
+def test_the_same_workload_gives_the_same_replay(policy: Policy, workload: Workload) -> None:
+    assert list(Replay(workload, policy).run()) == list(Replay(workload, policy).run())

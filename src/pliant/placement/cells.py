@@ -53,8 +53,12 @@ Lefts = tuple[Left, ...]
 
 _NEVER_S = float("inf")
 
-Order = tuple[int, int, int, int]
-"""How cells are searched: fewest whole GPUs, cores, memory first; then the older cell."""
+Order = tuple[int, int, int, int, int, tuple[tuple[int, ...], ...], int]
+"""How cells are searched: fewest whole GPUs, cores, memory first.
+
+Then the kind of the earlier node, those with fewer claims, those with the fuller GPUs, and last the
+older cell. So as far as nodes can be told apart, what was decided before makes no difference.
+"""
 
 
 class Cell:
@@ -62,13 +66,17 @@ class Cell:
 
     __slots__ = ("after", "before", "gpus", "kind", "lefts", "nodes", "order", "receipts", "state")
 
-    def __init__(self, kind: NodeKind, state: State, lefts: Lefts, serial: int) -> None:
+    def __init__(
+        self, kind: NodeKind, state: State, lefts: Lefts, rank: int, serial: int
+    ) -> None:
+        """``rank``: of the kind, ``serial``: of the cell; both decide between equal cells."""
         self.kind = kind
         self.state = state
         self.lefts = lefts
         self.nodes: list[int] = []  # ascending
         self.gpus = whole_gpus(kind, state)
-        self.order: Order = (self.gpus, state[0], state[1], serial)
+        gpus = tuple([(of,) if isinstance(of, int) else tuple(sorted(of)) for of in state[2]])
+        self.order: Order = (self.gpus, state[0], state[1], rank, len(lefts), gpus, serial)
         self.after: dict[tuple[Need, float], tuple[Receipt, Cell]] = {}
         self.before: dict[tuple[Receipt, float], Cell] = {}
         self.receipts: dict[tuple[Need, float], Receipt | None] = {}
@@ -124,6 +132,7 @@ class Cells:
         self.vacant: dict[NodeKind, int] = {}  # whole free GPUs
         self.claimed: dict[int, None] = {}  # nodes with claims, as a set that keeps its order
         self._cells: dict[tuple[NodeKind, State, Lefts], Cell] = {}
+        self._ranks: dict[NodeKind, int] = {}
         self._serial = 0
         self._filled: dict[Cell, None] = {}  # cells with nodes, in the order in which they got some
         self._log: list[Cell] = []  # cells in the order in which they were filled
@@ -185,7 +194,8 @@ class Cells:
         cell = self._cells.get(key)
         if cell is None:
             self._serial += 1
-            cell = self._cells[key] = Cell(kind, state, lefts, self._serial)
+            rank = self._ranks.setdefault(kind, len(self._ranks))
+            cell = self._cells[key] = Cell(kind, state, lefts, rank, self._serial)
             if lefts:
                 self._passing.append(key)
         return cell

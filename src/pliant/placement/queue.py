@@ -73,6 +73,14 @@ class Queue(Sequence[Job]):
         """Return a job that waits."""
         return self._entries[job_id].job
 
+    def firsts(self) -> dict[Profile, int]:
+        """Return the place of the first job of each profile."""
+        found: dict[Profile, int] = {}
+        for (profile, _), alike in self._alike.items():
+            place = next(iter(alike.values())).place
+            found[profile] = min(place, found.get(profile, place))
+        return found
+
     # --- what really happens ----------------------------------------------------------------
 
     def append(self, job: Job) -> None:

@@ -74,6 +74,13 @@ class Desk:
             tasks[profile] = tasks.get(profile, 0) + job.tasks_waiting
         return tasks
 
+    def firsts(self) -> Mapping[Profile, int]:
+        """Return by profile a number by which their first jobs are in the order of the queue."""
+        waiting = self.free.snapshot.waiting
+        if isinstance(waiting, Queue):
+            return waiting.firsts()
+        return {profile: at for at, profile in enumerate(self.tasks())}
+
     def position(self, job: Job) -> int:
         """Return a job's place in the order."""
         waiting = self.free.snapshot.waiting

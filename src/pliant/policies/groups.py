@@ -123,7 +123,7 @@ class Group:
 def groups(desk: Desk) -> list[Group]:
     """Divide the queue: jobs that could use a node in common are in one group.
 
-    Jobs that no node could ever hold are in none.
+    Jobs that no node could ever hold are in none. The group of the first job comes first.
     """
     by_kind: dict[NodeKind, Group] = {}
     tasks = {profile: count for profile, count in desk.tasks().items() if profile.kinds}
@@ -138,4 +138,7 @@ def groups(desk: Desk) -> list[Group]:
         found[id(group)] = group
         of = sizes_of(desk.free, profile)
         group.sizes[profile], group.tasks[of] = of, count
-    return list(found.values())
+    if len(found) < 2:
+        return list(found.values())
+    first = desk.firsts()
+    return sorted(found.values(), key=lambda group: min(first[of] for of in group.sizes))
