@@ -59,7 +59,7 @@ class Counted(Cluster):
         super().__init__(workload)
         self._books = {node.name: node for node in workload.nodes}
         self.has: dict[str, list[Has]] = {}
-        self.refused: list[tuple[str, Shape]] = []  # starts that did not fit
+        self.refused: list[tuple[str, Shape]] = []  # starts and changes that did not fit
         self.shapes: dict[str, list[Shape]] = {}  # of all runs of a job
 
     def start(self, job: Job, of: History, shape: Shape, nodes: Sequence[str]) -> Run | None:
@@ -78,6 +78,8 @@ class Counted(Cluster):
         kept = super().keep_extra(run, shape, nodes)
         if kept:
             self.has[run.job.id].append((run.job, shape, tuple(nodes)))
+        else:
+            self.refused.append((run.job.id, shape))
         self.check()
         return kept
 

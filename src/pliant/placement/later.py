@@ -112,7 +112,8 @@ class Later:
     def _keep(self, found: Opening, job: Job, need: Need) -> None:
         until_s = found.at_s + limit_s(job)
         for place, state in zip(found.places, found.states, strict=True):
-            receipt = find(self._cells.of[place].kind, state, need)
+            cell = self._cells.of[place]
+            receipt = find(cell.kind, state, need, now=cell.state[2])
             assert receipt is not None, "a claim is made where it fits"  # noqa: S101 - callers see to it
             rest = nothing_of(state) if self._closed else taken(state, receipt)
             left = Left(found.at_s, until_s, rest, receipt, self._closed, job.id)

@@ -132,11 +132,13 @@ def _whole(pool: PoolKind, gpus: Gpus) -> int:
     return gpus if isinstance(gpus, int) else gpus.count(pool.shards)
 
 
-def find(kind: NodeKind, state: State, need: Need, *, last: bool = False) -> Receipt | None:
+def find(
+    kind: NodeKind, state: State, need: Need, *, now: tuple[Gpus, ...] | None = None
+) -> Receipt | None:
     """Return what ``need`` would take from a node in ``state``; None where it does not fit.
 
-    ``last``: take the last of the free GPUs. A state begins with those that are free now, so that
-    a claim made this way leaves them to others where it can.
+    ``now``: the GPUs that are free now, where ``state`` is a later one. A claim takes the others
+    first: that leaves those to who can start now.
     """
     cpus = kind.cpus if need.cpus == ALL_CORES else need.cpus
     mem = need.mem_mib if kind.mem_mib else 0
@@ -145,14 +147,14 @@ def find(kind: NodeKind, state: State, need: Need, *, last: bool = False) -> Rec
     if not need.gpus:
         return (cpus, mem, ())
     if need.share > 1:
-        found = _find_share(kind, state, need)
+        found = _find_share(kind, state, need, now)
     else:
-        found = _find_whole(kind, state, need, last)
+        found = _find_whole(kind, state, need, now)
     return None if found is None else (cpus, mem, found)
 
 
 def _find_whole(
-    kind: NodeKind, state: State, need: Need, last: bool
+    kind: NodeKind, state: State, need: Need, now: tuple[Gpus, ...] | None
 ) -> tuple[tuple[int, int, tuple[tuple[int, int], ...]], ...] | None:
     left = need.gpus
     taken: list[tuple[int, int, tuple[tuple[int, int], ...]]] = []
@@ -164,12 +166,18 @@ def _find_whole(
             taken.append((index, count, ()))
         elif count and not isinstance(gpus, int):
             free = [place for place, shards in enumerate(gpus) if shards == pool.shards]
-            chosen = free[-count:] if last else free[:count]
-            taken.append((index, 0, tuple((place, pool.shards) for place in chosen)))
+            if now is not None:
+                free.sort(key=_singly(now[index]).__getitem__)
+            taken.append((index, 0, tuple((place, pool.shards) for place in free[:count])))
         left -= count
         if not left:
             return tuple(taken)
     return None
+
+
+def _singly(gpus: Gpus) -> tuple[int, ...]:
+    assert not isinstance(gpus, int)  # noqa: S101  # for types: a pool that can be shared
+    return gpus
 
 
 def share_shards(pool: PoolKind, need: Need) -> int:
@@ -184,17 +192,21 @@ def share_shards(pool: PoolKind, need: Need) -> int:
 
 
 def _find_share(
-    kind: NodeKind, state: State, need: Need
+    kind: NodeKind, state: State, need: Need, now: tuple[Gpus, ...] | None
 ) -> tuple[tuple[int, int, tuple[tuple[int, int], ...]], ...] | None:
     """The fullest GPU that still has the share: whole GPUs stay whole as long as possible."""
     best: tuple[int, int, int, int] | None = None
+    best_now = 0
     for index, (pool, gpus) in enumerate(zip(kind.pools, state[2], strict=True)):
         shards = share_shards(pool, need)
         if not shards or isinstance(gpus, int):
             continue
         for place, free in enumerate(gpus):
-            if free >= shards and (best is None or free < best[0]):
-                best = (free, index, place, shards)
+            if free < shards or (best is not None and free > best[0]):
+                continue
+            free_now = _singly(now[index])[place] if now is not None else 0
+            if best is None or free < best[0] or free_now < best_now:
+                best, best_now = (free, index, place, shards), free_now
     return None if best is None else ((best[1], 0, ((best[2], best[3]),)),)
 
 
@@ -224,6 +236,23 @@ def _applied(state: State, receipt: Receipt, sign: int) -> State:
                 changed[index] = tuple(single)
         pools = tuple(changed)
     return (state[0] + sign * cpus, state[1] + sign * mem, pools)
+
+
+def beyond(receipt: Receipt, other: Receipt) -> Receipt:
+    """Return what a receipt takes of a node that another one of the same node does not."""
+    had = {index: (count, dict(singly)) for index, count, singly in other[2]}
+    more = []
+    for index, count, singly in receipt[2]:
+        had_count, had_singly = had.get(index, (0, {}))
+        left = tuple(
+            (gpu, shards - had_singly.get(gpu, 0))
+            for gpu, shards in singly
+            if shards > had_singly.get(gpu, 0)
+        )
+        if count > had_count or left:
+            more.append((index, max(0, count - had_count), left))
+    cpus, mem_mib = max(0, receipt[0] - other[0]), max(0, receipt[1] - other[1])
+    return (cpus, mem_mib, tuple(more))
 
 
 def lesser(one: State, other: State) -> State:

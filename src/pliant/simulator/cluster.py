@@ -15,7 +15,7 @@ from typing import TypeVar, overload
 from pliant.model import Job, JobClass, JobState, Node, Pool, Shape, Snapshot
 from pliant.placement import Need, limit_s
 from pliant.placement.ground import Ground, Grounded
-from pliant.placement.needs import Gpus, Receipt, State, replaced
+from pliant.placement.needs import NOTHING, Gpus, Receipt, State, beyond, find, returned
 from pliant.placement.queue import Queue
 from pliant.placement.timeline import Release
 from pliant.simulator.metrics import Span
@@ -200,19 +200,30 @@ class Cluster:
     def keep_extra(self, run: Run, shape: Shape, nodes: Sequence[str]) -> bool:
         """Keep for a run's next shape what it does not have itself; False: it is not free."""
         places = tuple([self.ground.number[name] for name in nodes])
-        need = self.ground.profiles.need(run.job, shape)
+        need, cells = self.ground.profiles.need(run.job, shape), self.ground.cells
         extra: list[tuple[int, Receipt]] = []
         for place in places:
-            more = _beyond(need, run.need) if place in run.places else need
-            receipts = self._take((place,), more) if more is not None else ()
-            if receipts is None:
-                for kept, receipt in extra:
-                    self._give_back((kept,), (receipt,))
+            receipt = self._beyond(run, place, need)
+            if receipt is None:
                 return False
-            extra += [(place, receipt) for receipt in receipts]
+            if receipt != NOTHING:
+                extra.append((place, receipt))
+        for place, receipt in extra:
+            cells.move(place, cells.without(cells.of[place], receipt, _NOW))
+            self._count(place, receipt, 1)
+        cells.keep()
         run.extra, run.next_shape, run.next_places = tuple(extra), shape, places
         run.seen = None
         return True
+
+    def _beyond(self, run: Run, place: int, need: Need) -> Receipt | None:
+        """What a need takes on a node beyond what a run has there; None: it is not free."""
+        cell = self.ground.cells.of[place]
+        if place not in run.places:
+            return cell.receipt(need, _NOW)
+        own = run.receipts[run.places.index(place)]
+        found = find(cell.kind, returned(cell.state, own), need, now=cell.state[2])
+        return None if found is None else beyond(found, own)
 
     def _take(self, places: tuple[int, ...], need: Need) -> tuple[Receipt, ...] | None:
         cells = self.ground.cells
@@ -240,17 +251,6 @@ class Cluster:
             for gpu, _ in gpus:
                 key = (place, pool, gpu)
                 sharers[key] = sharers.get(key, 0) + more
-
-
-def _beyond(need: Need, held: Need) -> Need | None:
-    """What one need takes on a node that another does not; None: nothing."""
-    if need.share > 1 or held.share > 1 or need.gpu_type != held.gpu_type:
-        return need
-    gpus = max(0, need.gpus - held.gpus)
-    cpus, mem_mib = max(0, need.cpus - held.cpus), max(0, need.mem_mib - held.mem_mib)
-    if not (gpus or cpus or mem_mib):
-        return None
-    return replaced(need, gpus=gpus, cpus=cpus, mem_mib=mem_mib)
 
 
 class _Lazy(Sequence[Seen]):

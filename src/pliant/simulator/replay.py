@@ -161,7 +161,7 @@ class Replay:
         """Start a job, or as many tasks of an array as the plan says."""
         queue, job = self.cluster.queue, start.job
         history = self._known[job.id]
-        if job.tasks_waiting == 1:
+        if job.tasks_waiting == 1 and job.id not in self._tasks:
             if self._start(job, history, start.shape, start.nodes):
                 queue.remove(job.id)
             return
@@ -192,7 +192,8 @@ class Replay:
         if job.time_limit_s and run.end_s > now_s + job.time_limit_s:
             run.end_s, run.timed_out = now_s + job.time_limit_s, True
         self.cluster.begins(run, now_s)
-        self._at(run.end_s, _What.END, run)
+        if run.end_s < NEVER_S:
+            self._at(run.end_s, _What.END, run)
         if arrival.launch_s:
             run.protected_s = run.works_s + PROTECTION * arrival.launch_s
             self._at(run.protected_s, _What.MATURE, run)
