@@ -36,7 +36,7 @@ from pliant.model import (
     Snapshot,
     Spec,
 )
-from pliant.policies import by_name, names
+from pliant.policies import by_name, live_names
 
 GPUS, CORES, MEM_MIB = 8, 64, 512_000
 NOW_S = 1_000_000.0
@@ -229,7 +229,7 @@ def rows(quick: bool = False) -> list[tuple[Case, dict[str, Any]]]:
     for nodes, jobs, _ in SIZES[: 1 if quick else None]:
         repeats = 3 if quick else (20 if nodes <= 1_000 else 5)
         for _, free, kept in SETTINGS:
-            for policy in names():
+            for policy in live_names():
                 case = Case(nodes, jobs, free, kept, policy, repeats)
                 found.append((case, _in_child(case)))
     return found

@@ -134,6 +134,10 @@ def test_a_full_file_says_all(tmp_path: Path) -> None:
             "pliant.toml: [daemon] policy: 'magic?': one of ",
         ),
         (
+            {"daemon": {"policy": "cosched-fcs"}},
+            "pliant.toml: [policy]: policy cosched-fcs: in simulations only, as nobody measures yet ",
+        ),
+        (
             {"daemon": {"policy": "fitgpp"}, "policy": {"magic": 1}},
             "pliant.toml: [policy]: policy fitgpp: option 'magic': one of s (4.0), p (1), ",
         ),

@@ -138,6 +138,11 @@ def test_every_policy_tells_its_name_and_options() -> None:
         "fifo": ("shape",),
         "lrtp": ("times", "shape"),
         "rand": ("seed", "times", "shape"),
+        "cosched-optimal": ("k",),
+        "cosched-fcs": (),
+        "cosched-pi": ("p", "k", "ends", "window"),
+        "cosched-ei": ("p", "k", "ends", "window"),
+        "cosched-ucb": ("kappa", "p", "k", "ends", "window"),
     }
 
 

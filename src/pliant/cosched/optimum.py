@@ -40,6 +40,8 @@ def optimum(volumes: Mapping[str, float], table: Table) -> tuple[Stint, ...]:
     Raises Unavailable where the solver is not installed.
     """
     some = sorted((tasks for tasks in table if tasks <= volumes.keys()), key=_place)
+    if not some:
+        return ()
     seconds = _solved([volumes[task] for task in volumes], _columns(some, table, list(volumes)))
     least = NOTHING * max(volumes.values(), default=0.0)
     return tuple(Stint(s, x) for s, x in zip(some, seconds, strict=True) if x > least)

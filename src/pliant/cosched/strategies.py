@@ -66,7 +66,8 @@ class Optimal:
         """Yield the stints of an optimal schedule, then all others as FCS has them."""
         most = knowledge.most_at_once(self.k)
         table = {s: knowledge.table[s] for s in knowledge.known if len(s) <= most}
-        stints = optimum(knowledge.volumes, table)
+        volumes = {t: volume for t, volume in knowledge.volumes.items() if frozenset({t}) in table}
+        stints = optimum(volumes, table)
         yield from stints
         chosen = {stint.tasks for stint in stints}
         yield from (s for s in Fastest().ranked(knowledge, now) if s.tasks not in chosen)

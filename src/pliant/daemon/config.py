@@ -107,7 +107,7 @@ _RIGHT = {
     "daemon.listen": '"host:port", or "" for no second door',
     "daemon.munge_socket": 'the absolute path of munged\'s socket, or ""',
     "daemon.user": "the name of pliantd's user",
-    "daemon.policy": f"one of {', '.join(policies.names())}",
+    "daemon.policy": f"one of {', '.join(policies.live_names())}",
     "daemon.cycle_s": "a number of seconds from 0.2 to 3600",
     "daemon.updates_per_cycle": "a whole number from 1 to 10000",
     "daemon.log_level": "one of error, warning, info, debug",

@@ -12,6 +12,13 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from pliant.errors import BadInput
 from pliant.plan import Policy
+from pliant.policies.cosched import (
+    CoschedEi,
+    CoschedFcs,
+    CoschedOptimal,
+    CoschedPi,
+    CoschedUcb,
+)
 from pliant.policies.easy import EasyBackfill
 from pliant.policies.equipartition import MoldableEquipartition
 from pliant.policies.fitgpp import Fifo, FitGpp, Lrtp, Rand
@@ -39,7 +46,18 @@ _POLICIES: dict[str, type[Any]] = {
     "fifo": Fifo,
     "lrtp": Lrtp,
     "rand": Rand,
+    "cosched-optimal": CoschedOptimal,
+    "cosched-fcs": CoschedFcs,
+    "cosched-pi": CoschedPi,
+    "cosched-ei": CoschedEi,
+    "cosched-ucb": CoschedUcb,
 }
+
+_SIMULATED = dict.fromkeys(
+    ("cosched-optimal", "cosched-fcs", "cosched-pi", "cosched-ei", "cosched-ucb"),
+    "nobody measures yet how fast jobs run beside each other",
+)
+"""Policies that decide in simulations and on snapshots alone, and why."""
 
 
 def names() -> tuple[str, ...]:
@@ -47,11 +65,20 @@ def names() -> tuple[str, ...]:
     return tuple(_POLICIES)
 
 
+def live_names() -> tuple[str, ...]:
+    """Return the names of the policies that a real cluster may have."""
+    return tuple(name for name in _POLICIES if name not in _SIMULATED)
+
+
 def live(name: str, chosen: Mapping[str, object]) -> Policy:
     """Return a policy for a real cluster, where a running job is changed only if that pays.
 
-    ``chosen`` may say otherwise. Raises BadInput as :func:`by_name` does.
+    ``chosen`` may say otherwise. Raises BadInput as :func:`by_name` does, and for a policy that
+    works in simulations alone.
     """
+    if name in _SIMULATED:
+        right = f"one of {', '.join(live_names())} is expected"
+        raise BadInput(f"policy {name}: in simulations only, as {_SIMULATED[name]}: {right}")
     pays = {"pays": True} if "pays" in options(name) else {}
     return by_name(name, **{**pays, **chosen})
 
@@ -133,6 +160,7 @@ __all__ = [
     "in_full",
     "largest",
     "live",
+    "live_names",
     "names",
     "options",
     "preempts",
