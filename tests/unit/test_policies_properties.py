@@ -15,10 +15,11 @@ from pliant.cycle import Gate, cycle, gate_of, leftover, view
 from pliant.model import ALL_CORES, Demand, Job, Mode, Node, Snapshot
 from pliant.placement import Free
 from pliant.plan import Plan, Policy, Reshape, Start
-from pliant.policies import by_name, names
+from pliant.policies import by_name, live_names
 
 POLICIES: list[Policy] = [
-    *(by_name(name) for name in names()),
+    *(by_name(name) for name in live_names()),
+    by_name("cosched-fcs"),  # where nobody shares, as here, all of its kind decide alike
     by_name("fms", sizes="all"),
     by_name("easy-backfill", shape="best"),
 ]

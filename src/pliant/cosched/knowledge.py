@@ -30,9 +30,9 @@ class Knowledge:
 
     @property
     def known(self) -> list[Combination]:
-        """The combinations of tasks that are left whose speeds are known."""
+        """The combinations of tasks that are left whose speeds are known, fit or not."""
         left = self.volumes.keys()
-        return [tasks for tasks in self.table if tasks <= left and self.fits(tasks)]
+        return [tasks for tasks in self.table if tasks <= left]
 
     def learn(self, measured: Combination, speeds: Speeds) -> None:
         """Take in what was measured."""
@@ -49,8 +49,9 @@ class Knowledge:
         """Return what is believed of all combinations that may be run: see :meth:`candidates`."""
         key = (probability, most)
         if key not in self._beliefs:
-            tasks = len(self.volumes)
-            self._beliefs[key] = Belief(self.candidates(most), self.table, tasks, probability)
+            left = self.volumes.keys()
+            table = {some: speeds for some, speeds in self.table.items() if some & left}
+            self._beliefs[key] = Belief(self.candidates(most), table, len(left), probability)
         return self._beliefs[key]
 
     def most_at_once(self, most: int) -> int:

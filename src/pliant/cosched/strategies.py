@@ -65,7 +65,8 @@ class Optimal:
     def ranked(self, knowledge: Knowledge, now: Combination = _NONE) -> Iterator[Stint]:
         """Yield the stints of an optimal schedule, then all others as FCS has them."""
         most = knowledge.most_at_once(self.k)
-        table = {s: knowledge.table[s] for s in knowledge.known if len(s) <= most}
+        some = [s for s in knowledge.known if len(s) <= most and knowledge.fits(s)]
+        table = {s: knowledge.table[s] for s in some}
         volumes = {t: volume for t, volume in knowledge.volumes.items() if frozenset({t}) in table}
         stints = optimum(volumes, table)
         yield from stints
@@ -82,7 +83,8 @@ class Fastest:
     def ranked(self, knowledge: Knowledge, now: Combination = _NONE) -> Iterator[Stint]:
         """Yield the known combinations by their sums of speeds."""
         sums = {some: round(total(knowledge.table[some]), 9) for some in knowledge.known}
-        yield from map(Stint, _by_key({s: (value,) for s, value in sums.items()}, now))
+        ranked = _by_key({s: (value,) for s, value in sums.items()}, now)
+        yield from (Stint(some) for some in ranked if knowledge.fits(some))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pliant.cosched import Fits, Knowledge, Strategy
-from pliant.model import Combination, Job, JobState, Node, Snapshot
+from pliant.model import Combination, Job, JobState, Node, Shape, Snapshot
 from pliant.placement import NO_LIMIT_S, Cell, Need, Option
 from pliant.placement.giving_up import certain_holders, given_back
 from pliant.placement.needs import State, find, taken
@@ -21,10 +21,10 @@ from pliant.speedup import left_s
 _LEAST_S = 1.0  # of a job that has outlived what was expected of it
 
 
-def may_share(job: Job) -> bool:
-    """Whether a job's owner lets it run beside others, and it is one that could: on one node."""
+def may_share(job: Job, shape: Shape) -> bool:
+    """Whether a job's owner lets it run beside others, and it could as this shape: on one node."""
     said = job.spec.request.colocate if job.spec is not None else None
-    return bool(said) and job.shape.nodes == 1 and job.tasks_waiting == 1 and not job.whole_nodes
+    return bool(said) and shape.nodes == 1 and job.tasks_waiting == 1 and not job.whole_nodes
 
 
 @dataclass(slots=True)
@@ -63,28 +63,24 @@ class Machines:
     def plan(self) -> Plan:
         """Return the decision: the queue in its order, all that share with the first of them."""
         queue = self._desk.queue()
+        alone: dict[str, Option] = {}
         for job in queue:
             option = self._fixed.of(job, self._desk.free.profile(job))
-            if option is not None and self._shares(job, option):
+            if option is not None and may_share(job, option[0]):
                 self._waiting[job.id] = (job, option)
+            elif option is not None:
+                alone[job.id] = option
         for job in queue:
-            if job.id in self._waiting or may_share(job):
+            if job.id in alone:
+                self._place_alone(job, alone[job.id])
+            elif job.id in self._waiting:
                 self._combine()
-            else:
-                self._place_alone(job)
         self._combine()
         return self._desk.plan()
 
-    def _shares(self, job: Job, option: Option) -> bool:
-        return may_share(job) and option[0] == job.shape
-
-    def _place_alone(self, job: Job) -> None:
+    def _place_alone(self, job: Job, option: Option) -> None:
         """Start a job that does not share where it fits, as EASY backfilling does."""
-        profile = self._desk.free.profile(job)
-        option = self._fixed.of(job, profile)
-        if option is None:
-            return
-        given = self._desk.fill(job, profile, option)
+        given = self._desk.fill(job, self._desk.free.profile(job), option)
         if given:
             self._desk.start(job, given, f"{option[0]} is free")
         if len(given) < job.tasks_waiting:
@@ -97,7 +93,7 @@ class Machines:
         self._is_combined = True
         here: dict[str, list[Job]] = {}
         for job in self._snapshot.running:
-            if may_share(job):
+            if may_share(job, job.shape):
                 for name in job.nodes:
                     here.setdefault(name, []).append(job)
         for place, node in enumerate(self._snapshot.nodes):
@@ -124,8 +120,9 @@ class Machines:
 
     def _choose(self, machine: _Machine) -> None:
         """Find the strategy's combination, and make the first steps to it."""
-        jobs = [*machine.running, *(job for job, _ in machine.waiting)]
-        volumes = {job.id: min(max(left_s(job, job.shape), _LEAST_S), NO_LIMIT_S) for job in jobs}
+        tasks = [(job, job.shape) for job in machine.running]
+        tasks += [(job, option[0]) for job, option in machine.waiting]
+        volumes = {job.id: _volume_s(job, shape) for job, shape in tasks}
         if not volumes:
             return
         knowledge = Knowledge(volumes, self._table, fits=self._fits(machine))
@@ -187,6 +184,11 @@ class Machines:
             self._desk.preempts.extend(Preempt(job, room_for, words) for job in leaving)
             for job, _ in coming:
                 del self._waiting[job.id]
+
+
+def _volume_s(job: Job, shape: Shape) -> float:
+    """How long what is left of a job is expected to run alone: not 0, nor without an end."""
+    return min(max(left_s(job, shape), _LEAST_S), NO_LIMIT_S)
 
 
 def _is_changing(running: list[Job]) -> bool:
