@@ -128,6 +128,18 @@ def test_nothing_changes_on_a_node_that_somebody_is_leaving() -> None:
     assert decided("cosched-fcs", seen) == ({}, {})
 
 
+def test_nobody_is_set_aside_before_it_is_known_how_fast_those_are_that_run() -> None:
+    waiting, running = [sharing(2)], (here(1), here(3))
+    assert decided("cosched-pi", on([N1], waiting, *running, speeds="1.9 2.9")) == (
+        {"2": "1 on n1"},  # all at once are measured first
+        {},
+    )
+    full = node("n1", 2)
+    assert decided("cosched-pi", on([full], waiting, *running, speeds="1.9 2.9")) == ({}, {})
+    seen = on([full], waiting, *running, speeds="1.9 2.9; 1.3 3.3")
+    assert decided("cosched-pi", seen) == ({}, {"3": "2"})
+
+
 def test_a_job_that_may_not_be_set_aside_stays_in_every_combination() -> None:
     """2 and 3 alone would be the fastest; 1 is not best-effort."""
     speeds = "1.5 2.6; 1.5 3.5; 2.9 3.9"

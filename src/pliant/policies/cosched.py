@@ -25,6 +25,8 @@ What the paper does not cover, having one machine and no queue:
 - The nodes are gone through in their order, and each chooses among what still waits.
 - A job that may not be set aside stays: only combinations with it count. Nothing changes on a node
   before those that leave it are gone. Who goes, goes before anybody else starts there.
+- Nobody is set aside from a combination whose speeds are not known: it is measured first, and what
+  one node gives up cannot make two nodes take jobs from each other again and again.
 - Of a running job the share of a GPU is set aside only where it is certain which GPU it leaves.
 - Jobs that do not share are placed as by ``easy-backfill``. What shares has its turn with the
   first of them in the queue and keeps no claim: it is the strategy that says who is next.

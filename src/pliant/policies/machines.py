@@ -131,7 +131,8 @@ class Machines:
         leaving = [job for job in machine.movable if job.id not in chosen]
         coming = [(job, option) for job, option in machine.waiting if job.id in chosen]
         if leaving:
-            self._set_aside(machine, chosen, leaving, coming)
+            if machine.now in knowledge.table:
+                self._set_aside(machine, chosen, leaving, coming)
         else:
             for job, option in coming:
                 self._start(machine, chosen, job, option)
