@@ -135,7 +135,7 @@ def test_a_full_file_says_all(tmp_path: Path) -> None:
         ),
         (
             {"daemon": {"policy": "cosched-fcs"}},
-            "pliant.toml: [policy]: policy cosched-fcs: in simulations only, as nobody measures yet ",
+            "pliant.toml: [daemon] policy: 'cosched-fcs': one of ",
         ),
         (
             {"daemon": {"policy": "fitgpp"}, "policy": {"magic": 1}},

@@ -237,8 +237,7 @@ def test_no_real_cluster_may_have_them_yet(name: str) -> None:
     with pytest.raises(BadInput) as raised:
         live(name, {})
     assert str(raised.value) == (
-        f"policy {name}: in simulations only, as nobody measures yet how fast jobs run beside each"
-        f" other: one of {', '.join(live_names())} is expected"
+        f"policy {name}: it is for simulations only: one of {', '.join(live_names())} is expected"
     )
 
 

@@ -198,7 +198,7 @@ def _check(name: str, config: Config) -> None:
         ("daemon", "state_dir", daemon.state_dir, _absolute(daemon.state_dir)),
         ("daemon", "listen", daemon.listen, daemon.listen == "" or _is_address(daemon.listen)),
         ("daemon", "munge_socket", daemon.munge_socket, _absolute_or_none(daemon.munge_socket)),
-        ("daemon", "policy", daemon.policy, daemon.policy in policies.names()),
+        ("daemon", "policy", daemon.policy, daemon.policy in policies.live_names()),
         ("slurm", "conf", slurm.conf, _absolute_or_none(slurm.conf)),
         ("slurm", "bin_dir", slurm.bin_dir, _absolute_or_none(slurm.bin_dir)),
     )

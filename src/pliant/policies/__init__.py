@@ -53,12 +53,6 @@ _POLICIES: dict[str, type[Any]] = {
     "cosched-ucb": CoschedUcb,
 }
 
-_SIMULATED = dict.fromkeys(
-    ("cosched-optimal", "cosched-fcs", "cosched-pi", "cosched-ei", "cosched-ucb"),
-    "nobody measures yet how fast jobs run beside each other",
-)
-"""Policies that decide in simulations and on snapshots alone, and why."""
-
 
 def names() -> tuple[str, ...]:
     """Return the names of all policies."""
@@ -67,7 +61,7 @@ def names() -> tuple[str, ...]:
 
 def live_names() -> tuple[str, ...]:
     """Return the names of the policies that a real cluster may have."""
-    return tuple(name for name in _POLICIES if name not in _SIMULATED)
+    return tuple(name for name in _POLICIES if not _is_simulated_only(name))
 
 
 def live(name: str, chosen: Mapping[str, object]) -> Policy:
@@ -76,11 +70,15 @@ def live(name: str, chosen: Mapping[str, object]) -> Policy:
     ``chosen`` may say otherwise. Raises BadInput as :func:`by_name` does, and for a policy that
     works in simulations alone.
     """
-    if name in _SIMULATED:
-        right = f"one of {', '.join(live_names())} is expected"
-        raise BadInput(f"policy {name}: in simulations only, as {_SIMULATED[name]}: {right}")
+    if _is_simulated_only(name):
+        right = ", ".join(live_names())
+        raise BadInput(f"policy {name}: it is for simulations only: one of {right} is expected")
     pays = {"pays": True} if "pays" in options(name) else {}
     return by_name(name, **{**pays, **chosen})
+
+
+def _is_simulated_only(name: str) -> bool:
+    return getattr(_class(name), "simulated_only", False)
 
 
 def in_full(policy: Policy) -> Policy | None:
