@@ -7,7 +7,7 @@ an optimum with at most n combinations; in which order they run does not matter.
 are 2^n - 1 combinations (the paper prints 2^(n-1)): where there are more than fifteen tasks, only
 combinations of a few tasks are looked at.
 
-HiGHS solves it, which comes with the extra ``solvers``.
+HiGHS solves it, through scipy: the extra ``solvers``.
 
 Source: Kuchumov & Korkhov (paper 002), section 2.
 """
@@ -71,27 +71,14 @@ def _column(speeds: Speeds, rows: Mapping[str, int]) -> _Column:
 def _solved(right: list[float], columns: list[_Column]) -> list[float]:
     """Minimise Σ x subject to A x = right, x ≥ 0."""
     try:
-        import highspy  # noqa: PLC0415  # only who wants an optimum needs it
+        from scipy.optimize import linprog  # noqa: PLC0415  # only who wants an optimum needs it
     except ImportError:
-        words = "the optimum needs the solver HiGHS: pip install 'pliant[solvers]' is expected"
+        words = "the optimum needs scipy's solver: pip install 'pliant[solvers]' is expected"
         raise Unavailable(words) from None
-    program = highspy.HighsLp()
-    program.num_col_, program.num_row_ = len(columns), len(right)
-    program.col_cost_ = [1.0] * len(columns)
-    program.col_lower_ = [0.0] * len(columns)
-    program.col_upper_ = [highspy.kHighsInf] * len(columns)
-    program.row_lower_ = program.row_upper_ = right
-    matrix = program.a_matrix_
-    matrix.format_ = highspy.MatrixFormat.kColwise
-    starts = [0]
-    for column in columns:
-        starts.append(starts[-1] + len(column))
-    matrix.start_ = starts
-    matrix.index_ = [row for column in columns for row, _ in column]
-    matrix.value_ = [value for column in columns for _, value in column]
-    solver = highspy.Highs()
-    solver.silent()
-    solver.passModel(program)
-    solver.run()
-    assert solver.getModelStatus() == highspy.HighsModelStatus.kOptimal  # noqa: S101  # alone each runs
-    return list(solver.getSolution().col_value)
+    rows = [[0.0] * len(columns) for _ in right]
+    for place, column in enumerate(columns):
+        for row, speed in column:
+            rows[row][place] = speed
+    found = linprog([1.0] * len(columns), A_eq=rows, b_eq=right, bounds=(0, None), method="highs")
+    assert found.status == 0, found.message  # noqa: S101  # alone each task runs
+    return [float(x) for x in found.x]
