@@ -17,7 +17,7 @@ from benchmarks.bench_submission import _RPC
 from benchmarks.section import Section, verdict
 from benchmarks.stats import Estimate, difference, estimate, quantile
 
-from pliant.policies import names
+from pliant.policies import live_names
 
 SDIAG = """\
 Remote Procedure Call statistics by message type
@@ -101,7 +101,7 @@ def test_every_part_has_a_module_that_takes_quick(part: str) -> None:
     assert list(inspect.signature(module.measure).parameters) == ["quick"]
 
 
-@pytest.mark.parametrize("policy", names())
+@pytest.mark.parametrize("policy", live_names())
 def test_a_cycle_is_measured(policy: str) -> None:
     case = bench_cycle.Case(nodes=4, jobs=8, free=0.5, kept=2, policy=policy, repeats=2)
     answer = bench_cycle.run(case)

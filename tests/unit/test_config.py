@@ -142,6 +142,10 @@ def test_a_full_file_says_all(tmp_path: Path) -> None:
             "pliant.toml: [policy]: policy fms: times: 'expected': on a real cluster 'limits' is",
         ),
         (
+            {"daemon": {"policy": "cosched-fcs"}},
+            "pliant.toml: [daemon] policy: 'cosched-fcs': one of ",
+        ),
+        (
             {"daemon": {"policy": "fitgpp"}, "policy": {"magic": 1}},
             "pliant.toml: [policy]: policy fitgpp: option 'magic': one of s (4.0), p (1), ",
         ),

@@ -44,6 +44,8 @@ NOT_TYPED = {
     "export SLURM_INCLUDE_DIR=/usr/include SLURM_LIB_DIR=/usr/lib64": "as the next",
     "/opt/pliant/bin/pip install '.[slurm-native]'": "needs Slurm 25.11, which no Debian has",
     "python -m benchmarks native": "measures for minutes, and beside Slurm 25.11 alone",
+    "pliant reproduce all --data /srv/traces --out claims.md": "takes many minutes",
+    "pliant reproduce cosched --quick": "tests/unit/test_reproduce.py runs it, smaller",
     "journalctl -u pliantd": "no journal where there is no systemd",
 }
 """Commands of the pages that no test types, and why."""

@@ -23,7 +23,8 @@ LIVE: list[Policy] = [
     by_name("easy-backfill", shape="best"),
 ]
 ALL: list[Policy] = [
-    *(by_name(name) for name in names()),
+    *(by_name(name) for name in names() if not name.startswith("cosched-")),
+    by_name("cosched-fcs"),  # where nobody shares, as here, all of its kind decide alike
     by_name("fms", beside="later"),
     by_name("torque", overtaking=True),
 ]

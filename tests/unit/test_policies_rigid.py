@@ -147,6 +147,11 @@ def test_every_policy_tells_its_name_and_options() -> None:
         "fms-nodes": ("order", "times", "sizes", "beside", "high_load", "cpu_speed"),
         "torque": ("overtaking", "cpu_speed"),
         "mct": ("cpu_speed",),
+        "cosched-optimal": ("k",),
+        "cosched-fcs": (),
+        "cosched-pi": ("p", "k", "ends", "window"),
+        "cosched-ei": ("p", "k", "ends", "window"),
+        "cosched-ucb": ("kappa", "p", "k", "ends", "window"),
     }
 
 

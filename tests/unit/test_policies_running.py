@@ -15,10 +15,10 @@ from pliant.cycle import cycle, view
 from pliant.model import Footprint, Job, JobClass, Kind, Shape, Snapshot
 from pliant.placement import Free
 from pliant.plan import Policy, Preempt, Reshape
-from pliant.policies import by_name, names
+from pliant.policies import by_name, live_names, names
 
 RESIZING: list[Policy] = [
-    *(policy for name in names() if (policy := by_name(name)).resizes),
+    *(policy for name in live_names() if (policy := by_name(name)).resizes),
     by_name("malleable-equipartition", pays=True),
     by_name("f-scheduling", pays=True, v_bound=0.005),
     by_name("fitgpp", several=True, p=2),

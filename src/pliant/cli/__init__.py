@@ -36,6 +36,9 @@ SECTIONS = {
         "pause": "pliant.cli.admin:pause",
         "resume": "pliant.cli.admin:resume",
     },
+    "To simulate": {
+        "reproduce": "pliant.cli.reproduce:reproduce",
+    },
     "To try it out": {
         "demo": "pliant.cli.demo:demo",
         "sandbox": "pliant.cli.sandbox:sandbox",

@@ -6,6 +6,7 @@ Everything here is immutable and compares by value. Units stand in the names: ``
 
 from pliant.model.abilities import EVERYBODY, Abilities
 from pliant.model.cluster import Mode, Node, Partition, Pool, Reservation
+from pliant.model.company import Combination, Company, Speeds, Together
 from pliant.model.footprints import ALL_CORES, Demand, Footprint
 from pliant.model.jobs import Job, JobState
 from pliant.model.requests import JobClass, Malleable, Request, Spec
@@ -16,6 +17,8 @@ from pliant.model.trials import TrialCap, TrialCaps
 __all__ = [
     "ALL_CORES",
     "Abilities",
+    "Combination",
+    "Company",
     "Demand",
     "EVERYBODY",
     "Footprint",
@@ -33,6 +36,8 @@ __all__ = [
     "Shape",
     "Snapshot",
     "Spec",
+    "Speeds",
+    "Together",
     "TrialCap",
     "TrialCaps",
     "shape_text",

@@ -7,12 +7,17 @@ from dataclasses import dataclass, field
 
 from pliant.model.abilities import Abilities
 from pliant.model.cluster import Node, Partition, Reservation
+from pliant.model.company import Company
 from pliant.model.jobs import Job
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The cluster at ``now_s``, as one cycle sees it. ``waiting`` stands in queue order."""
+    """The cluster at ``now_s``, as one cycle sees it. ``waiting`` stands in queue order.
+
+    ``company``: what is known of the speeds of jobs that share a node, for the policies that pair
+    them; nobody else looks at it.
+    """
 
     now_s: float
     nodes: Sequence[Node]
@@ -21,6 +26,7 @@ class Snapshot:
     running: Sequence[Job] = ()
     reservations: tuple[Reservation, ...] = ()
     abilities: Abilities = field(default_factory=Abilities)
+    company: Company = field(default_factory=Company)
 
     @property
     def is_plain(self) -> bool:

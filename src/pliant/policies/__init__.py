@@ -12,6 +12,13 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from pliant.errors import BadInput
 from pliant.plan import Policy
+from pliant.policies.cosched import (
+    CoschedEi,
+    CoschedFcs,
+    CoschedOptimal,
+    CoschedPi,
+    CoschedUcb,
+)
 from pliant.policies.easy import EasyBackfill
 from pliant.policies.equipartition import MoldableEquipartition
 from pliant.policies.fitgpp import Fifo, FitGpp, Lrtp, Rand
@@ -52,6 +59,11 @@ _POLICIES: dict[str, type[Any]] = {
     "fms-nodes": FmsNodes,
     "torque": Torque,
     "mct": Mct,
+    "cosched-optimal": CoschedOptimal,
+    "cosched-fcs": CoschedFcs,
+    "cosched-pi": CoschedPi,
+    "cosched-ei": CoschedEi,
+    "cosched-ucb": CoschedUcb,
 }
 
 

@@ -13,7 +13,7 @@ Source: Ravi et al. (paper 004), sections IV-A to IV-E.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -61,14 +61,20 @@ _SINGLE_CHOICES = (
 )
 
 
-def single_node(bias: Bias, seed: int, jobs: int = 24, nodes: int = 2) -> Workload:
-    """Draw ``jobs`` jobs for one node each, all submitted at once (section IV-C).
+def single_node(
+    bias: Bias,
+    seed: int,
+    jobs: int = 24,
+    nodes: int = 2,
+    pool: Sequence[Application] = POOL,
+) -> Workload:
+    """Draw ``jobs`` jobs of a pool for one node each, all submitted at once (section IV-C).
 
     Sequential seconds are ``steps`` in thousandths, speedups are thousands of steps per second.
     """
     random = Random(f"ravi {bias} {seed}")  # noqa: S311  # a seeded draw is no secret
     on_gpu = round(jobs * GPU_PART[bias])
-    sides = [[one for one in POOL if one.prefers_gpu is gpu] for gpu in (False, True)]
+    sides = [[one for one in pool if one.prefers_gpu is gpu] for gpu in (False, True)]
     drawn = random.choices(sides[True], k=on_gpu) + random.choices(sides[False], k=jobs - on_gpu)
     random.shuffle(drawn)
     arrivals = tuple(_single(str(number), one) for number, one in enumerate(drawn))

@@ -53,15 +53,19 @@ def small(application: Application) -> Application:
     return Application(f"{name}, small", sequential_s * SMALL_PART, gpu * SMALL_GPU, cores)
 
 
-def long(application: Application) -> Application:
+def long(application: Application, iterations: int = ITERATIONS) -> Application:
     """Return an application with its large data set and many iterations."""
     name, sequential_s, gpu, cores = application
-    faster = ITERATIONS / (TRANSFER + ITERATIONS * (1 - TRANSFER))
-    return Application(f"{name}, long", sequential_s * ITERATIONS, gpu * faster, cores)
+    faster = iterations / (TRANSFER + iterations * (1 - TRANSFER))
+    return Application(f"{name}, long", sequential_s * iterations, gpu * faster, cores)
 
 
-POOL = tuple(make(one) for make in (small, lambda one: one, long) for one in LARGE)
-"""The pool of 30 jobs for one node."""
+def pool(iterations: int = ITERATIONS) -> tuple[Application, ...]:
+    """Return the pool of 30 jobs for one node: small, large, and large with many iterations."""
+    return (*map(small, LARGE), *LARGE, *(long(one, iterations) for one in LARGE))
+
+
+POOL = pool()
 
 KINDS = (Kind.CPU, Kind.GPU, Kind.BOTH)
 """The columns of figure 2."""

@@ -1,0 +1,143 @@
+"""Co-scheduling: which jobs run together on a node, by how fast they are in each other's company.
+
+The jobs whose owners let them share (``--colocate``), ask for one node and fit on it are its tasks;
+those that run there its combination. A strategy (see :mod:`pliant.cosched`) says which combination
+of the jobs that run and wait runs next: others start beside those that run, and who is not in it is
+set aside where it may be (a best-effort job), and goes back to the queue.
+
+- ``cosched-optimal``: a linear program: minimise Σ x_j, A x = b, x ≥ 0, where combination j runs
+  for x_j; A are the speeds, b what is left of the jobs, by their time limits where nothing else is
+  known. Of more than fifteen jobs combinations of at most ``k``. Needs the extra ``solvers``.
+- ``cosched-fcs``: the combination with the largest sum of speeds.
+- ``cosched-pi``, ``cosched-ei``, ``cosched-ucb``: they learn the speeds: the most promising
+  combination by the probability of an improvement, the expected improvement, the upper confidence
+  bound with ``kappa``. ``p``: the probability with which a job is no faster in more company; ``k``
+  as above; ``ends``: all at once are measured first; ``window``: how many jobs they look at for one
+  node, those that run there and then the first of the queue, 0: all.
+
+What is known of speeds stands in the snapshot (``Company``). The first two know only combinations
+that are in it: there it is to hold all that can be, with their true speeds. What runs goes on until
+the next cycle, where everything is decided anew: the order of an optimal schedule's combinations
+is always the same, so that one follows the other as their time is over.
+
+What the paper does not cover, having one machine and no queue:
+
+- The nodes are gone through in their order, and each chooses among what still waits.
+- A job that may not be set aside stays: only combinations with it count. Nothing changes on a node
+  before those that leave it are gone. Who goes, goes before anybody else starts there.
+- Nobody is set aside from a combination whose speeds are not known: it is measured first, and what
+  one node gives up cannot make two nodes take jobs from each other again and again.
+- Of a running job the share of a GPU is set aside only where it is certain which GPU it leaves.
+- Jobs that do not share are placed as by ``easy-backfill``. What shares has its turn with the
+  first of them in the queue and keeps no claim: it is the strategy that says who is next.
+
+Source: Kuchumov & Korkhov (paper 002), section 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pliant.cosched import Fastest, Learning, Optimal, Strategy, acquisition
+from pliant.cosched.belief import quantile
+from pliant.model import Snapshot
+from pliant.plan import Plan
+from pliant.policies.machines import Machines
+
+
+class _Cosched:
+    """What these policies have in common; ``strategy`` says which combination runs next."""
+
+    name: ClassVar[str]
+    molds: ClassVar[bool] = False
+    resizes: ClassVar[bool] = True
+    simulated_only: ClassVar[bool] = True  # nobody measures yet how fast jobs run in company
+    window: int = 0
+
+    def strategy(self) -> Strategy:
+        """Return how combinations are ranked."""
+        raise NotImplementedError
+
+    def __call__(self, snapshot: Snapshot) -> Plan:
+        """Return starts, claims and preempts."""
+        return Machines(snapshot, self.strategy(), self.name, self.window).plan()
+
+
+@dataclass(frozen=True, slots=True)
+class CoschedOptimal(_Cosched):
+    """The combinations of an optimal schedule."""
+
+    name: ClassVar[str] = "cosched-optimal"
+    k: int = 3
+
+    def strategy(self) -> Strategy:
+        """Return the linear program."""
+        return Optimal(self.k)
+
+
+@dataclass(frozen=True, slots=True)
+class CoschedFcs(_Cosched):
+    """The fastest combination first."""
+
+    name: ClassVar[str] = "cosched-fcs"
+
+    def strategy(self) -> Strategy:
+        """Return FCS."""
+        return Fastest()
+
+
+@dataclass(frozen=True, slots=True)
+class CoschedPi(_Cosched):
+    """The combination that is the most probably better than the best that was measured."""
+
+    name: ClassVar[str] = "cosched-pi"
+    p: float = 0.95
+    k: int = 3
+    ends: bool = True
+    window: int = 10
+
+    def __post_init__(self) -> None:
+        quantile(self.p)
+
+    def strategy(self) -> Strategy:
+        """Return the search by probability of improvement."""
+        return Learning(acquisition.improvement_probability, self.p, self.k, self.ends)
+
+
+@dataclass(frozen=True, slots=True)
+class CoschedEi(_Cosched):
+    """The combination with the largest expected improvement on the best that was measured."""
+
+    name: ClassVar[str] = "cosched-ei"
+    p: float = 0.95
+    k: int = 3
+    ends: bool = True
+    window: int = 10
+
+    def __post_init__(self) -> None:
+        quantile(self.p)
+
+    def strategy(self) -> Strategy:
+        """Return the search by expected improvement."""
+        return Learning(acquisition.expected_improvement, self.p, self.k, self.ends)
+
+
+@dataclass(frozen=True, slots=True)
+class CoschedUcb(_Cosched):
+    """The combination with the highest upper confidence bound."""
+
+    name: ClassVar[str] = "cosched-ucb"
+    kappa: float = 2.0
+    p: float = 0.95
+    k: int = 3
+    ends: bool = True
+    window: int = 10
+
+    def __post_init__(self) -> None:
+        quantile(self.p)
+
+    def strategy(self) -> Strategy:
+        """Return the search by upper confidence bound."""
+        bound = acquisition.upper_confidence_bound(self.kappa)
+        return Learning(bound, self.p, self.k, self.ends)
