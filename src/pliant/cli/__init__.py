@@ -37,6 +37,8 @@ SECTIONS = {
         "resume": "pliant.cli.admin:resume",
     },
     "To try it out": {
+        "simulate": "pliant.cli.simulate:simulate",
+        "compare": "pliant.cli.simulate:compare",
         "demo": "pliant.cli.demo:demo",
         "sandbox": "pliant.cli.sandbox:sandbox",
         "completion": "pliant.cli.completion:completion",
