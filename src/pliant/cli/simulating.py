@@ -216,7 +216,8 @@ def _facts(figures: Figures) -> Iterator[tuple[str, str]]:
         yield "restarts", str(figures.restarts)
     if figures.worst_off:
         name, user = figures.worst_off
-        yield "worst-off user", f"{name}: mean slowdown {number(user.slowdown)}, {user.tasks} jobs"
+        words = f"mean slowdown {number(user.slowdown)} (jobs: {user.tasks})"
+        yield "worst-off user", f"{name}: {words}"
 
 
 def _gpu_time(gpu_s: float, figures: Figures) -> str:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from pliant import policies
+from pliant.plan import Policy
 from pliant.simulator.idle import Idle
 from pliant.simulator.replay import Replay
 from pliant.simulator.sources import Asked, workload_of
@@ -32,7 +33,7 @@ class Choice:
     name: str
     options: tuple[tuple[str, Value], ...] = ()
 
-    def policy_for(self, seed: int) -> Any:
+    def policy_for(self, seed: int) -> Policy:
         """Return the policy; one that draws does so by ``seed``, unless told another.
 
         Raises BadInput as :func:`pliant.policies.by_name` does.
@@ -69,8 +70,20 @@ def run_case(case: Case, progress: Callable[[int, int], None] | None = None) -> 
     """
     policy = case.choice.policy_for(case.seed)
     workload = _workload(case.asked, case.seed)
-    idle = Idle() if case.idle else None
-    replay, tally = Replay(workload, policy, idle), Tally()
+    figures = replayed(workload, policy, idle=case.idle, progress=progress)
+    return Outcome(workload.name, workload.choices, figures)
+
+
+def replayed(
+    workload: Workload,
+    policy: Policy,
+    *,
+    idle: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> Figures:
+    """Replay a workload under a policy to its end; return what it came to."""
+    watch = Idle() if idle else None
+    replay, tally = Replay(workload, policy, watch), Tally()
     gc.collect()
     gc.freeze()  # what is there now stays: it need not be looked at again and again
     try:
@@ -81,13 +94,12 @@ def run_case(case: Case, progress: Callable[[int, int], None] | None = None) -> 
     finally:
         gc.unfreeze()
     left = [*replay.cluster.queue, *(run.job for run in replay.cluster.running.values())]
-    figures = tally.figures(
+    return tally.figures(
         gpus=sum(pool.total for node in workload.nodes for pool in node.pools),
-        avoidable_gpu_s=idle.avoidable_gpu_s if idle else None,
+        avoidable_gpu_s=watch.avoidable_gpu_s if watch else None,
         never=sum(job.tasks_waiting for job in left),
         example=left[0].id if left else "",
     )
-    return Outcome(workload.name, workload.choices, figures)
 
 
 @lru_cache(maxsize=1)

@@ -171,7 +171,7 @@ class _Jobs:
             shape = Shape(count, 0, kind=Kind.CPU)
             footprint = Footprint(cpus_per_task=min(cpus, ceil(width / count)))
             return _Kind(shape, (shape,), footprint, None, alike)
-        shape = site.shape(units, nodes)
+        shape = site.shape(units, nodes if site.bounds is None else 0)
         footprint = Footprint()
         if site.cpus and site.gpus and not site.by_processor:
             each = min(ceil(width / units), site.cpus // site.gpus)
