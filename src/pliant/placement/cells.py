@@ -66,9 +66,7 @@ class Cell:
 
     __slots__ = ("after", "before", "gpus", "kind", "lefts", "nodes", "order", "receipts", "state")
 
-    def __init__(
-        self, kind: NodeKind, state: State, lefts: Lefts, rank: int, serial: int
-    ) -> None:
+    def __init__(self, kind: NodeKind, state: State, lefts: Lefts, rank: int, serial: int) -> None:
         """``rank``: of the kind, ``serial``: of the cell; both decide between equal cells."""
         self.kind = kind
         self.state = state

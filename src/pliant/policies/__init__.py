@@ -6,12 +6,12 @@ plan. Its module's docstring is its algorithm.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from collections.abc import Mapping
+from typing import Any
 
 from pliant.errors import BadInput
 from pliant.plan import Policy
+from pliant.policies.chosen import build, options_of
 from pliant.policies.cosched import (
     CoschedEi,
     CoschedFcs,
@@ -131,7 +131,7 @@ def options(name: str) -> dict[str, object]:
 
     Raises BadInput for an unknown name.
     """
-    return {field.name: field.default for field in fields(_class(name))}
+    return options_of(_class(name))
 
 
 def by_name(name: str, **chosen: object) -> Policy:
@@ -139,16 +139,16 @@ def by_name(name: str, **chosen: object) -> Policy:
 
     Raises BadInput, naming what would be right, for an unknown name, option or value.
     """
-    policy = _class(name)
-    known = options(name)
-    hints = get_type_hints(policy)
-    for option, value in chosen.items():
-        if option not in known:
-            right = ", ".join(f"{key} ({default})" for key, default in known.items())
-            raise BadInput(f"policy {name}: option {option!r}: one of {right} is expected")
-        _check(name, option, value, hints[option])
-    built: Policy = policy(**chosen)
-    return built
+    policy: Policy = build(f"policy {name}", _class(name), chosen)
+    return policy
+
+
+def summary(name: str) -> str:
+    """Return in one line what a policy does.
+
+    Raises BadInput for an unknown name.
+    """
+    return (_class(name).__doc__ or "").partition("\n")[0].rstrip(".")
 
 
 def _class(name: str) -> type[Any]:
@@ -156,25 +156,6 @@ def _class(name: str) -> type[Any]:
         raise BadInput(f"policy: {name!r}: one of {', '.join(_POLICIES)} is expected")
     return _POLICIES[name]
 
-
-def _check(name: str, option: str, value: object, hint: object) -> None:
-    if get_origin(hint) is Literal:
-        right, fits = " or ".join(map(str, get_args(hint))), value in get_args(hint)
-    else:
-        right, fits = _CHECKS[hint][0], _CHECKS[hint][1](value)
-    if not fits:
-        raise BadInput(f"policy {name}: {option}: {value!r}: {right} is expected")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-
-
-_CHECKS: dict[object, tuple[str, Callable[[object], bool]]] = {
-    bool: ("true or false", lambda value: isinstance(value, bool)),
-    float: ("a number of at least 0", _is_number),
-    int: ("a whole number of at least 0", lambda value: type(value) is int and value >= 0),
-}
 
 __all__ = [
     "DEFAULT",
@@ -190,4 +171,5 @@ __all__ = [
     "names",
     "options",
     "preempts",
+    "summary",
 ]

@@ -9,10 +9,11 @@ Slowdown as in Yabuuchi et al. (paper 001): 1 + wait / execution.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from math import ceil
+from typing import Generic, Protocol, TypeVar
 
 GAP_S = 60.0
 """How long after a task's end another one may start and still belong to the same job."""
@@ -23,12 +24,14 @@ class Span:
     """One run of a task: ``gpus`` were its own from ``start_s`` to ``end_s``.
 
     ``lost_s``: how much of that went into saving, launching, and work that was done before.
+    ``preempted``: it ended because the task made room for another.
     """
 
     start_s: float
     end_s: float
     gpus: float
     lost_s: float = 0.0
+    preempted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class Task:
     """A task that has ended, with all its runs in order; ``volume_s``: alone on one GPU.
 
     ``preemptions``: how often it made room for another; ``timed_out``: its time limit ended it.
+    ``job_class``: "" where its owner named none.
     """
 
     id: str
@@ -45,6 +49,7 @@ class Task:
     spans: tuple[Span, ...]
     preemptions: int = 0
     timed_out: bool = False
+    job_class: str = ""
 
     @property
     def start_s(self) -> float:
@@ -78,21 +83,56 @@ class Task:
 
     @property
     def slowdown(self) -> float:
-        """1 + wait / execution."""
-        return 1 + self.wait_s / self.execution_s
+        """1 + wait / execution; inf where it was ended before it made any progress."""
+        execution_s = self.execution_s
+        return 1 + self.wait_s / execution_s if execution_s > 0 else float("inf")
 
     @property
     def restarts(self) -> int:
         """How often it was started again."""
         return len(self.spans) - 1
 
+    @property
+    def away_s(self) -> tuple[float, ...]:
+        """Each re-scheduling interval: from holding nothing, having made room, to its next run."""
+        return tuple(
+            [then.start_s - now.end_s for now, then in pairwise(self.spans) if now.preempted]
+        )
+
+
+class Ran(Protocol):
+    """What of a task that has ended makes up jobs."""
+
+    @property
+    def user(self) -> str:
+        """Who submitted it."""
+
+    @property
+    def submit_s(self) -> float:
+        """When it was submitted."""
+
+    @property
+    def start_s(self) -> float:
+        """When its first run began."""
+
+    @property
+    def end_s(self) -> float:
+        """When its last run ended."""
+
+    @property
+    def volume_s(self) -> float:
+        """Alone on one GPU."""
+
+
+Some = TypeVar("Some", bound=Ran)
+
 
 @dataclass(frozen=True, slots=True)
-class Bag:
+class Bag(Generic[Some]):
     """A job of Fujiwara's: tasks of one user, one after the other or at once."""
 
     user: str
-    tasks: tuple[Task, ...]
+    tasks: tuple[Some, ...]
 
     @property
     def flow_s(self) -> float:
@@ -105,11 +145,20 @@ class Bag:
         return self.flow_s / sum(task.volume_s for task in self.tasks)
 
 
-def bags(tasks: Iterable[Task], gap_s: float = GAP_S) -> Iterator[Bag]:
+def bags(tasks: Iterable[Some], gap_s: float = GAP_S) -> Iterator[Bag[Some]]:
     """Yield the jobs that tasks make up, user by user."""
-    ordered = sorted(tasks, key=lambda task: (task.user, task.start_s, task.end_s))
+    return bags_in_order(sorted(tasks, key=order), gap_s)
+
+
+def order(task: Ran) -> tuple[str, float, float]:
+    """Return what tasks are ordered by to make up jobs."""
+    return (task.user, task.start_s, task.end_s)
+
+
+def bags_in_order(ordered: Iterable[Some], gap_s: float = GAP_S) -> Iterator[Bag[Some]]:
+    """Yield the jobs that tasks make up which come in their :func:`order`."""
     for user, of_user in groupby(ordered, key=lambda task: task.user):
-        bag: list[Task] = []
+        bag: list[Some] = []
         end_s = float("-inf")
         for task in of_user:
             if bag and task.start_s > end_s + gap_s:
@@ -170,8 +219,15 @@ def worst_hit(
     ``before``: the same tasks under another policy. Users whose mean was 0 there do not count.
     Raises ValueError where no user is left.
     """
-    old, new = _means(before, figure), _means(tasks, figure)
-    ratios = {user: new[user] / old[user] for user in new if old.get(user, 0.0) > 0}
+    return worst_of(_means(tasks, figure), _means(before, figure))
+
+
+def worst_of(means: Mapping[str, float], before: Mapping[str, float]) -> tuple[str, float]:
+    """Return the user whose mean grew most against ``before``, and its ratio, as worst_hit does.
+
+    Raises ValueError where no user is left.
+    """
+    ratios = {user: means[user] / before[user] for user in means if before.get(user, 0.0) > 0}
     if not ratios:
         raise ValueError("no user to compare")
     user = max(sorted(ratios), key=ratios.__getitem__)

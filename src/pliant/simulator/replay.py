@@ -11,7 +11,7 @@ but its first. Nothing may be taken from a job for three times its launch (paper
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import IntEnum
 from heapq import heappop, heappush
@@ -27,6 +27,7 @@ from pliant.simulator.workload import Workload
 ALL = 1_000_000_000
 """How many changes one cycle may make: there is no batch system to be spared."""
 NEVER_S = float("inf")
+Watch = Callable[[float, Cluster], None]
 
 
 class _What(IntEnum):
@@ -38,11 +39,16 @@ class _What(IntEnum):
 
 
 class Replay:
-    """One workload under one policy."""
+    """One workload under one policy.
 
-    def __init__(self, workload: Workload, policy: Policy) -> None:
+    ``watch`` is shown the cluster at every instant at which something has happened, once all that
+    was decided then is carried out; it may try things out there as a policy may.
+    """
+
+    def __init__(self, workload: Workload, policy: Policy, watch: Watch | None = None) -> None:
         self.workload, self.policy = workload, policy
         self.cluster = Cluster(workload)
+        self._watch = watch
         self._progress = getattr(policy, "by_progress", policy.resizes)
         self.now_s = 0.0
         self.cycles = 0
@@ -73,6 +79,8 @@ class Replay:
                 coming, happened = next(arrivals, None), True
             if happened:
                 self._decide()
+                if self._watch is not None:
+                    self._watch(self.now_s, self.cluster)
             if self._ended:
                 yield from self._ended
                 self._ended.clear()
@@ -108,6 +116,7 @@ class Replay:
                 tuple(history.spans),
                 history.preemptions,
                 run.timed_out,
+                _class(arrival.job),
             )
         )
         self.finished += 1
@@ -117,7 +126,7 @@ class Replay:
         worked_s = max(0.0, min(run.saving_s or self.now_s, self.now_s) - run.works_s)
         lost_s = self.now_s - run.start_s - worked_s
         gpus = float(run.shape.amount)
-        run.of.spans.append(Span(run.start_s, self.now_s, gpus, lost_s))
+        run.of.spans.append(Span(run.start_s, self.now_s, gpus, lost_s, bool(run.room_for)))
 
     def _saved(self, run: Run) -> None:
         """A run has saved and is gone: it goes on as another shape, or back to the queue's head."""
@@ -214,6 +223,11 @@ class Replay:
     def _save(self, run: Run) -> None:
         run.saving_s, run.end_s = self.now_s, NEVER_S
         self._at(self.now_s + run.of.arrival.save_s, _What.SAVED, run)
+
+
+def _class(job: Job) -> str:
+    named = job.spec.request.job_class if job.spec is not None else None
+    return named.value if named is not None else ""
 
 
 def _larger_shares_first(start: Start) -> int:

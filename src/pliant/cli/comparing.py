@@ -1,0 +1,139 @@
+"""What `pliant compare` does and prints."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import Any
+
+from pliant import policies
+from pliant.cli.output import Column, Style, print_json, print_table, say
+from pliant.cli.simulating import (
+    check_out,
+    listed,
+    named,
+    number,
+    policy_words,
+    printed_to,
+    progress,
+    workload_asked,
+)
+from pliant.errors import BadInput
+from pliant.simulator.comparison import Compared, WorstHit, compare, worst_hit
+from pliant.simulator.runs import Case, Choice, Executor, Here, Outcome, run_all
+from pliant.simulator.seeds import Estimate
+from pliant.simulator.sources import source
+
+
+def run_compare(
+    *,
+    choices: tuple[str, ...],
+    seeds: int,
+    processes: int | None,
+    no_idle: bool,
+    as_json: bool,
+    out: str,
+    **said: Any,
+) -> None:
+    """Do and print what was asked for. Raises BadInput, Unavailable."""
+    if listed(said):
+        return
+    chosen = _choices(choices)
+    asked = workload_asked(said)
+    draws = any("seed" in policies.options(choice.name) for choice in chosen)
+    if seeds > 1 and not (source(asked).draws or draws):
+        raise BadInput(f"--seeds: workload {asked.name} draws nothing: each seed is the same")
+    check_out(out)
+    # All policies of a seed one after the other: a process that does several reads it once.
+    drawn = range(1, seeds + 1)
+    cases = [Case(c, asked, seed, idle=not no_idle) for seed in drawn for c in chosen]
+    outcomes = _run(cases, processes or len(os.sched_getaffinity(0)))
+    words = [policy_words(choice) for choice in chosen]
+    results = {
+        word: [outcome.figures for outcome in outcomes[place :: len(words)]]
+        for place, word in enumerate(words)
+    }
+    rows, hits = compare(results), worst_hit(results, drawn)
+    with printed_to(out):
+        if as_json:
+            print_json(_plain(outcomes[0], seeds, rows, hits))
+        else:
+            _print(outcomes[0].workload, seeds, rows, hits)
+
+
+def _choices(texts: Sequence[str]) -> list[Choice]:
+    """Read the policies. Raises BadInput."""
+    if not texts:
+        raise BadInput("a policy at least is expected; --list-policies lists them")
+    found = [Choice(name, tuple(options.items())) for name, options in map(named, texts)]
+    for choice in found:
+        choice.policy_for(1)
+        if found.count(choice) > 1:
+            raise BadInput(f"{policy_words(choice)} stands twice")
+    return found
+
+
+def _run(cases: Sequence[Case], processes: int) -> list[Outcome]:
+    found: list[Outcome] = []
+    with _executor(min(processes, len(cases))) as executor, progress("replays") as tell:
+        for outcome in run_all(cases, executor):
+            found.append(outcome)
+            if tell is not None:
+                tell(len(found), len(cases))
+    return found
+
+
+@contextmanager
+def _executor(processes: int) -> Iterator[Executor]:
+    if processes == 1:
+        yield Here()
+        return
+    # Started anew, not forked: the same everywhere, and as a batch system would.
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _plain(
+    first: Outcome, seeds: int, rows: Sequence[Compared], hits: Sequence[WorstHit]
+) -> dict[str, Any]:
+    return {
+        "workload": first.workload,
+        "choices": first.choices,
+        "seeds": seeds,
+        "figures": rows,
+        "worst_hit": hits,
+    }
+
+
+_COLUMNS: list[Column[Compared]] = [
+    Column("figure", lambda row: row.figure),
+    Column("policy", lambda row: row.policy),
+    Column("mean", lambda row: number(row.mean.mean), right=True),
+    Column("within", lambda row: _within(row.mean), right=True),
+    Column("change", lambda row: _percent(row.change), right=True),
+    Column("within", lambda row: _within(row.change, 100, " %"), right=True),
+]
+
+
+def _within(of: Estimate | None, times: float = 1, unit: str = "") -> str:
+    return "" if of is None or of.within is None else f"±{number(times * of.within)}{unit}"
+
+
+def _percent(of: Estimate | None) -> str:
+    return "" if of is None else f"{100 * of.mean:+.1f} %"
+
+
+def _print(workload: str, seeds: int, rows: Sequence[Compared], hits: Sequence[WorstHit]) -> None:
+    say(f"{workload}" + (f" and {seeds - 1} more" if seeds > 1 else ""))
+    columns = _COLUMNS if seeds > 1 else [c for c in _COLUMNS if c.name != "within"]
+    print_table(rows, columns, Style())
+    for hit in hits:
+        on = f" (seed {hit.seed})" if seeds > 1 else ""
+        say(f"worst hit by {hit.policy}: user {hit.user}{on}, flow time x {hit.ratio:.2f}")

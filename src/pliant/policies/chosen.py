@@ -1,0 +1,53 @@
+"""Options as users write them, checked: a dataclass's fields, their types and defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from pliant.errors import BadInput
+
+Built = TypeVar("Built")
+
+
+def options_of(built: type[Any]) -> dict[str, object]:
+    """Return the options of a class with their defaults."""
+    return {field.name: field.default for field in fields(built)}
+
+
+def build(what: str, built: type[Built], chosen: Mapping[str, object]) -> Built:
+    """Return an object of a class with these options; ``what`` is its name to users.
+
+    Raises BadInput, naming what would be right, for an unknown option or value.
+    """
+    known = options_of(built)
+    hints = get_type_hints(built)
+    for option, value in chosen.items():
+        if option not in known:
+            right = ", ".join(f"{key} ({default})" for key, default in known.items())
+            expected = f"one of {right} is expected" if right else "it has no options"
+            raise BadInput(f"{what}: option {option!r}: {expected}")
+        _check(f"{what}: {option}", value, hints[option])
+    return built(**chosen)
+
+
+def _check(what: str, value: object, hint: object) -> None:
+    if get_origin(hint) is Literal:
+        right, fits = " or ".join(map(str, get_args(hint))), value in get_args(hint)
+    else:
+        right, fits = _CHECKS[hint][0], _CHECKS[hint][1](value)
+    if not fits:
+        raise BadInput(f"{what}: {value!r}: {right} is expected")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+_CHECKS: dict[object, tuple[str, Callable[[object], bool]]] = {
+    bool: ("true or false", lambda value: isinstance(value, bool)),
+    float: ("a number of at least 0", _is_number),
+    int: ("a whole number of at least 0", lambda value: type(value) is int and value >= 0),
+    str: ("a text", lambda value: isinstance(value, str)),
+}

@@ -1,0 +1,147 @@
+"""Replays as tasks for processes, or for a batch system: one call for all of them.
+
+:func:`run_all` takes any executor whose ``submit`` returns something with a ``result``: that of
+:mod:`concurrent.futures`, submitit's (inside its ``batch()`` the tasks are one job array), or
+:class:`Here`. A task is plain data, and a process may be started anew for it.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+from pliant import policies
+from pliant.plan import Policy
+from pliant.simulator.idle import Idle
+from pliant.simulator.replay import Replay
+from pliant.simulator.sources import Asked, workload_of
+from pliant.simulator.tally import Figures, Tally
+from pliant.simulator.workload import Workload
+
+Value = bool | int | float | str
+EVERY = 200
+"""How many jobs end between two calls of ``progress``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A policy with options, as a user wrote it."""
+
+    name: str
+    options: tuple[tuple[str, Value], ...] = ()
+
+    def policy_for(self, seed: int) -> Policy:
+        """Return the policy; one that draws does so by ``seed``, unless told another.
+
+        Raises BadInput as :func:`pliant.policies.by_name` does.
+        """
+        chosen: dict[str, object] = dict(self.options)
+        if "seed" in policies.options(self.name):
+            chosen.setdefault("seed", seed)
+        return policies.by_name(self.name, **chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One replay: a policy on a workload. ``idle``: measure avoidable idle GPU time too."""
+
+    choice: Choice
+    asked: Asked
+    seed: int = 1
+    idle: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a replay came to; ``choices``: what was chosen where the workload's source is silent."""
+
+    workload: str
+    choices: tuple[str, ...]
+    figures: Figures
+
+
+def run_case(case: Case, progress: Callable[[int, int], None] | None = None) -> Outcome:
+    """Replay one case; ``progress`` is told how many jobs of how many have ended.
+
+    The same case gives the same outcome. Raises BadInput.
+    """
+    policy = case.choice.policy_for(case.seed)
+    workload = _workload(case.asked, case.seed)
+    figures = replayed(workload, policy, idle=case.idle, progress=progress)
+    return Outcome(workload.name, workload.choices, figures)
+
+
+def replayed(
+    workload: Workload,
+    policy: Policy,
+    *,
+    idle: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> Figures:
+    """Replay a workload under a policy to its end; return what it came to."""
+    watch = Idle() if idle else None
+    replay, tally = Replay(workload, policy, watch), Tally()
+    gc.collect()
+    gc.freeze()  # what is there now stays: it need not be looked at again and again
+    try:
+        for count, task in enumerate(replay.run(), 1):
+            tally.add(task)
+            if progress is not None and count % EVERY == 0:
+                progress(count, len(workload.arrivals))
+    finally:
+        gc.unfreeze()
+    left = [*replay.cluster.queue, *(run.job for run in replay.cluster.running.values())]
+    return tally.figures(
+        gpus=sum(pool.total for node in workload.nodes for pool in node.pools),
+        avoidable_gpu_s=watch.avoidable_gpu_s if watch else None,
+        never=sum(job.tasks_waiting for job in left),
+        example=left[0].id if left else "",
+    )
+
+
+@lru_cache(maxsize=1)
+def _workload(asked: Asked, seed: int) -> Workload:
+    return workload_of(asked, seed)
+
+
+class Task(Protocol):
+    """What an executor returns: a future of concurrent.futures, a job of submitit."""
+
+    def result(self) -> Any:
+        """Wait for it, and return what it came to."""
+
+
+class Executor(Protocol):
+    """What runs tasks."""
+
+    def submit(self, run: Callable[..., Any], /, *arguments: Any) -> Task:
+        """Let ``run`` be called, here or elsewhere, now or later."""
+
+
+def run_all(cases: Iterable[Case], executor: Executor) -> Iterator[Outcome]:
+    """Hand all cases to an executor at once; yield their outcomes in the order of the cases.
+
+    Raises BadInput, and what the executor raises.
+    """
+    tasks = [executor.submit(run_case, case) for case in cases]
+    for task in tasks:
+        yield task.result()
+
+
+@dataclass(frozen=True, slots=True)
+class _Later:
+    call: Callable[[], Any]
+
+    def result(self) -> Any:
+        return self.call()
+
+
+class Here:
+    """An executor for this process: each task runs when its result is asked for."""
+
+    def submit(self, run: Callable[..., Any], /, *arguments: Any) -> Task:
+        """Remember what to call."""
+        return _Later(lambda: run(*arguments))

@@ -1,0 +1,219 @@
+"""`pliant simulate` and `pliant compare`: what they print, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docs_helpers import Terminal
+from pliant import policies
+from pliant.cli import main
+from pliant.cli.simulating import named, print_outcome
+from pliant.errors import BadInput
+from pliant.simulator.runs import Outcome
+from pliant.simulator.sources import SOURCES
+from pliant.simulator.tally import Tally
+
+LINES = [
+    f"{number} {submit} -1 {run} {width} -1 -1 {width} -1 -1 1 {user} 1 1 1 -1 -1 -1"
+    for number, submit, run, width, user in (
+        (1, 0, 100, 3, 1),
+        (2, 10, 50, 2, 2),
+        (3, 20, 30, 1, 1),
+    )
+]
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> str:
+    path = tmp_path / "trace.swf"
+    path.write_text("\n".join(["; MaxProcs: 4", *LINES, ""]))
+    return str(path)
+
+
+def pliant(*words: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert pliant(*words) == 0
+    return capsys.readouterr().out
+
+
+def answered(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    return json.loads(printed(capsys, *words, "--json"))
+
+
+def test_a_replay_is_one_table(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("simulate", "--trace", trace, "--policy", "rigid-fcfs", "--with", "shape=own")
+    assert printed(capsys, *words) == (
+        f"{trace} on 4 processors, policy rigid-fcfs:shape=own\n"
+        "jobs ended      3\n"
+        "users, bags     2, 2\n"
+        "makespan        150 s\n"
+        "utilisation     71.7 % of 4 GPUs\n"
+        "idle GPU time   170 GPU s (28.3 %)\n"
+        "avoidably idle  80 GPU s (13.3 %)\n"
+        "lost GPU time   0 GPU s (0.0 %)\n"
+        "preemptions     0, of 0 jobs\n"
+        "restarts        0\n"
+        "worst-off user  2: mean slowdown 2.8 (jobs: 1)\n"
+        "\n"
+        "FIGURE                 MEAN  MEDIAN    P95    P99    MAX\n"
+        "flow time (s)         116.7     110    140    140    140\n"
+        "stretch                 1.8     1.4  3.667  3.667  3.667\n"
+        "slowdown              2.489     2.8  3.667  3.667  3.667\n"
+        "wait (s)              56.67      80     90     90     90\n"
+        "bag's flow time (s)     135     130    140    140    140\n"
+        "bag's stretch         0.897  0.3939    1.4    1.4    1.4\n"
+    )
+    assert printed(capsys, *words) == printed(capsys, *words)
+
+
+def test_options_of_a_policy_stand_after_its_name_or_with_it(
+    trace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = ("simulate", "--trace", trace, "--policy", "rigid-fcfs:shape=own,overtaking=true")
+    other = (*one[:-1], "rigid-fcfs", "--with", "shape=own", "--with", "overtaking=true")
+    found = answered(capsys, *one)
+    assert found == answered(capsys, *other)
+    assert found["policy"] == "rigid-fcfs:shape=own,overtaking=true"
+    assert found["figures"]["avoidable_gpu_s"] == 0
+    assert found["choices"]
+
+
+def test_a_result_may_go_into_a_file(
+    trace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "result.json"
+    words = ("simulate", "--trace", trace, "--json", "--jobs", "2")
+    assert printed(capsys, *words, "--out", str(out)) == ""
+    assert out.read_text() == printed(capsys, *words)
+    assert json.loads(out.read_text())["figures"]["tasks"]["tasks"] == 2
+
+
+def test_idle_time_is_left_out_where_that_is_asked(
+    trace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = printed(capsys, "simulate", "--trace", trace, "--no-idle")
+    assert "avoidably" not in found
+
+
+def test_what_never_starts_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    figures = Tally().figures(gpus=4, never=2, example="7")
+    print_outcome("fifo", Outcome("a workload", (), figures))
+    assert capsys.readouterr().out == (
+        "a workload, policy fifo\njobs ended     0\nnever started  2, job 7 for one\n"
+    )
+
+
+def test_policies_are_compared_with_the_first(
+    trace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    strict, listing = "rigid-fcfs:shape=own", "rigid-fcfs:shape=own,overtaking=true"
+    found = printed(capsys, "compare", strict, listing, "--trace", trace, "--processes", "1")
+    lines = [line.split() for line in found.splitlines()]
+    assert ["FIGURE", "POLICY", "MEAN", "CHANGE"] in lines
+    assert ["flow", "time,", "mean", "(s)", strict, "116.7"] in lines
+    assert ["flow", "time,", "mean", "(s)", listing, "90", "-22.9", "%"] in lines
+    assert found.endswith(f"worst hit by {listing}: user 2, flow time x 1.00\n")
+
+
+def test_seeds_give_confidence(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("compare", "torque", "rsa", "--workload", "ravi", "--jobs", "6", "--seeds", "3")
+    found = answered(capsys, *words, "--processes", "1")
+    assert answered(capsys, *words, "--processes", "2") == found
+    flow = [row for row in found["figures"] if row["figure"] == "flow time, mean (s)"]
+    assert [len(row["values"]) for row in flow] == [3, 3]
+    assert flow[0]["change"] is None
+    assert flow[1]["change"]["within"] > 0
+    assert printed(capsys, *words).count("±") >= 2
+
+
+def test_what_there_is_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("simulate", "compare"):
+        found = printed(capsys, command, "--list-policies")
+        assert [line.split()[0] for line in found.splitlines()[1:]] == [*policies.names()]
+        found = printed(capsys, command, "--list-workloads")
+        assert [line.split()[0] for line in found.splitlines()[1:]] == [*SOURCES]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("simulate",), "pliant: --trace FILE or --workload NAME is missing; --list-workloads "),
+        (("simulate", "--policy", "x"), "pliant: policy: 'x': one of moldable-equipartition, "),
+        (("simulate", "--policy", "fifo:s=1"), "pliant: policy fifo: option 's': one of shape "),
+        (("simulate", "--policy", "fifo:s"), "pliant: 'fifo:s': NAME:OPTION=VALUE,... is expec"),
+        (("simulate", "--with", "votes=x"), "pliant: policy moldable-equipartition: votes: 'x': "),
+        (("simulate", "--workload", "x"), "pliant: workload: 'x': one of trace, hpc2n, "),
+        (("simulate", "--workload", "hpc2n"), "pliant: workload hpc2n reads a trace: --trace "),
+        (("simulate", "--workload", "seo", "--seed", "2"), "pliant: --seed: workload seo draws "),
+        (("simulate", "--workload", "seo", "--jobs", "0"), "pliant: Invalid value for '--jobs'"),
+        (
+            ("simulate", "--workload", "seo", "--out", "/nonexistent/x"),
+            "pliant: --out: '/nonexistent/x': its directory is not there\n",
+        ),
+        (("compare", "--workload", "seo"), "pliant: a policy at least is expected; --list-pol"),
+        (("compare", "fifo", "nope", "--workload", "seo"), "pliant: policy: 'nope': one of "),
+        (("compare", "fifo", "fifo", "--workload", "seo"), "pliant: fifo stands twice\n"),
+        (("compare", "fifo", "--workload", "seo", "--seeds", "2"), "pliant: --seeds: workload se"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert pliant(*words) == 2
+    said, error = capsys.readouterr()
+    assert said == ""
+    assert error.startswith(message)
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [("simulate",), ("compare", "fifo", "--processes", "2")])
+def test_a_line_that_cannot_be_right_is_named(
+    command: tuple[str, ...], trace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Path(trace).open("a") as file:
+        file.write("4 5 cut off\n")
+    assert pliant(*command, "--trace", trace) == 2
+    assert capsys.readouterr().err == f"pliant: {trace}, line 5: 4 fields: 18 are expected\n"
+
+
+def test_a_name_with_options_is_read() -> None:
+    assert named("a") == ("a", {})
+    assert named("a:b=1,c-d=true,e=x y") == ("a", {"b": 1, "c_d": True, "e": "x y"})
+    with pytest.raises(BadInput):
+        named("a:")
+
+
+def test_the_simulator_is_imported_where_it_is_used_alone() -> None:
+    said = (
+        "import sys; from pliant.cli import cli; cli.get_help(__import__('click').Context(cli))\n"
+    )
+    said += "print([name for name in sys.modules if name.startswith('pliant.simulator')])"
+    done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_what_the_page_shows_is_what_is_printed() -> None:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    terminal = Terminal(env={**os.environ, "PATH": path})
+    try:
+        terminal.types(
+            "docs/simulator.md", "pliant simulate --workload fujiwara --jobs 1000 --processors 8"
+        )
+        terminal.types(
+            "docs/simulator.md", "pliant compare torque mct rsa --workload ravi --seeds 10"
+        )
+    finally:
+        terminal.close()
