@@ -68,13 +68,13 @@ def test_a_replay_is_one_table(trace: str, capsys: pytest.CaptureFixture[str]) -
         "restarts        0\n"
         "worst-off user  2: mean slowdown 2.8 (jobs: 1)\n"
         "\n"
-        "FIGURE                 MEAN  MEDIAN    P95    P99    MAX\n"
-        "flow time (s)         116.7     110    140    140    140\n"
-        "stretch                 1.8     1.4  3.667  3.667  3.667\n"
-        "slowdown              2.489     2.8  3.667  3.667  3.667\n"
-        "wait (s)              56.67      80     90     90     90\n"
-        "bag's flow time (s)     135     130    140    140    140\n"
-        "bag's stretch         0.897  0.3939    1.4    1.4    1.4\n"
+        "FIGURE                MEAN  MEDIAN    P95    P99    MAX\n"
+        "flow time (s)        116.7     110    140    140    140\n"
+        "stretch                1.8     1.4  3.667  3.667  3.667\n"
+        "slowdown             2.489     2.8  3.667  3.667  3.667\n"
+        "wait (s)             56.67      80     90     90     90\n"
+        "bag's flow time (s)    135     130    140    140    140\n"
+        "bag's stretch        0.897  0.3939    1.4    1.4    1.4\n"
     )
     assert printed(capsys, *words) == printed(capsys, *words)
 
@@ -200,7 +200,7 @@ def test_the_simulator_is_imported_where_it_is_used_alone() -> None:
     said = (
         "import sys; from pliant.cli import cli; cli.get_help(__import__('click').Context(cli))\n"
     )
-    said += "print([name for name in sys.modules if name.startswith('pliant.simulator')])"
+    said += "print([name for name in sys.modules if name in ('pliant.simulator.replay', 'scipy')])"
     done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
