@@ -18,12 +18,13 @@ from build import node, snapshot
 from test_handover import FakeSlurm
 
 from pliant.cycle import view
-from pliant.daemon.elastic import GRACE_S, MUTE_S, Elastic
+from pliant.daemon.elastic import MUTE_S, Elastic
 from pliant.daemon.handing import name_of
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.munge_door import MungeDoor, Watches
 from pliant.daemon.rights import Asker
 from pliant.daemon.run_verbs import RunVerbs
+from pliant.daemon.runs import GRACE_S
 from pliant.daemon.watching import Watching
 from pliant.errors import Refused
 from pliant.handover import PINNED, Do, HandOver, Scene, Step
