@@ -95,5 +95,7 @@ int slurm_spank_task_init(spank_t spank, int argc, char *argv[])
     (void)argv;
     if (said.anything)
         tell_job(spank, &settings, &said);
+    else
+        forget_told(spank);
     return 0;
 }

@@ -248,7 +248,11 @@ def test_a_job_submitted_from_a_job_says_only_what_its_owner_wrote(
 
 
 def test_a_job_submitted_from_a_job_is_told_its_own_run_and_no_step(
-    alone: Sandbox, submit: Submit, wait_for_state: WaitForState, workdir: Path
+    alone: Sandbox,
+    submit: Submit,
+    wait_for_state: WaitForState,
+    output: Callable[[int], str],
+    workdir: Path,
 ) -> None:
     tells = 'env | grep -E "^(SLURM|PLIANT)_(RESTART|STEP_NUM|CHECKPOINT)"'
     inner = f"sbatch --parsable -o inner.out --malleable --wrap '{tells}'"
@@ -258,6 +262,10 @@ def test_a_job_submitted_from_a_job_is_told_its_own_run_and_no_step(
     wait_for_state(int((workdir / "inner.id").read_text()), "COMPLETED")
     said = sorted((workdir / "inner.out").read_text().split())
     assert said == ["PLIANT_CHECKPOINT_DIR=/own", "PLIANT_RESTART_COUNT=0"]
+    # where the submit host has no plugin
+    job = submit("--export=ALL,PLIANT_GPUS=4,PLIANT_X=1", script="env | grep PLIANT_[GX]")
+    wait_for_state(job, "COMPLETED")
+    assert output(job) == "PLIANT_X=1\n"
 
 
 def test_a_requeued_job_is_told_its_own_run(

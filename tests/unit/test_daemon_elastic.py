@@ -125,6 +125,18 @@ def test_policies_may_change_a_malleable_job_once_its_program_listens(bench: Ben
     assert (job.grace_s, job.progress, job.next_shape) == (30.0, 0.5, None)
 
 
+def test_what_its_wrapper_was_told_of_its_checkpoints_counts(bench: Bench) -> None:
+    bench.listens()
+    bench.elastic.runs.may_take(JOB, 0, 10.0)
+    bench.now_s += 500.0
+    bench.listens()
+    assert bench.one().grace_s == 10.0
+    assert [*bench.elastic.begin(reshape(bench.one()), always)]
+    over = bench.elastic.overs.of("7")
+    assert over is not None
+    assert over.until_s == bench.now_s + 10.0
+
+
 def test_a_job_that_says_nothing_of_it_is_shown_as_it_was_seen(bench: Bench) -> None:
     plain = replace(JOB, spec=Spec(Request(gpus=GPUS), own=FOUR))
     assert bench.one(plain) is plain
