@@ -263,7 +263,7 @@ def test_a_job_submitted_from_a_job_is_told_its_own_run_and_no_step(
     said = sorted((workdir / "inner.out").read_text().split())
     assert said == ["PLIANT_CHECKPOINT_DIR=/own", "PLIANT_RESTART_COUNT=0"]
     # where the submit host has no plugin
-    job = submit("--export=ALL,PLIANT_GPUS=4,PLIANT_X=1", script="env | grep PLIANT_[GX]")
+    job = submit("--export=ALL,PLIANT_GPUS=4,PLIANT_X=1", script="env | grep ^PLIANT_[GX]")
     wait_for_state(job, "COMPLETED")
     assert output(job) == "PLIANT_X=1\n"
 

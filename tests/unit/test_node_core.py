@@ -163,10 +163,10 @@ def test_a_first_task_that_fails_when_it_is_asked_lets_the_others_end() -> None:
     assert done == [w.Gather(7), w.ReportEnd(7, False), tell, w.Exit(7)]
 
 
-def test_a_signal_that_pliantd_knows_of_is_sent_unless_another_was_said_here() -> None:
+def test_a_signal_that_pliantd_knows_of_is_sent() -> None:
     state, done = play(State(), w.Learnt(0, USR1), w.Wished(1, WISH))
     assert (state.signal, done) == (USR1, [w.Ask(WISH), w.Prompt()])
-    assert play(State(signal=12), w.Learnt(0, USR1))[0].signal == 12
+    assert play(State(signal=12), w.Learnt(0, 0), w.Wished(1, WISH))[1] == [w.Ask(WISH)]
     assert play(asked(), w.Learnt(1, USR1), w.Ticked(2))[1] == [w.Prompt()]
 
 

@@ -104,20 +104,19 @@ def test_outside_a_job_there_is_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "grace_s", "number"),
-    [("grace=2m,signal=USR1", 120, 10), ("(null)", 0, 0), ("nonsense=1", 0, 0), ("", 0, 0)],
+    ("said", "number"),
+    [("grace=2m,signal=USR1", 10), ("(null)", 0), ("nonsense=1", 0), ("", 0)],
 )
-def test_what_the_job_said_is_read_and_nonsense_is_not(
-    said: str, grace_s: int, number: int
-) -> None:
+def test_what_the_job_said_is_read_and_nonsense_is_not(said: str, number: int) -> None:
     run = from_environment({**BATCH, MALLEABLE: said})
-    assert (run.grace_s, run.signal) == (grace_s, number)
+    assert (run.grace_s, run.signal, run.typed) == (0, number, False)
 
 
 def test_what_is_typed_wins() -> None:
     said = {**BATCH, MALLEABLE: "grace=2m,signal=USR1"}
     run = from_environment(said, grace_s=5, signal_name="sigusr2", directory="/scratch")
-    assert (run.grace_s, run.signal, run.directory) == (5, 12, Path("/scratch"))
+    assert (run.grace_s, run.signal, run.typed) == (5, 12, True)
+    assert run.directory == Path("/scratch")
 
 
 def test_an_unknown_signal_is_told_with_what_would_be_right() -> None:
@@ -210,14 +209,14 @@ def test_tasks_see_what_the_first_one_tells(tmp_path: Path) -> None:
     first, other = ranks(tmp_path), ranks(tmp_path, 1)
     assert other.told() is None
     first.prepare()
-    assert other.told() == (None, "")
+    assert other.told() == (None, "", 0)
     wish = Wish("w1", "resize", "2", 30.0)
-    first.tell(wish)
-    assert other.told() == (wish, "")
+    first.tell(wish, signal=10)
+    assert other.told() == (wish, "", 10)
     first.tell(wish, "again")
-    assert other.told() == (wish, "again")
+    assert other.told() == (wish, "again", 0)
     first.tell(None)
-    assert other.told() == (None, "")
+    assert other.told() == (None, "", 0)
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"wish": "w1", "decided"', "[]", '{"wish": "w"}', "7"])

@@ -166,9 +166,18 @@ def test_a_wrapper_goes_by_what_pliantd_knows_of_its_run(job: Job) -> None:
     assert runs == ["2", "0", "0"]
 
 
-def test_a_signal_that_was_said_in_the_jobs_comment_is_sent(job: Job) -> None:
-    job.door.answers["run-begin"] = RunAnswer(run=0, signal="USR1")
-    process = job.start(WAYS["signal"][1])
+INHERITED = {"SLURM_SPANK__SLURM_SPANK_OPTION_pliant_malleable": "grace=1,signal=USR2"}
+
+
+@pytest.mark.parametrize(
+    ("known", "typed"), [("USR1", ()), ("", ("--signal", "USR1")), ("USR2", ("--signal", "USR1"))]
+)
+def test_the_signal_is_what_was_typed_here_or_else_what_pliantd_knows(
+    job: Job, known: str, typed: tuple[str, ...]
+) -> None:
+    """It may have been said in the job's comment; what the environment says, to another job."""
+    job.door.answers["run-begin"] = RunAnswer(run=0, signal=known)
+    process = job.start(WAYS["signal"][1], *typed, **INHERITED)
     job.door.wait_for("run-watch")
     job.door.want("w1")
     assert taken_over(job, process)[0] == 85
@@ -188,7 +197,7 @@ def test_what_the_job_said_at_submission_counts(job: Job) -> None:
     begun = job.door.wait_for("run-begin")
     (job.folder / "go").touch()
     ended(process)
-    assert (begun["grace"], begun["signal"]) == ("90", "USR2")
+    assert (begun["grace"], begun["signal"]) == ("0", "USR2")
 
 
 # Checkpoints
@@ -514,6 +523,17 @@ def test_all_tasks_of_a_step_save_and_end_together(job: Job) -> None:
     assert [ended(task)[0] for task in tasks] == [85, 85, 85]
     assert len(job.door.of("run-begin")) == 1
     assert list((job.folder / "pliant-4711").iterdir()) == []
+
+
+def test_all_tasks_are_told_by_the_signal_that_pliantd_knows(job: Job) -> None:
+    job.door.answers["run-begin"] = RunAnswer(run=0, signal="USR1")
+    step = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_ID": "0"}
+    tasks = [job.start(WAYS["signal"][1], SLURM_PROCID=str(rank), **step) for rank in range(2)]
+    job.door.wait_for("run-watch")
+    job.door.want("w1")
+    job.door.wait_for("run-saved")
+    tasks[0].terminate()
+    assert [ended(task)[0] for task in tasks] == [85, 85]
 
 
 def test_a_task_that_cannot_save_lets_the_step_fail(job: Job) -> None:

@@ -108,8 +108,7 @@ def _wished(state: State, event: Wished) -> Next:
 
 
 def _learnt(state: State, event: Learnt) -> Next:
-    """Take it where nobody has said another one here."""
-    return replace(state, signal=state.signal or event.signal), ()
+    return replace(state, signal=event.signal), ()
 
 
 def _calm(state: State) -> State:

@@ -115,9 +115,9 @@ class Door:
 
     def _begun(self, answer: RunAnswer) -> None:
         """Go by what pliantd knows of the run: our environment may be another job's."""
-        if answer.run >= 0:
+        if answer.run >= 0:  # else it is of an earlier release
             self.who = {**self.who, "run": str(answer.run)}
-        self.heard.signal(answer.signal)
+            self.heard.signal(answer.signal)
 
     def _beside(self, answer: RunAnswer) -> None:
         if answer.several != self.several:

@@ -41,9 +41,12 @@ class Ranks:
             raise PermissionError(0, f"{self.path} is not this user's alone")
         self.tell(None)
 
-    def tell(self, wish: Wish | None, decided: str = "") -> None:
-        """Write what is wanted, and what is ``decided`` once all have saved: again, end."""
-        said: dict[str, object] = {"decided": decided}
+    def tell(self, wish: Wish | None, decided: str = "", signal: int = 0) -> None:
+        """Write what is wanted, and what is ``decided`` once all have saved: again, end CODE.
+
+        ``signal``: by which programs are told of a wish.
+        """
+        said: dict[str, object] = {"decided": decided, "signal": signal}
         if wish is not None:
             said |= {"wish": wish.id, "why": wish.why, "shape": wish.shape}
             said |= {"left_s": wish.left_s}
@@ -52,7 +55,7 @@ class Ranks:
             file.truncate()
             file.write(json.dumps(said) + "\n")
 
-    def told(self) -> tuple[Wish | None, str] | None:
+    def told(self) -> tuple[Wish | None, str, int] | None:
         """Return what the first task has told; None where that is not there or half written."""
         try:
             handle = os.open(self.path / TOLD, os.O_RDONLY | os.O_NOFOLLOW)
@@ -64,7 +67,7 @@ class Ranks:
             wish = (
                 Wish(said["wish"], said["why"], said["shape"], left_s) if "wish" in said else None
             )
-            return wish, said["decided"]
+            return wish, said["decided"], int(said["signal"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 

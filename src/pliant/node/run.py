@@ -36,8 +36,9 @@ class Run:
     host: str = ""
     rank: int = 0
     ranks: int = 1  # tasks of this step, each with a wrapper
-    grace_s: int = 0
+    grace_s: int = 0  # as said to `pliant run`: what the job said pliantd knows
     signal: int = 0
+    typed: bool = False  # that signal was said to `pliant run`: it wins over what pliantd knows
     directory: Path | None = None  # for checkpoints
     chosen: bool = True  # by us, for this job alone: its owner named none in its environment
     otherwise: Path | None = None  # where another user has made that one; None: it was named
@@ -56,7 +57,6 @@ def from_environment(
     Raises BadInput for an unknown signal.
     """
     job = environ.get("SLURM_JOB_ID", "")
-    said_grace_s, said_signal = _said(environ.get(MALLEABLE, ""))
     # srun alone sets this one: in a batch script SLURM_PROCID and SLURM_NTASKS stand as well
     ranks = _number(environ, "SLURM_STEP_NUM_TASKS", 1) if job else 1
     ranks = 1 if ranks > 1 and is_batch(job) else ranks
@@ -70,8 +70,9 @@ def from_environment(
         host=socket.gethostname(),
         rank=_number(environ, "SLURM_PROCID", 0) if ranks > 1 else 0,
         ranks=ranks,
-        grace_s=grace_s or said_grace_s,
-        signal=signal_number(signal_name or said_signal),
+        grace_s=grace_s,
+        signal=signal_number(signal_name or _said(environ.get(MALLEABLE, ""))),
+        typed=signal_name != "",
         directory=Path(named).absolute() if named else _beside(environ, job),
         chosen=directory != "" or not told,
         otherwise=_at_home(environ, job) if job and not named else None,
@@ -106,18 +107,21 @@ def signal_number(name: str) -> int:
     return int(signal.Signals[f"SIG{plain}"])
 
 
-def _said(text: str) -> tuple[int, str]:
-    """Return the grace period and the signal of ``--malleable=``; a broken one says nothing."""
+def _said(text: str) -> str:
+    """Return the signal of ``--malleable=``; a broken one says none.
+
+    It may be that of the job that submitted this one. pliantd puts that right once it is heard.
+    """
     if not text or text == "(null)":
-        return 0, ""
+        return ""
     from pliant.grammar import parse_option  # noqa: PLC0415  # seldom needed
     from pliant.model import Request  # noqa: PLC0415  # seldom needed
 
     try:
         said = parse_option(Request(), "malleable", text).malleable
     except BadSpec:
-        return 0, ""
-    return (said.grace_s, said.signal) if said else (0, "")
+        return ""
+    return said.signal if said else ""
 
 
 def _beside(environ: Mapping[str, str], job: str) -> Path | None:

@@ -260,8 +260,10 @@ class Wrapper:
         told = self._ranks.told()
         if told is None:
             return
-        wish, decided = told
+        wish, decided, number = told
         now_s = time.monotonic()
+        if wish is not None:
+            self._feed(w.Learnt(now_s, number))
         self._feed(w.Wished(now_s, wish))
         if decided and wish is not None and wish.id == self._state.seen:
             self._feed(_decision(now_s, decided))
@@ -277,7 +279,7 @@ class Wrapper:
 
     def _tell(self, wish: w.Wish | None, decided: str = "") -> None:
         if self._ranks is not None and self._this.leads:
-            self._ranks.tell(wish, decided)
+            self._ranks.tell(wish, decided, self._state.signal)
 
     # What is to be done
 
@@ -399,6 +401,8 @@ class Wrapper:
         self._post(w.Beside(time.monotonic(), others))
 
     def _signal(self, name: str) -> None:
+        if self._this.typed:
+            return
         with contextlib.suppress(BadInput):  # of a later release
             self._post(w.Learnt(time.monotonic(), signal_number(name)))
 
