@@ -151,13 +151,17 @@ def test_a_job_is_resized_while_others_wait_for_its_gpus_and_loses_nothing(
     assert (workdir / f"{counting.job}.out").read_text().splitlines()[-1] == checksum(steps)
 
 
-def test_a_program_whose_own_python_has_no_pliant_is_resized_all_the_same(
+def test_a_program_whose_own_python_has_no_pliant_is_resized_whatever_its_job_inherited(
     submit: Submit, wait_for_state: WaitForState, clean: Sandbox, workdir: Path, programs: Path
 ) -> None:
     shutil.copy(COUNT, workdir)
     run = f"{programs}/pliant run -- /usr/bin/python3 count.py 1500 count 0.02"
     words = ("--gres=gpu:2", "--moldable=gpus=1-2", "--malleable=grace=20", "--open-mode=append")
-    script = f"export PLIANT_CHECKPOINT_DIR={workdir}/saves; unset PYTHONPATH; exec {run}"
+    inherited = "SLURM_ARRAY_JOB_ID=1 SLURM_ARRAY_TASK_ID=3 SLURM_STEP_NUM_TASKS=8 SLURM_STEP_ID=0"
+    script = (
+        f"export {inherited} SLURM_RESTART_COUNT=${{SLURM_RESTART_COUNT:-7}}\n"
+        f"export PLIANT_CHECKPOINT_DIR={workdir}/saves; unset PYTHONPATH; exec {run}"
+    )
     job = submit(*words, "--time=30", script=script)
     wait_for_state(job, "RUNNING", 60)
     Counting(clean, programs / "pliant", job).becomes("1")

@@ -18,12 +18,13 @@ from build import node, snapshot
 from test_handover import FakeSlurm
 
 from pliant.cycle import view
-from pliant.daemon.elastic import GRACE_S, MUTE_S, Elastic
+from pliant.daemon.elastic import MUTE_S, Elastic
 from pliant.daemon.handing import name_of
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.munge_door import MungeDoor, Watches
 from pliant.daemon.rights import Asker
 from pliant.daemon.run_verbs import RunVerbs
+from pliant.daemon.runs import GRACE_S
 from pliant.daemon.watching import Watching
 from pliant.errors import Refused
 from pliant.handover import PINNED, Do, HandOver, Scene, Step
@@ -122,6 +123,18 @@ def test_policies_may_change_a_malleable_job_once_its_program_listens(bench: Ben
     job = bench.one()
     assert (job.shapes, job.preemptible) == ((ONE, TWO, FOUR), False)
     assert (job.grace_s, job.progress, job.next_shape) == (30.0, 0.5, None)
+
+
+def test_what_its_wrapper_was_told_of_its_checkpoints_counts(bench: Bench) -> None:
+    bench.listens()
+    bench.elastic.runs.may_take(JOB, 0, 10.0)
+    bench.now_s += 500.0
+    bench.listens()
+    assert bench.one().grace_s == 10.0
+    assert [*bench.elastic.begin(reshape(bench.one()), always)]
+    over = bench.elastic.overs.of("7")
+    assert over is not None
+    assert over.until_s == bench.now_s + 10.0
 
 
 def test_a_job_that_says_nothing_of_it_is_shown_as_it_was_seen(bench: Bench) -> None:

@@ -27,8 +27,6 @@ from pliant.store import Decision, Store
 
 log = logging.getLogger("pliant.elastic")
 
-GRACE_S = 120.0
-"""How long a program may take to save what it has, where its owner names no time."""
 MUTE_S = 30.0
 """A program that has not spoken for so long from its start on never will."""
 LEAST_LEFT_S = 120.0
@@ -90,7 +88,7 @@ class Elastic:
             job,
             shapes=job.shapes if resizes else (job.shape,),
             progress=self.runs.progress(job, request.steps),
-            grace_s=grace_s(request) if listens else 0.0,
+            grace_s=self.runs.grace_s(job) if listens else 0.0,
             restart_s=self.runs.restart_s(job),
             measured=self._measured(job),
             preemptible=request.job_class is JobClass.BEST_EFFORT
@@ -270,7 +268,7 @@ class Elastic:
         listens = self.runs.may_reshape(job)
         if not listens and not self._is_mute(job):
             return False
-        until_s = now_s + grace_s(request)
+        until_s = now_s + self.runs.grace_s(job)
         return self.overs.begin(job, wanted, until_s, reason, listens=listens)
 
     def _ended(self, job: Job, outcome: Outcome) -> None:
@@ -285,12 +283,6 @@ def elastic_request(job: Job) -> Request | None:
     """Return the request of a job that may change while it runs; None for all others."""
     request = job.spec.request if job.spec is not None else None
     return request if request is not None and request.is_elastic else None
-
-
-def grace_s(request: Request) -> float:
-    """Return how long a job's program may take to save what it has."""
-    said = request.malleable.grace_s if request.malleable is not None else 0
-    return float(said or GRACE_S)
 
 
 def _busy(phase: Phase) -> str:
