@@ -28,10 +28,12 @@ from pliant.daemon.watching import Watching
 from pliant.errors import Refused
 from pliant.handover import PINNED, Do, HandOver, Scene, Step
 from pliant.model import Job, JobClass, JobState, Malleable, Request, Shape, Snapshot, Spec
+from pliant.node.door import ANSWER_S, MOST_S
 from pliant.plan import Plan, Preempt, Reshape
 from pliant.policies.easy import EasyBackfill
 from pliant.store import Store
 from pliant.wire import Message, decode, encode
+from pliant.wire.runs import WATCH_S
 
 FOUR, TWO, ONE = Shape(1, 4), Shape(1, 2), Shape(1, 1)
 GPUS = (Fraction(1), Fraction(2), Fraction(4))
@@ -88,6 +90,11 @@ class Bench:
 
     def wake(self) -> None:
         self.woken += 1
+
+    def look(self, *running: Job, waiting: tuple[Job, ...] = ()) -> None:
+        """As after a look that saw these."""
+        seen = Snapshot(self.now_s, (), (), running=running, waiting=waiting)
+        self.elastic.looked(seen, always)
 
     def listens(self, job: Job = JOB) -> None:
         """Its program launched at once, and works since."""
@@ -147,12 +154,13 @@ def test_what_heartbeats_told_is_shown_of_every_job_of_that_name_unless_its_owne
 def test_a_best_effort_job_makes_room_where_it_listens_or_nobody_is_there_to_ask(
     bench: Bench,
 ) -> None:
+    bench.look(EFFORT)
     seen = [bench.one(EFFORT).preemptible]
     bench.now_s += MUTE_S + 1
     seen.append(bench.one(EFFORT).preemptible)
     bench.listens(EFFORT)
     seen.append(bench.one(EFFORT).preemptible)  # it has just been launched
-    bench.now_s += 200.0
+    bench.now_s += 3 * MUTE_S + 10
     seen.append(bench.one(EFFORT).preemptible)  # it has been silent since
     bench.start()
     seen.append(bench.one(EFFORT).preemptible)  # what it once said is known to the next pliantd
@@ -160,6 +168,27 @@ def test_a_best_effort_job_makes_room_where_it_listens_or_nobody_is_there_to_ask
     seen.append(bench.one(EFFORT).preemptible)
     assert seen == [False, True, False, False, False, True]
     assert bench.one(EFFORT).shapes == (FOUR,)
+
+
+def test_nobody_is_taken_for_mute_who_could_not_be_heard_yet(bench: Bench) -> None:
+    """Its `pliant run` looks for a pliantd that was away after a pause of a minute."""
+    bench.now_s += 5000.0
+    seen = [bench.one(EFFORT).preemptible]  # before the first look
+    bench.look(EFFORT)
+    bench.now_s += MUTE_S - 1
+    bench.look(EFFORT)
+    seen.append(bench.one(EFFORT).preemptible)
+    bench.elastic.stood_by()
+    bench.look(EFFORT)
+    bench.now_s += MUTE_S - 1
+    seen.append(bench.one(EFFORT).preemptible)
+    bench.now_s += 2
+    seen.append(bench.one(EFFORT).preemptible)
+    assert seen == [False, False, False, True]
+
+
+def test_a_program_has_longer_to_speak_than_it_ever_pauses() -> None:
+    assert MUTE_S > WATCH_S + ANSWER_S + MOST_S + ANSWER_S
 
 
 def reshape(job: Job, to: Shape = TWO) -> Plan:
@@ -200,6 +229,7 @@ def test_nothing_is_asked_of_a_program_that_does_not_listen(bench: Bench) -> Non
 
 
 def test_a_preemption_names_the_guest_and_counts(bench: Bench) -> None:
+    bench.look(EFFORT)
     bench.now_s += MUTE_S + 1
     plan = Plan(preempts=(Preempt(bench.one(EFFORT), "8", "it loses least"),))
     (decision,) = bench.elastic.begin(plan, always)

@@ -29,8 +29,12 @@ log = logging.getLogger("pliant.elastic")
 
 GRACE_S = 120.0
 """How long a program may take to save what it has, where its owner names no time."""
-MUTE_S = 30.0
-"""A program that has not spoken for so long from its start on never will."""
+MUTE_S = 120.0
+"""A program that has not spoken for so long, while we could be reached, never will.
+
+Longer than the longest silence of a `pliant run` that looks for us: a watch that is not answered,
+the pause after it, and one more question (see :mod:`pliant.node.door`).
+"""
 LEAST_LEFT_S = 120.0
 """A job that must end sooner is not resized at its owner's wish."""
 SKEW_S = 60.0
@@ -52,6 +56,7 @@ class Elastic:
     ) -> None:
         """``changed``: is told which job's program is to be told something; ``wake``: to look."""
         self._hands, self._store, self._clock, self._wake = hands, store, clock, wake
+        self._monotonic = monotonic
         self.overs = HandOvers(
             *(hands, store, clock),
             ended=self._ended,
@@ -61,6 +66,7 @@ class Elastic:
         self.runs = Runs(store, self.overs, clock, monotonic)
         self._made_room: dict[str, int] = {}  # how often, by job
         self._resumed = False
+        self._hears_since_s = float("inf")  # by the monotonic clock
         self._decided: tuple[Snapshot, Plan] | None = None  # last
         self._met: frozenset[str] = frozenset()  # the jobs of the last look
 
@@ -135,7 +141,9 @@ class Elastic:
 
     def _is_mute(self, job: Job) -> bool:
         """Whether there is nobody to ask: it runs without ``pliant run``."""
-        return self._clock() - job.start_s > MUTE_S and not self.runs.speaks(job)
+        runs_s = self._clock() - job.start_s
+        heard_s = self._monotonic() - self._hears_since_s
+        return min(runs_s, heard_s) > MUTE_S and not self.runs.speaks(job)
 
     def _preempted(self, job_id: str) -> int:
         if job_id not in self._made_room:
@@ -152,6 +160,7 @@ class Elastic:
 
     def looked(self, snapshot: Snapshot, acts_on: Callable[[Job], bool]) -> None:
         """After each look: go on with what was under way at the start, and tidy up."""
+        self._hears_since_s = min(self._hears_since_s, self._monotonic())
         jobs = (*snapshot.waiting, *snapshot.running)
         if not self._resumed:
             self.overs.resume(jobs)
@@ -168,6 +177,10 @@ class Elastic:
                 self.overs.withdraw(job.id)
             elif job.id not in under_way and job.priority in OURS:
                 self._do(Do.RELEASE, job)
+
+    def stood_by(self) -> None:
+        """Note that programs speak to another host's pliantd."""
+        self._hears_since_s = float("inf")
 
     def _unfence(self, known: Mapping[str, Job], acts_on: Callable[[Job], bool]) -> None:
         """End the fences of a pliantd that is no more.
