@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from pliant.errors import BadSpec, PliantError
+from pliant.errors import BadSpec, PliantError, Refused
 from pliant.grammar import parse_shape
 from pliant.handover import Do, HandOver, Outcome, Scene, Step, next_step
 from pliant.model import Job, Shape, shape_text
@@ -70,6 +70,7 @@ class _Active:
     next_s: float = 0.0
     trouble: str = ""
     did: Step | None = None  # in the last look
+    requeued: bool = False  # Slurm was told so, or may have been
 
 
 class HandOvers:
@@ -217,11 +218,18 @@ class HandOvers:
         return True
 
     def failed(self, job_id: str, run: int, name: str) -> None:
-        """Note that there will be no checkpoint: the job goes on as it is."""
+        """Note that there is no checkpoint: the job goes on as it is.
+
+        Also one that was reported before: its program runs again, and has what it saved no more
+        where it ends now. Once Slurm has been told to requeue it, that is not taken back.
+        """
         with self._changed:
             active = self._active.get(job_id)
-            if active and (active.over.run, name_of(active.over)) == (run, name):
-                active.over = replace(active.over, until_s=0.0)
+            mine = active and (active.over.run, name_of(active.over)) == (run, name)
+            if active and mine and not active.requeued:
+                if active.over.saved_s:
+                    self._store.saved(active.number, 0.0)
+                active.over = replace(active.over, until_s=0.0, saved_s=0.0)
                 active.next_s = 0.0
             self._changed.notify_all()
 
@@ -257,6 +265,8 @@ class HandOvers:
         over, job = active.over, active.job
         try:
             step = next_step(over, self._hands.scene(over, job))
+            if not self._stands(active, over, step):
+                return
             if step.do is Do.END:
                 self._end(active, step.outcome or Outcome.DONE)
                 return
@@ -264,6 +274,7 @@ class HandOvers:
                 self._hands.step(step, over, job)
                 log.info("job %s: %s", over.job, step.do)
         except PliantError as error:
+            active.requeued &= not isinstance(error, Refused)
             if str(error) != active.trouble:
                 log.warning("%s", error)
             active.trouble, active.next_s = str(error), self._clock() + AGAIN_S
@@ -275,6 +286,14 @@ class HandOvers:
         active.trouble = ""
         active.next_s = self._clock() + _pause_s(step, active)
         active.did = step
+
+    def _stands(self, active: _Active, over: HandOver, step: Step) -> bool:
+        """Whether a step is still right; it is not where its program has spoken meanwhile."""
+        with self._changed:
+            if active.over is not over:
+                return False
+            active.requeued |= step.do is Do.REQUEUE
+            return True
 
     def _end(self, active: _Active, outcome: Outcome) -> None:
         with self._changed:
