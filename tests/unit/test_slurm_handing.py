@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from pliant.batch.slurm.commands import Answer
-from pliant.batch.slurm.handing import Handing
+from pliant.batch.slurm.handing import Handing, limit_words
 from pliant.errors import Refused, Unavailable
 from pliant.handover import PINNED, Do, HandOver, Step
 from pliant.model import Job, Shape
@@ -101,6 +101,22 @@ def test_a_refused_step_is_told_in_slurms_words_and_an_absent_slurm_apart() -> N
 def test_a_job_that_waits_no_more_is_not_reshaped() -> None:
     with pytest.raises(Refused, match="does not wait any more"):
         handing(Slurm()).do(Step(Do.RESHAPE), OVER, JOB, ANY)
+
+
+@pytest.mark.parametrize(
+    ("end_s", "words"),
+    [
+        (0.0, ()),  # it begins anew
+        (3600.0, ("TimeLimit=43",)),
+        (1000.0 + 179, ("TimeLimit=2",)),
+        (1000.0 + 18, ("TimeLimit=1",)),
+        (1000.0 - 18, ("TimeLimit=1",)),
+    ],
+)
+def test_what_is_left_of_a_time_limit_is_kept_and_never_begins_anew_for_being_little(
+    end_s: float, words: tuple[str, ...]
+) -> None:
+    assert limit_words(replace(OVER, end_s=end_s), 1000.5) == words
 
 
 def test_only_fences_are_ours() -> None:

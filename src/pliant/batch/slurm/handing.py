@@ -166,13 +166,16 @@ class Handing:
         spec = job.noted(over.shape)
         then = wanted(job, over.shape, spec, cluster)
         begins = f"StartTime={_text(step.begin_s)}"
-        return (*update_words(row, now, then, spec), begins, *_limit(over, step.begin_s))
+        return (*update_words(row, now, then, spec), begins, *limit_words(over, step.begin_s))
 
 
-def _limit(over: HandOver, begin_s: float) -> Sequence[str]:
-    """What is left of a job's time limit, in whole minutes, where it does not begin anew."""
-    left = int(over.end_s - begin_s) // 60
-    return (f"TimeLimit={left}",) if over.end_s and left > 0 else ()
+def limit_words(over: HandOver, begin_s: float) -> Sequence[str]:
+    """Return what is left of a job's time limit, in whole minutes, where it does not begin anew.
+
+    One at least: with none at all it would.
+    """
+    left = max(1, int(over.end_s - begin_s) // 60)
+    return (f"TimeLimit={left}",) if over.end_s else ()
 
 
 def _state(row: JobRow) -> JobState | None:
