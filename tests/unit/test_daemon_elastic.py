@@ -270,6 +270,26 @@ def test_a_wish_is_withdrawn_once_the_job_is_to_stay_as_it_is(bench: Bench, now:
     assert bench.elastic.overs.all() == {}
 
 
+@pytest.mark.parametrize(
+    ("guests", "stands"),
+    [
+        ((waiting(8, "4"),), True),
+        ((waiting(9, "4"),), False),  # it was cancelled, or has found room elsewhere
+        ((replace(waiting(8, "4"), eligible=False),), False),  # its user holds it
+    ],
+)
+def test_a_wish_is_withdrawn_once_nobody_waits_for_the_room(
+    bench: Bench, guests: tuple[Job, ...], stands: bool
+) -> None:
+    bench.look(EFFORT)
+    bench.listens(EFFORT)
+    plan = Plan(preempts=(Preempt(bench.one(EFFORT), "8", "it loses least"),))
+    [*bench.elastic.begin(plan, always)]
+    bench.look(EFFORT, waiting=guests)
+    bench.elastic.overs.turn()
+    assert bool(bench.elastic.overs.all()) is stands
+
+
 def test_what_an_earlier_pliantd_left_is_tidied_up(bench: Bench) -> None:
     bench.hands.fenced = {"7": 2000.0, "9": 2000.0}
     bench.listens()

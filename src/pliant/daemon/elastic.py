@@ -171,9 +171,11 @@ class Elastic:
         self.overs.forget(there)
         self._made_room = {job: n for job, n in self._made_room.items() if job in there}
         under_way = self.overs.all()
+        guests = {"", *(job.id for job in snapshot.waiting if job.eligible)}
         for job in snapshot.running:
             pinned = job.spec is not None and job.spec.pinned
-            if job.id in under_way and (pinned or job.frozen or not acts_on(job)):
+            stays = pinned or job.frozen or not acts_on(job)
+            if job.id in under_way and (stays or under_way[job.id].guest not in guests):
                 self.overs.withdraw(job.id)
             elif job.id not in under_way and job.priority in OURS:
                 self._do(Do.RELEASE, job)
