@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
@@ -26,8 +26,18 @@ from pliant.daemon.rights import Asker
 from pliant.daemon.run_verbs import RunVerbs
 from pliant.daemon.watching import Watching
 from pliant.errors import Refused
-from pliant.handover import PINNED, Do, HandOver, Scene, Step
-from pliant.model import Job, JobClass, JobState, Malleable, Request, Shape, Snapshot, Spec
+from pliant.handover import PINNED, Do, HandOver, Outcome, Scene, Step
+from pliant.model import (
+    Job,
+    JobClass,
+    JobState,
+    Malleable,
+    Request,
+    Reservation,
+    Shape,
+    Snapshot,
+    Spec,
+)
 from pliant.node.door import ANSWER_S, MOST_S
 from pliant.plan import Plan, Preempt, Reshape
 from pliant.policies.easy import EasyBackfill
@@ -95,6 +105,22 @@ class Bench:
         """As after a look that saw these."""
         seen = Snapshot(self.now_s, (), (), running=running, waiting=waiting)
         self.elastic.looked(seen, always)
+
+    def close(self, closed: Callable[[Snapshot], Snapshot]) -> None:
+        """As if the last cycle had seen it so."""
+        assert self.elastic._decided is not None
+        seen, plan = self.elastic._decided
+        self.elastic.decided(closed(seen), plan)
+
+    def name(self) -> str:
+        """How what is wanted of job 7 is called, or was last."""
+        row = self.store.handovers("7")[-1]
+        return f"{row.run}.{row.at_s:.3f}"
+
+    def stays(self) -> bool:
+        """Whether job 7 is told to go on where it is once it has saved."""
+        self.elastic.overs.saved("7", 0, self.name())
+        return self.elastic.overs.stays("7", 0, self.name())
 
     def listens(self, job: Job = JOB) -> None:
         """Its program launched at once, and works since."""
@@ -189,6 +215,12 @@ def test_nobody_is_taken_for_mute_who_could_not_be_heard_yet(bench: Bench) -> No
 
 def test_a_program_has_longer_to_speak_than_it_ever_pauses() -> None:
     assert MUTE_S > WATCH_S + ANSWER_S + MOST_S + ANSWER_S
+
+
+def shrink(job: Job, guest: str = "") -> Plan:
+    if guest:
+        return Plan(preempts=(Preempt(job, guest, "it loses least"),))
+    return reshape(job, ONE)
 
 
 def reshape(job: Job, to: Shape = TWO) -> Plan:
@@ -416,18 +448,91 @@ def test_by_hand_a_job_may_shrink_whoever_waits_for_its_end(bench: Bench) -> Non
     assert bench.elastic.overs.of("7") is not None
 
 
-def test_a_job_whose_room_has_gone_while_it_saved_stays_as_it_is(bench: Bench) -> None:
+def test_a_job_whose_room_has_gone_while_it_saved_goes_on_where_it_is(bench: Bench) -> None:
     bench.listens(LIMITED)
     job = bench.one(LIMITED)
     cluster(bench, job, 2)
     bench.elastic.resize(job, FOUR, "alice")
-    over = bench.elastic.overs.of("7")
-    assert over is not None
     cluster(bench, job, 1)
-    assert bench.elastic.overs.saved("7", 0, name_of(over))
-    saved = bench.elastic.overs.of("7")
-    assert saved is not None
-    assert (saved.shape, bench.store.handovers("7")[0].after) == (TWO, "2")
+    assert bench.stays()
+
+
+def drained(seen: Snapshot) -> Snapshot:
+    return replace(seen, nodes=tuple(replace(node, up=False) for node in seen.nodes))
+
+
+def switched_off(seen: Snapshot) -> Snapshot:
+    return replace(seen, partitions=tuple(replace(p, up=False) for p in seen.partitions))
+
+
+def reserved(seen: Snapshot, in_s: float = 1800.0, for_s: float = 7200.0) -> Snapshot:
+    """Maintenance: the job would have ended before it, without a requeue."""
+    start_s = seen.now_s + in_s
+    some = (Reservation("work", ("n1",), start_s, start_s + for_s),)
+    return replace(seen, reservations=some)
+
+
+CLOSED = [drained, switched_off, reserved]
+
+
+@pytest.mark.parametrize("closed", CLOSED)
+@pytest.mark.parametrize("guest", ["", "8"])
+def test_a_job_that_could_not_start_again_goes_on_where_it_is(
+    bench: Bench, closed: Callable[[Snapshot], Snapshot], guest: str
+) -> None:
+    request = replace(BEST_EFFORT, malleable=Malleable(30))
+    running = replace(LIMITED, spec=Spec(request, own=FOUR))
+    bench.listens(running)
+    job = bench.one(running)
+    cluster(bench, job, 2)
+    assert [*bench.elastic.begin(shrink(job, guest), always)]
+    cluster(bench, job, 2)
+    bench.close(closed)
+    assert bench.stays()
+    bench.elastic.overs.turn()
+    assert bench.store.handovers("7")[0].outcome == Outcome.STAYS.value
+    assert bench.stays()  # it is said until it is heard
+    bench.start()
+    assert bench.stays()
+    assert bench.hands.did == []
+
+
+@pytest.mark.parametrize("closed", CLOSED)
+def test_a_job_that_could_not_start_again_is_not_asked(
+    bench: Bench, closed: Callable[[Snapshot], Snapshot]
+) -> None:
+    bench.listens(LIMITED)
+    job = bench.one(LIMITED)
+    cluster(bench, job, 2)
+    bench.close(closed)
+    assert [*bench.elastic.begin(shrink(job), always)] == []
+    with pytest.raises(Refused, match="1: it could not start again: a node of it is down"):
+        bench.elastic.resize(job, ONE, "alice")
+
+
+def test_what_ends_before_it_matters_keeps_no_job_from_being_changed(bench: Bench) -> None:
+    bench.listens(LIMITED)
+    job = bench.one(LIMITED)
+    cluster(bench, job, 2)
+    bench.close(lambda seen: reserved(seen, in_s=-60.0, for_s=180.0))  # another job's fence
+    assert [*bench.elastic.begin(shrink(job), always)]
+    assert not bench.stays()
+
+
+def test_a_late_checkpoint_of_a_job_that_could_not_start_again_leaves_it_where_it_is(
+    bench: Bench,
+) -> None:
+    bench.listens(LIMITED)
+    job = bench.one(LIMITED)
+    cluster(bench, job, 2)
+    [*bench.elastic.begin(shrink(job), always)]
+    name = bench.name()
+    bench.elastic.overs.withdraw("7")
+    bench.elastic.overs.turn()
+    bench.close(drained)
+    assert bench.elastic.overs.saved_late(job, 0, name)
+    assert bench.elastic.overs.stays("7", 0, name)
+    assert bench.elastic.overs.all() == {}
 
 
 def test_a_job_grows_beside_one_that_is_between_two_runs(bench: Bench) -> None:

@@ -17,9 +17,10 @@ from pliant.daemon.handing import HandOvers, Hands, Wanted
 from pliant.daemon.runs import Runs
 from pliant.errors import PliantError, Refused
 from pliant.grammar import shapes as request_shapes
-from pliant.handover import OURS, PINNED, Do, HandOver, Outcome, Step
+from pliant.handover import FENCE_S, OURS, PINNED, Do, HandOver, Outcome, Step
 from pliant.lifecycle import Phase
 from pliant.model import Job, JobClass, JobState, Request, Shape, Snapshot, shape_text
+from pliant.placement import is_open
 from pliant.placement.giving_up import arrived
 from pliant.plan import Plan
 from pliant.speedup import Rates
@@ -61,7 +62,7 @@ class Elastic:
             *(hands, store, clock),
             ended=self._ended,
             changed=changed,
-            has_room=self._has_room,
+            has_place=self._has_place,
         )
         self.runs = Runs(store, self.overs, clock, monotonic)
         self._made_room: dict[str, int] = {}  # how often, by job
@@ -239,9 +240,34 @@ class Elastic:
         """Whether a running job could become that now, as far as the last cycle knows."""
         if self._decided is None or wanted.shape == job.shape:
             return True
-        snapshot, plan = self._decided
-        limit_s = int(wanted.end_s - self._clock()) if wanted.end_s else job.time_limit_s
-        return has_room(snapshot, plan, replace(job, time_limit_s=limit_s), wanted.shape)
+        return has_room(*self._decided, self._limited(job, wanted), wanted.shape)
+
+    def _is_open(self, job: Job, wanted: Wanted) -> bool:
+        """Whether a job could start now where it is to run, or its guest where it runs.
+
+        Reservations that end by themselves as fences do are not in the way.
+        """
+        if self._decided is None:
+            return True
+        snapshot, _ = self._decided
+        lasting = [r for r in snapshot.reservations if r.end_s > snapshot.now_s + FENCE_S]
+        snapshot = replace(snapshot, reservations=tuple(lasting))
+        nodes = () if wanted.guest else wanted.nodes
+        return is_open(snapshot, self._limited(job, wanted), nodes or job.nodes)
+
+    def _limited(self, job: Job, wanted: Wanted) -> Job:
+        """A job with the time limit that it would have."""
+        left_s = int(wanted.end_s - self._clock())
+        return replace(job, time_limit_s=max(1, left_s)) if wanted.end_s else job
+
+    def _has_place(self, job: Job, wanted: Wanted) -> bool:
+        """Whether a job that has saved could start again so: else it would only wait.
+
+        One that needs no more than it gives up has room there.
+        """
+        less = wanted.shape.amount <= job.shape.amount and wanted.shape.nodes <= job.shape.nodes
+        room = wanted.guest != "" or (less and set(wanted.nodes) <= set(job.nodes))
+        return self._is_open(job, wanted) and (room or self._has_room(job, wanted))
 
     def resize(self, job: Job, shape: Shape, who: str) -> None:
         """Ask a running job for another shape because ``who``, its owner or so, says so.
@@ -266,6 +292,11 @@ class Elastic:
             (shape not in job.shapes, "Slurm cannot change it so"),
             (0 < end_s < now_s + LEAST_LEFT_S, "less than two minutes of its time limit are left"),
             (
+                not self._is_open(job, wanted),
+                "it could not start again: a node of it is down, drained or reserved, or its "
+                "partition is down",
+            ),
+            (
                 not self._has_room(job, wanted),
                 "there is no room for that now beside what runs and who is next",
             ),
@@ -283,7 +314,7 @@ class Elastic:
         if request is None or job.state is not JobState.RUNNING:
             return False
         listens = self.runs.may_reshape(job)
-        if not listens and not self._is_mute(job):
+        if (not listens and not self._is_mute(job)) or not self._is_open(job, wanted):
             return False
         until_s = now_s + grace_s(request)
         return self.overs.begin(job, wanted, until_s, reason, listens=listens)

@@ -71,6 +71,7 @@ class _Active:
     trouble: str = ""
     did: Step | None = None  # in the last look
     requeued: bool = False  # Slurm was told so, or may have been
+    stays: bool = False  # it has saved, and goes on where it is
 
 
 class HandOvers:
@@ -84,15 +85,15 @@ class HandOvers:
         *,
         ended: Callable[[Job, Outcome], None] = lambda _job, _outcome: None,
         changed: Callable[[str], None] = lambda _job_id: None,
-        has_room: Callable[[Job, Wanted], bool] = lambda _job, _wanted: True,
+        has_place: Callable[[Job, Wanted], bool] = lambda _job, _wanted: True,
     ) -> None:
         """``clock`` counts seconds since the epoch; ``ended`` is told of each end.
 
         ``changed`` is told which job something else is wanted of now, from any thread.
-        ``has_room``: whether a job could still become that, asked once its program has saved.
+        ``has_place``: whether a job could still start so, asked once its program has saved.
         """
         self._hands, self._store, self._clock, self._ended = hands, store, clock, ended
-        self._told, self._has_room = changed, has_room
+        self._told, self._has_place = changed, has_place
         self._active: dict[str, _Active] = {}
         self._gone: dict[str, int] = {}  # the last run that was handed over, by job
         self._changed = threading.Condition()
@@ -172,29 +173,28 @@ class HandOvers:
         with self._changed:
             active = self._active.get(job_id)
             if active is None or (active.over.run, name_of(active.over)) != (run, name):
-                return False
-            if not active.over.saved_s:
-                self._stay_without_room(active)
-                active.over = replace(active.over, saved_s=self._clock())
+                return self.stays(job_id, run, name)  # it is said again until it is heard
+            over, job = active.over, active.job
+            wanted = Wanted(over.shape, job.next_nodes, over.guest, over.end_s)
+            if not over.saved_s and not active.stays and not self._has_place(job, wanted):
+                active.stays = True
+                active.over, active.next_s = replace(over, until_s=0.0), 0.0
+            elif not over.saved_s and not active.stays:
+                active.over = replace(over, saved_s=self._clock())
                 self._store.saved(active.number, active.over.saved_s)
                 active.next_s = 0.0
             self._changed.notify_all()
             return True
 
-    def _stay_without_room(self, active: _Active) -> None:
-        """Let a job whose room has gone while it saved go on as it is: else it would wait.
-
-        One that needs no more than it gives up has room there.
-        """
-        over, job = active.over, active.job
-        wanted = Wanted(over.shape, job.next_nodes, over.guest, over.end_s)
-        less = over.shape.amount <= job.shape.amount and over.shape.nodes <= job.shape.nodes
-        stays = less and set(job.next_nodes) <= set(job.nodes)
-        if not over.guest and not stays and not self._has_room(job, wanted):
-            active.over = replace(over, shape=active.job.shape)
-            active.job = replace(active.job, next_nodes=())
-            self._store.stays(active.number)
-            log.info("job %s: its room has gone while it saved: it stays as it is", over.job)
+    def stays(self, job_id: str, run: int, name: str) -> bool:
+        """Whether a run that has saved is to go on where it is: it would have lost its place."""
+        with self._changed:
+            active = self._active.get(job_id)
+            if active is not None:
+                return active.stays and (active.over.run, name_of(active.over)) == (run, name)
+            rows = self._store.handovers(job_id)
+            over = _read(rows[-1]) if rows and rows[-1].outcome == Outcome.STAYS.value else None
+            return over is not None and (over.run, name_of(over)) == (run, name)
 
     def saved_late(self, job: Job, run: int, name: str) -> bool:
         """Go on with a hand-over that was given up before this run's program saved after all.
@@ -210,6 +210,9 @@ class HandOvers:
             over = replace(over, saved_s=self._clock())
             if over.saved_s - rows[-1].done_s > STALE_S:
                 over = replace(over, shape=job.shape, guest="")
+            if not self._has_place(job, Wanted(over.shape, (), over.guest, over.end_s)):
+                self._store.handed_over(rows[-1].id, over.saved_s, Outcome.STAYS)
+                return True
             self._store.reopened(rows[-1].id, over.saved_s, shape_text(over.shape), over.guest)
             self._active[job.id] = _Active(rows[-1].id, over, job)
             self._changed.notify_all()
@@ -268,7 +271,7 @@ class HandOvers:
             if not self._stands(active, over, step):
                 return
             if step.do is Do.END:
-                self._end(active, step.outcome or Outcome.DONE)
+                self._end(active, Outcome.STAYS if active.stays else step.outcome or Outcome.DONE)
                 return
             if step.do is not Do.WAIT:
                 self._hands.step(step, over, job)

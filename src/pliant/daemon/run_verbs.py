@@ -7,7 +7,7 @@ shown yet, is refused in one line, and ``pliant run`` says it again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pliant.daemon.cycling import Cycling
 from pliant.daemon.handing import HandOvers, name_of
@@ -45,7 +45,8 @@ class RunVerbs:
         VERBS[verb](self, job, run, fields)
         if self.runs.are_several(job):
             self.overs.withdraw(job.id)
-        return self._wish(job, run)
+        stays = verb == SAVED and self.overs.stays(job.id, run, fields.get("wish", ""))
+        return replace(self._wish(job, run), stays=stays)
 
     def is_news(self, fields: Mapping[str, str]) -> bool:
         """Whether a watch is to be answered at once."""
@@ -148,12 +149,12 @@ def _number(fields: Mapping[str, str], name: str) -> float:
 
 _Verb = Callable[[RunVerbs, Job, int, Mapping[str, str]], None]
 
-WATCH = "run-watch"
+WATCH, SAVED = "run-watch", "run-saved"
 VERBS: Mapping[str, _Verb] = {
     "run-begin": RunVerbs.begin,
     "run-launched": RunVerbs.launched,
     WATCH: RunVerbs.watch,
-    "run-saved": RunVerbs.saved,
+    SAVED: RunVerbs.saved,
     "run-failed": RunVerbs.failed,
     "run-end": RunVerbs.end,
 }

@@ -8,7 +8,8 @@
 ``run-watch``     known, step, rate, launched         at once where there is a wish that is not
                                                       ``known``, else after at most WATCH_S
 ``run-saved``     wish, took, step                    the program has saved and ended; where the
-                                                      answer is ok, pliantd requeues
+                                                      answer is ok, pliantd requeues, unless it
+                                                      says ``several`` or ``stays``
 ``run-failed``    wish, words                         no checkpoint was made; the program runs on
 ``run-end``       code, termed                        the program ended by itself; ``termed`` is 1
                                                       where it had been sent a TERM by others
@@ -39,3 +40,4 @@ class RunAnswer:
     state: str = ""  # the job's phase in its lifecycle
     now_s: float = 0.0  # pliantd's clock, so that until_s is right on a host whose clock is not
     several: bool = False  # another wrapper speaks for this run: nothing is asked, nothing requeued
+    stays: bool = False  # to run-saved: it could not start again now, and goes on where it is
