@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from slurm_helpers import Submit, WaitForState, wait_until
 from user_helpers import commands_for
 
 from pliant.daemon import answers as a
+from pliant.lifecycle import PROTECTION
 from pliant.sandbox import Options, Sandbox
 from pliant.sandbox.accounts import person
 
@@ -58,6 +61,15 @@ def counts(submit: Submit, workdir: Path, programs: Path) -> Callable[[int], int
     return begun
 
 
+def is_mature(sandbox: Sandbox, job: int) -> bool:
+    """Whether it may be asked to make room: not while it has just been launched."""
+    runs = ask(sandbox, a.HistoryAnswer, "history", job=str(job)).runs
+    if not runs or not runs[-1].launched_s:
+        return False
+    launch_s = runs[-1].launched_s - runs[-1].start_s
+    return time.time() > runs[-1].launched_s + PROTECTION * launch_s
+
+
 def test_a_trial_takes_the_room_of_a_best_effort_job_which_goes_on_after_it(
     clean: Sandbox,
     submit: Submit,
@@ -66,8 +78,8 @@ def test_a_trial_takes_the_room_of_a_best_effort_job_which_goes_on_after_it(
     counts: Callable[[int], int],
 ) -> None:
     large, small = counts(4), counts(2)
-    wait_for_state(large, "RUNNING", 60)
-    wait_for_state(small, "RUNNING", 60)
+    for job in (large, small):
+        wait_until(partial(is_mature, clean, job), f"job {job} to be mature", 60)
     trials = submit(
         *("--array=1-3%1", "--gres=gpu:4", TRIAL, "--time=2"), script="sleep 5", user=BOB
     )
