@@ -88,6 +88,7 @@ class Bench:
         self.directory, self.now_s, self.hands = directory, 1000.0, Hands()
         self.told: list[str] = []
         self.woken = 0
+        self.decided: tuple[Snapshot, Plan] | None = None
         self.start()
 
     def start(self) -> None:
@@ -108,8 +109,8 @@ class Bench:
 
     def close(self, closed: Callable[[Snapshot], Snapshot]) -> None:
         """As if the last cycle had seen it so."""
-        assert self.elastic._decided is not None
-        seen, plan = self.elastic._decided
+        assert self.decided is not None
+        seen, plan = self.decided
         self.elastic.decided(closed(seen), plan)
 
     def name(self) -> str:
@@ -422,7 +423,8 @@ def cluster(bench: Bench, job: Job, free: int, *waiting: Job) -> None:
     seen = replace(seen, now_s=bench.now_s, nodes=nodes, running=(job,), waiting=waiting)
     partition = replace(seen.partitions[0], nodes=("n1",))
     seen = bench.elastic.arriving(replace(seen, partitions=(partition,)))
-    bench.elastic.decided(seen, EasyBackfill()(view(seen)))
+    bench.decided = (seen, EasyBackfill()(view(seen)))
+    bench.elastic.decided(*bench.decided)
 
 
 def test_by_hand_a_job_grows_into_what_is_free_and_keeps_the_end_of_its_time_limit(

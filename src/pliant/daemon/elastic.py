@@ -12,15 +12,14 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
-from pliant.cycle import has_room
 from pliant.daemon.handing import HandOvers, Hands, Wanted
+from pliant.daemon.places import Places
 from pliant.daemon.runs import Runs
 from pliant.errors import PliantError, Refused
 from pliant.grammar import shapes as request_shapes
-from pliant.handover import FENCE_S, OURS, PINNED, Do, HandOver, Outcome, Step
+from pliant.handover import OURS, PINNED, Do, HandOver, Outcome, Step
 from pliant.lifecycle import Phase
 from pliant.model import Job, JobClass, JobState, Request, Shape, Snapshot, shape_text
-from pliant.placement import is_open
 from pliant.placement.giving_up import arrived
 from pliant.plan import Plan
 from pliant.speedup import Rates
@@ -57,18 +56,18 @@ class Elastic:
     ) -> None:
         """``changed``: is told which job's program is to be told something; ``wake``: to look."""
         self._hands, self._store, self._clock, self._wake = hands, store, clock, wake
+        self._places = Places(clock)
         self._monotonic = monotonic
         self.overs = HandOvers(
             *(hands, store, clock),
             ended=self._ended,
             changed=changed,
-            has_place=self._has_place,
+            has_place=self._places.has_place,
         )
         self.runs = Runs(store, self.overs, clock, monotonic)
         self._made_room: dict[str, int] = {}  # how often, by job
         self._resumed = False
         self._hears_since_s = float("inf")  # by the monotonic clock
-        self._decided: tuple[Snapshot, Plan] | None = None  # last
         self._met: frozenset[str] = frozenset()  # the jobs of the last look
 
     # --- what is known ---------------------------------------------------------------------
@@ -234,40 +233,7 @@ class Elastic:
 
     def decided(self, snapshot: Snapshot, plan: Plan) -> None:
         """Note what a cycle saw and decided: who asks after it is given no more than it leaves."""
-        self._decided = (snapshot, plan)
-
-    def _has_room(self, job: Job, wanted: Wanted) -> bool:
-        """Whether a running job could become that now, as far as the last cycle knows."""
-        if self._decided is None or wanted.shape == job.shape:
-            return True
-        return has_room(*self._decided, self._limited(job, wanted), wanted.shape)
-
-    def _is_open(self, job: Job, wanted: Wanted) -> bool:
-        """Whether a job could start now where it is to run, or its guest where it runs.
-
-        Reservations that end by themselves as fences do are not in the way.
-        """
-        if self._decided is None:
-            return True
-        snapshot, _ = self._decided
-        lasting = [r for r in snapshot.reservations if r.end_s > snapshot.now_s + FENCE_S]
-        snapshot = replace(snapshot, reservations=tuple(lasting))
-        nodes = () if wanted.guest else wanted.nodes
-        return is_open(snapshot, self._limited(job, wanted), nodes or job.nodes)
-
-    def _limited(self, job: Job, wanted: Wanted) -> Job:
-        """A job with the time limit that it would have."""
-        left_s = int(wanted.end_s - self._clock())
-        return replace(job, time_limit_s=max(1, left_s)) if wanted.end_s else job
-
-    def _has_place(self, job: Job, wanted: Wanted) -> bool:
-        """Whether a job that has saved could start again so: else it would only wait.
-
-        One that needs no more than it gives up has room there.
-        """
-        less = wanted.shape.amount <= job.shape.amount and wanted.shape.nodes <= job.shape.nodes
-        room = wanted.guest != "" or (less and set(wanted.nodes) <= set(job.nodes))
-        return self._is_open(job, wanted) and (room or self._has_room(job, wanted))
+        self._places.decided(snapshot, plan)
 
     def resize(self, job: Job, shape: Shape, who: str) -> None:
         """Ask a running job for another shape because ``who``, its owner or so, says so.
@@ -292,12 +258,12 @@ class Elastic:
             (shape not in job.shapes, "Slurm cannot change it so"),
             (0 < end_s < now_s + LEAST_LEFT_S, "less than two minutes of its time limit are left"),
             (
-                not self._is_open(job, wanted),
+                not self._places.is_open(job, wanted),
                 "it could not start again: a node of it is down, drained or reserved, or its "
                 "partition is down",
             ),
             (
-                not self._has_room(job, wanted),
+                not self._places.has_room(job, wanted),
                 "there is no room for that now beside what runs and who is next",
             ),
         )
@@ -314,7 +280,7 @@ class Elastic:
         if request is None or job.state is not JobState.RUNNING:
             return False
         listens = self.runs.may_reshape(job)
-        if (not listens and not self._is_mute(job)) or not self._is_open(job, wanted):
+        if (not listens and not self._is_mute(job)) or not self._places.is_open(job, wanted):
             return False
         until_s = now_s + grace_s(request)
         return self.overs.begin(job, wanted, until_s, reason, listens=listens)
