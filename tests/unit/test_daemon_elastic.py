@@ -19,7 +19,7 @@ from test_handover import FakeSlurm
 
 from pliant.cycle import view
 from pliant.daemon.elastic import GRACE_S, MUTE_S, Elastic
-from pliant.daemon.handing import name_of
+from pliant.daemon.handing import REST_S, name_of
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.munge_door import MungeDoor, Watches
 from pliant.daemon.rights import Asker
@@ -497,6 +497,24 @@ def test_a_job_that_could_not_start_again_goes_on_where_it_is(
     bench.start()
     assert bench.stays()
     assert bench.hands.did == []
+
+
+def test_a_job_that_saved_in_vain_is_not_asked_again_at_once(bench: Bench) -> None:
+    bench.listens(LIMITED)
+    job = bench.one(LIMITED)
+    cluster(bench, job, 2)
+    [*bench.elastic.begin(shrink(job), always)]
+    seen = bench.decided
+    bench.close(drained)
+    assert bench.stays()
+    bench.elastic.overs.turn()
+    assert seen is not None
+    bench.elastic.decided(*seen)
+    with pytest.raises(Refused, match="or saved in vain"):
+        bench.elastic.resize(job, ONE, "alice")
+    bench.now_s += REST_S
+    bench.listens(LIMITED)
+    assert [*bench.elastic.begin(shrink(job), always)]
 
 
 @pytest.mark.parametrize("closed", CLOSED)

@@ -272,7 +272,8 @@ class Elastic:
                 raise Refused(f"job {job.id}: {shape_text(shape)}: {words}")
         if not self._begin(job, wanted, now_s, f"{who} asked for it"):
             raise Refused(
-                f"job {job.id}: it is on its way to another shape, or has just come to one"
+                f"job {job.id}: it is on its way to another shape, or has just come to one or "
+                "saved in vain"
             )
 
     def _begin(self, job: Job, wanted: Wanted, now_s: float, reason: str) -> bool:

@@ -29,6 +29,8 @@ AGAIN_S = 1.0
 """After a step that the batch system refused, or that changed nothing."""
 STALE_S = 600.0
 """A checkpoint that comes so long after its wish was given up leads to no other shape."""
+REST_S = 300.0
+"""A job that saved in vain, and goes on where it is, is not asked again before."""
 _LATE = frozenset((Outcome.NOT_SAVED.value, Outcome.HELD.value))
 """What is given up before a checkpoint that may still come."""
 
@@ -96,6 +98,7 @@ class HandOvers:
         self._told, self._has_place = changed, has_place
         self._active: dict[str, _Active] = {}
         self._gone: dict[str, int] = {}  # the last run that was handed over, by job
+        self._rests: dict[str, float] = {}  # until when it is not asked again, by job
         self._changed = threading.Condition()
 
     # --- what is intended ------------------------------------------------------------------
@@ -105,12 +108,15 @@ class HandOvers:
     ) -> bool:
         """Ask a running job's program for a checkpoint; False where one is under way already.
 
-        False too where ``job`` is of a look that is older than the end of that run.
+        False too where ``job`` is of a look that is older than the end of that run, and shortly
+        after it has saved in vain.
         Where none ``listens`` that could make one, it is as good as made at once.
         """
         now_s = self._clock()
         with self._changed:
             if job.id in self._active or job.restarts <= self._gone.get(job.id, -1):
+                return False
+            if now_s < self._rests.get(job.id, 0.0):
                 return False
             row = HandOverRow(
                 *(0, now_s, job.id, job.user, job.account, job.restarts, shape_text(job.shape)),
@@ -151,6 +157,7 @@ class HandOvers:
         """Forget what is known of jobs that are not there any more."""
         with self._changed:
             self._gone = {job: run for job, run in self._gone.items() if job in there}
+            self._rests = {job: until_s for job, until_s in self._rests.items() if job in there}
 
     def of(self, job_id: str) -> HandOver | None:
         """Return a job's hand-over; None where it has none."""
@@ -303,6 +310,8 @@ class HandOvers:
             self._active.pop(active.over.job, None)
             if outcome is Outcome.DONE:
                 self._gone[active.over.job] = active.over.run
+            elif outcome is Outcome.STAYS:
+                self._rests[active.over.job] = self._clock() + REST_S
             self._store.handed_over(active.number, self._clock(), outcome)
             self._changed.notify_all()
         log.info("job %s: %s", active.over.job, outcome)
