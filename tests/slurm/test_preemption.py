@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
-from daemon_helpers import LONG, ask
+from daemon_helpers import LONG, ask, is_mature
 from slurm_helpers import Submit, WaitForState, wait_until
 from user_helpers import commands_for
 
 from pliant.daemon import answers as a
-from pliant.lifecycle import PROTECTION
 from pliant.sandbox import Options, Sandbox
 from pliant.sandbox.accounts import person
 
@@ -59,15 +57,6 @@ def counts(submit: Submit, workdir: Path, programs: Path) -> Callable[[int], int
         return submit(f"--gres=gpu:{gpus}", BEST_EFFORT, "--time=10", script=script)
 
     return begun
-
-
-def is_mature(sandbox: Sandbox, job: int) -> bool:
-    """Whether it may be asked to make room: not while it has just been launched."""
-    runs = ask(sandbox, a.HistoryAnswer, "history", job=str(job)).runs
-    if not runs or not runs[-1].launched_s:
-        return False
-    launch_s = runs[-1].launched_s - runs[-1].start_s
-    return time.time() > runs[-1].launched_s + PROTECTION * launch_s
 
 
 def test_a_trial_takes_the_room_of_a_best_effort_job_which_goes_on_after_it(
