@@ -9,10 +9,12 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
-from daemon_helpers import LONG, ask
+from daemon_helpers import LONG, ask, is_mature, wait_for_look
 from slurm_helpers import Submit, WaitForState, wait_until
 from user_helpers import commands_for
 
@@ -292,9 +294,12 @@ def test_jobs_of_one_node_grow_at_once_and_nobody_takes_their_gpus(
             task.becomes("1")
     other = submit("--gres=gpu:3", "--nodelist=n1", "--time=5", script=LONG, user=USERS[1])
     done = {n: task.resized() for n, task in tasks.items()}
-    asked: set[int] = set()
-    while len(asked) < len(tasks):
-        asked |= {n for n, task in tasks.items() if task.resize("2").returncode == 0}
+    for task in tasks.values():
+        wait_until(partial(is_mature, clean, task.job), f"job {task.job} to be mature", 60)
+    wait_for_look(clean)
+    with ThreadPoolExecutor() as pool:
+        told = list(pool.map(lambda task: task.resize("2"), tasks.values()))
+    assert [one.returncode for one in told] == [0, 0], told
     wait_until(lambda: all(tasks[n].resized() > done[n] for n in tasks), "both to be 2", 60)
     assert clean.run(["squeue", "-h", "-j", str(other), "-o", "%T"]).stdout == "PENDING\n"
     for task in tasks.values():

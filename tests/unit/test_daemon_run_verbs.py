@@ -35,7 +35,10 @@ class Bench:
     def __init__(self, directory: Path) -> None:
         self.now_s = 1010.0
         self.store = Store(directory)
-        self.overs = HandOvers(Hands(), self.store, lambda: self.now_s)
+        self.has_place = True
+        self.overs = HandOvers(
+            *(Hands(), self.store, lambda: self.now_s), has_place=lambda _job, _to: self.has_place
+        )
         self.runs = Runs(self.store, self.overs, lambda: self.now_s, lambda: self.now_s)
         self.cycling = cast("Any", SimpleNamespace())
         self.look(JOB)
@@ -106,6 +109,20 @@ def test_what_is_wrong_is_refused_in_one_line(
     bench: Bench, fields: dict[str, str], words: str
 ) -> None:
     assert words in bench.refused("run-watch", ALICE, **fields)
+
+
+def test_a_program_whose_place_would_be_lost_is_told_to_go_on_however_often_it_asks(
+    bench: Bench,
+) -> None:
+    wish = bench.wish()
+    bench.has_place = False
+    assert bench.say("run-saved", wish=wish).stays
+    bench.overs.turn()
+    assert bench.overs.of("7") is None
+    bench.has_place = True  # what it was told once stands
+    assert bench.say("run-saved", wish=wish).stays
+    assert not bench.say("run-failed", wish=wish).stays
+    assert bench.overs.of("7") is None
 
 
 def test_a_checkpoint_that_nobody_asked_for_is_refused(bench: Bench) -> None:

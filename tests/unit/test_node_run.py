@@ -613,6 +613,18 @@ def test_a_checkpoint_of_one_that_is_not_alone_leads_to_nothing_and_it_goes_on(
     assert not job.requeues.exists()
 
 
+def test_a_program_that_pliantd_leaves_where_it_is_goes_on_there(job: Job) -> None:
+    again = "n = pathlib.Path('again')\nif n.exists(): print('again'); sys.exit(0)\nn.touch()\n"
+    process = job.start(again + LOOP.format(until=REQUESTED) + "sys.exit(85)")
+    job.door.wait_for("run-watch")
+    job.door.answers["run-saved"] = RunAnswer(stays=True)
+    job.door.want("w1")
+    code, out, err = ended(process)
+    words = "the job could not be requeued (it could not start again now, pliantd says)"
+    assert (code, out, err) == (0, "again\n", f"pliant run: {words}: the program goes on here\n")
+    assert not job.requeues.exists()
+
+
 # Programs that requeue their own job
 
 

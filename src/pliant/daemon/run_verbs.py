@@ -7,7 +7,7 @@ shown yet, is refused in one line, and ``pliant run`` says it again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pliant.daemon.cycling import Cycling, Seen
 from pliant.daemon.handing import HandOvers, name_of
@@ -45,7 +45,8 @@ class RunVerbs:
         VERBS[verb](self, job, run, fields)
         if self.runs.are_several(job):
             self.overs.withdraw(job.id)
-        return self._wish(job, run)
+        stays = verb == SAVED and self.overs.stays(job.id, run, fields.get("wish", ""))
+        return replace(self._wish(job, run), stays=stays)
 
     def id_of(self, fields: Mapping[str, str]) -> str:
         """Return the id of the job that a request is about: a task of an array goes by another."""
@@ -186,12 +187,12 @@ def _number(fields: Mapping[str, str], name: str) -> float:
 
 _Verb = Callable[[RunVerbs, Job, int, Mapping[str, str]], None]
 
-BEGIN, WATCH = "run-begin", "run-watch"
+BEGIN, WATCH, SAVED = "run-begin", "run-watch", "run-saved"
 VERBS: Mapping[str, _Verb] = {
     BEGIN: RunVerbs.begin,
     "run-launched": RunVerbs.launched,
     WATCH: RunVerbs.watch,
-    "run-saved": RunVerbs.saved,
+    SAVED: RunVerbs.saved,
     "run-failed": RunVerbs.failed,
     "run-end": RunVerbs.end,
 }

@@ -16,8 +16,9 @@
 What cannot happen in a stage changes nothing: answers come late and twice. A program that saved on
 request and ended is never lost: pliantd requeues the job; where it is silent, we do; where that is
 refused (no scontrol here, a job that may not be requeued), the program is started again right here
-at its old shape. So it is where another wrapper of the job runs a program that a requeue would end.
-Where a task fails when it is asked, the step has failed: all end with its exit code.
+at its old shape. So it is where another wrapper of the job runs a program that a requeue would end,
+and where pliantd says that the job stays: it could not start again now. Where a task fails when it
+is asked, the step has failed: all end with its exit code.
 After a TERM nothing of it is done: somebody else ends the job, on purpose.
 """
 
@@ -290,7 +291,7 @@ _ON: Mapping[tuple[Stage, type], _Handler] = {
     (Stage.GATHERING, Ticked): _ticked_gathering,
     (Stage.HANDING, Answered): _answered,
     (Stage.HANDING, Ticked): _ticked_handing,
-    (Stage.REQUEUING, Requeued): _requeued,
+    **{(stage, Requeued): _requeued for stage in (Stage.HANDING, Stage.REQUEUING)},
     (Stage.LEAVING, Ticked): _ticked_leaving,
     (Stage.FOLLOWING, Ticked): _ticked_leaving,
     (Stage.FOLLOWING, Decided): _decided,

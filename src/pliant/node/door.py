@@ -51,6 +51,7 @@ class Heard:
 
     wished: Callable[[Wish | None], None]
     answered: Callable[[], None]  # to a saved checkpoint
+    stays: Callable[[], None]  # to one that leads to no requeue: the program goes on here
     trouble: Callable[[str], None]
     first: Callable[[], None]  # the first answer of all
     beside: Callable[[bool], None]  # whether another wrapper of this job is heard too
@@ -148,6 +149,8 @@ class Door:
         def done(answer: RunAnswer) -> None:
             if answer.several:  # it is not taken over
                 self.heard.beside(True)
+            elif answer.stays:
+                self.heard.stays()
             else:
                 self.heard.answered()
 

@@ -374,7 +374,11 @@ class Wrapper:
         if not this.leads:
             return
         heard = Heard(
-            *(self._wished, self._answered, self._trouble, self._first, self._beside, self._signal)
+            *(self._wished, self._answered, self._stays),
+            beside=self._beside,
+            trouble=self._trouble,
+            first=self._first,
+            signal=self._signal,
         )
         who = {"job": this.job, "run": str(this.restarts), "word": os.urandom(8).hex()}
         self._door = Door(self._outside.ask, who, heard)
@@ -396,6 +400,10 @@ class Wrapper:
 
     def _answered(self) -> None:
         self._post(w.Answered(time.monotonic()))
+
+    def _stays(self) -> None:
+        words = "it could not start again now, pliantd says"
+        self._post(w.Requeued(time.monotonic(), words))
 
     def _beside(self, others: bool) -> None:
         self._post(w.Beside(time.monotonic(), others))

@@ -189,7 +189,8 @@ class _Queue:
         running = (job for job in snapshot.running if job.state is JobState.RUNNING)
         some = (job for job in running if is_best_effort(job))
         self._running = certain_holders(snapshot, some)
-        self._told = {job.room_for for job in snapshot.running if job.room_for}
+        leaving = (job for job in snapshot.waiting if job.frozen)  # one is between its two runs
+        self._told = {job.room_for for job in (*snapshot.running, *leaving) if job.room_for}
 
     def plan(self) -> Plan:
         """Return the decision."""

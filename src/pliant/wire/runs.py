@@ -9,7 +9,8 @@
 ``run-watch``     known, step, rate, launched         at once where there is a wish that is not
                                                       ``known``, else after at most WATCH_S
 ``run-saved``     wish, took, step                    the program has saved and ended; where the
-                                                      answer is ok, pliantd requeues
+                                                      answer is ok, pliantd requeues, unless it
+                                                      says ``several`` or ``stays``
 ``run-failed``    wish, words                         no checkpoint was made; the program runs on
 ``run-end``       code, termed                        the program ended by itself; ``termed`` is 1
                                                       where it had been sent a TERM by others
@@ -46,3 +47,4 @@ class RunAnswer:
     several: bool = False  # another wrapper speaks for this run: nothing is asked, nothing requeued
     run: int = -1  # which one it is; -1: an earlier release does not say
     signal: str = ""  # by which the job's program is told of a wish, as its owner said; "": none
+    stays: bool = False  # to run-saved: it could not start again now, and goes on where it is
