@@ -70,6 +70,17 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made.store.close()
 
 
+def test_a_program_works_since_it_says_so_however_late_that_is_heard(bench: Bench) -> None:
+    bench.say("run-watch", launched="1", ago="4")
+    assert [row.launched_s for row in bench.store.runs("7")] == [1006.0]
+    bench.say("run-watch", launched="1", ago="4.5")
+    assert [row.launched_s for row in bench.store.runs("7")] == [1006.0]
+    bench.say("run-launched", ago="7")
+    assert [row.launched_s for row in bench.store.runs("7")] == [1003.0]
+    bench.say("run-watch", launched="1", ago="700")
+    assert [row.launched_s for row in bench.store.runs("7")] == [1000.0]
+
+
 def test_a_watch_is_told_the_wish_and_its_checkpoint_is_taken(bench: Bench) -> None:
     assert bench.say("run-begin", host="n1").wish == ""
     assert bench.say("run-watch", launched="1", step="10", rate="2.5").wish == ""

@@ -81,6 +81,7 @@ class RunVerbs:
             job,
             run,
             launched=fields.get("launched") == "1",
+            ago_s=_number(fields, "ago"),
             step=int(_number(fields, "step")),
             rate=_number(fields, "rate"),
         )

@@ -20,6 +20,8 @@ from pliant.model import Job, JobState, shape_text
 from pliant.speedup import Rates
 from pliant.store import RunRow, Store
 
+CLOSE_S = 1.0
+"""By less than that no word corrects when a program began to work."""
 GRACE_S = 120.0
 """How long a program may take to save what it has, where its owner names no time."""
 UNNAMED = frozenset(("", "wrap", "sbatch", "interactive", "bash", "STDIN"))
@@ -50,19 +52,34 @@ class Runs:
     # --- what is said ----------------------------------------------------------------------
 
     def heard(
-        self, job: Job, run: int, *, launched: bool = False, step: int = 0, rate: float = 0.0
+        self,
+        job: Job,
+        run: int,
+        *,
+        launched: bool = False,
+        ago_s: float = 0.0,
+        step: int = 0,
+        rate: float = 0.0,
     ) -> None:
-        """Note that the program of this run speaks."""
+        """Note that the program of this run speaks; ``launched``: it works, since ``ago_s``.
+
+        Where we could not be reached at first, that was earlier than the first word of it.
+        """
         with self._lock:
             row = self._row(job, run)
             self._heard[job.id] = self._monotonic()
             now = replace(
                 row,
-                launched_s=row.launched_s or (self._clock() if launched else 0.0),
+                launched_s=self._launched_s(row, ago_s) if launched else row.launched_s,
                 step=max(row.step, step),
                 rate=rate or row.rate,
             )
             self._keep(row, now)
+
+    def _launched_s(self, row: RunRow, ago_s: float) -> float:
+        at_s = max(row.start_s, self._clock() - ago_s)
+        known = row.launched_s and at_s > row.launched_s - CLOSE_S
+        return row.launched_s if known else at_s
 
     def spoke(self, job: Job, run: int, word: str, *, others: bool = False) -> None:
         """Note which wrapper it was, by its word; see :class:`Speakers`."""

@@ -35,13 +35,16 @@ class Progress:
     step: int | None = None
     rate: float | None = None
     launched: bool = False
+    launched_s: float = 0.0  # when, by this host's monotonic clock
 
     def fields(self) -> dict[str, str]:
         """Return it as the wire has it."""
+        ago_s = time.monotonic() - self.launched_s if self.launched else 0.0
         return {
             "step": "" if self.step is None else str(self.step),
             "rate": "" if self.rate is None else f"{self.rate:.6g}",
             "launched": "1" if self.launched else "0",
+            "ago": f"{ago_s:.3f}",
         }
 
 

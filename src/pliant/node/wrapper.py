@@ -248,7 +248,7 @@ class Wrapper:
             progress.step, progress.rate = self._pace.step, self._pace.rate
             works = progress.step is not None or now_s - self._started_s >= LAUNCHED_S
             if works and not progress.launched:
-                progress.launched = True
+                progress.launched, progress.launched_s = True, time.monotonic()
                 self._door.launched()
 
     # Other tasks of the step
