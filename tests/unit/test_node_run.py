@@ -151,6 +151,7 @@ def test_pliantd_hears_how_a_run_begins_and_ends(job: Job) -> None:
     assert float(begun.pop("age")) >= 0
     assert begun == {**who, **says}
     watched = next(fields for fields in job.door.of("run-watch") if fields["step"] == "7")
+    assert float(watched.pop("ago")) >= 0
     assert watched == {**who, "known": "", "step": "7", "rate": "", "launched": "1"}
     assert job.door.of("run-end") == [{**who, "code": "0", "termed": "0"}]
 
