@@ -267,7 +267,7 @@ def test_a_step_that_was_worked_out_before_the_program_spoke_is_not_done(bench: 
 
     bench.overs.turn()
     bench.overs.turn()
-    bench.hands.scene = seen  # type: ignore[method-assign]
+    bench.hands.scene = seen  # type: ignore[method-assign]  # speaks in between
     bench.overs.turn()
     assert bench.hands.did == [Do.PIN, Do.FENCE]
 
