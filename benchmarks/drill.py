@@ -97,7 +97,7 @@ def _run(area: Field, fault: Fault, seen: Seen, draw: random.Random) -> None:
     moment = "never" if seen.moment == ASKED else seen.moment
     area.skew_s = min(0, fault.skew_s)
     area.pliantd(moment)
-    _begin(area, fault, moment)
+    _begin(area, fault, moment, seen)
     _ask(area, fault, draw)
     if seen.moment == ASKED:
         time.sleep(draw.uniform(0.2, 0.7))
@@ -112,13 +112,20 @@ def _run(area: Field, fault: Fault, seen: Seen, draw: random.Random) -> None:
     _until_ended(area, fault, seen)
 
 
-def _begin(area: Field, fault: Fault, moment: str) -> None:
+def _begin(area: Field, fault: Fault, moment: str, seen: Seen) -> None:
     """Let the job run."""
     malleable = f"--malleable=grace={fault.grace_s}"
     if fault.checkpoint:
         (area.place / "how").write_text(fault.checkpoint)
     own = "--class=best-effort" if fault.guest else "--moldable=gpus=1:2:4"
     area.submit(own, malleable)
+    admin = Admin(area)  # of an earlier run Slurm may have kept something
+    try:
+        area.wait(lambda: admin.tend()[0].get("JobState") == "RUNNING", "the job to run", COME_S)
+    except TimeoutError as error:
+        raise TimeoutError(f"{error}: {_told(area.show(area.job))}") from None
+    finally:
+        seen.righted += admin.did
     area.wait((area.place / "done").exists, "the program to work", COME_S)
     if fault.skew_s > 0:  # by such a clock it would have been launching for 30 s
         time.sleep(3.0)
@@ -165,7 +172,8 @@ def _until_quiet(area: Field, seen: Seen) -> None:
         told = area.history()
         rows = [f"{r.run} {r.outcome or 'under way'}" for r in told.handovers] if told else "?"
         seen.words.append(f"not quiet: {rows}")
-    seen.fences, seen.righted = area.fences(), admin.did
+    seen.fences = area.fences()
+    seen.righted += admin.did
 
 
 def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
@@ -257,7 +265,7 @@ def drilled(faults: Sequence[Fault], seed: int, at_once: int = 1) -> Iterator[Se
 
 _HEADER = (
     *("fault", "the job ends", "runs", "jobs lost", "steps lost", "stuck", "slipped in"),
-    *("fences", "pins", "Slurm's own requeue behind", "Slurm put right by hand"),
+    *("fences", "pins", "ended or requeued by Slurm itself first", "Slurm put right by hand"),
     *("steps done again", "median s"),
 )
 

@@ -30,8 +30,8 @@ class Fault:
     ``checkpoint``: how it fails (see faulty_count.py). ``ends``: how the job ends if all is well.
     ``guest``: it is preempted for a trial job, else resized. ``rival``: another job waits for its
     GPUs. ``around``: what holds from before pliantd starts until all is over. ``after``: what the
-    user does when all is quiet. ``first``: the batch system itself requeues the job, behind whoever
-    may start at once.
+    user does when all is quiet. ``first``: the batch system itself ends or requeues the job, behind
+    whoever may start at once.
     """
 
     name: str
@@ -174,7 +174,7 @@ FAULTS: Sequence[Fault] = (
     Fault("slurmctld killed", ANY, _kill("slurmctld")),
     Fault("slurmd killed", ANY, _kill("slurmd-n1")),
     Fault("wrapper killed while the program saves", (ASKED,), _kill_wrapper, ends="FAILED"),
-    Fault("wrapper killed, checkpoint written", SAVED, _kill_wrapper_alone),
+    Fault("wrapper killed, checkpoint written", SAVED, _kill_wrapper_alone, first=True),
     Fault("program killed while it saves", (ASKED,), _kill_program, ends="FAILED"),
     Fault("node down while the program saves", (ASKED,), _node_down, first=True),
     Fault("node down, checkpoint written", (*SAVED, *WAITS), _node_down),

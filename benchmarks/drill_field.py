@@ -167,7 +167,7 @@ class Field:
     # --- jobs ------------------------------------------------------------------------------
 
     def submit(self, *options: str) -> None:
-        """Submit the job that counts, and wait until it runs."""
+        """Submit the job that counts."""
         script = (
             f"export PYTHONPATH={self.lib} PLIANT_CHECKPOINT_DIR={self.place}/saves\n"
             f"exec {self.lib}/pliant-run -- {PYTHON} {self.lib}/faulty_count.py "
@@ -175,7 +175,6 @@ class Field:
         )
         own = ("--gres=gpu:4", "--open-mode=append", f"--output={self.place}/out", "--time=30")
         self.job = self.sbatch(USER, script, *own, *options)
-        self.wait(lambda: self.state(self.job) == "RUNNING", "the job to run", COME_S)
 
     def submit_rival(self) -> None:
         """Submit who waits for all GPUs of the job's node."""

@@ -36,13 +36,35 @@ void forget_outer_option(const char *option)
     unsetenv(name + strlen(PREFIX));
 }
 
+/* Only a directory that `pliant run` chose for its own job: JOB:DIRECTORY says so. */
+static void forget_outer_directory(void)
+{
+    const char *directory = getenv("PLIANT_CHECKPOINT_DIR");
+    const char *chosen = getenv("PLIANT_CHECKPOINT_DIR_OF");
+    const char *colon = chosen ? strchr(chosen, ':') : NULL;
+
+    if (directory && colon && strcmp(colon + 1, directory) == 0)
+        unsetenv("PLIANT_CHECKPOINT_DIR");
+    unsetenv("PLIANT_CHECKPOINT_DIR_OF");
+}
+
 void forget_outer_job(void)
 {
-    static const char *const names[] = {"PLIANT_SHAPE", "PLIANT_GPUS",  "PLIANT_NODES",
-                                        "PLIANT_TYPE",  "PLIANT_SHARE", "PLIANT_RESTART_COUNT"};
+    static const char *const names[] = {
+        "PLIANT_SHAPE", "PLIANT_GPUS",          "PLIANT_NODES",               "PLIANT_TYPE",
+        "PLIANT_SHARE", "PLIANT_RESTART_COUNT", "PLIANT_CHECKPOINT_REQUESTED"};
 
     if (!getenv("SLURM_JOB_ID"))
         return;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         unsetenv(names[i]);
+    forget_outer_directory();
+}
+
+void forget_outer_run(void)
+{
+    if (!getenv("SLURM_JOB_ID"))
+        return;
+    unsetenv("SLURM_RESTART_COUNT");
+    unsetenv("SLURM_STEP_NUM_TASKS");
 }

@@ -9,6 +9,10 @@
 void forget_outer_job(void);
 void forget_outer_option(const char *option);
 
+/* Take away what Slurm sets anew in jobs that were restarted and in steps alone. Of jobs that say
+ * something to Pliant: all others find what they find without it. */
+void forget_outer_run(void);
+
 /* Whether Slurm took the value of an option from the job that this client runs in. */
 bool is_inherited(const char *option, const char *value);
 

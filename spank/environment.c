@@ -193,6 +193,18 @@ static void correct_gpus(spank_t spank, const struct run *run)
         spank_unsetenv(spank, "SLURM_MEM_PER_GPU");
 }
 
+void forget_told(spank_t spank)
+{
+    static const char *const names[] = {"PLIANT_SHAPE", "PLIANT_GPUS",  "PLIANT_NODES",
+                                        "PLIANT_TYPE",  "PLIANT_SHARE", "PLIANT_RESTART_COUNT"};
+
+    if (!is_batch(spank))
+        return;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (has(spank, names[i]))
+            spank_unsetenv(spank, names[i]);
+}
+
 void tell_job(spank_t spank, const struct settings *settings, const struct said *said)
 {
     struct run run;

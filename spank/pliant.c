@@ -60,10 +60,15 @@ static int on_option(int val, const char *value, int remote)
     struct why why;
 
     value = plain_value(value);
-    if (remote)
+    if (remote) {
         remember(&said, words[val], value);
-    else if (!settings.off && !is_inherited(options[val].name, value) &&
-             !check_option(words[val], value, &why))
+        return 0;
+    }
+    if (settings.off)
+        return 0;
+    if (spank_context() == S_CTX_ALLOCATOR)
+        forget_outer_run();
+    if (!is_inherited(options[val].name, value) && !check_option(words[val], value, &why))
         refuse(val, &why);
     return 0;
 }
@@ -90,5 +95,7 @@ int slurm_spank_task_init(spank_t spank, int argc, char *argv[])
     (void)argv;
     if (said.anything)
         tell_job(spank, &settings, &said);
+    else
+        forget_told(spank);
     return 0;
 }

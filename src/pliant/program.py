@@ -84,8 +84,7 @@ def _requested() -> str:
     that name once its owner is gone.
     """
     path = os.environ.get("PLIANT_CHECKPOINT_REQUESTED", "")
-    array, task = (os.environ.get(f"SLURM_ARRAY_{name}_ID", "") for name in ("JOB", "TASK"))
-    job = f"{array}_{task}" if array and task else os.environ.get("SLURM_JOB_ID", "")
+    job = os.environ.get("SLURM_JOB_ID", "")
     name = os.path.basename(os.path.dirname(path))
     return path if not job or name.startswith(f"pliant-{job}-") else ""
 

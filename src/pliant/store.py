@@ -223,10 +223,6 @@ class Store:
         """Note that its checkpoint is written."""
         self._write("UPDATE handovers SET saved_s = ? WHERE id = ?", (saved_s, handover))
 
-    def stays(self, handover: int) -> None:
-        """Note that its job goes on in the shape that it had."""
-        self._write("UPDATE handovers SET after = before WHERE id = ?", (handover,))
-
     def reopened(self, handover: int, saved_s: float, after: str, guest: str) -> None:
         """Note that one goes on that had ended: its checkpoint came after all."""
         self._write(

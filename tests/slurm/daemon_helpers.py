@@ -13,6 +13,7 @@ from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.daemon import answers as a
 from pliant.errors import Unavailable
+from pliant.lifecycle import PROTECTION
 from pliant.sandbox import Sandbox
 from pliant.wire import Message, ask_over_tcp
 
@@ -31,6 +32,15 @@ def ask(sandbox: Sandbox, kind: type[T], verb: str, **fields: str) -> T:
     answer = answer_of(sandbox, verb, **fields)
     assert answer.is_ok, answer.message
     return a.from_json(kind, answer.fields["json"])
+
+
+def is_mature(sandbox: Sandbox, job: int | str) -> bool:
+    """Whether it may be asked to save: not while it has just been launched."""
+    runs = ask(sandbox, a.HistoryAnswer, "history", job=str(job)).runs
+    if not runs or not runs[-1].launched_s:
+        return False
+    launch_s = runs[-1].launched_s - runs[-1].start_s
+    return time.time() > runs[-1].launched_s + PROTECTION * launch_s
 
 
 def why(sandbox: Sandbox, job: int | str) -> a.WhyAnswer:

@@ -9,10 +9,12 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
-from daemon_helpers import LONG, ask
+from daemon_helpers import LONG, ask, is_mature, wait_for_look
 from slurm_helpers import Submit, WaitForState, wait_until
 from user_helpers import commands_for
 
@@ -151,13 +153,17 @@ def test_a_job_is_resized_while_others_wait_for_its_gpus_and_loses_nothing(
     assert (workdir / f"{counting.job}.out").read_text().splitlines()[-1] == checksum(steps)
 
 
-def test_a_program_whose_own_python_has_no_pliant_is_resized_all_the_same(
+def test_a_program_whose_own_python_has_no_pliant_is_resized_whatever_its_job_inherited(
     submit: Submit, wait_for_state: WaitForState, clean: Sandbox, workdir: Path, programs: Path
 ) -> None:
     shutil.copy(COUNT, workdir)
     run = f"{programs}/pliant run -- /usr/bin/python3 count.py 1500 count 0.02"
     words = ("--gres=gpu:2", "--moldable=gpus=1-2", "--malleable=grace=20", "--open-mode=append")
-    script = f"export PLIANT_CHECKPOINT_DIR={workdir}/saves; unset PYTHONPATH; exec {run}"
+    inherited = "SLURM_ARRAY_JOB_ID=1 SLURM_ARRAY_TASK_ID=3 SLURM_STEP_NUM_TASKS=8 SLURM_STEP_ID=0"
+    script = (
+        f"export {inherited} SLURM_RESTART_COUNT=${{SLURM_RESTART_COUNT:-7}}\n"
+        f"export PLIANT_CHECKPOINT_DIR={workdir}/saves; unset PYTHONPATH; exec {run}"
+    )
     job = submit(*words, "--time=30", script=script)
     wait_for_state(job, "RUNNING", 60)
     Counting(clean, programs / "pliant", job).becomes("1")
@@ -288,9 +294,12 @@ def test_jobs_of_one_node_grow_at_once_and_nobody_takes_their_gpus(
             task.becomes("1")
     other = submit("--gres=gpu:3", "--nodelist=n1", "--time=5", script=LONG, user=USERS[1])
     done = {n: task.resized() for n, task in tasks.items()}
-    asked: set[int] = set()
-    while len(asked) < len(tasks):
-        asked |= {n for n, task in tasks.items() if task.resize("2").returncode == 0}
+    for task in tasks.values():
+        wait_until(partial(is_mature, clean, task.job), f"job {task.job} to be mature", 60)
+    wait_for_look(clean)
+    with ThreadPoolExecutor() as pool:
+        told = list(pool.map(lambda task: task.resize("2"), tasks.values()))
+    assert [one.returncode for one in told] == [0, 0], told
     wait_until(lambda: all(tasks[n].resized() > done[n] for n in tasks), "both to be 2", 60)
     assert clean.run(["squeue", "-h", "-j", str(other), "-o", "%T"]).stdout == "PENDING\n"
     for task in tasks.values():

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 
 import pytest
-from daemon_helpers import LONG, ask
+from daemon_helpers import LONG, ask, is_mature
 from slurm_helpers import Submit, WaitForState, wait_until
+from user_helpers import commands_for
 
 from pliant.daemon import answers as a
 from pliant.sandbox import Options, Sandbox
+from pliant.sandbox.accounts import person
 
 pytestmark = pytest.mark.slurm
 
+BOB = "pliant-bob"
+COUNT = Path(__file__).parents[2] / "docs" / "examples" / "count.py"
 BEST_EFFORT, TRIAL = "--class=best-effort", "--class=trial"
 
 
@@ -27,27 +35,57 @@ def sandbox(users: tuple[str, str]) -> Iterator[Sandbox]:
     made.down()
 
 
+@pytest.fixture(scope="module")
+def programs(users: tuple[str, str]) -> Iterator[Path]:
+    """A folder with `pliant`, and a Python, that users may run."""
+    folder = Path(tempfile.mkdtemp(prefix="pliant-test-", dir="/tmp"))
+    folder.chmod(0o755)
+    yield commands_for(person(users[0]), folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def counts(submit: Submit, workdir: Path, programs: Path) -> Callable[[int], int]:
+    """Submit a best-effort job under `pliant run` that counts on so many GPUs."""
+
+    def begun(gpus: int) -> int:
+        program = shutil.copy(COUNT, workdir)
+        script = (
+            f"export PLIANT_CHECKPOINT_DIR={workdir}/saves{gpus}\n"
+            f"exec {programs}/pliant run -- {programs}/python {program} 100000 count{gpus} 0.02"
+        )
+        return submit(f"--gres=gpu:{gpus}", BEST_EFFORT, "--time=10", script=script)
+
+    return begun
+
+
 def test_a_trial_takes_the_room_of_a_best_effort_job_which_goes_on_after_it(
     clean: Sandbox,
     submit: Submit,
     wait_for_state: WaitForState,
     show: Callable[[int | str], dict[str, str]],
-    users: tuple[str, str],
+    counts: Callable[[int], int],
 ) -> None:
-    large = submit("--gres=gpu:4", BEST_EFFORT, "--time=10", script=LONG)
-    small = submit("--gres=gpu:2", BEST_EFFORT, "--time=10", script=LONG)
-    wait_for_state(large, "RUNNING", 60)
-    wait_for_state(small, "RUNNING", 60)
-    trial = submit("--gres=gpu:4", TRIAL, "--time=2", script="sleep 5", user=users[1])
-    rigid = submit("--gres=gpu:4", "--time=10", script=LONG, user=users[1])
-    wait_for_state(trial, "RUNNING", 120)  # a best-effort job without `pliant run` runs 30 s first
+    large, small = counts(4), counts(2)
+    for job in (large, small):
+        wait_until(partial(is_mature, clean, job), f"job {job} to be mature", 60)
+    trials = submit(
+        *("--array=1-3%1", "--gres=gpu:4", TRIAL, "--time=2"), script="sleep 5", user=BOB
+    )
+    trial, held, later = (f"{trials}_{task}" for task in (1, 2, 3))
+    clean.run(["scontrol", "hold", held], user=BOB, check=True)
+    rigid = submit("--gres=gpu:4", "--time=10", script=LONG, user=BOB)
+    wait_for_state(trial, "RUNNING", 120)
     wait_until(lambda: show(small)["Restarts"] == "1", "the smaller one to have made room", 60)
     assert show(large)["Restarts"] == "0"
+    wait_until(lambda: int(show(later)["Priority"]) < 4_294_901_760, "its turn to be its own")
+    assert show(held)["Priority"] == "0"
+    clean.run(["scancel", held, later], check=True)
     wait_for_state(trial, "COMPLETED", 60)
     wait_for_state(small, "RUNNING", 60)
     wait_until(lambda: int(show(small)["Priority"]) < 4_294_901_760, "its place to be its own", 60)
     history = ask(clean, a.HistoryAnswer, "history", job=str(small))
-    assert [(row.guest, row.outcome) for row in history.handovers] == [(f"job {trial}", "done")]
+    assert [(row.guest, row.outcome) for row in history.handovers] == [(f"job {trials}", "done")]
     wait_for_state(rigid, "PENDING")  # it never came before
 
 

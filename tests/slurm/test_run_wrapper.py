@@ -73,12 +73,55 @@ def started(submit: Submit, workdir: Path, door: FakeDoor) -> Callable[..., int]
     return start
 
 
+ONE_ARRAY = """
+import os, time, pliant
+task = os.environ["SLURM_ARRAY_TASK_ID"]
+while not pliant.checkpoint_wanted(): time.sleep(0.05)
+open("asked" + task, "w").close()
+while not os.path.exists("saves" + task): time.sleep(0.05)
+pliant.checkpointed()
+"""
+
+
 def test_the_environment_of_a_batch_script_is_not_taken_for_a_step(
     submit: Submit, wait_for_state: WaitForState, output: Callable[[int], str]
 ) -> None:
-    job = submit("-N2", "-n2", script='echo "[$SLURM_STEP_NUM_TASKS] $SLURM_PROCID"', user=None)
+    """Nor what the step in which its job was submitted has left in it."""
+    tells = (
+        "import os; from pliant.node.run import from_environment as f; print(f(os.environ).ranks)"
+    )
+    told = f"{sys.executable} -P -c '{tells}'"
+    script = (
+        'echo "[$SLURM_STEP_NUM_TASKS] $SLURM_PROCID"\n'
+        f"export PYTHONPATH={SOURCE}\nSLURM_STEP_NUM_TASKS=8 {told}\nsrun -n2 {told}"
+    )
+    job = submit("-N2", "-n2", script=script, user=None)
     wait_for_state(job, "COMPLETED")
-    assert output(job) == "[] 0\n"
+    assert output(job) == "[] 0\n1\n2\n2\n"
+
+
+def test_a_task_that_has_the_number_of_its_array_requeues_itself_alone(
+    submit: Submit, workdir: Path, door: FakeDoor, show: Callable[[int | str], dict[str, str]]
+) -> None:
+    (workdir / "program.py").write_text(ONE_ARRAY)
+    (workdir / "wrapper.py").write_text(HASTY)
+    script = (
+        f"export PYTHONPATH={SOURCE} PLIANT_CONFIG={workdir}/pliant.toml\n"
+        f"export PLIANT_HOST=127.0.0.1 PATH={workdir}/bin:$PATH\n"
+        f"exec {sys.executable} -P wrapper.py run -- {sys.executable} -P program.py\n"
+    )
+    array = submit("--array=3-4", "--requeue", "--time=10", script=script, user=None)
+    wait_until(lambda: len({said["job"] for said in door.of("run-watch")}) == 2, "both tasks", 60)
+    tasks = {number: show(f"{array}_{number}") for number in (3, 4)}
+    same = next(number for number, task in tasks.items() if task["JobId"] == str(array))
+    assert {said["job"] for said in door.of("run-watch")} == {t["JobId"] for t in tasks.values()}
+    door.want("w1")
+    wait_until((workdir / f"asked{same}").exists, "the program to be asked")
+    door.close()
+    (workdir / f"saves{same}").touch()
+    wait_until(lambda: show(f"{array}_{same}")["Restarts"] == "1", "the task to be requeued", 60)
+    other = show(f"{array}_{7 - same}")
+    assert (other["Restarts"], other["JobState"]) == ("0", "RUNNING")
 
 
 @pytest.mark.parametrize("before", ["exec", "srun", ""])
@@ -125,7 +168,7 @@ def test_tasks_on_two_nodes_save_together_and_the_job_requeues_itself_in_silence
     job = started(SAVES, "-N2", "-n2", before="srun")
     door.wait_for("run-watch")
     door.want("w1")
-    wanted = f"saves/.pliant-{job}-0/told"
+    wanted = f"saves/.pliant-{job}-0-0/told"
     wait_until(lambda: "w1" in (workdir / wanted).read_text(), "task 0 to tell the others")
     door.close()
     (workdir / "hold").unlink()
@@ -158,6 +201,6 @@ def test_what_was_said_at_submission_arrives(started: Callable[..., int], door: 
     assert {key: begun[key] for key in ("job", "run", "grace", "signal")} == {
         "job": str(job),
         "run": "0",
-        "grace": "90",
+        "grace": "0",  # that pliantd knows
         "signal": "USR2",
     }

@@ -29,6 +29,7 @@ def alone(clean: Sandbox) -> Sandbox:
     return clean
 
 
+CHOSEN = "PLIANT_CHECKPOINT_DIR=/b PLIANT_CHECKPOINT_DIR_OF=1:/b"
 # A step that finds the one before not yet gone says so and waits: Slurm's own words, left out.
 SAYS = r"""
 step() { srun "$@" 2>&1 | grep -v -e 'temporarily disabled, retrying' -e 'Step created for'; }
@@ -237,12 +238,34 @@ def test_steps_of_salloc_and_srun_are_told_what_they_got(alone: Sandbox) -> None
 def test_a_job_submitted_from_a_job_says_only_what_its_owner_wrote(
     alone: Sandbox, submit: Submit, wait_for_state: WaitForState, workdir: Path
 ) -> None:
-    inner = "sbatch --parsable -o inner.out --wrap 'env | grep -E \"PLIANT_(SHAPE|GPUS)|_pliant_\"'"
+    inner = "sbatch --parsable -o inner.out --wrap 'env | grep -E \"PLIANT_(SHAPE|GPUS|CHECKPOINT)|_pliant_\"'"
     for outer in (f"{inner} > inner.id", f"salloc -n1 {inner} > inner.id"):
-        job = submit("--moldable=gpus=1-2", "--malleable", "--gres=gpu:1", script=outer)
+        script = f"export PLIANT_CHECKPOINT_REQUESTED=/a {CHOSEN}\n{outer}"
+        job = submit("--moldable=gpus=1-2", "--malleable", "--gres=gpu:1", script=script)
         wait_for_state(job, "COMPLETED")
         wait_for_state(int((workdir / "inner.id").read_text()), "COMPLETED|FAILED")
         assert (workdir / "inner.out").read_text() == ""
+
+
+def test_a_job_submitted_from_a_job_is_told_its_own_run_and_no_step(
+    alone: Sandbox,
+    submit: Submit,
+    wait_for_state: WaitForState,
+    output: Callable[[int], str],
+    workdir: Path,
+) -> None:
+    tells = 'env | grep -E "^(SLURM|PLIANT)_(RESTART|STEP_NUM|CHECKPOINT)"'
+    inner = f"sbatch --parsable -o inner.out --malleable --wrap '{tells}'"
+    inherited = "SLURM_RESTART_COUNT=2 SLURM_STEP_NUM_TASKS=8 PLIANT_CHECKPOINT_DIR=/own"
+    job = submit(script=f"export {inherited}\n{inner} > inner.id")
+    wait_for_state(job, "COMPLETED")
+    wait_for_state(int((workdir / "inner.id").read_text()), "COMPLETED")
+    said = sorted((workdir / "inner.out").read_text().split())
+    assert said == ["PLIANT_CHECKPOINT_DIR=/own", "PLIANT_RESTART_COUNT=0"]
+    # where the submit host has no plugin
+    job = submit("--export=ALL,PLIANT_GPUS=4,PLIANT_X=1", script="env | grep ^PLIANT_[GX]")
+    wait_for_state(job, "COMPLETED")
+    assert output(job) == "PLIANT_X=1\n"
 
 
 def test_a_requeued_job_is_told_its_own_run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
@@ -18,20 +18,33 @@ from build import node, snapshot
 from test_handover import FakeSlurm
 
 from pliant.cycle import view
-from pliant.daemon.elastic import GRACE_S, MUTE_S, Elastic
-from pliant.daemon.handing import name_of
+from pliant.daemon.elastic import MUTE_S, Elastic
+from pliant.daemon.handing import REST_S, name_of
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.munge_door import MungeDoor, Watches
 from pliant.daemon.rights import Asker
 from pliant.daemon.run_verbs import RunVerbs
+from pliant.daemon.runs import GRACE_S
 from pliant.daemon.watching import Watching
 from pliant.errors import Refused
-from pliant.handover import PINNED, Do, HandOver, Scene, Step
-from pliant.model import Job, JobClass, JobState, Malleable, Request, Shape, Snapshot, Spec
+from pliant.handover import PINNED, Do, HandOver, Outcome, Scene, Step
+from pliant.model import (
+    Job,
+    JobClass,
+    JobState,
+    Malleable,
+    Request,
+    Reservation,
+    Shape,
+    Snapshot,
+    Spec,
+)
+from pliant.node.door import ANSWER_S, MOST_S
 from pliant.plan import Plan, Preempt, Reshape
 from pliant.policies.easy import EasyBackfill
 from pliant.store import Store
 from pliant.wire import Message, decode, encode
+from pliant.wire.runs import WATCH_S
 
 FOUR, TWO, ONE = Shape(1, 4), Shape(1, 2), Shape(1, 1)
 GPUS = (Fraction(1), Fraction(2), Fraction(4))
@@ -76,6 +89,7 @@ class Bench:
         self.directory, self.now_s, self.hands = directory, 1000.0, Hands()
         self.told: list[str] = []
         self.woken = 0
+        self.decided: tuple[Snapshot, Plan] | None = None
         self.start()
 
     def start(self) -> None:
@@ -88,6 +102,27 @@ class Bench:
 
     def wake(self) -> None:
         self.woken += 1
+
+    def look(self, *running: Job, waiting: tuple[Job, ...] = ()) -> None:
+        """As after a look that saw these."""
+        seen = Snapshot(self.now_s, (), (), running=running, waiting=waiting)
+        self.elastic.looked(seen, always)
+
+    def close(self, closed: Callable[[Snapshot], Snapshot]) -> None:
+        """As if the last cycle had seen it so."""
+        assert self.decided is not None
+        seen, plan = self.decided
+        self.elastic.decided(closed(seen), plan)
+
+    def name(self) -> str:
+        """How what is wanted of job 7 is called, or was last."""
+        row = self.store.handovers("7")[-1]
+        return f"{row.run}.{row.at_s:.3f}"
+
+    def stays(self) -> bool:
+        """Whether job 7 is told to go on where it is once it has saved."""
+        self.elastic.overs.saved("7", 0, self.name())
+        return self.elastic.overs.stays("7", 0, self.name())
 
     def listens(self, job: Job = JOB) -> None:
         """Its program launched at once, and works since."""
@@ -124,6 +159,18 @@ def test_policies_may_change_a_malleable_job_once_its_program_listens(bench: Ben
     assert (job.grace_s, job.progress, job.next_shape) == (30.0, 0.5, None)
 
 
+def test_what_its_wrapper_was_told_of_its_checkpoints_counts(bench: Bench) -> None:
+    bench.listens()
+    bench.elastic.runs.may_take(JOB, 0, 10.0)
+    bench.now_s += 500.0
+    bench.listens()
+    assert bench.one().grace_s == 10.0
+    assert [*bench.elastic.begin(reshape(bench.one()), always)]
+    over = bench.elastic.overs.of("7")
+    assert over is not None
+    assert over.until_s == bench.now_s + 10.0
+
+
 def test_a_job_that_says_nothing_of_it_is_shown_as_it_was_seen(bench: Bench) -> None:
     plain = replace(JOB, spec=Spec(Request(gpus=GPUS), own=FOUR))
     assert bench.one(plain) is plain
@@ -147,12 +194,13 @@ def test_what_heartbeats_told_is_shown_of_every_job_of_that_name_unless_its_owne
 def test_a_best_effort_job_makes_room_where_it_listens_or_nobody_is_there_to_ask(
     bench: Bench,
 ) -> None:
+    bench.look(EFFORT)
     seen = [bench.one(EFFORT).preemptible]
     bench.now_s += MUTE_S + 1
     seen.append(bench.one(EFFORT).preemptible)
     bench.listens(EFFORT)
     seen.append(bench.one(EFFORT).preemptible)  # it has just been launched
-    bench.now_s += 200.0
+    bench.now_s += 3 * MUTE_S + 10
     seen.append(bench.one(EFFORT).preemptible)  # it has been silent since
     bench.start()
     seen.append(bench.one(EFFORT).preemptible)  # what it once said is known to the next pliantd
@@ -160,6 +208,33 @@ def test_a_best_effort_job_makes_room_where_it_listens_or_nobody_is_there_to_ask
     seen.append(bench.one(EFFORT).preemptible)
     assert seen == [False, True, False, False, False, True]
     assert bench.one(EFFORT).shapes == (FOUR,)
+
+
+def test_nobody_is_taken_for_mute_who_could_not_be_heard_yet(bench: Bench) -> None:
+    """Its `pliant run` looks for a pliantd that was away after a pause of a minute."""
+    bench.now_s += 5000.0
+    seen = [bench.one(EFFORT).preemptible]  # before the first look
+    bench.look(EFFORT)
+    bench.now_s += MUTE_S - 1
+    bench.look(EFFORT)
+    seen.append(bench.one(EFFORT).preemptible)
+    bench.elastic.stood_by()
+    bench.look(EFFORT)
+    bench.now_s += MUTE_S - 1
+    seen.append(bench.one(EFFORT).preemptible)
+    bench.now_s += 2
+    seen.append(bench.one(EFFORT).preemptible)
+    assert seen == [False, False, False, True]
+
+
+def test_a_program_has_longer_to_speak_than_it_ever_pauses() -> None:
+    assert MUTE_S > WATCH_S + ANSWER_S + MOST_S + ANSWER_S
+
+
+def shrink(job: Job, guest: str = "") -> Plan:
+    if guest:
+        return Plan(preempts=(Preempt(job, guest, "it loses least"),))
+    return reshape(job, ONE)
 
 
 def reshape(job: Job, to: Shape = TWO) -> Plan:
@@ -200,6 +275,7 @@ def test_nothing_is_asked_of_a_program_that_does_not_listen(bench: Bench) -> Non
 
 
 def test_a_preemption_names_the_guest_and_counts(bench: Bench) -> None:
+    bench.look(EFFORT)
     bench.now_s += MUTE_S + 1
     plan = Plan(preempts=(Preempt(bench.one(EFFORT), "8", "it loses least"),))
     (decision,) = bench.elastic.begin(plan, always)
@@ -238,6 +314,26 @@ def test_a_wish_is_withdrawn_once_the_job_is_to_stay_as_it_is(bench: Bench, now:
     bench.elastic.looked(Snapshot(bench.now_s, (), (), running=(now,)), always)
     bench.elastic.overs.turn()
     assert bench.elastic.overs.all() == {}
+
+
+@pytest.mark.parametrize(
+    ("guests", "stands"),
+    [
+        ((waiting(8, "4"),), True),
+        ((waiting(9, "4"),), False),  # it was cancelled, or has found room elsewhere
+        ((replace(waiting(8, "4"), eligible=False),), False),  # its user holds it
+    ],
+)
+def test_a_wish_is_withdrawn_once_nobody_waits_for_the_room(
+    bench: Bench, guests: tuple[Job, ...], stands: bool
+) -> None:
+    bench.look(EFFORT)
+    bench.listens(EFFORT)
+    plan = Plan(preempts=(Preempt(bench.one(EFFORT), "8", "it loses least"),))
+    [*bench.elastic.begin(plan, always)]
+    bench.look(EFFORT, waiting=guests)
+    bench.elastic.overs.turn()
+    assert bool(bench.elastic.overs.all()) is stands
 
 
 def test_what_an_earlier_pliantd_left_is_tidied_up(bench: Bench) -> None:
@@ -340,7 +436,8 @@ def cluster(bench: Bench, job: Job, free: int, *waiting: Job) -> None:
     seen = replace(seen, now_s=bench.now_s, nodes=nodes, running=(job,), waiting=waiting)
     partition = replace(seen.partitions[0], nodes=("n1",))
     seen = bench.elastic.arriving(replace(seen, partitions=(partition,)))
-    bench.elastic.decided(seen, EasyBackfill()(view(seen)))
+    bench.decided = (seen, EasyBackfill()(view(seen)))
+    bench.elastic.decided(*bench.decided)
 
 
 def test_by_hand_a_job_grows_into_what_is_free_and_keeps_the_end_of_its_time_limit(
@@ -366,18 +463,109 @@ def test_by_hand_a_job_may_shrink_whoever_waits_for_its_end(bench: Bench) -> Non
     assert bench.elastic.overs.of("7") is not None
 
 
-def test_a_job_whose_room_has_gone_while_it_saved_stays_as_it_is(bench: Bench) -> None:
+def test_a_job_whose_room_has_gone_while_it_saved_goes_on_where_it_is(bench: Bench) -> None:
     bench.listens(LIMITED)
     job = bench.one(LIMITED)
     cluster(bench, job, 2)
     bench.elastic.resize(job, FOUR, "alice")
-    over = bench.elastic.overs.of("7")
-    assert over is not None
     cluster(bench, job, 1)
-    assert bench.elastic.overs.saved("7", 0, name_of(over))
-    saved = bench.elastic.overs.of("7")
-    assert saved is not None
-    assert (saved.shape, bench.store.handovers("7")[0].after) == (TWO, "2")
+    assert bench.stays()
+
+
+def drained(seen: Snapshot) -> Snapshot:
+    return replace(seen, nodes=tuple(replace(node, up=False) for node in seen.nodes))
+
+
+def switched_off(seen: Snapshot) -> Snapshot:
+    return replace(seen, partitions=tuple(replace(p, up=False) for p in seen.partitions))
+
+
+def reserved(seen: Snapshot, in_s: float = 1800.0, for_s: float = 7200.0) -> Snapshot:
+    """Maintenance: the job would have ended before it, without a requeue."""
+    start_s = seen.now_s + in_s
+    some = (Reservation("work", ("n1",), start_s, start_s + for_s),)
+    return replace(seen, reservations=some)
+
+
+CLOSED = [drained, switched_off, reserved]
+
+
+@pytest.mark.parametrize("closed", CLOSED)
+@pytest.mark.parametrize("guest", ["", "8"])
+def test_a_job_that_could_not_start_again_goes_on_where_it_is(
+    bench: Bench, closed: Callable[[Snapshot], Snapshot], guest: str
+) -> None:
+    request = replace(BEST_EFFORT, malleable=Malleable(30))
+    running = replace(LIMITED, spec=Spec(request, own=FOUR))
+    bench.listens(running)
+    job = bench.one(running)
+    cluster(bench, job, 2)
+    assert [*bench.elastic.begin(shrink(job, guest), always)]
+    cluster(bench, job, 2)
+    bench.close(closed)
+    assert bench.stays()
+    bench.elastic.overs.turn()
+    assert bench.store.handovers("7")[0].outcome == Outcome.STAYS.value
+    assert bench.stays()  # it is said until it is heard
+    bench.start()
+    assert bench.stays()
+    assert bench.hands.did == []
+
+
+def test_a_job_that_saved_in_vain_is_not_asked_again_at_once(bench: Bench) -> None:
+    bench.listens(LIMITED)
+    job = bench.one(LIMITED)
+    cluster(bench, job, 2)
+    [*bench.elastic.begin(shrink(job), always)]
+    seen = bench.decided
+    bench.close(drained)
+    assert bench.stays()
+    bench.elastic.overs.turn()
+    assert seen is not None
+    bench.elastic.decided(*seen)
+    with pytest.raises(Refused, match="or saved in vain"):
+        bench.elastic.resize(job, ONE, "alice")
+    bench.now_s += REST_S
+    bench.listens(LIMITED)
+    assert [*bench.elastic.begin(shrink(job), always)]
+
+
+@pytest.mark.parametrize("closed", CLOSED)
+def test_a_job_that_could_not_start_again_is_not_asked(
+    bench: Bench, closed: Callable[[Snapshot], Snapshot]
+) -> None:
+    bench.listens(LIMITED)
+    job = bench.one(LIMITED)
+    cluster(bench, job, 2)
+    bench.close(closed)
+    assert [*bench.elastic.begin(shrink(job), always)] == []
+    with pytest.raises(Refused, match="1: it could not start again: a node of it is down"):
+        bench.elastic.resize(job, ONE, "alice")
+
+
+def test_what_ends_before_it_matters_keeps_no_job_from_being_changed(bench: Bench) -> None:
+    bench.listens(LIMITED)
+    job = bench.one(LIMITED)
+    cluster(bench, job, 2)
+    bench.close(lambda seen: reserved(seen, in_s=-60.0, for_s=180.0))  # another job's fence
+    assert [*bench.elastic.begin(shrink(job), always)]
+    assert not bench.stays()
+
+
+def test_a_late_checkpoint_of_a_job_that_could_not_start_again_leaves_it_where_it_is(
+    bench: Bench,
+) -> None:
+    bench.listens(LIMITED)
+    job = bench.one(LIMITED)
+    cluster(bench, job, 2)
+    [*bench.elastic.begin(shrink(job), always)]
+    name = bench.name()
+    bench.elastic.overs.withdraw("7")
+    bench.elastic.overs.turn()
+    bench.close(drained)
+    assert bench.elastic.overs.saved_late(job, 0, name)
+    assert bench.elastic.overs.stays("7", 0, name)
+    assert bench.elastic.overs.all() == {}
 
 
 def test_a_job_grows_beside_one_that_is_between_two_runs(bench: Bench) -> None:

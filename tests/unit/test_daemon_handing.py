@@ -200,6 +200,78 @@ def test_a_checkpoint_that_fails_leaves_the_job_as_it_is(bench: Bench) -> None:
     assert bench.overs.of("7") is None
 
 
+def fail(bench: Bench) -> None:
+    over = bench.overs.of("7")
+    assert over is not None
+    bench.overs.failed("7", 0, name_of(over))
+
+
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("steps", range(3))
+def test_a_program_that_runs_again_after_its_checkpoint_is_not_requeued(
+    bench: Bench, steps: int, killed: bool
+) -> None:
+    """Its `pliant run` could not have it requeued itself, nor hear that we would."""
+    bench.begin()
+    bench.save()
+    for _ in range(steps):
+        bench.overs.turn()
+    fail(bench)
+    if killed:
+        bench.start()
+        bench.overs.resume([JOB])
+        bench.hands.slurm.now_s += 61  # as if it had not been saved in time
+    bench.go_on(5)
+    slurm = bench.hands.slurm
+    assert (slurm.job, slurm.fence_end_s, bench.ends) == (
+        *(FakeSlurm().job, 0.0),
+        [("7", Outcome.NOT_SAVED)],
+    )
+
+
+def test_a_requeue_that_slurm_was_told_is_not_taken_back(bench: Bench) -> None:
+    bench.begin()
+    bench.save()
+    bench.hands.idle = {Do.REQUEUE}  # it may yet follow it
+    for _ in range(3):
+        bench.overs.turn()
+    fail(bench)
+    bench.hands.idle = set()
+    bench.go_on()
+    assert bench.ends == [("7", Outcome.DONE)]
+
+
+def test_a_requeue_that_slurm_refused_is_taken_back(bench: Bench) -> None:
+    bench.begin()
+    bench.save()
+    bench.hands.refuses = {Do.REQUEUE}
+    for _ in range(4):
+        bench.overs.turn()
+    fail(bench)
+    bench.go_on(5)
+    assert (bench.hands.slurm.job, bench.ends) == (
+        FakeSlurm().job,
+        [("7", Outcome.NOT_SAVED)],
+    )
+
+
+def test_a_step_that_was_worked_out_before_the_program_spoke_is_not_done(bench: Bench) -> None:
+    bench.begin()
+    bench.save()
+    scene = bench.hands.scene
+
+    def seen(over: HandOver, job: Job) -> Scene:
+        found = scene(over, job)
+        fail(bench)
+        return found
+
+    bench.overs.turn()
+    bench.overs.turn()
+    bench.hands.scene = seen  # type: ignore[method-assign]  # speaks in between
+    bench.overs.turn()
+    assert bench.hands.did == [Do.PIN, Do.FENCE]
+
+
 @pytest.mark.parametrize("killed_after", range(10))
 def test_a_restart_goes_on_where_it_was(bench: Bench, killed_after: int) -> None:
     bench.begin()

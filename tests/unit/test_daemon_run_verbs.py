@@ -19,7 +19,7 @@ from pliant.daemon.runs import Runs
 from pliant.daemon.speakers import MOST, SILENT_S, Speakers
 from pliant.daemon.watching import MOST_OF_JOB, Watching, news
 from pliant.errors import PliantError
-from pliant.model import Job, JobState, Shape
+from pliant.model import Job, JobState, Malleable, Request, Shape, Spec
 from pliant.store import Store
 from pliant.wire.runs import RunAnswer
 
@@ -35,11 +35,18 @@ class Bench:
     def __init__(self, directory: Path) -> None:
         self.now_s = 1010.0
         self.store = Store(directory)
-        self.overs = HandOvers(Hands(), self.store, lambda: self.now_s)
+        self.has_place = True
+        self.overs = HandOvers(
+            *(Hands(), self.store, lambda: self.now_s), has_place=lambda _job, _to: self.has_place
+        )
         self.runs = Runs(self.store, self.overs, lambda: self.now_s, lambda: self.now_s)
-        seen = SimpleNamespace(snapshot=SimpleNamespace(running=(JOB,)))
-        cycling = cast("Any", SimpleNamespace(seen=seen))
-        self.verbs = RunVerbs(cycling, self.runs, self.overs, lambda: self.now_s)
+        self.cycling = cast("Any", SimpleNamespace())
+        self.look(JOB)
+        self.verbs = RunVerbs(self.cycling, self.runs, self.overs, lambda: self.now_s)
+
+    def look(self, *running: Job) -> None:
+        snapshot = SimpleNamespace(running=running, now_s=self.now_s)
+        self.cycling.seen = SimpleNamespace(snapshot=snapshot)
 
     def say(self, verb: str, asker: Asker = ALICE, **fields: str) -> RunAnswer:
         return self.verbs.answer(verb, {"job": "7", "run": "0", **fields}, asker)
@@ -61,6 +68,17 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made = Bench(tmp_path)
     yield made
     made.store.close()
+
+
+def test_a_program_works_since_it_says_so_however_late_that_is_heard(bench: Bench) -> None:
+    bench.say("run-watch", launched="1", ago="4")
+    assert [row.launched_s for row in bench.store.runs("7")] == [1006.0]
+    bench.say("run-watch", launched="1", ago="4.5")
+    assert [row.launched_s for row in bench.store.runs("7")] == [1006.0]
+    bench.say("run-launched", ago="7")
+    assert [row.launched_s for row in bench.store.runs("7")] == [1003.0]
+    bench.say("run-watch", launched="1", ago="700")
+    assert [row.launched_s for row in bench.store.runs("7")] == [1000.0]
 
 
 def test_a_watch_is_told_the_wish_and_its_checkpoint_is_taken(bench: Bench) -> None:
@@ -104,6 +122,20 @@ def test_what_is_wrong_is_refused_in_one_line(
     assert words in bench.refused("run-watch", ALICE, **fields)
 
 
+def test_a_program_whose_place_would_be_lost_is_told_to_go_on_however_often_it_asks(
+    bench: Bench,
+) -> None:
+    wish = bench.wish()
+    bench.has_place = False
+    assert bench.say("run-saved", wish=wish).stays
+    bench.overs.turn()
+    assert bench.overs.of("7") is None
+    bench.has_place = True  # what it was told once stands
+    assert bench.say("run-saved", wish=wish).stays
+    assert not bench.say("run-failed", wish=wish).stays
+    assert bench.overs.of("7") is None
+
+
 def test_a_checkpoint_that_nobody_asked_for_is_refused(bench: Bench) -> None:
     assert "nobody asked" in bench.refused("run-saved", wish="0.1")
 
@@ -115,6 +147,75 @@ def test_a_program_that_ends_is_asked_no_more(bench: Bench) -> None:
     assert over is not None
     assert over.until_s == 0.0  # given up at its next step
     assert [row.code for row in bench.store.runs("7")] == [3]
+
+
+# Which job and which run it is
+
+
+def test_a_task_of_an_array_is_spoken_for_by_its_own_number(bench: Bench) -> None:
+    """Earlier releases spoke as squeue shows it, also a job that had inherited that."""
+    task = replace(JOB, id="4_3", number="9")
+    bench.look(JOB, task)
+    for name in ("9", "4_3"):
+        bench.say("run-watch", job=name, step="7")
+        assert bench.verbs.id_of({"job": name}) == "4_3"
+    assert "no running job of yours" in bench.refused("run-watch", job="4")
+    assert [row.step for row in bench.store.runs("4_3")] == [7]
+    assert not bench.store.runs("9")
+    bench.overs.begin(task, Wanted(Shape(1, 2)), 1100.0, "it fits better")
+    assert bench.verbs.is_news({"job": "9", "known": ""})
+    assert bench.say("run-watch", job="9").shape == "2"
+    bench.look(JOB)
+    assert "no running job of yours" in bench.refused("run-watch", job="9")
+
+
+def test_a_number_of_restarts_that_was_inherited_is_put_right(bench: Bench) -> None:
+    assert bench.say("run-begin", run="2", age="1.0").run == 0
+    assert "run 2 is not" in bench.refused("run-watch", run="2")
+    assert bench.say("run-watch").run == 0
+
+
+@pytest.mark.parametrize(
+    ("restarts", "run", "age"), [(0, 2, "0.5"), (0, 2, ""), (1, 2, "5"), (1, 0, "5")]
+)
+def test_a_run_that_may_not_have_been_seen_yet_is_refused(
+    bench: Bench, restarts: int, run: int, age: str
+) -> None:
+    bench.look(replace(JOB, restarts=restarts))
+    bench.now_s += 1.0
+    assert f"run {run} is not" in bench.refused("run-begin", run=str(run), age=age)
+
+
+# What its owner said of checkpoints
+
+
+def test_the_signal_that_was_said_at_submission_is_told(bench: Bench) -> None:
+    assert bench.say("run-begin").signal == ""
+    bench.look(replace(JOB, spec=Spec(Request(malleable=Malleable(15, "USR1")))))
+    assert bench.say("run-begin").signal == "USR1"
+    bench.wish()
+    assert bench.say("run-watch").signal == "USR1"
+
+
+@pytest.mark.parametrize(
+    ("submitted", "said", "counts"),
+    [
+        (0, "0", 120.0),
+        (0, "300", 300.0),
+        (0, "1e9", 86400.0),
+        (60, "0", 60.0),
+        (60, "10", 10.0),
+        (60, "300", 60.0),
+    ],
+)
+def test_a_grace_period_that_was_told_to_the_wrapper_counts_up_to_the_jobs(
+    bench: Bench, submitted: int, said: str, counts: float
+) -> None:
+    job = replace(JOB, spec=Spec(Request(malleable=Malleable(submitted))))
+    bench.look(job)
+    bench.say("run-begin", grace=said)
+    assert bench.runs.grace_s(job) == counts
+    assert bench.runs.grace_s(replace(job, restarts=1)) == (submitted or 120.0)
 
 
 # Two wrappers of one job

@@ -14,7 +14,7 @@ from pliant.batch.slurm.job_rows import JobRow, parse_jobs
 from pliant.batch.slurm.snapshot import NEXT_TASK, snapshot_of
 from pliant.cycle import kept_within_limits, view, why_stays
 from pliant.grammar import parse, parse_shape, token_text
-from pliant.model import Abilities, Job, Snapshot, Spec
+from pliant.model import EVERYBODY, Abilities, Job, Snapshot, Spec
 
 SLURM = Cluster((22, 5), {}, {})
 TOKENS = {
@@ -124,6 +124,26 @@ def test_a_running_job_is_left_alone_while_another_waits_for_a_limit_that_they_m
     assert why_stays(found) == (f"it is not resized: {words}" if stays else "")
     assert (len(view(kept).running[0].shapes) == 1) is stays
     assert kept_within_limits(kept) == kept
+
+
+@pytest.mark.parametrize(
+    ("abilities", "stays"),
+    [
+        (Abilities(timed_accounts=frozenset({"lab"})), True),
+        (Abilities(timed_accounts=frozenset({"theirs"})), False),
+        (Abilities(timed_qos=frozenset({EVERYBODY})), True),
+        (Abilities(timed_qos=frozenset({"short"})), False),
+    ],
+)
+def test_a_running_job_under_a_limit_on_minutes_is_left_alone(
+    abilities: Abilities, stays: bool
+) -> None:
+    """Its time limit would begin anew: it asks for more of them than it has left."""
+    found = kept_within_limits(replace(snapshot([], [], [ELASTIC]), abilities=abilities))
+    words = "requeued, it might not start again: a limit on minutes holds for its account or QOS"
+    (job,) = found.running
+    assert why_stays(job) == (f"it is not resized: {words}" if stays else "")
+    assert (len(view(found).running[0].shapes) == 1) is stays
 
 
 def test_jobs_that_are_never_requeued_are_not_said_to_be_left_alone() -> None:

@@ -142,6 +142,34 @@ def test_the_first_task_waits_for_the_others_and_says_what_all_do() -> None:
     assert [type(effect) for effect in late] == [w.Say, w.ReportSaved]
 
 
+def test_a_task_that_fails_when_it_is_asked_ends_all_with_its_code() -> None:
+    state, _ = play(asked(State(ranks=3)), w.Ended(2.0, 85, True))
+    state, done = play(state, w.Gathered(3.0, failed=(1, 7)))
+    assert state.stage is Stage.OVER
+    words = "task 1 has not saved, it ended with exit code 7: the job is not requeued"
+    assert done == [
+        w.Say(words),
+        w.ReportEnd(7, False),
+        w.Tell(again=False, code=7),
+        w.Exit(7),
+    ]
+    other, _ = play(asked(State(ranks=3, leads=False)), w.Ended(2.0, 85, True))
+    assert play(other, w.Decided(3.0, again=False, code=7))[1] == [w.Exit(7)]
+
+
+def test_a_first_task_that_fails_when_it_is_asked_lets_the_others_end() -> None:
+    done = play(asked(State(ranks=2)), w.Ended(2.0, 7, False))[1]
+    tell = w.Tell(again=False, code=7)
+    assert done == [w.Gather(7), w.ReportEnd(7, False), tell, w.Exit(7)]
+
+
+def test_a_signal_that_pliantd_knows_of_is_sent() -> None:
+    state, done = play(State(), w.Learnt(0, USR1), w.Wished(1, WISH))
+    assert (state.signal, done) == (USR1, [w.Ask(WISH), w.Prompt()])
+    assert play(State(signal=12), w.Learnt(0, 0), w.Wished(1, WISH))[1] == [w.Ask(WISH)]
+    assert play(asked(), w.Learnt(1, USR1), w.Ticked(2))[1] == [w.Prompt()]
+
+
 def test_another_task_reports_nothing_and_does_what_the_first_says() -> None:
     state, done = play(asked(State(ranks=3, leads=False)), w.Ended(2.0, 85, True))
     assert (state.stage, done) == (Stage.FOLLOWING, [w.Withdraw(), w.Gather()])
@@ -175,7 +203,8 @@ EVENTS = st.one_of(
     ),
     st.tuples(st.sampled_from([1, 2, 10, 15]), st.booleans()).map(lambda e: w.Signalled(0.0, *e)),
     st.just(w.Ticked(0.0)),
-    st.just(w.Gathered(0.0)),
+    st.sampled_from([None, (1, 7)]).map(lambda failed: w.Gathered(0.0, failed)),
+    st.sampled_from([0, USR1]).map(lambda number: w.Learnt(0.0, number)),
     st.just(w.Answered(0.0)),
     st.booleans().map(lambda others: w.Beside(0.0, others)),
     st.sampled_from(["", "refused"]).map(lambda t: w.Requeued(0.0, t)),

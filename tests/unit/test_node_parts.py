@@ -11,10 +11,11 @@ import pytest
 
 from pliant import resources
 from pliant.errors import BadInput
-from pliant.node.files import Pace, for_checkpoints
+from pliant.node.ancestors import is_batch
+from pliant.node.files import Pace, Private, for_checkpoints
 from pliant.node.logs import cut_on_requeue
 from pliant.node.ranks import Ranks
-from pliant.node.run import MALLEABLE, from_environment, signal_number
+from pliant.node.run import CHOSEN, DIRECTORY, MALLEABLE, from_environment, signal_number
 from pliant.node.slurm import words
 from pliant.node.words import Wish
 
@@ -38,9 +39,63 @@ def test_a_task_of_a_step_knows_its_rank() -> None:
     assert (run.rank, run.ranks, run.leads) == (3, 8, False)
 
 
-def test_a_task_of_an_array_goes_by_the_number_that_squeue_shows() -> None:
-    run = from_environment({**BATCH, "SLURM_ARRAY_JOB_ID": "5", "SLURM_ARRAY_TASK_ID": "3"})
-    assert (run.job, run.directory) == ("5_3", Path("/home/ann/pliant-5_3"))
+@pytest.mark.parametrize(("array", "called"), [("5", "7"), ("7", "7_3")])
+def test_a_job_goes_by_its_own_number_whatever_array_it_is_of_or_was_submitted_from(
+    array: str, called: str
+) -> None:
+    """``scontrol requeue 7`` is for all of array 7, also where one task has that number."""
+    run = from_environment({**BATCH, "SLURM_ARRAY_JOB_ID": array, "SLURM_ARRAY_TASK_ID": "3"})
+    assert (run.job, run.called, run.directory) == ("7", called, Path("/home/ann/pliant-7"))
+
+
+def test_a_directory_that_another_jobs_wrapper_chose_is_not_this_ones() -> None:
+    chosen = {DIRECTORY: "/home/ann/pliant-6", CHOSEN: "6:/home/ann/pliant-6"}
+    run = from_environment({**BATCH, **chosen})
+    assert (run.directory, run.chosen) == (Path("/home/ann/pliant-7"), True)
+    own = from_environment({**BATCH, **chosen, DIRECTORY: "/mine"})
+    assert (own.directory, own.chosen) == (Path("/mine"), False)
+    again = from_environment({**BATCH, DIRECTORY: "/x", CHOSEN: "7:/x"})
+    assert again.directory == Path("/x")
+    assert from_environment(BATCH, directory="/typed").chosen
+
+
+def test_a_user_without_a_home_has_a_directory_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
+    assert from_environment(BATCH).otherwise == Path(f"/home/ann/pliant-7-{os.geteuid()}")
+
+
+def processes(folder: Path, started: str) -> Path:
+    """Return a /proc in which this process's parent was started by somebody."""
+    for number, parent, name in ((os.getpid(), 2, "python"), (2, 1, started), (1, 0, "init")):
+        (folder / str(number)).mkdir()
+        (folder / str(number) / "status").write_text(f"Name:\tx\nPPid:\t{parent}\n")
+        (folder / str(number) / "cmdline").write_text(f"{name}\0")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("started", "batch"),
+    [
+        ("slurmstepd: [7.batch]", True),
+        ("slurmstepd: [7.0]", False),
+        ("slurmstepd: [77.batch]", False),
+        ("bash", False),
+    ],
+)
+def test_a_batch_script_is_known_by_who_started_it(
+    tmp_path: Path, started: str, batch: bool
+) -> None:
+    assert is_batch("7", processes(tmp_path, started)) is batch
+
+
+def test_a_batch_script_is_one_task_also_where_a_step_submitted_its_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pliant.node.run.is_batch", lambda job: job == "7")
+    assert from_environment({**BATCH, "SLURM_STEP_NUM_TASKS": "8"}).ranks == 1
 
 
 def test_outside_a_job_there_is_nothing() -> None:
@@ -49,20 +104,19 @@ def test_outside_a_job_there_is_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "grace_s", "number"),
-    [("grace=2m,signal=USR1", 120, 10), ("(null)", 0, 0), ("nonsense=1", 0, 0), ("", 0, 0)],
+    ("said", "number"),
+    [("grace=2m,signal=USR1", 10), ("(null)", 0), ("nonsense=1", 0), ("", 0)],
 )
-def test_what_the_job_said_is_read_and_nonsense_is_not(
-    said: str, grace_s: int, number: int
-) -> None:
+def test_what_the_job_said_is_read_and_nonsense_is_not(said: str, number: int) -> None:
     run = from_environment({**BATCH, MALLEABLE: said})
-    assert (run.grace_s, run.signal) == (grace_s, number)
+    assert (run.grace_s, run.signal, run.typed) == (0, number, False)
 
 
 def test_what_is_typed_wins() -> None:
     said = {**BATCH, MALLEABLE: "grace=2m,signal=USR1"}
     run = from_environment(said, grace_s=5, signal_name="sigusr2", directory="/scratch")
-    assert (run.grace_s, run.signal, run.directory) == (5, 12, Path("/scratch"))
+    assert (run.grace_s, run.signal, run.typed) == (5, 12, True)
+    assert run.directory == Path("/scratch")
 
 
 def test_an_unknown_signal_is_told_with_what_would_be_right() -> None:
@@ -79,6 +133,14 @@ def test_a_pace_is_told_over_some_seconds_and_begins_anew_where_steps_go_back() 
     pace.add(5, 111.0)
     assert pace.rate is None
     assert pace.step == 5
+
+
+@pytest.mark.parametrize(("step", "told"), [("-1", False), ("7", True), ("1" * 17, False)])
+def test_a_step_that_is_none_is_not_told(step: str, told: bool) -> None:
+    files = Private("7")
+    (files.path / "heartbeat").write_text(f"{step} 5.0")
+    assert (files.beat() is not None) is told
+    files.remove()
 
 
 @pytest.mark.parametrize(
@@ -140,21 +202,21 @@ def test_output_that_is_no_file_is_not_warned_of(monkeypatch: pytest.MonkeyPatch
 
 
 def ranks(folder: Path, rank: int = 0) -> Ranks:
-    return Ranks(folder, "7", 0, rank, 2)
+    return Ranks(folder, "7-0-0", rank, 2)
 
 
 def test_tasks_see_what_the_first_one_tells(tmp_path: Path) -> None:
     first, other = ranks(tmp_path), ranks(tmp_path, 1)
     assert other.told() is None
     first.prepare()
-    assert other.told() == (None, "")
+    assert other.told() == (None, "", 0)
     wish = Wish("w1", "resize", "2", 30.0)
-    first.tell(wish)
-    assert other.told() == (wish, "")
+    first.tell(wish, signal=10)
+    assert other.told() == (wish, "", 10)
     first.tell(wish, "again")
-    assert other.told() == (wish, "again")
+    assert other.told() == (wish, "again", 0)
     first.tell(None)
-    assert other.told() == (None, "")
+    assert other.told() == (None, "", 0)
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"wish": "w1", "decided"', "[]", '{"wish": "w"}', "7"])
@@ -183,14 +245,30 @@ def test_a_directory_that_others_can_write_is_not_used(tmp_path: Path) -> None:
 def test_the_last_task_removes_what_they_shared(tmp_path: Path) -> None:
     first, other = ranks(tmp_path), ranks(tmp_path, 1)
     first.prepare()
-    other.ended("w1")
+    other.ended(85, "w1")
     assert not first.all_ended("w1")
-    first.ended("w1")
+    first.ended(85, "w1")
     assert first.all_ended("w1")
     first.leave()
     assert first.path.exists()
     other.leave()
     assert not first.path.exists()
+
+
+def test_a_task_that_failed_at_a_wish_is_known_and_one_that_ended_before_is_not(
+    tmp_path: Path,
+) -> None:
+    first, other = ranks(tmp_path), ranks(tmp_path, 1)
+    first.prepare()
+    first.ended(85, "w1")
+    other.ended(7)
+    assert (first.all_ended("w1"), first.failed("w1")) == (True, None)
+    other.ended(7, "w1")
+    other.leave()
+    assert (first.all_ended("w1"), first.failed("w1")) == (True, (1, 7))
+    assert (first.all_ended("w2"), first.failed("w2")) == (False, None)
+    other.ended(0, "w1")
+    assert first.failed("w1") is None
 
 
 # The Python API
@@ -234,15 +312,14 @@ def test_without_a_wrapper_nothing_happens() -> None:
 def test_what_another_jobs_wrapper_looks_at_is_nothing(tmp_path: Path) -> None:
     """A job submitted from within a job inherits its variables."""
     program = "import pliant; print(pliant.checkpoint_wanted(), pliant.checkpointed())"
-    for theirs in ("pliant-11-x", "pliant-7_4-x"):
-        (tmp_path / theirs).mkdir()
-        (tmp_path / theirs / "checkpoint-requested").touch()
+    (tmp_path / "pliant-11-x").mkdir()
+    (tmp_path / "pliant-11-x" / "checkpoint-requested").touch()
     asked = {"PLIANT_CHECKPOINT_REQUESTED": str(tmp_path / "pliant-11-x" / "checkpoint-requested")}
-    task = {"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "4", "SLURM_JOB_ID": "11"}
     assert python(program, SLURM_JOB_ID="1", **asked) == "False None\n"
-    assert python(program, **task, **asked) == "False None\n"
     wanted = "import pliant; print(pliant.checkpoint_wanted())"
-    assert python(wanted, SLURM_JOB_ID="11", **asked) == "True\n"
+    task = {"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "4"}  # its own, or inherited
+    for more in ({}, task):
+        assert python(wanted, SLURM_JOB_ID="11", **asked, **more) == "True\n"
 
 
 def test_a_disk_that_is_full_disturbs_no_program(tmp_path: Path) -> None:

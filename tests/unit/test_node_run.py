@@ -148,10 +148,48 @@ def test_pliantd_hears_how_a_run_begins_and_ends(job: Job) -> None:
     assert ended(process) == (0, "", "")
     who = {"job": "4711", "run": "3", "word": begun["word"]}
     says = {"host": os.uname().nodename, "grace": "120", "signal": "", "others": "0"}
+    assert float(begun.pop("age")) >= 0
     assert begun == {**who, **says}
     watched = next(fields for fields in job.door.of("run-watch") if fields["step"] == "7")
+    assert float(watched.pop("ago")) >= 0
     assert watched == {**who, "known": "", "step": "7", "rate": "", "launched": "1"}
     assert job.door.of("run-end") == [{**who, "code": "0", "termed": "0"}]
+
+
+def test_a_wrapper_goes_by_what_pliantd_knows_of_its_run(job: Job) -> None:
+    """SLURM_RESTART_COUNT may be that of the job that submitted this one."""
+    job.door.wish = RunAnswer(run=0)
+    process = job.start(LOOP.format(until=GO), SLURM_RESTART_COUNT="2")
+    job.door.wait_for("run-watch")
+    (job.folder / "go").touch()
+    assert ended(process) == (0, "", "")
+    runs = [job.door.of(verb)[0]["run"] for verb in ("run-begin", "run-watch", "run-end")]
+    assert runs == ["2", "0", "0"]
+
+
+INHERITED = {"SLURM_SPANK__SLURM_SPANK_OPTION_pliant_malleable": "grace=1,signal=USR2"}
+
+
+@pytest.mark.parametrize(
+    ("known", "typed"), [("USR1", ()), ("", ("--signal", "USR1")), ("USR2", ("--signal", "USR1"))]
+)
+def test_the_signal_is_what_was_typed_here_or_else_what_pliantd_knows(
+    job: Job, known: str, typed: tuple[str, ...]
+) -> None:
+    """It may have been said in the job's comment; what the environment says, to another job."""
+    job.door.answers["run-begin"] = RunAnswer(run=0, signal=known)
+    process = job.start(WAYS["signal"][1], *typed, **INHERITED)
+    job.door.wait_for("run-watch")
+    job.door.want("w1")
+    assert taken_over(job, process)[0] == 85
+
+
+def test_steps_that_are_none_do_not_keep_a_program_from_being_asked(job: Job) -> None:
+    process = job.start("pliant.heartbeat(-1)\n" + LOOP.format(until=GO))
+    job.door.wait_for("run-watch", 3)
+    (job.folder / "go").touch()
+    assert ended(process) == (0, "", "")
+    assert {said["step"] for said in job.door.of("run-watch")} == {""}
 
 
 def test_what_the_job_said_at_submission_counts(job: Job) -> None:
@@ -160,7 +198,7 @@ def test_what_the_job_said_at_submission_counts(job: Job) -> None:
     begun = job.door.wait_for("run-begin")
     (job.folder / "go").touch()
     ended(process)
-    assert (begun["grace"], begun["signal"]) == ("90", "USR2")
+    assert (begun["grace"], begun["signal"]) == ("0", "USR2")
 
 
 # Checkpoints
@@ -343,6 +381,16 @@ def test_pliantd_that_is_back_in_time_takes_over(job: Job) -> None:
     assert not job.requeues.exists()
 
 
+# What it was started with
+
+
+def test_files_that_were_opened_for_the_program_are(job: Job) -> None:
+    """As by srun --mpi=pmi2, `exec 7>file`, `<(...)`, make -j."""
+    job.pliant = ["sh", "-c", 'exec 7>kept; exec "$@"', "sh", *PLIANT]
+    assert ended(job.start("os.write(7, b'whole')"))[0] == 0
+    assert (job.folder / "kept").read_text() == "whole"
+
+
 # Signals
 
 
@@ -382,6 +430,31 @@ def test_a_signal_reaches_the_program_once_whether_we_alone_get_it_or_all(
     assert [fields["termed"] for fields in job.door.of("run-end")] == [termed]
 
 
+@pytest.mark.parametrize("number", [signal.SIGALRM, signal.SIGXCPU, signal.SIGRTMIN + 2])
+def test_every_other_signal_is_the_programs_too(job: Job, number: int) -> None:
+    told = f"told = []\nsignal.signal({int(number)}, lambda *a: told.append(1))\n"
+    ready = "pathlib.Path('ready').write_text('1')\n"
+    process = job.start(f"{told}{ready}{LOOP.format(until='told')}sys.exit(9)")
+    job.wait_for_file("ready")
+    job.door.wait_for("run-watch")
+    process.send_signal(number)
+    assert ended(process)[0] == 9
+
+
+def test_why_a_program_is_ended_is_said_also_where_it_ends_at_once(job: Job) -> None:
+    squeue = job.bin / "squeue"
+    squeue.write_text("#!/bin/sh\nsleep 0.5\necho 'COMPLETING|None|0:57|0|'\n")
+    squeue.chmod(0o755)
+    process = job.start_argv(["--", "sleep", "1000"], {})
+    job.door.wait_for("run-watch")
+    process.terminate()
+    assert ended(process) == (
+        143,
+        "",
+        "pliant run: the program was sent TERM: it is cancelled\n",
+    )
+
+
 def test_after_a_term_no_checkpoint_is_asked_for(job: Job) -> None:
     program = "signal.signal(signal.SIGTERM, lambda *a: pathlib.Path('termed').write_text('1'))\n"
     process = job.start(
@@ -412,7 +485,7 @@ def test_where_the_wrapper_is_killed_the_program_is_told_to_end(job: Job) -> Non
     )
     job.wait_for_file("ready")
     process.kill()
-    assert job.wait_for_file("termed") == "1"
+    job.wait_for_file("termed")
 
 
 @pytest.mark.parametrize("termed", [False, True])
@@ -450,7 +523,39 @@ def test_all_tasks_of_a_step_save_and_end_together(job: Job) -> None:
     tasks[0].terminate()
     assert [ended(task)[0] for task in tasks] == [85, 85, 85]
     assert len(job.door.of("run-begin")) == 1
-    assert list(job.folder.glob("pliant-4711*")) == []
+    assert list((job.folder / "pliant-4711").iterdir()) == []
+
+
+def test_all_tasks_are_told_by_the_signal_that_pliantd_knows(job: Job) -> None:
+    job.door.answers["run-begin"] = RunAnswer(run=0, signal="USR1")
+    step = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_ID": "0"}
+    tasks = [job.start(WAYS["signal"][1], SLURM_PROCID=str(rank), **step) for rank in range(2)]
+    job.door.wait_for("run-watch")
+    job.door.want("w1")
+    job.door.wait_for("run-saved")
+    tasks[0].terminate()
+    assert [ended(task)[0] for task in tasks] == [85, 85]
+
+
+def test_a_task_that_cannot_save_lets_the_step_fail(job: Job) -> None:
+    """And what a step before it has left does not count for it."""
+    stale = job.folder / "pliant-4711" / ".pliant-4711-0-0"
+    stale.mkdir(mode=0o700, parents=True)
+    (stale / "ended-1").write_text("- 0")
+    program = (
+        LOOP.format(until="pliant.checkpoint_wanted()")
+        + "if os.environ['SLURM_PROCID'] == '1': time.sleep(0.5); sys.exit(7)\n"
+        + "pliant.checkpointed()"
+    )
+    step = {"SLURM_STEP_NUM_TASKS": "3", "SLURM_STEP_ID": "1"}
+    tasks = [job.start(program, SLURM_PROCID=str(rank), **step) for rank in range(3)]
+    job.door.wait_for("run-watch")
+    job.door.want("w1")
+    words = "pliant run: task 1 has not saved, it ended with exit code 7: the job is not requeued\n"
+    assert [ended(task)[0::2] for task in tasks] == [(7, words), (7, ""), (7, "")]
+    assert job.door.of("run-saved") == []
+    assert [said["code"] for said in job.door.of("run-end")] == ["7"]
+    assert not job.requeues.exists()
 
 
 # Two wrappers of one job
@@ -509,6 +614,18 @@ def test_a_checkpoint_of_one_that_is_not_alone_leads_to_nothing_and_it_goes_on(
     assert not job.requeues.exists()
 
 
+def test_a_program_that_pliantd_leaves_where_it_is_goes_on_there(job: Job) -> None:
+    again = "n = pathlib.Path('again')\nif n.exists(): print('again'); sys.exit(0)\nn.touch()\n"
+    process = job.start(again + LOOP.format(until=REQUESTED) + "sys.exit(85)")
+    job.door.wait_for("run-watch")
+    job.door.answers["run-saved"] = RunAnswer(stays=True)
+    job.door.want("w1")
+    code, out, err = ended(process)
+    words = "the job could not be requeued (it could not start again now, pliantd says)"
+    assert (code, out, err) == (0, "again\n", f"pliant run: {words}: the program goes on here\n")
+    assert not job.requeues.exists()
+
+
 # Programs that requeue their own job
 
 
@@ -540,15 +657,18 @@ def test_one_that_requeues_its_job_when_it_is_asked_has_saved(
     assert not job.requeues.exists()
 
 
-def test_one_that_knows_its_number_by_its_array_alone_is_called_by_that(job: Job) -> None:
-    del job.environment["SLURM_JOB_ID"]
-    job.environment |= {"SLURM_ARRAY_JOB_ID": "47", "SLURM_ARRAY_TASK_ID": "3"}
-    process = job.start(OWN.format(name="'47_3'", then="sys.exit(255)"), "--signal", "USR2")
-    job.door.wait_for("run-watch")
-    job.door.want("w1")
-    assert job.door.wait_for("run-saved")["job"] == "47_3"
-    assert taken_over(job, process)[0] == 85
-    assert not job.requeues.exists()
+@pytest.mark.parametrize(("array", "called"), [("47", "4711"), ("4711", "4711_3")])
+def test_a_job_requeues_itself_alone_whatever_array_it_is_of(
+    job: Job, array: str, called: str
+) -> None:
+    """One submitted from an array task inherits SLURM_ARRAY_*; task 3 may have the array's number."""
+    job.environment |= {"SLURM_ARRAY_JOB_ID": array, "SLURM_ARRAY_TASK_ID": "3"}
+    job.pliant = [sys.executable, "-c", HASTY]
+    process = saved_in_silence(job)
+    assert job.wait_for_file("requeues") == f"requeue {called}\n"
+    process.terminate()
+    assert ended(process)[0] == 85
+    assert {said["job"] for said in job.door.of("run-watch")} == {"4711"}
 
 
 def test_nothing_is_left_of_a_requeue_for_a_program_that_is_started_again(job: Job) -> None:
@@ -616,6 +736,30 @@ def test_the_checkpoint_directory_is_the_users_alone_and_stays_where_it_is_used(
 def test_a_checkpoint_directory_may_be_named(job: Job) -> None:
     process = job.start("print(os.environ['PLIANT_CHECKPOINT_DIR'])", "--checkpoint-dir", "here")
     assert ended(process)[:2] == (0, f"{job.folder}/here\n")
+
+
+@pytest.mark.parametrize("words", [("--checkpoint-dir", "shared"), ()])
+def test_a_checkpoint_directory_is_taken_from_nobody(job: Job, words: tuple[str, ...]) -> None:
+    """Another wrapper of this job, or another job, may be about to save there."""
+    other = job.start(LOOP.format(until=GO), *words)
+    job.door.wait_for("run-watch")
+    assert ended(job.start("", *words))[0] == 0
+    assert (job.folder / ("shared" if words else "pliant-4711")).is_dir()
+    (job.folder / "go").touch()
+    ended(other)
+
+
+def test_a_job_that_is_submitted_from_within_does_not_save_where_this_one_does(job: Job) -> None:
+    where = "print(os.environ['PLIANT_CHECKPOINT_DIR'])"
+    inner = [*PLIANT, "run", "--", sys.executable, "-c", HEAD + where]
+    as_job = "import subprocess; sys.stdout.flush(); subprocess.run({}, env={{**os.environ, **{}}})"
+    for words in ((), ("--checkpoint-dir", "here")):
+        process = job.start(f"{where}\n{as_job.format(inner, {'SLURM_JOB_ID': '4712'})}", *words)
+        first = "here" if words else "pliant-4711"
+        said = f"{job.folder}/{first}\n{job.folder}/pliant-4712\n"
+        assert ended(process)[:2] == (0, said)
+    process = job.start(where, PLIANT_CHECKPOINT_DIR="/tmp", SLURM_JOB_ID="4712")
+    assert ended(process)[:2] == (0, "/tmp\n")
 
 
 # `import pliant` in the program's own Python

@@ -10,7 +10,7 @@ from build import claims, got, job, node, snapshot, starts
 from resizing import carried_out, elastic, runs
 
 from pliant.cycle import cycle
-from pliant.model import Job, JobClass, Snapshot
+from pliant.model import Job, JobClass, Reservation, Snapshot
 from pliant.plan import Plan
 from pliant.policies import by_name
 
@@ -109,6 +109,19 @@ def test_the_trial_job_gets_the_room_and_the_other_goes_on_after_it() -> None:
     after = cycle(gone, policy)
     assert (got(after), told(after)) == ({"1": "2"}, {})  # though 90 stands first, and would fit
     assert claims(after).keys() == {"90"}
+
+
+def test_while_one_that_makes_room_is_between_its_runs_no_other_is_told() -> None:
+    """A fence keeps its node, so that the trial job does not fit yet."""
+    policy = by_name("fitgpp")
+    view = full(best_effort(90, 8, "n1", grace_s=60.0), best_effort(91, 8, "n2", grace_s=90.0))
+    gone = carried_out(view, cycle(view, policy))
+    fenced = replace(gone, reservations=(Reservation("pliant_90", ("n1",), 0.0, 125.0),))
+    assert told(cycle(fenced, policy)) == {"91": "1"}
+    between = tuple(
+        replace(one, frozen="on its way") if one.id == "90" else one for one in fenced.waiting
+    )
+    assert told(cycle(replace(fenced, waiting=between), policy)) == {}
 
 
 def test_two_trial_jobs_take_the_room_of_two() -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from pliant.batch.slurm.commands import Answer
-from pliant.batch.slurm.handing import Handing
+from pliant.batch.slurm.handing import Handing, limit_words
+from pliant.batch.slurm.job_rows import JobRow
 from pliant.errors import Refused, Unavailable
 from pliant.handover import PINNED, Do, HandOver, Step
-from pliant.model import Job, Shape
+from pliant.model import Job, JobState, Shape
 
 OVER = HandOver("7", 2, Shape(1, 2), 1000.0, 1060.0, saved_s=1030.0, guest="8")
 JOB = Job("7", user="alice", nodes=("n1", "n2"))
@@ -47,11 +48,78 @@ def handing(slurm: Slurm, rows: dict[str, Any] | None = None) -> Handing:
 ANY = cast("Any", None)
 
 
+def array(number: int = 8, **said: str) -> JobRow:
+    """A row of job 8, or of a task of array 8, which waits."""
+    empty = {field.name: "" for field in fields(JobRow)}
+    plain = {"job_id": str(number), "array_id": "8", "state": "PENDING", "array_tasks": "N/A"}
+    return JobRow(**{**empty, **plain, "priority": "500", **said})
+
+
+def by_key(*rows: JobRow) -> dict[str, Any]:
+    return {row.key: row for row in rows}
+
+
+RAN = {"state": "RUNNING", "start": "1970-01-01T00:17:15"}  # after the checkpoint
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        (array(), "8"),
+        (array(state="RUNNING"), "8"),
+        (array(array_tasks="2-3,5%4"), "8_[2-3,5]"),  # not 8_4, which its user holds
+        (array(array_tasks="5"), "8_5"),
+    ],
+)
+def test_of_an_array_only_the_tasks_that_wait_together_are_pinned_and_released(
+    row: JobRow, name: str
+) -> None:
+    slurm = Slurm()
+    held = array(12, array_tasks="4", priority="0")
+    hands = handing(slurm, by_key(row, held))
+    hands.do(Step(Do.PIN_GUEST), OVER, JOB, ANY)
+    hands.do(Step(Do.RELEASE_GUEST), OVER, JOB, ANY)
+    assert slurm.asked == [
+        ("scontrol", "update", f"jobid={name}", "Priority=4294967001"),
+        ("scontrol", "release", name),
+    ]
+
+
+def test_a_guest_that_its_user_holds_is_not_released() -> None:
+    for rows in ({}, by_key(array(priority="0"))):
+        with pytest.raises(Refused, match="job 8: it has ended, or is held"):
+            handing(Slurm(), rows).do(Step(Do.RELEASE_GUEST), OVER, JOB, ANY)
+
+
+@pytest.mark.parametrize(
+    ("rows", "state"),
+    [
+        ([array(array_tasks="2-3")], JobState.WAITING),
+        ([array(array_tasks="2-3"), array(11, array_tasks="1", **RAN)], JobState.RUNNING),
+        ([array(array_tasks="3"), array(11, array_tasks="1", **RAN)], JobState.RUNNING),
+        (
+            [
+                array(array_tasks="2-3"),
+                array(11, array_tasks="1", state="RUNNING", start="1970-01-01T00:10:00"),
+            ],
+            JobState.WAITING,  # that one ran before
+        ),
+        ([array(array_tasks="2-3", priority="0"), array(11, array_tasks="1", **RAN)], None),
+        ([array(11, array_tasks="1", **RAN)], None),
+    ],
+)
+def test_an_array_has_the_room_that_was_made_for_it_once_one_of_its_tasks_runs(
+    rows: list[JobRow], state: JobState | None
+) -> None:
+    guest = handing(Slurm(), by_key(*rows)).scene(OVER, JOB, ANY).guest
+    assert guest is not None
+    assert (None if guest.held else guest.state) == state
+
+
 @pytest.mark.parametrize(
     ("do", "words"),
     [
         (Do.PIN, "update jobid=7 Priority=4294967000"),
-        (Do.PIN_GUEST, "update jobid=8 Priority=4294967001"),
         (
             Do.FENCE,
             "create reservation ReservationName=pliant_7 StartTime=1970-01-01T00:16:20 "
@@ -61,7 +129,6 @@ ANY = cast("Any", None)
         (Do.REQUEUE, "requeue 7"),
         (Do.UNFENCE, "delete ReservationName=pliant_7"),
         (Do.RELEASE, "release 7"),
-        (Do.RELEASE_GUEST, "release 8"),
     ],
 )
 def test_each_step_is_one_command(do: Do, words: str) -> None:
@@ -101,6 +168,22 @@ def test_a_refused_step_is_told_in_slurms_words_and_an_absent_slurm_apart() -> N
 def test_a_job_that_waits_no_more_is_not_reshaped() -> None:
     with pytest.raises(Refused, match="does not wait any more"):
         handing(Slurm()).do(Step(Do.RESHAPE), OVER, JOB, ANY)
+
+
+@pytest.mark.parametrize(
+    ("end_s", "words"),
+    [
+        (0.0, ()),  # it begins anew
+        (3600.0, ("TimeLimit=43",)),
+        (1000.0 + 179, ("TimeLimit=2",)),
+        (1000.0 + 18, ("TimeLimit=1",)),
+        (1000.0 - 18, ("TimeLimit=1",)),
+    ],
+)
+def test_what_is_left_of_a_time_limit_is_kept_and_never_begins_anew_for_being_little(
+    end_s: float, words: tuple[str, ...]
+) -> None:
+    assert limit_words(replace(OVER, end_s=end_s), 1000.5) == words
 
 
 def test_only_fences_are_ours() -> None:

@@ -13,10 +13,10 @@ from pliant.batch.slurm.limits import ASSOCIATIONS, QOS, UNKNOWN, Limits, parse_
 from pliant.errors import Unavailable
 from pliant.model import EVERYBODY, Abilities, Partition
 
-NONE = "normal|||||||||||||\n"
-WIDE = "wide|DenyOnLimit||||||||||||\n"
-NARROW = "narrow||||||||||gres/gpu=2|||\n"
-USERS = "|root|||||||\nnormal|lab|||||||\n"
+NONE = "normal||||||||||||||\n"
+WIDE = "wide|DenyOnLimit|||||||||||||\n"
+NARROW = "narrow||||||||||gres/gpu=2||||\n"
+USERS = "|root||||||||\nnormal|lab||||||||\n"
 
 
 @pytest.mark.parametrize(
@@ -25,16 +25,17 @@ USERS = "|root|||||||\nnormal|lab|||||||\n"
         (NONE, USERS, Limits()),
         (NONE + WIDE, USERS, Limits(deny=True)),
         (NONE + NARROW, USERS, Limits(qos=frozenset({"narrow"}))),
-        (NONE + NARROW, USERS + "narrow|lab|||||||\n", Limits(qos=frozenset({"narrow", ""}))),
-        ("normal||||cpu=64|||||||||\n", USERS, Limits(qos=frozenset({"normal", ""}))),
-        ("normal||||cpu=64|||||||||\n", "wide|lab|||||||\n", Limits(qos=frozenset({"normal"}))),
-        (NONE, USERS + "|lab||gres/gpu=8|||||\n", Limits(qos=frozenset({EVERYBODY}))),
-        ("Wide||||||||||gres/gpu=2|||\n", "WIDE|lab|||||||\n", Limits(qos=frozenset({"wide", ""}))),
-        (NONE + "big||gres/gpu=2|||||||||||\n", USERS, Limits(least=frozenset({"big"}))),
-        ("short||||||||||||gres/gpu=60|\n", USERS, Limits(qos=frozenset({"short"}))),
-        ("short|||||||||||||gres/gpu=60\n", USERS, Limits(qos=frozenset({"short"}))),
-        (NONE, USERS + "|lab||||gres/gpu=60|||\n", Limits(qos=frozenset({EVERYBODY}))),
-        (NONE + "hi|||lo||||||||||\n", USERS, Limits(preempting=frozenset({"hi"}))),
+        (NONE + NARROW, USERS + "narrow|lab||||||||\n", Limits(qos=frozenset({"narrow", ""}))),
+        ("normal||||cpu=64||||||||||\n", USERS, Limits(qos=frozenset({"normal", ""}))),
+        ("normal||||cpu=64||||||||||\n", "wide|lab||||||||\n", Limits(qos=frozenset({"normal"}))),
+        (NONE, USERS + "|lab||gres/gpu=8||||||\n", Limits(qos=frozenset({EVERYBODY}))),
+        (
+            "Wide||||||||||gres/gpu=2||||\n",
+            "WIDE|lab||||||||\n",
+            Limits(qos=frozenset({"wide", ""})),
+        ),
+        (NONE + "big||gres/gpu=2||||||||||||\n", USERS, Limits(least=frozenset({"big"}))),
+        (NONE + "hi|||lo|||||||||||\n", USERS, Limits(preempting=frozenset({"hi"}))),
         ("", "", Limits()),
     ],
 )
@@ -46,16 +47,57 @@ def test_a_limit_counts_for_the_jobs_that_it_may_bound(
 
 def test_accounts_under_one_group_limit_are_known_by_its_account() -> None:
     rows = [
-        "|root|||||||",
-        "|faculty|root|gres/gpu=64|||||",
-        "|lab|faculty||||||",
-        "|lab||gres/gpu=8|||||",  # a user's own
-        "|group|lab|gres/gpu=4|||||",
-        "|guests|root||||gres/gpu=9||",  # of each job alone
-        "|other|guests||||||",
+        "|root||||||||",
+        "|faculty|root|gres/gpu=64||||||",
+        "|lab|faculty|||||||",
+        "|lab||gres/gpu=8||||||",  # a user's own
+        "|group|lab|gres/gpu=4||||||",
+        "|guests|root||||gres/gpu=9|||",  # of each job alone
+        "|other|guests|||||||",
     ]
     assert {row.count("|") for row in rows} == {ASSOCIATIONS[-1].count(",")}
     assert parse_limits(NONE, "\n".join(rows)).pools == (("group", "faculty"), ("lab", "faculty"))
+
+
+OF_QOS = QOS[-1].removeprefix("format=").split(",")
+OF_ACCOUNT = ASSOCIATIONS[-1].removeprefix("format=").split(",")
+
+
+def row(names: Sequence[str], **values: str) -> str:
+    return "|".join(values.get(name, "") for name in names) + "\n"
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        *("GrpTRESMins", "GrpTRESRunMins", "MaxTRESMins", "GrpWall"),
+        *("MaxTRESRunMinsPU", "MaxTRESRunMinsPA"),
+    ],
+)
+def test_a_limit_on_minutes_counts_for_jobs_of_its_qos(limit: str) -> None:
+    found = parse_limits(NONE + row(OF_QOS, Name="Short", **{limit: "60"}), USERS)
+    assert found.timed_qos == {"short"}
+    assert found.qos == ({"short"} if limit != "GrpWall" else set())  # it bounds no shape
+    assert parse_limits(row(OF_QOS, Name="normal", **{limit: "60"}), USERS).timed_qos == {
+        *("normal", "")
+    }
+
+
+@pytest.mark.parametrize("limit", ["GrpTRESMins", "GrpTRESRunMins", "MaxTRESMins", "GrpWall"])
+def test_a_limit_on_minutes_counts_for_jobs_of_its_account_and_of_those_below(limit: str) -> None:
+    rows = [
+        row(OF_ACCOUNT, Account="root"),
+        row(OF_ACCOUNT, Account="Faculty", ParentName="root", **{limit: "60"}),
+        row(OF_ACCOUNT, Account="lab", ParentName="faculty"),
+        row(OF_ACCOUNT, Account="group", ParentName="lab"),
+        row(OF_ACCOUNT, Account="other", ParentName="root"),
+        row(OF_ACCOUNT, Account="other", **{limit: "60"}),  # a user's
+        row(OF_ACCOUNT, Account="below", ParentName="other"),
+        row(OF_ACCOUNT, Account="free", ParentName="root"),
+    ]
+    found = parse_limits(NONE, "".join(rows))
+    assert found.timed_accounts == {"faculty", "lab", "group", "other"}
+    assert found.qos == ({EVERYBODY} if limit != "GrpWall" else set())
 
 
 @pytest.mark.parametrize(
@@ -95,9 +137,9 @@ def test_every_limit_that_may_bound_what_a_job_gets_is_asked_for() -> None:
     """In the words of sacctmgr(1), of which each release from 22.05 on knows all."""
     group = "GrpTRES,GrpTRESMins,GrpTRESRunMins"
     most = f"{group},MaxTRES,MaxTRESPerNode,MaxTRESMins"
-    assert ASSOCIATIONS[-1] == f"format=DefaultQOS,Account,ParentName,{most}"
+    assert ASSOCIATIONS[-1] == f"format=DefaultQOS,Account,ParentName,{most},GrpWall"
     each = "MaxTRESPU,MaxTRESPA,MaxTRESRunMinsPU,MaxTRESRunMinsPA"
-    assert QOS[-1] == f"format=Name,Flags,MinTRES,Preempt,{most},{each}"
+    assert QOS[-1] == f"format=Name,Flags,MinTRES,Preempt,{most},{each},GrpWall"
     assert NONE.count("|") == QOS[-1].count(",")
 
 
@@ -139,7 +181,7 @@ def test_a_qos_that_preempts_asks_for_no_less_than_its_jobs_say(
 ) -> None:
     commands = Enforcing()
     commands.says = {"Enforce = none": f"Enforce = {enforced}", "preempt/none": preempts}
-    commands.qos = NONE + "big||gres/gpu=2|||||||||||\n" + "hi|||lo||||||||||\n"
+    commands.qos = NONE + "big||gres/gpu=2||||||||||||\n" + "hi|||lo|||||||||||\n"
     site = Slurm(commands).site()
     assert site.least_qos == least
 

@@ -28,7 +28,12 @@ from pliant.wire.runs import RunAnswer
     default="",
     help="Send the program this signal when a checkpoint is wanted (none: it looks at the file).",
 )
-@click.option("--grace", metavar="TIME", default="", help="How long a checkpoint takes: 2m, 90s.")
+@click.option(
+    "--grace",
+    metavar="TIME",
+    default="",
+    help="How long a checkpoint takes: 2m, 90s; no longer than the job itself says, if it does.",
+)
 @click.option(
     "--checkpoint-dir",
     metavar="DIRECTORY",

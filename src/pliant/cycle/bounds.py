@@ -113,21 +113,40 @@ def first_ahead(snapshot: Snapshot, job: Job) -> str:
     return ahead.of(job)
 
 
+MINUTES = "requeued, it might not start again: a limit on minutes holds for its account or QOS"
+
+
 def kept_within_limits(snapshot: Snapshot) -> Snapshot:
-    """Leave running jobs alone that others wait for, by a limit that they may share."""
-    if not some_wait_for_all(snapshot):
-        return snapshot
+    """Leave running jobs alone that a limit could keep from starting again.
+
+    One that others wait for and they may share; or one on minutes, of which a job takes as many as
+    its time limit has, which begins anew at a requeue.
+    """
     ahead = Ahead(snapshot)
     for job in snapshot.waiting:
         ahead.add(job)
-    return replace(snapshot, running=tuple([_kept(job, ahead.of(job)) for job in snapshot.running]))
+    kept = _Kept(snapshot, ahead)
+    return replace(snapshot, running=tuple([kept.alone(job) for job in snapshot.running]))
 
 
-def _kept(job: Job, behind: str) -> Job:
-    if not behind or job.frozen or job.spec is None or not job.spec.request.is_elastic:
-        return job
-    words = f"job {behind} waits for a limit that may be its own too, and would start in its place"
-    return replace(job, frozen=words)
+class _Kept:
+    """Says of running jobs that may change why they are left alone."""
+
+    def __init__(self, snapshot: Snapshot, ahead: Ahead) -> None:
+        self._ahead, self._abilities = ahead, snapshot.abilities
+        self._partitions = snapshot.partition_by_name
+
+    def alone(self, job: Job) -> Job:
+        if job.frozen or job.spec is None or not job.spec.request.is_elastic:
+            return job
+        known = [self._partitions[name] for name in job.partitions if name in self._partitions]
+        if self._abilities.counts_minutes(job.account, job.qos, known):
+            return replace(job, frozen=MINUTES)
+        behind = self._ahead.of(job)
+        words = (
+            f"job {behind} waits for a limit that may be its own too, and would start in its place"
+        )
+        return replace(job, frozen=words) if behind else job
 
 
 class Bounds:

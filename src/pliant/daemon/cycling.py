@@ -117,6 +117,8 @@ class Cycling:
             snapshot = self.batch.observe()
         except StandsBy:
             self._show(None)  # another host's pliantd knows better from now on
+            if self.elastic is not None:
+                self.elastic.stood_by()
             raise
         looked_s = self._monotonic()
         if self.elastic is not None:

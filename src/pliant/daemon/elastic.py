@@ -12,8 +12,8 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
-from pliant.cycle import has_room
 from pliant.daemon.handing import HandOvers, Hands, Wanted
+from pliant.daemon.places import Places
 from pliant.daemon.runs import Runs
 from pliant.errors import PliantError, Refused
 from pliant.grammar import shapes as request_shapes
@@ -27,10 +27,12 @@ from pliant.store import Decision, Store
 
 log = logging.getLogger("pliant.elastic")
 
-GRACE_S = 120.0
-"""How long a program may take to save what it has, where its owner names no time."""
-MUTE_S = 30.0
-"""A program that has not spoken for so long from its start on never will."""
+MUTE_S = 120.0
+"""A program that has not spoken for so long, while we could be reached, never will.
+
+Longer than the longest silence of a `pliant run` that looks for us: a watch that is not answered,
+the pause after it, and one more question (see :mod:`pliant.node.door`).
+"""
 LEAST_LEFT_S = 120.0
 """A job that must end sooner is not resized at its owner's wish."""
 SKEW_S = 60.0
@@ -52,16 +54,18 @@ class Elastic:
     ) -> None:
         """``changed``: is told which job's program is to be told something; ``wake``: to look."""
         self._hands, self._store, self._clock, self._wake = hands, store, clock, wake
+        self._places = Places(clock)
+        self._monotonic = monotonic
         self.overs = HandOvers(
             *(hands, store, clock),
             ended=self._ended,
             changed=changed,
-            has_room=self._has_room,
+            has_place=self._places.has_place,
         )
         self.runs = Runs(store, self.overs, clock, monotonic)
         self._made_room: dict[str, int] = {}  # how often, by job
         self._resumed = False
-        self._decided: tuple[Snapshot, Plan] | None = None  # last
+        self._hears_since_s = float("inf")  # by the monotonic clock
         self._met: frozenset[str] = frozenset()  # the jobs of the last look
 
     # --- what is known ---------------------------------------------------------------------
@@ -90,7 +94,7 @@ class Elastic:
             job,
             shapes=job.shapes if resizes else (job.shape,),
             progress=self.runs.progress(job, request.steps),
-            grace_s=grace_s(request) if listens else 0.0,
+            grace_s=self.runs.grace_s(job) if listens else 0.0,
             restart_s=self.runs.restart_s(job),
             measured=self._measured(job),
             preemptible=request.job_class is JobClass.BEST_EFFORT
@@ -135,7 +139,9 @@ class Elastic:
 
     def _is_mute(self, job: Job) -> bool:
         """Whether there is nobody to ask: it runs without ``pliant run``."""
-        return self._clock() - job.start_s > MUTE_S and not self.runs.speaks(job)
+        runs_s = self._clock() - job.start_s
+        heard_s = self._monotonic() - self._hears_since_s
+        return min(runs_s, heard_s) > MUTE_S and not self.runs.speaks(job)
 
     def _preempted(self, job_id: str) -> int:
         if job_id not in self._made_room:
@@ -152,6 +158,7 @@ class Elastic:
 
     def looked(self, snapshot: Snapshot, acts_on: Callable[[Job], bool]) -> None:
         """After each look: go on with what was under way at the start, and tidy up."""
+        self._hears_since_s = min(self._hears_since_s, self._monotonic())
         jobs = (*snapshot.waiting, *snapshot.running)
         if not self._resumed:
             self.overs.resume(jobs)
@@ -162,12 +169,18 @@ class Elastic:
         self.overs.forget(there)
         self._made_room = {job: n for job, n in self._made_room.items() if job in there}
         under_way = self.overs.all()
+        guests = {"", *(job.id for job in snapshot.waiting if job.eligible)}
         for job in snapshot.running:
             pinned = job.spec is not None and job.spec.pinned
-            if job.id in under_way and (pinned or job.frozen or not acts_on(job)):
+            stays = pinned or job.frozen or not acts_on(job)
+            if job.id in under_way and (stays or under_way[job.id].guest not in guests):
                 self.overs.withdraw(job.id)
             elif job.id not in under_way and job.priority in OURS:
                 self._do(Do.RELEASE, job)
+
+    def stood_by(self) -> None:
+        """Note that programs speak to another host's pliantd."""
+        self._hears_since_s = float("inf")
 
     def _unfence(self, known: Mapping[str, Job], acts_on: Callable[[Job], bool]) -> None:
         """End the fences of a pliantd that is no more.
@@ -218,15 +231,7 @@ class Elastic:
 
     def decided(self, snapshot: Snapshot, plan: Plan) -> None:
         """Note what a cycle saw and decided: who asks after it is given no more than it leaves."""
-        self._decided = (snapshot, plan)
-
-    def _has_room(self, job: Job, wanted: Wanted) -> bool:
-        """Whether a running job could become that now, as far as the last cycle knows."""
-        if self._decided is None or wanted.shape == job.shape:
-            return True
-        snapshot, plan = self._decided
-        limit_s = int(wanted.end_s - self._clock()) if wanted.end_s else job.time_limit_s
-        return has_room(snapshot, plan, replace(job, time_limit_s=limit_s), wanted.shape)
+        self._places.decided(snapshot, plan)
 
     def resize(self, job: Job, shape: Shape, who: str) -> None:
         """Ask a running job for another shape because ``who``, its owner or so, says so.
@@ -251,7 +256,12 @@ class Elastic:
             (shape not in job.shapes, "Slurm cannot change it so"),
             (0 < end_s < now_s + LEAST_LEFT_S, "less than two minutes of its time limit are left"),
             (
-                not self._has_room(job, wanted),
+                not self._places.is_open(job, wanted),
+                "it could not start again: a node of it is down, drained or reserved, or its "
+                "partition is down",
+            ),
+            (
+                not self._places.has_room(job, wanted),
                 "there is no room for that now beside what runs and who is next",
             ),
         )
@@ -260,7 +270,8 @@ class Elastic:
                 raise Refused(f"job {job.id}: {shape_text(shape)}: {words}")
         if not self._begin(job, wanted, now_s, f"{who} asked for it"):
             raise Refused(
-                f"job {job.id}: it is on its way to another shape, or has just come to one"
+                f"job {job.id}: it is on its way to another shape, or has just come to one or "
+                "saved in vain"
             )
 
     def _begin(self, job: Job, wanted: Wanted, now_s: float, reason: str) -> bool:
@@ -268,9 +279,9 @@ class Elastic:
         if request is None or job.state is not JobState.RUNNING:
             return False
         listens = self.runs.may_reshape(job)
-        if not listens and not self._is_mute(job):
+        if (not listens and not self._is_mute(job)) or not self._places.is_open(job, wanted):
             return False
-        until_s = now_s + grace_s(request)
+        until_s = now_s + self.runs.grace_s(job)
         return self.overs.begin(job, wanted, until_s, reason, listens=listens)
 
     def _ended(self, job: Job, outcome: Outcome) -> None:
@@ -285,12 +296,6 @@ def elastic_request(job: Job) -> Request | None:
     """Return the request of a job that may change while it runs; None for all others."""
     request = job.spec.request if job.spec is not None else None
     return request if request is not None and request.is_elastic else None
-
-
-def grace_s(request: Request) -> float:
-    """Return how long a job's program may take to save what it has."""
-    said = request.malleable.grace_s if request.malleable is not None else 0
-    return float(said or GRACE_S)
 
 
 def _busy(phase: Phase) -> str:

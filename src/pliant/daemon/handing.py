@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from pliant.errors import BadSpec, PliantError
+from pliant.errors import BadSpec, PliantError, Refused
 from pliant.grammar import parse_shape
 from pliant.handover import Do, HandOver, Outcome, Scene, Step, next_step
 from pliant.model import Job, Shape, shape_text
@@ -29,6 +29,8 @@ AGAIN_S = 1.0
 """After a step that the batch system refused, or that changed nothing."""
 STALE_S = 600.0
 """A checkpoint that comes so long after its wish was given up leads to no other shape."""
+REST_S = 300.0
+"""A job that saved in vain, and goes on where it is, is not asked again before."""
 _LATE = frozenset((Outcome.NOT_SAVED.value, Outcome.HELD.value))
 """What is given up before a checkpoint that may still come."""
 
@@ -70,6 +72,8 @@ class _Active:
     next_s: float = 0.0
     trouble: str = ""
     did: Step | None = None  # in the last look
+    requeued: bool = False  # Slurm was told so, or may have been
+    stays: bool = False  # it has saved, and goes on where it is
 
 
 class HandOvers:
@@ -83,17 +87,18 @@ class HandOvers:
         *,
         ended: Callable[[Job, Outcome], None] = lambda _job, _outcome: None,
         changed: Callable[[str], None] = lambda _job_id: None,
-        has_room: Callable[[Job, Wanted], bool] = lambda _job, _wanted: True,
+        has_place: Callable[[Job, Wanted], bool] = lambda _job, _wanted: True,
     ) -> None:
         """``clock`` counts seconds since the epoch; ``ended`` is told of each end.
 
         ``changed`` is told which job something else is wanted of now, from any thread.
-        ``has_room``: whether a job could still become that, asked once its program has saved.
+        ``has_place``: whether a job could still start so, asked once its program has saved.
         """
         self._hands, self._store, self._clock, self._ended = hands, store, clock, ended
-        self._told, self._has_room = changed, has_room
+        self._told, self._has_place = changed, has_place
         self._active: dict[str, _Active] = {}
         self._gone: dict[str, int] = {}  # the last run that was handed over, by job
+        self._rests: dict[str, float] = {}  # until when it is not asked again, by job
         self._changed = threading.Condition()
 
     # --- what is intended ------------------------------------------------------------------
@@ -103,12 +108,15 @@ class HandOvers:
     ) -> bool:
         """Ask a running job's program for a checkpoint; False where one is under way already.
 
-        False too where ``job`` is of a look that is older than the end of that run.
+        False too where ``job`` is of a look that is older than the end of that run, and shortly
+        after it has saved in vain.
         Where none ``listens`` that could make one, it is as good as made at once.
         """
         now_s = self._clock()
         with self._changed:
             if job.id in self._active or job.restarts <= self._gone.get(job.id, -1):
+                return False
+            if now_s < self._rests.get(job.id, 0.0):
                 return False
             row = HandOverRow(
                 *(0, now_s, job.id, job.user, job.account, job.restarts, shape_text(job.shape)),
@@ -149,6 +157,7 @@ class HandOvers:
         """Forget what is known of jobs that are not there any more."""
         with self._changed:
             self._gone = {job: run for job, run in self._gone.items() if job in there}
+            self._rests = {job: until_s for job, until_s in self._rests.items() if job in there}
 
     def of(self, job_id: str) -> HandOver | None:
         """Return a job's hand-over; None where it has none."""
@@ -171,29 +180,28 @@ class HandOvers:
         with self._changed:
             active = self._active.get(job_id)
             if active is None or (active.over.run, name_of(active.over)) != (run, name):
-                return False
-            if not active.over.saved_s:
-                self._stay_without_room(active)
-                active.over = replace(active.over, saved_s=self._clock())
+                return self.stays(job_id, run, name)  # it is said again until it is heard
+            over, job = active.over, active.job
+            wanted = Wanted(over.shape, job.next_nodes, over.guest, over.end_s)
+            if not over.saved_s and not active.stays and not self._has_place(job, wanted):
+                active.stays = True
+                active.over, active.next_s = replace(over, until_s=0.0), 0.0
+            elif not over.saved_s and not active.stays:
+                active.over = replace(over, saved_s=self._clock())
                 self._store.saved(active.number, active.over.saved_s)
                 active.next_s = 0.0
             self._changed.notify_all()
             return True
 
-    def _stay_without_room(self, active: _Active) -> None:
-        """Let a job whose room has gone while it saved go on as it is: else it would wait.
-
-        One that needs no more than it gives up has room there.
-        """
-        over, job = active.over, active.job
-        wanted = Wanted(over.shape, job.next_nodes, over.guest, over.end_s)
-        less = over.shape.amount <= job.shape.amount and over.shape.nodes <= job.shape.nodes
-        stays = less and set(job.next_nodes) <= set(job.nodes)
-        if not over.guest and not stays and not self._has_room(job, wanted):
-            active.over = replace(over, shape=active.job.shape)
-            active.job = replace(active.job, next_nodes=())
-            self._store.stays(active.number)
-            log.info("job %s: its room has gone while it saved: it stays as it is", over.job)
+    def stays(self, job_id: str, run: int, name: str) -> bool:
+        """Whether a run that has saved is to go on where it is: it would have lost its place."""
+        with self._changed:
+            active = self._active.get(job_id)
+            if active is not None:
+                return active.stays and (active.over.run, name_of(active.over)) == (run, name)
+            rows = self._store.handovers(job_id)
+            over = _read(rows[-1]) if rows and rows[-1].outcome == Outcome.STAYS.value else None
+            return over is not None and (over.run, name_of(over)) == (run, name)
 
     def saved_late(self, job: Job, run: int, name: str) -> bool:
         """Go on with a hand-over that was given up before this run's program saved after all.
@@ -209,6 +217,9 @@ class HandOvers:
             over = replace(over, saved_s=self._clock())
             if over.saved_s - rows[-1].done_s > STALE_S:
                 over = replace(over, shape=job.shape, guest="")
+            if not self._has_place(job, Wanted(over.shape, (), over.guest, over.end_s)):
+                self._store.handed_over(rows[-1].id, over.saved_s, Outcome.STAYS)
+                return True
             self._store.reopened(rows[-1].id, over.saved_s, shape_text(over.shape), over.guest)
             self._active[job.id] = _Active(rows[-1].id, over, job)
             self._changed.notify_all()
@@ -217,11 +228,18 @@ class HandOvers:
         return True
 
     def failed(self, job_id: str, run: int, name: str) -> None:
-        """Note that there will be no checkpoint: the job goes on as it is."""
+        """Note that there is no checkpoint: the job goes on as it is.
+
+        Also one that was reported before: its program runs again, and has what it saved no more
+        where it ends now. Once Slurm has been told to requeue it, that is not taken back.
+        """
         with self._changed:
             active = self._active.get(job_id)
-            if active and (active.over.run, name_of(active.over)) == (run, name):
-                active.over = replace(active.over, until_s=0.0)
+            mine = active and (active.over.run, name_of(active.over)) == (run, name)
+            if active and mine and not active.requeued:
+                if active.over.saved_s:
+                    self._store.saved(active.number, 0.0)
+                active.over = replace(active.over, until_s=0.0, saved_s=0.0)
                 active.next_s = 0.0
             self._changed.notify_all()
 
@@ -257,13 +275,16 @@ class HandOvers:
         over, job = active.over, active.job
         try:
             step = next_step(over, self._hands.scene(over, job))
+            if not self._stands(active, over, step):
+                return
             if step.do is Do.END:
-                self._end(active, step.outcome or Outcome.DONE)
+                self._end(active, Outcome.STAYS if active.stays else step.outcome or Outcome.DONE)
                 return
             if step.do is not Do.WAIT:
                 self._hands.step(step, over, job)
                 log.info("job %s: %s", over.job, step.do)
         except PliantError as error:
+            active.requeued &= not isinstance(error, Refused)
             if str(error) != active.trouble:
                 log.warning("%s", error)
             active.trouble, active.next_s = str(error), self._clock() + AGAIN_S
@@ -276,11 +297,21 @@ class HandOvers:
         active.next_s = self._clock() + _pause_s(step, active)
         active.did = step
 
+    def _stands(self, active: _Active, over: HandOver, step: Step) -> bool:
+        """Whether a step is still right; it is not where its program has spoken meanwhile."""
+        with self._changed:
+            if active.over is not over:
+                return False
+            active.requeued |= step.do is Do.REQUEUE
+            return True
+
     def _end(self, active: _Active, outcome: Outcome) -> None:
         with self._changed:
             self._active.pop(active.over.job, None)
             if outcome is Outcome.DONE:
                 self._gone[active.over.job] = active.over.run
+            elif outcome is Outcome.STAYS:
+                self._rests[active.over.job] = self._clock() + REST_S
             self._store.handed_over(active.number, self._clock(), outcome)
             self._changed.notify_all()
         log.info("job %s: %s", active.over.job, outcome)

@@ -117,7 +117,7 @@ class MungeDoor:
             return await self._in_turn(uid, request)
         if request.word != WATCH:
             return await self._of_a_run(uid, request)
-        with self._watches.watching.of(request.fields.get("job", "")) as changed:
+        with self._watches.watching.of(self._watches.verbs.id_of(request.fields)) as changed:
             answer = await self._of_a_run(uid, request)
             if self._watches.verbs.is_news(request.fields):
                 return answer

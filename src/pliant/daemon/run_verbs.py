@@ -7,9 +7,9 @@ shown yet, is refused in one line, and ``pliant run`` says it again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from pliant.daemon.cycling import Cycling
+from pliant.daemon.cycling import Cycling, Seen
 from pliant.daemon.handing import HandOvers, name_of
 from pliant.daemon.rights import Asker
 from pliant.daemon.runs import Runs
@@ -17,10 +17,7 @@ from pliant.errors import BadInput, Refused, Unavailable
 from pliant.grammar import quoted
 from pliant.handover import HandOver
 from pliant.model import Job, JobState, shape_text
-from pliant.wire.runs import RunAnswer
-
-MOST = 10**15
-"""Steps and seconds beyond this are no measurement."""
+from pliant.wire.runs import MOST, RunAnswer
 
 
 @dataclass(slots=True)
@@ -31,6 +28,7 @@ class RunVerbs:
     runs: Runs
     overs: HandOvers
     clock: Callable[[], float]
+    _by_name: tuple[Seen | None, dict[str, Job]] = field(default=(None, {}))
 
     def answer(self, verb: str, fields: Mapping[str, str], asker: Asker) -> RunAnswer:
         """Answer one request.
@@ -40,16 +38,25 @@ class RunVerbs:
         if verb not in VERBS:
             raise BadInput(f"{quoted(verb)}: one of {', '.join(VERBS)} is expected")
         job, run = self._job(fields, asker), int(_number(fields, "run"))
+        if verb == BEGIN and self._is_inherited(job, run, _number(fields, "age")):
+            run = job.restarts
         if run != job.restarts or job.state is JobState.WAITING:
             raise Refused(f"job {job.id}: run {run} is not the one that is known")
         VERBS[verb](self, job, run, fields)
         if self.runs.are_several(job):
             self.overs.withdraw(job.id)
-        return self._wish(job, run)
+        stays = verb == SAVED and self.overs.stays(job.id, run, fields.get("wish", ""))
+        return replace(self._wish(job, run), stays=stays)
+
+    def id_of(self, fields: Mapping[str, str]) -> str:
+        """Return the id of the job that a request is about: a task of an array goes by another."""
+        name = fields.get("job", "")
+        job = self._known(name)
+        return job.id if job is not None else name
 
     def is_news(self, fields: Mapping[str, str]) -> bool:
         """Whether a watch is to be answered at once."""
-        over = self.overs.of(fields.get("job", ""))
+        over = self.overs.of(self.id_of(fields))
         name = name_of(over) if over is not None and not over.saved_s else ""
         return name != fields.get("known", "")
 
@@ -59,6 +66,7 @@ class RunVerbs:
         One whose program ends before it hears us says no more: so it counts from its first watch.
         """
         self.runs.heard(job, run)
+        self.runs.may_take(job, run, _number(fields, "grace"))
         if fields.get("others") == "1":
             self.runs.spoke(job, run, fields.get("word", ""), others=True)
 
@@ -73,6 +81,7 @@ class RunVerbs:
             job,
             run,
             launched=fields.get("launched") == "1",
+            ago_s=_number(fields, "ago"),
             step=int(_number(fields, "step")),
             rate=_number(fields, "rate"),
         )
@@ -108,27 +117,58 @@ class RunVerbs:
 
         Raises Refused, Unavailable.
         """
-        seen, name = self.cycling.seen, fields.get("job", "")
-        if seen is None:
+        name = fields.get("job", "")
+        if self.cycling.seen is None:
             raise Unavailable("the first look is not done yet")
-        job = next((job for job in seen.snapshot.running if job.id == name), None)
+        job = self._known(name)
         if job is None or not asker.owns(job):
             raise Refused(f"{quoted(name)}: no running job of yours has this number")
         return job
+
+    def _known(self, name: str) -> Job | None:
+        """Return the running job of this number, its own one or what squeue shows."""
+        seen, jobs = self._by_name
+        now = self.cycling.seen
+        if now is not seen:
+            running = now.snapshot.running if now is not None else ()
+            jobs = {job.id: job for job in running}
+            jobs |= {job.number: job for job in running if job.number}
+            self._by_name = now, jobs
+        return jobs.get(name)
+
+    def _is_inherited(self, job: Job, run: int, age_s: float) -> bool:
+        """Whether a wrapper took its number of restarts from the job that submitted its own.
+
+        Slurm sets it in jobs that were restarted alone. So a first run has what it inherited,
+        unless what we know of the job is older than the wrapper, and the job was restarted since.
+        """
+        seen = self.cycling.seen
+        if not run or job.restarts or seen is None:
+            return False
+        return seen.snapshot.now_s > self.clock() - age_s
 
     def _wish(self, job: Job, run: int) -> RunAnswer:
         over, state = self.overs.of(job.id), self.runs.life(job).phase
         now_s, goes = self.clock(), over is not None and over.saved_s > 0
         several = self.runs.are_several(job) and not goes
         if over is None or over.run != run or goes or several:
-            return RunAnswer(state=state, now_s=now_s, several=several)
+            return RunAnswer(
+                state=state, now_s=now_s, several=several, run=run, signal=_signal(job)
+            )
         return RunAnswer(
-            name_of(over), _why(over), shape_text(over.shape), over.until_s, state, now_s
+            *(name_of(over), _why(over), shape_text(over.shape), over.until_s, state, now_s),
+            run=run,
+            signal=_signal(job),
         )
 
 
 def _why(over: HandOver) -> str:
     return "preempt" if over.guest else "resize"
+
+
+def _signal(job: Job) -> str:
+    malleable = job.spec.request.malleable if job.spec is not None else None
+    return malleable.signal if malleable is not None else ""
 
 
 def _number(fields: Mapping[str, str], name: str) -> float:
@@ -148,12 +188,12 @@ def _number(fields: Mapping[str, str], name: str) -> float:
 
 _Verb = Callable[[RunVerbs, Job, int, Mapping[str, str]], None]
 
-WATCH = "run-watch"
+BEGIN, WATCH, SAVED = "run-begin", "run-watch", "run-saved"
 VERBS: Mapping[str, _Verb] = {
-    "run-begin": RunVerbs.begin,
+    BEGIN: RunVerbs.begin,
     "run-launched": RunVerbs.launched,
     WATCH: RunVerbs.watch,
-    "run-saved": RunVerbs.saved,
+    SAVED: RunVerbs.saved,
     "run-failed": RunVerbs.failed,
     "run-end": RunVerbs.end,
 }

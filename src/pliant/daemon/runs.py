@@ -14,11 +14,16 @@ from typing import Any
 
 from pliant.daemon.handing import HandOvers
 from pliant.daemon.speakers import SILENT_S, Speakers
+from pliant.grammar.values import MAX_GRACE_S
 from pliant.lifecycle import Life, Seen, observed
 from pliant.model import Job, JobState, shape_text
 from pliant.speedup import Rates
 from pliant.store import RunRow, Store
 
+CLOSE_S = 1.0
+"""By less than that no word corrects when a program began to work."""
+GRACE_S = 120.0
+"""How long a program may take to save what it has, where its owner names no time."""
 UNNAMED = frozenset(("", "wrap", "sbatch", "interactive", "bash", "STDIN"))
 """What jobs are called that nobody named: what ran under such a name tells nothing of another."""
 
@@ -38,6 +43,7 @@ class Runs:
         self._lock = threading.Lock()
         self._known: dict[str, RunRow] = {}
         self._heard: dict[str, float] = {}
+        self._grace: dict[str, tuple[int, float]] = {}  # by job: the run, and what it said
         self._speakers = Speakers()
         self._restart_s: dict[str, float] = {}
         self._never: dict[str, int] = {}  # the run of which the store knows nothing
@@ -46,24 +52,44 @@ class Runs:
     # --- what is said ----------------------------------------------------------------------
 
     def heard(
-        self, job: Job, run: int, *, launched: bool = False, step: int = 0, rate: float = 0.0
+        self,
+        job: Job,
+        run: int,
+        *,
+        launched: bool = False,
+        ago_s: float = 0.0,
+        step: int = 0,
+        rate: float = 0.0,
     ) -> None:
-        """Note that the program of this run speaks."""
+        """Note that the program of this run speaks; ``launched``: it works, since ``ago_s``.
+
+        Where we could not be reached at first, that was earlier than the first word of it.
+        """
         with self._lock:
             row = self._row(job, run)
             self._heard[job.id] = self._monotonic()
             now = replace(
                 row,
-                launched_s=row.launched_s or (self._clock() if launched else 0.0),
+                launched_s=self._launched_s(row, ago_s) if launched else row.launched_s,
                 step=max(row.step, step),
                 rate=rate or row.rate,
             )
             self._keep(row, now)
 
+    def _launched_s(self, row: RunRow, ago_s: float) -> float:
+        at_s = max(row.start_s, self._clock() - ago_s)
+        known = row.launched_s and at_s > row.launched_s - CLOSE_S
+        return row.launched_s if known else at_s
+
     def spoke(self, job: Job, run: int, word: str, *, others: bool = False) -> None:
         """Note which wrapper it was, by its word; see :class:`Speakers`."""
         with self._lock:
             self._speakers.heard(job.id, run, word, self._monotonic(), others=others)
+
+    def may_take(self, job: Job, run: int, grace_s: float) -> None:
+        """Note how long its wrapper was told that a checkpoint takes; 0: it was not told."""
+        with self._lock:
+            self._grace[job.id] = run, grace_s
 
     def left(self, job: Job, run: int, word: str) -> None:
         """Note that this wrapper's program has ended, however it did."""
@@ -157,6 +183,20 @@ class Runs:
         with self._lock:
             return self._told(job, job.restarts) is not None
 
+    def grace_s(self, job: Job) -> float:
+        """Return how long this run's program may take to save what it has.
+
+        Never longer than its owner said at submission, who may say less to `pliant run`.
+        """
+        request = job.spec.request if job.spec is not None else None
+        malleable = request.malleable if request is not None else None
+        most_s = float(malleable.grace_s) if malleable is not None else 0.0
+        with self._lock:
+            run, said_s = self._grace.get(job.id, (-1, 0.0))
+        if run != job.restarts or not said_s:
+            return most_s or GRACE_S
+        return min(said_s, most_s or MAX_GRACE_S)
+
     def progress(self, job: Job, steps: int) -> float:
         """Return the part of ``steps`` that its program has done, from 0 to 1; 0 not known."""
         with self._lock:
@@ -195,7 +235,7 @@ class Runs:
             self._rates = {key: rates for key, rates in self._rates.items() if key in names}
             every: tuple[dict[str, Any], ...] = (
                 *(self._known, self._never),
-                *(self._heard, self._restart_s),
+                *(self._heard, self._restart_s, self._grace),
             )
             for known in every:
                 for job_id in known.keys() - there:

@@ -17,7 +17,8 @@ class Abilities:
     ``limited_qos``: where a limit may bound how much a job gets: by QOS in small letters, "" being
     jobs that name none, and :data:`EVERYBODY`. ``least_qos``: where a job must have so much.
     ``pools``: the account whose limit several accounts share, by account; by :data:`EVERYBODY`
-    where that is not known.
+    where that is not known. ``timed_qos`` and ``timed_accounts``: whose jobs a limit on minutes may
+    stop from starting again, in small letters too.
     """
 
     share_to_whole: bool = False  # shard -> gpu on a waiting job (Slurm 24.11+)
@@ -31,6 +32,8 @@ class Abilities:
     pools: tuple[tuple[str, str], ...] = ()
     limits_of_all: bool = False  # so is one beyond a limit of any of the partitions that it names
     federated: bool = False  # jobs belong to several clusters, and keep their shapes
+    timed_qos: frozenset[str] = frozenset()
+    timed_accounts: frozenset[str] = frozenset()
     preempts: str = ""  # how the batch system itself ends jobs for others, in its own words
 
     def may_be_limited(self, qos: str, partitions: Iterable[Partition]) -> bool:
@@ -44,6 +47,11 @@ class Abilities:
     def may_be_too_small(self, qos: str, partitions: Iterable[Partition]) -> bool:
         """Whether less than its owner wrote may be less than a job of this QOS must have there."""
         return _is_of(self.least_qos, qos, tuple(partitions))
+
+    def counts_minutes(self, account: str, qos: str, partitions: Iterable[Partition]) -> bool:
+        """Whether a limit on minutes may hold for a job of this account and QOS there."""
+        timed = account.lower() in self.timed_accounts
+        return timed or _is_of(self.timed_qos, qos, tuple(partitions))
 
 
 def _is_of(some: frozenset[str], qos: str, partitions: tuple[Partition, ...]) -> bool:

@@ -67,6 +67,7 @@ class Job:
     expected_nodes: tuple[str, ...] = ()
     nodes_kept: frozenset[str] = frozenset()  # kept for jobs before it: it cannot start there now
     # running jobs
+    number: str = ""  # what the batch system calls it in the job itself; "": as ``id`` says
     start_s: float = 0.0
     nodes: tuple[str, ...] = ()
     whole_nodes: bool = False  # it has all that is on them, whatever its shape says

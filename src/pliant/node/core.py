@@ -16,7 +16,9 @@
 What cannot happen in a stage changes nothing: answers come late and twice. A program that saved on
 request and ended is never lost: pliantd requeues the job; where it is silent, we do; where that is
 refused (no scontrol here, a job that may not be requeued), the program is started again right here
-at its old shape. So it is where another wrapper of the job runs a program that a requeue would end.
+at its old shape. So it is where another wrapper of the job runs a program that a requeue would end,
+and where pliantd says that the job stays: it could not start again now. Where a task fails when it
+is asked, the step has failed: all end with its exit code.
 After a TERM nothing of it is done: somebody else ends the job, on purpose.
 """
 
@@ -39,6 +41,7 @@ from pliant.node.words import (
     Exit,
     Gather,
     Gathered,
+    Learnt,
     Pass,
     Prompt,
     Prompted,
@@ -105,6 +108,10 @@ def _wished(state: State, event: Wished) -> Next:
     return asked, (Ask(wish), *prompt)
 
 
+def _learnt(state: State, event: Learnt) -> Next:
+    return replace(state, signal=event.signal), ()
+
+
 def _calm(state: State) -> State:
     """The program is not asked any more; its wish stays known, for it may still meet it."""
     return replace(state, stage=Stage.RUNNING, until_s=float("inf"), prompted=False)
@@ -146,13 +153,15 @@ def _ended(state: State, event: Ended) -> Next:
     if state.wish is not None and event.saved:
         return _saved(state, state.wish, event.at_s)
     code = event.code if event.code >= 0 else 128 - event.code
-    effects: list[Effect] = [Gather()] if state.ranks > 1 else []
+    effects: list[Effect] = [Gather(code)] if state.ranks > 1 else []
     if state.wish is not None and state.prompted and event.code == -state.signal:
         words = f"the program was killed by the signal that it asked for, {state.signal}"
         effects.append(Say(f"{words}: it has no handler for it, and nothing was saved"))
         effects += [ReportFailed(state.wish, words)] if state.leads else []
     if state.leads:
         effects.append(ReportEnd(code, state.termed))
+    if state.stage is Stage.ASKED:
+        effects += _end(state, code)
     return _over(state, code, *effects)
 
 
@@ -182,7 +191,11 @@ def _over(state: State, code: int, *effects: Effect) -> Next:
 
 def _gathered(state: State, event: Gathered) -> Next:
     assert state.wish is not None  # noqa: S101  # nothing is gathered without one
-    return _hand(state, state.wish, event.at_s)
+    if event.failed is None:
+        return _hand(state, state.wish, event.at_s)
+    task, code = event.failed
+    words = f"task {task} has not saved, it ended with exit code {code}: the job is not requeued"
+    return _over(state, code, Say(words), ReportEnd(code, state.termed), *_end(state, code))
 
 
 def _ticked_gathering(state: State, event: Ticked) -> Next:
@@ -248,12 +261,17 @@ def _ticked_leaving(state: State, event: Ticked) -> Next:
 
 
 def _leave(state: State) -> Next:
-    tell = (Tell(again=False),) if state.leads and state.ranks > 1 else ()
-    return _over(state, CHECKPOINTED, *tell)
+    return _over(state, CHECKPOINTED, *_end(state, CHECKPOINTED))
+
+
+def _end(state: State, code: int) -> tuple[Effect, ...]:
+    """Let those end that have saved and wait for us."""
+    waits = state.leads and state.ranks > 1 and state.wish is not None
+    return (Tell(again=False, code=code or CHECKPOINTED),) if waits else ()
 
 
 def _decided(state: State, event: Decided) -> Next:
-    return _again(state) if event.again else _leave(state)
+    return _again(state) if event.again else _over(state, event.code)
 
 
 _RUNS = (Stage.RUNNING, Stage.ASKED)
@@ -263,6 +281,7 @@ _Handler = Callable[[State, Any], Next]
 _ON: Mapping[tuple[Stage, type], _Handler] = {
     **{(stage, Wished): _wished for stage in _RUNS},
     **{(stage, Prompted): _prompted for stage in _RUNS},
+    **{(stage, Learnt): _learnt for stage in (*_RUNS, *_WAITS)},
     **{(stage, Ended): _ended for stage in _RUNS},
     **{(stage, Signalled): _signalled_running for stage in _RUNS},
     **{(stage, Beside): _beside for stage in (*_RUNS, *_WAITS)},
@@ -272,7 +291,7 @@ _ON: Mapping[tuple[Stage, type], _Handler] = {
     (Stage.GATHERING, Ticked): _ticked_gathering,
     (Stage.HANDING, Answered): _answered,
     (Stage.HANDING, Ticked): _ticked_handing,
-    (Stage.REQUEUING, Requeued): _requeued,
+    **{(stage, Requeued): _requeued for stage in (Stage.HANDING, Stage.REQUEUING)},
     (Stage.LEAVING, Ticked): _ticked_leaving,
     (Stage.FOLLOWING, Ticked): _ticked_leaving,
     (Stage.FOLLOWING, Decided): _decided,

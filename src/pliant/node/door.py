@@ -35,13 +35,16 @@ class Progress:
     step: int | None = None
     rate: float | None = None
     launched: bool = False
+    launched_s: float = 0.0  # when, by this host's monotonic clock
 
     def fields(self) -> dict[str, str]:
         """Return it as the wire has it."""
+        ago_s = time.monotonic() - self.launched_s if self.launched else 0.0
         return {
             "step": "" if self.step is None else str(self.step),
             "rate": "" if self.rate is None else f"{self.rate:.6g}",
             "launched": "1" if self.launched else "0",
+            "ago": f"{ago_s:.3f}",
         }
 
 
@@ -51,9 +54,11 @@ class Heard:
 
     wished: Callable[[Wish | None], None]
     answered: Callable[[], None]  # to a saved checkpoint
+    stays: Callable[[], None]  # to one that leads to no requeue: the program goes on here
     trouble: Callable[[str], None]
     first: Callable[[], None]  # the first answer of all
     beside: Callable[[bool], None]  # whether another wrapper of this job is heard too
+    signal: Callable[[str], None]  # by which the job's program wants to be told; "": none
 
 
 @dataclass(slots=True)
@@ -68,6 +73,7 @@ class Door:
     known: str = ""
     reached: bool = False
     several: bool = False
+    _born_s: float = field(default_factory=time.monotonic)
     _closed: threading.Event = field(default_factory=threading.Event)
     _saving: threading.Event = field(default_factory=threading.Event)
     _last: list[threading.Thread] = field(default_factory=list)
@@ -94,6 +100,8 @@ class Door:
                 self.reached = True
                 self.heard.first()
             fresh = answer.wish not in ("", self.known)
+            if not begun:
+                self._begun(answer)
             self._beside(answer)
             self._wished(answer)
             if not fresh and begun and time.monotonic() - since < FIRST_S:
@@ -103,9 +111,17 @@ class Door:
     def _once(self, begun: bool, begin: Mapping[str, str]) -> RunAnswer:
         if not begun:
             others = "1" if self.several else "0"
-            return self.ask("run-begin", {**self.who, **begin, "others": others}, ANSWER_S)
+            age = f"{time.monotonic() - self._born_s:.3f}"
+            said = {**begin, "others": others, "age": age}
+            return self.ask("run-begin", {**self.who, **said}, ANSWER_S)
         fields = {**self.who, "known": self.known, **self.progress.fields()}
         return self.ask("run-watch", fields, WATCH_S + ANSWER_S)
+
+    def _begun(self, answer: RunAnswer) -> None:
+        """Go by what pliantd knows of the run: our environment may be another job's."""
+        if answer.run >= 0:  # else it is of an earlier release
+            self.who = {**self.who, "run": str(answer.run)}
+            self.heard.signal(answer.signal)
 
     def _beside(self, answer: RunAnswer) -> None:
         if answer.several != self.several:
@@ -136,6 +152,8 @@ class Door:
         def done(answer: RunAnswer) -> None:
             if answer.several:  # it is not taken over
                 self.heard.beside(True)
+            elif answer.stays:
+                self.heard.stays()
             else:
                 self.heard.answered()
 

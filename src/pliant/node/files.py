@@ -22,6 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pliant.node.words import Wish
+from pliant.wire.runs import MOST
 
 NOBODY = 65534
 """Whose a file is on NFS that tells nobody's owner, also our own."""
@@ -74,7 +75,7 @@ class Private:
             step, at_s = int(number), float(at)
         except (OSError, ValueError):
             return None
-        if text == self._beaten or not math.isfinite(at_s):
+        if text == self._beaten or not math.isfinite(at_s) or not 0 <= step <= MOST:
             return None
         self._beaten = text
         return step, at_s

@@ -18,7 +18,7 @@ import ctypes
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
@@ -29,7 +29,7 @@ GONE_S = 1.0
 _QUIET = frozenset({signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH})
 
 
-def _before(mask: set[signal.Signals], at_our_end: int) -> Callable[[], None]:
+def _before(mask: Collection[int], at_our_end: int) -> Callable[[], None]:
     """Return what a child does before it becomes the program."""
     prctl = ctypes.CDLL(None).prctl
     parent = os.getpid()
@@ -46,9 +46,7 @@ def _before(mask: set[signal.Signals], at_our_end: int) -> Callable[[], None]:
 class Program:
     """The user's program."""
 
-    def __init__(
-        self, argv: Sequence[str], env: Mapping[str, str], mask: set[signal.Signals]
-    ) -> None:
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], mask: Collection[int]) -> None:
         """``mask`` is what was blocked before we blocked anything.
 
         Raises OSError where it cannot be started.
@@ -61,6 +59,7 @@ class Program:
         self._process = subprocess.Popen(
             self._argv,
             env=self._env,
+            close_fds=False,  # it may have been handed some: by srun --mpi, `exec 7>file`, make -j
             preexec_fn=_before(self._mask, signal.SIGTERM),  # noqa: PLW1509  # prctl(2) has no other place
         )
 
@@ -95,7 +94,7 @@ class Program:
 class Witness:
     """A process that does nothing and dies of what the program is sent too."""
 
-    def __init__(self, mask: set[signal.Signals]) -> None:
+    def __init__(self, mask: Collection[int]) -> None:
         """Start it; where that fails, every signal counts as ours alone."""
         self._mask = mask
         self._gone_since: float | None = None

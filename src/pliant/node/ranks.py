@@ -2,7 +2,8 @@
 
 The first task alone speaks with pliantd. It writes what is wanted and what all do into ``told``,
 in place, because NFS looks at an open file's contents anew but may not see a renamed one for half
-a minute. Each task writes into ``ended-RANK`` for which wish its program has ended ("-": for good).
+a minute. Each task writes into ``ended-RANK`` for which wish its program has ended ("-": for none),
+and with which exit code, and into ``left-RANK`` that its wrapper is done.
 """
 
 from __future__ import annotations
@@ -13,19 +14,21 @@ import shutil
 import stat
 from pathlib import Path
 
-from pliant.node.words import Wish
+from pliant.node.words import CHECKPOINTED, Wish
 
 TOLD = "told"
-GOOD = "-"
+NONE = "-"
+FINE = (0, CHECKPOINTED)
+"""What a program ends with that has finished, or saved."""
 _MOST = 4096
 
 
 class Ranks:
     """One task's view of the others."""
 
-    def __init__(self, directory: Path, job: str, restarts: int, rank: int, ranks: int) -> None:
-        """``directory`` is shared by all nodes of the job."""
-        self.path = directory / f".pliant-{job}-{restarts}"
+    def __init__(self, directory: Path, step: str, rank: int, ranks: int) -> None:
+        """``directory`` is shared by all nodes of the job; ``step``: no two steps are called so."""
+        self.path = directory / f".pliant-{step}"
         self._rank, self._ranks = rank, ranks
 
     def prepare(self) -> None:
@@ -38,9 +41,12 @@ class Ranks:
             raise PermissionError(0, f"{self.path} is not this user's alone")
         self.tell(None)
 
-    def tell(self, wish: Wish | None, decided: str = "") -> None:
-        """Write what is wanted, and what is ``decided`` once all have saved: again, end."""
-        said: dict[str, object] = {"decided": decided}
+    def tell(self, wish: Wish | None, decided: str = "", signal: int = 0) -> None:
+        """Write what is wanted, and what is ``decided`` once all have saved: again, end CODE.
+
+        ``signal``: by which programs are told of a wish.
+        """
+        said: dict[str, object] = {"decided": decided, "signal": signal}
         if wish is not None:
             said |= {"wish": wish.id, "why": wish.why, "shape": wish.shape}
             said |= {"left_s": wish.left_s}
@@ -49,7 +55,7 @@ class Ranks:
             file.truncate()
             file.write(json.dumps(said) + "\n")
 
-    def told(self) -> tuple[Wish | None, str] | None:
+    def told(self) -> tuple[Wish | None, str, int] | None:
         """Return what the first task has told; None where that is not there or half written."""
         try:
             handle = os.open(self.path / TOLD, os.O_RDONLY | os.O_NOFOLLOW)
@@ -61,7 +67,7 @@ class Ranks:
             wish = (
                 Wish(said["wish"], said["why"], said["shape"], left_s) if "wish" in said else None
             )
-            return wish, said["decided"]
+            return wish, said["decided"], int(said["signal"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
@@ -69,22 +75,31 @@ class Ranks:
     def _is_ours(what: os.stat_result) -> bool:
         return what.st_uid == os.geteuid() and not stat.S_IMODE(what.st_mode) & 0o022
 
-    def ended(self, wish: str = GOOD) -> None:
-        """Say that our program has ended for a wish, or for good."""
-        (self.path / f"ended-{self._rank}").write_text(wish)
+    def ended(self, code: int, wish: str = NONE) -> None:
+        """Say that our program has ended so, as it was asked to by a wish, or for none."""
+        (self.path / f"ended-{self._rank}").write_text(f"{wish} {code}")
 
-    def all_ended(self, wish: str = GOOD) -> bool:
-        """Whether the programs of all tasks have."""
-        return all(self._has_ended(rank, wish) for rank in range(self._ranks))
+    def all_ended(self, wish: str) -> bool:
+        """Whether the programs of all tasks have, for this wish or for good."""
+        return all(self._end(n)[0] in (wish, NONE) or self._left(n) for n in range(self._ranks))
 
-    def _has_ended(self, rank: int, wish: str) -> bool:
+    def failed(self, wish: str) -> tuple[int, int] | None:
+        """Return the first task whose program failed at this wish, and its exit code."""
+        ends = ((rank, *self._end(rank)) for rank in range(self._ranks))
+        return next(((n, code) for n, of, code in ends if of == wish and code not in FINE), None)
+
+    def _end(self, rank: int) -> tuple[str, int]:
         try:
-            return (self.path / f"ended-{rank}").read_text() in (wish, GOOD)
-        except OSError:
-            return False
+            wish, _, code = (self.path / f"ended-{rank}").read_text().partition(" ")
+            return wish, int(code)
+        except (OSError, ValueError):  # not there, or half written
+            return "", 0
+
+    def _left(self, rank: int) -> bool:
+        return (self.path / f"left-{rank}").exists()
 
     def leave(self) -> None:
         """Say that we are done; who is last removes everything."""
-        self.ended()
-        if self.all_ended():
+        (self.path / f"left-{self._rank}").touch()
+        if all(self._left(rank) for rank in range(self._ranks)):
             shutil.rmtree(self.path, ignore_errors=True)

@@ -97,9 +97,13 @@ class Ticked:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The programs of all other tasks have ended."""
+    """The programs of all other tasks have ended, or (``failed``) one could not save.
+
+    ``failed``: which task, and its exit code.
+    """
 
     at_s: float
+    failed: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +131,19 @@ class Requeued:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The first task says what all do: start their programs again, or end."""
+    """The first task says what all do: start their programs again, or end with ``code``."""
 
     at_s: float
     again: bool
+    code: int = CHECKPOINTED
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """Pliantd says by which signal the program wants to be told."""
+
+    at_s: float
+    signal: int
 
 
 Event = (
@@ -144,6 +157,7 @@ Event = (
     | Beside
     | Requeued
     | Decided
+    | Learnt
 )
 
 
@@ -201,14 +215,17 @@ class ReportEnd:
 
 @dataclass(frozen=True, slots=True)
 class Gather:
-    """Say that our program has ended, and look for the other tasks'."""
+    """Say that our program has ended, saved or with ``code``, and look for the other tasks'."""
+
+    code: int = CHECKPOINTED
 
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Say to the other tasks what all do."""
+    """Say to the other tasks what all do: start again, or end with ``code``."""
 
     again: bool
+    code: int = CHECKPOINTED
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,32 +14,42 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pliant.errors import BadInput
 from pliant.node import words as w
 from pliant.node.core import step
-from pliant.node.door import Ask, Door, Heard
+from pliant.node.door import END_S, Ask, Door, Heard
 from pliant.node.files import Pace, Private, for_checkpoints
 from pliant.node.importable import with_pliant
 from pliant.node.logs import cut_on_requeue
 from pliant.node.own_requeue import with_stand_in
 from pliant.node.program import Program, Witness
-from pliant.node.ranks import GOOD, Ranks
-from pliant.node.run import DIRECTORY, REQUESTED, Run
+from pliant.node.ranks import NONE, Ranks
+from pliant.node.run import CHOSEN, DIRECTORY, REQUESTED, Run, signal_number
 
 TICK_S = 1.0
 LAUNCHED_S = 60.0
 """A program that tells no steps counts as working after so long."""
-CAUGHT = (
-    signal.SIGHUP,
-    signal.SIGINT,
-    signal.SIGQUIT,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-    signal.SIGTERM,
+_LEFT = frozenset(
+    {
+        *(signal.SIGKILL, signal.SIGSTOP),  # nobody can
+        *(signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH),  # end nothing
+        *(signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU),  # a terminal's, for us as well
+        *(
+            signal.SIGILL,
+            signal.SIGTRAP,
+            signal.SIGBUS,
+            signal.SIGFPE,
+            signal.SIGSEGV,
+            signal.SIGSYS,
+        ),
+    }
 )
+CAUGHT = frozenset(signal.valid_signals() - _LEFT)
+"""All that would end us, but for our own mistakes."""
 NOT_FOUND, NOT_RUN = 127, 126
 
 
@@ -60,7 +70,7 @@ class Parts:
     witness: Witness
     files: Private | None  # None: it could not be made
     outside: Outside
-    caught: frozenset[signal.Signals]
+    caught: frozenset[int]
 
 
 def say(words: str) -> None:
@@ -91,14 +101,16 @@ def run(
     if this.directory is not None:
         this = replace(this, directory=_for_checkpoints(this.directory, this.otherwise))
         env[DIRECTORY] = str(this.directory)
+        if this.chosen:
+            env[CHOSEN] = f"{this.job}:{this.directory}"
     try:
-        program = Program(argv, env, {signal.Signals(number) for number in mask})
+        program = Program(argv, env, mask)
     except OSError as error:
         say(f"{argv[0]}: {error.strerror}")
         if files is not None:
             files.remove()
         return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUN
-    witness = Witness({signal.Signals(number) for number in mask})
+    witness = Witness(mask)
     parts = Parts(program, witness, files, outside, frozenset(caught))
     try:
         return Wrapper(this, parts, tick_s).run()
@@ -109,9 +121,6 @@ def run(
         witness.end()
         if files is not None:
             files.remove()
-        if this.directory is not None:
-            with contextlib.suppress(OSError):  # only where nothing was saved in it
-                this.directory.rmdir()
 
 
 def _for_checkpoints(directory: Path, otherwise: Path | None) -> Path:
@@ -132,7 +141,7 @@ def _private(this: Run) -> Private | None:
         return None
 
 
-def _plainly(program: Program, caught: set[signal.Signals], mask: set[int]) -> int:
+def _plainly(program: Program, caught: Collection[int], mask: Collection[int]) -> int:
     for number in caught:
         signal.signal(number, lambda got, _frame: program.send(got))
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -141,6 +150,12 @@ def _plainly(program: Program, caught: set[signal.Signals], mask: set[int]) -> i
 
 def _shell_code(code: int) -> int:
     return code if code >= 0 else 128 - code
+
+
+def _decision(now_s: float, decided: str) -> w.Decided:
+    word, _, code = decided.partition(" ")
+    again = word == "again"
+    return w.Decided(now_s, again, int(code)) if code.isdigit() else w.Decided(now_s, again)
 
 
 class Wrapper:
@@ -161,6 +176,7 @@ class Wrapper:
         self._said_trouble = False
         self._ranks: Ranks | None = None
         self._door: Door | None = None
+        self._asks_why: threading.Thread | None = None
 
     def run(self) -> int:
         """Watch until the program has ended for good; return the exit code to end with."""
@@ -215,8 +231,7 @@ class Wrapper:
         self._end_requeued()
         self._beat(now_s)
         self._follow()
-        if self._state.stage is w.Stage.GATHERING and self._all_ended():
-            self._feed(w.Gathered(now_s))
+        self._gather(now_s)
         self._feed(w.Ticked(now_s))
 
     def _end_requeued(self) -> None:
@@ -233,7 +248,7 @@ class Wrapper:
             progress.step, progress.rate = self._pace.step, self._pace.rate
             works = progress.step is not None or now_s - self._started_s >= LAUNCHED_S
             if works and not progress.launched:
-                progress.launched = True
+                progress.launched, progress.launched_s = True, time.monotonic()
                 self._door.launched()
 
     # Other tasks of the step
@@ -245,19 +260,26 @@ class Wrapper:
         told = self._ranks.told()
         if told is None:
             return
-        wish, decided = told
+        wish, decided, number = told
         now_s = time.monotonic()
+        if wish is not None:
+            self._feed(w.Learnt(now_s, number))
         self._feed(w.Wished(now_s, wish))
         if decided and wish is not None and wish.id == self._state.seen:
-            self._feed(w.Decided(now_s, decided == "again"))
+            self._feed(_decision(now_s, decided))
 
-    def _all_ended(self) -> bool:
-        wish = self._state.wish
-        return self._ranks is None or wish is None or self._ranks.all_ended(wish.id)
+    def _gather(self, now_s: float) -> None:
+        """Look how the other tasks have ended."""
+        wish, ranks = self._state.wish, self._ranks
+        if self._state.stage is not w.Stage.GATHERING or wish is None:
+            return
+        failed = ranks.failed(wish.id) if ranks is not None else None
+        if failed is not None or ranks is None or ranks.all_ended(wish.id):
+            self._feed(w.Gathered(now_s, failed))
 
     def _tell(self, wish: w.Wish | None, decided: str = "") -> None:
         if self._ranks is not None and self._this.leads:
-            self._ranks.tell(wish, decided)
+            self._ranks.tell(wish, decided, self._state.signal)
 
     # What is to be done
 
@@ -302,17 +324,16 @@ class Wrapper:
                     self._files.withdraw()
                 if state.stage is w.Stage.RUNNING:
                     self._tell(None)
-            case w.Gather() if self._ranks is not None:
-                for_good = state.stage is w.Stage.OVER or state.wish is None
-                self._ranks.ended(GOOD if for_good else state.seen)
-            case w.Tell(again):
-                self._tell(w.Wish(state.seen), "again" if again else "end")
+            case w.Gather(code) if self._ranks is not None:
+                self._ranks.ended(code, NONE if state.wish is None else state.seen)
+            case w.Tell(again, code):
+                self._tell(w.Wish(state.seen), "again" if again else f"end {code}")
             case _:
                 pass
 
     def _reach_out(self, effect: w.Effect) -> None:
         """Do what goes beyond this node, in a thread of its own."""
-        job, door = self._this.job, self._door
+        job, door = self._this.called, self._door
         over = self._state.stage is w.Stage.OVER
         match effect:
             case w.Requeue():
@@ -320,7 +341,7 @@ class Wrapper:
                     door.give_up()
                 self._later(lambda: self._requeue(job))
             case w.AskWhy() if job and self._this.leads:
-                self._later(lambda: self._say_why(job))
+                self._asks_why = self._later(lambda: self._say_why(job))
             case w.ReportSaved(wish, took_s, last) if door is not None:
                 (door.last_saved if last else door.saved)(wish, took_s)
             case w.ReportFailed(wish, words) if door is not None:
@@ -331,14 +352,17 @@ class Wrapper:
                 pass
 
     @staticmethod
-    def _later(work: Callable[[], None]) -> None:
-        threading.Thread(target=work, daemon=True).start()
+    def _later(work: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        return thread
 
     def _requeue(self, job: str) -> None:
         self._post(w.Requeued(time.monotonic(), self._outside.requeue(job)))
 
     def _say_why(self, job: str) -> None:
-        why = self._outside.why_ended(job, self._this.restarts)
+        run = int(self._door.who["run"]) if self._door is not None else self._this.restarts
+        why = self._outside.why_ended(job, run)
         say(f"the program was sent TERM{': ' if why else ''}{why}")
 
     # The door
@@ -349,14 +373,21 @@ class Wrapper:
             self._join(this, this.directory)
         if not this.leads:
             return
-        heard = Heard(self._wished, self._answered, self._trouble, self._first, self._beside)
+        heard = Heard(
+            *(self._wished, self._answered, self._stays),
+            beside=self._beside,
+            trouble=self._trouble,
+            first=self._first,
+            signal=self._signal,
+        )
         who = {"job": this.job, "run": str(this.restarts), "word": os.urandom(8).hex()}
         self._door = Door(self._outside.ask, who, heard)
         name = signal.Signals(this.signal).name.removeprefix("SIG") if this.signal else ""
         self._door.watch({"host": this.host, "grace": str(this.grace_s), "signal": name})
 
     def _join(self, this: Run, directory: Path) -> None:
-        self._ranks = Ranks(directory, this.job, this.restarts, this.rank, this.ranks)
+        step = f"{this.job}-{this.restarts}-{this.step}"
+        self._ranks = Ranks(directory, step, this.rank, this.ranks)
         if this.leads:
             try:
                 self._ranks.prepare()
@@ -370,8 +401,18 @@ class Wrapper:
     def _answered(self) -> None:
         self._post(w.Answered(time.monotonic()))
 
+    def _stays(self) -> None:
+        words = "it could not start again now, pliantd says"
+        self._post(w.Requeued(time.monotonic(), words))
+
     def _beside(self, others: bool) -> None:
         self._post(w.Beside(time.monotonic(), others))
+
+    def _signal(self, name: str) -> None:
+        if self._this.typed:
+            return
+        with contextlib.suppress(BadInput):  # of a later release
+            self._post(w.Learnt(time.monotonic(), signal_number(name)))
 
     def _first(self) -> None:
         words = cut_on_requeue(os.environ)
@@ -387,5 +428,8 @@ class Wrapper:
         if self._ranks is not None:
             with contextlib.suppress(OSError):
                 self._ranks.leave()
+        deadline_s = time.monotonic() + END_S
         if self._door is not None:
             self._door.close()
+        if self._asks_why is not None:  # its words come shortly after the program's end
+            self._asks_why.join(max(0.0, deadline_s - time.monotonic()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pliant.model import Job, Node, Partition, Reservation, Snapshot
@@ -116,6 +117,16 @@ class Scopes:
 
     def _numbers(self, names: frozenset[str]) -> frozenset[int]:
         return frozenset(self._index[name] for name in names if name in self._index)
+
+
+def is_open(snapshot: Snapshot, job: Job, nodes: Iterable[str]) -> bool:
+    """Return whether a job could start on these nodes now, were all that is on them free.
+
+    They are up, no reservation comes before the end of its time limit, its partition is up.
+    """
+    scopes, places = Scopes(snapshot), {node.name: n for n, node in enumerate(snapshot.nodes)}
+    kinds = [scopes.kinds[places[name]] if name in places else None for name in nodes]
+    return any(all(kind in scope.kinds for kind in kinds) for scope in scopes.of(job))
 
 
 def _is_free(job: Job) -> bool:

@@ -200,7 +200,8 @@ class _Queue:
     @cached_property
     def _told(self) -> set[str]:
         """The trial jobs for which room is being made."""
-        return {job.room_for for job in self._snapshot.running if job.room_for}
+        leaving = (job for job in self._snapshot.waiting if job.frozen)  # between its two runs
+        return {job.room_for for job in (*self._snapshot.running, *leaving) if job.room_for}
 
     def plan(self) -> Plan:
         """Return the decision."""

@@ -1,21 +1,25 @@
 """What pliantd and a malleable job's wrapper, ``pliant run``, say to each other at door 2.
 
 ================  ==================================  ============================================
-``run-begin``     host, grace, signal, others         a run has begun; ``grace`` in s, 0: not known;
+``run-begin``     host, grace, signal, others, age    a run has begun; ``grace`` in s, 0: not known;
                                                       ``others`` is 1 where an earlier answer said
-                                                      that there are ``several``
-``run-launched``  step, rate                          its program works from now on
-``run-watch``     known, step, rate, launched         at once where there is a wish that is not
+                                                      that there are ``several``; ``age``: for how
+                                                      many s the wrapper has lived
+``run-launched``  step, rate, ago                     its program works, since ``ago`` seconds
+``run-watch``     known, step, rate, launched, ago    at once where there is a wish that is not
                                                       ``known``, else after at most WATCH_S
 ``run-saved``     wish, took, step                    the program has saved and ended; where the
-                                                      answer is ok, pliantd requeues
+                                                      answer is ok, pliantd requeues, unless it
+                                                      says ``several`` or ``stays``
 ``run-failed``    wish, words                         no checkpoint was made; the program runs on
 ``run-end``       code, termed                        the program ended by itself; ``termed`` is 1
                                                       where it had been sent a TERM by others
 ================  ==================================  ============================================
 
-All carry ``job`` (the job's own number), ``run`` (how often it was restarted) and ``word``, the
-wrapper's own, by which two of one job are told apart; earlier releases have none.
+All carry ``job`` (the job's own number, SLURM_JOB_ID, which no job inherits; a task of an array has
+another than squeue shows), ``run`` (how often it was restarted, as its environment says until
+``run-begin`` is answered, as the answer says from then on) and ``word``, the wrapper's own, by
+which two of one job are told apart; earlier releases have none.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ from dataclasses import dataclass
 
 WATCH_S = 25.0
 """How long pliantd keeps a ``run-watch`` waiting at most."""
+MOST = 10**15
+"""Steps and seconds beyond this are no measurement."""
 TAKE_OVER_S = 60.0
 """How long a wrapper waits to be ended once pliantd has taken its checkpointed job over."""
 
@@ -39,3 +45,6 @@ class RunAnswer:
     state: str = ""  # the job's phase in its lifecycle
     now_s: float = 0.0  # pliantd's clock, so that until_s is right on a host whose clock is not
     several: bool = False  # another wrapper speaks for this run: nothing is asked, nothing requeued
+    run: int = -1  # which one it is; -1: an earlier release does not say
+    signal: str = ""  # by which the job's program is told of a wish, as its owner said; "": none
+    stays: bool = False  # to run-saved: it could not start again now, and goes on where it is

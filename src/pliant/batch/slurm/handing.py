@@ -15,7 +15,7 @@ Measured on 22.05.8 and 24.11.5; each line is a trap:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -26,7 +26,7 @@ from pliant.batch.slurm.job_rows import JobRow, count
 from pliant.batch.slurm.partition_rows import parse_reservations
 from pliant.batch.slurm.queries import Queries
 from pliant.batch.slurm.request import asked
-from pliant.batch.slurm.update import update_words, wanted
+from pliant.batch.slurm.update import job_words, update_words, wanted
 from pliant.batch.slurm.values import instant_s, whole
 from pliant.errors import Refused, Unavailable
 from pliant.handover import FENCE_S, OURS, PINNED, Do, HandOver, Scene, Sight, Step
@@ -58,13 +58,29 @@ class Handing:
         """
         ids = [over.job, *([over.guest] if over.guest else ())]
         rows = self._queries.again(ids)
-        guest = self._sight(rows.get(over.guest), None, cluster) if over.guest else None
         fence_end_s = self.fences().get(over.job, 0.0)
         sight = self._sight(rows.get(over.job), job, cluster)
         if sight.state is None and over.saved_s:
             sight = replace(sight, killed=self._was_killed(over))
         ahead_s = self._clocks.ahead_s() if over.saved_s else 0.0
+        guest = self._guest(over, rows, ahead_s, cluster) if over.guest else None
         return Scene(self._clock() - ahead_s, sight, guest, fence_end_s, max(0.0, ahead_s))
+
+    def _guest(
+        self, over: HandOver, rows: Mapping[str, JobRow], ahead_s: float, cluster: Cluster
+    ) -> Sight:
+        """What is seen of the guest; of an array it is one task that the room is made for.
+
+        Once one has started, the others wait for their own turn.
+        """
+        row = _guest_row(rows, over.guest)
+        sight = self._sight(row, None, cluster)
+        since_s = over.saved_s - max(0.0, ahead_s)
+        tasks = [one for one in rows.values() if row and one.array_id == row.array_id]
+        came = over.saved_s and any(
+            not one.waits and instant_s(one.start) >= since_s for one in tasks
+        )
+        return replace(sight, state=JobState.RUNNING) if came and sight.is_waiting else sight
 
     def _was_killed(self, over: HandOver) -> bool:
         """Whether it failed without a fault of its own, after its checkpoint.
@@ -128,16 +144,26 @@ class Handing:
             return ("update", f"jobid={over.job}", *self._reshape(step, over, job, cluster))
         if step.do is Do.RELEASE:
             return self._release(over, job)
+        if step.do in (Do.PIN_GUEST, Do.RELEASE_GUEST):
+            return self._of_guest(step, over)
         words: dict[Do, Sequence[str]] = {
             Do.PIN: ("update", f"jobid={over.job}", f"Priority={PINNED}"),
-            Do.PIN_GUEST: ("update", f"jobid={over.guest}", f"Priority={PINNED + 1}"),
             Do.FENCE: ("create", "reservation", fence, *self._fence_words(job)),
             Do.RENEW: ("update", fence, f"EndTime={self._fence_end()}"),
             Do.REQUEUE: ("requeue", over.job),
             Do.UNFENCE: ("delete", fence),
-            Do.RELEASE_GUEST: ("release", over.guest),
         }
         return words[step.do]
+
+    def _of_guest(self, step: Step, over: HandOver) -> Sequence[str]:
+        """An array's record by its tasks: by its number alone, those that are held would go too."""
+        row = _guest_row(self._queries.again([over.guest]), over.guest)
+        if row is None or not whole(row.priority):
+            raise Refused(f"job {over.guest}: it has ended, or is held")
+        name = job_words(row)
+        if step.do is Do.PIN_GUEST:
+            return ("update", f"jobid={name}", f"Priority={PINNED + 1}")
+        return ("release", name)
 
     def _release(self, over: HandOver, job: Job) -> Sequence[str]:
         """With basic priorities a release puts a job behind all others: it gets its own back."""
@@ -166,13 +192,22 @@ class Handing:
         spec = job.noted(over.shape)
         then = wanted(job, over.shape, spec, cluster)
         begins = f"StartTime={_text(step.begin_s)}"
-        return (*update_words(row, now, then, spec), begins, *_limit(over, step.begin_s))
+        return (*update_words(row, now, then, spec), begins, *limit_words(over, step.begin_s))
 
 
-def _limit(over: HandOver, begin_s: float) -> Sequence[str]:
-    """What is left of a job's time limit, in whole minutes, where it does not begin anew."""
-    left = int(over.end_s - begin_s) // 60
-    return (f"TimeLimit={left}",) if over.end_s and left > 0 else ()
+def _guest_row(rows: Mapping[str, JobRow], guest: str) -> JobRow | None:
+    """Return a guest's row; an array's record is named by its task once that is its last one."""
+    record = (row for row in rows.values() if row.is_array_record and row.job_id == guest)
+    return rows.get(guest) or next(record, None)
+
+
+def limit_words(over: HandOver, begin_s: float) -> Sequence[str]:
+    """Return what is left of a job's time limit, in whole minutes, where it does not begin anew.
+
+    One at least: with none at all it would.
+    """
+    left = max(1, int(over.end_s - begin_s) // 60)
+    return (f"TimeLimit={left}",) if over.end_s else ()
 
 
 def _state(row: JobRow) -> JobState | None:

@@ -131,6 +131,7 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
         time_min_s=duration_s(row.time_min),
         reservation=_said(row.reservation),
         frozen="it is suspended" if suspended else held,
+        number=row.job_id if row.job_id != row.key else "",
         start_s=start_s,
         nodes=host_list(row.nodes),
         whole_nodes=row.oversubscribe == EXCLUSIVE,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from pliant.model import EVERYBODY
 
@@ -14,8 +15,12 @@ _GROUP = ("GrpTRES", "GrpTRESMins", "GrpTRESRunMins")
 _MOST = (*_GROUP, "MaxTRES", "MaxTRESPerNode", "MaxTRESMins")
 _MOST_EACH = ("MaxTRESPU", "MaxTRESPA", "MaxTRESRunMinsPU", "MaxTRESRunMinsPA")
 """Of a user, and of an account. Minutes are TRES × time: of more GPUs there are more."""
-QOS = ("show", "qos", f"format=Name,Flags,MinTRES,Preempt,{','.join((*_MOST, *_MOST_EACH))}")
-ASSOCIATIONS = ("show", "associations", f"format=DefaultQOS,Account,ParentName,{','.join(_MOST)}")
+_WALL = "GrpWall"
+"""Minutes of jobs, however large they are: it bounds no shape."""
+_QOS_ROW = ("Name", "Flags", "MinTRES", "Preempt", *_MOST, *_MOST_EACH, _WALL)
+_ASSOCIATION_ROW = ("DefaultQOS", "Account", "ParentName", *_MOST, _WALL)
+QOS = ("show", "qos", f"format={','.join(_QOS_ROW)}")
+ASSOCIATIONS = ("show", "associations", f"format={','.join(_ASSOCIATION_ROW)}")
 
 DEFAULT = "normal"
 """The QOS of a job that names none, where its association names none either."""
@@ -25,7 +30,8 @@ DEFAULT = "normal"
 class Limits:
     """``deny``: some QOS has DenyOnLimit: what is beyond a limit at submission is refused.
 
-    ``qos``, ``least`` and ``pools``: as in Abilities.limited_qos, least_qos and pools.
+    ``qos``, ``least``, ``pools``, ``timed_qos``, ``timed_accounts``: as in Abilities, where the
+    first two are called limited_qos and least_qos.
     ``preempting``: the QOS whose jobs may end those of others, named as in ``qos``.
     """
 
@@ -34,50 +40,81 @@ class Limits:
     least: frozenset[str] = frozenset()
     preempting: frozenset[str] = frozenset()
     pools: tuple[tuple[str, str], ...] = ()
+    timed_qos: frozenset[str] = frozenset()
+    timed_accounts: frozenset[str] = frozenset()
 
 
 NO_LIMITS = Limits()
 _ALL = frozenset((EVERYBODY,))
-UNKNOWN = Limits(deny=True, qos=_ALL, preempting=_ALL, pools=((EVERYBODY, EVERYBODY),))
+UNKNOWN = Limits(
+    deny=True, qos=_ALL, preempting=_ALL, pools=((EVERYBODY, EVERYBODY),), timed_qos=_ALL
+)
 """To be careful where it cannot be known. What is too small is noticed, and given back, later."""
+
+_Row = Mapping[str, str]
 
 
 def parse_limits(qos: str, associations: str) -> Limits:
     """Read the answers to :data:`QOS` and :data:`ASSOCIATIONS`; to Slurm, case makes no name."""
-    rows = [line.lower().split("|") for line in qos.splitlines() if line]
-    limited = {name for name, _, _, _, *most in rows if any(most)}
-    least = {name for name, _, fewest, *_ in rows if fewest}
-    preempting = {name for name, _, _, others, *_ in rows if others}
-    of_accounts = [line.split("|") for line in associations.lower().splitlines() if line]
-    named = {default for default, *_ in of_accounts}
+    rows, of_accounts = _rows(qos, _QOS_ROW), _rows(associations, _ASSOCIATION_ROW)
+    limited = {row["Name"] for row in rows if _any(row, (*_MOST, *_MOST_EACH))}
+    least = {row["Name"] for row in rows if row["MinTRES"]}
+    preempting = {row["Name"] for row in rows if row["Preempt"]}
+    timed = {row["Name"] for row in rows if _counts_minutes(row)}
+    named = {row["DefaultQOS"] for row in of_accounts}
     defaults = {name for name in named if name} | ({DEFAULT} if "" in named or not named else set())
-    for found in (limited, least, preempting):
+    for found in (limited, least, preempting, timed):
         if found & defaults:
             found.add("")
-    if any(any(most) for _, _, _, *most in of_accounts):
+    if any(_any(row, _MOST) for row in of_accounts):
         limited.add(EVERYBODY)
-    deny = any("denyonlimit" in row[1] for row in rows)
     return Limits(
-        deny,
+        any("denyonlimit" in row["Flags"] for row in rows),
         frozenset(limited),
         frozenset(least),
         frozenset(preempting),
         _pools(of_accounts),
+        frozenset(timed),
+        _timed(of_accounts),
     )
 
 
-def _pools(rows: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
-    """Return, for each account under another's group limit, the outermost account that has one.
+def _rows(text: str, names: Sequence[str]) -> list[_Row]:
+    lines = (line.split("|")[: len(names)] for line in text.lower().splitlines() if line)
+    return [dict(zip_longest(names, line, fillvalue="")) for line in lines]
 
-    Rows of users name no parent; nor does that of the root.
-    """
-    above: dict[str, str] = {}
-    limited = set()
-    for _, account, parent, *most in rows:
-        if parent:
-            above[account] = parent
-        if any(most[: len(_GROUP)]) and (parent or account == "root"):
-            limited.add(account)
+
+def _any(row: _Row, names: Iterable[str]) -> bool:
+    return any(row[name] for name in names)
+
+
+def _counts_minutes(row: _Row) -> bool:
+    return _any(row, (name for name in row if "Mins" in name or name == _WALL))
+
+
+def _timed(rows: Iterable[_Row]) -> frozenset[str]:
+    """Return the accounts under a limit on minutes: their own, a user's, or of one above."""
+    some = list(rows)
+    above = _above(some)
+    timed = {row["Account"] for row in some if _counts_minutes(row)}
+    groups = {row["Account"] for row in some if _counts_minutes(row) and _is_account(row)}
+    below = {name for name in above if _outermost(name, above, groups)}
+    return frozenset(timed | below)
+
+
+def _is_account(row: _Row) -> bool:
+    """Whether it is an account's; those of users name no parent, nor does that of the root."""
+    return bool(row["ParentName"]) or row["Account"] == "root"
+
+
+def _above(rows: Iterable[_Row]) -> dict[str, str]:
+    return {row["Account"]: row["ParentName"] for row in rows if row["ParentName"]}
+
+
+def _pools(rows: Sequence[_Row]) -> tuple[tuple[str, str], ...]:
+    """Return, for each account under another's group limit, the outermost account that has one."""
+    above = _above(rows)
+    limited = {row["Account"] for row in rows if _any(row, _GROUP) and _is_account(row)}
     return tuple(
         sorted((name, pool) for name in above if (pool := _outermost(name, above, limited)))
     )

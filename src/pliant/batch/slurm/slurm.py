@@ -122,6 +122,8 @@ class Slurm:
                 limited_qos=site.limits.qos,
                 least_qos=site.least_qos,
                 pools=site.limits.pools,
+                timed_qos=site.limits.timed_qos,
+                timed_accounts=site.limits.timed_accounts,
                 limits_of_all=site.limits_of_all,
                 preempts=site.own_preemption,
             ),

@@ -1,0 +1,59 @@
+"""Where running jobs could start again, as far as the last cycle knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pliant.cycle import has_room
+from pliant.daemon.handing import Wanted
+from pliant.handover import FENCE_S
+from pliant.model import Job, Snapshot
+from pliant.placement import is_open
+from pliant.plan import Plan
+
+
+class Places:
+    """What the last cycle saw and decided, asked after by all that changes running jobs."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """``clock`` counts seconds since the epoch."""
+        self._clock = clock
+        self._decided: tuple[Snapshot, Plan] | None = None  # last
+
+    def decided(self, snapshot: Snapshot, plan: Plan) -> None:
+        """Note what a cycle saw and decided: who asks after it is given no more than it leaves."""
+        self._decided = (snapshot, plan)
+
+    def has_room(self, job: Job, wanted: Wanted) -> bool:
+        """Return whether a running job could become that now, as far as the last cycle knows."""
+        if self._decided is None or wanted.shape == job.shape:
+            return True
+        return has_room(*self._decided, self._limited(job, wanted), wanted.shape)
+
+    def is_open(self, job: Job, wanted: Wanted) -> bool:
+        """Return whether a job could start now where it is to run, or its guest where it runs.
+
+        Reservations that end by themselves as fences do are not in the way.
+        """
+        if self._decided is None:
+            return True
+        snapshot, _ = self._decided
+        lasting = [r for r in snapshot.reservations if r.end_s > snapshot.now_s + FENCE_S]
+        snapshot = replace(snapshot, reservations=tuple(lasting))
+        nodes = () if wanted.guest else wanted.nodes
+        return is_open(snapshot, self._limited(job, wanted), nodes or job.nodes)
+
+    def _limited(self, job: Job, wanted: Wanted) -> Job:
+        """A job with the time limit that it would have."""
+        left_s = int(wanted.end_s - self._clock())
+        return replace(job, time_limit_s=max(1, left_s)) if wanted.end_s else job
+
+    def has_place(self, job: Job, wanted: Wanted) -> bool:
+        """Return whether a job that has saved could start again so: else it would only wait.
+
+        One that needs no more than it gives up has room there.
+        """
+        less = wanted.shape.amount <= job.shape.amount and wanted.shape.nodes <= job.shape.nodes
+        room = wanted.guest != "" or (less and set(wanted.nodes) <= set(job.nodes))
+        return self.is_open(job, wanted) and (room or self.has_room(job, wanted))
