@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from batch_in_memory import SimulatedCluster
 from build import job, node, snapshot, starts
 from hypothesis import given
 from hypothesis import strategies as st
-from pliant.batch.simulated import SimulatedCluster
 from resizing import carried_out, runs
 from strategies import Cluster
 from test_policies_properties import often, overfull
