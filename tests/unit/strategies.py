@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from batch_in_memory import SimulatedCluster
 from hypothesis import strategies as st
 from hypothesis.vendor.pretty import RepresentationPrinter
 
-from pliant.batch.simulated import SimulatedCluster
 from pliant.cycle import allowed_shapes
 from pliant.grammar import shapes as request_shapes
 from pliant.model import (

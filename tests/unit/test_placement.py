@@ -38,6 +38,16 @@ def test_what_is_taken_is_gone_and_what_is_released_is_back() -> None:
     assert (free.fit(two, two.shape), free.vacant(two)) == (("n1",), 4)
 
 
+@pytest.mark.parametrize("shards", [0, 4])
+def test_a_claim_takes_what_is_free_only_later_first(shards: int) -> None:
+    """Three GPUs from 900 s on: the two that are in use until then, and one of the others."""
+    busy = running(9, "2", "n1", 900.0)
+    free = Free(snapshot([node("n1", shards=shards)], [], [busy]))
+    assert free.claim(job(1, "3"), (Shape(1, 3),)) is not None
+    long = job(2, time_limit_s=0)
+    assert [free.fit(long, Shape(1, gpus)) for gpus in (1, 2)] == [("n1",), None]
+
+
 def test_cores_and_memory_go_with_the_gpus() -> None:
     view = snapshot([node("n1", gpus=4, free_cpus=8)], [])
     asked = job(1, "1", footprint=PER_GPU)

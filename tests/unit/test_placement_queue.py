@@ -66,6 +66,8 @@ def test_the_jobs_stand_in_order(steps: list[tuple[str, object]]) -> None:
         of = profiles.of(one)
         tasks[of] = tasks.get(of, 0) + one.tasks_waiting
     assert queue.tasks == tasks
+    first = {profiles.of(one): queue.place(one.id) for one in reversed(plain)}
+    assert queue.firsts() == first
 
 
 @pytest.mark.parametrize("patience", [0, 1, 3, 32])

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from batch_in_memory import SimulatedCluster
 from build import job, node, snapshot, starts
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,6 @@ from resizing import carried_out, runs
 from strategies import Cluster
 from test_policies_properties import often, overfull
 
-from pliant.batch.simulated import SimulatedCluster
 from pliant.batch.snapshot_file import read_snapshot, write_snapshot
 from pliant.cycle import cycle, view
 from pliant.errors import BadInput

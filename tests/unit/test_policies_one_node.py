@@ -8,11 +8,11 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
+from batch_in_memory import SimulatedCluster
 from build import job, node, snapshot, starts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pliant.batch.simulated import SimulatedCluster
 from pliant.errors import BadInput
 from pliant.grammar import parse
 from pliant.model import Abilities, Job, JobState, Kind, Node, Partition, Shape, Spec

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from batch_in_memory import SimulatedCluster
 from hypothesis import HealthCheck, given, settings
 from strategies import clusters
 
-from pliant.batch.simulated import SimulatedCluster
 from pliant.cycle import Gate, cycle, gate_of, leftover, view
 from pliant.model import ALL_CORES, Demand, Job, Mode, Node, Snapshot
 from pliant.placement import Free

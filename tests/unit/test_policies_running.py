@@ -6,11 +6,11 @@ import copy
 from dataclasses import replace
 
 import pytest
+from batch_in_memory import SimulatedCluster
 from hypothesis import given, settings
 from strategies import clusters
 from test_policies_properties import off, often, overfull, started
 
-from pliant.batch.simulated import SimulatedCluster
 from pliant.cycle import cycle, view
 from pliant.model import Footprint, Job, JobClass, Kind, Shape, Snapshot
 from pliant.placement import Free

@@ -1,16 +1,16 @@
-"""The simulated cluster keeps account as a real one does."""
+"""The batch system in memory keeps account as a real one does."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
+from batch_in_memory import Run, RunTime, SimulatedCluster
 from build import HOUR_S, job, node
 from hypothesis import given, settings
 from resizing import elastic
 from strategies import clusters
 
-from pliant.batch.simulated import Run, RunTime, SimulatedCluster
 from pliant.batch.snapshot_file import read_snapshot, write_snapshot
 from pliant.cycle import cycle
 from pliant.errors import BadInput

@@ -21,7 +21,8 @@ from pliant.simulator.replay import Replay
 from pliant.simulator.workload import Workload
 
 every_policy = pytest.mark.parametrize("policy", ALL, ids=repr)
-some = settings(often, max_examples=15)
+some = settings(often, max_examples=10)
+few = settings(often, max_examples=4)
 
 
 # --- decisions over what is kept from one to the next ---------------------------------------------
@@ -61,7 +62,7 @@ def test_a_cluster_that_keeps_its_ground_is_planned_as_one_that_is_read_anew(
 
 
 @every_policy
-@settings(some, max_examples=5)
+@few
 @given(workload=workloads())
 def test_what_is_forgotten_changes_nothing(policy: Policy, workload: Workload) -> None:
     _, tasks, _ = replayed(workload, policy)
@@ -123,7 +124,7 @@ def wrong(task: Task, workload: Workload, cluster: Counted) -> list[str]:
 
 
 @every_policy
-@some
+@few
 @given(workload=workloads())
 def test_the_policy_is_asked_once_for_each_instant(policy: Policy, workload: Workload) -> None:
     """Where something that it says is over at once, that makes an instant of its own."""
@@ -135,7 +136,7 @@ def test_the_policy_is_asked_once_for_each_instant(policy: Policy, workload: Wor
 
 
 @every_policy
-@settings(some, max_examples=8)
+@few
 @given(workload=workloads())
 def test_the_same_workload_gives_the_same_replay(policy: Policy, workload: Workload) -> None:
     assert list(Replay(workload, policy).run()) == list(Replay(workload, policy).run())

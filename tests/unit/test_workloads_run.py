@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pliant.batch.simulated import SimulatedCluster
 from pliant.plan import Policy
 from pliant.policies.easy import EasyBackfill
 from pliant.policies.equipartition import MoldableEquipartition
@@ -16,6 +16,7 @@ from pliant.policies.malleable import MalleableEquipartition
 from pliant.policies.proportional import MalleableProportional, MoldableProportional
 from pliant.policies.rigid import RigidFcfs
 from pliant.policies.static import StaticPartition
+from pliant.simulator.replay import Replay
 from pliant.simulator.traces import Record
 from pliant.simulator.workload import Workload
 from pliant.simulator.workloads.chronus import chronus
@@ -31,16 +32,9 @@ PHILLY = "job_id,user,num_gpu,submit_time,model_name,duration,best_effort\n" + "
 
 
 def ends(workload: Workload, policy: Policy, most: int = 12) -> dict[str, float]:
-    """Replay the first jobs; return when each ended. What restarts cost is not counted."""
-    cluster = SimulatedCluster(workload.nodes, workload.partitions)
-    for arrival in workload.arrivals[:most]:
-        while (end_s := cluster.next_end_s) is not None and end_s <= arrival.job.submit_s:
-            cluster.advance(end_s)
-            cluster.settle(policy)
-        cluster.advance(arrival.job.submit_s)
-        cluster.submit(arrival.job, arrival.run_s)
-        cluster.settle(policy)
-    return {run.id: run.end_s for run in cluster.run(policy)}
+    """Replay the first jobs; return when each ended."""
+    first = replace(workload, arrivals=workload.arrivals[:most])
+    return {task.id: task.end_s for task in Replay(first, policy).run()}
 
 
 DIVIDING = [

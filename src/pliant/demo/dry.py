@@ -7,17 +7,24 @@ else the cycle that pliantd runs decides. Nothing takes time here but the jobs t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from pliant.batch.simulated import SimulatedCluster
 from pliant.demo.live import Say
 from pliant.demo.mix import GPUS, NODES, SHARDS, Submission
 from pliant.demo.run import Run
-from pliant.model import Abilities, Job, Node, Partition, Pool, Spec
+from pliant.model import Job, Node, Partition, Pool, Shape, Spec
 from pliant.plan import Policy
 from pliant.policies import DEFAULT, by_name
+from pliant.simulator.cluster import Cluster
+from pliant.simulator.replay import Replay
+from pliant.simulator.workload import Arrival, Workload
 
 _CPUS = 16
 _MEM_MIB = 32_000
+_POOL = Pool("a100", total=GPUS, free=GPUS, shards_per_gpu=SHARDS)
+_NAMES = tuple(f"n{number + 1}" for number in range(NODES))
+_NODES = tuple(Node(name, _CPUS, _CPUS, _MEM_MIB, _MEM_MIB, (_POOL,)) for name in _NAMES)
+_PARTITIONS = (Partition("gpu", _NAMES, default=True),)
 
 
 def dry_round(mode: str, jobs: Sequence[Submission], say: Say) -> Sequence[Run]:
@@ -31,40 +38,35 @@ def dry_round(mode: str, jobs: Sequence[Submission], say: Say) -> Sequence[Run]:
 
 def simulate(jobs: Sequence[tuple[Submission, Job]], policy: Policy) -> Sequence[Run]:
     """Let the jobs arrive, each at its time, and run to their ends; return how they ran."""
-    cluster = _cluster()
-    for submission, job in jobs:
-        _advance(cluster, policy, submission.at_s)
-        cluster.submit(job, submission.run_s)
-        cluster.settle(policy)
-    ended = {run.id: run for run in cluster.run(policy)}
+    arrivals = tuple(_arrival(submission, job) for submission, job in jobs)
+    ran: dict[str, tuple[Shape, tuple[str, ...]]] = {}
+
+    def watch(_: float, cluster: Cluster) -> None:
+        for run in cluster.running.values():
+            ran[run.job.id] = (run.shape, cluster.names(run.places))
+
+    replay = Replay(Workload("demonstration", _NODES, _PARTITIONS, arrivals), policy, watch)
+    ended = {task.id: task for task in replay.run()}
     return [
         Run(
             job=submission,
-            shape=(run := ended[submission.name]).shape,
-            nodes=run.nodes,
-            submit_s=run.submit_s,
-            start_s=run.start_s,
-            end_s=run.end_s,
+            shape=ran[submission.name][0],
+            nodes=ran[submission.name][1],
+            submit_s=(task := ended[submission.name]).submit_s,
+            start_s=task.start_s,
+            end_s=task.end_s,
         )
         for submission, _ in jobs
     ]
 
 
-def _advance(cluster: SimulatedCluster, policy: Policy, to_s: float) -> None:
-    while (end_s := cluster.next_end_s) is not None and end_s <= to_s:
-        cluster.advance(end_s)
-        cluster.settle(policy)
-    cluster.advance(to_s)
+def _arrival(submission: Submission, job: Job) -> Arrival:
+    own_s = submission.run_s(submission.own)
 
+    def speed(shape: Shape) -> float:
+        return own_s / submission.run_s(shape)
 
-def _cluster() -> SimulatedCluster:
-    pool = Pool("a100", total=GPUS, free=GPUS, shards_per_gpu=SHARDS)
-    names = tuple(f"n{number + 1}" for number in range(NODES))
-    return SimulatedCluster(
-        nodes=tuple(Node(name, _CPUS, _CPUS, _MEM_MIB, _MEM_MIB, (pool,)) for name in names),
-        partitions=(Partition("gpu", names, default=True),),
-        abilities=Abilities(gpu_to_cpu=True),
-    )
+    return Arrival(replace(job, submit_s=submission.at_s), own_s, speed)
 
 
 def _job(job: Submission, rigid: bool) -> Job:

@@ -1,9 +1,10 @@
-"""A small cluster that exists only in memory: for tests, the demonstration and trying policies.
+"""A small batch system that exists only in memory: waiting jobs carry a request, and are molded.
 
 It knows its single GPUs, starts what it is told to where that is free, ends jobs when their run
-time or time limit is over, and shows itself as the same snapshot that a real cluster gives. It
-decides nothing: a plan is applied to it, as a batch system that starts each job of the plan at
-once. Running jobs change and make room at once too, with no grace period and no protected time;
+time or time limit is over, and shows itself as the same snapshot that a real cluster gives: with
+reasons, reservations, and what of a request can be changed. (The simulator, for replays, has none
+of these: there jobs start as what the plan says.) It decides nothing: a plan is applied to it, as
+by a batch system that starts each job of the plan at once. Running jobs change and make room at once too, with no grace period and no protected time;
 each such restart costs them their ``restart_s``, in which they hold what they have and do nothing.
 """
 
