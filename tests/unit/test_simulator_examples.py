@@ -15,7 +15,7 @@ from resizing import elastic
 
 from pliant.grammar import parse_shape
 from pliant.model import ALL_CORES, Node, Partition, Shape, Snapshot
-from pliant.plan import Plan, Reshape, Start
+from pliant.plan import Plan, Policy, Reshape, Start
 from pliant.policies import by_name
 from pliant.policies.easy import EasyBackfill
 from pliant.policies.rigid import RigidFcfs
@@ -125,7 +125,7 @@ def test_one_machine_is_filled_as_a_loop_that_counts_would_fill_it(
 GPU_NODE = node("n1")
 
 
-def replay(nodes: list[Node], arrivals: list[Arrival], policy: object) -> list[Task]:
+def replay(nodes: list[Node], arrivals: list[Arrival], policy: Policy) -> list[Task]:
     parts = (Partition("gpu", tuple(one.name for one in nodes), default=True),)
     return replayed(Workload("by hand", tuple(nodes), parts, tuple(arrivals)), policy)[1]
 
