@@ -37,11 +37,11 @@ SECTIONS = {
         "resume": "pliant.cli.admin:resume",
     },
     "To simulate": {
+        "simulate": "pliant.cli.simulate:simulate",
+        "compare": "pliant.cli.simulate:compare",
         "reproduce": "pliant.cli.reproduce:reproduce",
     },
     "To try it out": {
-        "simulate": "pliant.cli.simulate:simulate",
-        "compare": "pliant.cli.simulate:compare",
         "demo": "pliant.cli.demo:demo",
         "sandbox": "pliant.cli.sandbox:sandbox",
         "completion": "pliant.cli.completion:completion",

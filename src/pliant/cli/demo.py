@@ -1,11 +1,13 @@
-"""`pliant demo`: one mix of jobs with Pliant off and on."""
+"""`pliant demo`: one mix of jobs with Pliant off and on.
+
+What it calls is imported when it runs: every `pliant --help` loads this module.
+"""
 
 from __future__ import annotations
 
 import click
 
 from pliant.demo.mix import SEED
-from pliant.demo.play import play_dry, play_live, why_not_live
 from pliant.sandbox.options import check_name
 
 
@@ -19,6 +21,8 @@ def demo(seed: int, simulated: bool, name: str) -> None:
     As root on a machine with Slurm's packages this is a real Slurm in a sandbox (about two and a
     half minutes), with two system users that are removed again; elsewhere a simulation.
     """
+    from pliant.demo.play import play_dry, play_live, why_not_live  # noqa: PLC0415  # a simulator
+
     check_name(name)
     reason = "as asked" if simulated else why_not_live()
     if reason:
