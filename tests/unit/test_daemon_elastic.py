@@ -336,6 +336,50 @@ def test_a_wish_is_withdrawn_once_nobody_waits_for_the_room(
     assert bool(bench.elastic.overs.all()) is stands
 
 
+BOTH = Spec(replace(BEST_EFFORT, malleable=Malleable(30)), own=FOUR)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+@pytest.mark.parametrize(
+    ("guest", "now", "acts"),
+    [
+        ("", replace(JOB, spec=replace(BOTH, pinned=True)), True),
+        ("", replace(JOB, spec=BOTH, frozen="job 8 waits for a limit that is its own too"), True),
+        ("", replace(JOB, spec=BOTH), False),  # `pliant pause`, or its partition is observed
+        ("8", replace(JOB, spec=BOTH), True),  # its guest was cancelled
+    ],
+)
+def test_a_program_that_was_saving_when_its_wish_was_withdrawn_goes_on_where_it_is(
+    bench: Bench, guest: str, now: Job, acts: bool, ended: bool
+) -> None:
+    running = replace(JOB, spec=BOTH)
+    bench.look(running, waiting=(waiting(8, "4"),))
+    bench.listens(running)
+    [*bench.elastic.begin(shrink(bench.one(running), guest), always)]
+    bench.elastic.looked(Snapshot(bench.now_s, (), (), running=(now,)), lambda _job: acts)
+    if ended:
+        bench.elastic.overs.turn()
+    name = bench.name()
+    assert bench.elastic.overs.saved("7", 0, name) or bench.elastic.overs.saved_late(now, 0, name)
+    assert bench.elastic.overs.stays("7", 0, name)
+    bench.elastic.overs.turn()
+    assert (bench.elastic.overs.all(), bench.hands.did) == ({}, [])
+
+
+def test_a_program_that_saves_after_its_time_is_handed_over_only_where_it_still_may_be(
+    bench: Bench,
+) -> None:
+    bench.look(JOB)
+    bench.listens()
+    [*bench.elastic.begin(reshape(bench.one()), always)]
+    bench.elastic.overs.withdraw("7")
+    bench.elastic.overs.turn()
+    now = replace(JOB, spec=Spec(MALLEABLE, own=FOUR, pinned=True))
+    bench.look(now)
+    assert bench.elastic.overs.saved_late(now, 0, bench.name())
+    assert (bench.stays(), bench.elastic.overs.all()) == (True, {})
+
+
 def test_what_an_earlier_pliantd_left_is_tidied_up(bench: Bench) -> None:
     bench.hands.fenced = {"7": 2000.0, "9": 2000.0}
     bench.listens()
