@@ -380,6 +380,40 @@ def test_a_program_that_saves_after_its_time_is_handed_over_only_where_it_still_
     assert (bench.stays(), bench.elastic.overs.all()) == (True, {})
 
 
+@pytest.mark.parametrize(
+    ("changes", "did"),
+    [
+        ({}, []),
+        ({"shape": ONE}, []),
+        ({"time_limit_s": 600}, []),
+        ({"shape": Shape(2, 4)}, [("7", Do.RELEASE)]),
+        ({"time_limit_s": 7200}, [("7", Do.RELEASE)]),
+    ],
+)
+def test_who_waits_for_the_next_run_keeps_its_place_for_no_more_than_it_had(
+    bench: Bench, changes: dict[str, Any], did: list[tuple[str, Do]]
+) -> None:
+    ran = replace(JOB, spec=Spec(BEST_EFFORT, own=FOUR), time_limit_s=3600)
+    bench.look(ran)
+    pinned = replace(ran, state=JobState.WAITING, nodes=(), restarts=1, priority=PINNED)
+    bench.look(waiting=(pinned,))
+    assert bench.hands.did == []
+    bench.look(waiting=(replace(pinned, **changes),))
+    assert bench.hands.did == did
+
+
+@pytest.mark.parametrize(("shape", "did"), [(FOUR, []), (Shape(2, 4), [("8", Do.RELEASE)])])
+def test_nor_does_a_guest_that_its_user_makes_larger(
+    bench: Bench, shape: Shape, did: list[tuple[str, Do]]
+) -> None:
+    guest = replace(JOB, id="8", state=JobState.WAITING, nodes=(), priority=PINNED + 1)
+    bench.look(EFFORT, waiting=(guest,))
+    bench.listens(EFFORT)
+    [*bench.elastic.begin(shrink(bench.one(EFFORT), "8"), always)]
+    bench.look(EFFORT, waiting=(replace(guest, shape=shape),))
+    assert bench.hands.did == did
+
+
 def test_what_an_earlier_pliantd_left_is_tidied_up(bench: Bench) -> None:
     bench.hands.fenced = {"7": 2000.0, "9": 2000.0}
     bench.listens()

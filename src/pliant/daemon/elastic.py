@@ -67,6 +67,7 @@ class Elastic:
         self._resumed = False
         self._hears_since_s = float("inf")  # by the monotonic clock
         self._met: frozenset[str] = frozenset()  # the jobs of the last look
+        self._limits_s: dict[str, int] = {}  # of jobs that run, or wait between two runs
         self._unwanted: Callable[[str, str], bool] = lambda _job_id, _guest: False
 
     # --- what is known ---------------------------------------------------------------------
@@ -176,6 +177,17 @@ class Elastic:
                 self.overs.withdraw(job.id)
             elif job.id not in under_way and job.priority in OURS:
                 self._do(Do.RELEASE, job)
+        self._keep_no_place_for_more(snapshot, under_way)
+
+    def _keep_no_place_for_more(self, snapshot: Snapshot, under_way: Mapping[str, Wanted]) -> None:
+        """Take the pin from those that wait with it, and that their owner has made larger since."""
+        for job in snapshot.waiting:
+            pinned, limit_s = job.priority in OURS, self._limits_s.get(job.id, 0)
+            if pinned and job.id not in under_way and _is_more(job, limit_s):
+                self._do(Do.RELEASE, job)
+        there = {job.id for job in snapshot.waiting}
+        kept = {job_id: s for job_id, s in self._limits_s.items() if job_id in there}
+        self._limits_s = kept | {job.id: job.time_limit_s for job in snapshot.running if job.spec}
 
     def _has_place(self, job: Job, wanted: Wanted) -> bool:
         """Whether a job that has saved is to be requeued: also one whose wish was withdrawn."""
@@ -311,6 +323,14 @@ def _unwanted(snapshot: Snapshot, acts_on: Callable[[Job], bool]) -> Callable[[s
         if job.frozen or not acts_on(job) or (job.spec is not None and job.spec.pinned)
     }
     return lambda job_id, guest: job_id in stay or guest not in guests
+
+
+def _is_more(job: Job, limit_s: int) -> bool:
+    """Whether a waiting job asks for more than it had; ``limit_s``: that of its last run, or 0."""
+    spec = job.spec
+    expected = (spec.set or spec.own) if spec is not None else None
+    larger = expected is not None and job.shape.amount > expected.amount
+    return larger or (0 < limit_s < job.time_limit_s and not job.time_min_s)
 
 
 def _busy(phase: Phase) -> str:
