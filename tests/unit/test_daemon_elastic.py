@@ -322,6 +322,7 @@ def test_a_wish_is_withdrawn_once_the_job_is_to_stay_as_it_is(bench: Bench, now:
         ((waiting(8, "4"),), True),
         ((waiting(9, "4"),), False),  # it was cancelled, or has found room elsewhere
         ((replace(waiting(8, "4"), eligible=False),), False),  # its user holds it
+        ((replace(waiting(8, "4"), ordinary="beyond its cap"),), False),  # made longer since
     ],
 )
 def test_a_wish_is_withdrawn_once_nobody_waits_for_the_room(
@@ -402,15 +403,22 @@ def test_who_waits_for_the_next_run_keeps_its_place_for_no_more_than_it_had(
     assert bench.hands.did == did
 
 
-@pytest.mark.parametrize(("shape", "did"), [(FOUR, []), (Shape(2, 4), [("8", Do.RELEASE)])])
-def test_nor_does_a_guest_that_its_user_makes_larger(
-    bench: Bench, shape: Shape, did: list[tuple[str, Do]]
+@pytest.mark.parametrize(
+    ("changes", "did"),
+    [
+        ({}, []),
+        ({"shape": Shape(2, 4)}, [("8", Do.RELEASE)]),
+        ({"ordinary": "beyond its cap"}, [("8", Do.RELEASE)]),
+    ],
+)
+def test_nor_does_a_guest_that_its_user_makes_larger_or_longer_than_a_trial_may_be(
+    bench: Bench, changes: dict[str, Any], did: list[tuple[str, Do]]
 ) -> None:
     guest = replace(JOB, id="8", state=JobState.WAITING, nodes=(), priority=PINNED + 1)
     bench.look(EFFORT, waiting=(guest,))
     bench.listens(EFFORT)
     [*bench.elastic.begin(shrink(bench.one(EFFORT), "8"), always)]
-    bench.look(EFFORT, waiting=(replace(guest, shape=shape),))
+    bench.look(EFFORT, waiting=(replace(guest, **changes),))
     assert bench.hands.did == did
 
 

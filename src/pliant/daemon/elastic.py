@@ -159,7 +159,10 @@ class Elastic:
     # --- what is done ----------------------------------------------------------------------
 
     def looked(self, snapshot: Snapshot, acts_on: Callable[[Job], bool]) -> None:
-        """After each look: go on with what was under way at the start, and tidy up."""
+        """After each look: go on with what was under way at the start, and tidy up.
+
+        ``snapshot``: with the trial jobs that are beyond their user's cap as ordinary ones.
+        """
         self._hears_since_s = min(self._hears_since_s, self._monotonic())
         jobs = (*snapshot.waiting, *snapshot.running)
         if not self._resumed:
@@ -315,7 +318,7 @@ def elastic_request(job: Job) -> Request | None:
 
 def _unwanted(snapshot: Snapshot, acts_on: Callable[[Job], bool]) -> Callable[[str, str], bool]:
     """Return what says whether a job is to stay as it is, or its guest has no need of its room."""
-    ids = [job.id for job in snapshot.waiting if job.eligible]
+    ids = [job.id for job in snapshot.waiting if job.eligible and not job.ordinary]
     guests = {"", *ids, *(name.partition("_")[0] for name in ids)}  # an array's last task
     stay = {
         job.id
@@ -326,11 +329,14 @@ def _unwanted(snapshot: Snapshot, acts_on: Callable[[Job], bool]) -> Callable[[s
 
 
 def _is_more(job: Job, limit_s: int) -> bool:
-    """Whether a waiting job asks for more than it had; ``limit_s``: that of its last run, or 0."""
+    """Whether a waiting job asks for more than it had, or than a trial job may have.
+
+    ``limit_s``: the time limit of its last run, 0 where that is not known.
+    """
     spec = job.spec
     expected = (spec.set or spec.own) if spec is not None else None
     larger = expected is not None and job.shape.amount > expected.amount
-    return larger or (0 < limit_s < job.time_limit_s and not job.time_min_s)
+    return larger or job.ordinary != "" or (0 < limit_s < job.time_limit_s and not job.time_min_s)
 
 
 def _busy(phase: Phase) -> str:
