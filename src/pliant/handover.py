@@ -86,7 +86,7 @@ class Outcome(StrEnum):
     RUN_OVER = "its run ended before its checkpoint"
     GONE = "it has ended"
     HELD = "its owner holds it"
-    STAYS = "it could not have started so there any more: it goes on as it is"
+    STAYS = "it was to stay, or could not have started so there any more: it goes on as it is"
     SLOW = "it did not start again in time and waits in the queue"
 
 
