@@ -209,7 +209,10 @@ def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
     out = area.place / "out"
     last = out.read_text().splitlines()[-1:] if out.exists() else []
     right = state != "COMPLETED" or last == [checksum(STEPS)]
-    if state != fault.ends or not right:
+    unbegun = state == "FAILED" and fault.ends != state and "REASON: " in "".join(last)
+    if unbegun and area.is_forgotten():  # the last words are slurmstepd's: no program began
+        seen.first += 1
+    elif state != fault.ends or not right:
         seen.lost = 1
         seen.words.append(f"ended {state} {last}")
     seen.lost += bool(area.guest) and area.state(area.guest) != "COMPLETED"
@@ -303,7 +306,10 @@ fault is injected at a moment drawn by the seed. What died is started again with
 is left is counted once pliantd has nothing under way. A slurmctld that is killed forgets its last \
 seconds, with or without Pliant: a job that it had started in them it starts again, its node \
 refuses that, and Slurm holds the job and drains the node; or it takes GPUs for used until it is \
-reconfigured. The drill then does what an administrator would, which is counted apart."""
+reconfigured. The drill then does what an administrator would, which is counted apart. Or it ends \
+the run that it has forgotten ("Registered PENDING") and starts the job again within the same \
+second, for which the node has just revoked the job's credential: the job has FAILED, as a plain \
+one would have; it is counted as ended by Slurm itself."""
 
 
 def main() -> None:

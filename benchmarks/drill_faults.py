@@ -104,6 +104,11 @@ def _restart_at_once(field: Field) -> None:
     time.sleep(1.5)
 
 
+def _kill_start(field: Field) -> None:
+    """End the next run as a kill does that is told a second time."""
+    field.sandbox.run(["scancel", "--signal=TERM", "--full", str(field.job)])
+
+
 @contextlib.contextmanager
 def full_disk(field: Field) -> Iterator[None]:
     """Keep pliantd's state on a disk without a free byte."""
@@ -183,6 +188,7 @@ FAULTS: Sequence[Fault] = (
     Fault("checkpoint fails", (ASKED,), checkpoint="fails", ends="FAILED"),
     Fault("checkpoint half written", (ASKED,), checkpoint="half", ends="FAILED"),
     Fault("credential revoked", ("after:requeue",), _restart_at_once, rival=False),
+    Fault("next run killed at its start", ("after:release",), _kill_start, first=True),
     Fault("user cancels", ANY, _cancel, ends="CANCELLED"),
     Fault("user holds", HOLDS, _owner("hold", "{job}"), after=_release, first=True),
     Fault("user updates", ANY, _owner("update", "jobid={job}", "TimeLimit=25")),

@@ -149,6 +149,11 @@ class Field:
         env = {**environment.for_daemons(layout), **command.env}
         processes.start(layout, part, command.argv, env, command.user)
 
+    def is_forgotten(self) -> bool:
+        """Whether a slurmctld that was killed had forgotten that it had started the job."""
+        log = self.sandbox.layout.log("slurmctld")
+        return f"Registered PENDING JobId={self.job} " in log.read_text(errors="replace")
+
     def kill(self, part: str) -> None:
         """Kill a part, and wait until it is gone; slurmctld not before it has saved all jobs."""
         if part == "slurmctld":

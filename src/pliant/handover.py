@@ -19,6 +19,8 @@ What each step is for:
 - *unfence*: ends the reservation, and by that starts a pass of the scheduler. Not before the job
   may begin, or another would be first.
 - *release*: gives it the priority back that the batch system computes.
+- *settle*: sees it run for a moment. A slurmd that is started again in the second of the requeue
+  is told twice to end the run before: the second time ends the new one, which is requeued then.
 
 A preemption is the same with a guest: the job that room is made for is pinned above the victim
 before the fence falls, and released as soon as it runs, or as the victim does: it may not start.
@@ -53,6 +55,8 @@ RENEW_S = 60.0
 """A fence that ends sooner than this is renewed while it is needed."""
 START_S = 10.0
 """How long it may wait with its way cleared: something else is in it, and others are not kept."""
+SETTLE_S = 2.0
+"""How long after its start a kill may be one that was meant for its run before."""
 GIVE_UP_S = 600.0
 """How long a job may take from its checkpoint to its next start before it is left to the queue."""
 
@@ -70,6 +74,7 @@ class Do(StrEnum):
     UNFENCE = "unfence"
     RELEASE = "release"
     RELEASE_GUEST = "release-guest"
+    SETTLE = "settle"
     END = "end"
 
 
@@ -81,7 +86,7 @@ class Outcome(StrEnum):
     RUN_OVER = "its run ended before its checkpoint"
     GONE = "it has ended"
     HELD = "its owner holds it"
-    STAYS = "it could not have started so there any more: it goes on as it is"
+    STAYS = "it was to stay, or could not have started so there any more: it goes on as it is"
     SLOW = "it did not start again in time and waits in the queue"
 
 
@@ -109,8 +114,8 @@ class Sight:
     """What is seen of one job: ``state`` is None once it has ended.
 
     ``carries``: the shape it asks for; ``queued_s``: since when it waits, in whole seconds;
-    ``begins_s``: when it may begin; ``killed``: it failed after its checkpoint, at the very start
-    of a later run or before it was requeued.
+    ``begins_s``: when it may begin; ``started_s``: when it started, in whole seconds; ``killed``:
+    it failed after its checkpoint, at the very start of a later run or before it was requeued.
     """
 
     state: JobState | None
@@ -121,6 +126,7 @@ class Sight:
     carries: Shape | None = None
     queued_s: float = 0.0
     begins_s: float = 0.0
+    started_s: float = 0.0
 
     @property
     def pinned(self) -> bool:
@@ -164,7 +170,8 @@ def next_step(over: HandOver, scene: Scene) -> Step:
     """Return what to do next."""
     outcome = _outcome(over, scene)
     if outcome is not None:
-        return _tidy(scene, outcome)
+        step = _tidy(scene, outcome)
+        return Step(Do.SETTLE) if step.do is Do.END and _settles(scene) else step
     if not over.saved_s:
         return _WAIT
     if scene.job.state is JobState.RUNNING:
@@ -192,6 +199,12 @@ def _outcome(over: HandOver, scene: Scene) -> Outcome | None:
     if job.state is not JobState.RUNNING or job.run != over.run:
         return Outcome.RUN_OVER
     return Outcome.NOT_SAVED if now_s > over.until_s else None
+
+
+def _settles(scene: Scene) -> bool:
+    """Whether the job has only just started."""
+    job = scene.job
+    return job.state is JobState.RUNNING and scene.now_s < job.started_s + SETTLE_S
 
 
 def _before_requeue(scene: Scene) -> Step:

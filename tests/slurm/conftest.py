@@ -23,9 +23,11 @@ from daemon_helpers import LONG, OneNode
 from release_helpers import Release, release_here, requests
 from resizing_helpers import Place
 from slurm_helpers import POLL_S, Submit, WaitForState, wait_until
+from user_helpers import commands_for
 
 from pliant.errors import PliantError
 from pliant.sandbox import Options, Sandbox
+from pliant.sandbox.accounts import person
 from pliant.sandbox.layout import base_directory
 from pliant.sandbox.record import all_names
 
@@ -49,6 +51,15 @@ def users() -> tuple[str, str]:
             subprocess.run(["useradd", "-m", "-s", "/bin/bash", name], check=False, timeout=30)
             pwd.getpwnam(name)  # another worker may have been first
     return USERS
+
+
+@pytest.fixture(scope="session")
+def programs(users: tuple[str, str]) -> Iterator[Path]:
+    """A folder with `pliant`, and a Python, that users may run."""
+    folder = Path(tempfile.mkdtemp(prefix="pliant-test-", dir="/tmp"))
+    folder.chmod(0o755)
+    yield commands_for(person(users[0]), folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import os
 import random
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,11 +15,9 @@ from pathlib import Path
 import pytest
 from daemon_helpers import LONG, ask, is_mature, wait_for_look
 from slurm_helpers import Submit, WaitForState, wait_until
-from user_helpers import commands_for
 
 from pliant.daemon import answers as a
 from pliant.sandbox import Options, Sandbox
-from pliant.sandbox.accounts import person
 
 pytestmark = pytest.mark.slurm
 
@@ -40,15 +37,6 @@ def sandbox(users: tuple[str, str]) -> Iterator[Sandbox]:
     made.run(["sacctmgr", "-i", "add", *licence, *share], check=True)
     yield made
     made.down()
-
-
-@pytest.fixture(scope="module")
-def programs(users: tuple[str, str]) -> Iterator[Path]:
-    """A folder with `pliant`, and a Python, that users may run."""
-    folder = Path(tempfile.mkdtemp(prefix="pliant-test-", dir="/tmp"))
-    folder.chmod(0o755)
-    yield commands_for(person(users[0]), folder)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 class Counting:

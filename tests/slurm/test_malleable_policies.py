@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from daemon_helpers import LONG, ask
 from slurm_helpers import Submit, WaitForState, wait_until
-from user_helpers import commands_for
 
 from pliant.daemon import answers as a
 from pliant.sandbox import Options, Sandbox
-from pliant.sandbox.accounts import person
 
 pytestmark = pytest.mark.slurm
 
@@ -37,15 +34,6 @@ def sandbox(users: tuple[str, str]) -> Iterator[Sandbox]:
     made.up()
     yield made
     made.down()
-
-
-@pytest.fixture(scope="module")
-def programs(users: tuple[str, str]) -> Iterator[Path]:
-    """A folder with `pliant`, and a Python, that users may run."""
-    folder = Path(tempfile.mkdtemp(prefix="pliant-test-", dir="/tmp"))
-    folder.chmod(0o755)
-    yield commands_for(person(users[0]), folder)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def shapes(sandbox: Sandbox, job: int) -> list[str]:

@@ -322,6 +322,7 @@ def test_a_wish_is_withdrawn_once_the_job_is_to_stay_as_it_is(bench: Bench, now:
         ((waiting(8, "4"),), True),
         ((waiting(9, "4"),), False),  # it was cancelled, or has found room elsewhere
         ((replace(waiting(8, "4"), eligible=False),), False),  # its user holds it
+        ((replace(waiting(8, "4"), ordinary="beyond its cap"),), False),  # made longer since
     ],
 )
 def test_a_wish_is_withdrawn_once_nobody_waits_for_the_room(
@@ -334,6 +335,91 @@ def test_a_wish_is_withdrawn_once_nobody_waits_for_the_room(
     bench.look(EFFORT, waiting=guests)
     bench.elastic.overs.turn()
     assert bool(bench.elastic.overs.all()) is stands
+
+
+BOTH = Spec(replace(BEST_EFFORT, malleable=Malleable(30)), own=FOUR)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+@pytest.mark.parametrize(
+    ("guest", "now", "acts"),
+    [
+        ("", replace(JOB, spec=replace(BOTH, pinned=True)), True),
+        ("", replace(JOB, spec=BOTH, frozen="job 8 waits for a limit that is its own too"), True),
+        ("", replace(JOB, spec=BOTH), False),  # `pliant pause`, or its partition is observed
+        ("8", replace(JOB, spec=BOTH), True),  # its guest was cancelled
+    ],
+)
+def test_a_program_that_was_saving_when_its_wish_was_withdrawn_goes_on_where_it_is(
+    bench: Bench, guest: str, now: Job, acts: bool, ended: bool
+) -> None:
+    running = replace(JOB, spec=BOTH)
+    bench.look(running, waiting=(waiting(8, "4"),))
+    bench.listens(running)
+    [*bench.elastic.begin(shrink(bench.one(running), guest), always)]
+    bench.elastic.looked(Snapshot(bench.now_s, (), (), running=(now,)), lambda _job: acts)
+    if ended:
+        bench.elastic.overs.turn()
+    name = bench.name()
+    assert bench.elastic.overs.saved("7", 0, name) or bench.elastic.overs.saved_late(now, 0, name)
+    assert bench.elastic.overs.stays("7", 0, name)
+    bench.elastic.overs.turn()
+    assert (bench.elastic.overs.all(), bench.hands.did) == ({}, [])
+
+
+def test_a_program_that_saves_after_its_time_is_handed_over_only_where_it_still_may_be(
+    bench: Bench,
+) -> None:
+    bench.look(JOB)
+    bench.listens()
+    [*bench.elastic.begin(reshape(bench.one()), always)]
+    bench.elastic.overs.withdraw("7")
+    bench.elastic.overs.turn()
+    now = replace(JOB, spec=Spec(MALLEABLE, own=FOUR, pinned=True))
+    bench.look(now)
+    assert bench.elastic.overs.saved_late(now, 0, bench.name())
+    assert (bench.stays(), bench.elastic.overs.all()) == (True, {})
+
+
+@pytest.mark.parametrize(
+    ("changes", "did"),
+    [
+        ({}, []),
+        ({"shape": ONE}, []),
+        ({"time_limit_s": 600}, []),
+        ({"shape": Shape(2, 4)}, [("7", Do.RELEASE)]),
+        ({"time_limit_s": 7200}, [("7", Do.RELEASE)]),
+    ],
+)
+def test_who_waits_for_the_next_run_keeps_its_place_for_no_more_than_it_had(
+    bench: Bench, changes: dict[str, Any], did: list[tuple[str, Do]]
+) -> None:
+    ran = replace(JOB, spec=Spec(BEST_EFFORT, own=FOUR), time_limit_s=3600)
+    bench.look(ran)
+    pinned = replace(ran, state=JobState.WAITING, nodes=(), restarts=1, priority=PINNED)
+    bench.look(waiting=(pinned,))
+    assert bench.hands.did == []
+    bench.look(waiting=(replace(pinned, **changes),))
+    assert bench.hands.did == did
+
+
+@pytest.mark.parametrize(
+    ("changes", "did"),
+    [
+        ({}, []),
+        ({"shape": Shape(2, 4)}, [("8", Do.RELEASE)]),
+        ({"ordinary": "beyond its cap"}, [("8", Do.RELEASE)]),
+    ],
+)
+def test_nor_does_a_guest_that_its_user_makes_larger_or_longer_than_a_trial_may_be(
+    bench: Bench, changes: dict[str, Any], did: list[tuple[str, Do]]
+) -> None:
+    guest = replace(JOB, id="8", state=JobState.WAITING, nodes=(), priority=PINNED + 1)
+    bench.look(EFFORT, waiting=(guest,))
+    bench.listens(EFFORT)
+    [*bench.elastic.begin(shrink(bench.one(EFFORT), "8"), always)]
+    bench.look(EFFORT, waiting=(replace(guest, **changes),))
+    assert bench.hands.did == did
 
 
 def test_what_an_earlier_pliantd_left_is_tidied_up(bench: Bench) -> None:

@@ -2,7 +2,7 @@
 
 The fake keeps what was measured on real ones: a fence holds others out, a requeued job may begin
 two minutes later unless it is told when, deleting a fence starts a pass of the scheduler, and a job
-that starts in the second of its requeue is killed.
+that starts in the second of its requeue is killed, or by a kill that is told a second time.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pliant.handover import (
     FENCE_S,
     PINNED,
+    SETTLE_S,
     Do,
     HandOver,
     Outcome,
@@ -27,6 +28,7 @@ from pliant.handover import (
 from pliant.model import JobState, Shape
 
 OLD, NEW, X_SHAPE = Shape(1, 4), Shape(1, 2), Shape(1, 4)
+IDLE = (Do.WAIT, Do.SETTLE)
 WAITING, RUNNING, ENDING = JobState.WAITING, JobState.RUNNING, JobState.ENDING
 
 
@@ -124,7 +126,8 @@ class FakeSlurm:
             self.guest = replace(self.guest, state=RUNNING)
         elif who == "job" and self.job.carries and self.free() >= self.job.carries.amount:
             early = int(self.now_s) <= self.job.queued_s
-            self.job = replace(self.job, state=None if early else RUNNING, killed=early)
+            state, started_s = None if early else RUNNING, float(int(self.now_s))
+            self.job = replace(self.job, state=state, killed=early, started_s=started_s)
 
 
 @dataclass
@@ -168,12 +171,31 @@ def test_a_resize_from_its_checkpoint_to_its_next_run() -> None:
     drill = Drill(FakeSlurm(), intended())
     drill.run()
     assert drill.outcome is Outcome.DONE
-    assert [do for do in drill.did if do is not Do.WAIT] == [
+    assert [do for do in drill.did if do not in IDLE] == [
         *(Do.PIN, Do.FENCE, Do.REQUEUE, Do.RESHAPE, Do.UNFENCE, Do.RELEASE)
     ]
     slurm = drill.slurm
     assert (slurm.job.state, slurm.job.carries, slurm.job.run) == (RUNNING, NEW, 1)
     assert slurm.x is WAITING
+    drill.assert_tidy()
+
+
+@pytest.mark.parametrize("x", [WAITING, ENDING])
+def test_a_run_that_is_killed_in_place_of_the_one_before_is_requeued(x: JobState) -> None:
+    slurm = FakeSlurm(x=x)
+    drill = Drill(slurm, intended())
+    while slurm.job.state is not RUNNING or slurm.job.run == 0 or slurm.job.pinned:
+        slurm.do(next_step(drill.over, slurm.scene()), drill.over)
+        slurm.pass_time(0.25, scheduler=True)
+    slurm.job = replace(slurm.job, state=None, killed=True)
+    drill.run()
+    assert (slurm.job.run, slurm.job.carries) == (2, NEW)
+    if x is WAITING:  # it started as soon as the job had failed
+        assert (drill.outcome, slurm.job.state) == (Outcome.SLOW, WAITING)
+        assert slurm.job.pinned  # it is the next to start
+    else:
+        assert (drill.outcome, slurm.job.state) == (Outcome.DONE, RUNNING)
+        assert slurm.now_s >= slurm.job.started_s + SETTLE_S
     drill.assert_tidy()
 
 
@@ -197,7 +219,7 @@ def test_where_pliantds_clock_is_ahead_its_fence_stands_until_the_job_may_begin(
     drill = Drill(FakeSlurm(ahead_s=30.0), intended())
     drill.run()
     assert (drill.outcome, drill.slurm.x) == (Outcome.DONE, WAITING)
-    assert [do for do in drill.did if do is not Do.WAIT] == [
+    assert [do for do in drill.did if do not in IDLE] == [
         *(Do.PIN, Do.FENCE, Do.REQUEUE, Do.RESHAPE, Do.UNFENCE, Do.RELEASE)
     ]
 

@@ -209,11 +209,21 @@ def test_where_slurmctld_does_not_say_the_clocks_are_taken_to_agree() -> None:
     assert (scene.now_s, scene.ahead_s) == (1040.0, 0.0)
 
 
+def _failed(start: str, end: str, code: int) -> str:
+    minute = "2026-01-01T00:00:"
+    return f"3|{minute}{start}|{minute}04|{minute}{end}|{code}|"
+
+
 @pytest.mark.parametrize(
     ("told", "killed"),
     [
         ("3|2026-01-01T00:00:05|2026-01-01T00:00:05|", True),
         ("3|2026-01-01T00:00:06|2026-01-01T00:00:05|", False),  # it failed by itself, later
+        (_failed("05", "06", 15), True),  # by a kill that was told a second time
+        (_failed("05", "06", 9), True),
+        (_failed("05", "06", 143 << 8), True),
+        (_failed("05", "06", 1 << 8), False),
+        (_failed("05", "08", 15), False),
         ("2|2026-01-01T00:00:05|2026-01-01T00:00:01|", True),  # it had saved: its wrapper died
         ("1|2026-01-01T00:00:05|2026-01-01T00:00:05|", False),
         ("", False),

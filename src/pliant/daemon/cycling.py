@@ -122,7 +122,7 @@ class Cycling:
             raise
         looked_s = self._monotonic()
         if self.elastic is not None:
-            self.elastic.looked(snapshot, self.acts_on)
+            self.elastic.looked(capped(snapshot, self.config.trial), self.acts_on)
         snapshot = self._fitted(snapshot)
         seen = self._decide(snapshot, looked_s - started_s)
         if self.elastic is not None:

@@ -60,13 +60,15 @@ class Elastic:
             *(hands, store, clock),
             ended=self._ended,
             changed=changed,
-            has_place=self._places.has_place,
+            has_place=self._has_place,
         )
         self.runs = Runs(store, self.overs, clock, monotonic)
         self._made_room: dict[str, int] = {}  # how often, by job
         self._resumed = False
         self._hears_since_s = float("inf")  # by the monotonic clock
         self._met: frozenset[str] = frozenset()  # the jobs of the last look
+        self._limits_s: dict[str, int] = {}  # of jobs that run, or wait between two runs
+        self._unwanted: Callable[[str, str], bool] = lambda _job_id, _guest: False
 
     # --- what is known ---------------------------------------------------------------------
 
@@ -157,7 +159,10 @@ class Elastic:
     # --- what is done ----------------------------------------------------------------------
 
     def looked(self, snapshot: Snapshot, acts_on: Callable[[Job], bool]) -> None:
-        """After each look: go on with what was under way at the start, and tidy up."""
+        """After each look: go on with what was under way at the start, and tidy up.
+
+        ``snapshot``: with the trial jobs that are beyond their user's cap as ordinary ones.
+        """
         self._hears_since_s = min(self._hears_since_s, self._monotonic())
         jobs = (*snapshot.waiting, *snapshot.running)
         if not self._resumed:
@@ -169,14 +174,27 @@ class Elastic:
         self.overs.forget(there)
         self._made_room = {job: n for job, n in self._made_room.items() if job in there}
         under_way = self.overs.all()
-        guests = {"", *(job.id for job in snapshot.waiting if job.eligible)}
+        self._unwanted = _unwanted(snapshot, acts_on)
         for job in snapshot.running:
-            pinned = job.spec is not None and job.spec.pinned
-            stays = pinned or job.frozen or not acts_on(job)
-            if job.id in under_way and (stays or under_way[job.id].guest not in guests):
+            if job.id in under_way and self._unwanted(job.id, under_way[job.id].guest):
                 self.overs.withdraw(job.id)
             elif job.id not in under_way and job.priority in OURS:
                 self._do(Do.RELEASE, job)
+        self._keep_no_place_for_more(snapshot, under_way)
+
+    def _keep_no_place_for_more(self, snapshot: Snapshot, under_way: Mapping[str, Wanted]) -> None:
+        """Take the pin from those that wait with it, and that their owner has made larger since."""
+        for job in snapshot.waiting:
+            pinned, limit_s = job.priority in OURS, self._limits_s.get(job.id, 0)
+            if pinned and job.id not in under_way and _is_more(job, limit_s):
+                self._do(Do.RELEASE, job)
+        there = {job.id for job in snapshot.waiting}
+        kept = {job_id: s for job_id, s in self._limits_s.items() if job_id in there}
+        self._limits_s = kept | {job.id: job.time_limit_s for job in snapshot.running if job.spec}
+
+    def _has_place(self, job: Job, wanted: Wanted) -> bool:
+        """Whether a job that has saved is to be requeued: also one whose wish was withdrawn."""
+        return not self._unwanted(job.id, wanted.guest) and self._places.has_place(job, wanted)
 
     def stood_by(self) -> None:
         """Note that programs speak to another host's pliantd."""
@@ -296,6 +314,29 @@ def elastic_request(job: Job) -> Request | None:
     """Return the request of a job that may change while it runs; None for all others."""
     request = job.spec.request if job.spec is not None else None
     return request if request is not None and request.is_elastic else None
+
+
+def _unwanted(snapshot: Snapshot, acts_on: Callable[[Job], bool]) -> Callable[[str, str], bool]:
+    """Return what says whether a job is to stay as it is, or its guest has no need of its room."""
+    ids = [job.id for job in snapshot.waiting if job.eligible and not job.ordinary]
+    guests = {"", *ids, *(name.partition("_")[0] for name in ids)}  # an array's last task
+    stay = {
+        job.id
+        for job in snapshot.running
+        if job.frozen or not acts_on(job) or (job.spec is not None and job.spec.pinned)
+    }
+    return lambda job_id, guest: job_id in stay or guest not in guests
+
+
+def _is_more(job: Job, limit_s: int) -> bool:
+    """Whether a waiting job asks for more than it had, or than a trial job may have.
+
+    ``limit_s``: the time limit of its last run, 0 where that is not known.
+    """
+    spec = job.spec
+    expected = (spec.set or spec.own) if spec is not None else None
+    larger = expected is not None and job.shape.amount > expected.amount
+    return larger or job.ordinary != "" or (0 < limit_s < job.time_limit_s and not job.time_min_s)
 
 
 def _busy(phase: Phase) -> str:

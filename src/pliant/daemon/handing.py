@@ -15,7 +15,7 @@ from typing import Protocol
 
 from pliant.errors import BadSpec, PliantError, Refused
 from pliant.grammar import parse_shape
-from pliant.handover import Do, HandOver, Outcome, Scene, Step, next_step
+from pliant.handover import SETTLE_S, Do, HandOver, Outcome, Scene, Step, next_step
 from pliant.model import Job, Shape, shape_text
 from pliant.store import HandOverRow, Store
 
@@ -280,7 +280,7 @@ class HandOvers:
             if step.do is Do.END:
                 self._end(active, Outcome.STAYS if active.stays else step.outcome or Outcome.DONE)
                 return
-            if step.do is not Do.WAIT:
+            if step.do not in (Do.WAIT, Do.SETTLE):
                 self._hands.step(step, over, job)
                 log.info("job %s: %s", over.job, step.do)
         except PliantError as error:
@@ -328,6 +328,8 @@ def _places(active: _Active) -> tuple[str, ...]:
 def _pause_s(step: Step, active: _Active) -> float:
     if step.do is Do.WAIT:
         return QUICK_S if active.over.saved_s else SLOW_S
+    if step.do is Do.SETTLE:
+        return SETTLE_S / 2
     return AGAIN_S if step == active.did else 0.0
 
 

@@ -402,7 +402,7 @@ class Wrapper:
         self._post(w.Answered(time.monotonic()))
 
     def _stays(self) -> None:
-        words = "it could not start again now, pliantd says"
+        words = "it could not start again now, or is to stay, pliantd says"
         self._post(w.Requeued(time.monotonic(), words))
 
     def _beside(self, others: bool) -> None:

@@ -47,4 +47,4 @@ class RunAnswer:
     several: bool = False  # another wrapper speaks for this run: nothing is asked, nothing requeued
     run: int = -1  # which one it is; -1: an earlier release does not say
     signal: str = ""  # by which the job's program is told of a wish, as its owner said; "": none
-    stays: bool = False  # to run-saved: it could not start again now, and goes on where it is
+    stays: bool = False  # to run-saved: it is to stay, or could not start again now

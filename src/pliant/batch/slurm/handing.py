@@ -14,6 +14,7 @@ Measured on 22.05.8 and 24.11.5; each line is a trap:
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -29,10 +30,12 @@ from pliant.batch.slurm.request import asked
 from pliant.batch.slurm.update import job_words, update_words, wanted
 from pliant.batch.slurm.values import instant_s, whole
 from pliant.errors import Refused, Unavailable
-from pliant.handover import FENCE_S, OURS, PINNED, Do, HandOver, Scene, Sight, Step
+from pliant.handover import FENCE_S, OURS, PINNED, SETTLE_S, Do, HandOver, Scene, Sight, Step
 from pliant.model import Job, JobState
 
-_FAILED = "RestartCnt:|,StartTime:|,SubmitTime:|"
+_FAILED = "RestartCnt:|,StartTime:|,SubmitTime:|,EndTime:|,exit_code:|"
+_TERMINATED = frozenset({signal.SIGTERM, signal.SIGKILL, (128 + signal.SIGTERM) << 8})
+"""The exit codes of a batch script that was killed, as wait(2) gives them."""
 SKEW_S = 60.0
 """How far behind ours slurmctld's clock may be for a fence to stand at once."""
 PREFIX = "pliant_"
@@ -85,16 +88,19 @@ class Handing:
     def _was_killed(self, over: HandOver) -> bool:
         """Whether it failed without a fault of its own, after its checkpoint.
 
-        A later run did so in the second in which the job went back into the queue; the run that
-        saved, where its wrapper was killed before the requeue.
+        A later run did so in the second in which the job went back into the queue, or by a kill at
+        its very start; the run that saved, where its wrapper was killed before the requeue.
         """
         answer = self._commands.run(
             ("squeue", "-h", "-a", "--local", "-t", "FAILED", "-j", over.job, "-O", _FAILED)
         )
-        restarts, start, submit, *_ = [*answer.out.strip().split("|"), "", "", ""]
+        restarts, start, submit, end, code, *_ = [*answer.out.strip().split("|"), *[""] * 5]
         if answer.status or not restarts.isdigit():
             return False
-        return int(restarts) == over.run or (int(restarts) > over.run and start <= submit)
+        if int(restarts) == over.run or start <= submit:
+            return int(restarts) >= over.run
+        at_once = instant_s(end) - instant_s(start) <= SETTLE_S
+        return int(restarts) > over.run and at_once and whole(code) in _TERMINATED
 
     def fences(self) -> dict[str, float]:
         """Return when each fence ends that stands now, by job."""
@@ -124,6 +130,7 @@ class Handing:
             carries=carries,
             queued_s=instant_s(row.submit),
             begins_s=instant_s(row.eligible),
+            started_s=instant_s(row.start),
         )
 
     # --- do --------------------------------------------------------------------------------

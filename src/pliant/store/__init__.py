@@ -1,0 +1,14 @@
+"""What Pliant remembers: intentions before actions, decisions with reasons, refused shapes.
+
+One SQLite file (WAL, mode 0600) in the state directory, and beside it ``paused``, an empty file
+that is there while an administrator has paused Pliant. Losing all of it loses history, never a
+job: what matters about a job stands in the batch system. So nothing here raises, and
+:attr:`Store.trouble` says where nothing can be written to disk.
+"""
+
+from pliant.store.database import RETRY_S
+from pliant.store.rows import Decision, HandOverRow, RunRow
+from pliant.store.schema import MIGRATIONS
+from pliant.store.store import Store
+
+__all__ = ["MIGRATIONS", "RETRY_S", "Decision", "HandOverRow", "RunRow", "Store"]

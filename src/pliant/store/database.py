@@ -1,0 +1,159 @@
+"""The file of the history: opened, written and read without ever raising.
+
+A broken file is moved aside and a new one begun; where the disk is full, memory takes over until
+the disk can be written again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pliant.store.schema import MIGRATIONS
+
+log = logging.getLogger("pliant.store")
+
+RETRY_S = 60.0
+"""How long memory stands in before the file is tried again."""
+
+
+class Database:
+    """One SQLite file; safe to use from several threads."""
+
+    def __init__(self, file: Path) -> None:
+        """Open or begin a file."""
+        self.file = file
+        self.trouble = ""
+        """Why nothing is written to disk now; "" when all is well."""
+        self._lock = threading.RLock()
+        self._retry_at_s = 0.0
+        self._db = self._open_file()
+
+    def write(self, statement: str, *rows: tuple[object, ...]) -> int:
+        """Run one statement for each row, in one transaction; return the last row's number."""
+        with self._lock:
+            try:
+                return _write(self._db, statement, rows)
+            except (sqlite3.Error, OSError) as error:
+                refused = _copy_refused(self._db)
+                with suppress(sqlite3.Error):
+                    self._db.close()
+                if _is_damage(error):
+                    with suppress(OSError):
+                        _move_aside(self.file)
+                self._db = self._to_memory(error)
+                _write(self._db, "INSERT INTO refused VALUES (?, ?, ?, ?)", refused)
+                return _write(self._db, statement, rows)
+
+    def read(self, statement: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        """Return what one statement finds; nothing where the file cannot be read."""
+        with self._lock:
+            try:
+                return self._db.execute(statement, values).fetchall()
+            except (sqlite3.Error, OSError) as error:
+                with suppress(sqlite3.Error):
+                    self._db.close()
+                self._db = self._to_memory(error)
+                return []
+
+    def heal(self, now_s: float) -> None:
+        """Go back from memory to the file, where it can be written again."""
+        with self._lock:
+            if not self.trouble or now_s < self._retry_at_s:
+                return
+            self._retry_at_s = now_s + RETRY_S
+            memory, trouble = self._db, self.trouble
+            self.trouble = ""
+            self._db = self._open_file()
+            if self.trouble:
+                self._db, self.trouble = memory, trouble
+                return
+            with suppress(sqlite3.Error), memory:
+                rows = memory.execute("SELECT job, shape, times, until_s FROM refused").fetchall()
+                with self._db:
+                    self._db.executemany("INSERT OR REPLACE INTO refused VALUES (?, ?, ?, ?)", rows)
+            memory.close()
+
+    def close(self) -> None:
+        """Write all and close; later calls go nowhere."""
+        with self._lock, suppress(sqlite3.Error):
+            self._db.close()
+
+    def _open_file(self) -> sqlite3.Connection:
+        """Open the file; move a broken one aside; fall back to memory."""
+        try:
+            try:
+                return _open(self.file)
+            except sqlite3.DatabaseError as error:
+                if not _is_damage(error):
+                    raise
+                _move_aside(self.file)
+                log.warning(
+                    "%s: %s: kept as pliant.db.broken; a new one is begun", self.file, error
+                )
+                return _open(self.file)
+        except (sqlite3.Error, OSError) as error:
+            return self._to_memory(error)
+
+    def _to_memory(self, error: Exception) -> sqlite3.Connection:
+        self.trouble = f"{self.file}: {error}: the history is kept in memory only"
+        return _open(None)
+
+
+def _open(file: Path | None) -> sqlite3.Connection:
+    """Open and bring to the newest version.
+
+    Raises sqlite3.Error, OSError.
+    """
+    if file is not None:
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        file.chmod(0o600)
+    db = sqlite3.connect(str(file) if file else ":memory:", timeout=2, check_same_thread=False)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        version = int(db.execute("PRAGMA user_version").fetchone()[0])
+        if version > len(MIGRATIONS):
+            raise sqlite3.DatabaseError(f"version {version} was written by a newer Pliant")
+        for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
+            db.executescript(f"BEGIN; {script}; PRAGMA user_version = {number}; COMMIT;")
+        if db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+            raise sqlite3.DatabaseError("malformed")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _write(db: sqlite3.Connection, statement: str, rows: Iterable[tuple[object, ...]]) -> int:
+    last = 0
+    with db:
+        for row in rows:
+            last = db.execute(statement, row).lastrowid or 0
+    return last
+
+
+def _copy_refused(db: sqlite3.Connection) -> list[tuple[object, ...]]:
+    """Save what can be read of the refused shapes from a database that cannot be written."""
+    try:
+        return db.execute("SELECT job, shape, times, until_s FROM refused").fetchall()
+    except sqlite3.Error:
+        return []
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether the file itself is bad, not merely its disk, its rights or a lock."""
+    return type(error) is sqlite3.DatabaseError
+
+
+def _move_aside(file: Path) -> None:
+    """Keep a broken file for whoever wants to look: the last one only."""
+    for suffix in ("-wal", "-shm"):
+        file.with_name(file.name + suffix).unlink(missing_ok=True)
+    file.replace(file.with_name(file.name + ".broken"))

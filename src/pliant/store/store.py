@@ -1,0 +1,251 @@
+"""What is remembered, table by table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from pliant.errors import BadSpec
+from pliant.grammar import parse_shape
+from pliant.model import Shape, shape_text
+from pliant.store.database import Database
+from pliant.store.rows import Decision, HandOverRow, RunRow
+
+MOST_ROWS = 200_000
+"""Of each kind, whatever the retention."""
+LONGEST_REASON = 2000
+MOST_MEASURED = 200
+"""Of how many earlier runs the speeds count."""
+
+
+class Store:
+    """The history; safe to use from several threads; never raises for its disk."""
+
+    def __init__(self, directory: Path) -> None:
+        """Open or begin the history in ``directory``."""
+        self._marker = directory / "paused"
+        self._paused = self._marker.exists()
+        self._db = Database(directory / "pliant.db")
+
+    @property
+    def file(self) -> Path:
+        """Where the history lies."""
+        return self._db.file
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing is written to disk now; "" when all is well."""
+        return self._db.trouble
+
+    def heal(self, now_s: float) -> None:
+        """Go back from memory to the file, where it can be written again."""
+        self._db.heal(now_s)
+
+    def close(self) -> None:
+        """Write all and close; later calls go nowhere."""
+        self._db.close()
+
+    @property
+    def paused(self) -> bool:
+        """Whether an administrator has paused Pliant."""
+        return self._paused
+
+    def pause(self, paused: bool) -> str:
+        """Pause or resume; return "" or why a restart would forget it."""
+        self._paused = paused
+        try:
+            if paused:
+                self._marker.touch(mode=0o600)
+            else:
+                self._marker.unlink(missing_ok=True)
+        except OSError as error:
+            return f"{self._marker}: {error.strerror}"
+        return ""
+
+    # What was meant and what was done
+
+    def intend(self, now_s: float, job: str, before: Shape, after: Shape, reason: str) -> int:
+        """Note a change that is about to be made; return its number."""
+        row = (now_s, job, shape_text(before), shape_text(after), _clean(reason))
+        return self._db.write(
+            "INSERT INTO intentions (at_s, job, before, after, reason) VALUES (?, ?, ?, ?, ?)", row
+        )
+
+    def done(self, intention: int, now_s: float, outcome: str) -> None:
+        """Note how a change ended: "done", or the batch system's words."""
+        self._db.write(
+            "UPDATE intentions SET done_s = ?, outcome = ? WHERE id = ?",
+            (now_s, _clean(outcome), intention),
+        )
+
+    def unfinished(self) -> tuple[str, ...]:
+        """Return the jobs whose last change has no known end, and forget that it has none."""
+        rows = self._db.read("SELECT DISTINCT job FROM intentions WHERE done_s IS NULL", ())
+        self._db.write(
+            "UPDATE intentions SET done_s = at_s, outcome = ? WHERE done_s IS NULL", ("?",)
+        )
+        return tuple(str(row[0]) for row in rows)
+
+    def decide(self, decisions: Iterable[Decision]) -> None:
+        """Keep decisions, all at once."""
+        rows = [(d.at_s, d.job, d.what, d.shape, _clean(d.reason)) for d in decisions]
+        if rows:
+            self._db.write(
+                "INSERT INTO decisions (at_s, job, what, shape, reason) VALUES (?, ?, ?, ?, ?)",
+                *rows,
+            )
+
+    def decisions(self, job: str, most: int = 10) -> tuple[Decision, ...]:
+        """Return the last decisions about a job, latest first."""
+        rows = self._db.read(
+            "SELECT at_s, job, what, shape, reason FROM decisions"
+            " WHERE job = ? ORDER BY id DESC LIMIT ?",
+            (job, most),
+        )
+        return tuple(Decision(*row) for row in rows)
+
+    # Hand-overs
+
+    def hand_over(self, row: HandOverRow) -> int:
+        """Note a hand-over before anything is done for it; return its number."""
+        return self._db.write(
+            "INSERT INTO handovers (at_s, job, user, account, run, before, after, guest, reason,"
+            " until_s, end_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(row.at_s, row.job, row.user, row.account, row.run, row.before, row.after),
+                *(row.guest, _clean(row.reason), row.until_s, row.end_s),
+            ),
+        )
+
+    def saved(self, handover: int, saved_s: float) -> None:
+        """Note that its checkpoint is written."""
+        self._db.write("UPDATE handovers SET saved_s = ? WHERE id = ?", (saved_s, handover))
+
+    def reopened(self, handover: int, saved_s: float, after: str, guest: str) -> None:
+        """Note that one goes on that had ended: its checkpoint came after all."""
+        self._db.write(
+            "UPDATE handovers SET saved_s = ?, done_s = NULL, outcome = NULL, after = ?, guest = ?"
+            " WHERE id = ?",
+            (saved_s, after, guest, handover),
+        )
+
+    def handed_over(self, handover: int, now_s: float, outcome: str) -> None:
+        """Note how it ended."""
+        self._db.write(
+            "UPDATE handovers SET done_s = ?, outcome = ? WHERE id = ?",
+            (now_s, _clean(outcome), handover),
+        )
+
+    def handovers(self, job: str = "") -> tuple[HandOverRow, ...]:
+        """Return a job's hand-overs, oldest first; or those of all jobs that have not ended."""
+        rows = self._db.read(
+            "SELECT id, at_s, job, user, account, run, before, after, guest, reason, until_s,"
+            " saved_s, coalesce(done_s, 0), coalesce(outcome, ''), end_s FROM handovers"
+            " WHERE job = ?1 OR (?1 = '' AND done_s IS NULL) ORDER BY id",
+            (job,),
+        )
+        return tuple(HandOverRow(*row) for row in rows)
+
+    # Runs
+
+    def run_began(self, row: RunRow) -> None:
+        """Note that a job's program runs; once for each run."""
+        self._db.write(
+            "INSERT OR IGNORE INTO runs (job, run, user, account, shape, nodes, submit_s, start_s,"
+            " at_s, name) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(row.job, row.run, row.user, row.account, row.shape, row.nodes),
+                *(row.submit_s, row.start_s, row.at_s, row.name),
+            ),
+        )
+
+    def run_told(self, row: RunRow) -> None:
+        """Note what a run's program has said since."""
+        self._db.write(
+            "UPDATE runs SET launched_s = ?, step = ?, rate = ?, saved_took_s = ?, code = ?"
+            " WHERE job = ? AND run = ?",
+            (
+                *(row.launched_s, row.step, row.rate, row.saved_took_s, row.code),
+                *(row.job, row.run),
+            ),
+        )
+
+    def runs(self, job: str) -> tuple[RunRow, ...]:
+        """Return a job's runs in which its program spoke, oldest first."""
+        rows = self._db.read(
+            "SELECT job, run, user, account, shape, nodes, submit_s, start_s, at_s, launched_s,"
+            " step, rate, saved_took_s, code, name FROM runs WHERE job = ? ORDER BY run",
+            (job,),
+        )
+        return tuple(RunRow(*row) for row in rows)
+
+    def rates(self, user: str, name: str) -> Mapping[Shape, float]:
+        """Return how fast a user's jobs of one name ran, by shape, in steps per second.
+
+        What was measured last counts.
+        """
+        rows = self._db.read(
+            "SELECT shape, rate FROM runs WHERE user = ? AND name = ? AND rate > 0"
+            " ORDER BY at_s DESC LIMIT ?",
+            (user, name, MOST_MEASURED),
+        )
+        found: dict[Shape, float] = {}
+        for shape, rate in rows:
+            with suppress(BadSpec):
+                found.setdefault(parse_shape(str(shape)), float(rate))
+        return found
+
+    # Shapes that the batch system did not start
+
+    def refuse(
+        self, job: str, shape: Shape, now_s: float, for_s: float, *, longer: bool = True
+    ) -> float:
+        """Leave a shape out for ``for_s``, twice as long each further time; return until when.
+
+        Where it is not for ``longer``, this time does not count.
+        """
+        name = shape_text(shape)
+        known = self._db.read("SELECT times FROM refused WHERE job = ? AND shape = ?", (job, name))
+        times = int(known[0][0]) if known else 0
+        until_s = now_s + for_s * (1 << min(times if longer else 0, 10))
+        self._db.write(
+            "INSERT OR REPLACE INTO refused (job, shape, times, until_s) VALUES (?, ?, ?, ?)",
+            (job, name, times + longer, until_s),
+        )
+        return until_s
+
+    def refused(self, now_s: float) -> Mapping[str, frozenset[Shape]]:
+        """Return the shapes left out now, by job."""
+        rows = self._db.read("SELECT job, shape FROM refused WHERE until_s > ?", (now_s,))
+        found: dict[str, set[Shape]] = {}
+        for job, shape in rows:
+            with suppress(BadSpec):
+                found.setdefault(str(job), set()).add(parse_shape(str(shape)))
+        return {job: frozenset(shapes) for job, shapes in found.items()}
+
+    def forget_refused(self, job: str) -> None:
+        """Try all shapes of a job again: its owner or an administrator changed something."""
+        self._db.write("DELETE FROM refused WHERE job = ?", (job,))
+
+    def forget_before(self, jobs: Iterable[tuple[str, float]]) -> None:
+        """Drop what was told of jobs before an instant each: it was of others of these numbers."""
+        rows = list(jobs)
+        for table in ("runs", "handovers", "decisions") if rows else ():
+            self._db.write(f"DELETE FROM {table} WHERE job = ? AND at_s < ?", *rows)  # noqa: S608  # our own names
+
+    def prune(self, now_s: float, retention_s: float) -> None:
+        """Drop what is older than the retention, and the oldest above MOST_ROWS."""
+        for table in ("intentions", "decisions", "handovers"):
+            self._db.write(f"DELETE FROM {table} WHERE at_s < ?", (now_s - retention_s,))  # noqa: S608  # our own names
+            self._db.write(
+                f"DELETE FROM {table} WHERE id <= (SELECT max(id) FROM {table}) - ?",  # noqa: S608  # our own names
+                (MOST_ROWS,),
+            )
+        self._db.write("DELETE FROM runs WHERE at_s < ?", (now_s - retention_s,))
+        self._db.write("DELETE FROM refused WHERE until_s < ?", (now_s - retention_s,))
+
+
+def _clean(text: str) -> str:
+    """Cut a reason, and replace what no UTF-8 can say: it may quote a user."""
+    return text[:LONGEST_REASON].encode("utf-8", "replace").decode()
