@@ -378,3 +378,22 @@ def test_malleable_proportional_looks_at_the_work_that_is_left() -> None:
         snapshot([node("n1", gpus=8)], [], busy), by_name("malleable-proportional")
     )
     assert (holds(end), len(plans)) == ({"0": "5", "1": "2", "2": "1"}, 2)
+
+
+# --- malleable proportional: paper 000, section IV-B ----------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["queue", "volume"])
+def test_what_is_free_is_not_kept_for_a_small_job_that_gets_no_part(order: str) -> None:
+    """Three large jobs would be done at the same time with 4 GPUs each: nothing is left of 12.
+
+    The small ones could start now. Their claim on that must not keep the others from growing
+    without being taken.
+    """
+    large = [runs(big(n, 12, volume_s=40_000.0), "1", "n1") for n in (1, 2, 3)]
+    small = [big(n, 12, volume_s=10.0) for n in (4, 5)]
+    view = snapshot([node("n1", gpus=12)], small, large)
+    policy = by_name("malleable-proportional", order=order)
+    end, plans = fixpoint(view, policy)
+    assert [starts(plan) for plan in plans if starts(plan)] == [{"4": "1 on n1", "5": "1 on n1"}]
+    assert sum(amounts(end).values()) == 12
