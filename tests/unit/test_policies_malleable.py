@@ -367,6 +367,16 @@ def test_in_descending_volume_the_largest_is_served_first() -> None:
     assert orders == {"queue": {"0": "1", "1": "1", "2": "2"}, "volume": {"0": "1", "2": "3"}}
 
 
+@pytest.mark.parametrize("order", ["queue", "volume"])
+def test_where_there_is_too_little_each_gets_its_smallest_in_the_order_of_the_queue(
+    order: str,
+) -> None:
+    """Step 1 names no order: descending volumes are of step 3."""
+    jobs = [big(n, volume_s=volume_s) for n, volume_s in enumerate((900.0, 1000.0, 9000.0))]
+    plan = by_name("moldable-proportional", order=order)(snapshot([node("n1", gpus=2)], jobs))
+    assert starts(plan) == {"0": "1 on n1", "1": "1 on n1"}
+
+
 def test_malleable_proportional_looks_at_the_work_that_is_left() -> None:
     """5000, 2000 and 1000 s are left: 1000 s on five, two and one GPU."""
     busy = [

@@ -28,9 +28,9 @@ from pliant.simulator.reproduce.fujiwara_said import (
     alike,
     at_least,
     by_size,
-    higher,
     lower,
     not_below,
+    signed,
     up_to,
 )
 
@@ -116,6 +116,7 @@ def _tasks(gpus: Gpus) -> list[Claim]:
         at_least("malleable: mean flow time of tasks", 0.425, malleable, second, _AVERAGE),
         up_to("malleable: the same at its best", 0.972, malleable, second, _BACKLOG),
         _at_six(moldable, malleable),
+        _ends(moldable, first),
         lower(
             "malleable is better than moldable where a preemption costs nothing",
             "better",
@@ -168,6 +169,18 @@ def _at_six(moldable: Sizes, malleable: Sizes) -> Claim:
         f"on {best[0]} and {best[1]}",
         best == [GPUS[0], GPUS[0]],
         _BACKLOG,
+    )
+
+
+def _ends(moldable: Sizes, where: str) -> Claim:
+    least = max(moldable, key=moldable.__getitem__)
+    return Claim(
+        "moldable gains most where the load is low or very high",
+        "predicted",
+        "least in between",
+        f"least on {least} ({signed(moldable[least])}); {where}",
+        GPUS[0] < least < GPUS[-1],
+        "see the table",
     )
 
 
@@ -244,7 +257,7 @@ def _overhead(gpus: Gpus) -> list[Claim]:
                 where,
                 _LONGEST,
             ),
-            higher(
+            not_below(
                 f"on 12 and fewer malleable's gain over moldable is gone, {words}",
                 "it disappears",
                 {n: _against_moldable(gpus, n, overhead_s, mean_flow) for n in heavy},

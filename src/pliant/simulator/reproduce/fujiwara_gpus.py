@@ -46,6 +46,11 @@ class Part(NamedTuple):
     seeds: int
     policies: tuple[str, ...]
 
+    @property
+    def text(self) -> str:
+        """How much that is."""
+        return f"{self.tasks:,} tasks of {self.seeds} seed" + "s" * (self.seeds > 1)
+
 
 class Gpus:
     """What came out. Figures of a part are means over its seeds."""
@@ -177,7 +182,7 @@ def _table(gpus: Gpus, part: Part) -> Table:
             of_seeds = f"{percent(min(flow), 1)} … {percent(max(flow), 1)}" if any(flow) else ""
             rows.append([f"{count} GPUs, {policy}", *cells, of_seeds])
     return Table(
-        f"Figures 3 and 4 as numbers: {part.tasks:,} tasks, {part.seeds} seeds",
+        f"Figures 3 and 4 as numbers: {part.text}",
         ["GPUs, policy", *COLUMNS, "task flow against FCFS, by seed"],
         rows,
         "In the mean over the seeds; the last column is the range over them.",
@@ -201,7 +206,7 @@ def _overheads(gpus: Gpus) -> Table:
                 ]
             )
     return Table(
-        f"Figure 5 as numbers: {part.tasks:,} tasks, {part.seeds} seeds",
+        f"Figure 5 as numbers: {part.text}",
         [
             *("GPUs, overhead", "malleable: task flow, s", "moldable", "malleable: longest"),
             *("moldable", "restarts a task"),
@@ -224,7 +229,7 @@ def _variants(gpus: Gpus) -> Table:
         rows.append([_variant(curves, choices), *cells])
     columns = [f"{one.split()[0]}, {count}" for one in part.policies[1:] for count in GPUS]
     return Table(
-        f"By the choice of curves and of the trace: {part.tasks:,} tasks, {part.seeds} seeds",
+        f"By the choice of curves and of the trace: {part.text}",
         ["chosen", *columns],
         rows,
         "Mean flow time of tasks against rigid FCFS, on so many GPUs.",
