@@ -367,6 +367,16 @@ def test_in_descending_volume_the_largest_is_served_first() -> None:
     assert orders == {"queue": {"0": "1", "1": "1", "2": "2"}, "volume": {"0": "1", "2": "3"}}
 
 
+@pytest.mark.parametrize("order", ["queue", "volume"])
+def test_where_there_is_too_little_each_gets_its_smallest_in_the_order_of_the_queue(
+    order: str,
+) -> None:
+    """Step 1 names no order: descending volumes are of step 3."""
+    jobs = [big(n, volume_s=volume_s) for n, volume_s in enumerate((900.0, 1000.0, 9000.0))]
+    plan = by_name("moldable-proportional", order=order)(snapshot([node("n1", gpus=2)], jobs))
+    assert starts(plan) == {"0": "1 on n1", "1": "1 on n1"}
+
+
 def test_malleable_proportional_looks_at_the_work_that_is_left() -> None:
     """5000, 2000 and 1000 s are left: 1000 s on five, two and one GPU."""
     busy = [
@@ -378,3 +388,22 @@ def test_malleable_proportional_looks_at_the_work_that_is_left() -> None:
         snapshot([node("n1", gpus=8)], [], busy), by_name("malleable-proportional")
     )
     assert (holds(end), len(plans)) == ({"0": "5", "1": "2", "2": "1"}, 2)
+
+
+# --- malleable proportional: paper 000, section IV-B ----------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["queue", "volume"])
+def test_what_is_free_is_not_kept_for_a_small_job_that_gets_no_part(order: str) -> None:
+    """Three large jobs would be done at the same time with 4 GPUs each: nothing is left of 12.
+
+    The small ones could start now. Their claim on that must not keep the others from growing
+    without being taken.
+    """
+    large = [runs(big(n, 12, volume_s=40_000.0), "1", "n1") for n in (1, 2, 3)]
+    small = [big(n, 12, volume_s=10.0) for n in (4, 5)]
+    view = snapshot([node("n1", gpus=12)], small, large)
+    policy = by_name("malleable-proportional", order=order)
+    end, plans = fixpoint(view, policy)
+    assert [starts(plan) for plan in plans if starts(plan)] == [{"4": "1 on n1", "5": "1 on n1"}]
+    assert sum(amounts(end).values()) == 12

@@ -118,6 +118,21 @@ def test_an_array_starts_as_many_tasks_as_fit() -> None:
     assert claims(plan) == {"1": "3 on n1 at 3600"}
 
 
+def test_the_shortest_comes_first_and_ends_the_queue_where_it_does_not_fit() -> None:
+    waiting = [
+        job(1, "2", volume_s=50.0),
+        job(2, "1", volume_s=30.0),
+        job(3, "3", volume_s=40.0),
+        job(4, "2", volume_s=10.0),
+        job(5, "1", volume_s=30.0),
+    ]
+    view = snapshot([node("n1", 6)], waiting)
+    strict, passing = (by_name("rigid-shortest", overtaking=passed) for passed in (False, True))
+    assert starts(strict(view)) == {"2": "1 on n1", "4": "2 on n1", "5": "1 on n1"}
+    assert starts(passing(view)) == {**starts(strict(view)), "1": "2 on n1"}
+    assert strict(replace(view, nodes=(node("n1", 6, free=0),))) == Plan()
+
+
 def test_nothing_waits_nothing_is_planned() -> None:
     assert [by_name(name)(snapshot(NODES, [])) for name in names()] == [Plan()] * len(names())
 
@@ -133,6 +148,7 @@ def test_every_policy_tells_its_name_and_options() -> None:
         "f-scheduling": ("v_bound", "least_rise", "only_gains", "pays"),
         "easy-backfill": ("shape",),
         "rigid-fcfs": ("shape", "overtaking"),
+        "rigid-shortest": ("shape", "overtaking"),
         "static-partition": ("slot",),
         "fitgpp": ("s", "p", "several", "shape"),
         "fifo": ("shape",),

@@ -29,7 +29,7 @@ from pliant.policies.mct import Mct, Torque
 from pliant.policies.optimal import ManualOptimal
 from pliant.policies.proportional import MalleableProportional, MoldableProportional
 from pliant.policies.queues import Asjf, Rsa, Rsc
-from pliant.policies.rigid import RigidFcfs
+from pliant.policies.rigid import RigidFcfs, RigidShortest
 from pliant.policies.roundrobin import BlindRoundRobin
 from pliant.policies.shapes import allowed, base_shape, largest
 from pliant.policies.static import StaticPartition
@@ -45,6 +45,7 @@ _POLICIES: dict[str, type[Any]] = {
     "f-scheduling": FScheduling,
     "easy-backfill": EasyBackfill,
     "rigid-fcfs": RigidFcfs,
+    "rigid-shortest": RigidShortest,
     "static-partition": StaticPartition,
     "fitgpp": FitGpp,
     "fifo": Fifo,

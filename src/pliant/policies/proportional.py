@@ -15,9 +15,9 @@ What the paper does not cover:
 
 - v is known by the owner's ``throughput`` and ``steps``, else taken from the time limit, as if the
   job ran so long in its own shape (see :mod:`pliant.speedup`).
-- The paper takes the jobs in descending order of v: ``order = volume``. The default is the batch
-  system's order, in which the first waiting job is not delayed by larger ones behind it. The amount
-  that a job should have is the same in both.
+- In step 3 the paper takes the jobs in descending order of v: ``order = volume``. The default is
+  the batch system's order, in which the first waiting job is not delayed by larger ones behind it.
+  What a job should have is the same in both. Steps 1 and 2 name no order: it is the queue's.
 - The target is printed with the whole volumes, which for jobs that wait is the same.
 - Where a job's p is not free it gets the next smaller shape that is, else a larger one. What nobody
   takes stays free. All else is as for moldable equipartition.
@@ -104,10 +104,10 @@ class _Proportional(Division):
         available = self._free.available_on(self._kinds)
         if least >= available:
             self._reason = SMALLEST
-            self._give(order, lambda _job, _of: 0)
+            self._give("queue", lambda _job, _of: 0)
         elif most <= self._free.vacant_on(self._kinds):
             self._reason = LARGEST
-            self._give(order, lambda _job, of: len(of.levels) - 1)
+            self._give("queue", lambda _job, of: len(of.levels) - 1)
         else:
             self._reason = ALIKE
             jobs = self._group.jobs(self._desk)

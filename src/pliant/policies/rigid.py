@@ -1,26 +1,35 @@
-"""Rigid jobs, first come first served: each job gets one shape, in the order of the queue.
+"""Rigid jobs: each gets one shape, first come first served, or the shortest first.
 
-The first job of a queue (a partition) that does not fit ends the queue for this cycle: nothing
-overtakes it. It keeps the earliest opening, so that other queues on the same nodes leave it alone.
-A job that the nodes could never hold does not count.
+``rigid-fcfs``: in the order of the queue. The first job of a queue (a partition) that does not fit
+ends the queue for this cycle: nothing overtakes it. It keeps the earliest opening, so that other
+queues on the same nodes leave it alone. A job that the nodes could never hold does not count.
 
 Options: ``shape``: which of a job's shapes it gets; ``overtaking``: jobs that do not fit are
 passed over instead (list scheduling), without any promise to them.
 
+``rigid-shortest``: the same in ascending order of volume, the time that a job would take alone on
+one GPU; equal ones in the order of the queue. It says who is next, and so is for simulations only.
+
 Source: Fujiwara et al. (paper 000), section V-B: "allocates p_max to each task in the arrival
-order".
+order", or "sorted by v in an ascending order".
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import heapify, heappop
 from typing import ClassVar
 
-from pliant.model import Snapshot
+from pliant.model import Job, Snapshot
+from pliant.placement import Profile
 from pliant.placement.queue import Alike
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
 from pliant.policies.shapes import Fixed, FixedShapes
+from pliant.speedup import volume_left_s
+
+_NO_BOUND = -float("inf")  # before any claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +60,51 @@ class RigidFcfs:
                 elif fixed.is_of_all(profile):
                     passed.add((profile, job.time_limit_s))
         return desk.plan()
+
+
+@dataclass(frozen=True, slots=True)
+class RigidShortest:
+    """Each job at one shape, the shortest first."""
+
+    name: ClassVar[str] = "rigid-shortest"
+    molds: ClassVar[bool] = False
+    resizes: ClassVar[bool] = False
+    simulated_only: ClassVar[bool] = True
+    shape: Fixed = "largest"
+    overtaking: bool = False
+
+    def __call__(self, snapshot: Snapshot) -> Plan:
+        """Return starts."""
+        desk, fixed, ended = Desk(snapshot), FixedShapes(self.shape), set[str]()
+        queues = {partition.name for partition in snapshot.partitions}
+        for job, profile in _by_volume(desk):
+            option = fixed.of(job, profile)
+            if option is None or not ended.isdisjoint(job.partitions):
+                continue
+            given = desk.fill(job, profile, option)
+            if given:
+                desk.start(job, given, f"{option[0]} is free, and no shorter job waits for it")
+            if len(given) < job.tasks_waiting and not self.overtaking:
+                ended.update(job.partitions)
+                if ended >= queues:
+                    break
+        return desk.plan()
+
+
+def _by_volume(desk: Desk) -> Iterator[tuple[Job, Profile]]:
+    """Yield the jobs that wait, the shortest first; none where nothing at all could start."""
+    free = desk.free
+    if not any(
+        free.places(profile, option, _NO_BOUND) is not None
+        for profile in desk.tasks()
+        for option in profile.options
+    ):
+        return
+    heap = [
+        (volume_left_s(job), place, job, profile)
+        for place, (job, profile) in enumerate(desk.turns())
+    ]
+    heapify(heap)
+    while heap:
+        _, _, job, profile = heappop(heap)
+        yield job, profile

@@ -203,6 +203,10 @@ class _Steps:
             self._later.add(job.id)
             if self.pays:
                 self._gain.awaits(job, goal.shapes[0], placed - len(given))
+        if not goal and self._desk.may_keep(job):
+            # An opening that is there now is not kept from those that grow, but taken.
+            given = self._start_somehow(job)
+            placed = len(given)
         if len(given) < job.tasks_waiting:
             shapes = (given[0].shape,) if given else self._now.profile(job).shapes
             if self._desk.keep(job, shapes) and not placed:
@@ -240,14 +244,14 @@ class _Steps:
             if job.id not in busy and key not in tried and not self._start_somehow(job):
                 tried.add(key)
 
-    def _start_somehow(self, job: Job) -> bool:
+    def _start_somehow(self, job: Job) -> list[Taken]:
         of = sizes_of(self._now, self._now.profile(job))
         for _, option in of.from_level(of.first) if of.levels else ():
             given = self._fill(job, option)
             if given:
                 self._desk.start(job, given, "it is free, and nobody else can use it")
-                return True
-        return False
+                return given
+        return []
 
     def _fill(self, job: Job, option: Option) -> list[Taken]:
         """Take an option for as many tasks as it is free for, now and when all is done."""

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from pliant import policies
 from pliant.plan import Policy
 from pliant.simulator.idle import Idle
+from pliant.simulator.metrics import Task as Ended
 from pliant.simulator.replay import Replay
 from pliant.simulator.sources import Asked, workload_of
 from pliant.simulator.tally import Figures, Tally
@@ -80,8 +81,12 @@ def replayed(
     *,
     idle: bool = True,
     progress: Callable[[int, int], None] | None = None,
+    ended: Callable[[Ended], None] | None = None,
 ) -> Figures:
-    """Replay a workload under a policy to its end; return what it came to."""
+    """Replay a workload under a policy to its end; return what it came to.
+
+    ``ended`` is told of every task as it ends.
+    """
     watch = Idle() if idle else None
     replay, tally = Replay(workload, policy, watch), Tally()
     gc.collect()
@@ -89,6 +94,8 @@ def replayed(
     try:
         for count, task in enumerate(replay.run(), 1):
             tally.add(task)
+            if ended is not None:
+                ended(task)
             if progress is not None and count % EVERY == 0:
                 progress(count, len(workload.arrivals))
     finally:

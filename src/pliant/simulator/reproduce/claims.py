@@ -108,3 +108,12 @@ def _row(cells: Sequence[str]) -> str:
 def percent(part: float, digits: int = 0) -> str:
     """Return a part of 1 in per cent."""
     return f"{100 * part:.{digits}f} %"
+
+
+ABOUT = 0.25
+"""What is "about", or "up to", so much lies within this part of it."""
+
+
+def is_about(ours: float, printed: float) -> bool:
+    """Return whether a number is about the printed one."""
+    return abs(ours - printed) <= ABOUT * printed

@@ -12,6 +12,7 @@ from pliant.simulator.reproduce.asked import Asked
 from pliant.simulator.reproduce.claims import Section
 
 PAPERS = {
+    "fujiwara": "pliant.simulator.reproduce.fujiwara",
     "cosched": "pliant.simulator.reproduce.cosched",
     "ravi": "pliant.simulator.reproduce.ravi",
 }

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pliant.simulator.reproduce.asked import Asked
-from pliant.simulator.reproduce.claims import Claim, Section, percent
+from pliant.simulator.reproduce.claims import ABOUT, Claim, Section, percent
 from pliant.simulator.reproduce.ravi_multi import multi_claims, multi_tables, run_multi
-from pliant.simulator.reproduce.ravi_runs import ABOUT
 from pliant.simulator.reproduce.ravi_single import run_single, single_claims, single_tables
 from pliant.simulator.workloads.ravi import LOAD, MIXES, multi_node, single_node
 from pliant.simulator.workloads.ravi_tables import ITERATIONS, PAGERANK_S

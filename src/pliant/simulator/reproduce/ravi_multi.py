@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from pliant.simulator.reproduce.asked import Asked
-from pliant.simulator.reproduce.claims import Claim, Table, percent
-from pliant.simulator.reproduce.ravi_runs import NO_IDLING, Multi, is_about, multi, over
+from pliant.simulator.reproduce.claims import Claim, Table, is_about, percent
+from pliant.simulator.reproduce.ravi_runs import NO_IDLING, Multi, multi, over
 from pliant.simulator.workloads.ravi import MIXES
 
 Draw = dict[str, float]

@@ -133,11 +133,3 @@ def over(found: list[dict[str, float]], name: str, base: str = "fms") -> float:
 def best(times: Mapping[str, float], names: tuple[str, ...]) -> float:
     """Return the least of some policies' times."""
     return min(times[name] for name in names)
-
-
-ABOUT = 0.25
-
-
-def is_about(ours: float, printed: float) -> bool:
-    """Return whether a number is about the printed one."""
-    return abs(ours - printed) <= ABOUT * printed

@@ -8,14 +8,13 @@ from functools import partial
 from statistics import fmean
 
 from pliant.simulator.reproduce.asked import Asked
-from pliant.simulator.reproduce.claims import Claim, Table, percent
+from pliant.simulator.reproduce.claims import Claim, Table, is_about, percent
 from pliant.simulator.reproduce.ravi_runs import (
     OPTIMAL,
     ROBIN,
     SCHEMES,
     Latencies,
     Single,
-    is_about,
     single,
 )
 from pliant.simulator.workloads.ravi import GPU_PART

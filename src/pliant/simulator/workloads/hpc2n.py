@@ -10,11 +10,12 @@ Archive (Åke Sandgren, High-Performance Computing Center North).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from pliant.simulator.traces import read_swf
+from pliant.simulator.traces import Record, read_swf
 from pliant.simulator.workload import Workload
 from pliant.simulator.workloads.records import Machine, Width, from_records
 
@@ -36,8 +37,13 @@ def hpc2n(
     ``told``: policies know the volume, as the paper's clairvoyant ones do. Rigid policies give each
     its own number (``shape: own``). Raises BadInput for a file that cannot be right.
     """
-    machine = Machine(cpus, BOUNDS, width=width, offline=offline, told=told)
-    name = f"HPC2N on {cpus} CPUs, {'offline' if offline else 'online'}"
-    found = from_records(islice(read_swf(path), jobs), machine, name)
+    records = islice(read_swf(path), jobs)
+    return on_cpus(records, Machine(cpus, BOUNDS, width=width, offline=offline, told=told))
+
+
+def on_cpus(records: Iterable[Record], machine: Machine) -> Workload:
+    """Return some of the trace's tasks on a machine, whose bounds are :data:`BOUNDS`."""
+    kind = "offline" if machine.offline else "online"
+    found = from_records(records, machine, f"HPC2N on {machine.processors} CPUs, {kind}")
     more = "p_max is 240, or the machine where that is smaller, whatever the task asked for"
     return replace(found, choices=(*found.choices, more))

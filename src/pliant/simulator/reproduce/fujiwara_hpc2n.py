@@ -1,0 +1,212 @@
+"""Fujiwara et al. (paper 000), figures 7 to 9: what is claimed of HPC2N's tasks."""
+
+from __future__ import annotations
+
+from pliant.simulator.metrics import Task
+from pliant.simulator.replay import Replay
+from pliant.simulator.reproduce.asked import Asked
+from pliant.simulator.reproduce.claims import Claim, percent
+from pliant.simulator.reproduce.fujiwara_cpus import CHECKED, TRACE, Cpus
+from pliant.simulator.reproduce.fujiwara_figures import makespan, mean_flow, used
+from pliant.simulator.reproduce.fujiwara_runs import (
+    FCFS,
+    LIST,
+    MALLEABLE,
+    MALLEABLE_P,
+    MOLDABLE,
+    MOLDABLE_P,
+    POLICIES,
+)
+from pliant.simulator.reproduce.fujiwara_said import (
+    Sizes,
+    alike,
+    by_size,
+    higher,
+    lower,
+    signed,
+)
+from pliant.simulator.traces import Record
+from pliant.simulator.workloads.hpc2n import BOUNDS, CPUS, on_cpus
+from pliant.simulator.workloads.records import Machine
+
+MOST_GAIN = 0.027
+CHECKED_WAIT_S = 16_189.15
+SATURATED = 120
+
+
+def hpc2n_claims(cpus: Cpus | None, asked: Asked) -> list[Claim]:
+    """Return what the text says of figures 7 to 9; ``cpus``: None where there is no trace."""
+    if cpus is None:
+        return [_example(), *_without(asked)]
+    return [_example(), *_check(cpus), *_utilisation(cpus), *_online(cpus), *_offline(cpus)]
+
+
+_ALIKE = "all policies use almost as many CPUs (figure 7)"
+_SATURATES = "the system saturates with 120 CPUs"
+_LIGHT = (
+    "moldable and malleable improve the mean flow time of tasks on more than 240 CPUs (figure 8)"
+)
+_HEAVY = "on 240 CPUs and fewer the mean flow time of moldable tasks is worse than rigid"
+_SHORTER = "offline, malleable's makespan is shorter by 2.7 % at most (figure 9)"
+_WORSE = "offline, moldable's makespan is the longest"
+_TOLD = "offline, it makes no difference that run times are known"
+
+
+def _without(asked: Asked) -> list[Claim]:
+    lacking = f"{asked.data / TRACE}: no such file" if asked.data else "--data"
+    why = f"needs HPC2N's trace ({TRACE}): {lacking}"
+    said = {
+        _ALIKE: "almost identical",
+        _SATURATES: "120",
+        _LIGHT: "better",
+        _HEAVY: "worse",
+        _SHORTER: "-2.7 % at most",
+        _WORSE: "worse",
+        _TOLD: "identical",
+    }
+    return [Claim(text, "not testable", paper, why=why) for text, paper in said.items()]
+
+
+# --- not of the trace -----------------------------------------------------------------------------
+
+
+def _example() -> Claim:
+    """Section VI-A: two tasks of two CPUs each, v = 4, on two CPUs."""
+    flows = {name: _flow_of_two(name) for name in (FCFS, MOLDABLE)}
+    return Claim(
+        "two tasks of 2 CPUs and volume 4 on two CPUs: mean flow time, rigid and moldable"
+        " (section VI-A)",
+        "predicted",
+        "3 and 4",
+        " and ".join(f"{flow:g}" for flow in flows.values()),
+        list(flows.values()) == [3, 4],
+        "worked out in the paper",
+    )
+
+
+def _flow_of_two(policy: str) -> float:
+    records = [Record(str(number), 0.0, 2.0, 2, 2, user="a") for number in (1, 2)]
+    workload = on_cpus(records, Machine(2, BOUNDS, told=True))
+    tasks: list[Task] = [*Replay(workload, POLICIES[policy]).run()]
+    return sum(task.flow_s for task in tasks) / len(tasks)
+
+
+def _check(cpus: Cpus) -> list[Claim]:
+    came = cpus.checked
+    return [_checked(came.wait_s.mean)] if came else []
+
+
+def _checked(wait_s: float) -> Claim:
+    return Claim(
+        f"(not of the paper) strict FCFS on {CHECKED} CPUs, as many as each task asked for: mean"
+        " wait",
+        "predicted",
+        f"{CHECKED_WAIT_S:,.2f} s, by AccaSim and by a loop that counts CPUs",
+        f"{wait_s:,.2f} s",
+        round(wait_s, 2) == CHECKED_WAIT_S,
+        "the trace is another, or the replay is wrong",
+    )
+
+
+# --- online ---------------------------------------------------------------------------------------
+
+
+def _utilisation(cpus: Cpus) -> list[Claim]:
+    part = cpus.part(*POLICIES)
+    apart: Sizes = {
+        count: max((cpus.change(one, FCFS, count, part, used) for one in part.policies), key=abs)
+        for count in CPUS
+    }
+    rigid = cpus.part(FCFS, LIST)
+    in_use = [cpus.figure(one, SATURATED, rigid, used) for one in (FCFS, LIST)]
+    return [
+        alike(
+            _ALIKE,
+            "almost identical",
+            apart,
+            f"the furthest from strict FCFS, {part.text}",
+            _STRICT,
+        ),
+        Claim(
+            _SATURATES,
+            "predicted",
+            "120",
+            f"the whole trace keeps {cpus.demand_s:.1f} CPUs at work while it is submitted; of 120,"
+            f" {percent(in_use[0], 1)} strict and {percent(in_use[1], 1)} list are in use"
+            f" ({rigid.text})",
+            cpus.demand_s >= SATURATED,
+            "" if cpus.demand_s >= SATURATED else "that is less: the trace is another",
+        ),
+    ]
+
+
+_STRICT = (
+    "strict FCFS leaves CPUs free beside a wide task that waits, and what runs last at the end of"
+    " a stretch of the trace runs beside idle CPUs"
+)
+
+
+def _online(cpus: Cpus) -> list[Claim]:
+    light = [count for count in CPUS if count > CHECKED]
+    heavy = [count for count in CPUS[1:] if count <= CHECKED]
+    found = []
+    for base in (FCFS, LIST):
+        for name in (MOLDABLE, MALLEABLE):
+            part = cpus.part(name, base)
+            change = {n: cpus.change(name, base, n, part, mean_flow) for n in light}
+            text = f"{_LIGHT}: {name.split()[0]}, against {_words(base)}"
+            found.append(lower(text, "better", change, part.text, _SEE))
+        part = cpus.part(MOLDABLE, base)
+        change = {n: cpus.change(MOLDABLE, base, n, part, mean_flow) for n in heavy}
+        text = f"{_HEAVY}: against {_words(base)}"
+        found.append(higher(text, "worse", change, part.text, _WIDE))
+    return found
+
+
+def _words(base: str) -> str:
+    return {FCFS: "strict FCFS", LIST: "list scheduling"}[base]
+
+
+_SEE = "see the table"
+_WIDE = "strict FCFS waits for wide tasks with CPUs idle, and moldable never does"
+
+
+# --- offline --------------------------------------------------------------------------------------
+
+
+def _offline(cpus: Cpus) -> list[Claim]:
+    found = [_gain(cpus, base) for base in (FCFS, LIST)]
+    part = cpus.offline_part(MOLDABLE, FCFS, LIST)
+    for base in (FCFS, LIST):
+        change = {n: cpus.change(MOLDABLE, base, n, part, makespan) for n in CPUS}
+        text = f"{_WORSE}: against {_words(base)}"
+        found.append(higher(text, "worse", change, part.text, _SEE))
+    some = cpus.offline_part(MOLDABLE, MALLEABLE)
+    change = {n: cpus.change(MOLDABLE, MALLEABLE, n, some, makespan) for n in CPUS}
+    found.append(higher(f"{_WORSE}: against malleable", "worse", change, some.text, _SEE))
+    for one, other in ((MOLDABLE_P, MOLDABLE), (MALLEABLE_P, MALLEABLE)):
+        some = cpus.offline_part(one, other)
+        change = {n: cpus.change(one, other, n, some, makespan) for n in CPUS}
+        text = f"{_TOLD}: {one.split()[0]}, makespan"
+        found.append(alike(text, "identical", change, some.text, _ORDER))
+    return found
+
+
+_ORDER = "the largest are placed first by the one rule, and in the order of the queue by the other"
+
+
+def _gain(cpus: Cpus, base: str) -> Claim:
+    """Malleable's makespan against rigid: of a part of the tasks, and the most that all allow."""
+    part, whole = cpus.offline_part(MALLEABLE, base), cpus.offline_part(base)
+    change = {n: cpus.change(MALLEABLE, base, n, part, makespan) for n in CPUS}
+    bound = {n: cpus.figure(base, n, whole, used) - 1 for n in CPUS}
+    return Claim(
+        f"{_SHORTER}: against {_words(base)}",
+        "predicted",
+        "-2.7 % at most",
+        f"{by_size(change)}; {part.text}; no schedule could be shorter on {whole.text} by more than"
+        f" {by_size(bound)}",
+        -MOST_GAIN <= min(change.values()) < 0,
+        f"{signed(min(change.values()))} is more than that or none: with fewer tasks the end"
+        " weighs more, and strict FCFS leaves more idle than list scheduling",
+    )
