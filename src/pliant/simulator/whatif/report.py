@@ -18,7 +18,7 @@ TITLE = "What policies would have done"
 def page(what: Seen, month: Month, result: Result, drawn: bool = False) -> Page:
     """Return the page, with plots where they are to be ``drawn``. Raises Unavailable."""
     baseline = next(iter(result.outcomes))
-    lead = [title(what), *_gains(result), agreement(result.fit, baseline)]
+    lead = [title(what), *_gains(result), *_never(result), agreement(result.fit, baseline)]
     parts = [
         Part("What changes", _read(baseline), tables=[_changes(result)]),
         Part("For whom", tables=[*_for_whom(result)]),
@@ -43,6 +43,15 @@ def _gains(result: Result) -> Iterator[str]:
         ]
         users = f"better for {side.better} of {len(side.changes)} users, worse for {side.worse}"
         yield f"{side.policy}: {'; '.join([', '.join(said), users])}."
+
+
+def _never(result: Result) -> Iterator[str]:
+    """What is missing in the figures: it would make them look better than they are."""
+    for name, outcome in result.outcomes.items():
+        never = outcome.figures.never
+        if never:
+            one = f"job {outcome.figures.never_example} for one"
+            yield f"{name}: jobs that never start, and are in none of its figures: {never}, {one}."
 
 
 def _read(baseline: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from math import ceil
 
@@ -14,12 +15,14 @@ class Room:
     def __init__(self, nodes: Iterable[Node]) -> None:
         everything = [(sum(pool.total for pool in node.pools), node.cpus) for node in nodes]
         self._sizes = sorted(everything, reverse=True)
+        self._kinds = Counter(everything)  # of thousands of nodes most are alike
         self._with_gpus = [size for size in self._sizes if size[0]]
         self._cpus = sorted((cpus for _, cpus in everything), reverse=True)
 
     def fits(self, nodes: int, gpus: int, cpus: int) -> bool:
         """Whether so many nodes have so many GPUs and CPUs each."""
-        return nodes <= sum(g >= gpus and c >= cpus for g, c in self._sizes)
+        kinds = self._kinds.items()
+        return nodes <= sum(count for (g, c), count in kinds if g >= gpus and c >= cpus)
 
     def own(self, gpus: int, nodes: int) -> Shape:
         """Return the shape of a job that had so many GPUs on so many nodes.

@@ -76,7 +76,8 @@ def assumptions(what: Seen, month: Month, baseline: str) -> Iterator[str]:
     yield (
         "The queue is in order of first submission, one for each partition. Not looked at:"
         " priorities and fair share, QOS and limits of accounts, reservations, licences,"
-        " dependencies, begin times, features, types of GPU, shares of GPUs, memory, topology."
+        " dependencies and other ties between jobs, begin times, features, types of GPU, shares of"
+        " GPUs, memory, topology."
     )
     yield (
         "Jobs that failed or were cancelled run as long as they did, and users submit what they"
@@ -86,13 +87,14 @@ def assumptions(what: Seen, month: Month, baseline: str) -> Iterator[str]:
 
 def _left_out(what: Seen) -> Iterator[str]:
     if what.out:
-        yield f"Left out: {_count(what.out, 'job')} that did not run, or had not ended."
+        why = "did not run for a second, or had not ended"
+        yield f"Left out: {_count(what.out, 'job')} that {why}."
     if what.requeued:
         words = "had been requeued: each counts once, with its last run"
         yield f"{_count(what.requeued, 'job')} {words}."
     if what.elsewhere:
-        words = "name a partition that is no more: they are in the default one"
-        yield f"{_count(what.elsewhere, 'job')} {words}."
+        words = "replayed in the default one"
+        yield f"Of partitions that are no more: {_count(what.elsewhere, 'job')}, {words}."
 
 
 def _moldable(what: Seen, molding: Molding, unit: str) -> Iterator[str]:
