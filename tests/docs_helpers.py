@@ -40,7 +40,7 @@ PROGRAMS = (
 )
 NAMES = {
     *("pliant why", "pliant set", "pliant pin", "pliant sbatch", "pliant sandbox", "pliant resize"),
-    *("pliant simulate", "pliant compare"),
+    *("pliant simulate", "pliant compare", "pliant whatif"),
     *("pliant run", "pliant run --", "pliant run --signal USR1", "pliant run [OPTIONS] -- COMMAND"),
     "pliant reproduce",
     *("scontrol update", "scontrol show job", "apt-get install", "apt-get purge"),

@@ -39,6 +39,7 @@ SECTIONS = {
     "To simulate": {
         "simulate": "pliant.cli.simulate:simulate",
         "compare": "pliant.cli.simulate:compare",
+        "whatif": "pliant.cli.whatif:whatif",
         "reproduce": "pliant.cli.reproduce:reproduce",
     },
     "To try it out": {

@@ -11,11 +11,11 @@ from typing import Any
 
 from pliant import policies
 from pliant.cli.output import Column, Style, print_json, print_table, say
+from pliant.cli.reporting import check_report, write_report
 from pliant.cli.simulating import (
     check_out,
     listed,
     named,
-    number,
     policy_words,
     printed_to,
     progress,
@@ -23,6 +23,8 @@ from pliant.cli.simulating import (
 )
 from pliant.errors import BadInput
 from pliant.simulator.comparison import Compared, WorstHit, compare, worst_hit
+from pliant.simulator.report.compared import Several, page
+from pliant.simulator.report.page import number
 from pliant.simulator.runs import Case, Choice, Executor, Here, Outcome, run_all
 from pliant.simulator.seeds import Estimate
 from pliant.simulator.sources import source
@@ -36,27 +38,35 @@ def run_compare(
     no_idle: bool,
     as_json: bool,
     out: str,
+    html: str,
+    plots: str,
     **said: Any,
 ) -> None:
     """Do and print what was asked for. Raises BadInput, Unavailable."""
     if listed(said):
         return
-    chosen = _choices(choices)
+    chosen = choices_of(choices)
     asked = workload_asked(said)
     draws = any("seed" in policies.options(choice.name) for choice in chosen)
     if seeds > 1 and not (source(asked).draws or draws):
         raise BadInput(f"--seeds: workload {asked.name} draws nothing: each seed is the same")
     check_out(out)
+    with_plots = check_report(html, plots)
     # All policies of a seed one after the other: a process that does several reads it once.
     drawn = range(1, seeds + 1)
-    cases = [Case(c, asked, seed, idle=not no_idle) for seed in drawn for c in chosen]
-    outcomes = _run(cases, processes or len(os.sched_getaffinity(0)))
+    cases = [
+        Case(c, asked, seed, idle=not no_idle, curves=with_plots) for seed in drawn for c in chosen
+    ]
+    outcomes = run_cases(cases, processes or len(os.sched_getaffinity(0)))
     words = [policy_words(choice) for choice in chosen]
     results = {
         word: [outcome.figures for outcome in outcomes[place :: len(words)]]
         for place, word in enumerate(words)
     }
     rows, hits = compare(results), worst_hit(results, drawn)
+    if html or plots:
+        compared = Several(dict(zip(words, outcomes, strict=False)), seeds, rows, hits)
+        write_report(page(compared, with_plots), html, plots)
     with printed_to(out):
         if as_json:
             print_json(_plain(outcomes[0], seeds, rows, hits))
@@ -64,7 +74,7 @@ def run_compare(
             _print(outcomes[0].workload, seeds, rows, hits)
 
 
-def _choices(texts: Sequence[str]) -> list[Choice]:
+def choices_of(texts: Sequence[str]) -> list[Choice]:
     """Read the policies. Raises BadInput."""
     if not texts:
         raise BadInput("a policy at least is expected; --list-policies lists them")
@@ -76,7 +86,8 @@ def _choices(texts: Sequence[str]) -> list[Choice]:
     return found
 
 
-def _run(cases: Sequence[Case], processes: int) -> list[Outcome]:
+def run_cases(cases: Sequence[Case], processes: int) -> list[Outcome]:
+    """Replay all cases, so many at once, and show how far they are where a person looks."""
     found: list[Outcome] = []
     with _executor(min(processes, len(cases))) as executor, progress("replays") as tell:
         for outcome in run_all(cases, executor):

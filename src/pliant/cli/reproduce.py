@@ -11,7 +11,9 @@ from pathlib import Path
 import click
 
 from pliant.cli.install.record import write
+from pliant.cli.reporting import HTML, check_report, write_report
 from pliant.errors import Unavailable
+from pliant.simulator.report.papers import page
 from pliant.simulator.reproduce.asked import Asked, Progress, in_silence
 from pliant.simulator.reproduce.papers import ALL, PAPERS, chosen, document
 from pliant.simulator.reproduce.papers import reproduce as one
@@ -26,6 +28,7 @@ from pliant.simulator.reproduce.papers import reproduce as one
     help="A directory with traces and measurements that are not Pliant's.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Write it to a file.")
+@HTML
 @click.option("--seed", default=0, show_default=True, help="The first of the seeds.")
 @click.option(
     "--processes",
@@ -39,6 +42,7 @@ def reproduce(
     quick: bool,
     data: Path | None,
     out: Path | None,
+    html: str,
     seed: int,
     processes: int,
 ) -> None:
@@ -51,9 +55,12 @@ def reproduce(
     names = chosen(papers)
     if data is not None and not data.is_dir():
         raise Unavailable(f"{data}: a directory is expected")
+    check_report(html, "")
     with _solvers_on_stderr(), _progress() as progress:
         asked = Asked(quick, seed, data, processes, progress)
         sections = [one(name, asked) for name in names]
+    if html:
+        write_report(page(sections, asked), html, "", drawn=False)
     text = "\n".join(document(sections, asked))
     if out is None:
         click.echo(text)

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from pliant.cli.output import json_option
+from pliant.cli.reporting import REPORT_OPTIONS
 from pliant.policies import DEFAULT
 
 Command = Callable[..., Any]
@@ -42,10 +43,17 @@ WORKLOAD_OPTIONS = (
         "--jobs", type=_SIZE, metavar="N", help="So many jobs, the first ones of a trace."
     ),
 )
+OUT = click.option("--out", metavar="FILE", default="", help="Write it there instead of printing.")
 RESULT_OPTIONS = (
     click.option("--no-idle", is_flag=True, help="Leave out avoidable idle GPU time: quicker."),
     json_option,
-    click.option("--out", metavar="FILE", default="", help="Write it there instead of printing."),
+    OUT,
+)
+PROCESSES = click.option(
+    "--processes",
+    type=_SIZE,
+    metavar="N",
+    help="So many replays at once.  [default: as there are CPUs]",
 )
 LISTS = (
     click.option("--list-policies", is_flag=True, help="List the policies and their options."),
@@ -53,7 +61,8 @@ LISTS = (
 )
 
 
-def _with(*groups: tuple[Callable[[Command], Command], ...]) -> Callable[[Command], Command]:
+def with_options(*groups: tuple[Callable[[Command], Command], ...]) -> Callable[[Command], Command]:
+    """Add options to a command, in their order."""
     options = [option for group in groups for option in group]
     return lambda command: functools.reduce(
         lambda so_far, option: option(so_far), reversed(options), command
@@ -75,11 +84,11 @@ def _with(*groups: tuple[Callable[[Command], Command], ...]) -> Callable[[Comman
     metavar="OPTION=VALUE",
     help="An option of the policy; may stand several times.",
 )
-@_with(LISTS, WORKLOAD_OPTIONS)
+@with_options(LISTS, WORKLOAD_OPTIONS)
 @click.option(
     "--seed", type=click.IntRange(min=0), metavar="N", help="Of what is drawn.  [default: 1]"
 )
-@_with(RESULT_OPTIONS)
+@with_options(RESULT_OPTIONS)
 def simulate(**said: Any) -> None:
     """Replay a workload under a policy and print what became of it.
 
@@ -94,20 +103,14 @@ def simulate(**said: Any) -> None:
 
 @click.command("compare", short_help="Several policies on the same workloads.")
 @click.argument("choices", metavar="POLICY[:OPTION=VALUE,...]...", nargs=-1)
-@_with(LISTS, WORKLOAD_OPTIONS)
+@with_options(LISTS, WORKLOAD_OPTIONS)
 @_count(
     "--seeds",
     default=1,
     show_default=True,
     help="So many draws of the workload, from seed 1 on.",
 )
-@click.option(
-    "--processes",
-    type=_SIZE,
-    metavar="N",
-    help="So many replays at once.  [default: as there are CPUs]",
-)
-@_with(RESULT_OPTIONS)
+@with_options((PROCESSES,), RESULT_OPTIONS, REPORT_OPTIONS)
 def compare(**said: Any) -> None:
     """Replay workloads under several policies and print what differs from the first.
 

@@ -17,6 +17,7 @@ from pliant.errors import BadInput
 from pliant.grammar import quoted
 from pliant.policies.chosen import options_of
 from pliant.simulator.metrics import Spread
+from pliant.simulator.report.page import number
 from pliant.simulator.runs import Case, Choice, Outcome, Value, run_case
 from pliant.simulator.sources import SOURCES, Asked, source
 from pliant.simulator.tally import Figures, Spreads
@@ -135,14 +136,17 @@ def check_out(out: str) -> None:
 
 
 @contextmanager
-def printed_to(out: str) -> Iterator[None]:
-    """Write what is printed in between into a file, if one is named. Raises Unavailable."""
+def printed_to(out: str, mode: int = 0o644) -> Iterator[None]:
+    """Write what is printed in between into a file, if one is named. Raises Unavailable.
+
+    ``mode``: of a new file.
+    """
     if not out:
         yield
         return
     with redirect_stdout(StringIO()) as text:
         yield
-    write(Path(out), text.getvalue(), 0o644)
+    write(Path(out), text.getvalue(), mode)
 
 
 @contextmanager
@@ -180,11 +184,6 @@ _FACTS: list[Column[tuple[str, str]]] = [
     Column("what", lambda row: row[0]),
     Column("value", lambda row: row[1]),
 ]
-
-
-def number(value: float) -> str:
-    """Write a figure with about four digits, and all digits before the point."""
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def print_outcome(policy: str, outcome: Outcome) -> None:

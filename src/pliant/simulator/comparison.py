@@ -9,26 +9,29 @@ from pliant.simulator.metrics import worst_of
 from pliant.simulator.seeds import Estimate, change, estimate
 from pliant.simulator.tally import Figures, Spreads
 
+Pick = Callable[[Figures], float | None]
 
-def _of_tasks(pick: Callable[[Spreads], float]) -> Callable[[Figures], float | None]:
+
+def of_tasks(pick: Callable[[Spreads], float]) -> Pick:
+    """Return what a figure of all tasks is; None where none ended."""
     return lambda figures: pick(figures.tasks) if figures.tasks else None
 
 
-_PICKS: dict[str, Callable[[Figures], float | None]] = {
-    "flow time, mean (s)": _of_tasks(lambda tasks: tasks.flow_s.mean),
-    "flow time, p95 (s)": _of_tasks(lambda tasks: tasks.flow_s.p95),
-    "stretch, mean": _of_tasks(lambda tasks: tasks.stretch.mean),
-    "slowdown, mean": _of_tasks(lambda tasks: tasks.slowdown.mean),
-    "slowdown, p95": _of_tasks(lambda tasks: tasks.slowdown.p95),
-    "wait, mean (s)": _of_tasks(lambda tasks: tasks.wait_s.mean),
-    "wait, p95 (s)": _of_tasks(lambda tasks: tasks.wait_s.p95),
+_PICKS: dict[str, Pick] = {
+    "flow time, mean (s)": of_tasks(lambda tasks: tasks.flow_s.mean),
+    "flow time, p95 (s)": of_tasks(lambda tasks: tasks.flow_s.p95),
+    "stretch, mean": of_tasks(lambda tasks: tasks.stretch.mean),
+    "slowdown, mean": of_tasks(lambda tasks: tasks.slowdown.mean),
+    "slowdown, p95": of_tasks(lambda tasks: tasks.slowdown.p95),
+    "wait, mean (s)": of_tasks(lambda tasks: tasks.wait_s.mean),
+    "wait, p95 (s)": of_tasks(lambda tasks: tasks.wait_s.p95),
     "bags' flow time, mean (s)": lambda figures: figures.bags.flow_s.mean if figures.bags else None,
     "bags' stretch, mean": lambda figures: figures.bags.stretch.mean if figures.bags else None,
     "makespan (s)": lambda figures: figures.makespan_s,
     "utilisation": lambda figures: figures.utilisation,
-    "idle GPU time (part)": lambda figures: _part(figures.idle_gpu_s, figures),
-    "avoidably idle (part)": lambda figures: _part(figures.avoidable_gpu_s, figures),
-    "lost GPU time (part)": lambda figures: _part(figures.lost_gpu_s, figures),
+    "idle GPU time (part)": lambda figures: part_of(figures.idle_gpu_s, figures),
+    "avoidably idle (part)": lambda figures: part_of(figures.avoidable_gpu_s, figures),
+    "lost GPU time (part)": lambda figures: part_of(figures.lost_gpu_s, figures),
     "preemptions": lambda figures: figures.preemptions,
     "restarts": lambda figures: figures.restarts,
     "re-scheduled after, median (s)": lambda figures: (
@@ -39,11 +42,12 @@ _PICKS: dict[str, Callable[[Figures], float | None]] = {
 """What is compared."""
 
 
-def _part(gpu_s: float | None, figures: Figures) -> float | None:
+def part_of(gpu_s: float | None, figures: Figures) -> float | None:
+    """Return what part of all GPU time it is."""
     return None if gpu_s is None else gpu_s / (figures.capacity_gpu_s or 1.0)
 
 
-def picks(first: Figures) -> dict[str, Callable[[Figures], float | None]]:
+def picks(first: Figures) -> dict[str, Pick]:
     """Return what is compared, by its title: by class too where jobs have classes."""
     found = dict(_PICKS)
     for name in first.classes:
@@ -52,7 +56,7 @@ def picks(first: Figures) -> dict[str, Callable[[Figures], float | None]]:
     return found
 
 
-def _of_class(name: str, part: str) -> Callable[[Figures], float | None]:
+def _of_class(name: str, part: str) -> Pick:
     def pick(figures: Figures) -> float | None:
         of = figures.classes.get(name)
         return None if of is None else float(getattr(of.slowdown, part))
@@ -81,14 +85,17 @@ class WorstHit:
     ratio: float
 
 
-def compare(results: Mapping[str, Sequence[Figures]]) -> list[Compared]:
+def compare(
+    results: Mapping[str, Sequence[Figures]], of: Mapping[str, Pick] | None = None
+) -> list[Compared]:
     """Return all figures of policies, each with one result for every seed in the same order.
 
-    A figure that one of them does not have on some seed is left out.
+    A figure that one of them does not have on some seed is left out. ``of``: others than usual, by
+    their titles.
     """
     rows: list[Compared] = []
     everything = [*results.values()]
-    for title, pick in picks(everything[0][0]).items():
+    for title, pick in (of or picks(everything[0][0])).items():
         columns = [_present([pick(figures) for figures in of]) for of in everything]
         if any(column is None for column in columns) or not any(map(any, filter(None, columns))):
             continue  # not measured, or nothing but zeros

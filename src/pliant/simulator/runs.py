@@ -15,10 +15,10 @@ from typing import Any, Protocol
 
 from pliant import policies
 from pliant.plan import Policy
+from pliant.simulator.curves import Curves, Trail
 from pliant.simulator.idle import Idle
 from pliant.simulator.metrics import Task as Ended
 from pliant.simulator.replay import Replay
-from pliant.simulator.sources import Asked, workload_of
 from pliant.simulator.tally import Figures, Tally
 from pliant.simulator.workload import Workload
 
@@ -45,23 +45,41 @@ class Choice:
         return policies.by_name(self.name, **chosen)
 
 
+class Makes(Protocol):
+    """What says which workload is meant: plain data, equal where it means the same."""
+
+    def workload(self, seed: int) -> Workload:
+        """Return it, drawn by ``seed`` where it draws. Raises BadInput."""
+
+    def __hash__(self) -> int:
+        """Return a number that is the same for equal ones."""
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One replay: a policy on a workload. ``idle``: measure avoidable idle GPU time too."""
+    """One replay: a policy on a workload. ``idle``: measure avoidable idle GPU time too.
+
+    ``curves``: keep what plots show, too.
+    """
 
     choice: Choice
-    asked: Asked
+    asked: Makes
     seed: int = 1
     idle: bool = True
+    curves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a replay came to; ``choices``: what was chosen where the workload's source is silent."""
+    """What a replay came to; ``choices``: what was chosen where the workload's source is silent.
+
+    ``curves``: None where they were not asked for, or no task ended.
+    """
 
     workload: str
     choices: tuple[str, ...]
     figures: Figures
+    curves: Curves | None = None
 
 
 def run_case(case: Case, progress: Callable[[int, int], None] | None = None) -> Outcome:
@@ -71,8 +89,11 @@ def run_case(case: Case, progress: Callable[[int, int], None] | None = None) -> 
     """
     policy = case.choice.policy_for(case.seed)
     workload = _workload(case.asked, case.seed)
-    figures = replayed(workload, policy, idle=case.idle, progress=progress)
-    return Outcome(workload.name, workload.choices, figures)
+    trail = Trail() if case.curves else None
+    ended = trail.add if trail else None
+    figures = replayed(workload, policy, idle=case.idle, progress=progress, ended=ended)
+    curves = trail.curves() if trail else None
+    return Outcome(workload.name, workload.choices, figures, curves)
 
 
 def replayed(
@@ -110,8 +131,8 @@ def replayed(
 
 
 @lru_cache(maxsize=1)
-def _workload(asked: Asked, seed: int) -> Workload:
-    return workload_of(asked, seed)
+def _workload(asked: Makes, seed: int) -> Workload:
+    return asked.workload(seed)
 
 
 class Task(Protocol):

@@ -55,6 +55,10 @@ class Asked:
         """How many jobs are taken; None: all."""
         return self.jobs or None
 
+    def workload(self, seed: int) -> Workload:
+        """Return the workload, as :func:`workload_of` does."""
+        return workload_of(self, seed)
+
 
 class Source(Protocol):
     """A workload that can be asked for. ``said``: which of Asked it looks at."""

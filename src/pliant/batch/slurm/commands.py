@@ -37,6 +37,9 @@ _AWAY = (
 )
 
 
+_NAMES = ("scontrol: error: ", "squeue: error: ", "sacct: error: ", "slurm_load_jobs error: ")
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a command printed and how it ended."""
@@ -61,7 +64,7 @@ class Answer:
 
 
 def _without_name(line: str) -> str:
-    for name in ("scontrol: error: ", "squeue: error: ", "slurm_load_jobs error: "):
+    for name in _NAMES:
         line = line.removeprefix(name)
     return line
 

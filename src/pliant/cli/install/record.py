@@ -156,7 +156,7 @@ def read(path: Path) -> str | None:
         raise Unavailable(f"{path}: {wrong.strerror}") from wrong
 
 
-def write(path: Path, text: str, mode: int, owner: tuple[int, int] | None = None) -> None:
+def write(path: Path, text: str | bytes, mode: int, owner: tuple[int, int] | None = None) -> None:
     """Write a file under a temporary name and rename it; an old file keeps its mode and owner.
 
     A new one gets ``mode``, and where root writes it, ``owner`` (uid, gid). A symbolic link stays
@@ -196,8 +196,8 @@ def sha256(text: str) -> str:
     return hashlib.sha256(_raw(text)).hexdigest()
 
 
-def _raw(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
+def _raw(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
 
 
 def _make(directory: Path) -> None:

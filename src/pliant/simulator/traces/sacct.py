@@ -20,6 +20,8 @@ COLUMNS = ("JobID", "User", "Submit", "Start", "End", "State", "TimelimitRaw", "
 MORE = ("Account", "Partition", "NNodes", "JobName")
 FORMAT = ",".join((*COLUMNS, *MORE))
 """What to ask sacct for."""
+MONTH = ",".join((*COLUMNS, "Account", "Partition"))
+"""The same without what users write, which may hold anything."""
 _NEVER = frozenset(("", "Unknown", "None", "N/A"))
 _NUMBERS = re.compile("[0-9]{1,18}")
 _FAILED = ("FAILED", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
@@ -51,6 +53,16 @@ def jobs_of(runs: Iterable[Record]) -> Iterator[Record]:
     for run in runs:
         jobs[run.id] = _again(jobs.get(run.id), run)
     yield from sorted(jobs.values(), key=_turn)
+
+
+def left_out(path: Path, jobs: Iterable[Record]) -> int:
+    """Return how many jobs of a file :func:`read_sacct` left out: they did not run, or still do."""
+    lines = trace_lines(path)
+    names = next((line.strip().split("|") for _, line in lines), [])
+    place = names.index("JobID") if "JobID" in names else 0
+    ids = {line.split("|", place + 1)[place] for _, line in lines if line.count("|") > place}
+    read = {job.id for job in jobs}
+    return sum("." not in one and one not in read for one in ids)
 
 
 def _turn(job: Record) -> tuple[float, list[int]]:
