@@ -52,9 +52,10 @@ def distributions(lines: Mapping[str, Line], what: str, *, times: bool) -> bytes
 
     A line holds figures at equal parts of the jobs, ascending. ``times``: they are seconds.
     """
-    most = max(of[-1] for of in lines.values())
+    most = max(1.0, *(of[-1] for of in lines.values()))
+    least = min(most / 2, *(max(1.0, of[0]) for of in lines.values()))
     ticks = _TIMES if times else {10.0**power: f"{10**power:,}" for power in range(13)}
-    places = [at for at in ticks if at <= most] or [1.0]
+    places = [at for at in ticks if 0.5 * least <= at <= most]
 
     def draw(all_axes: Any) -> None:
         (axes,) = all_axes
@@ -65,6 +66,7 @@ def distributions(lines: Mapping[str, Line], what: str, *, times: bool) -> bytes
         axes.set_xscale("log")
         axes.set_xticks(places, [ticks[at] for at in places])
         axes.set_xticks([], minor=True)
+        axes.set_xlim(left=0.9 * least)
         axes.set_ylim(0, 100)
         axes.set_xlabel(what)
         axes.set_ylabel("jobs with at most so much (%)")
