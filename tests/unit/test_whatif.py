@@ -286,7 +286,7 @@ def test_agreement_is_judged() -> None:
     assert not far.is_close
     assert agreement(near, "easy-backfill") == (
         "Agreement: jobs waited 100 s on average; replayed, rigid, under easy-backfill they wait"
-        " 130 s (flow time: 500 s and 530 s). That is close."
+        " 130 s (flow time: 500 s and 530 s). That is close: within a minute, or a quarter."
     )
     assert "That is much shorter" in agreement(far, "easy-backfill")
     assert "no job ended" in agreement(None, "easy-backfill")

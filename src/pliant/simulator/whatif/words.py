@@ -122,7 +122,7 @@ def agreement(fit: Fit | None, baseline: str) -> str:
         f" and {number(fit.replayed_flow_s)} s)."
     )
     if fit.is_close:
-        return f"{said} That is close."
+        return f"{said} That is close: within a minute, or a quarter."
     why = "longer" if fit.replayed_wait_s > fit.wait_s else "shorter"
     return (
         f"{said} That is much {why}: what the replay leaves out decides much here. Read the changes"
