@@ -356,3 +356,10 @@ def test_jobs_that_never_start_are_said_before_the_figures(tmp_path: Path) -> No
         found.lead
     )
     assert not any("fifo: jobs that never" in words for words in found.lead)
+
+
+def test_that_jobs_grow_is_said_to_be_an_assumption(tmp_path: Path) -> None:
+    for grow, said in ((1, False), (2, True)):
+        of = month(tmp_path, row(), grow=grow)
+        words = " ".join(assumptions(seen([*of.records()], of, None), of, "easy-backfill"))
+        assert ("--grow 1 leaves it out" in words) is said

@@ -110,6 +110,11 @@ def _moldable(what: Seen, molding: Molding, unit: str) -> Iterator[str]:
         f"Moldable: {_count(what.moldable, 'job')} with {unit}{whose}: each may start with as many"
         f" as it had{also if sizes else ''}, and may be resized while it runs.{rest}"
     )
+    if molding.grow > 1:
+        yield (
+            f"More {unit} than a job had: where few wait, most of what is gained is this"
+            " assumption; --grow 1 leaves it out."
+        )
 
 
 def agreement(fit: Fit | None, baseline: str) -> str:
