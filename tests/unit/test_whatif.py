@@ -272,8 +272,8 @@ def test_assumptions_say_which_jobs_are_moldable_and_how_fast(tmp_path: Path) ->
     of = replace(of, molding=replace(of.molding, users=("bob",), curve=Curve("amdahl", 0.9)))
     _, molds, speed, *rest = assumptions(seen([*of.records()], of, None), of, "easy-backfill")
     assert molds == (
-        "Moldable: 1 job with GPUs of bob: each may start with as many as it had, or a half to 1/4 as"
-        " many (halved and doubled, where that goes), and may be resized while it runs."
+        "Moldable: 1 job with GPUs of bob: each may start with as many as it had, or that times 1/2 or"
+        " 1/4 where that is a whole number and fits, and may be resized while it runs."
         " Of the others (2 jobs) each keeps its size."
     )
     assert speed.startswith("Speed: Amdahl's law, 90 % of the work in parallel: twice the GPUs run")

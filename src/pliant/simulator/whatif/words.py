@@ -101,11 +101,9 @@ def _moldable(what: Seen, molding: Molding, unit: str) -> Iterator[str]:
     whose = f" of {', '.join(molding.users)}" if molding.users else ""
     other = what.jobs - what.moldable
     rest = f" Of the others ({_count(other, 'job')}) each keeps its size." if other else ""
-    sizes = [f"a half to 1/{molding.shrink}" if molding.shrink > 3 else "half"][
-        : molding.shrink - 1
-    ]
-    sizes += [f"2 to {molding.grow} times" if molding.grow > 3 else "twice"][: molding.grow - 1]
-    also = f", or {' or '.join(sizes)} as many (halved and doubled, where that goes)"
+    sizes = [f"1/{2**k}" for k in range(1, molding.shrink.bit_length())]
+    sizes += [f"{2**k}" for k in range(1, molding.grow.bit_length())]
+    also = f", or that times {' or '.join(sizes)} where that is a whole number and fits"
     yield (
         f"Moldable: {_count(what.moldable, 'job')} with {unit}{whose}: each may start with as many"
         f" as it had{also if sizes else ''}, and may be resized while it runs.{rest}"
