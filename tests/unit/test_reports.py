@@ -77,6 +77,12 @@ def test_plots_are_drawn_whatever_users_are_called() -> None:
     assert found[0].png == next(plots_of(lines, 4)).png  # the same call draws the same
 
 
+@pytest.mark.parametrize("line", [(0, 0), (1, 1), (3, 4e6), (1, float("inf")), (float("inf"),) * 2])
+def test_distributions_are_drawn_whatever_is_in_them(line: tuple[float, float]) -> None:
+    for times in (False, True):
+        assert plots.distributions({"p": line}, "x", times=times).startswith(PNG)
+
+
 def test_many_users_are_cut_in_the_middle() -> None:
     changes = [(f"user{place}", 1 - place / 20) for place in range(40)]
     assert "16 users between them are not shown" in plot_of_users("p", changes, "x").title

@@ -272,8 +272,8 @@ def test_assumptions_say_which_jobs_are_moldable_and_how_fast(tmp_path: Path) ->
     of = replace(of, molding=replace(of.molding, users=("bob",), curve=Curve("amdahl", 0.9)))
     _, molds, speed, *rest = assumptions(seen([*of.records()], of, None), of, "easy-backfill")
     assert molds == (
-        "Moldable: 1 job with GPUs of bob: each may start with as many as it had, or a half to 1/4 as"
-        " many (halved and doubled, where that goes), and may be resized while it runs."
+        "Moldable: 1 job with GPUs of bob: each may start with as many as it had, or that times 1/2 or"
+        " 1/4 where that is a whole number and fits, and may be resized while it runs."
         " Of the others (2 jobs) each keeps its size."
     )
     assert speed.startswith("Speed: Amdahl's law, 90 % of the work in parallel: twice the GPUs run")
@@ -286,7 +286,7 @@ def test_agreement_is_judged() -> None:
     assert not far.is_close
     assert agreement(near, "easy-backfill") == (
         "Agreement: jobs waited 100 s on average; replayed, rigid, under easy-backfill they wait"
-        " 130 s (flow time: 500 s and 530 s). That is close."
+        " 130 s (flow time: 500 s and 530 s). That is close: within a minute, or a quarter."
     )
     assert "That is much shorter" in agreement(far, "easy-backfill")
     assert "no job ended" in agreement(None, "easy-backfill")
@@ -356,3 +356,10 @@ def test_jobs_that_never_start_are_said_before_the_figures(tmp_path: Path) -> No
         found.lead
     )
     assert not any("fifo: jobs that never" in words for words in found.lead)
+
+
+def test_that_jobs_grow_is_said_to_be_an_assumption(tmp_path: Path) -> None:
+    for grow, said in ((1, False), (2, True)):
+        of = month(tmp_path, row(), grow=grow)
+        words = " ".join(assumptions(seen([*of.records()], of, None), of, "easy-backfill"))
+        assert ("--grow 1 leaves it out" in words) is said

@@ -52,7 +52,7 @@ _ASSUMED = (
     click.option(
         "--shrink",
         type=_SIZE,
-        default=2,
+        default=4,
         show_default=True,
         metavar="N",
         help="Jobs may be halved, down to an N-th of their GPUs.",
@@ -60,7 +60,7 @@ _ASSUMED = (
     click.option(
         "--grow",
         type=_SIZE,
-        default=2,
+        default=1,
         show_default=True,
         metavar="N",
         help="Jobs may be doubled, up to N times their GPUs.",

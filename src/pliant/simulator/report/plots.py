@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from io import BytesIO
+from math import ceil, inf
 from typing import Any
 
 from pliant.errors import Unavailable
@@ -21,9 +22,20 @@ _COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#
 _DASHES = ("-", "-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), ":")
 _LONGEST = 28
 _TIMES = {
-    **{1.0: "1 s", 10.0: "10 s", 60.0: "1 min", 600.0: "10 min", 3600.0: "1 h"},
-    **{36_000.0: "10 h", 86_400.0 * 4: "4 d", 86_400.0 * 40: "40 d", 86_400.0 * 400: "400 d"},
+    count * unit_s: f"{count} {unit}"
+    for unit, unit_s, counts in (
+        ("s", 1.0, (1, 2, 5, 10, 20)),
+        ("min", 60.0, (1, 2, 5, 10, 20)),
+        ("h", 3600.0, (1, 2, 5, 10)),
+        ("d", 86_400.0, (1, 2, 5, 10, 20, 50, 100, 200, 500)),
+    )
+    for count in counts
 }
+_NUMBERS = {
+    count * 10.0**power: f"{count * 10**power:,}" for power in range(13) for count in (1, 2, 5)
+}
+_TICKS = 8
+"""No more of them stand side by side."""
 _LOOK = {
     "text.parse_math": False,
     "font.size": 11,
@@ -52,19 +64,23 @@ def distributions(lines: Mapping[str, Line], what: str, *, times: bool) -> bytes
 
     A line holds figures at equal parts of the jobs, ascending. ``times``: they are seconds.
     """
-    most = max(of[-1] for of in lines.values())
-    ticks = _TIMES if times else {10.0**power: f"{10**power:,}" for power in range(13)}
-    places = [at for at in ticks if at <= most] or [1.0]
+    # A job that was ended before it made progress has an endless slowdown: no axis shows it.
+    most = max([1.0, *(value for of in lines.values() for value in of if value < inf)])
+    least = min(most / 2, *(max(1.0, of[0]) for of in lines.values()))
+    ticks = _TIMES if times else _NUMBERS
+    places = [at for at in ticks if 0.9 * least <= at <= 1.1 * most]
+    places = places[:: ceil(len(places) / _TICKS)] if places else []
 
     def draw(all_axes: Any) -> None:
         (axes,) = all_axes
         for place, (name, values) in enumerate(lines.items()):
             parts = [100 * number / (len(values) - 1) for number in range(len(values))]
-            shown = [min(max(value, 1.0), 1e12) for value in values]
+            shown = [min(max(value, 1.0), most) for value in values]
             axes.plot(shown, parts, label=_short(name), drawstyle="steps-post", **_style(place))
         axes.set_xscale("log")
         axes.set_xticks(places, [ticks[at] for at in places])
         axes.set_xticks([], minor=True)
+        axes.set_xlim(left=0.9 * least)
         axes.set_ylim(0, 100)
         axes.set_xlabel(what)
         axes.set_ylabel("jobs with at most so much (%)")

@@ -63,8 +63,8 @@ class Molding:
     jobs alone; (): everybody's.
     """
 
-    shrink: int = 2
-    grow: int = 2
+    shrink: int = 4
+    grow: int = 1
     curve: Curve = Curve()
     restart_s: float = 60.0
     users: tuple[str, ...] = ()

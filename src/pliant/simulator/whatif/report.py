@@ -85,9 +85,9 @@ def _hundredths(value: float) -> str:
 def _for_whom(result: Result) -> Iterator[Table]:
     rows = [[one.policy, str(one.better), str(one.worse), str(one.same)] for one in result.sides]
     yield Table(
-        ["policy", "better", "worse", "the same"],
+        ["policy", "better", "worse", "same"],
         rows,
-        "Users, by their mean flow time (within 1 %: the same)",
+        "Users, by their mean flow time (within 1 %: same)",
     )
     for one in result.sides:
         worst = _users(one.worst)

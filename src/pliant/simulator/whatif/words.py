@@ -101,15 +101,18 @@ def _moldable(what: Seen, molding: Molding, unit: str) -> Iterator[str]:
     whose = f" of {', '.join(molding.users)}" if molding.users else ""
     other = what.jobs - what.moldable
     rest = f" Of the others ({_count(other, 'job')}) each keeps its size." if other else ""
-    sizes = [f"a half to 1/{molding.shrink}" if molding.shrink > 3 else "half"][
-        : molding.shrink - 1
-    ]
-    sizes += [f"2 to {molding.grow} times" if molding.grow > 3 else "twice"][: molding.grow - 1]
-    also = f", or {' or '.join(sizes)} as many (halved and doubled, where that goes)"
+    sizes = [f"1/{2**k}" for k in range(1, molding.shrink.bit_length())]
+    sizes += [f"{2**k}" for k in range(1, molding.grow.bit_length())]
+    also = f", or that times {' or '.join(sizes)} where that is a whole number and fits"
     yield (
         f"Moldable: {_count(what.moldable, 'job')} with {unit}{whose}: each may start with as many"
         f" as it had{also if sizes else ''}, and may be resized while it runs.{rest}"
     )
+    if molding.grow > 1:
+        yield (
+            f"More {unit} than a job had: where few wait, most of what is gained is this"
+            " assumption; --grow 1 leaves it out."
+        )
 
 
 def agreement(fit: Fit | None, baseline: str) -> str:
@@ -122,7 +125,7 @@ def agreement(fit: Fit | None, baseline: str) -> str:
         f" and {number(fit.replayed_flow_s)} s)."
     )
     if fit.is_close:
-        return f"{said} That is close."
+        return f"{said} That is close: within a minute, or a quarter."
     why = "longer" if fit.replayed_wait_s > fit.wait_s else "shorter"
     return (
         f"{said} That is much {why}: what the replay leaves out decides much here. Read the changes"
