@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -16,9 +17,12 @@ from pliant.model import Snapshot
 from pliant.placement import ground, queue
 from pliant.placement.ground import Ground, Grounded
 from pliant.plan import Plan, Policy
+from pliant.policies import by_name
+from pliant.simulator.cluster import CHANGES
 from pliant.simulator.metrics import Task
 from pliant.simulator.replay import Replay
 from pliant.simulator.workload import Workload
+from pliant.simulator.workloads.fujiwara import fujiwara
 
 every_policy = pytest.mark.parametrize("policy", ALL, ids=repr)
 some = settings(often, max_examples=10)
@@ -140,3 +144,14 @@ def test_the_policy_is_asked_once_for_each_instant(policy: Policy, workload: Wor
 @given(workload=workloads())
 def test_the_same_workload_gives_the_same_replay(policy: Policy, workload: Workload) -> None:
     assert list(Replay(workload, policy).run()) == list(Replay(workload, policy).run())
+
+
+def test_no_job_is_changed_for_ever_in_one_instant() -> None:
+    """Whose GPU is whose decides who may be changed: here two decisions took turns for ever."""
+    whole = fujiwara(0, 12, tasks=500, told=True)
+    some = replace(whole, arrivals=whole.arrivals[:60])
+    policy = by_name("malleable-proportional", order="volume")
+    starts_s = Counter(
+        (task.id, span.start_s) for task in Replay(some, policy).run() for span in task.spans
+    )
+    assert max(starts_s.values()) == CHANGES

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf, nextafter
 from typing import TypeVar, overload
 
 from pliant.model import Job, JobClass, JobState, Node, Pool, Shape, Snapshot
@@ -22,6 +23,8 @@ from pliant.simulator.metrics import Span
 from pliant.simulator.workload import Arrival, Workload
 
 Seen = TypeVar("Seen")
+CHANGES = 4
+"""How often a job may be changed in one instant."""
 _NOW = -float("inf")
 """As a bound: under no claims."""
 
@@ -136,16 +139,29 @@ class Cluster:
         """Return a running job as a policy sees it; its progress as it was shown last if not."""
         if run.seen is None or now_s >= run.seen_until_s:
             run.seen = self._seen(run, now_s)
-            run.seen_until_s = run.protected_s if now_s < run.protected_s else float("inf")
+            run.seen_until_s = self._stays_until_s(run, now_s)
         if progress:
             run.seen = run.seen.at(run.done_at(now_s))
         return run.seen
+
+    def _stays_until_s(self, run: Run, now_s: float) -> float:
+        """Until when a run may be changed as little as now; inf: until it has changed.
+
+        A job is not changed for ever in one instant: what may be changed depends on who shares
+        which GPU, and so on the change itself, and two decisions may be made in turn.
+        """
+        if now_s < run.protected_s:
+            return run.protected_s
+        spans = run.of.spans
+        often = len(spans) >= CHANGES and spans[-CHANGES].end_s >= now_s
+        return nextafter(now_s, inf) if often else inf
 
     def _seen(self, run: Run, now_s: float) -> Job:
         under_way = run.next_shape is not None or bool(run.room_for)
         request = run.job.spec.request if run.job.spec is not None else None
         free = not under_way and now_s >= run.protected_s and request is not None
-        elastic = free and request is not None and request.malleable is not None
+        settled = self._stays_until_s(run, now_s) == inf
+        elastic = free and settled and request is not None and request.malleable is not None
         effort = request is not None and request.job_class is JobClass.BEST_EFFORT
         return replace(
             run.job,

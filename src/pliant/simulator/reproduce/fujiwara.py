@@ -52,8 +52,8 @@ FULL = Sizes(
 QUICK = Sizes(
     (Part(100, 1, ON_GPUS),),
     Part(100, 1, (FCFS, MOLDABLE)),
-    (Windows(1, 40, tuple(POLICIES)),),
-    (Every(4_000, _OFFLINE),),
+    (Windows(1, 20, tuple(POLICIES)),),
+    (Every(8_000, _OFFLINE),),
 )
 """What changes running tasks takes some ten times as long: these numbers alone make up for it."""
 

@@ -155,7 +155,10 @@ _BACKLOG = (
     "on six GPUs it is the backlog of rigid FCFS that is compared with, and how long that grows"
     " depends on the trace's bursts, which are not printed, and on how long the trace is"
 )
-_SHARED_LESS = "see the table: what moldable gives at the start is kept"
+_SHARED_LESS = (
+    "where more wait than there are shares, room is made for all: then of a job's tasks, which are"
+    " alike, none is done early, as in the paper's own example of section VI-A"
+)
 _LONGEST = "the longest task decides: whether it begins in a burst is a matter of the seed"
 _PROPORTIONAL = "see the table"
 
