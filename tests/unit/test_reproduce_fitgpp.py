@@ -40,7 +40,7 @@ from pliant.simulator.reproduce.papers import reproduce
 from pliant.simulator.workloads.fitgpp import MIXES
 
 BASE = next(iter(MIXES))
-SMALL = fitgpp.Sizes(300, 1, 2, 80, 1, (BASE, "few GPUs"), (1.5,), philly_nodes=4)
+SMALL = fitgpp.Sizes(300, 1, 2, 80, 1, (BASE, "few GPUs"), (1.5,), philly_every=2, philly_seeds=1)
 PHILLY = "job_id,user,num_gpu,submit_time,model_name,duration,best_effort\n" + "\n".join(
     f"{n},u,{(1, 2, 8, 16)[n % 4]},{n},vgg16,{20 + n % 5},{n % 3 == 0:d}" for n in range(40)
 )
@@ -126,13 +126,17 @@ def test_draws_of_rand_are_averaged_and_seeds_kept(monkeypatch: pytest.MonkeyPat
     assert (found.seeds, found.mean(RAND, TE_P95)) == (2, 17)
 
 
-def test_the_first_jobs_of_a_file_and_those_of_one_node(tmp_path: Path) -> None:
-    every = Setting("", path=philly(tmp_path), nodes=4)
-    shapes = {one.job.shape.nodes for one in workload_of(every, 1, told=False).arrivals}
+def test_some_jobs_of_a_file_other_ones_for_each_seed(tmp_path: Path) -> None:
+    whole = Setting("", path=philly(tmp_path), nodes=4)
+    shapes = {one.job.shape.nodes for one in workload_of(whole, 1, told=False).arrivals}
     assert shapes == {1, 2}
-    some = workload_of(every._replace(jobs=10, one_node=True), 1, told=True)
-    assert [one.job.id for one in some.arrivals] == ["0", "1", "2", "4", "5", "6", "8", "9"]
-    assert min(one.job.time_limit_s for one in some.arrivals) > 0
+    some = whole._replace(every=10)
+    for seed, expected in ((1, ["1", "11", "21", "31"]), (12, ["2", "12", "22", "32"])):
+        found = workload_of(some, seed, told=False).arrivals
+        assert [one.job.id for one in found] == expected
+    single = workload_of(some._replace(one_node=True), 1, told=True).arrivals
+    assert [one.job.id for one in single] == ["1", "21"]
+    assert min(one.job.time_limit_s for one in single) > 0
 
 
 def philly(directory: Path) -> Path:
@@ -157,8 +161,8 @@ def test_fitgpp_is_run_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     philly(tmp_path)
     monkeypatch.setattr(fitgpp, "QUICK", replace(SMALL, jobs=60, varied_jobs=40, loads=()))
     real = reproduce("fitgpp", Asked(quick=True, data=tmp_path))
-    name = "Philly's mix, all jobs on 4 nodes: "
+    name = "Philly's mix, 60 nodes: "
     told = [claim for claim in real.claims if claim.text.startswith(name)]
     assert len(told) == len(SAID) + 2
     assert told[0].holds is not None
-    assert real.tables[-1].title == "Philly's mix: all jobs of one node each on 4 nodes"
+    assert real.tables[-1].title == "Philly's mix: 80 nodes, jobs of one node"

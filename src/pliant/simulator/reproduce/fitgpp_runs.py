@@ -57,9 +57,9 @@ def policy_of(name: str, draw: int) -> Policy:
 
 
 class Setting(NamedTuple):
-    """What is drawn: jobs of a mix at a load; or the first of a file, on so many nodes.
+    """What is drawn: jobs of a mix at a load; or of a file, on so many nodes.
 
-    ``jobs``: how many; of a file, 0 for all.
+    ``every``: only each so many-th job of the file, another one for each seed.
     """
 
     mix: str
@@ -67,6 +67,7 @@ class Setting(NamedTuple):
     jobs: int = 0
     path: Path | None = None
     nodes: int = 0
+    every: int = 1
     one_node: bool = False
 
 
@@ -84,14 +85,14 @@ def workload_of(setting: Setting, seed: int, *, told: bool) -> Workload:
 
     Raises BadInput where its file is none.
     """
-    jobs, mix = setting.jobs, setting.mix
+    jobs, mix, every = setting.jobs, setting.mix, setting.every
     if setting.path is None:
         return fitgpp(seed, jobs=jobs, mix=MIXES[mix], load=setting.load, told=told)
     found = chronus(setting.path, setting.nodes, seed=seed, told=told)
-    first = found.arrivals[: jobs or None]
+    some = found.arrivals[seed % every :: every]
     if setting.one_node:
-        first = [one for one in first if one.job.shape.nodes == 1]
-    return replace(found, arrivals=tuple(first))
+        some = [one for one in some if one.job.shape.nodes == 1]
+    return replace(found, arrivals=tuple(some))
 
 
 class _Helped(Replay):
