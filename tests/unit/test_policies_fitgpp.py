@@ -142,6 +142,36 @@ def test_fifo_lets_nobody_pass_and_tells_nobody() -> None:
     assert claims(plan).keys() == {"3"}
 
 
+def test_under_fifo_trial_jobs_pass_nobody_either() -> None:
+    view = full(
+        *(best_effort(90 + n, 7, f"n{1 + n}", preemptible=False) for n in range(2)),
+        waiting=(job(1, "8"), trial(2, 1)),
+    )
+    assert got(cycle(view, by_name("fifo"))) == {}
+    assert got(cycle(view, by_name("fitgpp"))) == {"2": "1"}
+
+
+def test_nobody_else_gets_the_room_that_is_made() -> None:
+    """90 makes room for trial job 1, which needs its six GPUs and the one beside them."""
+    leaves = replace(best_effort(90, 6, "n1", grace_s=60.0), room_for="1")
+    others = best_effort(91, 1, "n1", preempted=1), best_effort(92, 8, "n2", preempted=1)
+    waiting = (job(3, "8"), trial(1, 7), trial(2, 1))
+    policy = by_name("fitgpp")
+    plan = cycle(full(leaves, *others, waiting=waiting), policy)
+    assert (starts(plan), told(plan)) == ({}, {})
+
+    waits = elastic(90, "6", "gpus=6", job_class=JobClass.BEST_EFFORT)
+    back = replace(waits, room_for="1", preempted=1)
+    assert got(cycle(full(*others, waiting=(back, *waiting)), policy)) == {"1": "7"}
+
+
+def test_trial_jobs_alike_are_looked_at_once() -> None:
+    """Those of two GPUs find nobody who could make room; one of one GPU still does."""
+    some = [best_effort(90 + n, 1, "n1" if n < 8 else "n2") for n in range(16)]
+    waiting = (job(1, "8"), trial(2, 2), trial(3, 2), trial(4, 1))
+    assert list(fitgpp(full(*some, waiting=waiting)).values()) == ["4"]
+
+
 def test_lrtp_tells_those_with_the_longest_run_left_until_there_is_room() -> None:
     view = full(
         best_effort(90, 8, "n1", time_limit_s=7200, progress=0.9),

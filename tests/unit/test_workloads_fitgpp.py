@@ -59,7 +59,7 @@ def test_printed_means_and_cuts_stand_in_every_mix() -> None:
         assert (mix.trial.run_s.mean, mix.trial.run_s.high) == (300, 1800)
         assert (mix.best_effort.run_s.mean, mix.best_effort.run_s.high) == (1800, 86400)
         assert (mix.grace_s.mean, mix.grace_s.high) == (180, 1200)
-    assert len({replace(mix, name="") for mix in MIXES.values()}) == len(MIXES) == 7
+    assert len({replace(mix, name="") for mix in MIXES.values()}) == len(MIXES) == 10
 
 
 def test_a_seed_gives_the_same_jobs_and_another_seed_others() -> None:

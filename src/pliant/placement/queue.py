@@ -156,6 +156,10 @@ class Queue(Sequence[Job]):
                     yield from self._behind(place, passed)
                     return
 
+    def trials(self) -> Iterator[tuple[Job, Profile]]:
+        """Yield all trial jobs, in order."""
+        return ((entry.job, entry.alike[0]) for entry in self._trials.values())
+
     def trials_behind(self, job_id: str) -> Iterator[tuple[Job, Profile]]:
         """Yield the trial jobs behind a job, in order."""
         place = self._entries[job_id].place

@@ -46,6 +46,16 @@ class Desk:
                 if (profile, job.time_limit_s) not in passed:
                     yield job, profile
 
+    def trials(self) -> Iterator[tuple[Job, Profile]]:
+        """Yield all trial jobs that take part, with their profiles, in order."""
+        waiting = self.free.snapshot.waiting
+        if isinstance(waiting, Queue):
+            yield from waiting.trials()
+            return
+        for job in waiting:
+            if job.eligible and job.is_trial:
+                yield job, self.free.profile(job)
+
     def trials_behind(self, job: Job) -> Iterator[tuple[Job, Profile]]:
         """Yield the trial jobs behind a job that take part, with their profiles."""
         waiting = self.free.snapshot.waiting

@@ -16,16 +16,18 @@ What the paper does not cover:
   the room of several, added in the order of their scores until it fits.
 - The queue is the batch system's: a site gives trial jobs a QOS that puts them first. A trial job
   further back may start or take room only in the hole that the first waiting job's claim leaves.
-- A trial job for which room is being made takes no more; and who has made room starts after it,
-  although it stands at the head. What it gives up beyond that is free when it is gone.
+- A trial job for which room is being made takes no more, and nobody else gets that room, wherever
+  in the queue they stand; who has made room starts after it, although it stands at the head. What
+  it gives up beyond that is free when it is gone.
 - D_TE ≤ D_j + N is asked of the nodes as they are: types of GPU, features and the like included.
   Of a job on several nodes, D_j is what it has on one of them, and N that of any of them.
 - Without a grace period anywhere its term is 0.
 
-The baselines, as the paper has them: ``fifo`` never takes room; ``lrtp`` (longest remaining time,
-as in Big-C) tells the BE jobs with the longest run left one after the other, wherever they run,
-until the trial job fits; ``rand`` does so in an order that is drawn at random, by ``seed`` and the
-trial job. The order alone decides who is told, and a job may be told again and again.
+The baselines, as the paper has them: ``fifo`` knows of no classes, so that trial jobs take no room
+and pass nobody either; ``lrtp`` (longest remaining time, as in Big-C) tells the BE jobs with the
+longest run left one after the other, wherever they run, until the trial job fits; ``rand`` does so
+in an order that is drawn at random, by ``seed`` and the trial job. The order alone decides who is
+told, and a job may be told again and again.
 
 Options: ``shape``: which of a job's shapes it gets; ``s`` and ``p``: the paper's s and P;
 ``several``; ``seed``; ``times``: of the baselines, how often a job is told at most, 0 for any.
@@ -37,27 +39,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import sqrt
 from random import Random
 from typing import ClassVar
 
-from pliant.model import ALL_CORES, Job, JobClass, JobState, Node, Snapshot
-from pliant.placement import Option, Profile
-from pliant.placement.giving_up import certain_holders
-from pliant.plan import Plan, Preempt
-from pliant.policies.desk import Desk
-from pliant.policies.shapes import Fixed, FixedShapes
+from pliant.model import ALL_CORES, Job, Node, Snapshot
+from pliant.plan import Plan
+from pliant.policies.shapes import Fixed
+from pliant.policies.trials import Turns, Wish
 from pliant.speedup import left_s
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """A trial job that does not fit, and the running BE jobs that could make room for it."""
-
-    snapshot: Snapshot
-    job: Job
-    running: list[Job]
 
 
 class _Fifo:
@@ -70,7 +60,7 @@ class _Fifo:
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts, claims and preempts."""
-        return _Queue(snapshot, self).plan()
+        return Turns(snapshot, self).plan()
 
     def victims(self, wish: Wish) -> Iterator[list[Job]]:
         """Yield sets of running BE jobs, best first: the first that makes room enough is told."""
@@ -181,83 +171,3 @@ def _demand(nodes: dict[str, Node], job: Job) -> float:
             )
             found.append(sqrt(sum(part * part for part in parts)))
     return max(found)
-
-
-class _Queue:
-    """One decision over the queue in its order."""
-
-    def __init__(self, snapshot: Snapshot, policy: _Fifo) -> None:
-        self._snapshot, self._policy = snapshot, policy
-        self._desk, self._fixed = Desk(snapshot), FixedShapes(policy.shape)
-        self._gone: set[str] = set()
-
-    @cached_property
-    def _running(self) -> list[Job]:
-        """The BE jobs that run, of which it is known what they leave."""
-        running = (job for job in self._snapshot.running if job.state is JobState.RUNNING)
-        return certain_holders(self._snapshot, (job for job in running if is_best_effort(job)))
-
-    @cached_property
-    def _told(self) -> set[str]:
-        """The trial jobs for which room is being made."""
-        leaving = (job for job in self._snapshot.waiting if job.frozen)  # between its two runs
-        return {job.room_for for job in (*self._snapshot.running, *leaving) if job.room_for}
-
-    def plan(self) -> Plan:
-        """Return the decision."""
-        for job, profile in in_turn(self._desk):
-            trial = job.is_trial
-            if trial or not self._desk.has_claims(job):
-                self._consider(job, profile, trial=trial)
-            if self._desk.all_kept:
-                for other, its_profile in self._desk.trials_behind(job):
-                    self._consider(other, its_profile, trial=True)
-                break
-        return self._desk.plan()
-
-    def _consider(self, job: Job, profile: Profile, *, trial: bool) -> None:
-        option = self._fixed.of(job, profile)
-        if option is None:
-            return
-        given = self._desk.fill(job, profile, option)
-        if given:
-            self._desk.start(job, given, f"{option[0]} is free, and it is this job's turn")
-        if len(given) < job.tasks_waiting:
-            self._desk.keep(job, (option[0],))
-            wishes = trial and not given and not job.limited and self._policy.resizes
-            if wishes and job.id not in self._told:
-                self._take_room(job, option)
-
-    def _take_room(self, job: Job, option: Option) -> None:
-        """Tell running BE jobs to make room for a trial job, where that helps."""
-        free, mine = self._desk.free, frozenset({job.id})
-        left = [one for one in self._running if one.id not in self._gone]
-        for victims in self._policy.victims(Wish(self._snapshot, job, left)):
-            places = free.room(job, option, victims, beside=mine)
-            if places is None:
-                continue
-            free.trade(job, option, places, victims)
-            reason = f"it makes room for trial job {job.id}, which needs {option[0]}"
-            self._desk.preempts.extend(Preempt(one, job.id, reason) for one in victims)
-            self._gone.update(one.id for one in victims)
-            return
-
-
-def in_turn(desk: Desk) -> Iterator[tuple[Job, Profile]]:
-    """Yield the queue with each job that has made room behind the one that it was for."""
-    behind: dict[str, list[tuple[Job, Profile]]] = {}
-    seen: set[str] = set()
-    for job, profile in desk.turns():
-        seen.add(job.id)
-        target = job.room_for
-        if target and target not in seen and desk.waits(target):
-            behind.setdefault(target, []).append((job, profile))
-        else:
-            yield job, profile
-            yield from behind.pop(job.id, ())
-
-
-def is_best_effort(job: Job) -> bool:
-    """Return whether a job is of the class whose jobs make room."""
-    said = job.spec.request.job_class if job.spec is not None else None
-    return said is JobClass.BEST_EFFORT

@@ -13,7 +13,9 @@ from pliant.simulator.reproduce.claims import Section
 
 PAPERS = {
     "fujiwara": "pliant.simulator.reproduce.fujiwara",
+    "fitgpp": "pliant.simulator.reproduce.fitgpp",
     "cosched": "pliant.simulator.reproduce.cosched",
+    "fsched": "pliant.simulator.reproduce.fsched",
     "ravi": "pliant.simulator.reproduce.ravi",
 }
 """Each paper's module, imported when it is asked for: it has ``reproduce(asked) -> Section``."""

@@ -115,6 +115,16 @@ def _times(mix: Mix, trial: float, best_effort: float) -> Mix:
     )
 
 
+def _minute(mix: Mix) -> Mix:
+    """Return a mix whose jobs run for a minute at least."""
+    one, other = mix.trial, mix.best_effort
+    return replace(
+        mix,
+        trial=replace(one, run_s=replace(one.run_s, low=60)),
+        best_effort=replace(other, run_s=replace(other.run_s, low=60)),
+    )
+
+
 def _gpus(mix: Mix, trial: float, best_effort: float) -> Mix:
     """Return a mix with other means of the GPUs."""
     one, other = mix.trial, mix.best_effort
@@ -122,6 +132,26 @@ def _gpus(mix: Mix, trial: float, best_effort: float) -> Mix:
         mix,
         trial=replace(one, gpus=Normal(trial, trial, 0, GPUS)),
         best_effort=replace(other, gpus=Normal(best_effort, best_effort, 0, GPUS)),
+    )
+
+
+def _cpus(mix: Mix, trial: float, best_effort: float) -> Mix:
+    """Return a mix with other means of the CPUs."""
+    one, other = mix.trial, mix.best_effort
+    return replace(
+        mix,
+        trial=replace(one, cpus=Normal(trial, trial, 1, CPUS)),
+        best_effort=replace(other, cpus=Normal(best_effort, best_effort, 1, CPUS)),
+    )
+
+
+def _mem(mix: Mix, trial: float, best_effort: float) -> Mix:
+    """Return a mix with other means of the memory."""
+    one, other = mix.trial, mix.best_effort
+    return replace(
+        mix,
+        trial=replace(one, mem_gib=Normal(trial, trial, 1, MEM_GIB)),
+        best_effort=replace(other, mem_gib=Normal(best_effort, best_effort, 1, MEM_GIB)),
     )
 
 
@@ -133,8 +163,11 @@ MIXES: Mapping[str, Mix] = {
         replace(_times(_MIX, 0.5, 0.5), name="run times half as spread"),
         replace(_times(_MIX, 2, 4), name="run times more spread"),
         replace(_times(_MIX, 1, 16), name="best-effort runs to a day"),
+        replace(_minute(_MIX), name="runs of a minute at least"),
         replace(_gpus(_MIX, 0.5, 1), name="few GPUs"),
         replace(_gpus(_MIX, 2, 4), name="many GPUs"),
+        replace(_cpus(_MIX, 8, 16), name="many CPUs"),
+        replace(_mem(_MIX, 64, 128), name="much memory"),
         replace(_MIX, grace_s=Normal(180, 60, 0, 1200), name="grace periods alike"),
     )
 }

@@ -33,6 +33,15 @@ def fitted(model: str) -> Table:
     return table(model, {Shape(1, n): 1 / time_s for n, time_s in step_s.items()})
 
 
+def busy(model: str, gpus: int) -> float:
+    """Return the part of a step in which a GPU computes or exchanges, by the fitted f.
+
+    In ``o`` it is taken to wait: that part is as long however many GPUs there are.
+    """
+    alone_s, _ = _FITTED_S[model]
+    return 1 - alone_s * fitted(model).rate(Shape(1, gpus))
+
+
 def seo(
     tables: tuple[Table, Table] | None = None,
     *,
