@@ -160,7 +160,10 @@ _SHARED_LESS = (
     " alike, none is done early, as in the paper's own example of section VI-A"
 )
 _LONGEST = "the longest task decides: whether it begins in a burst is a matter of the seed"
-_PROPORTIONAL = "see the table"
+_PROPORTIONAL = (
+    "it gives small tasks small shares wherever there is neither enough for all nor too little,"
+    " and how often that is depends on the trace"
+)
 
 
 def _at_six(moldable: Sizes, malleable: Sizes) -> Claim:
@@ -271,7 +274,10 @@ def _overhead(gpus: Gpus) -> list[Claim]:
     return found
 
 
-_PREEMPTED = "see the table: how many restarts a task has there"
+_PREEMPTED = (
+    "a task that should have as many GPUs as it has stays where it is here, and is not moved: the"
+    " table says how few restarts that leaves"
+)
 
 
 def _against_moldable(gpus: Gpus, count: int, overhead_s: float, figure: Figure) -> float:
