@@ -59,7 +59,7 @@ class Sizes:
 
 
 FULL = Sizes(8_000, 3, RAND_DRAWS, 2_500, 2, tuple(MIXES), LOADS)
-QUICK = Sizes(800, 2, 1, 400, 1, tuple(MIXES)[:3], (), philly_every=30, philly_seeds=1)
+QUICK = Sizes(600, 2, 1, 300, 1, tuple(MIXES)[:3], (), philly_every=30, philly_seeds=1)
 
 
 def reproduce(asked: Asked) -> Section:
