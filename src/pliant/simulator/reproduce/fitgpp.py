@@ -59,7 +59,7 @@ class Sizes:
 
 
 FULL = Sizes(8_000, 3, RAND_DRAWS, 2_500, 2, tuple(MIXES), LOADS)
-QUICK = Sizes(800, 2, 1, 400, 1, tuple(MIXES)[:3], (), philly_every=30, philly_seeds=1)
+QUICK = Sizes(600, 2, 1, 300, 1, tuple(MIXES)[:3], (), philly_every=30, philly_seeds=1)
 
 
 def reproduce(asked: Asked) -> Section:
@@ -130,13 +130,15 @@ def _reason(runs: Runs, said: Said) -> str:
         needed = f"as no slowdown is below 1, FIFO's has to be {NEEDED:.1f} for that: it is"
         return "" if first >= NEEDED else f"{needed} {first:.1f}"
     if said.figure == PREEMPTED:
-        mine, its = (
-            runs.mean(one, PREEMPTIONS) / max(1.0, runs.mean(one, HELPED))
+        each = {
+            one: runs.mean(one, PREEMPTIONS) / max(1.0, runs.mean(one, HELPED))
             for one in (FITGPP, said.base)
-        )
+        }
+        again = runs.mean(said.base, PREEMPTIONS) / runs.mean(said.base, PREEMPTED)
         return (
-            f"for each TE job that room is made for {said.base.upper()} tells {its:.1f} jobs, and"
-            f" FitGpp {mine:.1f}: they would have to be {mine / 0.07:.0f} and more"
+            f"{said.base.upper()} tells {each[said.base]:.1f} jobs for each TE job that room is"
+            f" made for, one and the same {again:.1f} times, and FitGpp {each[FITGPP]:.1f}, once:"
+            f" for 7 % it would take {each[FITGPP] / 0.07:.0f} other jobs each time"
         )
     if said.base != FIFO:
         mine, its = (runs.mean(one, AT_ONCE) for one in (FITGPP, said.base))
