@@ -19,8 +19,9 @@ What each step is for:
 - *unfence*: ends the reservation, and by that starts a pass of the scheduler. Not before the job
   may begin, or another would be first.
 - *release*: gives it the priority back that the batch system computes.
-- *settle*: sees it run for a moment. A slurmd that is started again in the second of the requeue
-  is told twice to end the run before: the second time ends the new one, which is requeued then.
+- *settle*: sees it run for a moment. A slurmd that was started again while the run before ended is
+  told to end it twice. So the next one begins later there; should it be ended all the same, it is
+  requeued.
 
 A preemption is the same with a guest: the job that room is made for is pinned above the victim
 before the fence falls, and released as soon as it runs, or as the victim does: it may not start.
@@ -57,6 +58,8 @@ START_S = 10.0
 """How long it may wait with its way cleared: something else is in it, and others are not kept."""
 SETTLE_S = 2.0
 """How long after its start a kill may be one that was meant for its run before."""
+FRESH_S = 5.0
+"""A slurmd that has run for no longer may yet be told something a second time."""
 GIVE_UP_S = 600.0
 """How long a job may take from its checkpoint to its next start before it is left to the queue."""
 
@@ -114,8 +117,9 @@ class Sight:
     """What is seen of one job: ``state`` is None once it has ended.
 
     ``carries``: the shape it asks for; ``queued_s``: since when it waits, in whole seconds;
-    ``begins_s``: when it may begin; ``started_s``: when it started, in whole seconds; ``killed``:
-    it failed after its checkpoint, at the very start of a later run or before it was requeued.
+    ``begins_s``: when it may begin; ``started_s``: when it started, in whole seconds; ``fresh_s``:
+    when the youngest slurmd of its nodes started; ``killed``: it failed after its checkpoint, at
+    the very start of a later run or before it was requeued.
     """
 
     state: JobState | None
@@ -127,6 +131,7 @@ class Sight:
     queued_s: float = 0.0
     begins_s: float = 0.0
     started_s: float = 0.0
+    fresh_s: float = 0.0
 
     @property
     def pinned(self) -> bool:
@@ -225,7 +230,7 @@ def _fenced(scene: Scene) -> Step | None:
 def _before_start(over: HandOver, scene: Scene) -> Step:
     """It waits: first what it asks for and when, then the way is cleared."""
     job = scene.job
-    begin_s = job.queued_s + 1
+    begin_s = job.queued_s + (FRESH_S if job.fresh_s > job.queued_s - FRESH_S else 1)
     fence = _fenced(scene) if job.begins_s > scene.now_s else None
     if fence is not None:  # it was requeued by somebody else, who made none
         return fence

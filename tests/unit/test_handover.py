@@ -224,6 +224,18 @@ def test_where_pliantds_clock_is_ahead_its_fence_stands_until_the_job_may_begin(
     ]
 
 
+@pytest.mark.parametrize(("fresh_s", "later_s"), [(0.0, 1), (990.0, 1), (1001.0, 5), (1009.0, 5)])
+def test_where_a_slurmd_has_just_started_the_job_begins_later(
+    fresh_s: float, later_s: float
+) -> None:
+    slurm = FakeSlurm(job=Sight(RUNNING, priority=10, carries=OLD, fresh_s=fresh_s))
+    drill = Drill(slurm, intended())
+    drill.run()
+    assert (drill.outcome, slurm.x) == (Outcome.DONE, WAITING)
+    assert slurm.job.started_s == slurm.job.queued_s + later_s
+    assert drill.did.count(Do.RESHAPE) == 1
+
+
 def test_nothing_is_done_before_the_checkpoint_is_reported() -> None:
     drill = Drill(FakeSlurm(), intended(saved_s=0.0))
     drill.run()

@@ -46,6 +46,7 @@ def handing(slurm: Slurm, rows: dict[str, Any] | None = None) -> Handing:
 
 
 ANY = cast("Any", None)
+_CLUSTER = SimpleNamespace(default_per_cpu_mib=None, shards=lambda *_: 0)
 
 
 def array(number: int = 8, **said: str) -> JobRow:
@@ -207,6 +208,26 @@ def test_seconds_are_counted_by_slurmctlds_clock(
 def test_where_slurmctld_does_not_say_the_clocks_are_taken_to_agree() -> None:
     scene = handing(Slurm()).scene(OVER, JOB, ANY)
     assert (scene.now_s, scene.ahead_s) == (1040.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("told", "fresh_s"),
+    [
+        ("2026-01-01T00:00:05", 1767225605.0),
+        ("None", 0.0),
+        ("Unknown", 0.0),
+        ("yesterday", 0.0),
+    ],
+)
+def test_how_fresh_the_slurmds_of_a_job_that_waits_are_is_asked_once(
+    told: str, fresh_s: float
+) -> None:
+    said = f"NodeName=n1 Arch=x86_64 SlurmdStartTime={told} LastBusyTime=None\nNodeName=n2\n"
+    slurm = Slurm(scontrol=Answer(said, "", 0))
+    hands = handing(slurm, {"7": array(7, array_id="7", submit="2026-01-01T00:00:01")})
+    scenes = [hands.scene(replace(OVER, guest=""), JOB, cast("Any", _CLUSTER)) for _ in range(2)]
+    assert [scene.job.fresh_s for scene in scenes] == [fresh_s, fresh_s]
+    assert slurm.asked.count(("scontrol", "-o", "show", "node", "n1,n2")) == 1
 
 
 def _failed(start: str, end: str, code: int) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
 from pliant.daemon.handing import HandOvers, Hands, Wanted
+from pliant.daemon.kept import Outgrown, unwanted
 from pliant.daemon.places import Places
 from pliant.daemon.runs import Runs
 from pliant.errors import PliantError, Refused
@@ -67,7 +68,7 @@ class Elastic:
         self._resumed = False
         self._hears_since_s = float("inf")  # by the monotonic clock
         self._met: frozenset[str] = frozenset()  # the jobs of the last look
-        self._limits_s: dict[str, int] = {}  # of jobs that run, or wait between two runs
+        self._outgrown = Outgrown()
         self._unwanted: Callable[[str, str], bool] = lambda _job_id, _guest: False
 
     # --- what is known ---------------------------------------------------------------------
@@ -174,23 +175,15 @@ class Elastic:
         self.overs.forget(there)
         self._made_room = {job: n for job, n in self._made_room.items() if job in there}
         under_way = self.overs.all()
-        self._unwanted = _unwanted(snapshot, acts_on)
+        self._unwanted = unwanted(snapshot, acts_on)
         for job in snapshot.running:
             if job.id in under_way and self._unwanted(job.id, under_way[job.id].guest):
                 self.overs.withdraw(job.id)
             elif job.id not in under_way and job.priority in OURS:
                 self._do(Do.RELEASE, job)
-        self._keep_no_place_for_more(snapshot, under_way)
-
-    def _keep_no_place_for_more(self, snapshot: Snapshot, under_way: Mapping[str, Wanted]) -> None:
-        """Take the pin from those that wait with it, and that their owner has made larger since."""
-        for job in snapshot.waiting:
-            pinned, limit_s = job.priority in OURS, self._limits_s.get(job.id, 0)
-            if pinned and job.id not in under_way and _is_more(job, limit_s):
+        for job in self._outgrown.looked(snapshot):
+            if job.id not in under_way:
                 self._do(Do.RELEASE, job)
-        there = {job.id for job in snapshot.waiting}
-        kept = {job_id: s for job_id, s in self._limits_s.items() if job_id in there}
-        self._limits_s = kept | {job.id: job.time_limit_s for job in snapshot.running if job.spec}
 
     def _has_place(self, job: Job, wanted: Wanted) -> bool:
         """Whether a job that has saved is to be requeued: also one whose wish was withdrawn."""
@@ -314,29 +307,6 @@ def elastic_request(job: Job) -> Request | None:
     """Return the request of a job that may change while it runs; None for all others."""
     request = job.spec.request if job.spec is not None else None
     return request if request is not None and request.is_elastic else None
-
-
-def _unwanted(snapshot: Snapshot, acts_on: Callable[[Job], bool]) -> Callable[[str, str], bool]:
-    """Return what says whether a job is to stay as it is, or its guest has no need of its room."""
-    ids = [job.id for job in snapshot.waiting if job.eligible and not job.ordinary]
-    guests = {"", *ids, *(name.partition("_")[0] for name in ids)}  # an array's last task
-    stay = {
-        job.id
-        for job in snapshot.running
-        if job.frozen or not acts_on(job) or (job.spec is not None and job.spec.pinned)
-    }
-    return lambda job_id, guest: job_id in stay or guest not in guests
-
-
-def _is_more(job: Job, limit_s: int) -> bool:
-    """Whether a waiting job asks for more than it had, or than a trial job may have.
-
-    ``limit_s``: the time limit of its last run, 0 where that is not known.
-    """
-    spec = job.spec
-    expected = (spec.set or spec.own) if spec is not None else None
-    larger = expected is not None and job.shape.amount > expected.amount
-    return larger or job.ordinary != "" or (0 < limit_s < job.time_limit_s and not job.time_min_s)
 
 
 def _busy(phase: Phase) -> str:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -26,10 +27,11 @@ from pliant.batch.slurm.commands import Runs
 from pliant.batch.slurm.job_rows import JobRow, count
 from pliant.batch.slurm.partition_rows import parse_reservations
 from pliant.batch.slurm.queries import Queries
+from pliant.batch.slurm.records import records
 from pliant.batch.slurm.request import asked
 from pliant.batch.slurm.update import job_words, update_words, wanted
 from pliant.batch.slurm.values import instant_s, whole
-from pliant.errors import Refused, Unavailable
+from pliant.errors import BadAnswer, Refused, Unavailable
 from pliant.handover import FENCE_S, OURS, PINNED, SETTLE_S, Do, HandOver, Scene, Sight, Step
 from pliant.model import Job, JobState
 
@@ -38,6 +40,8 @@ _TERMINATED = frozenset({signal.SIGTERM, signal.SIGKILL, (128 + signal.SIGTERM) 
 """The exit codes of a batch script that was killed, as wait(2) gives them."""
 SKEW_S = 60.0
 """How far behind ours slurmctld's clock may be for a fence to stand at once."""
+MOST_FRESH = 1000
+"""Of how many jobs it is remembered how fresh the slurmds of their nodes are."""
 PREFIX = "pliant_"
 """How the names of fences begin."""
 
@@ -51,6 +55,7 @@ class Handing:
         """``clock`` counts seconds since the epoch, as slurmctld's host does or about so."""
         self._commands, self._queries, self._clock = commands, queries, clock
         self._clocks = Clocks(commands, clock)
+        self._fresh: dict[str, tuple[float, float]] = {}  # by job, since when it waits: see Sight
 
     # --- see -------------------------------------------------------------------------------
 
@@ -65,9 +70,25 @@ class Handing:
         sight = self._sight(rows.get(over.job), job, cluster)
         if sight.state is None and over.saved_s:
             sight = replace(sight, killed=self._was_killed(over))
+        if sight.is_waiting and over.saved_s:
+            sight = replace(sight, fresh_s=self._fresh_s(job, sight.queued_s))
         ahead_s = self._clocks.ahead_s() if over.saved_s else 0.0
         guest = self._guest(over, rows, ahead_s, cluster) if over.guest else None
         return Scene(self._clock() - ahead_s, sight, guest, fence_end_s, max(0.0, ahead_s))
+
+    def _fresh_s(self, job: Job, queued_s: float) -> float:
+        """When the youngest slurmd of a job's nodes started, by that node's clock; asked once."""
+        since_s, fresh_s = self._fresh.get(job.id, (0.0, 0.0))
+        if since_s != queued_s and job.nodes:
+            answer = self._commands.run(("scontrol", "-o", "show", "node", ",".join(job.nodes)))
+            rows = records(answer.out, "NodeName", ("SlurmdStartTime",))
+            starts = (row.get("SlurmdStartTime", "None") for row in rows)
+            with suppress(BadAnswer):  # then as if they had run for long
+                fresh_s = max(map(instant_s, starts), default=0.0)
+            if len(self._fresh) >= MOST_FRESH:
+                self._fresh.clear()
+            self._fresh[job.id] = (queued_s, fresh_s)
+        return fresh_s
 
     def _guest(
         self, over: HandOver, rows: Mapping[str, JobRow], ahead_s: float, cluster: Cluster
