@@ -13,7 +13,7 @@ settings.register_profile(
     "same",
     deadline=None,  # the tests hold no timings
     derandomize=True,
-    max_examples=50,  # of each property, for there are hundreds; a search looks at more
+    max_examples=40,  # of each property, for there are hundreds; a search looks at more
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
