@@ -53,6 +53,7 @@ class Replay:
         self.now_s = 0.0
         self.cycles = 0
         self.finished = 0
+        self.refused = 0  # what was decided and did not fit: a policy gave out what is not there
         self._known: dict[str, History] = {}
         self._events: list[tuple[float, int, int, Run]] = []
         self._ended: list[Task] = []
@@ -192,6 +193,7 @@ class Replay:
     def _start(self, job: Job, of: History, shape: Shape, nodes: tuple[str, ...]) -> bool:
         run = self.cluster.start(job, of, shape, nodes)
         if run is None:
+            self.refused += 1
             return False
         arrival, now_s = of.arrival, self.now_s
         again_s = arrival.restart_s if of.spans else 0.0
@@ -213,6 +215,8 @@ class Replay:
         run = self.cluster.running[reshape.job.id]
         if self.cluster.keep_extra(run, reshape.shape, reshape.nodes):
             self._save(run)
+        else:
+            self.refused += 1
 
     def _preempt(self, preempt: Preempt) -> None:
         """Tell a run to save and make room."""
