@@ -132,11 +132,11 @@ def reproduce(asked: Asked) -> Section:
     lacking = [name for name, where in WHERE if not _there(asked, where)]
     return Section(
         "Measured curves (Sia, Gavel): all policies",
-        f"{len(names())} policies; {jobs} jobs; {seeds} seeds from {asked.seed} on; on"
+        f"{len(names())} policies; {jobs} jobs; seeds: {seeds}, from {asked.seed} on; on"
         f" {' and '.join(f'{nodes} x {gpus}' for nodes, gpus in machines)} GPUs;"
         f" with {COST.save_s:g} s to save and {COST.launch_s:g} s to launch, and with none."
         + "".join(f" {name}: not run, as its curves are not there." for name in lacking),
-        [*_claims(came)],
+        [*claims_of(came)],
         [_table(came)] if came else [],
         _choices(points),
     )
@@ -144,7 +144,7 @@ def reproduce(asked: Asked) -> Section:
 
 def _sizes(asked: Asked) -> tuple[int, int, Sequence[tuple[int, int]]]:
     """How many jobs, how many seeds, and on what."""
-    return (40, 1, MACHINES[:1]) if asked.quick else (150, 3, MACHINES)
+    return (30, 1, MACHINES[:1]) if asked.quick else (60, 3, MACHINES)
 
 
 def _there(asked: Asked, where: Path) -> Path | None:
@@ -171,7 +171,8 @@ _SAID = (
 _OURS = "no paper: Pliant's own"
 
 
-def _claims(came: _Ran) -> Iterator[Claim]:
+def claims_of(came: Sequence[tuple[Point, Came]]) -> Iterator[Claim]:
+    """Yield what is claimed, and the replays in which it does not hold."""
     if not came:
         for text in _SAID:
             yield Claim(text, "not testable", _OURS, why="needs measured curves: --data")

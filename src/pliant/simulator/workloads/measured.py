@@ -64,6 +64,8 @@ def tables_in(path: Path) -> list[Table]:
     Of a folder, those of all folders in it too; what is neither is passed over there. Raises
     BadInput for a file that cannot be right, and where there is no curve.
     """
+    if not path.exists():
+        raise BadInput(f"{path}: no such file or folder: measured curves are expected")
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     found = [table for file in files for table in _tables(file)]
     if not found:
