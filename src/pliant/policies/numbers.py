@@ -39,9 +39,8 @@ def equipartition(
         split.serve(_largest)
     else:
         split.reason = SPREAD
-        ladder = split.alike()
-        if ladder is not None:
-            split.spread(ladder)
+        if split.ladder is not None:
+            split.spread(split.ladder)
             return split
         split.serve(_smallest)
     if split.room.free:

@@ -103,6 +103,7 @@ class Differences:
 
     def __init__(self) -> None:
         self._known: dict[tuple[Need, Need], Receipt] = {}
+        self._receipts: dict[Need, Receipt] = {}
 
     def of(self, kind: NodeKind, need: Need, less: Need) -> Receipt:
         """Return what ``need`` takes beyond ``less``."""
@@ -114,9 +115,12 @@ class Differences:
 
     def receipt(self, kind: NodeKind, need: Need) -> Receipt:
         """Return what a need takes, wherever it fits."""
-        found = find(kind, kind.empty, need)
-        assert found is not None, f"no such node ever has {need}"  # noqa: S101 - callers see to it
-        return found
+        known = self._receipts.get(need)
+        if known is None:
+            known = find(kind, kind.empty, need)
+            assert known is not None, f"no node ever has {need}"  # noqa: S101 - callers see to it
+            self._receipts[need] = known
+        return known
 
 
 class Standings:
