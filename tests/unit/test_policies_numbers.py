@@ -41,6 +41,7 @@ POLICIES = [
 NOW_S = 10_000.0
 LADDERS = ((1, 2, 3, 4, 5, 6, 7, 8), (1, 2, 3, 4), (1, 2, 4, 8), (2, 3, 6), (3,), (1, 5, 6))
 LIMITS_S = (0, 600, 1_800, 7_200)
+SHARED = Pool("", 4, 2, shards_per_gpu=4)
 ONE_CORE, TWO_CORES = Footprint(), Footprint(cpus_per_gpu=2)
 
 
@@ -126,9 +127,7 @@ def test_it_is_what_is_decided_by_placing_jobs(
         lambda seen: replace(seen, waiting=(replace(seen.waiting[0], tasks_waiting=2),)),
         lambda seen: replace(seen, waiting=(replace(seen.waiting[0], limited=True),)),
         lambda seen: replace(seen, running=(replace(seen.running[0], next_shape=Shape(1, 1)),)),
-        lambda seen: replace(
-            seen, waiting=(replace(seen.waiting[0], shapes=(Shape(1, 1, share=2), Shape(1, 1))),)
-        ),
+        lambda seen: replace(seen, nodes=(replace(seen.nodes[0], pools=(SHARED,)),)),
     ],
 )
 def test_where_more_than_numbers_matters_jobs_are_placed(
