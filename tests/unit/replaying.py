@@ -10,9 +10,10 @@ from test_policies_properties import all_fit, gpus_of
 
 from pliant.model import ALL_CORES, Demand, Job, Node, Shape, Snapshot
 from pliant.plan import Plan, Policy
-from pliant.simulator.cluster import Cluster, History, Run
+from pliant.simulator.cluster import Cluster
 from pliant.simulator.metrics import Task
 from pliant.simulator.replay import Replay
+from pliant.simulator.running import History, Run
 from pliant.simulator.workload import Workload
 
 
@@ -82,6 +83,14 @@ class Counted(Cluster):
             self.refused.append((run.job.id, shape))
         self.check()
         return kept
+
+    def change(self, run: Run) -> bool:
+        changed = super().change(run)
+        if changed:
+            (self.has[run.job.id],) = ([has] for has in self.has[run.job.id][1:])
+            self.shapes[run.job.id].append(run.shape)
+            self.check()
+        return changed
 
     def stop(self, run: Run) -> None:
         super().stop(run)

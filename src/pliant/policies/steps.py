@@ -29,12 +29,11 @@ from pliant.placement.giving_up import certain_holders, settled, without
 from pliant.placement.ground import as_read
 from pliant.placement.pick import Places
 from pliant.plan import Plan
+from pliant.policies.changes import ROUNDS
 from pliant.policies.desk import Desk
 from pliant.policies.gain import Gain
 from pliant.policies.groups import sizes_of
-
-ROUNDS = 4
-"""How often goals are set anew without the jobs that turned out not to be changeable."""
+from pliant.policies.reasons import LEFT_OVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +277,7 @@ class _Steps:
         for _, option in of.from_level(of.first) if of.levels else ():
             given = self._fill(job, option)
             if given:
-                self._desk.start(job, given, "it is free, and nobody else can use it")
+                self._desk.start(job, given, LEFT_OVER)
                 return given
         return []
 

@@ -7,68 +7,38 @@ made, and what has not changed is what it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from math import inf, nextafter
-from typing import TypeVar, overload
+from typing import TypeVar
 
 from pliant.model import Job, JobClass, JobState, Node, Pool, Shape, Snapshot
 from pliant.placement import Need, limit_s
 from pliant.placement.ground import Ground, Grounded
-from pliant.placement.needs import NOTHING, Gpus, Receipt, State, beyond, find, returned
+from pliant.placement.needs import NOTHING, Gpus, Receipt, State, beyond, find, has, returned
 from pliant.placement.queue import Queue
 from pliant.placement.timeline import Release
-from pliant.simulator.metrics import Span
-from pliant.simulator.workload import Arrival, Workload
+from pliant.policies.crowd import Crowd, Standing
+from pliant.simulator.running import (
+    NO_LADDER,
+    Differences,
+    History,
+    Lazy,
+    Run,
+    Shown,
+    Standings,
+    is_elastic,
+)
+from pliant.simulator.workload import Workload
+from pliant.speedup import run_time_s
 
 Seen = TypeVar("Seen")
+ONE = Shape(1, 1)
 CHANGES = 4
 """How often a job may be changed in one instant."""
 _NOW = -float("inf")
 """As a bound: under no claims."""
-
-
-@dataclass(slots=True)
-class History:
-    """What is true of a job that has arrived, and what has happened to it."""
-
-    arrival: Arrival
-    spans: list[Span] = field(default_factory=list)
-    done: float = 0.0  # the part of its work that is saved
-    preemptions: int = 0
-
-
-@dataclass(eq=False, slots=True)
-class Run:
-    """A job that runs, from ``start_s`` on; it makes progress from ``works_s`` on."""
-
-    job: Job  # as it waited
-    of: History
-    shape: Shape
-    need: Need
-    places: tuple[int, ...]
-    receipts: tuple[Receipt, ...]
-    number: int
-    start_s: float
-    works_s: float
-    end_s: float
-    run_s: float  # all of its work, so
-    alone: tuple[Shape, ...]  # its shape, and no other
-    timed_out: bool = False
-    protected_s: float = 0.0  # until then nothing may be taken from it
-    saving_s: float = 0.0  # since when it makes no more progress; 0.0: it does
-    next_shape: Shape | None = None
-    next_places: tuple[int, ...] = ()
-    extra: tuple[tuple[int, Receipt], ...] = ()  # what is kept for its next shape meanwhile
-    room_for: str = ""
-    seen: Job | None = None  # as it was shown last
-    seen_until_s: float = 0.0  # but for its progress it is still the same
-
-    def done_at(self, now_s: float) -> float:
-        """The part of its work that is done."""
-        until_s = min(self.saving_s or now_s, now_s)
-        return min(1.0, self.of.done + max(0.0, until_s - self.works_s) / max(1e-9, self.run_s))
 
 
 class Cluster:
@@ -83,6 +53,8 @@ class Cluster:
         self.queue = Queue(self.ground.profiles)
         self.running: dict[str, Run] = {}
         self._number = 0
+        self._standings = Standings(whole, self.ground)
+        self._differences = Differences()
 
     # --- as the cycle sees it ---------------------------------------------------------------
 
@@ -91,12 +63,19 @@ class Cluster:
 
         ``progress``: also how far the jobs are that run.
         """
-        running = _Lazy(partial(self._jobs, now_s, progress), len(self.running))
-        nodes = _Lazy(self._nodes, len(self._all))
+        jobs = partial(self._jobs, now_s, progress)
+        running = Shown(jobs, len(self.running), partial(self._crowd, now_s))
+        nodes = Lazy(self._nodes, len(self._all))
         return Grounded(now_s, nodes, self.partitions, self.queue, running, ground=self.ground)
 
     def _jobs(self, now_s: float, progress: bool) -> tuple[Job, ...]:
         return tuple([self.job(run, now_s, progress=progress) for run in self.running.values()])
+
+    def _crowd(self, now_s: float, queue: Queue) -> Crowd | None:
+        return self._standings.crowd(now_s, queue, partial(self._standing, now_s))
+
+    def _standing(self, now_s: float, standing: Standing) -> Job:
+        return self.job(self.running[standing.job.id], now_s)
 
     def _nodes(self) -> tuple[Node, ...]:
         cells = self.ground.cells
@@ -138,34 +117,23 @@ class Cluster:
     def job(self, run: Run, now_s: float, *, progress: bool = True) -> Job:
         """Return a running job as a policy sees it; its progress as it was shown last if not."""
         if run.seen is None or now_s >= run.seen_until_s:
-            run.seen = self._seen(run, now_s)
-            run.seen_until_s = self._stays_until_s(run, now_s)
-        if progress:
+            done = run.done_at(now_s) if progress else run.job.progress
+            run.seen = self._seen(run, now_s, done)
+            later = [at_s for at_s in (run.protected_s, run.free_s) if at_s > now_s]
+            run.seen_until_s = min(later, default=inf)
+        elif progress:
             run.seen = run.seen.at(run.done_at(now_s))
         return run.seen
 
-    def _stays_until_s(self, run: Run, now_s: float) -> float:
-        """Until when a run may be changed as little as now; inf: until it has changed.
-
-        A job is not changed for ever in one instant: what may be changed depends on who shares
-        which GPU, and so on the change itself, and two decisions may be made in turn.
-        """
-        if now_s < run.protected_s:
-            return run.protected_s
-        spans = run.of.spans
-        often = len(spans) >= CHANGES and spans[-CHANGES].end_s >= now_s
-        return nextafter(now_s, inf) if often else inf
-
-    def _seen(self, run: Run, now_s: float) -> Job:
+    def _seen(self, run: Run, now_s: float, done: float) -> Job:
         under_way = run.next_shape is not None or bool(run.room_for)
         request = run.job.spec.request if run.job.spec is not None else None
-        free = not under_way and now_s >= run.protected_s and request is not None
-        settled = self._stays_until_s(run, now_s) == inf
-        elastic = free and settled and request is not None and request.malleable is not None
+        free = not under_way and now_s >= run.protected_s
+        elastic = free and now_s >= run.free_s
         effort = request is not None and request.job_class is JobClass.BEST_EFFORT
-        return replace(
-            run.job,
+        return run.job.but(
             state=JobState.RUNNING,
+            progress=done,
             shape=run.shape,
             shapes=run.job.shapes if elastic else run.alone,
             tasks_waiting=1,
@@ -195,19 +163,35 @@ class Cluster:
         run = Run(
             job, of, shape, need, places, receipts, self._number, 0.0, 0.0, 0.0, 0.0, (shape,)
         )
+        run.arrival, run.gpus, run.limit_s = (job.submit_s, job.id), shape.gpus, limit_s(job)
+        run.ladder = self.ground.profiles.of(job).ladder or NO_LADDER
         self.running[job.id] = run
+        self._standings.begin(run)
         return run
 
     def begins(self, run: Run, start_s: float) -> None:
-        """Note when a run began, by its time limit when it ends at the latest."""
+        """Note when a run began, by its time limit when it ends at the latest.
+
+        A job is not changed for ever in one instant: what may be changed depends on who shares
+        which GPU, and so on the change itself, and two decisions may be made in turn.
+        """
         run.start_s = start_s
-        end_s = start_s + limit_s(run.job)
+        run.over_s = end_s = start_s + run.limit_s
         release = Release(end_s, run.places, run.need, False, run.job.id)
         self.ground.ends.begin(run.number, release)
+        run.free_s = inf
+        if is_elastic(run.job):
+            spans = run.of.spans
+            often = len(spans) >= CHANGES and spans[-CHANGES].end_s >= start_s
+            run.free_s = max(run.protected_s, nextafter(start_s, inf) if often else 0.0)
+            if run.ladder is not NO_LADDER:
+                run.whole_s = run.job.volume_s or run_time_s(run.job, ONE)
 
     def stop(self, run: Run) -> None:
         """Give back all that a run holds."""
         del self.running[run.job.id]
+        self._standings.end(run)
+        self._standings.others -= run.next_shape is not None
         self.ground.ends.end(run.number)
         self._give_back(run.places, run.receipts)
         for place, receipt in run.extra:
@@ -229,7 +213,31 @@ class Cluster:
             self._count(place, receipt, 1)
         cells.keep()
         run.extra, run.next_shape, run.next_places = tuple(extra), shape, places
+        run.next_need = need
+        self._standings.others += 1
         run.seen = None
+        return True
+
+    def change(self, run: Run) -> bool:
+        """Let a run go on as its next shape on what it has and what was kept for it.
+
+        False: it must be stopped and started anew, as more than the number of its GPUs matters.
+        """
+        id_, shape, need, cells = run.job.id, run.next_shape, run.next_need, self.ground.cells
+        if run.ladder is NO_LADDER or shape is None or run.places != run.next_places:
+            return False
+        assert need is not None  # noqa: S101  # for types: it comes with the shape
+        (place,) = run.places
+        left = self._differences.of(cells.of[place].kind, run.need, need)
+        if left != NOTHING:
+            cells.move(place, cells.with_back(cells.of[place], left, _NOW))
+            cells.keep()
+        self.ground.ends.end(run.number)
+        self._number += 1
+        self._standings.others -= 1
+        run.go_on(shape, need, self._differences.receipt(cells.of[place].kind, need), self._number)
+        del self.running[id_]  # the last one to begin stands last
+        self.running[id_] = run
         return True
 
     def _beyond(self, run: Run, place: int, need: Need) -> Receipt | None:
@@ -237,6 +245,9 @@ class Cluster:
         cell = self.ground.cells.of[place]
         if place not in run.places:
             return cell.receipt(need, _NOW)
+        if run.ladder is not NO_LADDER:
+            more = self._differences.of(cell.kind, need, run.need)
+            return more if has(cell.state, more) else None
         own = run.receipts[run.places.index(place)]
         found = find(cell.kind, returned(cell.state, own), need, now=cell.state[2])
         return None if found is None else beyond(found, own)
@@ -267,29 +278,3 @@ class Cluster:
             for gpu, _ in gpus:
                 key = (place, pool, gpu)
                 sharers[key] = sharers.get(key, 0) + more
-
-
-class _Lazy(Sequence[Seen]):
-    """Rows that are made when they are looked at, all of them, once."""
-
-    def __init__(self, make: Callable[[], tuple[Seen, ...]], count: int) -> None:
-        self._make, self._count = make, count
-        self._made: tuple[Seen, ...] | None = None
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, at: int) -> Seen: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Seen]: ...
-    def __getitem__(self, at: int | slice) -> Seen | Sequence[Seen]:
-        return self._rows()[at]
-
-    def __iter__(self) -> Iterator[Seen]:
-        return iter(self._rows())
-
-    def _rows(self) -> tuple[Seen, ...]:
-        if self._made is None:
-            self._made = self._make()
-        return self._made
