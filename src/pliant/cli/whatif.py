@@ -11,7 +11,8 @@ import click
 
 from pliant.cli.output import json_option
 from pliant.cli.reporting import REPORT_OPTIONS
-from pliant.cli.simulate import OUT, PROCESSES, with_options
+from pliant.cli.simulate import OUT, with_options
+from pliant.cli.sweeping import PROCESSES
 
 _SIZE = click.IntRange(min=1)
 _RECORDED = (

@@ -1,23 +1,21 @@
-"""Replays as tasks for processes, or for a batch system: one call for all of them.
+"""Replays as plain data: what is to be replayed, and what it came to.
 
-:func:`run_all` takes any executor whose ``submit`` returns something with a ``result``: that of
-:mod:`concurrent.futures`, submitit's (inside its ``batch()`` the tasks are one job array), or
-:class:`Here`. A task is plain data, and a process may be started anew for it.
+So they may be done in other processes, and on other hosts: see :mod:`pliant.simulator.sweep`.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 from pliant import policies
 from pliant.plan import Policy
 from pliant.simulator.curves import Curves, Trail
 from pliant.simulator.idle import Idle
-from pliant.simulator.metrics import Task as Ended
+from pliant.simulator.metrics import Task
 from pliant.simulator.replay import Replay
 from pliant.simulator.tally import Figures, Tally
 from pliant.simulator.workload import Workload
@@ -102,7 +100,7 @@ def replayed(
     *,
     idle: bool = True,
     progress: Callable[[int, int], None] | None = None,
-    ended: Callable[[Ended], None] | None = None,
+    ended: Callable[[Task], None] | None = None,
 ) -> Figures:
     """Replay a workload under a policy to its end; return what it came to.
 
@@ -133,43 +131,3 @@ def replayed(
 @lru_cache(maxsize=1)
 def _workload(asked: Makes, seed: int) -> Workload:
     return asked.workload(seed)
-
-
-class Task(Protocol):
-    """What an executor returns: a future of concurrent.futures, a job of submitit."""
-
-    def result(self) -> Any:
-        """Wait for it, and return what it came to."""
-
-
-class Executor(Protocol):
-    """What runs tasks."""
-
-    def submit(self, run: Callable[..., Any], /, *arguments: Any) -> Task:
-        """Let ``run`` be called, here or elsewhere, now or later."""
-
-
-def run_all(cases: Iterable[Case], executor: Executor) -> Iterator[Outcome]:
-    """Hand all cases to an executor at once; yield their outcomes in the order of the cases.
-
-    Raises BadInput, and what the executor raises.
-    """
-    tasks = [executor.submit(run_case, case) for case in cases]
-    for task in tasks:
-        yield task.result()
-
-
-@dataclass(frozen=True, slots=True)
-class _Later:
-    call: Callable[[], Any]
-
-    def result(self) -> Any:
-        return self.call()
-
-
-class Here:
-    """An executor for this process: each task runs when its result is asked for."""
-
-    def submit(self, run: Callable[..., Any], /, *arguments: Any) -> Task:
-        """Remember what to call."""
-        return _Later(lambda: run(*arguments))
