@@ -48,9 +48,11 @@ def test_an_array_comes_to_the_same_as_processes(env: Mapping[str, str], workdir
 
 def test_the_guide_runs_an_array(env: Mapping[str, str], workdir: Path) -> None:
     terminal = Terminal(cwd=workdir, env=dict(env))
-    first = "pliant compare torque rsa --workload ravi --seeds 2 --slurm --sbatch partition=cpu"
     try:
-        terminal.types("docs/simulator.md", first)
+        terminal.types(
+            "docs/simulator.md",
+            "pliant compare torque rsa --workload ravi --seeds 2 --slurm --sbatch partition=cpu",
+        )
     finally:
         terminal.close()
 
