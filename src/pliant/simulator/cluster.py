@@ -53,7 +53,7 @@ class Run:
     start_s: float
     works_s: float
     end_s: float
-    run_s: float  # all of its work, so
+    run_s: float  # all of its work, as fast as it is now
     alone: tuple[Shape, ...]  # its shape, and no other
     timed_out: bool = False
     protected_s: float = 0.0  # until then nothing may be taken from it
@@ -64,11 +64,13 @@ class Run:
     room_for: str = ""
     seen: Job | None = None  # as it was shown last
     seen_until_s: float = 0.0  # but for its progress it is still the same
+    done: float = 0.0  # the part of its work that was done at since_s
+    since_s: float = 0.0  # from then on it makes progress, as fast as it is now
 
     def done_at(self, now_s: float) -> float:
         """The part of its work that is done."""
         until_s = min(self.saving_s or now_s, now_s)
-        return min(1.0, self.of.done + max(0.0, until_s - self.works_s) / max(1e-9, self.run_s))
+        return min(1.0, self.done + max(0.0, until_s - self.since_s) / max(1e-9, self.run_s))
 
 
 class Cluster:

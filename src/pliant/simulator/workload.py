@@ -52,11 +52,26 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A job that holds something on a node of another. ``on_gpu``: of one of its GPUs, too."""
+
+    job: Job
+    shape: Shape
+    on_gpu: bool
+
+
+Beside = Callable[[Job, Shape, Sequence[Neighbour]], float]
+"""How fast a job runs as a shape beside others, of which there is one at least, relative to how
+fast it runs as that shape without them; 0.0: it makes no progress."""
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """A cluster, and the jobs that arrive there, in the order of their submission.
 
     Of jobs that are submitted at the same instant, the order is the queue's. ``arrivals`` may make
     each job anew where it is read, so that those that have ended take no memory.
+    ``beside``: how jobs slow each other; None: not at all, whoever shares their GPUs and nodes.
     ``choices``: what the source leaves open and was chosen here, in words, to be shown beside
     every result.
     """
@@ -66,3 +81,4 @@ class Workload:
     partitions: tuple[Partition, ...]
     arrivals: Sequence[Arrival]
     choices: tuple[str, ...] = field(default=())
+    beside: Beside | None = None
