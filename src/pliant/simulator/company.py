@@ -8,8 +8,10 @@ launches and saves. A cluster without such a workload is a plain one, and keeps 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from pliant.model import Job, Shape
+from pliant.placement.ground import Grounded
 from pliant.simulator.cluster import Cluster, History, Run
 from pliant.simulator.workload import Beside, Neighbour, Workload
 
@@ -22,10 +24,18 @@ class Shared(Cluster):
 
     def __init__(self, workload: Workload, beside: Beside) -> None:
         super().__init__(workload)
-        self._beside = beside
+        self._beside, self._company = beside, workload.company
         self._on: dict[int, dict[int, Run]] = {}  # by node, those that run there by their number
         self._changed: set[int] = set()  # nodes on which somebody came or went
         self._paces: dict[int, float] = {}  # by a run's number, if it is not 1.0
+
+    def snapshot(self, now_s: float, *, progress: bool = True) -> Grounded:
+        """Show the cluster as it is now, with what is known of its jobs beside each other."""
+        found = super().snapshot(now_s, progress=progress)
+        if self._company is None:
+            return found
+        jobs = [*self.queue, *(run.job for run in self.running.values())]
+        return replace(found, company=self._company(jobs))
 
     def start(self, job: Job, of: History, shape: Shape, nodes: Sequence[str]) -> Run | None:
         """Let a job hold what it needs, as :class:`Cluster` does."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pliant.model import Job, Node, Partition, Shape
+from pliant.model import Company, Job, Node, Partition, Shape
 
 Speed = Callable[[Shape], float]
 """How fast a job really runs as a shape, relative to its own shape; 0.0: it makes no progress."""
@@ -72,6 +72,7 @@ class Workload:
     Of jobs that are submitted at the same instant, the order is the queue's. ``arrivals`` may make
     each job anew where it is read, so that those that have ended take no memory.
     ``beside``: how jobs slow each other; None: not at all, whoever shares their GPUs and nodes.
+    ``company``: what policies are told of that, of the jobs that wait and run; None: nothing.
     ``choices``: what the source leaves open and was chosen here, in words, to be shown beside
     every result.
     """
@@ -82,3 +83,4 @@ class Workload:
     arrivals: Sequence[Arrival]
     choices: tuple[str, ...] = field(default=())
     beside: Beside | None = None
+    company: Callable[[Sequence[Job]], Company] | None = None
