@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from pliant import policies
 from pliant.plan import Policy
 from pliant.simulator.curves import Curves, Trail
 from pliant.simulator.idle import Idle
+from pliant.simulator.jobs import Ended, Flows
 from pliant.simulator.metrics import Task
 from pliant.simulator.replay import Replay
 from pliant.simulator.tally import Figures, Tally
@@ -57,7 +58,7 @@ class Makes(Protocol):
 class Case:
     """One replay: a policy on a workload. ``idle``: measure avoidable idle GPU time too.
 
-    ``curves``: keep what plots show, too.
+    ``curves``: keep what plots show, too; ``jobs``: each job's flow time.
     """
 
     choice: Choice
@@ -65,19 +66,22 @@ class Case:
     seed: int = 1
     idle: bool = True
     curves: bool = False
+    jobs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a replay came to; ``choices``: what was chosen where the workload's source is silent.
 
-    ``curves``: None where they were not asked for, or no task ended.
+    ``curves``: None where they were not asked for, or no task ended; ``flows``: of each job, empty
+    where they were not asked for.
     """
 
     workload: str
     choices: tuple[str, ...]
     figures: Figures
     curves: Curves | None = None
+    flows: Flows = field(default_factory=dict)
 
 
 def run_case(case: Case, progress: Callable[[int, int], None] | None = None) -> Outcome:
@@ -87,11 +91,16 @@ def run_case(case: Case, progress: Callable[[int, int], None] | None = None) -> 
     """
     policy = case.choice.policy_for(case.seed)
     workload = _workload(case.asked, case.seed)
-    trail = Trail() if case.curves else None
-    ended = trail.add if trail else None
+    trail, jobs = Trail(), Ended()
+    told = [*[trail.add] * case.curves, *[jobs.add] * case.jobs]
+
+    def ended(task: Task) -> None:
+        for add in told:
+            add(task)
+
     figures = replayed(workload, policy, idle=case.idle, progress=progress, ended=ended)
-    curves = trail.curves() if trail else None
-    return Outcome(workload.name, workload.choices, figures, curves)
+    curves = trail.curves() if case.curves else None
+    return Outcome(workload.name, workload.choices, figures, curves, jobs.flows)
 
 
 def replayed(
