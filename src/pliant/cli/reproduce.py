@@ -88,7 +88,7 @@ def _progress() -> Iterator[Progress]:
         yield in_silence
         return
     from rich.console import Console  # noqa: PLC0415  # slow to import
-    from rich.progress import Progress as Bars  # noqa: PLC0415
+    from rich.progress import Progress as Bars  # noqa: PLC0415  # the same
 
     # No thread of its own: the runs' processes begin beside it.
     with Bars(console=Console(stderr=True), auto_refresh=False, transient=True) as bars:

@@ -30,6 +30,7 @@ ALL = 1_000_000_000
 """How many changes one cycle may make: there is no batch system to be spared."""
 NEVER_S = float("inf")
 Watch = Callable[[float, Cluster], None]
+Over = Callable[[float, Run], None]
 
 
 class _What(IntEnum):
@@ -44,14 +45,21 @@ class Replay:
     """One workload under one policy.
 
     ``watch`` is shown the cluster at every instant at which something has happened, once all that
-    was decided then is carried out; it may try things out there as a policy may.
+    was decided then is carried out; it may try things out there as a policy may. ``over`` is shown
+    every run when it is over, whether its job has ended or goes on as another run.
     """
 
-    def __init__(self, workload: Workload, policy: Policy, watch: Watch | None = None) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        policy: Policy,
+        watch: Watch | None = None,
+        over: Over | None = None,
+    ) -> None:
         self.workload, self.policy = workload, policy
         self._company = Shared(workload, workload.beside) if workload.beside else None
         self.cluster = self._company or Cluster(workload)
-        self._watch = watch
+        self._watch, self._over = watch, over
         self._progress = getattr(policy, "by_progress", policy.resizes)
         self.now_s = 0.0
         self.cycles = 0
@@ -132,6 +140,8 @@ class Replay:
         lost_s = self.now_s - run.start_s - worked_s
         gpus = float(run.shape.amount)
         run.of.spans.append(Span(run.start_s, self.now_s, gpus, lost_s, bool(run.room_for)))
+        if self._over is not None:
+            self._over(self.now_s, run)
 
     def _saved(self, run: Run) -> None:
         """A run has saved and is gone: it goes on as another shape, or back to the queue's head."""
