@@ -89,8 +89,14 @@ def choices_of(texts: Sequence[str]) -> list[Choice]:
 
 def run_cases(cases: Sequence[Case], sweep: Sweep) -> list[Outcome]:
     """Replay all cases, and show how far they are where a person looks."""
-    with progress("replays") as tell:
-        return sweep.each(run_case, cases, lambda done: tell and tell(done, len(cases)))
+    with progress("replays") as shown:
+
+        def tell(done: int) -> None:
+            if shown is not None:
+                shown(done, len(cases))
+
+        tell(0)
+        return sweep.each(run_case, cases, tell)
 
 
 def _plain(
