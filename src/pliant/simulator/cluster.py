@@ -66,6 +66,7 @@ class Run:
     seen_until_s: float = 0.0  # but for its progress it is still the same
     done: float = 0.0  # the part of its work that was done at since_s
     since_s: float = 0.0  # from then on it makes progress, as fast as it is now
+    pace: float = 1.0  # how fast it is beside others on its nodes, relative to without them
 
     def done_at(self, now_s: float) -> float:
         """The part of its work that is done."""

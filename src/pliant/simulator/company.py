@@ -7,8 +7,9 @@ launches and saves. A cluster without such a workload is a plain one, and keeps 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from pliant.model import Job, Shape
 from pliant.placement.ground import Grounded
@@ -25,9 +26,8 @@ class Shared(Cluster):
     def __init__(self, workload: Workload, beside: Beside) -> None:
         super().__init__(workload)
         self._beside, self._company = beside, workload.company
-        self._on: dict[int, dict[int, Run]] = {}  # by node, those that run there by their number
+        self._on: dict[int, set[Run]] = {}  # those that run, by node
         self._changed: set[int] = set()  # nodes on which somebody came or went
-        self._paces: dict[int, float] = {}  # by a run's number, if it is not 1.0
 
     def snapshot(self, now_s: float, *, progress: bool = True) -> Grounded:
         """Show the cluster as it is now, with what is known of its jobs beside each other."""
@@ -42,7 +42,7 @@ class Shared(Cluster):
         run = super().start(job, of, shape, nodes)
         if run is not None:
             for place in run.places:
-                self._on.setdefault(place, {})[run.number] = run
+                self._on.setdefault(place, set()).add(run)
             self._changed.update(run.places)
         return run
 
@@ -50,41 +50,31 @@ class Shared(Cluster):
         """Give back all that a run holds."""
         super().stop(run)
         for place in run.places:
-            del self._on[place][run.number]
+            self._on[place].remove(run)
         self._changed.update(run.places)
-        self._paces.pop(run.number, None)
 
-    def new_paces(self) -> Iterator[tuple[Run, float]]:
-        """Yield whose speed in company has changed since the last call, and what it is now.
-
-        1.0: as fast as without others.
-        """
-        near = {
-            number: run
-            for place in self._changed
-            for number, run in self._on.get(place, {}).items()
-        }
+    def new_paces(self) -> Iterator[Run]:
+        """Yield those whose pace has changed since the last call, by who came or went."""
+        near = self._all_on(self._changed)
         self._changed.clear()
-        for number in sorted(near):
-            run = near[number]
+        for run in near:
             pace = self._pace(run)
-            if pace != self._paces.get(number, 1.0):
-                self._paces[number] = pace
-                yield run, pace
+            if pace != run.pace:
+                run.pace = pace
+                yield run
+
+    def _all_on(self, places: Iterable[int]) -> list[Run]:
+        """Who runs on any of some nodes, in the order in which they began."""
+        runs = set().union(*(self._on.get(place, ()) for place in places))
+        return sorted(runs, key=attrgetter("number"))
 
     def _pace(self, run: Run) -> float:
-        others = {
-            number: other
-            for place in run.places
-            for number, other in self._on[place].items()
-            if other is not run
-        }
+        others = [other for other in self._all_on(run.places) if other is not run]
         if not others:
             return 1.0
         gpus = set(_gpus(run))
         neighbours = [
-            Neighbour(other.job, other.shape, not gpus.isdisjoint(_gpus(other)))
-            for _, other in sorted(others.items())
+            Neighbour(other.job, other.shape, not gpus.isdisjoint(_gpus(other))) for other in others
         ]
         return self._beside(run.job, run.shape, neighbours)
 

@@ -232,11 +232,11 @@ class Replay:
 
     def _change_paces(self, company: Shared) -> None:
         """Let those beside whom others came or went keep what is done, and go on as they can."""
-        for run, pace in company.new_paces():
+        for run in company.new_paces():
             if not run.saving_s:
                 run.done, run.since_s = run.done_at(self.now_s), max(self.now_s, run.works_s)
                 alone_s = run.of.arrival.run_s(run.shape)
-                run.run_s = alone_s / pace if pace > 0 else NEVER_S
+                run.run_s = alone_s / run.pace if run.pace > 0 else NEVER_S
                 self._goes_on(run)
 
     def _reshape(self, reshape: Reshape) -> None:
