@@ -41,6 +41,7 @@ def test_what_jobs_of_a_real_slurm_would_have_gained(
     assert "Cluster: 4 nodes with 4 GPUs and 16 CPUs each" in printed
     assert "Agreement: jobs waited" in printed
     assert re.search(r"^\d+ jobs of \d+ users, from ", printed, re.MULTILINE)
+    assert re.search(r"^\S+ +users( +\d+){3}\n\S+ +jobs( +\d+){3}$", printed, re.MULTILINE)
     report = workdir / "whatif.html"
     assert report.stat().st_mode & 0o777 == 0o600
     assert report.read_text().count("<img ") == 4

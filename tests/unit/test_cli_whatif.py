@@ -95,6 +95,9 @@ def test_a_month_is_a_table_for_programs_too(capsys: pytest.CaptureFixture[str])
     assert found["figures"][0]["figure"] == "flow time, mean (s)"
     assert found["figures"][0]["replays"][1]["policy"] == "moldable-equipartition"
     assert len(found["users"][0]["changes"]) == 6
+    jobs = found["jobs"][0]
+    assert jobs["better"] + jobs["worse"] + jobs["same"] == 120
+    assert jobs["best"][0].keys() == {"job", "user", "before_s", "after_s"}
     assert found["fit"]["wait_s"] > 0
     assert any(words.startswith("Moldable: ") for words in found["assumptions"])
 

@@ -84,6 +84,18 @@ def test_every_module_of_the_package_stands_in_a_layer() -> None:
     assert modules - {"py"} == checked
 
 
+def test_every_exception_to_a_linter_has_its_reason_beside_it() -> None:
+    bare = re.compile(r"# (noqa(: [A-Z0-9, ]+)?|type: ignore(\[[a-z, -]*\])?)\s*$")
+    folders = ("src", "tests", "benchmarks", "wrappers", "docs")
+    assert [
+        f"{path.relative_to(ROOT)}:{number}"
+        for folder in folders
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if bare.search(line)
+    ] == []
+
+
 def test_the_nouns_are_public() -> None:
     """What a policy written elsewhere stands on."""
     nouns = "Shape Kind Request Spec Demand Footprint Job Node Pool Partition Reservation Snapshot"

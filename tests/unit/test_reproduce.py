@@ -15,6 +15,7 @@ from pliant.simulator.reproduce.asked import Asked
 from pliant.simulator.reproduce.claims import Claim, Section, Table, percent
 from pliant.simulator.reproduce.cosched_search import Count, Search, lowest
 from pliant.simulator.reproduce.papers import PAPERS, chosen, document, reproduce
+from pliant.simulator.sweep import Processes
 
 SECTION = Section(
     "Somebody (009): something",
@@ -99,7 +100,7 @@ def square(number: int) -> int:
 @pytest.mark.parametrize("processes", [1, 2])
 def test_runs_come_in_their_order_however_many_at_once(processes: int) -> None:
     told: list[tuple[str, int, int]] = []
-    asked = Asked(seed=3, processes=processes, progress=lambda *now: told.append(now))
+    asked = Asked(seed=3, sweep=Processes(processes), progress=lambda *now: told.append(now))
     assert asked.spread("squares", square, asked.seeds(3)) == [9, 16, 25]
     assert told == [("squares", done, 3) for done in range(4)]
 

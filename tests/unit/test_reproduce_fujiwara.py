@@ -122,7 +122,7 @@ def test_changes_are_said_size_by_size() -> None:
         (lambda found: not_below("it", "worse", found, "here", "why"), {6: -0.11, 12: 3}, False),
     ],
 )  # fmt: skip
-def test_what_holds(said, found: dict[int, float], holds: bool) -> None:  # type: ignore[no-untyped-def]
+def test_what_holds(said, found: dict[int, float], holds: bool) -> None:  # type: ignore[no-untyped-def]  # several kinds of functions
     claim = said(found)
     assert (claim.holds, claim.why) == (holds, "" if holds else "why")
 

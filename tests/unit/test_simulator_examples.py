@@ -204,6 +204,22 @@ def test_a_job_that_makes_no_progress_ends_by_its_time_limit_or_not_at_all() -> 
     assert [(task.id, task.end_s, task.timed_out) for task in tasks] == [("90", 90.0, True)]
 
 
+@pytest.mark.parametrize(
+    ("limit_s", "expected"),
+    [
+        (55, [Span(0.0, 55.0, 1.0, 5.0)]),  # of the ten seconds that it takes to save
+        (60, [Span(0.0, 60.0, 1.0, 10.0), Span(60.0, 115.0, 2.0, 5.0)]),
+    ],
+)
+def test_a_time_limit_ends_a_job_that_has_not_saved_yet(limit_s: int, expected: list[Span]) -> None:
+    changes = elastic(1, "1", time_limit_s=limit_s)
+    knocks = Arrival(replace(elastic(2), submit_s=50.0), 0.0)
+    arrivals = [Arrival(changes, 100.0, save_s=10.0, restart_s=5.0), knocks]
+    tasks = replay([GPU_NODE], arrivals, Script("1", "2"))
+    assert spans(tasks)["1"] == expected
+    assert [task.timed_out for task in tasks if task.id == "1"] == [limit_s == 55]
+
+
 def test_a_job_that_never_fits_waits_for_ever_and_delays_nobody() -> None:
     arrivals = [Arrival(job(1, "5"), 60.0), Arrival(job(2, "4"), 60.0)]
     parts = (Partition("gpu", ("n1",), default=True),)

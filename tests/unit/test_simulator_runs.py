@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor
 from math import sqrt
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -15,9 +13,10 @@ from pliant.errors import BadInput
 from pliant.model import Job, JobClass, Node, Partition, Pool, Request, Shape, Spec
 from pliant.simulator.comparison import WorstHit, compare, worst_hit
 from pliant.simulator.metrics import Spread
-from pliant.simulator.runs import Case, Choice, Here, replayed, run_all, run_case
+from pliant.simulator.runs import Case, Choice, replayed, run_case
 from pliant.simulator.seeds import Estimate, change, estimate, student_t
 from pliant.simulator.sources import SOURCES, Asked, workload_of
+from pliant.simulator.sweep import HERE, Processes
 from pliant.simulator.tally import Bags, Figures, User
 from pliant.simulator.traces import Record
 from pliant.simulator.workload import Arrival, Workload
@@ -141,10 +140,11 @@ RAVI = [
 
 
 def test_the_same_cases_come_to_the_same_here_and_in_other_processes() -> None:
-    here = [*run_all(RAVI, Here())]
-    assert here == [*run_all(RAVI, Here())]
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        assert [*run_all(RAVI, pool)] == here
+    told: list[int] = []
+    here = HERE.each(run_case, RAVI, told.append)
+    assert here == HERE.each(run_case, RAVI, told.append)
+    assert Processes(2).each(run_case, RAVI, told.append) == here
+    assert told == [1, 2, 3, 4] * 3
 
 
 def test_a_policy_that_draws_does_so_by_the_seed_unless_told() -> None:

@@ -15,6 +15,7 @@ from pliant.batch.slurm.partition_rows import parse_partitions
 from pliant.errors import BadInput
 from pliant.model import Kind, Node, Partition, Pool, Shape
 from pliant.policies import by_name
+from pliant.simulator.jobs import Flow, JobChange, job_sides
 from pliant.simulator.metrics import Task
 from pliant.simulator.replay import Replay
 from pliant.simulator.runs import Choice, Outcome, replayed
@@ -304,6 +305,17 @@ def test_users_are_told_apart() -> None:
     assert found.worst == (Change("ben", 1, 100, 300),)
     assert found.best == (Change("ada", 1, 100, 50),)
     assert [one.part for one in found.changes] == [2.0, pytest.approx(0.005), -0.5]
+
+
+def test_jobs_are_told_apart_and_ranked_by_seconds() -> None:
+    before = {job: Flow("ada", 1000.0) for job in "abcde"} | {"short": Flow("ben", 10.0)}
+    owner = {job: flow.user for job, flow in before.items()}
+    now = {"a": 1400.0, "b": 1500.0, "c": 1009.0, "d": 400.0, "new": 7.0, "short": 100.0}
+    found = job_sides("p", {job: Flow(owner.get(job, "eva"), s) for job, s in now.items()}, before)
+    assert (found.better, found.worse, found.same) == (1, 3, 1)
+    assert [(one.job, one.more_s) for one in found.worst] == [("b", 500), ("a", 400), ("short", 90)]
+    assert found.best == (JobChange("d", "ada", 1000, 400),)
+    assert found.best[0].part == pytest.approx(-0.6)
 
 
 def test_a_result_is_a_table_against_the_rigid_replay(tmp_path: Path) -> None:

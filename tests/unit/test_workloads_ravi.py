@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
+from build import job
 
 from pliant.grammar import shapes
 from pliant.model import ALL_CORES, Kind, Shape
-from pliant.simulator.workload import Workload
-from pliant.simulator.workloads.ravi import MIXES, Bias, multi_node, single_node
+from pliant.policies import by_name
+from pliant.simulator.replay import Replay
+from pliant.simulator.workload import Neighbour, Workload
+from pliant.simulator.workloads.ravi import MIXES, Bias, multi_node, single_node, slowed
 from pliant.simulator.workloads.ravi_tables import (
     LARGE,
     MULTI,
@@ -125,3 +129,22 @@ def test_company_costs_what_figure_8_says() -> None:
     assert sharing_penalty("EM 450 MB", "GK 2.7 GB") == 0.043
     assert sharing_penalty("PR 3.6 GB", "GK 680 MB") == 0.024
     assert sharing_penalty("GK 680 MB", "GK 680 MB") == pytest.approx(0.045)
+
+
+def test_a_penalty_is_for_two_resources_of_a_node_and_the_worst_one_counts() -> None:
+    em, gk, pr = (replace(job(n), name=f"{name} 1 GB") for n, name in enumerate(("EM", "GK", "PR")))
+    cpu, gpu, both = (Shape(1, 0, kind=Kind.CPU), Shape(1, 1), Shape(1, 1, kind=Kind.BOTH))
+    beside = [Neighbour(gk, gpu, False), Neighbour(pr, gpu, False)]
+    assert slowed(em, cpu, beside) == 1 / 1.068
+    assert slowed(gk, gpu, [Neighbour(em, cpu, False)]) == 1 / 1.043
+    assert slowed(em, gpu, beside) == slowed(em, both, beside) == 1.0
+
+
+def test_with_penalties_a_replay_takes_longer_and_policies_are_told_the_same() -> None:
+    plain, slow = (single_node("uniform", 1, penalty=penalty) for penalty in (False, True))
+    assert [one.job for one in plain.arrivals] == [one.job for one in slow.arrivals]
+    assert len(slow.choices) == len(plain.choices) + 1
+    ends_s = [
+        max(task.end_s for task in Replay(work, by_name("torque")).run()) for work in (plain, slow)
+    ]
+    assert 1.0 < ends_s[1] / ends_s[0] < 1.068

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from multiprocessing import get_context
+from collections.abc import Sequence
 from typing import Any
 
 from pliant import policies
@@ -21,13 +17,15 @@ from pliant.cli.simulating import (
     progress,
     workload_asked,
 )
+from pliant.cli.sweeping import sweep_asked
 from pliant.errors import BadInput
 from pliant.simulator.comparison import Compared, WorstHit, compare, worst_hit
 from pliant.simulator.report.compared import Several, page
 from pliant.simulator.report.page import number
-from pliant.simulator.runs import Case, Choice, Executor, Here, Outcome, run_all
+from pliant.simulator.runs import Case, Choice, Outcome, run_case
 from pliant.simulator.seeds import Estimate
 from pliant.simulator.sources import source
+from pliant.simulator.sweep import Sweep
 
 
 def run_compare(
@@ -35,6 +33,8 @@ def run_compare(
     choices: tuple[str, ...],
     seeds: int,
     processes: int | None,
+    slurm: bool,
+    sbatch: tuple[str, ...],
     no_idle: bool,
     as_json: bool,
     out: str,
@@ -51,13 +51,14 @@ def run_compare(
     if seeds > 1 and not (source(asked).draws or draws):
         raise BadInput(f"--seeds: workload {asked.name} draws nothing: each seed is the same")
     check_out(out)
+    sweep = sweep_asked(processes, slurm, sbatch)
     with_plots = check_report(html, plots)
     # All policies of a seed one after the other: a process that does several reads it once.
     drawn = range(1, seeds + 1)
     cases = [
         Case(c, asked, seed, idle=not no_idle, curves=with_plots) for seed in drawn for c in chosen
     ]
-    outcomes = run_cases(cases, processes or len(os.sched_getaffinity(0)))
+    outcomes = run_cases(cases, sweep)
     words = [policy_words(choice) for choice in chosen]
     results = {
         word: [outcome.figures for outcome in outcomes[place :: len(words)]]
@@ -86,29 +87,16 @@ def choices_of(texts: Sequence[str]) -> list[Choice]:
     return found
 
 
-def run_cases(cases: Sequence[Case], processes: int) -> list[Outcome]:
-    """Replay all cases, so many at once, and show how far they are where a person looks."""
-    found: list[Outcome] = []
-    with _executor(min(processes, len(cases))) as executor, progress("replays") as tell:
-        for outcome in run_all(cases, executor):
-            found.append(outcome)
-            if tell is not None:
-                tell(len(found), len(cases))
-    return found
+def run_cases(cases: Sequence[Case], sweep: Sweep) -> list[Outcome]:
+    """Replay all cases, and show how far they are where a person looks."""
+    with progress("replays") as shown:
 
+        def tell(done: int) -> None:
+            if shown is not None:
+                shown(done, len(cases))
 
-@contextmanager
-def _executor(processes: int) -> Iterator[Executor]:
-    if processes == 1:
-        yield Here()
-        return
-    # Started anew, not forked: the same everywhere, and as a batch system would.
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        try:
-            yield pool
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        tell(0)
+        return sweep.each(run_case, cases, tell)
 
 
 def _plain(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from pliant.cli.install.record import write
 from pliant.cli.output import print_json
 from pliant.cli.reporting import MODE, check_report, print_page, write_report
 from pliant.cli.simulating import check_out, policy_words, printed_to
+from pliant.cli.sweeping import sweep_asked
 from pliant.errors import BadInput, Unavailable
 from pliant.grammar import quoted
 from pliant.simulator.curves import Trail
@@ -77,7 +77,7 @@ def run_whatif(
             assumed = [*assumptions(what, month, BASELINE.name)]
             print_json(
                 {"seen": what, "assumptions": assumed, "fit": result.fit}
-                | {"figures": result.rows, "users": result.sides}
+                | {"figures": result.rows, "users": result.sides, "jobs": result.job_sides}
             )
         else:
             print_page(report)
@@ -174,8 +174,8 @@ def _replayed(
     month: Month, truth: Outcome, chosen: Sequence[Choice], processes: int | None
 ) -> Result:
     rigid = Month(month.trace, month.format, month.cluster, month.molding, molds=False)
-    cases = [Case(BASELINE, rigid, curves=True)]
-    cases += [Case(as_live(choice), month, curves=True) for choice in chosen]
-    outcomes = run_cases(cases, processes or len(os.sched_getaffinity(0)))
+    cases = [Case(BASELINE, rigid, curves=True, jobs=True)]
+    cases += [Case(as_live(choice), month, curves=True, jobs=True) for choice in chosen]
+    outcomes = run_cases(cases, sweep_asked(processes))
     names = [policy_words(choice) for choice in (BASELINE, *chosen)]
     return Result(truth, dict(zip(names, outcomes, strict=True)))

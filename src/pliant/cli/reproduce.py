@@ -12,6 +12,8 @@ import click
 
 from pliant.cli.install.record import write
 from pliant.cli.reporting import HTML, check_report, write_report
+from pliant.cli.simulate import with_options
+from pliant.cli.sweeping import SWEEP_OPTIONS, sweep_asked
 from pliant.errors import Unavailable
 from pliant.simulator.report.papers import page
 from pliant.simulator.reproduce.asked import Asked, Progress, in_silence
@@ -30,12 +32,7 @@ from pliant.simulator.reproduce.papers import reproduce as one
 @click.option("--out", type=click.Path(path_type=Path), help="Write it to a file.")
 @HTML
 @click.option("--seed", default=0, show_default=True, help="The first of the seeds.")
-@click.option(
-    "--processes",
-    type=click.IntRange(min=1),
-    default=os.cpu_count() or 1,
-    help="How many runs at once: one for each CPU if not said.",
-)
+@with_options(SWEEP_OPTIONS)
 def reproduce(
     *,
     papers: Sequence[str],
@@ -44,7 +41,9 @@ def reproduce(
     out: Path | None,
     html: str,
     seed: int,
-    processes: int,
+    processes: int | None,
+    slurm: bool,
+    sbatch: tuple[str, ...],
 ) -> None:
     """Run the claims of papers again, and say which hold.
 
@@ -56,8 +55,9 @@ def reproduce(
     if data is not None and not data.is_dir():
         raise Unavailable(f"{data}: a directory is expected")
     check_report(html, "")
+    sweep = sweep_asked(processes, slurm, sbatch)
     with _solvers_on_stderr(), _progress() as progress:
-        asked = Asked(quick, seed, data, processes, progress)
+        asked = Asked(quick, seed, data, sweep, progress)
         sections = [one(name, asked) for name in names]
     if html:
         write_report(page(sections, asked), html, "", drawn=False)
@@ -88,7 +88,7 @@ def _progress() -> Iterator[Progress]:
         yield in_silence
         return
     from rich.console import Console  # noqa: PLC0415  # slow to import
-    from rich.progress import Progress as Bars  # noqa: PLC0415
+    from rich.progress import Progress as Bars  # noqa: PLC0415  # the same
 
     # No thread of its own: the runs' processes begin beside it.
     with Bars(console=Console(stderr=True), auto_refresh=False, transient=True) as bars:

@@ -13,6 +13,7 @@ import click
 
 from pliant.cli.output import json_option
 from pliant.cli.reporting import REPORT_OPTIONS
+from pliant.cli.sweeping import SWEEP_OPTIONS
 from pliant.policies import DEFAULT
 
 Command = Callable[..., Any]
@@ -48,12 +49,6 @@ RESULT_OPTIONS = (
     click.option("--no-idle", is_flag=True, help="Leave out avoidable idle GPU time: quicker."),
     json_option,
     OUT,
-)
-PROCESSES = click.option(
-    "--processes",
-    type=_SIZE,
-    metavar="N",
-    help="So many replays at once.  [default: as there are CPUs]",
 )
 LISTS = (
     click.option("--list-policies", is_flag=True, help="List the policies and their options."),
@@ -110,7 +105,7 @@ def simulate(**said: Any) -> None:
     show_default=True,
     help="So many draws of the workload, from seed 1 on.",
 )
-@with_options((PROCESSES,), RESULT_OPTIONS, REPORT_OPTIONS)
+@with_options(SWEEP_OPTIONS, RESULT_OPTIONS, REPORT_OPTIONS)
 def compare(**said: Any) -> None:
     """Replay workloads under several policies and print what differs from the first.
 

@@ -156,7 +156,12 @@ def progress(what: str) -> Iterator[Any]:
         yield None
         return
     from rich.console import Console  # noqa: PLC0415  # slow to import
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn  # noqa: PLC0415
+    from rich.progress import (  # noqa: PLC0415  # the same
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TimeElapsedColumn,
+    )
 
     columns = (BarColumn(), MofNCompleteColumn(), what, TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:

@@ -11,7 +11,8 @@ import click
 
 from pliant.cli.output import json_option
 from pliant.cli.reporting import REPORT_OPTIONS
-from pliant.cli.simulate import OUT, PROCESSES, with_options
+from pliant.cli.simulate import OUT, with_options
+from pliant.cli.sweeping import PROCESSES
 
 _SIZE = click.IntRange(min=1)
 _RECORDED = (
@@ -100,8 +101,8 @@ def whatif(**said: Any) -> None:
 
     All is compared with easy-backfill on the jobs as they were, which is about what Slurm does.
     How well that agrees with what really happened is said, and so is all that is assumed: which
-    jobs could have had another size, and how fast they would have been so. Users are told apart:
-    for whom it is better, for whom worse.
+    jobs could have had another size, and how fast they would have been so. Users and
+    jobs are told apart: for whom it is better, for whom worse.
     """
     from pliant.cli.month import run_whatif  # noqa: PLC0415  # the simulator is large
 

@@ -32,6 +32,9 @@ from pliant.plan import Claim
 Known = TypeVar("Known")
 
 
+_LATE = "another decision has begun"
+
+
 class Free:
     """What is free now and until when, seen by each job."""
 
@@ -112,7 +115,7 @@ class Free:
 
     def take_places(self, job: Job, option: Option, places: Places) -> Taken:
         """Give ``job`` what an option needs on nodes given by number."""
-        assert self._turn == self._ground.turn, "another decision has begun"  # noqa: S101
+        assert self._turn == self._ground.turn, _LATE  # noqa: S101  # a mistake of our own
         need, bound = option[1], self.bound(job)
         receipts = tuple([self._cells.take(place, need, bound) for place in places])
         return self._noted(job, option, places, receipts)

@@ -56,7 +56,7 @@ class Trades:
         receipts = []
         for place, cell in self._after(givers, frozenset(), before).items():
             receipt = cell.receipt(option[1], bound) or cell.receipt(option[1], -float("inf"))
-            assert receipt is not None, "a trade is made where it fits"  # noqa: S101
+            assert receipt is not None, place  # noqa: S101  # a trade is made where it fits
             old = before[place]
             lefts = tuple(
                 left.taking(receipt) if left.at_s <= bound and not left.closed else left

@@ -52,7 +52,7 @@ def start(
     with layout.output(part).open("ab") as output:
         try:
             # mypy cannot see which keywords **account brings
-            return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
+            return subprocess.Popen(  # type: ignore[call-overload,no-any-return]  # **account
                 list(argv),
                 env=marked,
                 stdin=subprocess.DEVNULL,

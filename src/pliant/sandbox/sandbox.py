@@ -229,7 +229,7 @@ class Sandbox:
                 "cwd": person.directory(),
             }
         # typeshed does not know keywords that come as one mapping.
-        return subprocess.run(  # type: ignore[call-overload,no-any-return]
+        return subprocess.run(  # type: ignore[call-overload,no-any-return]  # **account
             list(argv),
             env=env,
             input=stdin,

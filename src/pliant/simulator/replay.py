@@ -6,7 +6,8 @@ says is carried out at once. The same workload and policy give the same replay.
 
 What a change costs is the job's: from being told until it holds nothing any more ``save_s``, in
 which it makes no progress; then ``launch_s`` at every start and ``restart_s`` more at every start
-but its first. Nothing may be taken from a job for three times its launch (paper 003).
+but its first. Nothing may be taken from a job for three times its launch (paper 003). A time limit
+counts from each start, and ends a job that is still saving as it ends any other.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pliant.lifecycle import PROTECTION
 from pliant.model import Job, Shape
 from pliant.plan import Plan, Policy, Preempt, Reshape, Start
 from pliant.simulator.cluster import Cluster
+from pliant.simulator.company import Shared
 from pliant.simulator.metrics import Span, Task
 from pliant.simulator.running import History, Run
 from pliant.simulator.workload import Workload
@@ -31,6 +33,7 @@ NEVER_S = float("inf")
 FEW = 1_000
 """How many events may lie ahead before those are left out that can happen no more."""
 Watch = Callable[[float, Cluster], None]
+Over = Callable[[float, Run], None]
 
 
 class _What(IntEnum):
@@ -49,13 +52,21 @@ class Replay:
     """One workload under one policy.
 
     ``watch`` is shown the cluster at every instant at which something has happened, once all that
-    was decided then is carried out; it may try things out there as a policy may.
+    was decided then is carried out; it may try things out there as a policy may. ``over`` is shown
+    every run when it is over, whether its job has ended or goes on as another run.
     """
 
-    def __init__(self, workload: Workload, policy: Policy, watch: Watch | None = None) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        policy: Policy,
+        watch: Watch | None = None,
+        over: Over | None = None,
+    ) -> None:
         self.workload, self.policy = workload, policy
-        self.cluster = Cluster(workload)
-        self._watch = watch
+        self._company = Shared(workload, workload.beside) if workload.beside else None
+        self.cluster = self._company or Cluster(workload)
+        self._watch, self._over = watch, over
         self._progress = getattr(policy, "by_progress", policy.resizes)
         self.now_s = 0.0
         self.cycles = 0
@@ -87,6 +98,8 @@ class Replay:
                 coming, happened = next(arrivals, None), True
             if happened:
                 self._decide()
+                if self._company is not None:
+                    self._change_paces(self._company)
                 if self._watch is not None:
                     self._watch(self.now_s, self.cluster)
             if self._ended:
@@ -145,6 +158,8 @@ class Replay:
         lost_s = self.now_s - run.start_s - worked_s
         gpus = run.shape.nodes * run.shape.gpus / run.shape.share
         run.of.spans.append(Span(run.start_s, self.now_s, gpus, lost_s, bool(run.room_for)))
+        if self._over is not None:
+            self._over(self.now_s, run)
 
     def _saved(self, run: Run) -> None:
         """A run has saved and is gone: it goes on as another shape, or back to the queue's head."""
@@ -220,19 +235,35 @@ class Replay:
 
     def _begin(self, run: Run) -> None:
         """Let a run work and end."""
-        job, of, arrival, now_s = run.job, run.of, run.of.arrival, self.now_s
+        of, arrival, now_s = run.of, run.of.arrival, self.now_s
         again_s = arrival.restart_s if of.spans else 0.0
         run.works_s = now_s + arrival.launch_s + again_s
-        run.run_s = arrival.run_s(run.shape)
-        run.end_s = run.works_s + (1.0 - of.done) * run.run_s
-        if job.time_limit_s and run.end_s > now_s + job.time_limit_s:
-            run.end_s, run.timed_out = now_s + job.time_limit_s, True
+        run.done, run.since_s, run.run_s = of.done, run.works_s, arrival.run_s(run.shape)
         if arrival.launch_s:
             run.protected_s = run.works_s + PROTECTION * arrival.launch_s
             self._at(run.protected_s, _What.MATURE, run)
         self.cluster.begins(run, now_s)
+        self._goes_on(run)
+
+    def _goes_on(self, run: Run) -> None:
+        """Let a run end when its work is done as fast as it is now, or at its time limit."""
+        left = 1.0 - run.done
+        run.end_s = run.since_s + left * run.run_s if left else run.since_s
+        limit_s = run.job.time_limit_s
+        run.timed_out = bool(limit_s) and run.end_s > run.start_s + limit_s
+        if run.timed_out:
+            run.end_s = run.start_s + limit_s
         if run.end_s < NEVER_S:
             self._at(run.end_s, _What.END, run)
+
+    def _change_paces(self, company: Shared) -> None:
+        """Let those beside whom others came or went keep what is done, and go on as they can."""
+        for run in company.new_paces():
+            if not run.saving_s:
+                run.done, run.since_s = run.done_at(self.now_s), max(self.now_s, run.works_s)
+                alone_s = run.of.arrival.run_s(run.shape)
+                run.run_s = alone_s / run.pace if run.pace > 0 else NEVER_S
+                self._goes_on(run)
 
     def _reshape(self, reshape: Reshape) -> None:
         """Tell a run to save and go on as another shape, where what that takes beyond is free."""
@@ -249,8 +280,16 @@ class Replay:
         self._save(run)
 
     def _save(self, run: Run) -> None:
+        """Let a run save; one whose time limit comes before it has saved is ended by that."""
         run.saving_s, run.end_s = self.now_s, NEVER_S
-        self._at(self.now_s + run.of.arrival.save_s, _What.SAVED, run)
+        saved_s = self.now_s + run.of.arrival.save_s
+        limit_s = run.start_s + (run.job.time_limit_s or NEVER_S)
+        run.timed_out = limit_s < saved_s
+        if run.timed_out:
+            run.end_s = limit_s
+            self._at(limit_s, _What.END, run)
+        else:
+            self._at(saved_s, _What.SAVED, run)
 
 
 def _class(job: Job) -> str:

@@ -53,7 +53,7 @@ class Run:
     start_s: float
     works_s: float
     end_s: float
-    run_s: float  # all of its work, so
+    run_s: float  # all of its work, as fast as it is now
     alone: tuple[Shape, ...]  # its shape, and no other
     timed_out: bool = False
     protected_s: float = 0.0  # until then nothing may be taken from it
@@ -74,6 +74,9 @@ class Run:
     left_known_s: float = 0.0
     seen: Job | None = None  # as it was shown last
     seen_until_s: float = 0.0  # but for its progress it is still the same
+    done: float = 0.0  # the part of its work that was done at since_s
+    since_s: float = 0.0  # from then on it makes progress, as fast as it is now
+    pace: float = 1.0  # how fast it is beside others on its nodes, relative to without them
 
     def go_on(self, shape: Shape, need: Need, receipt: Receipt, number: int) -> None:
         """Be from now on another run of the same job, on the same node."""
@@ -86,10 +89,10 @@ class Run:
     def done_at(self, now_s: float) -> float:
         """The part of its work that is done."""
         until_s = self.saving_s if self.saving_s and self.saving_s < now_s else now_s
-        worked_s = until_s - self.works_s
+        worked_s = until_s - self.since_s
         if worked_s <= 0.0:
-            return min(1.0, self.of.done)
-        return min(1.0, self.of.done + worked_s / max(1e-9, self.run_s))
+            return min(1.0, self.done)
+        return min(1.0, self.done + worked_s / max(1e-9, self.run_s))
 
     def left_s(self, now_s: float) -> float:
         """Return how long what is left of its work would take alone on one GPU."""

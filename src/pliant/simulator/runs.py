@@ -1,23 +1,22 @@
-"""Replays as tasks for processes, or for a batch system: one call for all of them.
+"""Replays as plain data: what is to be replayed, and what it came to.
 
-:func:`run_all` takes any executor whose ``submit`` returns something with a ``result``: that of
-:mod:`concurrent.futures`, submitit's (inside its ``batch()`` the tasks are one job array), or
-:class:`Here`. A task is plain data, and a process may be started anew for it.
+So they may be done in other processes, and on other hosts: see :mod:`pliant.simulator.sweep`.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 from pliant import policies
 from pliant.plan import Policy
 from pliant.simulator.curves import Curves, Trail
 from pliant.simulator.idle import Idle
-from pliant.simulator.metrics import Task as Ended
+from pliant.simulator.jobs import Ended, Flows
+from pliant.simulator.metrics import Task
 from pliant.simulator.replay import Replay
 from pliant.simulator.tally import Figures, Tally
 from pliant.simulator.workload import Workload
@@ -59,7 +58,7 @@ class Makes(Protocol):
 class Case:
     """One replay: a policy on a workload. ``idle``: measure avoidable idle GPU time too.
 
-    ``curves``: keep what plots show, too.
+    ``curves``: keep what plots show, too; ``jobs``: each job's flow time.
     """
 
     choice: Choice
@@ -67,19 +66,22 @@ class Case:
     seed: int = 1
     idle: bool = True
     curves: bool = False
+    jobs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a replay came to; ``choices``: what was chosen where the workload's source is silent.
 
-    ``curves``: None where they were not asked for, or no task ended.
+    ``curves``: None where they were not asked for, or no task ended; ``flows``: of each job, empty
+    where they were not asked for.
     """
 
     workload: str
     choices: tuple[str, ...]
     figures: Figures
     curves: Curves | None = None
+    flows: Flows = field(default_factory=dict)
 
 
 def run_case(case: Case, progress: Callable[[int, int], None] | None = None) -> Outcome:
@@ -89,11 +91,16 @@ def run_case(case: Case, progress: Callable[[int, int], None] | None = None) -> 
     """
     policy = case.choice.policy_for(case.seed)
     workload = _workload(case.asked, case.seed)
-    trail = Trail() if case.curves else None
-    ended = trail.add if trail else None
+    trail, jobs = Trail(), Ended()
+    told = [*[trail.add] * case.curves, *[jobs.add] * case.jobs]
+
+    def ended(task: Task) -> None:
+        for add in told:
+            add(task)
+
     figures = replayed(workload, policy, idle=case.idle, progress=progress, ended=ended)
-    curves = trail.curves() if trail else None
-    return Outcome(workload.name, workload.choices, figures, curves)
+    curves = trail.curves() if case.curves else None
+    return Outcome(workload.name, workload.choices, figures, curves, jobs.flows)
 
 
 def replayed(
@@ -102,7 +109,7 @@ def replayed(
     *,
     idle: bool = True,
     progress: Callable[[int, int], None] | None = None,
-    ended: Callable[[Ended], None] | None = None,
+    ended: Callable[[Task], None] | None = None,
 ) -> Figures:
     """Replay a workload under a policy to its end; return what it came to.
 
@@ -133,43 +140,3 @@ def replayed(
 @lru_cache(maxsize=1)
 def _workload(asked: Makes, seed: int) -> Workload:
     return asked.workload(seed)
-
-
-class Task(Protocol):
-    """What an executor returns: a future of concurrent.futures, a job of submitit."""
-
-    def result(self) -> Any:
-        """Wait for it, and return what it came to."""
-
-
-class Executor(Protocol):
-    """What runs tasks."""
-
-    def submit(self, run: Callable[..., Any], /, *arguments: Any) -> Task:
-        """Let ``run`` be called, here or elsewhere, now or later."""
-
-
-def run_all(cases: Iterable[Case], executor: Executor) -> Iterator[Outcome]:
-    """Hand all cases to an executor at once; yield their outcomes in the order of the cases.
-
-    Raises BadInput, and what the executor raises.
-    """
-    tasks = [executor.submit(run_case, case) for case in cases]
-    for task in tasks:
-        yield task.result()
-
-
-@dataclass(frozen=True, slots=True)
-class _Later:
-    call: Callable[[], Any]
-
-    def result(self) -> Any:
-        return self.call()
-
-
-class Here:
-    """An executor for this process: each task runs when its result is asked for."""
-
-    def submit(self, run: Callable[..., Any], /, *arguments: Any) -> Task:
-        """Remember what to call."""
-        return _Later(lambda: run(*arguments))

@@ -19,6 +19,9 @@ from pliant.simulator.traces.guess import FORMATS, Format, guess, processors_of
 from pliant.simulator.workload import Workload
 from pliant.simulator.workloads.chronus import NODES as CHRONUS_NODES
 from pliant.simulator.workloads.chronus import chronus
+from pliant.simulator.workloads.colocated import JOBS as JOBS_OF_GAVEL
+from pliant.simulator.workloads.colocated import LOAD, colocated
+from pliant.simulator.workloads.colocated import NODES as GPUS_OF_GAVEL
 from pliant.simulator.workloads.fitgpp import JOBS, MIXES, fitgpp
 from pliant.simulator.workloads.fujiwara import fujiwara
 from pliant.simulator.workloads.fujiwara_trace import GPUS, TASKS
@@ -221,10 +224,12 @@ class Ravi:
     said: ClassVar[frozenset[str]] = frozenset({"nodes"})
     draws: ClassVar[bool] = True
     bias: Bias = "uniform"
+    penalty: bool = False
 
     def __call__(self, asked: Asked, seed: int) -> Workload:
         """Draw the jobs."""
-        return single_node(self.bias, seed, asked.jobs or 24, asked.nodes or 2)
+        jobs, nodes = asked.jobs or 24, asked.nodes or 2
+        return single_node(self.bias, seed, jobs, nodes, penalty=self.penalty)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,11 +247,29 @@ class RaviMulti:
         "75 SR/25 LR",
     ] = "50 SJ/50 LJ"
     load: float = 2.0
+    penalty: bool = False
 
     def __call__(self, asked: Asked, seed: int) -> Workload:
         """Draw the jobs."""
-        jobs, nodes = asked.jobs or 32, asked.nodes or 16
-        return multi_node(self.mix, seed, jobs=jobs, nodes=nodes, load=self.load)
+        chosen: dict[str, Any] = {"load": self.load, "penalty": self.penalty}
+        return multi_node(self.mix, seed, jobs=asked.jobs or 32, nodes=asked.nodes or 16, **chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Gavel:
+    """Jobs of which two may share a GPU, as fast as Gavel measured (a file of throughputs)."""
+
+    said: ClassVar[frozenset[str]] = frozenset({"trace", "nodes"})
+    draws: ClassVar[bool] = True
+    gpu_type: str = "v100"
+    load: float = LOAD
+    told: bool = False
+
+    def __call__(self, asked: Asked, seed: int) -> Workload:
+        """Draw the jobs."""
+        chosen: dict[str, Any] = {name: getattr(self, name) for name in options_of(Gavel)}
+        jobs, nodes = asked.jobs or JOBS_OF_GAVEL, asked.nodes or GPUS_OF_GAVEL
+        return colocated(asked.path, seed, jobs=jobs, nodes=nodes, **chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +298,7 @@ SOURCES: Mapping[str, type[Any]] = {
     "ravi": Ravi,
     "ravi-multi": RaviMulti,
     "measured": MeasuredCurves,
+    "gavel": Gavel,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pliant.model import Job, Node, Partition, Shape
+from pliant.model import Company, Job, Node, Partition, Shape
 
 Speed = Callable[[Shape], float]
 """How fast a job really runs as a shape, relative to its own shape; 0.0: it makes no progress."""
@@ -52,11 +52,27 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A job that holds something on a node of another. ``on_gpu``: of one of its GPUs, too."""
+
+    job: Job
+    shape: Shape
+    on_gpu: bool
+
+
+Beside = Callable[[Job, Shape, Sequence[Neighbour]], float]
+"""How fast a job runs as a shape beside others, of which there is one at least, relative to how
+fast it runs as that shape without them; 0.0: it makes no progress."""
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """A cluster, and the jobs that arrive there, in the order of their submission.
 
     Of jobs that are submitted at the same instant, the order is the queue's. ``arrivals`` may make
     each job anew where it is read, so that those that have ended take no memory.
+    ``beside``: how jobs slow each other; None: not at all, whoever shares their GPUs and nodes.
+    ``company``: what policies are told of that, of the jobs that wait and run; None: nothing.
     ``choices``: what the source leaves open and was chosen here, in words, to be shown beside
     every result.
     """
@@ -66,3 +82,5 @@ class Workload:
     partitions: tuple[Partition, ...]
     arrivals: Sequence[Arrival]
     choices: tuple[str, ...] = field(default=())
+    beside: Beside | None = None
+    company: Callable[[Sequence[Job]], Company] | None = None

@@ -176,7 +176,7 @@ def _legend(axes: Any, lines: int) -> None:
 def _png(draw: Callable[[Any], None], height: float, panels: int = 1) -> bytes:
     """Return what was drawn on panels one below the other, 7 inches wide, so many high."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  # an extra
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415  # the same
 
     with _look():
         figure = Figure(figsize=(7, height), layout="constrained")

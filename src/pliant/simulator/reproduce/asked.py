@@ -1,16 +1,13 @@
-"""How a reproduction was asked for, and how its runs are spread over processes."""
+"""How a reproduction was asked for, and where its runs are done."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
-from typing import TypeVar
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+from pliant.simulator.sweep import HERE, Item, Result, Sweep
+
 Progress = Callable[[str, int, int], None]
 """Told what is being run, how many of its runs are done, and of how many."""
 
@@ -22,7 +19,7 @@ def in_silence(what: str, done: int, of: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How it was asked: the first of the seeds, where data lie, on how many processes.
+    """How it was asked: the first of the seeds, where data lie, where runs are done.
 
     ``data``: a directory with what is not Pliant's own, as traces; None: there is none.
     """
@@ -30,7 +27,7 @@ class Asked:
     quick: bool = False
     seed: int = 0
     data: Path | None = None
-    processes: int = 1
+    sweep: Sweep = HERE
     progress: Progress = in_silence
 
     def seeds(self, count: int) -> range:
@@ -40,19 +37,7 @@ class Asked:
     def spread(
         self, what: str, run: Callable[[Item], Result], items: Sequence[Item]
     ) -> list[Result]:
-        """Return ``run(item)`` for each item, in their order.
-
-        ``run`` stands at its module's top level, where other processes find it.
-        """
-        if self.processes == 1 or len(items) == 1:
-            return self._told(what, map(run, items), len(items))
-        with ProcessPoolExecutor(self.processes, mp_context=get_context("spawn")) as pool:
-            return self._told(what, pool.map(run, items), len(items))
-
-    def _told(self, what: str, results: Iterable[Result], of: int) -> list[Result]:
-        found: list[Result] = []
+        """Return ``run(item)`` for each item, in their order, as :meth:`Sweep.each` says."""
+        of = len(items)
         self.progress(what, 0, of)
-        for result in results:
-            found.append(result)
-            self.progress(what, len(found), of)
-        return found
+        return self.sweep.each(run, items, lambda done: self.progress(what, done, of))

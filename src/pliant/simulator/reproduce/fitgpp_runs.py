@@ -14,11 +14,12 @@ from statistics import fmean
 from typing import NamedTuple
 
 from pliant.model import JobClass
-from pliant.plan import Policy, Preempt
+from pliant.plan import Policy
 from pliant.policies import by_name
 from pliant.simulator.metrics import Spread, Task, spread
 from pliant.simulator.replay import Replay
 from pliant.simulator.reproduce.asked import Asked
+from pliant.simulator.running import Run
 from pliant.simulator.seeds import Estimate, change, estimate
 from pliant.simulator.workload import Workload
 from pliant.simulator.workloads.chronus import chronus
@@ -95,22 +96,16 @@ def workload_of(setting: Setting, seed: int, *, told: bool) -> Workload:
     return replace(found, arrivals=tuple(some))
 
 
-class _Helped(Replay):
-    """A replay that notes for whom room was made."""
-
-    def __init__(self, workload: Workload, policy: Policy) -> None:
-        super().__init__(workload, policy)
-        self.helped: set[str] = set()
-
-    def _preempt(self, preempt: Preempt) -> None:
-        self.helped.add(preempt.room_for)
-        super()._preempt(preempt)
-
-
 def run_point(point: Point) -> Ran:
     """Replay one point; only LRTP is told how long jobs run."""
     workload = workload_of(point.setting, point.seed, told=point.policy.startswith(LRTP))
-    replay = _Helped(workload, policy_of(point.policy, point.draw))
+    helped: set[str] = set()
+
+    def over(_: float, run: Run) -> None:
+        if run.room_for:
+            helped.add(run.room_for)
+
+    replay = Replay(workload, policy_of(point.policy, point.draw), over=over)
     gc.collect()
     gc.freeze()  # as pliant.simulator.runs does
     try:
@@ -118,7 +113,7 @@ def run_point(point: Point) -> Ran:
     finally:
         gc.unfreeze()
     assert len(tasks) == len(workload.arrivals)  # noqa: S101  # each fits on empty nodes
-    return figures_of(tasks, len(replay.helped))
+    return figures_of(tasks, len(helped))
 
 
 class Short(NamedTuple):

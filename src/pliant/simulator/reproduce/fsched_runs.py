@@ -18,7 +18,6 @@ from pliant.plan import Policy
 from pliant.policies import by_name
 from pliant.simulator.replay import Replay
 from pliant.simulator.running import Run
-from pliant.simulator.workload import Workload
 from pliant.simulator.workloads.curves import Table
 from pliant.simulator.workloads.seo import GPUS, SAVE_S, seo
 
@@ -59,20 +58,13 @@ class States(NamedTuple):
     running_s: float
 
 
-class _Watched(Replay):
-    """A replay that notes each run of each job."""
-
-    def __init__(self, workload: Workload, policy: Policy) -> None:
-        super().__init__(workload, policy)
-        self.stays: list[Stay] = []
-
-    def _note(self, run: Run) -> None:
-        super()._note(run)
-        until_s = run.saving_s or self.now_s
-        whole = run.of.arrival.run_s(Shape(1, GPUS)) / run.run_s
-        job = run.job
-        times = (run.start_s, min(run.works_s, until_s), until_s, self.now_s)
-        self.stays.append(Stay(job.id, job.name, job.submit_s, run.shape.gpus, whole, *times))
+def _stay(now_s: float, run: Run) -> Stay:
+    """What a run was that is over now."""
+    until_s = run.saving_s or now_s
+    whole = run.of.arrival.run_s(Shape(1, GPUS)) / run.run_s
+    job = run.job
+    times = (run.start_s, min(run.works_s, until_s), until_s, now_s)
+    return Stay(job.id, job.name, job.submit_s, run.shape.gpus, whole, *times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +149,14 @@ def run(
 
     Raises BadInput where a table tells nothing of one GPU.
     """
-    replay = _Watched(seo(tables, save_s=save_s), policy_of(name, v_bound))
-    for _ in replay.run():
-        pass
-    assert len({stay.job for stay in replay.stays}) == len(replay.workload.arrivals)  # noqa: S101
-    return Ran(tuple(replay.stays))
+    stays: list[Stay] = []
+    workload = seo(tables, save_s=save_s)
+    replay = Replay(
+        workload, policy_of(name, v_bound), over=lambda *over: stays.append(_stay(*over))
+    )
+    ended = sum(1 for _ in replay.run())
+    assert ended == len(workload.arrivals)  # noqa: S101  # each fits on the GPUs, and makes progress
+    return Ran(tuple(stays))
 
 
 def above(used: Sequence[tuple[float, float]], least: float) -> float:

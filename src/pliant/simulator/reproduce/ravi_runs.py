@@ -36,28 +36,20 @@ NO_IDLING = "no idling"
 """All jobs as asked on CPUs and GPUs, without a gap: no policy, but what could be gained at all."""
 
 
-class Watched(Replay):
-    """A replay that notes where each job ran."""
-
-    def __init__(self, workload: Workload, policy: Policy) -> None:
-        super().__init__(workload, policy)
-        self.ran: list[Ran] = []
-
-    def _end(self, run: Run) -> None:
-        best_s = min(run.of.arrival.run_s(shape) for shape in run.job.shapes)
-        where = self.cluster.names(run.places)
-        times = (run.job.submit_s, run.start_s, self.now_s)
-        self.ran.append(Ran(*times, run.shape, where, best_s))
-        super()._end(run)
-
-
 def replayed(workload: Workload, policy: Policy) -> list[Ran]:
     """Return how all jobs of a workload ran."""
-    replay = Watched(workload, policy)
+    ran: list[Ran] = []
+
+    def over(now_s: float, run: Run) -> None:
+        best_s = min(run.of.arrival.run_s(shape) for shape in run.job.shapes)
+        where = replay.cluster.names(run.places)
+        ran.append(Ran(run.job.submit_s, run.start_s, now_s, run.shape, where, best_s))
+
+    replay = Replay(workload, policy, over=over)
     for _ in replay.run():
         pass
-    assert len(replay.ran) == len(workload.arrivals), policy  # noqa: S101  # each is done once
-    return replay.ran
+    assert len(ran) == len(workload.arrivals), policy  # noqa: S101  # each runs once, to its end
+    return ran
 
 
 # --- one node for each job ------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pliant.simulator.jobs import JobChange
 from pliant.simulator.report.page import Page, Part, Plot, Table, number, percent
 from pliant.simulator.report.replays import plot_of_users, plots_of
 from pliant.simulator.users import Change, Sides
@@ -17,7 +18,7 @@ TITLE = "What policies would have done"
 
 def page(what: Seen, month: Month, result: Result, drawn: bool = False) -> Page:
     """Return the page, with plots where they are to be ``drawn``. Raises Unavailable."""
-    baseline = next(iter(result.outcomes))
+    baseline = result.baseline
     lead = [title(what), *_gains(result), *_never(result), agreement(result.fit, baseline)]
     parts = [
         Part("What changes", _read(baseline), tables=[_changes(result)]),
@@ -32,7 +33,7 @@ def page(what: Seen, month: Month, result: Result, drawn: bool = False) -> Page:
 def _gains(result: Result) -> Iterator[str]:
     """The most important of each policy, in a sentence."""
     rows = {row.figure: row.replays for row in result.rows}
-    for place, side in enumerate(result.sides, 1):
+    for place, (side, jobs) in enumerate(zip(result.sides, result.job_sides, strict=True), 1):
         said = [
             f"{words} {percent(change.mean)}"
             for figure, words in (
@@ -42,7 +43,9 @@ def _gains(result: Result) -> Iterator[str]:
             if figure in rows and (change := rows[figure][place].change) is not None
         ]
         users = f"better for {side.better} of {len(side.changes)} users, worse for {side.worse}"
-        yield f"{side.policy}: {'; '.join([', '.join(said), users])}."
+        of = jobs.better + jobs.worse + jobs.same
+        each = f"better for {jobs.better} of {of} jobs, worse for {jobs.worse}"
+        yield f"{side.policy}: {'; '.join([', '.join(said), users, each])}."
 
 
 def _never(result: Result) -> Iterator[str]:
@@ -83,35 +86,41 @@ def _hundredths(value: float) -> str:
 
 
 def _for_whom(result: Result) -> Iterator[Table]:
-    rows = [[one.policy, str(one.better), str(one.worse), str(one.same)] for one in result.sides]
-    yield Table(
-        ["policy", "better", "worse", "same"],
-        rows,
-        "Users, by their mean flow time (within 1 %: same)",
-    )
-    for one in result.sides:
-        worst = _users(one.worst)
-        if worst:
-            yield Table(_USER, worst, f"{one.policy}: hit worst")
-        best = _users(one.best)
-        if best:
-            yield Table(_USER, best, f"{one.policy}: gain most")
-
-
-_USER = ("user", "jobs", "flow time (s)", "then (s)", "change")
+    both = [*zip(result.sides, result.job_sides, strict=True)]
+    rows = [
+        [one.policy, who, str(one.better), str(one.worse), str(one.same)]
+        for users, jobs in both
+        for who, one in (("users", users), ("jobs", jobs))
+    ]
+    title = "Users by their mean flow time, jobs by their own (within 1 %: same)"
+    yield Table(["policy", "of", "better", "worse", "same"], rows, title, words=2)
+    for users, jobs in both:
+        times = (f"{result.baseline} (s)", f"{users.policy} (s)", "change")
+        for rows, header, what in (
+            (_users(users.worst), ("user", "jobs"), "users who are hit worst, by their mean flow"),
+            (_users(users.best), ("user", "jobs"), "users who gain most, by their mean flow"),
+            (_jobs(jobs.worst), ("job", "user"), "jobs that lose most seconds of flow"),
+            (_jobs(jobs.best), ("job", "user"), "jobs that gain most seconds of flow"),
+        ):
+            if rows:
+                title = f"{users.policy}: {what} time"
+                words = 1 if header[0] == "user" else 2
+                yield Table((*header, *times), rows, title, words=words)
 
 
 def _users(changes: Sequence[Change]) -> list[list[str]]:
-    return [
-        [
-            one.user or "(nobody known)",
-            str(one.jobs),
-            number(one.before_s),
-            number(one.after_s),
-            percent(one.part),
-        ]
-        for one in changes
-    ]
+    return [[one.user or _NOBODY, str(one.jobs), *_times(one)] for one in changes]
+
+
+def _jobs(changes: Sequence[JobChange]) -> list[list[str]]:
+    return [[one.job, one.user or _NOBODY, *_times(one)] for one in changes]
+
+
+_NOBODY = "(nobody known)"
+
+
+def _times(one: Change | JobChange) -> list[str]:
+    return [number(one.before_s), number(one.after_s), percent(one.part)]
 
 
 def _plots(result: Result, month: Month) -> Iterator[Plot]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pliant.simulator.comparison import Compared, Pick, compare, of_tasks, part_of
+from pliant.simulator.jobs import JobSides, job_sides
 from pliant.simulator.runs import Outcome
 from pliant.simulator.tally import Figures
 from pliant.simulator.users import Sides, sides
@@ -101,7 +102,18 @@ class Result:
         return Fit(*(one.mean for one in means))
 
     @property
+    def baseline(self) -> str:
+        """With which policy the others are compared."""
+        return next(iter(self.outcomes))
+
+    @property
     def sides(self) -> list[Sides]:
         """For each policy but the first, for whom it is better and for whom worse."""
         (_, first), *others = self.outcomes.items()
         return [sides(policy, outcome.figures, first.figures) for policy, outcome in others]
+
+    @property
+    def job_sides(self) -> list[JobSides]:
+        """The same by job."""
+        (_, first), *others = self.outcomes.items()
+        return [job_sides(policy, outcome.flows, first.flows) for policy, outcome in others]

@@ -4,8 +4,8 @@ Every node has two quad-core CPUs and one GPU. A job that runs on the CPUs alone
 one; a GPU takes that one. Times are the paper's (:mod:`~pliant.simulator.workloads.ravi_tables`).
 What it does not print stands in ``Workload.choices``, and in the constants of these two modules.
 
-What a job is told to run at is what is true of it alone. In company it is slower, by
-:func:`~pliant.simulator.workloads.ravi_tables.sharing_penalty`: that is for the simulator, no
+What a job is told to run at is what is true of it alone. With ``penalty`` it is slower in company,
+by :func:`~pliant.simulator.workloads.ravi_tables.sharing_penalty`: that is for the simulator, no
 policy knows of it.
 
 Source: Ravi et al. (paper 004), sections IV-A to IV-E.
@@ -21,7 +21,7 @@ from random import Random
 from typing import Literal
 
 from pliant.model import Job, Kind, Node, Partition, Pool, Request, Shape, Spec
-from pliant.simulator.workload import Arrival, Workload
+from pliant.simulator.workload import Arrival, Neighbour, Workload
 from pliant.simulator.workloads.ravi_tables import (
     ITERATIONS,
     KINDS,
@@ -33,6 +33,7 @@ from pliant.simulator.workloads.ravi_tables import (
     TRANSFER,
     Application,
     Asked,
+    sharing_penalty,
 )
 
 CORES = 8
@@ -67,9 +68,12 @@ def single_node(
     jobs: int = 24,
     nodes: int = 2,
     pool: Sequence[Application] = POOL,
+    *,
+    penalty: bool = False,
 ) -> Workload:
     """Draw ``jobs`` jobs of a pool for one node each, all submitted at once (section IV-C).
 
+    ``penalty``: on the cores and on the GPU of a node they slow each other, as figure 8 says.
     Sequential seconds are ``steps`` in thousandths, speedups are thousands of steps per second.
     """
     random = Random(f"ravi {bias} {seed}")  # noqa: S311  # a seeded draw is no secret
@@ -78,7 +82,7 @@ def single_node(
     drawn = random.choices(sides[True], k=on_gpu) + random.choices(sides[False], k=jobs - on_gpu)
     random.shuffle(drawn)
     arrivals = tuple(_single(str(number), one) for number, one in enumerate(drawn))
-    return _workload(f"ravi single-node {bias}", nodes, arrivals, _SINGLE_CHOICES)
+    return _workload(f"ravi single-node {bias}", nodes, arrivals, _SINGLE_CHOICES, penalty)
 
 
 def _single(job_id: str, one: Application) -> Arrival:
@@ -147,10 +151,12 @@ def multi_node(
     nodes: int = 16,
     load: float = LOAD,
     pagerank_s: float = PAGERANK_S[0],
+    penalty: bool = False,
 ) -> Workload:
     """Draw ``jobs`` jobs in batches of 8 with exponential times between them (section IV-D).
 
-    ``mix``: a name of :data:`MIXES`; ``pagerank_s``: one of :data:`PAGERANK_S`.
+    ``mix``: a name of :data:`MIXES`; ``pagerank_s``: one of :data:`PAGERANK_S`; ``penalty``: as in
+    :func:`single_node`.
     """
     random = Random(f"ravi {mix} {seed}")  # noqa: S311  # a seeded draw is no secret
     halves = MIXES[mix].halves()
@@ -164,7 +170,7 @@ def multi_node(
         for number, asked in enumerate(drawn)
     )
     choices = (*_MULTI_CHOICES, f"PageRank, 900 MB, 8 nodes, CPU+GPU: {pagerank_s} s")
-    return _workload(f"ravi multi-node {mix}", nodes, arrivals, choices)
+    return _workload(f"ravi multi-node {mix}", nodes, arrivals, choices, penalty)
 
 
 def _node_s(drawn: Iterable[Asked]) -> float:
@@ -228,8 +234,35 @@ def _arrival(
 
 
 def _workload(
-    name: str, nodes: int, arrivals: tuple[Arrival, ...], choices: tuple[str, ...]
+    name: str,
+    nodes: int,
+    arrivals: tuple[Arrival, ...],
+    choices: tuple[str, ...],
+    penalty: bool,
 ) -> Workload:
     names = tuple(f"n{number:02}" for number in range(1, nodes + 1))
     rows = tuple(Node(one, CORES, CORES, 0, 0, (Pool("", 1, 1),)) for one in names)
-    return Workload(name, rows, (Partition("all", names, default=True),), arrivals, choices)
+    partitions = (Partition("all", names, default=True),)
+    if not penalty:
+        return Workload(name, rows, partitions, arrivals, choices)
+    choices = (*choices, _PENALTY_CHOICE)
+    return Workload(f"{name}, penalties", rows, partitions, arrivals, choices, slowed)
+
+
+_PENALTY_CHOICE = (
+    "a job on the cores and one on the GPU of a node both take longer, by figure 8, or the mean of"
+    " its three for other pairs; on several nodes as on the worst of them"
+)
+
+
+def slowed(job: Job, shape: Shape, neighbours: Sequence[Neighbour]) -> float:
+    """How fast a job on cores or GPUs is beside those on the other of the two, on any node."""
+    match shape.kind:
+        case Kind.CPU:
+            pairs = [(job, one.job) for one in neighbours if one.shape.kind is Kind.GPU]
+        case Kind.GPU:
+            pairs = [(one.job, job) for one in neighbours if one.shape.kind is Kind.CPU]
+        case Kind.BOTH:
+            pairs = []
+    worst = max((sharing_penalty(cpu.name, gpu.name) for cpu, gpu in pairs), default=0.0)
+    return 1 / (1 + worst)

@@ -1,0 +1,77 @@
+"""Where many runs are done: what `--processes`, `--slurm` and `--sbatch` take and refuse."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from pliant.cli import main
+from pliant.cli.sweeping import sweep_asked
+from pliant.simulator import job_array
+from pliant.simulator.job_array import JobArray
+from pliant.simulator.sweep import Processes
+
+WORDS = ("compare", "torque", "rsa", "--workload", "ravi", "--jobs", "6")
+
+
+@pytest.fixture
+def submits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host with sbatch and srun, which are never called here."""
+    for name in ("sbatch", "srun"):
+        (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / name).chmod(stat.S_IRWXU)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main([*WORDS, *words])
+    assert ended.value.code == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    return told.err
+
+
+@pytest.mark.usefixtures("submits")
+def test_an_array_takes_any_option_of_sbatch() -> None:
+    words = ("partition=cpu", "--time=1:00:00", "exclusive")
+    options: dict[str, str | bool] = {"partition": "cpu", "time": "1:00:00", "exclusive": True}
+    assert sweep_asked(None, True, words) == JobArray(options)
+    assert sweep_asked(8, True) == JobArray({}, 8)
+
+
+def test_processes_are_as_many_as_cpus_unless_told() -> None:
+    assert sweep_asked(None) == Processes(len(os.sched_getaffinity(0)))
+    assert sweep_asked(3) == Processes(3)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--sbatch", "partition=cpu"), "pliant: --sbatch goes with --slurm\n"),
+        (("--slurm", "--sbatch", "=1"), "pliant: --sbatch: '=1': OPTION=VALUE is expected, as pa"),
+        (("--slurm", "--sbatch", "array=1-9"), "pliant: --sbatch: 'array=1-9': Pliant says that"),
+        (("--slurm", "--sbatch", "job_name=x"), "pliant: --sbatch: 'job_name=x': Pliant says tha"),
+    ],
+)
+@pytest.mark.usefixtures("submits")
+def test_wrong_options_are_refused_in_one_line(
+    words: tuple[str, ...], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = said(capsys, *words)
+    assert told.startswith(line)
+    assert told.count("\n") == 1
+
+
+def test_what_is_missing_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    told = said(capsys, "--slurm")
+    assert told == "pliant: --slurm: sbatch is not there: this host submits to no Slurm\n"
+    monkeypatch.setattr(job_array, "find_spec", lambda _: None)
+    told = said(capsys, "--slurm")
+    assert told == "pliant: --slurm needs submitit: pip install 'pliant[sweeps]'\n"
