@@ -164,7 +164,9 @@ class Cluster:
             job, of, shape, need, places, receipts, self._number, 0.0, 0.0, 0.0, 0.0, (shape,)
         )
         run.arrival, run.gpus, run.limit_s = (job.submit_s, job.id), shape.gpus, limit_s(job)
-        run.ladder = self.ground.profiles.of(job).ladder or NO_LADDER
+        ladder = self.ground.profiles.of(job).ladder
+        if ladder and self._differences.are_numbers(self.ground.cells.of[places[0]].kind, need):
+            run.ladder = ladder
         self.running[job.id] = run
         self._standings.begin(run)
         return run
