@@ -291,6 +291,7 @@ class Cells:
             if (
                 cell.nodes  # else it comes again when it is filled
                 and need.cpus <= cell.state[0]  # a quick look
+                and (need.gpus <= cell.gpus or need.share > 1)
                 and cell.kind in scope.kinds
                 and cell not in known.members
                 and cell.receipt(need, bound) is not None
