@@ -1,6 +1,7 @@
-"""One run of AccaSim: ``python -m benchmarks.sim.accasim_run TRACE fifo|easy NODES``.
+"""One run of AccaSim: ``python -m benchmarks.sim.accasim_run TRACE fifo|easy NODES [files]``.
 
 Run by the Python of AccaSim's own environment. NODES: on so many nodes its 240 processors lie.
+``files``: it writes its schedule and its statistics, as it does by default.
 Prints one line of JSON: jobs, wall seconds from before the trace is opened, peak MiB, means.
 """
 
@@ -22,12 +23,13 @@ PROCESSORS = 240
 
 def main(arguments: list[str]) -> None:
     """Run it and say what came of it."""
-    trace, scheduler, nodes = arguments
+    trace, scheduler, nodes, *rest = arguments
     with tempfile.TemporaryDirectory() as folder:
-        print(json.dumps(run(Path(trace), scheduler, int(nodes), Path(folder))))
+        came = run(Path(trace), scheduler, int(nodes), Path(folder), files=rest == ["files"])
+        print(json.dumps(came))
 
 
-def run(trace: Path, scheduler: str, nodes: int, folder: Path) -> dict[str, float]:
+def run(trace: Path, scheduler: str, nodes: int, folder: Path, *, files: bool) -> dict[str, float]:
     """Simulate a trace; the jobs that it starts are all of it."""
     # Its own environment alone has it.
     from accasim.base.allocator_class import FirstFit  # noqa: PLC0415
@@ -37,13 +39,13 @@ def run(trace: Path, scheduler: str, nodes: int, folder: Path) -> dict[str, floa
     classes = {"fifo": FirstInFirstOut, "easy": divides_by_no_zero(EASYBackfilling)}
     config = folder / "system.json"
     config.write_text(json.dumps(system(nodes)))
-    imported_mib, began_s = peak_mib(), time.perf_counter()
+    began_s = time.perf_counter()
     simulator = Simulator(
         str(trace),
         str(config),
         classes[scheduler](FirstFit()),
-        scheduling_output=False,
-        statistics_output=False,
+        scheduling_output=files,
+        statistics_output=files,
         show_statistics=False,
         RESULTS_FOLDER_PATH=str(folder),
         LOG_LEVEL="ERROR",
@@ -55,7 +57,6 @@ def run(trace: Path, scheduler: str, nodes: int, folder: Path) -> dict[str, floa
         "jobs": simulator.dispatched_jobs,
         "wall_s": wall_s,
         "peak_mib": peak_mib(),
-        "imported_mib": imported_mib,
         "wait_s": fmean(simulator.mapper.wtimes),
         "slowdown": fmean(simulator.mapper.slowdowns),
     }

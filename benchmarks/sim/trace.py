@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -10,10 +9,13 @@ from pliant.errors import BadInput
 from pliant.simulator.reproduce.fujiwara_cpus import TRACE
 from pliant.simulator.traces import Record, read_swf
 
+NAME = TRACE
+"""Where it lies in a folder of data."""
+
 
 def found(data: Path) -> Path:
     """Return the trace in a folder of data. Raises BadInput where it is not there."""
-    path = data / TRACE
+    path = data / NAME
     if not path.is_file():
         raise BadInput(f"{path}: no such file: HPC2N's trace is expected there (--data, DATA=)")
     return path
@@ -33,11 +35,8 @@ def written(trace: Path, to: Path, jobs: int | None = None) -> Path:
 def line(record: Record) -> str:
     """Write a job as a line of SWF, with a time limit that does not end it early; no memory."""
     limit_s = max(record.limit_s, record.run_s)
-    fields = [record.id, record.submit_s, record.wait_s, record.run_s, record.width, -1, -1]
-    fields += [record.asked, limit_s, -1, 1, record.user or -1, record.group or -1, -1]
-    fields += [record.queue or -1, -1, -1, -1]
-    return " ".join(_words(fields)) + "\n"
-
-
-def _words(fields: list[str | float]) -> Iterator[str]:
-    return (word if isinstance(word, str) else f"{word:.0f}" for word in fields)
+    times = (f"{seconds:.0f}" for seconds in (record.submit_s, record.wait_s, record.run_s))
+    ran = (record.id, *times, f"{record.width}", "-1", "-1")
+    asked = (f"{record.asked}", f"{limit_s:.0f}", "-1", "1")
+    who = (record.user or "-1", record.group or "-1", "-1", record.queue or "-1")
+    return " ".join((*ran, *asked, *who, "-1", "-1", "-1")) + "\n"
