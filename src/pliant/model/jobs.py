@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from operator import attrgetter
+from itertools import repeat
+from operator import attrgetter, call
+from typing import Any
 
 from pliant.model.footprints import Demand, Footprint
 from pliant.model.requests import JobClass, Spec
@@ -102,12 +105,17 @@ class Job:
 
     def at(self, progress: float) -> Job:
         """Return the job with so much of its work done: asked for thousands of times a second."""
-        if progress == self.progress:
-            return self
+        return self if progress == self.progress else self.but(progress=progress)
+
+    def but(self, **changed: Any) -> Job:
+        """Return the job with other values, as ``replace`` does, but sooner.
+
+        Raises KeyError for a name that no field has.
+        """
         other = object.__new__(Job)
-        for put, value in zip(_PUT, _values(self), strict=True):
-            put(other, value)
-        _PROGRESS(other, progress)
+        _consume(map(call, _PUT, repeat(other), _values(self)))
+        for name, value in changed.items():
+            _PUT_AS[name](other, value)
         return other
 
     def noted(self, shape: Shape) -> Spec:
@@ -124,5 +132,6 @@ class Job:
 
 _NAMES = [one.name for one in fields(Job)]
 _values = attrgetter(*_NAMES)
-_PUT = [getattr(Job, name).__set__ for name in _NAMES]
-_PROGRESS = getattr(Job, "progress").__set__  # noqa: B009  # the slot itself
+_PUT_AS = {name: getattr(Job, name).__set__ for name in _NAMES}  # the slots themselves
+_PUT = list(_PUT_AS.values())
+_consume = deque[None](maxlen=0).extend

@@ -76,7 +76,7 @@ class Cluster:
 
     def __init__(self, workload: Workload) -> None:
         whole = Snapshot(0.0, workload.nodes, workload.partitions)
-        self._all = workload.nodes
+        self._all, self._abilities, self._company = workload.nodes, whole.abilities, whole.company
         self.partitions = workload.partitions
         self.ground = Ground(whole)
         self._sharers = self.ground.sharers = {}
@@ -93,7 +93,11 @@ class Cluster:
         """
         running = _Lazy(partial(self._jobs, now_s, progress), len(self.running))
         nodes = _Lazy(self._nodes, len(self._all))
-        return Grounded(now_s, nodes, self.partitions, self.queue, running, ground=self.ground)
+        return Grounded(
+            *(now_s, nodes, self.partitions, self.queue, running, ()),
+            *(self._abilities, self._company),
+            ground=self.ground,
+        )
 
     def _jobs(self, now_s: float, progress: bool) -> tuple[Job, ...]:
         return tuple([self.job(run, now_s, progress=progress) for run in self.running.values()])
@@ -163,8 +167,7 @@ class Cluster:
         settled = self._stays_until_s(run, now_s) == inf
         elastic = free and settled and request is not None and request.malleable is not None
         effort = request is not None and request.job_class is JobClass.BEST_EFFORT
-        return replace(
-            run.job,
+        return run.job.but(
             state=JobState.RUNNING,
             shape=run.shape,
             shapes=run.job.shapes if elastic else run.alone,

@@ -6,7 +6,7 @@ Half a million tasks are some tens of megabytes so; the tasks themselves are not
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -87,30 +87,13 @@ class Figures:
 
 
 class _Row(NamedTuple):
-    """A task that has ended; ``execution_s``: how long it made progress."""
+    """A task that has ended."""
 
     user: str
     submit_s: float
     start_s: float
     end_s: float
     volume_s: float
-    execution_s: float
-
-    @property
-    def flow_s(self) -> float:
-        return self.end_s - self.submit_s
-
-    @property
-    def stretch(self) -> float:
-        return self.flow_s / self.volume_s
-
-    @property
-    def wait_s(self) -> float:
-        return self.flow_s - self.execution_s
-
-    @property
-    def slowdown(self) -> float:
-        return 1 + self.wait_s / self.execution_s if self.execution_s > 0 else float("inf")
 
 
 class _Rows:
@@ -131,7 +114,6 @@ class _Rows:
             self.start_s[row],
             self.end_s[row],
             self.volume_s[row],
-            self.execution_s[row],
         )
 
     def append(self, task: Task) -> None:
@@ -143,17 +125,36 @@ class _Rows:
         self.volume_s.append(task.volume_s)
         self.execution_s.append(task.execution_s)
 
+    # Figures of some tasks, as metrics.Task has them.
+
+    def flow_s(self, rows: Iterable[int]) -> Iterator[float]:
+        submit_s, end_s = self.submit_s, self.end_s
+        return (end_s[row] - submit_s[row] for row in rows)
+
+    def wait_s(self, rows: Sequence[int]) -> Iterator[float]:
+        execution_s = self.execution_s
+        flows = zip(self.flow_s(rows), rows, strict=True)
+        return (flow_s - execution_s[row] for flow_s, row in flows)
+
+    def stretch(self, rows: Sequence[int]) -> Iterator[float]:
+        volume_s = self.volume_s
+        flows = zip(self.flow_s(rows), rows, strict=True)
+        return (flow_s / volume_s[row] for flow_s, row in flows)
+
+    def slowdown(self, rows: Sequence[int]) -> Iterator[float]:
+        execution_s = self.execution_s
+        waits = zip(self.wait_s(rows), rows, strict=True)
+        return (
+            1 + wait_s / execution_s[row] if execution_s[row] > 0 else float("inf")
+            for wait_s, row in waits
+        )
+
     def spreads(self, rows: Sequence[int]) -> Spreads | None:
         """Return how the figures of some tasks are distributed; one figure at a time is at hand."""
         if not rows:
             return None
-        return Spreads(
-            len(rows),
-            spread(self[row].flow_s for row in rows),
-            spread(self[row].stretch for row in rows),
-            spread(self[row].slowdown for row in rows),
-            spread(self[row].wait_s for row in rows),
-        )
+        figures = (self.flow_s, self.stretch, self.slowdown, self.wait_s)
+        return Spreads(len(rows), *(spread(figure(rows)) for figure in figures))
 
     def by_user(self) -> Iterator[tuple[str, Sequence[int]]]:
         """Yield each user that is known, by name, with their tasks as they ended."""
@@ -224,6 +225,5 @@ class Tally:
 
 
 def _user(rows: _Rows, some: Sequence[int]) -> User:
-    flow_s = sum(rows[row].flow_s for row in some)
-    slowdown = sum(rows[row].slowdown for row in some)
-    return User(len(some), flow_s / len(some), slowdown / len(some))
+    tasks = len(some)
+    return User(tasks, sum(rows.flow_s(some)) / tasks, sum(rows.slowdown(some)) / tasks)
