@@ -112,10 +112,11 @@ class Job:
 
         Raises KeyError for a name that no field has.
         """
-        other = object.__new__(Job)
-        _consume(map(call, _PUT, repeat(other), _values(self)))
+        values = [*_values(self)]
         for name, value in changed.items():
-            _PUT_AS[name](other, value)
+            values[_PLACE[name]] = value
+        other = object.__new__(Job)
+        _consume(map(call, _PUT, repeat(other), values))
         return other
 
     def noted(self, shape: Shape) -> Spec:
@@ -132,6 +133,6 @@ class Job:
 
 _NAMES = [one.name for one in fields(Job)]
 _values = attrgetter(*_NAMES)
-_PUT_AS = {name: getattr(Job, name).__set__ for name in _NAMES}  # the slots themselves
-_PUT = list(_PUT_AS.values())
+_PLACE = {name: place for place, name in enumerate(_NAMES)}
+_PUT = [getattr(Job, name).__set__ for name in _NAMES]  # the slots themselves
 _consume = deque[None](maxlen=0).extend
