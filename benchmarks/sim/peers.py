@@ -26,7 +26,7 @@ as HPC2N's was: a job is so many single processors to it, so that both come to t
 and one node costs it less. "As it comes" it writes its schedule and statistics to files (once in
 this run); else it writes nothing. Pliant keeps all its figures, with percentiles by task and user;
 AccaSim without files keeps waits and slowdowns. AccaSim 1.1.3 has two shims of ours on this Python
-(`benchmarks/sim/accasim_shims.py`).
+(`benchmarks/sim/accasim_shims.py`); the one for requests of nothing has no use without memory.
 
 Mean wait and slowdown say whether both simulate the same. AccaSim's EASY gives its allocator an
 empty list of reserved nodes (`EASYBackfilling.scheduling_method`), so that later jobs may delay the
