@@ -7,7 +7,8 @@ MAKEFLAGS += --no-print-directory
 
 VENV := .venv
 PY := $(VENV)/bin/python
-PIP := $(PY) -m pip --disable-pip-version-check -q
+ACCASIM := build/accasim
+PIP := -m pip --disable-pip-version-check -q
 export PIP_ROOT_USER_ACTION := ignore
 
 # Folders that may hold something to check; folders that do not exist yet are no error.
@@ -73,6 +74,10 @@ bench: ## measure, and write docs/benchmarks.md (needs root; about half an hour)
 	@$(MAKE) $(VENV)/.dev spank
 	$(PY) -m benchmarks
 
+.PHONY: bench-sim
+bench-sim: $(ACCASIM)/.done ## the simulator beside AccaSim; DATA= the folder with swf/; writes docs/benchmarks-sim.md
+	$(PY) -m benchmarks.sim --data "$(DATA)" --peer $(ACCASIM)/bin/python
+
 .PHONY: soak
 soak: ## 10,000 jobs with and without Pliant; writes docs/soak.md (needs root; half an hour)
 	@.ci/packages test
@@ -135,7 +140,7 @@ $(VENV)/bin/python:
 	python3 -m venv $(VENV)
 
 $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
-	$(PIP) install -e .
+	$(PY) $(PIP) install -e .
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml $(VENV)/.run
@@ -147,8 +152,14 @@ $(VENV)/.torch: $(VENV)/.dev
 	$(call install,torch)
 	@touch $@
 
-# A group of pyproject.toml's [dependency-groups].
+# A simulator to measure beside: in an environment of its own, for it needs what Pliant does not.
+$(ACCASIM)/.done: $(VENV)/.dev
+	python3 -m venv $(ACCASIM)
+	$(call install,accasim,$(ACCASIM))
+	@touch $@
+
+# A group of pyproject.toml's [dependency-groups], into the environment or into another.
 define install
 @$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["$(1)"], sep="\n")' >$(VENV)/$(1).txt
-$(PIP) install -r $(VENV)/$(1).txt
+$(or $(2),$(VENV))/bin/python $(PIP) install -r $(VENV)/$(1).txt
 endef

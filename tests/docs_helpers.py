@@ -21,8 +21,8 @@ from pathlib import Path
 
 TOP = Path(__file__).parents[1]
 WRITTEN_BY_PROGRAMS = {
-    *("benchmarks.md", "commands.md", "drill.md", "live.md", "releases.md", "resizes.md"),
-    "soak.md",
+    *("benchmarks.md", "benchmarks-sim.md", "commands.md", "drill.md", "live.md", "releases.md"),
+    *("resizes.md", "soak.md"),
 }
 PAGES = [
     "README.md",

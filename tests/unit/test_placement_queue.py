@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pliant.model import Job, Partition, Snapshot
 from pliant.placement import queue as module
+from pliant.placement.ground import Ground
 from pliant.placement.profiles import Profiles
 from pliant.placement.queue import Alike, Queue
 
@@ -98,3 +99,23 @@ def test_those_that_are_passed_over_are_left_out_and_no_others(
         mine = seen((one for one, profile in turns if profile is profiles.of(one)), passed)
     passed = set()
     assert mine == seen(naive(passed), passed)
+
+
+def test_who_has_made_room_is_known_until_it_runs_again() -> None:
+    queue = Queue(Profiles(CLUSTER))
+    for number in range(3):
+        queue.append(replace(KINDS[0], id=str(number)))
+    queue.push(replace(KINDS[1], id="maker", room_for="1"))
+    assert [one.id for one in queue.makers()] == ["maker"]
+    queue.replace(replace(queue.get("maker"), restarts=2))
+    assert [one.restarts for one in queue.makers()] == [2]
+    queue.remove("maker")
+    assert list(queue.makers()) == []
+
+
+def test_claims_for_one_shape_leave_nothing_behind() -> None:
+    ground, one = Ground(CLUSTER), KINDS[1]
+    for _ in range(3):
+        need = ground.profiles.need(one, one.shape)
+        assert ground.chains(one, (one.shape,)) == [[(one.shape, need)]]
+    assert not ground._chains

@@ -134,7 +134,8 @@ class Cells:
         self._serial = 0
         self._filled: dict[Cell, None] = {}  # cells with nodes, in the order in which they got some
         self._log: list[Cell] = []  # cells in the order in which they were filled
-        self._fitting: dict[tuple[Scope, Need, float], _Fitting] = {}
+        self._fitting: dict[tuple[Scope, Need, float], _Fitting] = {}  # under no claims
+        self._bounded: dict[tuple[Scope, Need, float], _Fitting] = {}  # in this decision alone
         self._first: dict[int, Cell] = {}  # where nodes were before the decision that goes on
         self._passing: list[tuple[NodeKind, State, Lefts]] = []  # cells that it alone needs
 
@@ -152,12 +153,12 @@ class Cells:
             for key in self._passing:
                 del self._cells[key]
             self._passing.clear()
-            self._fitting = {k: v for k, v in self._fitting.items() if k[2] == -_NEVER_S}
+            self._bounded.clear()
         if len(self._cells) > _MOST:
             self.forget()
         elif len(self._log) > 4 * len(self.of) + _FEW:
             self._log = [cell for cell in dict.fromkeys(self._log) if cell.nodes]
-            self._fitting = {}
+            self._fitting, self._bounded = {}, {}
 
     def really(self, node: int) -> State:
         """Return what is free on a node, whatever the decision that goes on has done."""
@@ -173,7 +174,7 @@ class Cells:
         for cell in self._cells.values():
             cell.after, cell.before, cell.receipts = {}, {}, {}
         self._log = list(self._cells.values())
-        self._fitting = {}
+        self._fitting, self._bounded = {}, {}
 
     # --- the nodes ----------------------------------------------------------------------------
 
@@ -209,15 +210,20 @@ class Cells:
 
     def _put(self, node: int, to: Cell) -> None:
         cell = self.of[node]
-        del cell.nodes[bisect_left(cell.nodes, node)]
-        if not cell.nodes:
+        if len(cell.nodes) > 1:
+            del cell.nodes[bisect_left(cell.nodes, node)]
+        else:
+            cell.nodes.clear()
             del self._filled[cell]
-        if not to.nodes:
+        if to.nodes:
+            insort(to.nodes, node)
+        else:
+            to.nodes.append(node)
             self._log.append(to)
             self._filled[to] = None
-        insort(to.nodes, node)
         self.of[node] = to
-        self.vacant[cell.kind] += to.gpus - cell.gpus
+        if to.gpus != cell.gpus:
+            self.vacant[cell.kind] += to.gpus - cell.gpus
 
     def claim(self, node: int, left: Left) -> None:
         """Put a claim on a node."""
@@ -263,9 +269,10 @@ class Cells:
     def fitting(self, scope: Scope, need: Need, bound: float) -> Iterator[Cell]:
         """Yield the cells with nodes that fit, best fit first."""
         key = (scope, need, bound)
-        known = self._fitting.get(key)
+        remembered = self._fitting if bound == -_NEVER_S else self._bounded
+        known = remembered.get(key)
         if known is None:
-            known = self._fitting[key] = _Fitting(len(self._log))
+            known = remembered[key] = _Fitting(len(self._log))
             self._see(known, self._filled, scope, need, bound)
         if known.seen < len(self._log):
             self._look(known, scope, need, bound)
@@ -291,6 +298,7 @@ class Cells:
             if (
                 cell.nodes  # else it comes again when it is filled
                 and need.cpus <= cell.state[0]  # a quick look
+                and (need.gpus <= cell.gpus or need.share > 1)
                 and cell.kind in scope.kinds
                 and cell not in known.members
                 and cell.receipt(need, bound) is not None

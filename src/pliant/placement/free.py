@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from functools import cached_property
 from typing import TypeVar, cast
 
 from pliant.model import Job, Shape, Snapshot
@@ -47,9 +48,15 @@ class Free:
         self._profiles, self._cells = ground.profiles, ground.cells
         self._failed: set[tuple[Scope, Need, int, float]] = set()
         self._taken: dict[int, Taken] = {}
-        self._instead = Instead(self._cells)
         self._later = Later(snapshot, ground, self._taken)
-        self._trades = Trades(self._cells, ground.held)
+
+    @cached_property
+    def _instead(self) -> Instead:
+        return Instead(self._cells)
+
+    @cached_property
+    def _trades(self) -> Trades:
+        return Trades(self._cells, self._ground.held)
 
     def profile(self, job: Job) -> Profile:
         """Return what this job has in common with others."""

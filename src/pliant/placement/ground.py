@@ -49,6 +49,8 @@ class Ground:
 
         Of equal amounts that on the most nodes comes first.
         """
+        if isinstance(shapes, tuple) and len(shapes) == 1:
+            return [[(shapes[0], self.profiles.need(job, shapes[0]))]]
         key = (id(shapes), id(job.footprint), id(job.spec))
         known = self._chains.get(key)
         if known is None or known[0][0] is not shapes:
@@ -77,7 +79,7 @@ class Ground:
         self.turn += 1
         self.cells.restore()
         self.ends.restore()
-        if self.profiles.known > MOST_KNOWN:
+        if self.profiles.known > MOST_KNOWN or len(self._chains) > MOST_KNOWN:
             self.profiles.forget()
             self.cells.forget()
             self.remembered.clear()

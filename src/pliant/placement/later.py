@@ -40,6 +40,8 @@ class Later:
 
     def bound(self, job: Job) -> float:
         """Return when the last claim begins that ``job`` would still run into; -inf: none."""
+        if not self._claim_times:
+            return -NEVER_S
         known = self._bounds.get(job.time_limit_s)
         if known is None:
             place = bisect_left(self._claim_times, self._now_s + limit_s(job))
@@ -64,9 +66,10 @@ class Later:
     def _releases(self) -> Iterator[Release]:
         """When what runs or starts gives back what it has, and when claims end."""
         given = sorted(self._taken.values(), key=lambda one: one.end_s)
-        starts = (Release(one.end_s, one.places, one.need) for one in given)
-        claims = (Release(until_s, (), None) for until_s in sorted(self._claim_ends))
-        others = merge(starts, claims, key=lambda release: release.at_s)
+        others: Iterable[Release] = (Release(one.end_s, one.places, one.need) for one in given)
+        if self._claim_ends:
+            claims = (Release(until_s, (), None) for until_s in sorted(self._claim_ends))
+            others = merge(others, claims, key=lambda release: release.at_s)
         return self._ground.ends.among(others, self._now_s)
 
     def claim(self, job: Job, shapes: Iterable[Shape], reason: str) -> Claim | None:

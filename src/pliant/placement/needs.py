@@ -8,6 +8,7 @@ shares on two GPUs leave different holes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -312,8 +313,10 @@ def freed(kind: NodeKind, state: State, need: Need) -> State:
     return (min(kind.cpus, cpus), mem, tuple(pools))
 
 
-def _likely(kind: NodeKind, need: Need) -> list[int]:
+def _likely(kind: NodeKind, need: Need) -> Sequence[int]:
     """The pools by how likely a job had its GPUs there: those of its type first."""
+    if len(kind.pools) == 1:
+        return (0,)
     return sorted(
         range(len(kind.pools)),
         key=lambda index: need.gpu_type not in ("", kind.pools[index].gpu_type),

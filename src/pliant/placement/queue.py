@@ -37,6 +37,7 @@ class Queue(Sequence[Job]):
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._alike: dict[Alike, OrderedDict[str, _Entry]] = {}
         self._trials: OrderedDict[str, _Entry] = OrderedDict()
+        self._makers: dict[str, _Entry] = {}  # that have made room for another
         self.tasks: dict[Profile, int] = {}  # that wait, by profile
         self.all_tasks = 0
         self._first, self._last = 0, 0
@@ -110,6 +111,8 @@ class Queue(Sequence[Job]):
         alike[entry.job.id] = entry
         if entry.job.is_trial:
             self._trials[entry.job.id] = entry
+        if entry.job.room_for:
+            self._makers[entry.job.id] = entry
         self._count(entry, entry.job.tasks_waiting)
 
     def _count(self, entry: _Entry, more: int) -> None:
@@ -129,6 +132,7 @@ class Queue(Sequence[Job]):
         if not alike:
             del self._alike[entry.alike]
         self._trials.pop(job_id, None)
+        self._makers.pop(job_id, None)
         self._count(entry, -entry.job.tasks_waiting)
         return entry.job
 
@@ -139,6 +143,8 @@ class Queue(Sequence[Job]):
         self._entries[job.id] = self._alike[old.alike][job.id] = entry
         if job.id in self._trials:
             self._trials[job.id] = entry
+        if job.id in self._makers:
+            self._makers[job.id] = entry
         self._count(entry, job.tasks_waiting - old.job.tasks_waiting)
 
     # --- as a decision goes through it ------------------------------------------------------
@@ -161,6 +167,10 @@ class Queue(Sequence[Job]):
     def trials(self) -> Iterator[tuple[Job, Profile]]:
         """Yield all trial jobs, in order."""
         return ((entry.job, entry.alike[0]) for entry in self._trials.values())
+
+    def makers(self) -> Iterator[Job]:
+        """Yield the jobs that have made room for another, in no order."""
+        return (entry.job for entry in self._makers.values())
 
     def trials_behind(self, job_id: str) -> Iterator[tuple[Job, Profile]]:
         """Yield the trial jobs behind a job, in order."""

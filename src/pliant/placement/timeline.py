@@ -71,8 +71,8 @@ class _Search:
         self._claimed = [node for node in cells.claimed if self._usable(node)]
         self._now = [
             node
-            for cell in cells.fitting(self._scope, self._need, float("inf"))
-            if not cell.lefts
+            for cell in cells.fitting(self._scope, self._need, -float("inf"))
+            if not cell.lefts  # so that any bound would find it, and this one is remembered
             for node in cell.nodes
             if node not in self._scope.excluded
         ]

@@ -68,6 +68,13 @@ class Desk:
             if other.eligible and other.is_trial:
                 yield other, self.free.profile(other)
 
+    def makers(self) -> Iterator[Job]:
+        """Yield the waiting jobs that have made room for another, in no order."""
+        waiting = self.free.snapshot.waiting
+        if isinstance(waiting, Queue):
+            return waiting.makers()
+        return (job for job in waiting if job.room_for)
+
     def waits(self, job_id: str) -> bool:
         """Whether a job waits and takes part."""
         waiting = self.free.snapshot.waiting

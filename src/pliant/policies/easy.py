@@ -33,7 +33,9 @@ class EasyBackfill:
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""
-        desk, fixed, passed = Desk(snapshot), FixedShapes(self.shape), set[Alike]()
+        desk, fixed = Desk(snapshot), FixedShapes(self.shape)
+        passed: set[Alike] = set()
+        kept = False  # for the first job of every queue
         for job, profile in desk.turns(passed):
             option = fixed.of(job, profile)
             if option is not None:
@@ -41,7 +43,9 @@ class EasyBackfill:
                 if given:
                     desk.start(job, given, f"{option[0]} is free")
                 if len(given) < job.tasks_waiting:
-                    desk.keep(job, (option[0],))
-                    if desk.all_kept and fixed.is_of_all(profile) and not given:
+                    if not kept:
+                        desk.keep(job, (option[0],))
+                        kept = desk.all_kept
+                    if kept and not given and fixed.is_of_all(profile):
                         passed.add((profile, job.time_limit_s))
         return desk.plan()

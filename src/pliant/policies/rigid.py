@@ -44,7 +44,8 @@ class RigidFcfs:
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""
-        desk, fixed, passed = Desk(snapshot), FixedShapes(self.shape), set[Alike]()
+        desk, fixed = Desk(snapshot), FixedShapes(self.shape)
+        passed: set[Alike] = set()
         for job, profile in desk.turns(passed):
             option = fixed.of(job, profile)
             if option is None or (not self.overtaking and desk.has_claims(job)):

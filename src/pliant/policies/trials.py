@@ -62,7 +62,7 @@ class Turns:
     @cached_property
     def _told(self) -> set[str]:
         """The trial jobs for which room is being made."""
-        leaving = (job for job in self._snapshot.waiting if job.frozen)  # between its two runs
+        leaving = (job for job in self._desk.makers() if job.frozen)  # between its two runs
         return {job.room_for for job in (*self._snapshot.running, *leaving) if job.room_for}
 
     def plan(self) -> Plan:
@@ -86,7 +86,9 @@ class Turns:
         for one in self._snapshot.running:
             if one.room_for:
                 leaving.setdefault(one.room_for, []).append(one)
-        wanted = leaving.keys() | {one.room_for for one in self._snapshot.waiting if one.room_for}
+        wanted = leaving.keys() | {one.room_for for one in self._desk.makers()}
+        if not wanted:
+            return
         for job, profile in trials:
             if job.id in wanted:
                 self._keep_room_of(job, profile, leaving.get(job.id, ()))

@@ -46,7 +46,7 @@ class Cluster:
 
     def __init__(self, workload: Workload) -> None:
         whole = Snapshot(0.0, workload.nodes, workload.partitions)
-        self._all = workload.nodes
+        self._all, self._abilities, self._company = workload.nodes, whole.abilities, whole.company
         self.partitions = workload.partitions
         self.ground = Ground(whole)
         self._sharers = self.ground.sharers = {}
@@ -66,7 +66,11 @@ class Cluster:
         jobs = partial(self._jobs, now_s, progress)
         running = Shown(jobs, len(self.running), partial(self._crowd, now_s))
         nodes = Lazy(self._nodes, len(self._all))
-        return Grounded(now_s, nodes, self.partitions, self.queue, running, ground=self.ground)
+        return Grounded(
+            *(now_s, nodes, self.partitions, self.queue, running, ()),
+            *(self._abilities, self._company),
+            ground=self.ground,
+        )
 
     def _jobs(self, now_s: float, progress: bool) -> tuple[Job, ...]:
         return tuple([self.job(run, now_s, progress=progress) for run in self.running.values()])

@@ -26,17 +26,17 @@ class Shared(Cluster):
 
     def __init__(self, workload: Workload, beside: Beside) -> None:
         super().__init__(workload)
-        self._beside, self._company = beside, workload.company
+        self._beside, self._known_of = beside, workload.company
         self._on: dict[int, set[Run]] = {}  # those that run, by node
         self._changed: set[int] = set()  # nodes on which somebody came or went
 
     def snapshot(self, now_s: float, *, progress: bool = True) -> Grounded:
         """Show the cluster as it is now, with what is known of its jobs beside each other."""
         found = super().snapshot(now_s, progress=progress)
-        if self._company is None:
+        if self._known_of is None:
             return found
         jobs = [*self.queue, *(run.job for run in self.running.values())]
-        return replace(found, company=self._company(jobs))
+        return replace(found, company=self._known_of(jobs))
 
     def start(self, job: Job, of: History, shape: Shape, nodes: Sequence[str]) -> Run | None:
         """Let a job hold what it needs, as :class:`Cluster` does."""

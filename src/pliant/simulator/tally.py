@@ -6,11 +6,12 @@ Half a million tasks are some tens of megabytes so; the tasks themselves are not
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pliant.simulator.metrics import Spread, Task, bags_in_order, spread
+from pliant.simulator.workloads.rows import Kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,8 @@ class Figures:
 
 
 class _Row(NamedTuple):
+    """A task that has ended."""
+
     user: str
     submit_s: float
     start_s: float
@@ -93,92 +96,118 @@ class _Row(NamedTuple):
     volume_s: float
 
 
-@dataclass(slots=True)
-class _Sums:
-    tasks: int = 0
-    flow_s: float = 0.0
-    slowdown: float = 0.0
-
-
-class _Columns:
-    """The figures of each task, so far."""
+class _Rows:
+    """The tasks so far, in the order in which they ended: what the figures follow from."""
 
     def __init__(self) -> None:
-        self.flow_s, self.stretch = array("d"), array("d")
-        self.slowdown, self.wait_s = array("d"), array("d")
+        self.users, self.classes = Kinds[str](), Kinds[str]()
+        self.submit_s, self.start_s, self.end_s = array("d"), array("d"), array("d")
+        self.volume_s, self.execution_s = array("d"), array("d")
 
-    def add(self, task: Task) -> None:
-        self.flow_s.append(task.flow_s)
-        self.stretch.append(task.stretch)
-        self.slowdown.append(task.slowdown)
-        self.wait_s.append(task.wait_s)
+    def __len__(self) -> int:
+        return len(self.end_s)
 
-    def spreads(self) -> Spreads | None:
-        columns = (self.flow_s, self.stretch, self.slowdown, self.wait_s)
-        return Spreads(len(self.flow_s), *map(spread, columns)) if self.flow_s else None
+    def __getitem__(self, row: int) -> _Row:
+        return _Row(
+            self.users[row],
+            self.submit_s[row],
+            self.start_s[row],
+            self.end_s[row],
+            self.volume_s[row],
+        )
+
+    def append(self, task: Task) -> None:
+        self.users.append(task.user)
+        self.classes.append(task.job_class)
+        self.submit_s.append(task.submit_s)
+        self.start_s.append(task.start_s)
+        self.end_s.append(task.end_s)
+        self.volume_s.append(task.volume_s)
+        self.execution_s.append(task.execution_s)
+
+    # Figures of some tasks, as metrics.Task has them.
+
+    def flow_s(self, rows: Iterable[int]) -> Iterator[float]:
+        submit_s, end_s = self.submit_s, self.end_s
+        return (end_s[row] - submit_s[row] for row in rows)
+
+    def wait_s(self, rows: Sequence[int]) -> Iterator[float]:
+        execution_s = self.execution_s
+        flows = zip(self.flow_s(rows), rows, strict=True)
+        return (flow_s - execution_s[row] for flow_s, row in flows)
+
+    def stretch(self, rows: Sequence[int]) -> Iterator[float]:
+        volume_s = self.volume_s
+        flows = zip(self.flow_s(rows), rows, strict=True)
+        return (flow_s / volume_s[row] for flow_s, row in flows)
+
+    def slowdown(self, rows: Sequence[int]) -> Iterator[float]:
+        execution_s = self.execution_s
+        waits = zip(self.wait_s(rows), rows, strict=True)
+        return (
+            1 + wait_s / execution_s[row] if execution_s[row] > 0 else float("inf")
+            for wait_s, row in waits
+        )
+
+    def spreads(self, rows: Sequence[int]) -> Spreads | None:
+        """Return how the figures of some tasks are distributed; one figure at a time is at hand."""
+        if not rows:
+            return None
+        figures = (self.flow_s, self.stretch, self.slowdown, self.wait_s)
+        return Spreads(len(rows), *(spread(figure(rows)) for figure in figures))
+
+    def by_user(self) -> Iterator[tuple[str, Sequence[int]]]:
+        """Yield each user that is known, by name, with their tasks as they ended."""
+        return ((user, rows) for user, rows in sorted(self.users.places()) if user)
+
+    def bags(self) -> Bags | None:
+        """Return how the figures of bags are distributed."""
+        flow_s, stretch = array("d"), array("d")
+        for _, of_user in self.by_user():
+            rows = sorted(of_user, key=lambda row: (self.start_s[row], self.end_s[row]))
+            for bag in bags_in_order(map(self.__getitem__, rows)):
+                flow_s.append(bag.flow_s)
+                stretch.append(bag.stretch)
+        return Bags(len(flow_s), spread(flow_s), spread(stretch)) if flow_s else None
 
 
 class Tally:
     """Counts tasks as they end."""
 
     def __init__(self) -> None:
-        self._all = _Columns()
-        self._classes: dict[str, _Columns] = {}
-        self._users: dict[str, _Sums] = {}
-        self._names: list[str] = []
-        self._number: dict[str, int] = {}
-        self._user = array("I")
-        self._submit_s, self._start_s = array("d"), array("d")
-        self._end_s, self._volume_s = array("d"), array("d")
+        self._rows = _Rows()
         self._away_s = array("d")
         self._held_gpu_s = self._lost_gpu_s = self._used_gpu_s = 0.0
         self._preempted = self._preemptions = self._restarts = self._timed_out = 0
 
     def add(self, task: Task) -> None:
         """Count one task."""
-        self._all.add(task)
-        if task.job_class:
-            self._classes.setdefault(task.job_class, _Columns()).add(task)
-        self._add_to_user(task)
+        self._rows.append(task)
         held = sum([(span.end_s - span.start_s) * span.gpus for span in task.spans])
         self._held_gpu_s += held
         self._lost_gpu_s += sum([span.lost_s * span.gpus for span in task.spans])
         self._used_gpu_s += task.volume_s if held else 0.0
-        self._preempted += task.preemptions > 0
-        self._preemptions += task.preemptions
         self._restarts += task.restarts
         self._timed_out += task.timed_out
         if task.preemptions:
+            self._preempted += 1
+            self._preemptions += task.preemptions
             self._away_s.extend(task.away_s)
-
-    def _add_to_user(self, task: Task) -> None:
-        number = self._number.setdefault(task.user, len(self._names))
-        if number == len(self._names):
-            self._names.append(task.user)
-        self._user.append(number)
-        self._submit_s.append(task.submit_s)
-        self._start_s.append(task.start_s)
-        self._end_s.append(task.end_s)
-        self._volume_s.append(task.volume_s)
-        if task.user:
-            sums = self._users.setdefault(task.user, _Sums())
-            sums.tasks += 1
-            sums.flow_s += task.flow_s
-            sums.slowdown += task.slowdown
 
     def figures(
         self, gpus: int, avoidable_gpu_s: float | None = None, never: int = 0, example: str = ""
     ) -> Figures:
         """Return all figures of what was counted, on so many GPUs."""
-        makespan_s = max(self._end_s) - min(self._submit_s) if self._end_s else 0.0
+        rows = self._rows
+        makespan_s = max(rows.end_s) - min(rows.submit_s) if rows else 0.0
         capacity = gpus * makespan_s
-        classes = {name: of.spreads() for name, of in sorted(self._classes.items())}
+        classes = {name: rows.spreads(some) for name, some in sorted(rows.classes.places()) if name}
         return Figures(
             gpus=gpus,
             never=never,
             never_example=example,
-            tasks=self._all.spreads(),
-            bags=self._bags(),
+            tasks=rows.spreads(range(len(rows))),
+            bags=rows.bags(),
             makespan_s=makespan_s,
             utilisation=self._used_gpu_s / capacity if capacity else 0.0,
             capacity_gpu_s=capacity,
@@ -191,33 +220,10 @@ class Tally:
             timed_out=self._timed_out,
             away_s=spread(self._away_s) if self._away_s else None,
             classes={name: spreads for name, spreads in classes.items() if spreads},
-            users={
-                name: User(sums.tasks, sums.flow_s / sums.tasks, sums.slowdown / sums.tasks)
-                for name, sums in sorted(self._users.items())
-            },
+            users={user: _user(rows, some) for user, some in rows.by_user()},
         )
 
-    def _bags(self) -> Bags | None:
-        flow_s, stretch = array("d"), array("d")
-        for bag in bags_in_order(self._rows()):
-            flow_s.append(bag.flow_s)
-            stretch.append(bag.stretch)
-        return Bags(len(flow_s), spread(flow_s), spread(stretch)) if flow_s else None
 
-    def _rows(self) -> Iterator[_Row]:
-        """The tasks of known users, in the order that makes up bags (metrics.order)."""
-        names = self._names
-
-        def order(row: int) -> tuple[str, float, float]:
-            return (names[self._user[row]], self._start_s[row], self._end_s[row])
-
-        for row in sorted(range(len(self._user)), key=order):
-            user = names[self._user[row]]
-            if user:
-                yield _Row(
-                    user,
-                    self._submit_s[row],
-                    self._start_s[row],
-                    self._end_s[row],
-                    self._volume_s[row],
-                )
+def _user(rows: _Rows, some: Sequence[int]) -> User:
+    tasks = len(some)
+    return User(tasks, sum(rows.flow_s(some)) / tasks, sum(rows.slowdown(some)) / tasks)

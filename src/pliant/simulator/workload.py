@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from pliant.model import Company, Job, Node, Partition, Shape
 
 Speed = Callable[[Shape], float]
 """How fast a job really runs as a shape, relative to its own shape; 0.0: it makes no progress."""
+
+
+@lru_cache(maxsize=1024)
+def _alone(gpu_type: str) -> Shape:
+    """One GPU: asked for by every job."""
+    return Shape(1, 1, gpu_type=gpu_type)
 
 
 def alike(shape: Shape) -> float:
@@ -42,7 +49,7 @@ class Arrival:
         Where it cannot run so, the GPU seconds of its run as its own shape.
         """
         own = self.job.shape
-        alone_s = self.run_s(Shape(1, 1, gpu_type=own.gpu_type))
+        alone_s = self.run_s(_alone(own.gpu_type))
         return alone_s if alone_s < float("inf") else self.work_s * float(own.amount or 1)
 
     def run_s(self, shape: Shape) -> float:

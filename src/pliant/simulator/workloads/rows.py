@@ -79,3 +79,10 @@ class Kinds(Generic[T]):
         if number == len(self.values):
             self.values.append(value)
         self._rows.append(number)
+
+    def places(self) -> Iterator[tuple[T, Sequence[int]]]:
+        """Yield each value with its rows, in the order in which the values came."""
+        found = [array("I") for _ in self.values]
+        for row, number in enumerate(self._rows):
+            found[number].append(row)
+        return zip(self.values, found, strict=True)
