@@ -135,6 +135,16 @@ def test_a_job_saves_what_it_has_done_in_company() -> None:
     assert second.end_s == pytest.approx(65 + 70 / 0.6)
 
 
+def test_a_job_that_changes_where_it_is_stays_as_slow_beside_its_neighbours() -> None:
+    """25 of 100 s until 50, saved at 60; from 65 on 75 s are left, still at half speed."""
+    changes = replace(elastic(1, "1", time_limit_s=0), submit_s=0.0)
+    others = [Arrival(asks(2, 0, "1"), 200), Arrival(asks(3, 50, "1"), 0.0)]
+    arrivals = [Arrival(changes, 100, save_s=10, restart_s=5), *others]
+    tasks = replayed([node("n1", 4)], arrivals, on_node, Script("1", "2"))
+    assert spans(tasks)["1"] == [Span(0, 60, 1, 10), Span(60, 215, 2, 5)]
+    assert ends(tasks)["2"] == 215 + (200 - 107.5)
+
+
 def test_who_is_alone_on_its_node_is_not_asked_about() -> None:
     def never(job: Job, shape: Shape, neighbours: Sequence[Neighbour]) -> float:
         raise AssertionError(f"{job.id} is alone")

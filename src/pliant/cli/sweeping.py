@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import TYPE_CHECKING
 
@@ -13,14 +14,10 @@ from pliant.grammar import quoted
 if TYPE_CHECKING:  # the simulator is large, and every `pliant --help` loads this module
     from pliant.simulator.sweep import Sweep
 
-PROCESSES = click.option(
-    "--processes",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="So many runs at once.  [default: as there are CPUs; with --slurm: all]",
-)
+_processes = functools.partial(click.option, "--processes", type=click.IntRange(min=1), metavar="N")
+PROCESSES = _processes(help="So many replays at once.  [default: as there are CPUs]")
 SWEEP_OPTIONS = (
-    PROCESSES,
+    _processes(help="So many runs at once.  [default: as there are CPUs; with --slurm: all]"),
     click.option(
         "--slurm", is_flag=True, help="Run them as a Slurm job array, by submitit, not here."
     ),

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
 from pliant.errors import BadInput
 from pliant.policies.chosen import build, options_of
@@ -19,9 +19,6 @@ from pliant.simulator.traces.guess import FORMATS, Format, guess, processors_of
 from pliant.simulator.workload import Workload
 from pliant.simulator.workloads.chronus import NODES as CHRONUS_NODES
 from pliant.simulator.workloads.chronus import chronus
-from pliant.simulator.workloads.colocated import JOBS as JOBS_OF_GAVEL
-from pliant.simulator.workloads.colocated import LOAD, colocated
-from pliant.simulator.workloads.colocated import NODES as GPUS_OF_GAVEL
 from pliant.simulator.workloads.fitgpp import JOBS, MIXES, fitgpp
 from pliant.simulator.workloads.fujiwara import fujiwara
 from pliant.simulator.workloads.fujiwara_trace import GPUS, TASKS
@@ -34,9 +31,9 @@ from pliant.simulator.workloads.measured import (
     measured,
     tables_in,
 )
-from pliant.simulator.workloads.ravi import Bias, multi_node, single_node
 from pliant.simulator.workloads.records import Machine, Width, from_records
 from pliant.simulator.workloads.seo import seo
+from pliant.simulator.workloads.sharing import Gavel, Ravi, RaviMulti
 from pliant.simulator.workloads.site import Site, on_site
 
 Value = bool | int | float | str
@@ -215,61 +212,6 @@ class Chronus:
         """Return the jobs of the file; grace periods are drawn."""
         found = chronus(asked.path, asked.nodes or CHRONUS_NODES, seed=seed, told=self.told)
         return _first(found, asked.most)
-
-
-@dataclass(frozen=True, slots=True)
-class Ravi:
-    """Ravi et al.: jobs for one node each, on CPUs or a GPU, two nodes."""
-
-    said: ClassVar[frozenset[str]] = frozenset({"nodes"})
-    draws: ClassVar[bool] = True
-    bias: Bias = "uniform"
-    penalty: bool = False
-
-    def __call__(self, asked: Asked, seed: int) -> Workload:
-        """Draw the jobs."""
-        jobs, nodes = asked.jobs or 24, asked.nodes or 2
-        return single_node(self.bias, seed, jobs, nodes, penalty=self.penalty)
-
-
-@dataclass(frozen=True, slots=True)
-class RaviMulti:
-    """Ravi et al.: jobs for several nodes, on CPUs, GPUs or both, 16 nodes."""
-
-    said: ClassVar[frozenset[str]] = frozenset({"nodes"})
-    draws: ClassVar[bool] = True
-    mix: Literal[
-        "25 SJ/75 LJ",
-        "50 SJ/50 LJ",
-        "75 SJ/25 LJ",
-        "25 SR/75 LR",
-        "50 SR/50 LR",
-        "75 SR/25 LR",
-    ] = "50 SJ/50 LJ"
-    load: float = 2.0
-    penalty: bool = False
-
-    def __call__(self, asked: Asked, seed: int) -> Workload:
-        """Draw the jobs."""
-        chosen: dict[str, Any] = {"load": self.load, "penalty": self.penalty}
-        return multi_node(self.mix, seed, jobs=asked.jobs or 32, nodes=asked.nodes or 16, **chosen)
-
-
-@dataclass(frozen=True, slots=True)
-class Gavel:
-    """Jobs of which two may share a GPU, as fast as Gavel measured (a file of throughputs)."""
-
-    said: ClassVar[frozenset[str]] = frozenset({"trace", "nodes"})
-    draws: ClassVar[bool] = True
-    gpu_type: str = "v100"
-    load: float = LOAD
-    told: bool = False
-
-    def __call__(self, asked: Asked, seed: int) -> Workload:
-        """Draw the jobs."""
-        chosen: dict[str, Any] = {name: getattr(self, name) for name in options_of(Gavel)}
-        jobs, nodes = asked.jobs or JOBS_OF_GAVEL, asked.nodes or GPUS_OF_GAVEL
-        return colocated(asked.path, seed, jobs=jobs, nodes=nodes, **chosen)
 
 
 @dataclass(frozen=True, slots=True)
