@@ -34,7 +34,7 @@ def equipartition(
     least, most = split.bounds
     if least >= split.room.free:
         split.reason = SMALLEST
-        split.serve_all(_smallest)
+        split.serve_least()
     elif most <= split.room.free:
         split.reason = LARGEST
         split.serve_all(_largest)
@@ -58,7 +58,7 @@ def proportional(
     available = split.room.free
     if least >= available:
         split.reason = SMALLEST
-        split.serve_all(_smallest)
+        split.serve_least()
     elif most <= available:
         split.reason = LARGEST
         split.serve_all(_largest)

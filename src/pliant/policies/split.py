@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
+from itertools import islice
 from operator import attrgetter
 
 from pliant.model import Job
@@ -99,6 +100,20 @@ class Split:
                 yield Waiting(job, profile.ladder, limit_s(job), profile)
 
     # --- what each is meant to have ---------------------------------------------------------
+
+    def serve_least(self) -> None:
+        """Give each job its smallest amount, where all together are at least what there is.
+
+        Where nothing is left then, only those are written down that have something else.
+        """
+        ladder, free = self.ladder, self.room.free
+        if ladder is None or not self.rows or free % ladder.amounts[0]:
+            self.serve_all(lambda _member: 0)
+            return
+        least = ladder.amounts[0]
+        served = islice(self.members(), free // least)
+        self.given = [Given(member, 0, least) for member in served if member.gpus != least]
+        self.room.free = 0
 
     def serve_all(self, level_of: Callable[[Member], int]) -> None:
         """Give each job what it is meant to have, in the order of serving."""
