@@ -68,6 +68,7 @@ class Run:
     gpus: int = 0
     whole_s: float = 0.0  # all of its work alone on one GPU
     limit_s: float = 0.0
+    elastic: bool = False  # its owner lets it be changed while it runs
     over_s: float = 0.0  # when its time limit ends it
     free_s: float = inf  # from when on it may be changed
     left_at_s: float = -1.0  # when was asked last what is left of its work, and what was said
