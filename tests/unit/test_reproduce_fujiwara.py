@@ -187,7 +187,7 @@ def test_with_the_trace_all_is_run_and_tables_are_whole(
         "FULL",
         fujiwara.Sizes(
             (Part(1000, 2, STAYING), Part(500, 2, fujiwara.ON_GPUS)),
-            Part(100, 1, fujiwara.VARIED),
+            Part(100, 1, fujiwara.ON_GPUS),
             (Windows(1, 0, (FCFS, LIST, MOLDABLE)), Windows(2, 2, tuple(POLICIES))),
             fujiwara.QUICK.offline,
         ),

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pliant.simulator.reproduce.asked import Asked
 from pliant.simulator.reproduce.claims import ABOUT, Claim, Section, percent
 from pliant.simulator.reproduce.fujiwara_cpus import TRACE, Cpus, Every, Windows, cpu_tables
-from pliant.simulator.reproduce.fujiwara_flow import flow_claims
-from pliant.simulator.reproduce.fujiwara_gpus import GPUS, Gpus, Part, gpu_tables
+from pliant.simulator.reproduce.fujiwara_gpu_tables import gpu_tables
+from pliant.simulator.reproduce.fujiwara_gpus import GPUS, Gpus, Part
 from pliant.simulator.reproduce.fujiwara_hpc2n import hpc2n_claims
 from pliant.simulator.reproduce.fujiwara_runs import (
     FCFS,
@@ -21,7 +21,7 @@ from pliant.simulator.reproduce.fujiwara_runs import (
     POLICIES,
 )
 from pliant.simulator.reproduce.fujiwara_said import ALMOST
-from pliant.simulator.reproduce.fujiwara_stretch import stretch_claims
+from pliant.simulator.reproduce.fujiwara_varied import gpu_claims
 from pliant.simulator.workloads.fujiwara import fujiwara
 from pliant.simulator.workloads.fujiwara_trace import TASKS
 from pliant.simulator.workloads.hpc2n import CPUS
@@ -39,19 +39,17 @@ class Sizes:
 
 ON_GPUS = tuple(name for name in POLICIES if name != LIST)
 """All tasks have one GPU there if they are rigid: whoever does not fit, none does."""
-VARIED = (FCFS, MOLDABLE, MALLEABLE)
-
 _OFFLINE = (FCFS, LIST, MOLDABLE, MOLDABLE_P, MALLEABLE, MALLEABLE_P)
 
 FULL = Sizes(
     (Part(TASKS, 2, (FCFS, MOLDABLE)), Part(2_000, 3, ON_GPUS)),
-    Part(400, 1, VARIED),
+    Part(400, 1, ON_GPUS),
     (Windows(1, 0, (FCFS, LIST, MOLDABLE)), Windows(4, 400, tuple(POLICIES))),
     (Every(1, (FCFS, LIST, MOLDABLE)), Every(200, _OFFLINE)),
 )
 QUICK = Sizes(
     (Part(100, 1, ON_GPUS),),
-    Part(100, 1, (FCFS, MOLDABLE)),
+    Part(100, 1, ON_GPUS),
     (Windows(1, 20, tuple(POLICIES)),),
     (Every(8_000, _OFFLINE),),
 )
@@ -70,11 +68,12 @@ def reproduce(asked: Asked) -> Section:
     cpus = Cpus(sizes.online, sizes.offline, path) if path and path.is_file() else None
     if cpus is not None:
         cpus.run(asked)
+    claims, varied = gpu_claims(gpus)
     return Section(
         "Fujiwara et al. (000): moldable and malleable tasks",
         " ".join(_sizes_text(asked, sizes, cpus)),
-        [*flow_claims(gpus), *stretch_claims(gpus), *hpc2n_claims(cpus, asked), *_UNTESTED],
-        [*gpu_tables(gpus), *(cpu_tables(cpus) if cpus is not None else ())],
+        [*claims, *hpc2n_claims(cpus, asked), *_UNTESTED],
+        [*gpu_tables(gpus), varied, *(cpu_tables(cpus) if cpus is not None else ())],
         _choices(asked),
     )
 
