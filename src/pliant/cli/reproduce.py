@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from pliant.cli.install.record import write
-from pliant.cli.reporting import HTML, check_report, write_report
+from pliant.cli.reporting import HTML, PLOTS, check_report, write_report
 from pliant.errors import Unavailable
 from pliant.simulator.report.papers import page
 from pliant.simulator.reproduce.asked import Asked, Progress, in_silence
@@ -29,6 +29,7 @@ from pliant.simulator.reproduce.papers import reproduce as one
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Write it to a file.")
 @HTML
+@PLOTS
 @click.option("--seed", default=0, show_default=True, help="The first of the seeds.")
 @click.option(
     "--processes",
@@ -43,6 +44,7 @@ def reproduce(
     data: Path | None,
     out: Path | None,
     html: str,
+    plots: str,
     seed: int,
     processes: int,
 ) -> None:
@@ -55,12 +57,13 @@ def reproduce(
     names = chosen(papers)
     if data is not None and not data.is_dir():
         raise Unavailable(f"{data}: a directory is expected")
-    check_report(html, "")
+    drawn = check_report(html, plots)
     with _solvers_on_stderr(), _progress() as progress:
         asked = Asked(quick, seed, data, processes, progress)
         sections = [one(name, asked) for name in names]
-    if html:
-        write_report(page(sections, asked), html, "", drawn=False)
+    if html or plots:
+        would = any(section.charts for section in sections)
+        write_report(page(sections, asked, drawn=drawn), html, plots, drawn=would)
     text = "\n".join(document(sections, asked))
     if out is None:
         click.echo(text)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pliant.simulator.reproduce.asked import Asked
 from pliant.simulator.reproduce.claims import ABOUT, Claim, Section, percent
+from pliant.simulator.reproduce.fujiwara_charts import cpu_charts, gpu_charts
 from pliant.simulator.reproduce.fujiwara_cpus import TRACE, Cpus, Every, Windows, cpu_tables
 from pliant.simulator.reproduce.fujiwara_gpu_tables import gpu_tables
 from pliant.simulator.reproduce.fujiwara_gpus import GPUS, Gpus, Part
@@ -75,6 +76,7 @@ def reproduce(asked: Asked) -> Section:
         [*claims, *hpc2n_claims(cpus, asked), *_UNTESTED],
         [*gpu_tables(gpus), varied, *(cpu_tables(cpus) if cpus is not None else ())],
         _choices(asked),
+        [*gpu_charts(gpus.chosen), *(cpu_charts(cpus) if cpus is not None else ())],
     )
 
 
