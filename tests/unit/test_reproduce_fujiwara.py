@@ -13,7 +13,7 @@ from pliant.simulator.reproduce.asked import Asked
 from pliant.simulator.reproduce.claims import Claim, Section
 from pliant.simulator.reproduce.fujiwara_cpus import TRACE, Every, Windows
 from pliant.simulator.reproduce.fujiwara_figures import Came
-from pliant.simulator.reproduce.fujiwara_gpus import Part
+from pliant.simulator.reproduce.fujiwara_gpus import CHOICES, Part
 from pliant.simulator.reproduce.fujiwara_runs import (
     FCFS,
     LIST,
@@ -188,6 +188,7 @@ def test_with_the_trace_all_is_run_and_tables_are_whole(
         fujiwara.Sizes(
             (Part(1000, 2, STAYING), Part(500, 2, fujiwara.ON_GPUS)),
             Part(100, 1, fujiwara.ON_GPUS),
+            CHOICES[:2],
             (Windows(1, 0, (FCFS, LIST, MOLDABLE)), Windows(2, 2, tuple(POLICIES))),
             fujiwara.QUICK.offline,
         ),

@@ -10,7 +10,7 @@ from pliant.simulator.reproduce.claims import ABOUT, Claim, Section, percent
 from pliant.simulator.reproduce.fujiwara_charts import cpu_charts, gpu_charts
 from pliant.simulator.reproduce.fujiwara_cpus import TRACE, Cpus, Every, Windows, cpu_tables
 from pliant.simulator.reproduce.fujiwara_gpu_tables import gpu_tables
-from pliant.simulator.reproduce.fujiwara_gpus import GPUS, Gpus, Part
+from pliant.simulator.reproduce.fujiwara_gpus import CHOICES, GPUS, Choice, Gpus, Part
 from pliant.simulator.reproduce.fujiwara_hpc2n import hpc2n_claims
 from pliant.simulator.reproduce.fujiwara_runs import (
     FCFS,
@@ -34,6 +34,7 @@ class Sizes:
 
     gpus: Sequence[Part]
     varied: Part
+    choices: Sequence[Choice]
     online: Sequence[Windows]
     offline: Sequence[Every]
 
@@ -45,12 +46,14 @@ _OFFLINE = (FCFS, LIST, MOLDABLE, MOLDABLE_P, MALLEABLE, MALLEABLE_P)
 FULL = Sizes(
     (Part(TASKS, 2, (FCFS, MOLDABLE)), Part(2_000, 3, ON_GPUS)),
     Part(400, 1, ON_GPUS),
+    CHOICES,
     (Windows(1, 0, (FCFS, LIST, MOLDABLE)), Windows(4, 400, tuple(POLICIES))),
     (Every(1, (FCFS, LIST, MOLDABLE)), Every(200, _OFFLINE)),
 )
 QUICK = Sizes(
     (Part(100, 1, ON_GPUS),),
     Part(100, 1, ON_GPUS),
+    (CHOICES[0], CHOICES[-1]),
     (Windows(1, 20, tuple(POLICIES)),),
     (Every(8_000, _OFFLINE),),
 )
@@ -63,7 +66,7 @@ def reproduce(asked: Asked) -> Section:
     Raises BadInput where the trace of HPC2N cannot be right.
     """
     sizes = QUICK if asked.quick else FULL
-    gpus = Gpus(sizes.gpus, sizes.varied, asked.seed)
+    gpus = Gpus(sizes.gpus, sizes.varied, sizes.choices, asked.seed)
     gpus.run(asked)
     path = asked.data / TRACE if asked.data else None
     cpus = Cpus(sizes.online, sizes.offline, path) if path and path.is_file() else None
@@ -83,7 +86,8 @@ def reproduce(asked: Asked) -> Section:
 def _sizes_text(asked: Asked, sizes: Sizes, cpus: Cpus | None) -> Iterator[str]:
     parts = "; ".join(f"{part.text}: {', '.join(part.policies)}" for part in sizes.gpus)
     yield f"GPU trace, on {', '.join(map(str, GPUS))} GPUs: {parts}."
-    yield f"Other choices: {sizes.varied.text}."
+    others = len(sizes.choices) - 1
+    yield f"Other choices of curves or trace ({others}): {sizes.varied.text}."
     if cpus is None:
         yield f"HPC2N: not run, as its trace ({TRACE}) is not there."
     else:

@@ -62,18 +62,18 @@ class Choice(NamedTuple):
     @property
     def text(self) -> str:
         """What differs from what was chosen."""
+        words: list[str] = []
         if self.trace:
             chosen, usual = TRACES[self.trace], TRACES[0]
-            return ", ".join(
-                f"{name} {getattr(chosen, name)}"
-                for name in type(usual).__slots__
-                if getattr(chosen, name) != getattr(usual, name)
-            )
-        speeds = SENSITIVITY[self.curves]
-        return (
-            f"n^-{speeds.mcnn.share} shared; n^{speeds.mcnn.many} (MCNN),"
-            f" n^{speeds.opennmt.many} (OpenNMT)" + ("" if self.curves else ": as chosen")
-        )
+            for name in type(usual).__slots__:
+                if getattr(chosen, name) != getattr(usual, name):
+                    words.append(f"{name} {getattr(chosen, name)}")
+        speeds, usually = SENSITIVITY[self.curves], SENSITIVITY[0]
+        if speeds.mcnn.share != usually.mcnn.share:
+            words.append(f"n^-{speeds.mcnn.share} beside others on a GPU")
+        if speeds.mcnn.many != usually.mcnn.many:
+            words.append(f"n^{speeds.mcnn.many} on n GPUs")
+        return ", ".join(words) or "as chosen"
 
 
 CHOICES = (
@@ -184,10 +184,12 @@ class Seen:
 class Gpus:
     """All runs: by what was chosen, and by other choices on fewer tasks."""
 
-    def __init__(self, parts: Sequence[Part], varied: Part, first_seed: int) -> None:
+    def __init__(
+        self, parts: Sequence[Part], varied: Part, choices: Sequence[Choice], first_seed: int
+    ) -> None:
         self._results: dict[Point, Came] = {}
         self.chosen = Seen(self._results, parts, first_seed)
-        self.varied = [Seen(self._results, [varied], first_seed, choice) for choice in CHOICES]
+        self.varied = [Seen(self._results, [varied], first_seed, choice) for choice in choices]
 
     def run(self, asked: Asked) -> None:
         """Run all points."""
