@@ -13,7 +13,7 @@ from replaying import Counted, Watched, as_plain, replayed
 from strategies import workloads
 from test_policies_properties import ALL, often
 
-from pliant.model import Snapshot
+from pliant.model import Shape, Snapshot, Spec
 from pliant.placement import ground, queue
 from pliant.placement.ground import Ground, Grounded
 from pliant.plan import Plan, Policy
@@ -21,7 +21,7 @@ from pliant.policies import by_name
 from pliant.simulator.cluster import CHANGES
 from pliant.simulator.metrics import Task
 from pliant.simulator.replay import Replay
-from pliant.simulator.workload import Workload
+from pliant.simulator.workload import Arrival, Workload
 from pliant.simulator.workloads.fujiwara import fujiwara
 
 every_policy = pytest.mark.parametrize("policy", ALL, ids=repr)
@@ -146,10 +146,35 @@ def test_the_same_workload_gives_the_same_replay(policy: Policy, workload: Workl
     assert list(Replay(workload, policy).run()) == list(Replay(workload, policy).run())
 
 
+def on_one_node(workload: Workload, jobs: int) -> Workload:
+    """The first jobs of a workload whose nodes have one GPU each, with all GPUs on one node."""
+
+    def joined(shape: Shape) -> Shape:
+        return Shape(1, shape.nodes * shape.gpus, share=shape.share)
+
+    specs: dict[Spec, Spec] = {}
+
+    def moved(arrival: Arrival) -> Arrival:
+        job, spec = arrival.job, arrival.job.spec
+        assert spec is not None
+        curve = tuple((joined(shape), speed) for shape, speed in spec.request.throughput)
+        known = specs.setdefault(
+            spec, replace(spec, request=replace(spec.request, throughput=curve))
+        )
+        shapes = tuple(map(joined, job.shapes))
+        return replace(arrival, job=replace(job, shapes=shapes, spec=known))
+
+    (first, *_), gpus = workload.nodes, len(workload.nodes)
+    pool = replace(first.pools[0], total=gpus, free=gpus)
+    node = replace(first, cpus=gpus * first.cpus, free_cpus=gpus * first.free_cpus, pools=(pool,))
+    partition = replace(workload.partitions[0], nodes=(node.name,))
+    arrivals = [*map(moved, workload.arrivals[:jobs])]
+    return replace(workload, nodes=(node,), partitions=(partition,), arrivals=arrivals)
+
+
 def test_no_job_is_changed_for_ever_in_one_instant() -> None:
     """Whose GPU is whose decides who may be changed: here two decisions took turns for ever."""
-    whole = fujiwara(0, 12, tasks=500, told=True)
-    some = replace(whole, arrivals=whole.arrivals[:60])
+    some = on_one_node(fujiwara(0, 12, tasks=500, told=True), 60)
     policy = by_name("malleable-proportional", order="volume")
     starts_s = Counter(
         (task.id, span.start_s) for task in Replay(some, policy).run() for span in task.spans
