@@ -10,9 +10,10 @@ from test_policies_properties import all_fit, gpus_of
 
 from pliant.model import ALL_CORES, Demand, Job, Node, Shape, Snapshot
 from pliant.plan import Plan, Policy
-from pliant.simulator.cluster import Cluster, History, Run
+from pliant.simulator.cluster import Cluster
 from pliant.simulator.metrics import Task
 from pliant.simulator.replay import Replay
+from pliant.simulator.running import History, Run
 from pliant.simulator.workload import Workload
 
 

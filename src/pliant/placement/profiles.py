@@ -6,9 +6,10 @@ Fifty thousand jobs of one kind are one profile: what follows from a request is 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pliant.model import Job, Shape, Snapshot
+from pliant.model import Job, Kind, Shape, Snapshot
 from pliant.placement.needs import Need, NeedKey, NodeKind, find, need_key
 from pliant.placement.scopes import Scope, Scopes
 
@@ -16,17 +17,31 @@ Option = tuple[Shape, Need]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Ladder:
+    """Shapes of which only the number of GPUs matters: ``amounts`` ascend, each with its shape.
+
+    ``even``: each amount is one GPU more than the one before.
+    """
+
+    amounts: tuple[int, ...]
+    shapes: tuple[Shape, ...]
+    even: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Profile:
     """What can be placed alike.
 
     ``options`` are the shapes that the nodes could hold when empty, with their needs, in the
-    job's order, without those that the batch system refused.
+    job's order, without those that the batch system refused. ``ladder``: the same where only the
+    number of GPUs matters (see :mod:`.crowd`); None: more does.
     """
 
     scopes: tuple[Scope, ...]
     options: tuple[Option, ...]
     shapes: tuple[Shape, ...]  # of the options
     kinds: frozenset[NodeKind]  # of the nodes that could hold one of the options
+    ladder: Ladder | None = None
 
 
 class Profiles:
@@ -115,7 +130,8 @@ class Profiles:
                 possible.append((shape, need))
                 kinds |= holders
         possible_shapes = tuple(shape for shape, _ in possible)
-        return Profile(scopes, tuple(possible), possible_shapes, frozenset(kinds))
+        ladder = _ladder(scopes, possible, kinds)
+        return Profile(scopes, tuple(possible), possible_shapes, frozenset(kinds), ladder)
 
     def could_hold(self, scope: Scope, need: Need, nodes: int) -> bool:
         """Whether so many nodes of a scope could hold ``need`` when empty."""
@@ -132,3 +148,38 @@ class Profiles:
 def holding(scope: Scope, need: Need) -> list[NodeKind]:
     """Return the kinds of node in a scope that could hold ``need`` when empty."""
     return [kind for kind in scope.kinds if find(kind, kind.empty, need) is not None]
+
+
+def within_part(kind: NodeKind, need: Need) -> bool:
+    """Whether a need is whole GPUs, with no more cores and memory than their part of the node's.
+
+    ``kind`` has one pool of GPUs.
+    """
+    total = kind.pools[0].total
+    return (
+        need.gpus > 0
+        and need.share == 1
+        and not need.gpu_type
+        and 0 <= need.cpus * total <= need.gpus * kind.cpus
+        and (not kind.mem_mib or need.mem_mib * total <= need.gpus * kind.mem_mib)
+    )
+
+
+def _ladder(
+    scopes: tuple[Scope, ...], options: Sequence[Option], kinds: set[NodeKind]
+) -> Ladder | None:
+    """The ladder of a profile: all of its options are whole GPUs of one node of one kind."""
+    if len(scopes) != 1 or len(kinds) != 1:
+        return None
+    (scope,), (kind,) = scopes, kinds
+    if scope.required or scope.excluded or scope.kept or len(kind.pools) != 1:
+        return None
+    for shape, need in options:
+        if shape.nodes != 1 or shape.kind is not Kind.GPU or not within_part(kind, need):
+            return None
+    shapes = sorted((shape for shape, _ in options), key=lambda shape: shape.gpus)
+    amounts = tuple(shape.gpus for shape in shapes)
+    if len(set(amounts)) < len(amounts):
+        return None
+    even = amounts == tuple(range(amounts[0], amounts[-1] + 1))
+    return Ladder(amounts, tuple(shapes), even)

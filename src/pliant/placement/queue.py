@@ -38,6 +38,7 @@ class Queue(Sequence[Job]):
         self._alike: dict[Alike, OrderedDict[str, _Entry]] = {}
         self._trials: OrderedDict[str, _Entry] = OrderedDict()
         self.tasks: dict[Profile, int] = {}  # that wait, by profile
+        self.all_tasks = 0
         self._first, self._last = 0, 0
 
     def __len__(self) -> int:
@@ -113,6 +114,7 @@ class Queue(Sequence[Job]):
 
     def _count(self, entry: _Entry, more: int) -> None:
         profile = entry.alike[0]
+        self.all_tasks += more
         count = self.tasks.get(profile, 0) + more
         if count:
             self.tasks[profile] = count

@@ -10,6 +10,7 @@ from pliant.placement import Free, Need, Option, Profile, Taken
 from pliant.placement.pick import Places
 from pliant.placement.queue import Alike, Queue
 from pliant.plan import Plan, Preempt, Reshape, Start
+from pliant.policies.reasons import FIRST
 
 
 class Desk:
@@ -194,7 +195,7 @@ class Desk:
         """
         if not self.may_keep(job):
             return False
-        if not self.free.claim(job, shapes, "first in the queue: it keeps the earliest opening"):
+        if not self.free.claim(job, shapes, FIRST):
             return False
         self._kept.update(job.partitions)
         self._openings.clear()

@@ -48,6 +48,16 @@ def divided(bidders: Sequence[Bidder], left: float) -> list[int]:
     return levels
 
 
+def divided_alike(amounts: Sequence[int], count: int, left: int) -> tuple[int, int]:
+    """Return the level that ``count`` equal bidders come to, and how many of them one more.
+
+    They hold the first of ``amounts``, each of which is one more than the one before.
+    """
+    each = min(amounts[-1], amounts[0] + left // count)
+    more = left - (each - amounts[0]) * count
+    return each - amounts[0], more if each < amounts[-1] else 0
+
+
 def _quotas(bidders: Sequence[Bidder], left: float) -> tuple[list[int], float]:
     """Return levels that everybody surely comes to, and what is left then.
 

@@ -46,20 +46,15 @@ from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Option, Taken
 from pliant.placement.queue import Alike
 from pliant.plan import Plan
+from pliant.policies.crowd import Crowd, Standing, crowd_of
 from pliant.policies.desk import Desk
 from pliant.policies.dhondt import Bidder, divided
 from pliant.policies.groups import Group, Sizes, groups
+from pliant.policies.numbers import equipartition
+from pliant.policies.reasons import CPU, LARGEST, SHARED, SMALLEST, SPREAD, why
 from pliant.policies.sharing import Seats, Sharing
+from pliant.policies.split import Split
 from pliant.speedup import DEFAULT_CPU_SPEED, run_time_s
-
-SMALLEST = "more is asked than there is: each job gets its smallest shape"
-MORE = f"{SMALLEST}, and what is left over makes this one larger"
-NOT_SMALLER = "more is asked than there is, and nothing smaller of it fits now"
-LARGEST = "there is enough for all: each job gets its largest shape"
-NOT_LARGER = "there is enough for all, but nothing larger of it fits now"
-SPREAD = "one GPU to each job, the rest by D'Hondt"
-CPU = "no GPU is free, and on CPUs it is done before it could be on a GPU"
-SHARED = "more jobs than free GPUs: they share"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +69,18 @@ class MoldableEquipartition:
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""
-        return self.divide(Desk(snapshot))
+        crowd = crowd_of(snapshot)
+        return self.divide(Desk(snapshot)) if crowd is None else self.split(crowd, ()).plan()
 
     def divide(self, desk: Desk) -> Plan:
         """Return the same over a desk that has its own order among equal jobs."""
         for group in groups(desk):
             Division(desk, group, self.cpu_speed, self.votes).run()
         return desk.plan()
+
+    def split(self, crowd: Crowd, rows: Sequence[Standing]) -> Split:
+        """Return the same in numbers, the GPUs of some running jobs divided too."""
+        return equipartition(crowd, rows, self.votes)
 
 
 @dataclass(eq=False, slots=True)
@@ -315,8 +315,4 @@ class Division:
         last = len(holding.sizes.levels) - 1
         if holding.level < 0:
             return CPU if holding.sizes.levels else self._reason
-        if self._reason == SMALLEST and holding.level > 0:
-            return MORE if holding.raised else NOT_SMALLER
-        if self._reason == LARGEST and holding.level < last:
-            return NOT_LARGER
-        return self._reason
+        return why(self._reason, holding.level, last, raised=holding.raised)

@@ -24,15 +24,18 @@ Source: Fujiwara et al. (paper 000), section IV-A, Malleable Equipartition, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Protocol
 
 from pliant.model import Job, Snapshot
 from pliant.plan import Plan
+from pliant.policies.changes import changed
+from pliant.policies.crowd import Crowd, Standing, crowd_of
 from pliant.policies.desk import Desk
 from pliant.policies.equipartition import MoldableEquipartition
 from pliant.policies.goals import as_if_waiting, goals_of
+from pliant.policies.split import Split
 from pliant.policies.steps import Goals, movable, stepwise
 from pliant.speedup import DEFAULT_CPU_SPEED, volume_left_s
 
@@ -52,20 +55,32 @@ class MalleableEquipartition:
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts, claims and reshapes."""
         rule = MoldableEquipartition(self.votes, self.cpu_speed)
-        return resized(snapshot, rule.divide, self.least_left_s, pays=self.pays)
+        return resized(snapshot, rule, self.least_left_s, pays=self.pays)
 
 
-def resized(
-    snapshot: Snapshot, rule: Callable[[Desk], Plan], least_left_s: float, *, pays: bool
-) -> Plan:
+class Rule(Protocol):
+    """What jobs should have."""
+
+    def divide(self, desk: Desk) -> Plan:
+        """Return what those at a desk should have, as starts."""
+
+    def split(self, crowd: Crowd, rows: Sequence[Standing]) -> Split:
+        """Return the same in numbers of those that wait and some that run."""
+
+
+def resized(snapshot: Snapshot, rule: Rule, least_left_s: float, *, pays: bool) -> Plan:
     """Return what can be done now for a rule for jobs that wait to hold for running ones too.
 
     ``least_left_s``: jobs with no more work left on one GPU stay as they are.
     """
+    crowd = None if pays else crowd_of(snapshot)
+    plan = None if crowd is None else changed(crowd, rule.split, least_left_s)
+    if plan is not None:
+        return plan
     jobs = [job for job in movable(snapshot) if volume_left_s(job) > least_left_s]
 
     def goals(running: list[Job]) -> Goals:
         desk = as_if_waiting(snapshot, running)
-        return goals_of(snapshot, desk, rule(desk))
+        return goals_of(snapshot, desk, rule.divide(desk))
 
-    return stepwise(snapshot, jobs, goals, rule, pays=pays)
+    return stepwise(snapshot, jobs, goals, rule.divide, pays=pays)

@@ -29,22 +29,22 @@ Source: Fujiwara et al. (paper 000), section IV-B.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from pliant.model import Job, Snapshot
 from pliant.placement.queue import Alike
 from pliant.plan import Plan
+from pliant.policies.crowd import Crowd, Standing, crowd_of
 from pliant.policies.desk import Desk
-from pliant.policies.equipartition import LARGEST, SMALLEST, Division
+from pliant.policies.equipartition import Division
 from pliant.policies.groups import Sizes, groups
 from pliant.policies.malleable import resized
+from pliant.policies.numbers import ENDLESS_S, proportional, volume_s
+from pliant.policies.reasons import ALIKE, LARGEST, SMALLEST
+from pliant.policies.split import Split
 from pliant.speedup import DEFAULT_CPU_SPEED, left_s, speed_to_one, volume_left_s
-
-ALIKE = "so that all jobs would be done at the same time"
-ENDLESS_S = 1e12
-"""For a job that makes no progress on one GPU: more than any other."""
 
 Order = Literal["queue", "volume"]
 
@@ -61,13 +61,18 @@ class MoldableProportional:
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""
-        return self.divide(Desk(snapshot))
+        crowd = crowd_of(snapshot)
+        return self.divide(Desk(snapshot)) if crowd is None else self.split(crowd, ()).plan()
 
     def divide(self, desk: Desk) -> Plan:
         """Return the same over a desk."""
         for group in groups(desk):
             _Proportional(desk, group, self.cpu_speed).divide(self.order)
         return desk.plan()
+
+    def split(self, crowd: Crowd, rows: Sequence[Standing]) -> Split:
+        """Return the same in numbers, the GPUs of some running jobs divided too."""
+        return proportional(crowd, rows, self.cpu_speed, by_volume=self.order == "volume")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +90,7 @@ class MalleableProportional:
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts, claims and reshapes."""
         rule = MoldableProportional(self.order, self.cpu_speed)
-        return resized(snapshot, rule.divide, self.least_left_s, pays=self.pays)
-
-
-def volume_s(job: Job) -> float:
-    """Return what is left of a job's work, alone on one GPU; never for ever."""
-    return min(ENDLESS_S, volume_left_s(job))
+        return resized(snapshot, rule, self.least_left_s, pays=self.pays)
 
 
 class _Proportional(Division):

@@ -31,6 +31,7 @@ from pliant.plan import Plan
 from pliant.policies.desk import Desk
 from pliant.policies.gain import Gain
 from pliant.policies.groups import sizes_of
+from pliant.policies.reasons import LEFT_OVER
 
 ROUNDS = 4
 """How often goals are set anew without the jobs that turned out not to be changeable."""
@@ -249,7 +250,7 @@ class _Steps:
         for _, option in of.from_level(of.first) if of.levels else ():
             given = self._fill(job, option)
             if given:
-                self._desk.start(job, given, "it is free, and nobody else can use it")
+                self._desk.start(job, given, LEFT_OVER)
                 return given
         return []
 

@@ -7,11 +7,11 @@ made, and what has not changed is what it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from math import inf, nextafter
-from typing import TypeVar, overload
+from typing import TypeVar
 
 from pliant.model import Job, JobClass, JobState, Node, Pool, Shape, Snapshot
 from pliant.placement import Need, limit_s
@@ -19,56 +19,17 @@ from pliant.placement.ground import Ground, Grounded
 from pliant.placement.needs import NOTHING, Gpus, Receipt, State, beyond, find, returned
 from pliant.placement.queue import Queue
 from pliant.placement.timeline import Release
-from pliant.simulator.metrics import Span
-from pliant.simulator.workload import Arrival, Workload
+from pliant.policies.crowd import Crowd, Standing
+from pliant.simulator.running import NO_LADDER, History, Lazy, Run, Shown, Standings, is_elastic
+from pliant.simulator.workload import Workload
+from pliant.speedup import run_time_s
 
 Seen = TypeVar("Seen")
+ONE = Shape(1, 1)
 CHANGES = 4
 """How often a job may be changed in one instant."""
 _NOW = -float("inf")
 """As a bound: under no claims."""
-
-
-@dataclass(slots=True)
-class History:
-    """What is true of a job that has arrived, and what has happened to it."""
-
-    arrival: Arrival
-    spans: list[Span] = field(default_factory=list)
-    done: float = 0.0  # the part of its work that is saved
-    preemptions: int = 0
-
-
-@dataclass(eq=False, slots=True)
-class Run:
-    """A job that runs, from ``start_s`` on; it makes progress from ``works_s`` on."""
-
-    job: Job  # as it waited
-    of: History
-    shape: Shape
-    need: Need
-    places: tuple[int, ...]
-    receipts: tuple[Receipt, ...]
-    number: int
-    start_s: float
-    works_s: float
-    end_s: float
-    run_s: float  # all of its work, so
-    alone: tuple[Shape, ...]  # its shape, and no other
-    timed_out: bool = False
-    protected_s: float = 0.0  # until then nothing may be taken from it
-    saving_s: float = 0.0  # since when it makes no more progress; 0.0: it does
-    next_shape: Shape | None = None
-    next_places: tuple[int, ...] = ()
-    extra: tuple[tuple[int, Receipt], ...] = ()  # what is kept for its next shape meanwhile
-    room_for: str = ""
-    seen: Job | None = None  # as it was shown last
-    seen_until_s: float = 0.0  # but for its progress it is still the same
-
-    def done_at(self, now_s: float) -> float:
-        """The part of its work that is done."""
-        until_s = min(self.saving_s or now_s, now_s)
-        return min(1.0, self.of.done + max(0.0, until_s - self.works_s) / max(1e-9, self.run_s))
 
 
 class Cluster:
@@ -83,6 +44,7 @@ class Cluster:
         self.queue = Queue(self.ground.profiles)
         self.running: dict[str, Run] = {}
         self._number = 0
+        self._standings = Standings(whole, self.ground)
 
     # --- as the cycle sees it ---------------------------------------------------------------
 
@@ -91,12 +53,19 @@ class Cluster:
 
         ``progress``: also how far the jobs are that run.
         """
-        running = _Lazy(partial(self._jobs, now_s, progress), len(self.running))
-        nodes = _Lazy(self._nodes, len(self._all))
+        jobs = partial(self._jobs, now_s, progress)
+        running = Shown(jobs, len(self.running), partial(self._crowd, now_s))
+        nodes = Lazy(self._nodes, len(self._all))
         return Grounded(now_s, nodes, self.partitions, self.queue, running, ground=self.ground)
 
     def _jobs(self, now_s: float, progress: bool) -> tuple[Job, ...]:
         return tuple([self.job(run, now_s, progress=progress) for run in self.running.values()])
+
+    def _crowd(self, now_s: float, queue: Queue) -> Crowd | None:
+        return self._standings.crowd(now_s, queue, partial(self._standing, now_s))
+
+    def _standing(self, now_s: float, standing: Standing) -> Job:
+        return self.job(self.running[standing.job.id], now_s)
 
     def _nodes(self) -> tuple[Node, ...]:
         cells = self.ground.cells
@@ -152,9 +121,12 @@ class Cluster:
         """
         if now_s < run.protected_s:
             return run.protected_s
+        return nextafter(now_s, inf) if self._is_often(run, now_s) else inf
+
+    def _is_often(self, run: Run, now_s: float) -> bool:
+        """Whether a job was changed as often in this instant as it may be."""
         spans = run.of.spans
-        often = len(spans) >= CHANGES and spans[-CHANGES].end_s >= now_s
-        return nextafter(now_s, inf) if often else inf
+        return len(spans) >= CHANGES and spans[-CHANGES].end_s >= now_s
 
     def _seen(self, run: Run, now_s: float) -> Job:
         under_way = run.next_shape is not None or bool(run.room_for)
@@ -195,19 +167,28 @@ class Cluster:
         run = Run(
             job, of, shape, need, places, receipts, self._number, 0.0, 0.0, 0.0, 0.0, (shape,)
         )
+        run.arrival, run.gpus, run.limit_s = (job.submit_s, job.id), shape.gpus, limit_s(job)
+        run.ladder = self.ground.profiles.of(job).ladder or NO_LADDER
         self.running[job.id] = run
+        self._standings.begin(run)
         return run
 
     def begins(self, run: Run, start_s: float) -> None:
         """Note when a run began, by its time limit when it ends at the latest."""
         run.start_s = start_s
-        end_s = start_s + limit_s(run.job)
+        run.over_s = end_s = start_s + run.limit_s
         release = Release(end_s, run.places, run.need, False, run.job.id)
         self.ground.ends.begin(run.number, release)
+        if run.ladder is not NO_LADDER and is_elastic(run.job):
+            run.whole_s = run.job.volume_s or run_time_s(run.job, ONE)
+            again_s = nextafter(start_s, inf) if self._is_often(run, start_s) else 0.0
+            run.free_s = max(run.protected_s, again_s)
 
     def stop(self, run: Run) -> None:
         """Give back all that a run holds."""
         del self.running[run.job.id]
+        self._standings.end(run)
+        self._standings.others -= run.next_shape is not None
         self.ground.ends.end(run.number)
         self._give_back(run.places, run.receipts)
         for place, receipt in run.extra:
@@ -229,6 +210,7 @@ class Cluster:
             self._count(place, receipt, 1)
         cells.keep()
         run.extra, run.next_shape, run.next_places = tuple(extra), shape, places
+        self._standings.others += 1
         run.seen = None
         return True
 
@@ -267,29 +249,3 @@ class Cluster:
             for gpu, _ in gpus:
                 key = (place, pool, gpu)
                 sharers[key] = sharers.get(key, 0) + more
-
-
-class _Lazy(Sequence[Seen]):
-    """Rows that are made when they are looked at, all of them, once."""
-
-    def __init__(self, make: Callable[[], tuple[Seen, ...]], count: int) -> None:
-        self._make, self._count = make, count
-        self._made: tuple[Seen, ...] | None = None
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, at: int) -> Seen: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Seen]: ...
-    def __getitem__(self, at: int | slice) -> Seen | Sequence[Seen]:
-        return self._rows()[at]
-
-    def __iter__(self) -> Iterator[Seen]:
-        return iter(self._rows())
-
-    def _rows(self) -> tuple[Seen, ...]:
-        if self._made is None:
-            self._made = self._make()
-        return self._made

@@ -20,8 +20,9 @@ from pliant.cycle import cycle
 from pliant.lifecycle import PROTECTION
 from pliant.model import Job, Shape
 from pliant.plan import Plan, Policy, Preempt, Reshape, Start
-from pliant.simulator.cluster import Cluster, History, Run
+from pliant.simulator.cluster import Cluster
 from pliant.simulator.metrics import Span, Task
+from pliant.simulator.running import History, Run
 from pliant.simulator.workload import Workload
 
 ALL = 1_000_000_000
@@ -200,12 +201,12 @@ class Replay:
         run.end_s = run.works_s + (1.0 - of.done) * run.run_s
         if job.time_limit_s and run.end_s > now_s + job.time_limit_s:
             run.end_s, run.timed_out = now_s + job.time_limit_s, True
-        self.cluster.begins(run, now_s)
-        if run.end_s < NEVER_S:
-            self._at(run.end_s, _What.END, run)
         if arrival.launch_s:
             run.protected_s = run.works_s + PROTECTION * arrival.launch_s
             self._at(run.protected_s, _What.MATURE, run)
+        self.cluster.begins(run, now_s)
+        if run.end_s < NEVER_S:
+            self._at(run.end_s, _What.END, run)
         return True
 
     def _reshape(self, reshape: Reshape) -> None:
@@ -217,7 +218,7 @@ class Replay:
     def _preempt(self, preempt: Preempt) -> None:
         """Tell a run to save and make room."""
         run = self.cluster.running[preempt.job.id]
-        run.room_for, run.seen = preempt.room_for, None
+        run.room_for, run.seen, run.free_s = preempt.room_for, None, NEVER_S
         self._save(run)
 
     def _save(self, run: Run) -> None:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from pliant.model import Shape
 from pliant.plan import Policy
 from pliant.policies import by_name
-from pliant.simulator.cluster import Run
 from pliant.simulator.replay import Replay
+from pliant.simulator.running import Run
 from pliant.simulator.workload import Workload
 from pliant.simulator.workloads.curves import Table
 from pliant.simulator.workloads.seo import GPUS, SAVE_S, seo

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from pliant.plan import Policy
 from pliant.policies import by_name
-from pliant.simulator.cluster import Run
 from pliant.simulator.latencies import (
     Ran,
     assignment_latency_s,
@@ -19,6 +18,7 @@ from pliant.simulator.latencies import (
     resources_of,
 )
 from pliant.simulator.replay import Replay
+from pliant.simulator.running import Run
 from pliant.simulator.workload import Workload
 from pliant.simulator.workloads.ravi import Bias, multi_node, single_node
 from pliant.simulator.workloads.ravi_tables import pool

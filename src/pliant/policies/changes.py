@@ -1,0 +1,223 @@
+"""From what each job should have to what can be done now, where GPUs are just a number.
+
+The steps are those of :mod:`pliant.policies.steps`, over :mod:`pliant.policies.crowd`: ``now`` is
+what is free now, ``final`` what is free once all is done.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pliant.model import Job
+from pliant.placement import limit_s
+from pliant.placement.profiles import Ladder
+from pliant.placement.queue import Alike
+from pliant.plan import Claim, Plan, Reshape, Start
+from pliant.policies.crowd import Crowd, Standing
+from pliant.policies.reasons import FIRST, LEFT_OVER
+from pliant.policies.split import Given, Split, Waiting
+
+Rule = Callable[[Crowd, Sequence[Standing]], Split]
+NOTHING = Plan()
+
+
+def changed(crowd: Crowd, rule: Rule, least_left_s: float) -> Plan | None:
+    """Return what can be done now about what jobs should have by a rule.
+
+    Running jobs with no more than ``least_left_s`` of their work left stay as they are. None: a job
+    turned out not to be changeable now, and another way is to be found.
+    """
+    now_s = crowd.now_s
+    rows = [row for row in crowd.rows if row.left_s(now_s) > least_left_s]
+    split = rule(crowd, rows)
+    if not rows:
+        return split.plan()
+    changes = [
+        one
+        for one in split.given
+        if not isinstance(one.member, Waiting) and one.gpus != one.member.gpus
+    ]
+    if not (changes or crowd.queue):
+        return NOTHING
+    return _Steps(crowd, split, changes).plan()
+
+
+@dataclass(eq=False, slots=True)
+class _Change:
+    """A running job and what it becomes: ``gpus`` in the end."""
+
+    row: Standing
+    level: int
+    gpus: int
+    reason: str
+
+
+class _Steps:
+    """One decision."""
+
+    def __init__(self, crowd: Crowd, split: Split, changes: Sequence[Given]) -> None:
+        self._crowd, self._split = crowd, split
+        self._now, self._final = crowd.room(), crowd.room()
+        self._shrinking: list[_Change] = []
+        self._growing: list[_Change] = []
+        for one in changes:
+            row = one.member
+            assert not isinstance(row, Waiting)  # noqa: S101  # for types
+            change = _Change(row, one.level, one.gpus, split.why(one))
+            (self._growing if one.gpus > row.gpus else self._shrinking).append(change)
+        self._growing.sort(key=_arrival)
+        self._shrinking.sort(key=_arrival)
+        self._starts: dict[str, Start] = {}
+        self._given: list[tuple[float, int]] = []  # what starts gives back, and when
+        self._placed: list[tuple[float, int]] = []  # the same of all that wait, in the end
+        self._later: set[str] = set()  # waiting jobs that are placed where nothing is free yet
+        self._claim: Claim | None = None
+        self._reshapes: list[Reshape] = []
+
+    def plan(self) -> Plan | None:
+        """Return the first steps; None where a job cannot be changed so."""
+        for change in self._shrinking:
+            self._final.free += change.row.gpus - change.gpus
+        self._serve()
+        for change in self._growing:
+            self._grow(change)
+        self._use_up()
+        if not self._shrink():
+            return None
+        queue = self._crowd.queue
+        starts = sorted(self._starts.values(), key=lambda start: queue.place(start.job.id))
+        claims = () if self._claim is None else (self._claim,)
+        return Plan(tuple(starts), claims, reshapes=tuple(self._reshapes))
+
+    # --- jobs that wait -----------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        """Give those that should have something their room; the first that waits its opening."""
+        goals = {g.member.job.id: g for g in self._split.given if isinstance(g.member, Waiting)}
+        for job, profile in self._crowd.queue.turns(set()):
+            goal = goals.pop(job.id, None)
+            ladder = profile.ladder
+            if ladder is not None and (goal is not None or self._claim is None):
+                self._serve_one(job, ladder, goal)
+            if not goals and self._claim is not None:
+                return
+
+    def _serve_one(self, job: Job, ladder: Ladder, goal: Given | None) -> None:
+        limit = limit_s(job)
+        placed, level = False, -1
+        if goal is not None:
+            level = min(goal.level, _level(ladder, self._final.has(limit)))
+            placed = level >= 0
+            if placed and ladder.amounts[level] <= self._now.has(limit):
+                self._start(job, ladder, level, self._split.why(goal))
+                return
+            if placed:
+                self._final.take(ladder.amounts[level], limit)
+                self._placed.append((self._crowd.now_s + limit, ladder.amounts[level]))
+                self._later.add(job.id)
+        elif self._start_somehow(job, ladder):
+            return
+        if self._claim is None:
+            self._keep(job, ladder, placed=placed)
+
+    def _start(self, job: Job, ladder: Ladder, level: int, reason: str) -> None:
+        limit, gpus = limit_s(job), ladder.amounts[level]
+        self._now.take(gpus, limit)
+        self._final.take(gpus, limit)
+        end = (self._crowd.now_s + limit, gpus)
+        self._given.append(end)
+        self._placed.append(end)
+        nodes = (self._crowd.node,)
+        self._starts[job.id] = Start(job, ladder.shapes[level], nodes, reason)
+
+    def _start_somehow(self, job: Job, ladder: Ladder) -> bool:
+        limit = limit_s(job)
+        least = ladder.amounts[0]
+        if least > self._now.has(limit) or least > self._final.has(limit):
+            return False
+        self._start(job, ladder, 0, LEFT_OVER)
+        return True
+
+    def _keep(self, job: Job, ladder: Ladder, *, placed: bool) -> None:
+        """Let the first job that does not start keep its earliest opening."""
+        gpus = self._now.claim(ladder.amounts, self._crowd.ends(self._given))
+        if gpus is None:
+            return
+        shape = ladder.shapes[ladder.amounts.index(gpus)]
+        self._claim = Claim(job, shape, self._now.claim_s, (self._crowd.node,), FIRST)
+        if not placed:
+            now_s = self._crowd.now_s
+            changing = (*self._growing, *self._shrinking)
+            given = [(max(now_s, one.row.over_s), one.row.gpus) for one in self._growing]
+            given += [(now_s + one.row.limit_s, one.gpus) for one in self._shrinking]
+            gone = [one.row.job.id for one in changing]
+            self._final.claim(ladder.amounts, self._crowd.ends([*given, *self._placed], gone))
+
+    def _use_up(self) -> None:
+        """Start on what is left over who has nothing yet."""
+        if not self._now.free:
+            return
+        busy = self._later.union(self._starts)
+        if self._claim is not None:
+            busy.add(self._claim.job.id)
+        passed: set[Alike] = set()
+        for job, profile in self._crowd.queue.turns(passed):
+            if job.id not in busy and (
+                profile.ladder is None or not self._start_somehow(job, profile.ladder)
+            ):
+                passed.add((profile, job.time_limit_s))
+
+    # --- running jobs -------------------------------------------------------------------------
+
+    def _grow(self, change: _Change) -> None:
+        """Let a job grow now, or keep its room until somebody has left it."""
+        row, final, amounts = change.row, self._final, change.row.ladder.amounts
+        held, limit = row.gpus, row.limit_s
+        final.take(-held, limit)
+        has = self._now.has_instead(held, limit, row.over_s)
+        level = min(change.level, _level(row.ladder, final.has(limit)))
+        if level >= 0 and amounts[level] > has and not self._shrinking:
+            level = min(level, _level(row.ladder, has))
+        if level < 0 or amounts[level] <= held:
+            final.take(held, limit)  # as it is
+            return
+        final.take(amounts[level], limit)
+        if amounts[level] <= has:
+            self._reshape(change, level)
+
+    def _shrink(self) -> bool:
+        """Make those smaller whose GPUs somebody needs; say whether all of them can be."""
+        final, needed = self._final, []
+        for change in reversed(self._shrinking):
+            held, limit = change.row.gpus, change.row.limit_s
+            final.take(-change.gpus, limit)
+            if held <= final.has(limit):
+                final.take(held, limit)
+            else:
+                final.take(change.gpus, limit)
+                needed.append(change)
+        alone = self._claim is not None and self._claim.job.id in self._later
+        for change in reversed(needed):
+            row = change.row
+            has = self._now.has_instead(row.gpus, row.limit_s, row.over_s, alone=alone)
+            if change.gpus > has:
+                return False
+            self._reshape(change, change.level)
+        return True
+
+    def _reshape(self, change: _Change, level: int) -> None:
+        row, shape = change.row, change.row.ladder.shapes[level]
+        self._now.trade(row.gpus, row.ladder.amounts[level], row.limit_s, row.over_s)
+        nodes = (self._crowd.node,)
+        self._reshapes.append(Reshape(self._crowd.shown(row), shape, nodes, change.reason))
+
+
+def _level(ladder: Ladder, gpus: int) -> int:
+    """The largest level with no more GPUs; -1: there is none."""
+    return bisect_right(ladder.amounts, gpus) - 1
+
+
+def _arrival(change: _Change) -> tuple[float, str]:
+    return change.row.arrival

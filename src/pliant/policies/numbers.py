@@ -1,0 +1,152 @@
+"""Equipartition and proportional where GPUs are just a number: see :mod:`pliant.policies.crowd`.
+
+The rules are those of :mod:`pliant.policies.equipartition` and :mod:`pliant.policies.proportional`.
+There are no shares, so all that is available is vacant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Literal, cast
+
+from pliant.model import Job
+from pliant.policies.crowd import Crowd, Standing
+from pliant.policies.reasons import ALIKE, LARGEST, SMALLEST, SPREAD
+from pliant.policies.split import Member, Split, Waiting
+from pliant.speedup import left_s, speed_to_one, volume_left_s
+
+ENDLESS_S = 1e12
+"""For a job that makes no progress on one GPU: more than any other."""
+
+
+def equipartition(
+    crowd: Crowd, rows: Sequence[Standing], votes: Literal["largest", "equal"]
+) -> Split:
+    """Divide what is free, and what some running jobs have, equally."""
+
+    def votes_of(amounts: Sequence[int]) -> float:
+        return float(amounts[-1]) if votes == "largest" else 1.0
+
+    split = Split(crowd, rows)
+    least, most = split.bounds
+    if least >= split.room.free:
+        split.reason = SMALLEST
+        split.serve(_smallest)
+    elif most <= split.room.free:
+        split.reason = LARGEST
+        split.serve(_largest)
+    else:
+        split.reason = SPREAD
+        ladder = split.alike()
+        if ladder is not None:
+            split.spread(ladder)
+            return split
+        split.serve(_smallest)
+    if split.room.free:
+        split.grow(votes_of)
+    return split
+
+
+def proportional(
+    crowd: Crowd, rows: Sequence[Standing], cpu_speed: float, *, by_volume: bool
+) -> Split:
+    """Divide the same so that all jobs would be done at the same time."""
+    split = Split(crowd, rows)
+    least, most = split.bounds
+    available = split.room.free
+    if least >= available:
+        split.reason = SMALLEST
+        split.serve(_smallest)
+    elif most <= available:
+        split.reason = LARGEST
+        split.serve(_largest)
+    else:
+        split.reason = ALIKE
+        left = [(min(ENDLESS_S, m.left_s(crowd.now_s)), m) for m in split.members()]
+        target_s = sum([volume for volume, _ in left]) / available
+        if by_volume:
+            left.sort(key=lambda pair: -pair[0])
+        level = _Closest(crowd, target_s, cpu_speed)
+        split.serve(level, [member for _, member in left])
+    return split
+
+
+def volume_s(job: Job) -> float:
+    """Return what is left of a job's work, alone on one GPU; never for ever."""
+    return min(ENDLESS_S, volume_left_s(job))
+
+
+def closest(runs_s: Callable[[int], float], count: int, target_s: float) -> int:
+    """Return which of ``count`` run times is closest to a target; the first of equally close ones.
+
+    They must not rise.
+    """
+
+    def away(at: int) -> float:
+        return abs(min(ENDLESS_S, runs_s(at)) - target_s)
+
+    low, high = 0, count  # the first that is no longer than the target lies between
+    while low < high:
+        middle = (low + high) // 2
+        if min(ENDLESS_S, runs_s(middle)) > target_s:
+            low = middle + 1
+        else:
+            high = middle
+    if low == 0:
+        return 0
+    longer = low - 1
+    least = away(longer)
+    if low < count and away(low) < least:
+        return low
+    while longer and away(longer - 1) == least:
+        longer -= 1
+    return longer
+
+
+def _smallest(_member: Member) -> int:
+    return 0
+
+
+def _largest(member: Member) -> int:
+    return len(member.ladder.amounts) - 1
+
+
+class _Closest:
+    """Tells at which level a job's run time is closest to the target."""
+
+    def __init__(self, crowd: Crowd, target_s: float, cpu_speed: float) -> None:
+        self._crowd, self._target_s, self._cpu_speed = crowd, target_s, cpu_speed
+
+    def __call__(self, member: Member) -> int:
+        left = member.left_s(self._crowd.now_s)
+        if not member.job.volume_s:
+            return self._first_of(self._runs_s(member))
+        speeds, rise = self._speeds(member)
+        if rise:
+            return closest(lambda at: left / speeds[at], len(speeds), self._target_s)
+        return self._first_of([left / speed if speed else ENDLESS_S for speed in speeds])
+
+    def _first_of(self, runs_s: Sequence[float]) -> int:
+        away = [abs(min(ENDLESS_S, run_s) - self._target_s) for run_s in runs_s]
+        return away.index(min(away))
+
+    def _runs_s(self, member: Member) -> list[float]:
+        job = member.job if isinstance(member, Waiting) else self._crowd.shown(member)
+        return [left_s(job, shape, self._cpu_speed) for shape in member.ladder.shapes]
+
+    def _speeds(self, member: Member) -> tuple[Sequence[float], bool]:
+        """The speed at each level against one GPU, worked out once for jobs that say the same.
+
+        And whether all are known to be more than none, and never fall.
+        """
+        job, known = member.job, self._crowd.ground.remembered
+        key = (member.ladder, id(job.spec), job.shape.gpu_type, job.measured, self._cpu_speed)
+        found = known.get(key)
+        if found is None:
+            speeds = [speed_to_one(job, shape, self._cpu_speed) for shape in member.ladder.shapes]
+            rise = speeds[0] > 0 and all(one <= more for one, more in pairwise(speeds))
+            # the spec stays, so that its id is nobody else's
+            found = known[key] = (job.spec, speeds, rise)
+        _, speeds, rise = cast(tuple[object, list[float], bool], found)
+        return speeds, rise

@@ -1,0 +1,118 @@
+"""Where GPUs are just a number, what is decided over numbers is what would be by placing jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from pliant.model import (
+    Abilities,
+    Footprint,
+    Job,
+    JobState,
+    Malleable,
+    Node,
+    Partition,
+    Pool,
+    Request,
+    Shape,
+    Snapshot,
+    Spec,
+)
+from pliant.plan import Policy
+from pliant.policies import by_name, crowd, equipartition, malleable, proportional
+from pliant.policies.dhondt import Bidder, divided, divided_alike
+from pliant.policies.numbers import ENDLESS_S, closest
+
+POLICIES = [
+    by_name("moldable-equipartition"),
+    by_name("malleable-equipartition"),
+    by_name("malleable-equipartition", votes="equal", least_left_s=0.0),
+    by_name("moldable-proportional"),
+    by_name("moldable-proportional", order="volume"),
+    by_name("malleable-proportional"),
+    by_name("malleable-proportional", order="volume"),
+]
+NOW_S = 10_000.0
+LADDERS = ((1, 2, 3, 4, 5, 6, 7, 8), (1, 2, 3, 4), (1, 2, 4, 8), (2, 3, 6), (3,), (1, 5, 6))
+LIMITS_S = (0, 600, 1_800, 7_200)
+ONE_CORE, TWO_CORES = Footprint(), Footprint(cpus_per_gpu=2)
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> Snapshot:
+    """One node of whole GPUs, jobs that run there and jobs that wait."""
+    total = draw(st.integers(1, 9))
+    alike = draw(st.sampled_from([None, *LADDERS]))
+    free, running = total, []
+    for number in range(draw(st.integers(0, 5))):
+        gpus = draw(st.integers(1, 4))
+        if gpus <= free:
+            free -= gpus
+            job = draw(jobs(f"r{number}", alike))
+            since_s = NOW_S - draw(st.sampled_from([0, 5, 500, 1_700, 9_000]))
+            now = replace(job, state=JobState.RUNNING, shape=Shape(1, gpus), nodes=("n1",))
+            now = replace(now, start_s=since_s, progress=draw(st.sampled_from([0.0, 0.3, 0.99])))
+            stays = replace(now, shapes=(now.shape,))
+            running.append(draw(st.sampled_from([now, now, stays])))
+    waiting = [draw(jobs(f"w{number}", alike)) for number in range(draw(st.integers(0, 6)))]
+    cpus = sum(job.demand(job.shape).cpus for job in running)
+    node = Node("n1", 2 * total, 2 * total - cpus, 0, 0, (Pool("", total, free),))
+    abilities = Abilities(claims_whole_nodes=draw(st.booleans()))
+    parts = (Partition("gpu", ("n1",), default=True),)
+    return Snapshot(NOW_S, (node,), parts, tuple(waiting), tuple(running), abilities=abilities)
+
+
+@st.composite
+def jobs(draw: st.DrawFn, id_: str, alike: tuple[int, ...] | None) -> Job:
+    amounts = alike or draw(st.sampled_from(LADDERS))
+    shapes = tuple(Shape(1, gpus) for gpus in amounts)
+    table = draw(
+        st.sampled_from(
+            [
+                (),
+                ((Shape(1, 1), 10.0), (Shape(1, 4), 20.0)),
+                ((Shape(1, 1), 10.0), (Shape(1, 4), 5.0)),
+            ]
+        )
+    )
+    request = Request(tuple(map(Fraction, amounts)), malleable=Malleable(), throughput=table)
+    return Job(
+        id_,
+        partitions=("gpu",),
+        submit_s=draw(st.sampled_from([0.0, 10.0, 20.0])),
+        shape=shapes[-1],
+        shapes=shapes,
+        footprint=draw(st.sampled_from([ONE_CORE, TWO_CORES])),
+        spec=Spec(request, own=shapes[-1]),
+        time_limit_s=draw(st.sampled_from(LIMITS_S)),
+        volume_s=draw(st.sampled_from([0.0, 250.0, 1_000.0, 1_001.0, 50_000.0])),
+    )
+
+
+@pytest.fixture
+def placed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Policy, Snapshot], object]:
+    """What a policy decides by placing jobs."""
+
+    def decide(policy: Policy, snapshot: Snapshot) -> object:
+        with monkeypatch.context() as patch:
+            for module in (equipartition, proportional, malleable):
+                patch.setattr(module, "crowd_of", lambda _: None)
+            return policy(snapshot)
+
+    return decide
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(snapshot=machines())
+def test_it_is_what_is_decided_by_placing_jobs(
+    policy: Policy, snapshot: Snapshot, placed: Callable[[Policy, Snapshot], object]
+) -> None:
+    assume(crowd.crowd_of(snapshot) is not None)  # but for running jobs that nothing is left to
+    assert policy(snapshot) == placed(policy, snapshot)
