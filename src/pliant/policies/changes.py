@@ -21,27 +21,30 @@ from pliant.policies.split import Given, Split, Waiting
 
 Rule = Callable[[Crowd, Sequence[Standing]], Split]
 NOTHING = Plan()
+ROUNDS = 4
+"""How often goals are set anew without the jobs that turned out not to be changeable."""
 
 
-def changed(crowd: Crowd, rule: Rule, least_left_s: float) -> Plan | None:
+def changed(crowd: Crowd, rule: Rule, least_left_s: float) -> Plan:
     """Return what can be done now about what jobs should have by a rule.
 
-    Running jobs with no more than ``least_left_s`` of their work left stay as they are. None: a job
-    turned out not to be changeable now, and another way is to be found.
+    Running jobs with no more than ``least_left_s`` of their work left stay as they are.
     """
     now_s = crowd.now_s
     rows = [row for row in crowd.rows if row.left_s(now_s) > least_left_s]
-    split = rule(crowd, rows)
-    if not rows:
-        return split.plan()
-    changes = [
-        one
-        for one in split.given
-        if not isinstance(one.member, Waiting) and one.gpus != one.member.gpus
-    ]
-    if not (changes or crowd.queue):
-        return NOTHING
-    return _Steps(crowd, split, changes).plan()
+    for _ in range(ROUNDS):
+        split = rule(crowd, rows)
+        if not rows:
+            return split.plan()
+        changes = [one for one in split.given if one.changes]
+        if not (changes or crowd.queue):
+            return NOTHING
+        steps = _Steps(crowd, split, changes)
+        plan = steps.plan()
+        if not steps.stuck:
+            return plan
+        rows = [row for row in rows if row.job.id not in steps.stuck]
+    return rule(crowd, ()).plan()
 
 
 @dataclass(eq=False, slots=True)
@@ -75,17 +78,17 @@ class _Steps:
         self._later: set[str] = set()  # waiting jobs that are placed where nothing is free yet
         self._claim: Claim | None = None
         self._reshapes: list[Reshape] = []
+        self.stuck: set[str] = set()  # running jobs that cannot be changed so
 
-    def plan(self) -> Plan | None:
-        """Return the first steps; None where a job cannot be changed so."""
+    def plan(self) -> Plan:
+        """Return the first steps; they count only if nobody is stuck."""
         for change in self._shrinking:
             self._final.free += change.row.gpus - change.gpus
         self._serve()
         for change in self._growing:
             self._grow(change)
         self._use_up()
-        if not self._shrink():
-            return None
+        self._shrink()
         queue = self._crowd.queue
         starts = sorted(self._starts.values(), key=lambda start: queue.place(start.job.id))
         claims = () if self._claim is None else (self._claim,)
@@ -187,8 +190,8 @@ class _Steps:
         if amounts[level] <= has:
             self._reshape(change, level)
 
-    def _shrink(self) -> bool:
-        """Make those smaller whose GPUs somebody needs; say whether all of them can be."""
+    def _shrink(self) -> None:
+        """Make those smaller whose GPUs somebody needs."""
         final, needed = self._final, []
         for change in reversed(self._shrinking):
             held, limit = change.row.gpus, change.row.limit_s
@@ -203,9 +206,9 @@ class _Steps:
             row = change.row
             has = self._now.has_instead(row.gpus, row.limit_s, row.over_s, alone=alone)
             if change.gpus > has:
-                return False
-            self._reshape(change, change.level)
-        return True
+                self.stuck.add(row.job.id)
+            else:
+                self._reshape(change, change.level)
 
     def _reshape(self, change: _Change, level: int) -> None:
         row, shape = change.row, change.row.ladder.shapes[level]

@@ -74,9 +74,8 @@ def resized(snapshot: Snapshot, rule: Rule, least_left_s: float, *, pays: bool) 
     ``least_left_s``: jobs with no more work left on one GPU stay as they are.
     """
     crowd = None if pays else crowd_of(snapshot)
-    plan = None if crowd is None else changed(crowd, rule.split, least_left_s)
-    if plan is not None:
-        return plan
+    if crowd is not None:
+        return changed(crowd, rule.split, least_left_s)
     jobs = [job for job in movable(snapshot) if volume_left_s(job) > least_left_s]
 
     def goals(running: list[Job]) -> Goals:

@@ -58,6 +58,12 @@ class Given:
         """How many GPUs that is."""
         return self.member.ladder.amounts[self.level]
 
+    @property
+    def changes(self) -> bool:
+        """Whether it is a running job that has another number of GPUs now."""
+        member = self.member
+        return not isinstance(member, Waiting) and self.gpus != member.gpus
+
 
 class Split:
     """One division of the free GPUs and those of ``rows``; ``given``: in the order of serving."""

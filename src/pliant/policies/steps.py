@@ -28,13 +28,11 @@ from pliant.placement.giving_up import certain_holders, settled, without
 from pliant.placement.ground import as_read
 from pliant.placement.pick import Places
 from pliant.plan import Plan
+from pliant.policies.changes import ROUNDS
 from pliant.policies.desk import Desk
 from pliant.policies.gain import Gain
 from pliant.policies.groups import sizes_of
 from pliant.policies.reasons import LEFT_OVER
-
-ROUNDS = 4
-"""How often goals are set anew without the jobs that turned out not to be changeable."""
 
 
 @dataclass(frozen=True, slots=True)
