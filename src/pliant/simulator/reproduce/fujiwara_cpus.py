@@ -84,7 +84,7 @@ class Cpus:
 
     def _online(self) -> Iterator[Cpu]:
         for part in self.online:
-            for cpus in self.sizes(part):
+            for cpus in CPUS:
                 for policy in part.policies:
                     yield from self._points(policy, cpus, part)
 
@@ -99,10 +99,6 @@ class Cpus:
             for cpus in CPUS:
                 for policy in part.policies:
                     yield from self._points(policy, cpus, part)
-
-    def sizes(self, part: Windows) -> tuple[int, ...]:
-        """The numbers of CPUs that a part is run on."""
-        return CPUS if part.tasks else CPUS[1:]
 
     @property
     def checked(self) -> Came | None:
@@ -161,7 +157,7 @@ def _online(cpus: Cpus, part: Windows) -> Table:
             f"{count} CPUs, {policy}",
             *(one.write(cpus.figure(policy, count, part, one)) for one in COLUMNS),
         ]
-        for count in cpus.sizes(part)
+        for count in CPUS
         for policy in part.policies
     ]
     return Table(

@@ -18,7 +18,6 @@ from pliant.simulator.reproduce.fujiwara_runs import (
     POLICIES,
 )
 from pliant.simulator.reproduce.fujiwara_said import (
-    Sizes,
     alike,
     by_size,
     higher,
@@ -112,21 +111,10 @@ def _checked(wait_s: float) -> Claim:
 
 
 def _utilisation(cpus: Cpus) -> list[Claim]:
-    part = cpus.part(*POLICIES)
-    apart: Sizes = {
-        count: max((cpus.change(one, FCFS, count, part, used) for one in part.policies), key=abs)
-        for count in CPUS
-    }
     rigid = cpus.part(FCFS, LIST)
     in_use = [cpus.figure(one, SATURATED, rigid, used) for one in (FCFS, LIST)]
     return [
-        alike(
-            _ALIKE,
-            "almost identical",
-            apart,
-            f"the furthest from strict FCFS, {part.text}",
-            _STRICT,
-        ),
+        *(_alike(cpus, base) for base in (FCFS, LIST)),
         Claim(
             _SATURATES,
             "predicted",
@@ -140,10 +128,35 @@ def _utilisation(cpus: Cpus) -> list[Claim]:
     ]
 
 
+def _alike(cpus: Cpus, base: str) -> Claim:
+    """Whether each policy uses as many CPUs as a rigid one, on the most that both were run on."""
+    found: dict[int, float] = {}
+    whose = {}
+    for count in CPUS:
+        changes = {
+            one: cpus.change(one, base, count, cpus.part(one, base), used)
+            for one in POLICIES
+            if one != base
+        }
+        whose[count] = max(changes, key=lambda one: abs(changes[one]))
+        found[count] = changes[whose[count]]
+    parts = {name: cpus.part(name, base).text for name in whose.values()}
+    where = "; ".join(f"{name} on {text}" for name, text in parts.items())
+    furthest = ", ".join(f"{name} ({count})" for count, name in whose.items())
+    return alike(
+        f"{_ALIKE}: as {_words(base)}",
+        "almost identical",
+        found,
+        f"the furthest from it: {furthest}; {where}",
+        _STRICT if base == FCFS else _TAIL,
+    )
+
+
 _STRICT = (
-    "strict FCFS leaves CPUs free beside a wide task that waits, and what runs last at the end of"
-    " a stretch of the trace runs beside idle CPUs"
+    "strict FCFS leaves CPUs free beside a wide task that waits, which no other policy does: list"
+    " scheduling, rigid too, is as far from it"
 )
+_TAIL = "what runs last, at the end of a stretch of the trace, runs beside idle CPUs"
 
 
 def _online(cpus: Cpus) -> list[Claim]:
