@@ -79,16 +79,16 @@ def _tasks(seen: Seen) -> list[Claim]:
     ]
 
 
-_AVERAGE = "on some sizes less: the table by choices says what it depends on"
+_AVERAGE = "on some sizes less: see the tables by choices, and by the number of tasks"
 _BACKLOG = (
-    "on six GPUs it is the backlog of rigid FCFS that is compared with, and how long that grows"
-    " depends on the trace's bursts, which are not printed, and on how long the trace is"
+    "on six GPUs it is the backlog of rigid FCFS that is compared with, which grows with the number"
+    " of tasks, and depends on how they come in bursts: that is not printed"
 )
 _SHARED_LESS = (
-    "where more wait than there are shares, room is made for all: then of a job's tasks, which are"
-    " alike, none is done early, as in the paper's own example of section VI-A"
+    "on six GPUs more wait than there are shares, and malleable makes room for all by the smallest:"
+    " then of a job's tasks, which are alike, none is done early, as in the example of section VI-A"
 )
-_LONGEST = "the longest task decides: whether it begins in a burst is a matter of the seed"
+_LONGEST = "one task decides, and which that is differs by seed"
 _PROPORTIONAL = (
     "it gives small tasks small shares wherever there is neither enough for all nor too little,"
     " and how often that is depends on the trace"
@@ -152,7 +152,7 @@ def _jobs(seen: Seen) -> list[Claim]:
             "the longest flow time of a job is almost the same for all schedules",
             "almost the same",
             seen.apart([(name, FCFS) for name in seen.all.policies], most_job_flow),
-            f"the furthest from rigid FCFS, {seen.on(*seen.all.policies)}",
+            f"the furthest from rigid FCFS, {seen.on_all()}",
             _LONGEST_JOB,
         ),
         *(
@@ -169,8 +169,9 @@ def _jobs(seen: Seen) -> list[Claim]:
 
 
 _LONGEST_JOB = (
-    "a job's tasks are submitted when they were seen to start, so that a job that lasted for months"
-    " lasts as long under any schedule; ours last for days, and then the schedule decides"
+    "a job's tasks are submitted when they were seen to start: where that takes longer than any"
+    " backlog lasts, no schedule shortens it, and where it does not, as on six GPUs, the schedule"
+    " decides; of fewer tasks the longest job is shorter"
 )
 
 

@@ -130,6 +130,11 @@ class Seen:
         """Say what a claim's numbers are of."""
         return f"of {self.part(*policies).tasks:,} tasks"
 
+    def on_all(self) -> str:
+        """Say the same of all policies, each on the largest part that has it."""
+        counts = sorted({self.part(one, FCFS).tasks for one in self.all.policies})
+        return f"of {' to '.join(f'{count:,}' for count in counts)} tasks"
+
     def came(self, policy: str, gpus: int, part: Part, overhead_s: float = 0.0) -> list[Came]:
         """What came of a policy, seed by seed."""
         return [self.results[point] for point in self._seeds(policy, gpus, part, overhead_s)]
@@ -172,13 +177,17 @@ class Seen:
     def apart(
         self, pairs: Sequence[tuple[str, str]], figure: Figure, sizes: Sequence[int] = GPUS
     ) -> dict[int, float]:
-        """Return by GPUs the change, of several policies each against another, that is largest."""
-        return {
-            gpus: max(
-                (self.change(one, gpus, figure, self.all, other) for one, other in pairs), key=abs
-            )
-            for gpus in sizes
-        }
+        """Return by GPUs the change, of several policies each against another, that is largest.
+
+        Each is taken on the largest part that has both.
+        """
+
+        def changes(gpus: int) -> Iterator[float]:
+            for one, other in pairs:
+                part = self.all if gpus == FEW else self.part(one, other)
+                yield self.change(one, gpus, figure, part, other)
+
+        return {gpus: max(changes(gpus), key=abs) for gpus in sizes}
 
 
 class Gpus:

@@ -95,10 +95,10 @@ def overhead_claims(seen: Seen) -> list[Claim]:
     return found
 
 
-_LONGEST = "the longest task decides: whether it begins in a burst is a matter of the seed"
+_LONGEST = "one task decides, and which that is differs by seed"
 _PREEMPTED = (
-    "a task that should have as many GPUs as it has stays where it is here, and is not moved: the"
-    " table says how few restarts that leaves"
+    "a task that keeps its amount of GPUs stays on them here, and only a change of it costs"
+    " something: the table says how often a task is restarted"
 )
 
 
