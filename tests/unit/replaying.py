@@ -84,6 +84,14 @@ class Counted(Cluster):
         self.check()
         return kept
 
+    def change(self, run: Run) -> bool:
+        changed = super().change(run)
+        if changed:
+            (self.has[run.job.id],) = ([has] for has in self.has[run.job.id][1:])
+            self.shapes[run.job.id].append(run.shape)
+            self.check()
+        return changed
+
     def stop(self, run: Run) -> None:
         super().stop(run)
         del self.has[run.job.id]

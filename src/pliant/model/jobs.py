@@ -101,13 +101,16 @@ class Job:
         return self.start_s + self.time_limit_s if self.time_limit_s else float("inf")
 
     def at(self, progress: float) -> Job:
-        """Return the job with so much of its work done: asked for thousands of times a second."""
-        if progress == self.progress:
-            return self
+        """Return the job with so much of its work done."""
+        return self if progress == self.progress else self.but(progress=progress)
+
+    def but(self, **changes: object) -> Job:
+        """Return the job with other values: asked for thousands of times a second."""
         other = object.__new__(Job)
         for put, value in zip(_PUT, _values(self), strict=True):
             put(other, value)
-        _PROGRESS(other, progress)
+        for name, value in changes.items():
+            _PUT_BY_NAME[name](other, value)
         return other
 
     def noted(self, shape: Shape) -> Spec:
@@ -125,4 +128,4 @@ class Job:
 _NAMES = [one.name for one in fields(Job)]
 _values = attrgetter(*_NAMES)
 _PUT = [getattr(Job, name).__set__ for name in _NAMES]
-_PROGRESS = getattr(Job, "progress").__set__  # noqa: B009  # the slot itself
+_PUT_BY_NAME = dict(zip(_NAMES, _PUT, strict=True))

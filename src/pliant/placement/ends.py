@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from pliant.model import Job, JobState
 from pliant.placement.profiles import Profiles
@@ -55,7 +54,7 @@ class Ends:
             if release.job in self._left_out:
                 continue
             if end_s < now_s:
-                release = replace(release, at_s=now_s)
+                release = release._replace(at_s=now_s)
             while other is not None and other.at_s < release.at_s:
                 yield other
                 other = next(rest, None)

@@ -210,6 +210,18 @@ def _find_share(
     return None if best is None else ((best[1], 0, ((best[2], best[3]),)),)
 
 
+def has(state: State, receipt: Receipt) -> bool:
+    """Whether all of a receipt of whole GPUs that are not shared is free."""
+    cpus, mem, gpus = receipt
+    if cpus > state[0] or mem > state[1]:
+        return False
+    for index, count, _ in gpus:
+        free = state[2][index]
+        if not isinstance(free, int) or count > free:
+            return False
+    return True
+
+
 def taken(state: State, receipt: Receipt) -> State:
     """Return the state after ``receipt`` was taken."""
     return _applied(state, receipt, -1)

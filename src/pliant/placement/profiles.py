@@ -172,7 +172,9 @@ def _ladder(
     if len(scopes) != 1 or len(kinds) != 1:
         return None
     (scope,), (kind,) = scopes, kinds
-    if scope.required or scope.excluded or scope.kept or len(kind.pools) != 1:
+    if scope.required or scope.excluded or scope.kept:
+        return None
+    if len(kind.pools) != 1 or kind.pools[0].shards:
         return None
     for shape, need in options:
         if shape.nodes != 1 or shape.kind is not Kind.GPU or not within_part(kind, need):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pliant.placement.cells import Cells, Left
 from pliant.placement.needs import Need, State, find, freed, lesser, reduced
@@ -11,8 +12,7 @@ from pliant.placement.profiles import Option
 from pliant.placement.scopes import Scope
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(NamedTuple):
     """At ``at_s`` a job gives back what it has on these nodes; None: the end of a claim's job.
 
     ``whole``: it has all that is on them. ``job``: the id of one that runs.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from pliant.model import Job
 from pliant.placement import limit_s
@@ -20,6 +19,8 @@ from pliant.policies.reasons import FIRST, LEFT_OVER
 from pliant.policies.split import Given, Split, Waiting
 
 Rule = Callable[[Crowd, Sequence[Standing]], Split]
+_Change = tuple[Standing, Given]
+"""A running job and what it should become."""
 NOTHING = Plan()
 ROUNDS = 4
 """How often goals are set anew without the jobs that turned out not to be changeable."""
@@ -36,10 +37,9 @@ def changed(crowd: Crowd, rule: Rule, least_left_s: float) -> Plan:
         split = rule(crowd, rows)
         if not rows:
             return split.plan()
-        changes = [one for one in split.given if one.changes]
-        if not (changes or crowd.queue):
+        if not (crowd.queue or any(one.gpus != one.member.gpus for one in split.given)):
             return NOTHING
-        steps = _Steps(crowd, split, changes)
+        steps = _Steps(crowd, split)
         plan = steps.plan()
         if not steps.stuck:
             return plan
@@ -47,29 +47,23 @@ def changed(crowd: Crowd, rule: Rule, least_left_s: float) -> Plan:
     return rule(crowd, ()).plan()
 
 
-@dataclass(eq=False, slots=True)
-class _Change:
-    """A running job and what it becomes: ``gpus`` in the end."""
-
-    row: Standing
-    level: int
-    gpus: int
-    reason: str
-
-
 class _Steps:
     """One decision."""
 
-    def __init__(self, crowd: Crowd, split: Split, changes: Sequence[Given]) -> None:
+    def __init__(self, crowd: Crowd, split: Split) -> None:
         self._crowd, self._split = crowd, split
         self._now, self._final = crowd.room(), crowd.room()
         self._shrinking: list[_Change] = []
         self._growing: list[_Change] = []
-        for one in changes:
-            row = one.member
-            assert not isinstance(row, Waiting)  # noqa: S101  # for types
-            change = _Change(row, one.level, one.gpus, split.why(one))
-            (self._growing if one.gpus > row.gpus else self._shrinking).append(change)
+        self._goals: dict[str, Given] = {}  # of those that wait
+        for one in split.given:
+            row, gpus = one.member, one.gpus
+            if isinstance(row, Waiting):
+                self._goals[row.job.id] = one
+            elif gpus > row.gpus:
+                self._growing.append((row, one))
+            elif gpus < row.gpus:
+                self._shrinking.append((row, one))
         self._growing.sort(key=_arrival)
         self._shrinking.sort(key=_arrival)
         self._starts: dict[str, Start] = {}
@@ -82,11 +76,11 @@ class _Steps:
 
     def plan(self) -> Plan:
         """Return the first steps; they count only if nobody is stuck."""
-        for change in self._shrinking:
-            self._final.free += change.row.gpus - change.gpus
-        self._serve()
-        for change in self._growing:
-            self._grow(change)
+        self._final.free += sum([row.gpus - to.gpus for row, to in self._shrinking])
+        if self._crowd.queue:
+            self._serve()
+        for row, to in self._growing:
+            self._grow(row, to)
         self._use_up()
         self._shrink()
         queue = self._crowd.queue
@@ -98,7 +92,7 @@ class _Steps:
 
     def _serve(self) -> None:
         """Give those that should have something their room; the first that waits its opening."""
-        goals = {g.member.job.id: g for g in self._split.given if isinstance(g.member, Waiting)}
+        goals = self._goals
         for job, profile in self._crowd.queue.turns(set()):
             goal = goals.pop(job.id, None)
             ladder = profile.ladder
@@ -152,10 +146,9 @@ class _Steps:
         self._claim = Claim(job, shape, self._now.claim_s, (self._crowd.node,), FIRST)
         if not placed:
             now_s = self._crowd.now_s
-            changing = (*self._growing, *self._shrinking)
-            given = [(max(now_s, one.row.over_s), one.row.gpus) for one in self._growing]
-            given += [(now_s + one.row.limit_s, one.gpus) for one in self._shrinking]
-            gone = [one.row.job.id for one in changing]
+            given = [(max(now_s, row.over_s), row.gpus) for row, _ in self._growing]
+            given += [(now_s + row.limit_s, to.gpus) for row, to in self._shrinking]
+            gone = [row.job.id for row, _ in (*self._growing, *self._shrinking)]
             self._final.claim(ladder.amounts, self._crowd.ends([*given, *self._placed], gone))
 
     def _use_up(self) -> None:
@@ -174,13 +167,13 @@ class _Steps:
 
     # --- running jobs -------------------------------------------------------------------------
 
-    def _grow(self, change: _Change) -> None:
+    def _grow(self, row: Standing, to: Given) -> None:
         """Let a job grow now, or keep its room until somebody has left it."""
-        row, final, amounts = change.row, self._final, change.row.ladder.amounts
+        final, amounts = self._final, row.ladder.amounts
         held, limit = row.gpus, row.limit_s
         final.take(-held, limit)
         has = self._now.has_instead(held, limit, row.over_s)
-        level = min(change.level, _level(row.ladder, final.has(limit)))
+        level = min(to.level, _level(row.ladder, final.has(limit)))
         if level >= 0 and amounts[level] > has and not self._shrinking:
             level = min(level, _level(row.ladder, has))
         if level < 0 or amounts[level] <= held:
@@ -188,33 +181,31 @@ class _Steps:
             return
         final.take(amounts[level], limit)
         if amounts[level] <= has:
-            self._reshape(change, level)
+            self._reshape(row, to, level)
 
     def _shrink(self) -> None:
         """Make those smaller whose GPUs somebody needs."""
         final, needed = self._final, []
-        for change in reversed(self._shrinking):
-            held, limit = change.row.gpus, change.row.limit_s
-            final.take(-change.gpus, limit)
+        for row, to in reversed(self._shrinking):
+            held, limit = row.gpus, row.limit_s
+            final.take(-to.gpus, limit)
             if held <= final.has(limit):
                 final.take(held, limit)
             else:
-                final.take(change.gpus, limit)
-                needed.append(change)
+                final.take(to.gpus, limit)
+                needed.append((row, to))
         alone = self._claim is not None and self._claim.job.id in self._later
-        for change in reversed(needed):
-            row = change.row
-            has = self._now.has_instead(row.gpus, row.limit_s, row.over_s, alone=alone)
-            if change.gpus > has:
+        for row, to in reversed(needed):
+            if to.gpus > self._now.has_instead(row.gpus, row.limit_s, row.over_s, alone=alone):
                 self.stuck.add(row.job.id)
             else:
-                self._reshape(change, change.level)
+                self._reshape(row, to, to.level)
 
-    def _reshape(self, change: _Change, level: int) -> None:
-        row, shape = change.row, change.row.ladder.shapes[level]
+    def _reshape(self, row: Standing, to: Given, level: int) -> None:
+        shape, nodes = row.ladder.shapes[level], (self._crowd.node,)
         self._now.trade(row.gpus, row.ladder.amounts[level], row.limit_s, row.over_s)
-        nodes = (self._crowd.node,)
-        self._reshapes.append(Reshape(self._crowd.shown(row), shape, nodes, change.reason))
+        job, reason = self._crowd.shown(row), self._split.why(to)
+        self._reshapes.append(Reshape(job, shape, nodes, reason))
 
 
 def _level(ladder: Ladder, gpus: int) -> int:
@@ -223,4 +214,4 @@ def _level(ladder: Ladder, gpus: int) -> int:
 
 
 def _arrival(change: _Change) -> tuple[float, str]:
-    return change.row.arrival
+    return change[0].arrival

@@ -6,7 +6,8 @@ There are no shares, so all that is available is vacant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal, cast
 
@@ -38,9 +39,8 @@ def equipartition(
         split.serve(_largest)
     else:
         split.reason = SPREAD
-        ladder = split.alike()
-        if ladder is not None:
-            split.spread(ladder)
+        if split.ladder is not None:
+            split.spread(split.ladder)
             return split
         split.serve(_smallest)
     if split.room.free:
@@ -77,28 +77,29 @@ def volume_s(job: Job) -> float:
     return min(ENDLESS_S, volume_left_s(job))
 
 
-def closest(runs_s: Callable[[int], float], count: int, target_s: float) -> int:
-    """Return which of ``count`` run times is closest to a target; the first of equally close ones.
+def closest(left_s: float, speeds: Sequence[float], target_s: float) -> int:
+    """Return at which of some speeds what is left is done closest to a target.
 
-    They must not rise.
+    The speeds are more than none, and never fall; of equally close ones, the first.
     """
 
     def away(at: int) -> float:
-        return abs(min(ENDLESS_S, runs_s(at)) - target_s)
+        return abs(min(ENDLESS_S, left_s / speeds[at]) - target_s)
 
-    low, high = 0, count  # the first that is no longer than the target lies between
-    while low < high:
-        middle = (low + high) // 2
-        if min(ENDLESS_S, runs_s(middle)) > target_s:
-            low = middle + 1
-        else:
-            high = middle
-    if low == 0:
+    count = len(speeds)
+    place = bisect_left(speeds, left_s / target_s) if target_s > 0 else count
+    while (
+        place and min(ENDLESS_S, left_s / speeds[place - 1]) <= target_s
+    ):  # what rounding has left out
+        place -= 1
+    while place < count and min(ENDLESS_S, left_s / speeds[place]) > target_s:
+        place += 1
+    if place == 0:
         return 0
-    longer = low - 1
+    longer = place - 1
     least = away(longer)
-    if low < count and away(low) < least:
-        return low
+    if place < count and away(place) < least:
+        return place
     while longer and away(longer - 1) == least:
         longer -= 1
     return longer
@@ -124,7 +125,7 @@ class _Closest:
             return self._first_of(self._runs_s(member))
         speeds, rise = self._speeds(member)
         if rise:
-            return closest(lambda at: left / speeds[at], len(speeds), self._target_s)
+            return closest(left, speeds, self._target_s)
         return self._first_of([left / speed if speed else ENDLESS_S for speed in speeds])
 
     def _first_of(self, runs_s: Sequence[float]) -> int:
@@ -141,7 +142,9 @@ class _Closest:
         And whether all are known to be more than none, and never fall.
         """
         job, known = member.job, self._crowd.ground.remembered
-        key = (member.ladder, id(job.spec), job.shape.gpu_type, job.measured, self._cpu_speed)
+        says = job.measured or (job.spec is not None and job.spec.request.throughput)
+        what = (id(job.spec), job.measured) if says else None
+        key = (member.ladder, what, self._cpu_speed)
         found = known.get(key)
         if found is None:
             speeds = [speed_to_one(job, shape, self._cpu_speed) for shape in member.ladder.shapes]

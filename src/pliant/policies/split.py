@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
+from operator import attrgetter
 
 from pliant.model import Job
 from pliant.placement import limit_s
@@ -31,6 +32,7 @@ class Waiting:
     ladder: Ladder
     limit_s: float
     profile: Profile
+    gpus: int = 0  # it has none
 
     @property
     def arrival(self) -> tuple[float, str]:
@@ -51,18 +53,8 @@ class Given:
 
     member: Member
     level: int
+    gpus: int
     raised: bool = False
-
-    @property
-    def gpus(self) -> int:
-        """How many GPUs that is."""
-        return self.member.ladder.amounts[self.level]
-
-    @property
-    def changes(self) -> bool:
-        """Whether it is a running job that has another number of GPUs now."""
-        member = self.member
-        return not isinstance(member, Waiting) and self.gpus != member.gpus
 
 
 class Split:
@@ -74,10 +66,16 @@ class Split:
         self.given: list[Given] = []
         self.claim: Claim | None = None
         self.reason = ""
+        self.ladder = self._alike()
 
     @property
     def bounds(self) -> tuple[int, int]:
         """The smallest amounts of all jobs together, and the largest."""
+        ladder = self.ladder
+        if ladder is not None:
+            tasks = self.crowd.queue.tasks.items()
+            count = len(self.rows) + sum([some for profile, some in tasks if profile.ladder])
+            return count * ladder.amounts[0], count * ladder.amounts[-1]
         least = sum([row.ladder.amounts[0] for row in self.rows])
         most = sum([row.ladder.amounts[-1] for row in self.rows])
         for profile, count in self.crowd.queue.tasks.items():
@@ -85,6 +83,13 @@ class Split:
                 least += count * profile.ladder.amounts[0]
                 most += count * profile.ladder.amounts[-1]
         return least, most
+
+    def _alike(self) -> Ladder | None:
+        """The one ladder of all jobs, where they have one in common that is even."""
+        found = {row.ladder for row in self.rows}
+        found.update([p.ladder for p in self.crowd.queue.tasks if p.ladder is not None])
+        one = found.pop() if len(found) == 1 else None
+        return one if one is not None and one.even else None
 
     def members(self, passed: set[Alike] | None = None) -> Iterator[Member]:
         """Yield all jobs in the order of serving; of those that wait, those not passed over."""
@@ -110,7 +115,7 @@ class Split:
                 level = bisect_right(amounts, has) - 1
             if level >= 0:
                 room.take(amounts[level], member.limit_s)
-                self.given.append(Given(member, level))
+                self.given.append(Given(member, level, amounts[level]))
             elif self._keep(member) and isinstance(member, Waiting):
                 passed.add((member.profile, member.job.time_limit_s))
 
@@ -129,29 +134,28 @@ class Split:
 
     # --- what is left over ------------------------------------------------------------------
 
-    def alike(self) -> Ladder | None:
-        """Return the one ladder of all jobs, where they have one in common that is even."""
-        found = {profile.ladder for profile in self.crowd.queue.tasks}
-        found.update([row.ladder for row in self.rows])
-        found.discard(None)
-        one = next(iter(found)) if len(found) == 1 else None
-        return one if one is not None and one.even else None
-
     def spread(self, ladder: Ladder) -> None:
-        """Give equal jobs, of which all get something, equal parts; first come, first raised."""
-        count = len(self.rows) + len(self.crowd.queue)
-        left = self.room.free - ladder.amounts[0] * count
-        each, more = divided_alike(ladder.amounts, count, left)
-        self.given = self._in_order([Given(member, each, each > 0) for member in self.members()])
-        for one in self.given[:more]:
-            one.level, one.raised = each + 1, True
-        self.room.free = left - each * count - more
+        """Give equal jobs, of which all get something, equal parts; first come, first raised.
+
+        Only those are written down that have something else.
+        """
+        members, amounts = list(self.members()), ladder.amounts
+        if self.rows:
+            members.sort(key=_arrival)
+        left = self.room.free - amounts[0] * len(members)
+        each, more = divided_alike(amounts, len(members), left)
+        self.given = [
+            Given(member, level, amounts[level], level > 0)
+            for place, member in enumerate(members)
+            if member.gpus != amounts[level := each + (place < more)]
+        ]
+        self.room.free = left - each * len(members) - more
 
     def grow(self, votes: Callable[[Sequence[int]], float]) -> None:
         """Offer what is left to those that have something, by D'Hondt's method."""
-        may = self._in_order(
-            [one for one in self.given if one.level < len(one.member.ladder.amounts) - 1]
-        )
+        may = [one for one in self.given if one.level < len(one.member.ladder.amounts) - 1]
+        if self.rows:
+            may.sort(key=lambda one: one.member.arrival)
         bidders = [
             Bidder(one.member.ladder.amounts, one.level, votes(one.member.ladder.amounts))
             for one in may
@@ -185,13 +189,7 @@ class Split:
         more = amounts[level] - amounts[one.level]
         if more <= self.room.has(limit):
             self.room.take(more, limit)
-            one.level, one.raised = level, True
-
-    def _in_order(self, some: list[Given]) -> list[Given]:
-        """The same in the order in which equal jobs are raised: of arrival, or of the queue."""
-        if self.rows:
-            some.sort(key=_arrival)
-        return some
+            one.level, one.gpus, one.raised = level, amounts[level], True
 
     # --- as a plan --------------------------------------------------------------------------
 
@@ -212,5 +210,4 @@ class Split:
         return Plan(tuple(starts), () if self.claim is None else (self.claim,))
 
 
-def _arrival(one: Given) -> tuple[float, str]:
-    return one.member.arrival
+_arrival = attrgetter("arrival")

@@ -16,11 +16,20 @@ from typing import TypeVar
 from pliant.model import Job, JobClass, JobState, Node, Pool, Shape, Snapshot
 from pliant.placement import Need, limit_s
 from pliant.placement.ground import Ground, Grounded
-from pliant.placement.needs import NOTHING, Gpus, Receipt, State, beyond, find, returned
+from pliant.placement.needs import NOTHING, Gpus, Receipt, State, beyond, find, has, returned
 from pliant.placement.queue import Queue
 from pliant.placement.timeline import Release
 from pliant.policies.crowd import Crowd, Standing
-from pliant.simulator.running import NO_LADDER, History, Lazy, Run, Shown, Standings, is_elastic
+from pliant.simulator.running import (
+    NO_LADDER,
+    Differences,
+    History,
+    Lazy,
+    Run,
+    Shown,
+    Standings,
+    is_elastic,
+)
 from pliant.simulator.workload import Workload
 from pliant.speedup import run_time_s
 
@@ -45,6 +54,7 @@ class Cluster:
         self.running: dict[str, Run] = {}
         self._number = 0
         self._standings = Standings(whole, self.ground)
+        self._differences = Differences()
 
     # --- as the cycle sees it ---------------------------------------------------------------
 
@@ -107,9 +117,10 @@ class Cluster:
     def job(self, run: Run, now_s: float, *, progress: bool = True) -> Job:
         """Return a running job as a policy sees it; its progress as it was shown last if not."""
         if run.seen is None or now_s >= run.seen_until_s:
-            run.seen = self._seen(run, now_s)
+            done = run.done_at(now_s) if progress else run.job.progress
+            run.seen = self._seen(run, now_s, done)
             run.seen_until_s = self._stays_until_s(run, now_s)
-        if progress:
+        elif progress:
             run.seen = run.seen.at(run.done_at(now_s))
         return run.seen
 
@@ -128,16 +139,16 @@ class Cluster:
         spans = run.of.spans
         return len(spans) >= CHANGES and spans[-CHANGES].end_s >= now_s
 
-    def _seen(self, run: Run, now_s: float) -> Job:
+    def _seen(self, run: Run, now_s: float, done: float) -> Job:
         under_way = run.next_shape is not None or bool(run.room_for)
         request = run.job.spec.request if run.job.spec is not None else None
         free = not under_way and now_s >= run.protected_s and request is not None
         settled = self._stays_until_s(run, now_s) == inf
         elastic = free and settled and request is not None and request.malleable is not None
         effort = request is not None and request.job_class is JobClass.BEST_EFFORT
-        return replace(
-            run.job,
+        return run.job.but(
             state=JobState.RUNNING,
+            progress=done,
             shape=run.shape,
             shapes=run.job.shapes if elastic else run.alone,
             tasks_waiting=1,
@@ -214,11 +225,35 @@ class Cluster:
         run.seen = None
         return True
 
+    def change(self, run: Run) -> bool:
+        """Let a run go on as its next shape on what it has and what was kept for it.
+
+        False: it must be stopped and started anew, as more than the number of its GPUs matters.
+        """
+        job, shape, cells = run.job, run.next_shape, self.ground.cells
+        if run.ladder is NO_LADDER or shape is None or run.places != run.next_places:
+            return False
+        need, (place,) = self.ground.profiles.need(job, shape), run.places
+        left = self._differences.of(cells.of[place].kind, run.need, need)
+        if left != NOTHING:
+            cells.move(place, cells.with_back(cells.of[place], left, _NOW))
+            cells.keep()
+        self.ground.ends.end(run.number)
+        self._number += 1
+        self._standings.others -= 1
+        run.go_on(shape, need, self._differences.receipt(cells.of[place].kind, need), self._number)
+        del self.running[job.id]  # the last one to begin stands last
+        self.running[job.id] = run
+        return True
+
     def _beyond(self, run: Run, place: int, need: Need) -> Receipt | None:
         """What a need takes on a node beyond what a run has there; None: it is not free."""
         cell = self.ground.cells.of[place]
         if place not in run.places:
             return cell.receipt(need, _NOW)
+        if run.ladder is not NO_LADDER:
+            more = self._differences.of(cell.kind, need, run.need)
+            return more if has(cell.state, more) else None
         own = run.receipts[run.places.index(place)]
         found = find(cell.kind, returned(cell.state, own), need, now=cell.state[2])
         return None if found is None else beyond(found, own)

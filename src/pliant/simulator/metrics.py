@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import ceil
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 GAP_S = 60.0
 """How long after a task's end another one may start and still belong to the same job."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """One run of a task: ``gpus`` were its own from ``start_s`` to ``end_s``.
 
     ``lost_s``: how much of that went into saving, launching, and work that was done before.

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import IntEnum
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from pliant.cycle import cycle
 from pliant.lifecycle import PROTECTION
@@ -28,6 +28,8 @@ from pliant.simulator.workload import Workload
 ALL = 1_000_000_000
 """How many changes one cycle may make: there is no batch system to be spared."""
 NEVER_S = float("inf")
+FEW = 1_000
+"""How many events may lie ahead before those are left out that can happen no more."""
 Watch = Callable[[float, Cluster], None]
 
 
@@ -37,6 +39,10 @@ class _What(IntEnum):
     END = 0
     SAVED = 1
     MATURE = 2
+
+
+_Event = tuple[float, int, int, Run]
+"""When, what, the run's number, and the run."""
 
 
 class Replay:
@@ -55,7 +61,8 @@ class Replay:
         self.cycles = 0
         self.finished = 0
         self._known: dict[str, History] = {}
-        self._events: list[tuple[float, int, int, Run]] = []
+        self._events: list[_Event] = []
+        self._most_events = FEW
         self._ended: list[Task] = []
         self._tasks: dict[str, int] = {}  # how many tasks of an array have started
 
@@ -72,8 +79,7 @@ class Replay:
             self.now_s = min(event_s, coming.job.submit_s if coming is not None else NEVER_S)
             happened = False
             while self._events and self._events[0][0] <= self.now_s:
-                at_s, what, _, run = heappop(self._events)
-                happened = self._happen(at_s, what, run) or happened
+                happened = self._happen(heappop(self._events)) or happened
             while coming is not None and coming.job.submit_s <= self.now_s:
                 self._known[coming.job.id] = History(coming)
                 self.cluster.queue.append(coming.job)
@@ -90,17 +96,27 @@ class Replay:
 
     def _at(self, at_s: float, what: _What, run: Run) -> None:
         heappush(self._events, (at_s, what, run.number, run))
+        if len(self._events) > self._most_events:
+            self._events[:] = [event for event in self._events if self._is_ahead(event)]
+            heapify(self._events)
+            self._most_events = 2 * len(self._events) + FEW
 
-    def _happen(self, at_s: float, what: int, run: Run) -> bool:
-        """Let something happen to a run; False where it has gone on as another run meanwhile."""
-        if self.cluster.running.get(run.job.id) is not run:
+    def _is_ahead(self, event: _Event) -> bool:
+        """Whether something is still to happen: its run has not ended, or gone on as another."""
+        at_s, what, number, run = event
+        if run.number != number or self.cluster.running.get(run.job.id) is not run:
             return False
+        return what != _What.END or at_s == run.end_s
+
+    def _happen(self, event: _Event) -> bool:
+        """Let something happen; False where nothing has."""
+        if not self._is_ahead(event):
+            return False
+        _, what, _, run = event
         if what == _What.SAVED:
             self._saved(run)
-        elif what == _What.END and at_s == run.end_s:
+        elif what == _What.END:
             self._end(run)
-        else:
-            return what == _What.MATURE
         return True
 
     def _end(self, run: Run) -> None:
@@ -131,13 +147,16 @@ class Replay:
 
     def _saved(self, run: Run) -> None:
         """A run has saved and is gone: it goes on as another shape, or back to the queue's head."""
-        self.cluster.stop(run)
-        history = run.of
+        history, shape = run.of, run.next_shape
         history.done = run.done_at(self.now_s)
         self._note(run)
-        if run.next_shape is not None:
+        if self.cluster.change(run):
+            self._begin(run)
+            return
+        self.cluster.stop(run)
+        if shape is not None:
             names = self.cluster.names(run.next_places)
-            if self._start(run.job, history, run.next_shape, names):
+            if self._start(run.job, history, shape, names):
                 return
         back = replace(run.job, progress=history.done, restarts=len(history.spans))
         if run.room_for:
@@ -192,12 +211,16 @@ class Replay:
 
     def _start(self, job: Job, of: History, shape: Shape, nodes: tuple[str, ...]) -> bool:
         run = self.cluster.start(job, of, shape, nodes)
-        if run is None:
-            return False
-        arrival, now_s = of.arrival, self.now_s
+        if run is not None:
+            self._begin(run)
+        return run is not None
+
+    def _begin(self, run: Run) -> None:
+        """Let a run work and end."""
+        job, of, arrival, now_s = run.job, run.of, run.of.arrival, self.now_s
         again_s = arrival.restart_s if of.spans else 0.0
         run.works_s = now_s + arrival.launch_s + again_s
-        run.run_s = arrival.run_s(shape)
+        run.run_s = arrival.run_s(run.shape)
         run.end_s = run.works_s + (1.0 - of.done) * run.run_s
         if job.time_limit_s and run.end_s > now_s + job.time_limit_s:
             run.end_s, run.timed_out = now_s + job.time_limit_s, True
@@ -207,7 +230,6 @@ class Replay:
         self.cluster.begins(run, now_s)
         if run.end_s < NEVER_S:
             self._at(run.end_s, _What.END, run)
-        return True
 
     def _reshape(self, reshape: Reshape) -> None:
         """Tell a run to save and go on as another shape, where what that takes beyond is free."""

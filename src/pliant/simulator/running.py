@@ -12,7 +12,7 @@ from typing import TypeVar, overload
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Need
 from pliant.placement.ground import Ground
-from pliant.placement.needs import Receipt
+from pliant.placement.needs import NodeKind, Receipt, beyond, find
 from pliant.placement.profiles import Ladder, within_part
 from pliant.placement.queue import Queue
 from pliant.policies.crowd import Crowd, Running, Standing, only_counts, only_node
@@ -69,18 +69,58 @@ class Run:
     limit_s: float = 0.0
     over_s: float = 0.0  # when its time limit ends it
     free_s: float = inf  # from when on it may be changed
+    left_at_s: float = -1.0  # when was asked last what is left of its work, and what was said
+    left_known_s: float = 0.0
     seen: Job | None = None  # as it was shown last
     seen_until_s: float = 0.0  # but for its progress it is still the same
 
+    def go_on(self, shape: Shape, need: Need, receipt: Receipt, number: int) -> None:
+        """Be from now on another run of the same job, on the same node."""
+        self.shape, self.need, self.receipts, self.number = shape, need, (receipt,), number
+        self.gpus, self.alone = shape.gpus, (shape,)
+        self.timed_out, self.protected_s, self.saving_s = False, 0.0, 0.0
+        self.next_shape, self.next_places, self.extra = None, (), ()
+        self.room_for, self.seen, self.left_at_s = "", None, -1.0
+
     def done_at(self, now_s: float) -> float:
         """The part of its work that is done."""
-        until_s = min(self.saving_s or now_s, now_s)
-        return min(1.0, self.of.done + max(0.0, until_s - self.works_s) / max(1e-9, self.run_s))
+        until_s = self.saving_s if self.saving_s and self.saving_s < now_s else now_s
+        worked_s = until_s - self.works_s
+        if worked_s <= 0.0:
+            return min(1.0, self.of.done)
+        return min(1.0, self.of.done + worked_s / max(1e-9, self.run_s))
 
     def left_s(self, now_s: float) -> float:
         """Return how long what is left of its work would take alone on one GPU."""
-        left = max(0.0, 1.0 - self.done_at(now_s))
-        return left * self.whole_s if left else 0.0
+        if now_s != self.left_at_s:
+            left = max(0.0, 1.0 - self.done_at(now_s))
+            self.left_at_s, self.left_known_s = now_s, left * self.whole_s if left else 0.0
+        return self.left_known_s
+
+
+class Differences:
+    """What one need takes of a node of whole GPUs beyond another one, worked out once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Need, Need], Receipt] = {}
+        self._receipts: dict[Need, Receipt] = {}
+
+    def of(self, kind: NodeKind, need: Need, less: Need) -> Receipt:
+        """Return what ``need`` takes beyond ``less``."""
+        known = self._known.get((need, less))
+        if known is None:
+            receipts = (self.receipt(kind, need), self.receipt(kind, less))
+            known = self._known[need, less] = beyond(*receipts)
+        return known
+
+    def receipt(self, kind: NodeKind, need: Need) -> Receipt:
+        """Return what a need takes, wherever it fits."""
+        known = self._receipts.get(need)
+        if known is None:
+            known = find(kind, kind.empty, need)
+            assert known is not None, f"no node ever has {need}"  # noqa: S101 - callers see to it
+            self._receipts[need] = known
+        return known
 
 
 class Standings:
