@@ -45,11 +45,12 @@ _OFFLINE = (FCFS, LIST, MOLDABLE, MOLDABLE_P, MALLEABLE, MALLEABLE_P)
 
 FULL = Sizes(
     (Part(TASKS, 2, (FCFS, MOLDABLE)), Part(2_000, 3, ON_GPUS)),
-    Part(400, 1, ON_GPUS),
+    Part(300, 1, ON_GPUS),
     CHOICES,
-    (Windows(1, 0, (FCFS, LIST, MOLDABLE)), Windows(4, 400, tuple(POLICIES))),
-    (Every(1, (FCFS, LIST, MOLDABLE)), Every(200, _OFFLINE)),
+    (Windows(1, 0, (FCFS, LIST, MOLDABLE, MOLDABLE_P)), Windows(4, 2_000, tuple(POLICIES))),
+    (Every(1, (FCFS, LIST, MOLDABLE, MOLDABLE_P)), Every(20, _OFFLINE)),
 )
+"""On the GPU trace, policies that change running tasks run some 100 to 200 of them a second."""
 QUICK = Sizes(
     (Part(100, 1, ON_GPUS),),
     Part(100, 1, ON_GPUS),
@@ -57,7 +58,6 @@ QUICK = Sizes(
     (Windows(1, 20, tuple(POLICIES)),),
     (Every(8_000, _OFFLINE),),
 )
-"""What changes running tasks takes some ten times as long: these numbers alone make up for it."""
 
 
 def reproduce(asked: Asked) -> Section:
