@@ -41,6 +41,7 @@ POLICIES = [
 NOW_S = 10_000.0
 LADDERS = ((1, 2, 3, 4, 5, 6, 7, 8), (1, 2, 3, 4), (1, 2, 4, 8), (2, 3, 6), (3,), (1, 5, 6))
 LIMITS_S = (0, 600, 1_800, 7_200)
+SHARED = Pool("", 4, 2, shards_per_gpu=4)
 ONE_CORE, TWO_CORES = Footprint(), Footprint(cpus_per_gpu=2)
 
 
@@ -109,10 +110,61 @@ def placed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Policy, Snapshot], obje
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(snapshot=machines())
 def test_it_is_what_is_decided_by_placing_jobs(
     policy: Policy, snapshot: Snapshot, placed: Callable[[Policy, Snapshot], object]
 ) -> None:
     assume(crowd.crowd_of(snapshot) is not None)  # but for running jobs that nothing is left to
     assert policy(snapshot) == placed(policy, snapshot)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda seen: replace(seen, nodes=(*seen.nodes, Node("n2", 8, 8, 0, 0))),
+        lambda seen: replace(seen, nodes=(replace(seen.nodes[0], free_cpus=6),)),
+        lambda seen: replace(seen, waiting=(replace(seen.waiting[0], tasks_waiting=2),)),
+        lambda seen: replace(seen, waiting=(replace(seen.waiting[0], limited=True),)),
+        lambda seen: replace(seen, running=(replace(seen.running[0], next_shape=Shape(1, 1)),)),
+        lambda seen: replace(seen, nodes=(replace(seen.nodes[0], pools=(SHARED,)),)),
+    ],
+)
+def test_where_more_than_numbers_matters_jobs_are_placed(
+    change: Callable[[Snapshot], Snapshot],
+) -> None:
+    request = Request(malleable=Malleable())
+    job = Job("1", partitions=("gpu",), shape=Shape(1, 2), shapes=(Shape(1, 1), Shape(1, 2)))
+    job = replace(job, spec=Spec(request))
+    runs = replace(job, id="2", state=JobState.RUNNING, nodes=("n1",))
+    node = Node("n1", 8, 7, 0, 0, (Pool("", 4, 2),))
+    seen = Snapshot(NOW_S, (node,), (Partition("gpu", ("n1",)),), (job,), (runs,))
+    assert crowd.crowd_of(seen) is not None
+    assert crowd.crowd_of(change(seen)) is None
+
+
+@given(
+    least=st.integers(1, 4),
+    rungs=st.integers(1, 12),
+    count=st.integers(1, 9),
+    left=st.integers(0, 60),
+)
+def test_equal_bidders_get_equal_parts_and_the_first_one_more(
+    least: int, rungs: int, count: int, left: int
+) -> None:
+    amounts = range(least, least + rungs)
+    each, more = divided_alike(amounts, count, left)
+    expected = divided([Bidder(amounts, 0, amounts[-1])] * count, left)
+    assert [each + 1] * more + [each] * (count - more) == expected
+
+
+@given(
+    left_s=st.floats(1e-3, 1e15),
+    speeds=st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=9).map(sorted),
+    target_s=st.floats(0, 1e13),
+)
+def test_the_closest_run_time_is_found_by_halving(
+    left_s: float, speeds: list[float], target_s: float
+) -> None:
+    away = [abs(min(ENDLESS_S, left_s / speed) - target_s) for speed in speeds]
+    assert closest(left_s, speeds, target_s) == away.index(min(away))

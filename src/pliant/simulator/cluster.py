@@ -119,32 +119,17 @@ class Cluster:
         if run.seen is None or now_s >= run.seen_until_s:
             done = run.done_at(now_s) if progress else run.job.progress
             run.seen = self._seen(run, now_s, done)
-            run.seen_until_s = self._stays_until_s(run, now_s)
+            later = [at_s for at_s in (run.protected_s, run.free_s) if at_s > now_s]
+            run.seen_until_s = min(later, default=inf)
         elif progress:
             run.seen = run.seen.at(run.done_at(now_s))
         return run.seen
 
-    def _stays_until_s(self, run: Run, now_s: float) -> float:
-        """Until when a run may be changed as little as now; inf: until it has changed.
-
-        A job is not changed for ever in one instant: what may be changed depends on who shares
-        which GPU, and so on the change itself, and two decisions may be made in turn.
-        """
-        if now_s < run.protected_s:
-            return run.protected_s
-        return nextafter(now_s, inf) if self._is_often(run, now_s) else inf
-
-    def _is_often(self, run: Run, now_s: float) -> bool:
-        """Whether a job was changed as often in this instant as it may be."""
-        spans = run.of.spans
-        return len(spans) >= CHANGES and spans[-CHANGES].end_s >= now_s
-
     def _seen(self, run: Run, now_s: float, done: float) -> Job:
         under_way = run.next_shape is not None or bool(run.room_for)
         request = run.job.spec.request if run.job.spec is not None else None
-        free = not under_way and now_s >= run.protected_s and request is not None
-        settled = self._stays_until_s(run, now_s) == inf
-        elastic = free and settled and request is not None and request.malleable is not None
+        free = not under_way and now_s >= run.protected_s
+        elastic = free and now_s >= run.free_s
         effort = request is not None and request.job_class is JobClass.BEST_EFFORT
         return run.job.but(
             state=JobState.RUNNING,
@@ -185,15 +170,22 @@ class Cluster:
         return run
 
     def begins(self, run: Run, start_s: float) -> None:
-        """Note when a run began, by its time limit when it ends at the latest."""
+        """Note when a run began, by its time limit when it ends at the latest.
+
+        A job is not changed for ever in one instant: what may be changed depends on who shares
+        which GPU, and so on the change itself, and two decisions may be made in turn.
+        """
         run.start_s = start_s
         run.over_s = end_s = start_s + run.limit_s
         release = Release(end_s, run.places, run.need, False, run.job.id)
         self.ground.ends.begin(run.number, release)
-        if run.ladder is not NO_LADDER and is_elastic(run.job):
-            run.whole_s = run.job.volume_s or run_time_s(run.job, ONE)
-            again_s = nextafter(start_s, inf) if self._is_often(run, start_s) else 0.0
-            run.free_s = max(run.protected_s, again_s)
+        run.free_s = inf
+        if is_elastic(run.job):
+            spans = run.of.spans
+            often = len(spans) >= CHANGES and spans[-CHANGES].end_s >= start_s
+            run.free_s = max(run.protected_s, nextafter(start_s, inf) if often else 0.0)
+            if run.ladder is not NO_LADDER:
+                run.whole_s = run.job.volume_s or run_time_s(run.job, ONE)
 
     def stop(self, run: Run) -> None:
         """Give back all that a run holds."""
@@ -221,6 +213,7 @@ class Cluster:
             self._count(place, receipt, 1)
         cells.keep()
         run.extra, run.next_shape, run.next_places = tuple(extra), shape, places
+        run.next_need = need
         self._standings.others += 1
         run.seen = None
         return True
@@ -230,10 +223,11 @@ class Cluster:
 
         False: it must be stopped and started anew, as more than the number of its GPUs matters.
         """
-        job, shape, cells = run.job, run.next_shape, self.ground.cells
+        id_, shape, need, cells = run.job.id, run.next_shape, run.next_need, self.ground.cells
         if run.ladder is NO_LADDER or shape is None or run.places != run.next_places:
             return False
-        need, (place,) = self.ground.profiles.need(job, shape), run.places
+        assert need is not None  # noqa: S101  # for types: it comes with the shape
+        (place,) = run.places
         left = self._differences.of(cells.of[place].kind, run.need, need)
         if left != NOTHING:
             cells.move(place, cells.with_back(cells.of[place], left, _NOW))
@@ -242,8 +236,8 @@ class Cluster:
         self._number += 1
         self._standings.others -= 1
         run.go_on(shape, need, self._differences.receipt(cells.of[place].kind, need), self._number)
-        del self.running[job.id]  # the last one to begin stands last
-        self.running[job.id] = run
+        del self.running[id_]  # the last one to begin stands last
+        self.running[id_] = run
         return True
 
     def _beyond(self, run: Run, place: int, need: Need) -> Receipt | None:

@@ -142,7 +142,7 @@ class Replay:
         """Write down what a run was, now that it is over."""
         worked_s = max(0.0, min(run.saving_s or self.now_s, self.now_s) - run.works_s)
         lost_s = self.now_s - run.start_s - worked_s
-        gpus = float(run.shape.amount)
+        gpus = run.shape.nodes * run.shape.gpus / run.shape.share
         run.of.spans.append(Span(run.start_s, self.now_s, gpus, lost_s, bool(run.room_for)))
 
     def _saved(self, run: Run) -> None:

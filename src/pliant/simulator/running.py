@@ -60,6 +60,7 @@ class Run:
     saving_s: float = 0.0  # since when it makes no more progress; 0.0: it does
     next_shape: Shape | None = None
     next_places: tuple[int, ...] = ()
+    next_need: Need | None = None
     extra: tuple[tuple[int, Receipt], ...] = ()  # what is kept for its next shape meanwhile
     room_for: str = ""
     arrival: tuple[float, str] = (0.0, "")
