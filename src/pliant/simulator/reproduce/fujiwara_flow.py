@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pliant.simulator.reproduce.claims import Claim
+from pliant.simulator.reproduce.claims import Claim, percent
 from pliant.simulator.reproduce.fujiwara_figures import (
     mean_flow,
     mean_job_flow,
@@ -88,7 +88,10 @@ _SHARED_LESS = (
     "on six GPUs more wait than there are shares, and malleable makes room for all by the smallest:"
     " then of a job's tasks, which are alike, none is done early, as in the example of section VI-A"
 )
-_LONGEST = "one task decides, and which that is differs by seed"
+_LONGEST = (
+    "one task decides: where it has four GPUs from its start on, its flow time is as short as can"
+    " be, and whether it has depends on who waits when it comes"
+)
 _PROPORTIONAL = (
     "it gives small tasks small shares wherever there is neither enough for all nor too little,"
     " and how often that is depends on the trace"
@@ -129,7 +132,7 @@ def _longest(seen: Seen) -> Claim:
         "not improved",
         f"{by_size(found)}; {seen.on(MOLDABLE)}",
         sum(change > -ALMOST for change in found.values()) > len(GPUS) / 2,
-        f"counted as improved: by more than {ALMOST:.0%}",
+        f"{_LONGEST}; counted as improved: by more than {percent(ALMOST)}",
     )
 
 

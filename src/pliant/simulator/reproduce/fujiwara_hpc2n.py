@@ -200,7 +200,7 @@ def _offline(cpus: Cpus) -> list[Claim]:
     for base in (FCFS, LIST):
         change = {n: cpus.change(MOLDABLE, base, n, part, makespan) for n in CPUS}
         text = f"{_WORSE}: against {_words(base)}"
-        found.append(higher(text, "worse", change, part.text, _SEE))
+        found.append(higher(text, "worse", change, part.text, _busy(cpus, base, part)))
     some = cpus.offline_part(MOLDABLE, MALLEABLE)
     change = {n: cpus.change(MOLDABLE, MALLEABLE, n, some, makespan) for n in CPUS}
     found.append(higher(f"{_WORSE}: against malleable", "worse", change, some.text, _SEE))
@@ -213,6 +213,18 @@ def _offline(cpus: Cpus) -> list[Claim]:
 
 
 _ORDER = "the largest are placed first by the one rule, and in the order of the queue by the other"
+
+
+def _busy(cpus: Cpus, base: str, part: Every) -> str:
+    """Say how many CPUs a rigid policy uses, and moldable, whose last tasks run on few."""
+    of = [
+        ", ".join(f"{percent(cpus.figure(one, n, part, used), 1)} ({n})" for n in CPUS)
+        for one in (base, MOLDABLE)
+    ]
+    return (
+        f"{_words(base)} uses {of[0]} of the CPUs and moldable {of[1]}: where the first leaves more"
+        " idle beside wide tasks than the other at its end, it takes longer"
+    )
 
 
 def _gain(cpus: Cpus, base: str) -> Claim:

@@ -95,7 +95,10 @@ def overhead_claims(seen: Seen) -> list[Claim]:
     return found
 
 
-_LONGEST = "one task decides, and which that is differs by seed"
+_LONGEST = (
+    "one task decides: where moldable gives it four GPUs at its start, nothing can be shorter, and"
+    " whether it does depends on who waits when it comes"
+)
 _PREEMPTED = (
     "a task that keeps its amount of GPUs stays on them here, and only a change of it costs"
     " something: the table says how often a task is restarted"
