@@ -6,7 +6,7 @@ from pliant.simulator.metrics import Task
 from pliant.simulator.replay import Replay
 from pliant.simulator.reproduce.asked import Asked
 from pliant.simulator.reproduce.claims import Claim, percent
-from pliant.simulator.reproduce.fujiwara_cpus import CHECKED, TRACE, Cpus, Windows
+from pliant.simulator.reproduce.fujiwara_cpus import CHECKED, TRACE, Cpus, Every, Windows
 from pliant.simulator.reproduce.fujiwara_figures import makespan, mean_flow, used
 from pliant.simulator.reproduce.fujiwara_runs import (
     FCFS,
