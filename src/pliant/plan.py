@@ -71,6 +71,11 @@ class Reshape:
     nodes: tuple[str, ...]
     reason: str
 
+    @property
+    def job_id(self) -> str:
+        """The job's id."""
+        return self.job.id
+
 
 @dataclass(frozen=True, slots=True)
 class Preempt:

@@ -202,10 +202,9 @@ class _Steps:
                 self._reshape(row, to, to.level)
 
     def _reshape(self, row: Standing, to: Given, level: int) -> None:
-        shape, nodes = row.ladder.shapes[level], (self._crowd.node,)
+        shape = row.ladder.shapes[level]
         self._now.trade(row.gpus, row.ladder.amounts[level], row.limit_s, row.over_s)
-        job, reason = self._crowd.shown(row), self._split.why(to)
-        self._reshapes.append(Reshape(job, shape, nodes, reason))
+        self._reshapes.append(self._crowd.reshape(row, shape, self._split.why(to)))
 
 
 def _level(ladder: Ladder, gpus: int) -> int:

@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from heapq import merge
 from typing import Protocol
 
-from pliant.model import Job, JobState, Kind, Node, Snapshot
+from pliant.model import Job, JobState, Kind, Node, Shape, Snapshot
 from pliant.placement import limit_s
 from pliant.placement.ground import Ground, Grounded, Supposed
 from pliant.placement.profiles import Ladder, within_part
 from pliant.placement.queue import Queue
 from pliant.placement.room import Ends, Room
+from pliant.plan import Reshape
 from pliant.speedup import volume_left_s
 
 
@@ -71,6 +72,10 @@ class Crowd:
     closed: bool
     shown: Callable[[Standing], Job]
 
+    def reshape(self, row: Standing, shape: Shape, reason: str) -> Reshape:
+        """Return that a job is to become another shape; the job is made when it is looked at."""
+        return _Reshape(row, self.shown, shape, (self.node,), reason)
+
     def room(self, more: int = 0) -> Room:
         """Return what is free, and ``more``."""
         return Room(self.now_s, self.free + more, self.closed)
@@ -84,6 +89,45 @@ class Crowd:
             if end.need is not None and end.job not in gone
         )
         return merge(known, sorted(others, key=_when), key=_when)
+
+
+class _Reshape(Reshape):
+    """A change of a running job that is made when it is looked at, as long as nothing changes."""
+
+    __slots__ = ("_row", "_shown")
+    _row: Standing
+    _shown: Callable[[Standing], Job]
+
+    def __init__(
+        self,
+        row: Standing,
+        shown: Callable[[Standing], Job],
+        shape: Shape,
+        nodes: tuple[str, ...],
+        reason: str,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "_row", row)
+        put(self, "_shown", shown)
+        put(self, "shape", shape)
+        put(self, "nodes", nodes)
+        put(self, "reason", reason)
+
+    @property
+    def job(self) -> Job:
+        return self._shown(self._row)
+
+    @property
+    def job_id(self) -> str:
+        return self._row.arrival[1]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Reshape):
+            return NotImplemented
+        mine = (self.job, self.shape, self.nodes, self.reason)
+        return mine == (other.job, other.shape, other.nodes, other.reason)
+
+    __hash__ = Reshape.__hash__
 
 
 def _when(end: tuple[float, int]) -> float:

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Literal, cast
 
 from pliant.model import Job
+from pliant.placement.profiles import Ladder
 from pliant.policies.crowd import Crowd, Standing
 from pliant.policies.reasons import ALIKE, LARGEST, SMALLEST, SPREAD
 from pliant.policies.split import Member, Split, Waiting
@@ -83,26 +84,30 @@ def closest(left_s: float, speeds: Sequence[float], target_s: float) -> int:
     The speeds are more than none, and never fall; of equally close ones, the first.
     """
 
-    def away(at: int) -> float:
-        return abs(min(ENDLESS_S, left_s / speeds[at]) - target_s)
-
     count = len(speeds)
-    place = bisect_left(speeds, left_s / target_s) if target_s > 0 else count
-    while (
-        place and min(ENDLESS_S, left_s / speeds[place - 1]) <= target_s
-    ):  # what rounding has left out
+    if left_s / speeds[0] > ENDLESS_S or target_s <= 0:
+        return first_of([left_s / speed for speed in speeds], target_s)
+    place = bisect_left(speeds, left_s / target_s)
+    # The first that is done by the target, whatever rounding made of it.
+    while place and left_s / speeds[place - 1] <= target_s:
         place -= 1
-    while place < count and min(ENDLESS_S, left_s / speeds[place]) > target_s:
+    while place < count and left_s / speeds[place] > target_s:
         place += 1
     if place == 0:
         return 0
     longer = place - 1
-    least = away(longer)
-    if place < count and away(place) < least:
+    away = left_s / speeds[longer] - target_s
+    if place < count and target_s - left_s / speeds[place] < away:
         return place
-    while longer and away(longer - 1) == least:
+    while longer and left_s / speeds[longer - 1] - target_s == away:
         longer -= 1
     return longer
+
+
+def first_of(runs_s: Sequence[float], target_s: float) -> int:
+    """Return which run time is closest to a target; of equally close ones, the first."""
+    away = [abs(min(ENDLESS_S, run_s) - target_s) for run_s in runs_s]
+    return away.index(min(away))
 
 
 def _smallest(_member: Member) -> int:
@@ -118,19 +123,22 @@ class _Closest:
 
     def __init__(self, crowd: Crowd, target_s: float, cpu_speed: float) -> None:
         self._crowd, self._target_s, self._cpu_speed = crowd, target_s, cpu_speed
+        self._linear: dict[Ladder, tuple[Sequence[float], bool]] = {}  # of who says nothing
 
     def __call__(self, member: Member) -> int:
+        job = member.job
+        if not job.volume_s:
+            return first_of(self._runs_s(member), self._target_s)
         left = member.left_s(self._crowd.now_s)
-        if not member.job.volume_s:
-            return self._first_of(self._runs_s(member))
-        speeds, rise = self._speeds(member)
+        says = job.measured or (job.spec is not None and job.spec.request.throughput)
+        known = None if says else self._linear.get(member.ladder)
+        speeds, rise = known or self._speeds(member)
+        if not says:
+            self._linear[member.ladder] = (speeds, rise)
         if rise:
             return closest(left, speeds, self._target_s)
-        return self._first_of([left / speed if speed else ENDLESS_S for speed in speeds])
-
-    def _first_of(self, runs_s: Sequence[float]) -> int:
-        away = [abs(min(ENDLESS_S, run_s) - self._target_s) for run_s in runs_s]
-        return away.index(min(away))
+        runs_s = [left / speed if speed else ENDLESS_S for speed in speeds]
+        return first_of(runs_s, self._target_s)
 
     def _runs_s(self, member: Member) -> list[float]:
         job = member.job if isinstance(member, Waiting) else self._crowd.shown(member)
@@ -142,9 +150,7 @@ class _Closest:
         And whether all are known to be more than none, and never fall.
         """
         job, known = member.job, self._crowd.ground.remembered
-        says = job.measured or (job.spec is not None and job.spec.request.throughput)
-        what = (id(job.spec), job.measured) if says else None
-        key = (member.ladder, what, self._cpu_speed)
+        key = (member.ladder, id(job.spec), job.shape.gpu_type, job.measured, self._cpu_speed)
         found = known.get(key)
         if found is None:
             speeds = [speed_to_one(job, shape, self._cpu_speed) for shape in member.ladder.shapes]

@@ -164,7 +164,10 @@ class Cluster:
             job, of, shape, need, places, receipts, self._number, 0.0, 0.0, 0.0, 0.0, (shape,)
         )
         run.arrival, run.gpus, run.limit_s = (job.submit_s, job.id), shape.gpus, limit_s(job)
-        run.ladder = self.ground.profiles.of(job).ladder or NO_LADDER
+        run.elastic = is_elastic(job)
+        ladder = self.ground.profiles.of(job).ladder
+        if ladder and self._differences.are_numbers(self.ground.cells.of[places[0]].kind, need):
+            run.ladder, run.whole_s = ladder, job.volume_s or run_time_s(job, ONE)
         self.running[job.id] = run
         self._standings.begin(run)
         return run
@@ -179,13 +182,10 @@ class Cluster:
         run.over_s = end_s = start_s + run.limit_s
         release = Release(end_s, run.places, run.need, False, run.job.id)
         self.ground.ends.begin(run.number, release)
-        run.free_s = inf
-        if is_elastic(run.job):
-            spans = run.of.spans
-            often = len(spans) >= CHANGES and spans[-CHANGES].end_s >= start_s
-            run.free_s = max(run.protected_s, nextafter(start_s, inf) if often else 0.0)
-            if run.ladder is not NO_LADDER:
-                run.whole_s = run.job.volume_s or run_time_s(run.job, ONE)
+        run.free_s = run.protected_s if run.elastic else inf
+        spans = run.of.spans
+        if len(spans) >= CHANGES and spans[-CHANGES].end_s >= start_s:
+            run.free_s = max(run.free_s, nextafter(start_s, inf))
 
     def stop(self, run: Run) -> None:
         """Give back all that a run holds."""
@@ -211,7 +211,7 @@ class Cluster:
         for place, receipt in extra:
             cells.move(place, cells.without(cells.of[place], receipt, _NOW))
             self._count(place, receipt, 1)
-        cells.keep()
+            cells.keep()
         run.extra, run.next_shape, run.next_places = tuple(extra), shape, places
         run.next_need = need
         self._standings.others += 1

@@ -233,7 +233,7 @@ class Replay:
 
     def _reshape(self, reshape: Reshape) -> None:
         """Tell a run to save and go on as another shape, where what that takes beyond is free."""
-        run = self.cluster.running[reshape.job.id]
+        run = self.cluster.running[reshape.job_id]
         if self.cluster.keep_extra(run, reshape.shape, reshape.nodes):
             self._save(run)
 

@@ -68,6 +68,7 @@ class Run:
     gpus: int = 0
     whole_s: float = 0.0  # all of its work alone on one GPU
     limit_s: float = 0.0
+    elastic: bool = False  # its owner lets it be changed while it runs
     over_s: float = 0.0  # when its time limit ends it
     free_s: float = inf  # from when on it may be changed
     left_at_s: float = -1.0  # when was asked last what is left of its work, and what was said
@@ -100,27 +101,38 @@ class Run:
 
 
 class Differences:
-    """What one need takes of a node of whole GPUs beyond another one, worked out once."""
+    """What needs take of nodes of whole GPUs, and one beyond another: worked out once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Need, Need], Receipt] = {}
-        self._receipts: dict[Need, Receipt] = {}
+        self._beyond: dict[tuple[NodeKind, Need, Need], Receipt] = {}
+        self._receipts: dict[tuple[NodeKind, Need], Receipt] = {}
+        self._numbers: dict[tuple[NodeKind, Need], bool] = {}
 
     def of(self, kind: NodeKind, need: Need, less: Need) -> Receipt:
         """Return what ``need`` takes beyond ``less``."""
-        known = self._known.get((need, less))
+        key = (kind, need, less)
+        known = self._beyond.get(key)
         if known is None:
             receipts = (self.receipt(kind, need), self.receipt(kind, less))
-            known = self._known[need, less] = beyond(*receipts)
+            known = self._beyond[key] = beyond(*receipts)
+        return known
+
+    def are_numbers(self, kind: NodeKind, need: Need) -> bool:
+        """Whether a need is whole GPUs with no more than their part of the node."""
+        key = (kind, need)
+        known = self._numbers.get(key)
+        if known is None:
+            known = self._numbers[key] = within_part(kind, need)
         return known
 
     def receipt(self, kind: NodeKind, need: Need) -> Receipt:
         """Return what a need takes, wherever it fits."""
-        known = self._receipts.get(need)
+        key = (kind, need)
+        known = self._receipts.get(key)
         if known is None:
             known = find(kind, kind.empty, need)
             assert known is not None, f"no node ever has {need}"  # noqa: S101 - callers see to it
-            self._receipts[need] = known
+            self._receipts[key] = known
         return known
 
 
@@ -132,13 +144,12 @@ class Standings:
         self._node = only_node(whole, ground)
         self._runs: list[Run] = []  # by arrival
         self.others = 0  # runs, and changes under way, of which more than numbers matters
-        self._counted: dict[Need, bool] = {}
 
     def begin(self, run: Run) -> None:
         """A job runs."""
         if self._node is None:
             return
-        if self._counts(run):
+        if run.ladder is not NO_LADDER:
             insort(self._runs, run, key=_arrival)
         else:
             self.others += 1
@@ -147,17 +158,10 @@ class Standings:
         """A job runs no longer."""
         if self._node is None:
             return
-        if self._counts(run):
+        if run.ladder is not NO_LADDER:
             del self._runs[bisect_left(self._runs, run.arrival, key=_arrival)]
         else:
             self.others -= 1
-
-    def _counts(self, run: Run) -> bool:
-        known = self._counted.get(run.need)
-        if known is None:
-            (cell,) = self._ground.cells.of.values()
-            known = self._counted[run.need] = within_part(cell.kind, run.need)
-        return known and run.ladder is not NO_LADDER
 
     def crowd(self, now_s: float, queue: Queue, shown: Callable[[Standing], Job]) -> Crowd | None:
         """Return them and those that wait; None where more than numbers matters."""
