@@ -44,11 +44,11 @@ ON_GPUS = tuple(name for name in POLICIES if name != LIST)
 _OFFLINE = (FCFS, LIST, MOLDABLE, MOLDABLE_P, MALLEABLE, MALLEABLE_P)
 
 FULL = Sizes(
-    (Part(TASKS, 2, (FCFS, MOLDABLE)), Part(2_000, 3, ON_GPUS)),
+    (Part(TASKS, 2, (FCFS, MOLDABLE)), Part(1_500, 3, ON_GPUS)),
     Part(300, 1, ON_GPUS),
     CHOICES,
-    (Windows(1, 0, (FCFS, LIST, MOLDABLE)), Windows(4, 10_000, tuple(POLICIES))),
-    (Every(1, (FCFS, LIST, MOLDABLE)), Every(5, _OFFLINE)),
+    (Windows(1, 0, (FCFS, LIST, MOLDABLE)), Windows(4, 5_000, tuple(POLICIES))),
+    (Every(1, (FCFS, LIST, MOLDABLE, MALLEABLE)), Every(20, _OFFLINE)),
 )
 """On the GPU trace, policies that change running tasks run some 100 to 200 of them a second."""
 QUICK = Sizes(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pliant.simulator.metrics import Task
 from pliant.simulator.replay import Replay
 from pliant.simulator.reproduce.asked import Asked
@@ -22,6 +24,7 @@ from pliant.simulator.reproduce.fujiwara_said import (
     by_size,
     higher,
     lower,
+    signed,
 )
 from pliant.simulator.traces import Record
 from pliant.simulator.workloads.hpc2n import BOUNDS, CPUS, on_cpus
@@ -129,33 +132,37 @@ def _utilisation(cpus: Cpus) -> list[Claim]:
 
 def _alike(cpus: Cpus, base: str) -> Claim:
     """Whether each policy uses as many CPUs as a rigid one, on the most that both were run on."""
-    found: dict[int, float] = {}
-    whose = {}
-    for count in CPUS:
-        changes = {
-            one: cpus.change(one, base, count, cpus.part(one, base), used)
-            for one in POLICIES
-            if one != base
-        }
-        whose[count] = max(changes, key=lambda one: abs(changes[one]))
-        found[count] = changes[whose[count]]
-    parts = {name: cpus.part(name, base).text for name in whose.values()}
-    where = "; ".join(f"{name} on {text}" for name, text in parts.items())
-    furthest = ", ".join(f"{name} ({count})" for count, name in whose.items())
+    found = _furthest(cpus, base, tuple(POLICIES))
+    most = cpus.part(base)
+    whole = _furthest(cpus, base, most.policies)
     return alike(
         f"{_ALIKE}: as {_words(base)}",
         "almost identical",
-        found,
-        f"the furthest from it: {furthest}; {where}",
-        _STRICT if base == FCFS else _TAIL,
+        {count: change for count, (change, _) in found.items()},
+        "the furthest from it: "
+        + ", ".join(
+            f"{name} on {cpus.part(name, base).text} ({count})"
+            for count, (_, name) in found.items()
+        ),
+        "what runs last, at the end of a stretch of the trace, runs beside idle CPUs; on"
+        f" {most.text} the furthest of {', '.join(most.policies)}: "
+        + ", ".join(
+            f"{name} {signed(change)} ({count})" for count, (change, name) in whole.items()
+        ),
     )
 
 
-_STRICT = (
-    "strict FCFS leaves CPUs free beside a wide task that waits, which no other policy does: list"
-    " scheduling, rigid too, is as far from it"
-)
-_TAIL = "what runs last, at the end of a stretch of the trace, runs beside idle CPUs"
+def _furthest(cpus: Cpus, base: str, policies: Sequence[str]) -> dict[int, tuple[float, str]]:
+    """Return by CPUs whose utilisation is furthest from a policy's, and by how much."""
+    found = {}
+    for count in CPUS:
+        changes = [
+            (cpus.change(one, base, count, cpus.part(one, base), used), one)
+            for one in policies
+            if one != base
+        ]
+        found[count] = max(changes, key=lambda change: abs(change[0]))
+    return found
 
 
 def _online(cpus: Cpus) -> list[Claim]:
