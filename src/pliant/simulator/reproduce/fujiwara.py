@@ -47,7 +47,7 @@ FULL = Sizes(
     (Part(TASKS, 2, (FCFS, MOLDABLE)), Part(1_500, 3, ON_GPUS)),
     Part(300, 1, ON_GPUS),
     CHOICES,
-    (Windows(1, 0, (FCFS, LIST, MOLDABLE)), Windows(4, 5_000, tuple(POLICIES))),
+    (Windows(1, 0, (FCFS, LIST, MOLDABLE, MALLEABLE)), Windows(4, 2_000, tuple(POLICIES))),
     (Every(1, (FCFS, LIST, MOLDABLE, MALLEABLE)), Every(20, _OFFLINE)),
 )
 """On the GPU trace, policies that change running tasks run some 100 to 200 of them a second."""
