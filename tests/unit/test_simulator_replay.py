@@ -16,8 +16,9 @@ from test_policies_properties import ALL, often
 from pliant.model import Shape, Snapshot, Spec
 from pliant.placement import ground, queue
 from pliant.placement.ground import Ground, Grounded
-from pliant.plan import Plan, Policy
+from pliant.plan import Plan, Policy, Reshape
 from pliant.policies import by_name
+from pliant.policies.rigid import RigidFcfs
 from pliant.simulator.cluster import CHANGES
 from pliant.simulator.metrics import Task
 from pliant.simulator.replay import Replay
@@ -146,8 +147,9 @@ def test_the_same_workload_gives_the_same_replay(policy: Policy, workload: Workl
     assert list(Replay(workload, policy).run()) == list(Replay(workload, policy).run())
 
 
-def on_one_node(workload: Workload, jobs: int) -> Workload:
-    """The first jobs of a workload whose nodes have one GPU each, with all GPUs on one node."""
+def on_one_node(gpus: int, jobs: int) -> Workload:
+    """The first of Fujiwara's jobs, with all GPUs on one node: which a share is of is not known."""
+    apart = fujiwara(0, gpus, tasks=500, told=True)
 
     def joined(shape: Shape) -> Shape:
         return Shape(1, shape.nodes * shape.gpus, share=shape.share)
@@ -164,19 +166,47 @@ def on_one_node(workload: Workload, jobs: int) -> Workload:
         shapes = tuple(map(joined, job.shapes))
         return replace(arrival, job=replace(job, shapes=shapes, spec=known))
 
-    (first, *_), gpus = workload.nodes, len(workload.nodes)
+    first = apart.nodes[0]
     pool = replace(first.pools[0], total=gpus, free=gpus)
     node = replace(first, cpus=gpus * first.cpus, free_cpus=gpus * first.free_cpus, pools=(pool,))
-    partition = replace(workload.partitions[0], nodes=(node.name,))
-    arrivals = [*map(moved, workload.arrivals[:jobs])]
-    return replace(workload, nodes=(node,), partitions=(partition,), arrivals=arrivals)
+    partition = replace(apart.partitions[0], nodes=(node.name,))
+    arrivals = [*map(moved, apart.arrivals[:jobs])]
+    return replace(apart, nodes=(node,), partitions=(partition,), arrivals=arrivals)
+
+
+def test_jobs_that_share_gpus_are_not_changed_to_and_fro() -> None:
+    """Whose GPU is whose decides who may be changed: here two decisions took turns for ever."""
+    some = on_one_node(12, 60)
+    assert starts_in_one_instant(some, by_name("malleable-proportional", order="volume")) == 1
+
+
+def starts_in_one_instant(workload: Workload, policy: Policy) -> int:
+    """How often a job is started in one instant, at most."""
+    tasks = Replay(workload, policy).run()
+    return max(Counter((t.id, span.start_s) for t in tasks for span in t.spans).values())
+
+
+class ToAndFro(RigidFcfs):
+    """Gives every running job that may be changed its other shape."""
+
+    resizes = True
+
+    def __call__(self, snapshot: Snapshot) -> Plan:
+        reshapes = tuple(
+            Reshape(job, shape, job.nodes, "")
+            for job in snapshot.running
+            for shape in job.shapes
+            if len(job.shapes) == 2 and shape != job.shape
+        )
+        return replace(super().__call__(snapshot), reshapes=reshapes)
 
 
 def test_no_job_is_changed_for_ever_in_one_instant() -> None:
-    """Whose GPU is whose decides who may be changed: here two decisions took turns for ever."""
-    some = on_one_node(fujiwara(0, 12, tasks=500, told=True), 60)
-    policy = by_name("malleable-proportional", order="volume")
-    starts_s = Counter(
-        (task.id, span.start_s) for task in Replay(some, policy).run() for span in task.spans
+    whole = on_one_node(12, 3)
+    both = tuple(
+        replace(one, job=replace(one.job, shape=Shape(1, 1), shapes=(Shape(1, 1), Shape(1, 2))))
+        for one in whole.arrivals
     )
-    assert max(starts_s.values()) == CHANGES
+    started = 1
+    often = starts_in_one_instant(replace(whole, arrivals=both), ToAndFro("own"))
+    assert often == started + CHANGES
