@@ -19,7 +19,7 @@ from pliant.simulator.report.page import Page, Part, Plot, Table, number, percen
 from pliant.simulator.report.papers import page as papers_page
 from pliant.simulator.report.replays import plot_of_users, plots_of
 from pliant.simulator.reproduce.asked import Asked
-from pliant.simulator.reproduce.claims import Claim, Section
+from pliant.simulator.reproduce.claims import Chart, Claim, Section
 from pliant.simulator.reproduce.claims import Table as Behind
 
 HOSTILE = "<script>alert(1)</script>\"'&\u202e\x1b[31m"
@@ -164,6 +164,19 @@ def test_claims_are_a_page() -> None:
     assert [table.title for table in part.tables] == ["Claims", "Numbers"]
     assert part.tables[0].rows == [("it is quick", "predicted", "2 s", "1 s", "yes", "–")]
     assert "it is chosen so" in html(found)
+
+
+def test_charts_are_drawn_where_that_is_wanted() -> None:
+    flows = {"fcfs": [9000.0, 3.0], "fair": [40.0, 2.0]}
+    lines = {"flow time, s": flows, "used": {"fcfs": [1.0, 0.0]}}
+    section = Section(
+        "It", "1 run.", [], charts=[Chart("it-1", "Figure 1", "GPUs", [6, 12], lines)]
+    )
+    assert papers_page([section], Asked()).plots == []
+    (plot,) = papers_page([section], Asked(), drawn=True).plots
+    assert (plot.name, plot.title) == ("it-1", "Figure 1.")
+    assert plot.text == "Figure 1: flow time, s and used by GPUs, of fcfs, fair."
+    assert plot.png.startswith(PNG)
 
 
 def test_without_matplotlib_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from pliant.cli import main
 from pliant.errors import BadInput
 from pliant.simulator.reproduce import cosched, ravi
 from pliant.simulator.reproduce.asked import Asked
-from pliant.simulator.reproduce.claims import Claim, Section, Table, percent
+from pliant.simulator.reproduce.claims import Chart, Claim, Section, Table, percent
 from pliant.simulator.reproduce.cosched_search import Count, Search, lowest
 from pliant.simulator.reproduce.papers import PAPERS, chosen, document, reproduce
 from pliant.simulator.sweep import Processes
@@ -175,6 +176,18 @@ def test_the_command_prints_markdown_or_writes_it(
     assert pliant(*words, "--out", str(tmp_path / "claims.md")) == 0
     assert capsys.readouterr() == ("", "")
     assert (tmp_path / "claims.md").read_text() == told.out
+
+
+def test_the_command_writes_a_report_and_plots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chart = Chart("somebody-1", "Figure 1", "GPUs", (1, 2), {"time, s": {"fcfs": (2.0, 1.0)}})
+    monkeypatch.setattr(cosched, "reproduce", lambda _: replace(SECTION, charts=[chart]))
+    html, plots = tmp_path / "claims.html", tmp_path / "plots"
+    assert pliant("reproduce", "cosched", "--html", str(html), "--plots", str(plots)) == 0
+    assert "it is quick" in capsys.readouterr().out
+    assert [path.name for path in plots.iterdir()] == ["somebody-1.png"]
+    assert 'alt="Figure 1: time, s by GPUs, of fcfs."' in html.read_text()
 
 
 @pytest.mark.usefixtures("small")

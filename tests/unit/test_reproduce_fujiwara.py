@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from pliant.simulator.reproduce.asked import Asked
 from pliant.simulator.reproduce.claims import Claim, Section
 from pliant.simulator.reproduce.fujiwara_cpus import TRACE, Every, Windows
 from pliant.simulator.reproduce.fujiwara_figures import Came
-from pliant.simulator.reproduce.fujiwara_gpus import Part
+from pliant.simulator.reproduce.fujiwara_gpus import CHOICES, Gpus, Part
 from pliant.simulator.reproduce.fujiwara_runs import (
     FCFS,
     LIST,
@@ -37,6 +38,7 @@ from pliant.simulator.reproduce.fujiwara_said import (
     signed,
     up_to,
 )
+from pliant.simulator.reproduce.fujiwara_varied import gpu_claims
 from pliant.simulator.reproduce.papers import reproduce
 
 LINE = "{id} {submit} {wait} {run} {width} -1 -1 {width} -1 -1 1 {user} -1 -1 -1 -1 -1 -1\n"
@@ -178,6 +180,29 @@ def test_without_the_trace_hpc2n_is_not_testable(tmp_path: Path) -> None:
     }
 
 
+def test_a_claim_is_asked_again_of_each_seed_and_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Malleable gains too little, but for the second seed and by the other choice."""
+
+    def by_seed(point: Point) -> Came:
+        came = made_up(point)
+        gains = point.policy != MALLEABLE or (
+            isinstance(point, Gpu) and (point.seed == 1 or point.choices)
+        )
+        return came if gains else replace(came, flow_s=flat(990.0))
+
+    monkeypatch.setattr(fujiwara_runs, "run_point", by_seed)
+    parts = (Part(500, 2, fujiwara.ON_GPUS),)
+    gpus = Gpus(parts, Part(100, 1, fujiwara.ON_GPUS), (CHOICES[0], CHOICES[-1]), 0)
+    gpus.run(Asked())
+    claims, table = gpu_claims(gpus)
+    text = "malleable: mean flow time of tasks"
+    why = next(claim.why for claim in claims if claim.text == text)
+    asked = "[holds for 1 of 2 seeds alone, 1 of 2 choices with 100 tasks: whole_times 1.0]"
+    assert why.endswith(asked)
+    assert [text, "1 of 2", "1 of 2", "no", "yes"] in table.rows
+    assert table.header == ["claim", "seeds", "choices", "as chosen", "whole_times 1.0"]
+
+
 @pytest.mark.usefixtures("quick")
 def test_with_the_trace_all_is_run_and_tables_are_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -187,7 +212,8 @@ def test_with_the_trace_all_is_run_and_tables_are_whole(
         "FULL",
         fujiwara.Sizes(
             (Part(1000, 2, STAYING), Part(500, 2, fujiwara.ON_GPUS)),
-            Part(100, 1, fujiwara.VARIED),
+            Part(100, 1, fujiwara.ON_GPUS),
+            CHOICES[:2],
             (Windows(1, 0, (FCFS, LIST, MOLDABLE)), Windows(2, 2, tuple(POLICIES))),
             fujiwara.QUICK.offline,
         ),
@@ -204,5 +230,11 @@ def test_with_the_trace_all_is_run_and_tables_are_whole(
     checked = next(claim for text, claim in claims.items() if text.startswith("(not of the paper)"))
     assert (checked.ours, checked.holds) == ("1,000.00 s", False)
     assert "Seeds count up from 5." in section.sizes
+    assert [chart.name.removeprefix("fujiwara-") for chart in section.charts] == (
+        "3 4a 4b 4c 4d 5 7 8a 8b 8c 8d 9".split()
+    )
+    for chart in section.charts:
+        for lines in chart.panels.values():
+            assert {len(line) for line in lines.values()} == {len(chart.sizes)}
     for table in section.tables:
         assert {len(row) for row in table.rows} == {len(table.header)}

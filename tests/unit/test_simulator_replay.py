@@ -13,7 +13,7 @@ from replaying import Counted, Watched, as_plain, replayed
 from strategies import workloads
 from test_policies_properties import ALL, often
 
-from pliant.model import Shape, Snapshot
+from pliant.model import Shape, Snapshot, Spec
 from pliant.placement import ground, queue
 from pliant.placement.ground import Ground, Grounded
 from pliant.plan import Plan, Policy, Reshape
@@ -22,7 +22,7 @@ from pliant.policies.rigid import RigidFcfs
 from pliant.simulator.cluster import CHANGES
 from pliant.simulator.metrics import Task
 from pliant.simulator.replay import Replay
-from pliant.simulator.workload import Workload
+from pliant.simulator.workload import Arrival, Workload
 from pliant.simulator.workloads.fujiwara import fujiwara
 
 every_policy = pytest.mark.parametrize("policy", ALL, ids=repr)
@@ -147,10 +147,36 @@ def test_the_same_workload_gives_the_same_replay(policy: Policy, workload: Workl
     assert list(Replay(workload, policy).run()) == list(Replay(workload, policy).run())
 
 
+def on_one_node(gpus: int, jobs: int) -> Workload:
+    """The first of Fujiwara's jobs, with all GPUs on one node: which a share is of is not known."""
+    apart = fujiwara(0, gpus, tasks=500, told=True)
+
+    def joined(shape: Shape) -> Shape:
+        return Shape(1, shape.nodes * shape.gpus, share=shape.share)
+
+    specs: dict[Spec, Spec] = {}
+
+    def moved(arrival: Arrival) -> Arrival:
+        job, spec = arrival.job, arrival.job.spec
+        assert spec is not None
+        curve = tuple((joined(shape), speed) for shape, speed in spec.request.throughput)
+        known = specs.setdefault(
+            spec, replace(spec, request=replace(spec.request, throughput=curve))
+        )
+        shapes = tuple(map(joined, job.shapes))
+        return replace(arrival, job=replace(job, shapes=shapes, spec=known))
+
+    first = apart.nodes[0]
+    pool = replace(first.pools[0], total=gpus, free=gpus)
+    node = replace(first, cpus=gpus * first.cpus, free_cpus=gpus * first.free_cpus, pools=(pool,))
+    partition = replace(apart.partitions[0], nodes=(node.name,))
+    arrivals = [*map(moved, apart.arrivals[:jobs])]
+    return replace(apart, nodes=(node,), partitions=(partition,), arrivals=arrivals)
+
+
 def test_jobs_that_share_gpus_are_not_changed_to_and_fro() -> None:
     """Whose GPU is whose decides who may be changed: here two decisions took turns for ever."""
-    whole = fujiwara(0, 12, tasks=500, told=True)
-    some = replace(whole, arrivals=whole.arrivals[:60])
+    some = on_one_node(12, 60)
     assert starts_in_one_instant(some, by_name("malleable-proportional", order="volume")) == 1
 
 
@@ -176,10 +202,10 @@ class ToAndFro(RigidFcfs):
 
 
 def test_no_job_is_changed_for_ever_in_one_instant() -> None:
-    whole = fujiwara(0, 12, tasks=100, told=True)
+    whole = on_one_node(12, 3)
     both = tuple(
         replace(one, job=replace(one.job, shape=Shape(1, 1), shapes=(Shape(1, 1), Shape(1, 2))))
-        for one in whole.arrivals[:3]
+        for one in whole.arrivals
     )
     started = 1
     often = starts_in_one_instant(replace(whole, arrivals=both), ToAndFro("own"))

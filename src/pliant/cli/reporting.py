@@ -22,10 +22,10 @@ MODE = 0o600
 HTML = click.option(
     "--html", metavar="FILE", default="", help="Write a report there too: one file, mode 0600."
 )
-REPORT_OPTIONS = (
-    HTML,
-    click.option("--plots", metavar="DIRECTORY", default="", help="Write plots there too, as PNG."),
+PLOTS = click.option(
+    "--plots", metavar="DIRECTORY", default="", help="Write plots there too, as PNG."
 )
+REPORT_OPTIONS = (HTML, PLOTS)
 
 
 def check_report(html: str, plots: str) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from pliant.cli.install.record import write
-from pliant.cli.reporting import HTML, check_report, write_report
+from pliant.cli.reporting import HTML, PLOTS, check_report, write_report
 from pliant.cli.simulate import with_options
 from pliant.cli.sweeping import SWEEP_OPTIONS, sweep_asked
 from pliant.errors import Unavailable
@@ -31,6 +31,7 @@ from pliant.simulator.reproduce.papers import reproduce as one
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Write it to a file.")
 @HTML
+@PLOTS
 @click.option("--seed", default=0, show_default=True, help="The first of the seeds.")
 @with_options(SWEEP_OPTIONS)
 def reproduce(
@@ -40,6 +41,7 @@ def reproduce(
     data: Path | None,
     out: Path | None,
     html: str,
+    plots: str,
     seed: int,
     processes: int | None,
     slurm: bool,
@@ -54,13 +56,14 @@ def reproduce(
     names = chosen(papers)
     if data is not None and not data.is_dir():
         raise Unavailable(f"{data}: a directory is expected")
-    check_report(html, "")
+    drawn = check_report(html, plots)
     sweep = sweep_asked(processes, slurm, sbatch)
     with _solvers_on_stderr(), _progress() as progress:
         asked = Asked(quick, seed, data, sweep, progress)
         sections = [one(name, asked) for name in names]
-    if html:
-        write_report(page(sections, asked), html, "", drawn=False)
+    if html or plots:
+        would = any(section.charts for section in sections)
+        write_report(page(sections, asked, drawn=drawn), html, plots, drawn=would)
     text = "\n".join(document(sections, asked))
     if out is None:
         click.echo(text)

@@ -1,4 +1,4 @@
-"""Plots, as PNG: distributions, GPUs held over time, changes by user.
+"""Plots, as PNG: distributions, GPUs held over time, figures over sizes, changes by user.
 
 matplotlib is imported here alone, without its pyplot: nothing is shown, no state is left. What
 users are called may hold anything: it is drawn as it is, never as mathematics.
@@ -117,6 +117,31 @@ def _unit(length_s: float) -> tuple[str, float]:
     if length_s > 2 * 86400:
         return "days", 86400.0
     return ("hours", 3600.0) if length_s > 2 * 3600 else ("minutes", 60.0)
+
+
+def over_sizes(sizes: Sequence[int], what: str, panels: Mapping[str, Mapping[str, Line]]) -> bytes:
+    """Draw lines over sizes, which stand equally far apart; each panel has its own scale.
+
+    Where a panel's values are more than tenfold apart, its scale is logarithmic.
+    """
+
+    def draw(all_axes: Any) -> None:
+        for axes, (measure, lines) in zip(all_axes, panels.items(), strict=True):
+            for place, (name, values) in enumerate(lines.items()):
+                axes.plot(
+                    range(len(sizes)), values, label=_short(name), marker="o", **_style(place)
+                )
+            drawn = [value for values in lines.values() for value in values]
+            if 0 < 10 * min(drawn) < max(drawn):
+                axes.set_yscale("log")
+            else:
+                axes.set_ylim(bottom=0)
+            axes.set_ylabel(measure)
+        _legend(all_axes[0], len(next(iter(panels.values()))))
+        all_axes[-1].set_xticks(range(len(sizes)), [f"{size:,}" for size in sizes])
+        all_axes[-1].set_xlabel(what)
+
+    return _png(draw, 1.3 + 2.5 * len(panels), len(panels))
 
 
 def bars(changes: Sequence[tuple[str, float]]) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,15 +51,37 @@ class Table:
         yield from _table(self.header, self.rows, right=True)
 
 
+Lines = Mapping[str, Sequence[float]]
+"""By whose they are, the values at each size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A figure of the paper, with what came out here. ``name``: of its file, without an end.
+
+    ``x``: what there is so much of as ``sizes`` say; ``panels``: lines by what they measure.
+    """
+
+    name: str
+    title: str
+    x: str
+    sizes: Sequence[int]
+    panels: Mapping[str, Lines]
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
-    """All of one paper. ``sizes``: what was run, with its seeds; ``choices``: what is left open."""
+    """All of one paper. ``sizes``: what was run, with its seeds; ``choices``: what is left open.
+
+    ``charts`` are drawn in reports only: their numbers stand in the tables.
+    """
 
     title: str
     sizes: str
     claims: Sequence[Claim]
     tables: Sequence[Table] = ()
     choices: Sequence[str] = ()
+    charts: Sequence[Chart] = ()
 
     def markdown(self) -> Iterator[str]:
         """Yield its lines."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from pliant.simulator.reproduce.asked import Asked
 from pliant.simulator.reproduce.claims import ABOUT, Claim, Section, percent
+from pliant.simulator.reproduce.fujiwara_charts import cpu_charts, gpu_charts
 from pliant.simulator.reproduce.fujiwara_cpus import TRACE, Cpus, Every, Windows, cpu_tables
-from pliant.simulator.reproduce.fujiwara_flow import flow_claims
-from pliant.simulator.reproduce.fujiwara_gpus import GPUS, Gpus, Part, gpu_tables
+from pliant.simulator.reproduce.fujiwara_gpu_tables import gpu_tables
+from pliant.simulator.reproduce.fujiwara_gpus import CHOICES, GPUS, Choice, Gpus, Part
 from pliant.simulator.reproduce.fujiwara_hpc2n import hpc2n_claims
 from pliant.simulator.reproduce.fujiwara_runs import (
     FCFS,
@@ -21,7 +22,7 @@ from pliant.simulator.reproduce.fujiwara_runs import (
     POLICIES,
 )
 from pliant.simulator.reproduce.fujiwara_said import ALMOST
-from pliant.simulator.reproduce.fujiwara_stretch import stretch_claims
+from pliant.simulator.reproduce.fujiwara_varied import gpu_claims
 from pliant.simulator.workloads.fujiwara import fujiwara
 from pliant.simulator.workloads.fujiwara_trace import TASKS
 from pliant.simulator.workloads.hpc2n import CPUS
@@ -33,29 +34,30 @@ class Sizes:
 
     gpus: Sequence[Part]
     varied: Part
+    choices: Sequence[Choice]
     online: Sequence[Windows]
     offline: Sequence[Every]
 
 
 ON_GPUS = tuple(name for name in POLICIES if name != LIST)
 """All tasks have one GPU there if they are rigid: whoever does not fit, none does."""
-VARIED = (FCFS, MOLDABLE, MALLEABLE)
-
 _OFFLINE = (FCFS, LIST, MOLDABLE, MOLDABLE_P, MALLEABLE, MALLEABLE_P)
 
 FULL = Sizes(
-    (Part(TASKS, 2, (FCFS, MOLDABLE)), Part(2_000, 3, ON_GPUS)),
-    Part(400, 1, VARIED),
-    (Windows(1, 0, (FCFS, LIST, MOLDABLE)), Windows(4, 400, tuple(POLICIES))),
-    (Every(1, (FCFS, LIST, MOLDABLE)), Every(200, _OFFLINE)),
+    (Part(TASKS, 2, (FCFS, MOLDABLE)), Part(1_500, 3, ON_GPUS)),
+    Part(300, 1, ON_GPUS),
+    CHOICES,
+    (Windows(1, 0, (FCFS, LIST, MOLDABLE, MALLEABLE)), Windows(4, 2_000, tuple(POLICIES))),
+    (Every(1, (FCFS, LIST, MOLDABLE, MALLEABLE)), Every(20, _OFFLINE)),
 )
+"""On the GPU trace, policies that change running tasks run some 100 to 200 of them a second."""
 QUICK = Sizes(
     (Part(100, 1, ON_GPUS),),
-    Part(100, 1, (FCFS, MOLDABLE)),
+    Part(100, 1, ON_GPUS),
+    (CHOICES[0], CHOICES[-1]),
     (Windows(1, 20, tuple(POLICIES)),),
     (Every(8_000, _OFFLINE),),
 )
-"""What changes running tasks takes some ten times as long: these numbers alone make up for it."""
 
 
 def reproduce(asked: Asked) -> Section:
@@ -64,25 +66,28 @@ def reproduce(asked: Asked) -> Section:
     Raises BadInput where the trace of HPC2N cannot be right.
     """
     sizes = QUICK if asked.quick else FULL
-    gpus = Gpus(sizes.gpus, sizes.varied, asked.seed)
+    gpus = Gpus(sizes.gpus, sizes.varied, sizes.choices, asked.seed)
     gpus.run(asked)
     path = asked.data / TRACE if asked.data else None
     cpus = Cpus(sizes.online, sizes.offline, path) if path and path.is_file() else None
     if cpus is not None:
         cpus.run(asked)
+    claims, varied = gpu_claims(gpus)
     return Section(
         "Fujiwara et al. (000): moldable and malleable tasks",
         " ".join(_sizes_text(asked, sizes, cpus)),
-        [*flow_claims(gpus), *stretch_claims(gpus), *hpc2n_claims(cpus, asked), *_UNTESTED],
-        [*gpu_tables(gpus), *(cpu_tables(cpus) if cpus is not None else ())],
+        [*claims, *hpc2n_claims(cpus, asked), *_UNTESTED],
+        [*gpu_tables(gpus), varied, *(cpu_tables(cpus) if cpus is not None else ())],
         _choices(asked),
+        [*gpu_charts(gpus.chosen), *(cpu_charts(cpus) if cpus is not None else ())],
     )
 
 
 def _sizes_text(asked: Asked, sizes: Sizes, cpus: Cpus | None) -> Iterator[str]:
     parts = "; ".join(f"{part.text}: {', '.join(part.policies)}" for part in sizes.gpus)
     yield f"GPU trace, on {', '.join(map(str, GPUS))} GPUs: {parts}."
-    yield f"Other choices: {sizes.varied.text}."
+    others = len(sizes.choices) - 1
+    yield f"Other choices of curves or trace ({others}): {sizes.varied.text}."
     if cpus is None:
         yield f"HPC2N: not run, as its trace ({TRACE}) is not there."
     else:

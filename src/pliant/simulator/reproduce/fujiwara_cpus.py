@@ -9,8 +9,14 @@ from typing import NamedTuple
 
 from pliant.simulator.reproduce.asked import Asked
 from pliant.simulator.reproduce.claims import Table
-from pliant.simulator.reproduce.fujiwara_figures import Came, Figure, makespan, mean_flow, most_flow
-from pliant.simulator.reproduce.fujiwara_gpus import COLUMNS, cell
+from pliant.simulator.reproduce.fujiwara_figures import (
+    COLUMNS,
+    Came,
+    Figure,
+    makespan,
+    mean_flow,
+    most_flow,
+)
 from pliant.simulator.reproduce.fujiwara_runs import (
     ALL,
     FCFS,
@@ -78,7 +84,7 @@ class Cpus:
 
     def _online(self) -> Iterator[Cpu]:
         for part in self.online:
-            for cpus in self.sizes(part):
+            for cpus in CPUS:
                 for policy in part.policies:
                     yield from self._points(policy, cpus, part)
 
@@ -93,10 +99,6 @@ class Cpus:
             for cpus in CPUS:
                 for policy in part.policies:
                     yield from self._points(policy, cpus, part)
-
-    def sizes(self, part: Windows) -> tuple[int, ...]:
-        """The numbers of CPUs that a part is run on."""
-        return CPUS if part.tasks else CPUS[1:]
 
     @property
     def checked(self) -> Came | None:
@@ -127,7 +129,7 @@ class Cpus:
     def figure(self, policy: str, cpus: int, part: Windows | Every, figure: Figure) -> float:
         """Return a policy's figure over all stretches."""
         found = [*map(figure, self.came(policy, cpus, part))]
-        return max(found) if figure.__name__.startswith("most_") else fmean(found)
+        return max(found) if figure.most else fmean(found)
 
     def change(
         self, policy: str, base: str, cpus: int, part: Windows | Every, figure: Figure
@@ -153,13 +155,15 @@ def _online(cpus: Cpus, part: Windows) -> Table:
     rows = [
         [
             f"{count} CPUs, {policy}",
-            *(cell(name, cpus.figure(policy, count, part, of)) for name, of in COLUMNS.items()),
+            *(one.write(cpus.figure(policy, count, part, one)) for one in COLUMNS),
         ]
-        for count in cpus.sizes(part)
+        for count in CPUS
         for policy in part.policies
     ]
     return Table(
-        f"Figures 7 and 8 as numbers: HPC2N online, {part.text}", ["CPUs, policy", *COLUMNS], rows
+        f"Figures 7 and 8 as numbers: HPC2N online, {part.text}",
+        ["CPUs, policy", *(one.name for one in COLUMNS)],
+        rows,
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from pliant.simulator.metrics import Spread
+from pliant.simulator.reproduce.claims import percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,54 +30,51 @@ class Came:
     restarts: int
 
 
-Figure = Callable[[Came], float]
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number of a replay, and how it is written.
+
+    ``most``: it is that of one task or job, and of several replays the largest counts.
+    """
+
+    name: str
+    of: Callable[[Came], float]
+    most: bool = False
+    write: Callable[[float], str] = "{:,.0f}".format
+
+    def __call__(self, came: Came) -> float:
+        """Return it."""
+        return self.of(came)
 
 
-def mean_flow(came: Came) -> float:
-    """The mean flow time of tasks."""
-    return came.flow_s.mean
+def _seconds(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
-def most_flow(came: Came) -> float:
-    """The longest flow time of a task."""
-    return came.flow_s.most
+def _figure(name: str, where: str, write: Callable[[float], str] = _seconds) -> Figure:
+    return Figure(name, attrgetter(where), where.endswith(".most"), write)
 
 
-def mean_stretch(came: Came) -> float:
-    """The mean stretch of tasks."""
-    return came.stretch.mean
+mean_flow = _figure("task flow, s", "flow_s.mean")
+most_flow = _figure("longest", "flow_s.most")
+mean_job_flow = _figure("job flow, s", "job_flow_s.mean")
+most_job_flow = _figure("longest job", "job_flow_s.most")
+mean_stretch = _figure("task stretch", "stretch.mean", "{:,.3f}".format)
+most_stretch = _figure("largest", "stretch.most", "{:,.3f}".format)
+mean_job_stretch = _figure("job stretch", "job_stretch.mean", "{:,.3f}".format)
+most_job_stretch = _figure("largest job", "job_stretch.most", "{:,.3f}".format)
+used = _figure("utilisation", "utilisation", lambda part: percent(part, 1))
+makespan = _figure("makespan, s", "makespan_s")
 
-
-def most_stretch(came: Came) -> float:
-    """The largest stretch of a task."""
-    return came.stretch.most
-
-
-def mean_job_flow(came: Came) -> float:
-    """The mean flow time of jobs."""
-    return came.job_flow_s.mean
-
-
-def most_job_flow(came: Came) -> float:
-    """The longest flow time of a job."""
-    return came.job_flow_s.most
-
-
-def mean_job_stretch(came: Came) -> float:
-    """The mean stretch of jobs."""
-    return came.job_stretch.mean
-
-
-def most_job_stretch(came: Came) -> float:
-    """The largest stretch of a job."""
-    return came.job_stretch.most
-
-
-def used(came: Came) -> float:
-    """The utilisation."""
-    return came.utilisation
-
-
-def makespan(came: Came) -> float:
-    """The makespan."""
-    return came.makespan_s
+COLUMNS = (
+    mean_flow,
+    most_flow,
+    mean_job_flow,
+    most_job_flow,
+    mean_stretch,
+    most_stretch,
+    mean_job_stretch,
+    most_job_stretch,
+    used,
+)
+"""Those of a row."""

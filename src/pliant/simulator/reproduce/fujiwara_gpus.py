@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pliant.simulator.reproduce.asked import Asked
-from pliant.simulator.reproduce.claims import Table, percent
-from pliant.simulator.reproduce.fujiwara_figures import (
-    Came,
-    Figure,
-    mean_flow,
-    mean_job_flow,
-    mean_job_stretch,
-    mean_stretch,
-    most_flow,
-    most_job_flow,
-    most_job_stretch,
-    most_stretch,
-    used,
-)
+from pliant.simulator.reproduce.claims import Claim
+from pliant.simulator.reproduce.fujiwara_figures import Came, Figure
 from pliant.simulator.reproduce.fujiwara_runs import (
     FCFS,
     MALLEABLE,
     MALLEABLE_P,
-    MOLDABLE,
     Gpu,
+    Point,
     Results,
     run_points,
 )
+from pliant.simulator.reproduce.fujiwara_said import Sizes
 from pliant.simulator.workloads.fujiwara import SENSITIVITY
 from pliant.simulator.workloads.fujiwara_trace import TRACES
 
@@ -37,6 +27,8 @@ FEW = 3
 """For figure 3: fewer GPUs than the six that are saturated."""
 GPUS = (6, 12, 24, 48)
 OVERHEADS_S = (0.0, 150.0, 300.0)
+Said = TypeVar("Said", float, str)
+"""A number, or words, of the paper."""
 
 
 class Part(NamedTuple):
@@ -52,46 +44,78 @@ class Part(NamedTuple):
         return f"{self.tasks:,} tasks of {self.seeds} seed" + "s" * (self.seeds > 1)
 
 
-class Gpus:
-    """What came out. Figures of a part are means over its seeds."""
+class Over(NamedTuple):
+    """A policy's figure against that of another, on ``least`` GPUs and more."""
 
-    def __init__(self, parts: Sequence[Part], varied: Part, first_seed: int) -> None:
-        self.parts, self.varied, self._first = parts, varied, first_seed
-        self._results: Results = {}
+    policy: str
+    figure: Figure
+    base: str = FCFS
+    least: int = GPUS[0]
 
-    def run(self, asked: Asked) -> None:
-        """Run all points."""
-        points = [*self._points(), *self._overheads(), *self._varied()]
-        self._results = run_points(asked, "GPU trace", points)
 
-    def _points(self) -> Iterator[Gpu]:
+class Choice(NamedTuple):
+    """Which of :data:`SENSITIVITY` and :data:`TRACES`; the first of both are those chosen."""
+
+    curves: int = 0
+    trace: int = 0
+
+    @property
+    def text(self) -> str:
+        """What differs from what was chosen."""
+        words: list[str] = []
+        if self.trace:
+            chosen, usual = TRACES[self.trace], TRACES[0]
+            for name in type(usual).__slots__:
+                if getattr(chosen, name) != getattr(usual, name):
+                    words.append(f"{name} {getattr(chosen, name)}")
+        speeds, usually = SENSITIVITY[self.curves], SENSITIVITY[0]
+        if speeds.mcnn.share != usually.mcnn.share:
+            words.append(f"n^-{speeds.mcnn.share} beside others on a GPU")
+        if speeds.mcnn.many != usually.mcnn.many:
+            words.append(f"n^{speeds.mcnn.many} on n GPUs")
+        return ", ".join(words) or "as chosen"
+
+
+CHOICES = (
+    *(Choice(curves, 0) for curves in range(len(SENSITIVITY))),
+    *(Choice(0, trace) for trace in range(1, len(TRACES))),
+)
+"""One thing differs at a time, in the first none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Runs of some parts by one choice, and what came out. Figures are means over the seeds.
+
+    ``only``: of all seeds, the one that is looked at.
+    """
+
+    results: Results
+    parts: Sequence[Part]
+    first_seed: int
+    choice: Choice = CHOICES[0]
+    only: int | None = None
+
+    def points(self) -> Iterator[Gpu]:
+        """Yield all runs that the claims need."""
         for part in self.parts:
             few = (FEW,) if part == self.all else ()
             for gpus in (*few, *GPUS):
                 for policy in part.policies:
                     yield from self._seeds(policy, gpus, part)
-
-    def _overheads(self) -> Iterator[Gpu]:
         for gpus in GPUS:
             for overhead_s in OVERHEADS_S:
                 yield from self._seeds(MALLEABLE, gpus, self.all, overhead_s)
 
-    def _varied(self) -> Iterator[Gpu]:
-        for variant in variants():
-            for gpus in GPUS:
-                for policy in self.varied.policies:
-                    yield from self._seeds(policy, gpus, self.varied, variant=variant)
+    def _seeds(self, policy: str, gpus: int, part: Part, overhead_s: float = 0.0) -> Iterator[Gpu]:
+        seeds = range(self.first_seed, self.first_seed + part.seeds)
+        for seed in seeds if self.only is None else (self.only,):
+            yield Gpu(policy, gpus, part.tasks, seed, overhead_s, *self.choice)
 
-    def _seeds(
-        self,
-        policy: str,
-        gpus: int,
-        part: Part,
-        overhead_s: float = 0.0,
-        variant: tuple[int, int] = (0, 0),
-    ) -> Iterator[Gpu]:
-        for seed in range(self._first, self._first + part.seeds):
-            yield Gpu(policy, gpus, part.tasks, seed, overhead_s, *variant)
+    def by_seed(self) -> list[Seen]:
+        """Return the same for each of the seeds alone that all parts have."""
+        common = min(part.seeds for part in self.parts)
+        return [replace(self, only=self.first_seed + number) for number in range(common)]
 
     @property
     def all(self) -> Part:
@@ -102,17 +126,18 @@ class Gpus:
         """The largest part in which some policies are."""
         return max(part for part in self.parts if {*policies} <= {*part.policies})
 
-    def came(
-        self,
-        policy: str,
-        gpus: int,
-        part: Part,
-        overhead_s: float = 0.0,
-        variant: tuple[int, int] = (0, 0),
-    ) -> list[Came]:
+    def on(self, *policies: str) -> str:
+        """Say what a claim's numbers are of."""
+        return f"of {self.part(*policies).tasks:,} tasks"
+
+    def on_all(self) -> str:
+        """Say the same of all policies, each on the largest part that has it."""
+        counts = sorted({self.part(one, FCFS).tasks for one in self.all.policies})
+        return f"of {' to '.join(f'{count:,}' for count in counts)} tasks"
+
+    def came(self, policy: str, gpus: int, part: Part, overhead_s: float = 0.0) -> list[Came]:
         """What came of a policy, seed by seed."""
-        points = self._seeds(policy, gpus, part, overhead_s, variant)
-        return [self._results[point] for point in points]
+        return [self.results[point] for point in self._seeds(policy, gpus, part, overhead_s)]
 
     def mean(self, policy: str, gpus: int, part: Part, figure: Figure) -> float:
         """Return a policy's mean figure."""
@@ -138,115 +163,44 @@ class Gpus:
             gpus: self.change(policy, gpus, figure, part, base) for gpus in GPUS if gpus >= least
         }
 
+    def claim(
+        self,
+        saying: Callable[[str, Said, Sizes, str, str], Claim],
+        text: str,
+        said: Said,
+        over: Over,
+        why: str,
+    ) -> Claim:
+        """Return what is said, in a way of saying things, of :meth:`over_gpus`."""
+        return saying(text, said, self.over_gpus(*over), self.on(over.policy, over.base), why)
 
-def variants() -> Iterator[tuple[int, int]]:
-    """Yield which curves and which traces are looked at: one differs at a time, the first none."""
-    yield from ((curves, 0) for curves in range(len(SENSITIVITY)))
-    yield from ((0, choices) for choices in range(1, len(TRACES)))
+    def apart(
+        self, pairs: Sequence[tuple[str, str]], figure: Figure, sizes: Sequence[int] = GPUS
+    ) -> dict[int, float]:
+        """Return by GPUs the change, of several policies each against another, that is largest.
 
+        Each is taken on the largest part that has both.
+        """
 
-# --- tables ---------------------------------------------------------------------------------------
+        def changes(gpus: int) -> Iterator[float]:
+            for one, other in pairs:
+                part = self.all if gpus == FEW else self.part(one, other)
+                yield self.change(one, gpus, figure, part, other)
 
-COLUMNS: dict[str, Figure] = {
-    "task flow, s": mean_flow,
-    "longest": most_flow,
-    "job flow, s": mean_job_flow,
-    "longest job": most_job_flow,
-    "task stretch": mean_stretch,
-    "largest": most_stretch,
-    "job stretch": mean_job_stretch,
-    "largest job": most_job_stretch,
-    "utilisation": used,
-}
-
-
-def cell(name: str, value: float) -> str:
-    if name == "utilisation":
-        return percent(value, 1)
-    return (
-        f"{value:.3f}" if "stretch" in name else f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
-    )
+        return {gpus: max(changes(gpus), key=abs) for gpus in sizes}
 
 
-def gpu_tables(gpus: Gpus) -> list[Table]:
-    """Return figures 3 to 5 as numbers, and what other choices give."""
-    return [*(_table(gpus, part) for part in gpus.parts), _overheads(gpus), _variants(gpus)]
+class Gpus:
+    """All runs: by what was chosen, and by other choices on fewer tasks."""
 
+    def __init__(
+        self, parts: Sequence[Part], varied: Part, choices: Sequence[Choice], first_seed: int
+    ) -> None:
+        self._results: dict[Point, Came] = {}
+        self.chosen = Seen(self._results, parts, first_seed)
+        self.varied = [Seen(self._results, [varied], first_seed, choice) for choice in choices]
 
-def _table(gpus: Gpus, part: Part) -> Table:
-    rows = []
-    for count in (FEW, *GPUS) if part == gpus.all else GPUS:
-        for policy in part.policies:
-            cells = [cell(name, gpus.mean(policy, count, part, of)) for name, of in COLUMNS.items()]
-            flow = gpus.changes(policy, count, part, mean_flow)
-            of_seeds = f"{percent(min(flow), 1)} … {percent(max(flow), 1)}" if any(flow) else ""
-            rows.append([f"{count} GPUs, {policy}", *cells, of_seeds])
-    return Table(
-        f"Figures 3 and 4 as numbers: {part.text}",
-        ["GPUs, policy", *COLUMNS, "task flow against FCFS, by seed"],
-        rows,
-        "In the mean over the seeds; the last column is the range over them.",
-    )
-
-
-def _overheads(gpus: Gpus) -> Table:
-    part, rows = gpus.all, []
-    for count in GPUS:
-        base = gpus.came(MOLDABLE, count, part)
-        for overhead_s in OVERHEADS_S:
-            came = gpus.came(MALLEABLE, count, part, overhead_s)
-            rows.append(
-                [
-                    f"{count} GPUs, {overhead_s:.0f} s",
-                    f"{fmean(map(mean_flow, came)):,.0f}",
-                    f"{fmean(map(mean_flow, base)):,.0f}",
-                    f"{fmean(map(most_flow, came)):,.0f}",
-                    f"{fmean(map(most_flow, base)):,.0f}",
-                    f"{fmean(one.restarts / one.tasks for one in came):.2f}",
-                ]
-            )
-    return Table(
-        f"Figure 5 as numbers: {part.text}",
-        [
-            *("GPUs, overhead", "malleable: task flow, s", "moldable", "malleable: longest"),
-            *("moldable", "restarts a task"),
-        ],
-        rows,
-    )
-
-
-def _variants(gpus: Gpus) -> Table:
-    part, rows = gpus.varied, []
-    for curves, choices in variants():
-        cells = []
-        for policy in part.policies[1:]:
-            for count in GPUS:
-                base, came = (
-                    gpus.came(one, count, part, 0.0, (curves, choices)) for one in (FCFS, policy)
-                )
-                flows = zip(map(mean_flow, came), map(mean_flow, base), strict=True)
-                cells.append(percent(fmean(now / before - 1 for now, before in flows), 1))
-        rows.append([_variant(curves, choices), *cells])
-    columns = [f"{one.split()[0]}, {count}" for one in part.policies[1:] for count in GPUS]
-    return Table(
-        f"By the choice of curves and of the trace: {part.text}",
-        ["chosen", *columns],
-        rows,
-        "Mean flow time of tasks against rigid FCFS, on so many GPUs.",
-    )
-
-
-def _variant(curves: int, choices: int) -> str:
-    if choices:
-        chosen, usual = TRACES[choices], TRACES[0]
-        names = type(usual).__slots__
-        return ", ".join(
-            f"{name} {getattr(chosen, name)}"
-            for name in names
-            if getattr(chosen, name) != getattr(usual, name)
-        )
-    speeds = SENSITIVITY[curves]
-    return (
-        f"n^-{speeds.mcnn.share} shared; n^{speeds.mcnn.many} (MCNN), n^{speeds.opennmt.many}"
-        f" (OpenNMT)" + ("" if curves else ": as chosen")
-    )
+    def run(self, asked: Asked) -> None:
+        """Run all points."""
+        points = [point for seen in (self.chosen, *self.varied) for point in seen.points()]
+        self._results.update(run_points(asked, "GPU trace", points))

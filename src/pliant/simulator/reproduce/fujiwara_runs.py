@@ -37,6 +37,8 @@ POLICIES: dict[str, Policy] = {
     MALLEABLE_P: by_name("malleable-proportional", order="volume"),
 }
 """In the papers' exact form; ``rigid list``: what does not fit is passed over."""
+RIGID = (FCFS, LIST, SHORTEST)
+"""Their tasks have their own width alone: all of a width are passed over at once."""
 STAYING = (FCFS, SHORTEST, MOLDABLE, MOLDABLE_P)
 """They leave alone what runs, and are quickly run."""
 CHANGING = (MALLEABLE, MALLEABLE_P)
@@ -124,7 +126,7 @@ def run_point(point: Point) -> Came:
         records = point.some.of(records_in(point.path))
         machine = Machine(
             point.cpus,
-            BOUNDS,
+            None if point.policy in RIGID else BOUNDS,
             width="asked" if point.asked else "allocated",
             offline=point.offline,
             told=True,

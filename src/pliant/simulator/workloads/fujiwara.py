@@ -5,6 +5,9 @@ seen to start. A rigid task has one GPU; (p_min, p_max) = (1/4, 4). A task's wor
 run time over its concurrency. How fast it runs on another amount of GPUs follows a sublinear,
 non-decreasing curve of its program; figure 1, which has the paper's, is not printed as numbers.
 
+Each GPU is a node: a snapshot says on which nodes a job is, and so on which GPU a share is. On
+nodes of several GPUs that is not known, and policies leave alone what runs on a share.
+
 Source: paper 000, sections II, III and V-B.
 """
 
@@ -28,12 +31,11 @@ from pliant.simulator.workloads.rows import Rows
 
 SHARES = (4, 3, 2)
 MOST = 4
-SHAPES = (*(Shape(1, 1, share=n) for n in SHARES), *(Shape(1, n) for n in range(1, MOST + 1)))
+SHAPES = (*(Shape(1, 1, share=n) for n in SHARES), *(Shape(n, 1) for n in range(1, MOST + 1)))
 OWN = SHAPES[len(SHARES)]
 _SHARDS = 12  # of one GPU: divides by all that may share it
 _ROUND_MIB = 64  # jobs of about the same memory have one specification
 _ALL = ("all",)
-_PARTITIONS = (Partition("all", ("gpus",), default=True),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +97,13 @@ def fujiwara(
         raise BadInput(f"{gpus} GPUs: at least one is needed")
     chosen, speeds = choices or Choices(), curves or Curves()
     found = observed(seed, tasks, chosen)
-    pool = Pool("", gpus, gpus, shards_per_gpu=_SHARDS, mem_mib=GPU_MIB)
-    cores = gpus * max(SHARES)  # one for each task that could run at once
+    pool = Pool("", 1, 1, shards_per_gpu=_SHARDS, mem_mib=GPU_MIB)
+    names = tuple(f"gpu{number:0{len(str(gpus - 1))}}" for number in range(gpus))
+    cores = max(SHARES)  # one for each task that could run at once
     return Workload(
         name=f"Fujiwara's GPU workload, seed {seed}, {tasks} tasks on {gpus} GPUs",
-        nodes=(Node("gpus", cores, cores, 0, 0, (pool,)),),
-        partitions=_PARTITIONS,
+        nodes=tuple(Node(name, cores, cores, 0, 0, (pool,)) for name in names),
+        partitions=(Partition("all", names, default=True),),
         arrivals=Rows(len(found), _Build(found, speeds, overhead_s, told)),
         choices=(
             "a synthetic trace in place of theirs: printed are its counts, its time, concurrency"
@@ -111,7 +114,7 @@ def fujiwara(
             f"speed beside n - 1 others on a GPU is n^-{speeds.mcnn.share} (MCNN), on n GPUs"
             f" n^{speeds.mcnn.many} (MCNN) or n^{speeds.opennmt.many} (OpenNMT)",
             "a task has 1/n of a GPU only where n times its memory fits on one",
-            "all GPUs are on one node: how they lie costs nothing",
+            "each GPU is a node: how a task's GPUs lie costs nothing",
         ),
     )
 
