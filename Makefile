@@ -78,6 +78,10 @@ bench: ## measure, and write docs/benchmarks.md (needs root; about half an hour)
 bench-sim: $(ACCASIM)/.done ## the simulator beside AccaSim; DATA= the folder with swf/; writes docs/benchmarks-sim.md
 	$(PY) -m benchmarks.sim --data "$(DATA)" --peer $(ACCASIM)/bin/python
 
+.PHONY: reproduce
+reproduce: $(VENV)/.dev ## the papers' claims, in full; DATA= the folder with traces; writes docs/reproduced.md (an hour)
+	$(VENV)/bin/pliant reproduce all $(if $(DATA),--data "$(DATA)") --out docs/reproduced.md --html build/reproduced.html
+
 .PHONY: soak
 soak: ## 10,000 jobs with and without Pliant; writes docs/soak.md (needs root; half an hour)
 	@.ci/packages test

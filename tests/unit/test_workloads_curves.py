@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pliant.errors import BadInput
 from pliant.model import Shape
 from pliant.simulator.workloads.curves import Measured, Table, read_sia
-from pliant.simulator.workloads.gavel import read_gavel
+from pliant.simulator.workloads.gavel import models, read_gavel, read_pairs
 
 HEAD = "placement,local_bsz,step_time,sync_time"
 ROWS = (
@@ -146,6 +146,21 @@ def test_gavels_tables_are_read_alone_and_in_pairs(tmp_path: Path) -> None:
         },
         "k80": {},
     }
+
+
+def test_pairs_are_those_that_fit_on_one_gpu(tmp_path: Path) -> None:
+    path = tmp_path / "throughputs.json"
+    path.write_text(json.dumps(SAID))
+    resnet, lm = "ResNet-18 (batch size 16)", "LM (batch size 5)"
+    pairs = read_pairs(path, "v100")
+    assert pairs == {
+        (resnet, resnet): (0.8, 0.8),
+        (resnet, lm): (0.5, 0.5),
+        (lm, resnet): (0.5, 0.5),
+    }
+    assert models(pairs) == [lm, resnet]
+    with pytest.raises(BadInput, match="type of GPU: 'p100': one of k80, v100 is expected"):
+        read_pairs(path, "p100")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Kuchumov & Korkhov's strategies (paper 002) on pairs that were measured: Gavel's.
 
-The tables are those of Narayanan et al. (OSDI 2020): see :mod:`pliant.simulator.gavel`.
+The tables are those of Narayanan et al. (OSDI 2020): see :mod:`pliant.simulator.workloads.gavel`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from pliant.cosched import paired_instance
 from pliant.cosched.instances import VOLUMES
-from pliant.simulator.gavel import programs, read_pairs
 from pliant.simulator.reproduce.asked import Asked
 from pliant.simulator.reproduce.claims import Claim, Table
 from pliant.simulator.reproduce.cosched_search import (
@@ -24,6 +23,7 @@ from pliant.simulator.reproduce.cosched_search import (
     means_of,
     ratios_of,
 )
+from pliant.simulator.workloads.gavel import models, read_pairs
 
 GAVEL = Path("gpu", "gavel")
 TABLES = [
@@ -62,7 +62,7 @@ def paired(chunk: Chunk) -> Pairs:
     Raises BadInput where the table is none.
     """
     pairs = read_pairs(chunk.path, chunk.gpu)
-    names, found = programs(pairs), []
+    names, found = models(pairs), []
     strategies = {name: STRATEGIES[name] for name in ("fcs", "pi", "ei", "ucb")}
     for seed in chunk.seeds:
         random = Random(f"{chunk.path.name} {chunk.gpu} {seed}")  # noqa: S311  # no secret

@@ -20,8 +20,8 @@ from statistics import fmean
 
 from pliant.errors import BadInput
 from pliant.model import Company, Job, Node, Partition, Pool, Request, Shape, Spec, Together
-from pliant.simulator.gavel import read_pairs
 from pliant.simulator.workload import Arrival, Neighbour, Workload
+from pliant.simulator.workloads.gavel import read_pairs
 
 HALF, WHOLE = Shape(1, 1, share=2), Shape(1, 1)
 NODES, JOBS, LOAD = 8, 100, 1.2

@@ -12,7 +12,7 @@ Source: stanford-futuredata/gavel (MIT).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,28 @@ def read_gavel(path: Path) -> Gavel:
         for of, rates in alone.items()
     }
     return Gavel(tables, pairs)
+
+
+def read_pairs(path: Path, gpu_type: str) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return the speeds of pairs of models that share one GPU, each relative to itself alone.
+
+    Two that do not fit on one are not in it. Raises BadInput as :func:`read_gavel` does, and for a
+    type of GPU that is not there.
+    """
+    found = read_gavel(path).pairs
+    if gpu_type not in found:
+        right = ", ".join(sorted(found))
+        raise BadInput(f"{path}: type of GPU: {quoted(gpu_type)}: one of {right} is expected")
+    return {
+        (name, other): speeds
+        for ((name, gpus), (other, its)), speeds in found[gpu_type].items()
+        if gpus == its == 1 and min(speeds) > 0
+    }
+
+
+def models(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the models of which pairs are known."""
+    return sorted({name for pair in pairs for name in pair})
 
 
 def _pairs(
