@@ -170,9 +170,9 @@ class Cells:
 
     def forget(self) -> None:
         """Remember nothing but where the nodes are."""
-        self._cells = {key: cell for key, cell in self._cells.items() if cell.nodes}
-        for cell in self._cells.values():
+        for cell in self._cells.values():  # also of those that go: they hold each other
             cell.after, cell.before, cell.receipts = {}, {}, {}
+        self._cells = {key: cell for key, cell in self._cells.items() if cell.nodes}
         self._log = list(self._cells.values())
         self._fitting, self._bounded = {}, {}
 
