@@ -31,9 +31,10 @@ Kept = Mapping[str, frozenset[str]]
 
 def decided(seen: Snapshot, policy: Policy) -> Plan:
     """Return a policy's plan without starts that the batch system would not make."""
-    plan, closed = policy(seen), dict[str, frozenset[str]]()
+    plan = policy(seen)
     if seen.is_plain:
         return plan
+    closed: dict[str, frozenset[str]] = {}
     for _ in range(ROUNDS):
         found = _in_the_way(seen, plan)
         if not found:

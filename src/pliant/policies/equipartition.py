@@ -32,6 +32,9 @@ What the paper does not cover:
 Options: ``votes``: ``largest`` (p_max, as printed) or ``equal``; ``cpu_speed``: the speed of one
 node's cores, in GPUs, of jobs that do not say.
 
+Where GPUs are just a number (see :mod:`pliant.policies.crowd`) the same is decided over numbers, in
+:mod:`pliant.policies.numbers`: what it comes to is the same.
+
 Source: Fujiwara et al. (paper 000), section IV-A, Moldable Equipartition.
 """
 

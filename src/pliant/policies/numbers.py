@@ -34,16 +34,16 @@ def equipartition(
     least, most = split.bounds
     if least >= split.room.free:
         split.reason = SMALLEST
-        split.serve(_smallest)
+        split.serve_least()
     elif most <= split.room.free:
         split.reason = LARGEST
-        split.serve(_largest)
+        split.serve_all(_largest)
     else:
         split.reason = SPREAD
         if split.ladder is not None:
             split.spread(split.ladder)
             return split
-        split.serve(_smallest)
+        split.serve_all(_smallest)
     if split.room.free:
         split.grow(votes_of)
     return split
@@ -58,18 +58,18 @@ def proportional(
     available = split.room.free
     if least >= available:
         split.reason = SMALLEST
-        split.serve(_smallest)
+        split.serve_least()
     elif most <= available:
         split.reason = LARGEST
-        split.serve(_largest)
+        split.serve_all(_largest)
     else:
         split.reason = ALIKE
         left = [(min(ENDLESS_S, m.left_s(crowd.now_s)), m) for m in split.members()]
         target_s = sum([volume for volume, _ in left]) / available
         if by_volume:
             left.sort(key=lambda pair: -pair[0])
-        level = _Closest(crowd, target_s, cpu_speed)
-        split.serve(level, [member for _, member in left])
+        closest_to = _Closest(crowd, target_s, cpu_speed)
+        split.serve([(member, closest_to(member)) for _, member in left])
     return split
 
 

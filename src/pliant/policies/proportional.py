@@ -24,6 +24,9 @@ What the paper does not cover:
 
 Options: ``order``; ``cpu_speed``; of the malleable one ``least_left_s`` and ``pays`` too.
 
+Where GPUs are just a number (see :mod:`pliant.policies.crowd`) the same is decided over numbers, in
+:mod:`pliant.policies.numbers`: what it comes to is the same.
+
 Source: Fujiwara et al. (paper 000), section IV-B.
 """
 

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
+from itertools import islice
 from operator import attrgetter
 
 from pliant.model import Job
@@ -100,23 +101,42 @@ class Split:
 
     # --- what each is meant to have ---------------------------------------------------------
 
-    def serve(
-        self, level_of: Callable[[Member], int], members: Iterable[Member] | None = None
-    ) -> None:
-        """Give each job what it is meant to have, or the largest smaller amount that is free."""
+    def serve_least(self) -> None:
+        """Give each job its smallest amount, where all together are at least what there is.
+
+        Where nothing is left then, only those are written down that have something else.
+        """
+        ladder, free = self.ladder, self.room.free
+        if ladder is None or not self.rows or free % ladder.amounts[0]:
+            self.serve_all(lambda _member: 0)
+            return
+        least = ladder.amounts[0]
+        served = islice(self.members(), free // least)
+        self.given = [Given(member, 0, least) for member in served if member.gpus != least]
+        self.room.free = 0
+
+    def serve_all(self, level_of: Callable[[Member], int]) -> None:
+        """Give each job what it is meant to have, in the order of serving."""
         passed: set[Alike] = set()
+        self.serve(((one, level_of(one)) for one in self.members(passed)), passed)
+
+    def serve(self, meant: Iterable[tuple[Member, int]], passed: set[Alike] | None = None) -> None:
+        """Give each job what it is meant to have, or the largest smaller amount that is free.
+
+        ``passed``: where to note what jobs are like that get nothing and keep nothing.
+        """
         room, alone = self.room, not self.rows
-        for member in self.members(passed) if members is None else members:
+        for member, wanted in meant:
             if not room.free and (not alone or self.claim is not None):
                 return  # with rows, what a claim leaves of nothing does not matter
-            level, amounts = level_of(member), member.ladder.amounts
-            has = room.has(member.limit_s)
-            if amounts[level] > has:
-                level = bisect_right(amounts, has) - 1
+            amounts = member.ladder.amounts
+            has = room.free if self.claim is None else room.has(member.limit_s)
+            level = wanted if amounts[wanted] <= has else bisect_right(amounts, has) - 1
             if level >= 0:
-                room.take(amounts[level], member.limit_s)
-                self.given.append(Given(member, level, amounts[level]))
-            elif self._keep(member) and isinstance(member, Waiting):
+                gpus = amounts[level]
+                room.take(gpus, member.limit_s)
+                self.given.append(Given(member, level, gpus))
+            elif self._keep(member) and passed is not None and isinstance(member, Waiting):
                 passed.add((member.profile, member.job.time_limit_s))
 
     def _keep(self, member: Member) -> bool:

@@ -47,6 +47,7 @@ class Cluster:
     def __init__(self, workload: Workload) -> None:
         whole = Snapshot(0.0, workload.nodes, workload.partitions)
         self._all = workload.nodes
+        self._rest = (whole.reservations, whole.abilities, whole.company)
         self.partitions = workload.partitions
         self.ground = Ground(whole)
         self._sharers = self.ground.sharers = {}
@@ -66,7 +67,8 @@ class Cluster:
         jobs = partial(self._jobs, now_s, progress)
         running = Shown(jobs, len(self.running), partial(self._crowd, now_s))
         nodes = Lazy(self._nodes, len(self._all))
-        return Grounded(now_s, nodes, self.partitions, self.queue, running, ground=self.ground)
+        of = (now_s, nodes, self.partitions, self.queue, running, *self._rest)
+        return Grounded(*of, ground=self.ground)
 
     def _jobs(self, now_s: float, progress: bool) -> tuple[Job, ...]:
         return tuple([self.job(run, now_s, progress=progress) for run in self.running.values()])
