@@ -22,7 +22,6 @@ from pliant.simulator.reproduce.fujiwara_runs import (
     MOLDABLE,
     POLICIES,
     SHORTEST,
-    STAYING,
     Cpu,
     Gpu,
     Point,
@@ -211,7 +210,7 @@ def test_with_the_trace_all_is_run_and_tables_are_whole(
         fujiwara,
         "FULL",
         fujiwara.Sizes(
-            (Part(1000, 2, STAYING), Part(500, 2, fujiwara.ON_GPUS)),
+            (Part(1000, 2, (FCFS, MOLDABLE)), Part(500, 2, fujiwara.ON_GPUS)),
             Part(100, 1, fujiwara.ON_GPUS),
             CHOICES[:2],
             (Windows(1, 0, (FCFS, LIST, MOLDABLE)), Windows(2, 2, tuple(POLICIES))),

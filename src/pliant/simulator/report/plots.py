@@ -131,17 +131,34 @@ def over_sizes(sizes: Sequence[int], what: str, panels: Mapping[str, Mapping[str
                 axes.plot(
                     range(len(sizes)), values, label=_short(name), marker="o", **_style(place)
                 )
-            drawn = [value for values in lines.values() for value in values]
-            if 0 < 10 * min(drawn) < max(drawn):
-                axes.set_yscale("log")
-            else:
-                axes.set_ylim(bottom=0)
+            _scale(axes, [value for values in lines.values() for value in values])
             axes.set_ylabel(measure)
         _legend(all_axes[0], len(next(iter(panels.values()))))
         all_axes[-1].set_xticks(range(len(sizes)), [f"{size:,}" for size in sizes])
         all_axes[-1].set_xlabel(what)
 
     return _png(draw, 1.3 + 2.5 * len(panels), len(panels))
+
+
+def _scale(axes: Any, values: Line) -> None:
+    """Choose the vertical scale, with ticks in plain numbers."""
+    if not 0 < 10 * min(values) < max(values):
+        axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_formatter(lambda value, _: _number(value))
+        return
+    axes.set_yscale("log")
+    places = [
+        place
+        for place in (count * 10.0**power for power in range(-6, 13) for count in (1, 2, 5))
+        if 0.9 * min(values) <= place <= 1.1 * max(values)
+    ]
+    places = places[:: max(1, ceil(len(places) / _TICKS))]
+    axes.set_yticks(places, [_number(place) for place in places])
+    axes.set_yticks([], minor=True)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.3g}"
 
 
 def bars(changes: Sequence[tuple[str, float]]) -> bytes:

@@ -54,7 +54,7 @@ FULL = Sizes(
 QUICK = Sizes(
     (Part(100, 1, ON_GPUS),),
     Part(100, 1, ON_GPUS),
-    (CHOICES[0], CHOICES[-1]),
+    CHOICES[:1],
     (Windows(1, 20, tuple(POLICIES)),),
     (Every(8_000, _OFFLINE),),
 )
@@ -86,8 +86,8 @@ def reproduce(asked: Asked) -> Section:
 def _sizes_text(asked: Asked, sizes: Sizes, cpus: Cpus | None) -> Iterator[str]:
     parts = "; ".join(f"{part.text}: {', '.join(part.policies)}" for part in sizes.gpus)
     yield f"GPU trace, on {', '.join(map(str, GPUS))} GPUs: {parts}."
-    others = len(sizes.choices) - 1
-    yield f"Other choices of curves or trace ({others}): {sizes.varied.text}."
+    if others := len(sizes.choices) - 1:
+        yield f"Other choices of curves or trace ({others}): {sizes.varied.text}."
     if cpus is None:
         yield f"HPC2N: not run, as its trace ({TRACE}) is not there."
     else:

@@ -39,11 +39,9 @@ POLICIES: dict[str, Policy] = {
 """In the papers' exact form; ``rigid list``: what does not fit is passed over."""
 RIGID = (FCFS, LIST, SHORTEST)
 """Their tasks have their own width alone: all of a width are passed over at once."""
-STAYING = (FCFS, SHORTEST, MOLDABLE, MOLDABLE_P)
-"""They leave alone what runs, and are quickly run."""
 CHANGING = (MALLEABLE, MALLEABLE_P)
 _SLOW = 20
-"""About how much longer they take."""
+"""About how much longer these take, which change what runs."""
 ALL = 202_871
 """HPC2N's tasks."""
 
