@@ -7,7 +7,7 @@ what is free now, ``final`` what is free once all is done.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pliant.model import Job
 from pliant.placement import limit_s
@@ -33,18 +33,30 @@ def changed(crowd: Crowd, rule: Rule, least_left_s: float) -> Plan:
     """
     now_s = crowd.now_s
     rows = [row for row in crowd.rows if row.left_s(now_s) > least_left_s]
+    first: dict[str, int] | None = None  # what running jobs should have had before any was stuck
     for _ in range(ROUNDS):
         split = rule(crowd, rows)
         if not rows:
             return split.plan()
+        if first is not None:
+            split.given = [one for one in split.given if _leads(one, first)]
         if not (crowd.queue or any(one.gpus != one.member.gpus for one in split.given)):
             return NOTHING
         steps = _Steps(crowd, split)
         plan = steps.plan()
         if not steps.stuck:
             return plan
+        first = first or {one.member.arrival[1]: one.gpus for one in split.given}
         rows = [row for row in rows if row.job.id not in steps.stuck]
     return rule(crowd, ()).plan()
+
+
+def _leads(given: Given, first: Mapping[str, int]) -> bool:
+    """Whether a job waits, or what it is given lies between what it has and its first goal."""
+    if isinstance(given.member, Waiting):
+        return True
+    has, may = given.member.gpus, first.get(given.member.arrival[1])
+    return may is not None and (has < given.gpus <= may or may <= given.gpus < has)
 
 
 class _Steps:

@@ -14,7 +14,8 @@ The first job of each queue that does not start keeps its earliest opening, as e
 starts or grows into it, and a running job is changed only if it is still over by then, or leaves
 enough, for its time limit begins anew; but for a job that makes room for just that first one.
 
-What turns out not to be possible is not decided upon again in the same cycle: see ``stuck``.
+What turns out not to be possible is not decided upon again in the same cycle: see ``stuck``. Others
+are then changed only towards their first goals (:func:`_towards`).
 """
 
 from __future__ import annotations
@@ -81,15 +82,42 @@ def stepwise(
     that wait where nobody that runs changes.
     """
     under_way = any(job.next_shape for job in snapshot.running)
+    first: Goals | None = None
     for _ in range(ROUNDS):
         if not (jobs or under_way):
             return alone(Desk(snapshot))
-        steps = _Steps(snapshot, goals(jobs), pays=pays)
+        wanted = goals(jobs)
+        if first is not None:
+            wanted = _towards(first, wanted)
+        steps = _Steps(snapshot, wanted, pays=pays)
         plan = steps.run()
-        if not steps.stuck:
+        if not (steps.stuck or steps.unpaid):
             return plan
-        jobs = [job for job in jobs if job.id not in steps.stuck]
+        if steps.stuck:
+            first = first or wanted
+        jobs = [job for job in jobs if job.id not in steps.stuck | steps.unpaid]
     return _Steps(snapshot, goals([]), pays=pays).run() if under_way else alone(Desk(snapshot))
+
+
+def _towards(first: Goals, now: Goals) -> Goals:
+    """Return the goals of now, of running jobs those alone that the first goals agree with.
+
+    These do not depend on what the jobs have that may be changed. So each change brings a job
+    closer to where it ends, and none is changed to and fro.
+    """
+    return {
+        id_: goal
+        for id_, goal in now.items()
+        if goal.job.state is not JobState.RUNNING or _leads(goal, first.get(id_))
+    }
+
+
+def _leads(goal: Goal, first: Goal | None) -> bool:
+    """Whether a goal lies between what a job has and its first goal."""
+    if first is None:
+        return False
+    has, may, amount = goal.job.shape.amount, first.shapes[0].amount, goal.shapes[0].amount
+    return has < amount <= may or may <= amount < has
 
 
 @dataclass(eq=False, slots=True)
@@ -114,6 +142,7 @@ class _Steps:
     goals: Goals
     pays: bool
     stuck: set[str] = field(default_factory=set)  # running jobs that cannot be changed so
+    unpaid: set[str] = field(default_factory=set)  # those for which it would not pay
 
     def __post_init__(self) -> None:
         changing = [job for job in self.snapshot.running if job.id in self.goals]
@@ -276,7 +305,7 @@ class _Steps:
             if not self._given(change, shape) or change.option is None:
                 continue
             if self.pays and not self._gain.growth_pays(job, shape):
-                self.stuck.add(job.id)
+                self.unpaid.add(job.id)
                 return
             if self._fits_now(change, frozenset()):
                 self._desk.reshape(job, change.option, change.places, change.goal.reason)
@@ -301,7 +330,7 @@ class _Steps:
         for change in needed:
             self._gain.shrinks(change.goal.job, change.given.shape)
         if self.pays and needed and not self._gain.shrinking_pays():
-            self.stuck.update(change.goal.job.id for change in needed)
+            self.unpaid.update(change.goal.job.id for change in needed)
             return
         for change in reversed(needed):
             if change.option is None or not self._fits_now(change, frozenset(self._later)):

@@ -60,6 +60,7 @@ class Replay:
         self.now_s = 0.0
         self.cycles = 0
         self.finished = 0
+        self.refused = 0  # what was decided and did not fit: a policy gave out what is not there
         self._known: dict[str, History] = {}
         self._events: list[_Event] = []
         self._most_events = FEW
@@ -211,9 +212,11 @@ class Replay:
 
     def _start(self, job: Job, of: History, shape: Shape, nodes: tuple[str, ...]) -> bool:
         run = self.cluster.start(job, of, shape, nodes)
-        if run is not None:
-            self._begin(run)
-        return run is not None
+        if run is None:
+            self.refused += 1
+            return False
+        self._begin(run)
+        return True
 
     def _begin(self, run: Run) -> None:
         """Let a run work and end."""
@@ -236,6 +239,8 @@ class Replay:
         run = self.cluster.running[reshape.job_id]
         if self.cluster.keep_extra(run, reshape.shape, reshape.nodes):
             self._save(run)
+        else:
+            self.refused += 1
 
     def _preempt(self, preempt: Preempt) -> None:
         """Tell a run to save and make room."""

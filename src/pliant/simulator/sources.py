@@ -23,6 +23,14 @@ from pliant.simulator.workloads.fitgpp import JOBS, MIXES, fitgpp
 from pliant.simulator.workloads.fujiwara import fujiwara
 from pliant.simulator.workloads.fujiwara_trace import GPUS, TASKS
 from pliant.simulator.workloads.hpc2n import hpc2n
+from pliant.simulator.workloads.measured import (
+    COST,
+    GPUS_PER_NODE,
+    NODES,
+    Cost,
+    measured,
+    tables_in,
+)
 from pliant.simulator.workloads.ravi import Bias, multi_node, single_node
 from pliant.simulator.workloads.records import Machine, Width, from_records
 from pliant.simulator.workloads.seo import seo
@@ -241,6 +249,22 @@ class RaviMulti:
         return multi_node(self.mix, seed, jobs=jobs, nodes=nodes, load=self.load)
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredCurves:
+    """Malleable jobs with measured speeds (--trace: Sia's or Gavel's file, or a folder of such)."""
+
+    said: ClassVar[frozenset[str]] = frozenset({"trace", "nodes", "gpus_per_node"})
+    draws: ClassVar[bool] = True
+    save_s: float = COST.save_s
+    launch_s: float = COST.launch_s
+
+    def __call__(self, asked: Asked, seed: int) -> Workload:
+        """Draw the jobs."""
+        size = {"nodes": asked.nodes or NODES, "gpus": asked.gpus_per_node or GPUS_PER_NODE}
+        cost = Cost(self.save_s, self.launch_s)
+        return measured(tables_in(asked.path), seed, jobs=asked.jobs or 200, cost=cost, **size)
+
+
 SOURCES: Mapping[str, type[Any]] = {
     "trace": Trace,
     "hpc2n": Hpc2n,
@@ -250,6 +274,7 @@ SOURCES: Mapping[str, type[Any]] = {
     "chronus": Chronus,
     "ravi": Ravi,
     "ravi-multi": RaviMulti,
+    "measured": MeasuredCurves,
 }
 
 

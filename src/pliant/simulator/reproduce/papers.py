@@ -17,8 +17,12 @@ PAPERS = {
     "cosched": "pliant.simulator.reproduce.cosched",
     "fsched": "pliant.simulator.reproduce.fsched",
     "ravi": "pliant.simulator.reproduce.ravi",
+    "curves": "pliant.simulator.reproduce.curves",
 }
-"""Each paper's module, imported when it is asked for: it has ``reproduce(asked) -> Section``."""
+"""Each paper's module, and that of what holds of all policies, imported when it is asked for.
+
+It has ``reproduce(asked) -> Section``.
+"""
 ALL = "all"
 
 
