@@ -33,28 +33,36 @@ def changed(crowd: Crowd, rule: Rule, least_left_s: float) -> Plan:
     """
     now_s = crowd.now_s
     rows = [row for row in crowd.rows if row.left_s(now_s) > least_left_s]
-    first: Mapping[str, int] | None = None
+    first: dict[str, int] | None = None  # what running jobs should have had before any was stuck
     for _ in range(ROUNDS):
         split = rule(crowd, rows)
         if not rows:
             return split.plan()
+        if first is not None:
+            split.given = [one for one in split.given if _leads(one, first)]
         if not (crowd.queue or any(one.gpus != one.member.gpus for one in split.given)):
             return NOTHING
-        steps = _Steps(crowd, split, first)
+        steps = _Steps(crowd, split)
         plan = steps.plan()
         if not steps.stuck:
             return plan
-        if first is None:
-            first = {one.member.job.id: one.gpus for one in split.given}
+        first = first or {one.member.arrival[1]: one.gpus for one in split.given}
         rows = [row for row in rows if row.job.id not in steps.stuck]
     return rule(crowd, ()).plan()
+
+
+def _leads(given: Given, first: Mapping[str, int]) -> bool:
+    """Whether a job waits, or what it is given lies between what it has and its first goal."""
+    if isinstance(given.member, Waiting):
+        return True
+    has, may = given.member.gpus, first.get(given.member.arrival[1])
+    return may is not None and (has < given.gpus <= may or may <= given.gpus < has)
 
 
 class _Steps:
     """One decision."""
 
-    def __init__(self, crowd: Crowd, split: Split, first: Mapping[str, int] | None) -> None:
-        """``first``: how many GPUs each should have had by the first goals, if these are others."""
+    def __init__(self, crowd: Crowd, split: Split) -> None:
         self._crowd, self._split = crowd, split
         self._now, self._final = crowd.room(), crowd.room()
         self._shrinking: list[_Change] = []
@@ -64,9 +72,9 @@ class _Steps:
             row, gpus = one.member, one.gpus
             if isinstance(row, Waiting):
                 self._goals[row.job.id] = one
-            elif row.gpus < gpus <= (gpus if first is None else first[row.job.id]):
+            elif gpus > row.gpus:
                 self._growing.append((row, one))
-            elif (gpus if first is None else first[row.job.id]) <= gpus < row.gpus:
+            elif gpus < row.gpus:
                 self._shrinking.append((row, one))
         self._growing.sort(key=_arrival)
         self._shrinking.sort(key=_arrival)
