@@ -32,9 +32,9 @@ def main(arguments: list[str]) -> None:
 def run(trace: Path, scheduler: str, nodes: int, folder: Path, *, files: bool) -> dict[str, float]:
     """Simulate a trace; the jobs that it starts are all of it."""
     # Its own environment alone has it.
-    from accasim.base.allocator_class import FirstFit  # noqa: PLC0415
-    from accasim.base.scheduler_class import EASYBackfilling, FirstInFirstOut  # noqa: PLC0415
-    from accasim.base.simulator_class import Simulator  # noqa: PLC0415
+    from accasim.base.allocator_class import FirstFit  # noqa: PLC0415  # not in ours
+    from accasim.base.scheduler_class import EASYBackfilling, FirstInFirstOut  # noqa: PLC0415  # not in ours
+    from accasim.base.simulator_class import Simulator  # noqa: PLC0415  # not in ours
 
     classes = {"fifo": FirstInFirstOut, "easy": divides_by_no_zero(EASYBackfilling)}
     config = folder / "system.json"
@@ -73,7 +73,7 @@ def system(nodes: int) -> dict[str, Any]:
 
 def _tweak() -> Any:
     """What makes a request of a line of the trace: AccaSim's own, but for memory."""
-    from accasim.utils.reader_class import DefaultTweaker  # noqa: PLC0415
+    from accasim.utils.reader_class import DefaultTweaker  # noqa: PLC0415  # not in ours
 
     class Processors(DefaultTweaker):  # type: ignore[misc]  # AccaSim has no types
         def tweak_function(self, line: dict[str, Any]) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 if not hasattr(collections, "Mapping"):
     # It is imported from its place of before Python 3.10.
-    collections.Mapping = collections.abc.Mapping  # type: ignore[attr-defined]
+    collections.Mapping = collections.abc.Mapping  # type: ignore[attr-defined]  # gone
 
 
 def without_nothing(job: Any) -> Any:
