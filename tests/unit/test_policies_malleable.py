@@ -224,6 +224,18 @@ def test_f_scheduling_gives_what_listing_1_gives(kinds: str, v_bound: float) -> 
     assert got == listing_1(f, 6, v_bound)
 
 
+def test_f_scheduling_leaves_gpus_on_which_a_job_cannot_proceed_to_who_can() -> None:
+    """Section 4.1: f(N) = 0 where training cannot proceed on N GPUs."""
+    busy = [running(1, "3", "n1", 1000)]
+    jobs = [
+        elastic(2, throughput=(0.0, 2.0, 3.0, 4.0)),
+        elastic(3, throughput=(1.0, 1.5, 1.8, 2.0)),
+    ]
+    assert starts(by_name("f-scheduling")(snapshot([node("n1", 4)], jobs, busy))) == {
+        "3": "1 on n1"
+    }
+
+
 def test_the_four_jobs_of_the_thesis_one_after_the_other() -> None:
     policy = by_name("f-scheduling", v_bound=0.5)
     view = snapshot(SIX, [])

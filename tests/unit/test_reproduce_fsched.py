@@ -101,7 +101,7 @@ def test_fsched_is_run_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     claims = by_text(list(section.claims))
     assert claims["static partitions take so long (table 2)"].holds is True
     first = claims["F-scheduling is done before every static partition (table 2)"]
-    assert (first.kind, first.holds) == ("predicted", True)
+    assert (first.kind, first.holds) == ("fitted", True)
     assert first.ours.startswith("1396 s against 1498 s with 23 s to save; so with every time")
     assert "--data" in claims["with measured curves the order is that of table 2"].why
     bound = claims["v_bound = 0.5 keeps the variance of slowdowns below it (section 5.1.3)"]

@@ -159,6 +159,8 @@ class _Greedy:
         of = sizes_of(self._free, self._free.profile(job))
         runs = [at for at in range(max(0, of.first), len(of.levels)) if self._f(job, of, at) > 0]
         for level, option in of.from_level(runs[0] if runs else of.first) if of.levels else ():
+            if runs and not self._f(job, of, level) > 0:
+                continue  # it would hold them without a step: listing 1 passes over such a job
             given = self._desk.fill(job, of.profile, option)
             if given:
                 slowdown = self._slowdown(job, of, level)

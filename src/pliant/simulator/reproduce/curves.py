@@ -24,7 +24,7 @@ from pliant.simulator.workload import Workload
 from pliant.simulator.workloads.measured import COST, FREE, Cost, measured, tables_in
 
 WHERE = (("Sia", Path("gpu", "sia-models")), ("Gavel", Path("gpu", "gavel")))
-MACHINES = ((4, 8), (16, 4))
+MACHINES = ((4, 8), (16, 4), (1, 8))
 """Nodes, and GPUs on each."""
 
 
@@ -133,7 +133,7 @@ def reproduce(asked: Asked) -> Section:
     return Section(
         "Measured curves (Sia, Gavel): all policies",
         f"{len(names())} policies; {jobs} jobs; seeds: {seeds}, from {asked.seed} on; on"
-        f" {' and '.join(f'{nodes} x {gpus}' for nodes, gpus in machines)} GPUs;"
+        f" {', '.join(f'{nodes} x {gpus}' for nodes, gpus in machines)} GPUs;"
         f" with {COST.save_s:g} s to save and {COST.launch_s:g} s to launch, and with none."
         + "".join(f" {name}: not run, as its curves are not there." for name in lacking),
         [*claims_of(came)],

@@ -140,7 +140,7 @@ def _totals(rans: Mapping[str, Ran], saved: Mapping[float, Ran], fitted_s: float
 
 
 def _first(rans: Mapping[str, Ran], saved: Mapping[float, Ran]) -> Claim:
-    """Claim F's place in the order: nothing of F's own is fitted for it."""
+    """Claim F's place in the order, whatever it takes to save."""
     quickest = min(rans[name].total_s for name in STATIC)
     later = [save_s for save_s, ran in saved.items() if ran.total_s >= quickest]
     ours = f"{saved[SAVE_S].total_s:.0f} s against {quickest:.0f} s"
@@ -150,11 +150,12 @@ def _first(rans: Mapping[str, Ran], saved: Mapping[float, Ran]) -> Claim:
     holds = saved[SAVE_S].total_s < quickest
     return Claim(
         "F-scheduling is done before every static partition (table 2)",
-        "predicted",
+        "fitted",
         "1350 s against 1498 s (n=3)",
         f"{ours} with {SAVE_S:g} s to save; so {until}, of up to {max(saved):g} s",
         holds,
-        "f is fitted to the static partitions alone, but is not the only one that fits them",
+        "f is fitted to the static partitions, and not the only one that fits them; the time to"
+        " save to all five totals",
     )
 
 

@@ -43,7 +43,7 @@ def bound_claims(bounds: Mapping[float, Ran]) -> list[Claim]:
     return [
         Claim(
             f"v_bound = {V_BOUND} keeps the variance of slowdowns below it (section 5.1.3)",
-            "predicted",
+            "fitted",
             f"< {V_BOUND}",
             f"{bounds[V_BOUND].most_variance:.4f} at most",
             bounds[V_BOUND].most_variance < V_BOUND,
@@ -66,7 +66,7 @@ def _binding(bounds: Mapping[float, Ran], free: Ran, bind: list[float]) -> Claim
     listed = ", ".join(f"{one:g}" for one in bind)
     return Claim(
         text,
-        "predicted",
+        "fitted",
         "< v_bound",
         f"{listed} bind: with the last the variance is {tight.most_variance:.4f} at most instead of"
         f" {free.most_variance:.4f}, all is done after {tight.total_s:.0f} s instead of"

@@ -46,7 +46,7 @@ def state_claims(rans: Rans) -> list[Claim]:
     return [
         Claim(
             "launching is least with static partitions, and F-scheduling adds to it (figure 3)",
-            "predicted",
+            "fitted",
             "more",
             f"{more:.0f} s against {min(launches):.0f} s of all four jobs",
             more > max(launches),
@@ -54,7 +54,7 @@ def state_claims(rans: Rans) -> list[Claim]:
         ),
         Claim(
             "the smaller the slots, the less jobs queue and the longer they run (figure 3)",
-            "predicted",
+            "fitted",
             "less and longer",
             f"queuing {_listed(queuing)} s, running {_listed(running)} s for n = 1, 2, 3, 6",
             fewer,
@@ -62,7 +62,7 @@ def state_claims(rans: Rans) -> list[Claim]:
         ),
         Claim(
             "F-scheduling brings queuing and running, taken together, down (figure 3)",
-            "predicted",
+            "fitted",
             "least",
             f"{both[F]:.0f} s; {least} has the least, {both[least]:.0f} s",
             least == F,
@@ -124,7 +124,7 @@ def _use_claim(rans: Rans, text: str, reading: Callable[[Stay], float]) -> Claim
     return Claim(
         "from 50 % on GPUs are used more under F-scheduling than with every static partition"
         f" (figure 4); a GPU counts as used {text}",
-        "predicted",
+        "fitted",
         "more",
         f"50 % or more for {percent(shares[F][0])} of the time, against"
         f" {', '.join(f'{percent(shares[name][0])} with {name}' for name in STATIC)}; at most"

@@ -42,6 +42,8 @@ def hpc2n_claims(cpus: Cpus | None, asked: Asked) -> list[Claim]:
     return [_example(), *_check(cpus), *_utilisation(cpus), *_online(cpus), *_offline(cpus)]
 
 
+FULL_USE = 0.95
+"""So much of the CPUs is in use where they are saturated, by list scheduling."""
 _ALIKE = "all policies use almost as many CPUs (figure 7)"
 _SATURATES = "the system saturates with 120 CPUs"
 _LIGHT = (
@@ -124,8 +126,10 @@ def _utilisation(cpus: Cpus) -> list[Claim]:
             f"the whole trace keeps {cpus.demand_s:.1f} CPUs at work while it is submitted; of 120,"
             f" {percent(in_use[0], 1)} strict and {percent(in_use[1], 1)} list are in use"
             f" ({rigid.text})",
-            cpus.demand_s >= SATURATED,
-            "" if cpus.demand_s >= SATURATED else "that is less: the trace is another",
+            in_use[1] >= FULL_USE,
+            ""
+            if in_use[1] >= FULL_USE
+            else f"not on {rigid.text}: the first and the last of them run beside idle CPUs",
         ),
     ]
 

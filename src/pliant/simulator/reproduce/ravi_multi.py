@@ -113,8 +113,8 @@ def _why_less(several: Several, mixes: Sequence[str], most: str) -> str:
     )
     return (
         f"there these take but {percent(room)} longer than all as asked without any gap; how often"
-        " batches come, and so how full the cluster is, is not printed: at other loads it is up to"
-        f" {percent(elsewhere, 1)}"
+        " batches come, and so how full the cluster is, is not printed: at the other loads that"
+        f" were tried it is {percent(elsewhere, 1)} at most"
     )
 
 
@@ -130,8 +130,8 @@ def _together(several: Several, by: str, mixes: Sequence[str], printed: float) -
         right,
         ""
         if right
-        else "by its rule FMS puts jobs side by side on nodes that are free now; with the option"
-        f" beside = later, which looks at others too, it would be {percent(later, 1)}",
+        else "why is not known: with the option beside = later, which puts jobs side by side on"
+        f" nodes too that are not free yet, it is {percent(later, 1)}",
     )
 
 

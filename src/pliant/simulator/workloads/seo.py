@@ -1,10 +1,11 @@
 """Seo's workload: ResNet-50 and InceptionV3 in turn, one every 100 s, 2,000 steps each, six GPUs.
 
-The thesis does not print f. The one here was fitted to its table 2, of which it gives all five
-totals within 0.4 s; it is not the only one that does (seven parameters, five numbers). A step on n
+The thesis does not print f. The one here was fitted to its table 2, of which it gives the totals of
+the four static partitions within 0.4 s; it is not the only one that does. A step on n
 GPUs takes t(n) = o + w/n + q(n - 1)/n seconds: o that no GPU shares, w that all do, q to exchange.
-So do the 27.4 s to launch and the 23.0 s to save and stop. The same jobs may have measured speeds
-instead: :func:`seo` takes any two tables.
+The 27.4 s to launch and the 23.0 s to save and stop are of the same fit, to all five totals, in
+another reckoning than a replay's: F-scheduling's is 1,395.7 s with them here. The same jobs may
+have measured speeds instead: :func:`seo` takes any two tables.
 
 Source: Seo (paper 003), section 5.1 (table 1) and table 2.
 """
