@@ -229,7 +229,7 @@ def test_f_scheduling_leaves_gpus_on_which_a_job_cannot_proceed_to_who_can() -> 
     busy = [running(1, "3", "n1", 1000)]
     jobs = [
         elastic(2, throughput=(0.0, 2.0, 3.0, 4.0)),
-        elastic(3, throughput=(1.0, 1.5, 1.8, 2.0)),
+        elastic(3, throughput=(1.0, 1.5, 1.8, 2.0), time_limit_s=600),
     ]
     assert starts(by_name("f-scheduling")(snapshot([node("n1", 4)], jobs, busy))) == {
         "3": "1 on n1"
