@@ -153,3 +153,11 @@ def volume_left_s(job: Job) -> float:
     if job.volume_s:
         return job.volume_s * max(0.0, 1.0 - job.progress)
     return left_s(job, Shape(1, 1, gpu_type=job.shape.gpu_type))
+
+
+def volume_of_s(job: Job) -> float:
+    """Return how long all of a job's work would run alone on one GPU, whatever is done of it.
+
+    v of Fujiwara et al. (paper 000), section IV-B.
+    """
+    return job.volume_s or run_time_s(job, Shape(1, 1, gpu_type=job.shape.gpu_type))

@@ -389,17 +389,25 @@ def test_where_there_is_too_little_each_gets_its_smallest_in_the_order_of_the_qu
     assert starts(plan) == {"0": "1 on n1", "1": "1 on n1"}
 
 
-def test_malleable_proportional_looks_at_the_work_that_is_left() -> None:
-    """5000, 2000 and 1000 s are left: 1000 s on five, two and one GPU."""
+@pytest.mark.parametrize(
+    ("target", "has", "changes"),
+    [
+        ("left", {"0": "5", "1": "2", "2": "1"}, 2),  # 1000 s on five, two and one GPU
+        ("whole", {"0": "3", "1": "4", "2": "1"}, 0),  # 19000 s on eight: nobody needs more
+    ],
+)
+def test_malleable_proportional_looks_at_the_work_that_is_left(
+    target: str, has: dict[str, str], changes: int
+) -> None:
+    """5000, 2000 and 1000 s are left."""
     busy = [
         runs(works(0, 10000, progress=0.5), "3", "n1"),
         runs(works(1, 8000, progress=0.75), "4", "n1"),
         runs(works(2, 1000), "1", "n1"),
     ]
-    end, plans = fixpoint(
-        snapshot([node("n1", gpus=8)], [], busy), by_name("malleable-proportional")
-    )
-    assert (holds(end), len(plans)) == ({"0": "5", "1": "2", "2": "1"}, 2)
+    policy = by_name("malleable-proportional", target=target)
+    end, plans = fixpoint(snapshot([node("n1", gpus=8)], [], busy), policy)
+    assert (holds(end), len(plans)) == (has, changes)
 
 
 # --- malleable proportional: paper 000, section IV-B ----------------------------------------------

@@ -36,7 +36,7 @@ POLICIES = [
     by_name("moldable-proportional"),
     by_name("moldable-proportional", order="volume"),
     by_name("malleable-proportional"),
-    by_name("malleable-proportional", order="volume"),
+    by_name("malleable-proportional", order="volume", target="left"),
 ]
 NOW_S = 10_000.0
 LADDERS = ((1, 2, 3, 4, 5, 6, 7, 8), (1, 2, 3, 4), (1, 2, 4, 8), (2, 3, 6), (3,), (1, 5, 6))

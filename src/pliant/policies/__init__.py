@@ -88,12 +88,13 @@ def live(name: str, chosen: Mapping[str, object]) -> Policy:
         right = ", ".join(live_names())
         raise BadInput(f"policy {name}: it is for simulations only: one of {right} is expected")
     pays = {"pays": True} if "pays" in options(name) else {}
+    target = {"target": "left"} if "target" in options(name) else {}
     needed = live_options(name)
     for option, value in needed.items():
         if chosen.get(option, value) != value:
             said = f"policy {name}: {option}: {chosen[option]!r}"
             raise BadInput(f"{said}: on a real cluster {value!r} is expected")
-    return by_name(name, **{**pays, **needed, **chosen})
+    return by_name(name, **{**pays, **target, **needed, **chosen})
 
 
 def live_options(name: str) -> Mapping[str, object]:

@@ -21,7 +21,7 @@ from pliant.placement.profiles import Ladder, within_part
 from pliant.placement.queue import Queue
 from pliant.placement.room import Ends, Room
 from pliant.plan import Reshape
-from pliant.speedup import volume_left_s
+from pliant.speedup import volume_left_s, volume_of_s
 
 
 class Standing(Protocol):
@@ -50,6 +50,10 @@ class Standing(Protocol):
     @property
     def over_s(self) -> float:
         """When that ends it."""
+
+    @property
+    def whole_s(self) -> float:
+        """How long all of its work would take alone on one GPU."""
 
     def left_s(self, now_s: float) -> float:
         """Return how long what is left of its work would take alone on one GPU."""
@@ -189,6 +193,10 @@ class _Row:
     gpus: int
     limit_s: float
     over_s: float
+
+    @property
+    def whole_s(self) -> float:
+        return volume_of_s(self.job)
 
     def left_s(self, _now_s: float) -> float:
         return volume_left_s(self.job)

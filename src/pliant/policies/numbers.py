@@ -16,7 +16,7 @@ from pliant.placement.profiles import Ladder
 from pliant.policies.crowd import Crowd, Standing
 from pliant.policies.reasons import ALIKE, LARGEST, SMALLEST, SPREAD
 from pliant.policies.split import Member, Split, Waiting
-from pliant.speedup import left_s, speed_to_one, volume_left_s
+from pliant.speedup import left_s, speed_to_one, volume_left_s, volume_of_s
 
 ENDLESS_S = 1e12
 """For a job that makes no progress on one GPU: more than any other."""
@@ -50,9 +50,12 @@ def equipartition(
 
 
 def proportional(
-    crowd: Crowd, rows: Sequence[Standing], cpu_speed: float, *, by_volume: bool
+    crowd: Crowd, rows: Sequence[Standing], cpu_speed: float, *, by_volume: bool, whole: bool
 ) -> Split:
-    """Divide the same so that all jobs would be done at the same time."""
+    """Divide the same so that all jobs would be done at the same time.
+
+    ``whole``: the target is of all work of the jobs, not of what is left of it.
+    """
     split = Split(crowd, rows)
     least, most = split.bounds
     available = split.room.free
@@ -65,7 +68,8 @@ def proportional(
     else:
         split.reason = ALIKE
         left = [(min(ENDLESS_S, m.left_s(crowd.now_s)), m) for m in split.members()]
-        target_s = sum([volume for volume, _ in left]) / available
+        work = [min(ENDLESS_S, m.whole_s) for _, m in left] if whole else [v for v, _ in left]
+        target_s = sum(work) / available
         if by_volume:
             left.sort(key=lambda pair: -pair[0])
         closest_to = _Closest(crowd, target_s, cpu_speed)
@@ -73,9 +77,9 @@ def proportional(
     return split
 
 
-def volume_s(job: Job) -> float:
-    """Return what is left of a job's work, alone on one GPU; never for ever."""
-    return min(ENDLESS_S, volume_left_s(job))
+def volume_s(job: Job, *, whole: bool = False) -> float:
+    """Return what is left of a job's work, or the whole, alone on one GPU; never for ever."""
+    return min(ENDLESS_S, volume_of_s(job) if whole else volume_left_s(job))
 
 
 def closest(left_s: float, speeds: Sequence[float], target_s: float) -> int:

@@ -5,8 +5,8 @@ run time on p GPUs, p_min, p_max, Q and A as for moldable equipartition:
 
 1. If the p_min of all are at least all that is available, each gets its p_min.
 2. If the p_max of all are at most |A|, each gets its p_max.
-3. Otherwise the target is Σ v over all that is available, and each job gets the p of which
-   f(v, p) is closest to the target; of equally close ones, the smaller.
+3. Otherwise the target is Σ v (of all their work) over all that is available, and each job gets
+   the p of which f(v, p) is closest to the target; of equally close ones, the smaller.
 
 ``malleable-proportional`` is the same over the jobs that wait and the running ones that may be
 changed, with more than ``least_left_s`` of v left: see :mod:`pliant.policies.malleable`.
@@ -18,11 +18,14 @@ What the paper does not cover:
 - In step 3 the paper takes the jobs in descending order of v: ``order = volume``. The default is
   the batch system's order, in which the first waiting job is not delayed by larger ones behind it.
   What a job should have is the same in both. Steps 1 and 2 name no order: it is the queue's.
-- The target is printed with the whole volumes, which for jobs that wait is the same.
+- The target is printed with the whole volumes, what is done of them included: ``target = whole``.
+  Then jobs that run aim at a later end than all could have, and less is given; ``left`` counts what
+  is left, which is what all would be done at the same time with, and the default where it is live.
 - Where a job's p is not free it gets the next smaller shape that is, else a larger one. What nobody
   takes stays free. All else is as for moldable equipartition.
 
-Options: ``order``; ``cpu_speed``; of the malleable one ``least_left_s`` and ``pays`` too.
+Options: ``order``; ``target``; ``cpu_speed``; of the malleable one also ``least_left_s`` and
+``pays``.
 
 Where GPUs are just a number (see :mod:`pliant.policies.crowd`) the same is decided over numbers, in
 :mod:`pliant.policies.numbers`: what it comes to is the same.
@@ -50,6 +53,7 @@ from pliant.policies.split import Split
 from pliant.speedup import DEFAULT_CPU_SPEED, left_s, speed_to_one, volume_left_s
 
 Order = Literal["queue", "volume"]
+Target = Literal["whole", "left"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ class MoldableProportional:
     molds: ClassVar[bool] = True
     resizes: ClassVar[bool] = False
     order: Order = "queue"
+    target: Target = "whole"
     cpu_speed: float = DEFAULT_CPU_SPEED
 
     def __call__(self, snapshot: Snapshot) -> Plan:
@@ -70,12 +75,13 @@ class MoldableProportional:
     def divide(self, desk: Desk) -> Plan:
         """Return the same over a desk."""
         for group in groups(desk):
-            _Proportional(desk, group, self.cpu_speed).divide(self.order)
+            _Proportional(desk, group, self.cpu_speed).divide(self.order, self.target)
         return desk.plan()
 
     def split(self, crowd: Crowd, rows: Sequence[Standing]) -> Split:
         """Return the same in numbers, the GPUs of some running jobs divided too."""
-        return proportional(crowd, rows, self.cpu_speed, by_volume=self.order == "volume")
+        by_volume, whole = self.order == "volume", self.target == "whole"
+        return proportional(crowd, rows, self.cpu_speed, by_volume=by_volume, whole=whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +92,21 @@ class MalleableProportional:
     molds: ClassVar[bool] = True
     resizes: ClassVar[bool] = True
     order: Order = "queue"
+    target: Target = "whole"
     cpu_speed: float = DEFAULT_CPU_SPEED
     least_left_s: float = 300.0
     pays: bool = False
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts, claims and reshapes."""
-        rule = MoldableProportional(self.order, self.cpu_speed)
+        rule = MoldableProportional(self.order, self.target, self.cpu_speed)
         return resized(snapshot, rule, self.least_left_s, pays=self.pays)
 
 
 class _Proportional(Division):
     """One group's jobs and what they get."""
 
-    def divide(self, order: Order) -> None:
+    def divide(self, order: Order, target: Target) -> None:
         """Decide for the whole group."""
         tasks = self._group.tasks
         least = sum(count * of.least for of, count in tasks.items())
@@ -114,7 +121,9 @@ class _Proportional(Division):
         else:
             self._reason = ALIKE
             jobs = self._group.jobs(self._desk)
-            target_s = sum(job.tasks_waiting * volume_s(job) for job, _ in jobs) / available
+            whole = target == "whole"
+            work_s = sum(job.tasks_waiting * volume_s(job, whole=whole) for job, _ in jobs)
+            target_s = work_s / available
             self._give(order, lambda job, of: self._closest(job, of, float(target_s)))
         for holding in self._held.values():
             self._write(holding)

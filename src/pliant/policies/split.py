@@ -22,7 +22,7 @@ from pliant.plan import Claim, Plan, Start
 from pliant.policies.crowd import Crowd, Standing
 from pliant.policies.dhondt import Bidder, divided, divided_alike
 from pliant.policies.reasons import FIRST, why
-from pliant.speedup import volume_left_s
+from pliant.speedup import volume_left_s, volume_of_s
 
 
 @dataclass(eq=False, slots=True)
@@ -39,6 +39,11 @@ class Waiting:
     def arrival(self) -> tuple[float, str]:
         """When it came, and its id."""
         return (self.job.submit_s, self.job.id)
+
+    @property
+    def whole_s(self) -> float:
+        """How long all of its work would take alone on one GPU."""
+        return volume_of_s(self.job)
 
     def left_s(self, _now_s: float) -> float:
         """Return how long what is left of its work would take alone on one GPU."""
