@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
+from math import inf
 from typing import Literal, cast
 
 from pliant.model import Job
@@ -131,9 +132,9 @@ class _Closest:
 
     def __call__(self, member: Member) -> int:
         job = member.job
-        if not job.volume_s:
-            return first_of(self._runs_s(member), self._target_s)
         left = member.left_s(self._crowd.now_s)
+        if left == inf:  # it makes no progress on one GPU
+            return first_of(self._runs_s(member), self._target_s)
         says = job.measured or (job.spec is not None and job.spec.request.throughput)
         known = None if says else self._linear.get(member.ladder)
         speeds, rise = known or self._speeds(member)

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar, Literal
 
 from pliant.model import Job, Snapshot
@@ -143,10 +144,10 @@ class _Proportional(Division):
         """Return the level at which a job's run time is closest to the target."""
         if not of.levels:
             return 0
-        if not job.volume_s:
+        left = volume_left_s(job)
+        if left == inf:  # it makes no progress on one GPU
             runs_s = [left_s(job, options[0][0], self._cpu_speed) for _, options in of.levels]
         else:
-            left = volume_left_s(job)
             runs_s = [left / speed if speed else ENDLESS_S for speed in self._speeds(job, of)]
         away = [abs(min(ENDLESS_S, run_s) - target_s) for run_s in runs_s]
         return away.index(min(away))
