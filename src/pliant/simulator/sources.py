@@ -180,7 +180,8 @@ class FitGpp:
     def __call__(self, asked: Asked, seed: int) -> Workload:
         """Return the jobs of a seed."""
         if self.mix not in MIXES:
-            raise BadInput(f"workload fitgpp: mix: {self.mix!r}: one of {', '.join(MIXES)}")
+            right = ", ".join(MIXES)
+            raise BadInput(f"workload fitgpp: mix: {self.mix!r}: one of {right} is expected")
         jobs, mix = asked.jobs or JOBS, MIXES[self.mix]
         return fitgpp(seed, jobs=jobs, mix=mix, load=self.load, told=self.told)
 
