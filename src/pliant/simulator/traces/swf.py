@@ -17,6 +17,8 @@ FIELDS = (
     *("requested memory", "status", "user", "group", "executable", "queue", "partition"),
     *("preceding job", "think time"),
 )
+_WHOLE = (0, 4, 7)
+"""The fields that count, or number, what cannot be divided."""
 _FAILED = (0, 5)
 """Status: 0 failed, 5 cancelled (after it had started where it has a run time)."""
 _PARTS = (2, 3, 4)
@@ -60,11 +62,9 @@ def _record(text: str, path: Path, number: int) -> Record | None:
         raise wrong(path, number, "a negative number of processors or seconds (-1: not known)")
     if submit_s < 0:
         raise wrong(path, number, f"submit time {submit_s:.0f} is not known")
-    for what, value in (("allocated", width), ("requested", asked)):
-        if not value.is_integer():
-            raise wrong(path, number, f"{what} processors: {value}: a whole number is expected")
-    if not job.is_integer():
-        raise wrong(path, number, f"job number: {job}: a whole number is expected")
+    if not (job.is_integer() and width.is_integer() and asked.is_integer()):
+        which = next(at for at in _WHOLE if not said[at].is_integer())
+        raise wrong(path, number, f"{FIELDS[which]}: {said[which]}: a whole number is expected")
     width, asked = (width if width > 0 else asked), (asked if asked > 0 else width)
     if run_s <= 0 or width <= 0:
         return None
