@@ -147,6 +147,9 @@ def test_what_there_is_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
         assert [line.split()[0] for line in found.splitlines()[1:]] == [*SOURCES]
 
 
+LOAD = "pliant: workload ravi-multi: load"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -159,6 +162,12 @@ def test_what_there_is_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
         (("simulate", "--workload", "hpc2n"), "pliant: workload hpc2n reads a trace: --trace "),
         (("simulate", "--workload", "seo", "--seed", "2"), "pliant: --seed: workload seo draws "),
         (("simulate", "--workload", "seo", "--jobs", "0"), "pliant: Invalid value for '--jobs'"),
+        *(
+            (("simulate", "--workload", f"ravi-multi:load={load}"), f"{LOAD}: {load}: a number fro")
+            for load in ("0", "1e-320", "1e+300")
+        ),
+        (("simulate", "--workload", "seo:launch_s=1e+308"), "pliant: workload seo: launch_s: 1e+"),
+        (("simulate", "--workload", "seo:save_s=NaN"), "pliant: workload seo: save_s: nan: 0, or "),
         (
             ("simulate", "--workload", "seo", "--out", "/nonexistent/x"),
             "pliant: --out: '/nonexistent/x': its directory is not there\n",

@@ -195,6 +195,7 @@ def test_what_sacct_says_is_passed_on(slurm: Path) -> None:
         (("--speedup", "x"), "pliant: --speedup: 'x': power:0.8, amdahl:0.95 or linear, say"),
         (("--users", ","), "pliant: --users: ',': names such as alice,bob are expected\n"),
         (("--shrink", "0"), "pliant: Invalid value for '--shrink'"),
+        (("--restart", "nan"), "pliant: Invalid value for '--restart': nan is not in the range "),
         (("--gpus-per-node", "8"), "pliant: --gpus-per-node and --cpus-per-node go with --nodes"),
         (("--nodes", "8"), "pliant: --nodes goes with --gpus-per-node or --cpus-per-node, or b"),
         (("--trace", "/nonexistent"), "pliant: /nonexistent: No such file or directory\n"),

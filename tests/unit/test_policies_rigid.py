@@ -13,6 +13,7 @@ from pliant.plan import Plan
 from pliant.policies import by_name, names, options
 
 NODES = [node("n1"), node("n2")]
+NUMBER = "0, or a number from 1e-12 to 1e12,"
 
 
 def test_easy_lets_later_jobs_pass_where_they_delay_no_first_one() -> None:
@@ -199,9 +200,12 @@ def test_every_policy_tells_its_name_and_options() -> None:
         (
             "static-partition",
             {"slot": -1},
-            "policy static-partition: slot: -1: a whole number of at least 0 is expected",
+            "policy static-partition: slot: -1: a whole number from 0 to 1e12 is expected",
         ),
-        ("fms", {"cpu_speed": -1}, "policy fms: cpu_speed: -1: a number of at least 0 is expected"),
+        *(
+            ("fms", {"cpu_speed": speed}, f"policy fms: cpu_speed: {speed}: {NUMBER} is expected")
+            for speed in (-1, 1e-320, 1e300)
+        ),
     ],
 )
 def test_a_wrong_policy_or_option_is_refused_in_one_line(

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.errors import BadInput
+from pliant.grammar import quoted
 from pliant.simulator.traces import Record, read_sacct
 from pliant.simulator.traces.sacct import FORMAT
 
+WHOLE = "a whole number is expected"
 HEAD = FORMAT.replace(",", "|")
 TRES = "billing=4,cpu=4,gres/gpu:a100=2,gres/gpu=2,mem=8G,node=1"
 
@@ -65,6 +67,12 @@ def test_times_may_be_written_out_and_states_say_who_failed(tmp_path: Path) -> N
     assert [(r.wait_s, r.run_s, r.failed) for r in found] == [(60, 3600, True)]
 
 
+def test_times_may_say_how_far_they_are_from_utc(tmp_path: Path) -> None:
+    times = {"Submit": "2026-10-25T02:30:00+02:00", "Start": "2026-10-25T02:10:00+01:00"}
+    found = read(tmp_path, row(**times, End="2026-10-25T01:40:00Z"))
+    assert [(r.submit_s, r.wait_s, r.run_s) for r in found] == [(1792888200, 2400, 1800)]
+
+
 @pytest.mark.parametrize(
     ("rows", "number", "why"),
     [
@@ -72,6 +80,14 @@ def test_times_may_be_written_out_and_states_say_who_failed(tmp_path: Path) -> N
         ([row(), row(Submit="soon")], 3, "Submit: 'soon': a time is expected"),
         ([row(End="99")], 2, "End 99 is before Start 130"),
         ([row(Start="9" * 20)], 2, "Start: '99999999999999999999': a time is expected"),
+        ([row(Submit="²")], 2, f"Submit: {quoted('²')}: a time is expected"),
+        *(
+            ([row(AllocTRES=f"cpu=4,{name}={count}")], 2, f"{name}: {quoted(count)}: {WHOLE}")
+            for name in ("gres/gpu", "gres/gpu:a100", "cpu", "node")
+            for count in ("notanumber", "-2", "2.5", "9999999999999999", "²", "")
+        ),
+        ([row(), row(TimelimitRaw="soon")], 3, f"TimelimitRaw: 'soon': {WHOLE}"),
+        ([row(TimelimitRaw="²")], 2, f"TimelimitRaw: {quoted('²')}: {WHOLE}"),
         ([row(AllocTRES="many")], 2, "AllocTRES: 'many': NAME=COUNT,… is expected"),
     ],
 )
@@ -81,6 +97,13 @@ def test_what_cannot_be_right_is_refused_with_its_line(
     with pytest.raises(BadInput, match=f"line {number}: ") as refused:
         read(tmp_path, *rows)
     assert str(refused.value).endswith(why)
+
+
+def test_a_field_too_many_is_refused_where_no_column_can_hold_it(tmp_path: Path) -> None:
+    head, line = HEAD.removesuffix("|JobName"), row().removesuffix("|train")
+    assert [record.id for record in read(tmp_path, line, head=head)] == ["7"]
+    with pytest.raises(BadInput, match="line 3: 12 fields: 11 are expected"):
+        read(tmp_path, line, f"{line}|", head=head)
 
 
 def test_a_column_that_lacks_is_named_with_the_command_that_prints_it(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.errors import BadInput
+from pliant.grammar import quoted
 from pliant.simulator.traces import Record, read_sacct, read_sacct_json
 from pliant.simulator.traces.sacct import FORMAT
 
@@ -22,6 +23,9 @@ TRES = [
     {"type": "gres", "name": "gpu", "id": 1001, "count": 2},
     {"type": "gres", "name": "gpu:a100", "id": 1002, "count": 2},
 ]
+GPUS, GPU = TRES[3], "AllocTRES: gres/gpu"
+TIME = {"submission": 100, "start": 130, "end": 190}
+WHOLE = "a whole number is expected"
 A_JOB = Record("7", 100, 60, 4, 4, 1800, 30, "alice", "lab", "train", "gpu", gpus=2, nodes=1)
 
 
@@ -155,6 +159,13 @@ def test_what_cannot_be_right_is_refused_with_the_line_where_its_job_begins(tmp_
         (job(8, end=129), "End 129 is before Start 130"),
         (job(8, submit="soon"), "Submit: 'soon': a time is expected"),
         (job(8, submit=-5), "Submit: '-5': a time is expected"),
+        (job(8, start="²"), f"Start: {quoted('²')}: a time is expected"),
+        (job(8, time={**TIME, "limit": "soon"}), f"TimelimitRaw: 'soon': {WHOLE}"),
+        (job(8, time={**TIME, "limit": -5}), f"TimelimitRaw: '-5': {WHOLE}"),
+        *(
+            (job(8, tres={"allocated": [{**GPUS, "count": count}]}), f"{GPU}: '{count}': {WHOLE}")
+            for count in ("two", 2.5, -4, 10**13)
+        ),
         ({"job_id": 8}, "Object missing required field `state`"),
         (job(8, time=7), "Expected `object`, got `int` - at `$.time`"),
     ):

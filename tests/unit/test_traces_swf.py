@@ -55,7 +55,8 @@ def test_packed_or_not_and_however_it_ends(trace: Path, end: str) -> None:
 
 
 def test_what_is_not_known_is_taken_from_what_is(trace: Path) -> None:
-    trace.write_text("\n".join([line(width=-1), line(asked=-1), line(limit=-1, wait=-1, user=-1)]))
+    lines = (line(width=-1), line(job=2, asked=-1), line(job=3, limit=-1, wait=-1, user=-1))
+    trace.write_text("\n".join(lines))
     seen = [(r.width, r.asked, r.limit_s, r.wait_s, r.user) for r in read_swf(trace)]
     assert seen == [(2, 2, 60, 0, "1"), (2, 2, 60, 0, "1"), (2, 2, 0, 0, "")]
 
@@ -63,6 +64,17 @@ def test_what_is_not_known_is_taken_from_what_is(trace: Path) -> None:
 def test_jobs_that_never_ran_are_left_out(trace: Path) -> None:
     trace.write_text("\n".join([line(run=0), line(run=-1), line(width=-1, asked=-1), line(job=9)]))
     assert [record.id for record in read_swf(trace)] == ["9"]
+
+
+def test_parts_of_a_job_between_checkpoints_are_left_out(trace: Path) -> None:
+    parts = (line(status=2, run=4), line(status=3, run=6, submit=-1), line(status=4, run=6))
+    trace.write_text("\n".join([line(run=10), *parts, line(job=2, submit=5)]))
+    assert [(record.id, record.run_s) for record in read_swf(trace)] == [("1", 10), ("2", 10)]
+
+
+def test_jobs_whose_number_is_not_known_have_the_line_s(trace: Path) -> None:
+    trace.write_text("\n".join([line(job=2), line(job=-1), line(job=-1)]))
+    assert [record.id for record in read_swf(trace)] == ["2", "line2", "line3"]
 
 
 @pytest.mark.parametrize(
@@ -73,6 +85,10 @@ def test_jobs_that_never_ran_are_left_out(trace: Path) -> None:
         (line(run="nan"), 4, "run time: 'nan': a number is expected"),
         (line(width=1e13), 4, "allocated processors: '10000000000000.0': a number is expected"),
         (line(run=-7), 4, "a negative number of processors or seconds"),
+        (f"{line()}\n{line(submit=3)}", 5, "job number 1 stands twice"),
+        (line(job=1.5), 4, "job number: 1.5: a whole number is expected"),
+        (line(width=0.5), 4, "allocated processors: 0.5: a whole number is expected"),
+        (line(asked=2.7), 4, "requested processors: 2.7: a whole number is expected"),
         (line(submit=-1), 4, "submit time -1 is not known"),
         (
             f"{line(submit=9)}\n{line(submit=8)}",

@@ -92,3 +92,10 @@ def test_fcs_pairs_what_is_fast_together_and_nobody_else(table: Path) -> None:
 def test_what_cannot_be_is_refused(table: Path, words: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInput, match=said):
         colocated(table, 1, **words)
+
+
+def test_a_file_without_any_type_of_gpu_is_refused(tmp_path: Path) -> None:
+    empty = tmp_path / "x_throughputs.json"
+    empty.write_text("{}")
+    with pytest.raises(BadInput, match="type of GPU: 'v100': the file has none"):
+        colocated(empty, 1)

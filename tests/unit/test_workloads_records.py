@@ -17,6 +17,7 @@ from pliant.simulator.workload import Arrival, alike
 from pliant.simulator.workloads.hpc2n import hpc2n
 from pliant.simulator.workloads.records import Linear, Machine, from_records
 from pliant.simulator.workloads.rows import Kinds, Rows, Words
+from pliant.simulator.workloads.site import Site, on_site
 from pliant.speedup import run_time_s
 
 RECORDS = [
@@ -49,9 +50,24 @@ def test_rigid_jobs_keep_their_width() -> None:
         ),
     ]
     assert (
-        "a job that is wider than the machine gets all of it, and runs as long as it did"
+        "a job that is wider than the machine is cut to all of it, and runs as long as it did"
         in found.choices
     )
+
+
+@pytest.mark.parametrize("limits", [True, False])
+def test_what_a_cluster_of_nodes_makes_of_a_job_is_said(limits: bool) -> None:
+    site = Site(2, 4, by_processor=True, limits=limits)
+    seven, wide = replace(RECORDS[0], width=7), replace(RECORDS[1], width=99)
+    found = on_site([seven, wide], site, "two")
+    assert [(one.job.shape, one.job.time_limit_s) for one in found.arrivals] == [
+        (Shape(2, 4), 60 * limits),
+        (Shape(2, 4), 30 * limits),
+    ]
+    said = "\n".join(found.choices)
+    assert "7 GPUs on two nodes of 4 are 2 x 4" in said
+    assert "larger than the cluster is cut to all of it" in said
+    assert ("a time limit shorter than the run is as long as the run" in said) is limits
 
 
 def test_moldable_jobs_share_what_they_have_in_common() -> None:

@@ -5,6 +5,7 @@ What it calls is imported when it runs: every `pliant --help` loads this module.
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Any
 
 import click
@@ -13,6 +14,17 @@ from pliant.cli.output import json_option
 from pliant.cli.reporting import REPORT_OPTIONS
 from pliant.cli.simulate import OUT, with_options
 from pliant.cli.sweeping import PROCESSES
+
+
+class _Seconds(click.FloatRange):
+    """A range that "nan" is not in: to click it is neither too small nor too large."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if isnan(found):
+            self.fail(f"{found} is not in the range {self._describe_range()}.", param, ctx)
+        return found
+
 
 _SIZE = click.IntRange(min=1)
 _RECORDED = (
@@ -75,7 +87,7 @@ _ASSUMED = (
     ),
     click.option(
         "--restart",
-        type=click.FloatRange(min=0, max=1e6),
+        type=_Seconds(min=0, max=1e6),
         default=60.0,
         show_default=True,
         metavar="SECONDS",

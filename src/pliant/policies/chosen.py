@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from pliant.errors import BadInput
 
 Built = TypeVar("Built")
+Load = Annotated[float, "load"]
+"""What arrives over what a cluster could do: an option that nothing can be divided by is none."""
+_LEAST, _MOST = 1e-12, 10**12
+"""No option is larger, or nearer to 0: the figures of a replay would have no end, or be 0."""
 
 
 def options_of(built: type[Any]) -> dict[str, object]:
@@ -22,7 +26,7 @@ def build(what: str, built: type[Built], chosen: Mapping[str, object]) -> Built:
     Raises BadInput, naming what would be right, for an unknown option or value.
     """
     known = options_of(built)
-    hints = get_type_hints(built)
+    hints = get_type_hints(built, include_extras=True)
     for option, value in chosen.items():
         if option not in known:
             right = ", ".join(f"{key} ({default})" for key, default in known.items())
@@ -42,12 +46,19 @@ def _check(what: str, value: object, hint: object) -> None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return value == 0 or _LEAST <= value <= _MOST
+
+
+def _is_load(value: object) -> bool:
+    return _is_number(value) and 0.001 <= cast(float, value) <= 1000
 
 
 _CHECKS: dict[object, tuple[str, Callable[[object], bool]]] = {
     bool: ("true or false", lambda value: isinstance(value, bool)),
-    float: ("a number of at least 0", _is_number),
-    int: ("a whole number of at least 0", lambda value: type(value) is int and value >= 0),
+    Load: ("a number from 0.001 to 1000", _is_load),
+    float: ("0, or a number from 1e-12 to 1e12,", _is_number),
+    int: ("a whole number from 0 to 1e12", lambda value: type(value) is int and _is_number(value)),
     str: ("a text", lambda value: isinstance(value, str)),
 }

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from pliant.errors import BadInput
-from pliant.policies.chosen import build, options_of
+from pliant.policies.chosen import Load, build, options_of
 from pliant.simulator.traces import Record
 from pliant.simulator.traces.guess import FORMATS, Format, guess, processors_of
 from pliant.simulator.workload import Workload
@@ -174,13 +174,14 @@ class FitGpp:
     said: ClassVar[frozenset[str]] = frozenset()
     draws: ClassVar[bool] = True
     mix: str = next(iter(MIXES))
-    load: float = 2.0
+    load: Load = 2.0
     told: bool = False
 
     def __call__(self, asked: Asked, seed: int) -> Workload:
         """Return the jobs of a seed."""
         if self.mix not in MIXES:
-            raise BadInput(f"workload fitgpp: mix: {self.mix!r}: one of {', '.join(MIXES)}")
+            right = ", ".join(MIXES)
+            raise BadInput(f"workload fitgpp: mix: {self.mix!r}: one of {right} is expected")
         jobs, mix = asked.jobs or JOBS, MIXES[self.mix]
         return fitgpp(seed, jobs=jobs, mix=mix, load=self.load, told=self.told)
 

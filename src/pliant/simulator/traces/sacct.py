@@ -2,7 +2,8 @@
 
 The first line names the columns; :data:`COLUMNS` must be among them, in any order, and what users
 write (JobName, Comment) may stand last alone, for it may hold the separator. Instants that no
-change of the clock disturbs are printed with ``SLURM_TIME_FORMAT=%s``; others are read as they are.
+change of the clock disturbs are printed with ``SLURM_TIME_FORMAT=%s``; others are read as they are,
+with their offset from UTC where they have one.
 """
 
 from __future__ import annotations
@@ -22,8 +23,15 @@ FORMAT = ",".join((*COLUMNS, *MORE))
 """What to ask sacct for."""
 MONTH = ",".join((*COLUMNS, "Account", "Partition"))
 """The same without what users write, which may hold anything."""
+_TYPED = "gres/gpu:"
 _NEVER = frozenset(("", "Unknown", "None", "N/A"))
+_DIGITS = 12  # of a number at most
 _NUMBERS = re.compile("[0-9]{1,18}")
+_WRITTEN = frozenset(
+    ("JobName", "Comment", "AdminComment", "SystemComment", "SubmitLine", "WorkDir")
+)
+"""Columns that may hold the separator: last, they have all that is left of the line."""
+_NO_LIMIT = frozenset(("", "UNLIMITED", "Partition_Limit"))
 _FAILED = ("FAILED", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
 
 
@@ -80,7 +88,7 @@ def _columns(line: str, path: Path, number: int) -> list[str]:
 
 
 def _fields(line: str, names: list[str], path: Path, number: int) -> Mapping[str, str]:
-    texts = line.split("|", len(names) - 1)
+    texts = line.split("|", len(names) - 1 if names[-1] in _WRITTEN else -1)
     if len(texts) != len(names):
         raise wrong(path, number, f"{len(texts)} fields: {len(names)} are expected")
     return dict(zip(names, texts, strict=True))
@@ -105,7 +113,7 @@ def run_of(said: Mapping[str, str], path: Path, number: int) -> Record | None:
         run_s=end_s - start_s,
         width=cpus,
         asked=cpus,
-        limit_s=60.0 * _minutes(said["TimelimitRaw"]),
+        limit_s=60.0 * _minutes(said["TimelimitRaw"], path, number),
         wait_s=max(0.0, start_s - submit_s),
         user=said["User"],
         group=said.get("Account", ""),
@@ -128,7 +136,7 @@ def _again(before: Record | None, now: Record) -> Record:
 
 def _instant_s(text: str, what: str, path: Path, number: int) -> float:
     try:
-        value = float(text) if text.isdigit() else _iso_s(text)
+        value = float(text) if _is_whole(text) else _iso_s(text)
     except ValueError:
         value = -1.0
     if not 0 <= value <= MOST:
@@ -137,7 +145,8 @@ def _instant_s(text: str, what: str, path: Path, number: int) -> float:
 
 
 def _iso_s(text: str) -> float:
-    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+    instant = datetime.fromisoformat(text)
+    return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()
 
 
 def _tres(text: str, path: Path, number: int) -> dict[str, int]:
@@ -146,16 +155,26 @@ def _tres(text: str, path: Path, number: int) -> dict[str, int]:
         name, equals, count = word.partition("=")
         if not equals:
             raise wrong(path, number, f"AllocTRES: {quoted(text)}: NAME=COUNT,… is expected")
-        if count.isdigit() and len(count) < 13:
-            found[name] = int(count)
+        if name in ("cpu", "node", "gres/gpu") or name.startswith(_TYPED):
+            found[name] = _whole(count, f"AllocTRES: {name}", path, number)
     return found
 
 
 def _gpus(tres: Mapping[str, int]) -> int:
-    typed = sum(count for name, count in tres.items() if name.startswith("gres/gpu:"))
+    typed = sum(count for name, count in tres.items() if name.startswith(_TYPED))
     return tres.get("gres/gpu", typed)
 
 
-def _minutes(text: str) -> int:
+def _minutes(text: str, path: Path, number: int) -> int:
     """TimelimitRaw is in minutes; empty, UNLIMITED or Partition_Limit where there is none."""
-    return int(text) if text.isdigit() and len(text) < 13 else 0
+    return 0 if text in _NO_LIMIT else _whole(text, "TimelimitRaw", path, number)
+
+
+def _whole(text: str, what: str, path: Path, number: int) -> int:
+    if not _is_whole(text) or len(text) > _DIGITS:
+        raise wrong(path, number, f"{what}: {quoted(text)}: a whole number is expected")
+    return int(text)
+
+
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.isdigit()

@@ -84,8 +84,9 @@ def read_pairs(path: Path, gpu_type: str) -> dict[tuple[str, str], tuple[float, 
     """
     found = read_gavel(path).pairs
     if gpu_type not in found:
-        right = ", ".join(sorted(found))
-        raise BadInput(f"{path}: type of GPU: {quoted(gpu_type)}: one of {right} is expected")
+        known = ", ".join(sorted(found))
+        right = f"one of {known} is expected" if known else "the file has none"
+        raise BadInput(f"{path}: type of GPU: {quoted(gpu_type)}: {right}")
     return {
         (name, other): speeds
         for ((name, gpus), (other, its)), speeds in found[gpu_type].items()

@@ -33,6 +33,8 @@ from pliant.simulator.workloads.rows import Kinds, Rows, Words
 Width = Literal["allocated", "asked"]
 """Which of a record's two numbers of processors a job takes."""
 
+LIMITS = "a time limit shorter than the run is as long as the run: nothing is ended"
+"""What is chosen where jobs have the trace's time limits."""
 NODE = "machine"
 PARTITIONS = (Partition("all", (NODE,), default=True),)
 _ALL = ("all",)
@@ -102,11 +104,11 @@ def _choices(machine: Machine) -> tuple[str, ...]:
     said = [
         "the machine is one node: nothing is lost by how processors lie",
         f"a job's own number of processors is what {had}",
-        "a job that is wider than the machine gets all of it, and runs as long as it did",
+        "a job that is wider than the machine is cut to all of it, and runs as long as it did",
         "jobs that failed or were cancelled run as long as they did",
     ]
     if machine.limits:
-        said.append("a time limit shorter than the run is as long as the run: nothing is ended")
+        said.append(LIMITS)
     return tuple(said)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pliant.policies.chosen import options_of
+from pliant.policies.chosen import Load, options_of
 from pliant.simulator.workload import Workload
 from pliant.simulator.workloads.colocated import JOBS, LOAD, NODES, colocated
 from pliant.simulator.workloads.ravi import Bias, multi_node, single_node
@@ -43,7 +43,7 @@ class RaviMulti:
         "50 SR/50 LR",
         "75 SR/25 LR",
     ] = "50 SJ/50 LJ"
-    load: float = 2.0
+    load: Load = 2.0
     penalty: bool = False
 
     def __call__(self, asked: Asked, seed: int) -> Workload:
@@ -59,7 +59,7 @@ class Gavel:
     said: ClassVar[frozenset[str]] = frozenset({"trace", "nodes"})
     draws: ClassVar[bool] = True
     gpu_type: str = "v100"
-    load: float = LOAD
+    load: Load = LOAD
     told: bool = False
 
     def __call__(self, asked: Asked, seed: int) -> Workload:

@@ -28,7 +28,7 @@ from pliant.model import (
 )
 from pliant.simulator.traces import Record
 from pliant.simulator.workload import Arrival, Speed, Workload, alike
-from pliant.simulator.workloads.records import Linear
+from pliant.simulator.workloads.records import LIMITS, Linear
 from pliant.simulator.workloads.rows import Kinds, Rows, Words
 
 _ALL = ("all",)
@@ -94,13 +94,24 @@ def on_site(records: Iterable[Record], site: Site, name: str) -> Workload:
         nodes,
         (Partition("all", names, default=True),),
         Rows(len(jobs), jobs),
-        (
-            "a job keeps its number of nodes where its GPUs divide over them, else has the fewest",
-            "a job that is larger than the cluster gets all of it, and runs as long as it did",
-            "jobs that failed or were cancelled run as long as they did",
-            "memory, partitions, types of GPU and features are not known, and do not count",
-        ),
+        _choices(site),
     )
+
+
+def _choices(site: Site) -> tuple[str, ...]:
+    of = "GPUs" if site.gpus else "CPUs"
+    said = [
+        f"a job keeps its number of nodes where its {of} divide over them, else has the fewest over"
+        " which they do",
+        f"where they divide over none, they are rounded up to the same number on each of the fewest"
+        f" nodes: 7 {of} on two nodes of 4 are 2 x 4",
+        "a job that is larger than the cluster is cut to all of it, and runs as long as it did",
+        "jobs that failed or were cancelled run as long as they did",
+        "memory, partitions, types of GPU and features are not known, and do not count",
+    ]
+    if site.limits:
+        said.append(LIMITS)
+    return tuple(said)
 
 
 class _Kind(NamedTuple):
