@@ -16,8 +16,9 @@ from pliant.cli.comparing import choices_of, run_cases
 from pliant.cli.install.record import write
 from pliant.cli.output import print_json
 from pliant.cli.reporting import MODE, check_report, print_page, write_report
-from pliant.cli.simulating import check_out, policy_words, printed_to
+from pliant.cli.simulating import policy_words
 from pliant.cli.sweeping import sweep_asked
+from pliant.cli.written import check_written, printed_to
 from pliant.errors import BadInput, Unavailable
 from pliant.grammar import quoted
 from pliant.simulator.curves import Trail
@@ -59,7 +60,7 @@ def run_whatif(
     molding = _molding(said)
     window = (instant("--since", since), instant("--until", until))
     _check_files(trace, save, format)
-    check_out(out)
+    check_written({"--out": out, "--html": html, "--save": save}, {"--trace": trace})
     drawn = check_report(html, plots)
     cluster = _cluster(said)
     with _recorded(trace, save, window) as path:
@@ -105,8 +106,6 @@ def _molding(said: dict[str, Any]) -> Molding:
 def _check_files(trace: str, save: str, of: str) -> None:
     if trace and save:
         raise BadInput("--save keeps what sacct prints now: it does not go with --trace")
-    if save and not Path(save).absolute().parent.is_dir():
-        raise BadInput(f"--save: {quoted(save)}: its directory is not there")
     if of not in ("", *_READ):
         raise BadInput(f"--format: {quoted(of)}: sacct or sacct-json is expected")
 
