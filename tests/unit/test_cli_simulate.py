@@ -163,6 +163,14 @@ def test_what_there_is_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
             ("simulate", "--workload", "seo", "--out", "/nonexistent/x"),
             "pliant: --out: '/nonexistent/x': its directory is not there\n",
         ),
+        (
+            ("simulate", "--trace", "x", "--workload", "trace:least=9"),
+            "pliant: workload trace: least=9: most=N is missing beside it\n",
+        ),
+        (
+            ("simulate", "--trace", "x", "--workload", "trace:least=9,most=4"),
+            "pliant: workload trace: least=9: 1 to 4 is expected\n",
+        ),
         (("compare", "--workload", "seo"), "pliant: a policy at least is expected; --list-pol"),
         (("compare", "fifo", "nope", "--workload", "seo"), "pliant: policy: 'nope': one of "),
         (("compare", "fifo", "fifo", "--workload", "seo"), "pliant: fifo stands twice\n"),

@@ -11,7 +11,7 @@ import pytest
 
 from pliant.cli import main
 from pliant.errors import BadInput
-from pliant.simulator.reproduce import cosched, papers, ravi
+from pliant.simulator.reproduce import cosched, papers, ravi, ravi_multi
 from pliant.simulator.reproduce.asked import Asked
 from pliant.simulator.reproduce.claims import Chart, Claim, Section, Table, percent
 from pliant.simulator.reproduce.cosched_search import Count, Search, lowest
@@ -243,3 +243,21 @@ def test_a_solver_that_is_missing_is_said_before_anything_is_run(
     assert pliant("reproduce", "all", "--quick") == 2
     said = "pliant: cosched: scipy is not installed: pip install 'pliant[solvers]'\n"
     assert capsys.readouterr() == ("", said)
+
+
+@pytest.mark.parametrize(
+    ("times", "why"),
+    [
+        ((1.3, 1.2, 1.1), ""),
+        ((1.3, 1.0, 1.1), "it falls from 75 SR/25 LR to 50 SR/50 LR; the load is not printed"),
+        ((0.9, 0.8, 0.7), "the load is not printed"),
+    ],
+)
+def test_what_grows_with_a_ratio_grows_at_every_step(times: tuple[float, ...], why: str) -> None:
+    draws = {
+        mix: [{"fms-nodes": of, "fms-type": 1.0}]
+        for mix, of in zip(ravi_multi.SIZE, times, strict=True)
+    }
+    claim = ravi_multi._contention(ravi_multi.Several((2.0, 1.0), draws, {}))
+    assert claim.holds is not bool(why)
+    assert claim.why.startswith(why)

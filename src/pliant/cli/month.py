@@ -32,7 +32,7 @@ from pliant.simulator.whatif.molding import Molding, curve
 from pliant.simulator.whatif.month import Month, happened
 from pliant.simulator.whatif.report import page
 from pliant.simulator.whatif.result import Result
-from pliant.simulator.whatif.words import assumptions, seen
+from pliant.simulator.whatif.words import LAST_S, assumptions, end_s, seen
 
 BASELINE = Choice("easy-backfill")
 _READ = ("sacct", "sacct-json")
@@ -66,6 +66,7 @@ def run_whatif(
     with _recorded(trace, save, window) as path:
         month = Month(path, _format(path, format), cluster, molding)
         records = _records(month, trace, since)
+        _check_records(records, molding)
         missing = left_out(Path(path), records) if month.format == "sacct" else None
         what = seen(records, month, missing)
         truth = _truth(records, month)
@@ -159,6 +160,17 @@ def _records(month: Month, trace: str, since: str) -> list[Record]:
         if trace or " line " in str(wrong):
             raise
         raise BadInput(f"sacct: no job that has ended since {since}") from wrong
+
+
+def _check_records(records: Sequence[Record], molding: Molding) -> None:
+    """Raise BadInput for a user who has no job, and a time that no calendar has."""
+    known = {record.user for record in records}
+    for user in molding.users:
+        if user not in known:
+            raise BadInput(f"--users: {quoted(user)}: no job of this user's has run")
+    last = max(records, key=end_s)
+    if end_s(last) > LAST_S:
+        raise BadInput(f"job {quoted(last.id)}: it ended after the year 9999: its times are wrong")
 
 
 def _truth(records: Sequence[Record], month: Month) -> Outcome:

@@ -25,7 +25,11 @@ from pliant.simulator.reproduce.papers import reproduce as one
 
 @click.command(short_help="What the papers claim, run again.")
 @click.argument("papers", metavar=f"[{'|'.join([*PAPERS, ALL])}]...", nargs=-1)
-@click.option("--quick", is_flag=True, help="Fewer runs: a first look, within half a minute each.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Fewer runs: a first look, within half a minute of CPU time for most.",
+)
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
