@@ -16,7 +16,7 @@ from pliant import policies
 from pliant.cli import main
 from pliant.cli.simulating import named, print_outcome
 from pliant.errors import BadInput
-from pliant.simulator.runs import Outcome
+from pliant.simulator.runs import Outcome, run_case
 from pliant.simulator.sources import SOURCES
 from pliant.simulator.tally import Tally
 
@@ -172,6 +172,14 @@ LOAD = "pliant: workload ravi-multi: load"
             ("simulate", "--workload", "seo", "--out", "/nonexistent/x"),
             "pliant: --out: '/nonexistent/x': its directory is not there\n",
         ),
+        (
+            ("simulate", "--trace", "x", "--workload", "trace:least=9"),
+            "pliant: workload trace: least=9: most=N is missing beside it\n",
+        ),
+        (
+            ("simulate", "--trace", "x", "--workload", "trace:least=9,most=4"),
+            "pliant: workload trace: least=9: 1 to 4 is expected\n",
+        ),
         (("compare", "--workload", "seo"), "pliant: a policy at least is expected; --list-pol"),
         (("compare", "fifo", "nope", "--workload", "seo"), "pliant: policy: 'nope': one of "),
         (("compare", "fifo", "fifo", "--workload", "seo"), "pliant: fifo stands twice\n"),
@@ -226,3 +234,69 @@ def test_what_the_page_shows_is_what_is_printed() -> None:
         )
     finally:
         terminal.close()
+
+
+@pytest.mark.parametrize(
+    ("other", "option"),
+    [("--trace", "--out"), ("--trace", "--html"), ("--out", "--html")],
+)
+def test_a_file_is_not_written_over_another_of_the_same_command(
+    other: str, option: str, trace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = Path(trace).read_bytes()
+    link = tmp_path / "link"
+    link.symlink_to(trace if other == "--trace" else tmp_path / "new")
+    words = {"--trace": trace, other: trace if other == "--trace" else str(tmp_path / "new")}
+    words[option] = str(link)
+    command = ("compare", "fifo", *(word for pair in words.items() for word in pair))
+    assert pliant(*command) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("pliant: --") and "it is the file of --" in said
+    assert said.count("\n") == 1
+    assert Path(trace).read_bytes() == before
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_full_stdout_is_said_in_one_line(
+    trace: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert pliant("simulate", "--trace", trace) == 2
+    assert capsys.readouterr().err == (
+        "pliant: stdout: No space left on device: not all could be printed\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("simulate", "--workload", "seo"), "pliant: stdout is closed: --out FILE is expected\n"),
+        (("simulate", "--list-policies"), "pliant: stdout is closed: nothing can be printed\n"),
+    ],
+)
+def test_a_closed_stdout_is_said_in_one_line(
+    words: tuple[str, ...],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert pliant(*words) == 2
+    assert capsys.readouterr().err == said
+
+
+def test_what_a_solver_prints_is_kept_from_the_answer(
+    trace: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def noisy(*of: Any) -> Outcome:
+        os.write(1, b"WARNING: from C\n")
+        return run_case(*of)
+
+    monkeypatch.setattr("pliant.cli.simulating.run_case", noisy)
+    monkeypatch.setattr("pliant.cli.comparing.run_case", noisy)
+    for command in (("simulate",), ("compare", "fifo", "--processes", "1")):
+        assert pliant(*command, "--trace", trace, "--json") == 0
+        told = capfd.readouterr()
+        assert json.loads(told.out)
+        assert told.err == "WARNING: from C\n"

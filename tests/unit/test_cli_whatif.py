@@ -199,6 +199,12 @@ def test_what_sacct_says_is_passed_on(slurm: Path) -> None:
         (("--gpus-per-node", "8"), "pliant: --gpus-per-node and --cpus-per-node go with --nodes"),
         (("--nodes", "8"), "pliant: --nodes goes with --gpus-per-node or --cpus-per-node, or b"),
         (("--trace", "/nonexistent"), "pliant: /nonexistent: No such file or directory\n"),
+        (
+            ("--trace", "x", "--since", "30days"),
+            "pliant: --since is for sacct: it does not go with",
+        ),
+        (("--trace", "x", "--until", "now"), "pliant: --until is for sacct: it does not go with"),
+        (("--users", "alice,nobody"), "pliant: --users: 'alice': no job of this user's has run\n"),
         (("--trace", "x", "--save", "y"), "pliant: --save keeps what sacct prints now: it does"),
         (("--save", "/nonexistent/y"), "pliant: --save: '/nonexistent/y': its directory is not"),
         (("--trace", "x", "--format", "swf"), "pliant: --format: 'swf': sacct or sacct-json is"),
@@ -266,3 +272,17 @@ def test_nothing_of_it_is_in_the_daemon() -> None:
     said += "print([n for n in sys.modules if n.startswith(('pliant.simulator', 'matplotlib'))])"
     done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_time_that_no_calendar_has_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "sacct.txt"
+    path.write_text(
+        "JobID|User|Submit|Start|End|State|TimelimitRaw|AllocTRES\n"
+        "7|ann|100|200|253402300900|COMPLETED|60|cpu=4,gres/gpu=1\n"
+    )
+    assert pliant("whatif", "--trace", str(path), *CLUSTER) == 2
+    assert capsys.readouterr().err == (
+        "pliant: job '7': it ended after the year 9999: its times are wrong\n"
+    )

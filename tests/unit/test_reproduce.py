@@ -11,7 +11,7 @@ import pytest
 
 from pliant.cli import main
 from pliant.errors import BadInput
-from pliant.simulator.reproduce import cosched, ravi
+from pliant.simulator.reproduce import cosched, papers, ravi, ravi_multi
 from pliant.simulator.reproduce.asked import Asked
 from pliant.simulator.reproduce.claims import Chart, Claim, Section, Table, percent
 from pliant.simulator.reproduce.cosched_search import Count, Search, lowest
@@ -206,6 +206,11 @@ def test_a_terminal_is_told_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> No
         (("reproduce", "seoo"), "pliant: paper: 'seoo': one of "),
         (("reproduce", "ravi", "--data", "/no"), "pliant: /no: a directory is expected"),
         (("reproduce", "ravi", "--processes", "0"), "pliant: Invalid value for '--processes'"),
+        (("reproduce", "ravi", "--out", "/tmp"), "pliant: --out: '/tmp': a file is expected, not"),
+        (("reproduce", "ravi", "--out", "/no/x"), "pliant: --out: '/no/x': its directory is not"),
+        (("reproduce", "ravi", "--out", "/proc/x"), "pliant: --out: '/proc/x': /proc cannot be"),
+        (("reproduce", "ravi", "--html", "/proc/x"), "pliant: --html: '/proc/x': /proc cannot be"),
+        (("reproduce", "ravi", "--plots", "/proc/x"), "pliant: --plots: '/proc/x': /proc cannot"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(
@@ -215,3 +220,44 @@ def test_what_is_wrong_is_said_in_one_line(
     told = capsys.readouterr().err
     assert told.startswith(said)
     assert told.count("\n") == 1
+
+
+def test_what_is_finished_is_kept_where_a_later_paper_cannot_be_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def cannot(_: Asked) -> Section:
+        raise BadInput("curves.csv: line 3: a number is expected")
+
+    monkeypatch.setattr(cosched, "reproduce", lambda _: SECTION)
+    monkeypatch.setattr(ravi, "reproduce", cannot)
+    out = tmp_path / "claims.md"
+    assert pliant("reproduce", "cosched", "ravi", "--out", str(out)) == 2
+    assert capsys.readouterr() == ("", "pliant: curves.csv: line 3: a number is expected\n")
+    assert "## Somebody" in out.read_text()
+
+
+def test_a_solver_that_is_missing_is_said_before_anything_is_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(papers, "find_spec", lambda _: None)
+    assert pliant("reproduce", "all", "--quick") == 2
+    said = "pliant: cosched: scipy is not installed: pip install 'pliant[solvers]'\n"
+    assert capsys.readouterr() == ("", said)
+
+
+@pytest.mark.parametrize(
+    ("times", "why"),
+    [
+        ((1.3, 1.2, 1.1), ""),
+        ((1.3, 1.0, 1.1), "it falls from 75 SR/25 LR to 50 SR/50 LR; the load is not printed"),
+        ((0.9, 0.8, 0.7), "the load is not printed"),
+    ],
+)
+def test_what_grows_with_a_ratio_grows_at_every_step(times: tuple[float, ...], why: str) -> None:
+    draws = {
+        mix: [{"fms-nodes": of, "fms-type": 1.0}]
+        for mix, of in zip(ravi_multi.SIZE, times, strict=True)
+    }
+    claim = ravi_multi._contention(ravi_multi.Several((2.0, 1.0), draws, {}))
+    assert claim.holds is not bool(why)
+    assert claim.why.startswith(why)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -75,3 +78,47 @@ def test_what_is_missing_is_said(
     monkeypatch.setattr(job_array, "find_spec", lambda _: None)
     told = said(capsys, "--slurm")
     assert told == "pliant: --slurm needs submitit: pip install 'pliant[sweeps]'\n"
+
+
+def waits(flag: Path) -> None:
+    """Say that a run has begun, and be far from its end."""
+    flag.touch()
+    time.sleep(300)
+
+
+def fails_beside(flag: Path) -> None:
+    """Fail in one run when the other one has begun."""
+    if flag.name == "waits":
+        waits(flag)
+    while not (flag.parent / "waits").exists():
+        time.sleep(0.01)
+    raise ValueError(flag.name)
+
+
+def test_ctrl_c_ends_the_processes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    flags = [tmp_path / "first", tmp_path / "second"]
+    pid = os.getpid()
+    context = multiprocessing.get_context("fork")
+    presses = context.Process(target=_presses, args=(flags, pid))
+    presses.start()
+    with pytest.raises(KeyboardInterrupt):
+        Processes(2).each(waits, flags, lambda _: None)
+    presses.join()
+    assert multiprocessing.active_children() == []
+    assert capfd.readouterr().err == ""
+
+
+def _presses(flags: list[Path], pid: int) -> None:
+    """Interrupt all processes of a sweep, as a terminal does, when its runs have begun."""
+    while not all(flag.exists() for flag in flags):
+        time.sleep(0.01)
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    for each in (*map(int, children), pid):
+        if each != os.getpid():
+            os.kill(each, signal.SIGINT)
+
+
+def test_a_run_that_fails_ends_the_others(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="fails"):
+        Processes(2).each(fails_beside, [tmp_path / "waits", tmp_path / "fails"], lambda _: None)
+    assert multiprocessing.active_children() == []

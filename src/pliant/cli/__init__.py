@@ -6,6 +6,7 @@ Every command ends with 0 (fine), 1 (the answer is no: not found, faults found, 
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -51,6 +52,8 @@ SECTIONS = {
 """Each command and where it lives, in the order in which help lists them."""
 
 EXIT_BAD = 2
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a write to stdout may meet; other files' errors are told where they are written."""
 
 
 @click.group(
@@ -90,11 +93,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         code = _say("interrupted")
     except BrokenPipeError:  # `pliant jobs | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()
         code = 0
+    except OSError as wrong:
+        if wrong.errno in _FULL:
+            _drop_stdout()
+            code = _say(f"stdout: {wrong.strerror}: not all could be printed")
+        else:
+            code = _own_mistake(wrong)
     except Exception as fault:
         code = _own_mistake(fault)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _drop_stdout() -> None:
+    """Let what is not printed yet go nowhere: Python would try it again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(message: str, code: int = EXIT_BAD) -> int:

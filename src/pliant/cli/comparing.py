@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from pliant import policies
-from pliant.cli.output import Column, Style, print_json, print_table, say
+from pliant.cli.output import Column, Style, print_json, print_table, say, solvers_on_stderr
 from pliant.cli.reporting import check_report, write_report
 from pliant.cli.simulating import (
-    check_out,
     listed,
     named,
     policy_words,
-    printed_to,
     progress,
     workload_asked,
 )
 from pliant.cli.sweeping import sweep_asked
+from pliant.cli.written import check_written, printed_to
 from pliant.errors import BadInput
 from pliant.simulator.comparison import Compared, WorstHit, compare, worst_hit
 from pliant.simulator.report.compared import Several, page
@@ -50,7 +49,7 @@ def run_compare(
     draws = any("seed" in policies.options(choice.name) for choice in chosen)
     if seeds > 1 and not (source(asked).draws or draws):
         raise BadInput(f"--seeds: workload {asked.name} draws nothing: each seed is the same")
-    check_out(out)
+    check_written({"--out": out, "--html": html}, {"--trace": asked.trace})
     sweep = sweep_asked(processes, slurm, sbatch)
     with_plots = check_report(html, plots)
     # All policies of a seed one after the other: a process that does several reads it once.
@@ -89,7 +88,7 @@ def choices_of(texts: Sequence[str]) -> list[Choice]:
 
 def run_cases(cases: Sequence[Case], sweep: Sweep) -> list[Outcome]:
     """Replay all cases, and show how far they are where a person looks."""
-    with progress("replays") as shown:
+    with solvers_on_stderr(), progress("replays") as shown:
 
         def tell(done: int) -> None:
             if shown is not None:

@@ -16,8 +16,9 @@ from pliant.cli.comparing import choices_of, run_cases
 from pliant.cli.install.record import write
 from pliant.cli.output import print_json
 from pliant.cli.reporting import MODE, check_report, print_page, write_report
-from pliant.cli.simulating import check_out, policy_words, printed_to
+from pliant.cli.simulating import policy_words
 from pliant.cli.sweeping import sweep_asked
+from pliant.cli.written import check_written, printed_to
 from pliant.errors import BadInput, Unavailable
 from pliant.grammar import quoted
 from pliant.simulator.curves import Trail
@@ -31,7 +32,7 @@ from pliant.simulator.whatif.molding import Molding, curve
 from pliant.simulator.whatif.month import Month, happened
 from pliant.simulator.whatif.report import page
 from pliant.simulator.whatif.result import Result
-from pliant.simulator.whatif.words import assumptions, seen
+from pliant.simulator.whatif.words import LAST_S, assumptions, end_s, seen
 
 BASELINE = Choice("easy-backfill")
 _READ = ("sacct", "sacct-json")
@@ -59,12 +60,13 @@ def run_whatif(
     molding = _molding(said)
     window = (instant("--since", since), instant("--until", until))
     _check_files(trace, save, format)
-    check_out(out)
+    check_written({"--out": out, "--html": html, "--save": save}, {"--trace": trace})
     drawn = check_report(html, plots)
     cluster = _cluster(said)
     with _recorded(trace, save, window) as path:
         month = Month(path, _format(path, format), cluster, molding)
         records = _records(month, trace, since)
+        _check_records(records, molding)
         missing = left_out(Path(path), records) if month.format == "sacct" else None
         what = seen(records, month, missing)
         truth = _truth(records, month)
@@ -105,8 +107,6 @@ def _molding(said: dict[str, Any]) -> Molding:
 def _check_files(trace: str, save: str, of: str) -> None:
     if trace and save:
         raise BadInput("--save keeps what sacct prints now: it does not go with --trace")
-    if save and not Path(save).absolute().parent.is_dir():
-        raise BadInput(f"--save: {quoted(save)}: its directory is not there")
     if of not in ("", *_READ):
         raise BadInput(f"--format: {quoted(of)}: sacct or sacct-json is expected")
 
@@ -160,6 +160,17 @@ def _records(month: Month, trace: str, since: str) -> list[Record]:
         if trace or " line " in str(wrong):
             raise
         raise BadInput(f"sacct: no job that has ended since {since}") from wrong
+
+
+def _check_records(records: Sequence[Record], molding: Molding) -> None:
+    """Raise BadInput for a user who has no job, and a time that no calendar has."""
+    known = {record.user for record in records}
+    for user in molding.users:
+        if user not in known:
+            raise BadInput(f"--users: {quoted(user)}: no job of this user's has run")
+    last = max(records, key=end_s)
+    if end_s(last) > LAST_S:
+        raise BadInput(f"job {quoted(last.id)}: it ended after the year 9999: its times are wrong")
 
 
 def _truth(records: Sequence[Record], month: Month) -> Outcome:

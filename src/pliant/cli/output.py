@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, TypeVar
@@ -12,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import click
 import msgspec
 
-from pliant.errors import BadInput
+from pliant.errors import BadInput, Unavailable
 from pliant.grammar import quoted
 
 T = TypeVar("T")
@@ -106,8 +108,26 @@ def printable(text: str) -> str:
 
 
 def on_terminal() -> bool:
-    """Say whether a person looks."""
+    """Say whether a person looks. Raises Unavailable where stdout is closed."""
+    if sys.stdout is None:
+        raise Unavailable("stdout is closed: nothing can be printed")
     return sys.stdout.isatty()
+
+
+@contextmanager
+def solvers_on_stderr() -> Iterator[None]:
+    """Keep stdout for the answer: HiGHS now and then prints a line there, whatever it is told."""
+    if sys.stdout is None or sys.stderr is None:  # 1 and 2 may be any other file then
+        yield
+        return
+    sys.stdout.flush()
+    stdout = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        os.dup2(stdout, 1)
+        os.close(stdout)
 
 
 def say(*words: str) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pliant.cli.output import Column, Style, print_table, say
+from pliant.cli.written import check_directory
 from pliant.errors import BadInput
 from pliant.grammar import quoted
 
@@ -31,19 +32,16 @@ REPORT_OPTIONS = (HTML, PLOTS)
 def check_report(html: str, plots: str) -> bool:
     """Return whether plots are to be drawn; nothing is written yet.
 
-    Raises BadInput where a file could not be written, Unavailable where plots were asked for and
-    matplotlib is not installed.
+    Raises BadInput where plots could not be written, Unavailable where they were asked for and
+    matplotlib is not installed. The other files: :func:`pliant.cli.written.check_written`.
     """
     from pliant.simulator.report.plots import check, is_there  # noqa: PLC0415  # large
 
-    if html and not Path(html).absolute().parent.is_dir():
-        raise BadInput(f"--html: {quoted(html)}: its directory is not there")
-    if html and Path(html).is_dir():
-        raise BadInput(f"--html: {quoted(html)}: a file is expected, not a directory")
     if plots:
         path = Path(plots).absolute()
         if not path.parent.is_dir() or (path.exists() and not path.is_dir()):
             raise BadInput(f"--plots: {quoted(plots)}: a directory, or a new one, is expected")
+        check_directory("--plots", plots, path if path.exists() else path.parent)
         check()
     return bool(plots) or (bool(html) and is_there())
 

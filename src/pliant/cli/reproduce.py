@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from pliant.cli.install.record import write
+from pliant.cli.output import solvers_on_stderr
 from pliant.cli.reporting import HTML, PLOTS, check_report, write_report
-from pliant.cli.simulate import with_options
+from pliant.cli.simulate import OUT, with_options
 from pliant.cli.sweeping import SWEEP_OPTIONS, sweep_asked
+from pliant.cli.written import check_written, printed_to
 from pliant.errors import Unavailable
 from pliant.simulator.report.papers import page
 from pliant.simulator.reproduce.asked import Asked, Progress, in_silence
-from pliant.simulator.reproduce.papers import ALL, PAPERS, chosen, document
+from pliant.simulator.reproduce.claims import Section
+from pliant.simulator.reproduce.papers import ALL, PAPERS, check_solver, chosen, document
 from pliant.simulator.reproduce.papers import reproduce as one
 
 
 @click.command(short_help="What the papers claim, run again.")
 @click.argument("papers", metavar=f"[{'|'.join([*PAPERS, ALL])}]...", nargs=-1)
-@click.option("--quick", is_flag=True, help="Fewer runs: a first look, within half a minute each.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Fewer runs: a first look, within half a minute of CPU time for most.",
+)
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
     help="A directory with traces and measurements that are not Pliant's.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Write it to a file.")
+@OUT
 @HTML
 @PLOTS
 @click.option("--seed", default=0, show_default=True, help="The first of the seeds.")
@@ -39,7 +45,7 @@ def reproduce(
     papers: Sequence[str],
     quick: bool,
     data: Path | None,
-    out: Path | None,
+    out: str,
     html: str,
     plots: str,
     seed: int,
@@ -56,38 +62,29 @@ def reproduce(
     names = chosen(papers)
     if data is not None and not data.is_dir():
         raise Unavailable(f"{data}: a directory is expected")
+    check_written({"--out": out, "--html": html})
     drawn = check_report(html, plots)
+    check_solver(names)
     sweep = sweep_asked(processes, slurm, sbatch)
-    with _solvers_on_stderr(), _progress() as progress:
-        asked = Asked(quick, seed, data, sweep, progress)
-        sections = [one(name, asked) for name in names]
-    if html or plots:
-        would = any(section.charts for section in sections)
-        write_report(page(sections, asked, drawn=drawn), html, plots, drawn=would)
-    text = "\n".join(document(sections, asked))
-    if out is None:
-        click.echo(text)
-    else:
-        write(out, text + "\n", 0o644)
-
-
-@contextmanager
-def _solvers_on_stderr() -> Iterator[None]:
-    """Keep stdout for the text: HiGHS now and then prints a line there, whatever it is told."""
-    sys.stdout.flush()
-    stdout = os.dup(1)
+    asked = Asked(quick, seed, data, sweep)
+    sections: list[Section] = []
     try:
-        os.dup2(2, 1)
-        yield
-    finally:
-        os.dup2(stdout, 1)
-        os.close(stdout)
+        with solvers_on_stderr(), _progress() as progress:
+            for name in names:
+                sections.append(one(name, replace(asked, progress=progress)))
+    finally:  # what has been run is not lost where a later one cannot be
+        if sections:
+            with printed_to(out):
+                click.echo("\n".join(document(sections, asked)))
+            if html or plots:
+                would = any(section.charts for section in sections)
+                write_report(page(sections, asked, drawn=drawn), html, plots, drawn=would)
 
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
     """Show on stderr how far it is, where that is a terminal."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield in_silence
         return
     from rich.console import Console  # noqa: PLC0415  # slow to import

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
-from io import StringIO
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from pliant import policies
-from pliant.cli.install.record import write
-from pliant.cli.output import Column, Style, print_json, print_table, say
+from pliant.cli.output import Column, Style, print_json, print_table, say, solvers_on_stderr
 from pliant.cli.policy_options import policy_options
+from pliant.cli.written import check_written, printed_to
 from pliant.errors import BadInput
 from pliant.grammar import quoted
 from pliant.policies.chosen import options_of
@@ -43,9 +41,9 @@ def run_simulate(
     asked = workload_asked(said)
     if seed is not None and not (source(asked).draws or "seed" in policies.options(name)):
         raise BadInput(f"--seed: workload {asked.name} draws nothing")
-    check_out(out)
+    check_written({"--out": out}, {"--trace": asked.trace})
     case = Case(choice, asked, 1 if seed is None else seed, idle=not no_idle)
-    with progress("jobs") as tell:
+    with solvers_on_stderr(), progress("jobs") as tell:
         outcome = run_case(case, tell)
     with printed_to(out):
         if as_json:
@@ -126,33 +124,13 @@ def _workloads() -> Iterator[_Listed]:
         yield _Listed(name, what + reads, options_of(of))
 
 
-# --- where it goes ---------------------------------------------------------------------------
-
-
-def check_out(out: str) -> None:
-    """Raise BadInput where a result could not be written."""
-    if out and not Path(out).absolute().parent.is_dir():
-        raise BadInput(f"--out: {quoted(out)}: its directory is not there")
-
-
-@contextmanager
-def printed_to(out: str, mode: int = 0o644) -> Iterator[None]:
-    """Write what is printed in between into a file, if one is named. Raises Unavailable.
-
-    ``mode``: of a new file.
-    """
-    if not out:
-        yield
-        return
-    with redirect_stdout(StringIO()) as text:
-        yield
-    write(Path(out), text.getvalue(), mode)
+# --- how far it is ----------------------------------------------------------------------------
 
 
 @contextmanager
 def progress(what: str) -> Iterator[Any]:
     """Show on stderr how far it is, where a person looks; yields what is told (done, of all)."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console  # noqa: PLC0415  # slow to import

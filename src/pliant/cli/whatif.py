@@ -9,11 +9,13 @@ from math import isnan
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from pliant.cli.output import json_option
 from pliant.cli.reporting import REPORT_OPTIONS
 from pliant.cli.simulate import OUT, with_options
 from pliant.cli.sweeping import PROCESSES
+from pliant.errors import BadInput
 
 
 class _Seconds(click.FloatRange):
@@ -102,10 +104,20 @@ _ASSUMED = (
 )
 
 
+def _check_window(context: click.Context) -> None:
+    """Raise BadInput where sacct is not run, and yet told from when to when."""
+    for name in ("since", "until") if context.params["trace"] else ():
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise BadInput(
+                f"--{name} is for sacct: it does not go with --trace, which is taken whole"
+            )
+
+
 @click.command("whatif", short_help="What policies would have done to your own month.")
 @click.argument("choices", metavar="[POLICY[:OPTION=VALUE,...]]...", nargs=-1)
 @with_options(_RECORDED, _CLUSTER, _ASSUMED, (PROCESSES, json_option, OUT), REPORT_OPTIONS)
-def whatif(**said: Any) -> None:
+@click.pass_context
+def whatif(context: click.Context, /, **said: Any) -> None:
     """Replay the jobs that this cluster has behind it as policies would have run them.
 
     sacct says which jobs there were, scontrol which nodes there are; nothing is changed. Without
@@ -116,6 +128,7 @@ def whatif(**said: Any) -> None:
     jobs could have had another size, and how fast they would have been so. Users and
     jobs are told apart: for whom it is better, for whom worse.
     """
+    _check_window(context)
     from pliant.cli.month import run_whatif  # noqa: PLC0415  # the simulator is large
 
     run_whatif(**said)

@@ -98,6 +98,13 @@ class Trace:
     limits: bool = True
     told: bool = False
 
+    def __post_init__(self) -> None:
+        """Raise BadInput for bounds that are none."""
+        if self.least > 1 and not self.most:
+            raise BadInput(f"workload trace: least={self.least}: most=N is missing beside it")
+        if self.most and not 1 <= self.least <= self.most:
+            raise BadInput(f"workload trace: least={self.least}: 1 to {self.most} is expected")
+
     def __call__(self, asked: Asked, seed: int) -> Workload:
         """Return the jobs of the trace."""
         del seed

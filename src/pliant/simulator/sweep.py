@@ -6,10 +6,12 @@ what it takes and returns is plain data. The same runs give the same results whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import Protocol, TypeVar
 
 Item = TypeVar("Item")
@@ -46,17 +48,35 @@ class Processes:
             return [_told(run(item), done, ended) for done, item in enumerate(items, 1)]
         # Started anew, not forked: the same everywhere, and as in a job array.
         with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
-            tasks = [pool.submit(run, item) for item in items]
+            others = set(active_children())
             try:
+                with _interrupts_held():
+                    tasks = [pool.submit(run, item) for item in items]
                 for done, task in enumerate(as_completed(tasks), 1):
                     _told(task.result(), done, ended)
             except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
+                # The pool itself would wait for the runs that have begun, however long they are.
+                for worker in set(active_children()) - others:
+                    worker.terminate()
                 raise
         return [task.result() for task in tasks]
 
 
 HERE = Processes()
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Let processes begin that no Ctrl-C reaches; one of this time is heard right after it.
+
+    They take over which signals are held: what interrupts all of a terminal's processes is for
+    the first one to hear, which ends the others.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _told(result: Result, done: int, ended: Ended) -> Result:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 
 from pliant import __version__
-from pliant.errors import BadInput
+from pliant.errors import BadInput, Unavailable
 from pliant.grammar import quoted
 from pliant.simulator.reproduce.asked import Asked
 from pliant.simulator.reproduce.claims import Section
@@ -24,6 +25,8 @@ PAPERS = {
 It has ``reproduce(asked) -> Section``.
 """
 ALL = "all"
+_SOLVED = ("cosched", "ravi", "curves")
+"""Those that need a solver."""
 
 
 def chosen(names: Sequence[str]) -> list[str]:
@@ -38,6 +41,13 @@ def chosen(names: Sequence[str]) -> list[str]:
         if name not in PAPERS and name != ALL:
             raise BadInput(f"paper: {quoted(name)}: one of {right} is expected")
     return [name for name in PAPERS if ALL in names or name in names]
+
+
+def check_solver(names: Sequence[str]) -> None:
+    """Raise Unavailable where one of these papers needs a solver that is not installed."""
+    for name in _SOLVED:
+        if name in names and find_spec("scipy") is None:
+            raise Unavailable(f"{name}: scipy is not installed: pip install 'pliant[solvers]'")
 
 
 def reproduce(name: str, asked: Asked) -> Section:

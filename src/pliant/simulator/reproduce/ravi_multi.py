@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 
 from pliant.simulator.reproduce.asked import Asked
@@ -150,14 +151,17 @@ def _each_alone(several: Several) -> Claim:
 
 def _contention(several: Several) -> Claim:
     gains = {mix: several.gain(mix, ("fms-nodes",), "fms-type") for mix in SIZE}
-    right = gains[LARGE] > 0 and gains[LARGE] > gains[SMALL]
+    steps = pairwise(reversed(SIZE))  # from few large requests to many
+    falls = [f"from {few} to {many}" for few, many in steps if gains[many] < gains[few]]
+    right = gains[LARGE] > 0 and gains[LARGE] > gains[SMALL] and not falls
+    lead = f"it falls {' and '.join(falls)}; " if falls else ""
     return Claim(
         "with more large requests the kind alone becomes better than the number of nodes alone",
         "predicted",
         "as the ratio grows",
         "; ".join(f"{mix}: {percent(gain, 1)}" for mix, gain in gains.items()),
         right,
-        "" if right else "the load is not printed: the table has others",
+        "" if right else f"{lead}the load is not printed: the table has others",
     )
 
 

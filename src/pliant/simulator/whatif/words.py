@@ -12,6 +12,9 @@ from pliant.simulator.whatif.molding import Molding
 from pliant.simulator.whatif.month import Month
 from pliant.simulator.whatif.result import Fit
 
+LAST_S = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+"""The last instant that :func:`instant` is asked to write, in seconds since 1970."""
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -44,11 +47,16 @@ def seen(records: Sequence[Record], month: Month, out: int | None) -> Seen:
         len(gpu),
         sum(molding.is_of(record.user) for record in gpu),
         min(record.submit_s for record in records),
-        max(record.submit_s + record.wait_s + record.run_s for record in records),
+        max(map(end_s, records)),
         sum(record.requeues > 0 for record in records),
         sum(record.queue not in names for record in records) if len(names) > 1 else 0,
         out,
     )
+
+
+def end_s(record: Record) -> float:
+    """Return when a job ended."""
+    return record.submit_s + record.wait_s + record.run_s
 
 
 def title(what: Seen) -> str:
