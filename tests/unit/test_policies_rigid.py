@@ -143,8 +143,8 @@ def test_every_policy_tells_its_name_and_options() -> None:
     assert {name: tuple(options(name)) for name in names()} == {
         "moldable-equipartition": ("votes", "cpu_speed"),
         "malleable-equipartition": ("votes", "cpu_speed", "least_left_s", "pays"),
-        "moldable-proportional": ("order", "cpu_speed"),
-        "malleable-proportional": ("order", "cpu_speed", "least_left_s", "pays"),
+        "moldable-proportional": ("order", "target", "cpu_speed"),
+        "malleable-proportional": ("order", "target", "cpu_speed", "least_left_s", "pays"),
         "fms": ("order", "times", "sizes", "beside", "high_load", "cpu_speed"),
         "f-scheduling": ("v_bound", "least_rise", "only_gains", "pays"),
         "easy-backfill": ("shape",),
