@@ -102,7 +102,8 @@ def test_who_interrupts_leaves_no_job(
     def waiting() -> list[str]:
         return clean.run(["squeue", "-h", "-r", "-o", "%i"]).stdout.split()
 
-    argv = ["pliant", *COMPARE, "--slurm", *PENDING]
+    # A shell that starts these tests behind itself has them ignore Ctrl-C, and what they start.
+    argv = ["env", "--default-signal=INT", "pliant", *COMPARE, "--slurm", *PENDING]
     process = subprocess.Popen(argv, env=env, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: len(waiting()) == 4, "the array to wait")
     process.send_signal(signal.SIGINT)

@@ -7,6 +7,7 @@ import os
 import signal
 import stat
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,15 @@ def fails_beside(flag: Path) -> None:
     raise ValueError(flag.name)
 
 
+@pytest.fixture
+def heeds_ctrl_c() -> Iterator[None]:
+    """A shell that starts these tests behind itself has them ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_ends_the_processes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     flags = [tmp_path / "first", tmp_path / "second"]
     pid = os.getpid()
