@@ -3,9 +3,9 @@
 A job is known by slurmd's cgroups (:mod:`pliant.monitor.cgroups`). A job that has none, as where
 slurmd tracks processes by their parents (proctrack/linuxproc, pgid), is known by the slurmstepd of
 each of its steps, which calls itself ``slurmstepd: [4711.batch]``: it is believed if root runs it
-and its program is slurmstepd. What it started is the job's, and what lost its parent meanwhile but
-is still in one of their sessions, which only descendants can be. A process that both began a
-session of its own and lost its parent is not seen; Slurm does not see it then either.
+and its program is slurmstepd. What it started is the job's, and so is what lost its parent since
+but is still in one of their sessions, where only descendants can be. A process that both began a
+session of its own and lost its parent is not seen.
 
 Nothing that a user's process says is believed: neither its environment (SLURM_JOB_ID) nor its
 title. The step ``extern``, where logins by ssh end up, is not the job's work.
@@ -14,7 +14,7 @@ title. The step ``extern``, where logins by ssh end up, is not the job's work.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,8 +65,7 @@ def jobs_here(proc_root: Path, cgroup_root: Path) -> tuple[JobHere, ...]:
     table = proc.processes(proc_root)
     stepds = _stepds(table, proc_root)
     found = _by_cgroup(table, stepds, cgroups.job_groups(cgroup_root))
-    rest = [each for each in stepds.values() if each.job not in found]
-    found |= _by_stepd(table, rest)
+    found |= _by_stepd(table, stepds, found)
     return tuple(found[job] for job in sorted(found, key=int))
 
 
@@ -111,16 +110,19 @@ def _in_groups(
     return JobHere(job, tuple(table[pid] for pid in sorted(pids) if pid in table), tuple(groups))
 
 
-def _by_stepd(table: Mapping[int, Process], stepds: Iterable[_Stepd]) -> dict[str, JobHere]:
+def _by_stepd(
+    table: Mapping[int, Process], stepds: Mapping[int, _Stepd], known: Collection[str]
+) -> dict[str, JobHere]:
     children: dict[int, list[Process]] = {}
     sessions: dict[int, list[Process]] = {}
     for each in table.values():
         children.setdefault(each.parent, []).append(each)
         sessions.setdefault(each.session, []).append(each)
+    shared = {s for s, members in sessions.items() if _is_shared(members, stepds)}
     steps: dict[str, list[Step]] = {}
-    for stepd in stepds:
-        if stepd.step != EXTERN:
-            found = _of_step(stepd.process, children, sessions)
+    for stepd in stepds.values():
+        if stepd.step != EXTERN and stepd.job not in known:
+            found = _of_step(stepd.process, children, sessions, shared)
             step = Step(stepd.step, stepd.process.pid, found, stepd.process.children_s)
             steps.setdefault(stepd.job, []).append(step)
     return {job: _of_steps(job, found) for job, found in steps.items()}
@@ -132,21 +134,33 @@ def _of_steps(job: str, steps: list[Step]) -> JobHere:
     return JobHere(job, tuple(processes[pid] for pid in sorted(processes)), (), tuple(steps))
 
 
+def _is_shared(members: Iterable[Process], stepds: Mapping[int, _Stepd]) -> bool:
+    """Say whether a session is more than one step's: whether its oldest is not its slurmstepd.
+
+    slurmd begins a session for each slurmstepd (setsid in _forkexec_slurmstepd). Were that to
+    change, the session would be slurmd's, and be taken for nobody's.
+    """
+    own = [each for each in members if each.pid in stepds]
+    return len(own) > 1 or any(each.started < one.started for one in own for each in members)
+
+
 def _of_step(
     stepd: Process,
     children: Mapping[int, list[Process]],
     sessions: Mapping[int, list[Process]],
+    shared: Collection[int],
 ) -> tuple[Process, ...]:
     found: dict[int, Process] = {}
-    seen = {stepd.session} if stepd.session == stepd.pid else set()
-    waiting = [*children.get(stepd.pid, ()), *(m for s in seen for m in sessions.get(s, ()))]
+    followed = set(shared)
+    waiting = [stepd]
     while waiting:
         each = waiting.pop()
-        if each.pid in found or each.pid == stepd.pid:
+        if each.pid in found:
             continue
         found[each.pid] = each
         waiting += children.get(each.pid, ())
-        if each.session not in seen and each.session != stepd.session:  # begun below the slurmstepd
-            seen.add(each.session)
-            waiting += sessions.get(each.session, ())
+        if each.session not in followed:
+            followed.add(each.session)
+            waiting += sessions[each.session]
+    del found[stepd.pid]
     return tuple(found[pid] for pid in sorted(found))
