@@ -95,8 +95,9 @@ class FakeNode:
         self.write(f"{job}/cpu.stat", f"usage_usec {round(cpu_s * 1e6)}\nuser_usec 0\n")
         if memory is not None:
             self.write(f"{job}/memory.stat", "".join(f"{k} {v}\n" for k, v in memory.items()))
-        for resource in ("cpu", "memory", "io") if stalled_s is not None else ():
-            self.write(f"{job}/{resource}.pressure", pressure(stalled_s))
+        if stalled_s is not None:
+            for resource in ("cpu", "memory", "io"):
+                self.write(f"{job}/{resource}.pressure", pressure(stalled_s))
         for key, members in pids.items():
             step, _, leaf = key.rpartition("_")
             below = "/task_0" if leaf == "user" else ""

@@ -66,8 +66,12 @@ def pause_s(every_s: float, cost_s: float, most: float) -> float:
 def next_tick(windows: Windows, at_s: float, pause_s: float) -> float:
     """Return when to look next where windows are to be kept: at each edge, and between them.
 
-    A tick that would come shortly before an edge is left out, since little could be said of the
-    time between: two ticks are half a pause apart at least, or as far as two edges are.
+    Little can be said of a short time: two ticks are half a pause apart at least, or as far as two
+    edges are. So a tick that would come shortly before an edge is left out, and so is an edge that
+    comes shortly after the very first tick.
     """
+    least_s = min(pause_s / 2, windows.length_s, windows.every_s - windows.length_s or pause_s)
     tick_s, edge_s = at_s + pause_s, windows.next_edge(at_s)
+    if edge_s - at_s < least_s - 2 * _SLACK_S:
+        edge_s = windows.next_edge(edge_s)
     return edge_s if edge_s < tick_s + pause_s / 2 else tick_s
