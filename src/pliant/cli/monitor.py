@@ -115,7 +115,7 @@ def print_lines(found: NodeReading) -> None:
     """Print a line per job."""
     clock = time.strftime("%m-%d %H:%M:%S", time.localtime(found.at_s))
     for row in found.jobs:
-        words = [f"{column.name}={column.text(row)}" for column in COLUMNS[1:]]
+        words = [f"{column.name}={column.text(row)}" for column in COLUMNS[1:] if column.text(row)]
         say(clock, f"job {row.job}", *words)
 
 

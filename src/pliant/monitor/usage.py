@@ -7,7 +7,7 @@ parent and then ended is missing from it, and so is one whose parent ignores SIG
 Memory is the cgroup's where that counts it, else the sum of the processes' resident sets, in which
 a page that several share counts for each. The proportional sets (PSS) would be right, but to add
 one up the kernel walks all of a process's pages while it may not map any: the price grows with the
-job's memory, and the job pays it.
+job's memory, and the job pays it. A process of 1 GiB took 10 ms of CPU time, against 0.03 ms.
 """
 
 from __future__ import annotations
