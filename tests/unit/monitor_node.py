@@ -44,6 +44,7 @@ class FakeNode:
         own_s: float = 0.0,
         children_s: float = 0.0,
         rss_mib: int = 0,
+        flags: int = 0,
         threads: dict[int, Times] | None = None,
     ) -> int:
         """Make a process, or make it anew; without ``threads`` it has one, which did nothing."""
@@ -51,6 +52,7 @@ class FakeNode:
         fields = {
             4: parent,
             6: session or pid,
+            9: flags,
             14: round(own_s * TICKS_PER_S),
             16: round(children_s * TICKS_PER_S),
             20: len(threads),

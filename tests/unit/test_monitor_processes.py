@@ -214,6 +214,14 @@ def test_a_name_may_hold_anything() -> None:
     )
 
 
+@pytest.mark.parametrize(("flags", "seen"), [(0x208040, {1, 2, 50}), (0x400000, {1, 2, 50, 66})])
+def test_the_kernels_threads_are_not_looked_at(node: FakeNode, flags: int, seen: set[int]) -> None:
+    node.process(2, 0, name="kthreadd", uid=0, flags=flags)  # or a user's of that name
+    node.process(66, 2)
+    node.write("proc/2/task/2/children", "66 77 ")
+    assert set(proc.processes(node.proc)) == seen
+
+
 @pytest.mark.parametrize("line", [b"", b"9 (a", b"9 (a) S 1 2\n"])
 def test_a_process_that_is_gone_is_none(line: bytes) -> None:
     assert parse_stat(line) is None

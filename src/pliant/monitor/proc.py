@@ -14,8 +14,9 @@ from pathlib import Path
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGESIZE")
+_PF_KTHREAD = 0x200000
 _LONGEST = 65536
-"""More than any file has that is read here at once (bytes)."""
+"""More than any file has that is read here in one part (bytes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Process:
 
 
 def read(path: str | Path) -> bytes:
-    """Return a small file of the kernel; empty where it is gone or cannot be read."""
+    """Return a file of the kernel that comes in one part; empty where it is gone or forbidden."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -52,12 +53,28 @@ def read(path: str | Path) -> bytes:
 
 
 def processes(proc: Path) -> dict[int, Process]:
-    """Return every process of the host by its number.
+    """Return every process of the host by its number, but for most of the kernel's own threads.
 
     Raises OSError where ``proc`` itself cannot be listed.
     """
-    found = (process(proc, int(path.name)) for path in proc.iterdir() if path.name.isdecimal())
+    skipped = _kernel_threads(proc)
+    pids = (int(path.name) for path in proc.iterdir() if path.name.isdecimal())
+    found = (process(proc, pid) for pid in pids if pid not in skipped)
     return {each.pid: each for each in found if each is not None}
+
+
+def _kernel_threads(proc: Path) -> set[int]:
+    """Return the children of kthreadd, of which a large node has more than of all else.
+
+    In a container process 2 may be anybody's; the kernel's own has a flag that nobody can set.
+    """
+    fields = read(f"{proc}/2/stat").rpartition(b")")[2].split()
+    if len(fields) > 6 and int(fields[6]) & _PF_KTHREAD:
+        try:  # a list comes in several parts, which `read` is not for
+            return set(map(int, Path(f"{proc}/2/task/2/children").read_bytes().split()))
+        except OSError:  # a kernel without CONFIG_PROC_CHILDREN
+            pass
+    return set()
 
 
 def process(proc: Path, pid: int) -> Process | None:
