@@ -8,18 +8,20 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 from monitor_node import FakeNode
 
 from pliant.cli import main
+from pliant.cli import monitor as command
 from pliant.errors import Unavailable
 from pliant.monitor.processes import JobHere
-from pliant.monitor.reading import NodeReading
-from pliant.monitor.sample import Counts
+from pliant.monitor.reading import JobReading, NodeReading
+from pliant.monitor.sample import Counts, Way
 from pliant.monitor.service import Clocks, Node, once, run
+from pliant.monitor.speed import Parts, Speed, Stalled, Tier
 from pliant.monitor.windows import Windows
 
 
@@ -169,6 +171,38 @@ def test_who_is_not_root_is_told_so(
         main(["monitor"])
     error = "pliant: only root can see which processes are a job's: run it as root\n"
     assert (ended.value.code, capsys.readouterr().err) == (2, error)
+
+
+def test_readings_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    row = JobReading(
+        job="12",
+        cpu_s=61.25,
+        cpu_by=Way.CGROUP,
+        memory_bytes=3 * 2**20,
+        memory_by=Way.CGROUP,
+        processes=2,
+        threads=4,
+        speed=Speed(1.5, Tier.CPU, 2.0, Parts(1.5, 0.75, 0.375)),
+        stalled=Stalled(0.25, 0.0, 0.0),
+        alarms=("cpu",),
+    )
+    new = replace(row, job="13", speed=None, stalled=None, alarms=())
+    found = NodeReading("n1", 1e9, 2.0, Stalled(0.0, 0.5, 0.5), ("memory", "io"), (row, new))
+    command.print_reading(found)
+    assert capsys.readouterr().out == (
+        "n1, over 2.0 s: 2 job(s)\n"
+        "the node's work is stalled for: memory, io\n"
+        "JOB  TIER   CPU  RAN  CPU_S  MEM_MIB  PROCESSES  THREADS  STALLED\n"
+        "12      3  1.50  75%   61.2        3          2        4  cpu\n"
+        "13      -     -    -   61.2        3          2        4\n"
+    )
+    command.print_lines(found)
+    assert [line[len("09-09 03:46:40 ") :] for line in capsys.readouterr().out.splitlines()] == [
+        "job 12 tier=3 cpu=1.50 ran=75% cpu_s=61.2 mem_mib=3 processes=2 threads=4 stalled=cpu",
+        "job 13 tier=- cpu=- ran=- cpu_s=61.2 mem_mib=3 processes=2 threads=4",
+    ]
+    command.print_reading(replace(found, alarms=(), jobs=()))
+    assert capsys.readouterr().out == "n1, over 2.0 s: 0 job(s)\n"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may look")

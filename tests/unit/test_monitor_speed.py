@@ -82,6 +82,11 @@ def test_a_job_that_sleeps_has_speed_nought_and_one_without_processes_too() -> N
     assert speed(BEFORE, empty) == Speed(0.0, Tier.CPU, 10.0, Parts(0.0, None, None))
 
 
+def test_a_threads_number_may_be_given_again() -> None:
+    again = replace(AFTER, threads={(1, 1, 1): ThreadTime(3.0, 1.0)})
+    assert speed(BEFORE, again) == Speed(1.0, Tier.CPU, 10.0, Parts(1.0, 0.75, 0.3))
+
+
 def test_the_speed_relative_to_alone_is_of_one_tier() -> None:
     alone = replace(SLOW, value=2.0)
     assert relative(SLOW, alone) == 0.25

@@ -18,10 +18,13 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 
-from pliant.monitor.sample import Counts, Pressure, Sample
+from pliant.monitor.sample import Counts, Pressure, Sample, ThreadTime
 
 ALARM = 0.1
 """A part of the window from which on stalling is told; a choice, no measurement."""
+
+
+_BORN = ThreadTime(0.0, 0.0)
 
 
 class Tier(IntEnum):
@@ -95,9 +98,11 @@ def _thread_times(before: Sample, after: Sample) -> tuple[float, float]:
     """Return how long the threads that live now ran, and waited, since the first sample."""
     run_s = wait_s = 0.0
     for thread, now in after.threads.items():
-        then = before.threads.get(thread)
-        run_s += now.run_s - (then.run_s if then else 0.0)
-        wait_s += now.wait_s - (then.wait_s if then else 0.0)
+        then = before.threads.get(thread, _BORN)
+        if then.run_s > now.run_s:  # its process has given the number to another thread
+            then = _BORN
+        run_s += now.run_s - then.run_s
+        wait_s += now.wait_s - then.wait_s
     return run_s, wait_s
 
 
