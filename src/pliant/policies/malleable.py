@@ -56,7 +56,7 @@ class MalleableEquipartition:
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts, claims and reshapes."""
         rule = MoldableEquipartition(self.votes, self.cpu_speed)
-        return resized(snapshot, rule, self.least_left_s, pays=self.pays, uses_up=True)
+        return resized(snapshot, rule, self.least_left_s, pays=self.pays)
 
 
 class Rule(Protocol):
@@ -69,13 +69,10 @@ class Rule(Protocol):
         """Return the same in numbers of those that wait and some that run."""
 
 
-def resized(
-    snapshot: Snapshot, rule: Rule, least_left_s: float, *, pays: bool, uses_up: bool = False
-) -> Plan:
+def resized(snapshot: Snapshot, rule: Rule, least_left_s: float, *, pays: bool) -> Plan:
     """Return what can be done now for a rule for jobs that wait to hold for running ones too.
 
-    ``least_left_s``: jobs with no more work left on one GPU stay as they are. ``uses_up``: nothing
-    is left free beside a job that can take it.
+    ``least_left_s``: jobs with no more work left on one GPU stay as they are.
     """
     crowd = None if pays else crowd_of(snapshot)
     if crowd is not None:
@@ -86,4 +83,4 @@ def resized(
         desk = as_if_waiting(snapshot, running)
         return goals_of(snapshot, desk, rule.divide(desk))
 
-    return stepwise(snapshot, jobs, goals, rule.divide, pays=pays, uses_up=uses_up)
+    return stepwise(snapshot, jobs, goals, rule.divide, pays=pays)

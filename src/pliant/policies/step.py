@@ -41,7 +41,6 @@ class Step:
 
     snapshot: Snapshot
     goals: Goals
-    takers: list[Job]  # running ones that may have more than their goals
     pays: bool
     stuck: set[str] = field(default_factory=set)  # running jobs that cannot be changed so
     unpaid: set[str] = field(default_factory=set)  # those for which it would not pay
@@ -67,7 +66,6 @@ class Step:
                 self._grow(change)
             self._use_up()
             self._shrink()
-            self._grow_on_what_is_left()
         return self._desk.plan()
 
     # --- running jobs, before anything else -------------------------------------------------
@@ -229,46 +227,6 @@ class Step:
         room = self._now.room(job, change.option, (job,), first=first, beside=beside)
         return room == change.places
 
-    def _grow_on_what_is_left(self) -> None:
-        """Let jobs that should stay, or cannot grow as they should, take what nobody else does."""
-        changes = {change.goal.job.id: change for change in (*self._growing, *self._shrinking)}
-        for job in self.takers:
-            change = changes.get(job.id)
-            if change is not None and change.option is not None:
-                continue  # it changes, or its room is being left
-            profile = self._now.profile(job)
-            if not self._now.has_gpus(profile.kinds):
-                continue
-            for _, options in reversed(sizes_of(self._now, profile).levels):
-                if options[0][0].amount <= job.shape.amount:
-                    break
-                if any(self._takes(job, option, change) for option in options):
-                    break
-
-    def _takes(self, job: Job, option: Option, change: _Change | None) -> bool:
-        """Let a job have an option now if it is done earlier so; say whether that was possible."""
-        if not self._gain.growth_pays(job, option[0]):
-            return False
-        if change is not None:
-            return self._grows_beyond(change, option[0])
-        own = self._own(job, option[0])
-        places = self._now.room(job, option, (job,), first=own)
-        finally_ = (option[0], self._final.need(job, option[0]))
-        if places is None or self._final.room(job, finally_, (job,), first=(places,)) != places:
-            return False
-        self._final.trade(job, finally_, places, (job,))
-        self._desk.reshape(job, option, places, LEFT_OVER)
-        return True
-
-    def _grows_beyond(self, change: _Change, shape: Shape) -> bool:
-        if not self._given(change, shape) or change.option is None:
-            return False
-        if not self._fits_now(change, frozenset()):
-            self._stays(change)
-            return False
-        self._desk.reshape(change.goal.job, change.option, change.places, LEFT_OVER)
-        return True
-
     # --- running jobs that shrink -----------------------------------------------------------
 
     def _shrink(self) -> None:
@@ -291,8 +249,7 @@ class Step:
         with final.supposing():
             final.release(change.given)
             if final.fits_on(job, job.shape, job.nodes):
-                change.given = change.held = final.take(job, job.shape, job.nodes)
-                change.option = None
+                change.given = final.take(job, job.shape, job.nodes)
                 return True
             final.retake(change.given)
         return False

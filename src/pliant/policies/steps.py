@@ -8,9 +8,6 @@ only when it is really gone. So a cycle makes the first steps, and later ones th
    nodes of theirs, then those that wait, in the order of the queue, where it is free already if
    that is possible; then those that become larger, beside what they have if that is possible.
 2. What is free now is taken: waiting jobs start, running ones grow. The rest waits for its room.
-   What nobody takes goes to those that wait, in any shape; then, by a rule that gives all away, to
-   running jobs that should stay as they are but would be done earlier: goals are for a cluster
-   packed anew, and what stays where it is leaves other gaps.
 3. Those that become smaller do so, if somebody needs what they give up.
 
 The first job of each queue that does not start keeps its earliest opening, as everywhere: nobody
@@ -41,13 +38,11 @@ def stepwise(
     alone: Callable[[Desk], Plan],
     *,
     pays: bool,
-    uses_up: bool = False,
 ) -> Plan:
     """Return what can be done now about the goals of ``jobs``, which run, and of all that wait.
 
     ``goals`` is asked again without those that cannot be changed now; ``alone`` decides for those
-    that wait where nobody that runs changes. ``uses_up``: the rule gives away all that is free, so
-    that running jobs may have more than their goals where nobody else can take it.
+    that wait where nobody that runs changes.
     """
     under_way = any(job.next_shape for job in snapshot.running)
     first: Goals | None = None
@@ -57,14 +52,14 @@ def stepwise(
         wanted = goals(jobs)
         if first is not None:
             wanted = _towards(first, wanted)
-        steps = Step(snapshot, wanted, jobs if uses_up else [], pays=pays)
+        steps = Step(snapshot, wanted, pays=pays)
         plan = steps.run()
         if not (steps.stuck or steps.unpaid):
             return plan
         if steps.stuck:
             first = first or wanted
         jobs = [job for job in jobs if job.id not in steps.stuck | steps.unpaid]
-    return Step(snapshot, goals([]), [], pays=pays).run() if under_way else alone(Desk(snapshot))
+    return Step(snapshot, goals([]), pays=pays).run() if under_way else alone(Desk(snapshot))
 
 
 def _towards(first: Goals, now: Goals) -> Goals:
