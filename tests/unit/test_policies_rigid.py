@@ -200,7 +200,16 @@ def test_every_policy_tells_its_name_and_options() -> None:
         (
             "static-partition",
             {"slot": -1},
-            "policy static-partition: slot: -1: a whole number from 0 to 1e12 is expected",
+            "policy static-partition: slot: -1: a whole number from 1 to 1e12 is expected",
+        ),
+        (
+            "cosched-pi",
+            {"p": 2.0},
+            "policy cosched-pi: p: 2.0: a probability above 0.5 and below 1 is expected",
+        ),
+        *(
+            (name, {"k": 0}, f"policy {name}: k: 0: a whole number from 1 to 1e12 is expected")
+            for name in ("cosched-optimal", "cosched-pi")
         ),
         *(
             ("fms", {"cpu_speed": speed}, f"policy fms: cpu_speed: {speed}: {NUMBER} is expected")

@@ -46,11 +46,16 @@ def test_runs_of_a_job_that_was_requeued_are_one_job(tmp_path: Path) -> None:
         row(Submit="190", Start="200", End="500", AllocTRES="cpu=2,gres/gpu=1,node=1"),
         row("8", Submit="120"),
     )
-    found = read(tmp_path, *runs)
-    assert [(r.id, r.submit_s, r.wait_s, r.run_s, r.gpus, r.requeues) for r in found] == [
-        ("7", 100, 100, 300, 1, 1),
-        ("8", 120, 10, 60, 2, 0),
-    ]
+    for printed in (runs, runs[::-1]):
+        found = read(tmp_path, *printed)
+        assert [(r.id, r.submit_s, r.wait_s, r.run_s, r.gpus, r.requeues) for r in found] == [
+            ("7", 100, 100, 300, 1, 1),
+            ("8", 120, 10, 60, 2, 0),
+        ]
+
+
+def test_a_mark_of_unicode_before_the_header_is_no_part_of_it(tmp_path: Path) -> None:
+    assert read(tmp_path, row(), head=f"\ufeff{HEAD}") == read(tmp_path, row())
 
 
 def test_jobs_that_did_not_run_or_still_do_are_left_out(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from pliant.policies import DEFAULT
 
 Command = Callable[..., Any]
 
-_SIZE = click.IntRange(min=1)
+_SIZE = click.IntRange(min=1, max=10_000_000)  # more than any cluster has, and still looked at
 _count = functools.partial(click.option, type=_SIZE, metavar="N")
 WORKLOAD_OPTIONS = (
     click.option("--trace", metavar="FILE", default="", help="A trace; it may be packed (gzip)."),

@@ -28,7 +28,7 @@ class _Seconds(click.FloatRange):
         return found
 
 
-_SIZE = click.IntRange(min=1)
+_SIZE = click.IntRange(min=1, max=10_000_000)  # as for pliant simulate
 _RECORDED = (
     click.option(
         "--since",

@@ -11,6 +11,8 @@ from pliant.errors import BadInput
 Built = TypeVar("Built")
 Load = Annotated[float, "load"]
 """What arrives over what a cluster could do: an option that nothing can be divided by is none."""
+Count = Annotated[int, "count"]
+"""How many, of which none would be nothing."""
 _LEAST, _MOST = 1e-12, 10**12
 """No option is larger, or nearer to 0: the figures of a replay would have no end, or be 0."""
 
@@ -33,7 +35,10 @@ def build(what: str, built: type[Built], chosen: Mapping[str, object]) -> Built:
             expected = f"one of {right} is expected" if right else "it has no options"
             raise BadInput(f"{what}: option {option!r}: {expected}")
         _check(f"{what}: {option}", value, hints[option])
-    return built(**chosen)
+    try:
+        return built(**chosen)
+    except BadInput as error:
+        raise BadInput(f"{what}: {error}") from error
 
 
 def _check(what: str, value: object, hint: object) -> None:
@@ -59,6 +64,10 @@ _CHECKS: dict[object, tuple[str, Callable[[object], bool]]] = {
     bool: ("true or false", lambda value: isinstance(value, bool)),
     Load: ("a number from 0.001 to 1000", _is_load),
     float: ("0, or a number from 1e-12 to 1e12,", _is_number),
+    Count: (
+        "a whole number from 1 to 1e12",
+        lambda value: type(value) is int and 1 <= value <= _MOST,
+    ),
     int: ("a whole number from 0 to 1e12", lambda value: type(value) is int and _is_number(value)),
     str: ("a text", lambda value: isinstance(value, str)),
 }

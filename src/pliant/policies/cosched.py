@@ -43,6 +43,7 @@ from pliant.cosched import Fastest, Learning, Optimal, Strategy, acquisition
 from pliant.cosched.belief import quantile
 from pliant.model import Snapshot
 from pliant.plan import Plan
+from pliant.policies.chosen import Count
 from pliant.policies.machines import Machines
 
 
@@ -69,7 +70,7 @@ class CoschedOptimal(_Cosched):
     """The combinations of an optimal schedule."""
 
     name: ClassVar[str] = "cosched-optimal"
-    k: int = 3
+    k: Count = 3
 
     def strategy(self) -> Strategy:
         """Return the linear program."""
@@ -93,7 +94,7 @@ class CoschedPi(_Cosched):
 
     name: ClassVar[str] = "cosched-pi"
     p: float = 0.95
-    k: int = 3
+    k: Count = 3
     ends: bool = True
     window: int = 10
 
@@ -111,7 +112,7 @@ class CoschedEi(_Cosched):
 
     name: ClassVar[str] = "cosched-ei"
     p: float = 0.95
-    k: int = 3
+    k: Count = 3
     ends: bool = True
     window: int = 10
 
@@ -130,7 +131,7 @@ class CoschedUcb(_Cosched):
     name: ClassVar[str] = "cosched-ucb"
     kappa: float = 2.0
     p: float = 0.95
-    k: int = 3
+    k: Count = 3
     ends: bool = True
     window: int = 10
 

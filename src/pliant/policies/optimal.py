@@ -35,6 +35,7 @@ from pliant.model import Job, Snapshot
 from pliant.placement import Option, Profile, Taken
 from pliant.plan import Plan
 from pliant.policies.candidates import ENDLESS_S, run_s
+from pliant.policies.chosen import Count
 from pliant.policies.desk import Desk
 from pliant.policies.outlook import NEVER_S, Opening, Outlook
 from pliant.policies.queues import sides
@@ -63,7 +64,7 @@ class ManualOptimal:
     molds: ClassVar[bool] = True
     resizes: ClassVar[bool] = False
     simulated_only: ClassVar[bool] = True
-    window: int = 40
+    window: Count = 40
     cpu_speed: float = DEFAULT_CPU_SPEED
 
     def __call__(self, snapshot: Snapshot) -> Plan:

@@ -26,6 +26,7 @@ from typing import ClassVar
 from pliant.model import Job, Node, Shape, Snapshot
 from pliant.placement import Option, Profile, Taken
 from pliant.plan import Plan
+from pliant.policies.chosen import Count
 from pliant.policies.desk import Desk
 from pliant.policies.groups import sizes
 
@@ -37,7 +38,7 @@ class StaticPartition:
     name: ClassVar[str] = "static-partition"
     molds: ClassVar[bool] = False
     resizes: ClassVar[bool] = False
-    slot: int = 1
+    slot: Count = 1
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts and claims."""

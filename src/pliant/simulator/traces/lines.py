@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,11 +58,11 @@ def trace_lines(path: Path) -> Iterator[tuple[int, str]]:
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     number += 1
-                    yield number, _text(line)
+                    yield number, _text(line if number > 1 else line.removeprefix(BOM_UTF8))
                 if len(rest) > LONGEST:
                     raise wrong(path, number + 1, f"longer than {LONGEST} bytes")
         if rest:
-            yield number + 1, _text(rest)
+            yield number + 1, _text(rest if number else rest.removeprefix(BOM_UTF8))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise wrong(path, number + 1, f"the file is cut off or damaged ({error})") from error
     except OSError as error:

@@ -125,13 +125,18 @@ def run_of(said: Mapping[str, str], path: Path, number: int) -> Record | None:
     )
 
 
-def _again(before: Record | None, now: Record) -> Record:
-    """A run of a job, after those that were read before."""
-    if before is None or now.submit_s + now.wait_s < before.submit_s + before.wait_s:
-        return before or now
-    start_s, submit_s = now.submit_s + now.wait_s, min(before.submit_s, now.submit_s)
-    wait_s, requeues = start_s - submit_s, before.requeues + 1
-    return replace(now, submit_s=submit_s, wait_s=wait_s, requeues=requeues)
+def _again(known: Record | None, run: Record) -> Record:
+    """What is known of a job with one more run of it, in whatever order they stand."""
+    if known is None:
+        return run
+    last = max(run, known, key=_start_s)
+    submit_s = min(known.submit_s, run.submit_s)
+    wait_s, requeues = _start_s(last) - submit_s, known.requeues + 1
+    return replace(last, submit_s=submit_s, wait_s=wait_s, requeues=requeues)
+
+
+def _start_s(run: Record) -> float:
+    return run.submit_s + run.wait_s
 
 
 def _instant_s(text: str, what: str, path: Path, number: int) -> float:

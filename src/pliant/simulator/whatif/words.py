@@ -43,7 +43,7 @@ def seen(records: Sequence[Record], month: Month, out: int | None) -> Seen:
     gpu = [record for record in records if record.gpus or cluster.by_cpu]
     return Seen(
         len(records),
-        len({record.user for record in records}),
+        len({record.user for record in records if record.user}),
         len(gpu),
         sum(molding.is_of(record.user) for record in gpu),
         min(record.submit_s for record in records),
