@@ -75,8 +75,8 @@ bench: ## measure, and write docs/benchmarks.md (needs root; about half an hour)
 	$(PY) -m benchmarks
 
 .PHONY: bench-sim
-bench-sim: $(ACCASIM)/.done ## the simulator beside AccaSim; DATA= the folder with swf/; writes docs/benchmarks-sim.md
-	$(PY) -m benchmarks.sim --data "$(DATA)" --peer $(ACCASIM)/bin/python
+bench-sim: $(ACCASIM)/.done ## the simulator beside AccaSim; DATA= the folder with swf/, PARTS= some; writes docs/benchmarks-sim.md
+	$(PY) -m benchmarks.sim $(PARTS) --data "$(DATA)" --peer $(ACCASIM)/bin/python
 
 .PHONY: reproduce
 reproduce: $(VENV)/.dev ## the papers' claims, in full; DATA= the folder with traces; writes docs/reproduced.md (an hour)

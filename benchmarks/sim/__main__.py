@@ -1,11 +1,16 @@
-"""Measure the simulator and write docs/benchmarks-sim.md: ``make bench-sim DATA=DIR``."""
+"""Measure the simulator and write docs/benchmarks-sim.md: ``make bench-sim DATA=DIR``.
+
+``PARTS="fujiwara growth"`` measures these alone; the others stay in the document as they are. Each
+part says when it was measured.
+"""
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks import machine
@@ -22,7 +27,8 @@ PARTS = ("peers", "shares", "fujiwara", "fitgpp", "growth")
 _HEAD = """\
 # Benchmarks of the simulator
 
-Written by `make bench-sim`; every number below was measured by that run."""
+Written by `make bench-sim`, part by part: when each was measured stands above it."""
+_PART = re.compile(r"^<!-- part: (\w+) -->\n(.*?)(?=^<!-- part: |\Z)", re.M | re.S)
 
 
 def main(arguments: list[str]) -> None:
@@ -45,27 +51,33 @@ def main(arguments: list[str]) -> None:
         chosen.trace = trace.found(chosen.data)
     except BadInput as error:
         parser.error(str(error))
-    whole = not (chosen.parts or chosen.quick)
-    out = chosen.out or (DOCUMENT if whole else Path("-"))
-    text = document(chosen)
+    out = chosen.out or (Path("-") if chosen.quick else DOCUMENT)
+    parts = dict(_PART.findall(out.read_text())) if out.is_file() else {}
+    for part in chosen.parts or PARTS:
+        parts[part] = measured_now(part, chosen)
+    text = document(parts)
     if out == Path("-"):
         print(text)
     else:
         out.write_text(text)
 
 
-def document(chosen: argparse.Namespace) -> str:
-    """Measure and return the document."""
-    lines = [_HEAD, "", *machine.lines(), ""]
-    for part in chosen.parts or PARTS:
-        print(f"measuring: {part}", file=sys.stderr, flush=True)
-        began_s = time.monotonic()
-        for section in measured(part, chosen):
-            lines += section.markdown()
-        print(f"  took {time.monotonic() - began_s:.0f} s", file=sys.stderr, flush=True)
+def document(parts: Mapping[str, str]) -> str:
+    """Return the document of these parts, in their order."""
+    texts = [f"<!-- part: {part} -->\n{parts[part].strip()}\n" for part in PARTS if part in parts]
+    return "\n".join((_HEAD + "\n", *texts))
+
+
+def measured_now(part: str, chosen: argparse.Namespace) -> str:
+    """Measure one part, and return its text."""
+    print(f"measuring: {part}", file=sys.stderr, flush=True)
+    lines, began_s = list(machine.lines()), time.monotonic()
     if chosen.quick:
-        lines.append("(A quick run: too few jobs to go by.)")
-    return "\n".join(lines).rstrip() + "\n"
+        lines.append("- A quick run: too few jobs to go by.")
+    for section in measured(part, chosen):
+        lines += ["", *section.markdown()]
+    print(f"  took {time.monotonic() - began_s:.0f} s", file=sys.stderr, flush=True)
+    return "\n".join(lines)
 
 
 def measured(part: str, chosen: argparse.Namespace) -> Iterator[Section]:

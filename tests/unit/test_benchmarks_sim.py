@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import sys
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +15,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from benchmarks.section import Section
 from benchmarks.sim import __main__ as frame
 from benchmarks.sim import peers, sizes, trace
 from benchmarks.sim.accasim_run import system
@@ -116,3 +120,20 @@ def test_a_folder_without_the_trace_is_said(
         frame.main(["--data", str(tmp_path)])
     assert ended.value.code == 2
     assert "HPC2N's trace is expected there" in capsys.readouterr().err
+
+
+def test_a_part_that_is_measured_anew_leaves_the_others_as_they_are(
+    tmp_path: Path, plain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "benchmarks.md"
+    monkeypatch.setattr(trace, "found", lambda _data: plain)
+    numbers = count(1)
+
+    def measured(part: str, _chosen: argparse.Namespace) -> Iterator[Section]:
+        yield Section(part, f"run {next(numbers)}", [], [])
+
+    monkeypatch.setattr(frame, "measured", measured)
+    frame.main(["--data", "data", "--out", str(out), "growth", "peers"])
+    frame.main(["--data", "data", "--out", str(out), "peers", "fitgpp"])
+    told = [line for line in out.read_text().splitlines() if line.startswith(("## ", "run "))]
+    assert told == ["## peers", "run 3", "## fitgpp", "run 4", "## growth", "run 1"]
