@@ -1,0 +1,1 @@
+"""The co-location monitor: how fast each job of a node runs while it runs."""
