@@ -75,8 +75,8 @@ def new_cgroup(cgroups: Path) -> None:
 
 def enable_controllers(cgroups: Path) -> None:
     """Do what Slurm and systemd do: then perf follows the cgroups below."""
-    names = (cgroups / "cgroup.controllers").read_text().split()
-    (cgroups / "cgroup.subtree_control").write_text(f"+{names[0]}")
+    first = (cgroups / "cgroup.controllers").read_text().split()[0]
+    (cgroups / "cgroup.subtree_control").write_text(f"+{first}")
 
 
 def machine() -> bool:
@@ -99,6 +99,18 @@ def threads(loop: Path, count: int) -> None:
     for group, expected in zip(groups, program.by_thread, strict=True):
         say("thread", expected, group.read())
     perf.close(groups)
+    program.ends()
+
+
+def shared(loop: Path, count: int, groups: int = 10) -> None:
+    """Count one thread by more groups than a PMU has counters: they take turns, and are scaled."""
+    program = Program(loop, count)
+    counted = [perf.of_thread(program.pid, tuple(Event)) for _ in range(groups)]
+    program.goes()
+    program.is_done()
+    for group in counted:
+        say("shared PMU", program.expected, group.read())
+    perf.close(counted)
     program.ends()
 
 
@@ -131,6 +143,7 @@ def every(loop: Path, count: int, cgroups: Path | None) -> None:
     if not machine():
         return
     threads(loop, count)
+    shared(loop, count)
     if cgroups:
         new_cgroup(cgroups)
         enable_controllers(cgroups)

@@ -48,11 +48,11 @@ int main(int argc, char **argv)
     pthread_t others[64];
     char byte;
 
-    if (threads < 1 || threads > 64) {
-        fputs("usage: loop COUNT THREADS CHILDREN, with 1 to 64 threads\n", stderr);
+    count = argc == 4 ? strtoul(argv[1], NULL, 10) : 0;
+    if (count < 2 || threads < 1 || threads > 64) {
+        fputs("usage: loop COUNT THREADS CHILDREN, COUNT from 2 and 1 to 64 threads\n", stderr);
         return 2;
     }
-    count = strtoul(argv[1], NULL, 10);
     pthread_barrier_init(&begin, NULL, (unsigned)threads);
     for (unsigned long i = 1; i < threads; i++)
         pthread_create(&others[i], NULL, thread, (void *)i);
