@@ -53,6 +53,21 @@ class Contended:
 
 
 @counts_software
+def test_where_no_job_can_be_counted_that_is_one_line_for_the_whole_machine() -> None:
+    lines: list[str] = []
+    partial = machine(lacking(errno.ENOENT, Event.INSTRUCTIONS))
+    none = machine(lacking(errno.EPERM, *Event))
+    assert [counters.here(lines.append, kernel) for kernel in (partial, none)] == [None, None]
+    assert lines == [
+        "jobs are measured without counters, of which cycles alone are no speed: no PMU here "
+        "offers this event (ENOENT)",
+        "jobs are measured without counters: a container's seccomp filter or security module "
+        "forbids perf_event_open (EPERM)",
+    ]
+    assert counters.here(lines.append, machine())
+
+
+@counts_software
 def test_counts_grow_in_a_window_and_begin_anew_in_the_next() -> None:
     lines: list[str] = []
     source = Counters(lines.append, syscall=machine())

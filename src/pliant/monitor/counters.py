@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pliant.monitor import perf, tier
-from pliant.monitor.counting import Attempt, begin
+from pliant.monitor.counting import Attempt, begin, offered
 from pliant.monitor.perf import Event
 from pliant.monitor.processes import JobHere
 from pliant.monitor.refusals import CannotCount, Way
@@ -16,6 +16,18 @@ from pliant.monitor.sample import Counts
 
 PATIENCE_NS = 10**9
 """For how long a job's threads may want the PMU in vain before it is said that they do."""
+
+
+def here(
+    log: Callable[[str], None], syscall: perf.Syscall = perf.perf_event_open
+) -> Counters | None:
+    """Return what counts this machine's jobs; None, and a line of the log, where nothing can."""
+    machine = offered(syscall=syscall)
+    if refused := machine[Event.INSTRUCTIONS]:
+        cycles = "" if machine[Event.CYCLES] else ", of which cycles alone are no speed"
+        log(f"jobs are measured without counters{cycles}: {refused.why}")
+        return None
+    return Counters(log, syscall=syscall)
 
 
 @dataclass
