@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -64,7 +65,18 @@ def test_where_no_job_can_be_counted_that_is_one_line_for_the_whole_machine() ->
         "jobs are measured without counters: a container's seccomp filter or security module "
         "forbids perf_event_open (EPERM)",
     ]
-    assert counters.here(lines.append, machine())
+
+
+@counts_software
+def test_as_many_files_may_be_opened_as_are_allowed() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = min(before[1], 256)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, before[1]))
+    try:
+        assert counters.here(print, machine())
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (before[1], before[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 @counts_software

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import resource
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,12 +22,18 @@ PATIENCE_NS = 10**9
 def here(
     log: Callable[[str], None], syscall: perf.Syscall = perf.perf_event_open
 ) -> Counters | None:
-    """Return what counts this machine's jobs; None, and a line of the log, where nothing can."""
+    """Return what counts this machine's jobs; None, and a line of the log, where nothing can.
+
+    This process may then open as many files as it is allowed to: a job takes one for each CPU, or
+    thread, and event.
+    """
     machine = offered(syscall=syscall)
     if refused := machine[Event.INSTRUCTIONS]:
         cycles = "" if machine[Event.CYCLES] else ", of which cycles alone are no speed"
         log(f"jobs are measured without counters{cycles}: {refused.why}")
         return None
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     return Counters(log, syscall=syscall)
 
 
