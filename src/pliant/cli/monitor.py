@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from pliant.cli.output import Column, Style, json_option, print_json, print_table, say
+from pliant.cli.output import Column, Style, json_option, print_json, print_table, printable, say
 from pliant.errors import Unavailable
 
 if TYPE_CHECKING:  # every `pliant --help` loads this module
@@ -51,21 +51,31 @@ def monitor(once: bool, as_json: bool, every_s: float | None) -> None:
     A job's processes are those that slurmd and slurmstepd say, so only root can look. CPU is CPU
     seconds per second; RAN how much of the time that its threads wanted to run they did run.
 
-    Without hardware counters a speed is CPU time alone (tier 3). It sees jobs that take turns on
-    CPUs, and does not see jobs that slow each other down in caches and memory.
+    Hardware counters of the Linux kernel (perf) tell the instructions that a job executes per
+    second (tier 1), for 10 s of each minute, or in all of a reading with --once. Without them a
+    speed is CPU time alone (tier 3). It sees jobs that take turns on CPUs, and does not see jobs
+    that slow each other down in caches and memory.
     """
-    from pliant.monitor import service  # noqa: PLC0415  # every `pliant --help` loads this module
+    # Every `pliant --help` loads this module.
+    from pliant.monitor import counters, service, windows  # noqa: PLC0415  # as said above
 
     if os.geteuid() != 0:
         raise Unavailable("only root can see which processes are a job's: run it as root")
     node = service.Node(socket.gethostname().partition(".")[0])
     ended = _ended_by_signals()
     if once:
-        if found := service.once(node, every_s or ONCE_S, ended.wait):
+        counted = counters.here(lambda _line: None)  # the reading has each job's tier
+        if found := service.once(node, every_s or ONCE_S, ended.wait, counted):
             print_json(found) if as_json else print_reading(found)
         return
     sink = print_json_line if as_json else print_lines
-    service.run(node, sink, every_s or EVERY_S, ended.wait)
+    counted = counters.here(_log)
+    opened = windows.of_node(node.name)
+    service.run(node, sink, every_s or EVERY_S, ended.wait, counters=counted, windows=opened)
+
+
+def _log(line: str) -> None:
+    click.echo(printable(line), err=True)
 
 
 def _ended_by_signals() -> threading.Event:
