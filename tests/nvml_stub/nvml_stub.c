@@ -23,8 +23,8 @@
 #define OLD 0
 #endif
 
-enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6,
-       INSUFFICIENT_SIZE = 7, UNKNOWN = 999 };
+enum { GO_ON = -1, SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6,
+       INSUFFICIENT_SIZE = 7 };
 enum { DEVICES = 16, MOST = 32 };
 
 struct process { char kind[16]; unsigned int pid; long long mib; };
@@ -102,7 +102,7 @@ static void read_state(void)
     fclose(file);
 }
 
-/* What a call returns at once, 0 if nothing stands against it. */
+/* What a call returns at once, GO_ON if nothing stands against it. */
 static int enter(const char *function, const struct device *device)
 {
     read_state();
@@ -111,7 +111,7 @@ static int enter(const char *function, const struct device *device)
             (strcmp(faults[i].uuid, "*") == 0 ||
              (device && strcmp(faults[i].uuid, device->uuid) == 0)))
             return faults[i].code;
-    return opened == session || strcmp(function, "nvmlInitWithFlags") == 0 ? SUCCESS : UNINITIALIZED;
+    return opened == session || strcmp(function, "nvmlInitWithFlags") == 0 ? GO_ON : UNINITIALIZED;
 }
 
 /* The n-th GPU, or the n-th MIG device of one. */
@@ -135,7 +135,7 @@ static int text(char *to, unsigned int length, const char *from)
 #define ENTER(device)                                                                              \
     do {                                                                                           \
         int code_ = enter(__func__, device);                                                       \
-        if (code_ != SUCCESS)                                                                      \
+        if (code_ != GO_ON)                                                                      \
             return code_;                                                                          \
     } while (0)
 
@@ -224,7 +224,7 @@ static int list(const char *function, const char *kind, struct device *device,
     unsigned int room = *count;
     int code = enter(function, device);
 
-    if (code != SUCCESS)
+    if (code != GO_ON)
         return code;
     *count = 0;
     for (unsigned int i = 0; i < device->process_count; i++) {

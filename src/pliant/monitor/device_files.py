@@ -13,7 +13,9 @@ def holds(process: Path, minor: int | None) -> bool:
     """
     try:
         return any(_is_device(link, minor) for link in (process / "fd").iterdir())
-    except (FileNotFoundError, ProcessLookupError):  # it is not there, or ends just now
+    except PermissionError:
+        raise
+    except OSError:  # there is no such process, or it ends just now
         return False
 
 

@@ -138,15 +138,18 @@ class Gpus:
     def _gpus(self, now_us: int) -> Iterator[Gpu]:
         count = self._nvml.ask("NVML", "the number of GPUs", "nvmlDeviceGetCount")
         for index in range(count or 0):
-            label = self._labels.get(index, f"the GPU with NVML's index {index}")
             try:
-                yield from self._gpu(index, label, now_us)
+                yield from self._gpu(index, now_us)
             except GpuLostError as error:
+                label = self._label(index)
                 self._nvml.unread[label] = f"{label}: cannot be read: {error}"
 
-    def _gpu(self, index: int, label: str, now_us: int) -> list[Gpu]:
+    def _label(self, index: int) -> str:
+        return self._labels.get(index, f"the GPU with NVML's index {index}")
+
+    def _gpu(self, index: int, now_us: int) -> list[Gpu]:
         """Return a GPU and its MIG instances: all of them, or none where it is lost meanwhile."""
-        ask = self._nvml.ask
+        ask, label = self._nvml.ask, self._label(index)
         handle = ask(label, "its handle", "nvmlDeviceGetHandleByIndex", index)
         uuid = handle and ask(label, "its UUID", "nvmlDeviceGetUUID", handle)
         if not uuid:
@@ -202,9 +205,7 @@ class Gpus:
         others = [self._listed(handle, label, kind) for kind in ("Graphics", "MPSCompute")]
         mem = {one.pid: one.usedGpuMemory for some in (*others, compute) for one in some or ()}
         return tuple(
-            GpuProcess(
-                pid, used and used >> 20, sm_pct.get(pid), self._is_known(pid, minor)
-            )
+            GpuProcess(pid, used and used >> 20, sm_pct.get(pid), self._is_known(pid, minor))
             for pid, used in sorted(mem.items())
         )
 

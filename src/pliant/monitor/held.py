@@ -31,9 +31,9 @@ def held_idle(
 ) -> tuple[HeldIdle, ...]:
     """Return the GPUs that have been idle for ``window_s`` or more under the same job.
 
-    Idle is what every reading says, in order of time, that none is farther than ``gap_s`` from the
-    next: utilisation 0 and no process. What could not be read is not called idle. A GPU with MIG is
-    idle if no instance of it has a process: its utilisation is not to be had.
+    ``readings`` in order of time. Idle: no process and a utilisation of 0 in each of the last of
+    them, none farther than ``gap_s`` from the next. What could not be read is not called idle. A
+    GPU with MIG is idle if no instance of it has a process: it has no utilisation.
     """
     return tuple(
         HeldIdle(holding.job, minor, idle_s)
@@ -55,5 +55,6 @@ def _idle_s(readings: Sequence[Reading], minor: int, since_s: float, gap_s: floa
 
 
 def _is_idle(rows: Sequence[Gpu]) -> bool:
-    has_mig = any(row.instance for row in rows)
-    return bool(rows) and all(row.processes == () and (has_mig or row.util_pct == 0) for row in rows)
+    if not rows or any(row.processes != () for row in rows):
+        return False
+    return len(rows) > 1 or rows[0].util_pct == 0
