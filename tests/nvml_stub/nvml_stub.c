@@ -23,8 +23,8 @@
 #define OLD 0
 #endif
 
-enum { GO_ON = -1, SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6,
-       INSUFFICIENT_SIZE = 7 };
+enum { GO_ON = -1, SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3,
+       ALREADY_INITIALIZED = 5, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7 };
 enum { DEVICES = 16, MOST = 32 };
 
 struct process { char kind[16]; unsigned int pid; long long mib; };
@@ -143,6 +143,8 @@ NVML(nvmlInitWithFlags, unsigned int flags)
 {
     (void)flags;
     ENTER(NULL);
+    if (opened == session) /* NVML counts sessions; Pliant is to have one */
+        return ALREADY_INITIALIZED;
     opened = session;
     return SUCCESS;
 }

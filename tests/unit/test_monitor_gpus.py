@@ -91,11 +91,12 @@ class Node:
         self.tell(f"node {proc}")
 
     def run(self, pid: int, *opened: str) -> None:
-        """Let a process be in /proc, with files open."""
+        """Let a process be in /proc, with files open; "" is one that is closed just now: no link."""
         folder = self.proc / str(pid) / "fd"
         folder.mkdir(parents=True)
         for number, name in enumerate(opened):
-            (folder / str(number)).symlink_to(name)
+            link = folder / str(number)
+            link.symlink_to(name) if name else link.touch()
 
     def answer(self, state: str, now_s: float = NOW_S) -> Answer:
         self.state.write_bytes(os.fsencode(state))
@@ -171,8 +172,8 @@ def test_a_gpu_is_found_by_its_device_file_and_not_by_its_index(boot: Boot) -> N
 
 def test_a_pid_is_known_only_if_it_has_this_gpu_open_here(boot: Boot) -> None:
     node = boot()
-    node.run(2, "/dev/nvidia1")
-    node.run(3, "/nvidia1")  # in a container: as seen from outside
+    node.run(2, "/dev/nvidia1", "")
+    node.run(3, "", "/nvidia1")  # in a container: as seen from outside
     node.run(4, "/dev/nvidia11", "/dev/nvidiactl", "/dev/nvidia-uvm")
     node.run(5, "/dev/nvidia0")
     node.run(6)
@@ -198,11 +199,13 @@ process Compute 8 4
 process Graphics 8 4
 process Graphics 9 -1
 process Compute 7 3
+process MPSCompute 6 2
 """
     node = boot()
     node.run(7, "/dev/nvidia0")
     node.run(8, "/dev/nvidia0")
     assert node.read(state).gpus[0].processes == (
+        GpuProcess(6, 2, None, False),
         GpuProcess(7, 3, None, True),
         GpuProcess(8, 4, None, True),
         GpuProcess(9, None, None, False),  # it has memory, which is not told
@@ -307,7 +310,7 @@ def test_an_old_driver_lists_its_processes_in_the_way_it_has(boot: Boot) -> None
 def test_what_a_very_old_driver_does_not_have_is_not_known_and_said_once(boot: Boot) -> None:
     node = boot("very-old")
     lacking = tuple(
-        f"driver 550.54.15: it has no {call}"
+        f"driver 550.54.15, or this nvidia-ml-py, has no {call}"
         for call in (
             "nvmlDeviceGetProcessUtilization",
             "nvmlDeviceGetComputeRunningProcesses_v2",
@@ -320,6 +323,19 @@ def test_what_a_very_old_driver_does_not_have_is_not_known_and_said_once(boot: B
         Answer(reading, [f"WARNING: {words}" for words in lacking]),
         Answer(reading, []),
     ]
+
+
+def test_what_an_old_binding_does_not_have_is_said_likewise(boot: Boot) -> None:
+    call = "nvmlDeviceGetProcessUtilization"
+    node = with_jobs(boot(start=f"import pynvml; del pynvml.{call}; {START}"))
+    words = f"driver 550.54.15, or this nvidia-ml-py, has no {call}"
+    assert node.read(TWO) == Reading(NOW_S, "550.54.15", (SAMPLED_BEFORE, IDLE), (words,))
+
+
+def test_a_gpu_without_mig_graphics_or_mps_is_nothing_to_speak_of(boot: Boot) -> None:
+    kinds = [f"{kind}RunningProcesses_v{n}" for kind in ("Graphics", "MPSCompute") for n in (2, 3)]
+    faults = "".join(f"fault nvmlDeviceGet{call} 3\n" for call in ("MigMode", *kinds))
+    assert with_jobs(boot()).read(TWO + faults) == Reading(NOW_S, "550.54.15", (BUSY, IDLE))
 
 
 LOST = "GPU-aaaa (/dev/nvidia1): cannot be read: GPU is lost"
@@ -362,9 +378,20 @@ def test_a_restarted_driver_is_opened_again_within_the_reading(boot: Boot) -> No
     )
 
 
-def test_a_session_that_is_lost_again_at_once_is_said(boot: Boot) -> None:
-    words = "no GPU can be read: Uninitialized"
-    assert boot().answer(TWO + "fault nvmlDeviceGetCount_v2 1\n") == Answer(
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (1, "Uninitialized"),
+        (9, "Driver Not Loaded"),
+        (18, "RM has detected an NVML/RM version mismatch."),
+    ],
+)
+def test_a_driver_that_goes_in_the_midst_of_a_reading_ends_it(
+    boot: Boot, code: int, why: str
+) -> None:
+    faults = f"fault nvmlDeviceGetName 42 *\nfault nvmlDeviceGetMemoryInfo {code} GPU-bbbb\n"
+    words = f"no GPU can be read: {why}"
+    assert boot().answer(TWO + faults) == Answer(
         Reading(NOW_S, None, (), (words,)), [f"WARNING: {words}"]
     )
 
@@ -398,6 +425,27 @@ def test_one_thing_that_cannot_be_read_is_missing_alone(boot: Boot, call: str) -
     )
 
 
+CALLS = [
+    *"HandleByIndex_v2 UUID MinorNumber Name MemoryInfo MigMode UtilizationRates".split(),
+    *"ProcessUtilization ComputeRunningProcesses_v3 GraphicsRunningProcesses_v3".split(),
+    *"MaxMigDeviceCount MigDeviceHandleByIndex GpuInstanceId ComputeInstanceId".split(),
+]
+CODES = (2, 3, 4, 6, 7, 13, 15, 16, 20, 25, 42, 999)  # not of the session
+
+
+def test_whatever_a_call_answers_for_one_gpu_the_other_is_read(boot: Boot) -> None:
+    node = boot()
+    mig = TWO.replace("gpu GPU-bbbb", "mig GPU-aaaa 1 0 10 0 slice\ngpu GPU-bbbb")
+    faults = [f"fault nvmlDeviceGet{call} {code} GPU-aaaa\n" for call in CALLS for code in CODES]
+    others = {
+        (reading.driver, reading.gpus[-1])
+        for fault in faults
+        for state in (TWO, mig.replace(" 93 0 ", " 93 1 "))
+        for reading in [node.read(state + fault)]
+    }
+    assert others == {("550.54.15", IDLE)}
+
+
 def test_processes_that_cannot_be_listed_are_not_none(boot: Boot) -> None:
     faults = "".join(f"fault nvmlDeviceGetComputeRunningProcesses_v{n} 4 *\n" for n in (2, 3))
     reading = boot().read(TWO + faults)
@@ -412,7 +460,8 @@ def test_a_gpu_without_a_minor_number_is_no_device_file_and_any_of_them_is_known
 ) -> None:
     node = with_jobs(boot())
     node.run(500, "/dev/nvidiactl")
-    state = TWO + "process Compute 500 1\nfault nvmlDeviceGetMinorNumber 3 *\n"
+    faults = "fault nvmlDeviceGetMinorNumber 3 *\nfault nvmlDeviceGetMigMode 999 GPU-bbbb\n"
+    state = TWO + "process Compute 500 1\n" + faults
     reading = node.read(state)
     assert [reading.of_minors([0, 1]), [gpu.minor for gpu in reading.gpus]] == [(), [None, None]]
     assert [gpu.processes for gpu in reading.gpus] == [
@@ -422,6 +471,7 @@ def test_a_gpu_without_a_minor_number_is_no_device_file_and_any_of_them_is_known
     assert reading.unread == (
         "GPU-aaaa: its minor number cannot be read: Not Supported",
         "GPU-bbbb: its minor number cannot be read: Not Supported",
+        "GPU-bbbb: its MIG mode cannot be read: Unknown Error",
     )
 
 

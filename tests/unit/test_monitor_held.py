@@ -38,7 +38,8 @@ def test_it_is_idle_since_it_was_last_used() -> None:
 
 def test_what_is_used_now_or_cannot_be_read_is_not_idle() -> None:
     for used in (BUSY, USED, UNREAD, UNLISTED, None):
-        assert idle(every(30, IDLE, IDLE, IDLE, used)) == []
+        readings = every(30, IDLE, IDLE, IDLE, used)
+        assert idle(readings) == idle(readings, window_s=0) == []
 
 
 def test_less_than_the_window_is_not_enough() -> None:

@@ -73,6 +73,8 @@ class Nvml:
             return getattr(binding, call)(*arguments)
         except binding.NVMLError as error:
             name, words = _NAMES.get(error.value, ""), str(error)
+        except AttributeError:  # another release of the binding
+            name, words = "FUNCTION_NOT_FOUND", ""
         except UnicodeDecodeError:
             name, words = "", "it is no text"
         if name in _OF_THE_SESSION:
@@ -82,7 +84,7 @@ class Nvml:
         if name in nothing or (optional and name in _MISSING):
             return None
         if name == "FUNCTION_NOT_FOUND":  # said once for all GPUs
-            self.unread[call] = f"driver {self.driver}: it has no {call}"
+            self.unread[call] = f"driver {self.driver}, or this nvidia-ml-py, has no {call}"
         else:
             self.unread[f"{about} {call}"] = f"{about}: {what} cannot be read: {words}"
         return None
