@@ -231,7 +231,7 @@ def test_a_trace_is_written_and_replayed(
         f"{file} on 2 processors, policy easy-backfill\n"
         "jobs ended      2\n"
         "users, bags     1, 1\n"
-        "makespan        592 s\n"
+        "makespan        592.5 s\n"
         "utilisation     86.1 % of 2 GPUs\n"
     )
 
