@@ -22,7 +22,7 @@ from pliant.simulator.traces.guess import FORMATS, guess, processors_of
 from pliant.wire.gpu_trace import HEADER, Row, to_line
 
 ANN = Row("0", "n1", "GPU-a", "0", "7", "100", "ann", "12", "8192", "93", "97")
-BEN = replace(ANN, pid="8", user="ben", job="13")
+BEN = ANN._replace(pid="8", user="ben", job="13")
 HEAD = f"{HEADER}\n"
 
 
@@ -32,7 +32,7 @@ def trace(tmp_path: Path) -> Path:
 
 
 def lines(row: Row, times: Iterable[int]) -> list[str]:
-    return [to_line(replace(row, time=str(at_s))) for at_s in times]
+    return [to_line(row._replace(time=str(at_s))) for at_s in times]
 
 
 def written(trace: Path, *looks: list[str]) -> Path:
@@ -75,24 +75,24 @@ def test_what_is_no_task_takes_its_share_too(trace: Path) -> None:
 
 
 def test_a_process_on_several_gpus_is_one_task_as_fast_as_the_fullest_of_them(trace: Path) -> None:
-    second = replace(ANN, gpu="GPU-b", minor="1")
+    second = ANN._replace(gpu="GPU-b", minor="1")
     written(
         trace,
         lines(ANN, range(0, 601, 15)),
         lines(second, range(150, 301, 15)),
-        lines(replace(BEN, gpu="GPU-b", minor="1"), range(150, 301, 15)),
+        lines(BEN._replace(gpu="GPU-b", minor="1"), range(150, 301, 15)),
     )
     assert list(read_gpus(trace)) == [task(0, 435 + 165 / 2, gpus=2)]
 
 
 def test_the_same_number_and_another_beginning_is_another_process(trace: Path) -> None:
-    again = replace(ANN, started="900", user="ben")
+    again = ANN._replace(started="900", user="ben")
     written(trace, lines(ANN, range(0, 601, 15)), lines(again, range(615, 1201, 15)))
     assert list(read_gpus(trace)) == [task(0, 600), task(615, 585, "ben")]
 
 
 def test_a_process_may_be_missed_by_four_looks_and_not_by_five(trace: Path) -> None:
-    idle = lines(replace(Row("0", "n1", "GPU-a", "0"), gpu_pct="0"), (0, 615, 630, 645, 660))
+    idle = lines(Row("0", "n1", "GPU-a", "0", gpu_pct="0"), (0, 615, 630, 645, 660))
     first, then = lines(ANN, range(15, 601, 15)), lines(ANN, range(675, 1201, 15))
     written(trace, idle, first, then)
     assert list(read_gpus(trace)) == [task(15, 1185)]
@@ -111,7 +111,7 @@ def test_where_nobody_looked_a_process_went_on_if_it_is_the_same(trace: Path) ->
     before, after = range(0, 601, 15), range(5000, 5601, 15)
     written(trace, lines(ANN, before), lines(BEN, before), lines(ANN, after))
     assert list(read_gpus(trace)) == [task(0, 5600 / 2 + 600 / 2), task(0, 300, "ben", 8)]
-    unknown = replace(ANN, started="", user="", job="")
+    unknown = ANN._replace(started="", user="", job="")
     written(trace, lines(unknown, before), lines(unknown, after))
     assert list(read_gpus(trace)) == [task(0, 600, ""), task(5000, 600, "")]
     written(trace, lines(unknown, before), lines(unknown, range(900, 1501, 15)))
@@ -120,7 +120,7 @@ def test_where_nobody_looked_a_process_went_on_if_it_is_the_same(trace: Path) ->
 
 def test_files_of_several_nodes_are_one_trace(trace: Path) -> None:
     here = lines(ANN, range(0, 601, 15))
-    there = lines(replace(ANN, node="n2"), range(5, 606, 15))
+    there = lines(ANN._replace(node="n2"), range(5, 606, 15))
     trace.write_text("".join([HEAD, *here, HEAD, *there]))
     one_after_the_other = list(read_gpus(trace))
     written(trace, here, there)
@@ -167,7 +167,7 @@ def test_it_may_be_packed_and_lie_on_windows(trace: Path) -> None:
             "gpu GPU-a has another line of the same time",
         ),
         (
-            HEAD + "".join(lines(ANN, [30]) + lines(replace(ANN, gpu="GPU-b", started=""), [30])),
+            HEAD + "".join(lines(ANN, [30]) + lines(ANN._replace(gpu="GPU-b", started=""), [30])),
             3,
             "pid 7: it began at 100 and at no time in lines of the same time",
         ),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pwd
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,8 +70,7 @@ def _who(pid: int, jobs: Mapping[int, str], booted_s: int, proc_root: Path) -> _
 
 
 def _on_gpu(empty: Row, of: GpuProcess, who: _Who) -> Row:
-    return replace(
-        empty,
+    return empty._replace(
         pid=str(of.pid),
         started=who.started,
         user=who.user,
