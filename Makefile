@@ -72,6 +72,7 @@ check-lua:
 	@$(if $(LUA),echo "luacheck" $(LUA); luacheck --quiet --no-color $(LUA))
 check-c:
 	@if [ -e spank/Makefile ]; then $(MAKE) -C spank check; fi
+	@$(MAKE) -C tests/nvml_stub check
 
 .PHONY: bench
 bench: ## measure, and write docs/benchmarks.md (needs root; about half an hour)

@@ -42,7 +42,12 @@ NAMES = {
     *("pliant why", "pliant set", "pliant pin", "pliant sbatch", "pliant sandbox", "pliant resize"),
     *("pliant simulate", "pliant compare", "pliant whatif"),
     *("pliant run", "pliant run --", "pliant run --signal USR1", "pliant run [OPTIONS] -- COMMAND"),
-    *("pliant reproduce", "pliant monitor"),
+    *(
+        "pliant reproduce",
+        "pliant monitor",
+        "pliant monitor --trace",
+        "pliant monitor --trace FILE",
+    ),
     *("scontrol update", "scontrol show job", "apt-get install", "apt-get purge"),
     *("docker image rm", "rm -r"),
 }

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from math import isfinite
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,16 @@ import click
 import msgspec
 
 from pliant.cli.output import Column, Style, json_option, print_json, print_table, printable, say
-from pliant.errors import Unavailable
+from pliant.errors import BadInput, Unavailable
 
 if TYPE_CHECKING:  # every `pliant --help` loads this module
     from pliant.monitor.reading import JobReading, NodeReading
+    from pliant.monitor.service import Node, Wait
 
 ONCE_S = 1.0
 EVERY_S = 10.0
+TRACE_S = 15.0
+"""From look to look at GPUs (Fujiwara et al., section V-A)."""
 
 
 class _Seconds(click.FloatRange):
@@ -42,9 +46,16 @@ class _Seconds(click.FloatRange):
     "every_s",
     type=_Seconds(min=0.1, max=86400),
     metavar="SECONDS",
-    help=f"The time from reading to reading.  [default: {EVERY_S:g}; {ONCE_S:g} with --once]",
+    help="The time from reading to reading.  "
+    f"[default: {EVERY_S:g}; {ONCE_S:g} with --once; {TRACE_S:g} with --trace]",
 )
-def monitor(once: bool, as_json: bool, every_s: float | None) -> None:
+@click.option(
+    "--trace",
+    metavar="FILE",
+    default="",
+    help="Append the processes on GPUs to FILE instead, for pliant simulate.",
+)
+def monitor(once: bool, as_json: bool, every_s: float | None, trace: str) -> None:
     """Measure how fast each Slurm job on this node runs, from outside it.
 
     A line per job after each --every seconds, until Ctrl-C or TERM; with --json an object per line.
@@ -55,6 +66,9 @@ def monitor(once: bool, as_json: bool, every_s: float | None) -> None:
     second (tier 1), for 10 s of each minute, or in all of a reading with --once. Without them a
     speed is CPU time alone (tier 3). It sees jobs that take turns on CPUs, and does not see jobs
     that slow each other down in caches and memory.
+
+    With --trace it looks at GPUs instead, and prints nothing: a line per process and GPU goes to
+    FILE at each look, and --once is one look. FILE may be moved away at any time; it is begun anew.
     """
     # Every `pliant --help` loads this module.
     from pliant.monitor import counters, service, windows  # noqa: PLC0415  # as said above
@@ -62,7 +76,12 @@ def monitor(once: bool, as_json: bool, every_s: float | None) -> None:
     if os.geteuid() != 0:
         raise Unavailable("only root can see which processes are a job's: run it as root")
     node = service.Node(socket.gethostname().partition(".")[0])
+    if trace and as_json:
+        raise BadInput("--json: a trace has its own form; it does not go with --trace")
     ended = _ended_by_signals()
+    if trace:
+        _trace(node, trace, every_s or TRACE_S, once, ended.wait)
+        return
     if once:
         counted = counters.here(lambda _line: None)  # the reading has each job's tier
         if found := service.once(node, every_s or ONCE_S, ended.wait, counted):
@@ -76,6 +95,25 @@ def monitor(once: bool, as_json: bool, every_s: float | None) -> None:
 
 def _log(line: str) -> None:
     click.echo(printable(line), err=True)
+
+
+def _trace(node: Node, path: str, every_s: float, once: bool, wait: Wait) -> None:
+    """Append to a trace until it is time to end. Raises BadInput."""
+    from pliant.monitor.gpus import Gpus  # noqa: PLC0415  # as above
+    from pliant.monitor.trace_file import TraceFile  # noqa: PLC0415  # as above
+    from pliant.monitor.tracing import look, trace  # noqa: PLC0415  # as above
+
+    file, gpus = TraceFile(Path(path)), Gpus(node.proc)
+    try:
+        if not once:
+            trace(node, gpus, file.append, every_s, wait)
+        elif not (text := look(node, gpus, node.clocks.epoch())):
+            raise Unavailable(f"{path}: nothing is appended, for no GPU can be read")
+        else:
+            file.append(text)
+    finally:
+        gpus.close()
+        file.close()
 
 
 def _ended_by_signals() -> threading.Event:

@@ -24,7 +24,7 @@ WORKLOAD_OPTIONS = (
     click.option("--trace", metavar="FILE", default="", help="A trace; it may be packed (gzip)."),
     click.option(
         "--format",
-        metavar="swf|sacct|sacct-json",
+        metavar="swf|sacct|sacct-json|gpus",
         default="",
         help="Of the trace.  [default: as it begins]",
     ),
@@ -87,9 +87,10 @@ def with_options(*groups: tuple[Callable[[Command], Command], ...]) -> Callable[
 def simulate(**said: Any) -> None:
     """Replay a workload under a policy and print what became of it.
 
-    The jobs are a trace's (--trace: SWF, or what sacct --parsable2 or sacct --json printed), or
-    a workload's that --list-workloads names. It is the same decision as pliantd's, and the same
-    policies, on a simulated cluster and clock. The same call prints the same figures.
+    The jobs are a trace's (--trace: SWF, what sacct --parsable2 or sacct --json printed, or what
+    pliant monitor --trace wrote), or a workload's that --list-workloads names. It is the same
+    decision as pliantd's, and the same policies, on a simulated cluster and clock. The same call
+    prints the same figures.
     """
     from pliant.cli.simulating import run_simulate  # noqa: PLC0415  # the simulator is large
 

@@ -46,9 +46,10 @@ class Record:
     requeues: int = 0
 
 
-def trace_lines(path: Path) -> Iterator[tuple[int, str]]:
+def trace_lines(path: Path, *, ended: bool = False) -> Iterator[tuple[int, str]]:
     """Yield each line of a file with its number, without its end; a gzip file is unpacked.
 
+    ``ended``: a last line without an end is left out, for who wrote it may not have finished it.
     Raises BadInput where the file cannot be read to its end, or holds no lines of text.
     """
     number, rest = 0, b""
@@ -61,7 +62,7 @@ def trace_lines(path: Path) -> Iterator[tuple[int, str]]:
                     yield number, _text(line if number > 1 else line.removeprefix(BOM_UTF8))
                 if len(rest) > LONGEST:
                     raise wrong(path, number + 1, f"longer than {LONGEST} bytes")
-        if rest:
+        if rest and not ended:
             yield number + 1, _text(rest if number else rest.removeprefix(BOM_UTF8))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise wrong(path, number + 1, f"the file is cut off or damaged ({error})") from error
