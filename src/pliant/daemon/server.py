@@ -16,15 +16,17 @@ from pathlib import Path
 from pliant.batch import Batch
 from pliant.daemon import sockets
 from pliant.daemon.config import Config, load
-from pliant.daemon.cycling import Cycling
+from pliant.daemon.cycling import Cycling, Seen
 from pliant.daemon.elastic import Elastic
 from pliant.daemon.filter_door import FilterDoor
 from pliant.daemon.handing import Hands
 from pliant.daemon.lines import LineServer
 from pliant.daemon.loop import Loop
+from pliant.daemon.monitors import Monitors
 from pliant.daemon.munge import Munge
 from pliant.daemon.munge_door import MungeDoor, Watches
 from pliant.daemon.notify import Notifier
+from pliant.daemon.origins import Origins
 from pliant.daemon.patience import Patience
 from pliant.daemon.quick import QuickServer
 from pliant.daemon.rights import Asker, Site, asker
@@ -105,6 +107,9 @@ class Daemon:
         self._loop = Loop(self._cycling, time.monotonic, self._know_site)
         wake = _from_any_thread(self._loop.wake)
         self._filter = FilterDoor(self._cycling, wake, self._may_submit, time.monotonic)
+        monitors = Monitors(
+            self._seen, time.time, Origins(time.monotonic), stands_by=self._stands_by
+        )
         verbs = Verbs(
             self._cycling,
             wake=wake,
@@ -113,9 +118,10 @@ class Daemon:
             stands_by=self._stands_by,
             submissions=self._answered,
             started_s=time.time(),
+            monitors=monitors,
         )
         munge = Munge(config.daemon.munge_socket)
-        door_two = MungeDoor(munge, verbs, self._who, self._watches())
+        door_two = MungeDoor(munge, verbs, self._who, self._watches(), monitors)
         self._second = LineServer(
             "the second door", door_two.begin, door_two.limits, time.monotonic
         )
@@ -140,6 +146,9 @@ class Daemon:
             return None
         verbs = RunVerbs(self._cycling, elastic.runs, elastic.overs, time.time)
         return Watches(verbs, self._watching)
+
+    def _seen(self) -> Seen | None:
+        return self._cycling.seen
 
     def _acts(self) -> bool:
         """Whether this host's pliantd is the one that acts, and knows what there is."""

@@ -1,0 +1,141 @@
+"""Keeps reports on a node's disk until pliantd has taken them.
+
+A file for each, named by a number that only grows, in a folder of this user alone. It is written
+under a temporary name and renamed, so that a file is whole or not there. There is no more than
+``most`` files of ``most_bytes`` in all: the oldest go first, and are counted. What the disk does
+not take is kept in memory alone, under the same bounds: it would be lost with this process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pliant.errors import Unavailable
+
+MOST = 1000
+"""Reports; at one a minute they last for 16 hours."""
+MOST_BYTES = 8 * 1024 * 1024
+
+_NAME = re.compile(r"[0-9]{16}\.report")
+_UNFINISHED = "unfinished"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One report: its number, its bytes where memory alone has them."""
+
+    number: int
+    size: int
+    content: bytes | None = None
+
+
+@dataclass(slots=True)
+class Spool:
+    """A queue of bytes on disk, for one process and one of its threads."""
+
+    folder: Path
+    most: int = MOST
+    most_bytes: int = MOST_BYTES
+    lost: int = 0
+    """How many were dropped for newer ones, or could not be read again."""
+    trouble: str = ""
+    """Why the last one is in memory alone; "" where it is not."""
+    _kept: deque[Kept] = field(default_factory=deque)
+    _bytes: int = 0
+    _next: int = 1
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def open(self) -> None:
+        """Find what an earlier process left; without a folder memory must do."""
+        try:
+            _make_private(self.folder)
+            (self.folder / _UNFINISHED).unlink(missing_ok=True)
+            found = sorted(p for p in self.folder.iterdir() if _NAME.fullmatch(p.name))
+            for path in found:
+                self._append(Kept(int(path.stem), path.stat().st_size))
+        except OSError as error:
+            self.trouble = f"{self.folder}: {error.strerror or error}"
+        except Unavailable as error:
+            self.trouble = str(error)
+        self._drop()
+
+    def keep(self, content: bytes) -> None:
+        """Keep a report; where there are too many, without the oldest ones."""
+        kept = Kept(self._next, len(content))
+        try:
+            self._write(kept, content)
+            self.trouble = ""
+        except (OSError, Unavailable) as error:
+            strerror = error.strerror if isinstance(error, OSError) else None
+            self.trouble = f"{self.folder}: {strerror or error}"
+            kept = Kept(kept.number, kept.size, content)
+        self._append(kept)
+        self._drop()
+
+    def oldest(self) -> bytes | None:
+        """Return the oldest report; None where there is none."""
+        while self._kept:
+            first = self._kept[0]
+            if first.content is not None:
+                return first.content
+            with suppress(OSError):
+                return self._path(first).read_bytes()
+            self.lost += 1  # somebody has taken the file away
+            self.take_off()
+        return None
+
+    def take_off(self) -> None:
+        """Forget the oldest report: it is taken, or never will be."""
+        first = self._kept.popleft()
+        self._bytes -= first.size
+        if first.content is None:
+            with suppress(OSError):
+                self._path(first).unlink()
+
+    def _append(self, kept: Kept) -> None:
+        self._kept.append(kept)
+        self._bytes += kept.size
+        self._next = kept.number + 1
+
+    def _drop(self) -> None:
+        while self._kept and (len(self._kept) > self.most or self._bytes > self.most_bytes):
+            self.take_off()
+            self.lost += 1
+
+    def _path(self, kept: Kept) -> Path:
+        return self.folder / f"{kept.number:016d}.report"
+
+    def _write(self, kept: Kept, content: bytes) -> None:
+        _make_private(self.folder)
+        unfinished = self.folder / _UNFINISHED
+        try:
+            # not through a link that somebody has laid
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+            with os.fdopen(os.open(unfinished, flags, 0o600), "wb") as file:
+                file.write(content)
+            unfinished.rename(self._path(kept))
+        except OSError:
+            with suppress(OSError):
+                unfinished.unlink()
+            raise
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder of this user alone, and of nobody else's making.
+
+    Raises OSError, Unavailable.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise Unavailable(f"{folder}: it is no folder of this user's own")
+    if stat.S_IMODE(found.st_mode) != 0o700:
+        folder.chmod(0o700)
