@@ -16,11 +16,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pliant.daemon import answers as a
-from pliant.daemon.cycling import Seen
 from pliant.daemon.libmunge import Proof
 from pliant.daemon.origins import Origins
 from pliant.errors import BadInput, Refused
-from pliant.model import Job
+from pliant.model import Job, Snapshot
 from pliant.wire.monitor import Report, ReportAnswer, Window, requested
 
 MOST_KEPT = 10
@@ -49,7 +48,7 @@ class _Node:
 class Monitors:
     """What monitors have said. Told in the event loop, asked from any thread."""
 
-    seen: Callable[[], Seen | None]
+    look: Callable[[], Snapshot | None]  # the last one; None: there was none yet
     clock: Callable[[], float]
     origins: Origins
     stands_by: Callable[[], str] = str
@@ -60,7 +59,7 @@ class Monitors:
     refused: Counter[str] = field(default_factory=Counter)  # by kind; windows of foreign jobs too
     _nodes: dict[str, _Node] = field(default_factory=dict)
     _kept: dict[str, dict[str, deque[Measured]]] = field(default_factory=dict)  # by job, by node
-    _index: tuple[Seen | None, dict[str, Job], frozenset[str]] = (None, {}, frozenset())
+    _index: tuple[Snapshot | None, dict[str, Job], frozenset[str]] = (None, {}, frozenset())
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     async def answer(self, fields: Mapping[str, str], proof: Proof) -> ReportAnswer:
@@ -75,7 +74,7 @@ class Monitors:
             report = requested(fields)
         except BadInput as wrong:
             return self._refuse("malformed", str(wrong))
-        seen = self.seen()
+        seen = self.look()
         if seen is None or self.stands_by():
             return ReportAnswer("again", self.stands_by() or "the first look is not done yet")
         if report.node not in self._nodes_of(seen):
@@ -93,7 +92,7 @@ class Monitors:
         self.refused[kind] += 1
         return ReportAnswer("refused", why)
 
-    def _take(self, report: Report, seen: Seen) -> ReportAnswer:
+    def _take(self, report: Report, seen: Snapshot) -> ReportAnswer:
         node = self._nodes.setdefault(report.node, _Node())
         last = node.numbers.get(report.start, 0)
         if report.number == last:
@@ -106,7 +105,7 @@ class Monitors:
         measured = [_measured(window, report.now_s, now_s) for window in report.windows]
         here = [m for m in measured if self._job(m, report.node) is not None]
         left = [m for m in measured if self._job(m, report.node) is None]
-        if any(m.end_s > seen.snapshot.now_s for m in left):
+        if any(m.end_s > seen.now_s for m in left):
             return ReportAnswer("again", f"job {left[0].window.job} was not seen yet")
         self._note(node, report, last)
         node.heard_s, node.last = now_s, tuple({m.window.job: m for m in here}.values())
@@ -138,12 +137,12 @@ class Monitors:
         there = job is not None and node in job.nodes and measured.end_s > job.start_s
         return job if there else None
 
-    def _nodes_of(self, seen: Seen) -> frozenset[str]:
+    def _nodes_of(self, seen: Snapshot) -> frozenset[str]:
         """Return the names of all nodes; with a new look, forget the jobs that are gone."""
         if self._index[0] is not seen:
-            running = seen.snapshot.running
+            running = seen.running
             jobs = {job.number or job.id: job for job in running}
-            self._index = seen, jobs, frozenset(node.name for node in seen.snapshot.nodes)
+            self._index = seen, jobs, frozenset(node.name for node in seen.nodes)
             there = {job.id for job in running}
             with self._lock:
                 self._kept = {job: kept for job, kept in self._kept.items() if job in there}

@@ -16,7 +16,7 @@ from pathlib import Path
 from pliant.batch import Batch
 from pliant.daemon import sockets
 from pliant.daemon.config import Config, load
-from pliant.daemon.cycling import Cycling, Seen
+from pliant.daemon.cycling import Cycling
 from pliant.daemon.elastic import Elastic
 from pliant.daemon.filter_door import FilterDoor
 from pliant.daemon.handing import Hands
@@ -35,6 +35,7 @@ from pliant.daemon.trials import preemption_trouble
 from pliant.daemon.verbs import Verbs
 from pliant.daemon.watching import Watching
 from pliant.errors import PliantError, Unavailable
+from pliant.model import Snapshot
 from pliant.policies import live
 from pliant.store import Store
 
@@ -108,7 +109,7 @@ class Daemon:
         wake = _from_any_thread(self._loop.wake)
         self._filter = FilterDoor(self._cycling, wake, self._may_submit, time.monotonic)
         monitors = Monitors(
-            self._seen, time.time, Origins(time.monotonic), stands_by=self._stands_by
+            self._snapshot, time.time, Origins(time.monotonic), stands_by=self._stands_by
         )
         verbs = Verbs(
             self._cycling,
@@ -147,8 +148,9 @@ class Daemon:
         verbs = RunVerbs(self._cycling, elastic.runs, elastic.overs, time.time)
         return Watches(verbs, self._watching)
 
-    def _seen(self) -> Seen | None:
-        return self._cycling.seen
+    def _snapshot(self) -> Snapshot | None:
+        seen = self._cycling.seen
+        return seen.snapshot if seen is not None else None
 
     def _acts(self) -> bool:
         """Whether this host's pliantd is the one that acts, and knows what there is."""

@@ -16,7 +16,7 @@ says something only beside values of its own tier.
 from __future__ import annotations
 
 import base64
-import binascii
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Literal
 
@@ -127,11 +127,9 @@ def requested(fields: Mapping[str, str]) -> Report:
     if fields["v"] != VERSION:
         raise BadInput(f"report: v: {quoted(fields['v'])}: {VERSION} is expected: upgrade the node")
     text = fields["report"]
-    try:
-        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        raise BadInput(f"report: {quoted(text[:40])}: base64url is expected") from None
-    return from_bytes(raw)
+    if not _BASE64URL.fullmatch(text) or len(text) % 4 == 1:
+        raise BadInput(f"report: {quoted(text)}: base64url is expected")
+    return from_bytes(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
 
 
 def to_bytes(report: Report) -> bytes:
@@ -178,5 +176,6 @@ def parts(windows: Sequence[Window]) -> Iterator[tuple[Window, ...]]:
         yield tuple(part)
 
 
+_BASE64URL = re.compile(r"[A-Za-z0-9_-]+")
 _ENVELOPE = 512
 """More than a report's JSON takes beside its windows; a name takes 255 at most."""
