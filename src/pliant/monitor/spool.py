@@ -61,10 +61,8 @@ class Spool:
             found = sorted(p for p in self.folder.iterdir() if _NAME.fullmatch(p.name))
             for path in found:
                 self._append(Kept(int(path.stem), path.stat().st_size))
-        except OSError as error:
-            self.trouble = f"{self.folder}: {error.strerror or error}"
-        except Unavailable as error:
-            self.trouble = str(error)
+        except (OSError, Unavailable) as error:
+            self.trouble = self._words(error)
         self._drop()
 
     def keep(self, content: bytes) -> None:
@@ -74,8 +72,7 @@ class Spool:
             self._write(kept, content)
             self.trouble = ""
         except (OSError, Unavailable) as error:
-            strerror = error.strerror if isinstance(error, OSError) else None
-            self.trouble = f"{self.folder}: {strerror or error}"
+            self.trouble = self._words(error)
             kept = Kept(kept.number, kept.size, content)
         self._append(kept)
         self._drop()
@@ -99,6 +96,9 @@ class Spool:
         if first.content is None:
             with suppress(OSError):
                 self._path(first).unlink()
+
+    def _words(self, error: OSError | Unavailable) -> str:
+        return f"{self.folder}: {error.strerror if isinstance(error, OSError) else error}"
 
     def _append(self, kept: Kept) -> None:
         self._kept.append(kept)
@@ -136,6 +136,6 @@ def _make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        raise Unavailable(f"{folder}: it is no folder of this user's own")
+        raise Unavailable("it is no folder of this user's own")
     if stat.S_IMODE(found.st_mode) != 0o700:
         folder.chmod(0o700)
