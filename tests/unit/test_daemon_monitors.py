@@ -13,6 +13,7 @@ import build
 import pytest
 
 from pliant.daemon import answers as a
+from pliant.daemon.cycling import Cycling
 from pliant.daemon.monitors import MOST_KEPT, Monitors
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.munge_door import MungeDoor
@@ -309,10 +310,7 @@ def nobody(_uid: int) -> Asker:
 
 @pytest.fixture
 def door(site: Site) -> MungeDoor:
-    verbs = Verbs(
-        *(cast("None", None), lambda: None, lambda: 0.0, tuple, int, 0.0),  # type: ignore[arg-type]  # not asked
-        monitors=site.monitors,
-    )
+    verbs = Verbs(cast("Cycling", None), lambda: None, lambda: 0.0, tuple, int, 0.0)  # not asked
     return MungeDoor(Credentials(""), verbs, nobody, None, site.monitors)
 
 

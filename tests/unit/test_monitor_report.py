@@ -7,17 +7,17 @@ import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from pliant.errors import Unavailable
-from pliant.monitor import spool as spools
 from pliant.monitor.reading import JobReading, NodeReading
 from pliant.monitor.report import Sender, World, windows
 from pliant.monitor.sample import Way
 from pliant.monitor.speed import Parts, Speed, Tier
-from pliant.monitor.spool import Spool
+from pliant.monitor.spool import MOST, MOST_BYTES, Spool
 from pliant.wire import monitor as wire
 
 START = "0123456789abcdef" * 2
@@ -53,8 +53,8 @@ class Cluster:
     said: list[str] = field(default_factory=list)
     asked: list[tuple[float, wire.Report]] = field(default_factory=list)
 
-    def sender(self, start: str = START, **bounds: int) -> Sender:
-        spool = Spool(self.folder, **bounds)
+    def sender(self, start: str = START, most: int = MOST) -> Sender:
+        spool = Spool(self.folder, most)
         spool.open()
         world = World(self.epoch, lambda: self.now_s, lambda: self.draw, self.said.append)
         return Sender("n1", start, spool, self.ask, world)
@@ -153,7 +153,7 @@ def test_while_pliantd_is_away_no_window_is_lost(cluster: Cluster, away_s: float
         f"pliantd takes no reports: pliantd at ctl:6830: Connection refused; they are kept in {cluster.folder}",
         "pliantd has taken the reports that were kept",
     ]
-    pauses = [later - sooner for sooner, later in zip(tries, tries[1:], strict=False)]
+    pauses = [later - sooner for sooner, later in pairwise(tries)]
     assert pauses == [0.75 * min(60.0, 2.0**n) for n in range(len(pauses))]
 
 
@@ -228,8 +228,8 @@ def test_a_full_spool_loses_the_oldest_and_says_so_once(cluster: Cluster) -> Non
 # The spool
 
 
-def spool_of(folder: Path, **bounds: int) -> Spool:
-    spool = Spool(folder, **bounds)
+def spool_of(folder: Path, most: int = MOST, most_bytes: int = MOST_BYTES) -> Spool:
+    spool = Spool(folder, most, most_bytes)
     spool.open()
     return spool
 
@@ -304,7 +304,7 @@ def test_on_a_full_disk_memory_keeps_what_comes_in_its_order(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(spools.os, "fdopen", full)
+        patched.setattr(os, "fdopen", full)
         spool.keep(b"b")
         spool.keep(b"c")
         assert spool.trouble == f"{folder}: No space left on device"

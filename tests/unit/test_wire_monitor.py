@@ -100,25 +100,30 @@ def good() -> dict[str, Any]:
     return {"node": "n1", "start": "0" * 32, "number": 1, "now_s": 100.0, "windows": [window]}
 
 
+def each(key: str, *odd: Any) -> list[tuple[str, Any]]:
+    """The field with one odd value after the other."""
+    return [(key, value) for value in odd]
+
+
 ODD: list[tuple[str, Any]] = [
-    *(("node", odd) for odd in ("", "-n", "a b", "n1\n", "../n", "n" * 256, 5, None)),
-    *(("start", odd) for odd in ("", "0" * 31, "G" * 32, "0" * 33, 7)),
-    *(("number", odd) for odd in (0, -1, 1.5, "1", 2**53 + 1, True)),
-    *(("now_s", odd) for odd in (-1, 1e12, "100", None, 50.0, 98.9)),
-    *(("windows", odd) for odd in ([], {}, None, "x", [5], [[]])),
+    *each("node", "", "-n", "a b", "n1\n", "../n", "n" * 256, 5, None),
+    *each("start", "", "0" * 31, "G" * 32, "0" * 33, 7),
+    *each("number", 0, -1, 1.5, "1", 2**53 + 1, True),
+    *each("now_s", -1, 1e12, "100", None, 50.0, 98.9),
+    *each("windows", [], {}, None, "x", [5], [[]]),
     ("more", 1),
 ]
 ODD_IN_WINDOW: list[tuple[str, Any]] = [
-    *(("job", odd) for odd in ("", "0", "07", "-1", "7_1", "7\n", "12345678901", 7)),
-    *(("begin_s", odd) for odd in (100.1, -1, "90")),
-    *(("end_s", odd) for odd in (101.1, 89.9, 1e12, None)),
-    *(("tier", odd) for odd in ("psi", "CPU", 3, "counters")),
-    *(("value", odd) for odd in (-0.1, 1.1e15, "1", None, [])),
-    *(("unit", odd) for odd in ("steps/s", "", "x")),
-    *(("window_s", odd) for odd in (0, -1, 86401)),
-    *(("waited", odd) for odd in (1.1, -0.1, "1")),
-    *(("threads", odd) for odd in (-1, 1.5, 10**9 + 1)),
-    *(("gpus", odd) for odd in ([{}], [{"gpu": "x y", "memory_mib": 1}], [{"gpu": "x"}], 5)),
+    *each("job", "", "0", "07", "-1", "7_1", "7\n", "12345678901", 7),
+    *each("begin_s", 100.1, -1, "90"),
+    *each("end_s", 101.1, 89.9, 1e12, None),
+    *each("tier", "psi", "CPU", 3, "counters"),
+    *each("value", -0.1, 1.1e15, "1", None, []),
+    *each("unit", "steps/s", "", "x"),
+    *each("window_s", 0, -1, 86401),
+    *each("waited", 1.1, -0.1, "1"),
+    *each("threads", -1, 1.5, 10**9 + 1),
+    *each("gpus", [{}], [{"gpu": "x y", "memory_mib": 1}], [{"gpu": "x"}], 5),
     ("gpus", [{"gpu": "x", "memory_mib": 1, "busy": 2}]),
     ("gpus", [{"gpu": "x", "memory_mib": 1}] * 17),
     ("more", 1),
