@@ -7,7 +7,10 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from math import isfinite
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:  # every `pliant --help` loads this module
 
 ONCE_S = 1.0
 EVERY_S = 10.0
+SPOOL = Path("/var/spool/pliant-monitor")
 
 
 class _Seconds(click.FloatRange):
@@ -44,7 +48,26 @@ class _Seconds(click.FloatRange):
     metavar="SECONDS",
     help=f"The time from reading to reading.  [default: {EVERY_S:g}; {ONCE_S:g} with --once]",
 )
-def monitor(once: bool, as_json: bool, every_s: float | None) -> None:
+@click.option("--report", is_flag=True, help="Send the readings to pliantd; print troubles alone.")
+@click.option(
+    "--node", metavar="NAME", help="This node as Slurm names it.  [default: its host name]"
+)
+@click.option(
+    "--spool",
+    type=click.Path(path_type=Path),
+    default=SPOOL,
+    metavar="FOLDER",
+    help=f"Where reports wait while pliantd is away.  [default: {SPOOL}]",
+)
+def monitor(
+    *,
+    once: bool,
+    as_json: bool,
+    every_s: float | None,
+    report: bool,
+    node: str | None,
+    spool: Path,
+) -> None:
     """Measure how fast each Slurm job on this node runs, from outside it.
 
     A line per job after each --every seconds, until Ctrl-C or TERM; with --json an object per line.
@@ -53,19 +76,34 @@ def monitor(once: bool, as_json: bool, every_s: float | None) -> None:
 
     Without hardware counters a speed is CPU time alone (tier 3). It sees jobs that take turns on
     CPUs, and does not see jobs that slow each other down in caches and memory.
+
+    With --report pliantd is told once a minute. While it does not answer, reports wait on disk.
     """
     from pliant.monitor import service  # noqa: PLC0415  # every `pliant --help` loads this module
 
     if os.geteuid() != 0:
         raise Unavailable("only root can see which processes are a job's: run it as root")
-    node = service.Node(socket.gethostname().partition(".")[0])
+    if report and (once or as_json):
+        raise click.UsageError("--report prints no readings: not with --once, nor with --json")
+    looked_at = service.Node(node or socket.gethostname().partition(".")[0])
     ended = _ended_by_signals()
     if once:
-        if found := service.once(node, every_s or ONCE_S, ended.wait):
+        if found := service.once(looked_at, every_s or ONCE_S, ended.wait):
             print_json(found) if as_json else print_reading(found)
         return
-    sink = print_json_line if as_json else print_lines
-    service.run(node, sink, every_s or EVERY_S, ended.wait)
+    with _sink(report, as_json, looked_at.name, spool, ended) as sink:
+        service.run(looked_at, sink, every_s or EVERY_S, ended.wait)
+
+
+def _sink(
+    report: bool, as_json: bool, node: str, spool: Path, ended: threading.Event
+) -> AbstractContextManager[Callable[[NodeReading], None]]:
+    """Return what takes readings: pliantd, or who reads what is printed."""
+    if not report:
+        return nullcontext(print_json_line if as_json else print_lines)
+    from pliant.cli.monitor_report import reporting  # noqa: PLC0415  # as above
+
+    return reporting(node, spool, ended)
 
 
 def _ended_by_signals() -> threading.Event:
