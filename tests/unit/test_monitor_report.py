@@ -53,9 +53,12 @@ class Cluster:
     said: list[str] = field(default_factory=list)
     asked: list[tuple[float, wire.Report]] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.spool = Spool(self.folder)
+
     def sender(self, start: str = START, most: int = MOST) -> Sender:
-        spool = Spool(self.folder, most)
-        spool.open()
+        self.spool.close()  # of the sender before
+        self.spool = spool = spool_of(self.folder, most)
         world = World(self.epoch, lambda: self.now_s, lambda: self.draw, self.said.append)
         return Sender("n1", start, spool, self.ask, world)
 
@@ -252,6 +255,7 @@ def test_a_spool_is_for_its_user_alone_and_outlives_its_process(tmp_path: Path) 
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
     assert first.oldest() == b"a"
     first.take_off()
+    first.close()
     again = spool_of(folder)
     again.keep(b"d")
     assert taken(again) == [b"b", b"c", b"d"]
@@ -271,13 +275,16 @@ def test_what_was_left_is_bounded_at_the_start(tmp_path: Path) -> None:
     first = spool_of(tmp_path / "spool")
     for content in (b"a", b"b", b"c"):
         first.keep(content)
+    first.close()
     again = spool_of(tmp_path / "spool", most=2)
     assert (taken(again), again.lost) == ([b"b", b"c"], 1)
 
 
 def test_half_a_file_and_others_files_are_no_reports(tmp_path: Path) -> None:
     folder = tmp_path / "spool"
-    spool_of(folder).keep(b"a")
+    first = spool_of(folder)
+    first.keep(b"a")
+    first.close()
     (folder / "unfinished").write_bytes(b"hal")
     (folder / "notes.txt").write_bytes(b"mine")
     again = spool_of(folder)
@@ -319,6 +326,19 @@ def test_without_a_folder_memory_must_do_and_it_is_said_once(cluster: Cluster) -
     cluster.go(cluster.sender(), 200)
     assert cluster.ends_told() == [10.0 * n for n in range(1, 16)]
     assert cluster.said == [f"{cluster.folder}: File exists: reports are kept in memory alone"]
+
+
+def test_a_second_monitor_keeps_its_reports_in_memory(tmp_path: Path) -> None:
+    folder = tmp_path / "spool"
+    first, second = spool_of(folder), spool_of(folder)
+    first.keep(b"a")
+    second.keep(b"b")
+    assert second.trouble == f"{folder}: another monitor keeps its reports there"
+    assert (taken(second), taken(first)) == ([b"b"], [b"a"])
+    first.keep(b"c")
+    first.close()
+    second.keep(b"d")
+    assert (second.trouble, taken(second)) == ("", [b"c", b"d"])
 
 
 def test_a_link_in_the_folders_place_is_not_followed(tmp_path: Path) -> None:

@@ -109,6 +109,7 @@ def _library() -> ctypes.CDLL:
     lib.munge_decode.argtypes = [ctypes.c_char_p, *[pointer] * 5]
     lib.munge_decode.restype = number
     # The last argument is variadic; its type is given by each call.
+    lib.munge_ctx_set.argtypes = lib.munge_ctx_get.argtypes = [pointer, number]
     lib.munge_ctx_set.restype = lib.munge_ctx_get.restype = number
     lib.free.argtypes, lib.free.restype = [pointer], None
     return lib

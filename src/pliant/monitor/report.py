@@ -79,9 +79,12 @@ class Sender:
     def run(self, wait: Wait) -> None:
         """Send until ``wait`` says that it is time to end; write what is left to disk then."""
         self.spool.open()
-        while not wait(self.turn()):
-            pass
-        self._write()
+        try:
+            while not wait(self.turn()):
+                pass
+            self._write()
+        finally:
+            self.spool.close()
 
     def turn(self) -> float:
         """Do what is due; return for how many seconds nothing is."""

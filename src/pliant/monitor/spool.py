@@ -8,6 +8,7 @@ not take is kept in memory alone, under the same bounds: it would be lost with t
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import stat
@@ -49,14 +50,21 @@ class Spool:
     _kept: deque[Kept] = field(default_factory=deque)
     _bytes: int = 0
     _next: int = 1
+    _handle: int | None = None  # of the folder's lock
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def open(self) -> None:
-        """Find what an earlier process left; without a folder memory must do."""
+        """Find what an earlier process left; without a folder memory must do.
+
+        It keeps other monitors out for this process's life, or until :meth:`close`.
+        """
+        if self._handle is not None:
+            return
         try:
             _make_private(self.folder)
+            self._handle = _locked(self.folder)
             (self.folder / _UNFINISHED).unlink(missing_ok=True)
             found = sorted(p for p in self.folder.iterdir() if _NAME.fullmatch(p.name))
             for path in found:
@@ -65,15 +73,22 @@ class Spool:
             self.trouble = self._words(error)
         self._drop()
 
+    def close(self) -> None:
+        """Let another monitor have the folder."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
     def keep(self, content: bytes) -> None:
         """Keep a report; where there are too many, without the oldest ones."""
-        kept = Kept(self._next, len(content))
-        try:
-            self._write(kept, content)
-            self.trouble = ""
-        except (OSError, Unavailable) as error:
-            self.trouble = self._words(error)
-            kept = Kept(kept.number, kept.size, content)
+        self.open()  # it may be there only now
+        kept = Kept(self._next, len(content), content)
+        if self._handle is not None:
+            try:
+                self._write(kept, content)
+                kept, self.trouble = Kept(kept.number, kept.size), ""
+            except (OSError, Unavailable) as error:
+                self.trouble = self._words(error)
         self._append(kept)
         self._drop()
 
@@ -103,7 +118,7 @@ class Spool:
     def _append(self, kept: Kept) -> None:
         self._kept.append(kept)
         self._bytes += kept.size
-        self._next = kept.number + 1
+        self._next = max(self._next, kept.number + 1)
 
     def _drop(self) -> None:
         while self._kept and (len(self._kept) > self.most or self._bytes > self.most_bytes):
@@ -126,6 +141,17 @@ class Spool:
             with suppress(OSError):
                 unfinished.unlink()
             raise
+
+
+def _locked(folder: Path) -> int:
+    """Lock a folder; return what holds the lock. Raises OSError, Unavailable."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise Unavailable("another monitor keeps its reports there") from None
+    return handle
 
 
 def _make_private(folder: Path) -> None:
