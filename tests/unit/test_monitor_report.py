@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pliant.cli import main
 from pliant.errors import Unavailable
 from pliant.monitor.reading import JobReading, NodeReading
 from pliant.monitor.report import Sender, World, windows
@@ -349,3 +350,23 @@ def test_a_link_in_the_folders_place_is_not_followed(tmp_path: Path) -> None:
     assert spool.trouble == f"{tmp_path}/spool: it is no folder of this user's own"
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert taken(spool) == [b"a"]
+
+
+# The command
+
+
+def test_the_command_says_what_it_needs_to_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv("PLIANT_CONFIG", str(tmp_path / "none.toml"))
+    argv = ["monitor", "--report", "--spool", str(tmp_path / "spool")]
+    for more, said in (
+        (["--once"], "--report prints no readings: not with --once, nor with --json"),
+        ([], f"{tmp_path}/none.toml is not there: is Pliant installed on this host?"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main([*argv, *more])
+        assert ended.value.code == 2
+        assert said in capsys.readouterr().err
+    assert not (tmp_path / "spool").exists()
