@@ -137,9 +137,17 @@ class _Senders:
         now_s = time.time()
         windows = tuple(
             Window(
-                *(job_number(node, job), now_s - ago_s - WINDOW_S, now_s - ago_s),
-                *("counters", 1.234e9 + ago_s, "instructions/s", WINDOW_S),
-                *(1234.5678, 2345.678, 17, 0.0123),
+                job=job_number(node, job),
+                begin_s=now_s - ago_s - WINDOW_S,
+                end_s=now_s - ago_s,
+                tier="counters",
+                value=1.234e9 + ago_s,
+                unit="instructions/s",
+                window_s=WINDOW_S,
+                cpu_s=1234.5678,
+                memory_mib=2345.678,
+                threads=17,
+                waited=0.0123,
             )
             for ago_s in (WINDOW_S * number for number in reversed(range(_WINDOWS)))
             for job in range(JOBS)
