@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import shutil
 import socket
 import stat
 import time
@@ -16,7 +17,7 @@ from typing import cast
 import pytest
 
 from pliant.batch import Batch
-from pliant.daemon import sockets
+from pliant.daemon import libmunge, sockets
 from pliant.daemon.config import parse
 from pliant.daemon.lines import CROWD_S, GivingWay, Limits, LineServer, most_connections, peer_uid
 from pliant.daemon.munge import Munge, Proof
@@ -222,24 +223,16 @@ def test_a_second_daemon_is_kept_out(tmp_path: Path) -> None:
     os.close(sockets.lock(tmp_path / "state"))
 
 
-# Munge: a stand-in for unmunge that knows two credentials
+# Munge: a stand-in that knows two credentials, and the library
 
 
-@pytest.fixture
-def unmunge(tmp_path: Path) -> str:
-    program = tmp_path / "unmunge"
-    program.write_text(
-        """#!/bin/sh
-        read -r credential
-        case "$credential" in
-            MUNGE:good:) printf 'STATUS:  Success (0)\\nUID:   1234\\n\\nwhy job=7\\nUID: 0\\n' ;;
-            MUNGE:slow:) exec sleep 60 ;;
-            *) echo "unmunge: Error: Invalid credential" >&2; exit 8 ;;
-        esac
-        """
-    )
-    program.chmod(0o755)
-    return str(program)
+def decoded(credential: bytes, socket: str) -> Proof:
+    """Answer as a munged whose socket's path is its host's address."""
+    if credential == b"MUNGE:slow:":
+        time.sleep(0.6)
+    if credential != b"MUNGE:good:":
+        raise Unavailable("munge refused the credential: 'Invalid credential format'")
+    return Proof(1234, b"why job=7\nUID: 0\n", socket)
 
 
 def prove(munge: Munge, credential: bytes) -> Proof | str:
@@ -252,32 +245,42 @@ def prove(munge: Munge, credential: bytes) -> Proof | str:
         return str(error)
 
 
-def test_munge_proves_the_user_and_the_payload_cannot(unmunge: str) -> None:
-    munge = Munge("", unmunge)
-    assert prove(munge, b"MUNGE:good:") == Proof(1234, b"why job=7\nUID: 0\n")
+def test_munge_proves_the_user_and_the_payload_cannot() -> None:
+    munge = Munge("10.0.0.1", decoded)
+    assert prove(munge, b"MUNGE:good:") == Proof(1234, b"why job=7\nUID: 0\n", "10.0.0.1")
 
 
 @pytest.mark.parametrize(
     ("credential", "message"),
     [
-        (b"MUNGE:bad:", "munge refused the credential: 'unmunge: Error: Invalid credential'"),
+        (b"MUNGE:bad:", "munge refused the credential: 'Invalid credential format'"),
         (b"hello", "a munge credential is expected"),
         (b"MUNGE:a\nb:", "a munge credential is expected"),
         (b"", "a munge credential is expected"),
     ],
 )
-def test_what_is_no_credential_is_refused(unmunge: str, credential: bytes, message: str) -> None:
-    assert prove(Munge("", unmunge), credential) == message
+def test_what_is_no_credential_is_refused(credential: bytes, message: str) -> None:
+    assert prove(Munge("", decoded), credential) == message
 
 
-def test_a_munge_that_hangs_is_given_up(unmunge: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_munge_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pliant.daemon.munge.TIME_LIMIT_S", 0.2)
-    assert prove(Munge("", unmunge), b"MUNGE:slow:") == "munge does not answer"
+    assert prove(Munge("", decoded), b"MUNGE:slow:") == "munge does not answer"
 
 
-def test_a_missing_munge_is_said(tmp_path: Path) -> None:
-    munge = Munge("", str(tmp_path / "none"))
-    assert prove(munge, b"MUNGE:good:") == "unmunge: No such file or directory"
+def test_a_missing_library_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(libmunge, "LIBRARY", "libnone.so.2")
+    libmunge._library.cache_clear()
+    said = prove(Munge(""), b"MUNGE:good:")
+    assert str(said).startswith("munge: libnone.so.2: cannot open shared object file")
+    assert str(said).endswith(": is munge installed on this host?")
+
+
+@pytest.mark.skipif(shutil.which("munged") is None, reason="munge is not installed")
+def test_a_missing_munged_is_said(tmp_path: Path) -> None:
+    munge = Munge(str(tmp_path / "none"))
+    said = prove(munge, b"MUNGE:AwQDAAD:")
+    assert str(said).startswith("munge refused the credential: 'Failed to access")
 
 
 # systemd

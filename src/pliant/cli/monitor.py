@@ -7,6 +7,8 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from math import isfinite
 from pathlib import Path
 from types import FrameType
@@ -26,6 +28,7 @@ ONCE_S = 1.0
 EVERY_S = 10.0
 TRACE_S = 15.0
 """From look to look at GPUs (Fujiwara et al., section V-A)."""
+SPOOL = Path("/var/spool/pliant-monitor")
 
 
 class _Seconds(click.FloatRange):
@@ -55,7 +58,27 @@ class _Seconds(click.FloatRange):
     default="",
     help="Append the processes on GPUs to FILE instead, for pliant simulate.",
 )
-def monitor(once: bool, as_json: bool, every_s: float | None, trace: str) -> None:
+@click.option("--report", is_flag=True, help="Send the readings to pliantd; print troubles alone.")
+@click.option(
+    "--node", metavar="NAME", help="This node as Slurm names it.  [default: its host name]"
+)
+@click.option(
+    "--spool",
+    type=click.Path(path_type=Path),
+    default=SPOOL,
+    metavar="FOLDER",
+    help=f"Where reports wait while pliantd is away.  [default: {SPOOL}]",
+)
+def monitor(
+    *,
+    once: bool,
+    as_json: bool,
+    every_s: float | None,
+    trace: str,
+    report: bool,
+    node: str | None,
+    spool: Path,
+) -> None:
     """Measure how fast each Slurm job on this node runs, from outside it.
 
     A line per job after each --every seconds, until Ctrl-C or TERM; with --json an object per line.
@@ -69,28 +92,33 @@ def monitor(once: bool, as_json: bool, every_s: float | None, trace: str) -> Non
 
     With --trace it looks at GPUs instead, and prints nothing: a line per process and GPU goes to
     FILE at each look, and --once is one look. FILE may be moved away at any time; it is begun anew.
+
+    With --report pliantd is told once a minute. While it does not answer, reports wait on disk.
     """
     # Every `pliant --help` loads this module.
     from pliant.monitor import counters, service, windows  # noqa: PLC0415  # as said above
 
     if os.geteuid() != 0:
         raise Unavailable("only root can see which processes are a job's: run it as root")
-    node = service.Node(socket.gethostname().partition(".")[0])
     if trace and as_json:
         raise BadInput("--json: a trace has its own form; it does not go with --trace")
+    if report and (once or as_json or trace):
+        raise click.UsageError("--report prints no readings: not with --once, --json or --trace")
+    looked_at = service.Node(node or socket.gethostname().partition(".")[0])
     ended = _ended_by_signals()
     if trace:
-        _trace(node, trace, every_s or TRACE_S, once, ended.wait)
+        _trace(looked_at, trace, every_s or TRACE_S, once, ended.wait)
         return
     if once:
         counted = counters.here(lambda _line: None)  # the reading has each job's tier
-        if found := service.once(node, every_s or ONCE_S, ended.wait, counted):
+        if found := service.once(looked_at, every_s or ONCE_S, ended.wait, counted):
             print_json(found) if as_json else print_reading(found)
         return
-    sink = print_json_line if as_json else print_lines
     counted = counters.here(_log)
-    opened = windows.of_node(node.name)
-    service.run(node, sink, every_s or EVERY_S, ended.wait, counters=counted, windows=opened)
+    opened = windows.of_node(looked_at.name)
+    with _sink(report, as_json, looked_at.name, spool, ended) as sink:
+        every = every_s or EVERY_S
+        service.run(looked_at, sink, every, ended.wait, counters=counted, windows=opened)
 
 
 def _log(line: str) -> None:
@@ -114,6 +142,17 @@ def _trace(node: Node, path: str, every_s: float, once: bool, wait: Wait) -> Non
     finally:
         gpus.close()
         file.close()
+
+
+def _sink(
+    report: bool, as_json: bool, node: str, spool: Path, ended: threading.Event
+) -> AbstractContextManager[Callable[[NodeReading], None]]:
+    """Return what takes readings: pliantd, or who reads what is printed."""
+    if not report:
+        return nullcontext(print_json_line if as_json else print_lines)
+    from pliant.cli.monitor_report import reporting  # noqa: PLC0415  # as above
+
+    return reporting(node, spool, ended)
 
 
 def _ended_by_signals() -> threading.Event:

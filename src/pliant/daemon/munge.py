@@ -4,41 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
+from pliant.daemon import libmunge
+from pliant.daemon.libmunge import Proof
 from pliant.errors import Unavailable
-from pliant.grammar import quoted
+
+__all__ = ["Munge", "Proof"]
 
 TIME_LIMIT_S = 5.0
+AT_ONCE = 8
+"""So many credentials are read at once; munged answers within 0.1 ms."""
 
 _CREDENTIAL = re.compile(rb"MUNGE:[A-Za-z0-9+/=]{1,262144}:")
-_UID = re.compile(rb"^UID:\s*([0-9]{1,10})$", re.MULTILINE)
-
-
-_REASONS = {
-    15: "it has expired; do the clocks of the two hosts agree?",
-    16: "it is from the future; do the clocks of the two hosts agree?",
-    17: "it was used before",
-}
-"""By unmunge's exit status, munge_enum(3): these are said on standard output only."""
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """A credential's proven user and what it carried."""
-
-    uid: int
-    payload: bytes
 
 
 class Munge:
-    """Reads credentials with unmunge(1)."""
+    """Reads credentials, in threads of its own."""
 
-    def __init__(self, socket: str, program: str = "unmunge") -> None:
+    def __init__(
+        self, socket: str, decode: Callable[[bytes, str], Proof] = libmunge.decode
+    ) -> None:
         """Ask munged at ``socket`` ("": its default)."""
-        where = [f"--socket={socket}"] if socket else []
-        self._argv = [program, "--numeric", "--keys=STATUS,UID", *where]
-        self._turns = asyncio.Semaphore(8)
+        self._socket, self._decode = socket, decode
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="munge")
 
     async def prove(self, credential: bytes) -> Proof:
         """Return who made the credential and what it says.
@@ -47,35 +37,11 @@ class Munge:
         """
         if not _CREDENTIAL.fullmatch(credential):
             raise Unavailable("a munge credential is expected")
-        async with self._turns:
-            out = await self._unmunge(credential)
-        head, blank, payload = out.partition(b"\n\n")
-        uid = _UID.search(head)
-        if not blank or uid is None:
-            raise Unavailable("munge's answer is not understood")
-        return Proof(int(uid[1]), payload)
-
-    async def _unmunge(self, credential: bytes) -> bytes:
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *self._argv,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-            )
-        except OSError as error:
-            raise Unavailable(f"unmunge: {error.strerror}") from None
+        running = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(TIME_LIMIT_S):
-                out, err = await process.communicate(credential)
+                return await running.run_in_executor(
+                    self._threads, self._decode, credential, self._socket
+                )
         except TimeoutError:
             raise Unavailable("munge does not answer") from None
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        if process.returncode != 0:
-            words = err.decode(errors="replace").strip().splitlines() or ["no reason given"]
-            reason = _REASONS.get(process.returncode or 0, quoted(words[-1]))
-            raise Unavailable(f"munge refused the credential: {reason}")
-        return out

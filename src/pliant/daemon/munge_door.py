@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 
 from pliant.daemon.answers import to_json
 from pliant.daemon.lines import Answer, GivingWay, Limits
-from pliant.daemon.munge import Munge
+from pliant.daemon.monitors import Monitors
+from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.rights import Asker
 from pliant.daemon.run_verbs import VERBS, WATCH, RunVerbs
 from pliant.daemon.verbs import Verbs
@@ -35,6 +36,7 @@ from pliant.wire import (
     ok,
     sealed,
 )
+from pliant.wire.monitor import REPORT
 from pliant.wire.runs import WATCH_S
 
 log = logging.getLogger("pliant.doors")
@@ -72,9 +74,11 @@ class MungeDoor:
         verbs: Verbs,
         who: Callable[[int], Asker],
         watches: Watches | None = None,
+        monitors: Monitors | None = None,
     ) -> None:
         """``who`` tells what a uid may do; ``watches`` answers the programs of malleable jobs."""
         self._munge, self._verbs, self._who, self._watches = munge, verbs, who, watches
+        self._monitors = monitors
         self._asking: Counter[int] = Counter()  # requests being answered, by uid
         self._few = asyncio.Semaphore(FEW)
         self._turns: dict[int, asyncio.Semaphore] = {}  # of who is asking
@@ -98,7 +102,7 @@ class MungeDoor:
             proof = await self._munge.prove(line[len(PREFIX) :].strip())
             request = decode(proof.payload)
             key = request.fields.get(SEAL_KEY, "")
-            answer = await self._answer(proof.uid, _checked(request, challenge), giving_way)
+            answer = await self._answer(proof, _checked(request, challenge), giving_way)
         except PliantError as error:
             answer = no(str(error))
         except Exception as error:
@@ -112,7 +116,10 @@ class MungeDoor:
         why = self._verbs.stands_by()
         return replace(answer, fields={**answer.fields, STANDS_BY: why}) if why else answer
 
-    async def _answer(self, uid: int, request: Message, giving_way: GivingWay) -> Message:
+    async def _answer(self, proof: Proof, request: Message, giving_way: GivingWay) -> Message:
+        uid = proof.uid
+        if self._monitors is not None and request.word == REPORT:
+            return ok(json=to_json(await self._monitors.answer(request.fields, proof)))
         if self._watches is None or request.word not in VERBS:
             return await self._in_turn(uid, request)
         if request.word != WATCH:

@@ -22,9 +22,11 @@ from pliant.daemon.filter_door import FilterDoor
 from pliant.daemon.handing import Hands
 from pliant.daemon.lines import LineServer
 from pliant.daemon.loop import Loop
+from pliant.daemon.monitors import Monitors
 from pliant.daemon.munge import Munge
 from pliant.daemon.munge_door import MungeDoor, Watches
 from pliant.daemon.notify import Notifier
+from pliant.daemon.origins import Origins
 from pliant.daemon.patience import Patience
 from pliant.daemon.quick import QuickServer
 from pliant.daemon.rights import Asker, Site, asker
@@ -33,6 +35,7 @@ from pliant.daemon.trials import preemption_trouble
 from pliant.daemon.verbs import Verbs
 from pliant.daemon.watching import Watching
 from pliant.errors import PliantError, Unavailable
+from pliant.model import Snapshot
 from pliant.policies import live
 from pliant.store import Store
 
@@ -105,6 +108,9 @@ class Daemon:
         self._loop = Loop(self._cycling, time.monotonic, self._know_site)
         wake = _from_any_thread(self._loop.wake)
         self._filter = FilterDoor(self._cycling, wake, self._may_submit, time.monotonic)
+        monitors = Monitors(
+            self._snapshot, time.time, Origins(time.monotonic), stands_by=self._stands_by
+        )
         verbs = Verbs(
             self._cycling,
             wake=wake,
@@ -113,9 +119,10 @@ class Daemon:
             stands_by=self._stands_by,
             submissions=self._answered,
             started_s=time.time(),
+            monitors=monitors,
         )
         munge = Munge(config.daemon.munge_socket)
-        door_two = MungeDoor(munge, verbs, self._who, self._watches())
+        door_two = MungeDoor(munge, verbs, self._who, self._watches(), monitors)
         self._second = LineServer(
             "the second door", door_two.begin, door_two.limits, time.monotonic
         )
@@ -140,6 +147,10 @@ class Daemon:
             return None
         verbs = RunVerbs(self._cycling, elastic.runs, elastic.overs, time.time)
         return Watches(verbs, self._watching)
+
+    def _snapshot(self) -> Snapshot | None:
+        seen = self._cycling.seen
+        return seen.snapshot if seen is not None else None
 
     def _acts(self) -> bool:
         """Whether this host's pliantd is the one that acts, and knows what there is."""

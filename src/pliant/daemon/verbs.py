@@ -18,6 +18,7 @@ from pliant.daemon import rows
 from pliant.daemon.cannot import beyond_reach, cannot_rows
 from pliant.daemon.cycling import Cycling, Seen
 from pliant.daemon.history import history_of
+from pliant.daemon.monitors import Monitors
 from pliant.daemon.named import find, unknown
 from pliant.daemon.private import without_private
 from pliant.daemon.renewal import renewed
@@ -50,6 +51,7 @@ class Verbs:
     submissions: Callable[[], int]
     started_s: float
     stands_by: Callable[[], str] = str  # which other host acts, in words; "" for none
+    monitors: Monitors | None = None
 
     def answer(self, verb: str, fields: Mapping[str, str], asker: Asker) -> object:
         """Answer one request, with what the asker may see.
@@ -64,7 +66,7 @@ class Verbs:
 
     # What everybody may ask
 
-    def status(self, _asker: Asker, _fields: Mapping[str, str]) -> a.StatusAnswer:
+    def status(self, asker: Asker, _fields: Mapping[str, str]) -> a.StatusAnswer:
         """How the daemon is."""
         cycling, seen = self.cycling, self.cycling.seen
         bare = a.StatusAnswer(
@@ -80,6 +82,7 @@ class Verbs:
             failures=cycling.counts.failures,
             troubles=self.troubles(),
             stands_by=self.stands_by(),
+            monitors=self._monitors(asker),
         )
         if seen is None:
             return bare
@@ -212,6 +215,10 @@ class Verbs:
         return a.DoneAnswer(message + warning)
 
     # Helpers
+
+    def _monitors(self, asker: Asker) -> a.MonitorsRow:
+        monitors = self.monitors
+        return monitors.row(with_nodes=asker.admin) if monitors is not None else a.MonitorsRow()
 
     def _seen(self) -> Seen:
         if self.cycling.seen is None:

@@ -1,0 +1,374 @@
+"""What pliantd takes of monitors' reports, and what it refuses and counts."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+import build
+import pytest
+
+from pliant.daemon import answers as a
+from pliant.daemon.cycling import Cycling
+from pliant.daemon.monitors import MOST_KEPT, Monitors
+from pliant.daemon.munge import Munge, Proof
+from pliant.daemon.munge_door import MungeDoor
+from pliant.daemon.origins import KNOWN_S, Origins
+from pliant.daemon.rights import Asker
+from pliant.daemon.verbs import Verbs
+from pliant.errors import PliantError, Unavailable
+from pliant.model import Snapshot
+from pliant.wire import CHALLENGE, Message, decode, encode
+from pliant.wire import monitor as wire
+from pliant.wire.monitor import Report, ReportAnswer, Window
+
+START, ANOTHER = "0" * 32, "f" * 32
+ADDRESSES = {"n1": "10.0.0.1", "n2": "10.0.0.2", "n3": "127.0.1.1"}
+LOOK_S = 5000.0
+
+
+def window(job: str = "7", end_s: float = 4990.0, value: float = 0.5) -> Window:
+    return Window(job, end_s - 10, end_s, "cpu", value, "cpu-s/s", 10.0)
+
+
+def report(*windows: Window, number: int = 1, node: str = "n1", start: str = START) -> Report:
+    return Report(node, start, number, 5000.0, windows or (window(),))
+
+
+def looked(at_s: float = LOOK_S) -> Snapshot:
+    """Nodes n1 to n4; 7 runs on n1 and n2, a task that squeue calls 8_1 on n2."""
+    nodes = [build.node(f"n{n}") for n in range(1, 5)]
+    jobs = [
+        build.running(7, "2x1", "n1 n2", 9000),
+        replace(build.running(8, "1", "n2", 9000), id="8_1", number="9"),
+    ]
+    return replace(build.snapshot(nodes, [], jobs), now_s=at_s)
+
+
+@dataclass
+class Site:
+    """A pliantd that has looked at a cluster."""
+
+    now_s: float = 5001.0
+    look: Snapshot | None = field(default_factory=looked)
+    standing_by: str = ""
+    looked_up: list[str] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=lambda: dict(ADDRESSES))
+    monitors: Monitors = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.monitors = Monitors(
+            lambda: self.look,
+            lambda: self.now_s,
+            Origins(lambda: self.now_s, self._address),
+            lambda: self.standing_by,
+        )
+
+    def _address(self, name: str) -> frozenset[str]:
+        self.looked_up.append(name)
+        if name not in self.names:
+            raise socket.gaierror
+        return frozenset({self.names[name]})
+
+    def tell(self, said: Report, uid: int = 0, host: str = "10.0.0.1") -> ReportAnswer | str:
+        return self.tell_fields(dict(wire.request(said).fields), uid, host)
+
+    def tell_fields(
+        self, fields: dict[str, str], uid: int = 0, host: str = "10.0.0.1"
+    ) -> ReportAnswer | str:
+        async def run() -> ReportAnswer:
+            return await self.monitors.answer(fields, Proof(uid, b"", host))
+
+        try:
+            return asyncio.run(run())
+        except PliantError as error:
+            return str(error)
+
+    @property
+    def refused(self) -> dict[str, int]:
+        return dict(self.monitors.row(with_nodes=False).refused)
+
+    def ends(self, job: str) -> dict[str, list[float]]:
+        return {node: [m.end_s for m in kept] for node, kept in self.monitors.of(job).items()}
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+TAKEN = ReportAnswer("taken")
+
+
+def test_a_report_is_kept_by_job_and_node_on_pliantds_clock(site: Site) -> None:
+    assert site.tell(report(window("7", 4990.0), window("7", 5000.0))) == TAKEN
+    assert site.tell(report(window("9", 4980.0), node="n2"), host="10.0.0.2") == TAKEN
+    assert site.ends("7") == {"n1": [4991.0, 5001.0]}
+    assert site.ends("8_1") == {"n2": [4981.0]}
+    assert site.monitors.row(with_nodes=True) == a.MonitorsRow(
+        nodes=2,
+        reports=2,
+        windows=3,
+        last=(
+            a.MonitorRow("n1", 5001.0, (a.SpeedRow("7", "cpu", 0.5, "cpu-s/s", 5001.0),)),
+            a.MonitorRow("n2", 5001.0, (a.SpeedRow("9", "cpu", 0.5, "cpu-s/s", 4981.0),)),
+        ),
+    )
+    assert site.monitors.row(with_nodes=False).last == ()
+
+
+@pytest.mark.parametrize("skew_s", [-4000.0, 0.0, 7200.0, 1e9])
+def test_a_nodes_clock_may_be_hours_off(site: Site, skew_s: float) -> None:
+    late = Window("7", 4930.0 + skew_s, 4940.0 + skew_s, "cpu", 0.5, "cpu-s/s", 10.0)
+    assert site.tell(Report("n1", START, 1, 5000.0 + skew_s, (late,))) == TAKEN
+    assert site.ends("7") == {"n1": [4941.0]}
+
+
+@pytest.mark.parametrize("uid", [1, 1000, 65534])
+def test_a_user_is_refused_whatever_he_sends(site: Site, uid: int) -> None:
+    for fields in (dict(wire.request(report()).fields), {"v": "1", "report": "!"}):
+        assert site.tell_fields(fields, uid) == "only root's monitor of a node may report"
+    assert site.refused == {"not root": 2}
+    assert site.ends("7") == {}
+
+
+def test_a_report_from_another_host_is_refused(site: Site) -> None:
+    assert site.tell(report(), host="10.0.0.2") == ReportAnswer(
+        "refused",
+        "n1: the report was made at 10.0.0.2, which is no address of this node's name: "
+        "munged --origin sets what its host is known by",
+    )
+    assert site.refused == {"foreign host": 1}
+    assert site.ends("7") == {}
+
+
+@pytest.mark.parametrize(
+    ("node", "host"),
+    [
+        ("n1", "127.0.1.1"),  # munged's host has loopback for its own name
+        ("n1", ""),
+        ("n3", "10.0.0.9"),  # the node's name is loopback here
+        ("n4", "10.0.0.9"),  # its name is not known
+    ],
+)
+def test_where_no_address_tells_the_host_root_is_believed(site: Site, node: str, host: str) -> None:
+    answer = site.tell(report(node=node), host=host)
+    assert isinstance(answer, ReportAnswer)
+    assert answer.verdict == "taken"
+    assert site.refused.get("foreign host") is None
+
+
+def test_a_name_is_looked_up_once_in_a_while(site: Site) -> None:
+    for number in range(1, 4):
+        site.tell(report(number=number))
+    site.now_s += KNOWN_S
+    site.tell(report(number=4))
+    assert site.looked_up == ["n1", "n1"]
+
+
+def test_a_name_server_that_hangs_keeps_no_report(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pliant.daemon.origins.LIMIT_S", 0.05)
+    hangs = asyncio.Event
+
+    async def run() -> bool:
+        go = hangs()
+        running = asyncio.get_running_loop()
+
+        def look(_name: str) -> frozenset[str]:
+            asyncio.run_coroutine_threadsafe(go.wait(), running).result(20)
+            return frozenset()
+
+        foreign = await Origins(lambda: 0.0, look).is_foreign("n1", "10.0.0.2")
+        go.set()
+        return foreign
+
+    assert asyncio.run(run()) is False
+
+
+def test_a_node_that_is_none_is_refused_and_not_looked_up(site: Site) -> None:
+    assert site.tell(report(node="n9")) == ReportAnswer(
+        "refused", "n9: no node of this name is known"
+    )
+    assert (site.refused, site.looked_up) == ({"unknown node": 1}, [])
+
+
+def test_windows_of_jobs_that_do_not_run_there_are_left_out_and_counted(site: Site) -> None:
+    mixed = report(window("7"), window("9"), window("4711"))
+    assert site.tell(mixed) == ReportAnswer("taken", "job 9 does not run on n1", 2)
+    assert site.ends("7") == {"n1": [4991.0]}
+    assert site.ends("8_1") == {}
+    assert site.refused == {"job not there": 2}
+
+
+def test_a_job_that_began_after_the_last_look_is_asked_for_again(site: Site) -> None:
+    young = report(window("7"), window("10", 4999.5))
+    assert site.tell(young) == ReportAnswer("again", "job 10 was not seen yet")
+    assert (site.ends("7"), site.refused) == ({}, {})
+    later = looked(5010.0)
+    job = replace(build.running(10, "1", "n1", 9000), start_s=4980.0)
+    site.look = replace(later, running=(*later.running, job))
+    site.now_s = 5011.0
+    assert site.tell(replace_now(young, 5010.0)) == TAKEN
+    assert site.ends("10") == {"n1": [5000.5]}
+
+
+def replace_now(said: Report, now_s: float) -> Report:
+    return Report(said.node, said.start, said.number, now_s, said.windows)
+
+
+def test_a_window_of_a_jobs_earlier_run_is_none_of_this_run(site: Site) -> None:
+    look = looked()
+    site.look = replace(look, running=(replace(look.running[0], start_s=4995.0),))
+    answer = site.tell(report(window("7", 4990.0), window("7", 5000.0)))
+    assert answer == ReportAnswer("taken", "job 7 does not run on n1", 1)
+    assert site.ends("7") == {"n1": [5001.0]}
+
+
+def test_what_comes_again_is_acknowledged_and_not_counted_again(site: Site) -> None:
+    assert [site.tell(report(number=number)) for number in (1, 2, 2, 2)] == [TAKEN] * 4
+    row = site.monitors.row(with_nodes=False)
+    assert (row.reports, row.windows, row.repeated, row.missing) == (2, 2, 2, 0)
+
+
+def test_an_older_number_is_refused(site: Site) -> None:
+    site.tell(report(number=5))
+    assert site.tell(report(number=4)) == ReportAnswer("refused", "n1: report 4 comes after 5")
+    assert site.refused == {"out of order": 1}
+
+
+def test_reports_that_never_came_are_counted(site: Site) -> None:
+    for number in (7, 8, 12):
+        site.tell(report(number=number))
+    assert site.monitors.row(with_nodes=False).missing == 3
+
+
+def test_a_monitor_that_was_started_anew_sends_what_it_had_kept_before(site: Site) -> None:
+    told = ((START, 8), (ANOTHER, 1), (ANOTHER, 2), (START, 8))
+    assert [site.tell(report(number=n, start=start)) for start, n in told] == [TAKEN] * 4
+    assert site.monitors.row(with_nodes=False).repeated == 1
+
+
+def test_few_starts_of_a_node_and_few_windows_of_a_job_are_remembered(site: Site) -> None:
+    for number in range(1, 4 * MOST_KEPT):
+        site.tell(report(number=number, start=f"{number:032x}"))
+    assert len(site.monitors._nodes["n1"].numbers) == 4
+    assert len(site.ends("7")["n1"]) == MOST_KEPT
+
+
+def test_a_job_that_ends_is_forgotten(site: Site) -> None:
+    site.tell(report())
+    site.tell(report(window("9"), node="n2"), host="10.0.0.2")
+    look = looked(5005.0)
+    site.look = replace(look, running=look.running[1:])
+    site.tell(report(number=2))
+    assert (site.ends("7"), site.ends("8_1")) == ({}, {"n2": [4991.0]})
+
+
+def test_before_the_first_look_and_while_standing_by_reports_stay_on_their_node(site: Site) -> None:
+    site.standing_by = "ctl2 acts"
+    assert site.tell(report()) == ReportAnswer("again", "ctl2 acts")
+    site.standing_by, site.look = "", None
+    assert site.tell(report()) == ReportAnswer("again", "the first look is not done yet")
+    site.look = looked()
+    assert site.tell(report()) == TAKEN
+
+
+@pytest.mark.parametrize("fields", [{}, {"v": "1", "report": "e30"}, {"v": "1", "report": "\0"}])
+def test_what_is_malformed_is_refused_and_counted(site: Site, fields: dict[str, str]) -> None:
+    answer = site.tell_fields(fields)
+    assert isinstance(answer, ReportAnswer)
+    assert (answer.verdict, site.refused) == ("refused", {"malformed": 1})
+    assert answer.why.startswith("report: ")
+
+
+# At the door
+
+
+class Credentials(Munge):
+    """Believes credentials once: UID HOST REQUEST."""
+
+    used: set[bytes]
+
+    async def prove(self, credential: bytes) -> Proof:
+        self.used = getattr(self, "used", set())
+        if credential in self.used:
+            raise Unavailable("munge refused the credential: it was used before")
+        self.used.add(credential)
+        uid, host, payload = credential.split(b" ", 2)
+        return Proof(int(uid), payload, host.decode())
+
+
+def nobody(_uid: int) -> Asker:
+    raise AssertionError("a report needs no names of users, which may take their time")
+
+
+@pytest.fixture
+def door(site: Site) -> MungeDoor:
+    verbs = Verbs(cast("Cycling", None), lambda: None, lambda: 0.0, tuple, int, 0.0)  # not asked
+    return MungeDoor(Credentials(""), verbs, nobody, None, site.monitors)
+
+
+def at_the_door(door: MungeDoor, *lines: Callable[[str], bytes]) -> list[Message]:
+    """Say lines on one connection, each made with its challenge."""
+
+    async def run() -> list[Message]:
+        answer = door.begin()
+        challenge = decode(await answer(b"hello", nullcontext)).fields[CHALLENGE]
+        return [decode(await answer(line(challenge), nullcontext)) for line in lines]
+
+    return asyncio.run(run())
+
+
+def sending(said: Report, who: bytes = b"0 10.0.0.1") -> Callable[[str], bytes]:
+    def line(challenge: str) -> bytes:
+        request = wire.request(said)
+        fields = {**request.fields, CHALLENGE: challenge}
+        return b"munge " + who + b" " + encode(Message(request.word, fields))
+
+    return line
+
+
+def test_a_replayed_credential_is_refused_at_the_door(site: Site, door: MungeDoor) -> None:
+    made: list[bytes] = []
+
+    def first(challenge: str) -> bytes:
+        made.append(sending(report())(challenge))
+        return made[0]
+
+    taken, replayed = at_the_door(door, first, lambda _: made[0])
+    assert a.from_json(ReportAnswer, taken.fields["json"]) == TAKEN
+    assert replayed.message == "munge refused the credential: it was used before"
+    (elsewhere,) = at_the_door(door, lambda _: made[0] + b"&more=1")
+    assert elsewhere.message == "this munge credential was made for another connection"
+    assert site.monitors.row(with_nodes=False).reports == 1
+
+
+def test_a_forged_uid_is_refused_at_the_door(site: Site, door: MungeDoor) -> None:
+    (answer,) = at_the_door(door, sending(report(), b"1001 10.0.0.1"))
+    assert answer == Message("no", {"message": "only root's monitor of a node may report"})
+    assert site.refused == {"not root": 1}
+
+
+def test_a_thousand_monitors_at_once_are_no_crowd(site: Site, door: MungeDoor) -> None:
+    nodes = [build.node(f"m{n}") for n in range(1000)]
+    names = tuple(node.name for node in nodes)
+    job = build.running(7, "1000x1", " ".join(names), 9000)
+    site.look = replace(build.snapshot(nodes, [], []), now_s=LOOK_S, running=(job,))
+
+    async def one(name: str) -> Message:
+        answer = door.begin()
+        hello = decode(await answer(b"hello", nullcontext))
+        line = sending(report(node=name))(hello.fields[CHALLENGE])
+        return decode(await answer(line, nullcontext))
+
+    async def run() -> list[Message]:
+        return await asyncio.gather(*map(one, names))
+
+    assert {answer.word for answer in asyncio.run(run())} == {"ok"}
+    assert site.monitors.row(with_nodes=False).nodes == 1000
