@@ -176,7 +176,7 @@ def test_a_pid_is_known_only_if_it_has_this_gpu_open_here(boot: Boot) -> None:
     node.run(3, "", "/nvidia1")  # in a container: as seen from outside
     node.run(4, "/dev/nvidia11", "/dev/nvidiactl", "/dev/nvidia-uvm")
     node.run(5, "/dev/nvidia0")
-    node.run(6)
+    node.run(6, "/home/ada/1")
     gpu = "driver 1\ngpu GPU-aaaa 1 100 10 5 0 T4\n"
     reading = node.read(gpu + "".join(f"process Compute {pid} 1\n" for pid in range(2, 8)))
     assert reading.gpus[0].processes == (
@@ -459,7 +459,7 @@ def test_a_gpu_without_a_minor_number_is_no_device_file_and_any_of_them_is_known
     boot: Boot,
 ) -> None:
     node = with_jobs(boot())
-    node.run(500, "/dev/nvidiactl")
+    node.run(500, "/dev/nvidiactl", "/home/ada/1")
     faults = "fault nvmlDeviceGetMinorNumber 3 *\nfault nvmlDeviceGetMigMode 999 GPU-bbbb\n"
     state = TWO + "process Compute 500 1\n" + faults
     reading = node.read(state)
