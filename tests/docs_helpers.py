@@ -42,7 +42,7 @@ NAMES = {
     *("pliant why", "pliant set", "pliant pin", "pliant sbatch", "pliant sandbox", "pliant resize"),
     *("pliant simulate", "pliant compare", "pliant whatif"),
     *("pliant run", "pliant run --", "pliant run --signal USR1", "pliant run [OPTIONS] -- COMMAND"),
-    "pliant reproduce",
+    *("pliant reproduce", "pliant monitor"),
     *("scontrol update", "scontrol show job", "apt-get install", "apt-get purge"),
     *("docker image rm", "rm -r"),
 }

@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--data", type=Path, required=True, help=f"the folder with {trace.NAME}")
     parser.add_argument("--peer", type=Path, help="the Python of AccaSim's own environment")
     parser.add_argument("--rounds", type=int, default=2, help="of the comparison with AccaSim")
-    parser.add_argument("--at-once", type=int, default=2, help="runs of Fujiwara's policies")
+    parser.add_argument("--at-once", type=int, default=1, help="runs of Fujiwara's policies")
     parser.add_argument("--quick", action="store_true", help="few jobs: to try it out")
     parser.add_argument("--out", type=Path, help="where to write; - for standard output")
     chosen = parser.parse_args(arguments)

@@ -20,11 +20,12 @@ from pliant.plan import Plan, Policy
 from pliant.policies import by_name
 from pliant.simulator.metrics import Task
 from pliant.simulator.reproduce.fujiwara_runs import POLICIES
+from pliant.simulator.reproduce.fujiwara_runs import RIGID as RIGIDS
 from pliant.simulator.runs import replayed
 from pliant.simulator.traces import read_swf
 from pliant.simulator.workload import Workload
 from pliant.simulator.workloads.fitgpp import fitgpp
-from pliant.simulator.workloads.hpc2n import hpc2n
+from pliant.simulator.workloads.hpc2n import BOUNDS, on_cpus
 from pliant.simulator.workloads.records import Machine, from_records
 
 RIGID: dict[str, Policy] = {
@@ -135,7 +136,8 @@ def workload_of(point: Point) -> Workload:
         machine = Machine(point.cpus, cpus=True, width="asked", limits=True)
         return from_records(islice(read_swf(path), jobs), machine, "HPC2N")
     if point.kind == "fujiwara":
-        return hpc2n(path, point.cpus, told=True, jobs=jobs)
+        bounds = None if point.policy in RIGIDS else BOUNDS  # as where the claims are looked at
+        return on_cpus(islice(read_swf(path), jobs), Machine(point.cpus, bounds, told=True))
     return fitgpp(1, jobs=point.jobs)
 
 

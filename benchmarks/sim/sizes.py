@@ -38,7 +38,8 @@ def fujiwara(trace: Path, jobs: int, at_once: int) -> Section:
             slow.append(name)
     how = (
         "HPC2N's trace from the archive's own file, the policies as the paper has them, told each"
-        f" task's volume; {at_once} runs at once on this machine. A run is given up after"
+        " task's volume; under the rigid ones a task has its own number of CPUs alone. Runs at once"
+        f" on this machine: {at_once}. A run is given up after"
         f" {PATIENCE} times its goal: then it says how far it came."
     )
     said = "; ".join(slow)

@@ -113,7 +113,12 @@ def _clean(sandbox: Sandbox) -> None:
     _restore(sandbox)
 
     def all_ended() -> bool:
-        jobs = sandbox.run(["squeue", "-h", "-o", "%A"], check=True).stdout.split()
+        asked = sandbox.run(["squeue", "-h", "-o", "%A"])
+        if asked.returncode != 0:  # slurmctld was about to end, as the test before had asked it to
+            print(asked.stderr)
+            _restore(sandbox)
+            return False
+        jobs = asked.stdout.split()
         if jobs:
             sandbox.run(["scancel", *dict.fromkeys(jobs)])
         return not jobs

@@ -320,7 +320,8 @@ def test_pliant_runs_inside_and_its_parts_are_the_sandboxs(name: str) -> None:
     whole = Sandbox(name, Options(nodes=2, gpus=2))
     whole.up()
     assert list(whole.status()["parts"])[-1] == "pliantd"
-    job = whole.run(["sbatch", "--parsable", "--moldable=gpus=1-2", "--gres=gpu:1", "--wrap=true"])
+    argv = ["sbatch", "--parsable", "-o/dev/null", "--moldable=gpus=1-2", "--gres=gpu:1"]
+    job = whole.run([*argv, "--wrap=true"])
     told = whole.run(["scontrol", "show", "job", job.stdout.strip()]).stdout
     assert "AdminComment=pliant=v1:" in told
     before = whole.pid("pliantd")

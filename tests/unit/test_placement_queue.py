@@ -32,9 +32,18 @@ steps = st.lists(
 )
 
 
+def limit(one: Job) -> float:
+    return one.time_limit_s
+
+
+def width(one: Job) -> float:
+    return -float(one.shape.gpus)
+
+
 def after(steps: list[tuple[str, object]], profiles: Profiles) -> tuple[Queue, list[Job]]:
     """A queue, and a list of its jobs, after the same steps."""
     queue, plain = Queue(profiles), list[Job]()
+    assert list(queue.ordered(limit)) == []  # from now on the order is kept
     for number, (what, value) in enumerate(steps):
         if isinstance(value, tuple):
             kind, tasks = value
@@ -67,6 +76,9 @@ def test_the_jobs_stand_in_order(steps: list[tuple[str, object]]) -> None:
         of = profiles.of(one)
         tasks[of] = tasks.get(of, 0) + one.tasks_waiting
     assert queue.tasks == tasks
+    for key in (limit, width):
+        ordered = sorted(plain, key=key)
+        assert list(queue.ordered(key)) == [(one, profiles.of(one)) for one in ordered]
     first = {profiles.of(one): queue.place(one.id) for one in reversed(plain)}
     assert queue.firsts() == first
 

@@ -12,8 +12,11 @@ from resizing import elastic, fixpoint, reshapes, runs, snapshot
 
 from pliant.grammar import parse_shape
 from pliant.model import Job, Snapshot
+from pliant.placement import Free
 from pliant.plan import Policy
 from pliant.policies import by_name
+from pliant.policies.desk import Desk
+from pliant.policies.gain import Gain
 
 FULL = by_name("malleable-equipartition")
 POLICIES = [FULL, by_name("malleable-proportional"), by_name("f-scheduling")]
@@ -55,6 +58,25 @@ def clusters(draw: st.DrawFn) -> Snapshot:
 @given(view=clusters())
 def test_changes_come_to_an_end(policy: Policy, view: Snapshot) -> None:
     fixpoint(view, policy, within=12)
+
+
+@given(view=clusters())
+def test_nothing_is_left_free_beside_a_job_that_would_be_done_earlier_with_it(
+    view: Snapshot,
+) -> None:
+    end, _ = fixpoint(view, FULL, within=12)
+    if not end.waiting:
+        assert [job.id for job in end.running if _could_grow(job, Free(end))] == []
+
+
+def _could_grow(job: Job, free: Free) -> bool:
+    """Whether a running job would be done earlier on more of its own nodes, which are free."""
+    own, gain = tuple(sorted(free.held(job)[0])), Gain(Desk(free.snapshot))
+    return any(
+        free.room(job, (shape, free.need(job, shape)), (job,), first=(own,)) == own
+        for shape in job.shapes
+        if shape.amount > job.shape.amount and gain.growth_pays(job, shape)
+    )
 
 
 SMALL = "1 2 3 4"

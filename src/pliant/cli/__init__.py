@@ -34,6 +34,7 @@ SECTIONS = {
         "doctor": "pliant.cli.doctor:doctor",
         "install": "pliant.cli.install:install",
         "plan": "pliant.cli.planning:plan_command",
+        "monitor": "pliant.cli.monitor:monitor",
         "pause": "pliant.cli.admin:pause",
         "resume": "pliant.cli.admin:resume",
     },

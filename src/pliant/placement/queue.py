@@ -7,8 +7,9 @@ none can.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple, overload
 
@@ -38,6 +39,7 @@ class Queue(Sequence[Job]):
         self._alike: dict[Alike, OrderedDict[str, _Entry]] = {}
         self._trials: OrderedDict[str, _Entry] = OrderedDict()
         self._makers: dict[str, _Entry] = {}  # that have made room for another
+        self._orders: dict[Callable[[Job], float], list[tuple[float, int, str]]] = {}
         self.tasks: dict[Profile, int] = {}  # that wait, by profile
         self.all_tasks = 0
         self._first, self._last = 0, 0
@@ -114,6 +116,8 @@ class Queue(Sequence[Job]):
         if entry.job.room_for:
             self._makers[entry.job.id] = entry
         self._count(entry, entry.job.tasks_waiting)
+        for key, order in self._orders.items():
+            insort(order, _at(entry, key))
 
     def _count(self, entry: _Entry, more: int) -> None:
         profile = entry.alike[0]
@@ -134,6 +138,8 @@ class Queue(Sequence[Job]):
         self._trials.pop(job_id, None)
         self._makers.pop(job_id, None)
         self._count(entry, -entry.job.tasks_waiting)
+        for key, order in self._orders.items():
+            del order[bisect_left(order, _at(entry, key))]
         return entry.job
 
     def replace(self, job: Job) -> None:
@@ -163,6 +169,18 @@ class Queue(Sequence[Job]):
                 if skipped > PATIENCE:
                     yield from self._behind(place, passed)
                     return
+
+    def ordered(self, key: Callable[[Job], float]) -> Iterator[tuple[Job, Profile]]:
+        """Yield all jobs with their profiles, the least by a key first, then in order.
+
+        ``key`` depends on nothing that changes while a job waits, its number of tasks neither: from
+        the first time on, the order is kept as jobs come and go.
+        """
+        order = self._orders.get(key)
+        if order is None:
+            order = self._orders[key] = sorted(_at(e, key) for e in self._entries.values())
+        entries = (self._entries[id_] for _, _, id_ in order)
+        return ((entry.job, entry.alike[0]) for entry in entries)
 
     def trials(self) -> Iterator[tuple[Job, Profile]]:
         """Yield all trial jobs, in order."""
@@ -200,3 +218,7 @@ class Queue(Sequence[Job]):
                 heappop(heads)
             else:
                 heapreplace(heads, (following.place, following, rest))
+
+
+def _at(entry: _Entry, key: Callable[[Job], float]) -> tuple[float, int, str]:
+    return (key(entry.job), entry.place, entry.job.id)

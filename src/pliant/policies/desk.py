@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import dropwhile, islice
 
 from pliant.model import Job, Shape, Snapshot
@@ -46,6 +46,17 @@ class Desk:
                 profile = self.free.profile(job)
                 if (profile, job.time_limit_s) not in passed:
                     yield job, profile
+
+    def ordered(self, key: Callable[[Job], float]) -> Iterator[tuple[Job, Profile]]:
+        """Yield the jobs that take part with their profiles, the least by a key first.
+
+        ``key`` depends on nothing that changes while a job waits.
+        """
+        waiting = self.free.snapshot.waiting
+        if isinstance(waiting, Queue):
+            return waiting.ordered(key)
+        jobs = sorted(self.queue(), key=key)
+        return ((job, self.free.profile(job)) for job in jobs)
 
     def trials(self) -> Iterator[tuple[Job, Profile]]:
         """Yield all trial jobs that take part, with their profiles, in order."""

@@ -45,9 +45,10 @@ from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Taken
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
+from pliant.policies.goal import Goals, movable
 from pliant.policies.goals import as_if_waiting, goals_of
 from pliant.policies.groups import Sizes, sizes_of
-from pliant.policies.steps import Goals, movable, stepwise
+from pliant.policies.steps import stepwise
 from pliant.speedup import DEFAULT_CPU_SPEED, assumed_speed, known_speed
 
 FEWEST = "the fewest GPUs that it can run on"

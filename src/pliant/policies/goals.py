@@ -9,8 +9,8 @@ from pliant.model import Job, JobState, Kind, Shape, Snapshot
 from pliant.placement.giving_up import settled, without
 from pliant.plan import Plan
 from pliant.policies.desk import Desk
+from pliant.policies.goal import Goal, Goals, arrival
 from pliant.policies.groups import sizes_of
-from pliant.policies.steps import Goal, Goals, arrival
 
 
 def as_if_waiting(snapshot: Snapshot, running: list[Job]) -> Desk:

@@ -34,9 +34,10 @@ from pliant.policies.changes import changed
 from pliant.policies.crowd import Crowd, Standing, crowd_of
 from pliant.policies.desk import Desk
 from pliant.policies.equipartition import MoldableEquipartition
+from pliant.policies.goal import Goals, movable
 from pliant.policies.goals import as_if_waiting, goals_of
 from pliant.policies.split import Split
-from pliant.policies.steps import Goals, movable, stepwise
+from pliant.policies.steps import stepwise
 from pliant.speedup import DEFAULT_CPU_SPEED, volume_left_s
 
 
@@ -55,7 +56,7 @@ class MalleableEquipartition:
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts, claims and reshapes."""
         rule = MoldableEquipartition(self.votes, self.cpu_speed)
-        return resized(snapshot, rule, self.least_left_s, pays=self.pays)
+        return resized(snapshot, rule, self.least_left_s, pays=self.pays, uses_up=True)
 
 
 class Rule(Protocol):
@@ -68,10 +69,13 @@ class Rule(Protocol):
         """Return the same in numbers of those that wait and some that run."""
 
 
-def resized(snapshot: Snapshot, rule: Rule, least_left_s: float, *, pays: bool) -> Plan:
+def resized(
+    snapshot: Snapshot, rule: Rule, least_left_s: float, *, pays: bool, uses_up: bool = False
+) -> Plan:
     """Return what can be done now for a rule for jobs that wait to hold for running ones too.
 
-    ``least_left_s``: jobs with no more work left on one GPU stay as they are.
+    ``least_left_s``: jobs with no more work left on one GPU stay as they are. ``uses_up``: nothing
+    is left free beside a job that can take it.
     """
     crowd = None if pays else crowd_of(snapshot)
     if crowd is not None:
@@ -82,4 +86,4 @@ def resized(snapshot: Snapshot, rule: Rule, least_left_s: float, *, pays: bool) 
         desk = as_if_waiting(snapshot, running)
         return goals_of(snapshot, desk, rule.divide(desk))
 
-    return stepwise(snapshot, jobs, goals, rule.divide, pays=pays)
+    return stepwise(snapshot, jobs, goals, rule.divide, pays=pays, uses_up=uses_up)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from heapq import heapify, heappop
 from typing import ClassVar
 
 from pliant.model import Job, Snapshot
@@ -101,11 +100,4 @@ def _by_volume(desk: Desk) -> Iterator[tuple[Job, Profile]]:
         for option in profile.options
     ):
         return
-    heap = [
-        (volume_left_s(job), place, job, profile)
-        for place, (job, profile) in enumerate(desk.turns())
-    ]
-    heapify(heap)
-    while heap:
-        _, _, job, profile = heappop(heap)
-        yield job, profile
+    yield from desk.ordered(volume_left_s)

@@ -8,6 +8,9 @@ only when it is really gone. So a cycle makes the first steps, and later ones th
    nodes of theirs, then those that wait, in the order of the queue, where it is free already if
    that is possible; then those that become larger, beside what they have if that is possible.
 2. What is free now is taken: waiting jobs start, running ones grow. The rest waits for its room.
+   What nobody takes goes to those that wait, in any shape; then, by a rule that gives all away, to
+   running jobs that should stay as they are but would be done earlier: goals are for a cluster
+   packed anew, and what stays where it is leaves other gaps.
 3. Those that become smaller do so, if somebody needs what they give up.
 
 The first job of each queue that does not start keeps its earliest opening, as everywhere: nobody
@@ -20,52 +23,15 @@ are then changed only towards their first goals (:func:`_towards`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import replace
 
-from pliant.model import Job, JobState, Kind, Shape, Snapshot
-from pliant.placement import Free, Option, Profile, Taken, limit_s
-from pliant.placement.giving_up import certain_holders, settled, without
-from pliant.placement.ground import as_read
-from pliant.placement.pick import Places
+from pliant.model import Job, JobState, Shape, Snapshot
 from pliant.plan import Plan
 from pliant.policies.changes import ROUNDS
 from pliant.policies.desk import Desk
-from pliant.policies.gain import Gain
-from pliant.policies.groups import sizes_of
-from pliant.policies.reasons import LEFT_OVER
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """What a job should have: the first of ``shapes`` that can be placed."""
-
-    job: Job
-    shapes: tuple[Shape, ...]
-    reason: str
-    tasks: int = 1  # of an array
-
-
-Goals = Mapping[str, Goal]
-"""By job; a running job without one stays as it is."""
-
-
-def movable(snapshot: Snapshot) -> list[Job]:
-    """Return the running jobs that may be given another amount of GPUs, the first come first."""
-    found = (
-        job
-        for job in snapshot.running
-        if len(job.shapes) > 1
-        and job.state is JobState.RUNNING
-        and job.shape.kind is not Kind.CPU
-        and not job.whole_nodes
-    )
-    return sorted(certain_holders(snapshot, found), key=arrival)
-
-
-def arrival(job: Job) -> tuple[float, str]:
-    """Order jobs by when they came: no plan changes that."""
-    return (job.submit_s, job.id)
+from pliant.policies.goal import Goal, Goals
+from pliant.policies.step import Step
 
 
 def stepwise(
@@ -75,11 +41,13 @@ def stepwise(
     alone: Callable[[Desk], Plan],
     *,
     pays: bool,
+    uses_up: bool = False,
 ) -> Plan:
     """Return what can be done now about the goals of ``jobs``, which run, and of all that wait.
 
     ``goals`` is asked again without those that cannot be changed now; ``alone`` decides for those
-    that wait where nobody that runs changes.
+    that wait where nobody that runs changes. ``uses_up``: the rule gives away all that is free, so
+    that running jobs may have more than their goals where nobody else can take it.
     """
     under_way = any(job.next_shape for job in snapshot.running)
     first: Goals | None = None
@@ -89,262 +57,36 @@ def stepwise(
         wanted = goals(jobs)
         if first is not None:
             wanted = _towards(first, wanted)
-        steps = _Steps(snapshot, wanted, pays=pays)
+        steps = Step(snapshot, wanted, jobs if uses_up else [], pays=pays)
         plan = steps.run()
         if not (steps.stuck or steps.unpaid):
             return plan
         if steps.stuck:
             first = first or wanted
         jobs = [job for job in jobs if job.id not in steps.stuck | steps.unpaid]
-    return _Steps(snapshot, goals([]), pays=pays).run() if under_way else alone(Desk(snapshot))
+    return Step(snapshot, goals([]), [], pays=pays).run() if under_way else alone(Desk(snapshot))
 
 
 def _towards(first: Goals, now: Goals) -> Goals:
-    """Return the goals of now, of running jobs those alone that the first goals agree with.
+    """Return the goals of now, of running jobs only what leads to the first goals.
 
     These do not depend on what the jobs have that may be changed. So each change brings a job
     closer to where it ends, and none is changed to and fro.
     """
-    return {
-        id_: goal
-        for id_, goal in now.items()
-        if goal.job.state is not JobState.RUNNING or _leads(goal, first.get(id_))
-    }
+    found: dict[str, Goal] = {}
+    for id_, goal in now.items():
+        if goal.job.state is not JobState.RUNNING:
+            found[id_] = goal
+        elif shapes := _leading(goal, first.get(id_)):
+            found[id_] = replace(goal, shapes=shapes)
+    return found
 
 
-def _leads(goal: Goal, first: Goal | None) -> bool:
-    """Whether a goal lies between what a job has and its first goal."""
+def _leading(goal: Goal, first: Goal | None) -> tuple[Shape, ...]:
+    """Return which shapes of a goal lie between what a job has and its first goal."""
     if first is None:
-        return False
-    has, may, amount = goal.job.shape.amount, first.shapes[0].amount, goal.shapes[0].amount
-    return has < amount <= may or may <= amount < has
-
-
-@dataclass(eq=False, slots=True)
-class _Change:
-    """A running job, and what it becomes; ``given`` is what it has when all is done.
-
-    ``held``: what it has now.
-    """
-
-    goal: Goal
-    held: Taken
-    given: Taken
-    option: Option | None = None
-    places: Places = ()
-
-
-@dataclass(eq=False)
-class _Steps:
-    """One decision about one set of goals."""
-
-    snapshot: Snapshot
-    goals: Goals
-    pays: bool
-    stuck: set[str] = field(default_factory=set)  # running jobs that cannot be changed so
-    unpaid: set[str] = field(default_factory=set)  # those for which it would not pay
-
-    def __post_init__(self) -> None:
-        changing = [job for job in self.snapshot.running if job.id in self.goals]
-        self._changing = sorted(changing, key=arrival)
-        self._desk = Desk(self.snapshot)
-        self._now = self._desk.free
-        self._final = Free(as_read(without(settled(self.snapshot), changing)))
-        self._under_way = any(job.next_shape for job in self.snapshot.running)
-        self._shrinking: list[_Change] = []
-        self._growing: list[_Change] = []
-        self._later: set[str] = set()  # waiting jobs that are placed where nothing is free yet
-        self._gain = Gain(self._desk)
-
-    def run(self) -> Plan:
-        """Return the first steps; they count only if nobody is stuck."""
-        if self._hold():
-            for job in self._desk.queue():
-                self._serve(job)
-            for change in self._growing:
-                self._grow(change)
-            self._use_up()
-            self._shrink()
-        return self._desk.plan()
-
-    # --- running jobs, before anything else -------------------------------------------------
-
-    def _hold(self) -> bool:
-        """Place those that shrink, and hold what those that grow have; say whether that fits."""
-        for job in self._changing:
-            if not self._final.fits_on(job, job.shape, job.nodes):
-                self.stuck.update(self.goals)
-                return False
-            given = self._final.take(job, job.shape, job.nodes)
-            given.end_s = max(self.snapshot.now_s, job.start_s + limit_s(job))
-            goal = self.goals[job.id]
-            change = _Change(goal, given, given)
-            larger = goal.shapes[0].amount > job.shape.amount
-            (self._growing if larger else self._shrinking).append(change)
-        for change in self._shrinking:
-            if not self._give_instead(change):
-                self.stuck.add(change.goal.job.id)
-        return not self.stuck
-
-    def _give_instead(self, change: _Change) -> bool:
-        """Give a job the first of its shapes that fits when all is done; say whether one does."""
-        return any(self._given(change, shape) for shape in change.goal.shapes)
-
-    def _given(self, change: _Change, shape: Shape) -> bool:
-        job, final = change.goal.job, self._final
-        option = (shape, final.need(job, shape))
-        with final.supposing():
-            final.release(change.given)
-            places = final.room(job, option, (), first=self._own(job, shape))
-            if places is None:
-                final.retake(change.given)
-                return False
-            change.given = final.take_places(job, option, places)
-        change.option, change.places = (shape, self._now.need(job, shape)), places
-        return True
-
-    def _own(self, job: Job, shape: Shape) -> Iterable[Places]:
-        """Sets of as many nodes as a shape has, with as many as possible of the job's own."""
-        own = sorted(self._now.held(job)[0])
-        if shape.nodes <= len(own):
-            yield from (
-                tuple(own[at : at + shape.nodes]) for at in range(len(own) - shape.nodes + 1)
-            )
-        else:
-            free = self._final.places_on(self._final.profile(job).kinds)
-            others = [place for place in free if place not in own]
-            yield tuple(sorted((*own, *others[: shape.nodes - len(own)])))
-
-    # --- jobs that wait -----------------------------------------------------------------------
-
-    def _serve(self, job: Job) -> None:
-        goal = self.goals.get(job.id)
-        given: list[Taken] = []
-        placed = 0
-        for shape in goal.shapes if goal else ():
-            given, placed = self._place(job, shape, goal.tasks if goal else 1)
-            if placed:
-                break
-        if goal and given:
-            self._desk.start(job, given, goal.reason)
-        if goal and placed > len(given):
-            self._later.add(job.id)
-            if self.pays:
-                self._gain.awaits(job, goal.shapes[0], placed - len(given))
-        if not goal and self._desk.may_keep(job):
-            # An opening that is there now is not kept from those that grow, but taken.
-            given = self._start_somehow(job)
-            placed = len(given)
-        if len(given) < job.tasks_waiting:
-            shapes = (given[0].shape,) if given else self._now.profile(job).shapes
-            if self._desk.keep(job, shapes) and not placed:
-                self._final.claim(job, shapes)
-
-    def _place(self, job: Job, shape: Shape, tasks: int) -> tuple[list[Taken], int]:
-        """Place tasks, where it is free now if possible; return what starts, and how many fit."""
-        now, final = self._now, self._final
-        option, finally_ = (shape, now.need(job, shape)), (shape, final.need(job, shape))
-        profiles, bounds = (
-            (now.profile(job), final.profile(job)),
-            (now.bound(job), final.bound(job)),
-        )
-        starts: list[Taken] = []
-        placed = 0
-        while placed < tasks:
-            places = now.places(profiles[0], option, bounds[0])
-            if places is None or not final.admits(profiles[1], finally_, places, bounds[1]):
-                places = final.places(profiles[1], finally_, bounds[1])
-                if places is None:
-                    break
-            if now.admits(profiles[0], option, places, bounds[0]):
-                starts.append(now.take_places(job, option, places))
-            final.take_places(job, finally_, places)
-            placed += 1
-        return starts, placed
-
-    def _use_up(self) -> None:
-        """Start on what is left over who has nothing yet."""
-        started = {start.job.id for start in self._desk.plan().starts}
-        busy = started.union((claim.job.id for claim in self._now.claims), self._later)
-        tried: set[tuple[Profile, float]] = set()
-        for job in self._desk.queue():
-            key = (self._now.profile(job), self._now.bound(job))
-            if job.id not in busy and key not in tried and not self._start_somehow(job):
-                tried.add(key)
-
-    def _start_somehow(self, job: Job) -> list[Taken]:
-        of = sizes_of(self._now, self._now.profile(job))
-        for _, option in of.from_level(of.first) if of.levels else ():
-            given = self._fill(job, option)
-            if given:
-                self._desk.start(job, given, LEFT_OVER)
-                return given
-        return []
-
-    def _fill(self, job: Job, option: Option) -> list[Taken]:
-        """Take an option for as many tasks as it is free for, now and when all is done."""
-        now, final = self._now, self._final
-        finally_ = (option[0], final.need(job, option[0]))
-        given: list[Taken] = []
-        while len(given) < job.tasks_waiting:
-            places = now.places(now.profile(job), option, now.bound(job))
-            if places is None or not final.admits(
-                final.profile(job), finally_, places, final.bound(job)
-            ):
-                break
-            final.take_places(job, finally_, places)
-            given.append(now.take_places(job, option, places))
-        return given
-
-    # --- running jobs that grow -------------------------------------------------------------
-
-    def _grow(self, change: _Change) -> None:
-        """Let a job grow now, or keep its room until somebody has left it."""
-        job, pending = change.goal.job, bool(self._shrinking) or self._under_way
-        for shape in change.goal.shapes:
-            if not self._given(change, shape) or change.option is None:
-                continue
-            if self.pays and not self._gain.growth_pays(job, shape):
-                self.unpaid.add(job.id)
-                return
-            if self._fits_now(change, frozenset()):
-                self._desk.reshape(job, change.option, change.places, change.goal.reason)
-                return
-            if pending:
-                self._gain.grows(job, shape)
-                return
-            self._final.release(change.given)
-            change.given, change.option = self._final.retake(change.held), None
-
-    def _fits_now(self, change: _Change, beside: frozenset[str]) -> bool:
-        assert change.option is not None  # noqa: S101  # for types
-        job, first = change.goal.job, (change.places,)
-        room = self._now.room(job, change.option, (job,), first=first, beside=beside)
-        return room == change.places
-
-    # --- running jobs that shrink -----------------------------------------------------------
-
-    def _shrink(self) -> None:
-        """Make those smaller whose GPUs somebody needs, if it pays."""
-        needed = [change for change in reversed(self._shrinking) if not self._keeps(change)]
-        for change in needed:
-            self._gain.shrinks(change.goal.job, change.given.shape)
-        if self.pays and needed and not self._gain.shrinking_pays():
-            self.unpaid.update(change.goal.job.id for change in needed)
-            return
-        for change in reversed(needed):
-            if change.option is None or not self._fits_now(change, frozenset(self._later)):
-                self.stuck.add(change.goal.job.id)
-                continue
-            self._desk.reshape(change.goal.job, change.option, change.places, change.goal.reason)
-
-    def _keeps(self, change: _Change) -> bool:
-        """Let a job keep what it has where nobody needs it; say whether that is so."""
-        job, final = change.goal.job, self._final
-        with final.supposing():
-            final.release(change.given)
-            if final.fits_on(job, job.shape, job.nodes):
-                change.given = final.take(job, job.shape, job.nodes)
-                return True
-            final.retake(change.given)
-        return False
+        return ()
+    has, may = goal.job.shape.amount, first.shapes[0].amount
+    return tuple(
+        shape for shape in goal.shapes if has < shape.amount <= may or may <= shape.amount < has
+    )
