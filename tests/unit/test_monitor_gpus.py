@@ -19,7 +19,7 @@ import msgspec
 import pytest
 
 from gpu_readings import Answer
-from pliant.monitor.gpus import Gpu, GpuProcess, Instance, Reading
+from pliant.monitor.gpus import Gpu, GpuProcess, GpuReading, Instance
 
 TESTS = Path(__file__).parents[1]
 NOW_S = 1_800_000_000.0
@@ -104,7 +104,7 @@ class Node:
         self.tell(repr(now_s))
         return msgspec.json.decode(self.process.stdout.readline(), type=Answer)
 
-    def read(self, state: str, now_s: float = NOW_S) -> Reading:
+    def read(self, state: str, now_s: float = NOW_S) -> GpuReading:
         return self.answer(state, now_s).reading
 
     def tell(self, word: str) -> None:
@@ -156,7 +156,7 @@ def with_jobs(node: Node) -> Node:
 
 def test_each_gpu_tells_its_memory_and_use_and_that_of_its_processes(boot: Boot) -> None:
     assert with_jobs(boot()).answer(TWO) == Answer(
-        Reading(NOW_S, "550.54.15", (BUSY, IDLE)), logged=[]
+        GpuReading(NOW_S, "550.54.15", (BUSY, IDLE)), logged=[]
     )
 
 
@@ -235,7 +235,7 @@ def test_the_newest_sample_of_each_process_counts_and_only_once(boot: Boot) -> N
 @pytest.mark.parametrize("code", [0, 6, 7])
 def test_no_samples_are_no_fault_however_it_is_said(boot: Boot, code: int) -> None:
     answer = with_jobs(boot()).answer(TWO + f"fault nvmlDeviceGetProcessUtilization {code}\n")
-    assert answer == Answer(Reading(NOW_S, "550.54.15", (SAMPLED_BEFORE, IDLE)), logged=[])
+    assert answer == Answer(GpuReading(NOW_S, "550.54.15", (SAMPLED_BEFORE, IDLE)), logged=[])
 
 
 def test_each_instance_of_mig_is_a_row_with_its_processes(boot: Boot) -> None:
@@ -267,7 +267,7 @@ gpu GPU-bbbb 0 40960 0 0 0 NVIDIA A100-SXM4-40GB
     )
     other = Gpu("GPU-bbbb", 1, 0, a100, 0, 40960, 0, ())
     reading = node.read(state)
-    assert reading == Reading(NOW_S, "550.54.15", (whole, first, second, other))
+    assert reading == GpuReading(NOW_S, "550.54.15", (whole, first, second, other))
     assert reading.of_minors([3]) == (whole, first, second)
     without_second = "".join(
         line for line in state.splitlines(keepends=True) if "MIG-2222" not in line
@@ -281,8 +281,8 @@ NO_LIBRARY = "no GPU can be read: NVML Shared Library Not Found"
 def test_a_node_without_a_driver_is_said_once_to_have_none(boot: Boot) -> None:
     node = boot("none")
     assert [node.answer(""), node.answer("", NOW_S + 1)] == [
-        Answer(Reading(NOW_S, None, (), (NO_LIBRARY,)), [f"WARNING: {NO_LIBRARY}"]),
-        Answer(Reading(NOW_S + 1, None, (), (NO_LIBRARY,)), []),
+        Answer(GpuReading(NOW_S, None, (), (NO_LIBRARY,)), [f"WARNING: {NO_LIBRARY}"]),
+        Answer(GpuReading(NOW_S + 1, None, (), (NO_LIBRARY,)), []),
     ]
 
 
@@ -290,20 +290,20 @@ def test_a_driver_that_is_loaded_later_is_found(boot: Boot) -> None:
     node = with_jobs(boot())
     words = "no GPU can be read: Driver Not Loaded"
     assert [node.answer(TWO + "fault nvmlInitWithFlags 9\n"), node.answer(TWO)] == [
-        Answer(Reading(NOW_S, None, (), (words,)), [f"WARNING: {words}"]),
-        Answer(Reading(NOW_S, "550.54.15", (BUSY, IDLE)), [f"INFO: no longer so: {words}"]),
+        Answer(GpuReading(NOW_S, None, (), (words,)), [f"WARNING: {words}"]),
+        Answer(GpuReading(NOW_S, "550.54.15", (BUSY, IDLE)), [f"INFO: no longer so: {words}"]),
     ]
 
 
 def test_a_python_without_the_binding_says_what_to_install(boot: Boot) -> None:
     node = boot(start="import sys; sys.modules['pynvml'] = None; " + START)
     words = "no GPU can be read: nvidia-ml-py is not installed: pip install 'pliant[gpu]'"
-    assert node.answer(TWO) == Answer(Reading(NOW_S, None, (), (words,)), [f"WARNING: {words}"])
+    assert node.answer(TWO) == Answer(GpuReading(NOW_S, None, (), (words,)), [f"WARNING: {words}"])
 
 
 def test_an_old_driver_lists_its_processes_in_the_way_it_has(boot: Boot) -> None:
     assert with_jobs(boot("old")).answer(TWO) == Answer(
-        Reading(NOW_S, "550.54.15", (BUSY, IDLE)), logged=[]
+        GpuReading(NOW_S, "550.54.15", (BUSY, IDLE)), logged=[]
     )
 
 
@@ -318,7 +318,7 @@ def test_what_a_very_old_driver_does_not_have_is_not_known_and_said_once(boot: B
     )
     busy = Gpu("GPU-aaaa", 0, 1, H100, 20480, 81559, 93, None)
     idle = Gpu("GPU-bbbb", 1, 0, H100, 0, 81559, 0, None)
-    reading = Reading(NOW_S, "550.54.15", (busy, idle), lacking)
+    reading = GpuReading(NOW_S, "550.54.15", (busy, idle), lacking)
     assert [node.answer(TWO), node.answer(TWO)] == [
         Answer(reading, [f"WARNING: {words}" for words in lacking]),
         Answer(reading, []),
@@ -329,13 +329,13 @@ def test_what_an_old_binding_does_not_have_is_said_likewise(boot: Boot) -> None:
     call = "nvmlDeviceGetProcessUtilization"
     node = with_jobs(boot(start=f"import pynvml; del pynvml.{call}; {START}"))
     words = f"driver 550.54.15, or this nvidia-ml-py, has no {call}"
-    assert node.read(TWO) == Reading(NOW_S, "550.54.15", (SAMPLED_BEFORE, IDLE), (words,))
+    assert node.read(TWO) == GpuReading(NOW_S, "550.54.15", (SAMPLED_BEFORE, IDLE), (words,))
 
 
 def test_a_gpu_without_mig_graphics_or_mps_is_nothing_to_speak_of(boot: Boot) -> None:
     kinds = [f"{kind}RunningProcesses_v{n}" for kind in ("Graphics", "MPSCompute") for n in (2, 3)]
     faults = "".join(f"fault nvmlDeviceGet{call} 3\n" for call in ("MigMode", *kinds))
-    assert with_jobs(boot()).read(TWO + faults) == Reading(NOW_S, "550.54.15", (BUSY, IDLE))
+    assert with_jobs(boot()).read(TWO + faults) == GpuReading(NOW_S, "550.54.15", (BUSY, IDLE))
 
 
 LOST = "GPU-aaaa (/dev/nvidia1): cannot be read: GPU is lost"
@@ -345,11 +345,11 @@ def test_a_gpu_that_falls_off_the_bus_leaves_the_others_to_be_read(boot: Boot) -
     node = with_jobs(boot())
     fallen = TWO + "fault * 15 GPU-aaaa\n"
     assert [node.answer(state) for state in (TWO, fallen, fallen, TWO)] == [
-        Answer(Reading(NOW_S, "550.54.15", (BUSY, IDLE)), []),
-        Answer(Reading(NOW_S, "550.54.15", (IDLE,), (LOST,)), [f"WARNING: {LOST}"]),
-        Answer(Reading(NOW_S, "550.54.15", (IDLE,), (LOST,)), []),
+        Answer(GpuReading(NOW_S, "550.54.15", (BUSY, IDLE)), []),
+        Answer(GpuReading(NOW_S, "550.54.15", (IDLE,), (LOST,)), [f"WARNING: {LOST}"]),
+        Answer(GpuReading(NOW_S, "550.54.15", (IDLE,), (LOST,)), []),
         Answer(
-            Reading(NOW_S, "550.54.15", (SAMPLED_BEFORE, IDLE)),
+            GpuReading(NOW_S, "550.54.15", (SAMPLED_BEFORE, IDLE)),
             [f"INFO: no longer so: {LOST}"],
         ),
     ]
@@ -358,12 +358,12 @@ def test_a_gpu_that_falls_off_the_bus_leaves_the_others_to_be_read(boot: Boot) -
 def test_a_gpu_that_falls_off_the_bus_in_the_midst_of_a_reading_is_left_out(boot: Boot) -> None:
     node = with_jobs(boot())
     state = TWO + "fault nvmlDeviceGetUtilizationRates 15 GPU-aaaa\n"
-    assert node.read(state) == Reading(NOW_S, "550.54.15", (IDLE,), (LOST,))
+    assert node.read(state) == GpuReading(NOW_S, "550.54.15", (IDLE,), (LOST,))
 
 
 def test_a_gpu_that_is_lost_before_its_name_is_known_is_called_by_its_index(boot: Boot) -> None:
     words = "the GPU with NVML's index 0: cannot be read: GPU is lost"
-    assert boot().read(TWO + "fault * 15 GPU-aaaa\n") == Reading(
+    assert boot().read(TWO + "fault * 15 GPU-aaaa\n") == GpuReading(
         NOW_S, "550.54.15", (IDLE,), (words,)
     )
 
@@ -374,7 +374,7 @@ def test_a_restarted_driver_is_opened_again_within_the_reading(boot: Boot) -> No
     node.read(quiet)
     exchanged = quiet.replace("session 1", "session 2").replace("550.54.15", "570.10")
     assert node.answer(exchanged) == Answer(
-        Reading(NOW_S, "570.10", (Gpu("GPU-bbbb", 0, 0, H100, 0, 81559, 0, ()),)), []
+        GpuReading(NOW_S, "570.10", (Gpu("GPU-bbbb", 0, 0, H100, 0, 81559, 0, ()),)), []
     )
 
 
@@ -392,7 +392,7 @@ def test_a_driver_that_goes_in_the_midst_of_a_reading_ends_it(
     faults = f"fault nvmlDeviceGetName 42 *\nfault nvmlDeviceGetMemoryInfo {code} GPU-bbbb\n"
     words = f"no GPU can be read: {why}"
     assert boot().answer(TWO + faults) == Answer(
-        Reading(NOW_S, None, (), (words,)), [f"WARNING: {words}"]
+        GpuReading(NOW_S, None, (), (words,)), [f"WARNING: {words}"]
     )
 
 
@@ -403,7 +403,7 @@ def test_a_session_is_closed_and_opened_again(boot: Boot) -> None:
     node.tell("close")
     # Nothing but a new session would ask for this.
     refused = "no GPU can be read: Insufficient Permissions"
-    assert node.read(one + "fault nvmlInitWithFlags 4\n") == Reading(NOW_S, None, (), (refused,))
+    assert node.read(one + "fault nvmlInitWithFlags 4\n") == GpuReading(NOW_S, None, (), (refused,))
     assert node.read(one) == first
 
 
@@ -420,7 +420,7 @@ UNREADABLE: dict[str, tuple[dict[str, Any], str]] = {
 def test_one_thing_that_cannot_be_read_is_missing_alone(boot: Boot, call: str) -> None:
     fields, what = UNREADABLE[call]
     words = f"GPU-bbbb (/dev/nvidia0): {what} cannot be read: the stub's own error"
-    assert with_jobs(boot()).read(TWO + f"fault {call} 42 GPU-bbbb\n") == Reading(
+    assert with_jobs(boot()).read(TWO + f"fault {call} 42 GPU-bbbb\n") == GpuReading(
         NOW_S, "550.54.15", (BUSY, replace(IDLE, **fields)), (words,)
     )
 
@@ -481,7 +481,7 @@ def test_a_gpu_without_a_minor_number_is_no_device_file_and_any_of_them_is_known
 )
 def test_a_gpu_that_may_not_be_looked_at_is_left_out(boot: Boot, call: str, what: str) -> None:
     words = f"the GPU with NVML's index 0: {what} cannot be read: Insufficient Permissions"
-    assert boot().read(TWO + f"fault {call} 4 GPU-aaaa\n") == Reading(
+    assert boot().read(TWO + f"fault {call} 4 GPU-aaaa\n") == GpuReading(
         NOW_S, "550.54.15", (IDLE,), (words,)
     )
 
@@ -489,7 +489,7 @@ def test_a_gpu_that_may_not_be_looked_at_is_left_out(boot: Boot, call: str, what
 def test_a_name_that_is_no_text_is_no_name(boot: Boot) -> None:
     words = "GPU-bbbb (/dev/nvidia0): its name cannot be read: it is no text"
     reading = boot().read("driver 1\ngpu GPU-bbbb 0 81559 0 0 0 \udcff\udcfe\n")
-    assert reading == Reading(NOW_S, "1", (replace(IDLE, index=0, name=None),), (words,))
+    assert reading == GpuReading(NOW_S, "1", (replace(IDLE, index=0, name=None),), (words,))
 
 
 def test_who_may_not_see_open_files_knows_no_process_and_says_so(boot: Boot) -> None:
@@ -502,7 +502,7 @@ def test_who_may_not_see_open_files_knows_no_process_and_says_so(boot: Boot) -> 
     words = "which processes are on a GPU is known to root alone: permission denied"
     processes = (GpuProcess(300, 8192, None, False), GpuProcess(400, 12288, None, False))
     assert node.answer(TWO) == Answer(
-        Reading(NOW_S, "550.54.15", (replace(BUSY, processes=processes), IDLE), (words,)),
+        GpuReading(NOW_S, "550.54.15", (replace(BUSY, processes=processes), IDLE), (words,)),
         [f"WARNING: {words}"],
     )
     for fd in node.proc.glob("*/fd"):
