@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import platform
 import struct
 import subprocess
 import sys
@@ -32,11 +34,13 @@ def spent():
 def burn(s):
     end = time.process_time() + s
     while time.process_time() < end: pass
+children = []
 print("ready", flush=True)
 for line in sys.stdin:
     before = spent()
     exec(line)
     print(int((spent() - before) * 1e9), flush=True)
+for child in children: child.kill()
 """
 
 
@@ -266,3 +270,55 @@ def test_closing_leaves_no_descriptor(job: Job) -> None:
     assert attempt.counting
     attempt.counting.close()
     assert sorted(Path("/proc/self/fd").iterdir()) == before
+
+
+KEEPS_A_CHILD = "children.append(subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL))"
+TELLS = tuple(int(n) for n in platform.release().split(".")[:2]) >= (6, 6)
+
+
+def forking(job: Job, times: int) -> perf.Syscall:
+    """Return a kernel in which the job starts a program after its first event was opened."""
+    left = [times]
+
+    def syscall(attr: bytes, pid: int, cpu: int, leader: int, flags: int) -> int:
+        fd = perf_machine.machine()(attr, pid, cpu, leader, flags)
+        if leader == -1 and pid == job.pid and left[0]:
+            left[0] -= 1
+            job.does(KEEPS_A_CHILD)
+        return fd
+
+    return syscall
+
+
+@counts_software
+def test_what_starts_while_the_counters_are_opened_spoils_no_group(job: Job) -> None:
+    threads = Threads(PAIR, syscall=forking(job, times=2))
+    assert threads.find([job.pid]) == 1
+    job.does("burn(0.02)")
+    assert len(set(counts(threads.read()))) == 1
+    threads.close()
+
+
+@counts_software
+@pytest.mark.skipif(not TELLS, reason="before Linux 6.6 the kernel does not tell")
+def test_what_starts_faster_than_counters_are_opened_is_not_counted(job: Job) -> None:
+    attempt = begin(None, [job.pid], events=PAIR, syscall=forking(job, times=1000))
+    assert [refused.errno for refused in attempt.refusals] == [errno.ECHILD]
+
+
+@counts_software
+def test_what_cannot_be_read_of_a_process_is_a_refusal_and_no_end(tmp_path: Path) -> None:
+    (tmp_path / "77" / "stat").mkdir(parents=True)
+    attempt = begin(None, [77], events=CLOCK, proc=tmp_path)
+    assert [refused.errno for refused in attempt.refusals] == [errno.EISDIR]
+
+
+@counts_software
+def test_a_machine_that_does_not_say_its_cpus_is_counted_by_threads(
+    tmp_path: Path, job: Job
+) -> None:
+    attempt = begin(Path("/proc"), [job.pid], events=CLOCK, sysfs=tmp_path)
+    assert attempt.way is Way.THREADS
+    assert [refused.errno for refused in attempt.refusals] == [errno.ENOENT]
+    assert attempt.counting
+    attempt.counting.close()

@@ -87,8 +87,7 @@ def begin(
     refusals: list[CannotCount] = []
     if cgroup:
         try:
-            groups = perf.of_cgroup(cgroup, perf.online_cpus(sysfs), counted, syscall=syscall)
-            return Attempt(Cgroup(groups, counted), Way.CGROUP, ())
+            return Attempt(_of_cgroup(cgroup, counted, sysfs, syscall), Way.CGROUP, ())
         except CannotCount as no:
             refusals.append(no)
             if no.then is Then.NO_COUNTERS:
@@ -100,6 +99,16 @@ def begin(
         threads.close()
         return Attempt(None, None, (*refusals, no))
     return Attempt(threads, Way.THREADS, tuple(refusals))
+
+
+def _of_cgroup(
+    folder: Path, events: Sequence[Event], sysfs: Path, syscall: perf.Syscall
+) -> Counting:
+    try:
+        cpus = perf.online_cpus(sysfs)
+    except OSError as unread:
+        raise CannotCount(unread.errno or 0, events[0].label, Way.CGROUP) from unread
+    return Cgroup(perf.of_cgroup(folder, cpus, events, syscall=syscall), events)
 
 
 def _refusal(event: Event, syscall: perf.Syscall) -> CannotCount | None:

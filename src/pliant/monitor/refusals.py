@@ -72,6 +72,7 @@ _REASONS = {
             "no file descriptors are left, one is needed for each thread and event: "
             "raise LimitNOFILE",
         ),
+        numbers.ECHILD: (Then.NO_COUNTERS, "the thread clones faster than counters can be opened"),
         numbers.ESRCH: (Then.LEAVE_OUT, "the thread has ended"),
     },
 }

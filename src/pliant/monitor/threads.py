@@ -19,7 +19,9 @@ from pathlib import Path
 
 from pliant.monitor import perf
 from pliant.monitor.perf import Event, Group, Reading
-from pliant.monitor.refusals import CannotCount, Then
+from pliant.monitor.refusals import CannotCount, Then, Way
+
+_ENDED = (FileNotFoundError, ProcessLookupError)
 
 
 class Threads:
@@ -41,7 +43,8 @@ class Threads:
     def find(self, pids: Iterable[int]) -> int:
         """Open the processes that are new among the job's; return how many counters were opened.
 
-        Raises CannotCount where a living thread is refused: a job counted in part would look slow.
+        Raises CannotCount where a living thread is refused: a job counted in part would look slow,
+        so close this then.
         """
         born = {pid: stat for pid in pids if (stat := self._stat(pid))}
         new = [pid for pid, (_, start) in born.items() if self._seen.get(pid) != start]
@@ -69,15 +72,22 @@ class Threads:
         """Return a process's parent and start (proc(5), stat: fields 4 and 22), or None."""
         try:
             words = (self._proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
+        except _ENDED:
             return None
+        except OSError as unread:
+            raise self._refused(unread) from unread
         return int(words[1]), words[19]
 
     def _tids(self, pid: int) -> list[int]:
         try:
             return sorted(int(task.name) for task in (self._proc / str(pid) / "task").iterdir())
-        except OSError:
+        except _ENDED:
             return []
+        except OSError as unread:
+            raise self._refused(unread) from unread
+
+    def _refused(self, error: OSError) -> CannotCount:
+        return CannotCount(error.errno or 0, self._events[0].label, Way.THREADS)
 
     def _open(self, tid: int) -> None:
         try:
