@@ -21,7 +21,8 @@ from pliant.monitor.processes import JobHere
 from pliant.monitor.reading import JobReading, NodeReading
 from pliant.monitor.sample import Counts, Way
 from pliant.monitor.service import Clocks, Node, once, run
-from pliant.monitor.speed import Parts, Speed, Stalled, Tier
+from pliant.monitor.speed import Parts, Speed, Stalled
+from pliant.monitor.tier import Tier
 from pliant.monitor.windows import Windows
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from pliant.monitor.reading import JobReading, Look, NodeReading, reading
 from pliant.monitor.sample import Counts, Pressure, Sample, ThreadTime, Way
-from pliant.monitor.speed import Parts, Speed, Stalled, Tier, relative, speed, stalled
+from pliant.monitor.speed import Parts, Speed, Stalled, relative, speed, stalled
+from pliant.monitor.tier import Tier
 from pliant.monitor.windows import Windows, next_tick, of_node, pause_s
 
 BEFORE = Sample(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import resource
 import signal
 import socket
+import sys
 import threading
 import time
 from math import isfinite
@@ -52,20 +55,45 @@ def monitor(once: bool, as_json: bool, every_s: float | None) -> None:
     seconds per second; RAN how much of the time that its threads wanted to run they did run.
 
     Without hardware counters a speed is CPU time alone (tier 3). It sees jobs that take turns on
-    CPUs, and does not see jobs that slow each other down in caches and memory.
+    CPUs, and does not see jobs that slow each other down in caches and memory. With them (tier 1)
+    instructions are counted, for ten seconds of each minute, and IPC is instructions per cycle.
+
+    A job's GPUs are those that its processes are on, by the numbers of their files /dev/nvidiaN.
     """
     from pliant.monitor import service  # noqa: PLC0415  # every `pliant --help` loads this module
+    from pliant.monitor.counters import Counters  # noqa: PLC0415
+    from pliant.monitor.gpus import Gpus  # noqa: PLC0415
+    from pliant.monitor.windows import of_node  # noqa: PLC0415
 
     if os.geteuid() != 0:
         raise Unavailable("only root can see which processes are a job's: run it as root")
-    node = service.Node(socket.gethostname().partition(".")[0])
+    node = service.Node(socket.gethostname().partition(".")[0], gpus=Gpus())
+    _log(nothing=once)
+    _many_files()
     ended = _ended_by_signals()
     if once:
-        if found := service.once(node, every_s or ONCE_S, ended.wait):
+        if found := service.once(node, every_s or ONCE_S, ended.wait, Counters()):
             print_json(found) if as_json else print_reading(found)
         return
     sink = print_json_line if as_json else print_lines
-    service.run(node, sink, every_s or EVERY_S, ended.wait)
+    windows = of_node(node.name)
+    service.run(node, sink, every_s or EVERY_S, ended.wait, counters=Counters(), windows=windows)
+
+
+def _log(nothing: bool) -> None:
+    """Log changes to stderr; one reading has all in it that would be logged."""
+    log = logging.getLogger("pliant")
+    if nothing:
+        log.addHandler(logging.NullHandler())
+    else:
+        logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+        log.setLevel(logging.INFO)
+
+
+def _many_files() -> None:
+    """Allow as many open files as may be: each counter of a thread is one."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _ended_by_signals() -> threading.Event:
@@ -89,15 +117,34 @@ def _ran(row: JobReading) -> str:
     return "-" if share is None else f"{100 * share:.0f}%"
 
 
+def _ipc(row: JobReading) -> str:
+    ipc = row.speed.parts.ipc if row.speed else None
+    return "" if ipc is None else f"{ipc:.2f}"
+
+
+def _gpus(row: JobReading) -> str:
+    minors = ("?" if use.minor is None else str(use.minor) for use in row.gpus)
+    return ",".join(dict.fromkeys(minors))  # MIG instances of one GPU have one file
+
+
+def _gpu_mib(row: JobReading) -> str:
+    """Return how much memory it has on all GPUs; nothing where that of one is not known."""
+    known = [use.mem_mib for use in row.gpus if use.mem_mib is not None]
+    return str(sum(known)) if known and len(known) == len(row.gpus) else ""
+
+
 COLUMNS: list[Column[JobReading]] = [
     Column("job", lambda row: row.job),
     Column("tier", lambda row: f"{row.speed.tier}" if row.speed else "-", right=True),
     Column("cpu", _speed, right=True),
     Column("ran", _ran, right=True),
+    Column("ipc", _ipc, right=True, usual=False),
     Column("cpu_s", lambda row: f"{row.cpu_s:.1f}", right=True),
     Column("mem_mib", lambda row: f"{row.memory_bytes / 2**20:.0f}", right=True),
     Column("processes", lambda row: str(row.processes), right=True),
     Column("threads", lambda row: str(row.threads), right=True),
+    Column("gpus", _gpus, usual=False),
+    Column("gpu_mib", _gpu_mib, right=True, usual=False),
     Column("stalled", lambda row: ",".join(row.alarms)),
 ]
 
@@ -107,8 +154,11 @@ def print_reading(found: NodeReading) -> None:
     say(f"{found.node}, over {found.window_s:.1f} s: {len(found.jobs)} job(s)")
     if found.alarms:
         say(f"the node's work is stalled for: {', '.join(found.alarms)}")
+    for words in found.unread:
+        say(words)
     if found.jobs:
-        print_table(found.jobs, COLUMNS, Style())
+        shown = [each for each in COLUMNS if each.usual or any(map(each.text, found.jobs))]
+        print_table(found.jobs, shown, Style(fields=",".join(each.name for each in shown)))
 
 
 def print_lines(found: NodeReading) -> None:
