@@ -5,8 +5,10 @@ What is shown is the path of Pliant and the binding; how GPUs behave is what the
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,6 +21,7 @@ import msgspec
 import pytest
 
 from gpu_readings import Answer
+from pliant.monitor.gpu_use import GpuUse, gpu_use
 from pliant.monitor.gpus import Gpu, GpuProcess, GpuReading, Instance
 
 TESTS = Path(__file__).parents[1]
@@ -507,3 +510,100 @@ def test_who_may_not_see_open_files_knows_no_process_and_says_so(boot: Boot) -> 
     )
     for fd in node.proc.glob("*/fd"):
         fd.chmod(0o700)
+
+
+# what a job uses of them
+
+
+def test_a_jobs_gpus_are_those_that_its_known_processes_are_on() -> None:
+    mib = GpuProcess(400, None, None, True)
+    shared = replace(IDLE, processes=(GpuProcess(300, 8192, 80, True), replace(mib, sm_pct=40)))
+    stranger = replace(IDLE, uuid="GPU-cccc", processes=(GpuProcess(300, 1, 1, False),))
+    found = GpuReading(NOW_S, "550.54.15", (BUSY, shared, stranger, replace(IDLE, processes=None)))
+    assert gpu_use(found, {300, 500}) == (
+        GpuUse("GPU-aaaa", 1, 1, 8192, 25),
+        GpuUse("GPU-bbbb", 0, 1, 8192, 80),
+    )
+    assert gpu_use(found, {300, 400}) == (
+        GpuUse("GPU-aaaa", 1, 2, 20480, 95),
+        GpuUse("GPU-bbbb", 0, 2, None, 100),
+    )
+    assert gpu_use(found, {500}) == ()
+
+
+JOB = 1_987_654_322
+"""More than any job's number."""
+
+
+MONITOR = (
+    *(sys.executable, "-c", "import sys; from pliant.cli import main; main(sys.argv[1:])"),
+    *("monitor", "--json", "--every", "0.1"),
+)
+
+
+def stubbed(stub: Path, state: Path) -> dict[str, str]:
+    return {**os.environ, "LD_LIBRARY_PATH": str(stub / "new"), "NVML_STUB_STATE": str(state)}
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[int]:
+    """A process at work below what is as a slurmstepd, with a GPU's device file open."""
+    stepd = shutil.copy("/bin/sh", tmp_path / "slurmstepd")
+    script = f"sleep 300 3<>{tmp_path}/nvidia1 & echo $!; wait"
+    with subprocess.Popen(
+        [f"slurmstepd: [{JOB}.batch]", "-c", script],
+        executable=stepd,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout
+        pid = int(process.stdout.readline())
+        yield pid
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may look")
+def test_pliant_monitor_tells_the_nodes_gpus_and_a_jobs(
+    stub: Path, worker: int, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    state.write_text(
+        "driver 550.54.15\ngpu GPU-aaaa 1 81559 20480 93 0 NVIDIA H100\n"
+        f"process Compute {worker} 8192\nprocess Compute 1 4096\n"
+        "gpu GPU-bbbb 0 81559 0 0 0 NVIDIA H100\nfault nvmlDeviceGetUUID 15 GPU-bbbb\n"
+    )
+    done = subprocess.run(
+        [*MONITOR, "--once"],
+        env=stubbed(stub, state),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    (job,) = (row for row in found["jobs"] if row["job"] == str(JOB))
+    use = {"uuid": "GPU-aaaa", "minor": 1, "processes": 1, "mem_mib": 8192, "sm_pct": None}
+    assert job["gpus"] == [use]
+    assert job["speed"]["tier"] in {1, 3}
+    (gpu,) = found["gpus"]
+    assert (gpu["uuid"], gpu["util_pct"], len(gpu["processes"])) == ("GPU-aaaa", 93, 2)
+    assert len(found["unread"]) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may look")
+def test_a_driver_that_is_not_loaded_is_one_line_and_no_error(stub: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.write_text("driver 550.54.15\nfault nvmlInitWithFlags 9\n")
+    with subprocess.Popen(
+        MONITOR, env=stubbed(stub, state), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        readings = [json.loads(process.stdout.readline()) for _ in range(3)]
+        process.terminate()
+        logged = process.stderr.read().splitlines()
+        assert process.wait(timeout=30) == 0
+    words = "no GPU can be read: Driver Not Loaded"
+    assert [found["unread"] for found in readings] == [[words]] * 3
+    assert [line for line in logged if "GPU" in line] == [f"WARNING pliant.gpus: {words}"]

@@ -50,6 +50,18 @@ def test_with_counters_it_is_instructions_and_the_papers_beside_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("counts", "ipc"),
+    [(Counts(31_000, None, 11.0), None), (Counts(31_000, 15_500, None), 2.0)],
+)
+def test_a_pmu_that_lacks_an_event_gives_what_can_be_told_without(
+    counts: Counts, ipc: float | None
+) -> None:
+    before = replace(BEFORE, counts=Counts(1_000, 500, 3.0))
+    found = speed(before, replace(AFTER, counts=counts))
+    assert found == Speed(3_000.0, Tier.COUNTERS, 10.0, replace(PARTS, ipc=ipc))
+
+
+@pytest.mark.parametrize(
     ("before", "after"),
     [
         (None, Counts(31_000, 15_500, 11.0)),
