@@ -60,10 +60,10 @@ def monitor(once: bool, as_json: bool, every_s: float | None) -> None:
 
     A job's GPUs are those that its processes are on, by the numbers of their files /dev/nvidiaN.
     """
-    from pliant.monitor import service  # noqa: PLC0415  # every `pliant --help` loads this module
-    from pliant.monitor.counters import Counters  # noqa: PLC0415
-    from pliant.monitor.gpus import Gpus  # noqa: PLC0415
-    from pliant.monitor.windows import of_node  # noqa: PLC0415
+    from pliant.monitor import service  # noqa: PLC0415  # `pliant --help` loads this module
+    from pliant.monitor.counters import Counters  # noqa: PLC0415  # and needs none of these
+    from pliant.monitor.gpus import Gpus  # noqa: PLC0415  # nor this
+    from pliant.monitor.windows import of_node  # noqa: PLC0415  # nor this
 
     if os.geteuid() != 0:
         raise Unavailable("only root can see which processes are a job's: run it as root")
