@@ -92,7 +92,10 @@ def test_an_unknown_part_is_told_the_known_ones(capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit) as stopped:
         frame.main(["speed"])
     assert stopped.value.code == 2
-    assert "speed: of cycle, submission, start, idle, native is expected" in capsys.readouterr().err
+    assert (
+        "speed: of cycle, submission, start, idle, native, monitor is expected"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("part", frame.PARTS)
