@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # every `pliant --help` loads this module
 
 ONCE_S = 1.0
 EVERY_S = 10.0
+WINDOWS_S = 60.0
+"""From window to window of the counters, or as long as from reading to reading."""
 
 
 class _Seconds(click.FloatRange):
@@ -56,7 +58,8 @@ def monitor(once: bool, as_json: bool, every_s: float | None) -> None:
 
     Without hardware counters a speed is CPU time alone (tier 3). It sees jobs that take turns on
     CPUs, and does not see jobs that slow each other down in caches and memory. With them (tier 1)
-    instructions are counted, for ten seconds of each minute, and IPC is instructions per cycle.
+    instructions are counted for ten seconds of each minute, with a reading before and after, and
+    IPC is instructions per cycle.
 
     A job's GPUs are those that its processes are on, by the numbers of their files /dev/nvidiaN.
     """
@@ -76,8 +79,9 @@ def monitor(once: bool, as_json: bool, every_s: float | None) -> None:
             print_json(found) if as_json else print_reading(found)
         return
     sink = print_json_line if as_json else print_lines
-    windows = of_node(node.name)
-    service.run(node, sink, every_s or EVERY_S, ended.wait, counters=Counters(), windows=windows)
+    every_s = every_s or EVERY_S
+    windows = of_node(node.name, max(every_s, WINDOWS_S))
+    service.run(node, sink, every_s, ended.wait, counters=Counters(), windows=windows)
 
 
 def _log(nothing: bool) -> None:
