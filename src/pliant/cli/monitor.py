@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from pliant.cli.output import Column, Style, json_option, print_json, print_table, say
+from pliant.cli.output import Column, Style, json_option, print_json, print_table, printable, say
 from pliant.errors import Unavailable
 
 if TYPE_CHECKING:  # every `pliant --help` loads this module
