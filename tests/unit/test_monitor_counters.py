@@ -15,7 +15,7 @@ import pytest
 from perf_machine import counts_software, lacking, machine, refusing
 
 from pliant.monitor.cgroups import JobGroup
-from pliant.monitor.counters import SPARE, Counters
+from pliant.monitor.counters import PATIENCE_NS, SPARE, Counters, here
 from pliant.monitor.counting import Attempt, begin
 from pliant.monitor.perf import Event, Reading
 from pliant.monitor.proc import Process
@@ -47,6 +47,7 @@ class Counted:
     """Counters that say what they are told."""
 
     counts: tuple[int | None, ...] = (2000, 1000, 500_000_000)
+    enabled_ns: int = 1
     refusal: CannotCount | None = None
     found: list[list[int]] = field(default_factory=list)
     closed: bool = False
@@ -58,7 +59,7 @@ class Counted:
         return 0
 
     def read(self) -> Reading:
-        return Reading(dict(zip(Event, self.counts, strict=False)), 1, 1)
+        return Reading(dict(zip(Event, self.counts, strict=False)), self.enabled_ns, 1)
 
     def close(self) -> None:
         self.closed = True
@@ -188,7 +189,7 @@ def test_a_job_is_not_counted_in_part(tmp_path: Path, lines: Lines) -> None:
     ],
 )
 def test_what_is_not_counted_is_not_zero(
-    counts: tuple[int | None, ...], found: Counts | None, lines: Lines
+    counts: tuple[int | None, ...], found: Counts | None
 ) -> None:
     kernel = Kernel()
     counters = Counters(kernel)
@@ -196,19 +197,52 @@ def test_what_is_not_counted_is_not_zero(
     counters.read([job])
     kernel.counted[0].counts = counts
     assert counters.read([job]).get("12") == found
-    taken = f"job 12: {BLIND} (it was tier 1): others had the PMU all the time"
-    assert lines()[1:] == ([] if found else [taken])
 
 
-def test_a_pmu_without_time_for_a_new_job_says_nothing_yet(lines: Lines) -> None:
-    def none_yet(_place: Path | None, _pids: Iterable[int]) -> Attempt:
-        return Attempt(Counted((None, None, None)), Way.CGROUP, ())
-
-    assert Counters(none_yet).read([of_processes("12", 20)]) == {}
-    assert lines() == []
+def test_a_pmu_that_others_hold_is_told_after_a_while_and_when_it_is_free_again(
+    lines: Lines,
+) -> None:
+    kernel = Kernel()
+    counters = Counters(kernel)
+    job = of_processes("12", 20)
+    seen = ["12" in counters.read([job])]
+    for counts, enabled_ns in (
+        ((None, None, None), 9),
+        ((None, None, None), PATIENCE_NS + 1),
+        ((None, None, None), 2 * PATIENCE_NS),
+        ((5, 5, 5), 3 * PATIENCE_NS),
+    ):
+        kernel.counted[0].counts, kernel.counted[0].enabled_ns = counts, enabled_ns
+        seen.append("12" in counters.read([job]))
+    assert seen == [True, False, False, False, True]
+    assert lines() == [
+        "job 12: speed in tier 1, counters by cgroup",
+        f"job 12: {BLIND} (it was tier 1): another profiler holds the PMU (EBUSY)",
+        "job 12: speed in tier 1, counters by cgroup (it was tier 3)",
+    ]
 
 
 # the kernel's own answers
+
+
+@counts_software
+def test_a_machine_that_counts_no_job_is_one_line(lines: Lines) -> None:
+    partial_pmu = machine(lacking(errno.ENOENT, Event.INSTRUCTIONS))
+    none = machine(lacking(errno.EPERM, *Event))
+    assert [here(partial_pmu), here(none)] == [None, None]
+    seccomp = "a container's seccomp filter or security module forbids perf_event_open (EPERM)"
+    assert lines() == [
+        f"jobs are measured without counters, for cycles alone are no speed: {NO_PMU}",
+        f"jobs are measured without counters: {seccomp}",
+    ]
+
+
+@counts_software
+@pytest.mark.usefixtures("few_files")
+def test_as_many_files_may_be_opened_as_are_allowed() -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert here(machine())
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (most, most)
 
 
 @counts_software

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import resource
 import signal
 import socket
 import sys
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from pliant.cli.output import Column, Style, json_option, print_json, print_table, printable, say
+from pliant.cli.output import Column, Style, json_option, print_json, print_table, say
 from pliant.errors import Unavailable
 
 if TYPE_CHECKING:  # every `pliant --help` loads this module
@@ -63,25 +62,24 @@ def monitor(once: bool, as_json: bool, every_s: float | None) -> None:
 
     A job's GPUs are those that its processes are on, by the numbers of their files /dev/nvidiaN.
     """
-    from pliant.monitor import service  # noqa: PLC0415  # `pliant --help` loads this module
-    from pliant.monitor.counters import Counters  # noqa: PLC0415  # and needs none of these
-    from pliant.monitor.gpus import Gpus  # noqa: PLC0415  # nor this
+    from pliant.monitor import counters, service  # noqa: PLC0415  # `pliant --help` loads us too
+    from pliant.monitor.gpus import Gpus  # noqa: PLC0415  # and needs neither this
     from pliant.monitor.windows import of_node  # noqa: PLC0415  # nor this
 
     if os.geteuid() != 0:
         raise Unavailable("only root can see which processes are a job's: run it as root")
     node = service.Node(socket.gethostname().partition(".")[0], gpus=Gpus())
     _log(nothing=once)
-    _many_files()
+    counted = counters.here()
     ended = _ended_by_signals()
     if once:
-        if found := service.once(node, every_s or ONCE_S, ended.wait, Counters()):
+        if found := service.once(node, every_s or ONCE_S, ended.wait, counted):
             print_json(found) if as_json else print_reading(found)
         return
     sink = print_json_line if as_json else print_lines
     every_s = every_s or EVERY_S
     windows = of_node(node.name, max(every_s, WINDOWS_S))
-    service.run(node, sink, every_s, ended.wait, counters=Counters(), windows=windows)
+    service.run(node, sink, every_s, ended.wait, counters=counted, windows=windows)
 
 
 def _log(nothing: bool) -> None:
@@ -92,12 +90,6 @@ def _log(nothing: bool) -> None:
     else:
         logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
         log.setLevel(logging.INFO)
-
-
-def _many_files() -> None:
-    """Allow as many open files as may be: each counter of a thread is one."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _ended_by_signals() -> threading.Event:

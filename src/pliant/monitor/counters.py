@@ -8,28 +8,48 @@ counted by their threads. What cannot be counted is tried again in the next wind
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+import resource
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from pliant.monitor import cgroups, counting
+from pliant.monitor import cgroups, counting, perf
 from pliant.monitor.counting import Attempt, Counting
 from pliant.monitor.perf import Event, Reading
 from pliant.monitor.processes import JobHere
 from pliant.monitor.refusals import CannotCount, Way
 from pliant.monitor.sample import Counts
-from pliant.monitor.tier import Choice, Tier, choose, line
+from pliant.monitor.tier import Choice, choose, line
 
 Begin = Callable[[Path | None, Iterable[int]], Attempt]
 """Begin to count a cgroup, or else processes, as :func:`pliant.monitor.counting.begin` does."""
 
 SPARE = 16
 """File descriptors that counters leave: without one a living process would look like an ended."""
-TAKEN = "others had the PMU all the time"
+PATIENCE_NS = 10**9
+"""For how long a job may want the PMU in vain before it is said that others hold it."""
 
 log = logging.getLogger("pliant.monitor")
+
+
+def here(syscall: perf.Syscall = perf.perf_event_open) -> Counters | None:
+    """Return what counts this machine's jobs; None, and a line of the log, where nothing can.
+
+    This process may then open as many files as it is allowed to: a job takes one for each CPU, or
+    thread, and event.
+    """
+    machine = counting.offered(syscall=syscall)
+    if refused := machine[Event.INSTRUCTIONS]:
+        cycles = "" if machine[Event.CYCLES] else ", for cycles alone are no speed"
+        log.info("jobs are measured without counters%s: %s", cycles, refused.why)
+        return None
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return Counters(partial(counting.begin, syscall=syscall))
 
 
 class Counters:
@@ -45,27 +65,21 @@ class Counters:
 
     def read(self, jobs: Sequence[JobHere]) -> Mapping[str, Counts]:
         """Return what these jobs have executed since they are counted, and count no others."""
-        here = {job.job: job for job in jobs}
-        for gone in self._counted.keys() - here.keys():
+        asked = {job.job: job for job in jobs}
+        for gone in self._counted.keys() - asked.keys():
             self._counted.pop(gone).close()
-        if here:
-            self._choices = {job: self._choices[job] for job in self._choices.keys() & here.keys()}
-        return {job: counts for job in here if (counts := self._read(here[job])) is not None}
+        if asked:
+            self._choices = {job: self._choices[job] for job in self._choices.keys() & asked.keys()}
+        return {job: counts for job in asked if (counts := self._read(asked[job])) is not None}
 
     def _read(self, job: JobHere) -> Counts | None:
-        is_new = job.job not in self._counted
         counted = self._counted.setdefault(job.job, _Job())
         with _spared():
             counted.find(job, self._begin)
-        counts = counted.read()
-        choice = counted.choice()
-        if choice and choice.tier is Tier.COUNTERS and counts is None:
-            if is_new:  # the PMU had no time for it yet
-                return None
-            choice = Choice(Tier.CPU, None, TAKEN)
-        if choice:
+        reading = counted.read()
+        if choice := counted.choice(reading):
             self._tell(job.job, choice)
-        return counts
+        return _counts(reading)
 
     def _tell(self, job: str, choice: Choice) -> None:
         before, self._choices[job] = self._choices.get(job), choice
@@ -92,13 +106,13 @@ class _Job:
         """Count what is new of the job, and keep what its ended steps have counted."""
         if self._refused:
             return
-        here = _places(job)
-        for place in self._parts.keys() - here.keys():
+        places = _places(job)
+        for place in self._parts.keys() - places.keys():
             part = self._parts.pop(place)
             self._ended.append(part.read())
             part.close()
         try:
-            for place, pids in here.items():
+            for place, pids in places.items():
                 self._find(place, pids, begin)
         except CannotCount as no:
             self._refusals.append(no)
@@ -124,24 +138,28 @@ class _Job:
         self.close()
         self._refused = True
 
-    def choice(self) -> Choice | None:
-        """Return the job's tier; None while it has no work that could be counted."""
+    def choice(self, reading: Reading | None) -> Choice | None:
+        """Return the job's tier by what was read of it; None while that cannot be told."""
         if self._refused:
             return choose(None, self._refusals, partial=self._partial)
-        if not self._ways:
+        if reading is None:
             return None
         way = Way.THREADS if Way.THREADS in self._ways else Way.CGROUP
+        if reading.counts[Event.INSTRUCTIONS] is None:
+            held = CannotCount(errno.EBUSY, Event.INSTRUCTIONS.label, way)
+            return choose(None, [held]) if reading.enabled_ns > PATIENCE_NS else None
         return choose(way, self._refusals)
 
-    def read(self) -> Counts | None:
-        """Return what was counted; None where instructions are not."""
+    def read(self) -> Reading | None:
+        """Return what was counted; None where nothing is."""
         if self._refused or not self._ways:
             return None
         readings = [*self._ended, *(part.read() for part in self._parts.values())]
-        instructions, cycles, clock_ns = (_sum(readings, event) for event in Event)
-        if instructions is None:
-            return None
-        return Counts(instructions, cycles, None if clock_ns is None else clock_ns / 1e9)
+        return Reading(
+            {event: _sum(each.counts.get(event) for each in readings) for event in Event},
+            sum(each.enabled_ns for each in readings),
+            sum(each.running_ns for each in readings),
+        )
 
     def close(self) -> None:
         """Count it no longer."""
@@ -161,9 +179,19 @@ def _members(path: Path) -> Iterator[int]:
     yield from cgroups.members(path)
 
 
-def _sum(readings: Iterable[Reading], event: Event) -> int | None:
-    counts = [reading.counts.get(event) for reading in readings]
-    return None if None in counts else sum(count or 0 for count in counts)
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """Return the sum; None where one of them is not known."""
+    known = list(counts)
+    return None if None in known else sum(count or 0 for count in known)
+
+
+def _counts(reading: Reading | None) -> Counts | None:
+    """Return what makes a speed; None where instructions are not counted."""
+    if reading is None or (instructions := reading.counts[Event.INSTRUCTIONS]) is None:
+        return None
+    clock_ns = reading.counts[Event.TASK_CLOCK]
+    clock_s = None if clock_ns is None else clock_ns / 1e9
+    return Counts(instructions, reading.counts[Event.CYCLES], clock_s)
 
 
 @contextmanager
