@@ -246,8 +246,20 @@ def test_readings_for_people(capsys: pytest.CaptureFixture[str]) -> None:
         "job 12 tier=3 cpu=1.50 ran=75% cpu_s=61.2 mem_mib=3 processes=2 threads=4 stalled=cpu",
         "job 13 tier=- cpu=- ran=- cpu_s=61.2 mem_mib=3 processes=2 threads=4",
     ]
-    command.print_reading(replace(found, alarms=(), jobs=(), unread=("no GPU can be read",)))
-    assert capsys.readouterr().out == "n1, over 2.0 s: 0 job(s)\nno GPU can be read\n"
+    command.print_reading(replace(found, alarms=(), jobs=()))
+    assert capsys.readouterr().out == "n1, over 2.0 s: 0 job(s)\n"
+
+
+def test_what_cannot_be_read_of_gpus_is_said_where_there_is_a_driver(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = NodeReading("n1", 1e9, 2.0, None, (), (), unread=("no GPU can be read",))
+    said = []
+    for folder in (tmp_path, tmp_path / "none"):
+        monkeypatch.setattr(command, "DRIVER", folder)
+        command.print_reading(found)
+        said.append(capsys.readouterr().out.splitlines()[1:])
+    assert said == [["no GPU can be read"], []]
 
 
 def test_counters_and_gpus_have_columns_where_a_job_has_them(

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from math import isfinite
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ ONCE_S = 1.0
 EVERY_S = 10.0
 WINDOWS_S = 60.0
 """From window to window of the counters, or as long as from reading to reading."""
+DRIVER = Path("/proc/driver/nvidia")
 
 
 class _Seconds(click.FloatRange):
@@ -150,8 +152,9 @@ def print_reading(found: NodeReading) -> None:
     say(f"{found.node}, over {found.window_s:.1f} s: {len(found.jobs)} job(s)")
     if found.alarms:
         say(f"the node's work is stalled for: {', '.join(found.alarms)}")
-    for words in found.unread:
-        say(words)
+    if DRIVER.exists():  # else there is no GPU to be read, and nothing is missing
+        for words in found.unread:
+            say(words)
     if found.jobs:
         shown = [each for each in COLUMNS if each.usual or any(map(each.text, found.jobs))]
         print_table(found.jobs, shown, Style(fields=",".join(each.name for each in shown)))
