@@ -14,13 +14,13 @@ from pathlib import Path
 
 import msgspec
 
-from pliant.monitor.gpus import Gpus, Reading
+from pliant.monitor.gpus import GpuReading, Gpus
 
 
 class Answer(msgspec.Struct, frozen=True):
     """A reading, and the lines that it logged."""
 
-    reading: Reading
+    reading: GpuReading
     logged: list[str]
 
 

@@ -17,7 +17,6 @@ from pliant.monitor import perf, tier
 from pliant.monitor.counting import Counting, begin, offered
 from pliant.monitor.perf import Event, Reading
 from pliant.monitor.refusals import Way
-from pliant.monitor.speed import Tier
 
 MARK = "PMU "
 
@@ -87,7 +86,7 @@ def machine() -> bool:
     answers = {event.label: no.errno if no else 0 for event, no in offered().items()}
     about = {"what": "machine", **answers, "line": tier.line("1", None, choice)}
     print(f"{MARK}{json.dumps(about)}", flush=True)
-    return choice.tier is Tier.COUNTERS
+    return choice.tier is tier.Tier.COUNTERS
 
 
 def threads(loop: Path, count: int) -> None:

@@ -15,7 +15,7 @@ import pytest
 from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.monitor.service import Node, once
-from pliant.monitor.speed import Tier
+from pliant.monitor.tier import Tier
 from pliant.sandbox import Sandbox
 from pliant.sandbox.accounts import person
 

@@ -490,6 +490,7 @@ def test_all_parts_want_these_files_in_this_order(root: Path, tmp_path: Path) ->
         "etc/slurm/plugstack.conf",
         "etc/slurm/pliant.lua",
         "etc/slurm/job_submit.lua",
+        "etc/systemd/system/pliant-monitor.service",
     ]
     assert found.left == [
         f"JobSubmitPlugins is not set in {root}/etc/slurm/slurm.conf itself: where it is set, write "
@@ -501,13 +502,17 @@ def test_all_parts_want_these_files_in_this_order(root: Path, tmp_path: Path) ->
         in (texts["pliantd.service"])
     )
     assert texts["plugstack.conf"].endswith("include /etc/slurm/plugstack.conf.d/pliant.conf\n")
+    monitor = texts["pliant-monitor.service"]
+    assert "ExecStart=/opt/pliant/bin/pliant monitor --every 60\n" in monitor
 
 
-def test_systemd_understands_the_unit(root: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["pliantd.service", "pliant-monitor.service"])
+def test_systemd_understands_the_unit(root: Path, tmp_path: Path, name: str) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd is not installed")
-    found = wants(find_site(root, "", "root", "/bin/true"), tmp_path)
-    unit = tmp_path / "pliantd.service"
+    (tmp_path / "pliant").symlink_to("/bin/true")
+    found = wants(find_site(root, "", "root", str(tmp_path / "pliant")), tmp_path)
+    unit = tmp_path / name
     unit.write_text(next(wish.text for wish in found.wishes if wish.path.name == unit.name))
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", str(unit)],
@@ -636,6 +641,30 @@ def run_install(*words: str) -> int:
         main(["install", "slurm", *words])
     assert isinstance(left.value.code, int)
     return left.value.code
+
+
+def test_the_monitor_is_installed_where_it_is_named_and_removed_once_it_is_off(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    units = root / "etc/systemd/system"
+    words = ("--root", str(root), "--part", "monitor")
+    assert run_install("--apply", *words) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"written: {units}/pliant-monitor.service",
+        "",
+        "Then, for it to take effect:",
+        "  systemctl daemon-reload && systemctl enable --now pliant-monitor",
+        "  pliant doctor",
+    ]
+    enabled = units / "multi-user.target.wants" / "pliant-monitor.service"
+    enabled.parent.mkdir()
+    enabled.symlink_to("../pliant-monitor.service")
+    assert run_install("--remove", *words) == 2
+    error = "pliant-monitor is enabled: first `systemctl disable --now pliant-monitor`"
+    assert capsys.readouterr().err == f"pliant: {error}\n"
+    enabled.unlink()
+    assert run_install("--remove", *words) == 0
+    assert not (units / "pliant-monitor.service").exists()
 
 
 def test_an_installation_below_a_root_names_its_files_where_they_are(

@@ -47,6 +47,9 @@ NOT_TYPED = {
     "pliant reproduce all --data /srv/traces --out claims.md": "takes many minutes",
     "pliant reproduce cosched --quick": "tests/unit/test_reproduce.py runs it, smaller",
     "journalctl -u pliantd": "no journal where there is no systemd",
+    "journalctl -u pliant-monitor": "as the last",
+    "systemctl daemon-reload && systemctl enable --now pliant-monitor": "no systemd in containers",
+    "pliant install slurm --part monitor --apply": "tests/unit/test_cli_install.py runs it",
 }
 """Commands of the pages that no test types, and why."""
 

@@ -5,8 +5,10 @@ What is shown is the path of Pliant and the binding; how GPUs behave is what the
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,7 +21,8 @@ import msgspec
 import pytest
 
 from gpu_readings import Answer
-from pliant.monitor.gpus import Gpu, GpuProcess, Instance, Reading
+from pliant.monitor.gpu_use import GpuUse, gpu_use
+from pliant.monitor.gpus import Gpu, GpuProcess, GpuReading, Instance
 
 TESTS = Path(__file__).parents[1]
 NOW_S = 1_800_000_000.0
@@ -104,7 +107,7 @@ class Node:
         self.tell(repr(now_s))
         return msgspec.json.decode(self.process.stdout.readline(), type=Answer)
 
-    def read(self, state: str, now_s: float = NOW_S) -> Reading:
+    def read(self, state: str, now_s: float = NOW_S) -> GpuReading:
         return self.answer(state, now_s).reading
 
     def tell(self, word: str) -> None:
@@ -156,7 +159,7 @@ def with_jobs(node: Node) -> Node:
 
 def test_each_gpu_tells_its_memory_and_use_and_that_of_its_processes(boot: Boot) -> None:
     assert with_jobs(boot()).answer(TWO) == Answer(
-        Reading(NOW_S, "550.54.15", (BUSY, IDLE)), logged=[]
+        GpuReading(NOW_S, "550.54.15", (BUSY, IDLE)), logged=[]
     )
 
 
@@ -176,7 +179,7 @@ def test_a_pid_is_known_only_if_it_has_this_gpu_open_here(boot: Boot) -> None:
     node.run(3, "", "/nvidia1")  # in a container: as seen from outside
     node.run(4, "/dev/nvidia11", "/dev/nvidiactl", "/dev/nvidia-uvm")
     node.run(5, "/dev/nvidia0")
-    node.run(6)
+    node.run(6, "/home/ada/1")
     gpu = "driver 1\ngpu GPU-aaaa 1 100 10 5 0 T4\n"
     reading = node.read(gpu + "".join(f"process Compute {pid} 1\n" for pid in range(2, 8)))
     assert reading.gpus[0].processes == (
@@ -235,7 +238,7 @@ def test_the_newest_sample_of_each_process_counts_and_only_once(boot: Boot) -> N
 @pytest.mark.parametrize("code", [0, 6, 7])
 def test_no_samples_are_no_fault_however_it_is_said(boot: Boot, code: int) -> None:
     answer = with_jobs(boot()).answer(TWO + f"fault nvmlDeviceGetProcessUtilization {code}\n")
-    assert answer == Answer(Reading(NOW_S, "550.54.15", (SAMPLED_BEFORE, IDLE)), logged=[])
+    assert answer == Answer(GpuReading(NOW_S, "550.54.15", (SAMPLED_BEFORE, IDLE)), logged=[])
 
 
 def test_each_instance_of_mig_is_a_row_with_its_processes(boot: Boot) -> None:
@@ -267,7 +270,7 @@ gpu GPU-bbbb 0 40960 0 0 0 NVIDIA A100-SXM4-40GB
     )
     other = Gpu("GPU-bbbb", 1, 0, a100, 0, 40960, 0, ())
     reading = node.read(state)
-    assert reading == Reading(NOW_S, "550.54.15", (whole, first, second, other))
+    assert reading == GpuReading(NOW_S, "550.54.15", (whole, first, second, other))
     assert reading.of_minors([3]) == (whole, first, second)
     without_second = "".join(
         line for line in state.splitlines(keepends=True) if "MIG-2222" not in line
@@ -281,8 +284,8 @@ NO_LIBRARY = "no GPU can be read: NVML Shared Library Not Found"
 def test_a_node_without_a_driver_is_said_once_to_have_none(boot: Boot) -> None:
     node = boot("none")
     assert [node.answer(""), node.answer("", NOW_S + 1)] == [
-        Answer(Reading(NOW_S, None, (), (NO_LIBRARY,)), [f"WARNING: {NO_LIBRARY}"]),
-        Answer(Reading(NOW_S + 1, None, (), (NO_LIBRARY,)), []),
+        Answer(GpuReading(NOW_S, None, (), (NO_LIBRARY,)), [f"WARNING: {NO_LIBRARY}"]),
+        Answer(GpuReading(NOW_S + 1, None, (), (NO_LIBRARY,)), []),
     ]
 
 
@@ -290,20 +293,20 @@ def test_a_driver_that_is_loaded_later_is_found(boot: Boot) -> None:
     node = with_jobs(boot())
     words = "no GPU can be read: Driver Not Loaded"
     assert [node.answer(TWO + "fault nvmlInitWithFlags 9\n"), node.answer(TWO)] == [
-        Answer(Reading(NOW_S, None, (), (words,)), [f"WARNING: {words}"]),
-        Answer(Reading(NOW_S, "550.54.15", (BUSY, IDLE)), [f"INFO: no longer so: {words}"]),
+        Answer(GpuReading(NOW_S, None, (), (words,)), [f"WARNING: {words}"]),
+        Answer(GpuReading(NOW_S, "550.54.15", (BUSY, IDLE)), [f"INFO: no longer so: {words}"]),
     ]
 
 
 def test_a_python_without_the_binding_says_what_to_install(boot: Boot) -> None:
     node = boot(start="import sys; sys.modules['pynvml'] = None; " + START)
     words = "no GPU can be read: nvidia-ml-py is not installed: pip install 'pliant[gpu]'"
-    assert node.answer(TWO) == Answer(Reading(NOW_S, None, (), (words,)), [f"WARNING: {words}"])
+    assert node.answer(TWO) == Answer(GpuReading(NOW_S, None, (), (words,)), [f"WARNING: {words}"])
 
 
 def test_an_old_driver_lists_its_processes_in_the_way_it_has(boot: Boot) -> None:
     assert with_jobs(boot("old")).answer(TWO) == Answer(
-        Reading(NOW_S, "550.54.15", (BUSY, IDLE)), logged=[]
+        GpuReading(NOW_S, "550.54.15", (BUSY, IDLE)), logged=[]
     )
 
 
@@ -318,7 +321,7 @@ def test_what_a_very_old_driver_does_not_have_is_not_known_and_said_once(boot: B
     )
     busy = Gpu("GPU-aaaa", 0, 1, H100, 20480, 81559, 93, None)
     idle = Gpu("GPU-bbbb", 1, 0, H100, 0, 81559, 0, None)
-    reading = Reading(NOW_S, "550.54.15", (busy, idle), lacking)
+    reading = GpuReading(NOW_S, "550.54.15", (busy, idle), lacking)
     assert [node.answer(TWO), node.answer(TWO)] == [
         Answer(reading, [f"WARNING: {words}" for words in lacking]),
         Answer(reading, []),
@@ -329,13 +332,13 @@ def test_what_an_old_binding_does_not_have_is_said_likewise(boot: Boot) -> None:
     call = "nvmlDeviceGetProcessUtilization"
     node = with_jobs(boot(start=f"import pynvml; del pynvml.{call}; {START}"))
     words = f"driver 550.54.15, or this nvidia-ml-py, has no {call}"
-    assert node.read(TWO) == Reading(NOW_S, "550.54.15", (SAMPLED_BEFORE, IDLE), (words,))
+    assert node.read(TWO) == GpuReading(NOW_S, "550.54.15", (SAMPLED_BEFORE, IDLE), (words,))
 
 
 def test_a_gpu_without_mig_graphics_or_mps_is_nothing_to_speak_of(boot: Boot) -> None:
     kinds = [f"{kind}RunningProcesses_v{n}" for kind in ("Graphics", "MPSCompute") for n in (2, 3)]
     faults = "".join(f"fault nvmlDeviceGet{call} 3\n" for call in ("MigMode", *kinds))
-    assert with_jobs(boot()).read(TWO + faults) == Reading(NOW_S, "550.54.15", (BUSY, IDLE))
+    assert with_jobs(boot()).read(TWO + faults) == GpuReading(NOW_S, "550.54.15", (BUSY, IDLE))
 
 
 LOST = "GPU-aaaa (/dev/nvidia1): cannot be read: GPU is lost"
@@ -345,11 +348,11 @@ def test_a_gpu_that_falls_off_the_bus_leaves_the_others_to_be_read(boot: Boot) -
     node = with_jobs(boot())
     fallen = TWO + "fault * 15 GPU-aaaa\n"
     assert [node.answer(state) for state in (TWO, fallen, fallen, TWO)] == [
-        Answer(Reading(NOW_S, "550.54.15", (BUSY, IDLE)), []),
-        Answer(Reading(NOW_S, "550.54.15", (IDLE,), (LOST,)), [f"WARNING: {LOST}"]),
-        Answer(Reading(NOW_S, "550.54.15", (IDLE,), (LOST,)), []),
+        Answer(GpuReading(NOW_S, "550.54.15", (BUSY, IDLE)), []),
+        Answer(GpuReading(NOW_S, "550.54.15", (IDLE,), (LOST,)), [f"WARNING: {LOST}"]),
+        Answer(GpuReading(NOW_S, "550.54.15", (IDLE,), (LOST,)), []),
         Answer(
-            Reading(NOW_S, "550.54.15", (SAMPLED_BEFORE, IDLE)),
+            GpuReading(NOW_S, "550.54.15", (SAMPLED_BEFORE, IDLE)),
             [f"INFO: no longer so: {LOST}"],
         ),
     ]
@@ -358,12 +361,12 @@ def test_a_gpu_that_falls_off_the_bus_leaves_the_others_to_be_read(boot: Boot) -
 def test_a_gpu_that_falls_off_the_bus_in_the_midst_of_a_reading_is_left_out(boot: Boot) -> None:
     node = with_jobs(boot())
     state = TWO + "fault nvmlDeviceGetUtilizationRates 15 GPU-aaaa\n"
-    assert node.read(state) == Reading(NOW_S, "550.54.15", (IDLE,), (LOST,))
+    assert node.read(state) == GpuReading(NOW_S, "550.54.15", (IDLE,), (LOST,))
 
 
 def test_a_gpu_that_is_lost_before_its_name_is_known_is_called_by_its_index(boot: Boot) -> None:
     words = "the GPU with NVML's index 0: cannot be read: GPU is lost"
-    assert boot().read(TWO + "fault * 15 GPU-aaaa\n") == Reading(
+    assert boot().read(TWO + "fault * 15 GPU-aaaa\n") == GpuReading(
         NOW_S, "550.54.15", (IDLE,), (words,)
     )
 
@@ -374,7 +377,7 @@ def test_a_restarted_driver_is_opened_again_within_the_reading(boot: Boot) -> No
     node.read(quiet)
     exchanged = quiet.replace("session 1", "session 2").replace("550.54.15", "570.10")
     assert node.answer(exchanged) == Answer(
-        Reading(NOW_S, "570.10", (Gpu("GPU-bbbb", 0, 0, H100, 0, 81559, 0, ()),)), []
+        GpuReading(NOW_S, "570.10", (Gpu("GPU-bbbb", 0, 0, H100, 0, 81559, 0, ()),)), []
     )
 
 
@@ -392,7 +395,7 @@ def test_a_driver_that_goes_in_the_midst_of_a_reading_ends_it(
     faults = f"fault nvmlDeviceGetName 42 *\nfault nvmlDeviceGetMemoryInfo {code} GPU-bbbb\n"
     words = f"no GPU can be read: {why}"
     assert boot().answer(TWO + faults) == Answer(
-        Reading(NOW_S, None, (), (words,)), [f"WARNING: {words}"]
+        GpuReading(NOW_S, None, (), (words,)), [f"WARNING: {words}"]
     )
 
 
@@ -403,7 +406,7 @@ def test_a_session_is_closed_and_opened_again(boot: Boot) -> None:
     node.tell("close")
     # Nothing but a new session would ask for this.
     refused = "no GPU can be read: Insufficient Permissions"
-    assert node.read(one + "fault nvmlInitWithFlags 4\n") == Reading(NOW_S, None, (), (refused,))
+    assert node.read(one + "fault nvmlInitWithFlags 4\n") == GpuReading(NOW_S, None, (), (refused,))
     assert node.read(one) == first
 
 
@@ -420,7 +423,7 @@ UNREADABLE: dict[str, tuple[dict[str, Any], str]] = {
 def test_one_thing_that_cannot_be_read_is_missing_alone(boot: Boot, call: str) -> None:
     fields, what = UNREADABLE[call]
     words = f"GPU-bbbb (/dev/nvidia0): {what} cannot be read: the stub's own error"
-    assert with_jobs(boot()).read(TWO + f"fault {call} 42 GPU-bbbb\n") == Reading(
+    assert with_jobs(boot()).read(TWO + f"fault {call} 42 GPU-bbbb\n") == GpuReading(
         NOW_S, "550.54.15", (BUSY, replace(IDLE, **fields)), (words,)
     )
 
@@ -459,7 +462,7 @@ def test_a_gpu_without_a_minor_number_is_no_device_file_and_any_of_them_is_known
     boot: Boot,
 ) -> None:
     node = with_jobs(boot())
-    node.run(500, "/dev/nvidiactl")
+    node.run(500, "/dev/nvidiactl", "/home/ada/1")
     faults = "fault nvmlDeviceGetMinorNumber 3 *\nfault nvmlDeviceGetMigMode 999 GPU-bbbb\n"
     state = TWO + "process Compute 500 1\n" + faults
     reading = node.read(state)
@@ -481,7 +484,7 @@ def test_a_gpu_without_a_minor_number_is_no_device_file_and_any_of_them_is_known
 )
 def test_a_gpu_that_may_not_be_looked_at_is_left_out(boot: Boot, call: str, what: str) -> None:
     words = f"the GPU with NVML's index 0: {what} cannot be read: Insufficient Permissions"
-    assert boot().read(TWO + f"fault {call} 4 GPU-aaaa\n") == Reading(
+    assert boot().read(TWO + f"fault {call} 4 GPU-aaaa\n") == GpuReading(
         NOW_S, "550.54.15", (IDLE,), (words,)
     )
 
@@ -489,7 +492,7 @@ def test_a_gpu_that_may_not_be_looked_at_is_left_out(boot: Boot, call: str, what
 def test_a_name_that_is_no_text_is_no_name(boot: Boot) -> None:
     words = "GPU-bbbb (/dev/nvidia0): its name cannot be read: it is no text"
     reading = boot().read("driver 1\ngpu GPU-bbbb 0 81559 0 0 0 \udcff\udcfe\n")
-    assert reading == Reading(NOW_S, "1", (replace(IDLE, index=0, name=None),), (words,))
+    assert reading == GpuReading(NOW_S, "1", (replace(IDLE, index=0, name=None),), (words,))
 
 
 def test_who_may_not_see_open_files_knows_no_process_and_says_so(boot: Boot) -> None:
@@ -502,8 +505,105 @@ def test_who_may_not_see_open_files_knows_no_process_and_says_so(boot: Boot) -> 
     words = "which processes are on a GPU is known to root alone: permission denied"
     processes = (GpuProcess(300, 8192, None, False), GpuProcess(400, 12288, None, False))
     assert node.answer(TWO) == Answer(
-        Reading(NOW_S, "550.54.15", (replace(BUSY, processes=processes), IDLE), (words,)),
+        GpuReading(NOW_S, "550.54.15", (replace(BUSY, processes=processes), IDLE), (words,)),
         [f"WARNING: {words}"],
     )
     for fd in node.proc.glob("*/fd"):
         fd.chmod(0o700)
+
+
+# what a job uses of them
+
+
+def test_a_jobs_gpus_are_those_that_its_known_processes_are_on() -> None:
+    mib = GpuProcess(400, None, None, True)
+    shared = replace(IDLE, processes=(GpuProcess(300, 8192, 80, True), replace(mib, sm_pct=40)))
+    stranger = replace(IDLE, uuid="GPU-cccc", processes=(GpuProcess(300, 1, 1, False),))
+    found = GpuReading(NOW_S, "550.54.15", (BUSY, shared, stranger, replace(IDLE, processes=None)))
+    assert gpu_use(found, {300, 500}) == (
+        GpuUse("GPU-aaaa", 1, 1, 8192, 25),
+        GpuUse("GPU-bbbb", 0, 1, 8192, 80),
+    )
+    assert gpu_use(found, {300, 400}) == (
+        GpuUse("GPU-aaaa", 1, 2, 20480, 95),
+        GpuUse("GPU-bbbb", 0, 2, None, 100),
+    )
+    assert gpu_use(found, {500}) == ()
+
+
+JOB = 1_987_654_322
+"""More than any job's number."""
+
+
+MONITOR = (
+    *(sys.executable, "-c", "import sys; from pliant.cli import main; main(sys.argv[1:])"),
+    *("monitor", "--json", "--every", "0.1"),
+)
+
+
+def stubbed(stub: Path, state: Path) -> dict[str, str]:
+    return {**os.environ, "LD_LIBRARY_PATH": str(stub / "new"), "NVML_STUB_STATE": str(state)}
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[int]:
+    """A process at work below what is as a slurmstepd, with a GPU's device file open."""
+    stepd = shutil.copy("/bin/sh", tmp_path / "slurmstepd")
+    script = f"sleep 300 3<>{tmp_path}/nvidia1 & echo $!; wait"
+    with subprocess.Popen(
+        [f"slurmstepd: [{JOB}.batch]", "-c", script],
+        executable=stepd,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout
+        pid = int(process.stdout.readline())
+        yield pid
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may look")
+def test_pliant_monitor_tells_the_nodes_gpus_and_a_jobs(
+    stub: Path, worker: int, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    state.write_text(
+        "driver 550.54.15\ngpu GPU-aaaa 1 81559 20480 93 0 NVIDIA H100\n"
+        f"process Compute {worker} 8192\nprocess Compute 1 4096\n"
+        "gpu GPU-bbbb 0 81559 0 0 0 NVIDIA H100\nfault nvmlDeviceGetUUID 15 GPU-bbbb\n"
+    )
+    done = subprocess.run(
+        [*MONITOR, "--once"],
+        env=stubbed(stub, state),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    (job,) = (row for row in found["jobs"] if row["job"] == str(JOB))
+    use = {"uuid": "GPU-aaaa", "minor": 1, "processes": 1, "mem_mib": 8192, "sm_pct": None}
+    assert job["gpus"] == [use]
+    assert job["speed"]["tier"] in {1, 3}
+    (gpu,) = found["gpus"]
+    assert (gpu["uuid"], gpu["util_pct"], len(gpu["processes"])) == ("GPU-aaaa", 93, 2)
+    assert len(found["unread"]) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may look")
+def test_a_driver_that_is_not_loaded_is_one_line_and_no_error(stub: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.write_text("driver 550.54.15\nfault nvmlInitWithFlags 9\n")
+    with subprocess.Popen(
+        MONITOR, env=stubbed(stub, state), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        readings = [json.loads(process.stdout.readline()) for _ in range(3)]
+        process.terminate()
+        logged = process.stderr.read().splitlines()
+        assert process.wait(timeout=30) == 0
+    words = "no GPU can be read: Driver Not Loaded"
+    assert [found["unread"] for found in readings] == [[words]] * 3
+    assert [line for line in logged if "GPU" in line] == [f"WARNING pliant.gpus: {words}"]

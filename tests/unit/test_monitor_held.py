@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pliant.monitor.gpus import Gpu, GpuProcess, Instance, Reading
+from pliant.monitor.gpus import Gpu, GpuProcess, GpuReading, Instance
 from pliant.monitor.held import HeldIdle, Holding, held_idle
 
 IDLE = Gpu("GPU-aaaa", 1, 0, "H100", 0, 81559, 0, ())
@@ -17,13 +17,13 @@ SLICE = replace(MIG, uuid="MIG-1111", instance=Instance(1, 0, "GPU-aaaa"))
 JOB = Holding("4711", [0], since_s=0.0)
 
 
-def every(step_s: float, *states: Gpu | tuple[Gpu, ...] | None) -> list[Reading]:
+def every(step_s: float, *states: Gpu | tuple[Gpu, ...] | None) -> list[GpuReading]:
     """One reading after the other: of one GPU, of several rows, or without any."""
     rows = [(state,) if isinstance(state, Gpu) else state or () for state in states]
-    return [Reading(100 + step_s * n, "1", gpus) for n, gpus in enumerate(rows)]
+    return [GpuReading(100 + step_s * n, "1", gpus) for n, gpus in enumerate(rows)]
 
 
-def idle(readings: list[Reading], *jobs: Holding, window_s: float = 60) -> list[HeldIdle]:
+def idle(readings: list[GpuReading], *jobs: Holding, window_s: float = 60) -> list[HeldIdle]:
     return list(held_idle(readings, jobs or (JOB,), window_s, gap_s=60))
 
 

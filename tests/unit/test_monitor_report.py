@@ -17,8 +17,9 @@ from pliant.errors import Unavailable
 from pliant.monitor.reading import JobReading, NodeReading
 from pliant.monitor.report import Sender, World, windows
 from pliant.monitor.sample import Way
-from pliant.monitor.speed import Parts, Speed, Tier
+from pliant.monitor.speed import Parts, Speed
 from pliant.monitor.spool import MOST, MOST_BYTES, Spool
+from pliant.monitor.tier import Tier
 from pliant.wire import monitor as wire
 
 START = "0123456789abcdef" * 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,11 +18,14 @@ from monitor_node import FakeNode
 from pliant.cli import main
 from pliant.cli import monitor as command
 from pliant.errors import Unavailable
+from pliant.monitor.gpu_use import GpuUse
+from pliant.monitor.gpus import Gpu, GpuProcess, GpuReading
 from pliant.monitor.processes import JobHere
 from pliant.monitor.reading import JobReading, NodeReading
 from pliant.monitor.sample import Counts, Way
 from pliant.monitor.service import Clocks, Node, once, run
-from pliant.monitor.speed import Parts, Speed, Stalled, Tier
+from pliant.monitor.speed import Parts, Speed, Stalled
+from pliant.monitor.tier import Tier
 from pliant.monitor.windows import Windows
 
 
@@ -141,6 +145,47 @@ def test_a_node_without_proc_is_one_line(tmp_path: Path) -> None:
         Node("n1", tmp_path / "none").look()
 
 
+@dataclass
+class Driver:
+    """A driver of GPUs: the job's process 101 is on the first of two."""
+
+    is_open: bool = False
+
+    def read(self, now_s: float) -> GpuReading:
+        self.is_open = True
+        return GpuReading(now_s, "550.54.15", GPUS, ("GPU-b: its name cannot be read",))
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+GPUS = (
+    Gpu("GPU-a", 0, 1, "A", 900, 1000, 70, (GpuProcess(101, 800, 60, True),)),
+    Gpu("GPU-b", 1, 0, None, 0, 1000, 0, ()),
+)
+
+
+def test_a_reading_has_the_nodes_gpus_and_those_of_each_job(tmp_path: Path) -> None:
+    clock, driver = Clock(FakeNode(tmp_path), end_s=1e9), Driver()
+    found = once(replace(clock.node(), gpus=driver), 2.0, clock.wait)
+    assert found
+    assert (found.gpus, found.unread) == (GPUS, ("GPU-b: its name cannot be read",))
+    assert found.jobs[0].gpus == (GpuUse("GPU-a", 1, 1, 800, 60),)
+    assert not driver.is_open
+
+
+def test_the_driver_is_held_while_there_are_jobs(tmp_path: Path) -> None:
+    clock, driver = Clock(FakeNode(tmp_path), end_s=1e9), Driver()
+    node = replace(clock.node(), gpus=driver)
+    node.look()
+    assert driver.is_open
+    shutil.rmtree(tmp_path / "proc/100")
+    look = node.look()
+    assert (look.jobs, driver.is_open) == ({}, False)
+    assert look.gpus
+    assert look.gpus.gpus == GPUS
+
+
 # the command
 
 
@@ -203,6 +248,36 @@ def test_readings_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     command.print_reading(replace(found, alarms=(), jobs=()))
     assert capsys.readouterr().out == "n1, over 2.0 s: 0 job(s)\n"
+
+
+def test_what_cannot_be_read_of_gpus_is_said_where_there_is_a_driver(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = NodeReading("n1", 1e9, 2.0, None, (), (), unread=("no GPU can be read",))
+    said = []
+    for folder in (tmp_path, tmp_path / "none"):
+        monkeypatch.setattr(command, "DRIVER", folder)
+        command.print_reading(found)
+        said.append(capsys.readouterr().out.splitlines()[1:])
+    assert said == [["no GPU can be read"], []]
+
+
+def test_counters_and_gpus_have_columns_where_a_job_has_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    counted = Speed(3e9, Tier.COUNTERS, 2.0, Parts(1.5, 0.75, 0.375, ipc=1.256))
+    row = JobReading("12", 61.25, Way.CGROUP, 0, Way.CGROUP, 2, 4, counted, None, ())
+    one, other = GpuUse("GPU-a", 1, 1, 800, 60), GpuUse("MIG-b", 1, 1, 100, None)
+    third = GpuUse("GPU-c", None, 1, None, None)
+    slow = replace(row, job="13", speed=replace(counted, tier=Tier.CPU, parts=Parts(1, 1, 1)))
+    rows = (replace(row, gpus=(one, other)), replace(slow, gpus=(one, third)))
+    command.print_reading(NodeReading("n1", 1e9, 2.0, None, (), rows))
+    assert capsys.readouterr().out == (
+        "n1, over 2.0 s: 2 job(s)\n"
+        "JOB  TIER   CPU   RAN   IPC  CPU_S  MEM_MIB  PROCESSES  THREADS  GPUS  GPU_MIB  STALLED\n"
+        "12      1  1.50   75%  1.26   61.2        0          2        4  1         900\n"
+        "13      3  1.00  100%         61.2        0          2        4  1,?\n"
+    )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may look")

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from pliant.monitor.reading import JobReading, Look, NodeReading, reading
 from pliant.monitor.sample import Counts, Pressure, Sample, ThreadTime, Way
-from pliant.monitor.speed import Parts, Speed, Stalled, Tier, relative, speed, stalled
+from pliant.monitor.speed import Parts, Speed, Stalled, relative, speed, stalled
+from pliant.monitor.tier import Tier
 from pliant.monitor.windows import Windows, next_tick, of_node, pause_s
 
 BEFORE = Sample(
@@ -46,6 +47,18 @@ def test_with_counters_it_is_instructions_and_the_papers_beside_it() -> None:
     # instructions per cycle 2; of two threads over 10 s, on a CPU for 8 s
     with_ipc = replace(PARTS, ipc=2.0, ipc_cpu=2.0 * 0.4)
     assert speed(before, after) == Speed(3_000.0, Tier.COUNTERS, 10.0, with_ipc)
+
+
+@pytest.mark.parametrize(
+    ("counts", "ipc"),
+    [(Counts(31_000, None, 11.0), None), (Counts(31_000, 15_500, None), 2.0)],
+)
+def test_a_pmu_that_lacks_an_event_gives_what_can_be_told_without(
+    counts: Counts, ipc: float | None
+) -> None:
+    before = replace(BEFORE, counts=Counts(1_000, 500, 3.0))
+    found = speed(before, replace(AFTER, counts=counts))
+    assert found == Speed(3_000.0, Tier.COUNTERS, 10.0, replace(PARTS, ipc=ipc))
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,7 @@ from perf_machine import counts_software, lacking, machine, makes_cgroups, refus
 from pliant.monitor.counting import Attempt, begin, offered
 from pliant.monitor.perf import Event, Syscall, perf_event_open
 from pliant.monitor.refusals import CannotCount, Then, Way
-from pliant.monitor.speed import Tier
-from pliant.monitor.tier import Choice, choose, line
+from pliant.monitor.tier import Choice, Tier, choose, line
 
 CLOCK = (Event.TASK_CLOCK,)
 PMU = (Event.INSTRUCTIONS, Event.CYCLES)

@@ -22,7 +22,7 @@ from test_monitor_gpus import stub
 
 from pliant.cli import main
 from pliant.monitor.gpu_rows import rows_of
-from pliant.monitor.gpus import Gpu, GpuProcess, Instance, Reading
+from pliant.monitor.gpus import Gpu, GpuProcess, GpuReading, Instance
 from pliant.monitor.service import Clocks, Node
 from pliant.monitor.trace_file import TraceFile
 from pliant.monitor.tracing import Instants, trace
@@ -52,7 +52,7 @@ def empty(letter: str = "a", minor: str = "0") -> Row:
 
 
 def rows(fake: FakeNode, jobs: dict[int, str], *gpus: Gpu) -> list[Row]:
-    return list(rows_of(Reading(1.8e9, "550", gpus), "n1", jobs, fake.proc))
+    return list(rows_of(GpuReading(1.8e9, "550", gpus), "n1", jobs, fake.proc))
 
 
 def test_a_row_tells_whose_process_is_on_which_gpu_since_when(fake: FakeNode) -> None:
@@ -128,9 +128,9 @@ class Scripted:
     now_s: float = 1000.0
     asked_s: list[float] = field(default_factory=list)
 
-    def read(self, now_s: float) -> Reading:
+    def read(self, now_s: float) -> GpuReading:
         self.asked_s.append(now_s)
-        return Reading(now_s, "550", next(self.readings))
+        return GpuReading(now_s, "550", next(self.readings))
 
     def wait(self, seconds: float) -> bool:
         self.now_s += seconds

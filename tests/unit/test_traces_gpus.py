@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pliant.cli import main
 from pliant.errors import BadInput
 from pliant.monitor.gpu_rows import rows_of
-from pliant.monitor.gpus import Gpu, GpuProcess, Reading
+from pliant.monitor.gpus import Gpu, GpuProcess, GpuReading
 from pliant.monitor.trace_file import TraceFile
 from pliant.simulator.traces import Record, read_gpus
 from pliant.simulator.traces.guess import FORMATS, guess, processors_of
@@ -225,13 +225,13 @@ def stays(draw: st.DrawFn, looks: int) -> list[Stay]:
     return found
 
 
-def reading(here: list[Stay], at_s: float) -> Reading:
+def reading(here: list[Stay], at_s: float) -> GpuReading:
     def gpu(index: int) -> Gpu:
         on = [stay for stay in here if index in stay.gpus]
         processes = tuple(GpuProcess(stay.pid, 100, None, known=False) for stay in on)
         return Gpu(f"GPU-{index}", index, index, "T4", 0, 100, 50, processes)
 
-    return Reading(at_s, "550", tuple(map(gpu, range(GPUS))))
+    return GpuReading(at_s, "550", tuple(map(gpu, range(GPUS))))
 
 
 def expected(stay: Stay, all_of_them: list[Stay], times: list[int]) -> Record:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from pliant.cli.output import Column, Style, json_option, print_json, print_table, printable, say
+from pliant.cli.output import Column, Style, json_option, print_json, print_table, say
 from pliant.errors import BadInput, Unavailable
 
 if TYPE_CHECKING:  # every `pliant --help` loads this module
@@ -29,6 +31,9 @@ EVERY_S = 10.0
 TRACE_S = 15.0
 """From look to look at GPUs (Fujiwara et al., section V-A)."""
 SPOOL = Path("/var/spool/pliant-monitor")
+WINDOWS_S = 60.0
+"""From window to window of the counters, or as long as from reading to reading."""
+DRIVER = Path("/proc/driver/nvidia")
 
 
 class _Seconds(click.FloatRange):
@@ -85,18 +90,21 @@ def monitor(
     A job's processes are those that slurmd and slurmstepd say, so only root can look. CPU is CPU
     seconds per second; RAN how much of the time that its threads wanted to run they did run.
 
-    Hardware counters of the Linux kernel (perf) tell the instructions that a job executes per
-    second (tier 1), for 10 s of each minute, or in all of a reading with --once. Without them a
-    speed is CPU time alone (tier 3). It sees jobs that take turns on CPUs, and does not see jobs
-    that slow each other down in caches and memory.
+    Without hardware counters a speed is CPU time alone (tier 3). It sees jobs that take turns on
+    CPUs, and does not see jobs that slow each other down in caches and memory. With them (tier 1)
+    instructions are counted for ten seconds of each minute, with a reading before and after, and
+    IPC is instructions per cycle.
+
+    A job's GPUs are those that its processes are on, by the numbers of their files /dev/nvidiaN.
 
     With --trace it looks at GPUs instead, and prints nothing: a line per process and GPU goes to
     FILE at each look, and --once is one look. FILE may be moved away at any time; it is begun anew.
 
     With --report pliantd is told once a minute. While it does not answer, reports wait on disk.
     """
-    # Every `pliant --help` loads this module.
-    from pliant.monitor import counters, service, windows  # noqa: PLC0415  # as said above
+    from pliant.monitor import counters, service  # noqa: PLC0415  # `pliant --help` loads us too
+    from pliant.monitor.gpus import Gpus  # noqa: PLC0415  # and needs neither this
+    from pliant.monitor.windows import of_node  # noqa: PLC0415  # nor this
 
     if os.geteuid() != 0:
         raise Unavailable("only root can see which processes are a job's: run it as root")
@@ -104,25 +112,31 @@ def monitor(
         raise BadInput("--json: a trace has its own form; it does not go with --trace")
     if report and (once or as_json or trace):
         raise click.UsageError("--report prints no readings: not with --once, --json or --trace")
-    looked_at = service.Node(node or socket.gethostname().partition(".")[0])
+    looked_at = service.Node(node or socket.gethostname().partition(".")[0], gpus=Gpus())
     ended = _ended_by_signals()
     if trace:
         _trace(looked_at, trace, every_s or TRACE_S, once, ended.wait)
         return
+    _log(nothing=once)
+    counted = counters.here()
     if once:
-        counted = counters.here(lambda _line: None)  # the reading has each job's tier
         if found := service.once(looked_at, every_s or ONCE_S, ended.wait, counted):
             print_json(found) if as_json else print_reading(found)
         return
-    counted = counters.here(_log)
-    opened = windows.of_node(looked_at.name)
+    every_s = every_s or EVERY_S
+    windows = of_node(looked_at.name, max(every_s, WINDOWS_S))
     with _sink(report, as_json, looked_at.name, spool, ended) as sink:
-        every = every_s or EVERY_S
-        service.run(looked_at, sink, every, ended.wait, counters=counted, windows=opened)
+        service.run(looked_at, sink, every_s, ended.wait, counters=counted, windows=windows)
 
 
-def _log(line: str) -> None:
-    click.echo(printable(line), err=True)
+def _log(nothing: bool) -> None:
+    """Log changes to stderr; one reading has all in it that would be logged."""
+    log = logging.getLogger("pliant")
+    if nothing:
+        log.addHandler(logging.NullHandler())
+    else:
+        logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+        log.setLevel(logging.INFO)
 
 
 def _trace(node: Node, path: str, every_s: float, once: bool, wait: Wait) -> None:
@@ -176,15 +190,34 @@ def _ran(row: JobReading) -> str:
     return "-" if share is None else f"{100 * share:.0f}%"
 
 
+def _ipc(row: JobReading) -> str:
+    ipc = row.speed.parts.ipc if row.speed else None
+    return "" if ipc is None else f"{ipc:.2f}"
+
+
+def _gpus(row: JobReading) -> str:
+    minors = ("?" if use.minor is None else str(use.minor) for use in row.gpus)
+    return ",".join(dict.fromkeys(minors))  # MIG instances of one GPU have one file
+
+
+def _gpu_mib(row: JobReading) -> str:
+    """Return how much memory it has on all GPUs; nothing where that of one is not known."""
+    known = [use.mem_mib for use in row.gpus if use.mem_mib is not None]
+    return str(sum(known)) if known and len(known) == len(row.gpus) else ""
+
+
 COLUMNS: list[Column[JobReading]] = [
     Column("job", lambda row: row.job),
     Column("tier", lambda row: f"{row.speed.tier}" if row.speed else "-", right=True),
     Column("cpu", _speed, right=True),
     Column("ran", _ran, right=True),
+    Column("ipc", _ipc, right=True, usual=False),
     Column("cpu_s", lambda row: f"{row.cpu_s:.1f}", right=True),
     Column("mem_mib", lambda row: f"{row.memory_bytes / 2**20:.0f}", right=True),
     Column("processes", lambda row: str(row.processes), right=True),
     Column("threads", lambda row: str(row.threads), right=True),
+    Column("gpus", _gpus, usual=False),
+    Column("gpu_mib", _gpu_mib, right=True, usual=False),
     Column("stalled", lambda row: ",".join(row.alarms)),
 ]
 
@@ -194,8 +227,12 @@ def print_reading(found: NodeReading) -> None:
     say(f"{found.node}, over {found.window_s:.1f} s: {len(found.jobs)} job(s)")
     if found.alarms:
         say(f"the node's work is stalled for: {', '.join(found.alarms)}")
+    if DRIVER.exists():  # else there is no GPU to be read, and nothing is missing
+        for words in found.unread:
+            say(words)
     if found.jobs:
-        print_table(found.jobs, COLUMNS, Style())
+        shown = [each for each in COLUMNS if each.usual or any(map(each.text, found.jobs))]
+        print_table(found.jobs, shown, Style(fields=",".join(each.name for each in shown)))
 
 
 def print_lines(found: NodeReading) -> None:

@@ -28,7 +28,7 @@ EXTERN = "extern"
 _JOB = re.compile(r"job_(\d+)|s[0-9A-Z]{10,20}")
 _SCOPE = "slurmstepd.scope"
 _STEP = "step_"
-_STEPD = "slurm"
+_STEPD, _WORK = "slurm", "user"
 _TRACKING = ("freezer", "cpuset", "memory", "cpuacct", "devices")
 """v1: a job is in the hierarchy of each plugin that the site uses; the first knows all of it."""
 
@@ -89,16 +89,23 @@ def pids(group: JobGroup) -> set[int]:
         pid
         for step, path in steps(group)
         if step != EXTERN
-        for pid in _pids(path / "user" if group.unified else path)
+        for pid in members(path / _WORK if group.unified else path)
     }
+
+
+def work(group: JobGroup) -> list[Path]:
+    """Return the folders of v2 that hold the work of the job's steps and nothing else."""
+    found = [path / _WORK for step, path in steps(group) if step != EXTERN]
+    return [path for path in found if path.is_dir()]
 
 
 def stepd_pids(group: JobGroup) -> set[int]:
     """Return the slurmstepds of a job of v2, by their own leaf."""
-    return {pid for _, path in steps(group) for pid in _pids(path / _STEPD)}
+    return {pid for _, path in steps(group) for pid in members(path / _STEPD)}
 
 
-def _pids(path: Path) -> set[int]:
+def members(path: Path) -> set[int]:
+    """Return the processes of a cgroup and of all below it."""
     found: set[int] = set()
     for file in (path / "cgroup.procs", *path.rglob("*/cgroup.procs")):
         try:

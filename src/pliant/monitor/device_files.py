@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+_DEVICE = "nvidia"
+
 
 def holds(process: Path, minor: int | None) -> bool:
     """Return whether a process, a folder of /proc, has /dev/nvidiaN open; any N if minor is None.
@@ -24,5 +26,6 @@ def _is_device(link: Path, minor: int | None) -> bool:
         name = link.readlink().name
     except OSError:  # closed meanwhile
         return False
-    number = name.removeprefix("nvidia") if name.startswith("nvidia") else ""
-    return number.isdecimal() if minor is None else number == str(minor)
+    if minor is None:
+        return name.startswith(_DEVICE) and name.removeprefix(_DEVICE).isdecimal()
+    return name == f"{_DEVICE}{minor}"

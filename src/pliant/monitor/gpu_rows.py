@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pliant.monitor import proc
-from pliant.monitor.gpus import GpuProcess, Reading
+from pliant.monitor.gpus import GpuProcess, GpuReading
 from pliant.monitor.processes import jobs_here
 from pliant.wire.gpu_trace import Row
 
@@ -24,7 +24,7 @@ def jobs_by_pid(proc_root: Path, cgroup_root: Path) -> dict[int, str]:
 
 
 def rows_of(
-    reading: Reading, node: str, jobs: Mapping[int, str], proc_root: Path = Path("/proc")
+    reading: GpuReading, node: str, jobs: Mapping[int, str], proc_root: Path = Path("/proc")
 ) -> Iterator[Row]:
     """Yield a row per process and GPU, and one per GPU without any.
 

@@ -3,7 +3,7 @@
 What is easily got wrong, and what is done here:
 
 - NVML's index is not the device file's number. Slurm knows a GPU by its file, /dev/nvidiaN: N is
-  the *minor number*, and :meth:`Reading.of_minors` finds GPUs by it, never by the index.
+  the *minor number*, and :meth:`GpuReading.of_minors` finds GPUs by it, never by the index.
 - A pid may be one of another pid namespace: here it is nobody's or somebody else's. A process is
   ``known`` only if its open files in our /proc show the GPU's device file.
 - With MIG each instance is a row of its own, with the minor number of its GPU, and processes stand
@@ -77,7 +77,7 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class GpuReading:
     """All that could be read at one moment (seconds of Unix time), and in words what could not."""
 
     at_s: float
@@ -103,7 +103,7 @@ class Gpus:
         self._labels: dict[int, str] = {}  # by index: what a GPU was called when it could be read
         self._told: dict[str, str] = {}
 
-    def read(self, now_s: float) -> Reading:
+    def read(self, now_s: float) -> GpuReading:
         """Return what the GPUs do now (Unix time, for the driver's samples have it)."""
         unread = self._nvml.unread = {}
         gpus: tuple[Gpu, ...] = ()
@@ -119,7 +119,7 @@ class Gpus:
                 unread.pop("", None)
                 break
         self._tell(unread)
-        return Reading(now_s, self._nvml.driver, gpus, tuple(unread.values()))
+        return GpuReading(now_s, self._nvml.driver, gpus, tuple(unread.values()))
 
     def close(self) -> None:
         """Let go of the driver, so that it can be unloaded; the next reading opens it again."""

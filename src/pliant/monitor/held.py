@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from pliant.monitor.gpus import Gpu, Reading
+from pliant.monitor.gpus import Gpu, GpuReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class HeldIdle:
 
 
 def held_idle(
-    readings: Sequence[Reading], holdings: Iterable[Holding], window_s: float, gap_s: float
+    readings: Sequence[GpuReading], holdings: Iterable[Holding], window_s: float, gap_s: float
 ) -> tuple[HeldIdle, ...]:
     """Return the GPUs that have been idle for ``window_s`` or more under the same job.
 
@@ -43,7 +43,7 @@ def held_idle(
     )
 
 
-def _idle_s(readings: Sequence[Reading], minor: int, since_s: float, gap_s: float) -> float:
+def _idle_s(readings: Sequence[GpuReading], minor: int, since_s: float, gap_s: float) -> float:
     """Return how long the last readings have called a GPU idle, one after the other."""
     newest_s = oldest_s = readings[-1].at_s if readings else 0.0
     for reading in reversed(readings):

@@ -5,25 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pliant.monitor.gpu_use import GpuUse
+from pliant.monitor.gpus import Gpu, GpuReading
 from pliant.monitor.sample import Pressure, Sample, Way
 from pliant.monitor.speed import Speed, Stalled, speed, stalled
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """All jobs of a node at one moment. ``at_s``: monotonic; ``clock_s``: since the epoch."""
+    """All jobs of a node at one moment. ``at_s``: monotonic; ``clock_s``: since the epoch.
+
+    ``gpus``: None where nobody asked for them.
+    """
 
     at_s: float
     clock_s: float
     jobs: Mapping[str, Sample]
     pressure: Pressure | None = None
+    gpus: GpuReading | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JobReading:
     """A job: what it uses now, and its speed since the look before; None: not known yet.
 
-    ``cpu_s``: CPU seconds until now, of its living steps where ``cpu_by`` is processes.
+    ``cpu_s``: CPU seconds until now, of its living steps where ``cpu_by`` is processes. ``gpus``:
+    those that its processes are on.
     """
 
     job: str
@@ -36,11 +43,15 @@ class JobReading:
     speed: Speed | None
     stalled: Stalled | None
     alarms: tuple[str, ...]
+    gpus: tuple[GpuUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class NodeReading:
-    """A node at ``at_s`` (seconds since the epoch) and in the ``window_s`` seconds before."""
+    """A node at ``at_s`` (seconds since the epoch) and in the ``window_s`` seconds before.
+
+    ``gpus``: all of the node's, and ``unread`` in words what could not be read of them.
+    """
 
     node: str
     at_s: float
@@ -48,6 +59,8 @@ class NodeReading:
     stalled: Stalled | None
     alarms: tuple[str, ...]
     jobs: tuple[JobReading, ...]
+    gpus: tuple[Gpu, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 def reading(node: str, before: Look, after: Look) -> NodeReading:
@@ -63,6 +76,8 @@ def reading(node: str, before: Look, after: Look) -> NodeReading:
         jobs=tuple(
             _job(before.jobs.get(job), after.jobs[job]) for job in sorted(after.jobs, key=int)
         ),
+        gpus=after.gpus.gpus if after.gpus else (),
+        unread=after.gpus.unread if after.gpus else (),
     )
 
 
@@ -79,4 +94,5 @@ def _job(before: Sample | None, after: Sample) -> JobReading:
         speed=speed(before, after) if before else None,
         stalled=waited,
         alarms=waited.alarms() if waited else (),
+        gpus=after.gpus,
     )

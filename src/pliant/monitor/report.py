@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 
 from pliant.errors import BadInput, PliantError
 from pliant.monitor.reading import JobReading, NodeReading
-from pliant.monitor.speed import Speed, Tier
+from pliant.monitor.speed import Speed
 from pliant.monitor.spool import Spool
+from pliant.monitor.tier import Tier
 from pliant.wire import monitor as wire
 
 Ask = Callable[[str, Mapping[str, str]], wire.ReportAnswer]

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pliant.monitor.gpu_use import GpuUse
+
 ThreadId = tuple[int, int, int]
 """A thread for ever: its process, when that began (ticks since the host's start), its number."""
 
@@ -28,11 +30,14 @@ class Pressure:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Hardware counts of all of a job's threads, since they are counted; they never fall."""
+    """Hardware counts of all of a job's threads, since they are counted; they never fall.
+
+    None: not counted, as cycles by a PMU that lacks them.
+    """
 
     instructions: int
-    cycles: int
-    task_clock_s: float
+    cycles: int | None
+    task_clock_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class Sample:
 
     ``cpu_s``: CPU seconds by account: one for the job's cgroup, else one for each living step.
     ``memory``: bytes; by processes a page that several of them share counts for each.
-    ``counts``: None where none are read now.
+    ``counts``: None where none are read now. ``gpus``: those that its processes are on.
     """
 
     job: str
@@ -62,3 +67,4 @@ class Sample:
     memory_way: Way
     pressure: Pressure | None = None
     counts: Counts | None = None
+    gpus: tuple[GpuUse, ...] = ()

@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 
 from pliant.errors import Unavailable
 from pliant.monitor import cgroups, usage
+from pliant.monitor.gpus import GpuReading
 from pliant.monitor.processes import JobHere, jobs_here
 from pliant.monitor.reading import Look, NodeReading, reading
 from pliant.monitor.sample import Counts
@@ -35,6 +36,16 @@ class Source(Protocol[T_co]):
         """
 
 
+class GpuReader(Protocol):
+    """What reads the node's GPUs; it holds the driver from a reading until it is closed."""
+
+    def read(self, now_s: float) -> GpuReading:
+        """Return what the GPUs do now (Unix time)."""
+
+    def close(self) -> None:
+        """Let go of the driver; the next reading opens it again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Clocks:
     """What is the time: for windows, for people, and of the CPU that this process has used."""
@@ -46,24 +57,35 @@ class Clocks:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node that is looked at: its name, the kernel's files, the clocks."""
+    """A node that is looked at: its name, the kernel's files, the clocks, what reads its GPUs."""
 
     name: str
     proc: Path = Path("/proc")
     cgroup: Path = Path("/sys/fs/cgroup")
     clocks: Clocks = field(default_factory=Clocks)
+    gpus: GpuReader | None = None
 
     def look(self, counters: Source[Counts] | None = None) -> Look:
-        """Return all jobs as they are now. Raises Unavailable where /proc cannot be read."""
+        """Return all jobs as they are now. Raises Unavailable where /proc cannot be read.
+
+        The GPUs' driver is held while there are jobs: opening it may take long, and who wants to
+        unload it, or to reset a GPU, drains the node first.
+        """
         try:
             jobs = jobs_here(self.proc, self.cgroup)
         except OSError as error:
             raise Unavailable(f"{self.proc}: {error.strerror}") from error
+        gpus = self.gpus.read(self.clocks.epoch()) if self.gpus else None
+        if self.gpus and not jobs:
+            self.gpus.close()
         counts = counters.read(jobs) if counters else {}
         clock = self.clocks.monotonic
         at_s = clock()
-        samples = {j.job: usage.sample(j, clock(), self.proc, counts.get(j.job)) for j in jobs}
-        return Look(at_s, self.clocks.epoch(), samples, cgroups.node_pressure(self.proc))
+        samples = {
+            job.job: usage.sample(job, clock(), self.proc, counts.get(job.job), gpus)
+            for job in jobs
+        }
+        return Look(at_s, self.clocks.epoch(), samples, cgroups.node_pressure(self.proc), gpus)
 
 
 Wait = Callable[[float], bool]
@@ -81,6 +103,8 @@ def once(
         return reading(node.name, before, node.look(counters))
     finally:
         _let_go(counters)
+        if node.gpus:
+            node.gpus.close()
 
 
 def run(
@@ -119,6 +143,8 @@ def run(
                 return
     finally:
         _let_go(counters)
+        if node.gpus:
+            node.gpus.close()
 
 
 def _let_go(counters: Source[Counts] | None) -> None:

@@ -16,24 +16,17 @@ to the job alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from enum import IntEnum
+from typing import TypeVar
 
 from pliant.monitor.sample import Counts, Pressure, Sample, ThreadTime
+from pliant.monitor.tier import Tier
 
 ALARM = 0.1
 """A part of the window from which on stalling is told; a choice, no measurement."""
 
 
 _BORN = ThreadTime(0.0, 0.0)
-
-
-class Tier(IntEnum):
-    """How a speed was measured; the lower the number, the more it sees."""
-
-    COUNTERS = 1
-    HEARTBEAT = 2
-    CPU = 3
-    PSI = 4
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +105,23 @@ def _counts(before: Counts | None, after: Counts | None) -> Counts | None:
         return None
     taken = Counts(
         after.instructions - before.instructions,
-        after.cycles - before.cycles,
-        after.task_clock_s - before.task_clock_s,
+        _less(after.cycles, before.cycles),
+        _less(after.task_clock_s, before.task_clock_s),
     )
-    anew = min(taken.instructions, taken.cycles, taken.task_clock_s) < 0
+    anew = min(taken.instructions, taken.cycles or 0, taken.task_clock_s or 0) < 0
     return None if anew else taken
+
+
+def _less(after: Number | None, before: Number | None) -> Number | None:
+    return None if after is None or before is None else after - before
 
 
 def _with_ipc(parts: Parts, counts: Counts, threads_s: float) -> Parts:
     """Add the paper's speed. With all threads at one frequency its average needs sums only."""
     ipc = counts.instructions / counts.cycles if counts.cycles else None
-    ipc_cpu = ipc * counts.task_clock_s / threads_s if ipc is not None and threads_s else None
-    return replace(parts, ipc=ipc, ipc_cpu=ipc_cpu)
+    if ipc is None or counts.task_clock_s is None or not threads_s:
+        return replace(parts, ipc=ipc)
+    return replace(parts, ipc=ipc, ipc_cpu=ipc * counts.task_clock_s / threads_s)
 
 
 def relative(together: Speed, alone: Speed) -> float | None:

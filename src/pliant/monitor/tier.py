@@ -9,9 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 from pliant.monitor.refusals import CannotCount, Way
-from pliant.monitor.speed import Tier
+
+
+class Tier(IntEnum):
+    """How a speed was measured; the lower the number, the more it sees."""
+
+    COUNTERS = 1  # instructions per second, of a PMU
+    HEARTBEAT = 2  # the program's own steps per second; all there is for work on a GPU
+    CPU = 3  # CPU seconds per second: blind to interference in caches and memory
+    PSI = 4  # pressure stall information: an alarm, no speed
+
 
 _WORDS = {
     Tier.COUNTERS: "counters",

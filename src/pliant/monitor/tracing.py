@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pliant.monitor.gpu_rows import jobs_by_pid, rows_of
-from pliant.monitor.gpus import Reading
+from pliant.monitor.gpus import GpuReading
 from pliant.monitor.service import MOST, Node, Wait
 from pliant.monitor.windows import pause_s
 from pliant.wire.gpu_trace import to_line
@@ -19,7 +19,7 @@ log = logging.getLogger("pliant.trace")
 class Reader(Protocol):
     """What reads GPUs at a moment of Unix time."""
 
-    def read(self, now_s: float) -> Reading:
+    def read(self, now_s: float) -> GpuReading:
         """Return what they do."""
 
 

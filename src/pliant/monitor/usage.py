@@ -15,12 +15,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from pliant.monitor import cgroups, proc
+from pliant.monitor.gpu_use import gpu_use
+from pliant.monitor.gpus import GpuReading
 from pliant.monitor.processes import JobHere
 from pliant.monitor.sample import Counts, Pressure, Sample, ThreadId, ThreadTime, Way
 
 
 def sample(
-    job: JobHere, at_s: float, proc_root: Path = Path("/proc"), counts: Counts | None = None
+    job: JobHere,
+    at_s: float,
+    proc_root: Path = Path("/proc"),
+    counts: Counts | None = None,
+    gpus: GpuReading | None = None,
 ) -> Sample:
     """Return what a job has taken; ``at_s`` is the moment by a monotonic clock."""
     way, cpu_s = _cpu_s(job)
@@ -36,6 +42,7 @@ def sample(
         memory_way=memory_way,
         pressure=_pressure(job),
         counts=counts,
+        gpus=gpu_use(gpus, {each.pid for each in job.processes}) if gpus else (),
     )
 
 

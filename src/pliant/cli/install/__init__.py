@@ -22,12 +22,13 @@ from pliant.cli.install.record import Record
 from pliant.cli.install.site import LUA_PLUGIN, Site, default_conf, find_site, without_slurm
 from pliant.cli.install.steps import after_apply, after_remove, remains
 from pliant.cli.install.wanted import Wanted
-from pliant.cli.install.wishes import PARTS, wanted
+from pliant.cli.install.wishes import CONTROLLER, PARTS, wanted
 from pliant.cli.lua_host import compiles, library_of
 from pliant.errors import BadInput, PliantError, Unavailable
 from pliant.grammar import quoted
 
 RECORD = "/etc/pliant/installed"
+UNITS = {"daemon": "pliantd", "monitor": "pliant-monitor"}
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", re.ASCII)
 
 
@@ -45,7 +46,7 @@ def install() -> None:
     "parts",
     multiple=True,
     type=click.Choice(PARTS),
-    help="Only this part; may stand several times.  [default: all]",
+    help="Only this part; may stand several times.  [default: all but monitor]",
 )
 @click.option("--conf", default="", help="slurm.conf.  [default: the one that scontrol names]")
 @click.option("--user", default="", help="The user of pliantd.  [default: SlurmUser]")
@@ -87,12 +88,13 @@ def slurm(  # noqa: PLR0917  # click passes them by name
     """Install Pliant into Slurm: show the changes (--print), make them, or take them back.
 
     \b
-    daemon  pliant.toml, a systemd unit, tmpfiles.d
-    lua     pliant.lua and a block in job_submit.lua beside slurm.conf, JobSubmitPlugins=lua
-    spank   pliant.so and a drop-in of plugstack.conf
+    daemon   pliant.toml, a systemd unit, tmpfiles.d
+    lua      pliant.lua and a block in job_submit.lua beside slurm.conf, JobSubmitPlugins=lua
+    spank    pliant.so and a drop-in of plugstack.conf
+    monitor  a systemd unit of `pliant monitor`, for compute nodes; only where it is named
 
-    On the controller all parts are wanted; login and compute nodes need spank alone. Nothing is
-    restarted. Every file's first state is kept; --remove gives it back.
+    On the controller the first three are wanted; login and compute nodes need spank alone. Nothing
+    is restarted. Every file's first state is kept; --remove gives it back.
     """
     _must_be_one({"--print": shows, "--apply": applies, "--remove": removes})
     named = {"conf": conf, "pliantd": pliantd, "libdir": libdir, "record": record}
@@ -145,7 +147,7 @@ def _parts_here(site: Site) -> tuple[str, ...]:
             f"this host is none of SlurmctldHost ({', '.join(site.elsewhere)}): say --part spank "
             "on a login or compute node, or where slurmctld runs here under another name, each part"
         )
-    return PARTS
+    return CONTROLLER
 
 
 def _wanted(site: Site, parts: Sequence[str], plugin: str, scratch: Path, dormant: str) -> Wanted:
@@ -196,8 +198,9 @@ def _remove(site: Site, record: Record, parts: Sequence[str], yes: bool) -> None
         return
     changes, left = parted(site, record, changes)
     wants = site.at(Path("/etc/systemd/system/multi-user.target.wants"))
-    if "daemon" in parts and (wants / "pliantd.service").is_symlink():
-        raise Unavailable("pliantd is enabled: first `systemctl disable --now pliantd`")
+    for part, unit in UNITS.items():
+        if part in parts and (wants / f"{unit}.service").is_symlink():
+            raise Unavailable(f"{unit} is enabled: first `systemctl disable --now {unit}`")
     if "spank" in parts and not warn_of_jobs(site, yes):
         raise click.exceptions.Exit(1)
     _must_write(changes)
@@ -217,6 +220,8 @@ def _part(path: Path) -> str:
     text = str(path)
     if any(word in text for word in ("pliant.toml", "pliantd.service", "tmpfiles.d")):
         return "daemon"
+    if "pliant-monitor.service" in text:
+        return "monitor"
     return "spank" if "plugstack" in text or text.endswith(".so") else "lua"
 
 

@@ -46,13 +46,15 @@ def after_apply(site: Site, paths: Sequence[str]) -> list[str]:
         steps.append(_spread(site))
     if _ends(paths, *SPANK):
         steps.append("pliant install slurm --part spank --apply on every login and compute node")
+    if _ends(paths, "pliant-monitor.service"):
+        steps.append("systemctl daemon-reload && systemctl enable --now pliant-monitor")
     return [*steps, "pliant doctor"]
 
 
 def after_remove(site: Site, paths: Sequence[str]) -> list[str]:
     """Return the steps after --remove."""
     steps = []
-    if _ends(paths, "pliantd.service"):
+    if _ends(paths, "pliantd.service", "pliant-monitor.service"):
         steps.append("systemctl daemon-reload")
     if _ends(paths, "slurm.conf"):
         steps.append(_spread(site))

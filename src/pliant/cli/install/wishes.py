@@ -16,7 +16,9 @@ from pliant.cli.install.texts import with_include
 from pliant.cli.install.wanted import Wanted
 from pliant.cli.templates import render
 
-PARTS = ("daemon", "lua", "spank")
+CONTROLLER = ("daemon", "lua", "spank")
+"""The parts of a controller, where none is named."""
+PARTS = (*CONTROLLER, "monitor")
 
 
 def wanted(  # noqa: PLR0917  # all that an installation depends on
@@ -38,6 +40,10 @@ def wanted(  # noqa: PLR0917  # all that an installation depends on
         _spank(site, plugin, shards, found)
     if "lua" in parts:
         want_lua(site, compiles, dormant, found)
+    if "monitor" in parts:
+        unit = site.at(Path("/etc/systemd/system/pliant-monitor.service"))
+        text = render("install", unit.name, pliant=site.pliantd.with_name("pliant"))
+        found.wishes.append(Wish(unit, text, ours=True))
     return found
 
 
