@@ -363,7 +363,7 @@ def test_the_command_says_what_it_needs_to_report(
     monkeypatch.setenv("PLIANT_CONFIG", str(tmp_path / "none.toml"))
     argv = ["monitor", "--report", "--spool", str(tmp_path / "spool")]
     for more, said in (
-        (["--once"], "--report prints no readings: not with --once, nor with --json"),
+        (["--once"], "--report prints no readings: not with --once, --json or --trace"),
         ([], f"{tmp_path}/none.toml is not there: is Pliant installed on this host?"),
     ):
         with pytest.raises(SystemExit) as ended:
