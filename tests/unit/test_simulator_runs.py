@@ -209,7 +209,7 @@ def test_each_workload_that_reads_nothing_comes_to_an_end(name: str) -> None:
         (Asked("seo", trace="x"), "--trace: workload seo has no use for it"),
         (Asked("fitgpp", nodes=3), "--nodes: workload fitgpp has no use for it"),
         (Asked("fitgpp", (("mix", "x"),)), "workload fitgpp: mix: 'x': one of deviations as"),
-        (Asked(trace="x", format="csv"), "--format: 'csv': one of swf, sacct, sacct-json is"),
+        (Asked(trace="x", format="csv"), "--format: 'csv': one of swf, sacct, sacct-json, gpus is"),
         (Asked(trace="x", nodes=1, processors=1), "--processors and --nodes exclude each other"),
         (Asked(trace="x", gpus_per_node=1), "--gpus-per-node and --cpus-per-node go with --nodes"),
         (Asked(trace="x", nodes=1), "--nodes goes with --gpus-per-node or --cpus-per-node"),

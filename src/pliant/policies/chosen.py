@@ -35,10 +35,7 @@ def build(what: str, built: type[Built], chosen: Mapping[str, object]) -> Built:
             expected = f"one of {right} is expected" if right else "it has no options"
             raise BadInput(f"{what}: option {option!r}: {expected}")
         _check(f"{what}: {option}", value, hints[option])
-    try:
-        return built(**chosen)
-    except BadInput as error:
-        raise BadInput(f"{what}: {error}") from error
+    return built(**chosen)
 
 
 def _check(what: str, value: object, hint: object) -> None:

@@ -41,6 +41,7 @@ from typing import ClassVar
 
 from pliant.cosched import Fastest, Learning, Optimal, Strategy, acquisition
 from pliant.cosched.belief import quantile
+from pliant.errors import BadInput
 from pliant.model import Snapshot
 from pliant.plan import Plan
 from pliant.policies.chosen import Count
@@ -59,6 +60,13 @@ class _Cosched:
     def strategy(self) -> Strategy:
         """Return how combinations are ranked."""
         raise NotImplementedError
+
+    def _check(self, p: float) -> None:
+        """Refuse what is no such probability: raises BadInput."""
+        try:
+            quantile(p)
+        except BadInput as error:
+            raise BadInput(f"policy {self.name}: {error}") from error
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return starts, claims and preempts."""
@@ -99,7 +107,7 @@ class CoschedPi(_Cosched):
     window: int = 10
 
     def __post_init__(self) -> None:
-        quantile(self.p)
+        self._check(self.p)
 
     def strategy(self) -> Strategy:
         """Return the search by probability of improvement."""
@@ -117,7 +125,7 @@ class CoschedEi(_Cosched):
     window: int = 10
 
     def __post_init__(self) -> None:
-        quantile(self.p)
+        self._check(self.p)
 
     def strategy(self) -> Strategy:
         """Return the search by expected improvement."""
@@ -136,7 +144,7 @@ class CoschedUcb(_Cosched):
     window: int = 10
 
     def __post_init__(self) -> None:
-        quantile(self.p)
+        self._check(self.p)
 
     def strategy(self) -> Strategy:
         """Return the search by upper confidence bound."""
