@@ -21,9 +21,8 @@ are then changed only towards their first goals (:func:`_towards`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
-from pliant.model import Job, JobState, Shape, Snapshot
+from pliant.model import Job, JobState, Snapshot
 from pliant.plan import Plan
 from pliant.policies.changes import ROUNDS
 from pliant.policies.desk import Desk
@@ -63,25 +62,22 @@ def stepwise(
 
 
 def _towards(first: Goals, now: Goals) -> Goals:
-    """Return the goals of now, of running jobs only what leads to the first goals.
+    """Return the goals of now, of running jobs those alone that the first goals agree with.
 
     These do not depend on what the jobs have that may be changed. So each change brings a job
-    closer to where it ends, and none is changed to and fro.
+    closer to where it ends, and none is changed to and fro. (To cut a goal that lies beyond the
+    first one, instead of dropping it, made F-scheduling change a job for ever.)
     """
-    found: dict[str, Goal] = {}
-    for id_, goal in now.items():
-        if goal.job.state is not JobState.RUNNING:
-            found[id_] = goal
-        elif shapes := _leading(goal, first.get(id_)):
-            found[id_] = replace(goal, shapes=shapes)
-    return found
+    return {
+        id_: goal
+        for id_, goal in now.items()
+        if goal.job.state is not JobState.RUNNING or _leads(goal, first.get(id_))
+    }
 
 
-def _leading(goal: Goal, first: Goal | None) -> tuple[Shape, ...]:
-    """Return which shapes of a goal lie between what a job has and its first goal."""
+def _leads(goal: Goal, first: Goal | None) -> bool:
+    """Whether a goal lies between what a job has and its first goal."""
     if first is None:
-        return ()
-    has, may = goal.job.shape.amount, first.shapes[0].amount
-    return tuple(
-        shape for shape in goal.shapes if has < shape.amount <= may or may <= shape.amount < has
-    )
+        return False
+    has, may, amount = goal.job.shape.amount, first.shapes[0].amount, goal.shapes[0].amount
+    return has < amount <= may or may <= amount < has
