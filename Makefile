@@ -86,6 +86,7 @@ bench-sim: $(ACCASIM)/.done ## the simulator beside AccaSim; DATA= the folder wi
 
 .PHONY: reproduce
 reproduce: $(VENV)/.dev ## the papers' claims, in full; DATA= the folder with traces; writes docs/reproduced.md (an hour)
+	mkdir -p build
 	$(VENV)/bin/pliant reproduce all $(if $(DATA),--data "$(DATA)") --out docs/reproduced.md --html build/reproduced.html
 
 .PHONY: soak
