@@ -1,0 +1,47 @@
+"""The modifyjob hook: after a qalter the token and PLIANT_* say what is true."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pbs
+
+from pliant.filter.pbs.decide import Known, Submission, decide_change
+from pliant.filter.pbs.names import HELD, RESTARTS, RETURNS, SHAPE, shape_variables
+from pliant.hooks.reading import (
+    attribute,
+    item,
+    read_settings,
+    read_state_file,
+    resource_texts,
+    variable_texts,
+)
+from pliant.model.shapes import Shape
+
+
+def main(event: Any) -> None:
+    """Decide about one change."""
+    job, was = event.job, event.job_o
+    changed = resource_texts(job.Resource_List)
+    kept = (*shape_variables(Shape()), RESTARTS, RETURNS, HELD)
+    before = Submission(
+        str(was.queue or ""),
+        resource_texts(was.Resource_List),
+        variable_texts(was.Variable_List, kept),
+    )
+    runs = (int(attribute(was, "run_count") or 0), attribute(job, "run_count"))
+    if not changed and runs[1] is None:
+        event.accept()
+    state = read_state_file(read_settings(pbs.hook_config_filename))
+    answer = decide_change(before, changed, Known(state, time.time()), runs)
+    if answer.refusal:
+        event.reject(answer.refusal)
+    for name, text in answer.resources:
+        job.Resource_List[name] = text
+    for name, text in answer.variables:
+        job.Variable_List[name] = text
+    event.accept()
+
+
+main(pbs.event())

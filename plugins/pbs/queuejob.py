@@ -1,0 +1,90 @@
+"""The queuejob hook: read what the owner said, note it, and let the job fit what is free.
+
+It runs inside the server, which does nothing else meanwhile: it reads one small file, and never
+looks at other jobs.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pbs
+
+from pliant.filter.pbs.decide import Answer, Known, Submission, decide
+from pliant.filter.pbs.names import ASKED, RESOURCES
+from pliant.hooks.reading import (
+    attribute,
+    item,
+    read_settings,
+    read_state_file,
+    resource_texts,
+    seconds,
+    submitted_since,
+    variable_texts,
+)
+
+
+def says_something(job: Any) -> bool:
+    """Whether the owner speaks to Pliant at all."""
+    asked = (item(job.Variable_List, name) for name in ASKED.values())
+    said = (item(job.Resource_List, name) for name in RESOURCES.values())
+    return any(said) or any(asked)
+
+
+def must_wait(job: Any) -> bool:
+    """Whether it cannot start at once, whatever is free."""
+    holds = attribute(job, "Hold_Types")
+    if holds is not None and str(holds) not in ("", "n"):
+        return True
+    names = ("array_indices_submitted", "depend", "Execution_Time")
+    return any(attribute(job, name) for name in names)
+
+
+def submission(job: Any) -> Submission:
+    """Return what the job asks, as text."""
+    return Submission(
+        str(job.queue or ""),
+        resource_texts(job.Resource_List, whole=True),
+        variable_texts(job.Variable_List, ()),
+        seconds(item(job.Resource_List, "walltime")),
+        must_wait(job),
+    )
+
+
+def put(job: Any, answer: Answer) -> None:
+    """Set what was decided; all of it, or nothing."""
+    made = {"select": pbs.select, "place": pbs.place}
+    before = {name: item(job.Resource_List, name) for name, _ in answer.resources}
+    try:
+        for name, text in answer.resources:
+            value = None if text is None else made.get(name, str)(text)
+            job.Resource_List[name] = value
+        for name, text in answer.variables:
+            job.Variable_List[name] = text
+    except BaseException:
+        for name, was in before.items():
+            if item(job.Resource_List, name) is not was:
+                job.Resource_List[name] = was
+        raise
+
+
+def main(event: Any) -> None:
+    """Decide about one submission."""
+    now_s = time.time()
+    job = event.job
+    if not says_something(job):
+        submitted_since(now_s, now_s)
+        event.accept()
+    state = read_state_file(read_settings(pbs.hook_config_filename))
+    fresh = not submitted_since(state.written_s if state else now_s, now_s)
+    answer = decide(submission(job), Known(state, now_s, fresh))
+    if answer.refusal:
+        event.reject(answer.refusal)
+    if answer.remark:
+        pbs.logmsg(pbs.LOG_DEBUG, "pliant: queuejob: " + ascii(answer.remark))
+    put(job, answer)
+    event.accept()
+
+
+main(pbs.event())

@@ -1,0 +1,219 @@
+"""A submission or a change of one to PBS, and what is known: what is refused, set, or left. Pure.
+
+Where the state file is missing, damaged or old, pliantd may be away: the request is noted in the
+token and in the job's variables, so that pliantd finds it, and nothing else of the job is changed
+or refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pliant.errors import BadSpec
+from pliant.filter.fields import Fixed
+from pliant.filter.pbs.choose import Case, case_of, shape_now, waiting_shape
+from pliant.filter.pbs.names import (
+    HELD,
+    RESOURCES,
+    RESTARTS,
+    RETURNS,
+    TOKEN,
+    TYPE,
+    returns,
+    shape_variables,
+)
+from pliant.filter.pbs.said import read_request, words
+from pliant.filter.pbs.state import State
+from pliant.filter.pbs.written import (
+    JOB_WIDE,
+    Written,
+    known_own,
+    own_shape,
+    read_written,
+    rewritten,
+)
+from pliant.grammar.token import find_token, token_text
+from pliant.model.cluster import Mode
+from pliant.model.requests import Request, Spec
+from pliant.model.shapes import Kind, Shape
+
+FOREVER = float("inf")
+_SHAPING = frozenset(("select", "place", *JOB_WIDE))
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What a hook sees of a job: resources and variables as text.
+
+    ``queue`` "": the default one. ``walltime_s`` 0: no limit. ``later``: it cannot start at once
+    whatever is free (an array, a dependency, a hold, a time to begin).
+    """
+
+    queue: str
+    resources: Mapping[str, str]
+    variables: Mapping[str, str]
+    walltime_s: int = 0
+    later: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the hook knows: the state file, "now", and whether nobody was submitted since it."""
+
+    state: State | None = None
+    now_s: float = 0.0
+    fresh: bool = True
+
+    def mode(self, queue: str) -> Mode | None:
+        """Return what may be done in a queue; None where that is not known, or was long ago."""
+        if self.state is None:
+            return None
+        mode = self.state.mode_of(queue)
+        return mode if mode is Mode.OFF or self.state.is_live(self.now_s) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``refusal``, one sentence for who asked; or what to set. None unsets a resource.
+
+    ``remark`` is for the server's log: a hook that accepts cannot speak to the user.
+    """
+
+    refusal: str = ""
+    resources: tuple[tuple[str, str | None], ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+    remark: str = ""
+
+
+def decide(job: Submission, known: Known) -> Answer:
+    """Return what is to be done with a submission."""
+    said = words(job.resources, job.variables)
+    mode = known.mode(job.queue)
+    if not said or mode is Mode.OFF:
+        return Answer()
+    try:
+        request = read_request(said)
+    except BadSpec as wrong:
+        return _wrong(wrong, mode)
+    try:
+        written = read_written(job.resources, known.state.type_resource if known.state else "")
+    except Fixed as why:
+        return _rigid(request, str(why))
+    if known.state and mode is Mode.ENFORCE and request.is_moldable:
+        case = case_of(request, written, known.state.ground(job.queue), known.state.type_resource)
+        return _chosen(job, known, known.state, case)
+    return _as_written(request, written)
+
+
+def _wrong(wrong: BadSpec, mode: Mode | None) -> Answer:
+    if mode is Mode.ENFORCE:
+        return Answer(refusal=f"pliant: {wrong}")
+    return Answer(remark=f"{wrong}; nothing of it is used")
+
+
+def _rigid(request: Request, why: str) -> Answer:
+    """Leave the job as it was written; keep what else the owner said."""
+    rest = replace(request, gpus=(), nodes=(), kinds=(), cores=0, gpu_types=(), gpu_mem_mib=0)
+    if rest == Request():
+        return Answer(remark=why)
+    token = (TOKEN, token_text(Spec(rest)))
+    return Answer(resources=(token,), variables=((RETURNS, returns(rest)),), remark=why)
+
+
+def _as_written(request: Request, written: Written) -> Answer:
+    spec = Spec(request)
+    if request.is_moldable:
+        spec = replace(spec, own=known_own(written, request), footprint=written.footprint)
+    return _noted(spec, own_shape(written))
+
+
+def _chosen(job: Submission, known: Known, state: State, case: Case) -> Answer:
+    base = waiting_shape(case, state)
+    if base is None:
+        return _as_written(case.request, case.written)
+    shape = base
+    if not job.later:
+        until_s = known.now_s + job.walltime_s if job.walltime_s else FOREVER
+        ground = state.ground(job.queue)
+        shape = shape_now(case, base, state, ground, until_s, fresh=known.fresh) or base
+    if shape == case.own:
+        return _as_written(case.request, case.written)
+    own = case.own or base
+    spec = Spec(case.request, own, shape if shape != own else None, case.written.footprint)
+    changes = rewritten(case.written, shape, case.demand(shape), state.type_resource)
+    return _noted(spec, shape, changes)
+
+
+def _noted(spec: Spec, shape: Shape, changes: Mapping[str, str | None] | None = None) -> Answer:
+    said = {**shape_variables(shape), RESTARTS: "0", RETURNS: returns(spec.request)}
+    resources = ((TOKEN, token_text(spec)), *(changes or {}).items())
+    return Answer(resources=resources, variables=tuple(said.items()))
+
+
+# A change of a job that is there already
+
+
+def decide_change(
+    before: Submission, changed: Mapping[str, str], known: Known, run_count: tuple[int, int | None]
+) -> Answer:
+    """Return what a qalter means for the token and for the job's variables.
+
+    ``changed``: the resources that it names. ``run_count``: before, and what it is set to or None.
+    """
+    after = replace(before, resources={**before.resources, **changed})
+    said = words(after.resources, after.variables)
+    mode = known.mode(before.queue)
+    if not said or mode is Mode.OFF:
+        return Answer()
+    try:
+        request = read_request(said)
+    except BadSpec as wrong:
+        asked = any(name in changed for name in RESOURCES.values())
+        return _wrong(wrong, mode) if asked else Answer()
+    variables = {RETURNS: returns(request), **_restarts(before.variables, *run_count)}
+    if _SHAPING & set(changed):
+        type_resource = known.state.type_resource if known.state else ""
+        variables.update(_shape_after(after, type_resource))
+    return Answer(
+        resources=_token_after(before, changed, request), variables=_news(before, variables)
+    )
+
+
+def _news(before: Submission, variables: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Leave out what the job's record says already."""
+    return tuple(
+        (name, value)
+        for name, value in variables.items()
+        if before.variables.get(name, "") != value
+    )
+
+
+def _shape_after(after: Submission, type_resource: str) -> Mapping[str, str]:
+    """Return the variables of a new shape; empty ones where it cannot be told."""
+    try:
+        shape = own_shape(read_written(after.resources, type_resource))
+    except Fixed:
+        return dict.fromkeys(shape_variables(Shape()), "")
+    if shape.gpus and after.variables.get(TYPE) == str(Kind.BOTH):
+        shape = replace(shape, kind=Kind.BOTH)
+    return shape_variables(shape)
+
+
+def _restarts(variables: Mapping[str, str], was: int, now: int | None) -> Mapping[str, str]:
+    """Return how often the job ran before run_count began anew, and forget a hold of ours."""
+    if now is None or now >= was:
+        return {}
+    said = variables.get(RESTARTS, "")
+    before = int(said) if said.isdigit() and len(said) < 10 else 0
+    return {RESTARTS: str(before + was - now), HELD: ""}
+
+
+def _token_after(
+    before: Submission, changed: Mapping[str, str], request: Request
+) -> tuple[tuple[str, str | None], ...]:
+    """Return the token with a new request of the owner's; nothing where the token is set itself."""
+    if TOKEN in changed or not any(name in changed for name in RESOURCES.values()):
+        return ()
+    spec = find_token(before.resources.get(TOKEN, "")) or Spec(request)
+    return ((TOKEN, token_text(replace(spec, request=request, renewed=True))),)

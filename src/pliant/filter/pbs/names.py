@@ -1,0 +1,43 @@
+"""What things are called in PBS: our custom resources, and the variables in a job's environment."""
+
+from __future__ import annotations
+
+from pliant.grammar.options import OPTIONS
+from pliant.model.requests import Request
+from pliant.model.shapes import Kind, Shape, shape_text
+
+TOKEN = "pliant"  # noqa: S105  # no secret
+"""The resource that holds the token; only managers and hooks write it (``flag=r``)."""
+RESOURCES = {option: option.replace("-", "_") for option in OPTIONS}
+"""The resource for each option: ``qsub -l job_class=trial``."""
+ASKED = {option: f"PLIANT_{name.upper()}" for option, name in RESOURCES.items()}
+"""The variable for each option, where a site has no such resource: ``qsub -v PLIANT_STEPS=9``."""
+
+SHAPE = "PLIANT_SHAPE"
+NODES = "PLIANT_NODES"
+GPUS = "PLIANT_GPUS"
+TYPE = "PLIANT_TYPE"
+SHARE = "PLIANT_SHARE"
+RESTARTS = "PLIANT_RESTART_COUNT"
+"""In the job: how often it was restarted. In its record: how often before run_count began anew."""
+RETURNS = "PLIANT_RETURNS"
+"""The exit code with which the job goes back to the queue; "" where with none."""
+HELD = "PLIANT_HELD"
+"""run_count at the end of a run after which our hook held the job; "" where it did not."""
+CHECKPOINTED = 85
+
+
+def shape_variables(shape: Shape) -> dict[str, str]:
+    """Return what a job's environment says of its shape."""
+    return {
+        SHAPE: shape_text(shape),
+        NODES: str(shape.nodes),
+        GPUS: str(shape.nodes * shape.gpus if shape.kind is not Kind.CPU else 0),
+        TYPE: str(shape.kind),
+        SHARE: str(shape.share),
+    }
+
+
+def returns(request: Request) -> str:
+    """Return the exit code with which a job of this request goes back to the queue, or ""."""
+    return str(CHECKPOINTED) if request.is_elastic else ""

@@ -1,0 +1,112 @@
+"""What the owner wrote without Pliant: the own shape and the footprint, or why it must stay.
+
+A chunk stands for a node of the shape. What PBS says of a chunk stays so per chunk, but as many
+``mpiprocs`` as GPUs are one rank to a GPU, and follow them with their cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pliant.filter.fields import Fixed
+from pliant.filter.pbs.select import Chunk, read_chunk, read_mem_mib, read_number, read_place
+from pliant.grammar.values import quoted
+from pliant.model.footprints import Demand, Footprint
+from pliant.model.requests import Request
+from pliant.model.shapes import Kind, Shape
+
+JOB_WIDE = ("ncpus", "ngpus", "mem", "mpiprocs", "ompthreads")
+"""What ``qsub -l ncpus=2,ngpus=1`` says without select, of one chunk."""
+_KNOWN = frozenset(JOB_WIDE)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A job without Pliant. ``own`` None: it asks for no GPU. ``old``: it has no select."""
+
+    own: Shape | None
+    chunk: Chunk
+    footprint: Footprint
+    arrangement: str = "free"
+    old: bool = False
+
+
+def read_written(resources: Mapping[str, str], type_resource: str = "") -> Written:
+    """Return what ``Resource_List`` says.
+
+    Raises Fixed in words where the shape must stay.
+    """
+    if resources.get("nodes"):
+        raise Fixed("-l nodes= keeps the shape: ask by -l select=")
+    select = resources.get("select", "")
+    chunk = read_chunk(select) if select else _job_wide(resources)
+    arrangement = read_place(resources.get("place", ""))
+    if arrangement == "pack" and chunk.count > 1:
+        raise Fixed("several chunks on one node keep the shape: write one chunk")
+    asked = dict(chunk.resources)
+    others = set(asked) - _KNOWN - {type_resource}
+    if others:
+        raise Fixed(f"{quoted(min(others))} in a chunk keeps the shape")
+    counted = [name for name in JOB_WIDE if name in asked and name != "mem"]
+    count = {name: read_number(name, asked[name]) for name in counted}
+    gpus, tasks = count.get("ngpus", 0), max(1, count.get("mpiprocs", 1))
+    cpus = max(1, count.get("ncpus", 1))
+    own = Shape(chunk.count, gpus, gpu_type=asked.get(type_resource, "")) if gpus else None
+    if cpus % tasks:
+        raise Fixed(f"{cpus} ncpus do not divide over {tasks} mpiprocs: the shape stays")
+    footprint = Footprint(
+        tasks_per_node=tasks,
+        cpus_per_task=cpus // tasks,
+        mem_per_node_mib=read_mem_mib(asked["mem"]) if "mem" in asked else 0,
+    )
+    if gpus:
+        footprint = footprint.by_gpu(gpus)
+    return Written(own, chunk, footprint, arrangement, old=not select)
+
+
+def _job_wide(resources: Mapping[str, str]) -> Chunk:
+    return Chunk(1, tuple((name, resources[name]) for name in JOB_WIDE if resources.get(name)))
+
+
+def own_shape(written: Written) -> Shape:
+    """Return the own shape; that of a job without GPUs is one of cores."""
+    return written.own or Shape(written.chunk.count, 0, kind=Kind.CPU)
+
+
+def known_own(written: Written, request: Request) -> Shape | None:
+    """Return the own shape; None for a job that should have named its GPUs and did not."""
+    meant = meant_shape(written, request)
+    return written.own or (meant if meant.kind is Kind.CPU else None)
+
+
+def meant_shape(written: Written, request: Request) -> Shape:
+    """Return the own shape, or what it would be if the GPUs of the request had been written."""
+    if written.own:
+        return written.own
+    if request.gpus or request.gpu_types or {Kind.GPU, Kind.BOTH} & set(request.kinds):
+        return Shape(written.chunk.count, 1)
+    return own_shape(written)
+
+
+def rewritten(
+    written: Written, shape: Shape, demand: Demand, type_resource: str
+) -> dict[str, str | None]:
+    """Return the resources to set so that the job carries ``shape``; None: to unset."""
+    asked = dict(written.chunk.resources)
+    wanted = {
+        "ncpus": str(demand.cpus) if "ncpus" in asked or demand.cpus > 1 else "",
+        "ngpus": str(demand.gpus) if demand.gpus else "",
+        "mem": f"{demand.mem_mib}mb" if "mem" in asked else "",
+        "mpiprocs": str(demand.tasks) if "mpiprocs" in asked else "",
+        **({type_resource: shape.gpu_type} if type_resource else {}),
+    }
+    kept = {name: wanted.pop(name, value) for name, value in asked.items()}
+    items = {**kept, **wanted}
+    chunk = Chunk(shape.nodes, tuple((name, value) for name, value in items.items() if value))
+    changes: dict[str, str | None] = {"select": str(chunk)}
+    if shape.nodes > 1 and written.chunk.count == 1:
+        changes["place"] = "scatter"
+    if written.old:
+        changes.update(dict.fromkeys(asked))
+    return changes

@@ -1,0 +1,97 @@
+"""Python as Pliant is written, in the words of Python 3.6.
+
+Annotations go (those of a dataclass become text), ``match`` on plain values becomes ``if``, and
+methods of strings that are younger become calls of the prelude's functions. What else 3.6 does not
+know is refused here, so that it is seen when a hook is built and not when PBS reads it.
+"""
+
+from __future__ import annotations
+
+import ast
+
+VERSION = (3, 6)
+METHODS = ("removeprefix", "removesuffix", "isascii")
+"""Methods of str that plugins/pbs/prelude.py has as functions."""
+_Function = ast.FunctionDef | ast.Lambda
+
+
+class TooNew(Exception):
+    """A module uses what cannot be said in Python 3.6."""
+
+
+def translated(tree: ast.Module) -> ast.Module:
+    """Return a module without what is newer than 3.6.
+
+    Raises TooNew.
+    """
+    older: ast.Module = _Older().visit(tree)
+    return ast.fix_missing_locations(older)
+
+
+class _Older(ast.NodeTransformer):
+    def __init__(self) -> None:
+        self.in_class = False
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:  # noqa: N802  # ast's names
+        outer, self.in_class = self.in_class, True
+        self.generic_visit(node)
+        self.in_class = outer
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # noqa: N802
+        outer, self.in_class = self.in_class, False
+        node.returns = None
+        self.generic_visit(node)
+        self.in_class = outer
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = None
+        return node
+
+    def visit_arguments(self, node: ast.arguments) -> ast.AST:
+        if node.posonlyargs:
+            raise TooNew("arguments by position alone")
+        return self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:  # noqa: N802
+        if self.in_class:
+            node.annotation = ast.Constant(ast.unparse(node.annotation))
+            return node
+        if node.value is None:
+            return None
+        return self.visit(ast.Assign([node.target], node.value))  # type: ignore[no-any-return]
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in METHODS:
+            name = ast.Name(node.func.attr, ast.Load())
+            return ast.Call(name, [node.func.value, *node.args], node.keywords)
+        return node
+
+    def visit_Match(self, node: ast.Match) -> ast.AST:  # noqa: N802
+        self.generic_visit(node)
+        if not isinstance(node.subject, ast.Name):
+            raise TooNew("match on what has no name")
+        rest: list[ast.stmt] = []
+        for case in reversed(node.cases):
+            if case.guard:
+                raise TooNew("match with if")
+            test = _test(node.subject, case.pattern)
+            rest = [ast.If(test, case.body, rest)] if test else case.body
+        return rest[0]
+
+    def visit_NamedExpr(self, _node: ast.NamedExpr) -> ast.AST:  # noqa: N802
+        raise TooNew(":=")
+
+    def visit_TryStar(self, _node: ast.AST) -> ast.AST:  # noqa: N802
+        raise TooNew("except*")
+
+
+def _test(subject: ast.Name, pattern: ast.pattern) -> ast.expr | None:
+    """Return the condition that a pattern stands for; None: it always holds."""
+    if isinstance(pattern, ast.MatchAs) and pattern.pattern is None and pattern.name is None:
+        return None
+    if isinstance(pattern, ast.MatchValue):
+        return ast.Compare(ast.Name(subject.id, ast.Load()), [ast.Eq()], [pattern.value])
+    raise TooNew(f"match with {type(pattern).__name__}")

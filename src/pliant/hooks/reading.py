@@ -1,0 +1,136 @@
+"""What hooks read, with care: their configuration, the state file, attributes of PBS's objects.
+
+This runs inside PBS. It waits for nothing but a local disk, and reads no more than a small file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import types
+from dataclasses import dataclass
+from typing import Any
+
+from pliant.errors import BadInput
+from pliant.filter.pbs.names import ASKED, RESOURCES, TOKEN
+from pliant.filter.pbs.state import MAX_BYTES, State, read_state
+from pliant.filter.pbs.written import JOB_WIDE
+
+NAMES = ("select", "place", "nodes", "walltime", *JOB_WIDE, TOKEN, *RESOURCES.values())
+"""The resources that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The hooks' configuration, a JSON object; what is missing or of another type is as here.
+
+    ``owner``: the uid that pliantd runs as: the state file is its or root's. ``gpu_vnode``: see
+    pliant.filter.pbs.launched. ``share_resource``: the float resource of shares. ``back``: how a
+    job waits that goes back to the queue, ``hold`` or (``time``) ``wait_s`` of Execution_Time.
+    ``away_s``: how old the state file is when pliantd counts as away.
+    """
+
+    state: str = "/run/pliant/pbs_state.json"
+    owner: int = 0
+    gpu_vnode: str = ""
+    share_resource: str = ""
+    back: str = "hold"
+    wait_s: int = 60
+    away_s: int = 120
+    qrls: str = "/opt/pbs/bin/qrls"
+
+
+def read_settings(path: str | None) -> Settings:
+    """Return the configuration at ``path`` (pbs.hook_config_filename)."""
+    if not path:
+        return Settings()
+    try:
+        said = json.loads(read_text(path, (os.geteuid(),)))
+    except (OSError, ValueError, BadInput):
+        return Settings()
+    if not isinstance(said, dict):
+        return Settings()
+    ours = Settings()
+    kept = {
+        name: value
+        for name, value in said.items()
+        if hasattr(ours, str(name)) and type(value) is type(getattr(ours, name))
+    }
+    return Settings(**kept)
+
+
+def read_text(path: str, owners: tuple[int, ...]) -> str:
+    """Return the text of a small regular file that nobody else could have written.
+
+    Raises OSError, ValueError or BadInput.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_BYTES:
+            raise BadInput("no small file")
+        if found.st_uid not in (0, *owners) or found.st_mode & 0o022:
+            raise BadInput("another user's file, or one that others may write")
+        return os.read(file, MAX_BYTES + 1).decode("utf-8")
+    finally:
+        os.close(file)
+
+
+def read_state_file(settings: Settings) -> State | None:
+    """Return what pliantd tells; None where nothing is to be had."""
+    try:
+        return read_state(read_text(settings.state, (settings.owner,)))
+    except (OSError, ValueError, BadInput):
+        return None
+
+
+def submitted_since(then_s: float, now_s: float) -> bool:
+    """Whether a hook of this process was asked since ``then_s``, and note that it is asked now.
+
+    Modules persist in PBS's interpreter, a hook's own names do not. Where neither does, nobody was.
+    """
+    kept: Any = sys.modules.setdefault("_pliant_kept", types.ModuleType("_pliant_kept"))
+    last_s: float = getattr(kept, "last_s", 0.0)
+    kept.last_s = now_s
+    return then_s <= last_s <= now_s
+
+
+# PBS's objects
+
+
+def attribute(one: Any, name: str) -> Any:
+    """Return an attribute; None where it is not set, or not known for this event."""
+    try:
+        return getattr(one, name)
+    except Exception:  # PBS has its own exceptions for this, which differ by release
+        return None
+
+
+def item(some: Any, name: str) -> Any:
+    """Return one of a job's resources or variables; None where there is none."""
+    try:
+        return some[name]
+    except Exception:  # as above; a resource that a site has not created is an AttributeError
+        return None
+
+
+def resource_texts(resources: Any, *, whole: bool = False) -> dict[str, str]:
+    """Return those that are looked at, or (``whole``) all that keys() names, as text."""
+    names = {*NAMES, *(resources.keys() if whole else ())}
+    found = {name.lower(): item(resources, name) for name in names}
+    return {name: str(value) for name, value in found.items() if value is not None}
+
+
+def variable_texts(variables: Any, names: tuple[str, ...]) -> dict[str, str]:
+    """Return some variables, and those by which an owner asks, as they were said."""
+    found = {name: item(variables, name) for name in (*ASKED.values(), *names)}
+    return {
+        name: str(value).replace("\\,", ",") for name, value in found.items() if value is not None
+    }
+
+
+def seconds(duration: Any) -> int:
+    """Return a duration in seconds; 0 where none is set."""
+    return 0 if duration is None else max(0, int(duration))
