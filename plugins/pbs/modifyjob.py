@@ -8,10 +8,9 @@ from typing import Any
 import pbs
 
 from pliant.filter.pbs.decide import Known, Submission, decide_change
-from pliant.filter.pbs.names import HELD, RESTARTS, RETURNS, SHAPE, shape_variables
+from pliant.filter.pbs.names import HELD, RESTARTS, RETURNS, shape_variables
 from pliant.hooks.reading import (
     attribute,
-    item,
     read_settings,
     read_state_file,
     resource_texts,

@@ -38,7 +38,7 @@ def isascii(text):
 
 
 def dataclass(**_options):
-    """dataclasses.dataclass of 3.7, always frozen and in order: fields, with defaults or without."""
+    """dataclasses.dataclass of 3.7, always frozen and in order."""
 
     def made(cls):
         cls._names = tuple(cls.__dict__.get("__annotations__", ()))

@@ -20,16 +20,18 @@ from pliant.hooks.reading import (
     read_state_file,
     resource_texts,
     seconds,
-    submitted_since,
+    submitted_now,
     variable_texts,
 )
 
 
-def says_something(job: Any) -> bool:
-    """Whether the owner speaks to Pliant at all."""
-    asked = (item(job.Variable_List, name) for name in ASKED.values())
-    said = (item(job.Resource_List, name) for name in RESOURCES.values())
-    return any(said) or any(asked)
+def leave_others(event: Any) -> None:
+    """Accept a job that says nothing to Pliant: this comes first, and all else after it."""
+    said = [(event.job.Resource_List, name) for name in RESOURCES.values()]
+    asked = [(event.job.Variable_List, name) for name in ASKED.values()]
+    if not any(item(some, name) for some, name in said + asked):
+        submitted_now(time.time())
+        event.accept()
 
 
 def must_wait(job: Any) -> bool:
@@ -73,11 +75,9 @@ def main(event: Any) -> None:
     """Decide about one submission."""
     now_s = time.time()
     job = event.job
-    if not says_something(job):
-        submitted_since(now_s, now_s)
-        event.accept()
     state = read_state_file(read_settings(pbs.hook_config_filename))
-    fresh = not submitted_since(state.written_s if state else now_s, now_s)
+    last_s = submitted_now(now_s)
+    fresh = state is None or not state.written_s <= last_s <= now_s
     answer = decide(submission(job), Known(state, now_s, fresh))
     if answer.refusal:
         event.reject(answer.refusal)
@@ -87,4 +87,5 @@ def main(event: Any) -> None:
     event.accept()
 
 
+leave_others(pbs.event())
 main(pbs.event())

@@ -17,7 +17,11 @@ from pliant.hooks.older import METHODS, VERSION, TooNew, translated
 HOOKS = ("queuejob", "modifyjob", "execjob_launch", "execjob_epilogue", "periodic")
 HOOK, PRELUDE = "hook", "prelude"
 _TAKEN = ast.Pass()
-_STAND_INS = {"dataclasses": ("dataclass", "astuple", "replace"), "enum": ("StrEnum",), "math": ("prod",)}
+_STAND_INS = {
+    "dataclasses": ("dataclass", "astuple", "replace"),
+    "enum": ("StrEnum",),
+    "math": ("prod",),
+}
 _NOT_NEEDED = ("__future__", "typing", "collections.abc")
 _OF_PBS = "pbs"
 _FRAME = '''\
@@ -42,15 +46,23 @@ def hook_text(name: str) -> str:
     Raises TooNew where a module that it uses cannot be said in Python 3.6.
     """
     source = resources.find("plugins", "pbs", f"{name}.py").read_text()
-    bundle = _Bundle()
-    body = bundle.hook(source)
     frame = ast.parse(_FRAME.format(version=__version__, name=name))
     attempt = frame.body[2]
     assert isinstance(attempt, ast.Try)  # noqa: S101  # as it is written above
-    attempt.body = body
-    text = ast.unparse(ast.fix_missing_locations(frame)) + "\n"
+    attempt.body = bundled(source)
+    written = ast.unparse(ast.fix_missing_locations(frame)) + "\n"
+    # A server's locale is its own: other characters stand in texts alone, and are escaped there.
+    text = written.encode("ascii", "backslashreplace").decode()
     ast.parse(text, feature_version=VERSION)
     return text
+
+
+def bundled(source: str) -> list[ast.stmt]:
+    """Return the statements of a hook, each after all that it uses of Pliant.
+
+    Raises TooNew.
+    """
+    return _Bundle().hook(source)
 
 
 @dataclass(slots=True)
@@ -68,15 +80,16 @@ class _Bundle:
     def __init__(self) -> None:
         self.modules: dict[str, _Module] = {}
         self.of: dict[str, str] = {}  # the module of each definition that is taken
-        self.imports: dict[str, ast.stmt] = {}
+        self.imports: set[str] = set()
         self.statements: list[ast.stmt] = []
 
     def hook(self, source: str) -> list[ast.stmt]:
         """Return the statements of a hook and of all that it uses."""
         self.modules[HOOK], calls = _read(source)
-        for statement in calls:
+        for statement in calls:  # what only a later call uses stands after an earlier one
             self.take_used(statement, HOOK)
-        return [*self.imports.values(), *self.statements, *calls]
+            self.statements.append(statement)
+        return self.statements
 
     def take(self, name: str, where: str) -> None:
         """Take the definition that a name stands for in a module, and what that uses."""
@@ -93,7 +106,10 @@ class _Bundle:
             source, original = module.imported[name]
             self.take(original, source)
         elif name in module.standard:
-            self.imports.setdefault(ast.dump(module.standard[name]), module.standard[name])
+            statement = module.standard[name]
+            if ast.dump(statement) not in self.imports:
+                self.imports.add(ast.dump(statement))
+                self.statements.append(statement)
 
     def take_used(self, statement: ast.stmt, where: str) -> None:
         """Take what a statement uses."""
@@ -118,7 +134,7 @@ def _source(module: str) -> str:
 
 
 def _read(source: str) -> tuple[_Module, list[ast.stmt]]:
-    """Return what a module defines, and its other statements: in a hook, the call that it is."""
+    """Return what a module defines, and its other statements: in a hook, what it does."""
     module, calls = _Module(imported={name: (PRELUDE, name) for name in METHODS}), []
     for statement in translated(ast.parse(source)).body:
         match statement:

@@ -32,13 +32,13 @@ class _Older(ast.NodeTransformer):
     def __init__(self) -> None:
         self.in_class = False
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:  # noqa: N802  # ast's names
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:  # ast's names
         outer, self.in_class = self.in_class, True
         self.generic_visit(node)
         self.in_class = outer
         return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         outer, self.in_class = self.in_class, False
         node.returns = None
         self.generic_visit(node)
@@ -54,7 +54,7 @@ class _Older(ast.NodeTransformer):
             raise TooNew("arguments by position alone")
         return self.generic_visit(node)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:  # noqa: N802
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
         if self.in_class:
             node.annotation = ast.Constant(ast.unparse(node.annotation))
             return node
@@ -62,14 +62,14 @@ class _Older(ast.NodeTransformer):
             return None
         return self.visit(ast.Assign([node.target], node.value))  # type: ignore[no-any-return]
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr in METHODS:
             name = ast.Name(node.func.attr, ast.Load())
             return ast.Call(name, [node.func.value, *node.args], node.keywords)
         return node
 
-    def visit_Match(self, node: ast.Match) -> ast.AST:  # noqa: N802
+    def visit_Match(self, node: ast.Match) -> ast.AST:
         self.generic_visit(node)
         if not isinstance(node.subject, ast.Name):
             raise TooNew("match on what has no name")
@@ -81,10 +81,10 @@ class _Older(ast.NodeTransformer):
             rest = [ast.If(test, case.body, rest)] if test else case.body
         return rest[0]
 
-    def visit_NamedExpr(self, _node: ast.NamedExpr) -> ast.AST:  # noqa: N802
+    def visit_NamedExpr(self, _node: ast.NamedExpr) -> ast.AST:
         raise TooNew(":=")
 
-    def visit_TryStar(self, _node: ast.AST) -> ast.AST:  # noqa: N802
+    def visit_TryStar(self, _node: ast.AST) -> ast.AST:
         raise TooNew("except*")
 
 

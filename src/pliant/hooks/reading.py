@@ -53,10 +53,10 @@ def read_settings(path: str | None) -> Settings:
     if not isinstance(said, dict):
         return Settings()
     ours = Settings()
-    kept = {
+    kept: dict[str, Any] = {
         name: value
         for name, value in said.items()
-        if hasattr(ours, str(name)) and type(value) is type(getattr(ours, name))
+        if name[:1] != "_" and type(value) is type(getattr(ours, name, None))
     }
     return Settings(**kept)
 
@@ -86,15 +86,15 @@ def read_state_file(settings: Settings) -> State | None:
         return None
 
 
-def submitted_since(then_s: float, now_s: float) -> bool:
-    """Whether a hook of this process was asked since ``then_s``, and note that it is asked now.
+def submitted_now(now_s: float) -> float:
+    """Note that a job is submitted, and return when the one before it was; 0.0 where not known.
 
-    Modules persist in PBS's interpreter, a hook's own names do not. Where neither does, nobody was.
+    Modules persist in PBS's interpreter, a hook's own names do not.
     """
     kept: Any = sys.modules.setdefault("_pliant_kept", types.ModuleType("_pliant_kept"))
     last_s: float = getattr(kept, "last_s", 0.0)
     kept.last_s = now_s
-    return then_s <= last_s <= now_s
+    return last_s
 
 
 # PBS's objects
