@@ -24,20 +24,22 @@ _STAND_INS = {
 }
 _NOT_NEEDED = ("__future__", "typing", "collections.abc")
 _OF_PBS = "pbs"
-_FRAME = '''\
-"""Pliant {version}: the {name} hook for PBS. Made by `python -m pliant.hooks`; do not edit."""
-import pbs
+_HEAD = """\
+# Pliant {version}: the {name} hook for PBS. Made by `python -m pliant.hooks`; do not edit.
+# Whatever goes wrong in it, the job goes on as if Pliant were not there: see its last lines.
+# KeyboardInterrupt is the hook's alarm; accept() and reject() raise SystemExit, which passes.
+"""
+_FRAME = """\
 try:
-    pass
+    import pbs
 except (Exception, KeyboardInterrupt) as trouble:
-    # Whatever goes wrong, the job goes on as if Pliant were not there. KeyboardInterrupt is the
-    # hook's alarm. accept() and reject() end a hook by SystemExit, which passes.
+    import pbs
     try:
         pbs.logmsg(pbs.LOG_WARNING, "pliant: {name}: " + ascii(repr(trouble))[:200] + ": accepted")
     except (Exception, KeyboardInterrupt):
         pass
     pbs.event().accept()
-'''
+"""
 
 
 def hook_text(name: str) -> str:
@@ -46,13 +48,14 @@ def hook_text(name: str) -> str:
     Raises TooNew where a module that it uses cannot be said in Python 3.6.
     """
     source = resources.find("plugins", "pbs", f"{name}.py").read_text()
-    frame = ast.parse(_FRAME.format(version=__version__, name=name))
-    attempt = frame.body[2]
+    frame = ast.parse(_FRAME.format(name=name))
+    attempt = frame.body[0]
     assert isinstance(attempt, ast.Try)  # noqa: S101  # as it is written above
-    attempt.body = bundled(source)
+    attempt.body += bundled(source)
     written = ast.unparse(ast.fix_missing_locations(frame)) + "\n"
     # A server's locale is its own: other characters stand in texts alone, and are escaped there.
-    text = written.encode("ascii", "backslashreplace").decode()
+    text = _HEAD.format(version=__version__, name=name)
+    text += written.encode("ascii", "backslashreplace").decode()
     ast.parse(text, feature_version=VERSION)
     return text
 

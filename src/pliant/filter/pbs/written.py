@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pliant.filter.fields import Fixed
+from pliant.filter.pbs.names import RESOURCES, TOKEN
 from pliant.filter.pbs.select import Chunk, read_chunk, read_mem_mib, read_number, read_place
 from pliant.grammar.values import quoted
 from pliant.model.footprints import Demand, Footprint
@@ -19,6 +20,20 @@ from pliant.model.shapes import Kind, Shape
 JOB_WIDE = ("ncpus", "ngpus", "mem", "mpiprocs", "ompthreads")
 """What ``qsub -l ncpus=2,ngpus=1`` says without select, of one chunk."""
 _KNOWN = frozenset(JOB_WIDE)
+_OF_JOBS = frozenset(
+    [
+        "place",
+        "walltime",
+        "min_walltime",
+        "max_walltime",
+        "soft_walltime",
+        "cput",
+        "pcput",
+        "nice",
+        "file",
+        "software",
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +81,13 @@ def read_written(resources: Mapping[str, str], type_resource: str = "") -> Writt
 
 
 def _job_wide(resources: Mapping[str, str]) -> Chunk:
+    """Return the one chunk that resources without select stand for.
+
+    Raises Fixed for others, which PBS would put into that chunk too.
+    """
+    others = set(resources) - _KNOWN - _OF_JOBS - {TOKEN, *RESOURCES.values()}
+    if others:
+        raise Fixed(f"{quoted(min(others))} without select keeps the shape")
     return Chunk(1, tuple((name, resources[name]) for name in JOB_WIDE if resources.get(name)))
 
 
