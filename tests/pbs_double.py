@@ -154,6 +154,9 @@ class ExecVnode:
 class Job:
     """A job as an event shows it; attributes that are not given are None."""
 
+    Resource_List: Resources
+    Variable_List: Variables
+
     def __init__(
         self,
         event: str,

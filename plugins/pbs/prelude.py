@@ -10,8 +10,11 @@ import enum
 class StrEnum(str, enum.Enum):
     """enum.StrEnum of 3.11."""
 
-    __str__ = str.__str__
-    __format__ = str.__format__
+    def __str__(self):
+        return self.value  # str.__str__ itself is put aside by the enum of 3.6
+
+    def __format__(self, how):
+        return self.value.__format__(how)
 
 
 def prod(numbers):

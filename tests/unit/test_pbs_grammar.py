@@ -7,6 +7,7 @@ import types
 from typing import Any
 
 import pytest
+from grammar_cases import BAD, GOOD, NEAR_WORDS, PAIRS, SPEEDS, pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,6 @@ from pliant.hooks import HOOKS, hook_text
 from pliant.hooks.bundle import bundled
 from pliant.hooks.older import TooNew, translated
 from pliant.model import Request, Shape, shape_text
-from unit.test_spank_grammar import BAD, GOOD, NEAR_WORDS, PAIRS, SPEEDS, pairs
 
 HOOK = """
 from pliant.errors import BadSpec

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from grammar_cases import BAD, pairs
 
-from pbs_double import CUSTOM, Environment, Event, Job, Pbs, run
+from pbs_double import CUSTOM, Environment, Event, Job, Pbs, Resources, run
 from pliant.filter.pbs.state import Ground, Room, State, read_state, state_text
 from pliant.grammar import find_token, request_text, spec_text
 from pliant.hooks import hook_text
 from pliant.model import Mode
-from unit.test_spank_grammar import BAD, pairs
 
 QUEUE = Ground(
     kinds=(Room(4, 4, 64, 256_000, "a100"),),
@@ -78,7 +78,7 @@ class Seen:
         self.verdict = verdict
         self.pbs = pbs
         self.job: Any = job
-        values = self.job.Resource_List.values
+        values = job.Resource_List.values
         self.resources = {name: str(v) for name, v in values.items() if v is not None}
         self.variables = {n: v for n, v in self.job.Variable_List.items() if "PBS_O_" not in n}
         found = find_token(self.resources.get("pliant", ""))
@@ -372,7 +372,7 @@ def test_the_alarm_at_any_point_accepts_a_job_whole_or_untouched(site: Site) -> 
 def test_what_goes_wrong_while_a_job_is_changed_leaves_it_as_it_was(
     site: Site, trouble: type[BaseException], at: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Once(type(Job("queuejob").Resource_List)):  # type: ignore[misc, attr-defined]
+    class Once(Resources):
         done = False
 
         def __setitem__(self, name: str, value: Any) -> None:
