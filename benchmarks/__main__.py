@@ -12,10 +12,10 @@ from pathlib import Path
 from benchmarks import machine
 from benchmarks.section import Section
 
-PARTS = ("cycle", "submission", "start", "idle", "native", "monitor", "monitors")
-"""Each is a module ``benchmarks.bench_PART`` with ``measure(quick) -> list[Section]``."""
+PARTS = ("cycle", "pbs-hook", "submission", "start", "idle", "native", "monitor", "monitors")
+"""Each is a module ``benchmarks.bench_PART`` with ``measure(quick) -> list[Section]``; _ for -."""
 
-NEED_ROOT = PARTS[1:]
+NEED_ROOT = PARTS[2:]
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 
@@ -67,7 +67,7 @@ def document(parts: list[str], quick: bool) -> str:
 
 def measure(part: str, quick: bool) -> list[Section]:
     """Run one benchmark."""
-    module = importlib.import_module(f"benchmarks.bench_{part}")
+    module = importlib.import_module(f"benchmarks.bench_{part.replace('-', '_')}")
     sections: list[Section] = module.measure(quick)
     return sections
 

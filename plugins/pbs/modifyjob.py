@@ -32,7 +32,7 @@ def main(event: Any) -> None:
     runs = (int(attribute(was, "run_count") or 0), attribute(job, "run_count"))
     if not changed and runs[1] is None:
         event.accept()
-    state = read_state_file(read_settings(pbs.hook_config_filename))
+    state = read_state_file(read_settings(pbs.hook_config_filename), before.queue)
     answer = decide_change(before, changed, Known(state, time.time()), runs)
     if answer.refusal:
         event.reject(answer.refusal)

@@ -31,7 +31,7 @@ def is_ours(job: Any) -> bool:
 def main(event: Any) -> None:
     """Release what is held, unless pliantd is there to do so."""
     settings = read_settings(pbs.hook_config_filename)
-    state = read_state_file(settings)
+    state = read_state_file(settings, "")
     if state and state.is_live(time.time(), settings.away_s):
         event.accept()
     held = [str(job.id) for job in pbs.server().jobs() if is_ours(job)]

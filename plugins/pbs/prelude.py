@@ -59,16 +59,16 @@ def dataclass(**_options):
 
 
 def _init(self, *values, **named):
-    given = dict(zip(self._names, values), **named)
-    for name in self._names:
-        value = given.pop(name) if name in given else self._defaults[name]
-        object.__setattr__(self, name, value)
-    if given or len(values) > len(self._names):
-        raise TypeError("{}: unexpected {}".format(type(self).__name__, sorted(given)))
+    kept = self.__dict__
+    kept.update(self._defaults)
+    kept.update(zip(self._names, values))
+    kept.update(named)
+    if len(kept) != len(self._names) or len(values) > len(kept):
+        raise TypeError(f"{type(self).__name__}: {', '.join(self._names)} are expected")
 
 
 def _refuse(self, name, _value):
-    raise AttributeError("{}.{} cannot be set".format(type(self).__name__, name))
+    raise AttributeError(f"{type(self).__name__}.{name} cannot be set")
 
 
 def _compared(one, other, by):
@@ -76,15 +76,15 @@ def _compared(one, other, by):
 
 
 def _repr(self):
-    pairs = ("{}={!r}".format(name, getattr(self, name)) for name in self._names)
-    return "{}({})".format(type(self).__name__, ", ".join(pairs))
+    pairs = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._names)
+    return f"{type(self).__name__}({pairs})"
 
 
 def astuple(one):
     """dataclasses.astuple of 3.7, for fields that are no dataclasses themselves."""
-    return tuple(getattr(one, name) for name in one._names)
+    return tuple(map(one.__dict__.__getitem__, one._names))
 
 
 def replace(one, **changes):
     """dataclasses.replace of 3.7."""
-    return type(one)(**dict(zip(one._names, astuple(one)), **changes))
+    return type(one)(**{**one.__dict__, **changes})

@@ -75,7 +75,7 @@ def main(event: Any) -> None:
     """Decide about one submission."""
     now_s = time.time()
     job = event.job
-    state = read_state_file(read_settings(pbs.hook_config_filename))
+    state = read_state_file(read_settings(pbs.hook_config_filename), str(job.queue or ""))
     last_s = submitted_now(now_s)
     fresh = state is None or not state.written_s <= last_s <= now_s
     answer = decide(submission(job), Known(state, now_s, fresh))

@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks import __main__ as frame
-from benchmarks import bench_cycle, bench_idle, bench_native
+from benchmarks import bench_cycle, bench_idle, bench_native, bench_pbs_hook
 from benchmarks.bench_submission import _RPC
 from benchmarks.section import Section, verdict
 from benchmarks.stats import Estimate, difference, estimate, quantile
@@ -93,14 +93,14 @@ def test_an_unknown_part_is_told_the_known_ones(capsys: pytest.CaptureFixture[st
         frame.main(["speed"])
     assert stopped.value.code == 2
     assert (
-        "speed: of cycle, submission, start, idle, native, monitor, monitors is expected"
+        "speed: of cycle, pbs-hook, submission, start, idle, native, monitor, monitors is expected"
         in capsys.readouterr().err
     )
 
 
 @pytest.mark.parametrize("part", frame.PARTS)
 def test_every_part_has_a_module_that_takes_quick(part: str) -> None:
-    module = importlib.import_module(f"benchmarks.bench_{part}")
+    module = importlib.import_module(f"benchmarks.bench_{part.replace('-', '_')}")
     assert list(inspect.signature(module.measure).parameters) == ["quick"]
 
 
@@ -111,6 +111,11 @@ def test_a_cycle_is_measured(policy: str) -> None:
     assert len(answer["times"]) == 2
     assert answer["starts"] > 0
     assert bench_cycle._row(case, answer)[:3] == ("4, 8, 50 %, 2", policy, str(answer["starts"]))
+
+
+def test_the_hook_of_pbs_is_measured_for_every_sort_of_job() -> None:
+    (section,) = bench_pbs_hook.measure(quick=True)
+    assert [row[0] for row in section.rows] == list(bench_pbs_hook._SORTS)
 
 
 def test_idle_time_is_measured_in_simulation() -> None:

@@ -647,7 +647,11 @@ def test_the_state_file_is_read_as_it_was_written() -> None:
         careful=True,
         queues=(("workq", QUEUE), ("long", Ground())),
     )
-    assert read_state(state_text(said)) == said
+    text = state_text(said)
+    assert read_state(text) == said
+    assert [name for name, _ in read_state(text, "long").queues] == ["long"]
+    assert [name for name, _ in read_state(text, "").queues] == ["workq"]
+    assert read_state(text, "other").queues == ()
 
 
 def test_the_requests_of_a_token_are_those_that_were_said(site: Site) -> None:

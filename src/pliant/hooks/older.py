@@ -60,7 +60,8 @@ class _Older(ast.NodeTransformer):
             return node
         if node.value is None:
             return None
-        return self.visit(ast.Assign([node.target], node.value))  # type: ignore[no-any-return]
+        assigned: ast.AST = self.visit(ast.Assign([node.target], node.value))
+        return assigned
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)

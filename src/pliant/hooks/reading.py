@@ -78,10 +78,10 @@ def read_text(path: str, owners: tuple[int, ...]) -> str:
         os.close(file)
 
 
-def read_state_file(settings: Settings) -> State | None:
-    """Return what pliantd tells; None where nothing is to be had."""
+def read_state_file(settings: Settings, queue: str) -> State | None:
+    """Return what pliantd tells of a queue; None where nothing is to be had."""
     try:
-        return read_state(read_text(settings.state, (settings.owner,)))
+        return read_state(read_text(settings.state, (settings.owner,)), queue)
     except (OSError, ValueError, BadInput):
         return None
 

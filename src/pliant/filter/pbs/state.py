@@ -102,8 +102,8 @@ def state_text(state: State) -> str:
     return json.dumps(said, separators=(",", ":")) + "\n"
 
 
-def read_state(text: str) -> State:
-    """Read the file.
+def read_state(text: str, queue: str | None = None) -> State:
+    """Read the file; of the queues only ``queue``, "" being the default one. None: all of them.
 
     Raises BadInput where it is not one, or one of another version.
     """
@@ -119,14 +119,18 @@ def read_state(text: str) -> State:
             _is(str, said["type_resource"]),
             _is(bool, said["molds"]),
             _is(bool, said["careful"]),
-            tuple((name, _ground(queue)) for name, queue in said["queues"].items()),
+            _grounds(said["queues"], queue if queue is None else queue or said["default_queue"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as wrong:
         raise BadInput(f"the state file is damaged: {type(wrong).__name__}") from None
 
 
-def _ground(said: Any) -> Ground:
-    return Ground(tuple(map(_room, said["kinds"])), tuple(map(_room, said["rooms"])))
+def _grounds(said: Any, only: str | None) -> tuple[tuple[str, Ground], ...]:
+    names = said if only is None else {only} & said.keys()
+    return tuple(
+        (name, Ground(*(tuple(map(_room, said[name][part])) for part in ("kinds", "rooms"))))
+        for name in names
+    )
 
 
 def _room(said: Any) -> Room:
