@@ -34,9 +34,13 @@ _SORTS: Mapping[str, Mapping[str, str]] = {
     "says nothing": {"select": "1:ncpus=8:ngpus=4"},
     "malleable": {"select": "1:ncpus=8:ngpus=4", "malleable": "yes"},
     "moldable, four shapes": {"select": "1:ncpus=8:ngpus=4", "moldable": "gpus=1-4"},
-    "moldable, hundreds of shapes": {
+    "moldable, 64 combinations": {
         "select": "1:ncpus=8:ngpus=4",
-        "moldable": "gpus=1-64+nodes=1-16",
+        "moldable": "gpus=1-16+nodes=1:2:4:8",
+    },
+    "moldable, left to pliantd": {
+        "select": "1:ncpus=8:ngpus=4",
+        "moldable": "gpus=1-256+nodes=1-16",
     },
     "refused": {"select": "1:ncpus=8:ngpus=4", "moldable": "gpus=1-"},
 }

@@ -23,7 +23,9 @@ def main(event: Any) -> None:
     if not code or str(attribute(job, "Exit_status")) != code or rerunable in (False, 0):
         event.accept()
     settings = read_settings(pbs.hook_config_filename)
-    if settings.back == "time":
+    if "[" in str(job.id):
+        pass  # one of an array has no hold of its own, and keeps its shape: it starts when it can
+    elif settings.back == "time":
         job.Execution_Time = int(time.time()) + settings.wait_s
     else:
         job.Variable_List[HELD] = str(seconds(attribute(job, "run_count")))

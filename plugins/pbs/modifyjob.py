@@ -22,13 +22,14 @@ from pliant.model.shapes import Shape
 def main(event: Any) -> None:
     """Decide about one change."""
     job, was = event.job, event.job_o
-    changed = resource_texts(job.Resource_List)
     kept = (*shape_variables(Shape()), RESTARTS, RETURNS, HELD)
     before = Submission(
         str(was.queue or ""),
         resource_texts(was.Resource_List),
         variable_texts(was.Variable_List, kept),
     )
+    named = resource_texts(job.Resource_List)
+    changed = {n: text for n, text in named.items() if before.resources.get(n, "") != text}
     runs = (int(attribute(was, "run_count") or 0), attribute(job, "run_count"))
     if not changed and runs[1] is None:
         event.accept()

@@ -12,7 +12,7 @@ from typing import Any
 import pbs
 
 from pliant.filter.pbs.decide import Answer, Known, Submission, decide
-from pliant.filter.pbs.names import ASKED, RESOURCES
+from pliant.filter.pbs.names import ASKED, HELD, RESOURCES, RETURNS
 from pliant.hooks.reading import (
     attribute,
     item,
@@ -26,7 +26,14 @@ from pliant.hooks.reading import (
 
 
 def leave_others(event: Any) -> None:
-    """Accept a job that says nothing to Pliant: this comes first, and all else after it."""
+    """Accept a job that says nothing to Pliant: this comes first, and all else after it.
+
+    A job submitted from within a job by ``qsub -V`` has that one's variables: what our hooks would
+    act upon is taken away.
+    """
+    for name in (RETURNS, HELD):
+        if item(event.job.Variable_List, name):
+            event.job.Variable_List[name] = ""
     said = [(event.job.Resource_List, name) for name in RESOURCES.values()]
     asked = [(event.job.Variable_List, name) for name in ASKED.values()]
     if not any(item(some, name) for some, name in said + asked):

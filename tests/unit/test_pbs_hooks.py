@@ -245,6 +245,15 @@ def test_a_job_that_says_nothing_or_goes_where_pliant_is_off_is_left_alone(
     assert seen.job.Resource_List.writes == []
 
 
+@pytest.mark.parametrize("asked", [{}, ASKED])
+def test_a_job_does_not_inherit_the_marks_of_the_job_that_submits_it(
+    site: Site, asked: dict[str, Any]
+) -> None:
+    variables = {"PLIANT_RETURNS": "85", "PLIANT_HELD": "1"}
+    seen = site.seen("queuejob", Job("queuejob", asked, variables))
+    assert [seen.variables[name] for name in variables] == ["", ""]
+
+
 @pytest.mark.parametrize(("mode", "age_s"), [(Mode.OBSERVE, 0), (Mode.ENFORCE, 60)])
 def test_observed_or_with_an_old_state_only_what_is_noted_changes(
     site: Site, mode: Mode, age_s: float
@@ -398,6 +407,14 @@ def test_no_hook_of_the_server_ever_looks_at_other_jobs(site: Site) -> None:
     assert changed(site, {"select": "1:ngpus=1"}).pbs.looked == 0
 
 
+def test_a_request_for_thousands_of_shapes_is_left_to_pliantd(site: Site) -> None:
+    kinds = (Room(64, 64, 64, 256_000),)
+    site.says(queues=(("workq", Ground(kinds, QUEUE.rooms)),))
+    seen = site.queuejob({"select": "1:ngpus=4", "moldable": "gpus=1-256+nodes=1-16"})
+    assert seen.resources["select"] == "1:ngpus=4"
+    assert seen.token == "moldable=gpus=1-256,nodes=1-16;own=4;fp=1,0,1,0,0,0,0"
+
+
 # modifyjob
 
 
@@ -432,6 +449,17 @@ def test_a_new_request_is_put_into_the_token(site: Site) -> None:
     assert seen.token == (
         "moldable=gpus=1-2;malleable;job-class=trial;own=4;set=2;fp=1,0,8,0,16384,0,0;renewed"
     )
+
+
+def test_a_request_that_is_taken_back_takes_the_token_with_it(site: Site) -> None:
+    seen = changed(site, {"moldable": "", "malleable": ""})
+    assert seen.job.Resource_List.writes == ["pliant"]
+    assert (seen.token, seen.variables) == ("", {"PLIANT_RETURNS": ""})
+
+
+def test_what_is_named_and_stays_as_it_was_is_no_change(site: Site) -> None:
+    seen = changed(site, {**ASKED, "malleable": "yes", "select": "1:ncpus=8:ngpus=2:mem=16384mb"})
+    assert (seen.job.Resource_List.writes, seen.variables) == ([], {})
 
 
 def test_a_wrong_request_is_refused_and_the_job_stays(site: Site) -> None:
@@ -557,6 +585,10 @@ def test_a_job_that_has_saved_goes_back_to_the_queue_held_by_us(site: Site) -> N
     assert seen.verdict[0] == "reject"
     assert seen.job.done == ["Hold_Types", "rerun"]
     assert (str(seen.job.Hold_Types), seen.variables["PLIANT_HELD"]) == ("s", "4")
+
+
+def test_one_of_an_array_goes_back_without_a_hold(site: Site) -> None:
+    assert ended(site, 85, id="7[3].head").job.done == ["rerun"]
 
 
 def test_it_waits_until_a_time_where_the_site_says_so(site: Site) -> None:

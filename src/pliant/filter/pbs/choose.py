@@ -1,8 +1,8 @@
 """Which of a submission's shapes it gets: one that fits right now, or the one to wait with.
 
 The rules are those of the filter for Slurm (:mod:`pliant.filter.choose`), on less knowledge: what
-the state file says of a queue. Shares of a GPU, and shapes with all cores of a node, are left to
-pliantd.
+the state file says of a queue. Shares of a GPU, shapes with all cores of a node, and requests for
+more shapes than can be looked at while a server waits are left to pliantd.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import prod
 
 from pliant.filter.pbs.state import Ground, Room, State
 from pliant.filter.pbs.written import Written, known_own, meant_shape
@@ -17,6 +18,9 @@ from pliant.grammar.shapes import no_larger, shapes
 from pliant.model.footprints import ALL_CORES, Demand
 from pliant.model.requests import Request
 from pliant.model.shapes import Kind, Shape
+
+MAX_LOOKED_AT = 64
+"""The most combinations of totals, numbers of nodes and types of GPU that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +41,11 @@ def case_of(request: Request, written: Written, ground: Ground, type_resource: s
     """Return the case of a request, as far as the queue's nodes are known."""
     meant = meant_shape(written, request)
     most = max((kind.gpus for kind in ground.kinds), default=0)
-    allowed = shapes(_within(request, meant, most), meant)
-    case = Case(request, written, known_own(written, request), allowed)
+    within = _within(request, meant, most)
+    case = Case(request, written, known_own(written, request), ())
+    if prod(max(1, len(n)) for n in (within.gpus, within.nodes, within.gpu_types)) > MAX_LOOKED_AT:
+        return case
+    allowed = shapes(within, meant)
     possible = tuple(
         shape
         for shape in allowed

@@ -163,13 +163,15 @@ def decide_change(
     """
     after = replace(before, resources={**before.resources, **changed})
     said = words(after.resources, after.variables)
+    asked = any(name in changed for name in RESOURCES.values())
     mode = known.mode(before.queue)
-    if not said or mode is Mode.OFF:
+    if mode is Mode.OFF or not (said or asked):
         return Answer()
+    if not said:
+        return Answer(resources=((TOKEN, None),), variables=((RETURNS, ""),))
     try:
         request = read_request(said)
     except BadSpec as wrong:
-        asked = any(name in changed for name in RESOURCES.values())
         return _wrong(wrong, mode) if asked else Answer()
     variables = {RETURNS: returns(request), **_restarts(before.variables, *run_count)}
     if _SHAPING & set(changed):
@@ -214,6 +216,6 @@ def _token_after(
 ) -> tuple[tuple[str, str | None], ...]:
     """Return the token with a new request of the owner's; nothing where the token is set itself."""
     if TOKEN in changed or not any(name in changed for name in RESOURCES.values()):
-        return ()
+        return ()  # pliantd writes it, or the owner said nothing new
     spec = find_token(before.resources.get(TOKEN, "")) or Spec(request)
     return ((TOKEN, token_text(replace(spec, request=request, renewed=True))),)
