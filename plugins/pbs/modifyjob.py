@@ -37,6 +37,8 @@ def main(event: Any) -> None:
     answer = decide_change(before, changed, Known(state, time.time()), runs)
     if answer.refusal:
         event.reject(answer.refusal)
+    if answer.remark:
+        pbs.logmsg(pbs.LOG_DEBUG, "pliant: modifyjob: " + ascii(answer.remark))
     for name, text in answer.resources:
         job.Resource_List[name] = text
     for name, text in answer.variables:

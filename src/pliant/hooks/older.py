@@ -1,7 +1,8 @@
 """Python as Pliant is written, in the words of Python 3.6.
 
-Annotations go (those of a dataclass become text), ``match`` on plain values becomes ``if``, and
-methods of strings that are younger become calls of the prelude's functions. What else 3.6 does not
+Annotations go (those of a dataclass become text), ``match`` on plain values becomes ``if``, methods
+of strings that are younger become calls of the prelude's functions, and f-strings calls of
+format(): from 3.12 on Python writes them with quotes that 3.6 does not read. What else 3.6 does not
 know is refused here, so that it is seen when a hook is built and not when PBS reads it.
 """
 
@@ -12,7 +13,6 @@ import ast
 VERSION = (3, 6)
 METHODS = ("removeprefix", "removesuffix", "isascii")
 """Methods of str that plugins/pbs/prelude.py has as functions."""
-_Function = ast.FunctionDef | ast.Lambda
 
 
 class TooNew(Exception):
@@ -70,6 +70,12 @@ class _Older(ast.NodeTransformer):
             return ast.Call(name, [node.func.value, *node.args], node.keywords)
         return node
 
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        self.generic_visit(node)
+        values: list[ast.expr] = []
+        text = "".join(_field(part, values) for part in node.values)
+        return ast.Call(ast.Attribute(ast.Constant(text), "format", ast.Load()), values, [])
+
     def visit_Match(self, node: ast.Match) -> ast.AST:
         self.generic_visit(node)
         if not isinstance(node.subject, ast.Name):
@@ -87,6 +93,23 @@ class _Older(ast.NodeTransformer):
 
     def visit_TryStar(self, _node: ast.AST) -> ast.AST:
         raise TooNew("except*")
+
+
+def _field(part: ast.expr, values: list[ast.expr]) -> str:
+    """Return what a part of an f-string is for format(), and note the value that it names."""
+    if isinstance(part, ast.Constant):
+        return str(part.value).replace("{", "{{").replace("}", "}}")
+    assert isinstance(part, ast.FormattedValue)  # noqa: S101  # there is nothing else in one
+    values.append(part.value)
+    how = f"!{chr(part.conversion)}" if part.conversion >= 0 else ""
+    if part.format_spec is None:
+        return f"{{{how}}}"
+    spec = part.format_spec  # an f-string, translated by now
+    assert isinstance(spec, ast.Call)  # noqa: S101  # as visit_JoinedStr makes it
+    assert isinstance(spec.func, ast.Attribute)  # noqa: S101  # as above
+    if spec.args:
+        raise TooNew("a value within the format of another")
+    return f"{{{how}:{ast.literal_eval(spec.func.value)}}}"
 
 
 def _test(subject: ast.Name, pattern: ast.pattern) -> ast.expr | None:
