@@ -74,14 +74,14 @@ def test_a_hook_is_one_file_of_ascii_for_python_3_6_and_its_standard_library(nam
     text = hook_text(name)
     tree = ast.parse(text.encode("ascii"), feature_version=(3, 6))
     imported = {
-        getattr(node, "module", None) or alias.name
+        f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
         for node in ast.walk(tree)
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
     }
     assert imported <= {
         "pbs", "json", "os", "stat", "sys", "types", "enum", "re", "time", "base64", "binascii",
-        "zlib", "fractions", "functools", "subprocess",
+        "zlib", "subprocess", "fractions.Fraction", "functools.lru_cache",
     }  # fmt: skip
     called = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     assert not called & {"removeprefix", "removesuffix", "isascii"}
@@ -111,3 +111,20 @@ def test_two_definitions_of_one_name_stop_the_build() -> None:
             "from pliant.filter.choose import _distance as one\n"
             "from pliant.filter.pbs.choose import _distance as other\none, other\n"
         )
+
+
+def test_match_becomes_what_it_means() -> None:
+    source = (
+        "match x:\n    case 'a': y = 1\n    case 'b': y = 2\n    case _:\n        y = 3\n        z = 4\n"
+        "match x:\n    case _:\n        a = 1\n        b = f'{x!r:>5}{{}}'\n"
+    )
+    for x in "abc":
+        new: dict[str, object] = {"x": x}
+        old = dict(new)
+        exec(compile(source, "new", "exec"), new)  # noqa: S102  # what stands above
+        text = ast.unparse(translated(ast.parse(source)))
+        assert "match" not in text
+        exec(compile(text, "old", "exec"), old)  # noqa: S102  # as above
+        for space in (new, old):
+            space.pop("__builtins__")
+        assert old == new

@@ -76,7 +76,7 @@ class _Older(ast.NodeTransformer):
         text = "".join(_field(part, values) for part in node.values)
         return ast.Call(ast.Attribute(ast.Constant(text), "format", ast.Load()), values, [])
 
-    def visit_Match(self, node: ast.Match) -> ast.AST:
+    def visit_Match(self, node: ast.Match) -> list[ast.stmt]:
         self.generic_visit(node)
         if not isinstance(node.subject, ast.Name):
             raise TooNew("match on what has no name")
@@ -86,7 +86,7 @@ class _Older(ast.NodeTransformer):
                 raise TooNew("match with if")
             test = _test(node.subject, case.pattern)
             rest = [ast.If(test, case.body, rest)] if test else case.body
-        return rest[0]
+        return rest
 
     def visit_NamedExpr(self, _node: ast.NamedExpr) -> ast.AST:
         raise TooNew(":=")
