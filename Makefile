@@ -80,6 +80,12 @@ bench: ## measure, and write docs/benchmarks.md (needs root; about half an hour)
 	@$(MAKE) $(VENV)/.dev spank
 	$(PY) -m benchmarks
 
+.PHONY: bench-speed
+bench-speed: ## the monitor's speed against the true one; writes docs/benchmarks-speed.md (needs root, quiet; minutes)
+	$(call packages,unit)
+	@$(MAKE) $(VENV)/.dev
+	$(PY) -m benchmarks.speed
+
 .PHONY: bench-sim
 bench-sim: $(ACCASIM)/.done ## the simulator beside AccaSim; DATA= the folder with swf/, PARTS= some; writes docs/benchmarks-sim.md
 	$(PY) -m benchmarks.sim $(PARTS) --data "$(DATA)" --peer $(ACCASIM)/bin/python
