@@ -31,7 +31,7 @@ _HEAD = """\
 
 Written by `make bench-speed`; every number below was measured by that run. It is the second figure
 of Kuchumov and Korkhov (paper 002) as far as this machine allows: their speed is instructions per
-cycle times CPU-time fraction, and theirs are programs of NPB and PARSEC on machines with counters.
+cycle times CPU-time fraction, measured on programs of NPB, of PARSEC and of their own.
 In brackets: the interval that holds 95 % of a bootstrap, which draws whole pairs.
 """
 _HOW = """\
