@@ -45,10 +45,9 @@ def measure(quick: bool, syscall: perf.Syscall) -> Section:
         for _ in range(blocks):
             order = draw.choice(([False, True, True, False], [True, False, False, True]))
             rates = [_rate(programs, monitor if on else None, window_s) for on in order]
-            slow = [r for r, on in zip(rates, order, strict=True) if on]
-            fast = [r for r, on in zip(rates, order, strict=True) if not on]
-            ratios.append(mean(fast) / mean(slow))
-            noise.append(max(fast) / min(fast) - 1)
+            ratio, apart = compared(order, rates)
+            ratios.append(ratio)
+            noise.append(apart)
     stolen = (machine.steal_s() - stolen_s) / (time.monotonic() - began_s) / (os.cpu_count() or 1)
     found = estimate(ratios, mean)
     seen = "not distinguishable" if found.low <= 1 <= found.high else "**distinguishable**"
@@ -64,6 +63,13 @@ def measure(quick: bool, syscall: perf.Syscall) -> Section:
         f"Load before {load}, after {machine.load()}; the host kept {100 * stolen:.2f} % of the "
         f"CPUs. Goal: not distinguishable from 1: {seen}.",
     )
+
+
+def compared(order: Sequence[bool], rates: Sequence[float]) -> tuple[float, float]:
+    """Return a block's rates without over those with, and how far apart those without are."""
+    slow = [rate for rate, on in zip(rates, order, strict=True) if on]
+    fast = [rate for rate, on in zip(rates, order, strict=True) if not on]
+    return mean(fast) / mean(slow), max(fast) / min(fast) - 1
 
 
 def _rate(programs: Sequence[Program], monitor: int | None, window_s: float) -> float:

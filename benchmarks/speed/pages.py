@@ -15,7 +15,7 @@ Pairs = Sequence[Sequence[Point]]
 
 def agreements(pairs: Pairs, missing: str) -> Section:
     """Return how well each measure agrees with the truth; ``missing``: why there is no tier 1."""
-    settings = dict.fromkeys(pair[0].setting for pair in pairs)
+    settings = sorted({pair[0].setting for pair in pairs})
     rows = []
     for measure in MEASURES:
         if not any(measure in p.measured for pair in pairs for p in pair):
@@ -28,8 +28,9 @@ def agreements(pairs: Pairs, missing: str) -> Section:
     return Section(
         "Measured against true",
         "Both are ratios: what a program does beside another, as a part of what it does alone on "
-        "the same CPUs. True is its own count of its work; measured is the monitor's. r is "
-        "Pearson's correlation; the errors are of measured less true.",
+        "the same CPUs. True is its own count of its work, as heartbeats would tell it (tier 2); "
+        "measured is the monitor's. r is Pearson's correlation; the errors are of measured less "
+        "true.",
         ("measure", "setting", "points", "r", "mean error", "mean absolute error", "largest"),
         rows,
         f"Tier 1, by which the paper's figure was made, is not available here: {missing}. "
@@ -79,9 +80,7 @@ def blind(pairs: Pairs) -> Section:
 
 def all_points(pairs: Pairs, programs: Sequence[str]) -> list[Section]:
     """Return a table of each setting: a row for each program, a column for what it ran beside."""
-    return [
-        _table(setting, pairs, programs) for setting in dict.fromkeys(p[0].setting for p in pairs)
-    ]
+    return [_table(setting, pairs, programs) for setting in sorted({p[0].setting for p in pairs})]
 
 
 def _table(setting: str, pairs: Pairs, programs: Sequence[str]) -> Section:

@@ -19,14 +19,14 @@ def figure(points: Sequence[Point]) -> bytes:
     from matplotlib.figure import Figure  # noqa: PLC0415  # the same
 
     measures = [name for name in MEASURES if any(name in point.measured for point in points)]
-    drawn = Figure(figsize=(4.2 * len(measures), 4.2), layout="constrained")
+    drawn = Figure(figsize=(4.2 * len(measures), 4.2), layout="compressed")
     FigureCanvasAgg(drawn)
     panels = drawn.subplots(1, len(measures), sharex=True, sharey=True, squeeze=False)[0]
     most = 1.05 * max(max(p.true, *p.measured.values()) for p in points)
     for axes, measure in zip(panels, measures, strict=True):
         axes.plot([0, most], [0, most], color="#c00000", linewidth=1)
         for setting, (mark, colour) in zip(
-            dict.fromkeys(p.setting for p in points), _MARKS, strict=False
+            sorted({p.setting for p in points}), _MARKS, strict=False
         ):
             here = [p for p in points if p.setting == setting and measure in p.measured]
             axes.scatter(

@@ -12,6 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from benchmarks import slowdown
 from benchmarks.speed import __main__ as speed_main
 from benchmarks.speed import pages, programs
 from benchmarks.speed.measuring import ON_ALL, ONE, REPEATS, TWO, plans
@@ -125,6 +126,13 @@ def test_a_table_has_every_pair_of_its_setting() -> None:
         ["a", "0.70 / 0.70, 0.70 / 0.70", "0.50 / 1.00"],
         ["b", "0.90 / 0.80", ""],
     ]
+
+
+def test_what_drifts_evenly_slows_nothing_down() -> None:
+    ratio, apart = slowdown.compared([False, True, True, False], [10.0, 11.0, 12.0, 13.0])
+    assert ratio == 1.0
+    assert apart == pytest.approx(0.3)
+    assert slowdown.compared([True, False, False, True], [8.0, 10.0, 10.0, 8.0]) == (1.25, 0.0)
 
 
 def test_the_figure_is_a_png() -> None:
