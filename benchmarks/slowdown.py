@@ -26,7 +26,7 @@ from pliant.monitor import counters, perf, service
 from pliant.monitor.reading import NodeReading
 from pliant.monitor.windows import Windows
 
-BLOCKS, WINDOW_S, SETTLE_S = 10, 6.0, 0.2
+BLOCKS, WINDOW_S, SETTLE_S = 9, 6.0, 0.2
 EVERY_S = 1.0
 WINDOWS = Windows(WINDOW_S, 1.0)
 """As long a part of the time as always, 10 s of 60 s, so that each of our windows has one whole."""
