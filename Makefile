@@ -73,7 +73,7 @@ check-lua:
 check-c:
 	@if [ -e spank/Makefile ]; then $(MAKE) -C spank check; fi
 	@$(MAKE) -C tests/nvml_stub check
-	$(or $(CC),cc) -fsyntax-only -Wall -Wextra -Werror benchmarks/speed/programs.c
+	$(CC) -fsyntax-only -Wall -Wextra -Werror benchmarks/speed/programs.c
 
 .PHONY: bench
 bench: ## measure, and write docs/benchmarks.md (needs root; about half an hour)

@@ -29,7 +29,7 @@ from pliant.monitor.windows import Windows
 BLOCKS, WINDOW_S, SETTLE_S = 9, 6.0, 0.2
 EVERY_S = 1.0
 WINDOWS = Windows(WINDOW_S, 1.0)
-"""As long a part of the time as always, 10 s of 60 s, so that each of our windows has one whole."""
+"""As long a part of the time as always, 10 s of 60 s, and as much of it in each of our windows."""
 
 
 def measure(quick: bool, syscall: perf.Syscall) -> Section:
@@ -56,7 +56,7 @@ def measure(quick: bool, syscall: perf.Syscall) -> Section:
         f"A job with a compute-bound program on each of {len(cpus)} CPUs, beside the jobs above; "
         f"its work per second without the monitor over that with it, in {blocks} blocks of four "
         f"windows of {window_s:g} s. The monitor is a process that looks once a second, with "
-        f"counters open for {WINDOWS.length_s:g} s of {WINDOWS.every_s:g} s: the usual part of the "
+        f"counters, as above, open for {WINDOWS.length_s:g} s of {WINDOWS.every_s:g} s: the usual part of the "
         "time, opened ten times as often.",
         ("blocks", "time with the monitor ÷ time without", "two windows without it, apart"),
         [(str(blocks), found.text(4), f"{100 * mean(noise):.2f} %")],
