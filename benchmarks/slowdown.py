@@ -56,8 +56,8 @@ def measure(quick: bool, syscall: perf.Syscall) -> Section:
         f"A job with a compute-bound program on each of {len(cpus)} CPUs, beside the jobs above; "
         f"its work per second without the monitor over that with it, in {blocks} blocks of four "
         f"windows of {window_s:g} s. The monitor is a process that looks once a second, with "
-        f"counters, as above, open for {WINDOWS.length_s:g} s of {WINDOWS.every_s:g} s: the usual part of the "
-        "time, opened ten times as often.",
+        f"counters, as above, open for {WINDOWS.length_s:g} s of {WINDOWS.every_s:g} s: the usual "
+        "part of the time, opened ten times as often.",
         ("blocks", "time with the monitor ÷ time without", "two windows without it, apart"),
         [(str(blocks), found.text(4), f"{100 * mean(noise):.2f} %")],
         f"Load before {load}, after {machine.load()}; the host kept {100 * stolen:.2f} % of the "
