@@ -76,10 +76,10 @@ check-c:
 	$(CC) -fsyntax-only -Wall -Wextra -Werror benchmarks/speed/programs.c
 
 .PHONY: bench
-bench: ## measure, and write docs/benchmarks.md (needs root; about half an hour)
+bench: ## measure, and write docs/benchmarks.md; PARTS= some alone (needs root; about half an hour)
 	@.ci/packages test
 	@$(MAKE) $(VENV)/.dev spank
-	$(PY) -m benchmarks
+	$(PY) -m benchmarks $(PARTS)
 
 .PHONY: bench-speed
 bench-speed: ## the monitor's speed against the true one; writes docs/benchmarks-speed.md (needs root, quiet; minutes)
