@@ -159,7 +159,7 @@ def test_every_policy_tells_its_name_and_options() -> None:
         "rsc": ("cpu_speed",),
         "asjf": ("cpu_speed",),
         "blind-round-robin": ("cpu_speed",),
-        "manual-optimal": ("window", "cpu_speed"),
+        "manual-optimal": ("window", "branches", "cpu_speed"),
         "fms-type": ("order", "times", "sizes", "beside", "high_load", "cpu_speed"),
         "fms-nodes": ("order", "times", "sizes", "beside", "high_load", "cpu_speed"),
         "torque": ("overtaking", "cpu_speed"),
