@@ -15,11 +15,12 @@ import pytest
 from pliant.cli import main
 from pliant.errors import Unavailable
 from pliant.monitor.reading import JobReading, NodeReading
-from pliant.monitor.report import Sender, World, windows
+from pliant.monitor.report import Sender, World
 from pliant.monitor.sample import Way
 from pliant.monitor.speed import Parts, Speed
 from pliant.monitor.spool import MOST, MOST_BYTES, Spool
 from pliant.monitor.tier import Tier
+from pliant.monitor.told import windows
 from pliant.wire import monitor as wire
 
 START = "0123456789abcdef" * 2
@@ -109,6 +110,7 @@ def test_a_reading_becomes_windows_of_jobs_whose_speed_is_known() -> None:
         wire.Window(
             *("7", EPOCH_S - 10, EPOCH_S, "cpu", 0.5, "cpu-s/s", 10.0, 100.0, 3.0, 5),
             waited=0.25,
+            cpu=0.5,
         )
     ]
     (counted,) = windows(seen(EPOCH_S, "7", tier=Tier.COUNTERS, value=2e9))

@@ -14,6 +14,8 @@ from typing import TypeVar
 
 import msgspec
 
+from pliant.wire.monitor import GpuUse, NodeGpu
+
 NOT_SHOWN = -1
 """For a number that the asker may not see."""
 
@@ -32,22 +34,34 @@ class PartitionRow:
 
 @dataclass(frozen=True, slots=True)
 class SpeedRow:
-    """How fast a job ran on a node, in the window that ended at ``end_s``."""
+    """How fast a job ran on a node, in the window that ended at ``end_s``; None: not known.
+
+    ``cpu``: CPU seconds per second. ``waited``: the part of the time in which its threads wanted to
+    run that they waited. ``gpus``: those that its processes are on. ``idle_since_s``: since when
+    each GPU that it holds there and does not use has been so.
+    """
 
     job: str
     tier: str  # counters, heartbeat, cpu: only values of one tier say something together
     value: float
     unit: str
     end_s: float
+    cpu: float | None = None
+    memory_mib: float = 0.0
+    waited: float | None = None
+    gpus: tuple[GpuUse, ...] = ()
+    idle_since_s: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorRow:
-    """What a node's monitor last reported."""
+    """What a node's monitor last reported: how its GPUs were at ``seen_s``."""
 
     node: str
     heard_s: float
     speeds: tuple[SpeedRow, ...] = ()
+    seen_s: float = 0.0
+    gpus: tuple[NodeGpu, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

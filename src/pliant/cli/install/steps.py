@@ -47,6 +47,9 @@ def after_apply(site: Site, paths: Sequence[str]) -> list[str]:
     if _ends(paths, *SPANK):
         steps.append("pliant install slurm --part spank --apply on every login and compute node")
     if _ends(paths, "pliant-monitor.service"):
+        toml = site.at(Path("/etc/pliant/pliant.toml"))
+        if not toml.exists():
+            steps.append(f"copy {toml} of the controller to this node: it reports by it")
         steps.append("systemctl daemon-reload && systemctl enable --now pliant-monitor")
     return [*steps, "pliant doctor"]
 
