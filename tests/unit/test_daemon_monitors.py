@@ -22,6 +22,7 @@ from pliant.daemon.munge_door import MungeDoor
 from pliant.daemon.origins import KNOWN_S, Origins
 from pliant.daemon.rights import Asker
 from pliant.daemon.verbs import Verbs
+from pliant.daemon.watched import MonitorRow, MonitorsRow, SpeedRow
 from pliant.errors import PliantError, Unavailable
 from pliant.model import Snapshot
 from pliant.wire import CHALLENGE, Message, decode, encode
@@ -111,13 +112,13 @@ def test_a_report_is_kept_by_job_and_node_on_pliantds_clock(site: Site) -> None:
     assert site.tell(report(window("9", 4980.0), node="n2"), host="10.0.0.2") == TAKEN
     assert site.ends("7") == {"n1": [4991.0, 5001.0]}
     assert site.ends("8_1") == {"n2": [4981.0]}
-    assert site.monitors.row(with_nodes=True) == a.MonitorsRow(
+    assert site.monitors.row(with_nodes=True) == MonitorsRow(
         nodes=2,
         reports=2,
         windows=3,
         last=(
-            a.MonitorRow("n1", 5001.0, (a.SpeedRow("7", "cpu", 0.5, "cpu-s/s", 5001.0),)),
-            a.MonitorRow("n2", 5001.0, (a.SpeedRow("9", "cpu", 0.5, "cpu-s/s", 4981.0),)),
+            MonitorRow("n1", 5001.0, (SpeedRow("7", "cpu", 0.5, "cpu-s/s", 5001.0),)),
+            MonitorRow("n2", 5001.0, (SpeedRow("9", "cpu", 0.5, "cpu-s/s", 4981.0),)),
         ),
     )
     assert site.monitors.row(with_nodes=False).last == ()

@@ -22,6 +22,7 @@ SECTIONS = {
     "For users": {
         "status": "pliant.cli.look:status",
         "jobs": "pliant.cli.look:jobs",
+        "top": "pliant.cli.top:top",
         "why": "pliant.cli.why:why",
         "history": "pliant.cli.history:history",
         "set": "pliant.cli.owner:set_request",

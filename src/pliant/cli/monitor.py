@@ -11,15 +11,15 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from math import isfinite
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from pliant.cli.output import Column, Style, json_option, print_json, print_table, say
+from pliant.cli.seconds import Seconds
 from pliant.errors import BadInput, Unavailable
 
 if TYPE_CHECKING:  # every `pliant --help` loads this module
@@ -36,23 +36,13 @@ WINDOWS_S = 60.0
 DRIVER = Path("/proc/driver/nvidia")
 
 
-class _Seconds(click.FloatRange):
-    """A range without nan and infinity, for which nobody can wait."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        found = super().convert(value, param, ctx)
-        if not isfinite(found):
-            self.fail(f"{found} is not in the range {self._describe_range()}.", param, ctx)
-        return found
-
-
 @click.command(short_help="How fast each job on this node runs (root).")
 @click.option("--once", is_flag=True, help="Print one reading and end.")
 @json_option
 @click.option(
     "--every",
     "every_s",
-    type=_Seconds(min=0.1, max=86400),
+    type=Seconds(min=0.1, max=86400),
     metavar="SECONDS",
     help="The time from reading to reading.  "
     f"[default: {EVERY_S:g}; {ONCE_S:g} with --once; {TRACE_S:g} with --trace]",

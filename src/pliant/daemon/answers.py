@@ -8,13 +8,12 @@ fields than an older client knows: they are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
 
-from pliant.wire.monitor import GpuUse, NodeGpu
+from pliant.daemon.watched import MonitorsRow
 
 NOT_SHOWN = -1
 """For a number that the asker may not see."""
@@ -30,51 +29,6 @@ class PartitionRow:
     nodes: int = 0
     gpus: int = 0  # whole GPUs of its nodes
     gpus_free: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class SpeedRow:
-    """How fast a job ran on a node, in the window that ended at ``end_s``; None: not known.
-
-    ``cpu``: CPU seconds per second. ``waited``: the part of the time in which its threads wanted to
-    run that they waited. ``gpus``: those that its processes are on. ``idle_since_s``: since when
-    each GPU that it holds there and does not use has been so.
-    """
-
-    job: str
-    tier: str  # counters, heartbeat, cpu: only values of one tier say something together
-    value: float
-    unit: str
-    end_s: float
-    cpu: float | None = None
-    memory_mib: float = 0.0
-    waited: float | None = None
-    gpus: tuple[GpuUse, ...] = ()
-    idle_since_s: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class MonitorRow:
-    """What a node's monitor last reported: how its GPUs were at ``seen_s``."""
-
-    node: str
-    heard_s: float
-    speeds: tuple[SpeedRow, ...] = ()
-    seen_s: float = 0.0
-    gpus: tuple[NodeGpu, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class MonitorsRow:
-    """What the nodes' monitors have reported since the start."""
-
-    nodes: int = 0  # that were heard
-    reports: int = 0
-    repeated: int = 0  # reports that came again, and were not counted again
-    missing: int = 0  # reports that never came
-    windows: int = 0  # speeds of jobs
-    refused: Mapping[str, int] = field(default_factory=dict)  # by kind
-    last: tuple[MonitorRow, ...] = ()  # for administrators
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +55,7 @@ class StatusAnswer:
     partitions: tuple[PartitionRow, ...] = ()
     troubles: tuple[str, ...] = ()  # what is wrong now, one line each; empty: all is well
     stands_by: str = ""  # which other host acts, in words; "" where this one does
-    monitors: MonitorsRow = MonitorsRow()
+    monitors: MonitorsRow = field(default_factory=MonitorsRow)
 
 
 @dataclass(frozen=True, slots=True)

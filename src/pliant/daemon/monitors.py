@@ -15,10 +15,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from pliant.daemon import answers as a
 from pliant.daemon.held import Idle, gpus_of, held
 from pliant.daemon.libmunge import Proof
 from pliant.daemon.origins import Origins
+from pliant.daemon.watched import MonitorRow, MonitorsRow, SpeedRow
 from pliant.errors import BadInput, Refused
 from pliant.model import Job, Node, Snapshot
 from pliant.wire.monitor import NodeGpu, Report, ReportAnswer, Window, requested
@@ -198,22 +198,22 @@ class Monitors:
         with self._lock:
             return {name: row.heard_s for name, row in self._nodes.items()}
 
-    def nodes(self) -> Mapping[str, a.MonitorRow]:
+    def nodes(self) -> Mapping[str, MonitorRow]:
         """Return each node's last reading, by its name; of those that were heard."""
         with self._lock:
             nodes = [(name, self._nodes[name]) for name in sorted(self._nodes)]
             kept = [(node, k) for by_node in self._kept.values() for node, k in by_node.items()]
-        speeds: dict[str, list[a.SpeedRow]] = {}
+        speeds: dict[str, list[SpeedRow]] = {}
         for node, each in kept:
             speeds.setdefault(node, []).append(_speed_row(each))
         return {
-            name: a.MonitorRow(name, row.heard_s, tuple(speeds.get(name, ())), row.seen_s, row.gpus)
+            name: MonitorRow(name, row.heard_s, tuple(speeds.get(name, ())), row.seen_s, row.gpus)
             for name, row in nodes
         }
 
-    def row(self, *, with_nodes: bool) -> a.MonitorsRow:
+    def row(self, *, with_nodes: bool) -> MonitorsRow:
         """Return what ``pliant status`` shows; ``with_nodes``: with each node's last reading."""
-        return a.MonitorsRow(
+        return MonitorsRow(
             nodes=len(self.heard()),
             reports=self.reports,
             repeated=self.repeated,
@@ -234,10 +234,10 @@ def _measured(window: Window, sent_s: float, now_s: float) -> Measured:
     return Measured(end_s - (window.end_s - window.begin_s), end_s, window)
 
 
-def _speed_row(kept: _Kept) -> a.SpeedRow:
+def _speed_row(kept: _Kept) -> SpeedRow:
     last = kept.windows[-1]
     window = last.window
-    return a.SpeedRow(
+    return SpeedRow(
         job=window.job,
         tier=window.tier,
         value=window.value,
