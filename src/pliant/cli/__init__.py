@@ -36,6 +36,7 @@ SECTIONS = {
         "install": "pliant.cli.install:install",
         "plan": "pliant.cli.planning:plan_command",
         "monitor": "pliant.cli.monitor:monitor",
+        "metrics": "pliant.cli.metrics:metrics",
         "pause": "pliant.cli.admin:pause",
         "resume": "pliant.cli.admin:resume",
     },

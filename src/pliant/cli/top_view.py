@@ -67,15 +67,13 @@ def _sheet(columns: Sequence[Column[Any]], rows: Sequence[Any]) -> Sheet:
 def _head(answer: TopAnswer) -> list[str]:
     gpus = sum(node.gpus for node in answer.nodes)
     free = sum(node.gpus_free for node in answer.nodes if node.up)
-    idle = sum(len(_idle_s(job, answer.now_s)) for job in answer.jobs)
+    idle = sum(len(held_idle(job, answer.now_s)) for job in answer.jobs)
     words = [f"{len(answer.nodes)} nodes, {gpus} GPUs, {free} free"] if answer.nodes else []
-    words += [f"{idle} held and idle"] if idle else []
-    looked = f"looked {duration(answer.now_s - answer.observed_s)} ago"
-    head = [
-        f"{', '.join(words)}{'; ' if words else ''}{answer.running} jobs run, "
-        f"{answer.waiting} wait; policy {answer.policy}; {looked}"
-        + ("; PAUSED: no job is changed" if answer.paused else "")
-    ]
+    words += [f"{idle} GPUs are held and idle"] if idle else []
+    words += [f"{answer.running} jobs run, {answer.waiting} wait"]
+    paused = ", PAUSED: no job is changed" if answer.paused else ""
+    looked = duration(answer.now_s - answer.observed_s)
+    head = ["; ".join(words), f"policy {answer.policy}{paused}, last look {looked} ago"]
     if not answer.monitored:
         head.append(NO_MONITOR)
     elif answer.nodes and answer.monitored < len(answer.nodes):
@@ -186,13 +184,13 @@ def _gpu(row: RunningRow) -> str:
     return "" if row.gpu_busy is None else f"{100 * row.gpu_busy:.0f}"
 
 
-def _idle_s(row: RunningRow, now_s: float) -> list[float]:
-    """Return for how long GPUs have been held and idle, of those of which that is worth a word."""
+def held_idle(row: RunningRow, now_s: float) -> list[float]:
+    """Return for how long (s) GPUs are held and idle, of those that have been for IDLE_S."""
     return [now_s - since_s for since_s in row.idle_since_s if now_s - since_s >= IDLE_S]
 
 
 def _idle(row: RunningRow, now_s: float) -> str:
-    idle_s = _idle_s(row, now_s)
+    idle_s = held_idle(row, now_s)
     return f"{len(idle_s)}, {duration(min(idle_s))}" if idle_s else ""
 
 
