@@ -14,6 +14,7 @@ from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.daemon import answers as a
 from pliant.daemon.answers import from_json
+from pliant.daemon.watched import TopAnswer
 from pliant.errors import Unavailable
 from pliant.monitor.report import Sender, World
 from pliant.monitor.service import Node, once
@@ -86,5 +87,9 @@ def test_windows_wait_for_pliantd_and_reach_it_once_and_from_root_alone(
     assert speed.value > 0
     assert (now.reports, now.refused["not root"], now.refused["out of order"]) == (2, 1, 1)
     assert said[1:] == ["pliantd has taken the reports that were kept"]
+    top = from_json(TopAnswer, ask_as(clean, "pliant-alice", "top").fields["json"])
+    (row,) = [row for row in top.jobs if row.id == str(job)]
+    assert (row.nodes, row.speeds[0].tier, row.speeds[0].nodes) == (("n1",), "cpu", 1)
+    assert {row.name: row.heard_s > 0 for row in top.nodes} == {"n1": True, "n2": False}
     mine = from_json(a.StatusAnswer, ask_as(clean, "pliant-alice", "status").fields["json"])
     assert mine.monitors.last == ()

@@ -69,7 +69,7 @@ def _head(answer: TopAnswer) -> list[str]:
     free = sum(node.gpus_free for node in answer.nodes if node.up)
     idle = sum(len(held_idle(job, answer.now_s)) for job in answer.jobs)
     words = [f"{len(answer.nodes)} nodes, {gpus} GPUs, {free} free"] if answer.nodes else []
-    words += [f"{idle} GPUs are held and idle"] if idle else []
+    words += [f"held and idle: {idle} GPUs"] if idle else []
     words += [f"{answer.running} jobs run, {answer.waiting} wait"]
     paused = ", PAUSED: no job is changed" if answer.paused else ""
     looked = duration(answer.now_s - answer.observed_s)
