@@ -24,7 +24,7 @@ from gpu_readings import Answer
 from pliant.monitor.gpu_use import GpuUse, gpu_use
 from pliant.monitor.gpus import Gpu, GpuProcess, GpuReading, Instance
 from pliant.monitor.reading import JobReading, NodeReading
-from pliant.monitor.sample import Way
+from pliant.monitor.sample import CountedBy
 from pliant.monitor.speed import Parts, Speed
 from pliant.monitor.tier import Tier
 from pliant.monitor.told import node_gpus, windows
@@ -544,7 +544,7 @@ def told(found: GpuReading, *pids: int) -> tuple[wire.Window, tuple[wire.NodeGpu
     """What is told of a job with these processes, and of the node."""
     speed = Speed(0.5, Tier.CPU, 10.0, Parts(cpu=0.5, run_share=1.0, thread_cpu=0.5))
     job = JobReading(
-        *("7", 100.0, Way.CGROUP, 0, Way.CGROUP, len(pids), len(pids), speed, None, ()),
+        *("7", 100.0, CountedBy.CGROUP, 0, CountedBy.CGROUP, len(pids), len(pids), speed, None, ()),
         gpus=gpu_use(found, pids),
     )
     reading = NodeReading("n1", found.at_s, 10.0, None, (), (job,), found.gpus, found.unread)

@@ -315,11 +315,14 @@ class Screen:
 PLIANT = "import sys; from pliant.cli import main; main(sys.argv[1:])"
 
 
-def on_terminal(*words: str, columns: int = 80) -> Screen:
+def on_terminal(*words: str, columns: int = 80, before: str = "") -> Screen:
+    """Start it; ``before``: what its Python does first."""
     pid, terminal = pty.fork()
     if pid == 0:
         environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "LINES": "24"}
-        os.execve(sys.executable, [sys.executable, "-c", PLIANT, "top", *words], environment)  # noqa: S606  # no shell
+        os.execve(
+            sys.executable, [sys.executable, "-c", before + PLIANT, "top", *words], environment
+        )  # noqa: S606  # no shell
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     return Screen(pid, terminal)
 
@@ -372,6 +375,15 @@ def test_a_daemon_that_dies_is_said_on_the_screen_until_it_is_back(door: FakeDoo
         screen.wait_for("q ends")
     os.write(screen.terminal, b"q")
     assert screen.end() == 0
+
+
+def test_without_rich_it_is_plain_text_again_and_again(door: FakeDoor) -> None:
+    screen = on_terminal("--every", "0.2", before="import sys; sys.modules['rich'] = None; ")
+    reading = view(ANSWER).plain().replace("\n", "\r\n")
+    screen.wait_for(f"{reading}\r\n{reading}")
+    os.write(screen.terminal, b"\x03")
+    assert screen.end() == 0
+    assert ENTERS not in screen.out
 
 
 # Metrics
