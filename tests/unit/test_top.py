@@ -320,9 +320,8 @@ def on_terminal(*words: str, columns: int = 80, before: str = "") -> Screen:
     pid, terminal = pty.fork()
     if pid == 0:
         environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "LINES": "24"}
-        os.execve(
-            sys.executable, [sys.executable, "-c", before + PLIANT, "top", *words], environment
-        )  # noqa: S606  # no shell
+        argv = [sys.executable, "-c", before + PLIANT, "top", *words]
+        os.execve(argv[0], argv, environment)  # noqa: S606  # no shell
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     return Screen(pid, terminal)
 
