@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -54,8 +55,9 @@ def test_windows_wait_for_pliantd_and_reach_it_once_and_from_root_alone(
     def look() -> None:
         found = once(Node("n1"), 0.3, Event().wait)
         assert found is not None
-        assert str(job) in {row.job for row in found.jobs}
-        sender.take(found)
+        own = tuple(row for row in found.jobs if row.job == str(job))  # others' Slurm may be here
+        assert len(own) == 1
+        sender.take(replace(found, jobs=own))
 
     def sent() -> bool:
         time.sleep(sender.turn())
