@@ -92,6 +92,6 @@ def test_windows_wait_for_pliantd_and_reach_it_once_and_from_root_alone(
     top = from_json(TopAnswer, ask_as(clean, "pliant-alice", "top").fields["json"])
     (row,) = [row for row in top.jobs if row.id == str(job)]
     assert (row.nodes, row.speeds[0].tier, row.speeds[0].nodes) == (("n1",), "cpu", 1)
-    assert {row.name: row.heard_s > 0 for row in top.nodes} == {"n1": True, "n2": False}
+    assert [row.name for row in top.nodes if row.heard_s] == ["n1"]
     mine = from_json(a.StatusAnswer, ask_as(clean, "pliant-alice", "status").fields["json"])
     assert mine.monitors.last == ()

@@ -13,14 +13,17 @@ import termios
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from io import StringIO
 from pathlib import Path
 
 import build
 import pytest
+from rich.console import Console
 
 from fake_door import FakeDoor, munge_program
 from pliant.cli import main
 from pliant.cli.metrics import MISSING
+from pliant.cli.top_screen import page
 from pliant.cli.top_view import NO_MONITOR, view
 from pliant.daemon.answers import NOT_SHOWN, PartitionRow, StatusAnswer
 from pliant.daemon.overview import FRESH_S, overview
@@ -374,6 +377,19 @@ def test_a_daemon_that_dies_is_said_on_the_screen_until_it_is_back(door: FakeDoo
         screen.wait_for("q ends")
     os.write(screen.terminal, b"q")
     assert screen.end() == 0
+
+
+@pytest.mark.parametrize(("nodes", "jobs"), [(50, 50), (2, 50), (50, 2), (0, 50)])
+def test_a_screen_is_full_and_says_how_many_rows_it_has_no_room_for(nodes: int, jobs: int) -> None:
+    many = replace(ANSWER, nodes=ANSWER.nodes[:1] * nodes, jobs=ANSWER.jobs[:1] * jobs)
+    console = Console(file=StringIO(), width=80, height=30)
+    shown = console.render_lines(page(view(many), "it is away", console), pad=False)
+    lines = ["".join(segment.text for segment in line) for line in shown]
+    assert lines[0] == "it is away" and lines[-1] == "q ends"
+    assert 24 < len(lines) <= 30
+    rows = sum(line.startswith(("n1", "7")) for line in lines)
+    more = sum(int(line.split()[0]) for line in lines if line.endswith(" more"))
+    assert rows + more == nodes + jobs
 
 
 def test_without_rich_it_is_plain_text_again_and_again(door: FakeDoor) -> None:

@@ -26,6 +26,8 @@ WIDE = 120
 """From so many columns of the terminal on all columns of the tables are shown."""
 MOST_LETTERS = 24
 """Of a cell on a screen: names may be long."""
+_AROUND = 10
+"""Lines beside the head and rows: of each table a blank, two of titles, how many more; two more."""
 _KEYS = Text("q ends", style="dim")
 
 
@@ -39,7 +41,7 @@ def show(ask: Callable[[], View], every_s: float) -> None:
     console = Console(highlight=False)
     with _kept(), Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
-            live.update(_page(last, trouble, console), refresh=True)
+            live.update(page(last, trouble, console), refresh=True)
             if _pressed(every_s) in {"q", "Q"}:
                 return
             try:
@@ -60,8 +62,9 @@ def can_draw() -> bool:
     return not Console().is_dumb_terminal
 
 
-def _page(view: View, trouble: str, console: Console) -> Group:
-    most = max(4, console.height - len(view.head) - 8)
+def page(view: View, trouble: str, console: Console) -> Group:
+    """Return what fills a screen: ``trouble`` is why there is nothing newer, "" where there is."""
+    most = max(4, console.height - len(view.head) - _AROUND)
     head = [Text("".join(c if c.isprintable() else "?" for c in trouble), "red")] if trouble else []
     return Group(*head, *_parts(view, console.width, most), _KEYS)
 

@@ -4,8 +4,8 @@ A report counts where root sent it, from the host that it speaks of as far as mu
 server tell, and of jobs that run there. Root of a node holds the cluster's munge key and could
 forge any credential: what is checked here keeps users out, and mistakes, as of a cloned image.
 
-What comes again is acknowledged and not counted again. All of it runs in the event loop, in
-0.1 ms or so, the first after each look in 10 ms where 10,000 jobs run: no thread is taken from
+What comes again is acknowledged and not counted again. All of it runs in the event loop, in half a
+millisecond or so, the first after each look in 10 ms where 10,000 jobs run: no thread is taken from
 others, and a thousand monitors, all of root, are no crowd.
 """
 
