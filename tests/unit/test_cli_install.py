@@ -672,8 +672,13 @@ def test_the_monitor_is_installed_where_it_is_named_and_removed_once_it_is_off(
     error = "pliant-monitor is enabled: first `systemctl disable --now pliant-monitor`"
     assert capsys.readouterr().err == f"pliant: {error}\n"
     enabled.unlink()
+    capsys.readouterr()
+    spool = root / "var/lib/pliant-monitor"
+    spool.mkdir(parents=True)
     assert run_install("--remove", *words) == 0
     assert not (units / "pliant-monitor.service").exists()
+    left = f"left: {spool} (reports that pliantd has not taken); to delete: rm -r {spool}"
+    assert capsys.readouterr().out.splitlines()[-1] == left
 
 
 def test_an_installation_below_a_root_names_its_files_where_they_are(
