@@ -73,12 +73,19 @@ check-lua:
 check-c:
 	@if [ -e spank/Makefile ]; then $(MAKE) -C spank check; fi
 	@$(MAKE) -C tests/nvml_stub check
+	$(CC) -fsyntax-only -Wall -Wextra -Werror benchmarks/speed/programs.c
 
 .PHONY: bench
-bench: ## measure, and write docs/benchmarks.md (needs root; about half an hour)
+bench: ## measure, and write docs/benchmarks.md; PARTS= some alone (needs root; about half an hour)
 	@.ci/packages test
 	@$(MAKE) $(VENV)/.dev spank
-	$(PY) -m benchmarks
+	$(PY) -m benchmarks $(PARTS)
+
+.PHONY: bench-speed
+bench-speed: ## the monitor's speed against the true one; writes docs/benchmarks-speed.md (needs root, quiet; minutes)
+	$(call packages,unit)
+	@$(MAKE) $(VENV)/.dev
+	$(PY) -m benchmarks.speed
 
 .PHONY: bench-sim
 bench-sim: $(ACCASIM)/.done ## the simulator beside AccaSim; DATA= the folder with swf/, PARTS= some; writes docs/benchmarks-sim.md

@@ -1,4 +1,7 @@
-"""Measure and write docs/benchmarks.md: ``python -m benchmarks [--quick] [PART ...]``."""
+"""Measure and write docs/benchmarks.md: ``python -m benchmarks [--quick] [PART ...]``.
+
+Parts that are named are measured alone; the others stay in the document as they are.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,9 @@ import argparse
 import importlib
 import os
 import sys
-import time
 from pathlib import Path
 
-from benchmarks import machine
+from benchmarks import parts
 from benchmarks.section import Section
 
 PARTS = ("cycle", "pbs-hook", "submission", "start", "idle", "native", "monitor", "monitors")
@@ -22,8 +24,9 @@ DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 _HEAD = """\
 # Benchmarks
 
-Written by `make bench`; every number below was measured by that run. In brackets: the interval
-that holds 95 % of a bootstrap. GPUs are fake throughout; Slurm is real unless it is said."""
+Written by `make bench`, part by part: when each was measured, and on what, stands above it. In
+brackets: the interval that holds 95 % of a bootstrap. GPUs are fake throughout; Slurm is real
+unless it is said."""
 
 
 def main(arguments: list[str]) -> None:
@@ -41,28 +44,10 @@ def main(arguments: list[str]) -> None:
         parser.error(
             f"{', '.join(rooted)}: only root can measure that, in sandboxes of several users"
         )
-    # Half a set of measurements is no document: it is shown, and the document stays as it is.
-    whole = not (chosen.parts or chosen.quick)
-    out = chosen.out or (DOCUMENT if whole else Path("-"))
-    text = document(chosen.parts or list(PARTS), chosen.quick)
-    if out == Path("-"):
-        print(text)
-    else:
-        out.write_text(text)
-
-
-def document(parts: list[str], quick: bool) -> str:
-    """Measure and return the document."""
-    lines = [_HEAD, "", *machine.lines(), ""]
-    for part in parts:
-        print(f"measuring: {part}", file=sys.stderr, flush=True)
-        began = time.monotonic()
-        for section in measure(part, quick):
-            lines += section.markdown()
-        print(f"  took {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-    if quick:
-        lines.append("(A quick run: too few repetitions to go by.)")
-    return "\n".join(lines).rstrip() + "\n"
+    out = chosen.out or (parts.SHOWN if chosen.quick else DOCUMENT)
+    remark = "A quick run: too few repetitions to go by." if chosen.quick else ""
+    wanted = chosen.parts or PARTS
+    parts.write(out, _HEAD, PARTS, wanted, lambda part: measure(part, chosen.quick), remark=remark)
 
 
 def measure(part: str, quick: bool) -> list[Section]:

@@ -1,4 +1,4 @@
-"""What looking at a node's jobs costs: CPU time of the monitor, for each look and at one a second.
+"""What looking at a node's jobs costs: CPU time of the monitor, and the jobs some of their speed.
 
 Twenty jobs, each a process with ten threads that wake ten times a second and work for a moment,
 below what looks like slurmstepds: no Slurm is needed. The looks are those of `pliant monitor`, in
@@ -9,17 +9,14 @@ the three events: the system calls are the same, and no more is claimed. GPUs ar
 from __future__ import annotations
 
 import resource
-import shutil
 import struct
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
+from benchmarks import slowdown, stepd
 from benchmarks.section import Section, verdict
 from benchmarks.stats import estimate
 from pliant.monitor import perf
@@ -32,8 +29,6 @@ from pliant.monitor.windows import Windows
 
 GOAL = 0.01
 JOBS, THREADS = 20, 10
-FIRST_JOB = 1_987_600_000
-"""More than any job's number."""
 _WORK = f"""
 import threading, time
 def work():
@@ -57,7 +52,8 @@ def measure(quick: bool) -> list[Section]:
         counters = Counters(partial(begin, syscall=syscall))
         opening = [_opening_s(counters) for _ in range(3 if quick else 20)]
         counted = _looks(counters, 5 if quick else 60)
-    return [_section(plain, opening, counted, has_pmu)]
+        slowed = slowdown.measure(quick, syscall)
+    return [_section(plain, opening, counted, has_pmu), slowed]
 
 
 def _looks(counters: Counters | None, times: int) -> list[float]:
@@ -79,7 +75,7 @@ def _looks(counters: Counters | None, times: int) -> list[float]:
 
 def _whole(look: Look) -> Look:
     """Return a look that has seen all jobs and threads."""
-    ours = [sample for job, sample in look.jobs.items() if int(job) >= FIRST_JOB]
+    ours = [sample for job, sample in look.jobs.items() if int(job) >= stepd.FIRST_JOB]
     assert [len(sample.threads) for sample in ours] == [THREADS] * JOBS
     return look
 
@@ -132,32 +128,16 @@ def _clock_for_all(attr: bytes, pid: int, cpu: int, leader: int, flags: int) -> 
 @contextmanager
 def _jobs() -> Iterator[None]:
     """Run the jobs until the end."""
-    with tempfile.TemporaryDirectory(prefix="pliant-") as folder:
-        stepd = shutil.copy("/bin/sh", Path(folder) / "slurmstepd")
-        script = f'{sys.executable} -c "$1" & trap "kill $!" TERM; wait; wait'
-        running = [
-            subprocess.Popen(
-                [f"slurmstepd: [{FIRST_JOB + n}.batch]", "-c", script, "sh", _WORK],
-                executable=stepd,
-                start_new_session=True,
-            )
-            for n in range(JOBS)
-        ]
-        try:
-            _wait_for_threads()
-            yield
-        finally:
-            for process in running:
-                process.terminate()
-            for process in running:
-                process.wait()
+    with stepd.jobs([[sys.executable, "-c", _WORK]] * JOBS):
+        _wait_for_threads()
+        yield
 
 
 def _wait_for_threads() -> None:
     deadline_s = time.monotonic() + 120
     while True:
         look = Node("bench").look()
-        ours = [sample for job, sample in look.jobs.items() if int(job) >= FIRST_JOB]
+        ours = [sample for job, sample in look.jobs.items() if int(job) >= stepd.FIRST_JOB]
         if sum(len(sample.threads) for sample in ours) == JOBS * THREADS:
             return
         assert time.monotonic() < deadline_s, "waited 120 s for the jobs' threads"

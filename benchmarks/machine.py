@@ -14,8 +14,19 @@ def lines() -> Iterator[str]:
     """Yield what a reader must know to compare: date, machine, load, versions."""
     yield f"- Date: {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     yield f"- Machine: {_cpu()}, {os.cpu_count()} CPUs, {_memory_gib():.0f} GiB of memory"
-    yield f"- Load when it began (1, 5, 15 minutes): {_load()}{_niceness()}"
+    yield f"- Load when it began (1, 5, 15 minutes): {load()}{_niceness()}"
     yield f"- Slurm {_slurm()}, Python {platform.python_version()}"
+
+
+def steal_s() -> float:
+    """Return for how many seconds the host has kept CPUs from this machine (proc(5), stat)."""
+    words = Path("/proc/stat").read_text().partition("\n")[0].split()
+    return int(words[8]) / os.sysconf("SC_CLK_TCK")
+
+
+def load() -> str:
+    """Return the load of the last 1, 5 and 15 minutes."""
+    return ", ".join(f"{part:.1f}" for part in os.getloadavg())
 
 
 def _cpu() -> str:
@@ -29,10 +40,6 @@ def _memory_gib() -> float:
     pages: int = os.sysconf("SC_PHYS_PAGES")
     size: int = os.sysconf("SC_PAGE_SIZE")
     return pages * size / 2**30
-
-
-def _load() -> str:
-    return ", ".join(f"{part:.1f}" for part in os.getloadavg())
 
 
 def _niceness() -> str:

@@ -6,11 +6,13 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import TypeVar
 
 _RESAMPLES = 2000
 _LEVEL = 0.95
 
 Statistic = Callable[[Sequence[float]], float]
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,14 @@ def quantile(part: float) -> Statistic:
 
 def estimate(values: Sequence[float], statistic: Statistic = median) -> Estimate:
     """Return the statistic of the values with its interval; the resampling is seeded."""
+    return interval(values, statistic)
+
+
+def interval(items: Sequence[Item], statistic: Callable[[Sequence[Item]], float]) -> Estimate:
+    """Return a statistic of anything that was drawn, with its interval; as :func:`estimate`."""
     draw = random.Random(0)
-    found = [statistic(draw.choices(values, k=len(values))) for _ in range(_RESAMPLES)]
-    return _estimate(statistic(values), found)
+    found = [statistic(draw.choices(items, k=len(items))) for _ in range(_RESAMPLES)]
+    return _estimate(statistic(items), found)
 
 
 def difference(more: Sequence[float], less: Sequence[float]) -> Estimate:

@@ -30,7 +30,7 @@ class FakeDoor:
     folder: Path
     wish: RunAnswer = NOTHING
     refuses: frozenset[str] = frozenset()
-    answers: dict[str, RunAnswer] = field(default_factory=dict)  # by verb, where it is not the wish
+    answers: dict[str, object] = field(default_factory=dict)  # by verb, where it is not the wish
     said: list[Message] = field(default_factory=list)
     port: int = 0
     _news: threading.Condition = field(default_factory=threading.Condition)

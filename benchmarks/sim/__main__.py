@@ -7,13 +7,11 @@ part says when it was measured.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import machine
+from benchmarks import parts
 from benchmarks.section import Section
 from benchmarks.sim import peers, sizes, trace
 from pliant.errors import BadInput
@@ -28,7 +26,6 @@ _HEAD = """\
 # Benchmarks of the simulator
 
 Written by `make bench-sim`, part by part: when each was measured stands above it."""
-_PART = re.compile(r"^<!-- part: (\w+) -->\n(.*?)(?=^<!-- part: |\Z)", re.M | re.S)
 
 
 def main(arguments: list[str]) -> None:
@@ -51,33 +48,10 @@ def main(arguments: list[str]) -> None:
         chosen.trace = trace.found(chosen.data)
     except BadInput as error:
         parser.error(str(error))
-    out = chosen.out or (Path("-") if chosen.quick else DOCUMENT)
-    parts = dict(_PART.findall(out.read_text())) if out.is_file() else {}
-    for part in chosen.parts or PARTS:
-        parts[part] = measured_now(part, chosen)
-    text = document(parts)
-    if out == Path("-"):
-        print(text)
-    else:
-        out.write_text(text)
-
-
-def document(parts: Mapping[str, str]) -> str:
-    """Return the document of these parts, in their order."""
-    texts = [f"<!-- part: {part} -->\n{parts[part].strip()}\n" for part in PARTS if part in parts]
-    return "\n".join((_HEAD + "\n", *texts))
-
-
-def measured_now(part: str, chosen: argparse.Namespace) -> str:
-    """Measure one part, and return its text."""
-    print(f"measuring: {part}", file=sys.stderr, flush=True)
-    lines, began_s = list(machine.lines()), time.monotonic()
-    if chosen.quick:
-        lines.append("- A quick run: too few jobs to go by.")
-    for section in measured(part, chosen):
-        lines += ["", *section.markdown()]
-    print(f"  took {time.monotonic() - began_s:.0f} s", file=sys.stderr, flush=True)
-    return "\n".join(lines)
+    out = chosen.out or (parts.SHOWN if chosen.quick else DOCUMENT)
+    remark = "A quick run: too few jobs to go by." if chosen.quick else ""
+    wanted = chosen.parts or PARTS
+    parts.write(out, _HEAD, PARTS, wanted, lambda part: measured(part, chosen), remark=remark)
 
 
 def measured(part: str, chosen: argparse.Namespace) -> Iterator[Section]:

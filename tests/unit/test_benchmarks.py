@@ -74,18 +74,24 @@ def test_a_section_is_a_table_with_its_result() -> None:
     assert verdict(False) == "**not reached**"
 
 
-def test_half_of_the_measurements_do_not_overwrite_the_document(
+def test_what_is_measured_alone_leaves_the_rest_of_the_document(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr(frame, "DOCUMENT", tmp_path / "benchmarks.md")
     monkeypatch.setattr(frame, "measure", lambda part, _quick: [Section(part, "", ("",), [])])
-    frame.main(["cycle"])
-    assert "## cycle" in capsys.readouterr().out
+    frame.main(["--quick", "cycle"])
+    shown = capsys.readouterr().out
+    assert "## cycle" in shown
+    assert "A quick run" in shown
     assert not frame.DOCUMENT.exists()
     frame.main([])
-    titles = [line for line in frame.DOCUMENT.read_text().splitlines() if line[:3] == "## "]
-    assert titles == [f"## {part}" for part in frame.PARTS]
+    titles = [f"## {part}" for part in frame.PARTS]
+    assert [line for line in frame.DOCUMENT.read_text().splitlines() if line[:3] == "## "] == titles
+    monkeypatch.setattr(frame, "measure", lambda part, _quick: [Section("new", part, ("",), [])])
+    frame.main(["native"])
+    titles[frame.PARTS.index("native")] = "## new"
+    assert [line for line in frame.DOCUMENT.read_text().splitlines() if line[:3] == "## "] == titles
 
 
 def test_an_unknown_part_is_told_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:

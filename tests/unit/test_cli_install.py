@@ -503,7 +503,15 @@ def test_all_parts_want_these_files_in_this_order(root: Path, tmp_path: Path) ->
     )
     assert texts["plugstack.conf"].endswith("include /etc/slurm/plugstack.conf.d/pliant.conf\n")
     monitor = texts["pliant-monitor.service"]
-    assert "ExecStart=/opt/pliant/bin/pliant monitor --every 60\n" in monitor
+    spool = "/var/lib/pliant-monitor"
+    for line in (
+        f"ExecStart=/opt/pliant/bin/pliant monitor --report --every 60 --spool {spool}",
+        f"StateDirectory={Path(spool).name}",
+        "StateDirectoryMode=0700",
+        "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6",
+        "ConditionPathExists=/etc/pliant/pliant.toml",
+    ):
+        assert f"{line}\n" in monitor
 
 
 @pytest.mark.parametrize("name", ["pliantd.service", "pliant-monitor.service"])
@@ -653,6 +661,7 @@ def test_the_monitor_is_installed_where_it_is_named_and_removed_once_it_is_off(
         f"written: {units}/pliant-monitor.service",
         "",
         "Then, for it to take effect:",
+        f"  copy {root}/etc/pliant/pliant.toml of the controller to this node: it reports by it",
         "  systemctl daemon-reload && systemctl enable --now pliant-monitor",
         "  pliant doctor",
     ]
@@ -663,8 +672,13 @@ def test_the_monitor_is_installed_where_it_is_named_and_removed_once_it_is_off(
     error = "pliant-monitor is enabled: first `systemctl disable --now pliant-monitor`"
     assert capsys.readouterr().err == f"pliant: {error}\n"
     enabled.unlink()
+    capsys.readouterr()
+    spool = root / "var/lib/pliant-monitor"
+    spool.mkdir(parents=True)
     assert run_install("--remove", *words) == 0
     assert not (units / "pliant-monitor.service").exists()
+    left = f"left: {spool} (reports that pliantd has not taken); to delete: rm -r {spool}"
+    assert capsys.readouterr().out.splitlines()[-1] == left
 
 
 def test_an_installation_below_a_root_names_its_files_where_they_are(

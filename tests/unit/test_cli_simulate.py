@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import subprocess
@@ -145,6 +146,9 @@ def test_what_there_is_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
         assert [line.split()[0] for line in found.splitlines()[1:]] == [*policies.names()]
         found = printed(capsys, command, "--list-workloads")
         assert [line.split()[0] for line in found.splitlines()[1:]] == [*SOURCES]
+        found = json.loads(printed(capsys, command, "--list-policies", "--json"))
+        assert [row["name"] for row in found] == [*policies.names()]
+        assert found[0]["options"] == policies.options(found[0]["name"])
 
 
 LOAD = "pliant: workload ravi-multi: load"
@@ -156,7 +160,16 @@ LOAD = "pliant: workload ravi-multi: load"
         (("simulate",), "pliant: --trace FILE or --workload NAME is missing; --list-workloads "),
         (("simulate", "--policy", "x"), "pliant: policy: 'x': one of moldable-equipartition, "),
         (("simulate", "--policy", "fifo:s=1"), "pliant: policy fifo: option 's': one of shape "),
-        (("simulate", "--policy", "fifo:s"), "pliant: 'fifo:s': NAME:OPTION=VALUE,... is expec"),
+        (("simulate", "--policy", "fifo:s"), "pliant: 'fifo:s': NAME:OPTION=VALUE,..., each o"),
+        (("simulate", "--policy", "fifo:shape=own,shape=best"), "pliant: 'fifo:shape=own,shape=be"),
+        (
+            ("simulate", "--policy", "fifo:shape=own", "--with", "shape=best"),
+            "pliant: --with: shape: --policy says it too: one of them is expected\n",
+        ),
+        (
+            ("simulate", "--with", "votes=equal", "--with", "votes=largest"),
+            "pliant: --with: 'votes=largest': votes is given twice: one is expected\n",
+        ),
         (("simulate", "--with", "votes=x"), "pliant: policy moldable-equipartition: votes: 'x': "),
         (("simulate", "--workload", "x"), "pliant: workload: 'x': one of trace, hpc2n, "),
         (("simulate", "--workload", "hpc2n"), "pliant: workload hpc2n reads a trace: --trace "),
@@ -290,7 +303,8 @@ def test_what_a_solver_prints_is_kept_from_the_answer(
     trace: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def noisy(*of: Any) -> Outcome:
-        os.write(1, b"WARNING: from C\n")
+        libc = ctypes.CDLL(None)
+        libc.puts(b"WARNING: from C")  # into a pipe C holds it back, until the process ends
         return run_case(*of)
 
     monkeypatch.setattr("pliant.cli.simulating.run_case", noisy)

@@ -16,6 +16,7 @@ import pytest
 
 from pliant.batch import Change
 from pliant.daemon import answers as a
+from pliant.daemon import watched
 from pliant.daemon.cannot import GIVE_UP_GPUS, OTHERWISE, SHARES, beyond_reach, cannot_rows
 from pliant.daemon.config import Config, parse
 from pliant.daemon.cycling import AGAIN_S, Cycling
@@ -1221,7 +1222,7 @@ def test_every_field_of_the_answers_is_a_sentence_or_known_to_be_none() -> None:
     """A new text must be looked at: may it name other users' jobs, or nodes?"""
     rows = {
         kind
-        for kind in vars(a).values()
+        for kind in (*vars(a).values(), *vars(watched).values())
         if dataclasses.is_dataclass(kind) and isinstance(kind, type)
     }
     texts = {
@@ -1248,6 +1249,10 @@ def test_every_field_of_the_answers_is_a_sentence_or_known_to_be_none() -> None:
         *("HandOverHistory.before", "HandOverHistory.after"),
         *(f"SpeedRow.{name}" for name in ("job", "tier", "unit")),  # for administrators alone
         "MonitorRow.node",
+        # only rows that may be seen are made at all: tests/unit/test_top.py
+        *(f"RunningRow.{name}" for name in ("id", "user", "name", "state", "shape")),
+        *("NodeRow.name", "TierSpeed.tier", "TierSpeed.unit", "TopAnswer.policy"),
+        "TopAnswer.stands_by",  # as in status
     }
 
 
@@ -1347,7 +1352,7 @@ def test_a_pin_is_set_and_taken_back(setting: Setting, batch: FakeBatch) -> None
         (BOB, "set", {"job": "1", "spec": "gpus=1"}, "job 1 does not wait any more: it is running"),
         (ALICE, "pause", {}, "only an administrator may do this"),
         (ALICE, "resume", {}, "only an administrator may do this"),
-        (ROOT, "reboot", {}, "'reboot': one of status, jobs, plan, why, history, set, pin, "),
+        (ROOT, "reboot", {}, "'reboot': one of status, jobs, top, plan, why, history, set, pin, "),
     ],
 )
 def test_what_may_not_be_done_is_said_in_one_line(

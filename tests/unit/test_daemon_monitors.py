@@ -7,19 +7,22 @@ import socket
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Any, cast
 
 import build
 import pytest
+from msgspec.structs import replace as altered
 
 from pliant.daemon import answers as a
 from pliant.daemon.cycling import Cycling
+from pliant.daemon.held import GAP_S, Idle, held
 from pliant.daemon.monitors import MOST_KEPT, Monitors
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.munge_door import MungeDoor
 from pliant.daemon.origins import KNOWN_S, Origins
 from pliant.daemon.rights import Asker
 from pliant.daemon.verbs import Verbs
+from pliant.daemon.watched import MonitorRow, MonitorsRow, SpeedRow
 from pliant.errors import PliantError, Unavailable
 from pliant.model import Snapshot
 from pliant.wire import CHALLENGE, Message, decode, encode
@@ -109,16 +112,109 @@ def test_a_report_is_kept_by_job_and_node_on_pliantds_clock(site: Site) -> None:
     assert site.tell(report(window("9", 4980.0), node="n2"), host="10.0.0.2") == TAKEN
     assert site.ends("7") == {"n1": [4991.0, 5001.0]}
     assert site.ends("8_1") == {"n2": [4981.0]}
-    assert site.monitors.row(with_nodes=True) == a.MonitorsRow(
+    assert site.monitors.row(with_nodes=True) == MonitorsRow(
         nodes=2,
         reports=2,
         windows=3,
         last=(
-            a.MonitorRow("n1", 5001.0, (a.SpeedRow("7", "cpu", 0.5, "cpu-s/s", 5001.0),)),
-            a.MonitorRow("n2", 5001.0, (a.SpeedRow("9", "cpu", 0.5, "cpu-s/s", 4981.0),)),
+            MonitorRow("n1", 5001.0, (SpeedRow("7", "cpu", 0.5, "cpu-s/s", 5001.0),)),
+            MonitorRow("n2", 5001.0, (SpeedRow("9", "cpu", 0.5, "cpu-s/s", 4981.0),)),
         ),
     )
     assert site.monitors.row(with_nodes=False).last == ()
+
+
+# GPUs
+
+
+GPUS = tuple(wire.NodeGpu(f"GPU-{n}", n, 0.5, 100, 80_000, 1) for n in range(4))
+
+
+def on(at_s: float, *gpus: int, number: int, **fields: Any) -> Report:
+    """Job 7, which holds one of n1's four GPUs, is on these at ``at_s``; so the node's clock."""
+    uses = tuple(wire.GpuUse(f"GPU-{n}", 100, 0.5) for n in gpus)
+    seen = altered(window("7", at_s), gpus=uses, all_gpus=fields.pop("all_gpus", True))
+    return Report("n1", START, number, at_s, (seen,), fields.pop("gpus", GPUS), at_s)
+
+
+def idle_since(site: Site, *said: Report) -> tuple[float, ...]:
+    """Tell these; return since when GPUs of job 7 have been idle."""
+    for each in said:
+        site.now_s = each.now_s
+        assert site.tell(each) == TAKEN
+    (row,) = site.monitors.nodes()["n1"].speeds
+    return row.idle_since_s
+
+
+def test_a_nodes_gpus_are_kept_as_they_were_seen_last(site: Site) -> None:
+    site.now_s = 5061.0
+    said = replace_now(on(5000.0, 0, number=1), 5060.0)
+    assert site.tell(said) == TAKEN
+    row = site.monitors.nodes()["n1"]
+    assert (row.heard_s, row.seen_s, row.gpus) == (5061.0, 5001.0, GPUS)
+    assert row.speeds[0].gpus == (wire.GpuUse("GPU-0", 100, 0.5),)
+    part = Report("n1", START, 2, 5070.0, (window("7", 5070.0),))  # one of several, not the last
+    assert site.tell(part) == TAKEN
+    assert site.monitors.nodes()["n1"].gpus == GPUS
+    gone = Report("n1", START, 3, 5070.0, (), (), 5070.0)  # the driver has been unloaded
+    assert site.tell(gone) == TAKEN
+    assert site.monitors.nodes()["n1"].gpus == ()
+
+
+def test_a_gpu_that_a_job_holds_and_is_not_on_is_idle_since_the_first_look(site: Site) -> None:
+    assert idle_since(site, on(5000.0, number=1), on(5060.0, number=2)) == (5000.0,)
+    assert idle_since(site, on(5120.0, 3, number=3)) == ()
+    assert idle_since(site, on(5180.0, number=4)) == (5180.0,)
+
+
+def test_what_cannot_be_told_is_not_idle(site: Site) -> None:
+    unknowns: list[dict[str, Any]] = [{"all_gpus": False}, {"gpus": GPUS[:3]}]
+    for number, unknown in enumerate(unknowns, 1):
+        assert idle_since(site, on(5000.0 + number, number=number, **unknown)) == ()
+    site.look = looked()
+    assert site.look is not None
+    fewer = replace(site.look.nodes[0], pools=(replace(site.look.nodes[0].pools[0], free=4),))
+    site.look = replace(site.look, nodes=[fewer, *site.look.nodes[1:]])  # in use by half a job
+    assert idle_since(site, on(5010.0, number=3)) == ()
+
+
+def test_the_gpus_of_an_earlier_run_are_none_of_this_run(site: Site) -> None:
+    assert idle_since(site, on(5000.0, number=1)) == (5000.0,)
+    look = looked()
+    again = [replace(job, start_s=5030.0) for job in look.running]
+    site.look = replace(look, running=again)
+    assert idle_since(site, on(5060.0, number=2)) == (5060.0,)
+    elsewhere = [replace(job, start_s=5070.0, nodes=("n3",)) for job in look.running]
+    site.look = replace(look, running=elsewhere)
+    site.now_s = 5100.0
+    assert site.tell(Report("n1", START, 3, 5100.0, (), (), 5100.0)) == TAKEN
+    assert site.monitors.nodes()["n1"].speeds == ()
+
+
+def test_so_many_are_idle_since_there_were_so_many() -> None:
+    now = Idle()
+    for idle, at_s in ((1, 0.0), (3, 60.0), (2, 120.0), (4, 180.0)):
+        now = now.seen(idle, at_s)
+    assert now == Idle((0.0, 60.0, 180.0, 180.0), 180.0)
+    assert now.seen(0, 100.0) == now  # it comes late
+    assert now.seen(2, 200.0 + GAP_S) == Idle((200.0 + GAP_S,) * 2, 200.0 + GAP_S)
+    assert now.seen(0, 200.0) == Idle((), 200.0)
+
+
+def test_whole_gpus_are_held_where_all_of_a_nodes_are_accounted_for() -> None:
+    nodes = [build.node("n1"), build.node("n2"), build.node("n3", shards=4, parts=(3,))]
+    jobs = [
+        build.running(1, "2x2", "n1 n2", 9000),
+        build.running(2, "1", "n2", 9000),
+        build.running(3, "1x0@cpu", "n1", 9000),
+        build.running(4, "2", "n3", 9000),
+    ]
+    seen = build.snapshot(nodes, [], jobs)
+    all_held = {("1", "n1"): 2, ("1", "n2"): 2, ("2", "n2"): 1, ("4", "n3"): 2}
+    assert held(seen) == all_held
+    uneven = replace(seen.nodes[1].pools[0], free=2)  # job 1 has one there, not two
+    seen = replace(seen, nodes=[seen.nodes[0], replace(seen.nodes[1], pools=(uneven,))])
+    assert held(seen) == {("1", "n1"): 2}
 
 
 @pytest.mark.parametrize("skew_s", [-4000.0, 0.0, 7200.0, 1e9])
@@ -219,7 +315,7 @@ def test_a_job_that_began_after_the_last_look_is_asked_for_again(site: Site) -> 
 
 
 def replace_now(said: Report, now_s: float) -> Report:
-    return Report(said.node, said.start, said.number, now_s, said.windows)
+    return altered(said, now_s=now_s)
 
 
 def test_a_window_of_a_jobs_earlier_run_is_none_of_this_run(site: Site) -> None:

@@ -50,6 +50,9 @@ NOT_TYPED = {
     "journalctl -u pliant-monitor": "as the last",
     "systemctl daemon-reload && systemctl enable --now pliant-monitor": "no systemd in containers",
     "pliant install slurm --part monitor --apply": "tests/unit/test_cli_install.py runs it",
+    "pliant top": "tests/unit/test_top.py runs it, on a terminal of its own",
+    "pliant metrics": "tests/unit/test_top.py runs it",
+    "pliant metrics --textfile FILE": "as the last",
 }
 """Commands of the pages that no test types, and why."""
 

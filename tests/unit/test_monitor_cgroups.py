@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pliant.monitor.processes import JobHere, jobs_here
-from pliant.monitor.sample import Sample, Way
+from pliant.monitor.sample import CountedBy, Sample
 from pliant.monitor.usage import sample
 
 WORKED_S = 0.2
@@ -81,8 +81,8 @@ def after_work(root: Path, member: Path) -> tuple[Sample, int]:
 def test_v2_counts_what_nobody_waited_for(top: Path) -> None:
     job = top / "system.slice/slurmstepd.scope/job_12"
     found, pid = after_work(top, job / "step_0/user/task_0")
-    assert (found.job, found.way, [each for each, _, _ in found.threads]) == (
-        *("12", Way.CGROUP),
+    assert (found.job, found.cpu_by, [each for each, _, _ in found.threads]) == (
+        *("12", CountedBy.CGROUP),
         [pid],
     )
     assert set(found.cpu_s) == {str(job)}
@@ -93,8 +93,8 @@ def test_v2_counts_what_nobody_waited_for(top: Path) -> None:
 def test_v1_counts_it_too(top: Path, tmp_path: Path) -> None:
     (tmp_path / "cpuacct").symlink_to(top)
     found, pid = after_work(tmp_path, top / "slurm/uid_0/job_12/step_0/task_0")
-    assert (found.job, found.way, [each for each, _, _ in found.threads]) == (
-        *("12", Way.CGROUP),
+    assert (found.job, found.cpu_by, [each for each, _, _ in found.threads]) == (
+        *("12", CountedBy.CGROUP),
         [pid],
     )
     assert sum(found.cpu_s.values()) >= WORKED_S

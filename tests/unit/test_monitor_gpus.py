@@ -23,6 +23,12 @@ import pytest
 from gpu_readings import Answer
 from pliant.monitor.gpu_use import GpuUse, gpu_use
 from pliant.monitor.gpus import Gpu, GpuProcess, GpuReading, Instance
+from pliant.monitor.reading import JobReading, NodeReading
+from pliant.monitor.sample import CountedBy
+from pliant.monitor.speed import Parts, Speed
+from pliant.monitor.tier import Tier
+from pliant.monitor.told import node_gpus, windows
+from pliant.wire import monitor as wire
 
 TESTS = Path(__file__).parents[1]
 NOW_S = 1_800_000_000.0
@@ -529,6 +535,60 @@ def test_a_jobs_gpus_are_those_that_its_known_processes_are_on() -> None:
         GpuUse("GPU-bbbb", 0, 2, None, 100),
     )
     assert gpu_use(found, {500}) == ()
+
+
+# what pliantd is told of them
+
+
+def told(found: GpuReading, *pids: int) -> tuple[wire.Window, tuple[wire.NodeGpu, ...]]:
+    """What is told of a job with these processes, and of the node."""
+    speed = Speed(0.5, Tier.CPU, 10.0, Parts(cpu=0.5, run_share=1.0, thread_cpu=0.5))
+    job = JobReading(
+        *("7", 100.0, CountedBy.CGROUP, 0, CountedBy.CGROUP, len(pids), len(pids), speed, None, ()),
+        gpus=gpu_use(found, pids),
+    )
+    reading = NodeReading("n1", found.at_s, 10.0, None, (), (job,), found.gpus, found.unread)
+    (window,) = windows(reading)
+    return window, node_gpus(reading)
+
+
+def test_pliantd_is_told_of_each_gpu_of_the_node_and_those_of_each_job(boot: Boot) -> None:
+    window, gpus = told(with_jobs(boot()).read(TWO), 300, 500)
+    assert gpus == (
+        wire.NodeGpu("GPU-aaaa", 1, 0.93, 20480, 81559, 2),
+        wire.NodeGpu("GPU-bbbb", 0, 0.0, 0, 81559, 0),
+    )
+    assert (window.gpus, window.all_gpus) == ((wire.GpuUse("GPU-aaaa", 8192, 0.25),), True)
+    assert (
+        wire.from_bytes(
+            wire.to_bytes(wire.Report("n1", "0" * 32, 1, NOW_S, (window,), gpus, NOW_S))
+        ).gpus
+        == gpus
+    )
+
+
+def test_a_process_that_is_not_known_may_be_any_jobs(boot: Boot) -> None:
+    stranger = TWO.replace("process Compute 300", "process Compute 299")
+    window, _ = told(with_jobs(boot()).read(stranger), 400)
+    assert (window.gpus, window.all_gpus) == ((wire.GpuUse("GPU-aaaa", 12288, 0.7),), False)
+
+
+def test_where_no_gpu_can_be_read_nothing_is_told_of_any(boot: Boot) -> None:
+    window, gpus = told(boot().read("driver 1\nfault nvmlInitWithFlags 9\n"), 300)
+    assert (window.gpus, window.all_gpus, gpus) == ((), False, ())
+
+
+def test_processes_that_cannot_be_listed_are_told_as_such(boot: Boot) -> None:
+    call = "fault nvmlDeviceGetComputeRunningProcesses"
+    faults = "".join(f"{call}_v{n} 4 GPU-bbbb\n" for n in (2, 3))
+    window, gpus = told(with_jobs(boot()).read(TWO + faults), 300)
+    assert (window.all_gpus, [gpu.processes for gpu in gpus]) == (False, [2, None])
+
+
+def test_a_gpu_that_is_lost_is_missing_among_the_nodes(boot: Boot) -> None:
+    fault = f"{TWO}fault nvmlDeviceGetComputeRunningProcesses_v3 15 GPU-bbbb\n"
+    window, gpus = told(with_jobs(boot()).read(fault), 300)
+    assert (window.all_gpus, [gpu.gpu for gpu in gpus]) == (True, ["GPU-aaaa"])
 
 
 JOB = 1_987_654_322

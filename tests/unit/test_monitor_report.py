@@ -15,11 +15,12 @@ import pytest
 from pliant.cli import main
 from pliant.errors import Unavailable
 from pliant.monitor.reading import JobReading, NodeReading
-from pliant.monitor.report import Sender, World, windows
-from pliant.monitor.sample import Way
+from pliant.monitor.report import Sender, World
+from pliant.monitor.sample import CountedBy
 from pliant.monitor.speed import Parts, Speed
 from pliant.monitor.spool import MOST, MOST_BYTES, Spool
 from pliant.monitor.tier import Tier
+from pliant.monitor.told import windows
 from pliant.wire import monitor as wire
 
 START = "0123456789abcdef" * 2
@@ -31,7 +32,7 @@ def seen(at_s: float, *jobs: str, tier: Tier = Tier.CPU, value: float = 0.5) -> 
     parts = Parts(cpu=0.5, run_share=0.75, thread_cpu=0.5)
     rows = tuple(
         JobReading(
-            *(job, 100.0, Way.CGROUP, 3 * 2**20, Way.CGROUP, 2, 5),
+            *(job, 100.0, CountedBy.CGROUP, 3 * 2**20, CountedBy.CGROUP, 2, 5),
             speed=Speed(value, tier, 10.0, parts),
             stalled=None,
             alarms=(),
@@ -103,12 +104,13 @@ def cluster(tmp_path: Path) -> Cluster:
 
 def test_a_reading_becomes_windows_of_jobs_whose_speed_is_known() -> None:
     known = seen(EPOCH_S, "7")
-    unknown = JobReading("8", 1.0, Way.CGROUP, 1, Way.CGROUP, 1, 1, None, None, ())
+    unknown = JobReading("8", 1.0, CountedBy.CGROUP, 1, CountedBy.CGROUP, 1, 1, None, None, ())
     reading = NodeReading("n1", EPOCH_S, 10.0, None, (), (*known.jobs, unknown))
     assert list(windows(reading)) == [
         wire.Window(
             *("7", EPOCH_S - 10, EPOCH_S, "cpu", 0.5, "cpu-s/s", 10.0, 100.0, 3.0, 5),
             waited=0.25,
+            cpu=0.5,
         )
     ]
     (counted,) = windows(seen(EPOCH_S, "7", tier=Tier.COUNTERS, value=2e9))

@@ -16,13 +16,13 @@ import pytest
 from monitor_node import FakeNode
 
 from pliant.cli import main
-from pliant.cli import monitor as command
+from pliant.cli import monitor_view as command
 from pliant.errors import Unavailable
 from pliant.monitor.gpu_use import GpuUse
 from pliant.monitor.gpus import Gpu, GpuProcess, GpuReading
 from pliant.monitor.processes import JobHere
 from pliant.monitor.reading import JobReading, NodeReading
-from pliant.monitor.sample import Counts, Way
+from pliant.monitor.sample import CountedBy, Counts
 from pliant.monitor.service import Clocks, Node, once, run
 from pliant.monitor.speed import Parts, Speed, Stalled
 from pliant.monitor.tier import Tier
@@ -222,9 +222,9 @@ def test_readings_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     row = JobReading(
         job="12",
         cpu_s=61.25,
-        cpu_by=Way.CGROUP,
+        cpu_by=CountedBy.CGROUP,
         memory_bytes=3 * 2**20,
-        memory_by=Way.CGROUP,
+        memory_by=CountedBy.CGROUP,
         processes=2,
         threads=4,
         speed=Speed(1.5, Tier.CPU, 2.0, Parts(1.5, 0.75, 0.375)),
@@ -266,7 +266,7 @@ def test_counters_and_gpus_have_columns_where_a_job_has_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     counted = Speed(3e9, Tier.COUNTERS, 2.0, Parts(1.5, 0.75, 0.375, ipc=1.256))
-    row = JobReading("12", 61.25, Way.CGROUP, 0, Way.CGROUP, 2, 4, counted, None, ())
+    row = JobReading("12", 61.25, CountedBy.CGROUP, 0, CountedBy.CGROUP, 2, 4, counted, None, ())
     one, other = GpuUse("GPU-a", 1, 1, 800, 60), GpuUse("MIG-b", 1, 1, 100, None)
     third = GpuUse("GPU-c", None, 1, None, None)
     slow = replace(row, job="13", speed=replace(counted, tier=Tier.CPU, parts=Parts(1, 1, 1)))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.monitor.reading import JobReading, Look, NodeReading, reading
-from pliant.monitor.sample import Counts, Pressure, Sample, ThreadTime, Way
+from pliant.monitor.sample import CountedBy, Counts, Pressure, Sample, ThreadTime
 from pliant.monitor.speed import Parts, Speed, Stalled, relative, speed, stalled
 from pliant.monitor.tier import Tier
 from pliant.monitor.windows import Windows, next_tick, of_node, pause_s
@@ -18,12 +18,12 @@ from pliant.monitor.windows import Windows, next_tick, of_node, pause_s
 BEFORE = Sample(
     job="12",
     at_s=100.0,
-    way=Way.PROCESSES,
+    cpu_by=CountedBy.PROCESSES,
     cpu_s={"batch/1": 50.0, "0/2": 7.0},
     threads={(1, 1, 1): ThreadTime(40.0, 10.0), (1, 1, 2): ThreadTime(9.0, 0.0)},
     processes=1,
     memory_bytes=1000,
-    memory_way=Way.PROCESSES,
+    memory_by=CountedBy.PROCESSES,
 )
 AFTER = replace(
     BEFORE,
@@ -80,7 +80,7 @@ def test_counts_at_one_end_of_the_window_are_none(
     "after",
     [
         replace(AFTER, at_s=100.0),
-        replace(AFTER, way=Way.CGROUP, cpu_s={"/sys/fs/cgroup/x": 900.0}),
+        replace(AFTER, cpu_by=CountedBy.CGROUP, cpu_s={"/sys/fs/cgroup/x": 900.0}),
         replace(AFTER, cpu_s={"batch/1": 49.0}),  # who took it ended, and nobody waited for him
     ],
 )
@@ -131,9 +131,9 @@ def test_a_reading_has_the_jobs_that_are_here_now() -> None:
     row = JobReading(
         job="9",
         cpu_s=60.0,
-        cpu_by=Way.PROCESSES,
+        cpu_by=CountedBy.PROCESSES,
         memory_bytes=1000,
-        memory_by=Way.PROCESSES,
+        memory_by=CountedBy.PROCESSES,
         processes=1,
         threads=2,
         speed=None,

@@ -9,7 +9,7 @@ from monitor_node import FakeNode, pressure
 
 from pliant.monitor import cgroups
 from pliant.monitor.processes import jobs_here
-from pliant.monitor.sample import Counts, Pressure, Sample, ThreadTime, Way
+from pliant.monitor.sample import CountedBy, Counts, Pressure, Sample, ThreadTime
 from pliant.monitor.usage import sample
 
 COUNTS = Counts(10, 5, 1.0)
@@ -33,7 +33,7 @@ def test_without_cgroups_ended_processes_count_as_far_as_somebody_waited(node: F
     assert taken(node, COUNTS) == Sample(
         job="12",
         at_s=7.0,
-        way=Way.PROCESSES,
+        cpu_by=CountedBy.PROCESSES,
         cpu_s={"batch/100": 15.0, "0/200": 16.0},
         threads={
             (101, 201, 101): ThreadTime(0.0, 0.0),
@@ -42,7 +42,7 @@ def test_without_cgroups_ended_processes_count_as_far_as_somebody_waited(node: F
         },
         processes=2,
         memory_bytes=8 * 2**20,
-        memory_way=Way.PROCESSES,
+        memory_by=CountedBy.PROCESSES,
         counts=COUNTS,
     )
 
@@ -62,12 +62,12 @@ def test_cgroups_of_v2_account_for_all_but_logins(node: FakeNode) -> None:
     assert taken(node) == Sample(
         job="12",
         at_s=7.0,
-        way=Way.CGROUP,
+        cpu_by=CountedBy.CGROUP,
         cpu_s={str(node.cgroup / "system.slice/slurmstepd.scope/job_12"): 50.0},
         threads={(101, 201, 101): ThreadTime(1.0, 2.0)},
         processes=1,
         memory_bytes=1024,
-        memory_way=Way.CGROUP,
+        memory_by=CountedBy.CGROUP,
         pressure=Pressure(1.5, 1.5, 1.5),
     )
 
@@ -81,13 +81,13 @@ def test_cgroups_of_v1_account_as_far_as_the_site_uses_them(node: FakeNode) -> N
     node.write(f"cgroup/cpuacct/{job}/cpuacct.usage", "50500000000\n")
     node.write(f"cgroup/cpuacct/{job}/step_extern/cpuacct.usage", "500000000\n")
     by_cgroup = taken(node)
-    assert (by_processes.way, by_processes.cpu_s) == (Way.PROCESSES, {"living": 3.0})
-    assert (by_cgroup.way, by_cgroup.cpu_s) == (
-        Way.CGROUP,
+    assert (by_processes.cpu_by, by_processes.cpu_s) == (CountedBy.PROCESSES, {"living": 3.0})
+    assert (by_cgroup.cpu_by, by_cgroup.cpu_s) == (
+        CountedBy.CGROUP,
         {str(node.cgroup / "freezer" / job): 50.0},
     )
     for each in (by_processes, by_cgroup):
-        assert (each.memory_bytes, each.memory_way, each.pressure) == (6, Way.CGROUP, None)
+        assert (each.memory_bytes, each.memory_by, each.pressure) == (6, CountedBy.CGROUP, None)
 
 
 def test_two_nodes_of_a_job_on_one_host_are_one_job(node: FakeNode) -> None:

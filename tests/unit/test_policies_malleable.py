@@ -12,7 +12,7 @@ from build import claims, job, node, running, starts
 from resizing import amounts, carried_out, elastic, fixpoint, holds, reshapes, runs, snapshot
 
 from pliant.cycle import cycle, explain
-from pliant.model import Job, Snapshot
+from pliant.model import Job, Kind, Shape, Snapshot
 from pliant.plan import Plan
 from pliant.policies import by_name
 
@@ -260,6 +260,9 @@ def after(has: tuple[int, int], waiting: list[Job] | None = None) -> Plan:
 
 def test_a_new_plan_is_applied_where_throughput_rises_by_a_step_a_second_or_a_job_starts() -> None:
     assert reshapes(after((2, 2))) == {}  # four and two: 0.8 more
+    on_cores = replace(job(9, "1", "type=cpu,cores=2"), shapes=(Shape(1, 0, kind=Kind.CPU),))
+    plan = after((2, 2), [on_cores])  # it needs none of their GPUs
+    assert (reshapes(plan), starts(plan)) == ({}, {"9": "1x0@cpu on n1"})
     assert reshapes(after((1, 2))) == {"0": "4 on n1"}  # 1.2 more
     # Job 7 starts on the two GPUs that it should have, for what the others lose.
     assert starts(after((2, 2), [learns(7, STEEP)])) == {"7": "2 on n1"}

@@ -9,6 +9,7 @@ from build import HOUR_S, claims, got, job, node, running, snapshot, starts
 
 from pliant.errors import BadInput
 from pliant.model import Partition, Shape
+from pliant.placement.room import Room
 from pliant.plan import Plan
 from pliant.policies import by_name, names, options
 
@@ -44,6 +45,19 @@ def test_easy_lets_a_long_job_use_what_the_claim_leaves() -> None:
     )
     assert starts(plan) == {"2": "1 on n2", "3": "1 on n1"}
     assert claims(plan) == {"1": "3 on n1 at 1800"}
+
+
+def test_all_that_ends_at_one_instant_is_left_beside_the_claim() -> None:
+    ten, busy = node("n1", 10), [running(1, "4", "n1", 3600), running(2, "4", "n1", 3600)]
+    waiting = [job(3, "6"), job(4, "2", time_limit_s=2 * HOUR_S)]  # 10 free then, 6 of them kept
+    for name in ("easy-backfill", "moldable-equipartition", "moldable-proportional"):
+        plan = by_name(name)(snapshot([ten], waiting, busy))
+        assert (starts(plan), claims(plan)) == ({"4": "2 on n1"}, {"3": "6 on n1 at 3600"})
+    room = Room(0.0, 2)
+    assert room.claim([6], [(3600.0, 4), (3600.0, 4)]) == 6
+    assert (room.claim_s, room.has(2 * HOUR_S)) == (3600.0, 2)
+    room.take(2, 2 * HOUR_S)
+    assert room.left == 2
 
 
 def test_each_partition_has_a_first_waiting_job_of_its_own() -> None:
@@ -159,7 +173,7 @@ def test_every_policy_tells_its_name_and_options() -> None:
         "rsc": ("cpu_speed",),
         "asjf": ("cpu_speed",),
         "blind-round-robin": ("cpu_speed",),
-        "manual-optimal": ("window", "cpu_speed"),
+        "manual-optimal": ("window", "branches", "cpu_speed"),
         "fms-type": ("order", "times", "sizes", "beside", "high_load", "cpu_speed"),
         "fms-nodes": ("order", "times", "sizes", "beside", "high_load", "cpu_speed"),
         "torque": ("overtaking", "cpu_speed"),
@@ -183,7 +197,7 @@ def test_every_policy_tells_its_name_and_options() -> None:
         (
             "rigid-fcfs",
             {"sizes": "all"},
-            "policy rigid-fcfs: option 'sizes': one of shape (largest), overtaking (False) is "
+            "policy rigid-fcfs: option 'sizes': one of shape (largest), overtaking (false) is "
             "expected",
         ),
         (

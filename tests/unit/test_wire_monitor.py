@@ -19,9 +19,17 @@ NUMBERS = st.integers(1, 10**9).map(str)
 TIERS = st.sampled_from(sorted(wire.UNITS))
 COUNTS = st.floats(0, 1e15)
 PARTS = st.none() | st.floats(0, 1)
+UUIDS = st.from_regex(r"GPU-[0-9a-f]{8}", fullmatch=True)
 GPUS = st.lists(
-    st.builds(wire.GpuUse, st.from_regex(r"GPU-[0-9a-f]{8}", fullmatch=True), COUNTS, PARTS),
-    max_size=wire.MOST_GPUS,
+    st.builds(wire.GpuUse, UUIDS, st.none() | COUNTS, PARTS), max_size=wire.MOST_GPUS
+).map(tuple)
+NODE_GPUS = st.lists(
+    st.builds(
+        wire.NodeGpu,
+        *(UUIDS, st.none() | st.integers(0, 255), PARTS, st.none() | COUNTS, st.none() | COUNTS),
+        st.none() | st.integers(0, 10**6),
+    ),
+    max_size=4,
 ).map(tuple)
 NOW_S = 1.8e9
 
@@ -33,11 +41,11 @@ def a_window(draw: st.DrawFn) -> wire.Window:
     return wire.Window(
         *(draw(NUMBERS), begin_s, end_s, tier, draw(COUNTS), wire.UNITS[tier]),  # type: ignore[arg-type]  # words
         *(draw(st.floats(0.1, 600)), draw(COUNTS), draw(COUNTS), draw(st.integers(0, 10**6))),
-        *(draw(PARTS), draw(GPUS)),
+        *(draw(PARTS), draw(GPUS), draw(st.booleans()), draw(st.none() | COUNTS)),
     )
 
 
-WINDOWS = st.lists(a_window(), min_size=1, max_size=2).map(tuple)
+WINDOWS = st.lists(a_window(), max_size=2).map(tuple)
 REPORTS = st.builds(
     wire.Report,
     st.from_regex(r"[a-z][a-z0-9.-]{0,40}", fullmatch=True),
@@ -45,6 +53,8 @@ REPORTS = st.builds(
     st.integers(1, 2**53),
     st.just(NOW_S),
     WINDOWS,
+    NODE_GPUS,
+    st.floats(0, NOW_S),
 )
 
 
@@ -54,21 +64,22 @@ def test_a_report_goes_over_the_wire_and_back(report: wire.Report) -> None:
     assert wire.requested(decode(line).fields) == report
 
 
-@given(st.lists(a_window(), max_size=4))
+@given(st.lists(a_window(), max_size=4), NODE_GPUS)
 def test_windows_are_split_in_their_order_into_reports_that_the_door_takes(
-    windows: list[wire.Window],
+    windows: list[wire.Window], node_gpus: tuple[wire.NodeGpu, ...]
 ) -> None:
-    found = list(wire.parts(windows))
-    assert [window for part in found for window in part] == windows
-    for part in found:
-        report = wire.Report("n" * 255, "f" * 32, 2**53, NOW_S, part)
+    found = list(wire.parts(windows, node_gpus))
+    assert [window for part, _ in found for window in part] == windows
+    assert [gpus for _, gpus in found] == [None] * (len(found) - 1) + [node_gpus]
+    for part, gpus in found:
+        report = wire.Report("n" * 255, "f" * 32, 2**53, NOW_S, part, gpus or (), NOW_S)
         assert wire.from_bytes(wire.to_bytes(report)) == report
         assert _as_sent(report) <= MungeDoor.limits.line_bytes
 
 
 def test_many_small_windows_are_several_reports() -> None:
     window = wire.Window("7", 90.0, 100.0, "cpu", 0.5, "cpu-s/s", 10.0)
-    found = list(wire.parts([window] * 300))
+    found = [part for part, _ in wire.parts([window] * 300)]
     assert sum(map(len, found)) == 300
     assert max(map(len, found)) <= wire.MOST_WINDOWS
     for part in found:
@@ -78,10 +89,14 @@ def test_many_small_windows_are_several_reports() -> None:
 def test_the_largest_report_fits_too() -> None:
     gpus = tuple(wire.GpuUse("G" * 80, 1.2345678901234567e14, 1 / 3) for _ in range(16))
     window = wire.Window("4294967295", 1 / 3, 1e9 + 1 / 3, "counters", 1 / 3, "instructions/s", 1 / 3,
-                         1 / 3, 1 / 3, 10**9, 1 / 3, gpus)  # fmt: skip
-    parts = list(wire.parts([window] * 20))
-    assert max(map(len, parts)) > 1
-    assert max(_as_sent(wire.Report("n" * 255, "f" * 32, 2**53, NOW_S, p)) for p in parts) <= 32768
+                         1 / 3, 1 / 3, 10**9, 1 / 3, gpus, True, 1 / 3)  # fmt: skip
+    node_gpu = wire.NodeGpu("M" * 80, 255, 1 / 3, 1.2345678901234567e14, 1.2345678901234567e14, 9)
+    parts = list(wire.parts([window] * 20, [node_gpu] * (wire.MOST_NODE_GPUS + 1)))
+    assert len(parts[-1][1] or ()) == wire.MOST_NODE_GPUS
+    for part, last in parts:
+        report = wire.Report("n" * 255, "f" * 32, 2**53, NOW_S, part, last or (), NOW_S)
+        assert _as_sent(report) <= 32768
+        assert wire.from_bytes(wire.to_bytes(report)) == report
 
 
 def _as_sent(report: wire.Report) -> int:
@@ -110,7 +125,9 @@ ODD: list[tuple[str, Any]] = [
     *each("start", "", "0" * 31, "G" * 32, "0" * 33, 7),
     *each("number", 0, -1, 1.5, "1", 2**53 + 1, True),
     *each("now_s", -1, 1e12, "100", None, 50.0, 98.9),
-    *each("windows", [], {}, None, "x", [5], [[]]),
+    *each("windows", {}, None, "x", [5], [[]]),
+    *each("seen_s", -1, 101.1, "1", None),
+    *each("gpus", {}, [{}], [{"gpu": ""}], [{"gpu": "x", "busy": 2}], [{"gpu": "x"}] * 65),
     ("more", 1),
 ]
 ODD_IN_WINDOW: list[tuple[str, Any]] = [
@@ -123,7 +140,9 @@ ODD_IN_WINDOW: list[tuple[str, Any]] = [
     *each("window_s", 0, -1, 86401),
     *each("waited", 1.1, -0.1, "1"),
     *each("threads", -1, 1.5, 10**9 + 1),
-    *each("gpus", [{}], [{"gpu": "x y", "memory_mib": 1}], [{"gpu": "x"}], 5),
+    *each("gpus", [{}], [{"gpu": "x y", "memory_mib": 1}], [{"gpu": "x", "memory_mib": -1}], 5),
+    *each("cpu", -1, "1"),
+    *each("all_gpus", 1, None),
     ("gpus", [{"gpu": "x", "memory_mib": 1, "busy": 2}]),
     ("gpus", [{"gpu": "x", "memory_mib": 1}] * 17),
     ("more", 1),

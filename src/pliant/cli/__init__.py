@@ -22,6 +22,7 @@ SECTIONS = {
     "For users": {
         "status": "pliant.cli.look:status",
         "jobs": "pliant.cli.look:jobs",
+        "top": "pliant.cli.top:top",
         "why": "pliant.cli.why:why",
         "history": "pliant.cli.history:history",
         "set": "pliant.cli.owner:set_request",
@@ -35,6 +36,7 @@ SECTIONS = {
         "install": "pliant.cli.install:install",
         "plan": "pliant.cli.planning:plan_command",
         "monitor": "pliant.cli.monitor:monitor",
+        "metrics": "pliant.cli.metrics:metrics",
         "pause": "pliant.cli.admin:pause",
         "resume": "pliant.cli.admin:resume",
     },

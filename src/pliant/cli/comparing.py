@@ -42,7 +42,7 @@ def run_compare(
     **said: Any,
 ) -> None:
     """Do and print what was asked for. Raises BadInput, Unavailable."""
-    if listed(said):
+    if listed(said, as_json=as_json):
         return
     chosen = choices_of(choices)
     asked = workload_asked(said)

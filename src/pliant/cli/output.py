@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 import sys
@@ -126,6 +127,7 @@ def solvers_on_stderr() -> Iterator[None]:
         os.dup2(2, 1)
         yield
     finally:
+        ctypes.CDLL(None).fflush(None)  # what C still holds back would come when the process ends
         os.dup2(stdout, 1)
         os.close(stdout)
 

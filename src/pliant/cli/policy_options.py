@@ -19,7 +19,10 @@ def policy_options(words: Sequence[str]) -> dict[str, bool | int | float | str]:
         name, equals, value = word.partition("=")
         if not name or not equals:
             raise BadInput(f"--with: {quoted(word)}: OPTION=VALUE is expected")
-        found[name.replace("-", "_")] = _value(value)
+        option = name.replace("-", "_")
+        if option in found:
+            raise BadInput(f"--with: {quoted(word)}: {option} is given twice: one is expected")
+        found[option] = _value(value)
     return found
 
 

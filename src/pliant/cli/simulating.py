@@ -13,7 +13,7 @@ from pliant.cli.policy_options import policy_options
 from pliant.cli.written import check_written, printed_to
 from pliant.errors import BadInput
 from pliant.grammar import quoted
-from pliant.policies.chosen import options_of
+from pliant.policies.chosen import options_of, typed
 from pliant.simulator.metrics import Spread
 from pliant.simulator.report.page import number
 from pliant.simulator.runs import Case, Choice, Outcome, Value, run_case
@@ -32,10 +32,13 @@ def run_simulate(
     **said: Any,
 ) -> None:
     """Do and print what was asked for. Raises BadInput, Unavailable."""
-    if listed(said):
+    if listed(said, as_json=as_json):
         return
     name, chosen = named(policy)
-    chosen.update(policy_options(options))
+    for option, value in policy_options(options).items():
+        if option in chosen:
+            raise BadInput(f"--with: {option}: --policy says it too: one of them is expected")
+        chosen[option] = value
     choice = Choice(name, tuple(chosen.items()))
     choice.policy_for(1)  # what is wrong with it is said before anything is read
     asked = workload_asked(said)
@@ -66,7 +69,9 @@ def named(text: str) -> tuple[str, dict[str, Value]]:
     try:
         return (name, dict(policy_options(rest.split(",") if colon else ())))
     except BadInput:
-        raise BadInput(f"{quoted(text)}: NAME:OPTION=VALUE,... is expected") from None
+        raise BadInput(
+            f"{quoted(text)}: NAME:OPTION=VALUE,..., each option once, is expected"
+        ) from None
 
 
 def workload_asked(said: dict[str, Any]) -> Asked:
@@ -82,12 +87,8 @@ def workload_asked(said: dict[str, Any]) -> Asked:
 
 def policy_words(choice: Choice) -> str:
     """Write a policy with its options as it is typed."""
-    options = ",".join(f"{name}={_value(value)}" for name, value in choice.options)
+    options = ",".join(f"{name}={typed(value)}" for name, value in choice.options)
     return f"{choice.name}:{options}" if options else choice.name
-
-
-def _value(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class _Listed(NamedTuple):
@@ -104,17 +105,24 @@ _COLUMNS: list[Column[_Listed]] = [
 
 
 def _options(options: dict[str, object]) -> str:
-    return " ".join(f"{name}={_value(default)}" for name, default in options.items())
+    return " ".join(f"{name}={typed(default)}" for name, default in options.items())
 
 
-def listed(said: dict[str, Any]) -> bool:
+def listed(said: dict[str, Any], *, as_json: bool) -> bool:
     """Print the lists that were asked for; return whether there were any."""
     if said["list_policies"]:
         rows = [_Listed(n, policies.summary(n), policies.options(n)) for n in policies.names()]
-        print_table(rows, _COLUMNS, Style())
+        _print(rows, as_json=as_json)
     if said["list_workloads"]:
-        print_table([*_workloads()], _COLUMNS, Style())
+        _print([*_workloads()], as_json=as_json)
     return bool(said["list_policies"] or said["list_workloads"])
+
+
+def _print(rows: list[_Listed], *, as_json: bool) -> None:
+    if as_json:
+        print_json([row._asdict() for row in rows])
+    else:
+        print_table(rows, _COLUMNS, Style())
 
 
 def _workloads() -> Iterator[_Listed]:

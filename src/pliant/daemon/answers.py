@@ -8,11 +8,12 @@ fields than an older client knows: they are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
+
+from pliant.daemon.watched import MonitorsRow
 
 NOT_SHOWN = -1
 """For a number that the asker may not see."""
@@ -28,39 +29,6 @@ class PartitionRow:
     nodes: int = 0
     gpus: int = 0  # whole GPUs of its nodes
     gpus_free: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class SpeedRow:
-    """How fast a job ran on a node, in the window that ended at ``end_s``."""
-
-    job: str
-    tier: str  # counters, heartbeat, cpu: only values of one tier say something together
-    value: float
-    unit: str
-    end_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class MonitorRow:
-    """What a node's monitor last reported."""
-
-    node: str
-    heard_s: float
-    speeds: tuple[SpeedRow, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class MonitorsRow:
-    """What the nodes' monitors have reported since the start."""
-
-    nodes: int = 0  # that were heard
-    reports: int = 0
-    repeated: int = 0  # reports that came again, and were not counted again
-    missing: int = 0  # reports that never came
-    windows: int = 0  # speeds of jobs
-    refused: Mapping[str, int] = field(default_factory=dict)  # by kind
-    last: tuple[MonitorRow, ...] = ()  # for administrators
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +55,7 @@ class StatusAnswer:
     partitions: tuple[PartitionRow, ...] = ()
     troubles: tuple[str, ...] = ()  # what is wrong now, one line each; empty: all is well
     stands_by: str = ""  # which other host acts, in words; "" where this one does
-    monitors: MonitorsRow = MonitorsRow()
+    monitors: MonitorsRow = field(default_factory=MonitorsRow)
 
 
 @dataclass(frozen=True, slots=True)

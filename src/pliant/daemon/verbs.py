@@ -20,9 +20,11 @@ from pliant.daemon.cycling import Cycling, Seen
 from pliant.daemon.history import history_of
 from pliant.daemon.monitors import Monitors
 from pliant.daemon.named import find, unknown
+from pliant.daemon.overview import overview
 from pliant.daemon.private import without_private
 from pliant.daemon.renewal import renewed
 from pliant.daemon.rights import Asker
+from pliant.daemon.watched import MonitorsRow, TopAnswer
 from pliant.errors import BadInput, Refused, Unavailable
 from pliant.grammar import parse, parse_shape, quoted, request_text
 from pliant.model import Job, JobState, Mode, Spec, shape_text
@@ -107,6 +109,18 @@ class Verbs:
         kept = rows.kept(seen, self.cycling)
         jobs = tuple(rows.job_row(job, self.cycling, kept) for job in shown)
         return a.JobsAnswer(seen.snapshot.now_s, jobs, more)
+
+    def top(self, asker: Asker, _fields: Mapping[str, str]) -> TopAnswer:
+        """The nodes, and what runs there how fast."""
+        seen = self._seen()
+        heard = self.monitors.nodes() if self.monitors is not None else {}
+        return replace(
+            overview(seen.snapshot, heard, asker, self.clock(), MOST_ROWS),
+            policy=seen.policy.name,
+            paused=self.cycling.store.paused,
+            troubles=self.troubles(),
+            stands_by=self.stands_by(),
+        )
 
     def plan(self, asker: Asker, _fields: Mapping[str, str]) -> a.PlanAnswer:
         """The last decision."""
@@ -216,9 +230,9 @@ class Verbs:
 
     # Helpers
 
-    def _monitors(self, asker: Asker) -> a.MonitorsRow:
+    def _monitors(self, asker: Asker) -> MonitorsRow:
         monitors = self.monitors
-        return monitors.row(with_nodes=asker.admin) if monitors is not None else a.MonitorsRow()
+        return monitors.row(with_nodes=asker.admin) if monitors is not None else MonitorsRow()
 
     def _seen(self) -> Seen:
         if self.cycling.seen is None:
@@ -297,6 +311,7 @@ def _most(items: list[_T]) -> tuple[list[_T], int]:
 _VERBS: dict[str, Verb] = {
     "status": Verbs.status,
     "jobs": Verbs.jobs,
+    "top": Verbs.top,
     "plan": Verbs.plan,
     "why": Verbs.why,
     "history": Verbs.history,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pliant.monitor.gpu_use import GpuUse
 from pliant.monitor.gpus import Gpu, GpuReading
-from pliant.monitor.sample import Pressure, Sample, Way
+from pliant.monitor.sample import CountedBy, Pressure, Sample
 from pliant.monitor.speed import Speed, Stalled, speed, stalled
 
 
@@ -35,9 +35,9 @@ class JobReading:
 
     job: str
     cpu_s: float
-    cpu_by: Way
+    cpu_by: CountedBy
     memory_bytes: int
-    memory_by: Way
+    memory_by: CountedBy
     processes: int
     threads: int
     speed: Speed | None
@@ -86,9 +86,9 @@ def _job(before: Sample | None, after: Sample) -> JobReading:
     return JobReading(
         job=after.job,
         cpu_s=sum(after.cpu_s.values()),
-        cpu_by=after.way,
+        cpu_by=after.cpu_by,
         memory_bytes=after.memory_bytes,
-        memory_by=after.memory_way,
+        memory_by=after.memory_by,
         processes=after.processes,
         threads=len(after.threads),
         speed=speed(before, after) if before else None,

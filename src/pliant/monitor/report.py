@@ -1,9 +1,11 @@
 """Sends what the monitor has seen to pliantd, and keeps it on disk while pliantd is away.
 
-Windows are gathered for a minute, then written to disk as reports, and sent from there, the oldest
-first; a report goes when pliantd has taken it or says that it never will. Each node has a moment
-of its own in the minute, drawn at the start, for a thousand are often started together. While
-pliantd does not answer, the pauses double up to a minute, and each is drawn from its later half.
+Windows are gathered for a minute, then written to disk as reports with the node's GPUs as they are
+now, and sent from there, the oldest first; a minute without a job is a report too, by which pliantd
+knows that the monitor lives. A report goes when pliantd has taken it or says that it never will.
+Each node has a moment of its own in the minute, drawn at the start, for a thousand are often
+started together. While pliantd does not answer, the pauses double up to a minute, and each is drawn
+from its later half.
 
 A monitor that is killed loses the minute that it gathers; one that is ended writes it to disk.
 """
@@ -11,14 +13,15 @@ A monitor that is killed loses the minute that it gathers; one that is ended wri
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from pliant.errors import BadInput, PliantError
-from pliant.monitor.reading import JobReading, NodeReading
-from pliant.monitor.speed import Speed
+from pliant.monitor.reading import NodeReading
 from pliant.monitor.spool import Spool
-from pliant.monitor.tier import Tier
+from pliant.monitor.told import node_gpus, windows
 from pliant.wire import monitor as wire
 
 Ask = Callable[[str, Mapping[str, str]], wire.ReportAnswer]
@@ -30,9 +33,6 @@ EVERY_S = 60.0
 FIRST_S, MOST_S = 1.0, 60.0
 MOST_GATHERED = 10_000
 """Windows in memory, which a minute never has: where the thread that sends hangs, the oldest go."""
-
-_MIB = 2**20
-_TIERS = {Tier.COUNTERS: "counters", Tier.HEARTBEAT: "heartbeat", Tier.CPU: "cpu"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,7 @@ class Sender:
     world: World
     every_s: float = EVERY_S
     _gathered: list[wire.Window] = field(default_factory=list)
+    _last: NodeReading | None = None  # since the last report
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _number: int = 0
     _gather_s: float = 0.0  # when to write next, by the monotonic clock
@@ -76,6 +77,7 @@ class Sender:
         with self._lock:
             self._gathered += found
             del self._gathered[:-MOST_GATHERED]
+            self._last = reading
 
     def run(self, wait: Wait) -> None:
         """Send until ``wait`` says that it is time to end; write what is left to disk then."""
@@ -105,10 +107,14 @@ class Sender:
     def _write(self) -> None:
         with self._lock:
             gathered, self._gathered = self._gathered, []
-        for part in wire.parts(gathered):
+            last, self._last = self._last, None
+        if last is None:
+            return
+        for part, gpus in wire.parts(gathered, node_gpus(last)):
             self._number += 1
-            now_s = self.world.clock()
-            report = wire.Report(self.node, self.start, self._number, now_s, part)
+            sent = (self.node, self.start, self._number, self.world.clock())
+            seen_s = 0.0 if gpus is None else last.at_s
+            report = wire.Report(*sent, part, gpus or (), seen_s)
             self.spool.keep(wire.to_bytes(report))
         self._say_of_spool()
 
@@ -149,7 +155,7 @@ class Sender:
             kept = wire.from_bytes(raw)
         except BadInput as wrong:  # half a file, after a power failure, or of another release
             return wire.ReportAnswer("refused", str(wrong))
-        message = wire.request(_sent_at(kept, self.world.clock()))
+        message = wire.request(replace(kept, now_s=self.world.clock()))
         return self.ask(message.word, message.fields)
 
     def _failed(self, why: str) -> None:
@@ -166,32 +172,3 @@ class Sender:
             self.world.say(f"pliantd has taken the reports that were kept{less}")
         self._pause_s = 0.0
         self.spool.lost = self._lost = 0
-
-
-def _sent_at(report: wire.Report, now_s: float) -> wire.Report:
-    return wire.Report(report.node, report.start, report.number, now_s, report.windows)
-
-
-def windows(reading: NodeReading) -> Iterable[wire.Window]:
-    """Yield the windows of a reading, of jobs whose speed is known."""
-    for job in reading.jobs:
-        if job.speed is not None and job.speed.tier in _TIERS:
-            yield _window(reading.at_s, job, job.speed)
-
-
-def _window(end_s: float, job: JobReading, speed: Speed) -> wire.Window:
-    tier = _TIERS[speed.tier]
-    ran = speed.parts.run_share
-    return wire.Window(
-        job=job.job,
-        begin_s=max(0.0, end_s - speed.window_s),
-        end_s=end_s,
-        tier=tier,  # type: ignore[arg-type]  # mypy does not know the words of _TIERS
-        value=speed.value,
-        unit=wire.UNITS[tier],  # type: ignore[arg-type]  # nor the units
-        window_s=speed.window_s,
-        cpu_s=job.cpu_s,
-        memory_mib=job.memory_bytes / _MIB,
-        threads=job.threads,
-        waited=None if ran is None else min(1.0, max(0.0, 1 - ran)),
-    )

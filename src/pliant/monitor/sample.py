@@ -12,7 +12,7 @@ ThreadId = tuple[int, int, int]
 """A thread for ever: its process, when that began (ticks since the host's start), its number."""
 
 
-class Way(StrEnum):
+class CountedBy(StrEnum):
     """How something was counted; totals of different ways are never subtracted."""
 
     CGROUP = "cgroup"
@@ -59,12 +59,12 @@ class Sample:
 
     job: str
     at_s: float  # a monotonic clock
-    way: Way
+    cpu_by: CountedBy
     cpu_s: Mapping[str, float]
     threads: Mapping[ThreadId, ThreadTime]
     processes: int
     memory_bytes: int
-    memory_way: Way
+    memory_by: CountedBy
     pressure: Pressure | None = None
     counts: Counts | None = None
     gpus: tuple[GpuUse, ...] = ()

@@ -81,7 +81,7 @@ def speed(before: Sample, after: Sample) -> Speed | None:
 
 def _cpu_s(before: Sample, after: Sample) -> float | None:
     """Return the CPU seconds taken; an account that is new was opened meanwhile, at nought."""
-    if before.way is not after.way:
+    if before.cpu_by is not after.cpu_by:
         return None
     taken = [used - before.cpu_s.get(account, 0.0) for account, used in after.cpu_s.items()]
     return None if min(taken, default=0.0) < 0 else sum(taken)

@@ -18,7 +18,7 @@ from pliant.monitor import cgroups, proc
 from pliant.monitor.gpu_use import gpu_use
 from pliant.monitor.gpus import GpuReading
 from pliant.monitor.processes import JobHere
-from pliant.monitor.sample import Counts, Pressure, Sample, ThreadId, ThreadTime, Way
+from pliant.monitor.sample import CountedBy, Counts, Pressure, Sample, ThreadId, ThreadTime
 
 
 def sample(
@@ -29,44 +29,44 @@ def sample(
     gpus: GpuReading | None = None,
 ) -> Sample:
     """Return what a job has taken; ``at_s`` is the moment by a monotonic clock."""
-    way, cpu_s = _cpu_s(job)
-    memory_way, memory = _memory(job)
+    cpu_by, cpu_s = _cpu_s(job)
+    memory_by, memory = _memory(job)
     return Sample(
         job=job.job,
         at_s=at_s,
-        way=way,
+        cpu_by=cpu_by,
         cpu_s=cpu_s,
         threads=_threads(job, proc_root),
         processes=len(job.processes),
         memory_bytes=memory,
-        memory_way=memory_way,
+        memory_by=memory_by,
         pressure=_pressure(job),
         counts=counts,
         gpus=gpu_use(gpus, {each.pid for each in job.processes}) if gpus else (),
     )
 
 
-def _cpu_s(job: JobHere) -> tuple[Way, dict[str, float]]:
+def _cpu_s(job: JobHere) -> tuple[CountedBy, dict[str, float]]:
     """Return CPU seconds by account; an account that ends takes nothing from the others."""
     counted = {str(group.tracked): cgroups.cpu_s(group) for group in job.groups}
     known = {name: used for name, used in counted.items() if used is not None}
     if known and len(known) == len(counted):
-        return Way.CGROUP, known
+        return CountedBy.CGROUP, known
     by_step = {
         f"{step.name}/{step.stepd}": step.ended_s
         + sum(p.own_s + p.children_s for p in step.processes)
         for step in job.steps
     }
     living = {"living": sum(p.own_s + p.children_s for p in job.processes)}
-    return Way.PROCESSES, by_step or living
+    return CountedBy.PROCESSES, by_step or living
 
 
-def _memory(job: JobHere) -> tuple[Way, int]:
+def _memory(job: JobHere) -> tuple[CountedBy, int]:
     counted = [cgroups.memory_bytes(group) for group in job.groups]
     known = [held for held in counted if held is not None]
     if known and len(known) == len(counted):
-        return Way.CGROUP, sum(known)
-    return Way.PROCESSES, sum(each.rss_bytes for each in job.processes)
+        return CountedBy.CGROUP, sum(known)
+    return CountedBy.PROCESSES, sum(each.rss_bytes for each in job.processes)
 
 
 def _threads(job: JobHere, proc_root: Path) -> dict[ThreadId, ThreadTime]:

@@ -50,7 +50,7 @@ class Room:
                 break
             free += gpus
             place = bisect_right(amounts, free) - 1
-            if place > best:
+            if place >= 0:  # what else is given back at that instant counts too
                 best, self.claim_s = place, at_s
                 self.left = 0 if self.closed else free - amounts[place]
         return amounts[best] if best >= 0 else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from pliant.placement.cells import Cells, Left
@@ -48,15 +50,17 @@ def opening(
 ) -> Opening | None:
     """Return the earliest opening after now; None: not by ``before_s``.
 
-    ``releases`` come in the order of their times. A node with a claim is open before the claim
-    to a job that ends by then, or needs no more than it leaves; and again when its job is over.
+    ``releases`` come in the order of their times; all of one instant count before it is looked.
+    A node with a claim is open before the claim to a job that ends by then, or needs no more than
+    it leaves; and again when its job is over.
     """
     search = _Search(cells, wanted)
-    for release in releases:
-        if release.at_s > before_s:
+    for at_s, together in groupby(releases, key=attrgetter("at_s")):
+        if at_s > before_s:
             return None
-        search.apply(release)
-        found = search.found(release.at_s)
+        for release in together:
+            search.apply(release)
+        found = search.found(at_s)
         if found is not None:
             return found
     return None

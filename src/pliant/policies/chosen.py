@@ -31,11 +31,16 @@ def build(what: str, built: type[Built], chosen: Mapping[str, object]) -> Built:
     hints = get_type_hints(built, include_extras=True)
     for option, value in chosen.items():
         if option not in known:
-            right = ", ".join(f"{key} ({default})" for key, default in known.items())
+            right = ", ".join(f"{key} ({typed(default)})" for key, default in known.items())
             expected = f"one of {right} is expected" if right else "it has no options"
             raise BadInput(f"{what}: option {option!r}: {expected}")
         _check(f"{what}: {option}", value, hints[option])
     return built(**chosen)
+
+
+def typed(value: object) -> str:
+    """Return an option's value as users write it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _check(what: str, value: object, hint: object) -> None:

@@ -84,13 +84,17 @@ class FScheduling:
         return stepwise(snapshot, movable(snapshot), goals, rule, pays=self.pays)
 
     def _is_worth(self, plan: Plan, running: list[Job]) -> bool:
-        """Whether a job starts that waits, or throughput rises enough."""
+        """Whether a job starts on GPUs that waits, or throughput rises enough.
+
+        Who starts on cores takes none of what is divided here.
+        """
         had = {job.id: job for job in running}
-        if any(start.job.id not in had for start in plan.starts):
+        if any(start.job.id not in had and start.shape.gpus for start in plan.starts):
             return True
         rises = (
             speed(start.job, start.shape) - speed(start.job, had[start.job.id].shape)
             for start in plan.starts
+            if start.job.id in had
         )
         return sum(rises) >= self.least_rise
 

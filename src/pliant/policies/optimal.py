@@ -34,7 +34,6 @@ from typing import Any, ClassVar
 
 from pliant.errors import BadInput
 from pliant.model import Job, Snapshot
-from pliant.mute import muted
 from pliant.placement import Option, Profile, Taken
 from pliant.plan import Plan
 from pliant.policies.candidates import ENDLESS_S, run_s
@@ -208,14 +207,13 @@ def assignment(times_s: list[list[float]], ready_s: list[float], branches: int =
         rows.append([*loads, -1.0])
         low.append(-NEVER_S)
         high.append(-ready)
-    with muted():
-        solved = milp(
-            c=[0.0] * (size - 1) + [1.0],
-            integrality=[1] * (size - 1) + [0],
-            bounds=bounds([0.0] * size, [1.0] * (size - 1) + [NEVER_S]),
-            constraints=constraint(rows, low, high),
-            options={"mip_rel_gap": 0.0, "node_limit": branches},
-        )
+    solved = milp(
+        c=[0.0] * (size - 1) + [1.0],
+        integrality=[1] * (size - 1) + [0],
+        bounds=bounds([0.0] * size, [1.0] * (size - 1) + [NEVER_S]),
+        constraints=constraint(rows, low, high),
+        options={"mip_rel_gap": 0.0, "node_limit": branches},
+    )
     if solved.x is None:
         return _in_turn(times_s, ready_s)
     chosen = [-1] * len(times_s)

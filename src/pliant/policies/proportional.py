@@ -15,9 +15,10 @@ What the paper does not cover:
 
 - v is known by the owner's ``throughput`` and ``steps``, else taken from the time limit, as if the
   job ran so long in its own shape (see :mod:`pliant.speedup`).
-- In step 3 the paper takes the jobs in descending order of v: ``order = volume``. The default is
-  the batch system's order, in which the first waiting job is not delayed by larger ones behind it.
-  What a job should have is the same in both. Steps 1 and 2 name no order: it is the queue's.
+- In step 3 the paper takes the jobs in descending order of v: ``order = volume``. On a cluster it
+  is ``queue``, the batch system's order: the first waiting job is not delayed by larger ones
+  behind it. What a job should have is the same in both. Steps 1 and 2 name no order: it is the
+  queue's.
 - The target is printed with the whole volumes, what is done of them included: ``target = whole``.
   Then jobs that run aim at a later end than all could have, and less is given; ``left`` counts what
   is left, which is what all would be done at the same time with, and the default where it is live.
@@ -35,7 +36,7 @@ Source: Fujiwara et al. (paper 000), section IV-B.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import ClassVar, Literal
@@ -64,7 +65,8 @@ class MoldableProportional:
     name: ClassVar[str] = "moldable-proportional"
     molds: ClassVar[bool] = True
     resizes: ClassVar[bool] = False
-    order: Order = "queue"
+    live_options: ClassVar[Mapping[str, object]] = {"order": "queue"}
+    order: Order = "volume"
     target: Target = "whole"
     cpu_speed: float = DEFAULT_CPU_SPEED
 
@@ -92,7 +94,8 @@ class MalleableProportional:
     name: ClassVar[str] = "malleable-proportional"
     molds: ClassVar[bool] = True
     resizes: ClassVar[bool] = True
-    order: Order = "queue"
+    live_options: ClassVar[Mapping[str, object]] = {"order": "queue"}
+    order: Order = "volume"
     target: Target = "whole"
     cpu_speed: float = DEFAULT_CPU_SPEED
     least_left_s: float = 300.0

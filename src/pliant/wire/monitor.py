@@ -37,6 +37,9 @@ MOST_JSON = 16 * 1024
 """Bytes of a report's JSON: base64 in base64, its credential stays below door 2's 32 KiB."""
 MOST_WINDOWS = 128
 MOST_GPUS = 16
+"""In use by one job on one node."""
+MOST_NODE_GPUS = 64
+"""GPUs and instances of MIG; a node of eight GPUs has so many at most."""
 SLACK_S = 1.0
 """So much later than ``now_s`` a window may end: clocks are corrected by little all the time."""
 MOST = 1e15
@@ -52,20 +55,37 @@ _Start = Annotated[str, Meta(pattern=r"\A[0-9a-f]{32}\Z")]
 _Gpu = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9/._:-]{0,79}\Z")]
 
 
-class GpuUse(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """What a job uses of a GPU, by its UUID; ``busy``: the part of the time, None where unknown."""
+class GpuUse(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """What a job uses of a GPU, by its UUID; ``busy``: the part of the time; None: not known."""
 
     gpu: _Gpu
-    memory_mib: _Count
+    memory_mib: _Count | None = None
     busy: _Part | None = None
+
+
+class NodeGpu(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """A GPU of the node, or instance of MIG, now; what is None is not known.
+
+    ``minor``: N of its /dev/nvidiaN. ``busy``: the part of the time in which kernels of anybody
+    ran. ``processes``: how many are on it.
+    """
+
+    gpu: _Gpu
+    minor: _Whole | None = None
+    busy: _Part | None = None
+    memory_mib: _Count | None = None
+    total_mib: _Count | None = None
+    processes: _Whole | None = None
 
 
 class Window(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """How fast a job ran between two instants, and what it used at their end.
 
     ``job``: its own number, as SLURM_JOB_ID. ``value`` in ``unit``, over ``window_s`` seconds by a
-    clock that no correction moves. ``cpu_s``: CPU seconds until now. ``waited``: the part of the
-    time in which its threads wanted to run that they waited for a CPU; None: not known.
+    clock that no correction moves. ``cpu_s``: CPU seconds until now; ``cpu``: per second of the
+    window. ``waited``: the part of the time in which its threads wanted to run that they waited for
+    a CPU. ``gpus``: those that its processes were on at the end; with ``all_gpus`` it was on no
+    others that could be read. None: not known.
     """
 
     job: _Number
@@ -80,6 +100,8 @@ class Window(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     threads: _Whole = 0
     waited: _Part | None = None
     gpus: Annotated[tuple[GpuUse, ...], Meta(max_length=MOST_GPUS)] = ()
+    all_gpus: bool = False
+    cpu: _Count | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for what no field alone shows."""
@@ -90,13 +112,19 @@ class Window(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 
 
 class Report(Struct, frozen=True, forbid_unknown_fields=True):
-    """Windows of a node; ``number`` counts the reports since ``start``, from 1."""
+    """Windows of a node; ``number`` counts the reports since ``start``, from 1.
+
+    ``gpus``: of the node, as they were seen last, at ``seen_s``. A monitor reports where no job
+    runs too.
+    """
 
     node: _Name
     start: _Start
     number: Annotated[int, Meta(ge=1, le=2**53)]
     now_s: _Instant
-    windows: Annotated[tuple[Window, ...], Meta(min_length=1, max_length=MOST_WINDOWS)]
+    windows: Annotated[tuple[Window, ...], Meta(max_length=MOST_WINDOWS)]
+    gpus: Annotated[tuple[NodeGpu, ...], Meta(max_length=MOST_NODE_GPUS)] = ()
+    seen_s: _Instant = 0.0
 
 
 class ReportAnswer(Struct, frozen=True):
@@ -151,7 +179,8 @@ def from_bytes(raw: bytes) -> Report:
         report = _DECODER.decode(raw)
     except (msgspec.DecodeError, ValueError, RecursionError) as wrong:
         raise BadInput(f"report: {_in_one_line(str(wrong))}") from None
-    if max(window.end_s for window in report.windows) > report.now_s + SLACK_S:
+    latest_s = max((window.end_s for window in report.windows), default=report.seen_s)
+    if max(latest_s, report.seen_s) > report.now_s + SLACK_S:
         raise BadInput("report: a window ends after now_s: was the node's clock set back?")
     return report
 
@@ -161,19 +190,26 @@ def _in_one_line(words: str) -> str:
     return "".join(letter if " " <= letter <= "~" else "?" for letter in words[:200])
 
 
-def parts(windows: Sequence[Window]) -> Iterator[tuple[Window, ...]]:
-    """Split windows so that each part fits into a report, in their order."""
+def parts(
+    windows: Sequence[Window], gpus: Sequence[NodeGpu] = ()
+) -> Iterator[tuple[tuple[Window, ...], tuple[NodeGpu, ...] | None]]:
+    """Split what was seen so that each part fits into a report: windows in their order.
+
+    The node's GPUs go with the last part, which may be the only one and without a window; with the
+    others goes None.
+    """
+    last = tuple(gpus[:MOST_NODE_GPUS])
+    envelope = _ENVELOPE + len(msgspec.json.encode(last))
     part: list[Window] = []
-    size = _ENVELOPE
+    size = envelope
     for window in windows:
         takes = len(msgspec.json.encode(window)) + 1  # and a comma
         if part and (size + takes > MOST_JSON or len(part) == MOST_WINDOWS):
-            yield tuple(part)
-            part, size = [], _ENVELOPE
+            yield tuple(part), None
+            part, size = [], envelope
         part.append(window)
         size += takes
-    if part:
-        yield tuple(part)
+    yield tuple(part), last
 
 
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+")

@@ -209,8 +209,8 @@ def _remove(site: Site, record: Record, parts: Sequence[str], yes: bool) -> None
     put_back(changes, record)
     _tell(changes, "put back")
     _steps(after_remove(site, [str(change.path) for change in changes]))
-    if "daemon" in parts and remains(site):
-        click.echo(f"\n{remains(site)}")
+    for line in remains(site, parts):
+        click.echo(f"\n{line}")
     if left:
         raise click.exceptions.Exit(1)
 

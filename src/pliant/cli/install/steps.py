@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from pliant.cli.install.site import Site
 
-MADE = ("/run/pliant", "/var/lib/pliant")
-"""What systemd makes for pliantd."""
+MADE = {
+    "daemon": ("pliantd's socket and history", ("/run/pliant", "/var/lib/pliant")),
+    "monitor": ("reports that pliantd has not taken", ("/var/lib/pliant-monitor",)),
+}
+"""What systemd makes for the units of some parts, and what is in it."""
 LUA = ("job_submit.lua", "pliant.lua")
 SPANK = ("plugstack.conf", "pliant.so", "plugstack.conf.d/pliant.conf")
 
@@ -47,6 +50,9 @@ def after_apply(site: Site, paths: Sequence[str]) -> list[str]:
     if _ends(paths, *SPANK):
         steps.append("pliant install slurm --part spank --apply on every login and compute node")
     if _ends(paths, "pliant-monitor.service"):
+        toml = site.at(Path("/etc/pliant/pliant.toml"))
+        if not toml.exists():
+            steps.append(f"copy {toml} of the controller to this node: it reports by it")
         steps.append("systemctl daemon-reload && systemctl enable --now pliant-monitor")
     return [*steps, "pliant doctor"]
 
@@ -66,10 +72,12 @@ def after_remove(site: Site, paths: Sequence[str]) -> list[str]:
     return steps
 
 
-def remains(site: Site) -> str:
-    """Return in one line what pliantd itself made and --remove leaves; "" where there is none."""
-    made = [site.at(Path(path)) for path in MADE]
-    there = " ".join(str(path) for path in made if path.exists())
-    return (
-        f"left: {there} (pliantd's socket and history); to delete: rm -r {there}" if there else ""
-    )
+def remains(site: Site, parts: Collection[str]) -> list[str]:
+    """Return what the units of these parts made and --remove leaves, a line for each part."""
+    lines = []
+    for part, (words, paths) in MADE.items():
+        made = [site.at(Path(path)) for path in paths]
+        there = " ".join(str(path) for path in made if path.exists())
+        if there and part in parts:
+            lines.append(f"left: {there} ({words}); to delete: rm -r {there}")
+    return lines

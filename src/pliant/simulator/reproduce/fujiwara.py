@@ -14,6 +14,7 @@ from pliant.simulator.reproduce.fujiwara_gpus import CHOICES, GPUS, Choice, Gpus
 from pliant.simulator.reproduce.fujiwara_hpc2n import hpc2n_claims
 from pliant.simulator.reproduce.fujiwara_runs import (
     FCFS,
+    LEFT,
     LIST,
     MALLEABLE,
     MALLEABLE_P,
@@ -41,7 +42,7 @@ class Sizes:
 
 ON_GPUS = tuple(name for name in POLICIES if name != LIST)
 """All tasks have one GPU there if they are rigid: whoever does not fit, none does."""
-_OFFLINE = (FCFS, LIST, MOLDABLE, MOLDABLE_P, MALLEABLE, MALLEABLE_P)
+_OFFLINE = (FCFS, LIST, MOLDABLE, MOLDABLE_P, MALLEABLE, MALLEABLE_P, LEFT)
 
 FULL = Sizes(
     (Part(TASKS, 2, (FCFS, MOLDABLE)), Part(1_500, 3, ON_GPUS)),

@@ -32,14 +32,20 @@ POLICIES: dict[str, Policy] = {
     LIST: by_name("rigid-fcfs", shape="own", overtaking=True),
     SHORTEST: by_name("rigid-shortest", shape="own"),
     MOLDABLE: by_name("moldable-equipartition"),
-    MOLDABLE_P: by_name("moldable-proportional", order="volume"),
+    MOLDABLE_P: by_name("moldable-proportional"),
     MALLEABLE: by_name("malleable-equipartition"),
-    MALLEABLE_P: by_name("malleable-proportional", order="volume"),
+    MALLEABLE_P: by_name("malleable-proportional"),
 }
 """In the papers' exact form; ``rigid list``: what does not fit is passed over."""
+LEFT = "malleable proportional by what is left"
+RULES: dict[str, Policy] = {
+    **POLICIES,
+    LEFT: by_name("malleable-proportional", target="left"),
+}
+"""And another reading: the target of what is left of running tasks, as their v^rem is."""
 RIGID = (FCFS, LIST, SHORTEST)
 """Their tasks have their own width alone: all of a width are passed over at once."""
-CHANGING = (MALLEABLE, MALLEABLE_P)
+CHANGING = (MALLEABLE, MALLEABLE_P, LEFT)
 _SLOW = 20
 """About how much longer these take, which change what runs."""
 ALL = 202_871
@@ -130,7 +136,7 @@ def run_point(point: Point) -> Came:
             told=True,
         )
         workload, jobs = on_cpus(records, machine), _Jobs(_cpu_jobs(records))
-    figures = replayed(workload, POLICIES[point.policy], idle=False, ended=jobs.add)
+    figures = replayed(workload, RULES[point.policy], idle=False, ended=jobs.add)
     tasks, own = figures.tasks, figures.bags
     assert tasks and own and not figures.never, point  # noqa: S101  # all can run, and have users
     return Came(

@@ -1,0 +1,133 @@
+"""``pliant top`` where a person looks: a whole screen that is drawn anew, and the key q."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import termios
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
+
+from rich import box
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from pliant.cli.top_view import Sheet, View
+from pliant.errors import PliantError
+
+WIDE = 120
+"""From so many columns of the terminal on all columns of the tables are shown."""
+MOST_LETTERS = 24
+"""Of a cell on a screen: names may be long."""
+_AROUND = 10
+"""Lines beside the head and rows: of each table a blank, two of titles, how many more; two more."""
+_KEYS = Text("q ends", style="dim")
+
+
+def show(ask: Callable[[], View], every_s: float) -> None:
+    """Draw what ``ask`` returns every so many seconds, until q or Ctrl-C.
+
+    Once there was an answer, that there is none now is said on the screen. Raises what the first
+    ``ask`` raises, before anything of the terminal is changed.
+    """
+    last, trouble = ask(), ""
+    console = Console(highlight=False)
+    with _kept(), Live(console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            live.update(page(last, trouble, console), refresh=True)
+            if _pressed(every_s) in {"q", "Q"}:
+                return
+            try:
+                last, trouble = ask(), ""
+            except PliantError as error:
+                trouble = f"{error}: what is shown is old"
+
+
+def print_once(view: View) -> None:
+    """Print one reading, as wide as the terminal."""
+    console = Console(highlight=False)
+    for part in _parts(view, console.width, most=None):
+        console.print(part)
+
+
+def can_draw() -> bool:
+    """Say whether stdout is a terminal on which text can be drawn over."""
+    return not Console().is_dumb_terminal
+
+
+def page(view: View, trouble: str, console: Console) -> Group:
+    """Return what fills a screen: ``trouble`` is why there is nothing newer, "" where there is."""
+    most = max(4, console.height - len(view.head) - _AROUND)
+    head = [Text("".join(c if c.isprintable() else "?" for c in trouble), "red")] if trouble else []
+    return Group(*head, *_parts(view, console.width, most), _KEYS)
+
+
+def _parts(view: View, width: int, most: int | None) -> Iterator[Text | Table]:
+    """Yield the lines and tables; nodes get a third of ``most`` rows, or what jobs leave."""
+    for line in view.head:
+        yield Text(line, overflow="ellipsis", no_wrap=True)
+    jobs = len(view.jobs.cells)
+    for_nodes = None if most is None else max(most // 3, most - jobs)
+    for_jobs = None if most is None else most - min(for_nodes or 0, len(view.nodes.cells))
+    for sheet, rows in ((view.nodes, for_nodes), (view.jobs, for_jobs)):
+        if sheet.cells:
+            yield Text()
+            yield _table(sheet if width >= WIDE else sheet.narrow(), rows)
+            if rows is not None and len(sheet.cells) > rows:
+                yield Text(f"{len(sheet.cells) - rows} more", style="dim")
+
+
+def _table(sheet: Sheet, most: int | None) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, header_style="bold", pad_edge=False)
+    for column in sheet.columns:
+        table.add_column(
+            column.name.replace("_", " ").capitalize(),
+            justify="right" if column.right else "left",
+            overflow="ellipsis",
+            no_wrap=True,
+            max_width=MOST_LETTERS,
+        )
+    for line in sheet.cells[:most]:
+        table.add_row(*map(Text, line))
+    return table
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """Read keys without a return; at the end, whatever ends it, leave the terminal as it was.
+
+    A stopped program (Ctrl-Z) would leave its screen to the shell: that key does nothing here.
+    """
+    before = {
+        number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)
+    } | {signal.SIGTSTP: signal.signal(signal.SIGTSTP, signal.SIG_IGN)}
+    keys = sys.stdin is not None and sys.stdin.isatty()
+    mode = termios.tcgetattr(sys.stdin) if keys else None
+    try:
+        if keys:
+            tty.setcbreak(sys.stdin)
+        yield
+    finally:
+        if mode is not None:
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, mode)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _leave(number: int, _frame: FrameType | None) -> NoReturn:
+    sys.exit(128 + number)
+
+
+def _pressed(within_s: float) -> str:
+    """Return the key that was pressed; "" for none within so many seconds."""
+    keys = [sys.stdin] if sys.stdin is not None and sys.stdin.isatty() else []
+    if not select.select(keys, [], [], within_s)[0]:
+        return ""
+    return os.read(sys.stdin.fileno(), 1).decode(errors="replace") or "q"  # the terminal has gone

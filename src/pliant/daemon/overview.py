@@ -1,0 +1,147 @@
+"""All nodes and running jobs at one moment, with what monitors see of them. Pure.
+
+What the asker may not see is left out here (slurm.conf(5), PrivateData), as in :mod:`private`:
+
+===========  =====================================================================================
+PrivateData  what is left out for a user who is no administrator
+===========  =====================================================================================
+jobs         others' jobs; of those beside an own one there is the number
+nodes        the nodes, and what runs on their GPUs; an own job says on which it runs, as squeue
+===========  =====================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pliant.daemon.held import gpus_of
+from pliant.daemon.rights import Asker
+from pliant.daemon.watched import MonitorRow, NodeRow, RunningRow, SpeedRow, TierSpeed, TopAnswer
+from pliant.model import Job, Kind, Node, Snapshot, shape_text
+from pliant.model.footprints import ALL_CORES
+
+FRESH_S = 180.0
+"""What a monitor said longer ago is not told as if it were so now; it reports once a minute."""
+
+
+def overview(
+    snapshot: Snapshot, heard: Mapping[str, MonitorRow], asker: Asker, now_s: float, most: int
+) -> TopAnswer:
+    """Return the nodes and running jobs as their asker may see them, ``most`` of each."""
+    fresh = {name: row for name, row in heard.items() if now_s - row.heard_s <= FRESH_S}
+    speeds = _speeds_by_job(snapshot, fresh, now_s)
+    running = sorted((job for job in snapshot.running if asker.may_see(job)), key=_order)
+    beside = _beside(snapshot.running)
+    cpus = {node.name: node.cpus for node in snapshot.nodes}
+    seen = {job.id for job in running}
+    nodes = sorted(snapshot.nodes, key=lambda node: node.name) if asker.sees_nodes else ()
+    return TopAnswer(
+        now_s=now_s,
+        observed_s=snapshot.now_s,
+        policy="",
+        paused=False,
+        waiting=len(snapshot.waiting),
+        running=len(snapshot.running),
+        monitored=len(fresh),
+        nodes=tuple(_node_row(node, heard.get(node.name), fresh) for node in nodes[:most]),
+        jobs=tuple(
+            _job_row(job, speeds.get(job.id, ()), beside[job.id], seen, cpus)
+            for job in running[:most]
+        ),
+        more=max(0, len(nodes) - most) + max(0, len(running) - most),
+    )
+
+
+def _order(job: Job) -> tuple[int, str]:
+    number = job.id.partition("_")[0]
+    return int(number) if number.isdigit() else 0, job.id
+
+
+def _speeds_by_job(
+    snapshot: Snapshot, fresh: Mapping[str, MonitorRow], now_s: float
+) -> Mapping[str, Sequence[SpeedRow]]:
+    """Return by a job's id what its nodes say of it; they know it by its number."""
+    ids = {job.number or job.id: job.id for job in snapshot.running}
+    found: dict[str, list[SpeedRow]] = {}
+    for row in fresh.values():
+        for speed in row.speeds:
+            if speed.job in ids and now_s - speed.end_s <= FRESH_S:
+                found.setdefault(ids[speed.job], []).append(speed)
+    return found
+
+
+def _beside(running: Iterable[Job]) -> Mapping[str, set[str]]:
+    """Return for each job those that run on one of its nodes."""
+    running = tuple(running)
+    there: dict[str, list[str]] = {}
+    for job in running:
+        for node in job.nodes:
+            there.setdefault(node, []).append(job.id)
+    return {job.id: {o for node in job.nodes for o in there[node]} - {job.id} for job in running}
+
+
+def _node_row(node: Node, heard: MonitorRow | None, fresh: Mapping[str, MonitorRow]) -> NodeRow:
+    monitor = fresh.get(node.name)
+    return NodeRow(
+        name=node.name,
+        up=node.up,
+        cpus=node.cpus,
+        cpus_free=node.free_cpus,
+        gpus=gpus_of(node),
+        gpus_free=sum(pool.free for pool in node.pools),
+        heard_s=heard.heard_s if heard else 0.0,
+        seen_s=monitor.seen_s if monitor else 0.0,
+        seen=monitor.gpus if monitor else (),
+    )
+
+
+def _job_row(
+    job: Job,
+    speeds: Sequence[SpeedRow],
+    others: set[str],
+    seen: set[str],
+    cpus: Mapping[str, int],
+) -> RunningRow:
+    uses = [use for speed in speeds for use in speed.gpus]
+    busy = [use.busy for use in uses if use.busy is not None]
+    memory = [use.memory_mib for use in uses if use.memory_mib is not None]
+    told = [speed.cpu for speed in speeds if speed.cpu is not None]
+    return RunningRow(
+        id=job.id,
+        user=job.user,
+        name=job.name,
+        state=job.state,
+        shape=shape_text(job.shape),
+        nodes=job.nodes,
+        started_s=job.start_s,
+        cpus=_cpus(job, cpus),
+        gpus=job.shape.whole_gpus if job.shape.kind is not Kind.CPU else 0,
+        speeds=_tiers(speeds),
+        cpu=sum(told) if told else None,
+        memory_mib=sum(speed.memory_mib for speed in speeds) if speeds else None,
+        gpus_used=len(uses) if speeds else None,
+        gpu_busy=sum(busy) / len(busy) if busy else None,
+        gpu_memory_mib=sum(memory) if memory and len(memory) == len(uses) else None,
+        idle_since_s=tuple(sorted(since for speed in speeds for since in speed.idle_since_s)),
+        beside=tuple(sorted(others & seen)),
+        hidden=len(others - seen),
+    )
+
+
+def _tiers(speeds: Sequence[SpeedRow]) -> tuple[TierSpeed, ...]:
+    """Add up the speeds of each tier; those of different tiers are never mixed."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for speed in speeds:
+        found.setdefault((speed.tier, speed.unit), []).append(speed.value)
+    return tuple(
+        TierSpeed(tier, sum(values), unit, len(values))
+        for (tier, unit), values in sorted(found.items())
+    )
+
+
+def _cpus(job: Job, cpus: Mapping[str, int]) -> int:
+    """Return how many CPUs a job holds; 0: not known."""
+    each = job.demand(job.shape).cpus
+    if job.whole_nodes or each == ALL_CORES:
+        return sum(cpus.get(node, 0) for node in job.nodes)
+    return each * len(job.nodes)
