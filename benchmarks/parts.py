@@ -16,7 +16,7 @@ from benchmarks.section import Section
 
 SHOWN = Path("-")
 """Standard output."""
-_PART = re.compile(r"^<!-- part: (\w+) -->\n(.*?)(?=^<!-- part: |\Z)", re.M | re.S)
+_PART = re.compile(r"^<!-- part: ([\w-]+) -->\n(.*?)(?=^<!-- part: |\Z)", re.M | re.S)
 
 
 def write(
