@@ -30,7 +30,8 @@ def main(event: Any) -> None:
     )
     named = resource_texts(job.Resource_List)
     changed = {n: text for n, text in named.items() if before.resources.get(n, "") != text}
-    runs = (int(attribute(was, "run_count") or 0), attribute(job, "run_count"))
+    count = attribute(job, "run_count")
+    runs = (int(attribute(was, "run_count") or 0), None if count in (None, "") else int(count))
     if not changed and runs[1] is None:
         event.accept()
     state = read_state_file(read_settings(pbs.hook_config_filename), before.queue)
