@@ -245,6 +245,11 @@ def test_what_the_page_shows_is_what_is_printed() -> None:
         terminal.types(
             "docs/simulator.md", "pliant compare torque mct rsa --workload ravi --seeds 10"
         )
+        terminal.types(
+            "docs/simulator.md",
+            "pliant compare rigid-fcfs:shape=own moldable-equipartition"
+            " --workload fujiwara --jobs 300 --processors 12",
+        )
     finally:
         terminal.close()
 
