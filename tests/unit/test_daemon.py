@@ -35,6 +35,7 @@ from pliant.filter import Answer, View
 from pliant.grammar import parse as parse_request
 from pliant.grammar import token_text
 from pliant.model import (
+    UNMARKED,
     Abilities,
     Footprint,
     Job,
@@ -48,6 +49,7 @@ from pliant.model import (
     Snapshot,
     Spec,
 )
+from pliant.plan import Mark
 from pliant.policies import by_name
 from pliant.store import Decision, Store
 from pliant.wire import SEAL_KEY, Message, decode, encode
@@ -115,6 +117,19 @@ class FakeBatch:
         frozen = "" if taken_up and spec.footprint == now.footprint else now.frozen
         noted = self.waiting[job.id] = replace(now, spec=spec, shapes=shapes, frozen=frozen)
         return noted
+
+    def mark(self, marks: Sequence[Mark]) -> list[BatchError | None]:
+        if self.away:
+            raise Unavailable(self.away)
+        if self.refuses:
+            return [Refused(self.refuses) for _ in marks]
+        for mark in marks:
+            now = self.waiting[mark.job.id]
+            assert now.spec is not None
+            self.changes.append((now.id, f"mark {mark.mark}"))
+            spec = replace(now.spec, mark=mark.mark)
+            self.waiting[now.id] = replace(now, spec=spec, shares=mark.mark != UNMARKED)
+        return [None for _ in marks]
 
     def rescue(self, job: Job) -> None:
         if self.refuses:
