@@ -168,8 +168,7 @@ class Cycling:
         refused = self.store.refused(snapshot.now_s)
         if self.elastic is not None:
             snapshot = self.elastic.known(snapshot)
-        if self.sharing is not None:
-            snapshot = self.sharing.known(snapshot)
+        snapshot = self._in_company(snapshot)
         fitted = replace(
             snapshot,
             partitions=tuple(
@@ -182,6 +181,16 @@ class Cycling:
             ),
         )
         return capped(fitted, self.config.trial)
+
+    def _in_company(self, snapshot: Snapshot) -> Snapshot:
+        """Add how fast jobs are beside each other; where that fails nothing is known of it."""
+        if self.sharing is None:
+            return snapshot
+        try:
+            return self.sharing.known(snapshot)
+        except Exception:  # all else goes on, and nobody is marked
+            log.exception("how fast jobs are beside each other: a mistake of Pliant's own")
+            return snapshot
 
     def _decide(self, snapshot: Snapshot, observe_s: float) -> Seen:
         started_s = self._monotonic()

@@ -22,7 +22,7 @@ SEEING = ("heartbeat", "counters")
 """The tiers that see interference; where both are known of a job, its own steps."""
 MOST_WAITING = 20
 """Of how many jobs that wait it is said how fast they would be beside others."""
-ASK_S = 5.0
+ASK_S = 3.0
 """How often a program is asked for its step where it is not known yet how fast it is."""
 SHARERS = 2
 LOST_S = 20.0
@@ -153,7 +153,8 @@ class Sharing:
         known = company.table
         for job in running.values():
             beside = self._beside[job.id].others
-            wanted = job.colocates and len(beside) < SHARERS and {job.id} | beside not in known
+            here = beside | {job.id}
+            wanted = job.colocates and len(here) <= SHARERS and here not in known
             if wanted and now_s - self._asked_s.get(job.id, 0.0) >= ASK_S:
                 self._asked_s[job.id] = now_s
                 self.ask(job.id)

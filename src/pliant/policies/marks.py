@@ -268,7 +268,7 @@ class Marks:
         shared = all(job.shares and job.colocates and _stays(job) for job in jobs)
         if speeds is None or not shared or _sum(speeds) > self._rule.least:
             return None
-        for job in sorted(jobs, key=lambda job: (-job.start_s, job.id)):
+        for job in sorted(jobs, key=_since, reverse=True):
             if _may_leave(job):
                 other = next(one.id for one in jobs if one.id != job.id)
                 words = f"it is parted from job {other}: {_told(speeds)}"
@@ -280,6 +280,11 @@ def _stays(job: Job) -> bool:
     """Whether nothing is about to change about a running job."""
     running = job.state is JobState.RUNNING
     return running and job.next_shape is None and not job.room_for
+
+
+def _since(job: Job) -> tuple[float, float, int, str]:
+    """Since when a job is there: instants have whole seconds, numbers grow."""
+    return (job.start_s, job.submit_s, len(job.id), job.id)
 
 
 def _may_leave(job: Job) -> bool:

@@ -30,11 +30,11 @@ from pliant.batch.slurm.partition_rows import parse_reservations
 from pliant.batch.slurm.queries import Queries
 from pliant.batch.slurm.records import records
 from pliant.batch.slurm.request import asked
-from pliant.batch.slurm.update import job_words, update_words, wanted
+from pliant.batch.slurm.update import job_words, token_words, update_words, wanted
 from pliant.batch.slurm.values import instant_s, whole
 from pliant.errors import BadAnswer, Refused, Unavailable
 from pliant.handover import FENCE_S, OURS, PINNED, SETTLE_S, Do, HandOver, Scene, Sight, Step
-from pliant.model import ANYWHERE, UNMARKED, Job, JobState
+from pliant.model import ANYWHERE, UNMARKED, Job, JobState, Kind
 
 _FAILED = "RestartCnt:|,StartTime:|,SubmitTime:|,EndTime:|,exit_code:|"
 _TERMINATED = frozenset({signal.SIGTERM, signal.SIGKILL, (128 + signal.SIGTERM) << 8})
@@ -223,11 +223,14 @@ class Handing:
         marked = bool(left_marks([row]))
         spec = job.noted(over.shape)
         spec = replace(spec, mark=UNMARKED) if marked else spec
-        then = wanted(job, over.shape, spec, cluster)
         words = (f"StartTime={_text(step.begin_s)}", *((UNMARK,) if marked else ()))
         if marked and row.nodes_required == (job.mark or ANYWHERE):
             words = (*words, "ReqNodeList=")
-        return (*update_words(row, now, then, spec), *words, *limit_words(over, step.begin_s))
+        if over.shape.kind is Kind.CPU and now.shape(0) == over.shape:  # there is nothing to take
+            shape = token_words(row, spec)
+        else:
+            shape = update_words(row, now, wanted(job, over.shape, spec, cluster), spec)
+        return (*shape, *words, *limit_words(over, step.begin_s))
 
 
 def _guest_row(rows: Mapping[str, JobRow], guest: str) -> JobRow | None:

@@ -32,10 +32,10 @@ def mark_words(row: JobRow, mark: str) -> Words:
     """
     spec = find_token(row.admin_comment)
     if spec is None:
-        raise Refused(f"job {row.key}: it says nothing to Pliant any more")
+        raise Refused("it says nothing to Pliant any more")
     old = spec.mark if row.oversubscribe == SHARES else ""
     if row.oversubscribe == SHARES and old in ("", UNMARKED):
-        raise Refused(f"job {row.key}: its owner marked it (--oversubscribe)")
+        raise Refused("its owner gave it one (--oversubscribe)")
     named = old not in ("", UNMARKED, ANYWHERE) and row.nodes_required == old
     node = mark if mark not in (ANYWHERE, UNMARKED) else ""
     token = f"AdminComment={put_token(row.admin_comment, replace(spec, mark=mark))}"

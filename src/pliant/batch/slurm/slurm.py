@@ -192,7 +192,7 @@ class Slurm:
         for at, mark in enumerate(marks):
             row = after.get(mark.job.id)
             if errors[at] is None and row is not None and not marking.is_marked(row, mark.mark):
-                errors[at] = Refused(f"job {mark.job.id}: Slurm took the mark and did not set it")
+                errors[at] = Refused(f"job {mark.job.id}: its mark: it was not set")
         return errors
 
     def _mark(self, mark: Mark, now: JobRow | None) -> BatchError | None:
@@ -200,8 +200,8 @@ class Slurm:
             row = marking.check(self._rows.get(mark.job.id), now)
             answer = self._update(row, marking.mark_words(row, mark.mark))
         except Refused as error:
-            return error
-        return Refused(f"job {mark.job.id}: {answer.words}") if answer.status else None
+            return Refused(f"job {mark.job.id}: its mark: {error}")
+        return Refused(f"job {mark.job.id}: its mark: {answer.words}") if answer.status else None
 
     def unmark(self) -> list[str]:
         """Take every mark of ours from the jobs that wait; return of which. Pliant is ending.
