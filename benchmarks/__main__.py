@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks import machine
 from benchmarks.section import Section
 
-PARTS = ("cycle", "submission", "start", "idle", "native", "monitor", "monitors")
+PARTS = ("cycle", "submission", "start", "idle", "native", "monitor", "monitors", "sharing")
 """Each is a module ``benchmarks.bench_PART`` with ``measure(quick) -> list[Section]``."""
 
 NEED_ROOT = PARTS[1:]

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from daemon_helpers import LONG, ask, wait_for_look
+from daemon_helpers import LONG, answer_of, ask, wait_for_look
 from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.daemon import answers as a
@@ -21,7 +21,7 @@ from pliant.sandbox import Options, Sandbox
 
 pytestmark = pytest.mark.slurm
 
-PROGRAM = Path(__file__).parent / "sharing_program.py"
+PROGRAM = Path(__file__).parents[2] / "benchmarks" / "sharing_program.py"
 Show = Callable[[int | str], dict[str, str]]
 Works = Callable[..., int]
 
@@ -76,8 +76,9 @@ class Case:
 
     def is_measured(self, job: int) -> bool:
         """Whether it is known how fast it is alone."""
-        told = ask(self.sandbox, a.WhyAnswer, "why", job=str(job)).text
-        return "its speed alone is known" in told
+        answer = answer_of(self.sandbox, "why", job=str(job))
+        assert self.state(job) == "RUNNING"
+        return answer.is_ok and "its speed alone is known" in answer.fields["json"]
 
 
 @pytest.fixture

@@ -155,7 +155,7 @@ class Sharing:
             beside = self._beside[job.id].others
             here = beside | {job.id}
             wanted = job.colocates and len(here) <= SHARERS and here not in known
-            if wanted and now_s - self._asked_s.get(job.id, 0.0) >= ASK_S:
+            if wanted and now_s - self._asked_s.get(job.id, -ASK_S) >= ASK_S:
                 self._asked_s[job.id] = now_s
                 self.ask(job.id)
 

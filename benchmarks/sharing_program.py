@@ -1,7 +1,7 @@
 """A program that shares a node: usage: sharing_program.py KIND FOLDER NAME [STEPS]
 
 It takes steps of 20 ms and tells how far it is. All nodes of a sandbox are one machine, so what two
-do to each other on a node is played: a ``heavy`` one takes five times as long beside another heavy
+do to each other on a node is played: a ``heavy`` one takes three times as long beside another heavy
 one of its node, a ``light`` one never. It ends after STEPS, or where FOLDER holds ``end-NAME``.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pliant
 
-STEP_S, HINDERED = 0.02, 5
+STEP_S, HINDERED = 0.02, 3
 
 
 def main(kind: str, folder: Path, name: str, steps: int) -> None:

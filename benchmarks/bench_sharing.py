@@ -1,0 +1,198 @@
+"""Jobs that share nodes while it pays: against exclusive nodes, and against blind sharing.
+
+The same stream of jobs of two kinds, each of which asks for a whole node and lets it be shared,
+runs three times on a sandbox: with exclusive nodes (plain Slurm), with every job marked by its
+owner (``--oversubscribe``: Slurm itself pairs any two), and with Pliant under ``cosched-ucb``,
+which knows nothing at first and learns from the programs' steps.
+
+All nodes of a sandbox are one machine: what jobs do to each other on a node is therefore played by
+their program (see :mod:`benchmarks.sharing_program`). Slurm, the hand-overs and the way of the
+steps to pliantd are real.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from benchmarks.section import Section
+from pliant.sandbox import Options, Sandbox
+
+NODES, CPUS = 4, 4
+JOBS = 32
+STEPS = 600
+"""Of 20 ms each: 12 s alone."""
+EVERY_S = 0.25
+"""From submission to submission."""
+MOST_S = 900.0
+PROGRAM = Path(__file__).with_name("sharing_program.py")
+ARMS = ("exclusive nodes", "blind sharing", "Pliant")
+AGREES = ("--colocate", "--malleable=grace=30s")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """When a job was submitted, and when it ended for good; seconds since the epoch."""
+
+    submit_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """How long after its pair's begin a job was asked to leave, and had saved."""
+
+    asked_s: float
+    saved_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What came of one stream."""
+
+    runs: Sequence[Run]
+    partings: Sequence[Parting] = ()
+
+    @property
+    def makespan_s(self) -> float:
+        """From the first submission to the last end."""
+        return max(r.end_s for r in self.runs) - min(r.submit_s for r in self.runs)
+
+    @property
+    def flow_s(self) -> float:
+        """The mean from submission to end."""
+        return sum(r.end_s - r.submit_s for r in self.runs) / len(self.runs)
+
+
+def measure(quick: bool) -> list[Section]:
+    """Measure one order of the jobs, or five."""
+    rounds: dict[str, list[Round]] = {arm: [] for arm in ARMS}
+    for seed in range(1 if quick else 5):
+        kinds = ["heavy", "light"] * (JOBS // 2)
+        random.Random(seed).shuffle(kinds)
+        for arm in ARMS:
+            found = _round(arm, kinds)
+            rounds[arm].append(found)
+            print(f"  {arm}: {found.makespan_s:.0f} s", file=sys.stderr, flush=True)
+    return [_section(rounds), _parted(rounds["Pliant"])]
+
+
+def _section(rounds: dict[str, list[Round]]) -> Section:
+    base = [one.makespan_s for one in rounds[ARMS[0]]]
+    rows = []
+    for arm, found in rounds.items():
+        spans = [one.makespan_s for one in found]
+        ratios = [span / alone for span, alone in zip(spans, base, strict=True)]
+        rows.append(
+            (
+                arm,
+                f"{median(spans):.0f} ({min(spans):.0f} to {max(spans):.0f})",
+                f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})",
+                f"{median(one.flow_s for one in found):.0f}",
+            )
+        )
+    return Section(
+        "Jobs that share nodes",
+        f"{JOBS} jobs, half of them heavy ones that take three times as long beside each other, on"
+        f" {NODES} nodes; each takes {STEPS * 0.02:.0f} s alone. {len(base)} orders of the jobs,"
+        " each with all three; median, and least to most. The interference is played by the"
+        " program; Slurm and Pliant are real.",
+        ("", "makespan, s", "of exclusive nodes", "mean flow time, s"),
+        rows,
+    )
+
+
+def _parted(found: Sequence[Round]) -> Section:
+    partings = [parting for one in found for parting in one.partings]
+    rows = []
+    for words, values in (
+        ("found to be bad, and asked to part", [p.asked_s for p in partings]),
+        ("saved, and requeued", [p.saved_s for p in partings]),
+    ):
+        if values:
+            rows.append((words, f"{median(values):.1f}", f"{max(values):.1f}"))
+    return Section(
+        "Bad pairs",
+        f"{len(partings)} pairs were parted in {len(found)} streams; from the second job's start.",
+        ("", "median, s", "most, s"),
+        rows,
+    )
+
+
+def _round(arm: str, kinds: Sequence[str]) -> Round:
+    mode = "enforce" if arm == "Pliant" else "none"
+    options = Options(nodes=NODES, gpus=0, cpus=CPUS, mode=mode, policy="cosched-ucb")
+    with _cluster(options) as (sandbox, folder):
+        flags = {"Pliant": AGREES, "blind sharing": ("--oversubscribe",)}.get(arm, ())
+        jobs: dict[str, float] = {}
+        for number, kind in enumerate(kinds):
+            submit_s = time.time()
+            jobs[_submit(sandbox, folder, kind, f"{kind}{number}", flags)] = submit_s
+            time.sleep(EVERY_S)
+        _wait(sandbox)
+        runs = [Run(submit_s, _end_s(sandbox, job)) for job, submit_s in jobs.items()]
+        partings = [p for job in jobs for p in _partings(sandbox, job)] if flags == AGREES else []
+        return Round(runs, partings)
+
+
+@contextmanager
+def _cluster(options: Options) -> Iterator[tuple[Sandbox, Path]]:
+    sandbox, folder = Sandbox("bench-sharing", options), Path(tempfile.mkdtemp())
+    sandbox.up()
+    try:
+        words = ("Nodes=ALL", "OverSubscribe=YES:2", "DefaultTime=10", "MaxTime=60")
+        sandbox.run(["scontrol", "create", "PartitionName=sharing", *words], check=True)
+        yield sandbox, folder
+    finally:
+        sandbox.down()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _submit(sandbox: Sandbox, folder: Path, kind: str, name: str, flags: Sequence[str]) -> str:
+    program = [sys.executable, str(PROGRAM), kind, str(folder), name, str(STEPS)]
+    pliant = str(Path(sys.executable).with_name("pliant"))
+    script = f"#!/bin/bash\nexec {shlex.join([pliant, 'run', '--', *program])}\n"
+    whole = ("--partition=sharing", f"-c{CPUS}", "--mem=100", f"--job-name={kind}")
+    output = (f"--output={folder}/%j.out", "--open-mode=append")
+    argv = ["sbatch", "--parsable", *whole, *output, *flags]
+    return sandbox.run(argv, stdin=script, check=True).stdout.strip()
+
+
+def _wait(sandbox: Sandbox) -> None:
+    deadline_s = time.monotonic() + MOST_S
+    while sandbox.run(["squeue", "-h"], check=True).stdout.strip():
+        if time.monotonic() > deadline_s:
+            raise TimeoutError(f"the stream has not ended after {MOST_S:.0f} s")
+        time.sleep(1.0)
+
+
+def _end_s(sandbox: Sandbox, job: str) -> float:
+    """When a job ended, in whole seconds; a requeue moves what Slurm says of its submission."""
+    told = sandbox.run(["scontrol", "show", "job", job], check=True).stdout.split()
+    fields = dict(word.partition("=")[::2] for word in told)
+    if fields["JobState"] != "COMPLETED":
+        raise RuntimeError(f"job {job} is {fields['JobState']}")
+    return time.mktime(time.strptime(fields["EndTime"], "%Y-%m-%dT%H:%M:%S"))
+
+
+def _partings(sandbox: Sandbox, job: str) -> Iterator[Parting]:
+    """What a job was parted from, by Pliant's own history."""
+    done = sandbox.run(["pliant", "history", job, "--json"])
+    if done.returncode:
+        return
+    told = json.loads(done.stdout)
+    starts = {run["run"]: run["start_s"] for run in told["runs"]}
+    for change in told["handovers"]:
+        begin_s = starts.get(change["run"])
+        if "parted" in change["reason"] and begin_s and change["saved_s"]:
+            yield Parting(change["at_s"] - begin_s, change["saved_s"] - begin_s)
