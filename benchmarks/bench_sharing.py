@@ -34,7 +34,7 @@ STEPS = 600
 """Of 20 ms each: 12 s alone."""
 EVERY_S = 0.25
 """From submission to submission."""
-MOST_S = 900.0
+MOST_S, COMMAND_S = 900.0, 120.0
 PROGRAM = Path(__file__).with_name("sharing_program.py")
 ARMS = ("exclusive nodes", "blind sharing", "Pliant")
 AGREES = ("--colocate", "--malleable=grace=30s")
@@ -140,8 +140,10 @@ def _round(arm: str, kinds: Sequence[str]) -> Round:
             jobs[_submit(sandbox, folder, kind, f"{kind}{number}", flags)] = submit_s
             time.sleep(EVERY_S)
         _wait(sandbox)
-        runs = [Run(submit_s, _end_s(sandbox, job)) for job, submit_s in jobs.items()]
-        partings = [p for job in jobs for p in _partings(sandbox, job)] if flags == AGREES else []
+        ended = {job: _fields(sandbox, job) for job in jobs}
+        runs = [Run(jobs[job], _instant(fields["EndTime"])) for job, fields in ended.items()]
+        restarted = [job for job, fields in ended.items() if fields["Restarts"] != "0"]
+        partings = [parting for job in restarted for parting in _partings(sandbox, job)]
         return Round(runs, partings)
 
 
@@ -176,21 +178,24 @@ def _wait(sandbox: Sandbox) -> None:
         time.sleep(1.0)
 
 
-def _end_s(sandbox: Sandbox, job: str) -> float:
-    """When a job ended, in whole seconds; a requeue moves what Slurm says of its submission."""
-    told = sandbox.run(["scontrol", "show", "job", job], check=True).stdout.split()
+def _fields(sandbox: Sandbox, job: str) -> dict[str, str]:
+    """What Slurm says of a job that has ended well; raises RuntimeError for any other."""
+    argv = ["scontrol", "show", "job", job]
+    told = sandbox.run(argv, check=True, timeout=COMMAND_S).stdout.split()
     fields = dict(word.partition("=")[::2] for word in told)
     if fields["JobState"] != "COMPLETED":
         raise RuntimeError(f"job {job} is {fields['JobState']}")
-    return time.mktime(time.strptime(fields["EndTime"], "%Y-%m-%dT%H:%M:%S"))
+    return fields
+
+
+def _instant(text: str) -> float:
+    return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
 
 
 def _partings(sandbox: Sandbox, job: str) -> Iterator[Parting]:
     """What a job was parted from, by Pliant's own history."""
-    done = sandbox.run(["pliant", "history", job, "--json"])
-    if done.returncode:
-        return
-    told = json.loads(done.stdout)
+    argv = ["pliant", "history", job, "--json"]
+    told = json.loads(sandbox.run(argv, check=True, timeout=COMMAND_S).stdout)
     starts = {run["run"]: run["start_s"] for run in told["runs"]}
     for change in told["handovers"]:
         begin_s = starts.get(change["run"])

@@ -48,6 +48,7 @@ NOT_TYPED = {
     "pliant reproduce cosched --quick": "tests/unit/test_reproduce.py runs it, smaller",
     "journalctl -u pliantd": "no journal where there is no systemd",
     "journalctl -u pliant-monitor": "as the last",
+    "pliantd --unmark": "tests/slurm/test_sharing.py runs it with the sandbox's configuration",
     "systemctl daemon-reload && systemctl enable --now pliant-monitor": "no systemd in containers",
     "pliant install slurm --part monitor --apply": "tests/unit/test_cli_install.py runs it",
 }
