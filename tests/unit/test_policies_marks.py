@@ -12,7 +12,7 @@ from build import HOUR_S, node
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.cycle import cycle
+from pliant.cycle import cycle, explain
 from pliant.model import (
     UNMARKED,
     Company,
@@ -136,6 +136,19 @@ def test_accounts_share_where_the_administrator_says_so() -> None:
     assert marks(other, across_accounts=True) == {"1": "*"}
 
 
+def test_without_accounts_a_user_shares_with_nobody_else() -> None:
+    def two(user: str) -> Snapshot:
+        running = here(8, "n1", account="")
+        return seen([sharing(1, account="", user=user)], running, speeds="1.9 8.9")
+
+    assert (marks(two("ada")), marks(two("ben"))) == ({"1": "*"}, {})
+
+
+def test_one_that_its_owner_marked_and_that_is_smaller_is_no_partner() -> None:
+    small = here(8, "n1", footprint=Footprint(cpus_per_task=2))
+    assert marks(seen([sharing(1)], small, speeds="1.9 8.9")) == {}
+
+
 def test_a_job_that_its_owner_marked_is_left_alone_and_keeps_others_from_a_mark() -> None:
     own = replace(sharing(7), shares=True)
     assert marks(seen([own, sharing(1)], speeds="1.9 7.9")) == {"1": "*"}
@@ -199,6 +212,27 @@ def test_a_pair_whose_other_half_did_not_agree_or_that_changes_is_left() -> None
     plain = replace(here(7, "n1"), spec=None)
     assert parted(seen([], plain, leaving(8), speeds=slow)) == {}
     assert parted(seen([], leaving(7), busy, speeds=slow)) == {}
+
+
+def says(snapshot: Snapshot, job: str) -> str:
+    return explain(snapshot, live(FCS, {}), job).says
+
+
+def test_why_tells_who_shares_a_node_and_who_may() -> None:
+    pair = seen([], here(8, "n1"), here(7, "n1"), speeds="7.9 8.8")
+    assert says(pair, "8") == ("it runs as 1x0@cpu; it shares n1 with 7 at 0.80 of its speed alone")
+    assert says(seen([], here(8, "n1"), here(7, "n1")), "8").endswith("it shares n1 with 7")
+    alone = "it runs as 1x0@cpu; it has its node alone"
+    assert says(seen([], here(8, "n1")), "8") == f"{alone}, which is being measured"
+    assert says(seen([], here(8, "n1", mark=""), speeds="8"), "8") == (
+        f"{alone}; its speed alone is known; nobody can join it: it had no mark when it started"
+    )
+    assert says(seen([], here(8, "n1", colocate=None)), "8") == "it runs as 1x0@cpu"
+    waits = seen([sharing(1, mark="n1"), sharing(2, mark="*")], here(8, "n1"), here(9, "n2"))
+    assert says(waits, "1").endswith("; it may start beside another job, on n1")
+    assert says(waits, "2").endswith(
+        "; it may start beside another job, wherever another is that is marked"
+    )
 
 
 # --- whatever waits and runs ---------------------------------------------------------------------

@@ -9,6 +9,7 @@ import logging
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,7 +18,7 @@ from pliant.batch.slurm import Commands, Native, Slurm, Worker
 from pliant.daemon.config import Config, config_path, load
 from pliant.daemon.rights import Site
 from pliant.daemon.server import Daemon, Surroundings
-from pliant.errors import PliantError
+from pliant.errors import PliantError, StandsBy
 
 SWITCH_S = 0.0005
 """How soon a thread that decides makes way for the door: by default after ten times as long."""
@@ -105,8 +106,9 @@ def _unmark(batch: Slurm) -> None:
 
     Raises PliantError.
     """
-    for job in batch.unmark():
-        print(f"job {job} starts beside nobody")
+    with suppress(StandsBy):  # they are the other host's
+        for job in batch.unmark():
+            print(f"job {job} starts beside nobody")
 
 
 def _site(batch: Slurm) -> Site:

@@ -55,6 +55,7 @@ from pliant.policies.chosen import Count
 from pliant.policies.easy import EasyBackfill
 from pliant.policies.machines import Machines
 from pliant.policies.marks import Marks, Rule
+from pliant.policies.parting import partings
 
 
 class _Cosched:
@@ -95,9 +96,8 @@ class _Live(_Cosched):
         if not self.marks:
             return _Cosched.__call__(self, snapshot)
         rule = Rule(self.name, self.strategy(), self.least, self.across_accounts)
-        found = Marks(snapshot, rule)
-        plan = EasyBackfill()(snapshot)
-        return replace(plan, marks=found.marks(), pairs=True, reshapes=found.partings())
+        marks, parted = Marks(snapshot, rule).marks(), partings(snapshot, self.least)
+        return replace(EasyBackfill()(snapshot), marks=marks, pairs=True, reshapes=parted)
 
 
 @dataclass(frozen=True, slots=True)

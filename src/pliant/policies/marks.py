@@ -12,8 +12,7 @@ mark is a standing permission, also once nobody looks any more, and it is given 
   only beside the job that has a node alone now is marked for that node, where it can start now;
 - no more wait with a mark than there are nodes, and any that should not have one loses it.
 
-Of two that run together at no more than ``least`` the later one goes, if it is malleable, its
-program can be asked for a checkpoint and its protected time is over; else the earlier one.
+Who is parted, says :mod:`.parting`.
 """
 
 from __future__ import annotations
@@ -33,13 +32,11 @@ from pliant.model import (
     Mode,
     Node,
     Snapshot,
-    Speeds,
 )
 from pliant.placement import limit_s
-from pliant.plan import Mark, Reshape
+from pliant.plan import Mark
+from pliant.policies.parting import PAIR, stays, told, total
 
-PAIR = 2
-"""How many share a node: what was measured of two says nothing of three."""
 WINDOW = 10
 """Of how many waiting jobs that could share is looked for partners."""
 
@@ -135,9 +132,8 @@ class Marks:
             return None
         if said is None or said.pinned or not self._shared.keys() >= {*job.partitions}:
             return None
-        nodes, cpus = self._reach(job), job.demand(job.shape).cpus
-        fills = all(cpus in (ALL_CORES, self._nodes[name].cpus) for name in nodes)
-        return _Sharer(job, nodes) if nodes and fills else None
+        nodes = self._reach(job)
+        return _Sharer(job, nodes) if nodes and self._fills(job) else None
 
     def _reach(self, job: Job) -> frozenset[str]:
         """The nodes that a waiting job could come to by its partitions and features."""
@@ -152,7 +148,7 @@ class Marks:
         marked = {name: one.job for one in there if one.runs for name in one.nodes}
         for node in self._snapshot.nodes:
             job = marked.get(node.name)
-            if job is not None and number[node.name] == 1 and node.up and _stays(job):
+            if job is not None and number[node.name] == 1 and node.up and stays(job):
                 yield job, node
 
     # Who may share with whom
@@ -174,19 +170,23 @@ class Marks:
 
     def _agree(self, one: Job, other: Job) -> bool:
         """Whether both owners, the accounts and the sizes allow it."""
-        accounts = self._rule.across_accounts or one.account == other.account
-        takes, beside = one.demand(one.shape), other.demand(other.shape)
-        sizes = (takes.gpus, takes.share, takes.gpu_type) == (
-            *(beside.gpus, beside.share),
-            beside.gpu_type,
-        )
-        return (
-            one.colocates
-            and other.colocates
-            and accounts
-            and sizes
-            and self._has_memory(one, other)
-        )
+        agree = one.colocates and other.colocates
+        known = self._rule.across_accounts or _account(one) == _account(other)
+        return agree and known and self._are_alike(one, other) and self._has_memory(one, other)
+
+    def _are_alike(self, one: Job, other: Job) -> bool:
+        """Whether each takes all CPUs of its nodes, and as many GPUs as the other."""
+        gpus = [
+            (takes.gpus, takes.share, takes.gpu_type)
+            for takes in (job.demand(job.shape) for job in (one, other))
+        ]
+        return gpus[0] == gpus[1] and self._fills(one) and self._fills(other)
+
+    def _fills(self, job: Job) -> bool:
+        """Whether a job takes all CPUs of the nodes where it is, or could come to."""
+        cpus = job.demand(job.shape).cpus
+        names = job.nodes or self._reach(job)
+        return all(cpus in (ALL_CORES, self._nodes[n].cpus) for n in names if n in self._nodes)
 
     def _has_memory(self, one: Job, other: Job) -> bool:
         """Whether one GPU has what both say they need of it, where they take shares."""
@@ -200,7 +200,7 @@ class Marks:
         """Whether two are faster together than ``least``, or are worth a try."""
         speeds = self._table.get(pair)
         if speeds is not None:
-            return _sum(speeds) > self._rule.least
+            return total(speeds) > self._rule.least
         alone = all(frozenset((job,)) in self._table for job in pair)
         if self._rule.strategy.informed or not alone:
             return False
@@ -249,49 +249,13 @@ class Marks:
 
     def _words(self, job: Job, beside: Job, node: Node) -> str:
         speeds = self._table.get(frozenset((job.id, beside.id)))
-        told = "how fast they are together is to be measured" if speeds is None else _told(speeds)
-        return f"{self._rule.name} runs it with {beside.id} on {node.name}: {told}"
-
-    # Parting
-
-    def partings(self) -> tuple[Reshape, ...]:
-        """Return who leaves a pair that is too slow, to go on alone."""
-        on: dict[str, list[Job]] = {}
-        for job in self._snapshot.running:
-            for name in job.nodes:
-                on.setdefault(name, []).append(job)
-        found = (self._parting(jobs) for jobs in on.values() if len(jobs) == PAIR)
-        return tuple(reshape for reshape in found if reshape is not None)
-
-    def _parting(self, jobs: list[Job]) -> Reshape | None:
-        speeds = self._table.get(frozenset(job.id for job in jobs))
-        shared = all(job.shares and job.colocates and _stays(job) for job in jobs)
-        if speeds is None or not shared or _sum(speeds) > self._rule.least:
-            return None
-        for job in sorted(jobs, key=_since, reverse=True):
-            if _may_leave(job):
-                other = next(one.id for one in jobs if one.id != job.id)
-                words = f"it is parted from job {other}: {_told(speeds)}"
-                return Reshape(job, job.shape, (), words)
-        return None
+        fast = "how fast they are together is to be measured" if speeds is None else told(speeds)
+        return f"{self._rule.name} runs it with {beside.id} on {node.name}: {fast}"
 
 
-def _stays(job: Job) -> bool:
-    """Whether nothing is about to change about a running job."""
-    running = job.state is JobState.RUNNING
-    return running and job.next_shape is None and not job.room_for
-
-
-def _since(job: Job) -> tuple[float, float, int, str]:
-    """Since when a job is there: instants have whole seconds, numbers grow."""
-    return (job.start_s, job.submit_s, len(job.id), job.id)
-
-
-def _may_leave(job: Job) -> bool:
-    """Whether a running job may be asked for a checkpoint now, and be requeued."""
-    spec = job.spec
-    malleable = spec is not None and spec.request.malleable is not None and not spec.pinned
-    return malleable and job.grace_s > 0 and job.requeues and not job.frozen
+def _account(job: Job) -> str:
+    """Whose job it is: without accounting there are no accounts, and a user is one."""
+    return f"account {job.account}" if job.account else f"user {job.user}"
 
 
 def _has_room(job: Job, node: Node) -> bool:
@@ -308,12 +272,3 @@ def _has_room(job: Job, node: Node) -> bool:
             for pool in pools
         )
     return any(pool.free >= takes.gpus for pool in pools)
-
-
-def _sum(speeds: Speeds) -> float:
-    return round(sum(speeds.values()), 9)
-
-
-def _told(speeds: Speeds) -> str:
-    each = ", ".join(f"{job} at {speed:.2f}" for job, speed in sorted(speeds.items()))
-    return f"together they do {_sum(speeds):.2f} of what one does alone ({each})"

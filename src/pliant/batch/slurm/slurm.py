@@ -206,8 +206,9 @@ class Slurm:
     def unmark(self) -> list[str]:
         """Take every mark of ours from the jobs that wait; return of which. Pliant is ending.
 
-        Raises Unavailable, BadAnswer.
+        Raises Unavailable (StandsBy where another host's pliantd acts), BadAnswer.
         """
+        self._check_acting(self.site())
         rows = marking.left_marks(self._queries.jobs())
         for row in rows:
             self._update(row, marking.mark_words(row, UNMARKED))
