@@ -3,7 +3,8 @@
 The same stream of jobs of two kinds, each of which asks for a whole node and lets it be shared,
 runs three times on a sandbox: with exclusive nodes (plain Slurm), with every job marked by its
 owner (``--oversubscribe``: Slurm itself pairs any two), and with Pliant under ``cosched-ucb``,
-which knows nothing at first and learns from the programs' steps.
+which knows nothing at first and learns from the programs' steps. With Pliant it runs once more
+right after that: the programs are known then.
 
 All nodes of a sandbox are one machine: what jobs do to each other on a node is therefore played by
 their program (see :mod:`benchmarks.sharing_program`). Slurm, the hand-overs and the way of the
@@ -30,13 +31,15 @@ from pliant.sandbox import Options, Sandbox
 
 NODES, CPUS = 4, 4
 JOBS = 32
-STEPS = 600
-"""Of 20 ms each: 12 s alone."""
+STEPS = 1000
+"""Of 20 ms each: 20 s alone."""
+TIMES = (3, 5)
+"""How much longer a heavy job takes beside another."""
 EVERY_S = 0.25
 """From submission to submission."""
 MOST_S, COMMAND_S = 900.0, 120.0
 PROGRAM = Path(__file__).with_name("sharing_program.py")
-ARMS = ("exclusive nodes", "blind sharing", "Pliant")
+ARMS = ("exclusive nodes", "blind sharing", "Pliant", "Pliant, once more")
 AGREES = ("--colocate", "--malleable=grace=30s")
 
 
@@ -75,19 +78,22 @@ class Round:
 
 
 def measure(quick: bool) -> list[Section]:
-    """Measure one order of the jobs, or five."""
-    rounds: dict[str, list[Round]] = {arm: [] for arm in ARMS}
-    for seed in range(1 if quick else 5):
-        kinds = ["heavy", "light"] * (JOBS // 2)
-        random.Random(seed).shuffle(kinds)
-        for arm in ARMS:
-            found = _round(arm, kinds)
-            rounds[arm].append(found)
-            print(f"  {arm}: {found.makespan_s:.0f} s", file=sys.stderr, flush=True)
-    return [_section(rounds), _parted(rounds["Pliant"])]
+    """Measure one order of the jobs, or three, for each strength of the interference."""
+    sections: list[Section] = []
+    for times in TIMES[-1:] if quick else TIMES:
+        rounds: dict[str, list[Round]] = {arm: [] for arm in ARMS}
+        for seed in range(1 if quick else 3):
+            kinds = ["heavy", "light"] * (JOBS // 2)
+            random.Random(seed).shuffle(kinds)
+            for arms in ((ARMS[0],), (ARMS[1],), ARMS[2:]):
+                for arm, found in zip(arms, _rounds(arms, kinds, times), strict=True):
+                    rounds[arm].append(found)
+                    print(f"  {arm}: {found.makespan_s:.0f} s", file=sys.stderr, flush=True)
+        sections += [_section(rounds, times), _parted(rounds["Pliant"], times)]
+    return sections
 
 
-def _section(rounds: dict[str, list[Round]]) -> Section:
+def _section(rounds: dict[str, list[Round]], times: int) -> Section:
     base = [one.makespan_s for one in rounds[ARMS[0]]]
     rows = []
     for arm, found in rounds.items():
@@ -102,17 +108,17 @@ def _section(rounds: dict[str, list[Round]]) -> Section:
             )
         )
     return Section(
-        "Jobs that share nodes",
-        f"{JOBS} jobs, half of them heavy ones that take three times as long beside each other, on"
-        f" {NODES} nodes; each takes {STEPS * 0.02:.0f} s alone. {len(base)} orders of the jobs,"
-        " each with all three; median, and least to most. The interference is played by the"
+        f"Jobs that share nodes, {times} times as long at worst",
+        f"{JOBS} jobs, half of them heavy ones that take {times} times as long beside each other,"
+        f" on {NODES} nodes; each takes {STEPS * 0.02:.0f} s alone. {len(base)} order(s) of the jobs,"
+        " each with all four; median, and least to most. The interference is played by the"
         " program; Slurm and Pliant are real.",
         ("", "makespan, s", "of exclusive nodes", "mean flow time, s"),
         rows,
     )
 
 
-def _parted(found: Sequence[Round]) -> Section:
+def _parted(found: Sequence[Round], times: int) -> Section:
     partings = [parting for one in found for parting in one.partings]
     rows = []
     for words, values in (
@@ -122,29 +128,38 @@ def _parted(found: Sequence[Round]) -> Section:
         if values:
             rows.append((words, f"{median(values):.1f}", f"{max(values):.1f}"))
     return Section(
-        "Bad pairs",
-        f"{len(partings)} pairs were parted in {len(found)} streams; from the second job's start.",
+        f"Bad pairs, {times} times as long",
+        f"{len(partings)} pairs were parted in {len(found)} stream(s); from the second job's start.",
         ("", "median, s", "most, s"),
         rows,
     )
 
 
-def _round(arm: str, kinds: Sequence[str]) -> Round:
-    mode = "enforce" if arm == "Pliant" else "none"
+def _rounds(arms: Sequence[str], kinds: Sequence[str], times: int) -> Iterator[Round]:
+    """Run the stream on one cluster, as often as there are arms."""
+    mode = "enforce" if "Pliant" in arms else "none"
     options = Options(nodes=NODES, gpus=0, cpus=CPUS, mode=mode, policy="cosched-ucb")
+    flags = {"Pliant": AGREES, "blind sharing": ("--oversubscribe",)}.get(arms[0], ())
+    for_program = (str(STEPS), str(times))
     with _cluster(options) as (sandbox, folder):
-        flags = {"Pliant": AGREES, "blind sharing": ("--oversubscribe",)}.get(arm, ())
-        jobs: dict[str, float] = {}
-        for number, kind in enumerate(kinds):
-            submit_s = time.time()
-            jobs[_submit(sandbox, folder, kind, f"{kind}{number}", flags)] = submit_s
-            time.sleep(EVERY_S)
-        _wait(sandbox)
-        ended = {job: _fields(sandbox, job) for job in jobs}
-        runs = [Run(jobs[job], _instant(fields["EndTime"])) for job, fields in ended.items()]
-        restarted = [job for job, fields in ended.items() if fields["Restarts"] != "0"]
-        partings = [parting for job in restarted for parting in _partings(sandbox, job)]
-        return Round(runs, partings)
+        for arm in arms:
+            jobs: dict[str, float] = {}
+            for number, kind in enumerate(kinds):
+                name = f"{kind}{number}{arm == arms[0]}"
+                words = (kind, str(folder), name, *for_program)
+                submit_s = time.time()
+                jobs[_submit(sandbox, folder, words, flags)] = submit_s
+                time.sleep(EVERY_S)
+            _wait(sandbox)
+            yield _ended(sandbox, jobs)
+
+
+def _ended(sandbox: Sandbox, jobs: dict[str, float]) -> Round:
+    """What came of jobs, by when each was submitted."""
+    ended = {job: _fields(sandbox, job) for job in jobs}
+    runs = [Run(jobs[job], _instant(fields["EndTime"])) for job, fields in ended.items()]
+    restarted = [job for job, fields in ended.items() if fields["Restarts"] != "0"]
+    return Round(runs, [parting for job in restarted for parting in _partings(sandbox, job)])
 
 
 @contextmanager
@@ -160,11 +175,11 @@ def _cluster(options: Options) -> Iterator[tuple[Sandbox, Path]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _submit(sandbox: Sandbox, folder: Path, kind: str, name: str, flags: Sequence[str]) -> str:
-    program = [sys.executable, str(PROGRAM), kind, str(folder), name, str(STEPS)]
+def _submit(sandbox: Sandbox, folder: Path, words: Sequence[str], flags: Sequence[str]) -> str:
+    program = [sys.executable, str(PROGRAM), *words]
     pliant = str(Path(sys.executable).with_name("pliant"))
     script = f"#!/bin/bash\nexec {shlex.join([pliant, 'run', '--', *program])}\n"
-    whole = ("--partition=sharing", f"-c{CPUS}", "--mem=100", f"--job-name={kind}")
+    whole = ("--partition=sharing", f"-c{CPUS}", "--mem=100", f"--job-name={words[0]}")
     output = (f"--output={folder}/%j.out", "--open-mode=append")
     argv = ["sbatch", "--parsable", *whole, *output, *flags]
     return sandbox.run(argv, stdin=script, check=True).stdout.strip()
