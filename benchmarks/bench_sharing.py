@@ -110,8 +110,8 @@ def _section(rounds: dict[str, list[Round]], times: int) -> Section:
     return Section(
         f"Jobs that share nodes, {times} times as long at worst",
         f"{JOBS} jobs, half of them heavy ones that take {times} times as long beside each other,"
-        f" on {NODES} nodes; each takes {STEPS * 0.02:.0f} s alone. {len(base)} order(s) of the jobs,"
-        " each with all four; median, and least to most. The interference is played by the"
+        f" on {NODES} nodes; each takes {STEPS * 0.02:.0f} s alone. {len(base)} order(s) of the"
+        " jobs, each with all four; median, and least to most. The interference is played by the"
         " program; Slurm and Pliant are real.",
         ("", "makespan, s", "of exclusive nodes", "mean flow time, s"),
         rows,
@@ -129,7 +129,7 @@ def _parted(found: Sequence[Round], times: int) -> Section:
             rows.append((words, f"{median(values):.1f}", f"{max(values):.1f}"))
     return Section(
         f"Bad pairs, {times} times as long",
-        f"{len(partings)} pairs were parted in {len(found)} stream(s); from the second job's start.",
+        f"{len(partings)} parted in {len(found)} stream(s); from the second job's start.",
         ("", "median, s", "most, s"),
         rows,
     )
