@@ -10,8 +10,9 @@ from test_policies_marks import here, seen, sharing
 
 from pliant.daemon.beats import Beats
 from pliant.daemon.monitors import Measured
-from pliant.daemon.sharing import LOST_S, Sharing
+from pliant.daemon.sharing import LOST_S, Sharing, sharing_trouble
 from pliant.model import Job, Snapshot
+from pliant.policies import live
 from pliant.wire.monitor import UNITS, Window
 
 
@@ -126,6 +127,16 @@ def test_a_node_named_in_vain_is_closed_to_a_job_for_a_while(bench: Bench) -> No
     unmarked = sharing(2, mark="-")
     assert bench.look(LOST_S + 5, one, waiting=(unmarked,)).waiting[0].nodes_kept == {"n1"}
     assert bench.look(LOST_S + 700, one, waiting=(unmarked,)).waiting[0].nodes_kept == frozenset()
+
+
+def test_a_policy_that_pairs_jobs_where_none_may_share_is_told() -> None:
+    found = seen([]).partitions
+    plain = [replace(found[0], sharers=4)]
+    policy = live("cosched-fcs", {})
+    assert sharing_trouble(policy, plain) == (
+        "policy cosched-fcs: no partition has OverSubscribe=YES:2: no two jobs share a node"
+    )
+    assert sharing_trouble(policy, found) == sharing_trouble(live("fms", {}), plain) == ""
 
 
 def test_where_no_partition_is_shared_nothing_is_measured(bench: Bench) -> None:

@@ -31,7 +31,7 @@ from pliant.daemon.patience import Patience
 from pliant.daemon.quick import QuickServer
 from pliant.daemon.rights import Asker, Site, asker
 from pliant.daemon.run_verbs import RunVerbs
-from pliant.daemon.sharing import Sharing
+from pliant.daemon.sharing import Sharing, sharing_trouble
 from pliant.daemon.trials import preemption_trouble
 from pliant.daemon.verbs import Verbs
 from pliant.daemon.watching import Watching
@@ -179,6 +179,7 @@ class Daemon:
         itself = seen.snapshot.abilities.preempts if seen is not None else ""
         found = (
             preemption_trouble(self._cycling.policy, itself),
+            sharing_trouble(self._cycling.policy, seen.snapshot.partitions) if seen else "",
             self._loop.trouble,
             self._cycling.store.trouble,
             self._reload_trouble,

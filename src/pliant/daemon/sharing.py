@@ -8,14 +8,16 @@ and memory (see :mod:`pliant.monitor.speed`). What was measured is forgotten wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import combinations, product
 from typing import Protocol
 
 from pliant.daemon.beats import Beats
 from pliant.daemon.monitors import Measured
 from pliant.daemon.runs import UNNAMED
-from pliant.model import Combination, Company, Job, Snapshot, Together, shape_text
+from pliant.model import Combination, Company, Job, Partition, Snapshot, Together, shape_text
+from pliant.plan import Policy
 from pliant.speed_table import Program, SpeedTable, Window
 
 SEEING = ("heartbeat", "counters")
@@ -85,20 +87,21 @@ class Sharing:
         for known in (self._beside, self._taken_s, self._asked_s):
             for job_id in known.keys() - runs:
                 del known[job_id]
-        others = _beside(snapshot)
+        others, starts = _beside(snapshot), {job.id: job.start_s for job in snapshot.running}
         for job in jobs:
             if job.id in runs:
-                self._note(job, others.get(job.id, frozenset()), snapshot)
+                self._note(job, others[job.id], starts, snapshot.now_s)
 
-    def _note(self, job: Job, others: Combination, snapshot: Snapshot) -> None:
+    def _note(
+        self, job: Job, others: Combination, starts: Mapping[str, float], now_s: float
+    ) -> None:
         """Note who is beside a job now, and since when that is so for certain."""
         known = self._beside.get(job.id)
         if known is not None and (known.run, known.others) == (job.restarts, others):
             return
-        starts = {one.id: one.start_s for one in snapshot.running}
-        since_s = max(starts[job.id], *(starts[other] for other in others), 0.0)
+        since_s = max(starts[one] for one in (job.id, *others))
         if known is not None and known.run == job.restarts and known.others - others:
-            since_s = snapshot.now_s  # somebody left since the last look
+            since_s = now_s  # somebody left since the last look
         self._beside[job.id] = _Beside(job.restarts, others, since_s)
 
     # Measured
@@ -126,15 +129,12 @@ class Sharing:
 
     def _company(self, running: Mapping[str, Job], waiting: list[Job]) -> Company:
         """What is known of pairs that are there or could come about, and who is known alone."""
-        jobs = [*(job for job in running.values() if job.colocates), *waiting]
-        tiers = {job.id: tier for job in jobs if (tier := self._tier(job.id))}
+        here = [job for job in running.values() if job.colocates]
+        tiers = {job.id: tier for job in (*here, *waiting) if (tier := self._tier(job.id))}
         found = [Together(((job_id, 1.0),)) for job_id in tiers]
-        new = {job.id for job in waiting}
-        for at, one in enumerate(jobs):
-            for two in jobs[at + 1 :]:
-                together = two.id in new or two.nodes == one.nodes
-                if together and one.id in tiers and two.id in tiers:
-                    found.extend(self._pair(one.id, two.id, tiers))
+        for one, two in _pairs(here, waiting):
+            if one.id in tiers and two.id in tiers:
+                found.extend(self._pair(one.id, two.id, tiers))
         return Company(tuple(found))
 
     def _pair(self, one: str, two: str, tiers: Mapping[str, str]) -> Iterator[Together]:
@@ -201,6 +201,23 @@ def _beside(snapshot: Snapshot) -> dict[str, Combination]:
         job.id: frozenset().union(*(on[node] for node in job.nodes)) - {job.id}
         for job in snapshot.running
     }
+
+
+def _pairs(here: list[Job], waiting: list[Job]) -> Iterator[tuple[Job, Job]]:
+    """Yield those that share a node, and those that could: one of them waits."""
+    on: dict[tuple[str, ...], list[Job]] = {}
+    for job in here:
+        on.setdefault(job.nodes, []).append(job)
+    yield from (pair for jobs in on.values() for pair in combinations(jobs, 2))
+    yield from product(here, waiting)
+    yield from combinations(waiting, 2)
+
+
+def sharing_trouble(policy: Policy, partitions: Iterable[Partition]) -> str:
+    """Return why a policy that pairs jobs never will here; "" where it can."""
+    if not getattr(policy, "marks", False) or any(p.sharers == SHARERS for p in partitions):
+        return ""
+    return f"policy {policy.name}: no partition has OverSubscribe=YES:2: no two jobs share a node"
 
 
 def _program(job: Job) -> Program:
