@@ -337,13 +337,18 @@ class Cycling:
             self.store.decide([*self.elastic.begin(seen.plan, self.acts_on)])
 
     def _mark(self, seen: Seen) -> None:
-        """Let jobs share, or no longer: none where we do not act, a pause included."""
+        """Let jobs share, or no longer: none where we do not act, a pause included.
+
+        A job in a hand-over has one writer: it loses its mark as it is reshaped.
+        """
+        under_way = self.elastic.overs.all() if self.elastic is not None else {}
         marks = [mark for mark in seen.plan.marks if self.acts_on(mark.job)]
         marks += [
             Mark(job, UNMARKED, "Pliant does not act here now")
             for job in seen.snapshot.waiting
             if job.mark and not self.acts_on(job)
         ]
+        marks = [mark for mark in marks if mark.job.id not in under_way]
         for mark, words in self.acting.mark(marks):
             if words:
                 self.counts.failures += 1
