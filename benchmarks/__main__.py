@@ -14,7 +14,10 @@ from pathlib import Path
 from benchmarks import parts
 from benchmarks.section import Section
 
-PARTS = ("cycle", "pbs-hook", "submission", "start", "idle", "native", "monitor", "monitors")
+PARTS = (
+    *("cycle", "pbs-hook", "submission", "start", "idle", "native", "monitor", "monitors"),
+    "sharing",
+)
 """Each is a module ``benchmarks.bench_PART`` with ``measure(quick) -> list[Section]``; _ for -."""
 
 NEED_ROOT = PARTS[2:]

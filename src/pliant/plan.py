@@ -3,8 +3,8 @@
 A policy is called with a snapshot and returns a ``Plan`` without actions: which waiting jobs can
 start now, as what and where, what is kept for the first waiting job of each queue, and which
 running jobs are to change (``Reshape``) or to make room (``Preempt``). The cycle derives the
-``Mold`` actions from the starts. Live, only ``Mold`` is carried out, by pliantd: the batch system
-starts the jobs, and running jobs are left as they are. The simulated cluster carries out all of it.
+``Mold`` actions from the starts. Live, starts are the batch system's; pliantd carries out the rest:
+``Mold``, ``Mark``, and what running jobs are to do. The simulated cluster carries out all of it.
 
 What a ``Reshape`` gives a job is free now or its own: what other jobs give up is free only when it
 is really gone, and then a later cycle gives it away.
@@ -60,10 +60,24 @@ class Mold:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """Let a waiting job share its CPUs with others that are marked, or no longer.
+
+    ``mark``: as :attr:`~pliant.model.Spec.mark`: the node where it starts beside another,
+    :data:`~pliant.model.ANYWHERE`, or :data:`~pliant.model.UNMARKED`.
+    """
+
+    job: Job
+    mark: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reshape:
     """A running malleable job is to save, be requeued, and go on as ``shape`` on ``nodes``.
 
-    What it does not take of its own again is free for others when its old run is gone.
+    What it does not take of its own again is free for others when its old run is gone. As the shape
+    that it has and without ``nodes`` it goes on alone, wherever the batch system starts it.
     """
 
     job: Job
@@ -100,6 +114,8 @@ class Plan:
     deferred: int = 0
     reshapes: tuple[Reshape, ...] = ()
     preempts: tuple[Preempt, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    pairs: bool = False  # its policy gives and takes all marks; else there should be none
 
     def with_actions(self, actions: tuple[Mold, ...], deferred: int) -> Plan:
         """The same decision with what is to be done about it."""

@@ -501,6 +501,10 @@ def test_all_parts_want_these_files_in_this_order(root: Path, tmp_path: Path) ->
         "ExecStart=/opt/pliant/bin/pliantd --config /etc/pliant/pliant.toml\n"
         in (texts["pliantd.service"])
     )
+    assert (
+        "ExecStopPost=-/opt/pliant/bin/pliantd --config /etc/pliant/pliant.toml --unmark\n"
+        in (texts["pliantd.service"])
+    )
     assert texts["plugstack.conf"].endswith("include /etc/slurm/plugstack.conf.d/pliant.conf\n")
     monitor = texts["pliant-monitor.service"]
     spool = "/var/lib/pliant-monitor"

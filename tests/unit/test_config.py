@@ -142,8 +142,8 @@ def test_a_full_file_says_all(tmp_path: Path) -> None:
             "pliant.toml: [policy]: policy fms: times: 'expected': on a real cluster 'limits' is",
         ),
         (
-            {"daemon": {"policy": "cosched-fcs"}},
-            "pliant.toml: [daemon] policy: 'cosched-fcs': one of ",
+            {"daemon": {"policy": "cosched-optimal"}},
+            "pliant.toml: [daemon] policy: 'cosched-optimal': one of ",
         ),
         (
             {"daemon": {"policy": "fitgpp"}, "policy": {"magic": 1}},

@@ -24,18 +24,21 @@ from pliant.daemon.filter_door import FilterDoor
 from pliant.daemon.lines import Answer as DoorAnswer
 from pliant.daemon.lines import GivingWay
 from pliant.daemon.loop import Loop, Pace
+from pliant.daemon.monitors import Measured
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.munge_door import MungeDoor
 from pliant.daemon.patience import Patience
 from pliant.daemon.private import TEXTS, without_private
 from pliant.daemon.rights import Asker, Site, asker
 from pliant.daemon.rows import decision_text
+from pliant.daemon.sharing import Sharing
 from pliant.daemon.verbs import Verbs
 from pliant.errors import BatchError, NotNow, PliantError, Refused, StandsBy, Unavailable
 from pliant.filter import Answer, View
 from pliant.grammar import parse as parse_request
 from pliant.grammar import token_text
 from pliant.model import (
+    UNMARKED,
     Abilities,
     Footprint,
     Job,
@@ -49,6 +52,7 @@ from pliant.model import (
     Snapshot,
     Spec,
 )
+from pliant.plan import Mark
 from pliant.policies import by_name
 from pliant.store import Decision, Store
 from pliant.wire import SEAL_KEY, Message, decode, encode
@@ -116,6 +120,19 @@ class FakeBatch:
         frozen = "" if taken_up and spec.footprint == now.footprint else now.frozen
         noted = self.waiting[job.id] = replace(now, spec=spec, shapes=shapes, frozen=frozen)
         return noted
+
+    def mark(self, marks: Sequence[Mark]) -> list[BatchError | None]:
+        if self.away:
+            raise Unavailable(self.away)
+        if self.refuses:
+            return [Refused(self.refuses) for _ in marks]
+        for mark in marks:
+            now = self.waiting[mark.job.id]
+            assert now.spec is not None
+            self.changes.append((now.id, f"mark {mark.mark}"))
+            spec = replace(now.spec, mark=mark.mark)
+            self.waiting[now.id] = replace(now, spec=spec, shares=mark.mark != UNMARKED)
+        return [None for _ in marks]
 
     def rescue(self, job: Job) -> None:
         if self.refuses:
@@ -523,6 +540,43 @@ def test_what_an_owner_notes_after_a_change_that_was_not_seen_yet_keeps_the_chan
     cycling.acting.annotate(seen, lambda now: replace(said(now), pinned=True))
     pinned = Spec(parse_request("gpus=1-4"), FOUR, pinned=True)
     assert batch.waiting["2"].spec == replace(pinned, set=TWO, footprint=Footprint())
+
+
+def test_a_mark_is_given_noted_and_taken_back_in_a_pause(make: Make, batch: FakeBatch) -> None:
+    batch.submit("1", "colocate", FOUR)
+    job = batch.waiting["1"]
+    assert job.spec is not None
+    batch.waiting["1"] = replace(job, spec=replace(job.spec, mark="*"), shares=True)
+    cycling = make()
+    cycling.store.pause(True)
+    cycling.run()
+    assert batch.changes == [("1", "mark -")]
+    (decision,) = [d for d in cycling.store.decisions("1", 10) if d.what == "unmark"]
+    assert decision.reason == "Pliant does not act here now"
+    cycling.run()
+    assert batch.changes == [("1", "mark -")]
+
+
+class Silent:
+    """Monitors that have said nothing."""
+
+    def of(self, job_id: str) -> Mapping[str, tuple[Measured, ...]]:
+        del job_id
+        return {}
+
+
+def test_where_speeds_beside_others_cannot_be_told_the_rest_goes_on(
+    make: Make, batch: FakeBatch
+) -> None:
+    class Broken(Sharing):
+        def known(self, snapshot: Snapshot) -> Snapshot:
+            raise ZeroDivisionError(snapshot)
+
+    cycling = make()
+    cycling.sharing = Broken(Silent())
+    cycling.run()
+    assert cycling.counts.cycles == 1
+    assert cycling.seen is not None
 
 
 def test_a_stop_leaves_the_rest_of_the_changes(make: Make, batch: FakeBatch) -> None:

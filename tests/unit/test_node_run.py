@@ -152,6 +152,7 @@ def test_pliantd_hears_how_a_run_begins_and_ends(job: Job) -> None:
     assert begun == {**who, **says}
     watched = next(fields for fields in job.door.of("run-watch") if fields["step"] == "7")
     assert float(watched.pop("ago")) >= 0
+    assert 0 <= float(watched.pop("beat")) < 60
     assert watched == {**who, "known": "", "step": "7", "rate": "", "launched": "1"}
     assert job.door.of("run-end") == [{**who, "code": "0", "termed": "0"}]
 

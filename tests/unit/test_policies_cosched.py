@@ -231,9 +231,18 @@ def test_a_probability_that_says_nothing_is_refused(name: str) -> None:
         by_name(name, p=0.5)
 
 
-@every_policy
-def test_no_real_cluster_may_have_them_yet(name: str) -> None:
-    assert name not in live_names()
+def test_a_real_cluster_has_all_but_the_one_that_goes_by_all_speeds() -> None:
+    assert set(NAMES) - set(live_names()) == {"cosched-optimal"}
+
+
+def test_where_the_batch_system_pairs_jobs_they_go_by_marks() -> None:
+    assert all(getattr(live(name, {}), "marks", False) for name in NAMES if name in live_names())
+    with pytest.raises(BadInput, match="marks: False: on a real cluster True is expected"):
+        live("cosched-fcs", {"marks": False})
+
+
+def test_no_real_cluster_may_have_the_optimal_one() -> None:
+    name = "cosched-optimal"
     with pytest.raises(BadInput) as raised:
         live(name, {})
     assert str(raised.value) == (

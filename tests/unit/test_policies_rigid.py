@@ -153,6 +153,7 @@ def test_nothing_waits_nothing_is_planned() -> None:
 
 
 def test_every_policy_tells_its_name_and_options() -> None:
+    shared = ("least", "across_accounts", "marks")
     assert {name: by_name(name).name for name in names()} == {name: name for name in names()}
     assert {name: tuple(options(name)) for name in names()} == {
         "moldable-equipartition": ("votes", "cpu_speed"),
@@ -179,10 +180,10 @@ def test_every_policy_tells_its_name_and_options() -> None:
         "torque": ("overtaking", "cpu_speed"),
         "mct": ("cpu_speed",),
         "cosched-optimal": ("k",),
-        "cosched-fcs": (),
-        "cosched-pi": ("p", "k", "ends", "window"),
-        "cosched-ei": ("p", "k", "ends", "window"),
-        "cosched-ucb": ("kappa", "p", "k", "ends", "window"),
+        "cosched-fcs": shared,
+        "cosched-pi": (*shared, "p", "k", "ends", "window"),
+        "cosched-ei": (*shared, "p", "k", "ends", "window"),
+        "cosched-ucb": (*shared, "kappa", "p", "k", "ends", "window"),
     }
 
 

@@ -160,9 +160,8 @@ def test_every_job_of_the_papers_mixes_is_done(mix: str) -> None:
 
 def test_policies_that_choose_who_is_next_are_for_simulations_only() -> None:
     only = tuple(name for name in names() if name not in live_names())
-    shared = ("cosched-optimal", "cosched-fcs", "cosched-pi", "cosched-ei", "cosched-ucb")
     paper = ("rsa", "rsc", "asjf", "blind-round-robin", "manual-optimal", "torque", "mct")
-    assert set(only) == {"rigid-shortest", *paper, *shared}
+    assert set(only) == {"rigid-shortest", "cosched-optimal", *paper}
     for name in only:
         with pytest.raises(BadInput) as refused:
             live(name, {})

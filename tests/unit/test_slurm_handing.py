@@ -13,8 +13,9 @@ from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.handing import Handing, limit_words
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.errors import Refused, Unavailable
+from pliant.grammar import put_token
 from pliant.handover import PINNED, Do, HandOver, Step
-from pliant.model import Job, JobState, Shape
+from pliant.model import Job, JobState, Kind, Malleable, Request, Shape, Spec
 
 OVER = HandOver("7", 2, Shape(1, 2), 1000.0, 1060.0, saved_s=1030.0, guest="8")
 JOB = Job("7", user="alice", nodes=("n1", "n2"))
@@ -254,3 +255,22 @@ def test_a_run_that_was_killed_at_its_start_is_known(told: str, killed: bool) ->
     slurm = Slurm(squeue=Answer(told, "", 0))
     sight = handing(slurm).scene(OVER, JOB, ANY).job
     assert (sight.state, sight.killed) == (None, killed)
+
+
+def test_who_is_parted_loses_its_mark_before_it_may_start_again() -> None:
+    """Slurm would start it beside the same partner at once."""
+    alone = Shape(1, 0, kind=Kind.CPU)
+    spec = Spec(Request(colocate=True, malleable=Malleable()), alone, mark="n1")
+    job = replace(JOB, nodes=("n1",), shape=alone, spec=spec, shares=True)
+    row = array(7, num_nodes="1", num_tasks="1", num_cpus="4", cpus_per_task="4", restarts="3")
+    row = replace(row, **{"min_memory": "100M", "oversubscribe": "YES", "nodes_required": "n1"})
+    row = replace(row, admin_comment=put_token("", spec), eligible="1970-01-01T00:17:20")
+    over = replace(OVER, shape=alone, guest="")
+    slurm = Slurm()
+    hands = handing(slurm, by_key(row))
+    hands.do(Step(Do.RESHAPE, begin_s=1040.0), over, job, cast("Any", _CLUSTER))
+    token = put_token("", replace(spec, set=alone, mark="-", footprint=job.footprint))
+    assert slurm.asked[-1] == (
+        *("scontrol", "update", "jobid=7", f"AdminComment={token}"),
+        *("StartTime=1970-01-01T00:17:20", "OverSubscribe=NO", "ReqNodeList="),
+    )

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from pliant.errors import BatchError
 from pliant.model import Job, Shape, Snapshot, Spec
+from pliant.plan import Mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,13 @@ class Batch(Protocol):
         """Let a job, as it is now, say what ``says`` returns, and change nothing else.
 
         Return it as it is with that. Raises Refused.
+        """
+        ...
+
+    def mark(self, marks: Sequence[Mark]) -> Sequence[BatchError | None]:
+        """Let waiting jobs share their CPUs, or no longer, and return what went wrong.
+
+        Jobs are as observed: where they have changed since, their owners win.
         """
         ...
 

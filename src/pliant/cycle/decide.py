@@ -25,11 +25,11 @@ from pliant.cycle.gate import (
 )
 from pliant.cycle.kept import decided, kept_first
 from pliant.cycle.running import let_through
-from pliant.model import Job, Shape, Snapshot
+from pliant.model import UNMARKED, Job, Shape, Snapshot
 from pliant.placement import Free
 from pliant.placement.giving_up import settled
 from pliant.placement.profiles import Profiles
-from pliant.plan import Mold, Plan, Policy, Start
+from pliant.plan import Mark, Mold, Plan, Policy, Start
 from pliant.policies import base_shape, largest
 
 DEFAULT_LIMIT = 50
@@ -49,8 +49,27 @@ def cycle(snapshot: Snapshot, policy: Policy, limit: int = DEFAULT_LIMIT) -> Pla
         return plan
     changes = (*_to_start(plan), *_back(seen, plan))
     actions = tuple(_mold(change) for change in changes[:limit])
-    plan = plan.with_actions(actions, len(changes) - len(actions))
-    return _capped(plan, limit - len(actions)) if plan.changes_running else plan
+    marks = _marks(seen, plan, actions)
+    kept = marks[: limit - len(actions)]
+    left = len(changes) - len(actions) + len(marks) - len(kept)
+    plan = replace(plan.with_actions(actions, left), marks=kept)
+    return _capped(plan, limit - len(actions) - len(kept)) if plan.changes_running else plan
+
+
+def _marks(seen: Snapshot, plan: Plan, actions: tuple[Mold, ...]) -> tuple[Mark, ...]:
+    """What a plan says of marks, those to take away first: of all that wait where it says nothing.
+
+    A job that is changed has its mark changed by a later cycle.
+    """
+    changed = {mold.job.id for mold in actions}
+    told = {mark.job.id for mark in plan.marks}
+    left = [
+        Mark(job, UNMARKED, "nobody pairs jobs here now")
+        for job in seen.waiting
+        if job.mark and job.id not in told and not plan.pairs
+    ]
+    marks = [mark for mark in (*left, *plan.marks) if mark.job.id not in changed]
+    return tuple(sorted(marks, key=lambda mark: mark.mark != UNMARKED))
 
 
 def _capped(plan: Plan, limit: int) -> Plan:

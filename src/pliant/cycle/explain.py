@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from pliant.cycle.beside import beside, may_share
 from pliant.cycle.decide import DEFAULT_LIMIT, cycle, leftover
 from pliant.cycle.gate import view, why_left
 from pliant.cycle.running import why_stays
@@ -68,6 +69,7 @@ def explain(
     for job in snapshot.running:
         if job.id == job_id:
             found = _running(job, policy.name, snapshot.abilities.preempts)
+            found = replace(found, says=found.says + beside(snapshot, job))
             return replace(found, says=found.says + _unchanged(unpaid, job))
     raise BadInput(f"job {job_id!r}: it neither waits nor runs; see `squeue` for those that do")
 
@@ -136,7 +138,8 @@ def _waiting(snapshot: Snapshot, plan: Plan, job: Job, policy: str) -> Explanati
         deferred=deferred,
         says="",
     )
-    return replace(explanation, says=_says(explanation, job, snapshot.now_s) + _class(job))
+    says = _says(explanation, job, snapshot.now_s) + _class(job) + may_share(original)
+    return replace(explanation, says=says)
 
 
 def _try(free: Free, job: Job, shape: Shape) -> Tried:

@@ -92,4 +92,5 @@ def _as_seen(seen: Snapshot, plan: Plan) -> Plan:
     jobs = {job.id: job for job in seen.waiting}
     starts = tuple(replace(start, job=jobs[start.job.id]) for start in plan.starts)
     claims = tuple(replace(claim, job=jobs[claim.job.id]) for claim in plan.claims)
-    return replace(plan, starts=starts, claims=claims)
+    marks = tuple(replace(mark, job=jobs[mark.job.id]) for mark in plan.marks)
+    return replace(plan, starts=starts, claims=claims, marks=marks)

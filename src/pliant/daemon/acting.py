@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pliant.batch import Batch, Change
 from pliant.errors import NotNow, PliantError
 from pliant.model import Job, Spec
-from pliant.plan import Mold
+from pliant.plan import Mark, Mold
 from pliant.store import Store
 
 AT_ONCE = 10
@@ -93,6 +93,21 @@ class Acting:
             store.done(intention, self._clock(), words or "done")
             outcomes.append(Outcome(mold, words, isinstance(error, NotNow)))
         return outcomes
+
+    def mark(self, marks: Sequence[Mark]) -> Iterator[tuple[Mark, str]]:
+        """Give and take marks until all are made; yield each with what was wrong, "" for nothing.
+
+        Raises PliantError where the batch system is away.
+        """
+        for first in range(0, len(marks), AT_ONCE):
+            if self._stopping:
+                return
+            with self._turn:
+                some = marks[first : first + AT_ONCE]
+                some = [mark for mark in some if mark.job.id not in self._touched]
+                errors = self._batch.mark(some) if some else ()
+            for mark, error in zip(some, errors, strict=True):
+                yield mark, "" if error is None else str(error)
 
     def annotate(self, job: Job, says: Callable[[Job], Spec]) -> Job:
         """Note on a job, as it is now, what its owner ``says``; return it as it is then.

@@ -26,11 +26,12 @@ from pliant.daemon.acting import Acting
 from pliant.daemon.config import Config
 from pliant.daemon.elastic import Elastic
 from pliant.daemon.patience import Patience
+from pliant.daemon.sharing import Sharing
 from pliant.errors import Refused, StandsBy
 from pliant.filter import Inventory, View
-from pliant.model import Job, Mode, Shape, Snapshot, shape_text
+from pliant.model import UNMARKED, Job, Mode, Shape, Snapshot, shape_text
 from pliant.placement import Free
-from pliant.plan import Mold, Plan, Policy
+from pliant.plan import Mark, Mold, Plan, Policy
 from pliant.store import Decision, Store
 
 log = logging.getLogger("pliant.cycle")
@@ -70,6 +71,7 @@ class Counts:
     cycles: int = 0
     updates: int = 0
     failures: int = 0
+    marks: int = 0  # given: each lets a job share
 
 
 class Cycling:
@@ -86,13 +88,15 @@ class Cycling:
         clock: Callable[[], float],
         monotonic: Callable[[], float],
         elastic: Elastic | None = None,
+        sharing: Sharing | None = None,
     ) -> None:
         """``clock`` counts seconds since the epoch, ``monotonic`` from anywhere, evenly.
 
-        ``elastic``: changes running jobs; None leaves all as they are.
+        ``elastic``: changes running jobs; None leaves all as they are. ``sharing``: knows how fast
+        jobs are beside each other; None: nobody does.
         """
         self.batch, self.store, self.patience = batch, store, patience
-        self.elastic = elastic
+        self.elastic, self.sharing = elastic, sharing
         self.config, self.policy = config, policy  # replaced as a whole when read again
         self.acting = Acting(batch, store, clock, monotonic)
         self.seen: Seen | None = None
@@ -164,6 +168,7 @@ class Cycling:
         refused = self.store.refused(snapshot.now_s)
         if self.elastic is not None:
             snapshot = self.elastic.known(snapshot)
+        snapshot = self._in_company(snapshot)
         fitted = replace(
             snapshot,
             partitions=tuple(
@@ -176,6 +181,16 @@ class Cycling:
             ),
         )
         return capped(fitted, self.config.trial)
+
+    def _in_company(self, snapshot: Snapshot) -> Snapshot:
+        """Add how fast jobs are beside each other; where that fails nothing is known of it."""
+        if self.sharing is None:
+            return snapshot
+        try:
+            return self.sharing.known(snapshot)
+        except Exception:  # all else goes on, and nobody is marked
+            log.exception("how fast jobs are beside each other: a mistake of Pliant's own")
+            return snapshot
 
     def _decide(self, snapshot: Snapshot, observe_s: float) -> Seen:
         started_s = self._monotonic()
@@ -317,8 +332,31 @@ class Cycling:
             else:
                 self.counts.updates += 1
                 self._note(mold.job, "mold", mold.shape, mold.reason)
+        self._mark(seen)
         if self.elastic is not None:
             self.store.decide([*self.elastic.begin(seen.plan, self.acts_on)])
+
+    def _mark(self, seen: Seen) -> None:
+        """Let jobs share, or no longer: none where we do not act, a pause included.
+
+        A job in a hand-over has one writer: it loses its mark as it is reshaped.
+        """
+        under_way = self.elastic.overs.all() if self.elastic is not None else {}
+        marks = [mark for mark in seen.plan.marks if self.acts_on(mark.job)]
+        marks += [
+            Mark(job, UNMARKED, "Pliant does not act here now")
+            for job in seen.snapshot.waiting
+            if job.mark and not self.acts_on(job)
+        ]
+        marks = [mark for mark in marks if mark.job.id not in under_way]
+        for mark, words in self.acting.mark(marks):
+            if words:
+                self.counts.failures += 1
+                log.info("%s", words)
+            else:
+                self.counts.marks += mark.mark != UNMARKED
+                what = "unmark" if mark.mark == UNMARKED else "mark"
+                self._note(mark.job, what, mark.job.shape, mark.reason)
 
     def _taken_back(self, seen: Seen) -> Iterator[Mold]:
         """What we changed where we were switched off since; a pause leaves all as it is."""

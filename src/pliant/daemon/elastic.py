@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
+from pliant.daemon.beats import Beats
 from pliant.daemon.handing import HandOvers, Hands, Wanted
 from pliant.daemon.kept import Outgrown, unwanted
 from pliant.daemon.places import Places
@@ -52,8 +53,12 @@ class Elastic:
         *,
         changed: Callable[[str], None] = lambda _job_id: None,
         wake: Callable[[], None] = lambda: None,
+        beats: Beats | None = None,
     ) -> None:
-        """``changed``: is told which job's program is to be told something; ``wake``: to look."""
+        """``changed``: is told which job's program is to be told something; ``wake``: to look.
+
+        ``beats``: is told how far programs are.
+        """
         self._hands, self._store, self._clock, self._wake = hands, store, clock, wake
         self._places = Places(clock)
         self._monotonic = monotonic
@@ -63,7 +68,7 @@ class Elastic:
             changed=changed,
             has_place=self._has_place,
         )
-        self.runs = Runs(store, self.overs, clock, monotonic)
+        self.runs = Runs(store, self.overs, clock, monotonic, beats)
         self._made_room: dict[str, int] = {}  # how often, by job
         self._resumed = False
         self._hears_since_s = float("inf")  # by the monotonic clock

@@ -9,6 +9,7 @@ import logging
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,7 +18,7 @@ from pliant.batch.slurm import Commands, Native, Slurm, Worker
 from pliant.daemon.config import Config, config_path, load
 from pliant.daemon.rights import Site
 from pliant.daemon.server import Daemon, Surroundings
-from pliant.errors import PliantError
+from pliant.errors import PliantError, StandsBy
 
 SWITCH_S = 0.0005
 """How soon a thread that decides makes way for the door: by default after ten times as long."""
@@ -34,7 +35,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _log(config.daemon.log_level)
         _tune()
         batch = _batch(config)
-        surroundings = Surroundings(batch, lambda: _site(batch), batch.forget_site, batch)
+        if options.unmark:
+            _unmark(batch)
+            return
+        surroundings = Surroundings(
+            batch, lambda: _site(batch), batch.forget_site, batch, batch.unmark
+        )
         asyncio.run(Daemon(options.config, config, surroundings).run())
     except PliantError as error:
         sys.stderr.write(f"pliantd: {error}\n")
@@ -63,6 +69,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="pliant.toml ($PLIANT_CONFIG, else /etc/pliant/pliant.toml)",
     )
     parser.add_argument("--check", action="store_true", help="check the configuration and end")
+    parser.add_argument(
+        "--unmark",
+        action="store_true",
+        help="let no job that waits share a node by Pliant's mark any more, and end",
+    )
     parser.add_argument("--version", action="version", version=f"pliantd {__version__}")
     return parser.parse_args(arguments)
 
@@ -88,6 +99,16 @@ def _batch(config: Config) -> Slurm:
         worker = Worker(commands.environment({}), slurm.timeout_s)
         native = Native(worker, reads=slurm.access == "native")
     return Slurm(commands, here=socket.gethostname(), native=native)
+
+
+def _unmark(batch: Slurm) -> None:
+    """What a pliantd that was killed could not do any more.
+
+    Raises PliantError.
+    """
+    with suppress(StandsBy):  # they are the other host's
+        for job in batch.unmark():
+            print(f"job {job} starts beside nobody")
 
 
 def _site(batch: Slurm) -> Site:

@@ -91,6 +91,8 @@ _WORDS = {
     "would": "would be changed to {}",
     "refused": "{} is left out",
     "rescue": "was given back {}",
+    "mark": "may start beside another as {}",
+    "unmark": "starts beside nobody as {}",
 }
 
 MOST_NODES = 3

@@ -84,6 +84,7 @@ class RunVerbs:
             ago_s=_number(fields, "ago"),
             step=int(_number(fields, "step")),
             rate=_number(fields, "rate"),
+            beat_s=_number(fields, "beat"),
         )
 
     def saved(self, job: Job, run: int, fields: Mapping[str, str]) -> None:

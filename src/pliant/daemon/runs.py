@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
+from pliant.daemon.beats import Beats
 from pliant.daemon.handing import HandOvers
 from pliant.daemon.speakers import SILENT_S, Speakers
 from pliant.grammar.values import MAX_GRACE_S
@@ -37,8 +38,13 @@ class Runs:
         overs: HandOvers,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
+        beats: Beats | None = None,
     ) -> None:
-        """``clock`` counts seconds since the epoch, ``monotonic`` from anywhere, evenly."""
+        """``clock`` counts seconds since the epoch, ``monotonic`` from anywhere, evenly.
+
+        ``beats``: is told how far programs are, and when.
+        """
+        self._beats = beats
         self._store, self._overs, self._clock, self._monotonic = store, overs, clock, monotonic
         self._lock = threading.Lock()
         self._known: dict[str, RunRow] = {}
@@ -60,11 +66,15 @@ class Runs:
         ago_s: float = 0.0,
         step: int = 0,
         rate: float = 0.0,
+        beat_s: float = 0.0,
     ) -> None:
         """Note that the program of this run speaks; ``launched``: it works, since ``ago_s``.
 
         Where we could not be reached at first, that was earlier than the first word of it.
+        ``beat_s``: for how long it has been at this ``step``.
         """
+        if self._beats is not None and step:
+            self._beats.heard(job.id, run, step, self._clock() - beat_s)
         with self._lock:
             row = self._row(job, run)
             self._heard[job.id] = self._monotonic()

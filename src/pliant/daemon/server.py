@@ -31,6 +31,7 @@ from pliant.daemon.patience import Patience
 from pliant.daemon.quick import QuickServer
 from pliant.daemon.rights import Asker, Site, asker
 from pliant.daemon.run_verbs import RunVerbs
+from pliant.daemon.sharing import Sharing, sharing_trouble
 from pliant.daemon.trials import preemption_trouble
 from pliant.daemon.verbs import Verbs
 from pliant.daemon.watching import Watching
@@ -53,12 +54,14 @@ class Surroundings:
 
     ``site`` is asked before each look; it reads the batch system's configuration anew every minute.
     ``forget``: lets the next look read it anew. ``hands``: changes running jobs; None: none.
+    ``unmark``: takes from all jobs that wait the marks that let them share.
     """
 
     batch: Batch
     site: Callable[[], Site]
     forget: Callable[[], None] = lambda: None
     hands: Hands | None = None
+    unmark: Callable[[], object] = lambda: None
 
 
 class Daemon:
@@ -95,6 +98,10 @@ class Daemon:
     def _build(self, store: Store) -> None:
         config = self._config
         self._watching = Watching()
+        monitors = Monitors(
+            self._snapshot, time.time, Origins(time.monotonic), stands_by=self._stands_by
+        )
+        sharing = Sharing(monitors, ask=self._watching.tell)
         self._cycling = Cycling(
             self._surroundings.batch,
             store,
@@ -103,14 +110,12 @@ class Daemon:
             patience=Patience(),
             clock=time.time,
             monotonic=time.monotonic,
-            elastic=self._elastic(store),
+            elastic=self._elastic(store, sharing),
+            sharing=sharing,
         )
         self._loop = Loop(self._cycling, time.monotonic, self._know_site)
         wake = _from_any_thread(self._loop.wake)
         self._filter = FilterDoor(self._cycling, wake, self._may_submit, time.monotonic)
-        monitors = Monitors(
-            self._snapshot, time.time, Origins(time.monotonic), stands_by=self._stands_by
-        )
         verbs = Verbs(
             self._cycling,
             wake=wake,
@@ -127,7 +132,7 @@ class Daemon:
             "the second door", door_two.begin, door_two.limits, time.monotonic
         )
 
-    def _elastic(self, store: Store) -> Elastic | None:
+    def _elastic(self, store: Store, sharing: Sharing) -> Elastic | None:
         hands = self._surroundings.hands
         if hands is None:
             return None
@@ -136,6 +141,7 @@ class Daemon:
             *(hands, store, time.time, time.monotonic),
             changed=self._watching.tell,
             wake=wake,
+            beats=sharing.beats,
         )
 
     def _wake(self) -> None:
@@ -173,6 +179,7 @@ class Daemon:
         itself = seen.snapshot.abilities.preempts if seen is not None else ""
         found = (
             preemption_trouble(self._cycling.policy, itself),
+            sharing_trouble(self._cycling.policy, seen.snapshot.partitions) if seen else "",
             self._loop.trouble,
             self._cycling.store.trouble,
             self._reload_trouble,
@@ -229,11 +236,18 @@ class Daemon:
         try:
             with self._handing_over():
                 await self._loop.run()
+            await self._unmark()
         finally:
             self._notifier.stopping()
             for helper in self._helpers:
                 helper.cancel()
             log.info("pliantd ends")
+
+    async def _unmark(self) -> None:
+        """Leave no job marked that waits: nobody would look who comes together."""
+        if self._cycling.counts.marks and self._acts():
+            with contextlib.suppress(PliantError):  # its unit tries once more
+                await asyncio.to_thread(self._surroundings.unmark)
 
     @contextlib.contextmanager
     def _handing_over(self) -> Iterator[None]:

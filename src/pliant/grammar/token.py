@@ -7,7 +7,7 @@ job_submit only).
 
 The text is a request as :mod:`pliant.grammar` has it, followed by what the filter noted:
 ``own=SHAPE``, ``set=SHAPE``, ``fp=T,TG,C,CG,M,MC,MG`` (Footprint's fields in order), ``pinned``,
-``renewed``.
+``renewed``, ``mark=NODE``.
 A token that the submit plugin wrote while the daemon was away has the request alone.
 """
 
@@ -49,6 +49,8 @@ def spec_text(spec: Spec) -> str:
         words.append("pinned")
     if spec.renewed:
         words.append("renewed")
+    if spec.mark:
+        words.append(f"mark={spec.mark}")
     return ";".join(word for word in words if word)
 
 
@@ -72,6 +74,8 @@ def parse_spec(text: str) -> Spec:
                 spec = replace(spec, pinned=True)
             case "renewed":
                 spec = replace(spec, renewed=True)
+            case "mark":
+                spec = replace(spec, mark=value)
             case _:
                 request_words.append(word)
     return replace(spec, request=parse(";".join(request_words)) if request_words else Request())

@@ -9,13 +9,14 @@ from pliant.model.cluster import Mode, Node, Partition, Pool, Reservation
 from pliant.model.company import Combination, Company, Speeds, Together
 from pliant.model.footprints import ALL_CORES, Demand, Footprint
 from pliant.model.jobs import Job, JobState
-from pliant.model.requests import JobClass, Malleable, Request, Spec
+from pliant.model.requests import ANYWHERE, UNMARKED, JobClass, Malleable, Request, Spec
 from pliant.model.shapes import Kind, Shape, shape_text
 from pliant.model.snapshot import Snapshot
 from pliant.model.trials import TrialCap, TrialCaps
 
 __all__ = [
     "ALL_CORES",
+    "ANYWHERE",
     "Abilities",
     "Combination",
     "Company",
@@ -40,5 +41,6 @@ __all__ = [
     "Together",
     "TrialCap",
     "TrialCaps",
+    "UNMARKED",
     "shape_text",
 ]

@@ -57,7 +57,8 @@ class Partition:
     quality of service whose limits hold for all its jobs.
     ``alone``: its jobs share their nodes with nobody, or with no other user. ``preempts``: to start
     its jobs the batch system would end others that run now. ``default_time_s``: the time limit of
-    jobs that name none, where it is another than ``max_time_s``.
+    jobs that name none, where it is another than ``max_time_s``. ``sharers``: how many jobs that
+    were marked so may share a CPU; 1: none shares.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Partition:
     alone: bool = False
     preempts: bool = False
     default_time_s: int = 0
+    sharers: int = 1
 
     def allows(self, demand: Demand, nodes: int) -> bool:
         """Whether its limits let a job take ``demand`` on each of ``nodes`` nodes."""

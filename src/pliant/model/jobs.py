@@ -10,7 +10,7 @@ from operator import attrgetter, call
 from typing import Any
 
 from pliant.model.footprints import Demand, Footprint
-from pliant.model.requests import JobClass, Spec
+from pliant.model.requests import UNMARKED, JobClass, Spec
 from pliant.model.shapes import Kind, Shape
 
 _ONE_NODE = Shape(1, 0, kind=Kind.CPU)
@@ -69,6 +69,7 @@ class Job:
     expected_s: float = 0.0
     expected_nodes: tuple[str, ...] = ()
     nodes_kept: frozenset[str] = frozenset()  # kept for jobs before it: it cannot start there now
+    shares: bool = False  # the batch system may let it share CPUs with others of which this is so
     # running jobs
     number: str = ""  # what the batch system calls it in the job itself; "": as ``id`` says
     start_s: float = 0.0
@@ -97,6 +98,17 @@ class Job:
         """Whether it is a trial job of FitGpp's, and the site lets it be one."""
         said = self.spec.request.job_class if self.spec is not None else None
         return said is JobClass.TRIAL and not self.ordinary
+
+    @property
+    def colocates(self) -> bool:
+        """Whether its owner lets it share a node."""
+        return self.spec is not None and bool(self.spec.request.colocate)
+
+    @property
+    def mark(self) -> str:
+        """What Pliant's own mark on it says (see :attr:`Spec.mark`); "" where it has none."""
+        mark = self.spec.mark if self.spec is not None and self.shares else ""
+        return "" if mark == UNMARKED else mark
 
     @property
     def end_s(self) -> float:

@@ -57,6 +57,12 @@ class Request:
         return self.malleable is not None or self.job_class is JobClass.BEST_EFFORT
 
 
+ANYWHERE = "*"
+"""A mark that lets a job share whichever node it comes to."""
+UNMARKED = "-"
+"""A mark of Pliant's that was taken back."""
+
+
 @dataclass(frozen=True, slots=True)
 class Spec:
     """All that a job's token says: the request, and what the filter noted about the job.
@@ -64,7 +70,9 @@ class Spec:
     ``own`` is the shape the owner wrote without Pliant; ``set`` the shape Pliant set last (a job
     that carries another was changed by someone else); None where it is not known. ``pinned``: the
     owner asked Pliant to leave the job as it is. ``renewed``: the owner gave the request while the
-    job waited; it is the last word, also over ``own``.
+    job waited; it is the last word, also over ``own``. ``mark``: Pliant's own permission to share
+    CPUs with other jobs: on the node that it names, :data:`ANYWHERE`, or :data:`UNMARKED` since it
+    was taken back; "" where Pliant never gave one.
     """
 
     request: Request
@@ -73,3 +81,4 @@ class Spec:
     footprint: Footprint | None = None
     pinned: bool = False
     renewed: bool = False
+    mark: str = ""

@@ -34,6 +34,7 @@ class Progress:
 
     step: int | None = None
     rate: float | None = None
+    beat_s: float = 0.0  # when it was at this step, by this host's clock
     launched: bool = False
     launched_s: float = 0.0  # when, by this host's monotonic clock
 
@@ -43,6 +44,7 @@ class Progress:
         return {
             "step": "" if self.step is None else str(self.step),
             "rate": "" if self.rate is None else f"{self.rate:.6g}",
+            "beat": f"{max(0.0, time.time() - self.beat_s) if self.beat_s else 0.0:.3f}",
             "launched": "1" if self.launched else "0",
             "ago": f"{ago_s:.3f}",
         }

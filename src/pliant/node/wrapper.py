@@ -246,6 +246,7 @@ class Wrapper:
         if self._door is not None:
             progress = self._door.progress
             progress.step, progress.rate = self._pace.step, self._pace.rate
+            progress.beat_s = beat[1] if beat is not None else progress.beat_s
             works = progress.step is not None or now_s - self._started_s >= LAUNCHED_S
             if works and not progress.launched:
                 progress.launched, progress.launched_s = True, time.monotonic()

@@ -15,6 +15,11 @@ set aside where it may be (a best-effort job), and goes back to the queue.
   as above; ``ends``: all at once are measured first; ``window``: how many jobs they look at for one
   node, those that run there and then the first of the queue, 0: all.
 
+On a real cluster (``marks``; all but ``cosched-optimal``) jobs start and are placed as by
+``easy-backfill``, and pairs come about by marks: see :mod:`.marks`. ``least``: two share only where
+their speeds together are above it, and are parted at it: at 1 they do no more than they would one
+after the other. ``across_accounts``: jobs of different accounts share too.
+
 What is known of speeds stands in the snapshot (``Company``). The first two know only combinations
 that are in it: there it is to hold all that can be, with their true speeds. What runs goes on until
 the next cycle, where everything is decided anew: the order of an optimal schedule's combinations
@@ -36,7 +41,9 @@ Source: Kuchumov & Korkhov (paper 002), section 2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import ClassVar
 
 from pliant.cosched import Fastest, Learning, Optimal, Strategy, acquisition
@@ -45,7 +52,10 @@ from pliant.errors import BadInput
 from pliant.model import Snapshot
 from pliant.plan import Plan
 from pliant.policies.chosen import Count
+from pliant.policies.easy import EasyBackfill
 from pliant.policies.machines import Machines
+from pliant.policies.marks import Marks, Rule
+from pliant.policies.parting import partings
 
 
 class _Cosched:
@@ -54,7 +64,6 @@ class _Cosched:
     name: ClassVar[str]
     molds: ClassVar[bool] = False
     resizes: ClassVar[bool] = True
-    simulated_only: ClassVar[bool] = True  # nobody measures yet how fast jobs run in company
     window: int = 0
 
     def strategy(self) -> Strategy:
@@ -73,11 +82,30 @@ class _Cosched:
         return Machines(snapshot, self.strategy(), self.name, self.window).plan()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Live(_Cosched):
+    """One that a real cluster can have too."""
+
+    live_options: ClassVar[Mapping[str, object]] = MappingProxyType({"marks": True})
+    least: float = 1.0
+    across_accounts: bool = False
+    marks: bool = False
+
+    def __call__(self, snapshot: Snapshot) -> Plan:
+        """Return starts, claims, and preempts or marks and who is parted."""
+        if not self.marks:
+            return _Cosched.__call__(self, snapshot)
+        rule = Rule(self.name, self.strategy(), self.least, self.across_accounts)
+        marks, parted = Marks(snapshot, rule).marks(), partings(snapshot, self.least)
+        return replace(EasyBackfill()(snapshot), marks=marks, pairs=True, reshapes=parted)
+
+
 @dataclass(frozen=True, slots=True)
 class CoschedOptimal(_Cosched):
     """The combinations of an optimal schedule."""
 
     name: ClassVar[str] = "cosched-optimal"
+    simulated_only: ClassVar[bool] = True  # it goes by all speeds, which nobody knows of real jobs
     k: Count = 3
 
     def strategy(self) -> Strategy:
@@ -85,8 +113,8 @@ class CoschedOptimal(_Cosched):
         return Optimal(self.k)
 
 
-@dataclass(frozen=True, slots=True)
-class CoschedFcs(_Cosched):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoschedFcs(_Live):
     """The fastest combination first."""
 
     name: ClassVar[str] = "cosched-fcs"
@@ -96,8 +124,8 @@ class CoschedFcs(_Cosched):
         return Fastest()
 
 
-@dataclass(frozen=True, slots=True)
-class CoschedPi(_Cosched):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoschedPi(_Live):
     """The combination that is the most probably better than the best that was measured."""
 
     name: ClassVar[str] = "cosched-pi"
@@ -114,8 +142,8 @@ class CoschedPi(_Cosched):
         return Learning(acquisition.improvement_probability, self.p, self.k, self.ends)
 
 
-@dataclass(frozen=True, slots=True)
-class CoschedEi(_Cosched):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoschedEi(_Live):
     """The combination with the largest expected improvement on the best that was measured."""
 
     name: ClassVar[str] = "cosched-ei"
@@ -132,8 +160,8 @@ class CoschedEi(_Cosched):
         return Learning(acquisition.expected_improvement, self.p, self.k, self.ends)
 
 
-@dataclass(frozen=True, slots=True)
-class CoschedUcb(_Cosched):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoschedUcb(_Live):
     """The combination with the highest upper confidence bound."""
 
     name: ClassVar[str] = "cosched-ucb"

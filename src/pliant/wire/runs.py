@@ -6,8 +6,10 @@
                                                       that there are ``several``; ``age``: for how
                                                       many s the wrapper has lived
 ``run-launched``  step, rate, ago                     its program works, since ``ago`` seconds
-``run-watch``     known, step, rate, launched, ago    at once where there is a wish that is not
-                                                      ``known``, else after at most WATCH_S
+``run-watch``     known, step, rate, beat, launched   at once where there is a wish that is not
+                                                      ``known``, else after at most WATCH_S;
+                                                      ``beat``: for how many s it has been at
+                                                      ``step``, which earlier releases do not say
 ``run-saved``     wish, took, step                    the program has saved and ended; where the
                                                       answer is ok, pliantd requeues, unless it
                                                       says ``several`` or ``stays``

@@ -25,15 +25,16 @@ from pliant.batch.slurm.clocks import Clocks
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Runs
 from pliant.batch.slurm.job_rows import JobRow, count
+from pliant.batch.slurm.marking import UNMARK, left_marks
 from pliant.batch.slurm.partition_rows import parse_reservations
 from pliant.batch.slurm.queries import Queries
 from pliant.batch.slurm.records import records
 from pliant.batch.slurm.request import asked
-from pliant.batch.slurm.update import job_words, update_words, wanted
+from pliant.batch.slurm.update import job_words, token_words, update_words, wanted
 from pliant.batch.slurm.values import instant_s, whole
 from pliant.errors import BadAnswer, Refused, Unavailable
 from pliant.handover import FENCE_S, OURS, PINNED, SETTLE_S, Do, HandOver, Scene, Sight, Step
-from pliant.model import Job, JobState
+from pliant.model import ANYWHERE, UNMARKED, Job, JobState, Kind
 
 _FAILED = "RestartCnt:|,StartTime:|,SubmitTime:|,EndTime:|,exit_code:|"
 _TERMINATED = frozenset({signal.SIGTERM, signal.SIGKILL, (128 + signal.SIGTERM) << 8})
@@ -143,6 +144,8 @@ class Handing:
         if waits and job is not None:
             asks = asked(row, job.footprint, cluster.default_per_cpu_mib)
             carries = asks.shape(cluster.shards(job.partitions, asks.gpu_type))
+        if waits and left_marks([row]):
+            carries = None  # it is not to start beside others: its reshaping takes the mark away
         return Sight(
             state=_state(row),
             run=count(row.restarts),
@@ -217,10 +220,17 @@ class Handing:
         if row is None or not row.waits or job.spec is None:
             raise Refused(f"job {over.job}: it does not wait any more")
         now = asked(row, job.footprint, cluster.default_per_cpu_mib)
+        marked = bool(left_marks([row]))
         spec = job.noted(over.shape)
-        then = wanted(job, over.shape, spec, cluster)
-        begins = f"StartTime={_text(step.begin_s)}"
-        return (*update_words(row, now, then, spec), begins, *limit_words(over, step.begin_s))
+        spec = replace(spec, mark=UNMARKED) if marked else spec
+        words = (f"StartTime={_text(step.begin_s)}", *((UNMARK,) if marked else ()))
+        if marked and row.nodes_required == (job.mark or ANYWHERE):
+            words = (*words, "ReqNodeList=")
+        if over.shape.kind is Kind.CPU and now.shape(0) == over.shape:  # there is nothing to take
+            shape = token_words(row, spec)
+        else:
+            shape = update_words(row, now, wanted(job, over.shape, spec, cluster), spec)
+        return (*shape, *words, *limit_words(over, step.begin_s))
 
 
 def _guest_row(rows: Mapping[str, JobRow], guest: str) -> JobRow | None:

@@ -23,6 +23,8 @@ SKEW_S = 30.0
 _ENDING = frozenset(("COMPLETING",))
 EXCLUSIVE = "NO"
 """OverSubscribe of a job that shares its nodes with none: all on them is allocated to it."""
+SHARES = "YES"
+"""OverSubscribe of a job that may share its CPUs with others marked so."""
 
 
 def running_job(row: JobRow, cluster: Cluster, allocation: Allocation | None = None) -> Job:
@@ -82,6 +84,7 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) ->
         expected_nodes=expected,
         reservation=_said(row.reservation),
         frozen=wants.frozen,
+        shares=row.oversubscribe == SHARES,
         restarts=count(row.restarts),
         requeues=_requeues(row),
     )
@@ -135,6 +138,7 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
         start_s=start_s,
         nodes=host_list(row.nodes),
         whole_nodes=row.oversubscribe == EXCLUSIVE,
+        shares=row.oversubscribe == SHARES,
         restarts=count(row.restarts),
         requeues=_requeues(row),
     )

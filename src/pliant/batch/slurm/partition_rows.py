@@ -63,6 +63,7 @@ def parse_partitions(
                 qos="" if qos in NOTHING else qos.lower(),
                 alone=_is_alone(fields),
                 default_time_s=duration_s(fields.get("DefaultTime", "")),
+                sharers=_sharers(fields.get("OverSubscribe", "")),
             )
             rows.append(PartitionRow(partition, whole(fields["PriorityTier"])))
         except KeyError as missing:
@@ -91,6 +92,12 @@ def _is_alone(fields: Mapping[str, str]) -> bool:
     exclusive = "YES" in (fields.get("ExclusiveUser"), fields.get("ExclusiveTopo"))
     exclusive = exclusive or fields.get("Exclusive", "NO") != "NO"
     return exclusive or fields.get("OverSubscribe", "").startswith("EXCLUSIVE")
+
+
+def _sharers(text: str) -> int:
+    """How many jobs that are marked so may share a CPU: ``YES:2``; others share by force or not."""
+    word, _, number = text.partition(":")
+    return max(1, whole(number)) if word == "YES" and number else 1
 
 
 def parse_reservations(text: str) -> list[Reservation]:

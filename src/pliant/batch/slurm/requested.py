@@ -19,7 +19,7 @@ from pliant.batch.slurm.values import NOTHING, host_list, size_mib
 from pliant.cycle import allowed_shapes
 from pliant.filter.constraint import features_all, features_any
 from pliant.grammar import find_token
-from pliant.model import Demand, Footprint, Kind, Request, Shape, Spec, shape_text
+from pliant.model import UNMARKED, Demand, Footprint, Kind, Request, Shape, Spec, shape_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def _read(row: JobRow, cluster: Cluster) -> Requested:
     )
     if spec is None:
         return said
-    said = replace(said, frozen=_left(row) or odd_features or wants.odd)
+    said = replace(said, frozen=_left(row, spec) or odd_features or wants.odd)
     return _flagged(row, said, spec, cluster, wants)
 
 
@@ -106,12 +106,16 @@ def _constraint(row: JobRow, cluster: Cluster) -> tuple[frozenset[str], frozense
     return frozenset(), frozenset(), "its constraint is more than a list of features"
 
 
-def _left(row: JobRow) -> str:
+def _left(row: JobRow, spec: Spec) -> str:
     """Why a waiting job is left alone whatever it asks."""
+    unmarked = row.oversubscribe == "NO" and spec.mark == UNMARKED  # by us: see marking.py
     checks = (
         (row.het_id not in ("0", *NOTHING), "it is a component of a heterogeneous job"),
         (row.origin not in NOTHING, "it belongs to a federation of clusters"),
-        (row.oversubscribe in ("NO", "USER", "MCS", "TOPO"), "it has its nodes alone"),
+        (
+            row.oversubscribe in ("NO", "USER", "MCS", "TOPO") and not unmarked,
+            "it has its nodes alone",
+        ),
         (row.reservation not in NOTHING, "it belongs to a reservation"),
         (row.contiguous not in ("0", "NO"), "it asks for contiguous nodes"),
         (row.is_split_task, "it is a single waiting task of an array"),

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from pliant.batch import HELD_FOR_SHAPE, Change
+from pliant.batch.slurm import marking
 from pliant.batch.slurm.attempt import Attempt
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer, Runs
@@ -34,7 +35,8 @@ from pliant.cycle import kept_within_limits
 from pliant.errors import BadAnswer, BatchError, Refused, StandsBy, Unavailable
 from pliant.grammar import put_token
 from pliant.handover import HandOver, Scene, Step
-from pliant.model import Job, JobState, Snapshot, Spec
+from pliant.model import UNMARKED, Job, JobState, Snapshot, Spec
+from pliant.plan import Mark
 
 
 class Slurm:
@@ -177,6 +179,40 @@ class Slurm:
         if answer.status:
             raise Refused(f"job {job.id}: {answer.words}")
         return then
+
+    def mark(self, marks: Sequence[Mark]) -> list[BatchError | None]:
+        """Let waiting jobs share their CPUs, or no longer; see marking.py.
+
+        Raises Unavailable where Slurm is away.
+        """
+        before = self._queries.again([mark.job.id for mark in marks])
+        errors = [self._mark(mark, before.get(mark.job.id)) for mark in marks]
+        sent = [m.job.id for m, error in zip(marks, errors, strict=True) if error is None]
+        after = self._queries.again(sent)
+        for at, mark in enumerate(marks):
+            row = after.get(mark.job.id)
+            if errors[at] is None and row is not None and not marking.is_marked(row, mark.mark):
+                errors[at] = Refused(f"job {mark.job.id}: its mark: it was not set")
+        return errors
+
+    def _mark(self, mark: Mark, now: JobRow | None) -> BatchError | None:
+        try:
+            row = marking.check(self._rows.get(mark.job.id), now)
+            answer = self._update(row, marking.mark_words(row, mark.mark))
+        except Refused as error:
+            return Refused(f"job {mark.job.id}: its mark: {error}")
+        return Refused(f"job {mark.job.id}: its mark: {answer.words}") if answer.status else None
+
+    def unmark(self) -> list[str]:
+        """Take every mark of ours from the jobs that wait; return of which. Pliant is ending.
+
+        Raises Unavailable (StandsBy where another host's pliantd acts), BadAnswer.
+        """
+        self._check_acting(self.site())
+        rows = marking.left_marks(self._queries.jobs())
+        for row in rows:
+            self._update(row, marking.mark_words(row, UNMARKED))
+        return [row.key for row in rows]
 
     def rescue(self, job: Job) -> None:
         """Give a job its own shape back, and its place, that Slurm holds for one we set.

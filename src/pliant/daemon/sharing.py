@@ -1,0 +1,225 @@
+"""How fast jobs run in each other's company, live: from windows and heartbeats to the snapshot.
+
+Windows come from the nodes' monitors and, of jobs under ``pliant run``, from their steps. One
+counts where the same jobs were on the node from its begin to its end: who came or went since is in
+each look. Speeds of CPU time are not taken: they do not see what jobs do to each other in caches
+and memory (see :mod:`pliant.monitor.speed`). What was measured is forgotten with pliantd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations, product
+from typing import Protocol
+
+from pliant.daemon.beats import Beats
+from pliant.daemon.monitors import Measured
+from pliant.daemon.runs import UNNAMED
+from pliant.model import Combination, Company, Job, Partition, Snapshot, Together, shape_text
+from pliant.plan import Policy
+from pliant.speed_table import Program, SpeedTable, Window
+
+SEEING = ("heartbeat", "counters")
+"""The tiers that see interference; where both are known of a job, its own steps."""
+MOST_WAITING = 20
+"""Of how many jobs that wait it is said how fast they would be beside others."""
+ASK_S = 3.0
+"""How often a program is asked for its step where it is not known yet how fast it is."""
+SHARERS = 2
+LOST_S = 20.0
+"""A mark for one node with which a job does not start for so long was in vain."""
+REST_S = 600.0
+"""For so long it is not marked for that node again."""
+
+
+class Windows(Protocol):
+    """Where windows of the nodes' monitors are kept."""
+
+    def of(self, job_id: str) -> Mapping[str, tuple[Measured, ...]]:
+        """Return the last windows of a running job, by node."""
+        ...
+
+
+@dataclass(slots=True)
+class _Beside:
+    """Who is on a job's node beside it, in which run of it, and since when."""
+
+    run: int
+    others: Combination
+    since_s: float
+
+
+@dataclass(slots=True)
+class Sharing:
+    """The speed table and what feeds it; used from the cycle's thread."""
+
+    windows: Windows
+    beats: Beats = field(default_factory=Beats)
+    ask: Callable[[str], None] = lambda _job_id: None  # lets a program tell its step soon
+    table: SpeedTable = field(default_factory=SpeedTable)
+    _beside: dict[str, _Beside] = field(default_factory=dict)
+    _taken_s: dict[str, float] = field(default_factory=dict)  # up to when windows were counted
+    _asked_s: dict[str, float] = field(default_factory=dict)
+    _marked_s: dict[tuple[str, str], float] = field(default_factory=dict)  # by job and node
+
+    def known(self, snapshot: Snapshot) -> Snapshot:
+        """Return what was seen, with what is known of its jobs in each other's company."""
+        if not any(partition.sharers == SHARERS for partition in snapshot.partitions):
+            return snapshot
+        running = _on_one_node(snapshot)
+        waiting = [job for job in snapshot.waiting if job.colocates][:MOST_WAITING]
+        self._forget(snapshot, (*running.values(), *waiting))
+        for job in (*running.values(), *waiting):
+            self.table.runs(job.id, _program(job))
+        for job in running.values():
+            if job.colocates:
+                self._measure(snapshot.now_s, job)
+        company = self._company(running, waiting)
+        self._ask(snapshot.now_s, running, company)
+        return replace(self._without_lost(snapshot), company=company)
+
+    def _forget(self, snapshot: Snapshot, jobs: tuple[Job, ...]) -> None:
+        there = {job.id for job in jobs}
+        self.table.forget(there)
+        runs = {job.id for job in snapshot.running}
+        self.beats.forget(runs)
+        for known in (self._beside, self._taken_s, self._asked_s):
+            for job_id in known.keys() - runs:
+                del known[job_id]
+        others, starts = _beside(snapshot), {job.id: job.start_s for job in snapshot.running}
+        for job in jobs:
+            if job.id in runs:
+                self._note(job, others[job.id], starts, snapshot.now_s)
+
+    def _note(
+        self, job: Job, others: Combination, starts: Mapping[str, float], now_s: float
+    ) -> None:
+        """Note who is beside a job now, and since when that is so for certain."""
+        known = self._beside.get(job.id)
+        if known is not None and (known.run, known.others) == (job.restarts, others):
+            return
+        since_s = max(starts[one] for one in (job.id, *others))
+        if known is not None and known.run == job.restarts and known.others - others:
+            since_s = now_s  # somebody left since the last look
+        self._beside[job.id] = _Beside(job.restarts, others, since_s)
+
+    # Measured
+
+    def _measure(self, now_s: float, job: Job) -> None:
+        """Count the windows of a job that lie whole in its present company."""
+        beside = self._beside[job.id]
+        taken_s = self._taken_s.get(job.id, 0.0)
+        for tier, begin_s, end_s, speed in self._windows(job.id):
+            if beside.since_s <= begin_s and taken_s < end_s <= now_s:
+                window = Window(job.id, tier, speed, end_s - begin_s, end_s, beside.others)
+                self.table.add(window)
+                self._taken_s[job.id] = max(end_s, self._taken_s.get(job.id, 0.0))
+
+    def _windows(self, job_id: str) -> Iterator[tuple[str, float, float, float]]:
+        steps = self.beats.of(job_id)
+        for begin_s, end_s, speed in steps:
+            yield "heartbeat", begin_s, end_s, speed
+        for kept in () if steps else self.windows.of(job_id).values():
+            for one in kept:
+                if one.window.tier in SEEING and one.end_s > one.begin_s:
+                    yield one.window.tier, one.begin_s, one.end_s, one.window.value
+
+    # Known
+
+    def _company(self, running: Mapping[str, Job], waiting: list[Job]) -> Company:
+        """What is known of pairs that are there or could come about, and who is known alone."""
+        here = [job for job in running.values() if job.colocates]
+        tiers = {job.id: tier for job in (*here, *waiting) if (tier := self._tier(job.id))}
+        found = [Together(((job_id, 1.0),)) for job_id in tiers]
+        for one, two in _pairs(here, waiting):
+            if one.id in tiers and two.id in tiers:
+                found.extend(self._pair(one.id, two.id, tiers))
+        return Company(tuple(found))
+
+    def _pair(self, one: str, two: str, tiers: Mapping[str, str]) -> Iterator[Together]:
+        speeds = (
+            self.table.relative(one, tiers[one], frozenset((two,))),
+            self.table.relative(two, tiers[two], frozenset((one,))),
+        )
+        if speeds[0] is not None and speeds[1] is not None:
+            yield Together(((one, speeds[0]), (two, speeds[1])))
+
+    def _tier(self, job_id: str) -> str:
+        return next((t for t in SEEING if self.table.alone(job_id, t) is not None), "")
+
+    def _ask(self, now_s: float, running: Mapping[str, Job], company: Company) -> None:
+        """Let programs tell their steps where it is not known how fast they are now."""
+        known = company.table
+        for job in running.values():
+            beside = self._beside[job.id].others
+            here = beside | {job.id}
+            wanted = job.colocates and len(here) <= SHARERS and here not in known
+            if wanted and now_s - self._asked_s.get(job.id, -ASK_S) >= ASK_S:
+                self._asked_s[job.id] = now_s
+                self.ask(job.id)
+
+    # Marks in vain
+
+    def _without_lost(self, snapshot: Snapshot) -> Snapshot:
+        """Close a node to a job that was marked for it, and has not started there in time."""
+        now_s = snapshot.now_s
+        marked = {(job.id, job.mark) for job in snapshot.waiting if job.mark not in ("", "*")}
+        waits = {job.id for job in snapshot.waiting}
+        kept = {
+            key: at_s
+            for key, at_s in self._marked_s.items()
+            if key[0] in waits and (key in marked or LOST_S < now_s - at_s < REST_S)
+        }
+        self._marked_s = dict.fromkeys(marked, now_s) | kept
+        lost: dict[str, set[str]] = {}
+        for (job_id, node), at_s in kept.items():
+            if LOST_S < now_s - at_s < REST_S:
+                lost.setdefault(job_id, set()).add(node)
+        if not lost:
+            return snapshot
+        waiting = tuple(
+            replace(job, nodes_kept=job.nodes_kept | lost[job.id]) if job.id in lost else job
+            for job in snapshot.waiting
+        )
+        return replace(snapshot, waiting=waiting)
+
+
+def _on_one_node(snapshot: Snapshot) -> dict[str, Job]:
+    """Running jobs of one node where somebody's owner lets it share, by id."""
+    nodes = {job.nodes[0] for job in snapshot.running if job.colocates and len(job.nodes) == 1}
+    return {job.id: job for job in snapshot.running if not nodes.isdisjoint(job.nodes)}
+
+
+def _beside(snapshot: Snapshot) -> dict[str, Combination]:
+    """Who is on the same nodes, by job."""
+    on: dict[str, set[str]] = {}
+    for job in snapshot.running:
+        for node in job.nodes:
+            on.setdefault(node, set()).add(job.id)
+    return {
+        job.id: frozenset().union(*(on[node] for node in job.nodes)) - {job.id}
+        for job in snapshot.running
+    }
+
+
+def _pairs(here: list[Job], waiting: list[Job]) -> Iterator[tuple[Job, Job]]:
+    """Yield those that share a node, and those that could: one of them waits."""
+    on: dict[tuple[str, ...], list[Job]] = {}
+    for job in here:
+        on.setdefault(job.nodes, []).append(job)
+    yield from (pair for jobs in on.values() for pair in combinations(jobs, 2))
+    yield from product(here, waiting)
+    yield from combinations(waiting, 2)
+
+
+def sharing_trouble(policy: Policy, partitions: Iterable[Partition]) -> str:
+    """Return why a policy that pairs jobs never will here; "" where it can."""
+    if not getattr(policy, "marks", False) or any(p.sharers == SHARERS for p in partitions):
+        return ""
+    return f"policy {policy.name}: no partition has OverSubscribe=YES:2: no two jobs share a node"
+
+
+def _program(job: Job) -> Program:
+    name = f"#{job.id}" if job.name in UNNAMED else job.name
+    return Program(job.user, name, shape_text(job.shape))

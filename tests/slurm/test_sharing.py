@@ -1,0 +1,190 @@
+"""Jobs share a node live, by marks: a pair comes about, a bad one is parted, none after a kill."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+from daemon_helpers import LONG, answer_of, ask, wait_for_look
+from slurm_helpers import Submit, WaitForState, wait_until
+
+from pliant.daemon import answers as a
+from pliant.sandbox import Options, Sandbox
+
+pytestmark = pytest.mark.slurm
+
+PROGRAM = Path(__file__).parents[2] / "benchmarks" / "sharing_program.py"
+Show = Callable[[int | str], dict[str, str]]
+Works = Callable[..., int]
+
+
+@pytest.fixture(scope="module")
+def sandbox(users: tuple[str, str]) -> Iterator[Sandbox]:
+    """Two nodes of four CPUs, which two jobs may share, under a policy that learns."""
+    options = Options(nodes=2, gpus=0, cpus=4, users=users, policy="cosched-ucb")
+    made = Sandbox(f"pytest-sharing-{os.getpid()}", options)
+    made.up()
+    words = ("Nodes=ALL", "OverSubscribe=YES:2", "DefaultTime=10", "MaxTime=60")
+    made.run(["scontrol", "create", "PartitionName=sharing", *words], check=True)
+    wait_for_look(made)
+    yield made
+    made.down()
+
+
+@dataclass(frozen=True)
+class Case:
+    """The cluster, and what a test does there."""
+
+    sandbox: Sandbox
+    works: Works
+    submit: Submit
+    wait_for_state: WaitForState
+    show: Show
+    folder: Path
+
+    def fill(self) -> int:
+        """Let a job that agrees to nothing hold a node."""
+        whole = ("--partition=sharing", "-c4", "--mem=100", "--time=60")
+        job = self.submit(*whole, script=LONG)
+        self.wait_for_state(job, "RUNNING")
+        return job
+
+    def end(self, *names: str) -> None:
+        """Let programs end."""
+        for name in names:
+            (self.folder / f"end-{name}").touch()
+
+    def mark(self, job: int) -> str:
+        """Return what Slurm says: YES with a mark, NO once it was taken back."""
+        return self.show(job)["OverSubscribe"]
+
+    def node(self, job: int) -> str:
+        """Return where a job runs."""
+        return self.show(job)["NodeList"]
+
+    def state(self, job: int) -> str:
+        """Return a job's state."""
+        return self.show(job)["JobState"]
+
+    def is_measured(self, job: int) -> bool:
+        """Whether it is known how fast it is alone."""
+        answer = answer_of(self.sandbox, "why", job=str(job))
+        assert self.state(job) == "RUNNING"
+        return answer.is_ok and "its speed alone is known" in answer.fields["json"]
+
+
+@pytest.fixture
+def works(submit: Submit, workdir: Path, programs: Path) -> Works:
+    """Submit a job that takes a whole node and tells its steps; ``name`` is what ends it."""
+    shutil.copy(PROGRAM, workdir)
+
+    def begun(kind: str, name: str, *options: str) -> int:
+        script = (
+            f"exec {programs}/pliant run -- {programs}/python sharing_program.py "
+            f"{kind} {workdir} {name}"
+        )
+        whole = ("--partition=sharing", "-c4", "--mem=100", f"--job-name={kind}")
+        return submit(*whole, "--open-mode=append", *options, script=script)
+
+    return begun
+
+
+AGREES = ("--colocate", "--malleable=grace=30s")
+
+
+@pytest.fixture
+def case(
+    *,
+    clean: Sandbox,
+    works: Works,
+    submit: Submit,
+    wait_for_state: WaitForState,
+    show: Show,
+    workdir: Path,
+) -> Case:
+    """All of it."""
+    return Case(clean, works, submit, wait_for_state, show, workdir)
+
+
+def test_a_pair_comes_about_and_one_that_is_slow_is_parted(case: Case) -> None:
+    first = case.works("heavy", "first", *AGREES)
+    case.wait_for_state(first, "RUNNING")
+    other = case.fill()
+    pair = [case.works("heavy", name, *AGREES) for name in ("one", "two")]
+    plain = case.works("heavy", "plain")
+    wait_until(partial(case.is_measured, first), "the first to be measured alone")
+    wait_until(lambda: case.mark(pair[1]) == "YES", "a mark")
+    assert case.mark(plain) == "OK"
+    case.end("first")
+    for job in pair:
+        case.wait_for_state(job, "RUNNING")
+    assert {case.node(job) for job in pair} == {"n1", "n2"} - {case.node(other)}
+
+    def left() -> list[int]:
+        return [job for job in pair if case.show(job)["Restarts"] == "1"]
+
+    wait_until(lambda: left() != [], "the pair to be parted", 60)
+    (leaves,) = left()  # the later one, as soon as it may be asked; else the other
+    (stays,) = {*pair} - {leaves}
+    wait_until(lambda: case.mark(leaves) == "NO", "its mark to be gone")
+    assert (case.state(stays), case.state(plain)) == ("RUNNING", "PENDING")
+    wait_until(lambda: case.show(leaves)["Reason"] == "Resources", "it to be the next")
+    case.sandbox.run(["scancel", str(other)], check=True)
+    case.wait_for_state(leaves, "RUNNING")
+    assert case.node(leaves) != case.node(stays)
+    told = ask(case.sandbox, a.HistoryAnswer, "history", job=str(leaves))
+    assert f"it is parted from job {stays}" in told.handovers[0].reason
+    wait_for_look(case.sandbox)
+    assert (case.state(plain), case.mark(plain)) == ("PENDING", "OK")
+
+
+def test_once_pliantd_is_killed_no_pair_comes_about_and_nothing_is_stuck(case: Case) -> None:
+    first = case.works("light", "first", *AGREES)
+    case.wait_for_state(first, "RUNNING")
+    case.fill()
+    one, two, three = (case.works("light", name, *AGREES) for name in ("one", "two", "three"))
+    wait_until(partial(case.is_measured, first), "the first to be measured alone")
+    wait_until(lambda: case.mark(two) == "YES", "a mark")
+    case.end("first")
+    for job in (one, two):
+        case.wait_for_state(job, "RUNNING")
+    wait_until(lambda: case.mark(three) == "YES", "the next one's mark")
+
+    case.sandbox.signal("pliantd", signal.SIGKILL)
+    _as_its_unit_does(case.sandbox)
+    assert case.mark(three) == "NO"
+    case.end("two")
+    case.wait_for_state(two, "COMPLETED")
+    later = case.works("light", "later", *AGREES)
+    _wait_for_backfill(case.sandbox)
+    assert [case.state(job) for job in (one, three, later)] == ["RUNNING", "PENDING", "PENDING"]
+    case.end("one", "three", "later")
+    for job in (one, three, later):
+        case.wait_for_state(job, "COMPLETED")
+
+
+def _as_its_unit_does(sandbox: Sandbox) -> None:
+    """What systemd runs once pliantd is gone, however it went (ExecStopPost)."""
+    pliantd = Path(sys.executable).with_name("pliantd")
+    argv = [str(pliantd), "--config", str(sandbox.layout.pliant_toml), "--unmark"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True)
+    assert "starts beside nobody" in done.stdout
+
+
+def _wait_for_backfill(sandbox: Sandbox) -> None:
+    """Wait until Slurm has looked twice at all that waits."""
+
+    def passes() -> int:
+        told = sandbox.run(["sdiag"], check=True).stdout.partition("Backfilling stats")[2]
+        return int(told.partition("Total cycles:")[2].split()[0])
+
+    before = passes()
+    wait_until(lambda: passes() >= before + 2, "two passes of backfill")

@@ -1,0 +1,146 @@
+"""What is known of jobs beside each other, live: from steps and windows, and only what is certain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import pytest
+from test_policies_marks import here, seen, sharing
+
+from pliant.daemon.beats import Beats
+from pliant.daemon.monitors import Measured
+from pliant.daemon.sharing import LOST_S, Sharing, sharing_trouble
+from pliant.model import Job, Snapshot
+from pliant.policies import live
+from pliant.wire.monitor import UNITS, Window
+
+
+@dataclass
+class Windows:
+    """What monitors said, by job."""
+
+    kept: dict[str, list[Measured]] = field(default_factory=dict)
+
+    def of(self, job_id: str) -> Mapping[str, tuple[Measured, ...]]:
+        return {"n1": tuple(self.kept.get(job_id, ()))}
+
+    def say(self, job_id: str, begin_s: float, end_s: float, value: float, tier: str) -> None:
+        window = Window(job_id, begin_s, end_s, tier, value, UNITS[tier], end_s - begin_s)  # type: ignore[arg-type]  # words
+        self.kept.setdefault(job_id, []).append(Measured(begin_s, end_s, window))
+
+
+@dataclass
+class Bench:
+    """A table, and who is asked for its step."""
+
+    windows: Windows = field(default_factory=Windows)
+    asked: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.sharing = Sharing(self.windows, ask=self.asked.append)
+
+    def look(self, now_s: float, *running: Job, waiting: tuple[Job, ...] = ()) -> Snapshot:
+        found = replace(seen([*waiting], *running), now_s=now_s)
+        return self.sharing.known(found)
+
+    def told(self, snapshot: Snapshot) -> dict[str, dict[str, float]]:
+        return {"+".join(sorted(one.jobs)): dict(one.speeds) for one in snapshot.company.known}
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def runs(number: int, name: str, since_s: float = 0.0, on: str = "n1") -> Job:
+    return replace(here(number, on), name=name, start_s=since_s)
+
+
+def test_steps_are_windows_and_what_is_said_again_is_nothing_new() -> None:
+    beats = Beats()
+    for step, at_s in ((10, 100.0), (20, 101.0), (30, 104.0), (30, 129.0), (80, 129.0)):
+        beats.heard("1", 0, step, at_s)
+    assert beats.of("1") == ((100.0, 104.0, 5.0), (104.0, 129.0, 2.0))
+    beats.heard("1", 1, 20, 200.0)
+    assert beats.of("1") == ()
+
+
+def test_a_pair_is_known_relative_to_each_job_alone(bench: Bench) -> None:
+    one, two = runs(1, "train"), runs(2, "eval", 20.0)
+    bench.look(0.0, one)
+    bench.windows.say("1", 2.0, 12.0, 4.0, "counters")
+    assert bench.told(bench.look(13.0, one)) == {"1": {"1": 1.0}}
+    bench.look(21.0, one, two)
+    bench.windows.say("1", 19.0, 29.0, 1.0, "counters")  # it was alone for a part of it
+    bench.windows.say("1", 21.0, 31.0, 2.0, "counters")
+    bench.windows.say("2", 21.0, 31.0, 3.0, "counters")
+    assert bench.told(bench.look(32.0, one, two)) == {"1": {"1": 1.0}}
+    bench.look(40.0, two)
+    bench.windows.say("2", 35.0, 45.0, 9.0, "counters")  # one may have left at any time of it
+    bench.windows.say("2", 41.0, 51.0, 4.0, "counters")
+    bench.look(52.0, two)
+    again = replace(sharing(3), name="train")
+    told = bench.told(bench.look(53.0, two, waiting=(again,)))
+    assert told == {"2": {"2": 1.0}, "3": {"3": 1.0}, "2+3": {"2": 0.75, "3": 0.5}}
+
+
+def test_cpu_time_says_nothing_of_a_pair(bench: Bench) -> None:
+    one = runs(1, "train")
+    bench.look(0.0, one)
+    bench.windows.say("1", 2.0, 12.0, 1.0, "cpu")
+    assert bench.told(bench.look(13.0, one)) == {}
+
+
+def test_own_steps_count_before_counters_and_are_asked_for_where_nothing_is_known(
+    bench: Bench,
+) -> None:
+    one = runs(1, "train")
+    bench.look(0.0, one)
+    assert bench.asked == ["1"]
+    bench.look(1.0, one)
+    assert bench.asked == ["1"]
+    for step, at_s in ((10, 1.0), (110, 11.0)):
+        bench.sharing.beats.heard("1", 0, step, at_s)
+    bench.windows.say("1", 2.0, 12.0, 4e9, "counters")
+    assert bench.told(bench.look(13.0, one)) == {"1": {"1": 1.0}}
+    assert bench.sharing.table.alone("1", "heartbeat") == 10.0
+    assert bench.sharing.table.alone("1", "counters") is None
+    asked = len(bench.asked)
+    bench.look(30.0, one)
+    assert len(bench.asked) == asked
+
+
+def test_jobs_that_nobody_named_are_no_program(bench: Bench) -> None:
+    one = runs(1, "wrap")
+    bench.look(0.0, one)
+    bench.windows.say("1", 2.0, 12.0, 4.0, "counters")
+    other = replace(sharing(2), name="wrap")
+    assert bench.told(bench.look(13.0, one, waiting=(other,))) == {"1": {"1": 1.0}}
+
+
+def test_a_node_named_in_vain_is_closed_to_a_job_for_a_while(bench: Bench) -> None:
+    waits, one = sharing(2, mark="n1"), runs(1, "train")
+    assert bench.look(0.0, one, waiting=(waits,)).waiting[0].nodes_kept == frozenset()
+    later = bench.look(LOST_S + 1, one, waiting=(waits,))
+    assert later.waiting[0].nodes_kept == {"n1"}
+    unmarked = sharing(2, mark="-")
+    assert bench.look(LOST_S + 5, one, waiting=(unmarked,)).waiting[0].nodes_kept == {"n1"}
+    assert bench.look(LOST_S + 700, one, waiting=(unmarked,)).waiting[0].nodes_kept == frozenset()
+
+
+def test_a_policy_that_pairs_jobs_where_none_may_share_is_told() -> None:
+    found = seen([]).partitions
+    plain = [replace(found[0], sharers=4)]
+    policy = live("cosched-fcs", {})
+    assert sharing_trouble(policy, plain) == (
+        "policy cosched-fcs: no partition has OverSubscribe=YES:2: no two jobs share a node"
+    )
+    assert sharing_trouble(policy, found) == sharing_trouble(live("fms", {}), plain) == ""
+
+
+def test_where_no_partition_is_shared_nothing_is_measured(bench: Bench) -> None:
+    found = seen([], runs(1, "train"))
+    plain = replace(found, partitions=(replace(found.partitions[0], sharers=1),))
+    assert bench.sharing.known(plain) is plain
+    assert bench.asked == []
