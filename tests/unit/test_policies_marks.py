@@ -56,6 +56,7 @@ def here(number: int, on: str, *, mark: str = "*", **fields: Any) -> Job:
 def seen(waiting: list[Job], *running: Job, speeds: str = "", nodes: int = 2) -> Snapshot:
     """``speeds``: "1.9 2.8; 3" is job 1 at .9 with 2 at .8, and 3 known alone."""
     rows = [node(f"n{at + 1}", 0, cpus=4) for at in range(nodes)]
+    rows = [replace(row, mem_mib=1000, free_mem_mib=1000) for row in rows]
     busy = {name for job in running for name in job.nodes}
     rows = [replace(row, free_cpus=0) if row.name in busy else row for row in rows]
     partition = Partition("main", tuple(row.name for row in rows), default=True, sharers=2)
@@ -96,6 +97,15 @@ def test_one_that_is_right_beside_one_alone_is_marked_for_its_node() -> None:
     assert marks(seen([sharing(1)], *running, speeds="1.9 8.9; 1.8 9.8")) == {"1": "*"}
     pair = (here(8, "n1"), here(7, "n1"), here(9, "n2"))
     assert marks(seen([sharing(1)], *pair, speeds=f"{speeds}; 1.9 7.9")) == {}
+
+
+def test_who_could_start_alone_is_not_sent_to_a_partner() -> None:
+    running = (here(8, "n1"), here(9, "n2"))
+    speeds = "1.9 8.9; 1.4 9.4"
+    assert marks(seen([sharing(1)], *running, speeds=speeds, nodes=3)) == {}
+    uncounted = seen([sharing(1)], *running, speeds=speeds)
+    nodes = tuple(replace(row, mem_mib=0, free_mem_mib=0) for row in uncounted.nodes)
+    assert marks(replace(uncounted, nodes=nodes)) == {}
 
 
 def test_two_are_not_marked_for_one_place() -> None:

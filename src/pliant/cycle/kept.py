@@ -84,7 +84,7 @@ def _runs_into(start: Start, kept_s: Mapping[str, float], end_s: float) -> bool:
 
 
 def _without(job: Job, closed: Kept) -> Job:
-    return replace(job, nodes_kept=closed[job.id]) if job.id in closed else job
+    return replace(job, nodes_kept=job.nodes_kept | closed[job.id]) if job.id in closed else job
 
 
 def _as_seen(seen: Snapshot, plan: Plan) -> Plan:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pliant.batch import HELD_FOR_SHAPE, Batch
@@ -339,7 +339,8 @@ class Cycling:
     def _mark(self, seen: Seen) -> None:
         """Let jobs share, or no longer: none where we do not act, a pause included.
 
-        A job in a hand-over has one writer: it loses its mark as it is reshaped.
+        A job in a hand-over has one writer: it loses its mark as it is reshaped. Who is to share
+        was chosen as if all that are to lose their marks had lost them: none is given before.
         """
         under_way = self.elastic.overs.all() if self.elastic is not None else {}
         marks = [mark for mark in seen.plan.marks if self.acts_on(mark.job)]
@@ -348,15 +349,25 @@ class Cycling:
             for job in seen.snapshot.waiting
             if job.mark and not self.acts_on(job)
         ]
-        marks = [mark for mark in marks if mark.job.id not in under_way]
+        takes = [mark for mark in marks if mark.mark == UNMARKED]
+        gives = [mark for mark in marks if mark.mark != UNMARKED]
+        ours = [mark for mark in takes if mark.job.id not in under_way]
+        if self._marked(ours) == len(takes):
+            self._marked([mark for mark in gives if mark.job.id not in under_way])
+
+    def _marked(self, marks: Sequence[Mark]) -> int:
+        """Give or take marks; return how many it could."""
+        done = 0
         for mark, words in self.acting.mark(marks):
             if words:
                 self.counts.failures += 1
                 log.info("%s", words)
-            else:
-                self.counts.marks += mark.mark != UNMARKED
-                what = "unmark" if mark.mark == UNMARKED else "mark"
-                self._note(mark.job, what, mark.job.shape, mark.reason)
+                continue
+            done += 1
+            self.counts.marks += mark.mark != UNMARKED
+            what = "unmark" if mark.mark == UNMARKED else "mark"
+            self._note(mark.job, what, mark.job.shape, mark.reason)
+        return done
 
     def _taken_back(self, seen: Seen) -> Iterator[Mold]:
         """What we changed where we were switched off since; a pause leaves all as it is."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
+from math import inf
 from typing import Protocol
 
 from pliant.daemon.beats import Beats
@@ -29,6 +30,8 @@ ASK_S = 3.0
 SHARERS = 2
 LOST_S = 20.0
 """A mark for one node with which a job does not start for so long was in vain."""
+GAP_S = 60.0
+"""After so long without a look, who was beside whom until then is not known."""
 REST_S = 600.0
 """For so long it is not marked for that node again."""
 
@@ -61,10 +64,12 @@ class Sharing:
     _beside: dict[str, _Beside] = field(default_factory=dict)
     _taken_s: dict[str, float] = field(default_factory=dict)  # up to when windows were counted
     _asked_s: dict[str, float] = field(default_factory=dict)
+    _looked_s: float = -inf
     _marked_s: dict[tuple[str, str], float] = field(default_factory=dict)  # by job and node
 
     def known(self, snapshot: Snapshot) -> Snapshot:
         """Return what was seen, with what is known of its jobs in each other's company."""
+        self.beats.forget({job.id for job in snapshot.running})
         if not any(partition.sharers == SHARERS for partition in snapshot.partitions):
             return snapshot
         running = _on_one_node(snapshot)
@@ -83,7 +88,6 @@ class Sharing:
         there = {job.id for job in jobs}
         self.table.forget(there)
         runs = {job.id for job in snapshot.running}
-        self.beats.forget(runs)
         for known in (self._beside, self._taken_s, self._asked_s):
             for job_id in known.keys() - runs:
                 del known[job_id]
@@ -91,17 +95,20 @@ class Sharing:
         for job in jobs:
             if job.id in runs:
                 self._note(job, others[job.id], starts, snapshot.now_s)
+        self._looked_s = snapshot.now_s
 
     def _note(
         self, job: Job, others: Combination, starts: Mapping[str, float], now_s: float
     ) -> None:
         """Note who is beside a job now, and since when that is so for certain."""
         known = self._beside.get(job.id)
-        if known is not None and (known.run, known.others) == (job.restarts, others):
+        missed = now_s - self._looked_s > GAP_S  # others may have come and gone meanwhile
+        if not missed and known is not None and (known.run, known.others) == (job.restarts, others):
             return
         since_s = max(starts[one] for one in (job.id, *others))
-        if known is not None and known.run == job.restarts and known.others - others:
-            since_s = now_s  # somebody left since the last look
+        left = known is not None and known.run == job.restarts and known.others - others
+        if left or missed or (known is None and starts[job.id] < self._looked_s):
+            since_s = now_s  # who was beside it until now is not known
         self._beside[job.id] = _Beside(job.restarts, others, since_s)
 
     # Measured

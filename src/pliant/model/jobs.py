@@ -10,7 +10,7 @@ from operator import attrgetter, call
 from typing import Any
 
 from pliant.model.footprints import Demand, Footprint
-from pliant.model.requests import UNMARKED, JobClass, Spec
+from pliant.model.requests import ANYWHERE, UNMARKED, JobClass, Spec
 from pliant.model.shapes import Kind, Shape
 
 _ONE_NODE = Shape(1, 0, kind=Kind.CPU)
@@ -108,7 +108,7 @@ class Job:
     def mark(self) -> str:
         """What Pliant's own mark on it says (see :attr:`Spec.mark`); "" where it has none."""
         mark = self.spec.mark if self.spec is not None and self.shares else ""
-        return "" if mark == UNMARKED else mark
+        return ANYWHERE if mark == UNMARKED else mark  # taking it back was refused halfway
 
     @property
     def end_s(self) -> float:

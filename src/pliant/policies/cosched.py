@@ -96,8 +96,10 @@ class _Live(_Cosched):
         if not self.marks:
             return _Cosched.__call__(self, snapshot)
         rule = Rule(self.name, self.strategy(), self.least, self.across_accounts)
-        marks, parted = Marks(snapshot, rule).marks(), partings(snapshot, self.least)
-        return replace(EasyBackfill()(snapshot), marks=marks, pairs=True, reshapes=parted)
+        plan = EasyBackfill()(snapshot)
+        marks = Marks(snapshot, rule, frozenset(start.job.id for start in plan.starts)).marks()
+        parted = partings(snapshot, self.least, plan)
+        return replace(plan, marks=marks, pairs=True, reshapes=parted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,9 @@ mark is a standing permission, also once nobody looks any more, and it is given 
   far as was measured; where nothing is known of them together, only a strategy that learns pairs
   them, and only if both are measured alone by counters or heartbeats, which see interference;
 - a job that is right beside all that it could meet is marked wherever it starts; one that is right
-  only beside the job that has a node alone now is marked for that node, where it can start now;
+  only beside the job that has a node alone now is marked for that node, where it can start now, and
+  could not start without company (``starting``: who could);
+- nobody shares a node whose memory the batch system does not count;
 - no more wait with a mark than there are nodes, and any that should not have one loses it.
 
 Who is parted, says :mod:`.parting`.
@@ -66,8 +68,8 @@ class _Sharer:
 class Marks:
     """One decision on all that share."""
 
-    def __init__(self, snapshot: Snapshot, rule: Rule) -> None:
-        self._snapshot, self._rule = snapshot, rule
+    def __init__(self, snapshot: Snapshot, rule: Rule, starting: frozenset[str]) -> None:
+        self._snapshot, self._rule, self._starting = snapshot, rule, starting
         self._table = snapshot.company.table
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._shared = {
@@ -105,7 +107,8 @@ class Marks:
         """Choose partners for those that are alone on a node, then who may start anywhere."""
         wanted: dict[str, tuple[str, str]] = {}
         for alone, node in self._alone(there):
-            left = [one for one in could if one.job.id not in wanted]
+            taken = wanted.keys() | self._starting
+            left = [one for one in could if one.job.id not in taken]
             partner = self._partner(alone, node, left, there)
             if partner is not None:
                 anywhere = self._fits_all(partner, there)
@@ -133,7 +136,8 @@ class Marks:
         if said is None or said.pinned or not self._shared.keys() >= {*job.partitions}:
             return None
         nodes = self._reach(job)
-        return _Sharer(job, nodes) if nodes and self._fills(job) else None
+        counted = all(self._nodes[name].mem_mib for name in nodes)
+        return _Sharer(job, nodes) if nodes and counted and self._fills(job) else None
 
     def _reach(self, job: Job) -> frozenset[str]:
         """The nodes that a waiting job could come to by its partitions and features."""

@@ -1,42 +1,68 @@
 """Who leaves a pair that is too slow, on a real cluster.
 
-Of two that run together at no more than ``least`` the later one goes, if it is malleable, its
-program can be asked for a checkpoint and its protected time is over; else the earlier one. Two of
-which neither can go stay together to the end of one.
+Of two that run together at less than ``least``, by more than measuring errs, the later one goes,
+if it is malleable, its program can be asked for a checkpoint and its protected time is over; else
+the earlier one. It goes to a node that is idle and that nobody who waits is to have: it would else
+stand before the first of those, or save and have nowhere to go. And only where both together gain
+more by it, until the first of them ends, than its restart costs. Else two stay together to the end
+of one.
 """
 
 from __future__ import annotations
 
-from pliant.model import Job, JobState, Snapshot, Speeds
-from pliant.plan import Reshape
+from collections.abc import Iterable
+
+from pliant.model import Job, JobState, Node, Snapshot, Speeds
+from pliant.plan import Plan, Reshape
 
 PAIR = 2
 """How many share a node: what was measured of two says nothing of three."""
+MARGIN = 0.05
+"""So much below ``least`` a pair is slow: what is measured wavers."""
 
 
-def partings(snapshot: Snapshot, least: float) -> tuple[Reshape, ...]:
-    """Return who leaves which pair, to go on alone."""
+def partings(snapshot: Snapshot, least: float, plan: Plan) -> tuple[Reshape, ...]:
+    """Return who leaves which pair, to go on alone; ``plan``: who starts or is to start where."""
+    idle = _idle(snapshot, plan)
     on: dict[str, list[Job]] = {}
     for job in snapshot.running:
         for name in job.nodes:
             on.setdefault(name, []).append(job)
     table = snapshot.company.table
-    found = []
+    found: list[Reshape] = []
     for jobs in on.values():
         speeds = table.get(frozenset(job.id for job in jobs)) if len(jobs) == PAIR else None
         shared = all(job.shares and job.colocates and stays(job) for job in jobs)
-        if speeds is not None and shared and total(speeds) <= least:
-            found += _parting(jobs, speeds)
+        if speeds is not None and shared and total(speeds) < least - MARGIN:
+            gains_s = (PAIR - total(speeds)) * (min(j.end_s for j in jobs) - snapshot.now_s)
+            found += _parting(jobs, speeds, idle, gains_s)
     return tuple(found)
 
 
-def _parting(jobs: list[Job], speeds: Speeds) -> list[Reshape]:
+def _idle(snapshot: Snapshot, plan: Plan) -> list[Node]:
+    """The nodes where nothing runs, and nobody who waits is to start."""
+    taken = {name for job in snapshot.running for name in job.nodes}
+    taken |= {name for start in plan.starts for nodes in start.all_nodes for name in nodes}
+    taken |= {name for claim in plan.claims for name in claim.nodes}
+    return [node for node in snapshot.nodes if node.up and node.name not in taken]
+
+
+def _parting(
+    jobs: list[Job], speeds: Speeds, idle: list[Node], gains_s: float
+) -> Iterable[Reshape]:
     for job in sorted(jobs, key=_since, reverse=True):
-        if _may_leave(job):
+        place = next((node for node in idle if _could_run(job, node)), None)
+        if _may_leave(job) and place is not None and gains_s > job.restart_s:
+            idle.remove(place)
             other = next(one.id for one in jobs if one.id != job.id)
             words = f"it is parted from job {other}: {told(speeds)}"
             return [Reshape(job, job.shape, (), words)]
     return []
+
+
+def _could_run(job: Job, node: Node) -> bool:
+    """Whether an idle node is like the one that the job has."""
+    return job.features <= node.features and node.cpus == job.demand(job.shape).cpus
 
 
 def stays(job: Job) -> bool:

@@ -34,7 +34,7 @@ def mark_words(row: JobRow, mark: str) -> Words:
     if spec is None:
         raise Refused("it says nothing to Pliant any more")
     old = spec.mark if row.oversubscribe == SHARES else ""
-    if row.oversubscribe == SHARES and old in ("", UNMARKED):
+    if row.oversubscribe == SHARES and not old:
         raise Refused("its owner gave it one (--oversubscribe)")
     named = old not in ("", UNMARKED, ANYWHERE) and row.nodes_required == old
     node = mark if mark not in (ANYWHERE, UNMARKED) else ""
@@ -60,10 +60,14 @@ def check(seen: JobRow | None, now: JobRow | None) -> JobRow:
 
 
 def left_marks(rows: list[JobRow]) -> list[JobRow]:
-    """Return the waiting jobs that carry a mark of Pliant's."""
+    """Return the waiting jobs that carry a mark of Pliant's.
+
+    Slurm notes the token even where it refuses the rest, as of a job that has just started: who
+    was ever marked by Pliant, and shares, does so by Pliant's mark, whatever the token says now.
+    """
     return [row for row in rows if row.waits and row.oversubscribe == SHARES and _is_ours(row)]
 
 
 def _is_ours(row: JobRow) -> bool:
     spec = find_token(row.admin_comment)
-    return spec is not None and spec.mark not in ("", UNMARKED)
+    return spec is not None and spec.mark != ""

@@ -19,7 +19,7 @@ from pliant.batch.slurm.values import NOTHING, host_list, size_mib
 from pliant.cycle import allowed_shapes
 from pliant.filter.constraint import features_all, features_any
 from pliant.grammar import find_token
-from pliant.model import UNMARKED, Demand, Footprint, Kind, Request, Shape, Spec, shape_text
+from pliant.model import Demand, Footprint, Kind, Request, Shape, Spec, shape_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def _constraint(row: JobRow, cluster: Cluster) -> tuple[frozenset[str], frozense
 
 def _left(row: JobRow, spec: Spec) -> str:
     """Why a waiting job is left alone whatever it asks."""
-    unmarked = row.oversubscribe == "NO" and spec.mark == UNMARKED  # by us: see marking.py
+    unmarked = row.oversubscribe == "NO" and spec.mark != ""  # by us: see marking.py
     checks = (
         (row.het_id not in ("0", *NOTHING), "it is a component of a heterogeneous job"),
         (row.origin not in NOTHING, "it belongs to a federation of clusters"),

@@ -204,15 +204,16 @@ class Slurm:
         return Refused(f"job {mark.job.id}: its mark: {answer.words}") if answer.status else None
 
     def unmark(self) -> list[str]:
-        """Take every mark of ours from the jobs that wait; return of which. Pliant is ending.
+        """Take every mark of ours from the jobs that wait; return of which it could be taken.
+
+        Pliant is ending.
 
         Raises Unavailable (StandsBy where another host's pliantd acts), BadAnswer.
         """
         self._check_acting(self.site())
         rows = marking.left_marks(self._queries.jobs())
-        for row in rows:
-            self._update(row, marking.mark_words(row, UNMARKED))
-        return [row.key for row in rows]
+        answers = [(row, self._update(row, marking.mark_words(row, UNMARKED))) for row in rows]
+        return [row.key for row, answer in answers if not answer.status]
 
     def rescue(self, job: Job) -> None:
         """Give a job its own shape back, and its place, that Slurm holds for one we set.
