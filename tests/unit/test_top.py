@@ -322,6 +322,7 @@ def on_terminal(*words: str, columns: int = 80, before: str = "") -> Screen:
     """Start it; ``before``: what its Python does first."""
     pid, terminal = pty.fork()
     if pid == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # where the tests run in the background
         environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "LINES": "24"}
         argv = [sys.executable, "-c", before + PLIANT, "top", *words]
         os.execve(argv[0], argv, environment)  # noqa: S606  # no shell
