@@ -14,7 +14,7 @@ that shared its nodes or GPUs meanwhile:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,6 +22,8 @@ from pliant.model import Combination, Company, Together
 
 HALF_LIFE_S = 1800.0
 """After so many seconds a window counts half as much."""
+OF_ONE = "#"
+"""With this begins the name of a program of one job alone, of which no other is known to be."""
 LEAST_S = 5.0
 """What was measured for less than this, all windows together, is not known yet."""
 
@@ -89,7 +91,8 @@ class SpeedTable:
     def runs(self, job: str, program: Program) -> None:
         """A job runs, as a shape; what was measured of it as another shape is its program's."""
         if self._programs.get(job) != program:
-            self._forget(job)
+            if job in self._programs:
+                self._drop({job}, set())
             self._programs[job] = program
 
     def add(self, window: Window) -> None:
@@ -140,14 +143,20 @@ class SpeedTable:
         return Company(tuple(found))
 
     def forget(self, there: Iterable[str]) -> None:
-        """Forget jobs that are gone; their programs stay. ``there``: all that are not."""
-        for job in self._programs.keys() - set(there):
-            self._forget(job)
-            del self._programs[job]
+        """Forget jobs that are gone; their programs stay. ``there``: all that are not.
 
-    def _forget(self, job: str) -> None:
-        self._means = {
-            key: mean
-            for key, mean in self._means.items()
-            if isinstance(key.who, Program) or (key.who != job and job not in key.others)
-        }
+        A program that is named by its job (:data:`OF_ONE`) is nobody else's and goes with it.
+        """
+        gone = self._programs.keys() - set(there)
+        if gone:
+            programs = {self._programs.pop(job) for job in gone}
+            self._drop(gone, {one for one in programs if one.name.startswith(OF_ONE)})
+
+    def _drop(self, jobs: Set[str], programs: Set[Program]) -> None:
+        """Forget what was measured of these, and beside them."""
+        left: dict[_Key, Mean] = {}
+        for key, mean in self._means.items():
+            of: Set[object] = programs if isinstance(key.who, Program) else jobs
+            if key.who not in of and of.isdisjoint(key.others):
+                left[key] = mean
+        self._means = left

@@ -111,6 +111,24 @@ def test_own_steps_count_before_counters_and_are_asked_for_where_nothing_is_know
     assert len(bench.asked) == asked
 
 
+def test_who_tells_nothing_is_asked_less_and_less(bench: Bench) -> None:
+    for now_s in range(100):
+        bench.look(float(now_s), runs(1, "train"))
+    assert len(bench.asked) == 6  # at 0, 3, 9, 21, 45 and 93 s
+    bench.look(100.0, runs(1, "train"), runs(2, "other", 99.0))
+    assert bench.asked[6:] == ["1", "2"]
+
+
+def test_of_company_that_was_not_seen_nothing_is_counted(bench: Bench) -> None:
+    """Who came and went while nobody looked, as while pliantd was away, is not known."""
+    one = runs(1, "train")
+    bench.look(10.0, one)
+    bench.windows.say("1", 40.0, 100.0, 4e9, "counters")
+    assert bench.told(bench.look(200.0, one)) == {}
+    bench.windows.say("1", 201.0, 211.0, 4e9, "counters")
+    assert bench.told(bench.look(212.0, one)) == {"1": {"1": 1.0}}
+
+
 def test_jobs_that_nobody_named_are_no_program(bench: Bench) -> None:
     one = runs(1, "wrap")
     bench.look(0.0, one)

@@ -48,6 +48,16 @@ def test_a_new_job_is_known_by_its_program() -> None:
     assert speeds.relative("a", "counters", frozenset("d")) is None
 
 
+def test_a_program_of_one_job_alone_goes_with_it() -> None:
+    speeds = table(a=TRAIN, b=Program("ben", "#b", "1"))
+    speeds.add(seen("a", 4e9))
+    speeds.add(seen("a", 3e9, "b"))
+    speeds.add(seen("b", 3e9, "a"))
+    speeds.forget("a")
+    assert speeds.alone("a", "counters") == 4e9
+    assert len(speeds._means) == 2  # a alone, and its program's
+
+
 def test_what_was_seen_of_the_very_jobs_counts_first() -> None:
     speeds = table(a=TRAIN, b=EVAL, c=TRAIN, d=EVAL)
     for job, other, beside in (("a", "b", 3e9), ("c", "d", 1e9)):

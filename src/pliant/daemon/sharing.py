@@ -19,14 +19,16 @@ from pliant.daemon.monitors import Measured
 from pliant.daemon.runs import UNNAMED
 from pliant.model import Combination, Company, Job, Partition, Snapshot, Together, shape_text
 from pliant.plan import Policy
-from pliant.speed_table import Program, SpeedTable, Window
+from pliant.speed_table import OF_ONE, Program, SpeedTable, Window
 
 SEEING = ("heartbeat", "counters")
 """The tiers that see interference; where both are known of a job, its own steps."""
 MOST_WAITING = 20
 """Of how many jobs that wait it is said how fast they would be beside others."""
 ASK_S = 3.0
-"""How often a program is asked for its step where it is not known yet how fast it is."""
+"""When a program is asked for its step again where it is not known yet how fast it is."""
+MOST_ASK_S = 60.0
+"""One that tells nothing is asked after twice the time as before, up to this."""
 SHARERS = 2
 LOST_S = 20.0
 """A mark for one node with which a job does not start for so long was in vain."""
@@ -63,7 +65,7 @@ class Sharing:
     table: SpeedTable = field(default_factory=SpeedTable)
     _beside: dict[str, _Beside] = field(default_factory=dict)
     _taken_s: dict[str, float] = field(default_factory=dict)  # up to when windows were counted
-    _asked_s: dict[str, float] = field(default_factory=dict)
+    _asked: dict[str, tuple[float, float]] = field(default_factory=dict)  # when; the next pause
     _looked_s: float = -inf
     _marked_s: dict[tuple[str, str], float] = field(default_factory=dict)  # by job and node
 
@@ -88,7 +90,7 @@ class Sharing:
         there = {job.id for job in jobs}
         self.table.forget(there)
         runs = {job.id for job in snapshot.running}
-        for known in (self._beside, self._taken_s, self._asked_s):
+        for known in (self._beside, self._taken_s, self._asked):
             for job_id in known.keys() - runs:
                 del known[job_id]
         others, starts = _beside(snapshot), {job.id: job.start_s for job in snapshot.running}
@@ -109,6 +111,7 @@ class Sharing:
         left = known is not None and known.run == job.restarts and known.others - others
         if left or missed or (known is None and starts[job.id] < self._looked_s):
             since_s = now_s  # who was beside it until now is not known
+        self._asked.pop(job.id, None)
         self._beside[job.id] = _Beside(job.restarts, others, since_s)
 
     # Measured
@@ -162,8 +165,9 @@ class Sharing:
             beside = self._beside[job.id].others
             here = beside | {job.id}
             wanted = job.colocates and len(here) <= SHARERS and here not in known
-            if wanted and now_s - self._asked_s.get(job.id, -ASK_S) >= ASK_S:
-                self._asked_s[job.id] = now_s
+            asked_s, pause_s = self._asked.get(job.id, (-inf, ASK_S / 2))
+            if wanted and now_s - asked_s >= pause_s:
+                self._asked[job.id] = (now_s, min(MOST_ASK_S, 2 * pause_s))
                 self.ask(job.id)
 
     # Marks in vain
@@ -228,5 +232,5 @@ def sharing_trouble(policy: Policy, partitions: Iterable[Partition]) -> str:
 
 
 def _program(job: Job) -> Program:
-    name = f"#{job.id}" if job.name in UNNAMED else job.name
+    name = f"{OF_ONE}{job.id}" if job.name in UNNAMED else job.name
     return Program(job.user, name, shape_text(job.shape))
