@@ -14,11 +14,11 @@ that shared its nodes or GPUs meanwhile:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pliant.model import Combination, Company, Together
+from pliant.model import Combination
 
 HALF_LIFE_S = 1800.0
 """After so many seconds a window counts half as much."""
@@ -124,23 +124,6 @@ class SpeedTable:
             value = self._means[key].value if key in self._means else None
             if value is not None:
                 yield value
-
-    def company(self, jobs: Iterable[str], tiers: Mapping[str, str]) -> Company:
-        """Return what is known of the speeds of pairs of jobs, each in its own tier.
-
-        ``tiers``: by job; of a job without one nothing is known.
-        """
-        names = sorted(job for job in jobs if job in tiers)
-        found = []
-        for at, one in enumerate(names):
-            for two in names[at + 1 :]:
-                speeds = (
-                    self.relative(one, tiers[one], frozenset({two})),
-                    self.relative(two, tiers[two], frozenset({one})),
-                )
-                if speeds[0] is not None and speeds[1] is not None:
-                    found.append(Together(((one, speeds[0]), (two, speeds[1]))))
-        return Company(tuple(found))
 
     def forget(self, there: Iterable[str]) -> None:
         """Forget jobs that are gone; their programs stay. ``there``: all that are not.

@@ -141,7 +141,8 @@ def test_a_pair_comes_about_and_one_that_is_slow_is_parted(case: Case) -> None:
     (stays,) = {*pair} - {leaves}
     case.wait_for_state(leaves, "RUNNING")
     assert case.mark(leaves) == "NO"
-    assert (case.state(stays), case.node(leaves)) != ("RUNNING", case.node(stays))
+    assert case.state(stays) == "RUNNING"
+    assert case.node(leaves) != case.node(stays)
     told = ask(case.sandbox, a.HistoryAnswer, "history", job=str(leaves))
     assert f"it is parted from job {stays}" in told.handovers[0].reason
 

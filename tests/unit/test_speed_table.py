@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pliant.model import Company, Together
 from pliant.speed_table import HALF_LIFE_S, LEAST_S, Mean, Program, SpeedTable, Window
 
 TRAIN, EVAL = Program("ada", "train", "1"), Program("ben", "eval", "1")
@@ -74,17 +73,6 @@ def test_a_job_that_goes_on_as_another_shape_is_another_program() -> None:
     assert speeds.alone("a", "counters") is None
     speeds.runs("a", TRAIN)
     assert speeds.alone("a", "counters") == 4e9  # by what its program did
-
-
-def test_pairs_are_known_where_both_speeds_are() -> None:
-    speeds = table(a=TRAIN, b=EVAL, c=EVAL)
-    for job, beside in (("a", "b"), ("b", "a")):
-        speeds.add(seen(job, 2.0, tier="heartbeat"))
-        speeds.add(seen(job, 1.0, beside, tier="heartbeat"))
-    tiers = dict.fromkeys("abc", "heartbeat")
-    both = (Together((("a", 0.5), ("b", 0.5))), Together((("a", 0.5), ("c", 0.5))))
-    assert speeds.company("cba", tiers) == Company(both)
-    assert speeds.company("ab", {"a": "heartbeat"}) == Company()
 
 
 def test_older_windows_count_less_in_whatever_order_they_come() -> None:

@@ -17,8 +17,18 @@ from typing import Protocol
 from pliant.daemon.beats import Beats
 from pliant.daemon.monitors import Measured
 from pliant.daemon.runs import UNNAMED
-from pliant.model import Combination, Company, Job, Partition, Snapshot, Together, shape_text
+from pliant.model import (
+    ANYWHERE,
+    Combination,
+    Company,
+    Job,
+    Partition,
+    Snapshot,
+    Together,
+    shape_text,
+)
 from pliant.plan import Policy
+from pliant.policies.parting import PAIR
 from pliant.speed_table import OF_ONE, Program, SpeedTable, Window
 
 SEEING = ("heartbeat", "counters")
@@ -29,7 +39,6 @@ ASK_S = 3.0
 """When a program is asked for its step again where it is not known yet how fast it is."""
 MOST_ASK_S = 60.0
 """One that tells nothing is asked after twice the time as before, up to this."""
-SHARERS = 2
 LOST_S = 20.0
 """A mark for one node with which a job does not start for so long was in vain."""
 GAP_S = 60.0
@@ -72,7 +81,7 @@ class Sharing:
     def known(self, snapshot: Snapshot) -> Snapshot:
         """Return what was seen, with what is known of its jobs in each other's company."""
         self.beats.forget({job.id for job in snapshot.running})
-        if not any(partition.sharers == SHARERS for partition in snapshot.partitions):
+        if not any(partition.sharers == PAIR for partition in snapshot.partitions):
             return snapshot
         running = _on_one_node(snapshot)
         waiting = [job for job in snapshot.waiting if job.colocates][:MOST_WAITING]
@@ -164,7 +173,7 @@ class Sharing:
         for job in running.values():
             beside = self._beside[job.id].others
             here = beside | {job.id}
-            wanted = job.colocates and len(here) <= SHARERS and here not in known
+            wanted = job.colocates and len(here) <= PAIR and here not in known
             asked_s, pause_s = self._asked.get(job.id, (-inf, ASK_S / 2))
             if wanted and now_s - asked_s >= pause_s:
                 self._asked[job.id] = (now_s, min(MOST_ASK_S, 2 * pause_s))
@@ -175,7 +184,7 @@ class Sharing:
     def _without_lost(self, snapshot: Snapshot) -> Snapshot:
         """Close a node to a job that was marked for it, and has not started there in time."""
         now_s = snapshot.now_s
-        marked = {(job.id, job.mark) for job in snapshot.waiting if job.mark not in ("", "*")}
+        marked = {(job.id, job.mark) for job in snapshot.waiting if job.mark not in ("", ANYWHERE)}
         waits = {job.id for job in snapshot.waiting}
         kept = {
             key: at_s
@@ -226,7 +235,7 @@ def _pairs(here: list[Job], waiting: list[Job]) -> Iterator[tuple[Job, Job]]:
 
 def sharing_trouble(policy: Policy, partitions: Iterable[Partition]) -> str:
     """Return why a policy that pairs jobs never will here; "" where it can."""
-    if not getattr(policy, "marks", False) or any(p.sharers == SHARERS for p in partitions):
+    if not getattr(policy, "marks", False) or any(p.sharers == PAIR for p in partitions):
         return ""
     return f"policy {policy.name}: no partition has OverSubscribe=YES:2: no two jobs share a node"
 
