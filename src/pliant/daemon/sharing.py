@@ -3,7 +3,9 @@
 Windows come from the nodes' monitors and, of jobs under ``pliant run``, from their steps. One
 counts where the same jobs were on the node from its begin to its end: who came or went since is in
 each look. Speeds of CPU time are not taken: they do not see what jobs do to each other in caches
-and memory (see :mod:`pliant.monitor.speed`). What was measured is forgotten with pliantd.
+and memory (see :mod:`pliant.monitor.speed`). Each tier is counted for itself, and a job is as fast
+as the first tier says in which it was measured both alone and beside the other. What was measured
+of programs is kept in the store (see :class:`Memory`).
 """
 
 from __future__ import annotations

@@ -54,7 +54,8 @@ from pliant.plan import Plan
 from pliant.policies.chosen import Count
 from pliant.policies.easy import EasyBackfill
 from pliant.policies.machines import Machines
-from pliant.policies.marks import Marks, Rule
+from pliant.policies.marks import Marks
+from pliant.policies.companions import Rule
 from pliant.policies.parting import partings
 
 

@@ -65,6 +65,16 @@ def _could_run(job: Job, node: Node) -> bool:
     return job.features <= node.features and node.cpus == job.demand(job.shape).cpus
 
 
+def expected_nodes(waiting: Iterable[Job], before_s: float) -> frozenset[str]:
+    """Return the nodes on which the batch system expects to start waiting jobs until then."""
+    return frozenset(
+        name
+        for job in waiting
+        if job.eligible and job.expected_s < before_s
+        for name in job.expected_nodes
+    )
+
+
 def stays(job: Job) -> bool:
     """Whether nothing is about to change about a running job."""
     running = job.state is JobState.RUNNING
