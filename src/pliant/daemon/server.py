@@ -33,6 +33,7 @@ from pliant.daemon.rights import Asker, Site, asker
 from pliant.daemon.run_verbs import RunVerbs
 from pliant.daemon.sharing import Sharing, sharing_trouble
 from pliant.daemon.trials import preemption_trouble
+from pliant.daemon.vain import Vain
 from pliant.daemon.verbs import Verbs
 from pliant.daemon.watching import Watching
 from pliant.errors import PliantError, Unavailable
@@ -101,13 +102,14 @@ class Daemon:
         monitors = Monitors(
             self._snapshot, time.time, Origins(time.monotonic), stands_by=self._stands_by
         )
-        sharing = Sharing(monitors, ask=self._watching.tell)
+        patience = Patience()
+        sharing = Sharing(monitors, ask=self._watching.tell, memory=store, vain=Vain(patience))
         self._cycling = Cycling(
             self._surroundings.batch,
             store,
             config,
             live(config.daemon.policy, config.policy),
-            patience=Patience(),
+            patience=patience,
             clock=time.time,
             monotonic=time.monotonic,
             elastic=self._elastic(store, sharing),

@@ -8,7 +8,7 @@ try where the strategy learns and prefers the two to one alone, once both are me
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 

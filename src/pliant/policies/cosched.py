@@ -52,10 +52,10 @@ from pliant.errors import BadInput
 from pliant.model import Snapshot
 from pliant.plan import Plan
 from pliant.policies.chosen import Count
+from pliant.policies.companions import Rule
 from pliant.policies.easy import EasyBackfill
 from pliant.policies.machines import Machines
 from pliant.policies.marks import Marks
-from pliant.policies.companions import Rule
 from pliant.policies.parting import partings
 
 
