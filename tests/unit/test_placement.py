@@ -10,7 +10,19 @@ import pytest
 from build import HOUR_S, PER_GPU, job, node, running, snapshot
 
 from pliant.grammar import parse_shape
-from pliant.model import Abilities, Job, Node, Partition, Pool, Reservation, Shape, Snapshot
+from pliant.model import (
+    Abilities,
+    Footprint,
+    Job,
+    JobState,
+    Kind,
+    Node,
+    Partition,
+    Pool,
+    Reservation,
+    Shape,
+    Snapshot,
+)
 from pliant.placement import Free, why_not
 
 
@@ -276,6 +288,21 @@ def test_shares_are_whole_gpus_again_when_all_are_over() -> None:
 def test_what_is_overdue_or_ending_is_free_about_now() -> None:
     view = snapshot([node("n1")], [], [running(9, "4", "n1", -50)])
     assert Free(view).earliest(job(1, "4"), Shape(1, 4)) == (0.0, ("n1",))
+
+
+@pytest.mark.parametrize("ends_s", [(100.0, 900.0), (900.0, 100.0), (900.0, 900.0)])
+def test_cpus_that_two_jobs_share_are_free_at_the_last_end(ends_s: tuple[float, float]) -> None:
+    whole, here = Footprint(cpus_per_task=4), node("n1", 0, cpus=4, free_cpus=0)
+    cpus = Shape(1, 0, kind=Kind.CPU)
+    fields: dict[str, Any] = {"shape": cpus, "footprint": whole, "shares": True}
+    pair = [replace(running(at, "1", "n1", end_s), **fields) for at, end_s in enumerate(ends_s)]
+    view = replace(snapshot([here], []), running=tuple(pair))
+    asked = replace(job(9), shape=cpus, shapes=(cpus,), footprint=whole)
+    assert Free(view).earliest(asked, cpus) == (900.0, ("n1",))
+    half = replace(asked, footprint=Footprint(cpus_per_task=2))
+    assert Free(view).earliest(half, cpus) == (900.0, ("n1",))
+    ending = replace(view, running=(replace(pair[0], state=JobState.ENDING), pair[1]))
+    assert Free(ending).earliest(asked, cpus) == (ends_s[1], ("n1",))
 
 
 def test_a_claim_lets_those_pass_that_end_before_it_or_need_what_it_leaves() -> None:
