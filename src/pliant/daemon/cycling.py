@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from pliant.batch import HELD_FOR_SHAPE, Batch
@@ -25,13 +25,14 @@ from pliant.cycle import (
 from pliant.daemon.acting import Acting
 from pliant.daemon.config import Config
 from pliant.daemon.elastic import Elastic
+from pliant.daemon.marking import Marking
 from pliant.daemon.patience import Patience
 from pliant.daemon.sharing import Sharing
 from pliant.errors import Refused, StandsBy
 from pliant.filter import Inventory, View
-from pliant.model import UNMARKED, Job, Mode, Shape, Snapshot, shape_text
+from pliant.model import Job, Mode, Shape, Snapshot, shape_text
 from pliant.placement import Free
-from pliant.plan import Mark, Mold, Plan, Policy
+from pliant.plan import Mold, Plan, Policy
 from pliant.store import Decision, Store
 
 log = logging.getLogger("pliant.cycle")
@@ -103,6 +104,7 @@ class Cycling:
         self.counts = Counts()
         self._looked = threading.Condition()
         self._clock, self._monotonic = clock, monotonic
+        self._marking = Marking(self.acting, self._note, self.counts, monotonic)
         self._noted: dict[str, tuple[str, str]] = {}  # what was last recorded, by job
 
     def stop(self) -> None:
@@ -332,42 +334,10 @@ class Cycling:
             else:
                 self.counts.updates += 1
                 self._note(mold.job, "mold", mold.shape, mold.reason)
-        self._mark(seen)
+        under_way = self.elastic.overs.all() if self.elastic is not None else {}
+        self._marking.mark(seen.snapshot, seen.plan, self.acts_on, under_way)
         if self.elastic is not None:
             self.store.decide([*self.elastic.begin(seen.plan, self.acts_on)])
-
-    def _mark(self, seen: Seen) -> None:
-        """Let jobs share, or no longer: none where we do not act, a pause included.
-
-        A job in a hand-over has one writer: it loses its mark as it is reshaped. Who is to share
-        was chosen as if all that are to lose their marks had lost them: none is given before.
-        """
-        under_way = self.elastic.overs.all() if self.elastic is not None else {}
-        marks = [mark for mark in seen.plan.marks if self.acts_on(mark.job)]
-        marks += [
-            Mark(job, UNMARKED, "Pliant does not act here now")
-            for job in seen.snapshot.waiting
-            if job.mark and not self.acts_on(job)
-        ]
-        takes = [mark for mark in marks if mark.mark == UNMARKED]
-        gives = [mark for mark in marks if mark.mark != UNMARKED]
-        ours = [mark for mark in takes if mark.job.id not in under_way]
-        if self._marked(ours) == len(takes):
-            self._marked([mark for mark in gives if mark.job.id not in under_way])
-
-    def _marked(self, marks: Sequence[Mark]) -> int:
-        """Give or take marks; return how many it could."""
-        done = 0
-        for mark, words in self.acting.mark(marks):
-            if words:
-                self.counts.failures += 1
-                log.info("%s", words)
-                continue
-            done += 1
-            self.counts.marks += mark.mark != UNMARKED
-            what = "unmark" if mark.mark == UNMARKED else "mark"
-            self._note(mark.job, what, mark.job.shape, mark.reason)
-        return done
 
     def _taken_back(self, seen: Seen) -> Iterator[Mold]:
         """What we changed where we were switched off since; a pause leaves all as it is."""
