@@ -246,8 +246,13 @@ class Daemon:
             log.info("pliantd ends")
 
     async def _unmark(self) -> None:
-        """Leave no job marked that waits: nobody would look who comes together."""
-        if self._cycling.counts.marks and self._acts():
+        """Leave no job marked that waits, also by an earlier pliantd: nobody would look who meets.
+
+        A site that never marks is not asked.
+        """
+        seen = self._snapshot()
+        left = seen is not None and any(job.mark for job in seen.waiting)
+        if (left or self._cycling.counts.marks) and self._acts():
             with contextlib.suppress(PliantError):  # its unit tries once more
                 await asyncio.to_thread(self._surroundings.unmark)
 
