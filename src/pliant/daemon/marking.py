@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Container, Sequence
-from typing import Protocol
 
 from pliant.daemon.acting import Acting
 from pliant.daemon.patience import Rests
+from pliant.daemon.seen import Counts
 from pliant.model import UNMARKED, Job, Shape, Snapshot
 from pliant.plan import Mark, Plan
 
@@ -21,13 +21,6 @@ log = logging.getLogger("pliant.cycle")
 
 Note = Callable[[Job, str, Shape, str], None]
 """Records what was done of a job: what, as which shape, and why."""
-
-
-class Counts(Protocol):
-    """What is counted."""
-
-    failures: int
-    marks: int
 
 
 class Marking:

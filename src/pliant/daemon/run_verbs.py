@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from pliant.daemon.cycling import Cycling, Seen
+from pliant.daemon.cycling import Cycling
 from pliant.daemon.handing import HandOvers, name_of
 from pliant.daemon.rights import Asker
 from pliant.daemon.runs import Runs
+from pliant.daemon.seen import Seen
 from pliant.errors import BadInput, Refused, Unavailable
 from pliant.grammar import quoted
 from pliant.handover import HandOver
