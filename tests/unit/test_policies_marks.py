@@ -197,6 +197,24 @@ def test_one_that_learns_tries_only_who_is_measured_alone() -> None:
     assert marks(seen([sharing(1)], running, speeds="1; 8; 1.4 8.4"), UCB) == {}
 
 
+def test_of_two_programs_one_pair_is_tried_at_a_time() -> None:
+    """Should it be a bad one, it is one: a whole cluster of them could not be parted any more."""
+
+    def jobs(*numbers: int, name: str = "train") -> list[Job]:
+        return [sharing(number, name=name) for number in numbers]
+
+    alone = [here(10 + n, f"n{n}", name="train") for n in (1, 2, 3)]
+    known = "; ".join(map(str, (*range(1, 6), 11, 12, 13)))
+    assert marks(seen(jobs(1, 2, 3), speeds=known), UCB) == {"1": "*", "2": "*"}
+    assert marks(seen(jobs(1, 2), *alone, speeds=known, nodes=3), UCB) == {"1": "*"}
+    others = [*jobs(1, 2), *jobs(3, name="eval")]
+    assert marks(seen(others, *alone, speeds=known, nodes=3), UCB) == {"1": "*", "3": "*"}
+    tried = (*alone, here(4, "n1", name="train"))
+    assert marks(seen(jobs(1), *tried, speeds=known, nodes=3), UCB) == {}
+    good = f"{known}; 4.9 11.9; 1.9 11.9; 1.9 12.9; 1.9 13.9; 1.9 4.9"
+    assert marks(seen(jobs(1), *tried, speeds=good, nodes=3), UCB) == {"1": "*"}
+
+
 def leaving(number: int, **fields: Any) -> Job:
     """A running job that may be asked for a checkpoint."""
     job = here(number, "n1", grace_s=30.0, **fields)

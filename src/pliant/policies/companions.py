@@ -16,6 +16,9 @@ from pliant.cosched import Knowledge, Strategy
 from pliant.model import ALL_CORES, Combination, Job, Node, Snapshot
 from pliant.policies.parting import PAIR, total
 
+Programs = frozenset[tuple[str, str]]
+"""What two jobs run, each by its user and name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -85,6 +88,10 @@ class Companions:
             known = self._right[pair] = self._agree(one, other) and self._is_fast(pair)
         return known
 
+    def is_try(self, one: Job, other: Job) -> bool:
+        """Whether nothing is known of two together."""
+        return frozenset((one.id, other.id)) not in self._table
+
     def _agree(self, one: Sharer, other: Sharer) -> bool:
         """Whether both owners, the accounts, the sizes and the GPUs' memory allow it."""
         look = self._look(one)
@@ -153,6 +160,11 @@ def _small(jobs: Iterable[str]) -> Iterable[Combination]:
     ordered = sorted(jobs)
     yield from (frozenset((one,)) for one in ordered)
     yield from (frozenset((one, two)) for one in ordered for two in ordered if one < two)
+
+
+def programs(one: Job, other: Job) -> Programs:
+    """Return what two jobs run: where one such pair is tried, a second would tell nothing more."""
+    return frozenset(((one.user, one.name), (other.user, other.name)))
 
 
 def _account(job: Job) -> str:

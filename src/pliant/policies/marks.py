@@ -26,7 +26,7 @@ from itertools import islice, takewhile
 from pliant.model import ANYWHERE, UNMARKED, Job, JobState, Mode, Node, Snapshot
 from pliant.placement import limit_s
 from pliant.plan import Mark
-from pliant.policies.companions import Companions, Rule, Sharer
+from pliant.policies.companions import Companions, Programs, Rule, Sharer, programs
 from pliant.policies.parting import PAIR, expected_nodes, stays, told
 
 WINDOW = 10
@@ -66,13 +66,14 @@ class Marks:
 
     def __init__(self, snapshot: Snapshot, rule: Rule, starting: frozenset[str]) -> None:
         self._snapshot, self._rule, self._starting = snapshot, rule, starting
-        self._pairs = Companions(snapshot, rule)
+        self._companions = Companions(snapshot, rule)
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._shared = {
             p.name: p.nodes
             for p in snapshot.partitions
             if p.sharers == PAIR and p.mode is not Mode.OFF and p.up
         }
+        self._tried = _tried(snapshot)
         self._counted: dict[frozenset[str], bool] = {}
         self._expected: dict[str, frozenset[str]] = {}
 
@@ -94,7 +95,7 @@ class Marks:
         there = _There(Sharer(job, frozenset(job.nodes)) for job in running if job.shares)
         for job in waiting:
             if job.shares and not job.mark:  # by its owner
-                there.add(Sharer(job, self._pairs.reach(job)))
+                there.add(Sharer(job, self._companions.reach(job)))
         return self._choose(could, there)
 
     def _choose(self, could: list[Sharer], there: _There) -> dict[str, tuple[str, str]]:
@@ -105,14 +106,16 @@ class Marks:
             left = [one for one in could if one.job.id not in taken]
             partner = self._partner(alone, node, left, there)
             if partner is not None:
-                anywhere = self._fits_all(partner, there)
+                anywhere = self._tries(partner, there) is not None
                 mark = ANYWHERE if anywhere else node.name
-                there.add(partner if anywhere else Sharer(partner.job, frozenset((node.name,))))
+                here = Sharer(partner.job, frozenset((node.name,)))
+                self._add(partner if anywhere else here, there)
                 wanted[partner.job.id] = (mark, self._words(partner.job, alone.job, node))
         most = len({name for nodes in self._shared.values() for name in nodes})
         for one in could:
-            if len(wanted) < most and one.job.id not in wanted and self._fits_all(one, there):
-                there.add(one)
+            fits = one.job.id not in wanted and self._tries(one, there) is not None
+            if len(wanted) < most and fits:
+                self._add(one, there)
                 wanted[one.job.id] = (ANYWHERE, "it may share a node with any that is marked now")
         return wanted
 
@@ -129,8 +132,8 @@ class Marks:
             return None
         if said is None or said.pinned or not self._shared.keys() >= {*job.partitions}:
             return None
-        one = Sharer(job, self._pairs.reach(job))
-        return one if self._is_counted(one.nodes) and self._pairs.fills(one) else None
+        one = Sharer(job, self._companions.reach(job))
+        return one if self._is_counted(one.nodes) and self._companions.fills(one) else None
 
     def _is_counted(self, names: frozenset[str]) -> bool:
         """Whether there are nodes at all, and the memory of each is counted."""
@@ -150,16 +153,26 @@ class Marks:
 
     # Who is sent to whom
 
-    def _fits_all(self, one: Sharer, there: _There) -> bool:
-        """Whether a job is right beside all that it could meet."""
-        return all(self._pairs.are_right(one, other) for other in there.met_by(one))
+    def _tries(self, one: Sharer, there: _There) -> set[Programs] | None:
+        """Which pairs are tried where a job is marked so; None: it is not right beside all."""
+        found: set[Programs] = set()
+        for other in there.met_by(one):
+            if not self._companions.are_right(one, other):
+                return None
+            if self._companions.is_try(one.job, other.job):
+                found.add(programs(one.job, other.job))
+        return found if found.isdisjoint(self._tried) else None
+
+    def _add(self, one: Sharer, there: _There) -> None:
+        self._tried |= self._tries(one, there) or set()
+        there.add(one)
 
     def _partner(
         self, alone: Sharer, node: Node, could: list[Sharer], there: _There
     ) -> Sharer | None:
         """The strategy's choice for a job that has a node alone; None: nobody is right."""
         right = {one.job.id: one for one in could if self._can_join(one, alone, node, there)}
-        chosen = self._pairs.partner(alone.job.id, right)
+        chosen = self._companions.partner(alone.job.id, right)
         return right[chosen] if chosen is not None else None
 
     def _can_join(self, one: Sharer, alone: Sharer, node: Node, there: _There) -> bool:
@@ -167,7 +180,7 @@ class Marks:
         if node.name not in one.nodes or node.name in one.job.nodes_kept:
             return False
         here = Sharer(one.job, frozenset((node.name,)))
-        if not self._fits_all(here, there) or not self._pairs.are_right(one, alone):
+        if self._tries(here, there) is None or not self._companions.are_right(one, alone):
             return False
         return _has_room(one.job, node) and node.name not in self._expected_by_others(one.job)
 
@@ -183,6 +196,17 @@ class Marks:
         speeds = self._snapshot.company.table.get(frozenset((job.id, beside.id)))
         fast = "how fast they are together is to be measured" if speeds is None else told(speeds)
         return f"{self._rule.name} runs it with {beside.id} on {node.name}: {fast}"
+
+
+def _tried(snapshot: Snapshot) -> set[Programs]:
+    """Which pairs are there, of whatever jobs of these programs, that are not measured yet."""
+    on: dict[str, list[Job]] = {}
+    for job in snapshot.running:
+        for name in job.nodes if job.shares else ():
+            on.setdefault(name, []).append(job)
+    table = snapshot.company.table
+    pairs = (jobs for jobs in on.values() if len(jobs) == PAIR)
+    return {programs(*jobs) for jobs in pairs if frozenset(job.id for job in jobs) not in table}
 
 
 def _has_room(job: Job, node: Node) -> bool:
