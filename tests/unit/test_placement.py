@@ -24,6 +24,8 @@ from pliant.model import (
     Snapshot,
 )
 from pliant.placement import Free, why_not
+from pliant.placement.needs import Need, find, freed, need_key
+from pliant.placement.states import node_in, state_of, taken
 
 
 def fit(view: Snapshot, asked: Job, shape: str = "") -> tuple[str, ...] | None:
@@ -216,6 +218,56 @@ def test_the_memory_of_a_gpu_bounds_how_many_share_it() -> None:
     assert [fit(view, asked, shape) for shape in ("1/4", "1/2")] == [None, None]
     asked = job(1, "1/4", "gpus=1/4:1/2,gpu-mem=6G")
     assert [fit(view, asked, shape) for shape in ("1/4", "1/2")] == [None, ("n1",)]
+
+
+def counted(*parts: int, left_mib: tuple[int, ...] = ()) -> Snapshot:
+    """One GPU of 16,000 MiB; it is counted what those that share it take of that."""
+    pool = Pool("", 1, 1 - len(parts), 12, parts, 16_000, (), True, left_mib)
+    return snapshot([replace(node("n1"), pools=(pool,))], [])
+
+
+def test_where_a_gpus_memory_is_counted_those_that_share_it_take_what_they_need_of_it() -> None:
+    large, small = (job(n, "1/4", f"gpus=1/4:1/2,gpu-mem={gib}G") for n, gib in ((1, 10), (2, 5)))
+    view = counted()
+    assert [fit(view, large, shape) for shape in ("1/4", "1/2")] == [("n1",), ("n1",)]
+    free = Free(view)
+    held = free.take(large, large.shape, ("n1",))
+    assert (free.fit(large, large.shape), free.fit(small, small.shape)) == (None, ("n1",))
+    free.take(small, small.shape, ("n1",))
+    assert free.fit(small, small.shape) is None  # half of its shards are free
+    free.release(held)
+    free.forget_failures()
+    assert free.fit(large, large.shape) == ("n1",)
+
+
+def test_a_node_shows_what_is_left_of_its_gpus_memory_and_is_read_so_again() -> None:
+    quarter = job(1, "1/4", "gpus=1/4:1/2,gpu-mem=5G")
+    (row,) = counted().nodes
+    (kind,) = Free(counted()).kinds()
+    state = state_of(row)
+    for parts in ((9,), (6,), (3,)):
+        receipt = find(kind, state, Need(*need_key(quarter, quarter.shape)))
+        assert receipt is not None
+        state = taken(state, receipt)
+        seen = node_in(row, state)
+        left = 16_000 - (4 - parts[0] // 3) * 5 * 1024
+        assert (seen.pools[0].parts, seen.pools[0].parts_mem_mib) == (parts, (left,))
+        assert state_of(seen) == state
+    need = Need(*need_key(quarter, quarter.shape))
+    for _ in range(3):
+        state = freed(kind, state, need)
+    assert state == kind.empty
+
+
+def test_a_job_ahead_waits_for_the_memory_of_a_gpu_that_runs_out_of_it() -> None:
+    needs = job(1, "1/4", "gpus=1/4:1/2,gpu-mem=12G")
+    holder = replace(
+        running(9, "1/4", "n1", HOUR_S), spec=job(9, "1/4", "gpus=1/4:1/2,gpu-mem=8G").spec
+    )
+    view = replace(counted(9, left_mib=(16_000 - 8 * 1024,)), running=(holder,))
+    free = Free(view)
+    assert free.fit(needs, needs.shape) is None
+    assert free.earliest(needs, needs.shape) == (HOUR_S, ("n1",))
 
 
 def test_what_is_available_counts_parts_of_gpus() -> None:

@@ -112,7 +112,7 @@ def test_what_a_task_becomes() -> None:
     found = fujiwara(1, 8, tasks=200, overhead_s=150)
     (pool,) = found.nodes[0].pools
     assert [node.pools for node in found.nodes] == [(pool,)] * 8
-    assert pool == Pool("", 1, 1, shards_per_gpu=12, mem_mib=12288)
+    assert pool == Pool("", 1, 1, shards_per_gpu=12, mem_mib=12288, counts_mem=True)
     task, arrival = observed(1, 200)[7], found.arrivals[7]
     curve = Curves().opennmt if task.whole else Curves().mcnn
     request = Request(

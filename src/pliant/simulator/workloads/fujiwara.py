@@ -97,7 +97,7 @@ def fujiwara(
         raise BadInput(f"{gpus} GPUs: at least one is needed")
     chosen, speeds = choices or Choices(), curves or Curves()
     found = observed(seed, tasks, chosen)
-    pool = Pool("", 1, 1, shards_per_gpu=_SHARDS, mem_mib=GPU_MIB)
+    pool = Pool("", 1, 1, shards_per_gpu=_SHARDS, mem_mib=GPU_MIB, counts_mem=True)
     names = tuple(f"gpu{number:0{len(str(gpus - 1))}}" for number in range(gpus))
     cores = max(SHARES)  # one for each task that could run at once
     return Workload(
@@ -113,7 +113,6 @@ def fujiwara(
             "its volume is that of six GPUs for all its time, for six are printed to be saturated",
             f"speed beside n - 1 others on a GPU is n^-{speeds.mcnn.share} (MCNN), on n GPUs"
             f" n^{speeds.mcnn.many} (MCNN) or n^{speeds.opennmt.many} (OpenNMT)",
-            "a task has 1/n of a GPU only where n times its memory fits on one",
             "each GPU is a node: how a task's GPUs lie costs nothing",
         ),
     )
