@@ -41,7 +41,7 @@ class RunVerbs:
         job, run = self._job(fields, asker), int(_number(fields, "run"))
         if verb == BEGIN and self._is_inherited(job, run, _number(fields, "age")):
             run = job.restarts
-        if run != job.restarts or job.state is JobState.WAITING:
+        if run != job.restarts or not self._is_seen(job):
             raise Refused(f"job {job.id}: run {run} is not the one that is known")
         VERBS[verb](self, job, run, fields)
         if self.runs.are_several(job):
@@ -137,6 +137,16 @@ class RunVerbs:
             jobs |= {job.number: job for job in running if job.number}
             self._by_name = now, jobs
         return jobs.get(name)
+
+    def _is_seen(self, job: Job) -> bool:
+        """Whether the last look saw this very run, and not the end of the one before.
+
+        Slurm 24.11 counts a restart from the requeue on: while the run before still ends, it shows
+        that one's nodes and shape under the new number.
+        """
+        if job.state is JobState.ENDING and job.restarts:
+            return self.runs.speaks(job)
+        return job.state is not JobState.WAITING
 
     def _is_inherited(self, job: Job, run: int, age_s: float) -> bool:
         """Whether a wrapper took its number of restarts from the job that submitted its own.
