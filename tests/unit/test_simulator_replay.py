@@ -13,7 +13,7 @@ from replaying import Counted, Watched, as_plain, replayed
 from strategies import workloads
 from test_policies_properties import ALL, often
 
-from pliant.model import Shape, Snapshot, Spec
+from pliant.model import Footprint, Job, Node, Partition, Pool, Request, Shape, Snapshot, Spec
 from pliant.placement import ground, queue
 from pliant.placement.ground import Ground, Grounded
 from pliant.plan import Plan, Policy, Reshape
@@ -210,3 +210,33 @@ def test_no_job_is_changed_for_ever_in_one_instant() -> None:
     started = 1
     often = starts_in_one_instant(replace(whole, arrivals=both), ToAndFro("own"))
     assert often == started + CHANGES
+
+
+def at_once(pools: tuple[Pool, ...], *asks: tuple[Shape, int]) -> Replay:
+    """Replay jobs that wait for one node from the beginning; each asks so much memory of a GPU."""
+    jobs = [
+        Job(
+            *(str(number), ""),
+            partitions=("all",),
+            shape=shape,
+            shapes=(shape,),
+            spec=Spec(Request(gpus=(shape.amount,), gpu_mem_mib=mem_mib), own=shape),
+            footprint=Footprint(cpus_per_task=1),
+        )
+        for number, (shape, mem_mib) in enumerate(asks)
+    ]
+    node = Node("n1", 16, 16, 0, 0, pools)
+    partition = Partition("all", ("n1",), default=True)
+    arrivals = tuple(Arrival(job, 100.0) for job in jobs)
+    return Replay(Workload("at once", (node,), (partition,), arrivals), RigidFcfs())
+
+
+def test_all_that_was_decided_is_carried_out_whichever_gpus_of_a_node_it_was_meant_for() -> None:
+    quarter, half, one = Shape(1, 1, 4), Shape(1, 1, 2), Shape(1, 1)
+    counted = (Pool("", 2, 2, 12, mem_mib=16_000, counts_mem=True),)
+    shares = ((quarter, 8000), (quarter, 9000), (half, 8000), (half, 7000))
+    two = (Pool("large", 1, 1, 4), Pool("small", 1, 1, 4))
+    typed = ((replace(half, gpu_type="large"), 0), (one, 0), (half, 0))
+    for replay in (at_once(counted, *shares), at_once(two, *typed)):
+        starts = {task.id: task.spans[0].start_s for task in replay.run()}
+        assert (set(starts.values()), replay.refused) == ({0.0}, 0)

@@ -38,7 +38,13 @@ from pliant.simulator.reproduce.papers import reproduce as one
 @OUT
 @HTML
 @PLOTS
-@click.option("--seed", default=0, show_default=True, help="The first of the seeds.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="The first of the seeds.",
+)
 @with_options(SWEEP_OPTIONS)
 def reproduce(
     *,

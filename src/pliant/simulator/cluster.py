@@ -7,7 +7,7 @@ made, and what has not changed is what it was.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from math import inf, nextafter
 from typing import TypeVar
@@ -19,6 +19,7 @@ from pliant.placement.needs import find
 from pliant.placement.queue import Queue
 from pliant.placement.states import NOTHING, Receipt, State, beyond, has, node_in, returned
 from pliant.placement.timeline import Release
+from pliant.plan import Start
 from pliant.policies.crowd import Crowd, Standing
 from pliant.simulator.running import (
     NO_LADDER,
@@ -56,6 +57,12 @@ class Cluster:
         self._number = 0
         self._standings = Standings(whole, self.ground)
         self._differences = Differences()
+        self.has_several_gpus = any(
+            len(node.pools) > 1
+            or any(pool.total > 1 and pool.shards_per_gpu for pool in node.pools)
+            for node in workload.nodes
+        )
+        """Whether it matters which GPUs of a node a job has."""
 
     # --- as the cycle sees it ---------------------------------------------------------------
 
@@ -127,6 +134,21 @@ class Cluster:
             next_shape=run.next_shape,
             next_nodes=self.names(run.next_places),
         )
+
+    # --- what would fit ---------------------------------------------------------------------
+
+    def fits_all(self, starts: Iterable[Start]) -> bool:
+        """Whether these can start now in this order."""
+        cells, fits = self.ground.cells, True
+        for start in starts:
+            need = self.ground.profiles.need(start.job, start.shape)
+            places = [self.ground.number[name] for nodes in start.all_nodes for name in nodes]
+            for place in places:
+                fits = fits and cells.of[place].receipt(need, _NOW) is not None
+                if fits:
+                    cells.take(place, need, _NOW)
+        cells.restore()
+        return fits
 
     # --- what happens -----------------------------------------------------------------------
 

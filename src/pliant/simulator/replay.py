@@ -12,10 +12,11 @@ counts from each start, and ends a job that is still saving as it ends any other
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
+from itertools import chain
 
 from pliant.cycle import cycle
 from pliant.lifecycle import PROTECTION
@@ -192,15 +193,24 @@ class Replay:
         self._carry_out(plan)
 
     def _carry_out(self, plan: Plan) -> None:
-        starts = plan.starts
-        if len(starts) > 1:
-            starts = tuple(sorted(starts, key=_larger_shares_first))
-        for start in starts:
+        for start in self._in_order(plan.starts):
             self._start_all(start)
         for reshape in plan.reshapes:
             self._reshape(reshape)
         for preempt in plan.preempts:
             self._preempt(preempt)
+
+    def _in_order(self, starts: Sequence[Start]) -> Sequence[Start]:
+        """Return what was decided in an order in which all of it fits.
+
+        A plan names nodes and not GPUs: which those are follows from who comes first.
+        """
+        usual = sorted(starts, key=_larger_shares_first)
+        if len(starts) < 2 or not self.cluster.has_several_gpus:
+            return usual
+        others = (sorted(starts, key=key) for key in (_more_memory_first, _named_types_first))
+        orders = chain((usual, starts), others)
+        return next((order for order in orders if self.cluster.fits_all(order)), usual)
 
     def _start_all(self, start: Start) -> None:
         """Start a job, or as many tasks of an array as the plan says."""
@@ -299,3 +309,12 @@ def _class(job: Job) -> str:
 
 def _larger_shares_first(start: Start) -> int:
     return start.shape.share
+
+
+def _more_memory_first(start: Start) -> tuple[bool, int]:
+    spec = start.job.spec
+    return (start.shape.is_share, -(spec.request.gpu_mem_mib if spec is not None else 0))
+
+
+def _named_types_first(start: Start) -> tuple[bool, int]:
+    return (start.shape.gpu_type == "", start.shape.share)
