@@ -100,6 +100,20 @@ def submitted_now(now_s: float) -> float:
 # PBS's objects
 
 
+def remark(hook: str, words: str) -> None:
+    """Put a remark into the server's log, if there is one, and if PBS can.
+
+    OpenPBS 23.06 that was built with Python 3.10 or later raises SystemError instead.
+    """
+    if words:
+        import pbs  # noqa: PLC0415  # it is there in a hook alone
+
+        try:  # noqa: SIM105  # one more import in each hook
+            pbs.logmsg(pbs.LOG_DEBUG, "pliant: " + hook + ": " + ascii(words))
+        except Exception:  # noqa: S110  # there is nowhere else to say it
+            pass
+
+
 def attribute(one: Any, name: str) -> Any:
     """Return an attribute; None where it is not set, or not known for this event."""
     try:
