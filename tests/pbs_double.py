@@ -25,6 +25,7 @@ CUSTOM = (
 ).split()
 NO_KEYS = ("runjob", "postqueuejob", "jobobit")
 ON_NODE = ("execjob_prologue", "execjob_launch", "execjob_epilogue")
+NUMBERS = ("ncpus", "ngpus", "mpiprocs", "ompthreads")
 OF_CHUNKS = ("ncpus", "ngpus", "mem", "mpiprocs", "ompthreads")
 PARAMETERS = {
     "queuejob": ("job",),
@@ -100,6 +101,8 @@ class Resources:
             raise BadAttributeValueError(f"{name} is read-only")
         if name in ("select", "place") and not isinstance(value, Text | None):
             value = Text(value)  # PBS takes a text as well
+        if name in NUMBERS and value is not None and type(value) is not int:
+            raise BadAttributeValueError(f"{name} is a number")
         self.writes.append(name)
         self.values[name] = "" if value is None and self.event == "queuejob" else value
 
@@ -258,7 +261,7 @@ class Pbs(types.ModuleType):
         self.node = node
         self.log: list[str] = []
         self.looked = 0
-        self.select = self.place = self.hold_types = Text
+        self.select = self.place = self.size = self.hold_types = Text
 
     def event(self) -> Event:
         """Return the event."""

@@ -12,7 +12,7 @@ from typing import Any
 import pbs
 
 from pliant.filter.pbs.decide import Answer, Known, Submission, decide
-from pliant.filter.pbs.names import ASKED, BACK, HELD, RESOURCES, RETURNS
+from pliant.filter.pbs.names import ASKED, BACK, COUNTED, HELD, RESOURCES, RETURNS
 from pliant.hooks.reading import (
     attribute,
     item,
@@ -67,7 +67,8 @@ def put(job: Any, answer: Answer) -> None:
 
     What was not there before cannot be taken away again, and PBS refuses an empty place.
     """
-    made = {"select": pbs.select, "place": pbs.place}
+    made = {"select": pbs.select, "place": pbs.place, "mem": pbs.size}
+    made.update(dict.fromkeys(COUNTED, int))
     before = {name: item(job.Resource_List, name) for name, _ in answer.resources}
     if "place" in before:
         before["place"] = before["place"] or pbs.place("free")

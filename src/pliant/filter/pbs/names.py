@@ -13,6 +13,9 @@ RESOURCES = {option: option.replace("-", "_") for option in OPTIONS}
 ASKED = {option: f"PLIANT_{name.upper()}" for option, name in RESOURCES.items()}
 """The variable for each option, where a site has no such resource: ``qsub -v PLIANT_STEPS=9``."""
 
+COUNTED = ("ncpus", "ngpus", "mpiprocs", "ompthreads")
+"""The resources that PBS takes as numbers, not as text."""
+
 SHAPE = "PLIANT_SHAPE"
 NODES = "PLIANT_NODES"
 GPUS = "PLIANT_GPUS"
