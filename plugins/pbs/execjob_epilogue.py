@@ -30,7 +30,7 @@ def main(event: Any) -> None:
     settings = read_settings(pbs.hook_config_filename)
     if "[" in str(job.id):
         pass  # one of an array has no hold of its own, and keeps its shape: it starts when it can
-    elif settings.back == "time":
+    elif settings.back != "hold":
         job.Execution_Time = int(time.time()) + settings.wait_s
     else:
         job.Variable_List[HELD] = str(runs)

@@ -100,7 +100,7 @@ def test_run_count_that_begins_anew_is_not_forgotten(site: Site) -> None:
     seen = changed(site, {}, 0, run_count=3, variables=was)
     assert seen.variables == {
         "PLIANT_RESTART_COUNT": "5",
-        "PLIANT_HELD": "",
+        "PLIANT_HELD": "0",
         "PLIANT_BACK": "0:2",
     }
 
@@ -208,6 +208,7 @@ def ended(site: Site, status: int | None, returns: str = "85", **more: Any) -> S
 
 
 def test_a_job_that_has_saved_goes_back_to_the_queue_held_by_us(site: Site) -> None:
+    site.options = {"back": "hold"}
     seen = ended(site, 85)
     assert seen.verdict[0] == "reject"
     assert seen.job.done == ["Hold_Types", "rerun"]
@@ -251,8 +252,8 @@ def test_one_of_an_array_goes_back_without_a_hold(site: Site) -> None:
     assert ended(site, 85, id="7[3].head").job.done == ["rerun"]
 
 
-def test_it_waits_until_a_time_where_the_site_says_so(site: Site) -> None:
-    site.options = {"back": "time", "wait_s": 90}
+def test_it_waits_until_a_time_where_the_site_says_nothing(site: Site) -> None:
+    site.options = {"wait_s": 90}
     seen = ended(site, 85)
     assert seen.job.done == ["Execution_Time", "rerun"]
     assert 80 < seen.job.Execution_Time - time.time() <= 90
@@ -279,7 +280,7 @@ def waiting(number: str, mark: str | None = "4", run_count: int = 4, hold: str =
 
 JOBS = (
     waiting("1"),
-    waiting("2", run_count=0),
+    waiting("2", mark="0", run_count=0),  # pliantd has begun to resize it
     waiting("3", run_count=5),  # has run since: the hold is another one's
     waiting("4", mark=None),
     waiting("5", mark=""),

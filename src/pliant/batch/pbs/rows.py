@@ -88,8 +88,7 @@ class JobRow:
     @property
     def is_held_by_us(self) -> bool:
         """Whether our epilogue hook holds it, and nobody else."""
-        held = self.variables.get(HELD, "")
-        return self.holds == "s" and held != "" and held in (str(self.run_count), "0")
+        return self.holds == "s" and self.variables.get(HELD, "") == str(self.run_count)
 
 
 def parse_jobs(out: str) -> list[JobRow]:

@@ -206,12 +206,12 @@ def _shape_after(after: Submission, type_resource: str) -> Mapping[str, str]:
 
 
 def _restarts(variables: Mapping[str, str], was: int, now: int | None) -> Mapping[str, str]:
-    """Return how often the job ran before run_count began anew, and forget a hold of ours."""
+    """Return how often the job ran before run_count began anew; a hold of ours stays ours."""
     if now is None or now >= was:
         return {}
     said, back = variables.get(RESTARTS, ""), read_back(variables.get(BACK, ""))
     before = int(said) if said.isdigit() and len(said) < LONGEST else 0
-    news = {RESTARTS: str(before + was - now), HELD: ""}
+    news = {RESTARTS: str(before + was - now), HELD: str(now) if variables.get(HELD) else ""}
     if back is None:
         return news
     return {**news, BACK: f"{max(0, back[0] + now - was)}:{back[1]}"}
