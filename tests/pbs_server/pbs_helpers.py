@@ -16,18 +16,19 @@ from typing import Any
 NAMES = ("PLIANT_PBS_BIN", "PLIANT_PBS_USER", "PLIANT_PBS_HOME", "PLIANT_PBS_PLIANT")
 PROGRAM = """\
 import json, os, pathlib, sys, time
+import pliant  # as pliant run lets it be found
 directory = pathlib.Path(os.environ["PLIANT_CHECKPOINT_DIR"])
 directory.mkdir(exist_ok=True)
 kept, log = directory / "step.json", open(directory / "log", "a")
 step = json.loads(kept.read_text()) if kept.exists() else 0
 says = {name: os.environ.get("PLIANT_" + name) for name in ("SHAPE", "GPUS", "RESTART_COUNT")}
 print(json.dumps({"start": step, **says}), file=log, flush=True)
-wish = os.environ.get("PLIANT_CHECKPOINT_REQUESTED", "")
 while not (directory / "enough").exists():
     time.sleep(0.2)
     step += 1
+    pliant.heartbeat(step)
     print(json.dumps({"step": step}), file=log, flush=True)
-    if wish and os.path.exists(wish):
+    if pliant.checkpoint_wanted():
         kept.write_text(json.dumps(step))
         sys.exit(85)
 """
@@ -158,7 +159,7 @@ class Server:
     def resize(self, job_id: str, shape: str) -> None:
         """Ask a running job for another shape, as soon as anything can be asked of it."""
         said = ""
-        for _ in range(60):
+        for _ in range(120):
             said = self.pliant("resize", number(job_id), shape, check=False)
             if "is asked for a checkpoint" in said:
                 return
