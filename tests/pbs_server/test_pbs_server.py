@@ -9,6 +9,7 @@ import pytest
 from pbs_helpers import NAMES, Server, until
 
 from pliant.filter.pbs.names import CHECKPOINTED
+from pliant.filter.pbs.state import MAX_AGE_S
 
 if not all(os.environ.get(name) for name in NAMES):
     pytest.skip(f"no PBS is pointed at: {', '.join(NAMES)}", allow_module_level=True)
@@ -119,6 +120,7 @@ def test_a_running_job_saves_and_goes_on_at_another_shape_with_nothing_lost(
 
 def test_without_pliantd_jobs_are_submitted_run_and_come_back(server: Server) -> None:
     server.stop_pliantd(kill=True)
+    time.sleep(MAX_AGE_S + 1)  # so long what it said last is believed
     try:
         script = f"[ $PLIANT_RESTART_COUNT = 0 ] && exit {CHECKPOINTED}; exit 0"
         asked = ("-l", "select=1:ncpus=1:ngpus=2", "-l", "malleable=yes", *MOLDABLE)
