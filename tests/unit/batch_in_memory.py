@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 from pliant.cycle import allowed_shapes, cycle
@@ -22,18 +23,16 @@ from pliant.model import (
     JobState,
     Node,
     Partition,
-    Pool,
     Reservation,
     Shape,
     Snapshot,
 )
-from pliant.placement.needs import (
-    Need,
+from pliant.placement.needs import Need, find, need_key
+from pliant.placement.states import (
     NodeKind,
     Receipt,
     State,
-    find,
-    need_key,
+    node_in,
     pool_kind,
     returned,
     state_of,
@@ -290,31 +289,12 @@ class SimulatedCluster:
         )
 
     def _node(self, place: _Node) -> Node:
-        pools = tuple(self._pool(place, index) for index in range(len(place.node.pools)))
-        cpus, mem, _ = place.state
-        return replace(place.node, free_cpus=cpus, free_mem_mib=mem, pools=pools)
-
-    def _pool(self, place: _Node, index: int) -> Pool:
-        pool, gpus = place.node.pools[index], place.state[2][index]
-        if isinstance(gpus, int):
-            return replace(pool, free=gpus)
-        full = pool.shards_per_gpu
-        parts = sorted(
-            ((free, self._jobs_on(place, index, gpu)) for gpu, free in enumerate(gpus)),
-            reverse=True,
-        )
-        parts = [(free, jobs) for free, jobs in parts if 0 < free < full]
-        return replace(
-            pool,
-            free=gpus.count(full),
-            parts=tuple(free for free, _ in parts),
-            sharers=tuple(max(1, jobs) for _, jobs in parts),
-        )
+        return node_in(place.node, place.state, partial(self._jobs_on, place))
 
     def _jobs_on(self, place: _Node, index: int, gpu: int) -> int:
         """How many running jobs have a share of one GPU."""
         return sum(
-            used_pool == index and any(one == gpu for one, _ in gpus)
+            used_pool == index and any(one == gpu for one, _, _ in gpus)
             for running in self._running.values()
             for name, receipt in zip(running.job.nodes, running.receipts, strict=True)
             if name == place.node.name

@@ -12,9 +12,12 @@ from pliant.plan import Plan
 HOUR_S = 3600
 
 
+_POOL = {"parts", "sharers", "mem_mib", "counts_mem", "parts_mem_mib"}
+
+
 def node(name: str, gpus: int = 4, free: int | None = None, **fields: Any) -> Node:
     """A node with 16 cores; ``shards``: of each GPU; ``parts``: GPUs in use by shares."""
-    pool_fields = {key: fields.pop(key) for key in ("parts", "sharers", "mem_mib") & fields.keys()}
+    pool_fields = {key: fields.pop(key) for key in _POOL & fields.keys()}
     gpu_type, shards = fields.pop("gpu_type", ""), fields.pop("shards", 0)
     left = gpus - len(pool_fields.get("parts", ())) if free is None else free
     pool = Pool(gpu_type, gpus, left, shards, **pool_fields)

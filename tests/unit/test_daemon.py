@@ -557,6 +557,26 @@ def test_a_mark_is_given_noted_and_taken_back_in_a_pause(make: Make, batch: Fake
     assert batch.changes == [("1", "mark -")]
 
 
+def test_a_mark_that_is_refused_is_tried_again_less_and_less(
+    make: Make, batch: FakeBatch, clock: Clock
+) -> None:
+    batch.submit("1", "colocate", TWO)
+    job = batch.waiting["1"]
+    assert job.spec is not None
+    batch.waiting["1"] = replace(job, spec=replace(job.spec, mark="*"), shares=True)
+    batch.refuses = "Slurm says no"
+    cycling = make()
+    cycling.store.pause(True)
+    for _ in range(60):
+        cycling.run()
+        clock.now_s += 1.0
+    assert cycling.counts.failures == 6  # at 0, 1, 3, 7, 15 and 31 s
+    batch.refuses = ""
+    clock.now_s += 3.0
+    cycling.run()
+    assert batch.changes == [("1", "mark -")]
+
+
 class Silent:
     """Monitors that have said nothing."""
 

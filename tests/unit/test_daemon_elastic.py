@@ -29,9 +29,11 @@ from pliant.daemon.watching import Watching
 from pliant.errors import Refused
 from pliant.handover import PINNED, Do, HandOver, Outcome, Scene, Step
 from pliant.model import (
+    Footprint,
     Job,
     JobClass,
     JobState,
+    Kind,
     Malleable,
     Request,
     Reservation,
@@ -699,6 +701,59 @@ def test_a_job_that_gives_something_up_needs_no_room_once_it_has_saved(bench: Be
     saved = bench.elastic.overs.of("7")
     assert saved is not None
     assert saved.shape == ONE
+
+
+WHOLE = Shape(1, 0, kind=Kind.CPU)
+TWO_NODES = ("n1", "n2")
+
+
+@pytest.fixture
+def parts(bench: Bench) -> Callable[..., bool]:
+    """Let one of two leave their node for another, and return whether it does once it has saved.
+
+    ``others``: who runs by then beside it or elsewhere.
+    """
+    whole = Footprint(cpus_per_task=4)
+    spec = Spec(Request(colocate=True, malleable=Malleable(30)), own=WHOLE)
+    one = replace(JOB, shape=WHOLE, shapes=(WHOLE,), spec=spec, footprint=whole, shares=True)
+
+    def parted(*others: tuple[str, str]) -> bool:
+        def look(*others: tuple[str, str]) -> None:
+            jobs = [one, *(replace(one, id=name, nodes=(on,)) for name, on in others)]
+            busy = {name for job in jobs for name in job.nodes}
+            nodes = [
+                replace(node(n, 0, cpus=4), free_cpus=0 if n in busy else 4) for n in TWO_NODES
+            ]
+            seen = replace(snapshot(nodes, []), running=tuple(jobs), now_s=bench.now_s)
+            bench.elastic.decided(bench.elastic.known(seen), Plan())
+
+        bench.listens(one)
+        look(("8", "n1"))
+        reshape = Reshape(bench.one(one), WHOLE, ("n2",), "it is parted from job 8")
+        [*bench.elastic.begin(Plan(reshapes=(reshape,)), always)]
+        over = bench.elastic.overs.of("7")
+        assert over is not None
+        look(*others)
+        assert bench.elastic.overs.saved("7", 0, name_of(over))
+        saved = bench.elastic.overs.of("7")
+        assert saved is not None
+        return saved.saved_s > 0
+
+    return parted
+
+
+@pytest.mark.parametrize(
+    ("others", "leaves"),
+    [
+        ([("8", "n1")], True),
+        ([("8", "n1"), ("9", "n2")], False),  # it would wait, before all others
+        ([], False),  # it is alone by now
+    ],
+)
+def test_one_that_is_parted_leaves_only_while_its_other_node_is_idle(
+    parts: Callable[..., bool], others: list[tuple[str, str]], leaves: bool
+) -> None:
+    assert parts(*others) is leaves
 
 
 def test_shortly_before_its_end_a_job_is_not_resized_by_hand(bench: Bench) -> None:

@@ -122,6 +122,19 @@ def test_what_is_wrong_is_refused_in_one_line(
     assert words in bench.refused("run-watch", ALICE, **fields)
 
 
+def test_a_run_begins_as_it_runs_not_as_the_one_before_ends(bench: Bench) -> None:
+    ends = replace(JOB, state=JobState.ENDING, restarts=1)  # Slurm 24.11, just requeued
+    bench.look(ends)
+    assert "run 1 is not the one that is known" in bench.refused("run-begin", run="1")
+    runs = replace(JOB, restarts=1, shape=Shape(1, 2), start_s=1009.0)
+    bench.look(runs)
+    bench.say("run-begin", run="1")
+    assert [(row.run, row.shape) for row in bench.store.runs("7")] == [(1, "2")]
+    bench.look(replace(runs, state=JobState.ENDING))
+    bench.say("run-end", run="1", code="0")
+    assert [row.code for row in bench.store.runs("7")] == [0]
+
+
 def test_a_program_whose_place_would_be_lost_is_told_to_go_on_however_often_it_asks(
     bench: Bench,
 ) -> None:

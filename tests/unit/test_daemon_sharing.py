@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 from test_policies_marks import here, seen, sharing
 
 from pliant.daemon.beats import Beats
 from pliant.daemon.monitors import Measured
-from pliant.daemon.sharing import LOST_S, Sharing, sharing_trouble
+from pliant.daemon.patience import Patience
+from pliant.daemon.sharing import KEEP_S, Sharing, sharing_trouble
+from pliant.daemon.vain import Vain
 from pliant.model import Job, Snapshot
 from pliant.policies import live
+from pliant.store import Store
 from pliant.wire.monitor import UNITS, Window
 
 
@@ -57,6 +61,12 @@ def runs(number: int, name: str, since_s: float = 0.0, on: str = "n1") -> Job:
     return replace(here(number, on), name=name, start_s=since_s)
 
 
+def steps(bench: Bench, job_id: str, *told: tuple[float, int]) -> None:
+    """A program tells how far it is, and when."""
+    for at_s, step in told:
+        bench.sharing.beats.heard(job_id, 0, step, at_s)
+
+
 def test_steps_are_windows_and_what_is_said_again_is_nothing_new() -> None:
     beats = Beats()
     for step, at_s in ((10, 100.0), (20, 101.0), (30, 104.0), (30, 129.0), (80, 129.0)):
@@ -92,23 +102,82 @@ def test_cpu_time_says_nothing_of_a_pair(bench: Bench) -> None:
     assert bench.told(bench.look(13.0, one)) == {}
 
 
-def test_own_steps_count_before_counters_and_are_asked_for_where_nothing_is_known(
-    bench: Bench,
-) -> None:
+def test_a_program_is_asked_for_steps_where_nothing_is_known(bench: Bench) -> None:
     one = runs(1, "train")
     bench.look(0.0, one)
     assert bench.asked == ["1"]
     bench.look(1.0, one)
     assert bench.asked == ["1"]
-    for step, at_s in ((10, 1.0), (110, 11.0)):
-        bench.sharing.beats.heard("1", 0, step, at_s)
     bench.windows.say("1", 2.0, 12.0, 4e9, "counters")
-    assert bench.told(bench.look(13.0, one)) == {"1": {"1": 1.0}}
-    assert bench.sharing.table.alone("1", "heartbeat") == 10.0
-    assert bench.sharing.table.alone("1", "counters") is None
+    bench.look(13.0, one)
     asked = len(bench.asked)
     bench.look(30.0, one)
     assert len(bench.asked) == asked
+
+
+def test_own_steps_count_before_counters_where_both_are_known(bench: Bench) -> None:
+    one, two = runs(1, "train"), runs(2, "eval", 20.0)
+    bench.look(0.0, one)
+    steps(bench, "1", (1.0, 10), (11.0, 110))
+    bench.windows.say("1", 2.0, 12.0, 4e9, "counters")
+    bench.look(13.0, one)
+    bench.look(21.0, one, two)
+    steps(bench, "1", (21.0, 120), (31.0, 150))
+    for job, speed in (("1", 1e9), ("2", 1e9)):
+        bench.windows.say(job, 21.0, 31.0, speed, "counters")
+    bench.look(32.0, one, two)
+    bench.windows.say("2", 41.0, 51.0, 2e9, "counters")
+    bench.look(40.0, two)
+    told = bench.told(bench.look(52.0, two, waiting=(replace(sharing(3), name="train"),)))
+    assert told["2+3"] == {"2": 0.5, "3": 0.3}
+
+
+def test_a_pair_is_known_though_each_is_measured_in_another_tier(bench: Bench) -> None:
+    """One was counted before it told its first step, and the other never tells any."""
+    one, two = runs(1, "train"), runs(2, "eval", 40.0)
+    bench.look(0.0, one)
+    bench.windows.say("1", 2.0, 12.0, 4e9, "counters")
+    bench.look(13.0, one)
+    steps(bench, "1", (13.0, 1), (23.0, 101))  # none of its counters come any more
+    bench.look(24.0, one)
+    bench.look(41.0, one, two)
+    steps(bench, "1", (41.0, 102), (51.0, 142))
+    bench.windows.say("2", 41.0, 51.0, 3e9, "counters")
+    bench.look(52.0, one, two)
+    bench.look(60.0, two)
+    bench.windows.say("2", 61.0, 71.0, 4e9, "counters")
+    again = replace(sharing(3), name="train")
+    told = bench.told(bench.look(72.0, two, waiting=(again,)))
+    assert told["2+3"] == {"2": 0.75, "3": 0.4}
+
+
+def test_counters_are_counted_on_where_a_program_tells_steps_from_some_time_on(
+    bench: Bench,
+) -> None:
+    one, two = runs(1, "train"), runs(2, "eval", 20.0)
+    bench.look(0.0, one)
+    bench.windows.say("1", 2.0, 12.0, 4e9, "counters")
+    bench.look(13.0, one)
+    bench.look(21.0, one, two)
+    steps(bench, "1", (21.0, 1), (31.0, 100))  # which it never told alone
+    bench.windows.say("1", 21.0, 31.0, 3e9, "counters")
+    bench.look(32.0, one, two)
+    assert bench.sharing.table.relative("1", "counters", frozenset("2")) == 0.75
+    assert bench.sharing.table.relative("1", "heartbeat", frozenset("2")) is None
+
+
+def test_what_was_measured_of_programs_outlives_pliantd(bench: Bench, tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    bench.sharing.memory = store
+    bench.look(0.0, runs(1, "train"), runs(2, "wrap", on="n2"))
+    for job in "12":
+        bench.windows.say(job, 2.0, 12.0, 4.0, "counters")
+    bench.look(12.0 + KEEP_S, runs(1, "train"), runs(2, "wrap", on="n2"))
+    store.close()
+    later = Bench()
+    later.sharing = Sharing(later.windows, memory=Store(tmp_path))
+    waiting = (replace(sharing(3), name="train"), replace(sharing(4), name="wrap"))
+    assert later.told(later.look(50.0, waiting=waiting)) == {"3": {"3": 1.0}}
 
 
 def test_who_tells_nothing_is_asked_less_and_less(bench: Bench) -> None:
@@ -137,14 +206,23 @@ def test_jobs_that_nobody_named_are_no_program(bench: Bench) -> None:
     assert bench.told(bench.look(13.0, one, waiting=(other,))) == {"1": {"1": 1.0}}
 
 
-def test_a_node_named_in_vain_is_closed_to_a_job_for_a_while(bench: Bench) -> None:
+@pytest.mark.parametrize("backfill_s", [1.0, 300.0])
+def test_a_node_named_in_vain_is_closed_to_a_job_for_a_while(
+    bench: Bench, backfill_s: float
+) -> None:
+    """In vain it is after some passes of backfill, however seldom these come."""
+    patience = Patience(backfill_s)
+    bench.sharing.vain = Vain(patience)
     waits, one = sharing(2, mark="n1"), runs(1, "train")
     assert bench.look(0.0, one, waiting=(waits,)).waiting[0].nodes_kept == frozenset()
-    later = bench.look(LOST_S + 1, one, waiting=(waits,))
+    soon = bench.look(4 * backfill_s, one, waiting=(waits,))
+    assert soon.waiting[0].nodes_kept == frozenset()
+    later = bench.look(patience.wait_s + 1, one, waiting=(waits,))
     assert later.waiting[0].nodes_kept == {"n1"}
     unmarked = sharing(2, mark="-")
-    assert bench.look(LOST_S + 5, one, waiting=(unmarked,)).waiting[0].nodes_kept == {"n1"}
-    assert bench.look(LOST_S + 700, one, waiting=(unmarked,)).waiting[0].nodes_kept == frozenset()
+    again_s = patience.wait_s + patience.refuse_s
+    assert bench.look(again_s - 1, one, waiting=(unmarked,)).waiting[0].nodes_kept == {"n1"}
+    assert bench.look(again_s + 1, one, waiting=(unmarked,)).waiting[0].nodes_kept == frozenset()
 
 
 def test_a_policy_that_pairs_jobs_where_none_may_share_is_told() -> None:

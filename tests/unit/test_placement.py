@@ -10,8 +10,22 @@ import pytest
 from build import HOUR_S, PER_GPU, job, node, running, snapshot
 
 from pliant.grammar import parse_shape
-from pliant.model import Abilities, Job, Node, Partition, Pool, Reservation, Shape, Snapshot
+from pliant.model import (
+    Abilities,
+    Footprint,
+    Job,
+    JobState,
+    Kind,
+    Node,
+    Partition,
+    Pool,
+    Reservation,
+    Shape,
+    Snapshot,
+)
 from pliant.placement import Free, why_not
+from pliant.placement.needs import Need, find, freed, need_key
+from pliant.placement.states import node_in, state_of, taken
 
 
 def fit(view: Snapshot, asked: Job, shape: str = "") -> tuple[str, ...] | None:
@@ -206,6 +220,56 @@ def test_the_memory_of_a_gpu_bounds_how_many_share_it() -> None:
     assert [fit(view, asked, shape) for shape in ("1/4", "1/2")] == [None, ("n1",)]
 
 
+def counted(*parts: int, left_mib: tuple[int, ...] = ()) -> Snapshot:
+    """One GPU of 16,000 MiB; it is counted what those that share it take of that."""
+    pool = Pool("", 1, 1 - len(parts), 12, parts, 16_000, (), True, left_mib)
+    return snapshot([replace(node("n1"), pools=(pool,))], [])
+
+
+def test_where_a_gpus_memory_is_counted_those_that_share_it_take_what_they_need_of_it() -> None:
+    large, small = (job(n, "1/4", f"gpus=1/4:1/2,gpu-mem={gib}G") for n, gib in ((1, 10), (2, 5)))
+    view = counted()
+    assert [fit(view, large, shape) for shape in ("1/4", "1/2")] == [("n1",), ("n1",)]
+    free = Free(view)
+    held = free.take(large, large.shape, ("n1",))
+    assert (free.fit(large, large.shape), free.fit(small, small.shape)) == (None, ("n1",))
+    free.take(small, small.shape, ("n1",))
+    assert free.fit(small, small.shape) is None  # half of its shards are free
+    free.release(held)
+    free.forget_failures()
+    assert free.fit(large, large.shape) == ("n1",)
+
+
+def test_a_node_shows_what_is_left_of_its_gpus_memory_and_is_read_so_again() -> None:
+    quarter = job(1, "1/4", "gpus=1/4:1/2,gpu-mem=5G")
+    (row,) = counted().nodes
+    (kind,) = Free(counted()).kinds()
+    state = state_of(row)
+    for parts in ((9,), (6,), (3,)):
+        receipt = find(kind, state, Need(*need_key(quarter, quarter.shape)))
+        assert receipt is not None
+        state = taken(state, receipt)
+        seen = node_in(row, state)
+        left = 16_000 - (4 - parts[0] // 3) * 5 * 1024
+        assert (seen.pools[0].parts, seen.pools[0].parts_mem_mib) == (parts, (left,))
+        assert state_of(seen) == state
+    need = Need(*need_key(quarter, quarter.shape))
+    for _ in range(3):
+        state = freed(kind, state, need)
+    assert state == kind.empty
+
+
+def test_a_job_ahead_waits_for_the_memory_of_a_gpu_that_runs_out_of_it() -> None:
+    needs = job(1, "1/4", "gpus=1/4:1/2,gpu-mem=12G")
+    holder = replace(
+        running(9, "1/4", "n1", HOUR_S), spec=job(9, "1/4", "gpus=1/4:1/2,gpu-mem=8G").spec
+    )
+    view = replace(counted(9, left_mib=(16_000 - 8 * 1024,)), running=(holder,))
+    free = Free(view)
+    assert free.fit(needs, needs.shape) is None
+    assert free.earliest(needs, needs.shape) == (HOUR_S, ("n1",))
+
+
 def test_what_is_available_counts_parts_of_gpus() -> None:
     free = Free(snapshot([node("n1", gpus=4, shards=4, parts=(3, 1))], []))
     assert (free.vacant(job(1)), free.available(job(1))) == (2, Fraction(3))
@@ -276,6 +340,21 @@ def test_shares_are_whole_gpus_again_when_all_are_over() -> None:
 def test_what_is_overdue_or_ending_is_free_about_now() -> None:
     view = snapshot([node("n1")], [], [running(9, "4", "n1", -50)])
     assert Free(view).earliest(job(1, "4"), Shape(1, 4)) == (0.0, ("n1",))
+
+
+@pytest.mark.parametrize("ends_s", [(100.0, 900.0), (900.0, 100.0), (900.0, 900.0)])
+def test_cpus_that_two_jobs_share_are_free_at_the_last_end(ends_s: tuple[float, float]) -> None:
+    whole, here = Footprint(cpus_per_task=4), node("n1", 0, cpus=4, free_cpus=0)
+    cpus = Shape(1, 0, kind=Kind.CPU)
+    fields: dict[str, Any] = {"shape": cpus, "footprint": whole, "shares": True}
+    pair = [replace(running(at, "1", "n1", end_s), **fields) for at, end_s in enumerate(ends_s)]
+    view = replace(snapshot([here], []), running=tuple(pair))
+    asked = replace(job(9), shape=cpus, shapes=(cpus,), footprint=whole)
+    assert Free(view).earliest(asked, cpus) == (900.0, ("n1",))
+    half = replace(asked, footprint=Footprint(cpus_per_task=2))
+    assert Free(view).earliest(half, cpus) == (900.0, ("n1",))
+    ending = replace(view, running=(replace(pair[0], state=JobState.ENDING), pair[1]))
+    assert Free(ending).earliest(asked, cpus) == (ends_s[1], ("n1",))
 
 
 def test_a_claim_lets_those_pass_that_end_before_it_or_need_what_it_leaves() -> None:

@@ -33,7 +33,8 @@ from pliant.model import (
     Together,
 )
 from pliant.plan import Plan
-from pliant.policies import by_name, has_classes, live, live_names, names, preempts
+from pliant.policies import by_name, has_classes, live, live_names, names, options, preempts
+from pliant.policies.marks import WINDOW
 
 NAMES = [name for name in names() if name.startswith("cosched-")]
 every_policy = pytest.mark.parametrize("name", NAMES)
@@ -239,6 +240,16 @@ def test_where_the_batch_system_pairs_jobs_they_go_by_marks() -> None:
     assert all(getattr(live(name, {}), "marks", False) for name in NAMES if name in live_names())
     with pytest.raises(BadInput, match="marks: False: on a real cluster True is expected"):
         live("cosched-fcs", {"marks": False})
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_options_that_do_nothing_on_a_real_cluster_are_refused_there(name: str) -> None:
+    for option, value in (("window", 20), ("k", 2)):
+        expected = f"{option}: {value}: on a real cluster {options(name)[option]} is expected"
+        with pytest.raises(BadInput, match=expected):
+            live(name, {option: value})
+    assert options(name)["window"] == WINDOW
+    assert live(name, {"p": 0.9, "ends": False}).name == name
 
 
 def test_no_real_cluster_may_have_the_optimal_one() -> None:

@@ -24,6 +24,17 @@ def shares(*parts: int, gpus: int = 2, sharers: tuple[int, ...] = ()) -> Node:
     return node("n1", gpus=gpus, shards=12, parts=parts, sharers=sharers)
 
 
+def test_tasks_share_a_gpu_whose_memory_is_enough_for_all_of_them() -> None:
+    asks = "gpus=1/4:1/3:1/2:1,gpu-mem="
+    two = [job(1, "1", f"{asks}8G"), job(2, "1", f"{asks}3G")]
+    seen = node("n1", gpus=1, shards=12, mem_mib=12_288)
+    assert got(decide(snapshot([seen], two))) == {"1": "1"}  # 1/2 has half of the memory
+    counts = replace(seen, pools=(replace(seen.pools[0], counts_mem=True),))
+    assert got(decide(snapshot([counts], two))) == {"1": "1/2", "2": "1/2"}
+    too_large = [two[0], job(3, "1", f"{asks}5G")]
+    assert got(decide(snapshot([counts], too_large))) == {"1": "1"}
+
+
 # --- the paper's branches -------------------------------------------------------------------------
 
 

@@ -197,6 +197,24 @@ def test_one_that_learns_tries_only_who_is_measured_alone() -> None:
     assert marks(seen([sharing(1)], running, speeds="1; 8; 1.4 8.4"), UCB) == {}
 
 
+def test_of_two_programs_one_pair_is_tried_at_a_time() -> None:
+    """Should it be a bad one, it is one: a whole cluster of them could not be parted any more."""
+
+    def jobs(*numbers: int, name: str = "train") -> list[Job]:
+        return [sharing(number, name=name) for number in numbers]
+
+    alone = [here(10 + n, f"n{n}", name="train") for n in (1, 2, 3)]
+    known = "; ".join(map(str, (*range(1, 6), 11, 12, 13)))
+    assert marks(seen(jobs(1, 2, 3), speeds=known), UCB) == {"1": "*", "2": "*"}
+    assert marks(seen(jobs(1, 2), *alone, speeds=known, nodes=3), UCB) == {"1": "*"}
+    others = [*jobs(1, 2), *jobs(3, name="eval")]
+    assert marks(seen(others, *alone, speeds=known, nodes=3), UCB) == {"1": "*", "3": "*"}
+    tried = (*alone, here(4, "n1", name="train"))
+    assert marks(seen(jobs(1), *tried, speeds=known, nodes=3), UCB) == {}
+    good = f"{known}; 4.9 11.9; 1.9 11.9; 1.9 12.9; 1.9 13.9; 1.9 4.9"
+    assert marks(seen(jobs(1), *tried, speeds=good, nodes=3), UCB) == {"1": "*"}
+
+
 def leaving(number: int, **fields: Any) -> Job:
     """A running job that may be asked for a checkpoint."""
     job = here(number, "n1", grace_s=30.0, **fields)
@@ -215,6 +233,47 @@ def test_of_a_slow_pair_the_later_one_leaves_if_it_may() -> None:
     assert parted(seen([], leaving(7), leaving(8), speeds="7.6 8.6")) == {}
     assert set(parted(seen([], leaving(7), leaving(8), speeds="7.6 8.6"), least=1.3)) == {"8"}
     assert parted(seen([], leaving(7), leaving(8))) == {}
+
+
+def places(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
+    """Where jobs that are parted go."""
+    return {one.job.id: one.nodes for one in cycle(snapshot, live(FCS, {})).reshapes}
+
+
+def test_one_that_is_parted_goes_to_an_idle_node_that_nobody_waits_for() -> None:
+    pair, slow = (leaving(7), leaving(8)), "7.3 8.4"
+    assert places(seen([], *pair, speeds=slow)) == {"8": ("n2",)}
+    going = replace(here(9, "n3"), next_shape=CPUS, next_nodes=("n2",))
+    assert places(seen([], *pair, going, speeds=slow, nodes=4)) == {"8": ("n4",)}
+    first = sharing(1, colocate=None, expected_nodes=("n2",), expected_s=HOUR_S - 1.0)
+    first = replace(first, nodes_required=("n9",))  # so that no claim of ours keeps it
+    assert places(seen([first], *pair, speeds=slow)) == {}
+    assert places(seen([first], *pair, speeds=slow, nodes=3)) == {"8": ("n3",)}
+    later = replace(first, expected_s=2.0 * HOUR_S)
+    assert places(seen([later], *pair, speeds=slow)) == {"8": ("n2",)}
+
+
+def test_two_are_parted_only_where_it_gains_more_than_leaving_may_cost() -> None:
+    def found(left_s: float, restart_s: float = 0.0) -> list[str]:
+        pair = [replace(leaving(n), start_s=left_s - HOUR_S, restart_s=restart_s) for n in (7, 8)]
+        return [*places(seen([], *pair, speeds="7.3 8.4"))]
+
+    assert found(40.0) == ["8"]  # gains 1.3 * 40 s, and may cost 30 s of grace, and 10 s
+    assert found(30.0) == []
+    assert found(40.0, restart_s=50.0) == []
+
+
+def test_a_bad_pair_that_cannot_be_parted_ends_with_one_of_the_two_and_comes_about_no_more() -> (
+    None
+):
+    """Of programs that were slow together no two are paired again: neither of these, nor others."""
+    slow = "7.3 8.4; 1; 7.3 1.4; 8.3 1.4"
+    stuck = (here(7, "n1"), here(8, "n1"), here(9, "n2", mark=""))
+    assert parted(seen([sharing(1)], *stuck, speeds=slow)) == {}
+    for name in (FCS, UCB):
+        assert marks(seen([sharing(1)], *stuck, speeds=slow), name) == {}
+        left = seen([sharing(1)], *stuck[1:], speeds=slow)
+        assert (marks(left, name), parted(left)) == ({}, {})
 
 
 def test_a_pair_whose_other_half_did_not_agree_or_that_changes_is_left() -> None:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from slurm_recorded import NONCE, recorded
 
+from pliant.batch.slurm import Slurm
 from pliant.batch.slurm.cluster import Cluster
+from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.job_rows import JobRow, parse_jobs
 from pliant.batch.slurm.jobs import waiting_job
 from pliant.batch.slurm.marking import check, is_marked, left_marks, mark_words
 from pliant.batch.slurm.node_rows import parse_nodes
 from pliant.batch.slurm.partition_rows import parse_partitions
-from pliant.errors import Refused
+from pliant.batch.slurm.site import parse_config
+from pliant.batch.slurm.update import Words
+from pliant.daemon import main
+from pliant.errors import Refused, Unavailable
 from pliant.grammar import find_token, put_token
 from pliant.model import ANYWHERE, UNMARKED
 
@@ -101,3 +109,81 @@ def test_how_many_share_a_cpu_is_read_of_a_partition(said: str, sharers: int) ->
     recording = recorded("22.05", "partitions.txt")
     text = re.sub(r"OverSubscribe=\S+", f"OverSubscribe={said}", recording)
     assert {row.partition.sharers for row in parse_partitions(text)} == {sharers}
+
+
+class Answers:
+    """A Slurm whose jobs wait with marks, and are told what."""
+
+    def __init__(self, refused: str = "", away: int = 0) -> None:
+        """``refused``: a job that is not changed; ``away``: how many calls find nobody."""
+        self.refused, self.away = refused, away
+        self.told: dict[str, Words] = {}
+
+    def run(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> Answer:
+        del env, stdin
+        self.away -= 1
+        if self.away >= 0:
+            raise Unavailable("scontrol: Unable to contact slurm controller")
+        job = argv[2].removeprefix("jobid=")
+        if job == self.refused:
+            return Answer("", "slurm_update error: Invalid job id", 1)
+        self.told[job] = tuple(argv[3:])
+        return Answer("", "", 0)
+
+
+@pytest.fixture
+def unmark(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[[Answers], tuple[int, float]]:
+    """Run ``pliantd --unmark`` against answers; return how it ends, and after how many seconds."""
+
+    def run(answers: Answers) -> tuple[int, float]:
+        now = [0.0]
+        slurm = Slurm(answers)
+        ours = [marked("n1"), replace(marked(ANYWHERE), job_id="999", array_id="999")]
+
+        def jobs() -> list[JobRow]:
+            left = [row for row in ours if row.key not in answers.told]
+            return [replace(PLAIN, oversubscribe="YES", admin_comment="theirs"), *left]
+
+        monkeypatch.setattr(slurm, "site", lambda: parse_config(recorded("22.05", "config.txt")))
+        monkeypatch.setattr(slurm._queries, "jobs", jobs)
+        monkeypatch.setattr(main, "_batch", lambda _config: slurm)
+        monkeypatch.setattr(time, "monotonic", lambda: now[0])
+        monkeypatch.setattr(time, "sleep", lambda for_s: now.append(now.pop() + for_s))
+        config = tmp_path / "pliant.toml"
+        config.write_text("")
+        code = 0
+        try:
+            main.main(["--config", str(config), "--unmark"])
+        except SystemExit as end:
+            code = int(end.code or 0)
+        return code, now[0]
+
+    return run
+
+
+Unmark = Callable[[Answers], tuple[int, float]]
+
+
+def test_marks_that_any_pliantd_gave_are_taken_as_soon_as_slurm_answers(
+    unmark: Unmark, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = Answers(away=3)
+    assert unmark(answers) == (0, 6.0)
+    assert capsys.readouterr().out == "job 302 starts beside nobody\njob 999 starts beside nobody\n"
+    assert answers.told["302"] == ("OverSubscribe=NO", "ReqNodeList=", token(UNMARKED))
+
+
+def test_marks_that_cannot_be_taken_are_told_in_one_line_after_a_while(
+    unmark: Unmark, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = "pliantd: --unmark: tried for 20 s: jobs may wait with Pliant's marks: "
+    assert unmark(Answers(away=1000)) == (2, 22.0)
+    assert capsys.readouterr().err == f"{told}scontrol: Unable to contact slurm controller\n"
+    assert unmark(Answers(refused="302")) == (2, 22.0)
+    found = capsys.readouterr()
+    assert found.out == "job 999 starts beside nobody\n"
+    assert found.err == f"{told}job 302: slurm_update error: Invalid job id\n"

@@ -54,7 +54,7 @@ def test_a_program_of_one_job_alone_goes_with_it() -> None:
     speeds.add(seen("b", 3e9, "a"))
     speeds.forget("a")
     assert speeds.alone("a", "counters") == 4e9
-    assert len(speeds._means) == 2  # a alone, and its program's
+    assert len(speeds._means) == len(speeds._known) == 1  # a alone, and its program's
 
 
 def test_what_was_seen_of_the_very_jobs_counts_first() -> None:
@@ -92,3 +92,36 @@ def test_a_moment_is_not_enough_to_know_a_speed() -> None:
     assert mean.value is None
     mean.add(1.0, LEAST_S, 0.0)
     assert mean.value == 1.0
+
+
+def test_what_is_written_down_of_programs_is_known_again() -> None:
+    first = table(
+        a=TRAIN, b=Program("ben", "naïve\udcff\n|", "1x0@cpu"), c=Program("ben", "#c", "1")
+    )
+    for others, speed in ((), 4e9), (("b",), 3e9), (("c",), 2e9):
+        first.add(seen("a", speed, *others))
+    rows = first.fresh()
+    assert all(text.isascii() for text, *_ in rows)
+    assert first.fresh() == []
+    first.add(seen("a", 2e9, "b", end_s=20))
+    (again,) = first.fresh()
+
+    later = table(x=TRAIN, y=Program("ben", "naïve\udcff\n|", "1x0@cpu"))
+    later.recall([*rows, ("no json", 1.0, 1.0, 1.0), ("[1, 2]", 1.0, 1.0, 1.0)])
+    assert later.relative("x", "counters", frozenset("y")) == 0.75
+    assert len(later._known) == 2  # not what was beside a program of one job
+    later.recall([again])
+    assert later.relative("x", "counters", frozenset("y")) == pytest.approx(0.625, rel=0.01)
+
+
+def test_of_programs_the_latest_are_known() -> None:
+    speeds = SpeedTable(most_known=2)
+    for job in "abac":
+        speeds.runs(job, Program("ada", f"train-{job}", "1"))
+        speeds.add(seen(job, 4e9))
+    speeds.forget(())
+    for job in "abc":
+        speeds.runs(f"{job}2", Program("ada", f"train-{job}", "1"))
+    known = [speeds.alone(f"{job}2", "counters") for job in "abc"]
+    assert known == [4e9, None, 4e9]
+    assert len(speeds.fresh()) == 2

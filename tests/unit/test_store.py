@@ -183,3 +183,14 @@ def test_a_directory_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     assert store.decisions("7") == (decision(1),)
     assert store.pause(True) == f"{tmp_path}/missing/paused: No such file or directory"
     assert store.paused
+
+
+def test_of_what_was_measured_of_programs_the_latest_are_read_back(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.keep_speeds([("a", 10.0, 40.0, 5.0), ("b", 10.0, 20.0, 7.0), ("c", 1.0, 1.0, 1.0)])
+    store.keep_speeds([("a", 20.0, 60.0, 9.0)])
+    store.close()
+    again = Store(tmp_path)
+    assert again.speeds(2) == (("b", 10.0, 20.0, 7.0), ("a", 20.0, 60.0, 9.0))
+    again.prune(10.0, 2.0)
+    assert again.speeds(9) == (("a", 20.0, 60.0, 9.0),)

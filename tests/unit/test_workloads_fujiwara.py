@@ -108,23 +108,28 @@ def test_a_seed_gives_the_same_tasks_and_another_seed_others() -> None:
     assert [*once] == [*again] != [*other]
 
 
+def test_a_task_that_leaves_no_memory_to_another_has_its_gpus_alone() -> None:
+    for task, arrival in zip(observed(1, 200), fujiwara(1, 8, tasks=200).arrivals, strict=True):
+        assert arrival.job.shapes == (SHAPES[3:] if task.whole else SHAPES)
+
+
 def test_what_a_task_becomes() -> None:
     found = fujiwara(1, 8, tasks=200, overhead_s=150)
     (pool,) = found.nodes[0].pools
     assert [node.pools for node in found.nodes] == [(pool,)] * 8
-    assert pool == Pool("", 1, 1, shards_per_gpu=12, mem_mib=12288)
+    assert pool == Pool("", 1, 1, shards_per_gpu=12, mem_mib=12288, counts_mem=True)
     task, arrival = observed(1, 200)[7], found.arrivals[7]
-    curve = Curves().opennmt if task.whole else Curves().mcnn
+    assert not task.whole
+    curve = Curves().mcnn
     request = Request(
         gpus=(Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), *map(Fraction, (1, 2, 3, 4))),
         gpu_mem_mib=-(-task.mem_mib // 64) * 64,
         malleable=Malleable(),
         throughput=tuple((shape, curve(shape)) for shape in SHAPES),
     )
-    name = "opennmt" if task.whole else "mcnn"
     job = Job(
         "007", f"user{task.user:02}", partitions=("all",), submit_s=task.start_s, shape=OWN,
-        shapes=SHAPES, spec=Spec(request, own=OWN), name=name, restart_s=150,
+        shapes=SHAPES, spec=Spec(request, own=OWN), name="mcnn", restart_s=150,
     )  # fmt: skip
     assert arrival == Arrival(job, task.volume_s, curve, restart_s=150)
     told = fujiwara(1, 8, tasks=200, told=True).arrivals[7].job

@@ -22,6 +22,7 @@ from pliant.simulator.workload import Workload
 from pliant.simulator.workloads.chronus import chronus
 from pliant.simulator.workloads.fitgpp import fitgpp
 from pliant.simulator.workloads.fujiwara import fujiwara
+from pliant.simulator.workloads.fujiwara_trace import GPU_MIB
 from pliant.simulator.workloads.records import Machine, from_records
 from pliant.simulator.workloads.seo import seo
 
@@ -55,6 +56,21 @@ def test_jobs_to_divide_among_come_to_their_ends(policy: Policy) -> None:
     for workload in workloads:
         expected = {arrival.job.id for arrival in workload.arrivals[:12]}
         assert ends(workload, policy).keys() == expected, workload.name
+
+
+@pytest.mark.parametrize("policy", [MoldableEquipartition(), MalleableEquipartition()])
+def test_the_memory_of_a_gpu_is_never_lent_twice(policy: Policy) -> None:
+    replay = Replay(fujiwara(2, 2, tasks=100, told=True), policy)
+    cluster, shared = replay.cluster, 0
+    for _ in replay.run():
+        held: dict[str, list[int]] = {}
+        for run in cluster.running.values():
+            if run.shape.is_share and run.job.spec is not None:
+                (name,) = cluster.names(run.places)
+                held.setdefault(name, []).append(run.job.spec.request.gpu_mem_mib)
+        assert all(sum(of) <= GPU_MIB for of in held.values()), held
+        shared += any(len(of) > 1 for of in held.values())
+    assert shared
 
 
 @pytest.mark.parametrize("policy", PREEMPTING, ids=lambda policy: policy.name)

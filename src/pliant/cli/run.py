@@ -11,8 +11,10 @@ import click
 
 from pliant.node import pbs, slurm
 from pliant.node.files import is_wrapped
+from pliant.node.launch import run
 from pliant.node.run import REQUESTED, from_environment
-from pliant.node.wrapper import Outside, run, say
+from pliant.node.saying import say
+from pliant.node.wrapper import Outside
 from pliant.wire.runs import RunAnswer
 
 

@@ -1,7 +1,7 @@
 """The decision: one pure function from a snapshot and a policy to a plan."""
 
 from pliant.cycle.bounds import kept_within_limits, some_wait_for_all
-from pliant.cycle.decide import DEFAULT_LIMIT, cycle, has_room, leftover, taken_back
+from pliant.cycle.decide import DEFAULT_LIMIT, could_start, cycle, has_room, leftover, taken_back
 from pliant.cycle.explain import Explanation, Tried, explain, molded_from
 from pliant.cycle.gate import (
     Gate,
@@ -24,6 +24,7 @@ __all__ = [
     "Tried",
     "allowed_shapes",
     "capped",
+    "could_start",
     "cycle",
     "explain",
     "forbidden",

@@ -225,6 +225,18 @@ def has_room(snapshot: Snapshot, plan: Plan, job: Job, shape: Shape) -> bool:
     return free.room(job, option, (job,), first=(own[: shape.nodes],)) is not None
 
 
+def could_start(
+    snapshot: Snapshot, plan: Plan, job: Job, shape: Shape, nodes: tuple[str, ...] = ()
+) -> bool:
+    """Whether a running job could start as ``shape`` now beside what it has, as another would.
+
+    ``nodes``: on these; none: anywhere.
+    """
+    running = tuple(_as_it_is(one) if one.id == job.id else one for one in snapshot.running)
+    free = leftover(settled(replace(snapshot, running=running)), plan)
+    return free.fits_on(job, shape, nodes) if nodes else free.fit(job, shape) is not None
+
+
 def _as_it_is(job: Job) -> Job:
     return replace(job, next_shape=None, next_nodes=()) if job.next_shape is not None else job
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from pliant.batch import HELD_FOR_SHAPE, Batch
 from pliant.cycle import (
@@ -18,21 +18,21 @@ from pliant.cycle import (
     forbidden,
     grown,
     leftover,
-    molded_from,
-    some_wait_for_all,
     taken_back,
 )
 from pliant.daemon.acting import Acting
 from pliant.daemon.config import Config
 from pliant.daemon.elastic import Elastic
+from pliant.daemon.marking import Marking
 from pliant.daemon.patience import Patience
+from pliant.daemon.recording import Recording
+from pliant.daemon.seen import Counts, Seen
 from pliant.daemon.sharing import Sharing
 from pliant.errors import Refused, StandsBy
-from pliant.filter import Inventory, View
-from pliant.model import UNMARKED, Job, Mode, Shape, Snapshot, shape_text
-from pliant.placement import Free
-from pliant.plan import Mark, Mold, Plan, Policy
-from pliant.store import Decision, Store
+from pliant.filter import Inventory
+from pliant.model import Job, Mode, Snapshot
+from pliant.plan import Mold, Policy
+from pliant.store import Store
 
 log = logging.getLogger("pliant.cycle")
 
@@ -41,37 +41,6 @@ AGAIN_S = 15.0
 
 FORBIDDEN_S = 24 * 3600.0
 """How long a shape is left out in which the batch system would never start the job, at first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What the last cycle saw and decided; replaced as a whole, never changed."""
-
-    snapshot: Snapshot
-    plan: Plan  # what is acted on
-    shadow: Plan  # what would be done if every partition were enforced
-    free: Free  # what no job of the plan takes
-    inventory: Inventory
-    policy: Policy
-    at_s: float  # by the monotonic clock
-    observe_s: float  # how long the look took
-    decide_s: float
-
-    def view(self, *, paused: bool) -> View:
-        """Return what the filter knows of it."""
-        inventory = self.inventory.observing() if paused else self.inventory
-        limits_wait = some_wait_for_all(self.snapshot)
-        return View(inventory, self.free, self.policy.molds, limits_wait)
-
-
-@dataclass(slots=True)
-class Counts:
-    """Since the start."""
-
-    cycles: int = 0
-    updates: int = 0
-    failures: int = 0
-    marks: int = 0  # given: each lets a job share
 
 
 class Cycling:
@@ -104,7 +73,8 @@ class Cycling:
         self.counts = Counts()
         self._looked = threading.Condition()
         self._clock, self._monotonic = clock, monotonic
-        self._noted: dict[str, tuple[str, str]] = {}  # what was last recorded, by job
+        self._recording = Recording(store, clock, self.acts_on)
+        self._marking = Marking(self.acting, self._recording.note, self.counts, monotonic)
 
     def stop(self) -> None:
         """Let the changes in flight finish and make no further ones."""
@@ -137,7 +107,7 @@ class Cycling:
         self.counts.cycles += 1
         self._lose_patience(seen)
         self._leave_out(seen)
-        self._record(seen)
+        self._recording.record(seen)
         self._rescue(seen)
         self._act(seen)
 
@@ -237,14 +207,14 @@ class Cycling:
         modes = {self.config.mode(partition) for partition in job.partitions}
         return next((m for m in (Mode.OFF, Mode.OBSERVE) if m in modes), Mode.ENFORCE)
 
-    # Record
+    # Leave out
 
     def _lose_patience(self, seen: Seen) -> None:
         now_s = seen.snapshot.now_s
         for job in self.patience.lost(seen.snapshot, seen.plan, now_s):
             why = "the batch system did not start it so in time"
             for shape in grown(job) or (job.shape,):  # back to what its user wrote, at once
-                self._refuse(job, shape, self.patience.refuse_s, why)
+                self._recording.refuse(job, shape, self.patience.refuse_s, why)
 
     def _leave_out(self, seen: Seen) -> None:
         """Leave out shapes of ours for which the batch system would never start their jobs."""
@@ -252,51 +222,7 @@ class Cycling:
             for shape in forbidden(job):
                 if shape not in job.refused:
                     words = f"the batch system does not start it so: {job.reason}"
-                    self._refuse(job, shape, FORBIDDEN_S, words)
-
-    def _refuse(
-        self, job: Job, shape: Shape, for_s: float, reason: str, *, longer: bool = True
-    ) -> None:
-        """Leave a shape out for a while, each time for ``longer``."""
-        until_s = self.store.refuse(job.id, shape, self._clock(), for_s, longer=longer)
-        pause_s = round(until_s - self._clock())
-        self._note(job, "refused", shape, f"{reason}; left out for {pause_s} s")
-
-    def _note(self, job: Job, what: str, shape: Shape, reason: str) -> None:
-        self.store.decide([Decision(self._clock(), job.id, what, shape_text(shape), reason)])
-        self._noted.pop(job.id, None)
-        log.info("job %s: %s %s: %s", job.id, what, shape_text(shape), reason)
-
-    def _record(self, seen: Seen) -> None:
-        """Keep each flagged job's decision where it is not the one recorded last."""
-        fresh = []
-        there = {job.id for job in (*seen.snapshot.waiting, *seen.snapshot.running)}
-        self._noted = {job: noted for job, noted in self._noted.items() if job in there}
-        for decision in self._decisions(seen):
-            if self._noted.get(decision.job) != (decision.what, decision.shape):
-                self._noted[decision.job] = (decision.what, decision.shape)
-                fresh.append(decision)
-        self.store.decide(fresh)
-
-    def _decisions(self, seen: Seen) -> Iterator[Decision]:
-        now_s = seen.snapshot.now_s
-        for plan, acting in ((seen.plan, True), (seen.shadow, False)):
-            for start in plan.starts:
-                job = start.job
-                if job.spec and self.acts_on(job) is acting and start.shape == job.shape:
-                    words = f"{start.reason}{molded_from(job)}"
-                    yield Decision(now_s, job.id, "start", shape_text(job.shape), words)
-            for claim in plan.claims:
-                if claim.job.spec and self.acts_on(claim.job) is acting:
-                    shape = shape_text(claim.shape)
-                    yield Decision(now_s, claim.job.id, "keep", shape, claim.reason)
-        for mold in seen.shadow.actions:
-            if not self.acts_on(mold.job):
-                yield Decision(now_s, mold.job.id, "would", shape_text(mold.shape), mold.reason)
-        for reshape in seen.shadow.reshapes:
-            if not self.acts_on(reshape.job):
-                shape = shape_text(reshape.shape)
-                yield Decision(now_s, reshape.job.id, "would", shape, reshape.reason)
+                    self._recording.refuse(job, shape, FORBIDDEN_S, words)
 
     # Act
 
@@ -312,12 +238,12 @@ class Cycling:
             try:
                 self.acting.rescue(job)
             except Refused as error:
-                self._refuse(job, own, AGAIN_S, str(error))
+                self._recording.refuse(job, own, AGAIN_S, str(error))
             else:
                 words = "the batch system held it for the shape it had"
                 if job.shape != own:
-                    self._refuse(job, job.shape, FORBIDDEN_S, words)
-                self._note(job, "rescue", own, words)
+                    self._recording.refuse(job, job.shape, FORBIDDEN_S, words)
+                self._recording.note(job, "rescue", own, words)
 
     def _act(self, seen: Seen) -> None:
         """Make the plan's changes, and note what came of each.
@@ -330,46 +256,16 @@ class Cycling:
             mold = outcome.mold
             if outcome.words:
                 self.counts.failures += 1
-                self._refuse(mold.job, mold.shape, AGAIN_S, outcome.words, longer=not outcome.later)
+                self._recording.refuse(
+                    mold.job, mold.shape, AGAIN_S, outcome.words, longer=not outcome.later
+                )
             else:
                 self.counts.updates += 1
-                self._note(mold.job, "mold", mold.shape, mold.reason)
-        self._mark(seen)
+                self._recording.note(mold.job, "mold", mold.shape, mold.reason)
+        under_way = self.elastic.overs.all() if self.elastic is not None else {}
+        self._marking.mark(seen.snapshot, seen.plan, self.acts_on, under_way)
         if self.elastic is not None:
             self.store.decide([*self.elastic.begin(seen.plan, self.acts_on)])
-
-    def _mark(self, seen: Seen) -> None:
-        """Let jobs share, or no longer: none where we do not act, a pause included.
-
-        A job in a hand-over has one writer: it loses its mark as it is reshaped. Who is to share
-        was chosen as if all that are to lose their marks had lost them: none is given before.
-        """
-        under_way = self.elastic.overs.all() if self.elastic is not None else {}
-        marks = [mark for mark in seen.plan.marks if self.acts_on(mark.job)]
-        marks += [
-            Mark(job, UNMARKED, "Pliant does not act here now")
-            for job in seen.snapshot.waiting
-            if job.mark and not self.acts_on(job)
-        ]
-        takes = [mark for mark in marks if mark.mark == UNMARKED]
-        gives = [mark for mark in marks if mark.mark != UNMARKED]
-        ours = [mark for mark in takes if mark.job.id not in under_way]
-        if self._marked(ours) == len(takes):
-            self._marked([mark for mark in gives if mark.job.id not in under_way])
-
-    def _marked(self, marks: Sequence[Mark]) -> int:
-        """Give or take marks; return how many it could."""
-        done = 0
-        for mark, words in self.acting.mark(marks):
-            if words:
-                self.counts.failures += 1
-                log.info("%s", words)
-                continue
-            done += 1
-            self.counts.marks += mark.mark != UNMARKED
-            what = "unmark" if mark.mark == UNMARKED else "mark"
-            self._note(mark.job, what, mark.job.shape, mark.reason)
-        return done
 
     def _taken_back(self, seen: Seen) -> Iterator[Mold]:
         """What we changed where we were switched off since; a pause leaves all as it is."""

@@ -14,8 +14,9 @@ import socket
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from pliant.daemon.cycling import Cycling, Seen
+from pliant.daemon.cycling import Cycling
 from pliant.daemon.lines import Limits, peer_uid
+from pliant.daemon.seen import Seen
 from pliant.daemon.trials import trials_seen
 from pliant.errors import BadInput
 from pliant.filter import View, filter_submission

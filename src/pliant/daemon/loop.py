@@ -23,7 +23,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
-from pliant.daemon.cycling import Cycling, Seen
+from pliant.daemon.cycling import Cycling
+from pliant.daemon.seen import Seen
 from pliant.errors import PliantError, StandsBy
 from pliant.model import Mode
 

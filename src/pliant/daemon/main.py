@@ -8,8 +8,8 @@ import gc
 import logging
 import socket
 import sys
+import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -25,6 +25,9 @@ from pliant.errors import PliantError, StandsBy
 
 SWITCH_S = 0.0005
 """How soon a thread that decides makes way for the door: by default after ten times as long."""
+UNMARK_S = 20.0
+"""For how long ``--unmark`` tries where slurmctld is away: systemd waits 90 s for it by default."""
+AGAIN_S = 2.0
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -119,11 +122,27 @@ def _slurm(config: Config) -> Slurm:
 def _unmark(batch: Slurm | Pbs) -> None:
     """What a pliantd that was killed could not do any more.
 
-    Raises PliantError.
+    Raises PliantError where it could not be done in time.
     """
-    with suppress(StandsBy):  # they are the other host's
-        for job in batch.unmark():
-            print(f"job {job} starts beside nobody")
+    end_s = time.monotonic() + UNMARK_S
+    while trouble := _unmark_once(batch):
+        if time.monotonic() > end_s:
+            tried = f"tried for {UNMARK_S:.0f} s"
+            raise PliantError(f"--unmark: {tried}: jobs may wait with Pliant's marks: {trouble}")
+        time.sleep(AGAIN_S)
+
+
+def _unmark_once(batch: Slurm) -> str:
+    """Take the marks that are there; return why one may be left, "" where none is."""
+    try:
+        found = batch.unmark()
+    except StandsBy:
+        return ""  # they are the other host's
+    except PliantError as error:
+        return str(error)
+    for job in (job for job, words in found.items() if not words):
+        print(f"job {job} starts beside nobody")
+    return next((f"job {job}: {words}" for job, words in found.items() if words), "")
 
 
 def _site(batch: Slurm | Pbs) -> Site:

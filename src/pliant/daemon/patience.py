@@ -1,4 +1,6 @@
-"""Notices jobs that should have started: what we call free for them may not be so for Slurm.
+"""Notices jobs that should have started, and lets what was refused rest.
+
+What we call free for a job may not be so for Slurm.
 
 A job that the plan would start as it stands, and that still waits after some backfill passes, is
 given up in that shape for a while: else it would keep the hole from all others for ever.
@@ -6,7 +8,7 @@ given up in that shape for a while: else it would keep the hole from all others 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pliant.cycle import Gate, gate
@@ -21,6 +23,10 @@ GAP_S = 60.0
 """Longer without a cycle, and nobody can say what happened meanwhile."""
 REFUSED_FACTOR = 10
 """A shape is left out for so many times the patience, at first."""
+FIRST_REST_S = 1.0
+"""How long what was refused rests the first time, then twice as long; by the next look most that
+was refused because the job had just changed is right again."""
+MOST_REST_S = 300.0
 
 
 @dataclass(slots=True)
@@ -77,3 +83,26 @@ def _limited(snapshot: Snapshot) -> Iterator[Job]:
     for job in snapshot.waiting:
         if job.spec and job.spec.set == job.shape and gate(job.reason) is Gate.SMALLER:
             yield job
+
+
+@dataclass(slots=True)
+class Rests:
+    """What was refused and is not tried again yet, each time for twice as long as before."""
+
+    _rests: dict[Hashable, tuple[float, float]] = field(default_factory=dict)  # until, for
+
+    def refused(self, what: Hashable, now_s: float) -> float:
+        """Note that something was refused; return how long it rests."""
+        _, before_s = self._rests.get(what, (0.0, 0.0))
+        rest_s = min(MOST_REST_S, 2 * before_s or FIRST_REST_S)
+        self._rests[what] = (now_s + rest_s, rest_s)
+        return rest_s
+
+    def rests(self, what: Hashable, now_s: float) -> bool:
+        """Whether it is not to be tried yet."""
+        return now_s < self._rests.get(what, (0.0, 0.0))[0]
+
+    def keep(self, wanted: Iterable[Hashable]) -> None:
+        """Forget all others: they were done, or are wanted no more."""
+        left = self._rests.keys() & set(wanted)
+        self._rests = {what: self._rests[what] for what in left}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pliant.cycle import has_room
+from pliant.cycle import could_start, has_room
 from pliant.daemon.handing import Wanted
 from pliant.handover import FENCE_S
 from pliant.model import Job, Snapshot
@@ -26,10 +26,26 @@ class Places:
         self._decided = (snapshot, plan)
 
     def has_room(self, job: Job, wanted: Wanted) -> bool:
-        """Return whether a running job could become that now, as far as the last cycle knows."""
-        if self._decided is None or wanted.shape == job.shape:
+        """Return whether a running job could become that now, as far as the last cycle knows.
+
+        One that shares its node has nothing there that it could come back to.
+        """
+        if self._decided is None:
+            return True
+        if self._shares(job):
+            limited = self._limited(job, wanted)
+            return could_start(*self._decided, limited, wanted.shape, wanted.nodes)
+        if wanted.shape == job.shape:
             return True
         return has_room(*self._decided, self._limited(job, wanted), wanted.shape)
+
+    def _shares(self, job: Job) -> bool:
+        """Whether another job runs on the same CPUs."""
+        running = self._decided[0].running if self._decided is not None else ()
+        return job.shares and any(
+            one.id != job.id and one.shares and not {*one.nodes}.isdisjoint(job.nodes)
+            for one in running
+        )
 
     def is_open(self, job: Job, wanted: Wanted) -> bool:
         """Return whether a job could start now where it is to run, or its guest where it runs.
@@ -52,8 +68,13 @@ class Places:
     def has_place(self, job: Job, wanted: Wanted) -> bool:
         """Return whether a job that has saved could start again so: else it would only wait.
 
-        One that needs no more than it gives up has room there.
+        One that needs no more than it gives up has room there, unless it shares it with another.
+        One that was to leave that other has no need to, once it is gone.
         """
+        shares = self._shares(job)
+        if job.shares and not shares and wanted.shape == job.shape and not wanted.guest:
+            return self._decided is None
         less = wanted.shape.amount <= job.shape.amount and wanted.shape.nodes <= job.shape.nodes
-        room = wanted.guest != "" or (less and set(wanted.nodes) <= set(job.nodes))
+        own = less and set(wanted.nodes) <= set(job.nodes) and not shares
+        room = wanted.guest != "" or own
         return self.is_open(job, wanted) and (room or self.has_room(job, wanted))

@@ -15,7 +15,8 @@ from pliant.daemon.answers import (
     ShapeRow,
     StartRow,
 )
-from pliant.daemon.cycling import Cycling, Seen
+from pliant.daemon.cycling import Cycling
+from pliant.daemon.seen import Seen
 from pliant.grammar import request_text
 from pliant.model import Job, JobState, Mode, Snapshot, shape_text
 from pliant.plan import Claim, Mold, Plan, Start

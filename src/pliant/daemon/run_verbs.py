@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from pliant.daemon.cycling import Cycling, Seen
+from pliant.daemon.cycling import Cycling
 from pliant.daemon.handing import HandOvers, name_of
 from pliant.daemon.rights import Asker
 from pliant.daemon.runs import Runs
+from pliant.daemon.seen import Seen
 from pliant.errors import BadInput, Refused, Unavailable
 from pliant.grammar import quoted
 from pliant.handover import HandOver
@@ -40,7 +41,7 @@ class RunVerbs:
         job, run = self._job(fields, asker), int(_number(fields, "run"))
         if verb == BEGIN and self._is_inherited(job, run, _number(fields, "age")):
             run = job.restarts
-        if run != job.restarts or job.state is JobState.WAITING:
+        if run != job.restarts or not self._is_seen(job):
             raise Refused(f"job {job.id}: run {run} is not the one that is known")
         VERBS[verb](self, job, run, fields)
         if self.runs.are_several(job):
@@ -136,6 +137,16 @@ class RunVerbs:
             jobs |= {job.number: job for job in running if job.number}
             self._by_name = now, jobs
         return jobs.get(name)
+
+    def _is_seen(self, job: Job) -> bool:
+        """Whether the last look saw this very run, and not the end of the one before.
+
+        Slurm 24.11 counts a restart from the requeue on: while the run before still ends, it shows
+        that one's nodes and shape under the new number.
+        """
+        if job.state is JobState.ENDING and job.restarts:
+            return self.runs.speaks(job)
+        return job.state is not JobState.WAITING
 
     def _is_inherited(self, job: Job, run: int, age_s: float) -> bool:
         """Whether a wrapper took its number of restarts from the job that submitted its own.

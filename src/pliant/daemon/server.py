@@ -34,6 +34,7 @@ from pliant.daemon.rights import Asker, Site, asker
 from pliant.daemon.run_verbs import RunVerbs
 from pliant.daemon.sharing import Sharing, sharing_trouble
 from pliant.daemon.trials import preemption_trouble
+from pliant.daemon.vain import Vain
 from pliant.daemon.verbs import Verbs
 from pliant.daemon.watching import Watching
 from pliant.errors import PliantError, Unavailable
@@ -104,13 +105,14 @@ class Daemon:
         monitors = Monitors(
             self._snapshot, time.time, Origins(time.monotonic), stands_by=self._stands_by
         )
-        sharing = Sharing(monitors, ask=self._watching.tell)
+        patience = Patience()
+        sharing = Sharing(monitors, ask=self._watching.tell, memory=store, vain=Vain(patience))
         self._cycling = Cycling(
             self._surroundings.batch,
             store,
             config,
             live(config.daemon.policy, config.policy),
-            patience=Patience(),
+            patience=patience,
             clock=time.time,
             monotonic=time.monotonic,
             elastic=self._elastic(store, sharing),
@@ -256,8 +258,13 @@ class Daemon:
             log.info("pliantd ends")
 
     async def _unmark(self) -> None:
-        """Leave no job marked that waits: nobody would look who comes together."""
-        if self._cycling.counts.marks and self._acts():
+        """Leave no job marked that waits, also by an earlier pliantd: nobody would look who meets.
+
+        A site that never marks is not asked.
+        """
+        seen = self._snapshot()
+        left = seen is not None and any(job.mark for job in seen.waiting)
+        if (left or self._cycling.counts.marks) and self._acts():
             with contextlib.suppress(PliantError):  # its unit tries once more
                 await asyncio.to_thread(self._surroundings.unmark)
 

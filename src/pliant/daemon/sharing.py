@@ -3,12 +3,14 @@
 Windows come from the nodes' monitors and, of jobs under ``pliant run``, from their steps. One
 counts where the same jobs were on the node from its begin to its end: who came or went since is in
 each look. Speeds of CPU time are not taken: they do not see what jobs do to each other in caches
-and memory (see :mod:`pliant.monitor.speed`). What was measured is forgotten with pliantd.
+and memory (see :mod:`pliant.monitor.speed`). Each tier is counted for itself, and a job is as fast
+as the first tier says in which it was measured both alone and beside the other. What was measured
+of programs is kept in the store (see :class:`Memory`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from math import inf
@@ -17,34 +19,24 @@ from typing import Protocol
 from pliant.daemon.beats import Beats
 from pliant.daemon.monitors import Measured
 from pliant.daemon.runs import UNNAMED
-from pliant.model import (
-    ANYWHERE,
-    Combination,
-    Company,
-    Job,
-    Partition,
-    Snapshot,
-    Together,
-    shape_text,
-)
+from pliant.daemon.vain import Vain
+from pliant.model import Combination, Company, Job, Partition, Snapshot, Together, shape_text
 from pliant.plan import Policy
 from pliant.policies.parting import PAIR
-from pliant.speed_table import OF_ONE, Program, SpeedTable, Window
+from pliant.speed_table import MOST_KNOWN, OF_ONE, Program, Row, SpeedTable, Window
 
 SEEING = ("heartbeat", "counters")
-"""The tiers that see interference; where both are known of a job, its own steps."""
+"""The tiers that see interference; where a job is known in both, its own steps count."""
 MOST_WAITING = 20
 """Of how many jobs that wait it is said how fast they would be beside others."""
 ASK_S = 3.0
 """When a program is asked for its step again where it is not known yet how fast it is."""
 MOST_ASK_S = 60.0
 """One that tells nothing is asked after twice the time as before, up to this."""
-LOST_S = 20.0
-"""A mark for one node with which a job does not start for so long was in vain."""
 GAP_S = 60.0
 """After so long without a look, who was beside whom until then is not known."""
-REST_S = 600.0
-"""For so long it is not marked for that node again."""
+KEEP_S = 10.0
+"""How often what was measured of programs is written down."""
 
 
 class Windows(Protocol):
@@ -52,6 +44,18 @@ class Windows(Protocol):
 
     def of(self, job_id: str) -> Mapping[str, tuple[Measured, ...]]:
         """Return the last windows of a running job, by node."""
+        ...
+
+
+class Memory(Protocol):
+    """Where what was measured of programs outlives pliantd."""
+
+    def keep_speeds(self, rows: Iterable[Row]) -> None:
+        """Keep it, in place of what was known of the same before."""
+        ...
+
+    def speeds(self, most: int) -> Sequence[Row]:
+        """Return it, ``most`` at most, that measured last at the end."""
         ...
 
 
@@ -71,12 +75,19 @@ class Sharing:
     windows: Windows
     beats: Beats = field(default_factory=Beats)
     ask: Callable[[str], None] = lambda _job_id: None  # lets a program tell its step soon
+    memory: Memory | None = None
+    vain: Vain = field(default_factory=Vain)
     table: SpeedTable = field(default_factory=SpeedTable)
     _beside: dict[str, _Beside] = field(default_factory=dict)
-    _taken_s: dict[str, float] = field(default_factory=dict)  # up to when windows were counted
+    _taken_s: dict[tuple[str, str], float] = field(default_factory=dict)  # by job and tier
     _asked: dict[str, tuple[float, float]] = field(default_factory=dict)  # when; the next pause
     _looked_s: float = -inf
-    _marked_s: dict[tuple[str, str], float] = field(default_factory=dict)  # by job and node
+    _kept_s: float = -inf
+
+    def __post_init__(self) -> None:
+        """Know what an earlier pliantd has measured of programs."""
+        if self.memory is not None:
+            self.table.recall(self.memory.speeds(MOST_KNOWN))
 
     def known(self, snapshot: Snapshot) -> Snapshot:
         """Return what was seen, with what is known of its jobs in each other's company."""
@@ -91,15 +102,22 @@ class Sharing:
         for job in running.values():
             if job.colocates:
                 self._measure(snapshot.now_s, job)
+        self._keep(snapshot.now_s)
         company = self._company(running, waiting)
         self._ask(snapshot.now_s, running, company)
-        return replace(self._without_lost(snapshot), company=company)
+        return replace(self.vain.without(snapshot), company=company)
+
+    def _keep(self, now_s: float) -> None:
+        if self.memory is not None and abs(now_s - self._kept_s) >= KEEP_S:
+            self._kept_s = now_s
+            self.memory.keep_speeds(self.table.fresh())
 
     def _forget(self, snapshot: Snapshot, jobs: tuple[Job, ...]) -> None:
         there = {job.id for job in jobs}
         self.table.forget(there)
         runs = {job.id for job in snapshot.running}
-        for known in (self._beside, self._taken_s, self._asked):
+        self._taken_s = {key: s for key, s in self._taken_s.items() if key[0] in runs}
+        for known in (self._beside, self._asked):
             for job_id in known.keys() - runs:
                 del known[job_id]
         others, starts = _beside(snapshot), {job.id: job.start_s for job in snapshot.running}
@@ -126,22 +144,24 @@ class Sharing:
     # Measured
 
     def _measure(self, now_s: float, job: Job) -> None:
-        """Count the windows of a job that lie whole in its present company."""
+        """Count the windows of a job that lie whole in its present company, each tier for itself.
+
+        Those of both tiers: it may tell its steps only from some time on, or no longer.
+        """
         beside = self._beside[job.id]
-        taken_s = self._taken_s.get(job.id, 0.0)
+        taken_s = {tier: self._taken_s.get((job.id, tier), 0.0) for tier in SEEING}
         for tier, begin_s, end_s, speed in self._windows(job.id):
-            if beside.since_s <= begin_s and taken_s < end_s <= now_s:
+            if beside.since_s <= begin_s and taken_s[tier] < end_s <= now_s:
                 window = Window(job.id, tier, speed, end_s - begin_s, end_s, beside.others)
                 self.table.add(window)
-                self._taken_s[job.id] = max(end_s, self._taken_s.get(job.id, 0.0))
+                self._taken_s[job.id, tier] = max(end_s, self._taken_s.get((job.id, tier), 0.0))
 
     def _windows(self, job_id: str) -> Iterator[tuple[str, float, float, float]]:
-        steps = self.beats.of(job_id)
-        for begin_s, end_s, speed in steps:
+        for begin_s, end_s, speed in self.beats.of(job_id):
             yield "heartbeat", begin_s, end_s, speed
-        for kept in () if steps else self.windows.of(job_id).values():
+        for kept in self.windows.of(job_id).values():
             for one in kept:
-                if one.window.tier in SEEING and one.end_s > one.begin_s:
+                if one.window.tier == "counters" and one.end_s > one.begin_s:
                     yield one.window.tier, one.begin_s, one.end_s, one.window.value
 
     # Known
@@ -149,23 +169,28 @@ class Sharing:
     def _company(self, running: Mapping[str, Job], waiting: list[Job]) -> Company:
         """What is known of pairs that are there or could come about, and who is known alone."""
         here = [job for job in running.values() if job.colocates]
-        tiers = {job.id: tier for job in (*here, *waiting) if (tier := self._tier(job.id))}
-        found = [Together(((job_id, 1.0),)) for job_id in tiers]
+        alone = {job.id: known for job in (*here, *waiting) if (known := self._alone(job.id))}
+        found = [Together(((job_id, 1.0),)) for job_id in alone]
         for one, two in _pairs(here, waiting):
-            if one.id in tiers and two.id in tiers:
-                found.extend(self._pair(one.id, two.id, tiers))
+            if one.id in alone and two.id in alone:
+                mine = self._relative(one.id, two.id, alone[one.id])
+                its = self._relative(two.id, one.id, alone[two.id]) if mine is not None else None
+                if mine is not None and its is not None:
+                    found.append(Together(((one.id, mine), (two.id, its))))
         return Company(tuple(found))
 
-    def _pair(self, one: str, two: str, tiers: Mapping[str, str]) -> Iterator[Together]:
-        speeds = (
-            self.table.relative(one, tiers[one], frozenset((two,))),
-            self.table.relative(two, tiers[two], frozenset((one,))),
-        )
-        if speeds[0] is not None and speeds[1] is not None:
-            yield Together(((one, speeds[0]), (two, speeds[1])))
+    def _alone(self, job_id: str) -> dict[str, float]:
+        """How fast a job is alone, by tier, the best first."""
+        speeds = ((tier, self.table.alone(job_id, tier)) for tier in SEEING)
+        return {tier: speed for tier, speed in speeds if speed is not None}
 
-    def _tier(self, job_id: str) -> str:
-        return next((t for t in SEEING if self.table.alone(job_id, t) is not None), "")
+    def _relative(self, job_id: str, other: str, alone: Mapping[str, float]) -> float | None:
+        """How fast a job is beside another, relative to alone: two numbers of one tier."""
+        for tier, speed in alone.items():
+            beside = self.table.beside(job_id, tier, frozenset((other,)))
+            if beside is not None:
+                return beside / speed
+        return None
 
     def _ask(self, now_s: float, running: Mapping[str, Job], company: Company) -> None:
         """Let programs tell their steps where it is not known how fast they are now."""
@@ -178,31 +203,6 @@ class Sharing:
             if wanted and now_s - asked_s >= pause_s:
                 self._asked[job.id] = (now_s, min(MOST_ASK_S, 2 * pause_s))
                 self.ask(job.id)
-
-    # Marks in vain
-
-    def _without_lost(self, snapshot: Snapshot) -> Snapshot:
-        """Close a node to a job that was marked for it, and has not started there in time."""
-        now_s = snapshot.now_s
-        marked = {(job.id, job.mark) for job in snapshot.waiting if job.mark not in ("", ANYWHERE)}
-        waits = {job.id for job in snapshot.waiting}
-        kept = {
-            key: at_s
-            for key, at_s in self._marked_s.items()
-            if key[0] in waits and (key in marked or LOST_S < now_s - at_s < REST_S)
-        }
-        self._marked_s = dict.fromkeys(marked, now_s) | kept
-        lost: dict[str, set[str]] = {}
-        for (job_id, node), at_s in kept.items():
-            if LOST_S < now_s - at_s < REST_S:
-                lost.setdefault(job_id, set()).add(node)
-        if not lost:
-            return snapshot
-        waiting = tuple(
-            replace(job, nodes_kept=job.nodes_kept | lost[job.id]) if job.id in lost else job
-            for job in snapshot.waiting
-        )
-        return replace(snapshot, waiting=waiting)
 
 
 def _on_one_node(snapshot: Snapshot) -> dict[str, Job]:

@@ -16,7 +16,7 @@ from pliant.cycle import explain
 from pliant.daemon import answers as a
 from pliant.daemon import rows
 from pliant.daemon.cannot import beyond_reach, cannot_rows
-from pliant.daemon.cycling import Cycling, Seen
+from pliant.daemon.cycling import Cycling
 from pliant.daemon.history import history_of
 from pliant.daemon.monitors import Monitors
 from pliant.daemon.named import find, unknown
@@ -24,6 +24,7 @@ from pliant.daemon.overview import overview
 from pliant.daemon.private import without_private
 from pliant.daemon.renewal import renewed
 from pliant.daemon.rights import Asker
+from pliant.daemon.seen import Seen
 from pliant.daemon.watched import MonitorsRow, TopAnswer
 from pliant.errors import BadInput, Refused, Unavailable
 from pliant.grammar import parse, parse_shape, quoted, request_text

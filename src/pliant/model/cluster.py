@@ -31,6 +31,8 @@ class Pool:
     parts: tuple[int, ...] = ()
     mem_mib: int = 0  # of one GPU; 0: not known
     sharers: tuple[int, ...] = ()  # jobs on each GPU of ``parts``; (): not known
+    counts_mem: bool = False  # whether it is known what jobs take of a shared GPU's memory
+    parts_mem_mib: tuple[int, ...] = ()  # free of each GPU not wholly free: of ``parts``, then rest
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 Combination = frozenset[str]
 """Jobs that run together on one node, by id."""
@@ -24,7 +25,7 @@ class Together:
         return frozenset(job for job, _ in self.speeds)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Company:
     """The combinations of jobs whose speeds are known: measured so far, or, in simulations, true.
 
@@ -33,7 +34,7 @@ class Company:
 
     known: tuple[Together, ...] = ()
 
-    @property
+    @cached_property
     def table(self) -> dict[Combination, Speeds]:
         """The speeds by combination; of one known twice, the later."""
         return {together.jobs: dict(together.speeds) for together in self.known}

@@ -11,46 +11,24 @@ import contextlib
 import os
 import queue
 import signal
-import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from pliant.errors import BadInput
 from pliant.node import words as w
 from pliant.node.core import step
-from pliant.node.door import END_S, Ask, Door, Heard
-from pliant.node.files import Pace, Private, for_checkpoints
-from pliant.node.importable import with_pliant
-from pliant.node.logs import cut_on_requeue
-from pliant.node.own_requeue import with_stand_in
+from pliant.node.door import END_S, Ask, Door
+from pliant.node.files import Pace, Private
+from pliant.node.hearing import Hearing
 from pliant.node.program import Program, Witness
 from pliant.node.ranks import NONE, Ranks
-from pliant.node.run import CHOSEN, DIRECTORY, REQUESTED, Run, signal_number
+from pliant.node.run import Run
+from pliant.node.saying import say
 
-TICK_S = 1.0
 LAUNCHED_S = 60.0
 """A program that tells no steps counts as working after so long."""
-_LEFT = frozenset(
-    {
-        *(signal.SIGKILL, signal.SIGSTOP),  # nobody can
-        *(signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH),  # end nothing
-        *(signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU),  # a terminal's, for us as well
-        *(
-            signal.SIGILL,
-            signal.SIGTRAP,
-            signal.SIGBUS,
-            signal.SIGFPE,
-            signal.SIGSEGV,
-            signal.SIGSYS,
-        ),
-    }
-)
-CAUGHT = frozenset(signal.valid_signals() - _LEFT)
-"""All that would end us, but for our own mistakes."""
-NOT_FOUND, NOT_RUN = 127, 126
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,85 +49,6 @@ class Parts:
     files: Private | None  # None: it could not be made
     outside: Outside
     caught: frozenset[int]
-
-
-def say(words: str) -> None:
-    """Say one line to the user; a closed stderr is no reason to end, nor to say it on stdout."""
-    if sys.stderr is None:
-        return
-    line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(words.split()))
-    with contextlib.suppress(OSError, ValueError):
-        print(f"pliant run: {line}", file=sys.stderr, flush=True)
-
-
-def run(
-    argv: Sequence[str],
-    this: Run,
-    outside: Outside,
-    environ: Mapping[str, str],
-    tick_s: float = TICK_S,
-) -> int:
-    """Run a program as this run of a job; return the exit code to end with."""
-    caught = {number for number in CAUGHT if signal.getsignal(number) is not signal.SIG_IGN}
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*caught, signal.SIGCHLD})
-    files = _private(this) if this.job else None
-    env = {**environ, **with_pliant(environ)}
-    if files is not None:
-        env[REQUESTED] = str(files.request)
-        if this.signal:
-            env |= with_stand_in(environ)
-    if this.directory is not None:
-        this = replace(this, directory=_for_checkpoints(this.directory, this.otherwise))
-        env[DIRECTORY] = str(this.directory)
-        if this.chosen:
-            env[CHOSEN] = f"{this.job}:{this.directory}"
-    try:
-        program = Program(argv, env, mask)
-    except OSError as error:
-        say(f"{argv[0]}: {error.strerror}")
-        if files is not None:
-            files.remove()
-        return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUN
-    witness = Witness(mask)
-    parts = Parts(program, witness, files, outside, frozenset(caught))
-    try:
-        return Wrapper(this, parts, tick_s).run()
-    except Exception as fault:
-        say(f"a mistake of Pliant's own ({type(fault).__name__}: {fault}): the program runs on")
-        return _plainly(program, caught, mask)
-    finally:
-        witness.end()
-        if files is not None:
-            files.remove()
-
-
-def _for_checkpoints(directory: Path, otherwise: Path | None) -> Path:
-    try:
-        made = for_checkpoints(directory, otherwise)
-    except OSError:  # the program says better what it cannot write
-        return directory
-    if made != directory:
-        say(f"{directory} is another user's: checkpoints go to {made}")
-    return made
-
-
-def _private(this: Run) -> Private | None:
-    try:
-        return Private(this.job)
-    except OSError as error:
-        say(f"no directory of its own ({error.strerror}): no checkpoint will be asked for")
-        return None
-
-
-def _plainly(program: Program, caught: Collection[int], mask: Collection[int]) -> int:
-    for number in caught:
-        signal.signal(number, lambda got, _frame: program.send(got))
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    return _shell_code(program.wait())
-
-
-def _shell_code(code: int) -> int:
-    return code if code >= 0 else 128 - code
 
 
 def _decision(now_s: float, decided: str) -> w.Decided:
@@ -175,7 +74,6 @@ class Wrapper:
         self._running = True
         self._started_s = time.monotonic()
         self._pace = Pace()
-        self._said_trouble = False
         self._ranks: Ranks | None = None
         self._door: Door | None = None
         self._asks_why: threading.Thread | None = None
@@ -376,13 +274,7 @@ class Wrapper:
             self._join(this, this.directory)
         if not this.leads:
             return
-        heard = Heard(
-            *(self._wished, self._answered, self._stays),
-            beside=self._beside,
-            trouble=self._trouble,
-            first=self._first,
-            signal=self._signal,
-        )
+        heard = Hearing(self._post, typed=this.typed).heard()
         who = {"job": this.job, "run": str(this.restarts), "word": os.urandom(8).hex()}
         self._door = Door(self._outside.ask, who, heard)
         name = signal.Signals(this.signal).name.removeprefix("SIG") if this.signal else ""
@@ -397,35 +289,6 @@ class Wrapper:
             except OSError as error:
                 say(f"{self._ranks.path}: {error.strerror}: only task 0 is told of checkpoints")
                 self._ranks = None
-
-    def _wished(self, wish: w.Wish | None) -> None:
-        self._post(w.Wished(time.monotonic(), wish))
-
-    def _answered(self) -> None:
-        self._post(w.Answered(time.monotonic()))
-
-    def _stays(self) -> None:
-        words = "it could not start again now, or is to stay, pliantd says"
-        self._post(w.Requeued(time.monotonic(), words))
-
-    def _beside(self, others: bool) -> None:
-        self._post(w.Beside(time.monotonic(), others))
-
-    def _signal(self, name: str) -> None:
-        if self._this.typed:
-            return
-        with contextlib.suppress(BadInput):  # of a later release
-            self._post(w.Learnt(time.monotonic(), signal_number(name)))
-
-    def _first(self) -> None:
-        words = cut_on_requeue(os.environ)
-        if words:
-            say(words)
-
-    def _trouble(self, words: str) -> None:
-        if not self._said_trouble:
-            self._said_trouble = True
-            say(f"{words}; the program runs all the same")
 
     def _close(self) -> None:
         if self._ranks is not None:

@@ -13,18 +13,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
-from pliant.placement.needs import (
-    Need,
-    NodeKind,
-    Receipt,
-    State,
-    find,
-    lesser,
-    returned,
-    taken,
-    whole_gpus,
-)
+from pliant.placement.needs import Need, find
 from pliant.placement.scopes import Scope
+from pliant.placement.states import NodeKind, Receipt, State, lesser, returned, taken, whole_gpus
 
 
 class Left(NamedTuple):
@@ -74,6 +65,7 @@ class Cell:
         self.nodes: list[int] = []  # ascending
         self.gpus = whole_gpus(kind, state)
         gpus = tuple([(of,) if isinstance(of, int) else tuple(sorted(of)) for of in state[2]])
+        gpus += tuple([tuple(sorted(mem)) for mem in state[3]])
         self.order: Order = (self.gpus, state[0], state[1], rank, len(lefts), gpus, serial)
         self.after: dict[tuple[Need, float], tuple[Receipt, Cell]] = {}
         self.before: dict[tuple[Receipt, float], Cell] = {}

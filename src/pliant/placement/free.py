@@ -22,10 +22,11 @@ from pliant.placement.cells import Cell
 from pliant.placement.ground import ground_of
 from pliant.placement.instead import Instead
 from pliant.placement.later import NEVER_S, Later
-from pliant.placement.needs import Need, NodeKind, Receipt
+from pliant.placement.needs import Need
 from pliant.placement.pick import Places, pick
 from pliant.placement.profiles import Option, Profile
 from pliant.placement.scopes import Scope, limit_s
+from pliant.placement.states import NodeKind, Receipt
 from pliant.placement.taken import Taken
 from pliant.placement.trades import Trades
 from pliant.plan import Claim

@@ -10,21 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from pliant.model import Job, JobState, Node, Pool, Shape, Snapshot
+from pliant.model import Job, JobState, Node, Shape, Snapshot
 from pliant.placement.ground import as_read
-from pliant.placement.needs import (
-    Need,
-    NodeKind,
-    PoolKind,
-    State,
-    find,
-    freed,
-    need_key,
-    pool_kind,
-    replaced,
-    state_of,
-    taken,
-)
+from pliant.placement.needs import Need, find, freed, need_key, replaced
+from pliant.placement.states import NodeKind, PoolKind, State, node_in, pool_kind, state_of, taken
 
 
 def given_back(kind: NodeKind, state: State, need: Need) -> State:
@@ -58,7 +47,14 @@ def is_certain(pools: tuple[PoolKind, ...], state: State, need: Need) -> bool:
     if need.share == 1:
         return gpus.count(0) >= need.gpus
     shards = pool.shards // need.share
-    return len({free for free in gpus if pool.shards - free >= shards}) == 1
+    memory = state[3][pools.index(pool)] if pool.counts_mem else gpus
+    lenders = {
+        (free, left)
+        for free, left in zip(gpus, memory, strict=True)
+        if pool.shards - free >= shards
+        and (not pool.counts_mem or pool.mem_mib - left >= need.gpu_mem_mib)
+    }
+    return len(lenders) == 1
 
 
 def _all(pool: PoolKind) -> tuple[int, ...]:
@@ -159,7 +155,7 @@ def _taken(
         receipt = None if node is None else find(_kind(node), state_of(node), need)
         if node is None or receipt is None:
             return {}
-        found[name] = _as(node, taken(state_of(node), receipt))
+        found[name] = node_in(node, taken(state_of(node), receipt))
     return found
 
 
@@ -167,27 +163,10 @@ def _emptied(node: Node, needs: Iterable[Need]) -> Node:
     kind, state = _kind(node), state_of(node)
     for need in needs:
         state = freed(kind, state, need)
-    return _as(node, state) if needs else node
+    return node_in(node, state) if needs else node
 
 
 def _kind(node: Node) -> NodeKind:
     pools = tuple(pool_kind(pool) for pool in node.pools)
     none: frozenset[str] = frozenset()
     return NodeKind(node.cpus, node.mem_mib, pools, none, none, none)
-
-
-def _as(node: Node, state: State) -> Node:
-    """A node in a state."""
-    cpus, mem_mib, gpus = state
-    left = tuple(_pool(pool, left) for pool, left in zip(node.pools, gpus, strict=True))
-    return replace(node, free_cpus=cpus, free_mem_mib=mem_mib, pools=left)
-
-
-def _pool(pool: Pool, gpus: int | tuple[int, ...]) -> Pool:
-    """A pool with so much free; how many jobs are on each GPU is kept where nothing changed."""
-    if isinstance(gpus, int):
-        return replace(pool, free=gpus)
-    full = pool.shards_per_gpu
-    parts = tuple(sorted((free for free in gpus if 0 < free < full), reverse=True))
-    sharers = pool.sharers if parts == pool.parts else ()
-    return replace(pool, free=gpus.count(full), parts=parts, sharers=sharers)

@@ -13,8 +13,9 @@ from dataclasses import dataclass, fields
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement.cells import Cells
 from pliant.placement.ends import Ends
-from pliant.placement.needs import Need, state_of
+from pliant.placement.needs import Need
 from pliant.placement.profiles import Profiles
+from pliant.placement.states import state_of
 
 MOST_KNOWN = 20_000
 """How many kinds of jobs, or of node states, are remembered between decisions."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import ceil
 
 from pliant.placement.cells import Cell, Cells
-from pliant.placement.needs import Need, Receipt, most_gpus
+from pliant.placement.needs import Need
 from pliant.placement.pick import pick
 from pliant.placement.profiles import Option, Profile
+from pliant.placement.states import Receipt, most_gpus
 from pliant.placement.taken import Taken
 
 

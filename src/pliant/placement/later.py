@@ -9,8 +9,9 @@ from heapq import merge
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement.cells import Left
 from pliant.placement.ground import Ground
-from pliant.placement.needs import NOTHING, Need, find, nothing_of, taken
+from pliant.placement.needs import Need, find
 from pliant.placement.scopes import limit_s
+from pliant.placement.states import NOTHING, nothing_of, taken
 from pliant.placement.taken import Taken
 from pliant.placement.timeline import Opening, Release, Wanted, opening
 from pliant.plan import Claim

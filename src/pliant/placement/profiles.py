@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pliant.model import Job, Kind, Shape, Snapshot
-from pliant.placement.needs import Need, NeedKey, NodeKind, find, need_key
+from pliant.placement.needs import Need, NeedKey, find, need_key
 from pliant.placement.scopes import Scope, Scopes
+from pliant.placement.states import NodeKind
 
 Option = tuple[Shape, Need]
 

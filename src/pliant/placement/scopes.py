@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pliant.model import Job, Node, Partition, Reservation, Snapshot
-from pliant.placement.needs import NodeKind, pool_kind
+from pliant.placement.states import NodeKind, pool_kind
 
 NO_LIMIT_S = 365 * 24 * 3600
 """A job without a time limit counts as running for a year, as Slurm's backfill has it."""
@@ -165,13 +165,13 @@ def _kind(
     reserved: tuple[str, ...],
     known: dict[object, NodeKind],
 ) -> NodeKind:
-    pools = tuple((p.gpu_type, p.total, p.shards_per_gpu, p.mem_mib) for p in node.pools)
+    pools = tuple(pool_kind(pool) for pool in node.pools)
     key = (node.cpus, node.mem_mib, pools, partitions, node.features, reserved)
     if key not in known:
         known[key] = NodeKind(
             node.cpus,
             node.mem_mib,
-            tuple(pool_kind(pool) for pool in node.pools),
+            pools,
             frozenset(partitions),
             node.features,
             frozenset(reserved),

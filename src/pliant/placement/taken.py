@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pliant.model import Job, Shape
-from pliant.placement.needs import Need, Receipt
+from pliant.placement.needs import Need
 from pliant.placement.pick import Places
+from pliant.placement.states import Receipt
 
 
 @dataclass(eq=False, slots=True)

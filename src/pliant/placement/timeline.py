@@ -9,9 +9,10 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from pliant.placement.cells import Cells, Left
-from pliant.placement.needs import Need, State, find, freed, lesser, reduced
+from pliant.placement.needs import Need, find, freed
 from pliant.placement.profiles import Option
 from pliant.placement.scopes import Scope
+from pliant.placement.states import State, lesser, reduced
 
 
 class Release(NamedTuple):

@@ -14,10 +14,11 @@ from contextlib import contextmanager
 from pliant.model import Job
 from pliant.placement.cells import Cell, Cells, Left
 from pliant.placement.giving_up import given_back
-from pliant.placement.needs import Need, Receipt, State, lesser, taken
+from pliant.placement.needs import Need
 from pliant.placement.pick import Places
 from pliant.placement.profiles import Option
 from pliant.placement.scopes import limit_s
+from pliant.placement.states import Receipt, State, lesser, taken
 
 Held = dict[int, list[tuple[Job, Need]]]
 """What givers have, by node."""

@@ -6,8 +6,9 @@ from pliant.model import ALL_CORES, Job, Shape
 from pliant.placement.cells import Cell
 from pliant.placement.free import Free
 from pliant.placement.later import NEVER_S
-from pliant.placement.needs import Need, find, most_gpus, replaced
+from pliant.placement.needs import Need, find, replaced
 from pliant.placement.profiles import Profile
+from pliant.placement.states import most_gpus
 
 
 def why_not(free: Free, job: Job, shape: Shape) -> str:

@@ -18,7 +18,8 @@ set aside where it may be (a best-effort job), and goes back to the queue.
 On a real cluster (``marks``; all but ``cosched-optimal``) jobs start and are placed as by
 ``easy-backfill``, and pairs come about by marks: see :mod:`.marks`. ``least``: two share only where
 their speeds together are above it, and are parted at it: at 1 they do no more than they would one
-after the other. ``across_accounts``: jobs of different accounts share too.
+after the other. ``across_accounts``: jobs of different accounts share too. ``k`` and ``window`` are
+for simulations alone.
 
 What is known of speeds stands in the snapshot (``Company``). The first two know only combinations
 that are in it: there it is to hold all that can be, with their true speeds. What runs goes on until
@@ -52,9 +53,10 @@ from pliant.errors import BadInput
 from pliant.model import Snapshot
 from pliant.plan import Plan
 from pliant.policies.chosen import Count
+from pliant.policies.companions import Rule
 from pliant.policies.easy import EasyBackfill
 from pliant.policies.machines import Machines
-from pliant.policies.marks import Marks, Rule
+from pliant.policies.marks import Marks
 from pliant.policies.parting import partings
 
 
@@ -126,11 +128,17 @@ class CoschedFcs(_Live):
         return Fastest()
 
 
+_LEARNS: Mapping[str, object] = MappingProxyType({"marks": True, "k": 3, "window": 10})
+"""Live two share a node, whatever ``k`` says, and how many wait there to choose from is one number
+for all (see :data:`.marks.WINDOW`): another value would do nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoschedPi(_Live):
     """The combination that is the most probably better than the best that was measured."""
 
     name: ClassVar[str] = "cosched-pi"
+    live_options: ClassVar[Mapping[str, object]] = _LEARNS
     p: float = 0.95
     k: Count = 3
     ends: bool = True
@@ -149,6 +157,7 @@ class CoschedEi(_Live):
     """The combination with the largest expected improvement on the best that was measured."""
 
     name: ClassVar[str] = "cosched-ei"
+    live_options: ClassVar[Mapping[str, object]] = _LEARNS
     p: float = 0.95
     k: Count = 3
     ends: bool = True
@@ -167,6 +176,7 @@ class CoschedUcb(_Live):
     """The combination with the highest upper confidence bound."""
 
     name: ClassVar[str] = "cosched-ucb"
+    live_options: ClassVar[Mapping[str, object]] = _LEARNS
     kappa: float = 2.0
     p: float = 0.95
     k: Count = 3

@@ -10,8 +10,8 @@ from functools import cached_property, partial
 
 from pliant.model import Job, Kind, Shape
 from pliant.placement import Free, Option, Profile
-from pliant.placement.needs import NodeKind
 from pliant.placement.queue import Alike
+from pliant.placement.states import NodeKind
 from pliant.policies.desk import Desk
 
 ONE = Fraction(1)

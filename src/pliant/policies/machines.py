@@ -12,7 +12,8 @@ from pliant.cosched import Fits, Knowledge, Strategy
 from pliant.model import Combination, Job, JobState, Node, Shape, Snapshot
 from pliant.placement import NO_LIMIT_S, Cell, Need, Option
 from pliant.placement.giving_up import certain_holders, given_back
-from pliant.placement.needs import State, find, taken
+from pliant.placement.needs import find
+from pliant.placement.states import State, taken
 from pliant.plan import Plan, Preempt
 from pliant.policies.desk import Desk
 from pliant.policies.shapes import FixedShapes

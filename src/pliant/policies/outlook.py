@@ -17,9 +17,10 @@ from typing import NamedTuple
 
 from pliant.model import Job
 from pliant.placement import Free, Need, Option, Profile
-from pliant.placement.needs import NodeKind, Receipt, State, find, freed, lesser, reduced
+from pliant.placement.needs import find, freed
 from pliant.placement.pick import Places
 from pliant.placement.scopes import Scope
+from pliant.placement.states import NodeKind, Receipt, State, lesser, reduced
 from pliant.policies.candidates import ENDLESS_S
 from pliant.speedup import left_s, run_time_s
 
@@ -170,7 +171,7 @@ class Outlook:
         return tuple(sorted(fitting[: shape.nodes]))
 
     def _rest(self, place: int, at_s: float) -> tuple[int, int, int, int]:
-        cpus, mem, pools = self._lines[place].at(at_s)
+        cpus, mem, pools, _ = self._lines[place].at(at_s)
         gpus = sum(pool if isinstance(pool, int) else sum(pool) for pool in pools)
         return (gpus, cpus, mem, place)
 

@@ -12,7 +12,8 @@ from heapq import heapify, heappop, heappush
 
 from pliant.model import Job
 from pliant.placement import Free, Option, Profile, Taken
-from pliant.placement.needs import Gpus, NodeKind, PoolKind, Receipt, share_shards
+from pliant.placement.needs import share_shards
+from pliant.placement.states import Gpus, NodeKind, PoolKind, Receipt
 from pliant.policies.groups import Sizes
 
 
@@ -119,7 +120,12 @@ class Sharing:
         somewhere = cell.receipt(need, bound)
         if somewhere is None or isinstance(gpus, int) or not 0 < shards <= gpus[slot.gpu]:
             return None
-        return (somewhere[0], somewhere[1], ((slot.pool, 0, ((slot.gpu, shards),)),))
+        mem_mib = 0
+        if pool.counts_mem:
+            mem_mib = need.gpu_mem_mib if shape.is_share else pool.mem_mib
+            if mem_mib > state[3][slot.pool][slot.gpu]:
+                return None
+        return (somewhere[0], somewhere[1], ((slot.pool, 0, ((slot.gpu, shards, mem_mib),)),))
 
     def enlarge(self, seats: Seats) -> None:
         """Give a job the largest 1/n that divides what was free, on each of its GPUs."""

@@ -7,17 +7,17 @@ made, and what has not changed is what it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial
 from math import inf, nextafter
 from typing import TypeVar
 
-from pliant.model import Job, JobClass, JobState, Node, Pool, Shape, Snapshot
+from pliant.model import Job, JobClass, JobState, Node, Shape, Snapshot
 from pliant.placement import Need, limit_s
 from pliant.placement.ground import Ground, Grounded
-from pliant.placement.needs import NOTHING, Gpus, Receipt, State, beyond, find, has, returned
+from pliant.placement.needs import find
 from pliant.placement.queue import Queue
+from pliant.placement.states import NOTHING, Receipt, State, beyond, has, node_in, returned
 from pliant.placement.timeline import Release
 from pliant.policies.crowd import Crowd, Standing
 from pliant.simulator.running import (
@@ -89,28 +89,7 @@ class Cluster:
         )
 
     def _node(self, place: int, node: Node, state: State) -> Node:
-        """A node as it is in a state."""
-        cpus, mem_mib, gpus = state
-        pools = tuple(
-            [
-                self._pool(pool, left, partial(self.ground.jobs_on, place, index))
-                for index, (pool, left) in enumerate(zip(node.pools, gpus, strict=True))
-            ]
-        )
-        return replace(node, free_cpus=cpus, free_mem_mib=mem_mib, pools=pools)
-
-    def _pool(self, pool: Pool, gpus: Gpus, jobs_on: Callable[[int], int]) -> Pool:
-        if isinstance(gpus, int):
-            return replace(pool, free=gpus)
-        full = pool.shards_per_gpu
-        parts = [(free, jobs_on(gpu)) for gpu, free in enumerate(gpus) if 0 < free < full]
-        parts.sort(reverse=True)
-        return replace(
-            pool,
-            free=gpus.count(full),
-            parts=tuple([free for free, _ in parts]),
-            sharers=tuple([jobs for _, jobs in parts]),
-        )
+        return node_in(node, state, partial(self.ground.jobs_on, place))
 
     def names(self, places: Sequence[int]) -> tuple[str, ...]:
         """Return the names of nodes given by number."""
@@ -277,6 +256,6 @@ class Cluster:
         """Count the jobs on each single GPU."""
         sharers = self._sharers
         for pool, _, gpus in receipt[2]:
-            for gpu, _ in gpus:
+            for gpu, _, _ in gpus:
                 key = (place, pool, gpu)
                 sharers[key] = sharers.get(key, 0) + more

@@ -89,5 +89,5 @@ def _gpus(run: Run) -> Iterator[Gpu]:
     """The GPUs of which a run has a part."""
     for place, receipt in zip(run.places, run.receipts, strict=True):
         for pool, _, gpus in receipt[2]:
-            for gpu, _ in gpus:
+            for gpu, _, _ in gpus:
                 yield (place, pool, gpu)

@@ -113,7 +113,7 @@ def _rooms(cluster: Cluster) -> list[_Room]:
     """Return the rooms on nodes with a free GPU, or a part of one, that no other room has."""
     rooms: set[_Room] = set()
     for cell in cluster.ground.cells.filled():
-        cpus, mem_mib, pools = cell.state
+        cpus, mem_mib, pools, _ = cell.state
         gpus = sum([some if isinstance(some, int) else len(some) - some.count(0) for some in pools])
         if cpus and gpus:
             rooms.add(_Room(gpus, cpus, mem_mib if cell.kind.mem_mib else _MANY))

@@ -12,9 +12,10 @@ from typing import TypeVar, overload
 from pliant.model import Job, Shape, Snapshot
 from pliant.placement import Need
 from pliant.placement.ground import Ground
-from pliant.placement.needs import NodeKind, Receipt, beyond, find
+from pliant.placement.needs import find
 from pliant.placement.profiles import Ladder, within_part
 from pliant.placement.queue import Queue
+from pliant.placement.states import NodeKind, Receipt, beyond
 from pliant.policies.crowd import Crowd, Running, Standing, only_counts, only_node
 from pliant.simulator.metrics import Span
 from pliant.simulator.workload import Arrival

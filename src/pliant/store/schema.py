@@ -35,5 +35,9 @@ MIGRATIONS = (
     CREATE INDEX runs_of_name ON runs (user, name);
     ALTER TABLE handovers ADD COLUMN end_s REAL NOT NULL DEFAULT 0;
     """,
+    """
+    CREATE TABLE speeds (
+        key TEXT PRIMARY KEY, weight_s REAL NOT NULL, total REAL NOT NULL, end_s REAL NOT NULL);
+    """,
 )
 """Each brings the file from one version (PRAGMA user_version) to the next; only ever append."""

@@ -18,6 +18,9 @@ LONGEST_REASON = 2000
 MOST_MEASURED = 200
 """Of how many earlier runs the speeds count."""
 
+Speed = tuple[str, float, float, float]
+"""A program's name in the speed table, and its mean: weight, sum, and when it was measured last."""
+
 
 class Store:
     """The history; safe to use from several threads; never raises for its disk."""
@@ -196,6 +199,21 @@ class Store:
                 found.setdefault(parse_shape(str(shape)), float(rate))
         return found
 
+    # How fast programs run, alone and beside others: see pliant.speed_table
+
+    def keep_speeds(self, rows: Iterable[Speed]) -> None:
+        """Keep what was measured of programs, in place of what was known of the same before."""
+        found = [*rows]
+        if found:
+            self._db.write("INSERT OR REPLACE INTO speeds VALUES (?, ?, ?, ?)", *found)
+
+    def speeds(self, most: int) -> tuple[Speed, ...]:
+        """Return what was measured of programs, ``most`` at most, that measured last at the end."""
+        rows = self._db.read(
+            "SELECT key, weight_s, total, end_s FROM speeds ORDER BY end_s DESC LIMIT ?", (most,)
+        )
+        return tuple((str(row[0]), row[1], row[2], row[3]) for row in reversed(rows))
+
     # Shapes that the batch system did not start
 
     def refuse(
@@ -243,6 +261,12 @@ class Store:
                 (MOST_ROWS,),
             )
         self._db.write("DELETE FROM runs WHERE at_s < ?", (now_s - retention_s,))
+        self._db.write("DELETE FROM speeds WHERE end_s < ?", (now_s - retention_s,))
+        self._db.write(
+            "DELETE FROM speeds WHERE key NOT IN"
+            " (SELECT key FROM speeds ORDER BY end_s DESC LIMIT ?)",
+            (MOST_ROWS,),
+        )
         self._db.write("DELETE FROM refused WHERE until_s < ?", (now_s - retention_s,))
 
 

@@ -1,6 +1,6 @@
 """What ``scontrol update`` is told so that a waiting job may share its CPUs, or may no longer.
 
-Measured on 22.05.8, in a partition with ``OverSubscribe=YES:2``:
+Measured on 22.05.8 alone, in a partition with ``OverSubscribe=YES:2``:
 
 - ``OverSubscribe=YES`` marks a waiting job; a running one is refused. A mark stays until it is
   taken back, through a requeue too, and lets Slurm itself pair the job with any that is marked.

@@ -203,17 +203,22 @@ class Slurm:
             return Refused(f"job {mark.job.id}: its mark: {error}")
         return Refused(f"job {mark.job.id}: its mark: {answer.words}") if answer.status else None
 
-    def unmark(self) -> list[str]:
-        """Take every mark of ours from the jobs that wait; return of which it could be taken.
+    def unmark(self) -> Mapping[str, str]:
+        """Take every mark of ours from the jobs that wait: Pliant is ending.
 
-        Pliant is ending.
-
-        Raises Unavailable (StandsBy where another host's pliantd acts), BadAnswer.
+        Whoever gave it: it is found by the job's token. Return each job with what Slurm said, "" of
+        those of which it could be taken. Raises Unavailable (StandsBy where another host's pliantd
+        acts), BadAnswer.
         """
         self._check_acting(self.site())
-        rows = marking.left_marks(self._queries.jobs())
-        answers = [(row, self._update(row, marking.mark_words(row, UNMARKED))) for row in rows]
-        return [row.key for row, answer in answers if not answer.status]
+        return {row.key: self._unmark(row) for row in marking.left_marks(self._queries.jobs())}
+
+    def _unmark(self, row: JobRow) -> str:
+        try:
+            answer = self._update(row, marking.mark_words(row, UNMARKED))
+        except Refused as error:
+            return str(error)
+        return answer.words if answer.status else ""
 
     def rescue(self, job: Job) -> None:
         """Give a job its own shape back, and its place, that Slurm holds for one we set.

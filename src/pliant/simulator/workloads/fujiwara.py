@@ -1,8 +1,9 @@
 """Fujiwara's GPU workload: tasks that may share a GPU, have one, or have several.
 
 The tasks are those of :mod:`~pliant.simulator.workloads.fujiwara_trace`, each submitted when it was
-seen to start. A rigid task has one GPU; (p_min, p_max) = (1/4, 4). A task's work is its volume, its
-run time over its concurrency. How fast it runs on another amount of GPUs follows a sublinear,
+seen to start. A rigid task has one GPU; (p_min, p_max) = (1/4, 4), but (1, 4) for those that take
+over 90 % of a GPU's memory: they may not share one. A task's work is its volume, its run time over
+its concurrency. How fast it runs on another amount of GPUs follows a sublinear,
 non-decreasing curve of its program; figure 1, which has the paper's, is not printed as numbers.
 
 Each GPU is a node: a snapshot says on which nodes a job is, and so on which GPU a share is. On
@@ -32,7 +33,9 @@ from pliant.simulator.workloads.rows import Rows
 SHARES = (4, 3, 2)
 MOST = 4
 SHAPES = (*(Shape(1, 1, share=n) for n in SHARES), *(Shape(n, 1) for n in range(1, MOST + 1)))
-OWN = SHAPES[len(SHARES)]
+WHOLE = SHAPES[len(SHARES) :]
+"""Of a task that may not share a GPU."""
+OWN = WHOLE[0]
 _SHARDS = 12  # of one GPU: divides by all that may share it
 _ROUND_MIB = 64  # jobs of about the same memory have one specification
 _ALL = ("all",)
@@ -97,7 +100,7 @@ def fujiwara(
         raise BadInput(f"{gpus} GPUs: at least one is needed")
     chosen, speeds = choices or Choices(), curves or Curves()
     found = observed(seed, tasks, chosen)
-    pool = Pool("", 1, 1, shards_per_gpu=_SHARDS, mem_mib=GPU_MIB)
+    pool = Pool("", 1, 1, shards_per_gpu=_SHARDS, mem_mib=GPU_MIB, counts_mem=True)
     names = tuple(f"gpu{number:0{len(str(gpus - 1))}}" for number in range(gpus))
     cores = max(SHARES)  # one for each task that could run at once
     return Workload(
@@ -113,10 +116,15 @@ def fujiwara(
             "its volume is that of six GPUs for all its time, for six are printed to be saturated",
             f"speed beside n - 1 others on a GPU is n^-{speeds.mcnn.share} (MCNN), on n GPUs"
             f" n^{speeds.mcnn.many} (MCNN) or n^{speeds.opennmt.many} (OpenNMT)",
-            "a task has 1/n of a GPU only where n times its memory fits on one",
+            "tasks that take over 90 % of a GPU's memory, and so share it with nobody, have no 1/n:"
+            " it would leave the rest of the GPU to nobody",
             "each GPU is a node: how a task's GPUs lie costs nothing",
         ),
     )
+
+
+def _shapes(whole: bool) -> tuple[Shape, ...]:
+    return WHOLE if whole else SHAPES
 
 
 def _words(choices: Choices) -> str:
@@ -145,7 +153,7 @@ class _Build:
             partitions=_ALL,
             submit_s=task.start_s,
             shape=OWN,
-            shapes=SHAPES,
+            shapes=_shapes(task.whole),
             spec=spec,
             name=program,
             volume_s=task.volume_s if self._told else 0.0,
@@ -159,10 +167,10 @@ class _Build:
         if known is None:
             curve = self._programs[whole][1]
             request = Request(
-                gpus=tuple(shape.amount for shape in SHAPES),
+                gpus=tuple(shape.amount for shape in _shapes(whole)),
                 gpu_mem_mib=mem_mib,
                 malleable=Malleable(),
-                throughput=tuple((shape, curve(shape)) for shape in SHAPES),
+                throughput=tuple((shape, curve(shape)) for shape in _shapes(whole)),
             )
             known = self._specs[(whole, mem_mib)] = Spec(request, own=OWN)
         return known

@@ -1,0 +1,106 @@
+"""Starts a program under the shell that watches it, and lets it run on where that fails."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pliant.node.files import Private, for_checkpoints
+from pliant.node.importable import with_pliant
+from pliant.node.own_requeue import with_stand_in
+from pliant.node.program import Program, Witness
+from pliant.node.run import CHOSEN, DIRECTORY, REQUESTED, Run
+from pliant.node.saying import say
+from pliant.node.wrapper import Outside, Parts, Wrapper
+
+TICK_S = 1.0
+_LEFT = frozenset(
+    {
+        *(signal.SIGKILL, signal.SIGSTOP),  # nobody can
+        *(signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH),  # end nothing
+        *(signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU),  # a terminal's, for us as well
+        *(
+            signal.SIGILL,
+            signal.SIGTRAP,
+            signal.SIGBUS,
+            signal.SIGFPE,
+            signal.SIGSEGV,
+            signal.SIGSYS,
+        ),
+    }
+)
+CAUGHT = frozenset(signal.valid_signals() - _LEFT)
+"""All that would end us, but for our own mistakes."""
+NOT_FOUND, NOT_RUN = 127, 126
+
+
+def run(
+    argv: Sequence[str],
+    this: Run,
+    outside: Outside,
+    environ: Mapping[str, str],
+    tick_s: float = TICK_S,
+) -> int:
+    """Run a program as this run of a job; return the exit code to end with."""
+    caught = {number for number in CAUGHT if signal.getsignal(number) is not signal.SIG_IGN}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*caught, signal.SIGCHLD})
+    files = _private(this) if this.job else None
+    env = {**environ, **with_pliant(environ)}
+    if files is not None:
+        env[REQUESTED] = str(files.request)
+        if this.signal:
+            env |= with_stand_in(environ)
+    if this.directory is not None:
+        this = replace(this, directory=_for_checkpoints(this.directory, this.otherwise))
+        env[DIRECTORY] = str(this.directory)
+        if this.chosen:
+            env[CHOSEN] = f"{this.job}:{this.directory}"
+    try:
+        program = Program(argv, env, mask)
+    except OSError as error:
+        say(f"{argv[0]}: {error.strerror}")
+        if files is not None:
+            files.remove()
+        return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUN
+    witness = Witness(mask)
+    parts = Parts(program, witness, files, outside, frozenset(caught))
+    try:
+        return Wrapper(this, parts, tick_s).run()
+    except Exception as fault:
+        say(f"a mistake of Pliant's own ({type(fault).__name__}: {fault}): the program runs on")
+        return _plainly(program, caught, mask)
+    finally:
+        witness.end()
+        if files is not None:
+            files.remove()
+
+
+def _for_checkpoints(directory: Path, otherwise: Path | None) -> Path:
+    try:
+        made = for_checkpoints(directory, otherwise)
+    except OSError:  # the program says better what it cannot write
+        return directory
+    if made != directory:
+        say(f"{directory} is another user's: checkpoints go to {made}")
+    return made
+
+
+def _private(this: Run) -> Private | None:
+    try:
+        return Private(this.job)
+    except OSError as error:
+        say(f"no directory of its own ({error.strerror}): no checkpoint will be asked for")
+        return None
+
+
+def _plainly(program: Program, caught: Collection[int], mask: Collection[int]) -> int:
+    for number in caught:
+        signal.signal(number, lambda got, _frame: program.send(got))
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return _shell_code(program.wait())
+
+
+def _shell_code(code: int) -> int:
+    return code if code >= 0 else 128 - code
