@@ -308,7 +308,7 @@ def test_marks_are_refused_and_nothing_is_said(site: Recorded) -> None:
     pbs = site.pbs()
     (error,) = pbs.mark([Mark(job(pbs.observe(), "32"), "gn1", "")])
     assert str(error) == "job 32: PBS has no such mark"
-    assert (pbs.unmark(), site.said, pbs.fences()) == ([], [], {})
+    assert (pbs.unmark(), site.said, pbs.fences()) == ({}, [], {})
 
 
 def test_a_job_that_can_never_run_as_we_set_it_gets_its_own_shape_back(site: Recorded) -> None:

@@ -10,7 +10,7 @@ from pbs_recorded import NOW_S, Recorded
 
 from pliant.cycle import cycle, leftover
 from pliant.daemon.config import Config
-from pliant.daemon.cycling import Seen
+from pliant.daemon.seen import Seen
 from pliant.daemon.publishing import Publisher, state_of
 from pliant.filter import Inventory
 from pliant.filter.pbs.state import Ground, Room, State, read_state

@@ -132,7 +132,7 @@ def _unmark(batch: Slurm | Pbs) -> None:
         time.sleep(AGAIN_S)
 
 
-def _unmark_once(batch: Slurm) -> str:
+def _unmark_once(batch: Slurm | Pbs) -> str:
     """Take the marks that are there; return why one may be left, "" where none is."""
     try:
         found = batch.unmark()

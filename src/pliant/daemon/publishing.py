@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pliant.daemon.config import Config
-from pliant.daemon.cycling import Seen
+from pliant.daemon.seen import Seen
 from pliant.filter.pbs.state import Ground, Room, State, state_text
 from pliant.model import Demand, Mode, Node
 from pliant.plan import Plan

@@ -16,7 +16,7 @@ from pathlib import Path
 from pliant.batch import Batch
 from pliant.daemon import sockets
 from pliant.daemon.config import Config, load
-from pliant.daemon.cycling import Cycling, Seen
+from pliant.daemon.cycling import Cycling
 from pliant.daemon.elastic import Elastic
 from pliant.daemon.filter_door import FilterDoor
 from pliant.daemon.handing import Hands
@@ -32,6 +32,7 @@ from pliant.daemon.publishing import Publisher
 from pliant.daemon.quick import QuickServer
 from pliant.daemon.rights import Asker, Site, asker
 from pliant.daemon.run_verbs import RunVerbs
+from pliant.daemon.seen import Seen
 from pliant.daemon.sharing import Sharing, sharing_trouble
 from pliant.daemon.trials import preemption_trouble
 from pliant.daemon.vain import Vain

@@ -134,9 +134,9 @@ class Pbs:
         """Refuse all: PBS's jobs share a node without being marked."""
         return [Refused(f"job {mark.job.id}: PBS has no such mark") for mark in marks]
 
-    def unmark(self) -> list[str]:
-        """Return the jobs of which a mark was taken: none has one."""
-        return []
+    def unmark(self) -> dict[str, str]:
+        """Return what came of each job's mark: none has one."""
+        return {}
 
     def rescue(self, job: Job) -> None:
         """Give a job its own shape back that can never run as the one that we set.
