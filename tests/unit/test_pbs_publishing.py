@@ -10,8 +10,8 @@ from pbs_recorded import NOW_S, Recorded
 
 from pliant.cycle import cycle, leftover
 from pliant.daemon.config import Config
-from pliant.daemon.seen import Seen
 from pliant.daemon.publishing import Publisher, state_of
+from pliant.daemon.seen import Seen
 from pliant.filter import Inventory
 from pliant.filter.pbs.state import Ground, Room, State, read_state
 from pliant.model import Mode
