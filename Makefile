@@ -29,7 +29,7 @@ demo: ## the demonstration: a real, private Slurm here, with Pliant off and on (
 	@$(MAKE) $(VENV)/.run >&2
 	@$(VENV)/bin/pliant demo
 
-.PHONY: test test-here test-ddp test-pmu
+.PHONY: test test-here test-ddp test-pbs test-pmu
 test: ## everything: check, unit tests, tests on a real Slurm and on a cluster of containers
 	@.ci/packages test
 	@$(MAKE) check
@@ -41,6 +41,9 @@ test-here: $(VENV)/.dev
 
 test-ddp: $(VENV)/.torch ## the tests of the example for PyTorch, which make test leaves out (torch is large)
 	$(PY) -m pytest -n 2 --dist loadfile --durations=15 tests/unit/ddp tests/slurm/ddp
+
+test-pbs: $(VENV)/.dev ## the tests on a running PBS, which PLIANT_PBS_* name (see tests/pbs_server/pbs_fixtures.py)
+	@$(PY) -m pytest -q -rs tests/pbs_server || [ $$? -eq 5 ]
 
 test-pmu: ## the counters on an emulated machine with a PMU, and here (needs root; minutes)
 	$(call packages,pmu)

@@ -69,7 +69,7 @@ class _Bench:
     def __init__(self, sandbox: Sandbox, jobs: int) -> None:
         self.sandbox, self.jobs = sandbox, jobs
         path = {"PATH": sandbox.env["PATH"]}
-        self.commands = Commands(sandbox.env["SLURM_CONF"], env=path, timeout_s=60)
+        self.commands = Commands(conf=sandbox.env["SLURM_CONF"], env=path, timeout_s=60)
         self.native = Native(Worker(self.commands.environment({}), 60))
         self.queries = (Queries(self.commands), NativeQueries(self.native, self.commands))
         self.site = self.queries[0].site()

@@ -66,7 +66,7 @@ def main() -> None:
     passed = skewed(int(os.environ.get("DRILL_SKEW_S", "0")))
 
     def commands(conf: str, bin_dir: str, timeout_s: float) -> Commands:
-        return Commands(conf, bin_dir, timeout_s, env=passed)
+        return Commands(bin_dir, timeout_s, conf=conf, env=passed)
 
     vars(lifecycle).update(PROTECTION=0.3)
     vars(daemon).update(Slurm=halting(Path(directory), moment), Commands=commands)

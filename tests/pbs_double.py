@@ -3,7 +3,8 @@
 accept() and reject() raise SystemExit; the alarm raises KeyboardInterrupt, wherever the hook is.
 What an event does not have raises EventIncompatibleError; what it must not set, or a resource
 that the site has not created, raises too. Resource_List.keys() is complete in queuejob and empty
-in runjob, postqueuejob and jobobit. Variable_List takes items alone, and not PBS_O_*. In
+in runjob, postqueuejob and jobobit. A resource that is set to None in queuejob stands there as "",
+and PBS refuses a job with an empty select or place, or with one of a chunk's resources beside it. Variable_List takes items alone, and not PBS_O_*. In
 queuejob a job has no id and no owner. On a node select and custom resources are not known, and
 a bare comma ends a value of the launch environment.
 """
@@ -23,10 +24,13 @@ CUSTOM = (
     "pliant moldable malleable job_class throughput steps colocate gpu_model gpu_share scratch"
 ).split()
 NO_KEYS = ("runjob", "postqueuejob", "jobobit")
-ON_NODE = ("execjob_launch", "execjob_epilogue")
+ON_NODE = ("execjob_prologue", "execjob_launch", "execjob_epilogue")
+NUMBERS = ("ncpus", "ngpus", "mpiprocs", "ompthreads")
+OF_CHUNKS = ("ncpus", "ngpus", "mem", "mpiprocs", "ompthreads")
 PARAMETERS = {
     "queuejob": ("job",),
     "modifyjob": ("job", "job_o"),
+    "execjob_prologue": ("job", "vnode_list"),
     "execjob_launch": ("job", "vnode_list", "progname", "argv", "env"),
     "execjob_epilogue": ("job", "vnode_list"),
     "periodic": ("vnode_list", "freq"),
@@ -34,6 +38,7 @@ PARAMETERS = {
 SETTABLE = {
     "queuejob": ("queue", "Hold_Types", "Execution_Time", "Job_Name", "project", "Rerunable"),
     "modifyjob": ("Hold_Types", "Execution_Time", "Job_Name", "project", "run_count"),
+    "execjob_prologue": ("Hold_Types", "Execution_Time"),
     "execjob_launch": (),
     "execjob_epilogue": ("Hold_Types", "Execution_Time"),
     "periodic": (),
@@ -96,8 +101,21 @@ class Resources:
             raise BadAttributeValueError(f"{name} is read-only")
         if name in ("select", "place") and not isinstance(value, Text | None):
             value = Text(value)  # PBS takes a text as well
+        if name in NUMBERS and value is not None and type(value) is not int:
+            raise BadAttributeValueError(f"{name} is a number")
         self.writes.append(name)
-        self.values[name] = value
+        self.values[name] = "" if value is None and self.event == "queuejob" else value
+
+    def refusal(self) -> str:
+        """Return what PBS says of a submission that a hook has accepted; "" where it takes it."""
+        empty = [name for name in ("select", "place") if self.values.get(name) == ""]
+        if empty:
+            return "Illegal attribute or resource value Resource_List." + empty[0]
+        beside = [name for name in OF_CHUNKS if self.values.get(name) is not None]
+        if beside and any(self.values.get(name) is not None for name in ("select", "place")):
+            words = '"-lresource=" cannot be used with "select" or "place", resource is: '
+            return words + beside[-1]
+        return ""
 
     def keys(self) -> list[str]:
         """Return the names of those that are set, where the event tells."""
@@ -187,9 +205,15 @@ class Job:
         self.__dict__[name] = value
         self.__dict__["done"].append(name)
 
+    def in_ms_mom(self) -> bool:
+        """Whether this is the first node of the job."""
+        if self.__dict__["event"] not in ON_NODE:
+            raise NotImplementedError("in_ms_mom(): only for hooks on a node")
+        return True
+
     def rerun(self) -> None:
         """Let the job be requeued; the server does so once the hook has rejected the event."""
-        if self.__dict__["event"] != "execjob_epilogue":
+        if self.__dict__["event"] not in ON_NODE:
             raise NotImplementedError("rerun(): only for hooks on a node")
         self.__dict__["done"].append("rerun")
 
@@ -209,7 +233,9 @@ class Event:
 
     def accept(self) -> None:
         """End the hook; the event goes on."""
-        self.verdict = ("accept", "")
+        job = self.parameters.get("job")
+        refusal = job.Resource_List.refusal() if self.type == "queuejob" and job else ""
+        self.verdict = ("reject", refusal) if refusal else ("accept", "")
         raise SystemExit("0")
 
     def reject(self, message: str = "", _code: int = 255) -> None:
@@ -222,6 +248,8 @@ class Pbs(types.ModuleType):
     """The module, for one event. ``jobs``: those of the server; who looks at them is noted."""
 
     LOG_DEBUG, LOG_WARNING = 7, 4
+    logs = True
+    """False: as OpenPBS 23.06 that was built with Python 3.10 or later."""
 
     def __init__(
         self, event: Event, jobs: tuple[Job, ...] = (), config: str | None = None, node: str = "gn1"
@@ -233,7 +261,7 @@ class Pbs(types.ModuleType):
         self.node = node
         self.log: list[str] = []
         self.looked = 0
-        self.select = self.place = self.hold_types = Text
+        self.select = self.place = self.size = self.hold_types = Text
 
     def event(self) -> Event:
         """Return the event."""
@@ -250,6 +278,8 @@ class Pbs(types.ModuleType):
 
     def logmsg(self, _level: int, message: str) -> None:
         """Write into the log."""
+        if not self.logs:
+            raise SystemError("PY_SSIZE_T_CLEAN macro must be defined for '#' formats")
         self.log.append(message)
 
     def get_local_nodename(self) -> str:

@@ -8,11 +8,12 @@ from typing import Any
 import pbs
 
 from pliant.filter.pbs.decide import Known, Submission, decide_change
-from pliant.filter.pbs.names import HELD, RESTARTS, RETURNS, shape_variables
+from pliant.filter.pbs.names import BACK, HELD, RESTARTS, RETURNS, shape_variables
 from pliant.hooks.reading import (
     attribute,
     read_settings,
     read_state_file,
+    remark,
     resource_texts,
     variable_texts,
 )
@@ -22,7 +23,7 @@ from pliant.model.shapes import Shape
 def main(event: Any) -> None:
     """Decide about one change."""
     job, was = event.job, event.job_o
-    kept = (*shape_variables(Shape()), RESTARTS, RETURNS, HELD)
+    kept = (*shape_variables(Shape()), RESTARTS, RETURNS, HELD, BACK)
     before = Submission(
         str(was.queue or ""),
         resource_texts(was.Resource_List),
@@ -38,8 +39,7 @@ def main(event: Any) -> None:
     answer = decide_change(before, changed, Known(state, time.time()), runs)
     if answer.refusal:
         event.reject(answer.refusal)
-    if answer.remark:
-        pbs.logmsg(pbs.LOG_DEBUG, "pliant: modifyjob: " + ascii(answer.remark))
+    remark("modifyjob", answer.remark)
     for name, text in answer.resources:
         job.Resource_List[name] = text
     for name, text in answer.variables:

@@ -25,8 +25,7 @@ def is_ours(job: Any) -> bool:
     mark = item(attribute(job, "Variable_List"), HELD)
     if str(attribute(job, "Hold_Types")) != "s" or not mark or not JOB_ID.fullmatch(str(job.id)):
         return False
-    # it counts runs, and begins anew at 0 when pliantd resizes a job
-    return str(seconds(attribute(job, "run_count"))) in (str(mark), "0")
+    return str(seconds(attribute(job, "run_count"))) == str(mark)
 
 
 def main(event: Any) -> None:

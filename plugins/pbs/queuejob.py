@@ -12,12 +12,13 @@ from typing import Any
 import pbs
 
 from pliant.filter.pbs.decide import Answer, Known, Submission, decide
-from pliant.filter.pbs.names import ASKED, HELD, RESOURCES, RETURNS
+from pliant.filter.pbs.names import ASKED, BACK, COUNTED, HELD, RESOURCES, RETURNS
 from pliant.hooks.reading import (
     attribute,
     item,
     read_settings,
     read_state_file,
+    remark,
     resource_texts,
     seconds,
     submitted_now,
@@ -31,7 +32,7 @@ def leave_others(event: Any) -> None:
     A job submitted from within a job by ``qsub -V`` has that one's variables: what our hooks would
     act upon is taken away.
     """
-    for name in (RETURNS, HELD):
+    for name in (RETURNS, HELD, BACK):
         if item(event.job.Variable_List, name):
             event.job.Variable_List[name] = ""
     said = [(event.job.Resource_List, name) for name in RESOURCES.values()]
@@ -62,9 +63,15 @@ def submission(job: Any) -> Submission:
 
 
 def put(job: Any, answer: Answer) -> None:
-    """Set what was decided; all of it, or nothing."""
-    made = {"select": pbs.select, "place": pbs.place}
+    """Set what was decided; all of it, or nothing.
+
+    What was not there before cannot be taken away again, and PBS refuses an empty place.
+    """
+    made = {"select": pbs.select, "place": pbs.place, "mem": pbs.size}
+    made.update(dict.fromkeys(COUNTED, int))
     before = {name: item(job.Resource_List, name) for name, _ in answer.resources}
+    if "place" in before:
+        before["place"] = before["place"] or pbs.place("free")
     try:
         for name, text in answer.resources:
             value = None if text is None else made.get(name, str)(text)
@@ -88,8 +95,7 @@ def main(event: Any) -> None:
     answer = decide(submission(job), Known(state, now_s, fresh))
     if answer.refusal:
         event.reject(answer.refusal)
-    if answer.remark:
-        pbs.logmsg(pbs.LOG_DEBUG, "pliant: queuejob: " + ascii(answer.remark))
+    remark("queuejob", answer.remark)
     put(job, answer)
     event.accept()
 

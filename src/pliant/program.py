@@ -84,7 +84,7 @@ def _requested() -> str:
     that name once its owner is gone.
     """
     path = os.environ.get("PLIANT_CHECKPOINT_REQUESTED", "")
-    job = os.environ.get("SLURM_JOB_ID", "")
+    job = os.environ.get("SLURM_JOB_ID") or os.environ.get("PBS_JOBID", "").partition(".")[0]
     name = os.path.basename(os.path.dirname(path))
     return path if not job or name.startswith(f"pliant-{job}-") else ""
 

@@ -78,8 +78,8 @@ def test_a_full_file_says_all(tmp_path: Path) -> None:
     [
         (
             {"deamon": {}},
-            "pliant.toml: deamon: '{}': [daemon], [policy], [slurm], [partitions] or [trial] is "
-            "expected",
+            "pliant.toml: deamon: '{}': [daemon], [policy], [slurm], [pbs], [partitions] or "
+            "[trial] is expected",
         ),
         ({"slurm": 3}, "pliant.toml: slurm: '3': a section [slurm] is expected"),
         (

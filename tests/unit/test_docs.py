@@ -19,9 +19,12 @@ from docs_helpers import PAGES, TOP, Typed, alike, blocks, fenced, in_text, on_p
 from pliant import policies
 from pliant.cli import cli
 from pliant.cli.manual import markdown, pages, roff
-from pliant.daemon.config import DaemonConfig, SlurmConfig, parse
+from pliant.daemon.config import DaemonConfig, PbsConfig, SlurmConfig, parse
 from pliant.daemon.main import main as daemon
 from pliant.errors import BadSpec
+from pliant.filter.pbs.names import RESOURCES
+from pliant.filter.pbs.said import read_request
+from pliant.filter.pbs.said import words as words_of
 from pliant.grammar import OPTIONS, parse_option
 from pliant.model import Mode, Request
 
@@ -52,6 +55,10 @@ NOT_TYPED = {
     "systemctl daemon-reload && systemctl enable --now pliant-monitor": "no systemd in containers",
     "pliant install slurm --part monitor --apply": "tests/unit/test_cli_install.py runs it",
     "make bench-speed": "takes minutes on an idle machine",
+    "make test-pbs": "needs a PBS",
+    "pliant install pbs": "tests/pbs_server runs it, and tests/unit/test_pbs_install.py",
+    "pliant install pbs --apply": "as the last",
+    "pliant install pbs --remove": "as the last",
     "make test-pmu": "takes minutes in an emulated machine",
     "pliant top": "tests/unit/test_top.py runs it, on a terminal of its own",
     "pliant metrics": "tests/unit/test_top.py runs it",
@@ -223,18 +230,37 @@ def test_every_flag_that_the_pages_show_is_right_or_is_shown_refused() -> None:
     assert wrong == []
 
 
+def test_the_readme_says_the_same_flags_for_both_systems() -> None:
+    table = r"^\| `--([a-z-]+)=([^`]+)` \| `([a-z_]+)=([^`]+)` \|"
+    rows = re.findall(table, (TOP / "README.md").read_text(), re.MULTILINE)
+    assert [FLAGS[flag] for flag, *_ in rows] == list(RESOURCES)
+    for flag, value, resource, said in rows:
+        slurm = parse_option(Request(), FLAGS[flag], value)
+        assert slurm == read_request(words_of({resource: said}, {})) != Request()
+
+
 @pytest.mark.parametrize("page", ["configuration.md", "man/pliant.toml.5"])
 def test_every_key_of_the_configuration_is_documented(page: str) -> None:
     text = (DOCS / page).read_text()
-    keys = [*DaemonConfig.__struct_fields__, *SlurmConfig.__struct_fields__]
+    keys = [
+        *DaemonConfig.__struct_fields__,
+        *SlurmConfig.__struct_fields__,
+        *PbsConfig.__struct_fields__,
+    ]
     words = [*keys, *Mode, *policies.names(), "default"]
     plain = text.replace("\\-", "-")
     assert [word for word in words if not re.search(rf"(`|\.BR? |\b){word}\b", plain)] == []
 
 
-@pytest.mark.parametrize("section", [DaemonConfig(), SlurmConfig()])
-def test_the_documented_defaults_are_the_defaults(section: DaemonConfig | SlurmConfig) -> None:
-    text = (DOCS / "configuration.md").read_text()
+@pytest.mark.parametrize(
+    ("name", "section"),
+    [("daemon", DaemonConfig()), ("slurm", SlurmConfig()), ("pbs", PbsConfig())],
+)
+def test_the_documented_defaults_are_the_defaults(
+    name: str, section: DaemonConfig | SlurmConfig | PbsConfig
+) -> None:
+    page = (DOCS / "configuration.md").read_text()
+    text = page.partition(f"## [{name}]\n")[2].partition("\n## ")[0]
     rows = dict(re.findall(r"^\| `([a-z_]+)` \| (.*?) \|", text, re.MULTILINE))
     documented = {key: rows[key].strip("`").strip('"') for key in section.__struct_fields__}
     actual = {key: getattr(section, key) for key in section.__struct_fields__}
@@ -249,7 +275,7 @@ def test_every_configuration_that_the_pages_show_is_right() -> None:
     assert len(shown) > 1
     for block in shown:
         raw = tomllib.loads(block)
-        if raw.keys() <= {"daemon", "slurm", "partitions"}:
+        if raw.keys() <= {"daemon", "slurm", "pbs", "partitions"}:
             parse(raw)
 
 

@@ -71,6 +71,18 @@ def test_what_is_not_known_yet_or_there_is_empty() -> None:
     assert (on_node["select"], on_node["moldable"]) == (None, None)
 
 
+def test_a_resource_is_not_taken_away_in_queuejob_and_not_taken_beside_a_select() -> None:
+    for source, verdict in (
+        ("None", ("reject", "resource is: ngpus")),
+        ("3", ("reject", "resource is: ngpus")),
+    ):
+        code = f"import pbs\nr = pbs.event().job.Resource_List\nr['ngpus'] = {source}\n"
+        code += "r['select'] = '1:ngpus=1'\npbs.event().accept()"
+        job = Job("queuejob", {"ngpus": 2})
+        said = run(compile(code, "hook", "exec"), Pbs(Event("queuejob", job=job)))
+        assert (said[0], said[1][-18:]) == verdict
+
+
 def test_a_bare_comma_ends_a_value_of_the_launch_environment() -> None:
     env = Environment({"BARE": "0,1", "ESCAPED": "0\\,1"})
     assert env.arrives() == {"BARE": "0", "ESCAPED": "0,1"}

@@ -96,10 +96,13 @@ def test_a_wrong_request_is_refused_and_the_job_stays(site: Site) -> None:
 
 
 def test_run_count_that_begins_anew_is_not_forgotten(site: Site) -> None:
-    seen = changed(
-        site, {}, 0, run_count=3, variables={"PLIANT_RESTART_COUNT": "2", "PLIANT_HELD": "3"}
-    )
-    assert seen.variables == {"PLIANT_RESTART_COUNT": "5", "PLIANT_HELD": ""}
+    was = {"PLIANT_RESTART_COUNT": "2", "PLIANT_HELD": "3", "PLIANT_BACK": "3:2"}
+    seen = changed(site, {}, 0, run_count=3, variables=was)
+    assert seen.variables == {
+        "PLIANT_RESTART_COUNT": "5",
+        "PLIANT_HELD": "0",
+        "PLIANT_BACK": "0:2",
+    }
 
 
 @pytest.mark.parametrize("to", [{"walltime": 60}, {}, {"select": "1:ngpus=1"}])
@@ -205,18 +208,52 @@ def ended(site: Site, status: int | None, returns: str = "85", **more: Any) -> S
 
 
 def test_a_job_that_has_saved_goes_back_to_the_queue_held_by_us(site: Site) -> None:
+    site.options = {"back": "hold"}
     seen = ended(site, 85)
     assert seen.verdict[0] == "reject"
     assert seen.job.done == ["Hold_Types", "rerun"]
     assert (str(seen.job.Hold_Types), seen.variables["PLIANT_HELD"]) == ("s", "4")
+    assert seen.variables["PLIANT_BACK"] == "4:1"
+
+
+def test_the_first_start_after_that_is_refused_and_no_other(site: Site) -> None:
+    for runs, verdict in ((4, "accept"), (5, "reject"), (6, "accept"), (None, "accept")):
+        job = Job("execjob_prologue", {}, {"PLIANT_BACK": "4:1"}, run_count=runs)
+        assert site.seen("execjob_prologue", job).verdict[0] == verdict
+    for back in ("", ":", "4", "four:1", "4:1:1", "-4:1", "9" * 30 + ":1"):
+        job = Job("execjob_prologue", {}, {"PLIANT_BACK": back}, run_count=5)
+        assert site.seen("execjob_prologue", job).verdict == ("accept", "")
+
+
+@pytest.mark.parametrize(
+    ("runs", "status", "back"),
+    [
+        (5, 271, "5:2"),  # it was ended before our hook could refuse that start
+        (5, -16, "4:2"),  # it was refused
+        (6, 0, "4:2"),
+    ],
+)
+def test_a_start_that_was_not_refused_is_followed_by_one_that_is(
+    site: Site, runs: int, status: int, back: str
+) -> None:
+    said = {"PLIANT_RETURNS": "85", "PLIANT_BACK": "4:2"}
+    job = Job("execjob_epilogue", {}, said, Exit_status=status, run_count=runs)
+    seen = site.seen("execjob_epilogue", job)
+    assert (seen.verdict[0], seen.variables["PLIANT_BACK"]) == ("accept", back)
+
+
+def test_a_refused_start_is_no_restart(site: Site) -> None:
+    told = {"PLIANT_SHAPE": "2", "PLIANT_BACK": "3:2", "PLIANT_RESTART_COUNT": "0"}
+    found = launched(site, "(gn1:ngpus=2)", told, run_count=5)
+    assert found["PLIANT_RESTART_COUNT"] == "2"
 
 
 def test_one_of_an_array_goes_back_without_a_hold(site: Site) -> None:
     assert ended(site, 85, id="7[3].head").job.done == ["rerun"]
 
 
-def test_it_waits_until_a_time_where_the_site_says_so(site: Site) -> None:
-    site.options = {"back": "time", "wait_s": 90}
+def test_it_waits_until_a_time_where_the_site_says_nothing(site: Site) -> None:
+    site.options = {"wait_s": 90}
     seen = ended(site, 85)
     assert seen.job.done == ["Execution_Time", "rerun"]
     assert 80 < seen.job.Execution_Time - time.time() <= 90
@@ -243,7 +280,7 @@ def waiting(number: str, mark: str | None = "4", run_count: int = 4, hold: str =
 
 JOBS = (
     waiting("1"),
-    waiting("2", run_count=0),
+    waiting("2", mark="0", run_count=0),  # pliantd has begun to resize it
     waiting("3", run_count=5),  # has run since: the hold is another one's
     waiting("4", mark=None),
     waiting("5", mark=""),

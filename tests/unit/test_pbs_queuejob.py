@@ -23,6 +23,9 @@ from pliant.filter.pbs.state import (
 from pliant.grammar import find_token, request_text
 from pliant.model import Mode
 
+MOLDABLE = {"moldable": "gpus=1-4"}
+ASKED_BESIDE = ("moldable", "pliant")
+
 
 @pytest.fixture(autouse=True)
 def nobody_was_submitted() -> None:
@@ -53,7 +56,6 @@ def test_a_job_gets_the_largest_shape_that_fits_now(site: Site) -> None:
 @pytest.mark.parametrize(
     ("resources", "select", "place"),
     [
-        ({"ncpus": 8, "ngpus": 1, "moldable": "gpus=1-2"}, "1:ncpus=8:ngpus=2", None),
         (
             {"select": "1:ncpus=4:ngpus=4", "moldable": "gpus=3-4+nodes=1:3"},
             "3:ncpus=4:ngpus=1",
@@ -82,7 +84,36 @@ def test_select_and_place_say_the_shape(
 ) -> None:
     seen = site.queuejob(resources)
     assert (seen.resources["select"], seen.resources.get("place")) == (select, place)
-    assert not {"ncpus", "ngpus"} & set(seen.resources)
+
+
+@pytest.mark.parametrize(
+    ("resources", "after"),
+    [
+        ({"ncpus": 8, "ngpus": 1, "moldable": "gpus=1-2"}, {"ncpus": "8", "ngpus": "2"}),
+        ({"ngpus": 4, "moldable": "gpus=1-2"}, {"ngpus": "2"}),
+        (
+            {"ngpus": 4, "mpiprocs": 4, "ncpus": 8, "mem": "8gb", "moldable": "gpus=2:4"},
+            {"ngpus": "2", "mpiprocs": "2", "ncpus": "4", "mem": "8192mb"},
+        ),
+        ({"ncpus": 4, "ngpus": 1, "moldable": "type=cpu+cores=8"}, {"ncpus": "8", "ngpus": "0"}),
+        ({"ncpus": 2, "ngpus": 4, "moldable": "gpus=4+nodes=1:2"}, {"ncpus": "2", "ngpus": "4"}),
+    ],
+)
+def test_without_a_select_the_values_say_the_shape(
+    site: Site, resources: dict[str, Any], after: dict[str, str]
+) -> None:
+    seen = site.queuejob(resources)
+    assert seen.verdict == ("accept", "")
+    rest = {name: seen.resources[name] for name in seen.resources if name not in ASKED_BESIDE}
+    assert rest == after
+
+
+def test_a_remark_that_pbs_cannot_log_changes_nothing(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Pbs, "logs", False)
+    seen = site.queuejob({"select": "1:ngpus=4", "place": "excl", "malleable": "yes", **MOLDABLE})
+    assert (seen.verdict, seen.token) == (("accept", ""), "malleable")
 
 
 @pytest.mark.parametrize(
@@ -318,7 +349,7 @@ def test_the_alarm_at_any_point_accepts_a_job_whole_or_untouched(site: Site) -> 
 
 
 @pytest.mark.parametrize("trouble", [KeyboardInterrupt, RuntimeError, MemoryError])
-@pytest.mark.parametrize("at", ["pliant", "select"])
+@pytest.mark.parametrize("at", ["pliant", "select", "place"])
 def test_what_goes_wrong_while_a_job_is_changed_leaves_it_as_it_was(
     site: Site, trouble: type[BaseException], at: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -331,9 +362,11 @@ def test_what_goes_wrong_while_a_job_is_changed_leaves_it_as_it_was(
                 Once.done = True
                 raise trouble
 
-    job = Job("queuejob", Resource_List=Once("queuejob", ASKED, tuple(CUSTOM)))
+    asked = {"select": "1:ncpus=4:ngpus=4", "moldable": "gpus=3-4+nodes=1:3"}
+    job = Job("queuejob", Resource_List=Once("queuejob", asked, tuple(CUSTOM)))
     seen = site.seen("queuejob", job)
-    assert (seen.verdict, seen.resources, seen.variables) == (("accept", ""), ASKED, {})
+    left = {name: value for name, value in seen.resources.items() if value not in ("", "free")}
+    assert (seen.verdict, left, bool(seen.variables)) == (("accept", ""), asked, False)
 
 
 def test_a_site_without_the_token_resource_submits_as_if_pliant_were_not_there(site: Site) -> None:

@@ -1,6 +1,7 @@
 """The batch systems, as the daemon sees them: asked once a cycle, changed a few jobs at a time.
 
-``slurm`` is a real Slurm by its client commands; ``simulated`` is a cluster that is only computed.
+``slurm`` is a real Slurm by its client commands, ``pbs`` a real PBS;
+``simulated`` is a cluster that is only computed.
 """
 
 from __future__ import annotations

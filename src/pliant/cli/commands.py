@@ -23,7 +23,7 @@ def run(
 
     Raises Unavailable where it is missing, does not answer in time, or finds no slurmctld.
     """
-    return Commands(conf, bin_dir, timeout_s).run(argv, stdin=text)
+    return Commands(bin_dir, timeout_s, conf=conf).run(argv, stdin=text)
 
 
 def show_config(conf: str = "", bin_dir: str = "", timeout_s: float = TIMEOUT_S) -> Site:

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import click
 
-from pliant.node import slurm
+from pliant.node import pbs, slurm
 from pliant.node.files import is_wrapped
 from pliant.node.launch import run
 from pliant.node.run import REQUESTED, from_environment
@@ -56,6 +56,9 @@ def run_command(
     again": the job is requeued, and starts at another shape. Outside a job, or where Pliant is
     not there, the program runs as if it had been started by itself.
 
+    On PBS the job's script must end with it, best as `exec pliant run ...`: the job goes back to
+    the queue by that exit code.
+
     \b
     pliant run -- python train.py
     srun pliant run --signal USR1 -- python train.py
@@ -70,7 +73,8 @@ def run_command(
     )
     if is_wrapped(os.environ.get(REQUESTED, ""), this.job):
         _become(command)
-    outside = Outside(_asker(), slurm.requeue, slurm.why_ended)
+    system = pbs if pbs.is_here(os.environ) else slurm
+    outside = Outside(_asker(), system.requeue, system.why_ended)
     _leave(run(command, this, outside, os.environ))
 
 

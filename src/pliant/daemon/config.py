@@ -14,6 +14,7 @@
     log_level = "info"                       # error, warning, info, debug
     retention_days = 30                      # of the history
     admins = []                              # users with an administrator's rights, beside root
+    batch = "slurm"                          # "pbs"
 
     [policy]                                 # options of the policy
     pays = true                              # change running jobs only where that pays
@@ -24,7 +25,14 @@
     timeout_s = 10.0                         # for one command
     access = "commands"                      # "mixed", "native": jobs by pyslurm, where it fits
 
-    [partitions]
+    [pbs]                                    # where batch is "pbs"
+    server = ""                              # its name; "": as pbs.conf says
+    bin_dir = "/opt/pbs/bin"                 # where qstat lies; "": on PATH
+    timeout_s = 20.0                         # for one command
+    type_resource = ""                       # the resource of nodes that names their GPUs' type
+    state = "/run/pliant/pbs_state.json"     # what the hooks are told
+
+    [partitions]                             # of PBS: queues
     default = "observe"                      # off, observe, enforce
     gpu = "enforce"
 
@@ -35,6 +43,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -52,6 +61,7 @@ from pliant.model import Mode, TrialCaps
 DEFAULT_PATH = Path("/etc/pliant/pliant.toml")
 PATH_VARIABLE = "PLIANT_CONFIG"
 
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,254}", re.ASCII)
 _T = TypeVar("_T", bound=Struct)
 _Seconds = Annotated[float, Meta(ge=0.2, le=3600)]
 
@@ -70,6 +80,7 @@ class DaemonConfig(Struct, frozen=True, forbid_unknown_fields=True):
     log_level: Literal["error", "warning", "info", "debug"] = "info"
     retention_days: Annotated[int, Meta(ge=1, le=3650)] = 30
     admins: tuple[str, ...] = ()
+    batch: Literal["slurm", "pbs"] = "slurm"
 
 
 class SlurmConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,6 +90,16 @@ class SlurmConfig(Struct, frozen=True, forbid_unknown_fields=True):
     bin_dir: str = ""
     timeout_s: Annotated[float, Meta(ge=1, le=600)] = 10.0
     access: Literal["commands", "mixed", "native"] = "commands"
+
+
+class PbsConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of [pbs]; see the module."""
+
+    server: str = ""
+    bin_dir: str = "/opt/pbs/bin"
+    timeout_s: Annotated[float, Meta(ge=1, le=600)] = 20.0
+    type_resource: str = ""
+    state: str = "/run/pliant/pbs_state.json"
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
@@ -93,13 +114,18 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     partitions: dict[str, Mode] = msgspec.field(default_factory=dict)
     policy: dict[str, bool | int | float | str] = msgspec.field(default_factory=dict)
     trial: TrialCaps = msgspec.field(default_factory=lambda: read_caps("", {}))
+    pbs: PbsConfig = PbsConfig()
 
     def mode(self, partition: str) -> Mode:
         """What Pliant may do in ``partition``."""
         return self.partitions.get(partition, self.partitions.get("default", Mode.OBSERVE))
 
 
-_SECTIONS: dict[str, type[Struct]] = {"daemon": DaemonConfig, "slurm": SlurmConfig}
+_SECTIONS: dict[str, type[Struct]] = {
+    "daemon": DaemonConfig,
+    "slurm": SlurmConfig,
+    "pbs": PbsConfig,
+}
 
 _RIGHT = {
     "daemon.socket": "an absolute path of at most 100 bytes",
@@ -113,6 +139,12 @@ _RIGHT = {
     "daemon.log_level": "one of error, warning, info, debug",
     "daemon.retention_days": "a whole number of days from 1 to 3650",
     "daemon.admins": 'a list of user names, like ["alice"],',
+    "daemon.batch": "one of slurm, pbs",
+    "pbs.server": 'the name of a host, or ""',
+    "pbs.bin_dir": 'the absolute path of a directory, or ""',
+    "pbs.timeout_s": "a number of seconds from 1 to 600",
+    "pbs.type_resource": 'the name of a resource, or ""',
+    "pbs.state": "an absolute path",
     "slurm.conf": 'the absolute path of slurm.conf, or ""',
     "slurm.bin_dir": 'the absolute path of a directory, or ""',
     "slurm.timeout_s": "a number of seconds from 1 to 600",
@@ -147,7 +179,7 @@ def parse(raw: Mapping[str, Any], name: str = "pliant.toml") -> Config:
     sections: dict[str, Struct] = {}
     for title, value in raw.items():
         if title not in (*_SECTIONS, "policy", "partitions", "trial"):
-            right = "[daemon], [policy], [slurm], [partitions] or [trial] is expected"
+            right = "[daemon], [policy], [slurm], [pbs], [partitions] or [trial] is expected"
             raise _bad(name, title, value, right)
         if not isinstance(value, dict):
             raise _bad(name, title, value, f"a section [{title}] is expected")
@@ -156,6 +188,7 @@ def parse(raw: Mapping[str, Any], name: str = "pliant.toml") -> Config:
     config = Config(
         daemon=_as(DaemonConfig, sections.get("daemon")),
         slurm=_as(SlurmConfig, sections.get("slurm")),
+        pbs=_as(PbsConfig, sections.get("pbs")),
         policy=raw.get("policy", {}),
         partitions=_partitions(name, raw.get("partitions", {})),
         trial=read_caps(name, raw.get("trial", {})),
@@ -191,7 +224,7 @@ def _partitions(name: str, values: Mapping[str, Any]) -> dict[str, Mode]:
 
 def _check(name: str, config: Config) -> None:
     """What types alone do not say."""
-    daemon, slurm = config.daemon, config.slurm
+    daemon, slurm, pbs = config.daemon, config.slurm, config.pbs
     sun_path = 100  # of 108 bytes, with room for a temporary name
     checks = (
         ("daemon", "socket", daemon.socket, _absolute(daemon.socket, sun_path)),
@@ -199,6 +232,10 @@ def _check(name: str, config: Config) -> None:
         ("daemon", "listen", daemon.listen, daemon.listen == "" or _is_address(daemon.listen)),
         ("daemon", "munge_socket", daemon.munge_socket, _absolute_or_none(daemon.munge_socket)),
         ("daemon", "policy", daemon.policy, daemon.policy in policies.live_names()),
+        ("pbs", "server", pbs.server, pbs.server == "" or bool(_NAME.fullmatch(pbs.server))),
+        ("pbs", "bin_dir", pbs.bin_dir, _absolute_or_none(pbs.bin_dir)),
+        ("pbs", "type_resource", pbs.type_resource, _is_resource(pbs.type_resource)),
+        ("pbs", "state", pbs.state, _absolute(pbs.state)),
         ("slurm", "conf", slurm.conf, _absolute_or_none(slurm.conf)),
         ("slurm", "bin_dir", slurm.bin_dir, _absolute_or_none(slurm.bin_dir)),
     )
@@ -217,6 +254,10 @@ def _absolute(path: str, most: int = 4000) -> bool:
 
 def _absolute_or_none(path: str) -> bool:
     return path == "" or _absolute(path)
+
+
+def _is_resource(name: str) -> bool:
+    return name == "" or bool(_NAME.fullmatch(name) and "." not in name and "-" not in name)
 
 
 def _is_address(text: str) -> bool:

@@ -58,14 +58,15 @@ class Cycling:
         monotonic: Callable[[], float],
         elastic: Elastic | None = None,
         sharing: Sharing | None = None,
+        publish: Callable[[Seen], None] = lambda _seen: None,
     ) -> None:
         """``clock`` counts seconds since the epoch, ``monotonic`` from anywhere, evenly.
 
         ``elastic``: changes running jobs; None leaves all as they are. ``sharing``: knows how fast
-        jobs are beside each other; None: nobody does.
+        jobs are beside each other; None: nobody does. ``publish``: is shown each cycle's outcome.
         """
         self.batch, self.store, self.patience = batch, store, patience
-        self.elastic, self.sharing = elastic, sharing
+        self.elastic, self.sharing, self._publish = elastic, sharing, publish
         self.config, self.policy = config, policy  # replaced as a whole when read again
         self.acting = Acting(batch, store, clock, monotonic)
         self.seen: Seen | None = None
@@ -102,6 +103,7 @@ class Cycling:
         if self.elastic is not None:
             self.elastic.decided(self._arriving(seen.snapshot), seen.plan)
         self._show(seen)
+        self._publish(seen)
         self.counts.cycles += 1
         self._lose_patience(seen)
         self._leave_out(seen)

@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import NoReturn
 
 from pliant import __version__
+from pliant.batch.pbs import Commands as PbsCommands
+from pliant.batch.pbs import Pbs
 from pliant.batch.slurm import Commands, Native, Slurm, Worker
 from pliant.daemon.config import Config, config_path, load
+from pliant.daemon.publishing import Publisher
 from pliant.daemon.rights import Site
 from pliant.daemon.server import Daemon, Surroundings
 from pliant.errors import PliantError, StandsBy
@@ -37,14 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             return
         _log(config.daemon.log_level)
         _tune()
-        batch = _batch(config)
+        batch = _pbs(config) if config.daemon.batch == "pbs" else _slurm(config)
         if options.unmark:
             _unmark(batch)
             return
-        surroundings = Surroundings(
-            batch, lambda: _site(batch), batch.forget_site, batch, batch.unmark
-        )
-        asyncio.run(Daemon(options.config, config, surroundings).run())
+        asyncio.run(Daemon(options.config, config, _surroundings(batch, config)).run())
     except PliantError as error:
         sys.stderr.write(f"pliantd: {error}\n")
         sys.exit(2)
@@ -94,9 +94,24 @@ def _tune() -> None:
     gc.set_threshold(50_000, 20, 1000)  # a snapshot is large, and holds no cycles to find
 
 
-def _batch(config: Config) -> Slurm:
+def _surroundings(batch: Slurm | Pbs, config: Config) -> Surroundings:
+    publisher = None
+    if isinstance(batch, Pbs):
+        publisher = Publisher(Path(config.pbs.state), config.pbs.type_resource)
+    return Surroundings(
+        batch, lambda: _site(batch), batch.forget_site, batch, batch.unmark, publisher
+    )
+
+
+def _pbs(config: Config) -> Pbs:
+    pbs = config.pbs
+    commands = PbsCommands(pbs.bin_dir, pbs.timeout_s, server=pbs.server)
+    return Pbs(commands, type_resource=pbs.type_resource)
+
+
+def _slurm(config: Config) -> Slurm:
     slurm = config.slurm
-    commands = Commands(slurm.conf, slurm.bin_dir, slurm.timeout_s)
+    commands = Commands(slurm.bin_dir, slurm.timeout_s, conf=slurm.conf)
     native = None
     if slurm.access != "commands":
         worker = Worker(commands.environment({}), slurm.timeout_s)
@@ -104,7 +119,7 @@ def _batch(config: Config) -> Slurm:
     return Slurm(commands, here=socket.gethostname(), native=native)
 
 
-def _unmark(batch: Slurm) -> None:
+def _unmark(batch: Slurm | Pbs) -> None:
     """What a pliantd that was killed could not do any more.
 
     Raises PliantError where it could not be done in time.
@@ -117,7 +132,7 @@ def _unmark(batch: Slurm) -> None:
         time.sleep(AGAIN_S)
 
 
-def _unmark_once(batch: Slurm) -> str:
+def _unmark_once(batch: Slurm | Pbs) -> str:
     """Take the marks that are there; return why one may be left, "" where none is."""
     try:
         found = batch.unmark()
@@ -130,8 +145,10 @@ def _unmark_once(batch: Slurm) -> str:
     return next((f"job {job}: {words}" for job, words in found.items() if words), "")
 
 
-def _site(batch: Slurm) -> Site:
+def _site(batch: Slurm | Pbs) -> Site:
     """Ask nobody: the look that follows needs the same reading."""
+    if isinstance(batch, Pbs):
+        return Site()
     site = batch.site()
     return Site(site.slurm_uid or 0, site.private_data, float(site.backfill_interval_s))
 

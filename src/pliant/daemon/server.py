@@ -28,9 +28,11 @@ from pliant.daemon.munge_door import MungeDoor, Watches
 from pliant.daemon.notify import Notifier
 from pliant.daemon.origins import Origins
 from pliant.daemon.patience import Patience
+from pliant.daemon.publishing import Publisher
 from pliant.daemon.quick import QuickServer
 from pliant.daemon.rights import Asker, Site, asker
 from pliant.daemon.run_verbs import RunVerbs
+from pliant.daemon.seen import Seen
 from pliant.daemon.sharing import Sharing, sharing_trouble
 from pliant.daemon.trials import preemption_trouble
 from pliant.daemon.vain import Vain
@@ -55,7 +57,8 @@ class Surroundings:
 
     ``site`` is asked before each look; it reads the batch system's configuration anew every minute.
     ``forget``: lets the next look read it anew. ``hands``: changes running jobs; None: none.
-    ``unmark``: takes from all jobs that wait the marks that let them share.
+    ``unmark``: takes from all jobs that wait the marks that let them share. ``publisher``: tells
+    the hooks of PBS what each cycle saw; None: there are none.
     """
 
     batch: Batch
@@ -63,6 +66,7 @@ class Surroundings:
     forget: Callable[[], None] = lambda: None
     hands: Hands | None = None
     unmark: Callable[[], object] = lambda: None
+    publisher: Publisher | None = None
 
 
 class Daemon:
@@ -114,6 +118,7 @@ class Daemon:
             monotonic=time.monotonic,
             elastic=self._elastic(store, sharing),
             sharing=sharing,
+            publish=self._publish,
         )
         self._loop = Loop(self._cycling, time.monotonic, self._know_site)
         wake = _from_any_thread(self._loop.wake)
@@ -133,6 +138,12 @@ class Daemon:
         self._second = LineServer(
             "the second door", door_two.begin, door_two.limits, time.monotonic
         )
+
+    def _publish(self, seen: Seen) -> None:
+        if self._surroundings.publisher is not None:
+            cycling = self._cycling
+            paused = cycling.store.paused
+            self._surroundings.publisher.publish(seen, cycling.config, paused=paused)
 
     def _elastic(self, store: Store, sharing: Sharing) -> Elastic | None:
         hands = self._surroundings.hands
@@ -241,6 +252,8 @@ class Daemon:
             await self._unmark()
         finally:
             self._notifier.stopping()
+            if self._surroundings.publisher is not None:
+                self._surroundings.publisher.end()
             for helper in self._helpers:
                 helper.cancel()
             log.info("pliantd ends")

@@ -14,7 +14,11 @@ from pathlib import Path
 from pliant import __version__, resources
 from pliant.hooks.older import METHODS, VERSION, TooNew, translated
 
-HOOKS = ("queuejob", "modifyjob", "execjob_launch", "execjob_epilogue", "periodic")
+HOOKS = (
+    *("queuejob", "modifyjob"),
+    *("execjob_prologue", "execjob_launch", "execjob_epilogue"),
+    "periodic",
+)
 HOOK, PRELUDE = "hook", "prelude"
 _TAKEN = ast.Pass()
 _STAND_INS = {

@@ -28,7 +28,7 @@ class Settings:
 
     ``owner``: the uid that pliantd runs as: the state file is its or root's. ``gpu_vnode``: see
     pliant.filter.pbs.launched. ``share_resource``: the float resource of shares. ``back``: how a
-    job waits that goes back to the queue, ``hold`` or (``time``) ``wait_s`` of Execution_Time.
+    job waits that goes back to the queue, ``wait_s`` of Execution_Time (``time``) or ``hold``.
     ``away_s``: how old the state file is when pliantd counts as away.
     """
 
@@ -36,7 +36,7 @@ class Settings:
     owner: int = 0
     gpu_vnode: str = ""
     share_resource: str = ""
-    back: str = "hold"
+    back: str = "time"
     wait_s: int = 60
     away_s: int = 120
     qrls: str = "/opt/pbs/bin/qrls"
@@ -98,6 +98,20 @@ def submitted_now(now_s: float) -> float:
 
 
 # PBS's objects
+
+
+def remark(hook: str, words: str) -> None:
+    """Put a remark into the server's log, if there is one, and if PBS can.
+
+    OpenPBS 23.06 that was built with Python 3.10 or later raises SystemError instead.
+    """
+    if words:
+        import pbs  # noqa: PLC0415  # it is there in a hook alone
+
+        try:  # noqa: SIM105  # one more import in each hook
+            pbs.logmsg(pbs.LOG_DEBUG, "pliant: " + hook + ": " + ascii(words))
+        except Exception:  # noqa: S110  # there is nowhere else to say it
+            pass
 
 
 def attribute(one: Any, name: str) -> Any:

@@ -17,7 +17,8 @@ What cannot happen in a stage changes nothing: answers come late and twice. A pr
 request and ended is never lost: pliantd requeues the job; where it is silent, we do; where that is
 refused (no scontrol here, a job that may not be requeued), the program is started again right here
 at its old shape. So it is where another wrapper of the job runs a program that a requeue would end,
-and where pliantd says that the job stays: it could not start again now. Where a task fails when it
+and where pliantd says that the job stays: it could not start again now. On PBS our own end requeues
+the job (``returns``): there is nobody to wait for. Where a task fails when it
 is asked, the step has failed: all end with its exit code.
 After a TERM nothing of it is done: somebody else ends the job, on purpose.
 """
@@ -227,6 +228,8 @@ def _beside(state: State, event: Beside) -> Next:
 
 
 def _answered(state: State, event: Answered) -> Next:
+    if state.returns:
+        return _leave(state)
     return replace(state, until_s=event.at_s + TAKE_OVER_S), ()
 
 
@@ -235,6 +238,8 @@ def _ticked_handing(state: State, event: Ticked) -> Next:
 
 
 def _requeue(state: State) -> Next:
+    if state.returns:
+        return _leave(state)
     return replace(state, stage=Stage.REQUEUING, until_s=float("inf")), (Requeue(),)
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pliant.errors import BadInput, BadSpec
+from pliant.node import pbs
 from pliant.node.ancestors import is_batch
 
 MALLEABLE = "SLURM_SPANK__SLURM_SPANK_OPTION_pliant_malleable"
@@ -27,7 +28,7 @@ REQUESTED = "PLIANT_CHECKPOINT_REQUESTED"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a job; ``job`` is its own number, SLURM_JOB_ID, "" outside."""
+    """One run of a job; ``job`` is its own number, SLURM_JOB_ID or PBS_JOBID's, "" outside."""
 
     job: str = ""
     called: str = ""  # what scontrol and squeue take for this job alone
@@ -41,6 +42,7 @@ class Run:
     typed: bool = False  # that signal was said to `pliant run`: it wins over what pliantd knows
     directory: Path | None = None  # for checkpoints
     chosen: bool = True  # by us, for this job alone: its owner named none in its environment
+    returns: bool = False  # see pliant.node.words.State
     otherwise: Path | None = None  # where another user has made that one; None: it was named
 
     @property
@@ -56,9 +58,10 @@ def from_environment(
 
     Raises BadInput for an unknown signal.
     """
-    job = environ.get("SLURM_JOB_ID", "")
+    on_pbs = pbs.is_here(environ)
+    job = pbs.job_of(environ) if on_pbs else environ.get("SLURM_JOB_ID", "")
     # srun alone sets this one: in a batch script SLURM_PROCID and SLURM_NTASKS stand as well
-    ranks = _number(environ, "SLURM_STEP_NUM_TASKS", 1) if job else 1
+    ranks = _number(environ, "SLURM_STEP_NUM_TASKS", 1) if job and not on_pbs else 1
     ranks = 1 if ranks > 1 and is_batch(job) else ranks
     told = _named(environ, job)
     named = directory or told
@@ -66,7 +69,7 @@ def from_environment(
         job=job,
         called=_called(environ, job),
         step=environ.get("SLURM_STEP_ID", "") if ranks > 1 else "",
-        restarts=_number(environ, "SLURM_RESTART_COUNT", 0),
+        restarts=_number(environ, pbs.RESTARTS if on_pbs else "SLURM_RESTART_COUNT", 0),
         host=socket.gethostname(),
         rank=_number(environ, "SLURM_PROCID", 0) if ranks > 1 else 0,
         ranks=ranks,
@@ -75,6 +78,7 @@ def from_environment(
         typed=signal_name != "",
         directory=Path(named).absolute() if named else _beside(environ, job),
         chosen=directory != "" or not told,
+        returns=pbs.returns(environ),
         otherwise=_at_home(environ, job) if job and not named else None,
     )
 
@@ -127,7 +131,13 @@ def _said(text: str) -> str:
 def _beside(environ: Mapping[str, str], job: str) -> Path | None:
     if not job:
         return None
-    return Path(environ.get("SLURM_SUBMIT_DIR") or ".").absolute() / f"pliant-{job}"
+    return _submitted(environ) / f"pliant-{job}"
+
+
+def _submitted(environ: Mapping[str, str]) -> Path:
+    """Return where the job was submitted."""
+    name = pbs.WORKDIR if pbs.is_here(environ) else "SLURM_SUBMIT_DIR"
+    return Path(environ.get(name) or ".").absolute()
 
 
 def _at_home(environ: Mapping[str, str], job: str) -> Path:
@@ -135,8 +145,7 @@ def _at_home(environ: Mapping[str, str], job: str) -> Path:
     try:
         return Path.home() / f"pliant-{job}"
     except RuntimeError:
-        submitted = Path(environ.get("SLURM_SUBMIT_DIR") or ".").absolute()
-        return submitted / f"pliant-{job}-{os.geteuid()}"
+        return _submitted(environ) / f"pliant-{job}-{os.geteuid()}"
 
 
 def _number(environ: Mapping[str, str], name: str, otherwise: int) -> int:

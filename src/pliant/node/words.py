@@ -50,6 +50,7 @@ class State:
     prompted: bool = False  # whether the signal was sent
     termed: bool = False  # whether somebody has sent us a TERM
     alone: bool = True  # no other wrapper of this job speaks to pliantd
+    returns: bool = False  # a job that ends with CHECKPOINTED goes back to the queue (PBS)
 
 
 # What happens

@@ -65,7 +65,9 @@ class Wrapper:
         self._this, self._tick_s = this, tick_s
         self._program, self._witness, self._files = parts.program, parts.witness, parts.files
         self._outside, self._caught = parts.outside, parts.caught
-        self._state = w.State(leads=this.leads, ranks=this.ranks, signal=this.signal)
+        self._state = w.State(
+            leads=this.leads, ranks=this.ranks, signal=this.signal, returns=this.returns
+        )
         self._events: queue.SimpleQueue[w.Event] = queue.SimpleQueue()
         self._main = threading.get_ident()
         self._code: int | None = None

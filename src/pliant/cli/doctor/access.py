@@ -20,7 +20,7 @@ READS = {"mixed": "changed", "native": "read and changed"}
 def loads(config: Config) -> str:
     """Return why pyslurm cannot be loaded, "" where it can; in pliantd's own way."""
     slurm = config.slurm
-    environment = Commands(slurm.conf, slurm.bin_dir, slurm.timeout_s).environment({})
+    environment = Commands(slurm.bin_dir, slurm.timeout_s, conf=slurm.conf).environment({})
     worker = Worker(environment, slurm.timeout_s)
     try:
         told = worker.ask(("load",))

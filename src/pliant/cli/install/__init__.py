@@ -18,6 +18,7 @@ from pliant.cli.install.files import Change, apply, diff, planned, put_back, sta
 from pliant.cli.install.jobs import warn_of_jobs
 from pliant.cli.install.lua import DORMANT
 from pliant.cli.install.parting import parted
+from pliant.cli.install.pbs import pbs
 from pliant.cli.install.record import Record
 from pliant.cli.install.site import LUA_PLUGIN, Site, default_conf, find_site, without_slurm
 from pliant.cli.install.steps import after_apply, after_remove, remains
@@ -35,6 +36,9 @@ _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", re.ASCII)
 @click.group(short_help="Install into a batch system, or take out again.")
 def install() -> None:
     """Install Pliant into a batch system, or take it out again."""
+
+
+install.add_command(pbs)
 
 
 @install.command(short_help="Install into Slurm, or take out again.")

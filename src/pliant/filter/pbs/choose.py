@@ -50,6 +50,7 @@ def case_of(request: Request, written: Written, ground: Ground, type_resource: s
         shape
         for shape in allowed
         if not shape.is_share
+        and (shape.nodes == 1 or not written.old)
         and (not shape.gpu_type or type_resource)
         and case.demand(shape).cpus != ALL_CORES
         and _fits(shape, case.demand(shape), ground.kinds)

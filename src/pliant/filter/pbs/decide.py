@@ -14,12 +14,15 @@ from pliant.errors import BadSpec
 from pliant.filter.fields import Fixed
 from pliant.filter.pbs.choose import Case, case_of, shape_now, waiting_shape
 from pliant.filter.pbs.names import (
+    BACK,
     HELD,
+    LONGEST,
     RESOURCES,
     RESTARTS,
     RETURNS,
     TOKEN,
     TYPE,
+    read_back,
     returns,
     shape_variables,
 )
@@ -145,7 +148,7 @@ def _chosen(job: Submission, known: Known, state: State, case: Case) -> Answer:
     return _noted(spec, shape, changes)
 
 
-def _noted(spec: Spec, shape: Shape, changes: Mapping[str, str | None] | None = None) -> Answer:
+def _noted(spec: Spec, shape: Shape, changes: Mapping[str, str] | None = None) -> Answer:
     said = {**shape_variables(shape), RESTARTS: "0", RETURNS: returns(spec.request)}
     resources = ((TOKEN, token_text(spec)), *(changes or {}).items())
     return Answer(resources=resources, variables=tuple(said.items()))
@@ -203,12 +206,15 @@ def _shape_after(after: Submission, type_resource: str) -> Mapping[str, str]:
 
 
 def _restarts(variables: Mapping[str, str], was: int, now: int | None) -> Mapping[str, str]:
-    """Return how often the job ran before run_count began anew, and forget a hold of ours."""
+    """Return how often the job ran before run_count began anew; a hold of ours stays ours."""
     if now is None or now >= was:
         return {}
-    said = variables.get(RESTARTS, "")
-    before = int(said) if said.isdigit() and len(said) < 10 else 0
-    return {RESTARTS: str(before + was - now), HELD: ""}
+    said, back = variables.get(RESTARTS, ""), read_back(variables.get(BACK, ""))
+    before = int(said) if said.isdigit() and len(said) < LONGEST else 0
+    news = {RESTARTS: str(before + was - now), HELD: str(now) if variables.get(HELD) else ""}
+    if back is None:
+        return news
+    return {**news, BACK: f"{max(0, back[0] + now - was)}:{back[1]}"}
 
 
 def _token_after(

@@ -6,7 +6,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pliant.errors import BadSpec
-from pliant.filter.pbs.names import GPUS, NODES, RESTARTS, SHAPE, SHARE, TYPE, shape_variables
+from pliant.filter.pbs.names import (
+    BACK,
+    GPUS,
+    NODES,
+    RESTARTS,
+    SHAPE,
+    SHARE,
+    TYPE,
+    read_back,
+    restarts,
+    shape_variables,
+)
 from pliant.grammar.values import parse_shape
 from pliant.model.shapes import Kind, Shape
 
@@ -39,6 +50,16 @@ class Site:
         return vnode.partition("[")[0], ""
 
 
+def is_false_start(back: str, run_count: int) -> bool:
+    """Whether this is the first start after our hook sent the job back to the queue.
+
+    OpenPBS 22.05 and 23.06 keep the mark by which the server was told so, and would send the job
+    back after every run from then on. A start that a hook refuses takes the mark's place.
+    """
+    said = read_back(back)
+    return said is not None and run_count == said[0] + 1
+
+
 def variables(
     parts: Iterable[Part], site: Site, environment: Mapping[str, str], run_count: int
 ) -> dict[str, str]:
@@ -53,9 +74,8 @@ def variables(
         gpus[host] = gpus.get(host, 0) + part.gpus
         shares += [part.share] if part.share else []
     told = _told(environment.get(SHAPE, ""))
-    restarts = environment.get(RESTARTS, "")
-    before = int(restarts) if restarts.isdigit() and len(restarts) < 10 else 0
-    said = {RESTARTS: str(before + max(0, run_count - 1))}
+    before, back = environment.get(RESTARTS, ""), environment.get(BACK, "")
+    said = {RESTARTS: str(restarts(before, back, run_count))}
     if not gpus:
         return said
     if len(set(gpus.values())) > 1:

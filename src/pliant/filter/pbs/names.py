@@ -13,6 +13,9 @@ RESOURCES = {option: option.replace("-", "_") for option in OPTIONS}
 ASKED = {option: f"PLIANT_{name.upper()}" for option, name in RESOURCES.items()}
 """The variable for each option, where a site has no such resource: ``qsub -v PLIANT_STEPS=9``."""
 
+COUNTED = ("ncpus", "ngpus", "mpiprocs", "ompthreads")
+"""The resources that PBS takes as numbers, not as text."""
+
 SHAPE = "PLIANT_SHAPE"
 NODES = "PLIANT_NODES"
 GPUS = "PLIANT_GPUS"
@@ -24,7 +27,12 @@ RETURNS = "PLIANT_RETURNS"
 """The exit code with which the job goes back to the queue; "" where with none."""
 HELD = "PLIANT_HELD"
 """run_count at the end of a run after which our hook held the job; "" where it did not."""
+BACK = "PLIANT_BACK"
+"""``RUNS:TIMES``: run_count at the end of a run that our hook sent back to the queue, and how often
+it did so. The start after it is one that our hook refuses (see execjob_prologue)."""
 CHECKPOINTED = 85
+LONGEST = 20
+"""Of the numbers in variables, which are anybody's to write."""
 
 
 def shape_variables(shape: Shape) -> dict[str, str]:
@@ -36,6 +44,24 @@ def shape_variables(shape: Shape) -> dict[str, str]:
         TYPE: str(shape.kind),
         SHARE: str(shape.share),
     }
+
+
+def read_back(text: str) -> tuple[int, int] | None:
+    """Return what BACK says; None where nothing, or nothing of ours."""
+    runs, _, times = text.partition(":")
+    if not (runs.isdigit() and times.isdigit()) or len(text) > LONGEST:
+        return None
+    return int(runs), int(times)
+
+
+def restarts(before: str, back: str, run_count: int) -> int:
+    """Return how often a job was restarted, as RESTARTS, BACK and run_count of its record say.
+
+    A start that our hook refused is none.
+    """
+    earlier = int(before) if before.isdigit() and len(before) < LONGEST else 0
+    refused = read_back(back)
+    return max(0, earlier + run_count - 1 - (refused[1] if refused else 0))
 
 
 def returns(request: Request) -> str:

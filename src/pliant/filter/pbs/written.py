@@ -99,10 +99,11 @@ def meant_shape(written: Written, request: Request) -> Shape:
     return own_shape(written)
 
 
-def rewritten(
-    written: Written, shape: Shape, demand: Demand, type_resource: str
-) -> dict[str, str | None]:
-    """Return the resources to set so that the job carries ``shape``; None: to unset."""
+def rewritten(written: Written, shape: Shape, demand: Demand, type_resource: str) -> dict[str, str]:
+    """Return the resources to set so that the job carries ``shape``.
+
+    One that has no select gets none: its shapes are on one node.
+    """
     asked = dict(written.chunk.resources)
     wanted = {
         "ncpus": str(demand.cpus) if "ncpus" in asked or demand.cpus > 1 else "",
@@ -111,12 +112,12 @@ def rewritten(
         "mpiprocs": str(demand.tasks) if "mpiprocs" in asked else "",
         **({type_resource: shape.gpu_type} if type_resource else {}),
     }
+    if written.old:  # PBS would refuse a select beside them, and a hook cannot take them away
+        return {name: value or "0" for name, value in wanted.items() if value or name in asked}
     kept = {name: wanted.pop(name, value) for name, value in asked.items()}
     items = {**kept, **wanted}
     chunk = Chunk(shape.nodes, tuple((name, value) for name, value in items.items() if value))
-    changes: dict[str, str | None] = {"select": str(chunk)}
+    changes = {"select": str(chunk)}
     if shape.nodes > 1 and written.chunk.count == 1:
         changes["place"] = "scatter"
-    if written.old:
-        changes.update(dict.fromkeys(asked))
     return changes

@@ -1,0 +1,17 @@
+"""PBS by its client commands.
+
+::
+
+    commands.py        what its commands find in their environment
+    pbs.py             observe, change, annotate, rescue
+    queries.py         what is asked        handing.py    the steps of a hand-over
+    rows.py            jobs, nodes, queues, and the server as PBS's JSON has them
+    values.py          PBS's words          reasons.py    why a job waits
+    jobs.py, snapshot.py                    rows as policies see them
+    update.py          what qalter is told, and what must be read back
+"""
+
+from pliant.batch.pbs.commands import Commands
+from pliant.batch.pbs.pbs import Pbs
+
+__all__ = ["Commands", "Pbs"]

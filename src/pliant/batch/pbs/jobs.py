@@ -1,0 +1,239 @@
+"""Jobs as policies see them: from one row of qstat to one Job.
+
+A flagged job is *frozen*, with words for its owner, wherever its shape must stay: several sorts of
+chunks, arrays that have begun, subjobs, nodes for itself alone, and requests that someone else has
+changed since Pliant noted or set them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pliant.batch.pbs.reasons import reason
+from pliant.batch.pbs.rows import ENDING, JobRow, NodeRow, QueueRow, ServerRow
+from pliant.batch.pbs.values import duration_s, number, size_mib, tasks_in
+from pliant.cycle import allowed_shapes
+from pliant.filter.fields import Fixed
+from pliant.filter.pbs.names import RETURNS, TOKEN
+from pliant.filter.pbs.select import Chunk
+from pliant.filter.pbs.written import Written, own_shape, read_written
+from pliant.grammar import find_token
+from pliant.model import Abilities, Demand, Footprint, Job, JobState, Kind, Shape, Spec, shape_text
+
+CHANGED = "its owner or another tool has changed it: "
+LOWEST = 1024
+"""What is added to a job's Priority, which PBS counts from -1024 on."""
+_VNODE = re.compile(r"\(?([^:()+]+)((?::[^:()+]+)*)\)?")
+ABILITIES = Abilities(gpu_to_cpu=True, cpu_to_gpu=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What jobs are read with: nodes and queues by name, and how GPUs' types are called."""
+
+    nodes: Mapping[str, NodeRow] = field(default_factory=dict)
+    queues: Mapping[str, QueueRow] = field(default_factory=dict)
+    server: ServerRow = field(default_factory=ServerRow)
+    type_resource: str = ""
+
+    def holding(self, queue: str, demand: Demand) -> int:
+        """Return how many of a queue's nodes have what ``demand`` takes when they are empty."""
+        return sum(
+            number(row.has.get("ngpus")) >= demand.gpus
+            and number(row.has.get("ncpus")) >= demand.cpus
+            and row.mem_mib[0] >= demand.mem_mib
+            and demand.gpu_type in ("", row.has.get(self.type_resource, ""))
+            for row in self.nodes.values()
+            if row.queue in ("", queue)
+        )
+
+    def allows(self, queue: str, shape: Shape, demand: Demand) -> bool:
+        """Whether a queue lets one job have so much."""
+        row = self.queues.get(queue)
+        if row is None:
+            return False
+        total = {
+            "nodect": shape.nodes,
+            "ngpus": shape.nodes * demand.gpus,
+            "ncpus": shape.nodes * demand.cpus,
+        }
+        most, least = row.most, row.least
+        mem_mib = shape.nodes * demand.mem_mib
+        fits = all(number(most.get(n)) >= many for n, many in total.items() if n in most)
+        enough = all(number(least.get(n)) <= many for n, many in total.items() if n in least)
+        return fits and enough and ("mem" not in most or mem_mib <= size_mib(most["mem"]))
+
+
+def nodes_of(exec_vnode: str) -> tuple[str, ...]:
+    """Return the vnodes of ``(gn1:ncpus=2:ngpus=2)+(gn2:ncpus=2)``, each once, in order."""
+    return tuple(dict.fromkeys(found[1] for found in _VNODE.finditer(exec_vnode)))
+
+
+def allocated(exec_vnode: str) -> Mapping[str, Mapping[str, str]]:
+    """Return what a job has of each vnode."""
+    given: dict[str, dict[str, str]] = {}
+    for found in _VNODE.finditer(exec_vnode):
+        pairs = (item.partition("=") for item in found[2].split(":") if item)
+        given.setdefault(found[1], {}).update({name: value for name, _, value in pairs})
+    return given
+
+
+def spec_of(row: JobRow) -> Spec | None:
+    """Return what the token says."""
+    said = row.resources.get(TOKEN, "")
+    return find_token(said) if said else None
+
+
+def written_of(row: JobRow, site: Site) -> Written:
+    """Return what the job's resources say.
+
+    Raises Fixed.
+    """
+    return read_written(row.resources, site.type_resource)
+
+
+def carried(row: JobRow, site: Site, spec: Spec | None) -> Shape:
+    """Return the shape that a job carries.
+
+    Raises Fixed.
+    """
+    shape = own_shape(written_of(row, site))
+    expected = (spec.set or spec.own) if spec else None
+    if expected and expected.kind is Kind.BOTH and replace(expected, kind=Kind.GPU) == shape:
+        return expected
+    return shape
+
+
+def job_of(row: JobRow, site: Site) -> Job:
+    """Return one job, waiting or running."""
+    state = JobState.WAITING if row.waits else JobState.RUNNING
+    state = JobState.ENDING if row.state == ENDING else state
+    queue = site.queues.get(row.queue)
+    limit_s = duration_s(row.resources.get("walltime")) or (queue.max_time_s if queue else 0)
+    job = Job(
+        id=row.id,
+        user=row.user,
+        name=row.name.encode("utf-8", "backslashreplace").decode()[:256],
+        account=row.account or row.project,
+        partitions=(row.queue,),
+        state=state,
+        priority=max(1, row.priority + LOWEST),
+        submit_s=row.submit_s,
+        spec=spec_of(row),
+        time_limit_s=limit_s or site.server.max_time_s,
+        restarts=row.restarts,
+        requeues=row.rerunable,
+    )
+    shaped = _shaped(job, row, site)
+    if not row.waits:
+        return replace(
+            shaped, start_s=row.start_s, nodes=nodes_of(row.exec_vnode), whole_nodes=_alone(row)
+        )
+    if row.is_array:
+        waiting = max(1, tasks_in(row.indices))
+        shaped = replace(
+            shaped,
+            tasks_waiting=min(waiting, row.at_once or waiting),
+            array_tasks=row.indices or "0",
+        )
+    up = queue is not None and queue.up and site.server.scheduling
+    return replace(shaped, reason=reason(row), eligible=row.state in "QB" and up)
+
+
+def _shaped(job: Job, row: JobRow, site: Site) -> Job:
+    """Add what a job carries and may become."""
+    try:
+        written, shape = written_of(row, site), carried(row, site, job.spec)
+    except Fixed as why:
+        shape, footprint = _odd(row)
+        words = str(why) if job.spec else ""
+        return replace(job, shape=shape, shapes=(shape,), footprint=footprint, frozen=words)
+    spec = job.spec
+    if spec is None:
+        return replace(job, shape=shape, shapes=(shape,), footprint=written.footprint)
+    own = spec.own or shape
+    footprint = spec.footprint or written.footprint
+    spec = replace(spec, own=own, footprint=footprint)
+    job = replace(job, spec=spec, shape=shape, shapes=(shape,), footprint=footprint)
+    frozen = _left(row, job) or _changed(job, written.chunk)
+    if frozen or spec.pinned:
+        return replace(job, frozen=frozen or "its owner pinned it")
+    shapes = allowed_shapes(spec.request, own, shape, ABILITIES)
+    possible = tuple(one for one in shapes if _possible(job, one, site))
+    return replace(job, shapes=possible or (shape,)) if _may_change(job) else job
+
+
+def _may_change(job: Job) -> bool:
+    running = job.state is not JobState.WAITING
+    return not running or (job.spec is not None and job.spec.request.is_elastic)
+
+
+def _left(row: JobRow, job: Job) -> str:
+    """Why a flagged job is left alone, whatever it asks."""
+    checks = (
+        (row.is_subjob, "it is one of an array"),
+        (row.is_array and row.state != "Q", "an array that has begun keeps its shape"),
+        (row.state in "SU", "it is suspended"),
+        (not row.waits and row.holds != "", "it is held, and would not start again"),
+        (
+            not row.waits and job.spec is not None and row.variables.get(RETURNS, "") == "",
+            "nothing here would send it back to the queue",
+        ),
+    )
+    return next((words for holds, words in checks if holds), "")
+
+
+def _possible(job: Job, shape: Shape, site: Site) -> bool:
+    demand, queue = job.demand(shape), job.partitions[0]
+    if shape == job.shape:
+        return True
+    if shape.is_share or demand.cpus < 0 or (shape.gpu_type and not site.type_resource):
+        return False
+    return site.allows(queue, shape, demand) and site.holding(queue, demand) >= shape.nodes
+
+
+def _changed(job: Job, chunk: Chunk) -> str:
+    """What someone else has changed since the token was written, in words."""
+    spec = job.spec
+    expected = (spec.set or spec.own) if spec else None
+    if spec is None or expected is None:
+        return ""
+    if expected != job.shape:
+        carries = f"it carries {shape_text(job.shape)} instead of {shape_text(expected)}"
+        return f"{CHANGED}{carries}"
+    demand, asked = job.demand(job.shape), dict(chunk.resources)
+    noted = {"ncpus": demand.cpus, "mpiprocs": demand.tasks, "mem": demand.mem_mib}
+    for name, many in noted.items():
+        said = size_mib(asked[name]) if name == "mem" and name in asked else asked.get(name)
+        if said is not None and number(said) != many:
+            return f"{CHANGED}{name} is {asked[name]} instead of {many}"
+    return ""
+
+
+def _odd(row: JobRow) -> tuple[Shape, Footprint]:
+    """What a job whose request is not understood is taken for: for its totals, on its nodes."""
+    nodes = max(1, number(row.resources.get("nodect")))
+    gpus = -(-number(row.resources.get("ngpus")) // nodes)
+    cpus = max(1, -(-number(row.resources.get("ncpus")) // nodes))
+    mem_mib = size_mib(row.resources.get("mem")) // nodes
+    shape = Shape(nodes, gpus) if gpus else Shape(nodes, 0, kind=Kind.CPU)
+    return shape, Footprint(cpus_per_task=cpus, mem_per_node_mib=mem_mib)
+
+
+def _alone(row: JobRow) -> bool:
+    return "excl" in row.resources.get("place", "")
+
+
+def queue_order(row: JobRow, queues: Mapping[str, QueueRow]) -> tuple[Any, ...]:
+    """Return PBS's own order where no formula is set: queues by priority, then as they came."""
+    queue = queues.get(row.queue)
+    return (-(queue.priority if queue else 0), row.rank, row.submit_s, row.id)
+
+
+def queue_of(rows: Sequence[JobRow], queues: Mapping[str, QueueRow]) -> list[JobRow]:
+    """Return the jobs that wait, in PBS's order; the tasks of an array are one."""
+    waiting = [row for row in rows if row.waits and not row.is_subjob]
+    return sorted(waiting, key=lambda row: queue_order(row, queues))

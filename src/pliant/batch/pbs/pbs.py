@@ -1,0 +1,198 @@
+"""A real PBS by its commands: one batched look a cycle, one qalter for each change."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from pliant.batch import HELD_FOR_SHAPE, Change
+from pliant.batch.clients import Runs
+from pliant.batch.pbs.handing import Handing
+from pliant.batch.pbs.jobs import Site, job_of
+from pliant.batch.pbs.queries import Queries
+from pliant.batch.pbs.rows import JobRow, ServerRow
+from pliant.batch.pbs.snapshot import snapshot_of
+from pliant.batch.pbs.update import Words, carries, shape_words, token_words, unchanged
+from pliant.cycle import kept_within_limits
+from pliant.errors import BadAnswer, BatchError, Refused, Unavailable
+from pliant.handover import HandOver, Scene, Step
+from pliant.model import Job, JobState, Snapshot, Spec
+from pliant.plan import Mark
+
+KICK = ("qmgr", "-c", "set server scheduling = True")
+"""A qalter starts no cycle of the scheduler; this does."""
+
+
+class Pbs:
+    """The batch system of a PBS server; safe to call from several threads."""
+
+    def __init__(
+        self, commands: Runs, clock: Callable[[], float] = time.time, type_resource: str = ""
+    ) -> None:
+        """``clock`` counts seconds since the epoch.
+
+        ``type_resource``: the resource of a chunk that names the type of its GPUs; "": none does.
+        """
+        self._commands, self._clock = commands, clock
+        self._queries = Queries(commands, clock, type_resource)
+        self._handing = Handing(commands, self._queries, clock)
+        self._rows: Mapping[str, JobRow] = {}  # of the last look
+        self._site: Site | None = None
+        self._lock = threading.Lock()
+
+    # --- look ------------------------------------------------------------------------------
+
+    def server(self) -> ServerRow:
+        """Return what the server says.
+
+        Raises Unavailable, BadAnswer.
+        """
+        return self._queries.server()
+
+    def forget_site(self) -> None:
+        """Read queues and server again in the next look."""
+        self._queries.forget_site()
+
+    def observe(self) -> Snapshot:
+        """Return the cluster as it is now.
+
+        Raises Unavailable, BadAnswer.
+        """
+        try:
+            now_s = self._clock()
+            rows, site = self._queries.look()
+        except (Unavailable, BadAnswer):
+            self._queries.forget_site()
+            raise
+        with self._lock:
+            self._rows, self._site = {row.id: row for row in rows}, site
+        return kept_within_limits(snapshot_of(rows, site, now_s))
+
+    # --- change ----------------------------------------------------------------------------
+
+    def change(self, changes: Sequence[Change]) -> list[BatchError | None]:
+        """Make several changes with one look before and one after; return what went wrong.
+
+        Raises Unavailable where PBS is away.
+        """
+        site, seen = self._known_site(), self._rows
+        before = self._again()
+        errors: list[BatchError | None] = []
+        for one in changes:
+            now = before.get(one.job.id)
+            errors.append(self._change(one, seen.get(one.job.id), now, site))
+        sent = [one for one, error in zip(changes, errors, strict=True) if error is None]
+        if not sent:
+            return errors
+        after = self._again()
+        for at, one in enumerate(changes):
+            row = after.get(one.job.id)
+            taken = row is None or carries(row, one.shape, one.spec, site)
+            if errors[at] is None and not taken:
+                words = "PBS took the change and did not make it"
+                if row is not None and not row.waits:
+                    words = "it started meanwhile as it was"
+                errors[at] = _refused(one, words)
+        self._commands.run(KICK)
+        return errors
+
+    def _change(
+        self, one: Change, seen: JobRow | None, now: JobRow | None, site: Site
+    ) -> BatchError | None:
+        if now is None or not now.waits:
+            return _refused(one, "it does not wait any more")
+        if seen is None or not unchanged(seen, now):
+            return _refused(one, "it was changed since it was last looked at; its owner wins")
+        try:
+            self._qalter(now.id, shape_words(now, one.job, one.shape, one.spec, site))
+        except Refused as error:
+            return _refused(one, str(error))
+        return None
+
+    def annotate(self, job: Job, says: Callable[[Job], Spec]) -> Job:
+        """Let a job, as it is now, say what ``says`` returns, and change nothing else.
+
+        Return it as it is with that. Raises Refused.
+        """
+        site, row = self._known_site(), self._again().get(job.id)
+        waits = job.state is JobState.WAITING
+        if row is None or row.waits is not waits:
+            raise Refused(f"job {job.id}: it does not {'wait' if waits else 'run'} any more")
+        now = job_of(row, site)
+        spec = says(now)
+        try:
+            words = token_words(spec)
+            self._qalter(row.id, words)
+        except Refused as error:
+            raise Refused(f"job {job.id}: {error}") from None
+        name, _, token = words[1].partition("=")
+        return job_of(replace(row, resources={**row.resources, name: token}), site)
+
+    def mark(self, marks: Sequence[Mark]) -> list[BatchError | None]:
+        """Refuse all: PBS's jobs share a node without being marked."""
+        return [Refused(f"job {mark.job.id}: PBS has no such mark") for mark in marks]
+
+    def unmark(self) -> dict[str, str]:
+        """Return what came of each job's mark: none has one."""
+        return {}
+
+    def rescue(self, job: Job) -> None:
+        """Give a job its own shape back that can never run as the one that we set.
+
+        Raises Refused.
+        """
+        spec = job.spec
+        if job.reason != HELD_FOR_SHAPE or spec is None or spec.own is None or spec.set is None:
+            raise Refused(f"job {job.id}: it does not wait for a shape that Pliant set")
+        site, row = self._known_site(), self._again().get(job.id)
+        if row is None or not row.waits:
+            raise Refused(f"job {job.id}: it does not wait any more")
+        back = replace(spec, set=None)
+        job = replace(job, footprint=spec.footprint or job.footprint)
+        try:
+            self._qalter(row.id, shape_words(row, job, spec.own, back, site))
+        except Refused as error:
+            raise Refused(f"job {job.id}: {error}") from None
+        self._commands.run(KICK)
+
+    # --- hand over -------------------------------------------------------------------------
+
+    def scene(self, over: HandOver, _job: Job) -> Scene:
+        """Return what is seen of a hand-over now.
+
+        Raises Unavailable, BadAnswer.
+        """
+        return self._handing.scene(over, self._known_site())
+
+    def step(self, step: Step, over: HandOver, job: Job) -> None:
+        """Do one step of it.
+
+        Raises Refused, Unavailable.
+        """
+        self._handing.do(step, over, job, self._known_site())
+
+    def fences(self) -> Mapping[str, float]:
+        """Return when each fence ends, by job: there are none, see handing.py."""
+        return {}
+
+    def _qalter(self, job_id: str, words: Words) -> None:
+        answer = self._commands.run(("qalter", *words, job_id))
+        if answer.status:
+            raise Refused(answer.words)
+
+    def _again(self) -> Mapping[str, JobRow]:
+        return {row.id: row for row in self._queries.jobs()}
+
+    def _known_site(self) -> Site:
+        with self._lock:
+            if self._site is not None:
+                return self._site
+        self.observe()
+        assert self._site is not None  # noqa: S101 - as it has just been read
+        return self._site
+
+
+def _refused(one: Change, words: str) -> Refused:
+    return Refused(f"job {one.job.id} to {one.shape}: {words}")

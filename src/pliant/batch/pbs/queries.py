@@ -1,0 +1,78 @@
+"""What is asked of PBS: one command for all of a kind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from pliant.batch.clients import Runs
+from pliant.batch.pbs.jobs import Site
+from pliant.batch.pbs.rows import (
+    JobRow,
+    QueueRow,
+    ServerRow,
+    parse_jobs,
+    parse_nodes,
+    parse_queues,
+    parse_server,
+)
+from pliant.errors import BadAnswer, Unavailable
+
+SITE_S = 60.0
+"""How often queues and server are read again."""
+
+
+class Queries:
+    """Asks PBS, and remembers what seldom changes."""
+
+    def __init__(
+        self, commands: Runs, clock: Callable[[], float] = time.time, type_resource: str = ""
+    ) -> None:
+        """``clock`` counts seconds since the epoch; ``type_resource`` names the type of GPUs."""
+        self._commands, self._clock, self._type_resource = commands, clock, type_resource
+        self._fixed: tuple[float, list[QueueRow], ServerRow] | None = None
+
+    def forget_site(self) -> None:
+        """Read queues and server again next time."""
+        self._fixed = None
+
+    def look(self) -> tuple[list[JobRow], Site]:
+        """Return all jobs, and what they are read with.
+
+        Raises Unavailable, BadAnswer.
+        """
+        with ThreadPoolExecutor(2) as pool:
+            nodes = pool.submit(self._ask, "pbsnodes", "-a", "-F", "json")
+            fixed = pool.submit(self._fixed_side)
+            rows = self.jobs()
+            queues, server = fixed.result()
+            known = {row.name: row for row in parse_nodes(nodes.result())}
+        if not server.sees_others:
+            raise BadAnswer("PBS shows nobody's jobs but one's own here: query_other_jobs is false")
+        return rows, Site(known, {row.name: row for row in queues}, server, self._type_resource)
+
+    def jobs(self) -> list[JobRow]:
+        """Return all jobs, arrays and their subjobs.
+
+        Of several that are named qstat would return the first alone. Raises as above.
+        """
+        return parse_jobs(self._ask("qstat", "-t", "-f", "-F", "json"))
+
+    def server(self) -> ServerRow:
+        """Return what the server says; raises as above."""
+        return self._fixed_side()[1]
+
+    def _fixed_side(self) -> tuple[list[QueueRow], ServerRow]:
+        known, now_s = self._fixed, self._clock()
+        if known is None or not 0 <= now_s - known[0] < SITE_S:
+            queues = parse_queues(self._ask("qstat", "-Q", "-f", "-F", "json"))
+            server = parse_server(self._ask("qstat", "-B", "-f", "-F", "json"))
+            known = self._fixed = (now_s, queues, server)
+        return known[1], known[2]
+
+    def _ask(self, *argv: str) -> str:
+        answer = self._commands.run(argv)
+        if answer.status:
+            raise Unavailable(f"{' '.join(argv[:2])}: {answer.words}")
+        return answer.out

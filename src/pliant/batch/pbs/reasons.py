@@ -1,0 +1,50 @@
+"""Why a job waits, from its state and PBS's comment, in the words that the table of gates knows.
+
+=============================================  =======================================
+PBS                                            reason
+=============================================  =======================================
+state W; H with depend; H                      BeginTime; Dependency; JobHeldUser
+Not Running: Insufficient amount of resource   Resources
+… Not enough …; No available resources …
+… conflict with reservation or top job         Priority
+Can Never Run                                  BadConstraints, where it carries a shape of ours
+… limit … resource …                           AssocGrpGRES
+nothing yet, or what it said of an earlier run None
+everything else                                the comment itself
+=============================================  =======================================
+
+The comments are the scheduler's (src/scheduler/constant.h and job_info.cpp of OpenPBS 23.06).
+"""
+
+from __future__ import annotations
+
+from pliant.batch import HELD_FOR_SHAPE
+from pliant.batch.pbs.rows import JobRow
+
+LONGEST = 200
+_RESOURCES = (
+    "not running: insufficient amount of resource",
+    "not running: not enough",
+    "not running: no available resources on nodes",
+    "not running: nodes",
+    "not running: host",
+)
+_EARLIER = ("job run at", "job array began", "job was")
+
+
+def reason(row: JobRow) -> str:
+    """Return why a waiting job waits."""
+    if row.state == "W":
+        return "BeginTime"
+    if row.state == "H":
+        return "Dependency" if row.depend and row.holds in ("", "s") else "JobHeldUser"
+    words = row.comment.lower()
+    here = "server" not in words and "queue" not in words  # else another shape may not fit either
+    checks = (
+        (not words or words.startswith(_EARLIER), "None"),
+        (words.startswith("can never run"), HELD_FOR_SHAPE),
+        ("limit" in words and "resource" in words, "AssocGrpGRES"),
+        ("conflict with" in words or "starving" in words, "Priority"),
+        (words.startswith(_RESOURCES) and here and "limit" not in words, "Resources"),
+    )
+    return next((said for holds, said in checks if holds), row.comment[:LONGEST])

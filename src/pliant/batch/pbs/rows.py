@@ -1,0 +1,249 @@
+"""What ``qstat -f -F json`` and ``pbsnodes -a -F json`` say, as rows of text and numbers.
+
+PBS guesses types in its JSON: everything is read through :mod:`.values`. Times are printed in the
+client's own zone, which is UTC here (see :mod:`.commands`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pliant.batch.pbs.values import (
+    Table,
+    duration_s,
+    instant_s,
+    job_id,
+    number,
+    size_mib,
+    table,
+    text,
+    texts,
+    true,
+)
+from pliant.filter.pbs.names import BACK, HELD, RESTARTS, read_back, restarts
+
+UP = frozenset({"free", "job-busy", "job-exclusive", "resv-exclusive", "busy"})
+"""The states of a node that would take a job, now or when what is on it has gone."""
+ALONE = frozenset({"job-exclusive", "resv-exclusive", "busy"})
+"""Those in which it takes none now, whatever is free."""
+RUNNING, ENDING = "R", "E"
+WAITING = frozenset("QHWT")
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """One job, array (``7[]``) or subjob (``7[3]``) as qstat shows it."""
+
+    id: str
+    user: str
+    name: str
+    state: str
+    queue: str
+    priority: int
+    rank: int
+    comment: str
+    resources: Mapping[str, str]
+    variables: Mapping[str, str]
+    holds: str
+    submit_s: float
+    start_s: float
+    begin_s: float  # Execution_Time; 0.0: none
+    exec_vnode: str
+    rerunable: bool
+    run_count: int
+    depend: str
+    account: str
+    project: str
+    indices: str  # of an array: which subjobs wait
+    at_once: int
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for an allocation; an array that has begun waits with the rest of it."""
+        return self.state in WAITING or (self.is_array and self.state == "B")
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it stands for an array."""
+        return self.id.endswith("[]")
+
+    @property
+    def is_subjob(self) -> bool:
+        """Whether it is one of an array."""
+        return self.id.endswith("]") and not self.is_array
+
+    @property
+    def restarts(self) -> int:
+        """How often it was restarted."""
+        before, back = self.variables.get(RESTARTS, ""), self.variables.get(BACK, "")
+        return restarts(before, back, self.run_count)
+
+    @property
+    def starts_falsely(self) -> bool:
+        """Whether it is in the start that our prologue hook refuses."""
+        back = read_back(self.variables.get(BACK, ""))
+        return self.state == RUNNING and back is not None and self.run_count == back[0] + 1
+
+    @property
+    def is_held_by_us(self) -> bool:
+        """Whether our epilogue hook holds it, and nobody else."""
+        return self.holds == "s" and self.variables.get(HELD, "") == str(self.run_count)
+
+
+def parse_jobs(out: str) -> list[JobRow]:
+    """Read ``qstat -t -f -F json``.
+
+    Raises BadAnswer.
+    """
+    rows = (_job(name, one) for name, one in table(out, "Jobs").items())
+    return [row for row in rows if row.id]
+
+
+def _job(name: str, one: Table) -> JobRow:
+    variables = texts(one.get("Variable_List"))
+    holds = text(one.get("Hold_Types"))
+    return JobRow(
+        id=job_id(name),
+        user=text(one.get("Job_Owner")).partition("@")[0],
+        name=text(one.get("Job_Name")),
+        state=text(one.get("job_state")),
+        queue=text(one.get("queue")),
+        priority=number(one.get("Priority")),
+        rank=number(one.get("queue_rank")),
+        comment=text(one.get("comment")),
+        resources={n.lower(): v for n, v in texts(one.get("Resource_List")).items()},
+        variables={n: v for n, v in variables.items() if n.startswith("PLIANT_")},
+        holds="" if holds == "n" else holds,
+        submit_s=instant_s(text(one.get("ctime"))),
+        start_s=instant_s(text(one.get("stime"))),
+        begin_s=instant_s(text(one.get("Execution_Time"))),
+        exec_vnode=text(one.get("exec_vnode")),
+        rerunable=true(one.get("Rerunable", True)),
+        run_count=number(one.get("run_count")),
+        depend=text(one.get("depend")),
+        account=text(one.get("Account_Name")),
+        project=text(one.get("project")),
+        indices=text(one.get("array_indices_remaining")),
+        at_once=number(one.get("max_run_subjobs")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """One vnode; ``states``: all words of its state."""
+
+    name: str
+    states: frozenset[str]
+    queue: str
+    has: Mapping[str, str]
+    given: Mapping[str, str]
+
+    @property
+    def up(self) -> bool:
+        """Whether PBS would start a job there once there is room."""
+        return bool(self.states) and self.states <= UP
+
+    def left(self, name: str) -> int:
+        """Return how much of a counted resource is free."""
+        if not self.states.isdisjoint(ALONE):
+            return 0
+        return max(0, number(self.has.get(name)) - number(self.given.get(name)))
+
+    @property
+    def mem_mib(self) -> tuple[int, int]:
+        """Return its memory, and what is free of it."""
+        total = size_mib(self.has.get("mem"))
+        taken = size_mib(self.given.get("mem"))
+        return total, 0 if not self.states.isdisjoint(ALONE) else max(0, total - taken)
+
+
+def parse_nodes(out: str) -> list[NodeRow]:
+    """Read ``pbsnodes -a -F json``.
+
+    Raises BadAnswer.
+    """
+    return [
+        NodeRow(
+            name,
+            frozenset(state.strip() for state in text(one.get("state")).split(",") if state),
+            text(one.get("queue")),
+            {n.lower(): v for n, v in texts(one.get("resources_available")).items()},
+            texts(one.get("resources_assigned")),
+        )
+        for name, one in table(out, "nodes").items()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """One execution queue, and what it lets a job have at most and at least."""
+
+    name: str
+    priority: int
+    up: bool
+    most: Mapping[str, str] = field(default_factory=dict)
+    least: Mapping[str, str] = field(default_factory=dict)
+    default_time_s: int = 0
+    limited: bool = False
+
+    @property
+    def max_time_s(self) -> int:
+        """The longest walltime; 0: no limit."""
+        return duration_s(self.most.get("walltime"))
+
+
+def parse_queues(out: str) -> list[QueueRow]:
+    """Read ``qstat -Q -f -F json``: its execution queues.
+
+    Raises BadAnswer.
+    """
+    return [
+        QueueRow(
+            name,
+            number(one.get("Priority")),
+            true(one.get("enabled")) and true(one.get("started")),
+            texts(one.get("resources_max")),
+            texts(one.get("resources_min")),
+            duration_s(texts(one.get("resources_default")).get("walltime")),
+            limits(one),
+        )
+        for name, one in table(out, "Queue").items()
+        if text(one.get("queue_type")).lower().startswith("e")
+    ]
+
+
+def limits(one: Table) -> bool:
+    """Whether a queue or server bounds what its jobs may have together."""
+    return any(name.startswith(("max_run_res", "max_queued_res", "max_user_res")) for name in one)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRow:
+    """The server."""
+
+    version: str = ""
+    scheduling: bool = True
+    default_queue: str = ""
+    limited: bool = False
+    default_time_s: int = 0
+    max_time_s: int = 0
+    sees_others: bool = True
+
+
+def parse_server(out: str) -> ServerRow:
+    """Read ``qstat -B -f -F json``.
+
+    Raises BadAnswer.
+    """
+    for one in table(out, "Server").values():
+        return ServerRow(
+            text(one.get("pbs_version")),
+            true(one.get("scheduling", True)),
+            text(one.get("default_queue")),
+            limits(one),
+            duration_s(texts(one.get("resources_default")).get("walltime")),
+            duration_s(texts(one.get("resources_max")).get("walltime")),
+            true(one.get("query_other_jobs", False)),
+        )
+    return ServerRow()

@@ -1,0 +1,64 @@
+"""All rows of one look as a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pliant.batch.pbs.jobs import ABILITIES, Site, job_of, queue_of
+from pliant.batch.pbs.rows import JobRow, NodeRow, QueueRow
+from pliant.batch.pbs.values import number
+from pliant.model import EVERYBODY, Abilities, Node, Partition, Pool, Snapshot
+
+
+def snapshot_of(rows: Sequence[JobRow], site: Site, now_s: float) -> Snapshot:
+    """Return one look; the tasks of an array that wait are one job."""
+    waiting = queue_of(rows, site.queues)
+    running = [row for row in rows if not row.waits and row.state in ("R", "E", "S", "U")]
+    return Snapshot(
+        now_s=now_s,
+        nodes=tuple(node_of(row, site.type_resource) for row in site.nodes.values()),
+        partitions=tuple(partition_of(row, site) for row in site.queues.values()),
+        waiting=tuple(job_of(row, site) for row in waiting),
+        running=tuple(job_of(row, site) for row in running),
+        abilities=_abilities(site),
+    )
+
+
+def node_of(row: NodeRow, type_resource: str) -> Node:
+    """Return one vnode."""
+    total, free = row.mem_mib
+    gpus = number(row.has.get("ngpus"))
+    pool = Pool(row.has.get(type_resource, "").partition(",")[0], gpus, row.left("ngpus"))
+    return Node(
+        name=row.name,
+        cpus=number(row.has.get("ncpus")),
+        free_cpus=row.left("ncpus"),
+        mem_mib=total,
+        free_mem_mib=free,
+        pools=(pool,) if gpus else (),
+        up=row.up,
+    )
+
+
+def partition_of(row: QueueRow, site: Site) -> Partition:
+    """Return one queue; a node that belongs to another one is none of its."""
+    names = tuple(one.name for one in site.nodes.values() if one.queue in ("", row.name))
+    return Partition(
+        name=row.name,
+        nodes=names,
+        max_time_s=row.max_time_s or site.server.max_time_s,
+        default=row.name == site.server.default_queue,
+        max_nodes=number(row.most.get("nodect")),
+        min_nodes=number(row.least.get("nodect")),
+        up=row.up,
+        default_time_s=row.default_time_s or site.server.default_time_s,
+    )
+
+
+def _abilities(site: Site) -> Abilities:
+    """Where a limit may bound several jobs together, none is made larger than its owner wrote."""
+    limited = site.server.limited or any(row.limited for row in site.queues.values())
+    of = frozenset({EVERYBODY}) if limited else frozenset()
+    return Abilities(
+        gpu_to_cpu=ABILITIES.gpu_to_cpu, cpu_to_gpu=ABILITIES.cpu_to_gpu, limited_qos=of
+    )

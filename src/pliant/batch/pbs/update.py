@@ -1,0 +1,54 @@
+"""What qalter is told, and what must be read back. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pliant.batch.pbs.jobs import Site, carried, spec_of, written_of
+from pliant.batch.pbs.rows import JobRow
+from pliant.errors import Refused
+from pliant.filter.fields import Fixed
+from pliant.filter.pbs.names import TOKEN
+from pliant.filter.pbs.written import rewritten
+from pliant.grammar import token_text
+from pliant.model import Job, Shape, Spec
+
+Words = Sequence[str]
+SAME = ("queue", "state", "holds", "priority", "begin_s", "depend")
+"""What of a row must be as it was seen for a change of it to be right, beside its resources."""
+
+
+def unchanged(seen: JobRow, now: JobRow) -> bool:
+    """Whether a job is still as it was looked at."""
+    fields = all(getattr(seen, name) == getattr(now, name) for name in SAME)
+    return fields and seen.resources == now.resources
+
+
+def token_words(spec: Spec) -> Words:
+    """Return what puts a token onto a job."""
+    return ("-l", f"{TOKEN}={token_text(spec)}")
+
+
+def shape_words(row: JobRow, job: Job, shape: Shape, spec: Spec, site: Site) -> Words:
+    """Return what lets a waiting job carry ``shape`` and says so.
+
+    Raises Refused.
+    """
+    try:
+        written = written_of(row, site)
+    except Fixed as why:
+        raise Refused(str(why)) from None
+    demand = job.demand(shape)
+    if demand.cpus < 0 or shape.is_share:
+        raise Refused(f"{shape}: all cores of a node, or a share of a GPU, cannot be asked here")
+    changes = rewritten(written, shape, demand, site.type_resource)
+    words = [word for name, value in changes.items() for word in ("-l", f"{name}={value}")]
+    return (*words, *token_words(spec))
+
+
+def carries(row: JobRow, shape: Shape, spec: Spec, site: Site) -> bool:
+    """Whether a job carries what it was to carry, and says so."""
+    try:
+        return carried(row, site, spec) == shape and spec_of(row) == spec
+    except Fixed:
+        return False

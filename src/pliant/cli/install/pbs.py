@@ -1,0 +1,168 @@
+"""``pliant install pbs``: resources and hooks of a PBS server, shown, made, and taken away."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from pliant.batch.clients import Runs
+from pliant.batch.pbs import Commands
+from pliant.cli.install.pbs_parts import (
+    Found,
+    Statement,
+    config_text,
+    found_in,
+    resources_wanted,
+    to_install,
+    to_remove,
+)
+from pliant.daemon.config import Config, config_path, load
+from pliant.errors import BadInput, Refused, Unavailable
+from pliant.grammar import quoted
+from pliant.hooks import HOOKS, hook_text
+
+RECORD = "/etc/pliant/pbs_resources.json"
+"""Which resources are ours: PBS does not say who made one."""
+
+
+@click.command("pbs", short_help="Install into PBS, or take out again.")
+@click.option("--print", "shows", is_flag=True, help="Show what qmgr would be told; default.")
+@click.option("--apply", "applies", is_flag=True, help="Tell it.")
+@click.option("--remove", "removes", is_flag=True, help="Take our hooks and resources away.")
+@click.option("--user", default="root", show_default=True, help="The user of pliantd.")
+@click.option(
+    "--record", default=RECORD, show_default=True, help="Where it is kept which resources are ours."
+)
+def pbs(shows: bool, applies: bool, removes: bool, user: str, record: str) -> None:
+    """Install Pliant into a PBS server: show the statements (--print), make or take them back.
+
+    It is run as root on the server's host, or where a manager may run qmgr. pliant.toml says where
+    PBS's commands lie. Only the resources and hooks that differ from what is wanted are touched.
+    """
+    if shows + applies + removes > 1:
+        raise BadInput("--print, --apply, --remove: one of them is expected")
+    if not Path(record).is_absolute():
+        raise BadInput(f"--record: {quoted(record)}: an absolute path is expected")
+    config = _config()
+    commands = Commands(config.pbs.bin_dir, config.pbs.timeout_s, server=config.pbs.server)
+    found, kept = look(commands), Record(Path(record))
+    if removes:
+        statements = to_remove(found, kept.names(), HOOKS)
+    else:
+        hooks = {event: hook_text(event).encode() for event in HOOKS}
+        statements = to_install(found, hooks, config_text(settings(config, user)))
+    if not statements:
+        click.echo("nothing is installed" if removes else "all is installed")
+        return
+    if not (applies or removes):
+        for statement in statements:
+            click.echo(statement.words)
+        return
+    if removes:
+        _remove(commands, statements, kept)
+        return
+    kept.add([name for name in resources_wanted() if not found.has("resource", name)])
+    for statement in statements:
+        trouble = tell(commands, statement)
+        if trouble:
+            raise Refused(f"{statement.words}: {trouble}")
+        click.echo(statement.words)
+    click.echo(
+        'start pliantd with [daemon] batch = "pbs"; it observes until [partitions] says more'
+    )
+
+
+def _remove(commands: Runs, statements: Sequence[Statement], kept: Record) -> None:
+    """Take away what can be; exit with 1 where something is left."""
+    left = False
+    for statement in statements:
+        trouble = tell(commands, statement)
+        left |= bool(trouble)
+        click.echo(f"left: {statement.words}: {trouble}" if trouble else statement.words)
+    if not left:
+        kept.forget()
+        return
+    click.echo("run this again once no job has them: `qstat -x` shows those that have ended too")
+    raise click.exceptions.Exit(1)
+
+
+class Record:
+    """The names of the resources that we created."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def names(self) -> list[str]:
+        """Return them; none where nothing was noted."""
+        try:
+            said = json.loads(self._path.read_text())
+        except (OSError, ValueError):
+            return []
+        known = resources_wanted()
+        return [name for name in said if name in known] if isinstance(said, list) else []
+
+    def add(self, names: Sequence[str]) -> None:
+        """Note some more.
+
+        Raises Unavailable.
+        """
+        if not names:
+            return
+        text = json.dumps([*dict.fromkeys((*self.names(), *names))]) + "\n"
+        other = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            other.write_text(text)
+            other.rename(self._path)
+        except OSError as error:
+            raise Unavailable(f"{self._path}: {error.strerror}") from None
+
+    def forget(self) -> None:
+        """Forget all of them."""
+        self._path.unlink(missing_ok=True)
+
+
+def settings(config: Config, user: str) -> dict[str, object]:
+    """Return the hooks' configuration.
+
+    Raises BadInput.
+    """
+    try:
+        uid = pwd.getpwnam(user).pw_uid
+    except KeyError:
+        raise BadInput(f"--user: {quoted(user)}: the name of a user here is expected") from None
+    qrls = os.path.join(config.pbs.bin_dir or "/opt/pbs/bin", "qrls")  # noqa: PTH118  # no file here
+    return {"state": config.pbs.state, "owner": uid, "qrls": qrls}
+
+
+def look(commands: Runs) -> Found:
+    """Return what the server has.
+
+    Raises Unavailable, Refused.
+    """
+    answers = [commands.run(("qmgr", "-c", f"print {kind}")) for kind in ("resource", "hook")]
+    for answer in answers:
+        if answer.status:
+            raise Refused(f"qmgr: {answer.words}; a manager of PBS is expected")
+    return found_in("".join(answer.out for answer in answers))
+
+
+def tell(commands: Runs, statement: Statement) -> str:
+    """Tell qmgr one statement; return what it says against it, "" for nothing.
+
+    Raises Unavailable.
+    """
+    answer = commands.run(("qmgr",), stdin=statement.text + "\n")
+    return answer.words if answer.status else ""
+
+
+def _config() -> Config:
+    """Return pliant.toml; as if it were empty where there is none."""
+    path = config_path()
+    return load(path) if path.exists() else Config()

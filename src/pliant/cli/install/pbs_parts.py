@@ -1,0 +1,149 @@
+"""What a PBS server is to have for Pliant, as statements of qmgr(8). Pure.
+
+qmgr prints a hook as the statements that would make it, its files in base64; what is there and what
+is wanted are compared as such, so nothing is told that is so already.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pliant.filter.pbs.names import RESOURCES, TOKEN
+
+PREFIX = "pliant_"
+ALARM_S = {"queuejob": 5, "modifyjob": 5, "periodic": 60}
+NODE_ALARM_S = 300
+"""On a node PBS kills a hook at its alarm, and execjob_launch takes the job with it: a node that is
+busy must not come near it."""
+FREQ_S = 60
+_SET = re.compile(r"set (hook|resource) (\S+) (\S+) = (.*)")
+_IMPORT = re.compile(r"import hook (\S+) application/x-(python|config) base64 -")
+
+
+@dataclass(slots=True)
+class Found:
+    """What qmgr prints: attributes by kind and name, and hooks' files by (name, python|config)."""
+
+    attributes: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    files: dict[tuple[str, str], bytes] = field(default_factory=dict)
+
+    def has(self, kind: str, name: str) -> bool:
+        """Whether a hook or resource of this name is there."""
+        return (kind, name) in self.attributes
+
+
+def found_in(out: str) -> Found:
+    """Read what ``print resource`` and ``print hook`` printed."""
+    found, file, lines = Found(), None, []
+    for line in [*out.splitlines(), ""]:
+        if file is not None and line and not line.startswith(("#", "set ", "create ", "import ")):
+            lines.append(line)
+            continue
+        if file is not None:
+            found.files[file] = _decoded(lines)
+            file, lines = None, []
+        created = line.split()
+        if created[:1] == ["create"] and len(created) == 3:
+            found.attributes.setdefault((created[1], created[2]), {})
+        said = _SET.fullmatch(line.strip())
+        if said:
+            found.attributes.setdefault((said[1], said[2]), {})[said[3]] = said[4].strip('"')
+        imported = _IMPORT.fullmatch(line.strip())
+        if imported:
+            file = (imported[1], imported[2])
+    return found
+
+
+def _decoded(lines: Sequence[str]) -> bytes:
+    """Each line is a piece of its own, with its own padding."""
+    try:
+        return b"".join(map(base64.b64decode, lines))
+    except (binascii.Error, ValueError):
+        return b""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement, with what follows it on qmgr's input; ``words`` say it to a person."""
+
+    text: str
+    words: str
+
+
+def resources_wanted() -> Mapping[str, Mapping[str, str]]:
+    """Return the resources by name, and their attributes: the token is for managers to write."""
+    wanted: dict[str, Mapping[str, str]] = {n: {"type": "string"} for n in RESOURCES.values()}
+    return {**wanted, TOKEN: {"type": "string", "flag": "r"}}
+
+
+def hook_attributes(event: str) -> Mapping[str, str]:
+    """Return the attributes of one hook."""
+    alarm_s = ALARM_S.get(event, NODE_ALARM_S)
+    freq = {"freq": str(FREQ_S)} if event == "periodic" else {}
+    return {"event": event, "alarm": str(alarm_s), **freq, "enabled": "true"}
+
+
+def config_text(settings: Mapping[str, object]) -> bytes:
+    """Return the hooks' configuration."""
+    return (json.dumps(settings, sort_keys=True) + "\n").encode()
+
+
+def to_install(found: Found, hooks: Mapping[str, bytes], config: bytes) -> list[Statement]:
+    """Return what is to be told so that all is there; the queuejob hook comes last.
+
+    ``hooks``: each hook's text by event. Once all else stands, jobs are changed.
+    """
+    statements: list[Statement] = []
+    for name, wanted in resources_wanted().items():
+        if not found.has("resource", name):
+            statements.append(_plain(f"create resource {name}"))
+        statements += _settings("resource", name, wanted, found)
+    for event in sorted(hooks, key=lambda event: event == "queuejob"):
+        name = PREFIX + event
+        if not found.has("hook", name):
+            statements.append(_plain(f"create hook {name}"))
+            statements.append(_plain(f"set hook {name} enabled = false"))
+        for kind, data in (("python", hooks[event]), ("config", config)):
+            if found.files.get((name, kind)) != data:
+                statements.append(_import(name, kind, data))
+        fresh = {} if found.has("hook", name) else {"enabled": "false"}
+        statements += _settings("hook", name, hook_attributes(event), found, fresh)
+    return statements
+
+
+def to_remove(found: Found, created: Iterable[str], events: Sequence[str]) -> list[Statement]:
+    """Return what is to be told so that nothing of ours is left; resources that we made go last."""
+    hooks = [PREFIX + event for event in (*sorted(events, key=lambda e: e != "queuejob"),)]
+    statements = [_plain(f"delete hook {name}") for name in hooks if found.has("hook", name)]
+    ours = [name for name in created if found.has("resource", name)]
+    return statements + [_plain(f"delete resource {name}") for name in ours]
+
+
+def _settings(
+    kind: str,
+    name: str,
+    wanted: Mapping[str, str],
+    found: Found,
+    known: Mapping[str, str] | None = None,
+) -> list[Statement]:
+    there = {**found.attributes.get((kind, name), {}), **(known or {})}
+    return [
+        _plain(f"set {kind} {name} {attribute} = {value}")
+        for attribute, value in wanted.items()
+        if there.get(attribute) != value
+    ]
+
+
+def _plain(text: str) -> Statement:
+    return Statement(text, text)
+
+
+def _import(name: str, kind: str, data: bytes) -> Statement:
+    head = f"import hook {name} application/x-{kind} base64 -"
+    body = base64.encodebytes(data).decode()
+    return Statement(f"{head}\n{body}\n", f"import hook {name} ({kind}, {len(data)} bytes)")

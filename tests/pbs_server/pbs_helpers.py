@@ -1,0 +1,204 @@
+"""What the tests do with a running PBS."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+NAMES = ("PLIANT_PBS_BIN", "PLIANT_PBS_USER", "PLIANT_PBS_HOME", "PLIANT_PBS_PLIANT")
+PROGRAM = """\
+import json, os, pathlib, sys, time
+import pliant  # as pliant run lets it be found
+directory = pathlib.Path(os.environ["PLIANT_CHECKPOINT_DIR"])
+directory.mkdir(exist_ok=True)
+kept, log = directory / "step.json", open(directory / "log", "a")
+step = json.loads(kept.read_text()) if kept.exists() else 0
+says = {name: os.environ.get("PLIANT_" + name) for name in ("SHAPE", "GPUS", "RESTART_COUNT")}
+print(json.dumps({"start": step, **says}), file=log, flush=True)
+while not (directory / "enough").exists():
+    time.sleep(0.2)
+    step += 1
+    pliant.heartbeat(step)
+    print(json.dumps({"step": step}), file=log, flush=True)
+    if pliant.checkpoint_wanted():
+        kept.write_text(json.dumps(step))
+        sys.exit(85)
+"""
+
+
+def until(what: Callable[[], Any], for_s: float = 60.0) -> Any:
+    """Wait for something to be true, and return it."""
+    end_s = time.monotonic() + for_s
+    while time.monotonic() < end_s:
+        found = what()
+        if found:
+            return found
+        time.sleep(0.5)
+    raise AssertionError(f"it has not come true within {for_s:g} s: {what()}")
+
+
+class Server:
+    """A running PBS, its user, and our pliantd."""
+
+    def __init__(self, bin_dir: str, user: str, home: str, pliant: str) -> None:
+        self.bin_dir, self.user, self.home, self.on_nodes = bin_dir, user, Path(home), pliant
+        self.directory = Path()
+        self._daemon: subprocess.Popen[bytes] | None = None
+
+    # --- commands --------------------------------------------------------------------------
+
+    def run(self, *argv: str, user: str = "", check: bool = True) -> str:
+        """Run one of PBS's commands, as root or as ``user``."""
+        who: dict[str, Any] = {}
+        if user:
+            found = pwd.getpwnam(user)
+            who = {"user": found.pw_uid, "group": found.pw_gid, "extra_groups": []}
+        done = subprocess.run(
+            [f"{self.bin_dir}/{argv[0]}", *argv[1:]],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=self.home,
+            timeout=60,
+            env={**os.environ, "TZ": "UTC", "HOME": str(self.home)},
+            **who,
+        )
+        assert not check or not done.returncode, done.stderr
+        return str(done.stderr if done.returncode else done.stdout)
+
+    def says(self) -> str:
+        """Return all that qmgr prints of the server."""
+        return "".join(
+            self.run("qmgr", "-c", f"print {kind}") for kind in ("server", "resource", "hook")
+        )
+
+    def jobs(self, *words: str) -> dict[str, Any]:
+        """Return all jobs as qstat has them; ``-x``: also those that have ended."""
+        jobs: dict[str, Any] = json.loads(self.run("qstat", *words, "-f", "-F", "json")).get(
+            "Jobs", {}
+        )
+        return jobs
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        """Return one job, also one that has ended where the server remembers it."""
+        found: dict[str, Any] = self.jobs("-x").get(job_id, {})
+        return found
+
+    def submit(self, script: str, *words: str) -> str:
+        """Submit a script as the user; return the job's id."""
+        file = self.home / "job.sh"
+        file.write_text(f"#!/bin/sh\n{script}\n")
+        return self.run("qsub", *words, str(file), user=self.user).strip()
+
+    def empty(self) -> None:
+        """End all jobs, and forget those that have ended."""
+        for job_id in self.jobs("-x"):
+            self.run("qdel", "-W", "force", "-x", job_id, check=False)
+        until(lambda: not self.jobs())
+
+    def fill(self, gpus: int = 4) -> list[str]:
+        """Take ``gpus`` of every node, by one job on each."""
+        nodes = json.loads(self.run("pbsnodes", "-a", "-F", "json"))["nodes"]
+        asks = (f"select=1:ncpus=1:ngpus={gpus}:vnode={name}" for name in nodes)
+        jobs = [self.submit("sleep 600", "-l", one, "-l", "walltime=20:00") for one in asks]
+        until(lambda: all(self.job(one).get("job_state") == "R" for one in jobs))
+        return jobs
+
+    # --- Pliant ----------------------------------------------------------------------------
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What our own commands find."""
+        return {**os.environ, "PLIANT_CONFIG": str(self.directory / "pliant.toml")}
+
+    def configure(self, directory: Path) -> None:
+        """Write pliant.toml."""
+        self.directory = directory
+        directory.chmod(0o755)
+        (directory / "pliant.toml").write_text(
+            "[daemon]\n"
+            'batch = "pbs"\n'
+            f'socket = "{directory}/pliantd.sock"\n'
+            f'state_dir = "{directory}/state"\n'
+            'listen = "0.0.0.0:6830"\n'
+            "cycle_s = 1.0\n"
+            "[pbs]\n"
+            f'bin_dir = "{self.bin_dir}"\n'
+            f'state = "{self.state_file}"\n'
+            "[partitions]\n"
+            'default = "enforce"\n'
+        )
+
+    @property
+    def state_file(self) -> Path:
+        """What the hooks are told; where all but its owner may read alone."""
+        return Path("/run/pliant-test/pbs_state.json")
+
+    def pliant(self, *words: str, check: bool = True) -> str:
+        """Run `pliant` here, as root."""
+        record = ["--record", str(self.directory / "record")] if words[0] == "install" else []
+        done = subprocess.run(
+            [sys.executable, "-c", "from pliant.cli import main; main()", *words, *record],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+            env=self.env,
+        )
+        assert not check or not done.returncode, done.stdout + done.stderr
+        return done.stdout + ("" if check else done.stderr)
+
+    def resize(self, job_id: str, shape: str) -> None:
+        """Ask a running job for another shape, as soon as anything can be asked of it."""
+        said = ""
+        for _ in range(120):
+            said = self.pliant("resize", number(job_id), shape, check=False)
+            if "is asked for a checkpoint" in said:
+                return
+            time.sleep(1)
+        raise AssertionError(said)
+
+    def start_pliantd(self) -> None:
+        """Start pliantd, and wait for its first look."""
+        log = (self.directory / "log").open("ab")
+        self._daemon = subprocess.Popen(
+            [sys.executable, "-m", "pliant.daemon.main"], env=self.env, stderr=log
+        )
+        until(self.state_file.exists)
+
+    def stop_pliantd(self, *, kill: bool = False) -> None:
+        """End pliantd."""
+        if self._daemon is not None:
+            (self._daemon.kill if kill else self._daemon.terminate)()
+            self._daemon.wait(60)
+            self._daemon = None
+
+    def log(self, job_id: str) -> list[dict[str, Any]]:
+        """Return what PROGRAM wrote in a job."""
+        path = self.home / f"pliant-{number(job_id)}" / "log"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def train(self, *words: str) -> str:
+        """Submit a job that counts steps, saves when it is asked, and goes on; return its id."""
+        (self.home / "train.py").write_text(PROGRAM)
+        script = f"exec {self.on_nodes} run -- python3 {self.home}/train.py"
+        return self.submit(script, *words)
+
+    def enough(self, job_id: str) -> None:
+        """Let such a job end by itself."""
+        (self.home / f"pliant-{number(job_id)}" / "enough").touch()
+
+
+def number(job_id: str) -> str:
+    """Return a job's id without its server."""
+    found = re.match(r"[0-9]+", job_id)
+    assert found
+    return found[0]

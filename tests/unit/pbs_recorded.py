@@ -1,0 +1,72 @@
+"""A recorded OpenPBS 23.06 behind fake commands: they answer from it, and qalter changes it.
+
+Three nodes with four GPUs each (the third of another type); running: a moldable and malleable job,
+one on two nodes, two of an array; waiting: jobs of every kind. Their names are what PBS's JSON
+takes for a number or a truth.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pliant.batch.clients import Answer
+from pliant.batch.pbs import Pbs
+
+ASSETS = Path(__file__).parents[1] / "assets" / "pbs-23.06"
+NOW_S = 1795414952.0
+_FILES = {"-t": "jobs", "-Q": "queues", "-B": "server", "-a": "nodes"}
+
+
+def recorded(name: str) -> dict[str, Any]:
+    """Return one recorded answer."""
+    said: dict[str, Any] = json.loads((ASSETS / f"{name}.json").read_text())
+    return said
+
+
+class Recorded:
+    """Commands over a copy of the recording; ``said`` is what was asked beside looks."""
+
+    def __init__(self) -> None:
+        self.answers = {name: recorded(name) for name in _FILES.values()}
+        self.said: list[tuple[str, ...]] = []
+        self.refuses = ""
+        self.ignores = False
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        """Return one job's attributes, to be changed."""
+        found: dict[str, Any] = self.answers["jobs"]["Jobs"][f"{job_id}.head"]
+        return found
+
+    def run(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> Answer:
+        """Answer one command."""
+        assert (env, stdin) == (None, "")
+        if argv[0] in ("qstat", "pbsnodes"):
+            assert argv[-2:] == ("-F", "json")
+            return Answer(json.dumps(self.answers[_FILES[argv[1]]]), "", 0)
+        self.said.append(tuple(argv))
+        if argv[0] != "qalter":
+            return Answer("", "", 0)
+        if self.refuses:
+            return Answer("", self.refuses, 1)
+        if not self.ignores:
+            self._alter(self.job(argv[-1]), argv[1:-1])
+        return Answer("", "", 0)
+
+    def _alter(self, job: dict[str, Any], words: Sequence[str]) -> None:
+        for option, value in zip(words[::2], words[1::2], strict=True):
+            name, _, text = value.partition("=")
+            if option == "-l":
+                job["Resource_List"][name] = text
+            elif name == "run_count":
+                job["run_count"] = int(text)
+                variables = job["Variable_List"]  # as our modifyjob hook does
+                variables.update({n: text for n in ("PLIANT_HELD",) if variables.get(n)})
+
+    def pbs(self, now_s: float = NOW_S) -> Pbs:
+        """Return the backend over it."""
+        return Pbs(self, clock=lambda: now_s, type_resource="gpu_model")

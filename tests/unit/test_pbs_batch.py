@@ -1,0 +1,414 @@
+"""PBS's backend over a recorded OpenPBS 23.06: what policies see, what qalter is told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from pbs_recorded import NOW_S, Recorded
+
+from pliant.batch import Change
+from pliant.batch.clients import Answer
+from pliant.batch.pbs import Commands
+from pliant.batch.pbs.jobs import allocated, nodes_of
+from pliant.batch.pbs.reasons import reason
+from pliant.batch.pbs.rows import JobRow, parse_jobs, parse_nodes, parse_queues, parse_server
+from pliant.batch.pbs.values import duration_s, instant_s, job_id, number, size_mib, tasks_in
+from pliant.errors import BadAnswer, Refused, Unavailable
+from pliant.grammar import find_token, parse_shape
+from pliant.handover import Do, HandOver, Outcome, Step, next_step
+from pliant.model import EVERYBODY, Job, JobState, Node, Partition, Pool, Shape, Snapshot
+from pliant.plan import Mark
+
+
+@pytest.fixture
+def site() -> Recorded:
+    return Recorded()
+
+
+def job(snapshot: Snapshot, job_id: str) -> Job:
+    return next(one for one in (*snapshot.waiting, *snapshot.running) if one.id == job_id)
+
+
+# Look
+
+
+def test_nodes_have_what_is_free_on_them(site: Recorded) -> None:
+    assert site.pbs().observe().nodes == (
+        Node("gn1", 16, 12, 65536, 61440, (Pool("a100", 4, 1),)),
+        Node("gn2", 16, 12, 65536, 65536, (Pool("a100", 4, 0),)),
+        Node("gn3", 16, 12, 65536, 65536, (Pool("v100", 4, 0),)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "up", "free"),
+    [
+        ("free", True, 1),
+        ("job-busy", True, 1),
+        ("job-exclusive", True, 0),
+        ("offline", False, 1),
+        ("down,job-busy", False, 1),
+        ("state-unknown,down", False, 1),
+        ("", False, 1),
+    ],
+)
+def test_a_node_is_up_and_open_by_its_state(
+    site: Recorded, state: str, up: bool, free: int
+) -> None:
+    site.answers["nodes"]["nodes"]["gn1"]["state"] = state
+    node = site.pbs().observe().nodes[0]
+    assert (node.up, node.pools[0].free) == (up, free)
+
+
+def test_queues_are_partitions(site: Recorded) -> None:
+    every = ("gn1", "gn2", "gn3")
+    site.answers["nodes"]["nodes"]["gn3"]["queue"] = "debug"
+    assert site.pbs().observe().partitions == (
+        Partition("workq", every[:2], default=True),
+        Partition("debug", every, max_time_s=1800),
+    )
+
+
+def test_jobs_wait_in_pbs_order_for_reasons_that_the_gates_know(site: Recorded) -> None:
+    seen = site.pbs().observe()
+    assert [(one.id, one.reason, one.eligible) for one in seen.waiting] == [
+        ("38", "BadConstraints", True),  # in the queue of higher priority
+        ("32", "Resources", True),
+        ("33", "Resources", True),
+        ("34[]", "None", True),
+        ("35", "Dependency", False),
+        ("36", "JobHeldUser", False),
+        ("37", "BeginTime", False),
+        ("39", "Resources", True),
+    ]
+    assert [one.id for one in seen.running] == ["30", "31", "34[1]", "34[2]"]
+
+
+def test_a_moldable_job_may_be_what_its_token_says(site: Recorded) -> None:
+    seen = job(site.pbs().observe(), "32")
+    assert (seen.name, seen.user, seen.time_limit_s, seen.frozen) == ("true", "ada", 1200, "")
+    assert [str(shape) for shape in seen.shapes] == ["2", "3", "4"]
+    assert (seen.shape, seen.demand(Shape(1, 3)).cpus) == (Shape(1, 4), 2)
+
+
+def test_names_that_the_json_makes_numbers_of_stay_names(site: Recorded) -> None:
+    seen = site.pbs().observe()
+    assert [job(seen, one).name for one in ("30", "31")] == ["007", "100000.0"]
+
+
+def test_a_running_malleable_job_may_change(site: Recorded) -> None:
+    seen = job(site.pbs().observe(), "30")
+    assert (seen.state, seen.nodes, seen.restarts) == (JobState.RUNNING, ("gn1",), 0)
+    assert (seen.shape, [str(s) for s in seen.shapes]) == (Shape(1, 1), ["1", "2", "3", "4"])
+    assert seen.start_s == 1795414938.0
+    site.job("30")["Variable_List"]["PLIANT_RETURNS"] = ""
+    left = job(site.pbs().observe(), "30")
+    assert (left.shapes, left.frozen) == (
+        (Shape(1, 1),),
+        "nothing here would send it back to the queue",
+    )
+
+
+def test_an_array_is_one_job_and_its_running_ones_are_their_own(site: Recorded) -> None:
+    seen = site.pbs().observe()
+    array = job(seen, "34[]")
+    assert (array.tasks_waiting, array.array_tasks) == (2, "3-5")  # two at once, of three
+    assert job(seen, "34[1]").nodes == ("gn1",)
+
+
+@pytest.mark.parametrize(
+    ("resources", "words"),
+    [
+        ({"select": "1:ncpus=2:ngpus=1"}, "it carries 1 instead of 4"),
+        ({"select": "1:ncpus=5:ngpus=4"}, "ncpus is 5 instead of 2"),
+        ({"select": "1:ngpus=4+1:ncpus=1"}, "several sorts of chunks"),
+        ({"place": "exclhost"}, "place='exclhost' keeps the shape"),
+    ],
+)
+def test_a_request_that_is_another_now_is_left_alone(
+    site: Recorded, resources: dict[str, str], words: str
+) -> None:
+    site.job("32")["Resource_List"].update(resources)
+    seen = job(site.pbs().observe(), "32")
+    assert words in seen.frozen
+    assert seen.shapes == (seen.shape,)
+
+
+def test_what_a_queue_allows_a_job_bounds_its_shapes(site: Recorded) -> None:
+    site.answers["queues"]["Queue"]["workq"]["resources_max"] = {"ngpus": 3}
+    assert [str(s) for s in job(site.pbs().observe(), "32").shapes] == ["2", "3", "4"]
+    site.job("32")["Resource_List"]["select"] = "1:ncpus=2:ngpus=2"
+    token = find_token(site.job("32")["Resource_List"]["pliant"])
+    assert token
+    site.answers["queues"]["Queue"]["workq"]["resources_max"] = {"ngpus": 3, "nodect": 1}
+    assert site.pbs().observe().partitions[0].max_nodes == 1
+
+
+def test_a_limit_of_several_jobs_makes_none_larger(site: Recorded) -> None:
+    site.answers["server"]["Server"]["head"]["max_run_res.ngpus"] = "[u:PBS_GENERIC=4]"
+    assert site.pbs().observe().abilities.limited_qos == {EVERYBODY}
+
+
+def test_a_stopped_queue_and_a_stopped_scheduler_start_nothing(site: Recorded) -> None:
+    site.answers["queues"]["Queue"]["debug"]["started"] = "False"
+    assert not job(site.pbs().observe(), "38").eligible
+    site.answers["server"]["Server"]["head"]["scheduling"] = "False"
+    assert not job(site.pbs().observe(), "32").eligible
+
+
+def test_an_empty_server_has_no_jobs(site: Recorded) -> None:
+    del site.answers["jobs"]["Jobs"]
+    seen = site.pbs().observe()
+    assert (seen.waiting, seen.running) == ((), ())
+
+
+def test_a_server_that_shows_nobodys_jobs_is_not_believed(site: Recorded) -> None:
+    site.answers["server"]["Server"]["head"]["query_other_jobs"] = "False"
+    with pytest.raises(BadAnswer, match="query_other_jobs"):
+        site.pbs().observe()
+
+
+@pytest.mark.parametrize("out", ["", "[]", "{", "7", '{"Jobs": 3}', '{"Jobs": [1]}', "[" * 9999])
+def test_what_is_no_json_of_pbs_is_not_understood(out: str) -> None:
+    for parse in (parse_jobs, parse_nodes, parse_queues):
+        try:
+            found = parse(out)
+        except BadAnswer:
+            continue
+        assert found == []
+    assert parse_jobs('{"Jobs": {"x": {}, "7.head": {"Resource_List": 4}}}')[0].id == "7"
+
+
+def test_commands_run_in_utc_and_name_their_server() -> None:
+    found = Commands(server="head").environment({})
+    assert (found["TZ"], found["LC_ALL"], found["PBS_SERVER"]) == ("UTC", "C", "head")
+    assert "PBS_SERVER" not in Commands().environment({})
+    with pytest.raises(Unavailable, match="are PBS's client commands here"):
+        Commands("/nowhere").run(["qstat"])
+
+
+# Words
+
+
+@pytest.mark.parametrize(
+    ("comment", "said"),
+    [
+        ("Not Running: Insufficient amount of resource: ngpus (R: 4 A: 1 T: 12)", "Resources"),
+        ("Not Running: Not enough free nodes available", "Resources"),
+        ("Not Running: Job would conflict with reservation or top job", "Priority"),
+        ("Not Running: User has reached server running job limit.", None),
+        ("Not Running: would exceed user's limit on resource ngpus in queue", "AssocGrpGRES"),
+        ("Not Running: Insufficient amount of queue resource: ngpus", None),
+        ("Can Never Run: Not enough total nodes available", "BadConstraints"),
+        ("Job run at Mon Nov 23 at 06:22 on (gn1:ncpus=1)", "None"),
+        ("", "None"),
+    ],
+)
+def test_comments_say_why(site: Recorded, comment: str, said: str | None) -> None:
+    site.job("32")["comment"] = comment
+    (row,) = (row for row in parse_jobs(json.dumps(site.answers["jobs"])) if row.id == "32")
+    assert reason(row) == (said or comment)
+
+
+def test_words_of_pbs() -> None:
+    assert [duration_s(text) for text in ("00:10:00", "90", 90, "1:30", "x", None)] == [
+        *(600, 90, 90, 90, 0, 0),
+    ]
+    assert [size_mib(text) for text in ("64gb", "4194304kb", "1000", "lots", None)] == [
+        *(65536, 4096, 1, 0, 0),
+    ]
+    assert [tasks_in(text) for text in ("1-5", "3", "1-9:2,20", "", "x")] == [5, 1, 6, 0, 0]
+    assert [job_id(text) for text in ("7.head", "7[].head.site", "7[3]", "x", "7;8")] == [
+        *("7", "7[]", "7[3]", "", ""),
+    ]
+    assert [number(text) for text in (True, "True", "12", 1e5, "1e999", None)] == [
+        *(0, 0, 12, 100000, 0, 0),
+    ]
+    assert (instant_s("Mon Nov 23 06:22:18 2026"), instant_s("soon")) == (1795414938.0, 0.0)
+    assert nodes_of("(gn1[0]:ngpus=1+gn1[1]:ngpus=1)+(gn2:ncpus=2)") == ("gn1[0]", "gn1[1]", "gn2")
+    assert allocated("(gn1:ncpus=2:ngpus=1)") == {"gn1": {"ncpus": "2", "ngpus": "1"}}
+
+
+# Change
+
+
+def change(site: Recorded, shape: str, job_id: str = "32") -> tuple[str, list[tuple[str, ...]]]:
+    pbs = site.pbs()
+    seen = job(pbs.observe(), job_id)
+    asked = parse_shape(shape)
+    (error,) = pbs.change([Change(seen, asked, seen.noted(asked))])
+    return str(error or ""), site.said
+
+
+def test_a_change_is_one_qalter_and_a_kick(site: Recorded) -> None:
+    error, said = change(site, "2")
+    (argv, kick) = said
+    assert (error, argv[:4], argv[-1]) == (
+        *("", ("qalter", "-l", "select=1:ncpus=2:ngpus=2", "-l")),
+        "32",
+    )
+    assert argv[4].startswith("pliant=pliant=v1:")
+    assert kick == ("qmgr", "-c", "set server scheduling = True")
+    after = job(site.pbs().observe(), "32")
+    assert (after.shape, after.frozen) == (Shape(1, 2), "")
+
+
+def test_a_change_that_pbs_refuses_is_told_in_its_words(site: Recorded) -> None:
+    site.refuses = "qalter: Unauthorized Request  32.head\n"
+    error, said = change(site, "2")
+    assert error == "job 32 to 2: qalter: Unauthorized Request  32.head"
+    assert len(said) == 1  # nothing to kick for
+
+
+def test_a_change_that_was_not_made_is_seen(site: Recorded) -> None:
+    site.ignores = True
+    assert change(site, "2")[0] == "job 32 to 2: PBS took the change and did not make it"
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "words"),
+    [
+        ("job_state", "R", "it does not wait any more"),
+        ("Hold_Types", "u", "its owner wins"),
+        ("Resource_List", {"select": "1:ngpus=9"}, "its owner wins"),
+    ],
+)
+def test_a_job_that_is_another_since_it_was_seen_is_its_owners(
+    site: Recorded, attribute: str, value: object, words: str
+) -> None:
+    pbs = site.pbs()
+    seen = job(pbs.observe(), "32")
+    site.job("32")[attribute] = value
+    (error,) = pbs.change([Change(seen, Shape(1, 2), seen.noted(Shape(1, 2)))])
+    assert words in str(error)
+    assert site.said == []
+
+
+def test_a_note_changes_the_token_alone(site: Recorded) -> None:
+    pbs = site.pbs()
+    seen = job(pbs.observe(), "32")
+
+    def pinned(one: Job) -> object:
+        assert one.spec
+        return replace(one.spec, pinned=True)
+
+    noted = pbs.annotate(seen, pinned)  # type: ignore[arg-type]  # it is a Spec
+    assert noted.frozen == "its owner pinned it"
+    assert [word for word in site.said[0] if "=" in word] == [site.said[0][2]]
+    site.refuses = "qalter: Job has finished"
+    with pytest.raises(Refused, match="job 32: qalter: Job has finished"):
+        pbs.annotate(seen, pinned)  # type: ignore[arg-type]  # as above
+    with pytest.raises(Refused, match="does not wait any more"):
+        pbs.annotate(replace(seen, id="99"), pinned)  # type: ignore[arg-type]  # as above
+
+
+def test_marks_are_refused_and_nothing_is_said(site: Recorded) -> None:
+    pbs = site.pbs()
+    (error,) = pbs.mark([Mark(job(pbs.observe(), "32"), "gn1", "")])
+    assert str(error) == "job 32: PBS has no such mark"
+    assert (pbs.unmark(), site.said, pbs.fences()) == ({}, [], {})
+
+
+def test_a_job_that_can_never_run_as_we_set_it_gets_its_own_shape_back(site: Recorded) -> None:
+    change(site, "2")
+    site.said.clear()
+    site.job("32")["comment"] = "Can Never Run: Insufficient amount of resource: ngpus"
+    pbs = site.pbs()
+    pbs.rescue(job(pbs.observe(), "32"))
+    assert "select=1:ncpus=2:ngpus=4" in site.said[0]
+    with pytest.raises(Refused, match="that Pliant set"):
+        pbs.rescue(job(site.pbs().observe(), "33"))
+
+
+# Hand over
+
+
+def handing(site: Recorded, saved_s: float = NOW_S, now_s: float = NOW_S) -> Step:
+    pbs = site.pbs(now_s)
+    seen = job(pbs.observe(), "30")
+    over = HandOver("30", 0, Shape(1, 2), NOW_S - 5, NOW_S + 60, saved_s)
+    step = next_step(over, pbs.scene(over, seen))
+    pbs.step(step, over, seen)
+    return step
+
+
+def goes_back(site: Recorded, **more: object) -> None:
+    """What the epilogue hook makes of a job that ends with 85."""
+    one = site.job("30")
+    one["Variable_List"]["PLIANT_BACK"] = "1:1"
+    one.update(job_state="W", Execution_Time="Mon Nov 23 06:23:32 2026")
+    one.update(more)
+    one.pop("exec_vnode", None)
+
+
+def test_a_program_that_has_not_saved_is_waited_for(site: Recorded) -> None:
+    assert (handing(site, saved_s=0.0), site.said) == (Step(Do.WAIT), [])
+
+
+def test_one_that_has_saved_is_given_time_to_end_and_then_requeued(site: Recorded) -> None:
+    assert (handing(site).do, site.said) == (Do.REQUEUE, [])
+    assert (handing(site, now_s=NOW_S + 20).do, site.said) == (Do.REQUEUE, [("qrerun", "30")])
+
+
+def test_back_in_the_queue_it_gets_its_shape_and_begins_at_once(site: Recorded) -> None:
+    goes_back(site)
+    assert handing(site, now_s=NOW_S + 1).do is Do.RESHAPE
+    (argv,) = site.said
+    assert argv[:3] == ("qalter", "-l", "select=1:ncpus=2:ngpus=2:mem=4096mb")
+    assert argv[5:] == ("-W", "run_count=0", "-a", "202611230622.34", "30")
+
+
+def test_one_that_our_hook_holds_is_released(site: Recorded) -> None:
+    goes_back(site, job_state="H", Hold_Types="s", Execution_Time=None, run_count=1)
+    site.job("30")["Variable_List"]["PLIANT_HELD"] = 1
+    assert handing(site, now_s=NOW_S + 1).do is Do.RESHAPE
+    site.said.clear()
+    assert handing(site, now_s=NOW_S + 2).do is Do.UNFENCE
+    assert site.said[0] == ("qrls", "-h", "s", "30")
+
+
+def test_one_that_its_owner_holds_is_left(site: Recorded) -> None:
+    goes_back(site, job_state="H", Hold_Types="u", Execution_Time=None)
+    assert handing(site).outcome is Outcome.HELD
+
+
+def test_the_start_that_our_hook_refuses_is_none(site: Recorded) -> None:
+    goes_back(site, job_state="R", Execution_Time=None, run_count=2)
+    site.job("30")["exec_vnode"] = "(gn1:ncpus=2:ngpus=2)"
+    assert handing(site).do in (Do.WAIT, Do.FENCE, Do.REQUEUE)
+    assert site.said == []
+    site.job("30")["run_count"] = 3
+    site.job("30")["stime"] = "Mon Nov 23 06:22:34 2026"
+    assert handing(site, now_s=NOW_S + 60).outcome is Outcome.DONE
+
+
+def test_a_guest_is_run_before_its_victim_may_begin(site: Recorded) -> None:
+    goes_back(site)
+    pbs = site.pbs(NOW_S + 1)
+    seen = job(pbs.observe(), "30")
+    over = HandOver("30", 0, Shape(1, 1), NOW_S - 5, NOW_S + 60, NOW_S, "32")
+    step = next_step(over, pbs.scene(over, seen))
+    pbs.step(step, over, seen)
+    assert [argv[0] for argv in site.said] == ["qrun", "qalter"]
+
+
+def test_what_pbs_refuses_of_a_step_is_told(site: Recorded) -> None:
+    goes_back(site)
+    site.refuses = "qalter: Job has finished"
+    with pytest.raises(Refused, match="job 30: reshape: qalter: Job has finished"):
+        handing(site, now_s=NOW_S + 1)
+
+
+def test_a_job_that_is_gone_ends_its_hand_over(site: Recorded) -> None:
+    pbs = site.pbs()
+    pbs.observe()
+    over = HandOver("99", 0, Shape(1, 2), NOW_S, NOW_S + 60, NOW_S)
+    assert next_step(over, pbs.scene(over, Job("99"))).outcome is Outcome.GONE
+
+
+def test_an_empty_answer_of_the_server_is_no_server() -> None:
+    assert parse_server("{}").scheduling
+    assert Answer("", "qstat: cannot connect to server head", 1).controller_is_away
+    assert isinstance(parse_jobs('{"Jobs": {"1.h": {}}}')[0], JobRow)
