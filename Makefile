@@ -37,7 +37,7 @@ test: ## everything: check, unit tests, tests on a real Slurm and on a cluster o
 	@$(MAKE) -j2 --output-sync=target test-here test-cluster
 
 test-here: $(VENV)/.dev
-	$(PY) -m pytest -n 4 --dist loadfile --durations=15 $(SUITES)
+	$(PY) -m pytest -n 3 --dist loadfile --durations=15 $(SUITES)
 
 test-ddp: $(VENV)/.torch ## the tests of the example for PyTorch, which make test leaves out (torch is large)
 	$(PY) -m pytest -n 2 --dist loadfile --durations=15 tests/unit/ddp tests/slurm/ddp

@@ -150,7 +150,7 @@ def unmark(
 
         monkeypatch.setattr(slurm, "site", lambda: parse_config(recorded("22.05", "config.txt")))
         monkeypatch.setattr(slurm._queries, "jobs", jobs)
-        monkeypatch.setattr(main, "_batch", lambda _config: slurm)
+        monkeypatch.setattr(main, "_slurm", lambda _config: slurm)
         monkeypatch.setattr(time, "monotonic", lambda: now[0])
         monkeypatch.setattr(time, "sleep", lambda for_s: now.append(now.pop() + for_s))
         config = tmp_path / "pliant.toml"
