@@ -121,7 +121,7 @@ def test_a_pair_comes_about_and_one_that_is_slow_is_parted(case: Case) -> None:
     pair = [case.works("heavy", name, *AGREES) for name in ("one", "two")]
     plain = case.works("heavy", "plain")
     wait_until(partial(case.is_measured, first), "the first to be measured alone")
-    wait_until(lambda: case.mark(pair[1]) == "YES", "a mark")
+    wait_until(lambda: case.mark(pair[1]) == "YES", "a mark", 90)
     assert case.mark(plain) == "OK"
     case.end("first")
     for job in pair:
@@ -153,7 +153,7 @@ def test_once_pliantd_is_killed_no_pair_comes_about_and_nothing_is_stuck(case: C
     case.fill()
     one, two, three = (case.works("light", name, *AGREES) for name in ("one", "two", "three"))
     wait_until(partial(case.is_measured, first), "the first to be measured alone")
-    wait_until(lambda: case.mark(two) == "YES", "a mark")
+    wait_until(lambda: case.mark(two) == "YES", "a mark", 90)
     case.end("first")
     for job in (one, two):
         case.wait_for_state(job, "RUNNING")
