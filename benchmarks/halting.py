@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +65,7 @@ def main() -> None:
     """Run pliantd."""
     directory, moment, *arguments = sys.argv[1:]
     passed = skewed(int(os.environ.get("DRILL_SKEW_S", "0")))
-
-    def commands(conf: str, bin_dir: str, timeout_s: float) -> Commands:
-        return Commands(bin_dir, timeout_s, conf=conf, env=passed)
-
+    commands = partial(Commands, env=passed)
     vars(lifecycle).update(PROTECTION=0.3)
     vars(daemon).update(Slurm=halting(Path(directory), moment), Commands=commands)
     daemon.main(arguments)
