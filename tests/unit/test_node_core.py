@@ -303,5 +303,6 @@ def test_once_its_program_has_ended_a_wrapper_ends_whoever_is_silent(
         if state.stage is Stage.REQUEUING:
             state, effects = step(state, w.Requeued(float(now)))
         if w.Start() in effects:
-            return  # nobody has taken the job: its program runs again
+            assert not state.alone  # a requeue would end another's program: ours runs again
+            return
     assert state.stage is Stage.OVER
