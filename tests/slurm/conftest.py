@@ -127,8 +127,25 @@ def _clean(sandbox: Sandbox) -> None:
         states = sandbox.run(["sinfo", "-h", "-N", "-p", "gpu", "-o", "%T"]).stdout.split()
         return bool(states) and set(states) <= {"idle", "reserved", "maint"}
 
-    wait_until(all_ended, "all jobs to end", 60)
-    wait_until(all_idle, "all nodes to be idle", 60)
+    try:
+        wait_until(all_ended, "all jobs to end", 60)
+        wait_until(all_idle, "all nodes to be idle", 60)
+    except AssertionError as error:
+        error.add_note(_standing(sandbox))
+        raise
+
+
+def _standing(sandbox: Sandbox) -> str:
+    """Return what a cluster that does not come to rest says of itself."""
+    asked = (
+        ["squeue", "-a", "-t", "all", "-o", "%i %T %r %N %u"],
+        ["sinfo", "-N", "-o", "%N %T %E"],
+        ["scontrol", "ping"],
+    )
+    told = [sandbox.run(argv) for argv in asked]
+    log = sandbox.layout.log("slurmctld").read_text(errors="replace").splitlines()[-30:]
+    parts = str(sandbox.status()["parts"])
+    return "\n".join([parts, *(one.stdout + one.stderr for one in told), *log])
 
 
 def _restore(sandbox: Sandbox) -> None:
