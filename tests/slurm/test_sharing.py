@@ -19,7 +19,7 @@ from slurm_helpers import Submit, WaitForState, wait_until
 from pliant.daemon import answers as a
 from pliant.sandbox import Options, Sandbox
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(400)]
 
 PROGRAM = Path(__file__).parents[2] / "benchmarks" / "sharing_program.py"
 Show = Callable[[int | str], dict[str, str]]
@@ -55,6 +55,18 @@ class Case:
         whole = ("--partition=sharing", "-c4", "--mem=100", "--time=60")
         job = self.submit(*whole, script=LONG)
         self.wait_for_state(job, "RUNNING")
+        return job
+
+    def alone(self, kind: str) -> int:
+        """Start a job called ``first`` that nobody will join: without a mark.
+
+        A look of pliantd between its submission and its start would mark it.
+        """
+        assert answer_of(self.sandbox, "pause").is_ok
+        job = self.works(kind, "first", *AGREES)
+        self.wait_for_state(job, "RUNNING")
+        assert answer_of(self.sandbox, "resume").is_ok
+        assert self.mark(job) != "YES"
         return job
 
     def end(self, *names: str) -> None:
@@ -115,12 +127,11 @@ def case(
 
 
 def test_a_pair_comes_about_and_one_that_is_slow_is_parted(case: Case) -> None:
-    first = case.works("heavy", "first", *AGREES)
-    case.wait_for_state(first, "RUNNING")
+    first = case.alone("heavy")
     other = case.fill()
     pair = [case.works("heavy", name, *AGREES) for name in ("one", "two")]
     plain = case.works("heavy", "plain")
-    wait_until(partial(case.is_measured, first), "the first to be measured alone")
+    wait_until(partial(case.is_measured, first), "the first to be measured alone", 90)
     wait_until(lambda: case.mark(pair[1]) == "YES", "a mark", 90)
     assert case.mark(plain) == "OK"
     case.end("first")
@@ -136,7 +147,7 @@ def test_a_pair_comes_about_and_one_that_is_slow_is_parted(case: Case) -> None:
     assert (left(), case.mark(plain)) == ([], "OK")
     assert case.node(plain) != case.node(pair[0])
     case.sandbox.run(["scancel", str(plain)], check=True)
-    wait_until(lambda: left() != [], "the pair to be parted", 60)
+    wait_until(lambda: left() != [], "the pair to be parted", 90)
     (leaves,) = left()  # the later one, as soon as it may be asked; else the other
     (stays,) = {*pair} - {leaves}
     case.wait_for_state(leaves, "RUNNING")
@@ -148,16 +159,15 @@ def test_a_pair_comes_about_and_one_that_is_slow_is_parted(case: Case) -> None:
 
 
 def test_once_pliantd_is_killed_no_pair_comes_about_and_nothing_is_stuck(case: Case) -> None:
-    first = case.works("light", "first", *AGREES)
-    case.wait_for_state(first, "RUNNING")
+    first = case.alone("light")
     case.fill()
     one, two, three = (case.works("light", name, *AGREES) for name in ("one", "two", "three"))
-    wait_until(partial(case.is_measured, first), "the first to be measured alone")
+    wait_until(partial(case.is_measured, first), "the first to be measured alone", 90)
     wait_until(lambda: case.mark(two) == "YES", "a mark", 90)
     case.end("first")
     for job in (one, two):
         case.wait_for_state(job, "RUNNING")
-    wait_until(lambda: case.mark(three) == "YES", "the next one's mark")
+    wait_until(lambda: case.mark(three) == "YES", "the next one's mark", 90)
 
     case.sandbox.signal("pliantd", signal.SIGKILL)
     _as_its_unit_does(case.sandbox)
