@@ -145,7 +145,11 @@ def _standing(sandbox: Sandbox) -> str:
     told = [sandbox.run(argv) for argv in asked]
     log = sandbox.layout.log("slurmctld").read_text(errors="replace").splitlines()[-30:]
     parts = str(sandbox.status()["parts"])
-    return "\n".join([parts, *(one.stdout + one.stderr for one in told), *log])
+    threads = [
+        f"{task.name} {(task / 'comm').read_text().strip()} {(task / 'wchan').read_text()}"
+        for task in Path(f"/proc/{sandbox.pid('slurmctld')}/task").glob("*")
+    ]
+    return "\n".join([parts, *(one.stdout + one.stderr for one in told), *threads, *log])
 
 
 def _restore(sandbox: Sandbox) -> None:

@@ -67,9 +67,10 @@ def until_seen(asked: Asked, job: int, state: str = "waiting") -> dict[str, Any]
 
 
 def test_status_says_that_all_is_well(pliant: Pliant, asked: Asked) -> None:
+    wait_until(lambda: pliant("status").returncode == 0, "an end of troubles", 60)
     wait_until(lambda: bool(asked("status")["partitions"]), "pliantd's first look")
     done = pliant("status")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
     modes = {row["name"]: (row["mode"], row["gpus"]) for row in asked("status")["partitions"]}
     assert modes == {"gpu": ("enforce", 16), "cpu": ("enforce", 16), "short": ("enforce", 16)}
     table = [line.split() for line in done.stdout.splitlines()[-4:]]
