@@ -164,8 +164,10 @@ def _bad_pair(sandbox: Sandbox, folder: Path, number: int) -> Parting:
         words = ("heavy", str(folder), f"{name}{number}", str(ENDLESS), str(TIMES[-1]))
         return _submit(sandbox, folder, words, AGREES, called=f"new{number}")
 
+    sandbox.run(["pliant", "pause"], check=True)  # nobody is to join the first
     first = begun("first")
     _wait(lambda: _fields(sandbox, first)["JobState"] == "RUNNING")
+    sandbox.run(["pliant", "resume"], check=True)
     full = ("sbatch", "--parsable", "--partition=sharing", f"-c{CPUS}", "--mem=100", "-o/dev/null")
     sleep = "#!/bin/bash\nsleep 600\n"
     fill = [sandbox.run(full, stdin=sleep, check=True).stdout.strip() for _ in range(NODES - 1)]
