@@ -181,7 +181,9 @@ def _bad_pair(sandbox: Sandbox, folder: Path, number: int) -> Parting:
     _wait(lambda: any(_parting(sandbox, job, begin_s) for job in pair))
     found = next(one for job in pair if (one := _parting(sandbox, job, begin_s)))
     print(f"  parted: asked after {found.asked_s:.1f} s", file=sys.stderr, flush=True)
-    sandbox.run(["scancel", *fill[1:], *pair], check=True)
+    sandbox.run(["scancel", *fill[1:]], check=True)
+    for name in ("one", "two"):
+        (folder / f"end-{name}{number}").touch()  # one that is cancelled would stay on its node
     _wait(lambda: not sandbox.run(["squeue", "-h"], check=True).stdout.strip())
     return found
 
