@@ -207,6 +207,8 @@ def _cluster(options: Options) -> Iterator[tuple[Sandbox, Path]]:
     try:
         words = ("Nodes=ALL", "OverSubscribe=YES:2", "DefaultTime=10", "MaxTime=60")
         sandbox.run(["scontrol", "create", "PartitionName=sharing", *words], check=True)
+        if options.mode != "none":  # jobs of a partition that pliantd has not seen are not ours
+            _wait(lambda: "sharing" in sandbox.run(["pliant", "status"]).stdout)
         yield sandbox, folder
     finally:
         sandbox.down()
