@@ -1,4 +1,7 @@
-"""Jobs share a node live, by marks: a pair comes about, a bad one is parted, none after a kill."""
+"""Jobs share a node live, by marks: a pair comes about, a bad one is parted, none after a kill.
+
+GPUs are fake, and their memory is what pliant.toml says of them.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,9 @@ Works = Callable[..., int]
 @pytest.fixture(scope="module")
 def sandbox(users: tuple[str, str]) -> Iterator[Sandbox]:
     """Two nodes of four CPUs, which two jobs may share, under a policy that learns."""
-    options = Options(nodes=2, gpus=0, cpus=4, users=users, policy="cosched-ucb")
+    options = Options(
+        nodes=2, gpus=1, shards=4, cpus=4, users=users, policy="cosched-ucb", gpu_memory="40G"
+    )
     made = Sandbox(f"pytest-sharing-{os.getpid()}", options)
     made.up()
     words = ("Nodes=ALL", "OverSubscribe=YES:2", "DefaultTime=10", "MaxTime=60")
@@ -57,13 +62,13 @@ class Case:
         self.wait_for_state(job, "RUNNING")
         return job
 
-    def alone(self, kind: str) -> int:
+    def alone(self, kind: str, *options: str) -> int:
         """Start a job called ``first`` that nobody will join: without a mark.
 
         A look of pliantd between its submission and its start would mark it.
         """
         assert answer_of(self.sandbox, "pause").is_ok
-        job = self.works(kind, "first", *AGREES)
+        job = self.works(kind, "first", *AGREES, *options)
         self.wait_for_state(job, "RUNNING")
         assert answer_of(self.sandbox, "resume").is_ok
         assert self.mark(job) != "YES"
@@ -180,6 +185,25 @@ def test_once_pliantd_is_killed_no_pair_comes_about_and_nothing_is_stuck(case: C
     case.end("one", "three", "later")
     for job in (one, three, later):
         case.wait_for_state(job, "COMPLETED")
+
+
+def test_two_share_a_gpu_that_has_the_memory_for_both(case: Case) -> None:
+    def half(gib: int) -> tuple[str, ...]:
+        return ("--gres=shard:2", f"--moldable=gpus=1/2,gpu-mem={gib}G", *AGREES)
+
+    first = case.alone("light", *half(20))
+    case.fill()
+    pair = [case.works("light", name, *half(20)) for name in ("one", "two")]
+    large = case.works("light", "large", *half(21))
+    wait_until(partial(case.is_measured, first), "the first to be measured alone", 90)
+    wait_until(lambda: case.mark(pair[1]) == "YES", "a mark", 90)
+    case.end("first")
+    for job in pair:
+        case.wait_for_state(job, "RUNNING")
+    assert case.node(pair[0]) == case.node(pair[1])
+    given = [case.show(job)["GRES"] for job in pair]
+    assert given == [given[0]] * 2 and given[0].endswith("(IDX:0)")
+    assert (case.mark(large), case.state(large)) == ("OK", "PENDING")
 
 
 def _as_its_unit_does(sandbox: Sandbox) -> None:

@@ -50,6 +50,9 @@ def test_a_full_file_says_all(tmp_path: Path) -> None:
         [partitions]
         default = "off"
         gpu = "enforce"
+        [gpu_memory]
+        a100 = "40G"
+        default = "512M"
         """
     )
     config = load(file)
@@ -69,6 +72,7 @@ def test_a_full_file_says_all(tmp_path: Path) -> None:
         ),
         SlurmConfig("/etc/slurm/slurm.conf", "/opt/slurm/bin", 2.5, "native"),
         {"default": Mode.OFF, "gpu": Mode.ENFORCE},
+        gpu_memory={"a100": 40_960, "default": 512},
     )
     assert [config.mode(name) for name in ("gpu", "cpu")] == [Mode.ENFORCE, Mode.OFF]
 
@@ -78,8 +82,8 @@ def test_a_full_file_says_all(tmp_path: Path) -> None:
     [
         (
             {"deamon": {}},
-            "pliant.toml: deamon: '{}': [daemon], [policy], [slurm], [pbs], [partitions] or "
-            "[trial] is expected",
+            "pliant.toml: deamon: '{}': [daemon], [policy], [slurm], [pbs], [partitions], "
+            "[trial] or [gpu_memory] is expected",
         ),
         ({"slurm": 3}, "pliant.toml: slurm: '3': a section [slurm] is expected"),
         (
@@ -156,6 +160,14 @@ def test_a_full_file_says_all(tmp_path: Path) -> None:
         (
             {"daemon": {"policy": "f-scheduling"}, "policy": {"pays": "yes"}},
             "pliant.toml: [policy]: policy f-scheduling: pays: 'yes': true or false is expected",
+        ),
+        (
+            {"gpu_memory": {"a100": 40}},
+            "pliant.toml: [gpu_memory] a100: '40': a size like \"40G\" is expected",
+        ),
+        (
+            {"gpu_memory": {"a100": "0G"}},
+            "pliant.toml: [gpu_memory] a100: '0G': a size like \"40G\" is expected",
         ),
         ({"policy": 3}, "pliant.toml: policy: '3': a section [policy] is expected"),
         (

@@ -152,6 +152,7 @@ def test_a_nodes_gpus_are_kept_as_they_were_seen_last(site: Site) -> None:
     assert site.tell(said) == TAKEN
     row = site.monitors.nodes()["n1"]
     assert (row.heard_s, row.seen_s, row.gpus) == (5061.0, 5001.0, GPUS)
+    assert site.monitors.gpu_mib() == {"n1": 80_000}
     assert row.speeds[0].gpus == (wire.GpuUse("GPU-0", 100, 0.5),)
     part = Report("n1", START, 2, 5070.0, (window("7", 5070.0),))  # one of several, not the last
     assert site.tell(part) == TAKEN

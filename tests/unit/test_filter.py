@@ -303,7 +303,20 @@ def test_what_no_node_could_ever_give_leaves_the_job_as_written() -> None:
 
 def test_a_share_needs_the_memory_that_was_asked() -> None:
     assert shape_of(asked("gpus=1/4-1/2,gpu-mem=20000M"))[0] == "1/2"
-    assert shape_of(asked("gpus=1/4:1,gpu-mem=20000M"))[0] == "1"
+    assert shape_of(asked("gpus=1/4:1,gpu-mem=20000M")) == (
+        "1", ("pliant: gpus=1/4: not every GPU here is known to have gpu-mem= for it, left out",),
+    )  # fmt: skip
+
+
+def test_shares_of_gpus_whose_memory_nobody_knows_are_left_out_but_for_the_own_one() -> None:
+    pools = (Pool("a100", 4, 4, 4),)
+    nodes = tuple(replace(node, pools=pools) for node in NODES)
+    view = View(Inventory.of(replace(SNAPSHOT, nodes=nodes)))
+    assert shape_of(asked("gpus=1/4:1,gpu-mem=1G"), view)[0] == "1"
+    quarter = {"tres_per_node": "gres:shard:1"}
+    assert shape_of(asked("gpus=1/4:1/2,gpu-mem=1G", **quarter), view)[0] == "1/4"
+    only = filter_submission(asked("gpus=1/4-1/2,gpu-mem=1G", tres_per_node="gres:gpu:1"), view)
+    assert only.fields == {} and "gpu-mem= for a share" in only.lines[0]
 
 
 def test_cpus_and_memory_count_too() -> None:

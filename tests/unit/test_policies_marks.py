@@ -23,6 +23,7 @@ from pliant.model import (
     Malleable,
     Node,
     Partition,
+    Pool,
     Request,
     Shape,
     Snapshot,
@@ -131,6 +132,38 @@ def test_two_are_not_marked_for_one_place() -> None:
 def test_who_did_not_agree_or_is_not_alike_is_not_marked(other: dict[str, Any]) -> None:
     one = replace(sharing(1), **other)
     assert marks(seen([one], here(8, "n1"), speeds="1.9 8.9")) == {}
+
+
+@pytest.mark.parametrize(
+    ("mib", "needs", "pair"),
+    [
+        (40_960, (20, 20), True),
+        (40_960, (20, 21), False),
+        (40_960, (0, 40), True),
+        (0, (0, 0), True),
+        (0, (0, 1), False),  # where it is not known nobody counts on it
+    ],
+)
+def test_two_share_a_gpu_only_where_it_has_the_memory_for_both(
+    mib: int, needs: tuple[int, int], *, pair: bool
+) -> None:
+    half = Shape(1, 1, 2)
+    takes: dict[str, Any] = {"shape": half, "shapes": (half,)}
+
+    def needing(job: Job, gib: int) -> Job:
+        spec = replace(job.spec or Spec(Request()), own=half)
+        request = replace(spec.request, gpu_mem_mib=gib * 1024)
+        return replace(job, spec=replace(spec, request=request))
+
+    snapshot = seen(
+        [needing(sharing(1, **takes), needs[0])],
+        needing(here(8, "n1", **takes), needs[1]),
+        here(9, "n2", mark=""),
+        speeds="1.9 8.9",
+    )
+    pools = {"n1": (Pool("", 1, 0, 4, (2,), mib),), "n2": (Pool("", 1, 0, 4, (), mib),)}
+    nodes = tuple(replace(row, pools=pools[row.name]) for row in snapshot.nodes)
+    assert bool(marks(replace(snapshot, nodes=nodes))) is pair
 
 
 def test_an_owner_who_said_no_shares_with_nobody() -> None:

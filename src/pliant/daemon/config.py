@@ -38,6 +38,9 @@
 
     [trial]                                  # see trials.py
     max_jobs = 4
+
+    [gpu_memory]                             # see gpu_memory.py
+    a100 = "40G"
 """
 
 from __future__ import annotations
@@ -53,6 +56,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from pliant import policies
+from pliant.daemon.gpu_memory import read_gpu_memory
 from pliant.daemon.trials import read_caps
 from pliant.errors import BadConfig, BadInput
 from pliant.grammar import quoted
@@ -106,7 +110,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """All of pliant.toml. ``partitions`` has a mode by partition, and one called ``default``.
 
     ``policy``: options of the policy; those that it has and nothing is said of are as they are for
-    a real cluster. ``trial``: what a user's trial jobs may be.
+    a real cluster. ``trial``: what a user's trial jobs may be. ``gpu_memory``: MiB by type.
     """
 
     daemon: DaemonConfig = DaemonConfig()
@@ -115,6 +119,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     policy: dict[str, bool | int | float | str] = msgspec.field(default_factory=dict)
     trial: TrialCaps = msgspec.field(default_factory=lambda: read_caps("", {}))
     pbs: PbsConfig = PbsConfig()
+    gpu_memory: dict[str, int] = msgspec.field(default_factory=dict)
 
     def mode(self, partition: str) -> Mode:
         """What Pliant may do in ``partition``."""
@@ -126,6 +131,7 @@ _SECTIONS: dict[str, type[Struct]] = {
     "slurm": SlurmConfig,
     "pbs": PbsConfig,
 }
+_TITLES = ("daemon", "policy", "slurm", "pbs", "partitions", "trial", "gpu_memory")
 
 _RIGHT = {
     "daemon.socket": "an absolute path of at most 100 bytes",
@@ -178,8 +184,9 @@ def parse(raw: Mapping[str, Any], name: str = "pliant.toml") -> Config:
     """
     sections: dict[str, Struct] = {}
     for title, value in raw.items():
-        if title not in (*_SECTIONS, "policy", "partitions", "trial"):
-            right = "[daemon], [policy], [slurm], [pbs], [partitions] or [trial] is expected"
+        if title not in _TITLES:
+            *most, last = (f"[{one}]" for one in _TITLES)
+            right = f"{', '.join(most)} or {last} is expected"
             raise _bad(name, title, value, right)
         if not isinstance(value, dict):
             raise _bad(name, title, value, f"a section [{title}] is expected")
@@ -192,6 +199,7 @@ def parse(raw: Mapping[str, Any], name: str = "pliant.toml") -> Config:
         policy=raw.get("policy", {}),
         partitions=_partitions(name, raw.get("partitions", {})),
         trial=read_caps(name, raw.get("trial", {})),
+        gpu_memory=read_gpu_memory(name, raw.get("gpu_memory", {})),
     )
     _check(name, config)
     return config

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from pliant.batch import HELD_FOR_SHAPE, Batch
@@ -23,6 +23,7 @@ from pliant.cycle import (
 from pliant.daemon.acting import Acting
 from pliant.daemon.config import Config
 from pliant.daemon.elastic import Elastic
+from pliant.daemon.gpu_memory import GpuMemory
 from pliant.daemon.marking import Marking
 from pliant.daemon.patience import Patience
 from pliant.daemon.recording import Recording
@@ -58,15 +59,18 @@ class Cycling:
         monotonic: Callable[[], float],
         elastic: Elastic | None = None,
         sharing: Sharing | None = None,
+        seen_gpu_mib: Callable[[], Mapping[str, int]] = dict,
         publish: Callable[[Seen], None] = lambda _seen: None,
     ) -> None:
         """``clock`` counts seconds since the epoch, ``monotonic`` from anywhere, evenly.
 
         ``elastic``: changes running jobs; None leaves all as they are. ``sharing``: knows how fast
-        jobs are beside each other; None: nobody does. ``publish``: is shown each cycle's outcome.
+        jobs are beside each other; None: nobody does. ``seen_gpu_mib``: see :class:`GpuMemory`.
+        ``publish``: is shown each cycle's outcome.
         """
         self.batch, self.store, self.patience = batch, store, patience
         self.elastic, self.sharing, self._publish = elastic, sharing, publish
+        self._seen_gpu_mib = seen_gpu_mib
         self.config, self.policy = config, policy  # replaced as a whole when read again
         self.acting = Acting(batch, store, clock, monotonic)
         self.seen: Seen | None = None
@@ -138,6 +142,7 @@ class Cycling:
     def _fitted(self, snapshot: Snapshot) -> Snapshot:
         """Add what the batch system does not know: modes, caps, and shapes that did not start."""
         refused = self.store.refused(snapshot.now_s)
+        snapshot = GpuMemory(self.config.gpu_memory, self._seen_gpu_mib).known(snapshot)
         if self.elastic is not None:
             snapshot = self.elastic.known(snapshot)
         snapshot = self._in_company(snapshot)

@@ -199,6 +199,13 @@ class Monitors:
         with self._lock:
             return {name: row.heard_s for name, row in self._nodes.items()}
 
+    def gpu_mib(self) -> Mapping[str, int]:
+        """Return the memory of each node's smallest GPU, of those where all were read."""
+        with self._lock:
+            gpus = {name: row.gpus for name, row in self._nodes.items() if row.gpus}
+        least = {name: min(int(gpu.total_mib or 0) for gpu in seen) for name, seen in gpus.items()}
+        return {name: mib for name, mib in least.items() if mib}
+
     def nodes(self) -> Mapping[str, MonitorRow]:
         """Return each node's last reading, by its name; of those that were heard."""
         with self._lock:

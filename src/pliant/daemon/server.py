@@ -118,6 +118,7 @@ class Daemon:
             monotonic=time.monotonic,
             elastic=self._elastic(store, sharing),
             sharing=sharing,
+            seen_gpu_mib=monitors.gpu_mib,
             publish=self._publish,
         )
         self._loop = Loop(self._cycling, time.monotonic, self._know_site)

@@ -24,6 +24,7 @@ class Case:
     by the owner, and ``possible`` here. ``all_said``: the owner named the nodes too, or one number
     of them is all there is. ``as_written``: it waits in the form that its owner gave it, which
     starts where none of its shapes would. ``split``: those allowed whose tasks would share cores.
+    ``small``: those that have less of a GPU's memory than was asked, as far as is known.
     ``answers``: those that were given, by what was chosen. ``requeue``: the fields that let it be
     requeued, and ``remarks`` on that.
     """
@@ -39,6 +40,7 @@ class Case:
     all_said: bool
     as_written: bool
     split: frozenset[Shape]
+    small: frozenset[Shape]
     answers: dict[object, Answer] = field(default_factory=dict, repr=False)
     requeue: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
@@ -56,15 +58,15 @@ class Case:
         meant = written.own or unwritten(request, written)
         allowed = shapes(_within(request, meant, inventory.most_gpus(names)), meant)
         split = _split(inventory, names, written, request, allowed)
+        small = _small(inventory, names, request, allowed) - {meant}
         possible = tuple(
             shape
             for shape in allowed
-            if shape not in split
+            if shape not in split | small
             and inventory.ever(
                 names,
                 _demand(inventory, names, written.taken, shape, request.cores),
                 shape.nodes,
-                request.gpu_mem_mib,
             )
             and (not shape.is_share or _whole_share(inventory, names, shape))
         )
@@ -84,6 +86,7 @@ class Case:
             all_said,
             as_written=not said.nodes and waits_as_written(request, written),
             split=split,
+            small=small,
         )
 
     @cached_property
@@ -177,6 +180,21 @@ def unwritten(request: Request, written: Written) -> Shape:
 def _whole_share(inventory: Inventory, names: str, shape: Shape) -> bool:
     shards = inventory.shards(names, shape.gpu_type)
     return bool(shards) and shards % shape.share == 0
+
+
+def _small(
+    inventory: Inventory, names: str, request: Request, allowed: tuple[Shape, ...]
+) -> frozenset[Shape]:
+    """Return the shares with too little memory in a GPU that Slurm could choose, or nobody knows.
+
+    The own one is not spared here.
+    """
+    shares = [shape for shape in allowed if shape.is_share and request.gpu_mem_mib]
+    return frozenset(
+        shape
+        for shape in shares
+        if request.gpu_mem_mib * shape.share > inventory.least_gpu_mib(names, shape.gpu_type)
+    )
 
 
 def has_cpu(some: Iterable[Shape]) -> bool:

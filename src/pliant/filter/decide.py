@@ -138,6 +138,8 @@ def _possible(case: Case) -> Case:
     gpus = case.request.gpus
     too_large = not case.request.nodes and gpus and gpus[0] > most > 0
     hint = "; nodes= would spread the job over several" if too_large else ""
+    if case.small:
+        hint += "; not every GPU here is known to have gpu-mem= for a share"
     raise Fixed(f"no node here could ever give {list_text(case.allowed)}{hint}")
 
 

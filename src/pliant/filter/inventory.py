@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from pliant.model import ALL_CORES, Abilities, Demand, Mode, Node, Partition, Snapshot
@@ -22,16 +23,14 @@ class NodeKind:
     pools: tuple[tuple[str, int, int, int], ...]
     threads: int = 1
 
-    def holds(self, demand: Demand, gpu_mem_mib: int = 0) -> bool:
+    def holds(self, demand: Demand) -> bool:
         """Whether such a node could ever provide ``demand``."""
         if demand.cpus > self.cpus or (self.mem_mib and demand.mem_mib > self.mem_mib):
             return False
         pools = [p for p in self.pools if demand.gpu_type in ("", p[0])]
         if demand.share > 1:
             return any(
-                shards and shards % demand.share == 0 and (not mem or mem >= gpu_mem_mib * share)
-                for _, gpus, shards, mem in pools
-                if gpus and (share := demand.share)
+                gpus and shards and shards % demand.share == 0 for _, gpus, shards, _ in pools
             )
         return sum(gpus for _, gpus, _, _ in pools) >= demand.gpus
 
@@ -80,7 +79,7 @@ class Inventory:
                 return mode
         return Mode.OFF
 
-    def ever(self, names: str, demand: Demand, nodes: int, gpu_mem_mib: int = 0) -> bool:
+    def ever(self, names: str, demand: Demand, nodes: int) -> bool:
         """Whether one of the partitions could provide ``demand`` on ``nodes`` nodes when empty."""
         known = self.partitions(names)
         bounding = known if self.abilities.limits_of_all else ()
@@ -90,9 +89,15 @@ class Inventory:
             if not partition.allows(demand, nodes):
                 continue
             kinds = self.kinds[partition.name].items()
-            if sum(n for kind, n in kinds if kind.holds(demand, gpu_mem_mib)) >= nodes:
+            if sum(n for kind, n in kinds if kind.holds(demand)) >= nodes:
                 return True
         return False
+
+    def least_gpu_mib(self, names: str, gpu_type: str) -> int:
+        """Return the least memory of the GPUs in shares that a job may come to; 0: not known."""
+        kinds = chain.from_iterable(self.kinds[known.name] for known in self.partitions(names))
+        pools = (pool for kind in kinds for pool in kind.pools if gpu_type in ("", pool[0]))
+        return min((mem for _, _, shards, mem in pools if shards), default=0)
 
     def splits_cores(self, names: str, demand: Demand) -> bool:
         """Whether tasks would share cores here, in a form that Slurm may refuse."""

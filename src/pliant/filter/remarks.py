@@ -35,6 +35,13 @@ def _left_out(case: Case, own: Shape) -> list[str]:
             ", left out"
         )
     said.update(split)
+    small = [total for total in gpus if total in {s.amount for s in case.small} - said]
+    if small:
+        lines.append(
+            f"pliant: gpus={_totals(small)}: not every GPU here is known to have gpu-mem= for it"
+            ", left out"
+        )
+    said.update(small)
     never = [total for total in gpus if total not in said]
     if any(amount < 1 for amount in said):  # a range of shares is written for those there are
         never = [total for total in never if total >= 1]

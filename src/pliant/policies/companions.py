@@ -116,9 +116,10 @@ class Companions:
         return needs <= self._least_gpu_mib
 
     @cached_property
-    def _least_gpu_mib(self) -> float:
+    def _least_gpu_mib(self) -> int:
+        """Of the smallest GPU in shares; 0: that of one is not known, and nobody counts on it."""
         pools = chain.from_iterable(node.pools for node in self._snapshot.nodes)
-        return min((pool.mem_mib for pool in pools if pool.mem_mib), default=float("inf"))
+        return min((pool.mem_mib for pool in pools if pool.shards_per_gpu), default=0)
 
     def _is_fast(self, pair: Combination) -> bool:
         """Whether two are faster together than ``least``, or are worth a try."""

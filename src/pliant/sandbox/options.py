@@ -39,6 +39,7 @@ class Options:
     accounting: bool = False
     users: tuple[str, ...] = ()
     scheduler_parameters: str = SCHEDULER_PARAMETERS
+    gpu_memory: str = ""  # what Pliant is told that a fake GPU has
 
     def __post_init__(self) -> None:
         _check_range("--nodes", self.nodes, 1, MAX_NODES)
