@@ -28,20 +28,14 @@ def _left_out(case: Case, own: Shape) -> list[str]:
     if uneven:
         lines.append(f"pliant: gpus={_totals(uneven)}: does not divide over the nodes, left out")
     said = {shape.amount for shape in case.possible}.union(uneven)
-    split = [total for total in gpus if total in {s.amount for s in case.split} - said]
-    if split:
-        lines.append(
-            f"pliant: gpus={_totals(split)}: its tasks would have CPUs that are no whole cores here"
-            ", left out"
-        )
-    said.update(split)
-    small = [total for total in gpus if total in {s.amount for s in case.small} - said]
-    if small:
-        lines.append(
-            f"pliant: gpus={_totals(small)}: not every GPU here is known to have gpu-mem= for it"
-            ", left out"
-        )
-    said.update(small)
+    for shapes, why in (
+        (case.split, "its tasks would have CPUs that are no whole cores here"),
+        (case.small, "not every GPU here is known to have gpu-mem= for it"),
+    ):
+        some = [total for total in gpus if total in {s.amount for s in shapes} - said]
+        if some:
+            lines.append(f"pliant: gpus={_totals(some)}: {why}, left out")
+        said.update(some)
     never = [total for total in gpus if total not in said]
     if any(amount < 1 for amount in said):  # a range of shares is written for those there are
         never = [total for total in never if total >= 1]
