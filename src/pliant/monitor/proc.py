@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGESIZE")
@@ -19,8 +19,7 @@ _LONGEST = 65536
 """More than any file has that is read here in one part (bytes)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(NamedTuple):
     """A line of /proc/PID/stat (proc_pid_stat(5)).
 
     ``own_s``: CPU seconds of all its threads, ended ones too. ``children_s``: of the children that
@@ -58,8 +57,9 @@ def processes(proc: Path) -> dict[int, Process]:
     Raises OSError where ``proc`` itself cannot be listed.
     """
     skipped = _kernel_threads(proc)
-    pids = (int(path.name) for path in proc.iterdir() if path.name.isdecimal())
-    found = (process(proc, pid) for pid in pids if pid not in skipped)
+    root = str(proc)
+    pids = (int(name) for name in os.listdir(root) if name.isdecimal())  # noqa: PTH208  # hundreds
+    found = (process(root, pid) for pid in pids if pid not in skipped)
     return {each.pid: each for each in found if each is not None}
 
 
@@ -77,7 +77,7 @@ def _kernel_threads(proc: Path) -> set[int]:
     return set()
 
 
-def process(proc: Path, pid: int) -> Process | None:
+def process(proc: Path | str, pid: int) -> Process | None:
     """Return one process; None where it is gone."""
     return parse_stat(read(f"{proc}/{pid}/stat"))
 
@@ -119,7 +119,7 @@ def _threads(proc: Path, of: Process) -> list[int]:
     if of.threads == 1:  # one listing less for most processes
         return [of.pid]
     try:
-        return sorted(int(path.name) for path in Path(f"{proc}/{of.pid}/task").iterdir())
+        return sorted(map(int, os.listdir(f"{proc}/{of.pid}/task")))  # noqa: PTH208
     except OSError:
         return []
 
