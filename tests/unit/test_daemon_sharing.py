@@ -188,6 +188,17 @@ def test_who_tells_nothing_is_asked_less_and_less(bench: Bench) -> None:
     assert bench.asked[6:] == ["1", "2"]
 
 
+def test_who_answers_is_asked_until_his_speed_is_known(bench: Bench) -> None:
+    pair = runs(1, "train"), runs(2, "other")
+    for now_s in range(30):
+        asked = len(bench.asked)
+        bench.look(float(now_s), *pair)
+        if "1" in bench.asked[asked:]:
+            steps(bench, "1", (now_s + 0.1, 10 * (now_s + 1)))
+    assert bench.asked.count("1") == 5  # at 0, 3, 6, and as nothing is known of the other 12, 24 s
+    assert bench.asked.count("2") == 4  # at 0, 3, 9, 21 s
+
+
 def test_of_company_that_was_not_seen_nothing_is_counted(bench: Bench) -> None:
     """Who came and went while nobody looked, as while pliantd was away, is not known."""
     one = runs(1, "train")

@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 
 LEAST_S = 2.0
 """A window is no shorter."""
@@ -60,6 +61,12 @@ class Beats:
         """Return a job's last windows."""
         with self._lock:
             return tuple(self._kept.get(job_id, ()))
+
+    def told_s(self, job_id: str) -> float:
+        """Return when a job's program was last further than before; -inf: nothing is known."""
+        with self._lock:
+            run = self._runs.get(job_id)
+            return run.last[1] if run is not None else -inf
 
     def forget(self, there: Iterable[str]) -> None:
         """Forget all other jobs."""

@@ -30,7 +30,7 @@ SEEING = ("heartbeat", "counters")
 MOST_WAITING = 20
 """Of how many jobs that wait it is said how fast they would be beside others."""
 ASK_S = 3.0
-"""When a program is asked for its step again where it is not known yet how fast it is."""
+"""When a program that answers is asked for its step again where its speed is not known yet."""
 MOST_ASK_S = 60.0
 """One that tells nothing is asked after twice the time as before, up to this."""
 GAP_S = 60.0
@@ -200,6 +200,9 @@ class Sharing:
             here = beside | {job.id}
             wanted = job.colocates and len(here) <= PAIR and here not in known
             asked_s, pause_s = self._asked.get(job.id, (-inf, ASK_S / 2))
+            unknown = self.table.beside(job.id, SEEING[0], beside) is None
+            if unknown and self.beats.told_s(job.id) > asked_s:  # it answers
+                pause_s = ASK_S
             if wanted and now_s - asked_s >= pause_s:
                 self._asked[job.id] = (now_s, min(MOST_ASK_S, 2 * pause_s))
                 self.ask(job.id)
