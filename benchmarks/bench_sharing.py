@@ -33,7 +33,7 @@ NODES, CPUS = 4, 4
 JOBS = 30
 SEED = 0
 """Of the order of the jobs."""
-STEPS, STEP_S = 1000, 0.02
+STEPS, STEP_S = 2000, 0.02
 TIMES = (3, 5)
 """How much longer a heavy job takes beside another, as it is played."""
 EVERY_S = 0.25
