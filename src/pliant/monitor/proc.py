@@ -119,7 +119,7 @@ def _threads(proc: Path, of: Process) -> list[int]:
     if of.threads == 1:  # one listing less for most processes
         return [of.pid]
     try:
-        return sorted(map(int, os.listdir(f"{proc}/{of.pid}/task")))  # noqa: PTH208
+        return sorted(map(int, os.listdir(f"{proc}/{of.pid}/task")))  # noqa: PTH208  # as above
     except OSError:
         return []
 
