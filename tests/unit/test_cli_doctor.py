@@ -14,13 +14,14 @@ from pliant import resources
 from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.node_rows import parse_nodes
 from pliant.batch.slurm.site import parse_config
-from pliant.cli.doctor import CHECKS, examine
+from pliant.cli.doctor import SLURM, examine
 from pliant.cli.doctor.access import check_access, loads
 from pliant.cli.doctor.daemon import check_daemon, modes
 from pliant.cli.doctor.filter import check_filter
 from pliant.cli.doctor.findings import Finding, State
-from pliant.cli.doctor.patient import Patient
-from pliant.cli.doctor.slurm import check_gpus, check_munge, check_scheduler, check_slurm
+from pliant.cli.doctor.munge import check_munge
+from pliant.cli.doctor.slurm import check_gpus, check_host, check_scheduler, check_slurm
+from pliant.cli.doctor.slurm_patient import SlurmPatient
 from pliant.cli.doctor.spank import check_spank, plugin_line
 from pliant.daemon.answers import PartitionRow, StatusAnswer
 from pliant.daemon.config import parse
@@ -52,9 +53,9 @@ def healthy(argv: list[str], *, text: str = "") -> Answer:
     return Answer(said[argv[0]], "", 0)
 
 
-def patient(gres: str = GOOD_GRES, **options: str) -> Patient:
+def patient(gres: str = GOOD_GRES, **options: str) -> SlurmPatient:
     lines = "".join(f"{key} = {value}\n" for key, value in {**WELL, **options}.items())
-    return Patient(
+    return SlurmPatient(
         run=healthy,
         site=parse_config(lines),
         site_trouble="",
@@ -69,7 +70,7 @@ def patient(gres: str = GOOD_GRES, **options: str) -> Patient:
 
 
 def found(
-    check: Callable[[Patient], Iterator[Finding]], of: Patient
+    check: Callable[[SlurmPatient], Iterator[Finding]], of: SlurmPatient
 ) -> Mapping[str, tuple[State, str]]:
     return {finding.name: (finding.state, finding.says) for finding in check(of)}
 
@@ -88,7 +89,7 @@ def test_everything_but_ok_has_a_cure_or_could_not_be_seen(tmp_path: Path) -> No
         config=None, config_trouble="no file", skew_s=60.0, hostname="ctl",
     )  # fmt: skip
     findings = examine(sick)
-    assert len(findings) > len(CHECKS)
+    assert len(findings) > len(SLURM)
     assert [f for f in findings if f.state in (State.ADVICE, State.FAULT) and not f.cure] == []
     assert [f for f in findings if "\n" in f.says + f.cure] == []
 
@@ -200,7 +201,7 @@ def test_whether_a_waiting_job_can_give_up_its_gpus_is_said_as_it_is(
     assert (finding[0], finding[1][: len(says)]) == (state, says)
 
 
-def asking(access: str, hostname: str = "ctl", **options: str) -> Patient:
+def asking(access: str, hostname: str = "ctl", **options: str) -> SlurmPatient:
     config = parse({"slurm": {"access": access}, "daemon": {"socket": "/nowhere/pliantd.sock"}})
     counted = {"AccountingStorageTRES": "cpu,gres/gpu", "SLURM_VERSION": "25.11.7", **options}
     return replace(patient(**counted), config=config, hostname=hostname)
@@ -294,7 +295,7 @@ def test_a_controller_without_slurms_lua_plugin_is_told(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def filtered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Patient]:
+def filtered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., SlurmPatient]:
     """A controller with the filter's files, on a Lua that takes everything."""
     monkeypatch.setattr("pliant.cli.doctor.filter._library", lambda _patient: "liblua")
     monkeypatch.setattr("pliant.cli.doctor.filter.compiles", lambda *_: "")
@@ -303,7 +304,7 @@ def filtered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., P
         shutil.copy(resources.find("plugins", "slurm", name), tmp_path / name)
         os.utime(tmp_path / name, (1000, 1000))
 
-    def controller(ping: str = "", **options: str) -> Patient:
+    def controller(ping: str = "", **options: str) -> SlurmPatient:
         def run(argv: list[str], *, text: str = "") -> Answer:
             return Answer(ping, "", 0)
 
@@ -314,7 +315,7 @@ def filtered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., P
 
 
 def test_a_module_that_slurmctld_has_not_read_is_told(
-    filtered: Callable[..., Patient], tmp_path: Path
+    filtered: Callable[..., SlurmPatient], tmp_path: Path
 ) -> None:
     assert {state for state, _ in found(check_filter, filtered()).values()} == {State.OK}
     os.utime(tmp_path / "pliant.lua", (2000, 2000))
@@ -335,7 +336,7 @@ def test_a_module_that_slurmctld_has_not_read_is_told(
     ],
 )
 def test_the_other_controllers_are_not_forgotten(
-    filtered: Callable[..., Patient], state: str, expected: State, says: str
+    filtered: Callable[..., SlurmPatient], state: str, expected: State, says: str
 ) -> None:
     ping = f"Slurmctld(primary) at ctl is UP\nSlurmctld(backup) at ctl2 is {state}\n"
     here = filtered(ping, **{"SlurmctldHost[1]": "ctl2(10.0.0.2)"})
@@ -452,10 +453,10 @@ def test_pliantd_on_a_host_that_slurm_conf_does_not_name_is_warned_of(
     door = tmp_path / "pliantd.sock"
     config = parse({"daemon": {"socket": str(door), "listen": ""}})
     here = replace(patient(**others), config=config, hostname=hostname)
-    assert "host" not in found(check_daemon, here)  # pliantd does not run here
+    assert found(check_host, here) == {}  # pliantd does not run here
     door.touch()
     told = (State.ADVICE, f"pliantd runs here, and head is none of {says}") if says else None
-    assert found(check_daemon, here).get("host") == told
+    assert found(check_host, here).get("host") == told
 
 
 STATUS = StatusAnswer(
@@ -481,4 +482,6 @@ def test_the_modes_are_judged(
     partitions: dict[str, str], status: StatusAnswer, expected: list[tuple[str, State]]
 ) -> None:
     config = parse({"partitions": partitions})
-    assert [(finding.name, finding.state) for finding in modes(config, status)] == expected
+    assert [
+        (finding.name, finding.state) for finding in modes(patient(), config, status)
+    ] == expected

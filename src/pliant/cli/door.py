@@ -13,6 +13,7 @@ from typing import TypeVar
 import click
 import msgspec
 
+from pliant.cli.pbs_conf import conf_path, read_conf, server_hosts
 from pliant.daemon.answers import from_json
 from pliant.daemon.config import Config, address, config_path, load, parse
 from pliant.errors import BadConfig, PliantError, Unavailable
@@ -109,7 +110,9 @@ def _load(path: Path) -> Config:
         except (OSError, ValueError):
             raise wrong from None
         daemon = raw.get("daemon")
-        kept = {k: v for k, v in daemon.items() if k in _DOOR} if isinstance(daemon, dict) else {}
+        said = daemon if isinstance(daemon, dict) else {}
+        kept = {k: v for k, v in said.items() if k in _DOOR}
+        kept |= {"batch": "pbs"} if said.get("batch") == "pbs" else {}
         try:
             config = parse({"daemon": kept}, str(path))
         except BadConfig:
@@ -139,16 +142,26 @@ def hosts(config: Config, named: str, controllers: Callable[[], Sequence[str]]) 
 
 
 def controllers(config: Config) -> Sequence[str]:
-    """Return the hosts of slurmctld, the primary first: pliantd runs there.
+    """Return the hosts of slurmctld or of PBS's server, the primary first: pliantd runs there.
 
-    slurm.conf is read where there is one, for pliantd answers while slurmctld hangs. Raises
-    Unavailable.
+    slurm.conf is read where there is one, for pliantd answers while slurmctld hangs; of PBS it is
+    pbs.conf alone. Raises Unavailable.
     """
+    if config.daemon.batch == "pbs":
+        return _pbs_hosts(config)
     conf = config.slurm.conf or os.environ.get("SLURM_CONF", "") or DEFAULT_CONF
     names = _written(Path(conf)) or _asked(config)
     if not names:
         raise Unavailable("slurm.conf names no SlurmctldHost: set PLIANT_HOST to pliantd's host")
     return [_host(name) for name in names]
+
+
+def _pbs_hosts(config: Config) -> Sequence[str]:
+    named = config.pbs.server
+    found = (named,) if named else server_hosts(read_conf(conf_path()))
+    if not found:
+        raise Unavailable(f"{conf_path()} names no PBS_SERVER: set PLIANT_HOST to pliantd's host")
+    return found
 
 
 def _written(conf: Path) -> list[str]:

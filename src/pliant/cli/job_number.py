@@ -9,14 +9,22 @@ import click
 from pliant.errors import BadInput
 from pliant.grammar import quoted
 
-_JOB = re.compile(r"[1-9][0-9]{0,9}(?:_[0-9]{1,9})?", re.ASCII)
+_TASK = r"(?:_[0-9]{1,9}|\[[0-9]{0,9}\])?"
+_SERVER = r"(?:\.[A-Za-z][A-Za-z0-9-]{0,62}(?:\.[A-Za-z0-9-]{1,63}){0,8})?"
+_JOB = re.compile(rf"([1-9][0-9]{{0,11}}{_TASK}){_SERVER}", re.ASCII)
 
 
 def _checked(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
-    if not _JOB.fullmatch(value):
-        raise BadInput(f"{quoted(value)}: a job's number, like 4711 or 4711_3, is expected")
-    return value
+    found = _JOB.fullmatch(value)
+    if not found:
+        raise BadInput(
+            f"{quoted(value)}: a job's number, like 4711 or 4711_3, on PBS 4711[3], is expected"
+        )
+    return found[1]
 
 
 job_argument = click.argument("job", callback=_checked)
-"""Raises BadInput for what is neither 4711 nor, of an array, 4711_3."""
+"""The number without PBS's server: ``4711[3].head`` is ``4711[3]``.
+
+Raises BadInput for what is neither 4711 nor, of an array, 4711_3, 4711[] or 4711[3].
+"""

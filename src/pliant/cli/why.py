@@ -67,7 +67,7 @@ def clock(at_s: float) -> str:
 def why(job: str, as_json: bool) -> None:
     """Say why JOB waits: the shapes tried, what could start now, and when each would.
 
-    JOB is a number as squeue shows it, 4711 or 4711_3.
+    JOB is a number as squeue or qstat shows it: 4711, of an array 4711_3, on PBS 4711[3].
     """
     answer = ask(WhyAnswer, "why", job=job)
     if as_json:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from pliant.daemon.held import gpus_of
+from pliant.daemon.named import parts
 from pliant.daemon.rights import Asker
 from pliant.daemon.watched import MonitorRow, NodeRow, RunningRow, SpeedRow, TierSpeed, TopAnswer
 from pliant.model import Job, Kind, Node, Snapshot, shape_text
@@ -53,7 +54,7 @@ def overview(
 
 
 def _order(job: Job) -> tuple[int, str]:
-    number = job.id.partition("_")[0]
+    number, _ = parts(job.id)
     return int(number) if number.isdigit() else 0, job.id
 
 

@@ -19,7 +19,7 @@ from pliant.daemon.cannot import beyond_reach, cannot_rows
 from pliant.daemon.cycling import Cycling
 from pliant.daemon.history import history_of
 from pliant.daemon.monitors import Monitors
-from pliant.daemon.named import find, unknown
+from pliant.daemon.named import find, ids_of, is_all_of, unknown
 from pliant.daemon.overview import overview
 from pliant.daemon.private import without_private
 from pliant.daemon.renewal import renewed
@@ -162,7 +162,9 @@ class Verbs:
         """What became of a job, also of one that has ended."""
         store, name = self.cycling.store, _field(fields, "job")
         job = find(self._seen().snapshot, asker, name)
-        found = history_of(store, asker, job.id if job else name, job)
+        ids = (job.id,) if job else ids_of(name)
+        every = (history_of(store, asker, job_id, job) for job_id in ids)
+        found = next((one for one in every if one is not None), None)
         if found is None:
             _, job = self._job(asker, fields)
             found = history_of(store, asker, job.id, job)
@@ -296,7 +298,7 @@ def _pinned(seen: Spec, pinned: bool) -> Callable[[Job], Spec]:
 def _all(job: Job, fields: Mapping[str, str]) -> str:
     """Say that a task was named and its array is meant: waiting tasks are changed together."""
     named = _field(fields, "job")
-    return "" if named == job.id else f": all its waiting tasks, not {named} alone"
+    return "" if is_all_of(job, named) else f": all its waiting tasks, not {named} alone"
 
 
 def _field(fields: Mapping[str, str], name: str) -> str:

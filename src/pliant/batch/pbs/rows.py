@@ -17,6 +17,7 @@ from pliant.batch.pbs.values import (
     number,
     size_mib,
     table,
+    tasks_in,
     text,
     texts,
     true,
@@ -27,6 +28,8 @@ UP = frozenset({"free", "job-busy", "job-exclusive", "resv-exclusive", "busy"})
 """The states of a node that would take a job, now or when what is on it has gone."""
 ALONE = frozenset({"job-exclusive", "resv-exclusive", "busy"})
 """Those in which it takes none now, whatever is free."""
+LIMITS = ("max_run_res", "max_queued_res", "max_user_res", "max_group_res")
+"""How the names of the limits begin that bound what several jobs may have."""
 RUNNING, ENDING = "R", "E"
 WAITING = frozenset("QHWT")
 
@@ -55,13 +58,14 @@ class JobRow:
     depend: str
     account: str
     project: str
-    indices: str  # of an array: which subjobs wait
+    indices: str  # of an array: which subjobs wait; "-": none
     at_once: int
 
     @property
     def waits(self) -> bool:
-        """Whether it waits for an allocation; an array that has begun waits with the rest of it."""
-        return self.state in WAITING or (self.is_array and self.state == "B")
+        """Whether it waits for an allocation; an array that has begun does with the rest of it."""
+        begun = self.is_array and self.state == "B"
+        return self.state in WAITING or (begun and tasks_in(self.indices) > 0)
 
     @property
     def is_array(self) -> bool:
@@ -215,7 +219,7 @@ def parse_queues(out: str) -> list[QueueRow]:
 
 def limits(one: Table) -> bool:
     """Whether a queue or server bounds what its jobs may have together."""
-    return any(name.startswith(("max_run_res", "max_queued_res", "max_user_res")) for name in one)
+    return any(name.startswith(LIMITS) for name in one)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,28 +3,45 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import click
 
+from pliant.cli.doctor import pbs, pbs_gpus, pbs_hooks, pbs_scheduler
 from pliant.cli.doctor.access import check_access
 from pliant.cli.doctor.daemon import check_daemon
 from pliant.cli.doctor.filter import check_filter
 from pliant.cli.doctor.findings import Finding, State, fault
-from pliant.cli.doctor.patient import Patient, gather
-from pliant.cli.doctor.slurm import check_gpus, check_munge, check_scheduler, check_slurm
+from pliant.cli.doctor.munge import check_munge
+from pliant.cli.doctor.patient import Host, Patient
+from pliant.cli.doctor.pbs_patient import PbsPatient, gather_pbs
+from pliant.cli.doctor.slurm import check_gpus, check_host, check_scheduler, check_slurm
+from pliant.cli.doctor.slurm_patient import SlurmPatient, gather_slurm
 from pliant.cli.doctor.spank import check_spank
 from pliant.cli.output import json_option, on_terminal, print_json, printable
 from pliant.errors import PliantError
 
-CHECKS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
+T = TypeVar("T", bound=Patient)
+
+SLURM: tuple[Callable[[SlurmPatient], Iterator[Finding]], ...] = (
     check_slurm,
     check_access,
     check_munge,
+    check_host,
     check_gpus,
     check_scheduler,
     check_filter,
     check_spank,
+    check_daemon,
+)
+PBS: tuple[Callable[[PbsPatient], Iterator[Finding]], ...] = (
+    pbs.check_pbs,
+    check_munge,
+    pbs_gpus.check_gpus,
+    pbs_scheduler.check_scheduler,
+    pbs_hooks.check_hooks,
+    pbs_hooks.check_state,
     check_daemon,
 )
 COLOURS = {State.OK: "green", State.ADVICE: "yellow", State.FAULT: "red", State.SKIPPED: "cyan"}
@@ -35,10 +52,11 @@ COLOURS = {State.OK: "green", State.ADVICE: "yellow", State.FAULT: "red", State.
 def doctor(as_json: bool) -> None:
     """Look for what is wrong with this installation, and say the cure of each fault.
 
-    It changes nothing. Run it as root on the controller, where it sees most. Exit 1 where it
-    found a fault; advice is no fault.
+    It changes nothing. Run it as root on the controller (of PBS: on the server's host), where it
+    sees most. Exit 1 where it found a fault; advice is no fault.
     """
-    findings = examine(gather(getpass.getuser()))
+    host = Host.of(getpass.getuser())
+    findings = examine(gather_pbs(host) if host.is_of_pbs else gather_slurm(host))
     if as_json:
         print_json(findings)
     else:
@@ -47,10 +65,16 @@ def doctor(as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def examine(patient: Patient) -> list[Finding]:
+def examine(patient: SlurmPatient | PbsPatient) -> list[Finding]:
     """Return all findings; a check that fails itself is a fault like any other."""
+    if isinstance(patient, PbsPatient):
+        return _found(PBS, patient)
+    return _found(SLURM, patient)
+
+
+def _found(checks: Iterable[Callable[[T], Iterator[Finding]]], patient: T) -> list[Finding]:
     findings: list[Finding] = []
-    for check in CHECKS:
+    for check in checks:
         try:
             findings += check(patient)
         except PliantError as wrong:

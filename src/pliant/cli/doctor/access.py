@@ -8,7 +8,7 @@ from pliant.batch.slurm.commands import Commands
 from pliant.batch.slurm.native import INSTEAD, Worker, blind, installed, misfit
 from pliant.batch.slurm.site import Site
 from pliant.cli.doctor.findings import Finding, advice, ok, skipped
-from pliant.cli.doctor.patient import Patient
+from pliant.cli.doctor.slurm_patient import SlurmPatient
 from pliant.daemon.config import Config
 from pliant.errors import Unavailable
 
@@ -32,7 +32,7 @@ def loads(config: Config) -> str:
 
 
 def check_access(
-    patient: Patient,
+    patient: SlurmPatient,
     version: Callable[[], str] = installed,
     load: Callable[[Config], str] = loads,
 ) -> Iterator[Finding]:

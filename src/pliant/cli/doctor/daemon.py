@@ -17,7 +17,6 @@ from pliant.policies import by_name
 from pliant.wire import Message
 from pliant.wire import ask as ask_socket
 
-START = "systemctl start pliantd; journalctl -u pliantd says why it ended"
 ROOM_BYTES = 100 * 1024 * 1024
 
 
@@ -25,19 +24,16 @@ def check_daemon(patient: Patient) -> Iterator[Finding]:
     """Look at pliant.toml, then at pliantd itself."""
     config = patient.config
     if config is None:
-        cure = "pliant install slurm --part daemon --apply writes one"
-        if patient.site is not None and not patient.is_controller:  # where pliantd does not belong
-            cure = f"copy it from {(*patient.site.controllers, 'the controller')[0]}"
-        yield fault("pliant.toml", patient.config_trouble, f"{cure}; PLIANT_CONFIG names another")
+        cure = f"{patient.writes_config}; PLIANT_CONFIG names another"
+        yield fault("pliant.toml", patient.config_trouble, cure)
         return
     yield from _policy(patient, config)
-    yield from _host(patient)
     if patient.is_controller or patient.has_pliantd:
         yield from _first_door(patient, config)
         yield from _store(patient, config)
     else:
-        yield skipped("filter's door", "it is looked at on the controller")
-    yield from _second_door(config)
+        yield skipped(patient.door, "it is looked at on the controller")
+    yield from _second_door(patient, config)
 
 
 def _policy(patient: Patient, config: Config) -> Iterator[Finding]:
@@ -48,35 +44,20 @@ def _policy(patient: Patient, config: Config) -> Iterator[Finding]:
         yield fault("pliant.toml", str(wrong), "set [daemon] policy")
 
 
-def _host(patient: Patient) -> Iterator[Finding]:
-    """Whether pliantd is where slurmctld is, and can tell it by the names."""
-    if patient.site is None or patient.is_controller or not patient.has_pliantd:
-        return
-    names = patient.site.controllers
-    told = f"pliantd runs here, and {patient.hostname} is none of SlurmctldHost: {', '.join(names)}"
-    several = ": it acts also while pliantd does on one of them" if names[1:] else ""
-    yield advice(
-        "host",
-        f"{told}{several}",
-        "run it beside slurmctld alone; where slurmctld is here, give this host the name that"
-        " slurm.conf has for it (hostnamectl hostname)",
-    )
-
-
 def _first_door(patient: Patient, config: Config) -> Iterator[Finding]:
-    name, path = "filter's door", Path(config.daemon.socket)
+    name, path = patient.door, Path(config.daemon.socket)
     if not patient.may_see_all:
-        yield skipped(name, "only root and slurmctld's user may ask there")
+        yield skipped(name, f"only {patient.who_may} may ask there")
         return
     try:
         answer = ask_socket(path, Message("ping"))
     except Unavailable as wrong:
-        yield fault(name, f"{wrong}", f"{START}; until then jobs pass as they are")
+        yield fault(name, f"{wrong}", f"{patient.start}; until then jobs pass as they are")
         return
     if answer.is_ok:
         yield ok(name, f"{path} answers")
     else:
-        yield fault(name, answer.message, START)
+        yield fault(name, answer.message, patient.start)
 
 
 def _store(patient: Patient, config: Config) -> Iterator[Finding]:
@@ -85,7 +66,7 @@ def _store(patient: Patient, config: Config) -> Iterator[Finding]:
         free = shutil.disk_usage(directory).free
         mine = os.access(directory, os.W_OK)
     except OSError as wrong:
-        yield fault("store", f"{directory}: {wrong.strerror}", START)
+        yield fault("store", f"{directory}: {wrong.strerror}", patient.start)
         return
     if patient.may_see_all and not mine:
         yield fault("store", f"{directory} cannot be written", "chown it to pliantd's user")
@@ -97,7 +78,7 @@ def _store(patient: Patient, config: Config) -> Iterator[Finding]:
         yield ok("store", f"{directory}")
 
 
-def _second_door(config: Config) -> Iterator[Finding]:
+def _second_door(patient: Patient, config: Config) -> Iterator[Finding]:
     name = "second door"
     if not config.daemon.listen:
         yield advice(
@@ -110,16 +91,16 @@ def _second_door(config: Config) -> Iterator[Finding]:
         status = ask(StatusAnswer, "status")
     except PliantError as wrong:
         yield fault(
-            name, str(wrong), f"{START}; is port {config.daemon.listen} open between hosts?"
+            name, str(wrong), f"{patient.start}; is port {config.daemon.listen} open between hosts?"
         )
         return
     yield ok(name, f"pliantd {status.version} on {status.host} answers")
     for trouble in status.troubles:
-        yield fault("pliantd", trouble, "journalctl -u pliantd has more")
-    yield from modes(config, status)
+        yield fault("pliantd", trouble, f"{patient.log} has more")
+    yield from modes(patient, config, status)
 
 
-def modes(config: Config, status: StatusAnswer) -> Iterator[Finding]:
+def modes(patient: Patient, config: Config, status: StatusAnswer) -> Iterator[Finding]:
     """Say what Pliant may do, and which partitions of pliant.toml there are not."""
     if status.paused:
         yield advice("mode", "paused: no job is changed", "pliant resume")
@@ -128,7 +109,8 @@ def modes(config: Config, status: StatusAnswer) -> Iterator[Finding]:
     if unknown and known:
         yield fault(
             "partitions",
-            f"[partitions] of pliant.toml names {', '.join(unknown)}, which Slurm does not have",
+            f"[partitions] of pliant.toml names {', '.join(unknown)}, which {patient.system} does "
+            "not have",
             f"one of {', '.join(sorted(known))} is expected",
         )
     enforced = [row.name for row in status.partitions if row.mode == "enforce"]
@@ -138,5 +120,5 @@ def modes(config: Config, status: StatusAnswer) -> Iterator[Finding]:
         yield advice(
             "mode",
             "no partition is enforced: Pliant decides and explains, and changes no job",
-            'when you trust it: [partitions] NAME = "enforce", then systemctl reload pliantd',
+            f'when you trust it: [partitions] NAME = "enforce", then {patient.again}',
         )

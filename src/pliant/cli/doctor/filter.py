@@ -8,7 +8,7 @@ from pathlib import Path
 from pliant import resources
 from pliant.batch.slurm.standby import is_controller, runs_not
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
-from pliant.cli.doctor.patient import Patient
+from pliant.cli.doctor.slurm_patient import SlurmPatient
 from pliant.cli.install.lua_text import calls_pliant, has_lua_block
 from pliant.cli.install.record import read
 from pliant.cli.lua_host import compiles, library_of, runs
@@ -22,7 +22,7 @@ FAKE_SLURM = (
 """What slurmctld gives to a script, as far as loading one needs it."""
 
 
-def check_filter(patient: Patient) -> Iterator[Finding]:
+def check_filter(patient: SlurmPatient) -> Iterator[Finding]:
     """Look at JobSubmitPlugins, job_submit.lua, pliant.lua and luasocket."""
     if patient.site is None:
         return
@@ -47,7 +47,7 @@ def check_filter(patient: Patient) -> Iterator[Finding]:
     yield from _others(patient)
 
 
-def _library(patient: Patient) -> str:
+def _library(patient: SlurmPatient) -> str:
     directories = patient.site.plugin_dirs if patient.site else ()
     for directory in directories:
         plugin = Path(directory) / "job_submit_lua.so"
@@ -56,7 +56,7 @@ def _library(patient: Patient) -> str:
     raise Unavailable(f"job_submit_lua.so is in none of {', '.join(directories) or 'PluginDir'}")
 
 
-def _script(patient: Patient, library: str) -> Iterator[Finding]:
+def _script(patient: SlurmPatient, library: str) -> Iterator[Finding]:
     path = patient.conf_dir / "job_submit.lua"
     try:
         text = read(path)
@@ -79,7 +79,7 @@ def _script(patient: Patient, library: str) -> Iterator[Finding]:
         yield fault("job_submit.lua", f"{path} does not call Pliant", INSTALL)
 
 
-def _module(patient: Patient, library: str) -> Iterator[Finding]:
+def _module(patient: SlurmPatient, library: str) -> Iterator[Finding]:
     path = patient.conf_dir / "pliant.lua"
     try:
         text = read(path)
@@ -98,7 +98,7 @@ def _module(patient: Patient, library: str) -> Iterator[Finding]:
         yield ok("pliant.lua", "loads")
 
 
-def _in_force(patient: Patient) -> Iterator[Finding]:
+def _in_force(patient: SlurmPatient) -> Iterator[Finding]:
     """Whether slurmctld has read pliant.lua since it was written: only with job_submit.lua."""
     script, module = (patient.conf_dir / name for name in ("job_submit.lua", "pliant.lua"))
     try:
@@ -113,7 +113,7 @@ def _in_force(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def _others(patient: Patient) -> Iterator[Finding]:
+def _others(patient: SlurmPatient) -> Iterator[Finding]:
     """The other controllers: a slurmctld that is told of lua and has no script does not start."""
     here = patient.hostname
     names = patient.site.controllers if patient.site else ()

@@ -1,25 +1,20 @@
-"""What the checks look at, gathered once."""
+"""What the checks of either system look at, gathered once."""
 
 from __future__ import annotations
 
 import os
-import re
+import shutil
 import socket
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+import tomllib
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
-from pliant.batch.slurm.commands import Answer
-from pliant.batch.slurm.node_rows import NodeRow, parse_nodes
-from pliant.batch.slurm.site import Site, parse_config
-from pliant.batch.slurm.standby import is_controller
-from pliant.cli.commands import bin_here, conf_here, is_there, run
+from pliant.batch.clients import Answer
+from pliant.cli.commands import is_there
+from pliant.cli.pbs_conf import conf_path
 from pliant.daemon.config import Config, config_path, load
-from pliant.errors import PliantError, Unavailable
-
-_AS_OF = re.compile(r"^Configuration data as of ([0-9]+)", re.MULTILINE)
+from pliant.errors import PliantError
 
 
 class Run(Protocol):
@@ -30,109 +25,92 @@ class Run(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Patient:
-    """One host of one cluster. What could not be found is None or empty, with the reason."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """Who looks from where, and what pliant.toml says; None where it says nothing."""
 
-    run: Run
-    site: Site | None
-    site_trouble: str
-    nodes: tuple[NodeRow, ...]
     config: Config | None
     config_trouble: str
     config_path: Path
-    skew_s: float = 0.0  # how far slurmctld's clock is from ours
     hostname: str = ""
     user: str = ""
     is_root: bool = False
 
-    def option(self, name: str) -> str:
-        """Return an option of slurm.conf as it is in force; "" where it is not known."""
-        value = self.site.options.get(name, "") if self.site else ""
-        return "" if value == "(null)" else value
+    @classmethod
+    def of(cls, user: str) -> Host:
+        """Look at this host."""
+        path, config, trouble = config_path(), None, ""
+        try:
+            config = load(path)
+        except PliantError as wrong:
+            trouble = str(wrong)
+        return cls(
+            config=config,
+            config_trouble=trouble,
+            config_path=path,
+            hostname=socket.gethostname(),
+            user=user,
+            is_root=os.geteuid() == 0,
+        )
+
+    def known(self) -> dict[str, Any]:
+        """Return all of it, for what knows more."""
+        return {one.name: getattr(self, one.name) for one in fields(Host)}
 
     @property
-    def conf_dir(self) -> Path:
-        """The directory of slurm.conf."""
-        return Path(self.site.conf).parent if self.site and self.site.conf else Path("/etc/slurm")
+    def is_of_pbs(self) -> bool:
+        """Whether the system is PBS: as pliant.toml says, else by what is on this host."""
+        if self.config is not None:
+            return self.config.daemon.batch == "pbs"
+        try:
+            said = tomllib.loads(self.config_path.read_text()).get("daemon")
+        except (OSError, ValueError):
+            return is_there(conf_path()) and shutil.which("scontrol") is None
+        return isinstance(said, dict) and said.get("batch") == "pbs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patient(Host):
+    """One host of one cluster. What could not be found is None or empty, with the reason."""
+
+    run: Run
+    system: ClassVar[str]
+    """Slurm or PBS."""
+    log: ClassVar[str]
+    """Where pliantd says what goes wrong."""
+    start: ClassVar[str]
+    """How pliantd is started, and where it says why it ended."""
+    again: ClassVar[str]
+    """How pliantd is told to read pliant.toml again."""
+    door: ClassVar[str]
+    """How its first door is called."""
 
     @property
     def is_controller(self) -> bool:
-        """Whether slurmctld runs, or may run, on this host."""
-        return self.site is not None and is_controller(self.site.controllers, self.hostname)
+        """Whether the server of the batch system runs, or may run, on this host."""
+        raise NotImplementedError
 
     @property
-    def submits_by_lua(self) -> bool:
-        """Whether JobSubmitPlugins names lua."""
-        plugins = self.site.submit_plugins if self.site else ()
-        return "lua" in [word.removeprefix("job_submit/") for word in plugins]
+    def writes_config(self) -> str:
+        """How this host gets its pliant.toml."""
+        raise NotImplementedError
 
     @property
-    def started(self) -> float:
-        """When slurmctld started, in seconds since the epoch; 0 where it does not say."""
-        text = self.option("BOOT_TIME")
-        return float(text) if text.isdigit() else 0.0
+    def may_see_all(self) -> bool:
+        """Whether we are who may ask at pliantd's first door."""
+        return self.is_root
+
+    @property
+    def who_may(self) -> str:
+        """Who may ask there."""
+        return "root"
 
     @property
     def has_pliantd(self) -> bool:
-        """Whether pliantd runs on this host, or did: the filter's door is here."""
+        """Whether pliantd runs on this host, or did: its first door is here."""
         return self.config is not None and is_there(self.config.daemon.socket)
 
     @property
     def munge_socket(self) -> str:
-        """munged's socket, by pliant.toml or by Slurm's AuthInfo; "" is munge's own default."""
-        if self.config and self.config.daemon.munge_socket:
-            return self.config.daemon.munge_socket
-        words = (word.partition("=") for word in self.option("AuthInfo").split(","))
-        return next((value for key, _, value in words if key == "socket"), "")
-
-    @property
-    def may_see_all(self) -> bool:
-        """Whether we are who may ask at the filter's door."""
-        return self.is_root or bool(self.site and self.user == self.site.slurm_user)
-
-
-def gather(user: str, clock: Callable[[], float] = time.time) -> Patient:
-    """Look at this host and the cluster that it belongs to."""
-    path = config_path()
-    config, config_trouble = _config(path)
-    slurm = config.slurm if config else None
-
-    def asked(argv: list[str], *, text: str = "") -> Answer:
-        if slurm is None:
-            return run(argv, text=text)
-        bin_dir = bin_here(slurm.bin_dir, argv[0])
-        return run(argv, text=text, conf=conf_here(slurm.conf), bin_dir=bin_dir)
-
-    site, trouble, skew_s = None, "", 0.0
-    nodes: tuple[NodeRow, ...] = ()
-    try:
-        answer = asked(["scontrol", "show", "config"])
-        if answer.status != 0:
-            raise Unavailable(answer.words)
-        as_of = _AS_OF.search(answer.out)
-        skew_s = float(as_of[1]) - clock() if as_of else 0.0
-        site = parse_config(answer.out)
-        nodes = tuple(parse_nodes(asked(["scontrol", "-o", "-d", "show", "node"]).out))
-    except PliantError as wrong:
-        trouble = str(wrong)
-    return Patient(
-        run=asked,
-        site=site,
-        site_trouble=trouble,
-        nodes=nodes,
-        config=config,
-        config_trouble=config_trouble,
-        config_path=path,
-        skew_s=skew_s,
-        hostname=socket.gethostname(),
-        user=user,
-        is_root=os.geteuid() == 0,
-    )
-
-
-def _config(path: Path) -> tuple[Config | None, str]:
-    try:
-        return load(path), ""
-    except PliantError as wrong:
-        return None, str(wrong)
+        """munged's socket; "" is munge's own default."""
+        return self.config.daemon.munge_socket if self.config else ""

@@ -9,9 +9,8 @@ from pliant.batch.slurm.gres import GPU, NO_GPU
 from pliant.batch.slurm.nodes import shards_per_gpu
 from pliant.batch.slurm.site import OLDEST
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
-from pliant.cli.doctor.patient import Patient
+from pliant.cli.doctor.slurm_patient import SlurmPatient
 from pliant.daemon.rights import PRIVATE
-from pliant.errors import Unavailable
 
 NEWEST = (26, 5)
 """The newest release that was measured."""
@@ -22,7 +21,7 @@ NO_MATTER = ("accounts", "cloud", "events", "reservations", "usage", "users")
 Whose a job is it shows where it shows the job, as squeue does whatever ``users`` says."""
 
 
-def check_slurm(patient: Patient) -> Iterator[Finding]:
+def check_slurm(patient: SlurmPatient) -> Iterator[Finding]:
     """Look for the commands, slurmctld and its release."""
     site = patient.site
     if site is None:
@@ -48,7 +47,7 @@ def check_slurm(patient: Patient) -> Iterator[Finding]:
     yield from _clock(patient)
 
 
-def _clock(patient: Patient) -> Iterator[Finding]:
+def _clock(patient: SlurmPatient) -> Iterator[Finding]:
     if abs(patient.skew_s) > SKEW_S:
         yield fault(
             "clock",
@@ -59,23 +58,22 @@ def _clock(patient: Patient) -> Iterator[Finding]:
         yield ok("clock", "as slurmctld's")
 
 
-def check_munge(patient: Patient) -> Iterator[Finding]:
-    """Let munge make a credential and read it."""
-    sockets = [f"--socket={patient.munge_socket}"] if patient.munge_socket else []
-    cure = "start munged, with the key of the cluster (`systemctl start munge`)"
-    try:
-        made = patient.run(["munge", *sockets], text="ping")
-        read = patient.run(["unmunge", *sockets], text=made.out)
-    except Unavailable as wrong:
-        yield fault("munge", str(wrong), cure)
+def check_host(patient: SlurmPatient) -> Iterator[Finding]:
+    """Whether pliantd is where slurmctld is, and can tell it by the names."""
+    if patient.site is None or patient.is_controller or not patient.has_pliantd:
         return
-    if made.status == 0 and read.status == 0:
-        yield ok("munge", "makes and reads credentials")
-    else:
-        yield fault("munge", made.words if made.status else read.words, cure)
+    names = patient.site.controllers
+    told = f"pliantd runs here, and {patient.hostname} is none of SlurmctldHost: {', '.join(names)}"
+    several = ": it acts also while pliantd does on one of them" if names[1:] else ""
+    yield advice(
+        "host",
+        f"{told}{several}",
+        "run it beside slurmctld alone; where slurmctld is here, give this host the name that"
+        " slurm.conf has for it (hostnamectl hostname)",
+    )
 
 
-def check_gpus(patient: Patient) -> Iterator[Finding]:
+def check_gpus(patient: SlurmPatient) -> Iterator[Finding]:
     """Look at the nodes' GPUs: whole ones, shares, and the dummy for CPU shapes."""
     if not patient.nodes:
         return
@@ -101,7 +99,7 @@ def check_gpus(patient: Patient) -> Iterator[Finding]:
     yield _cpu_or_gpu(patient)
 
 
-def _cpu_or_gpu(patient: Patient) -> Finding:
+def _cpu_or_gpu(patient: SlurmPatient) -> Finding:
     """Whether a waiting job can give up its GPUs: what Abilities.gpu_to_cpu says of this site."""
     name = "cpu or gpu"
     if patient.site and patient.site.version < MODERN:
@@ -135,7 +133,7 @@ def _shares(nodes_shards: set[int]) -> Finding:
     return ok("shares", f"{max(nodes_shards)} shards per GPU")
 
 
-def check_scheduler(patient: Patient) -> Iterator[Finding]:
+def check_scheduler(patient: SlurmPatient) -> Iterator[Finding]:
     """Look at what decides how soon a molded job starts."""
     site = patient.site
     if site is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pliant.cli.commands import is_there
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
-from pliant.cli.doctor.patient import Patient
+from pliant.cli.doctor.slurm_patient import SlurmPatient
 from pliant.cli.install.record import read
 from pliant.errors import Unavailable
 
@@ -17,7 +17,7 @@ FETCHED = Path("/run/slurm/conf/plugstack.conf")
 """Where it lies on a host that has its configuration from slurmctld."""
 
 
-def check_spank(patient: Patient) -> Iterator[Finding]:
+def check_spank(patient: SlurmPatient) -> Iterator[Finding]:
     """Look for the plugin's line, its file, and its options in sbatch's help."""
     if patient.site is None:
         return
@@ -38,7 +38,7 @@ def check_spank(patient: Patient) -> Iterator[Finding]:
         yield fault("plugstack.conf", f"{stack} and what it includes do not name it", INSTALL)
 
 
-def _stack(patient: Patient) -> Path:
+def _stack(patient: SlurmPatient) -> Path:
     """Return plugstack.conf, or the copy that slurmd or sackd fetched from slurmctld."""
     own = Path(patient.option("PlugStackConfig") or patient.conf_dir / "plugstack.conf")
     return FETCHED if is_there(FETCHED) and not is_there(own) else own
@@ -76,7 +76,7 @@ def plugin_line(stack: Path) -> str:
     return ""
 
 
-def _seen(patient: Patient) -> Iterator[Finding]:
+def _seen(patient: SlurmPatient) -> Iterator[Finding]:
     """Ask sbatch: it loads the plugin, and says why where it cannot."""
     try:
         answer = patient.run(["sbatch", "--help"])

@@ -146,11 +146,18 @@ def look(commands: Runs) -> Found:
 
     Raises Unavailable, Refused.
     """
-    answers = [commands.run(("qmgr", "-c", f"print {kind}")) for kind in ("resource", "hook")]
-    for answer in answers:
-        if answer.status:
-            raise Refused(f"qmgr: {answer.words}; a manager of PBS is expected")
-    return found_in("".join(answer.out for answer in answers))
+    return found_in(printed(commands, "resource") + printed(commands, "hook"))
+
+
+def printed(commands: Runs, kind: str) -> str:
+    """Return what qmgr prints of all resources or hooks.
+
+    Raises Unavailable, Refused.
+    """
+    answer = commands.run(("qmgr", "-c", f"print {kind}"))
+    if answer.status:
+        raise Refused(f"qmgr: {answer.words}; a manager of PBS is expected")
+    return answer.out
 
 
 def tell(commands: Runs, statement: Statement) -> str:

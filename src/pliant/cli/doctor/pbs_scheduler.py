@@ -1,0 +1,108 @@
+"""PBS's schedulers: do they run, in which order do jobs start, and what of it is not seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pliant.batch.pbs.rows import LIMITS
+from pliant.batch.pbs.values import true
+from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
+from pliant.cli.doctor.pbs_patient import PbsPatient
+
+_LINE = re.compile(r'\s*([a-z_]+)\s*:\s*("[^"]*"|\S+)', re.ASCII)
+_ORDERS = {"fair_share": "true", "round_robin": "true"}
+"""What of sched_config orders jobs otherwise where it is set so; job_sort_key does in any case."""
+
+
+def check_scheduler(patient: PbsPatient) -> Iterator[Finding]:
+    """Look at what starts jobs, and in which order."""
+    if patient.server is None:
+        return
+    if not patient.server.scheduling:
+        yield advice(
+            "scheduling",
+            "off: PBS starts no job by itself",
+            "if that is not meant: qmgr -c 'set server scheduling = True'",
+        )
+    for name, said in patient.schedulers.items():
+        yield _runs(name, said)
+    configs = {name: read_config(said) for name, said in patient.schedulers.items()}
+    yield from _resources(patient, configs)
+    yield _order(patient, configs)
+    yield _limits(patient)
+
+
+def read_config(said: Mapping[str, str]) -> dict[str, str] | None:
+    """Return a scheduler's sched_config, in small letters; None where it cannot be read here."""
+    try:
+        text = (Path(said.get("sched_priv", "")) / "sched_config").read_text(errors="replace")
+    except OSError:
+        return None
+    found = (_LINE.match(line) for line in text.splitlines())
+    return {one[1]: one[2].strip('"').lower() for one in found if one}
+
+
+def _runs(name: str, said: Mapping[str, str]) -> Finding:
+    host, state = said.get("sched_host", "its host"), said.get("state", "")
+    if state == "down":
+        return fault("scheduler", f"{name} is down: no job starts", f"start pbs_sched on {host}")
+    if not true(said.get("scheduling", True)):
+        return advice(
+            "scheduler",
+            f"{name} does not schedule",
+            f"if that is not meant: qmgr -c 'set sched {name} scheduling = True'",
+        )
+    return ok("scheduler", f"{name} on {host} is {state}")
+
+
+def _resources(
+    patient: PbsPatient, configs: Mapping[str, Mapping[str, str] | None]
+) -> Iterator[Finding]:
+    """Whether the schedulers count GPUs: without that they start jobs that have none."""
+    wanted = {"ngpus", patient.settings.pbs.type_resource.lower()} - {""}
+    for name, config in configs.items():
+        if config is None:
+            yield skipped("sched_config", f"that of {name} is read by root on its host alone")
+            continue
+        counted = {word.strip() for word in config.get("resources", "").split(",")}
+        missing = sorted(wanted - counted)
+        if missing:
+            path = f"{patient.schedulers[name].get('sched_priv')}/sched_config"
+            yield fault(
+                "sched_config",
+                f"{path}: {', '.join(missing)} is not in resources: {name} does not count it",
+                "add it there, then kill -HUP the scheduler",
+            )
+        else:
+            yield ok("sched_config", f"{name} looks at {', '.join(sorted(wanted))}")
+
+
+def _order(patient: PbsPatient, configs: Mapping[str, Mapping[str, str] | None]) -> Finding:
+    """Say what orders jobs otherwise than Pliant takes them to be ordered."""
+    places = (patient.attributes, *patient.schedulers.values())
+    formulas = (said.get("job_sort_formula") for said in places)
+    found = {f"job_sort_formula {one}" for one in formulas if one}
+    for config in configs.values():
+        known = config or {}
+        found |= {name for name, value in _ORDERS.items() if known.get(name) == value}
+        found |= {"job_sort_key"} & known.keys()
+    if not found:
+        return ok("order", "queues by priority, then as jobs came: Pliant keeps to it")
+    return advice(
+        "order",
+        f"{', '.join(sorted(found))}: not seen, so a job that Pliant makes fit may not be the next",
+        "where PBS does not start it, that shape is left out for a while; leave queues in observe "
+        "where this matters",
+    )
+
+
+def _limits(patient: PbsPatient) -> Finding:
+    """Say where a limit bounds what several jobs may have."""
+    found = [name for name in patient.attributes if name.startswith(LIMITS)]
+    queues = [row.name for row in patient.queues if row.limited]
+    found += [f"limits of queue {', '.join(queues)}"] if queues else []
+    if found:
+        return ok("limits", f"{', '.join(found)}: no job is made larger than its owner wrote")
+    return ok("limits", "none bounds what several jobs may have")
