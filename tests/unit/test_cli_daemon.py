@@ -495,14 +495,39 @@ def test_an_unknown_field_is_bad_input() -> None:
         print_table([], [Column("name", str)], Style(fields="nome"))
 
 
-@pytest.mark.parametrize("job", ["abc", "", "1;id", "0", "1_x", "9" * 70_000, "\u0661"])
+@pytest.mark.parametrize(
+    ("said", "job"),
+    [
+        ("4711_3", "4711_3"),
+        ("4711[]", "4711[]"),
+        ("4711[3]", "4711[3]"),
+        ("4711.head", "4711"),
+        ("4711[].head.cluster.org", "4711[]"),
+        ("4711[3].pbs-1", "4711[3]"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["why", "history"])
+def test_a_job_is_named_as_squeue_or_qstat_names_it(
+    verb: str, said: str, job: str, daemon: FakeDaemon
+) -> None:
+    assert pliant(verb, said) == 1  # this pliantd knows of none
+    assert [one.fields["job"] for one in daemon.asked] == [job]
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        *("abc", "", "1;id", "0", "1_x", "9" * 70_000, "\u0661"),
+        *("1[x]", "1[1-3]", "1[", "1]", "1_3[3]", "1.", "1.-x", "1.a b", "1..a", "[3]"),
+    ],
+)
 @pytest.mark.parametrize("words", [("why",), ("pin",), ("set",)])
 def test_what_is_no_jobs_number_is_one_line_and_exit_2(
     words: tuple[str, ...], job: str, daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert pliant(*words, job, *(("gpus=1",) if words == ("set",) else ())) == 2
     line = capsys.readouterr().err
-    assert line.endswith(": a job's number, like 4711 or 4711_3, is expected\n")
+    assert line.endswith(": a job's number, like 4711 or 4711_3, on PBS 4711[3], is expected\n")
     assert line.count("\n") == 1
     assert daemon.asked == []
 

@@ -54,7 +54,7 @@ from pliant.model import (
 )
 from pliant.plan import Mark
 from pliant.policies import by_name
-from pliant.store import Decision, Store
+from pliant.store import Decision, RunRow, Store
 from pliant.wire import SEAL_KEY, Message, decode, encode
 from pliant.wire.lines import unsealed
 
@@ -1095,6 +1095,45 @@ def test_a_waiting_task_is_its_array_and_no_other_number_is(
         "7_2": "'7_2': no waiting or running job of this number is known",
     }
     assert {name: setting.ask(ROOT, "why", job=name) for name in unknown} == unknown
+
+
+def test_an_array_of_pbs_is_named_as_its_users_write_it(setting: Setting, batch: FakeBatch) -> None:
+    array = batch.waiting.pop("2")
+    batch.waiting["5[]"] = replace(array, id="5[]", array_tasks="3-9:2,12", tasks_waiting=5)
+    batch.run("5[1]", ONE)
+    batch.run("7[1]", ONE)
+    setting.verbs.cycling.run()
+    for name, found in (
+        *(("5", "5[]"), ("5[]", "5[]"), ("5[7]", "5[]"), ("5_7", "5[]")),
+        *(("5[1]", "5[1]"), ("5_1", "5[1]"), ("7[1]", "7[1]")),
+    ):
+        why = setting.ask(ROOT, "why", job=name)
+        assert isinstance(why, a.WhyAnswer) and why.job.id == found
+    unknown = {
+        "1[1]": "'1[1]': job 1 is not an array: ask for 1",
+        "5[4]": "'5[4]': no waiting or running job of this number is known",
+        "5[": "'5[': no waiting or running job of this number is known",
+        "7[]": "'7[]': an array, whose tasks are asked for one by one: 7[1]",
+    }
+    assert {name: setting.ask(ROOT, "why", job=name) for name in unknown} == unknown
+    whole = setting.ask(ALICE, "pin", job="5")
+    task = setting.ask(ALICE, "pin", job="5[7]")
+    assert isinstance(whole, a.DoneAnswer) and isinstance(task, a.DoneAnswer)
+    assert whole.message == "job 5[] stays as it is"
+    assert task.message == "job 5[] stays as it is: all its waiting tasks, not 5[7] alone"
+
+
+@pytest.mark.parametrize(("kept", "names"), [("9[3]", ("9[3]", "9_3")), ("9_3", ("9_3", "9[3]"))])
+def test_a_task_that_has_ended_has_a_history(
+    setting: Setting, kept: str, names: tuple[str, ...]
+) -> None:
+    store = setting.verbs.cycling.store
+    store.run_began(RunRow(kept, 0, "alice", "", "1", "n1", 1.0, 2.0, 3.0))
+    for name in names:
+        history = setting.ask(ALICE, "history", job=name)
+        assert isinstance(history, a.HistoryAnswer)
+        assert (history.job, [run.nodes for run in history.runs]) == (kept, [("n1",)])
+    assert "no waiting or running job" in str(setting.ask(ALICE, "history", job="9"))
 
 
 def test_what_is_done_to_a_waiting_task_is_done_to_its_array_and_that_is_said(

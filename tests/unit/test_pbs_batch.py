@@ -116,6 +116,8 @@ def test_an_array_is_one_job_and_its_running_ones_are_their_own(site: Recorded) 
     array = job(seen, "34[]")
     assert (array.tasks_waiting, array.array_tasks) == (2, "3-5")  # two at once, of three
     assert job(seen, "34[1]").nodes == ("gn1",)
+    site.job("34[]")["array_indices_remaining"] = "-"  # all of it has begun
+    assert "34[]" not in {one.id for one in site.pbs().observe().waiting}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,83 @@
+"""What qmgr knows of resources and hooks, and qmgr itself: for what installs and what looks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pliant.batch.clients import Answer
+from pliant.cli import cli
+from pliant.hooks import hook_text
+
+TEXT = cache(hook_text)
+
+
+class Server:
+    """What qmgr knows, and qmgr itself."""
+
+    def __init__(self, directory: Path) -> None:
+        self.record = directory / "record.json"
+        self.state: dict[str, dict[str, dict[str, str]]] = {
+            "resource": {"ngpus": {"type": "long", "flag": "hn"}},
+            "hook": {},
+        }
+        self.busy: frozenset[str] = frozenset()
+
+    def install(self, *words: str, status: int = 0) -> Result:
+        argv = ["install", "pbs", "--record", str(self.record), *words]
+        result = CliRunner().invoke(cli, argv)
+        assert result.exit_code == status, result.output
+        return result
+
+    def run(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> Answer:
+        """Answer as qmgr."""
+        assert (argv[0], env) == ("qmgr", None)
+        if argv[1:]:
+            return Answer("".join(self._printed(argv[2].split()[1])), "", 0)
+        words = self._told(stdin)
+        return Answer("", f"qmgr obj= svr=default: {words}\n" if words else "", int(words != ""))
+
+    def _printed(self, kind: str) -> Iterator[str]:
+        for name, one in self.state[kind].items():
+            yield f"#\n# Create and define {kind} {name}\n#\ncreate {kind} {name}\n"
+            for key, value in one.items():
+                if key in ("python", "config"):
+                    yield f"import hook {name} application/x-{key} base64 -\n{value}\n\n"
+                else:
+                    yield f"set {kind} {name} {key} = {value}\n"
+
+    def _told(self, text: str) -> str:
+        head, _, body = text.partition("\n")
+        verb, kind, name, *rest = head.split()
+        there = self.state[kind]
+        if verb == "create":
+            assert name not in there
+            there[name] = {}
+        elif verb == "delete":
+            if name in self.busy:
+                return "Resource busy on job"
+            del there[name]
+        elif verb == "set":
+            if kind == "hook" and rest == ["enabled", "=", "true"]:
+                assert "python" in there[name]
+            there[name][rest[0]] = rest[2]
+        else:
+            there[name][rest[0].rpartition("-")[2]] = body.strip()
+        return ""
+
+
+def qmgr(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """Return a server that `pliant install pbs` tells; pliant.toml lies in ``directory``."""
+    monkeypatch.setenv("PLIANT_CONFIG", str(directory / "pliant.toml"))
+    made = Server(directory)
+    pbs = sys.modules["pliant.cli.install.pbs"]  # its command has the same name
+    monkeypatch.setattr(pbs, "Commands", lambda *_words, **_named: made)
+    monkeypatch.setattr(pbs, "hook_text", TEXT)
+    return made
