@@ -32,6 +32,7 @@ class Recorded:
     def __init__(self) -> None:
         self.answers = {name: recorded(name) for name in _FILES.values()}
         self.said: list[tuple[str, ...]] = []
+        self.reserved = ""
         self.refuses = ""
         self.ignores = False
 
@@ -48,6 +49,10 @@ class Recorded:
         if argv[0] in ("qstat", "pbsnodes"):
             assert argv[-2:] == ("-F", "json")
             return Answer(json.dumps(self.answers[_FILES[argv[1]]]), "", 0)
+        if argv[0] == "pbs_rstat":
+            return Answer(
+                self.reserved, "" if self.reserved else "pbs_rstat: no", not self.reserved
+            )
         self.said.append(tuple(argv))
         if argv[0] != "qalter":
             return Answer("", "", 0)

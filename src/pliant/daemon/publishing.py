@@ -56,7 +56,7 @@ def state_of(seen: Seen, config: Config, *, paused: bool, type_resource: str) ->
     if paused:
         modes = {n: Mode.OBSERVE if m is Mode.ENFORCE else m for n, m in modes.items()}
     free = left(snapshot.nodes, seen.plan)
-    until = _kept(seen.plan)
+    until = _kept(seen)
     by_name = {node.name: node for node in snapshot.nodes}
     queues = tuple(
         (
@@ -111,12 +111,15 @@ def _empty(node: Node) -> Node:
     return replace(node, free_cpus=node.cpus, free_mem_mib=node.mem_mib, pools=pools)
 
 
-def _kept(plan: Plan) -> Mapping[str, float]:
-    """Return until when each node that is kept for a first waiting job is free."""
+def _kept(seen: Seen) -> Mapping[str, float]:
+    """Return until when each node is free that is kept for a first waiting job, or reserved."""
+    snapshot = seen.snapshot
+    kept = [(claim.nodes, claim.at_s) for claim in seen.plan.claims]
+    kept += [(r.nodes, r.start_s) for r in snapshot.reservations if r.end_s > snapshot.now_s]
     until: dict[str, float] = {}
-    for claim in plan.claims:
-        for name in claim.nodes:
-            until[name] = min(claim.at_s, until.get(name, claim.at_s))
+    for names, at_s in kept:
+        for name in names:
+            until[name] = min(at_s, until.get(name, at_s))
     return until
 
 

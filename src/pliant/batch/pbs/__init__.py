@@ -6,6 +6,7 @@
     pbs.py             observe, change, annotate, rescue
     queries.py         what is asked        handing.py    the steps of a hand-over
     rows.py            jobs, nodes, queues, and the server as PBS's JSON has them
+    reservations.py    reservations, as its text has them
     values.py          PBS's words          reasons.py    why a job waits
     jobs.py, snapshot.py                    rows as policies see them
     update.py          what qalter is told, and what must be read back

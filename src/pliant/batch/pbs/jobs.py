@@ -21,7 +21,18 @@ from pliant.filter.pbs.names import RETURNS, TOKEN
 from pliant.filter.pbs.select import Chunk
 from pliant.filter.pbs.written import Written, own_shape, read_written
 from pliant.grammar import find_token
-from pliant.model import Abilities, Demand, Footprint, Job, JobState, Kind, Shape, Spec, shape_text
+from pliant.model import (
+    Abilities,
+    Demand,
+    Footprint,
+    Job,
+    JobState,
+    Kind,
+    Reservation,
+    Shape,
+    Spec,
+    shape_text,
+)
 
 CHANGED = "its owner or another tool has changed it: "
 LOWEST = 1024
@@ -32,12 +43,16 @@ ABILITIES = Abilities(gpu_to_cpu=True, cpu_to_gpu=True)
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What jobs are read with: nodes and queues by name, and how GPUs' types are called."""
+    """What jobs are read with: nodes and queues by name, and how GPUs' types are called.
+
+    The queues of reservations are none of them.
+    """
 
     nodes: Mapping[str, NodeRow] = field(default_factory=dict)
     queues: Mapping[str, QueueRow] = field(default_factory=dict)
     server: ServerRow = field(default_factory=ServerRow)
     type_resource: str = ""
+    reservations: tuple[Reservation, ...] = ()
 
     def holding(self, queue: str, demand: Demand) -> int:
         """Return how many of a queue's nodes have what ``demand`` takes when they are empty."""
@@ -158,7 +173,7 @@ def _shaped(job: Job, row: JobRow, site: Site) -> Job:
     footprint = spec.footprint or written.footprint
     spec = replace(spec, own=own, footprint=footprint)
     job = replace(job, spec=spec, shape=shape, shapes=(shape,), footprint=footprint)
-    frozen = _left(row, job) or _changed(job, written.chunk)
+    frozen = _left(row, job, site) or _changed(job, written.chunk)
     if frozen or spec.pinned:
         return replace(job, frozen=frozen or "its owner pinned it")
     shapes = allowed_shapes(spec.request, own, shape, ABILITIES)
@@ -171,9 +186,10 @@ def _may_change(job: Job) -> bool:
     return not running or (job.spec is not None and job.spec.request.is_elastic)
 
 
-def _left(row: JobRow, job: Job) -> str:
+def _left(row: JobRow, job: Job, site: Site) -> str:
     """Why a flagged job is left alone, whatever it asks."""
     checks = (
+        (row.queue not in site.queues, "its queue is a reservation's, or sends it on"),
         (row.is_subjob, "it is one of an array"),
         (row.is_array and row.state != "Q", "an array that has begun keeps its shape"),
         (row.state in "SU", "it is suspended"),

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pliant.batch.clients import Runs
 from pliant.batch.pbs.jobs import Site
+from pliant.batch.pbs.reservations import ReservationRow, keeping, parse_reservations
 from pliant.batch.pbs.rows import (
     JobRow,
     QueueRow,
@@ -50,7 +51,17 @@ class Queries:
             known = {row.name: row for row in parse_nodes(nodes.result())}
         if not server.sees_others:
             raise BadAnswer("PBS shows nobody's jobs but one's own here: query_other_jobs is false")
-        return rows, Site(known, {row.name: row for row in queues}, server, self._type_resource)
+        reserved = self._reservations() if any(row.reserved for row in known.values()) else []
+        theirs = {row.queue for row in reserved}
+        free = {row.name: row for row in queues if row.name not in theirs}
+        return rows, Site(known, free, server, self._type_resource, keeping(reserved))
+
+    def _reservations(self) -> list[ReservationRow]:
+        """Return the reservations; none where PBS does not say: it keeps to them by itself."""
+        try:
+            return parse_reservations(self._ask("pbs_rstat", "-f"))
+        except Unavailable:
+            return []
 
     def jobs(self) -> list[JobRow]:
         """Return all jobs, arrays and their subjobs.

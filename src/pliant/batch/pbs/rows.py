@@ -135,13 +135,14 @@ def _job(name: str, one: Table) -> JobRow:
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """One vnode; ``states``: all words of its state."""
+    """One vnode; ``states``: all words of its state; ``reserved``: a reservation is to have it."""
 
     name: str
     states: frozenset[str]
     queue: str
     has: Mapping[str, str]
     given: Mapping[str, str]
+    reserved: bool = False
 
     @property
     def up(self) -> bool:
@@ -174,6 +175,7 @@ def parse_nodes(out: str) -> list[NodeRow]:
             text(one.get("queue")),
             {n.lower(): v for n, v in texts(one.get("resources_available")).items()},
             texts(one.get("resources_assigned")),
+            bool(one.get("resv")),
         )
         for name, one in table(out, "nodes").items()
     ]

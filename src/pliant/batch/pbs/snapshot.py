@@ -20,6 +20,7 @@ def snapshot_of(rows: Sequence[JobRow], site: Site, now_s: float) -> Snapshot:
         partitions=tuple(partition_of(row, site) for row in site.queues.values()),
         waiting=tuple(job_of(row, site) for row in waiting),
         running=tuple(job_of(row, site) for row in running),
+        reservations=site.reservations,
         abilities=_abilities(site),
     )
 
