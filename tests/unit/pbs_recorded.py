@@ -36,6 +36,13 @@ class Recorded:
         self.refuses = ""
         self.ignores = False
 
+    def reserve(self, *more: str) -> None:
+        """Let there be the recorded reservation of node gn1, its queue R0, and ``more``."""
+        self.reserved = "".join(((ASSETS / "reservations.txt").read_text(), *more))
+        self.answers["nodes"]["nodes"]["gn1"]["resv"] = "R0.head"
+        queue = {"queue_type": "Execution", "enabled": "True", "started": "True"}
+        self.answers["queues"]["Queue"]["R0"] = queue
+
     def job(self, job_id: str) -> dict[str, Any]:
         """Return one job's attributes, to be changed."""
         found: dict[str, Any] = self.answers["jobs"]["Jobs"][f"{job_id}.head"]

@@ -123,6 +123,18 @@ def test_no_slurmctld_is_one_fault_and_the_rest_is_still_looked_at() -> None:
     assert {finding.name for finding in examine(away)} >= {"slurmctld", "munge", "second door"}
 
 
+def test_where_pbs_is_instead_of_slurm_the_cure_says_what_is_to_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PBS_CONF_FILE", str(tmp_path / "pbs.conf"))
+    away = replace(patient(), site=None, site_trouble="scontrol: no such file", nodes=())
+    [finding] = check_slurm(away)
+    assert "batch" not in finding.cure
+    (tmp_path / "pbs.conf").touch()
+    [finding] = check_slurm(away)
+    assert finding.cure.endswith('write batch = "pbs" under [daemon]')
+
+
 @pytest.mark.parametrize(
     ("options", "name", "state", "says"),
     [

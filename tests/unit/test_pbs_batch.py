@@ -18,7 +18,17 @@ from pliant.batch.pbs.values import duration_s, instant_s, job_id, number, size_
 from pliant.errors import BadAnswer, Refused, Unavailable
 from pliant.grammar import find_token, parse_shape
 from pliant.handover import Do, HandOver, Outcome, Step, next_step
-from pliant.model import EVERYBODY, Job, JobState, Node, Partition, Pool, Shape, Snapshot
+from pliant.model import (
+    EVERYBODY,
+    Job,
+    JobState,
+    Node,
+    Partition,
+    Pool,
+    Reservation,
+    Shape,
+    Snapshot,
+)
 from pliant.plan import Mark
 
 
@@ -118,6 +128,35 @@ def test_an_array_is_one_job_and_its_running_ones_are_their_own(site: Recorded) 
     assert job(seen, "34[1]").nodes == ("gn1",)
     site.job("34[]")["array_indices_remaining"] = "-"  # all of it has begun
     assert "34[]" not in {one.id for one in site.pbs().observe().waiting}
+
+
+def test_a_reservation_keeps_its_nodes_and_its_queue_is_none_of_ours(site: Recorded) -> None:
+    without = site.pbs().observe()
+    unconfirmed = "Resv ID: R1.head\nreserve_state = RESV_UNCONFIRMED\nqueue = R1\n\n"
+    site.reserve(unconfirmed)
+    site.job("32")["queue"] = "R0"
+    seen = site.pbs().observe()
+    start_s = NOW_S + 12148  # 09:45:00
+    assert seen.reservations == (Reservation("R0.head", ("gn1",), start_s, start_s + 1800),)
+    assert seen.partitions == without.partitions
+    inside = job(seen, "32")
+    assert (inside.eligible, inside.frozen) == (
+        *(False, "its queue is a reservation's, or sends it on"),
+    )
+    assert inside.shapes == (inside.shape,)
+
+
+def test_of_reservations_nobody_is_asked_where_no_node_has_one(site: Recorded) -> None:
+    site.reserve()
+    del site.answers["nodes"]["nodes"]["gn1"]["resv"]
+    assert site.pbs().observe().reservations == ()
+
+
+def test_where_pbs_says_nothing_of_its_reservations_it_keeps_to_them_alone(site: Recorded) -> None:
+    site.reserve()
+    site.reserved = ""
+    seen = site.pbs().observe()
+    assert (seen.reservations, len(seen.nodes)) == ((), 3)
 
 
 @pytest.mark.parametrize(

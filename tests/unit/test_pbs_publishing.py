@@ -63,6 +63,19 @@ def test_what_waiting_jobs_can_start_with_is_not_given_twice_nor_what_is_kept_fo
     assert any(room.until_s > NOW_S for room in left.rooms)
 
 
+def test_the_hooks_learn_when_a_reservation_begins() -> None:
+    site = Recorded()
+    site.answers["jobs"]["Jobs"] = {}
+    site.reserve()
+    rooms = told(site).ground("").rooms
+    assert [(room.gpus, room.until_s - NOW_S) for room in rooms if room.until_s] == [(1, 12148.0)]
+    later = Recorded()  # when it has ended, and is still told of
+    later.answers["jobs"]["Jobs"] = {}
+    later.reserve()
+    later.reserved = later.reserved.replace("Nov 23", "Nov 22")
+    assert {room.until_s for room in told(later).ground("").rooms} == {0.0}
+
+
 def test_a_node_that_is_down_has_no_room() -> None:
     site = Recorded()
     site.answers["nodes"]["nodes"]["gn1"]["state"] = "down"

@@ -32,7 +32,7 @@ def check_daemon(patient: Patient) -> Iterator[Finding]:
         yield from _first_door(patient, config)
         yield from _store(patient, config)
     else:
-        yield skipped(patient.door, "it is looked at on the controller")
+        yield skipped(patient.door, f"it is looked at on {patient.place}")
     yield from _second_door(patient, config)
 
 

@@ -82,6 +82,8 @@ class Patient(Host):
     """How pliantd is started, and where it says why it ended."""
     again: ClassVar[str]
     """How pliantd is told to read pliant.toml again."""
+    place: ClassVar[str]
+    """Where the server of the batch system is."""
     door: ClassVar[str]
     """How its first door is called."""
 

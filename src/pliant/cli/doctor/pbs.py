@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
 from pliant.cli.doctor.pbs_patient import PbsPatient
 
-MEASURED = ("22.05", "23.06")
-"""The releases that were measured."""
+MEASURED = "23.06"
+"""The release that was measured."""
 
 
 def check_pbs(patient: PbsPatient) -> Iterator[Finding]:
@@ -32,7 +32,7 @@ def check_pbs(patient: PbsPatient) -> Iterator[Finding]:
             "start it, or name it by pbs.conf or by [pbs] server in pliant.toml",
         )
         return
-    yield ok("server", f"on {patient.server_host} it answers")
+    yield ok("server", f"{patient.server_host} answers")
     if server.version.startswith(MEASURED):
         yield ok("release", f"PBS {server.version}")
     else:
@@ -66,8 +66,9 @@ def _rights(patient: PbsPatient) -> Finding:
         user = patient.settings.daemon.user or str(uid)
         words = f"pliantd's user {user} is not known here"
         return fault(name, words, "[daemon] user in pliant.toml is the name of one that is")
-    if not patient.is_controller:
-        return skipped(name, f"those of pliantd's user are looked at on {patient.server_host}")
+    known = patient.hooks is not None or patient.settings.daemon.user
+    if not (patient.is_controller and known):
+        return skipped(name, f"those of pliantd's user are seen by root on {patient.server_host}")
     if user == "root" or _is_manager(f"{user}@{patient.server_host}", patient.attributes):
         return ok(name, f"pliantd's user {user} is a manager")
     return fault(

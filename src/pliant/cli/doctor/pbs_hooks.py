@@ -31,7 +31,10 @@ def check_hooks(patient: PbsPatient) -> Iterator[Finding]:
     if patient.resources is not None:
         yield _resources(patient.resources)
     if patient.hooks is None:
-        yield skipped("hooks", f"qmgr does not say: {patient.qmgr_trouble}")
+        yield skipped("hooks", f"qmgr tells {patient.user} nothing of them here")
+        return
+    if not any(patient.hooks.has("hook", PREFIX + event) for event in HOOKS):
+        yield fault("hooks", "none of Pliant's is there", INSTALL)
         return
     for event in HOOKS:
         yield _hook(event, patient.hooks)
@@ -108,7 +111,7 @@ def _configuration(patient: PbsPatient, found: Found) -> Iterator[Finding]:
         yield fault(name, f"{PREFIX}{event}: {words}", _cure(patient))
     for words, event in remarks.items():
         yield advice(name, f"{PREFIX}{event}: {words}", "docs/pbs.md has the table of keys")
-    if not faults and not remarks and found.files:
+    if not faults and not remarks:
         state = patient.settings.pbs.state
         yield ok(name, f"they read {state} of root or uid {patient.pliantd_uid}")
 

@@ -29,7 +29,7 @@ from pliant.cli.install.pbs_parts import PREFIX, Found, found_in
 from pliant.daemon.config import Config
 from pliant.errors import PliantError, Unavailable
 
-PROGRAMS = ("qstat", "pbsnodes", "qalter", "qmgr", "qrerun", "qrls", "qrun")
+PROGRAMS = ("qstat", "pbsnodes", "pbs_rstat", "qalter", "qmgr", "qrerun", "qrls", "qrun")
 """What pliantd runs of PBS."""
 
 
@@ -55,7 +55,8 @@ class PbsPatient(Patient):
     now_s: float = 0.0
     system = "PBS"
     log = "pliantd's log"
-    start = f"start pliantd on the server's host; {log} says why it ended"
+    place = "the server's host"
+    start = f"start pliantd on {place}; {log} says why it ended"
     again = "let pliantd read it again (SIGHUP)"
     door = "first door"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pliant.batch.pbs.rows import LIMITS
 from pliant.batch.pbs.values import true
+from pliant.batch.slurm.standby import is_controller
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
 from pliant.cli.doctor.pbs_patient import PbsPatient
 
@@ -28,20 +29,28 @@ def check_scheduler(patient: PbsPatient) -> Iterator[Finding]:
         )
     for name, said in patient.schedulers.items():
         yield _runs(name, said)
-    configs = {name: read_config(said) for name, said in patient.schedulers.items()}
+    configs = {name: _config(patient, said) for name, said in patient.schedulers.items()}
     yield from _resources(patient, configs)
     yield _order(patient, configs)
     yield _limits(patient)
 
 
-def read_config(said: Mapping[str, str]) -> dict[str, str] | None:
-    """Return a scheduler's sched_config, in small letters; None where it cannot be read here."""
+def _config(patient: PbsPatient, said: Mapping[str, str]) -> dict[str, str] | None:
+    """Return a scheduler's sched_config, in small letters; None where it cannot be read.
+
+    A host of jobs has a file of that name too.
+    """
+    if not is_controller([said.get("sched_host", "")], patient.hostname):
+        return None
     try:
         text = (Path(said.get("sched_priv", "")) / "sched_config").read_text(errors="replace")
     except OSError:
         return None
-    found = (_LINE.match(line) for line in text.splitlines())
-    return {one[1]: one[2].strip('"').lower() for one in found if one}
+    config: dict[str, str] = {}
+    for found in filter(None, map(_LINE.match, text.splitlines())):
+        name, value = found[1], found[2].strip('"').lower()
+        config[name] = f"{config.get(name, '')} {value}".lstrip()  # at prime time, and not
+    return config
 
 
 def _runs(name: str, said: Mapping[str, str]) -> Finding:
@@ -86,7 +95,7 @@ def _order(patient: PbsPatient, configs: Mapping[str, Mapping[str, str] | None])
     found = {f"job_sort_formula {one}" for one in formulas if one}
     for config in configs.values():
         known = config or {}
-        found |= {name for name, value in _ORDERS.items() if known.get(name) == value}
+        found |= {name for name, value in _ORDERS.items() if value in known.get(name, "").split()}
         found |= {"job_sort_key"} & known.keys()
     if not found:
         return ok("order", "queues by priority, then as jobs came: Pliant keeps to it")

@@ -8,8 +8,10 @@ from pliant.batch.slurm.cluster import MODERN
 from pliant.batch.slurm.gres import GPU, NO_GPU
 from pliant.batch.slurm.nodes import shards_per_gpu
 from pliant.batch.slurm.site import OLDEST
+from pliant.cli.commands import is_there
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
 from pliant.cli.doctor.slurm_patient import SlurmPatient
+from pliant.cli.pbs_conf import conf_path
 from pliant.daemon.rights import PRIVATE
 
 NEWEST = (26, 5)
@@ -25,11 +27,10 @@ def check_slurm(patient: SlurmPatient) -> Iterator[Finding]:
     """Look for the commands, slurmctld and its release."""
     site = patient.site
     if site is None:
-        yield fault(
-            "slurmctld",
-            patient.site_trouble,
-            "start it, or name slurm.conf by SLURM_CONF or by [slurm] conf in pliant.toml",
-        )
+        cure = "start it, or name slurm.conf by SLURM_CONF or by [slurm] conf in pliant.toml"
+        if is_there(conf_path()):
+            cure += f'; for PBS, whose {conf_path()} is here, write batch = "pbs" under [daemon]'
+        yield fault("slurmctld", patient.site_trouble, cure)
         return
     yield ok("slurmctld", f"cluster {site.cluster} answers, {site.conf}")
     if OLDEST <= site.version <= NEWEST:

@@ -31,6 +31,7 @@ class SlurmPatient(Patient):
     log = "journalctl -u pliantd"
     start = f"systemctl start pliantd; {log} says why it ended"
     again = "systemctl reload pliantd"
+    place = "the controller"
     door = "filter's door"
 
     def option(self, name: str) -> str:

@@ -1,0 +1,117 @@
+"""What a running PBS with Pliant is told to be: by `pliant doctor`, and of arrays and reservations."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from docs_helpers import alike, on_page, with_words
+from pbs_helpers import NAMES, Server, number, until
+
+from pliant.filter.pbs.state import MAX_AGE_S
+
+if not all(os.environ.get(name) for name in NAMES):
+    pytest.skip(f"no PBS is pointed at: {', '.join(NAMES)}", allow_module_level=True)
+
+pytest_plugins = ["pbs_fixtures"]
+pytestmark = pytest.mark.timeout(600)
+
+MOLDABLE = ("-l", "moldable=gpus=1-4", "-l", "walltime=10:00:00")
+
+
+def faults(server: Server) -> dict[str, str]:
+    findings = json.loads(server.pliant("doctor", "--json", check=False))
+    return {one["name"]: one["says"] for one in findings if one["state"] == "fault"}
+
+
+@contextmanager
+def told(server: Server, wrong: str, right: str) -> Iterator[None]:
+    """Let qmgr be told what is wrong for a while."""
+    server.run("qmgr", "-c", wrong)
+    try:
+        yield
+    finally:
+        server.run("qmgr", "-c", right)
+
+
+def test_the_doctor_finds_nothing_wrong_where_all_is_well_and_then_what_is(server: Server) -> None:
+    assert faults(server) == {}
+    hook = "set hook pliant_execjob_launch"
+    with told(server, f"{hook} enabled = false", f"{hook} enabled = true"):
+        assert faults(server) == {"pliant_execjob_launch": "enabled is false instead of true"}
+    with told(server, f"{hook} alarm = 20", f"{hook} alarm = 300"):
+        assert faults(server) == {"pliant_execjob_launch": "alarm is 20 instead of 300"}
+    others = "set server query_other_jobs ="
+    with told(server, f"{others} False", f"{others} True"):
+        assert "query_other_jobs" in faults(server)
+    until(lambda: faults(server) == {})
+    formula = "job_sort_formula"
+    with told(server, f"set server {formula} = ncpus", f"unset server {formula}"):
+        said = server.pliant("doctor")
+        assert f"advice   order                    {formula} ncpus: not seen" in said
+        assert faults(server) == {}
+
+
+def test_the_page_shows_what_the_doctor_prints(server: Server) -> None:
+    [typed] = on_page("docs/pbs.md", "pliant doctor")
+    nodes = json.loads(server.run("pbsnodes", "-a", "-F", "json"))["nodes"]
+    words = {
+        "/opt/pbs/bin": server.bin_dir,
+        "head": socket.gethostname(),
+        "12 on 3": f"{4 * len(nodes)} on {len(nodes)}",
+        "/run/pliant/pbs_state.json": str(server.state_file),
+    }
+    printed = server.pliant("doctor")
+    assert alike(with_words(typed.shown, words), printed), printed
+
+
+def test_the_doctor_tells_that_pliantd_is_dead(server: Server) -> None:
+    server.stop_pliantd(kill=True)
+    try:
+        time.sleep(MAX_AGE_S + 1)
+        found = faults(server)
+        assert set(found) == {"state file", "first door", "second door"}
+        assert "hooks believe it for 30 s" in found["state file"]
+    finally:
+        server.start_pliantd()
+
+
+def test_an_array_is_asked_for_as_qstat_names_it(server: Server) -> None:
+    fillers = server.fill()
+    words = ("-J", "1-2", "-l", "select=1:ncpus=1:ngpus=2", *MOLDABLE)
+    array = server.submit("sleep 600", *words)
+    one = number(array)
+    until(lambda: f"job {one}[] of" in server.pliant("why", array, check=False))
+    for name in (f"{one}[]", f"{one}[2]", array.replace("[]", "[2]"), one):
+        said = server.pliant("why", name).splitlines()[0]
+        assert said.startswith(f"job {one}[] of {server.user} in workq: waiting as 2")
+    for filler in fillers:
+        server.run("qdel", filler)
+    until(lambda: f"job {one}[2] of" in server.pliant("why", f"{one}[2]", check=False))
+    assert "running" in server.pliant("why", array.replace("[]", "[2]"))
+    until(lambda: "one by one" in server.pliant("why", array, check=False))  # nothing of it waits
+
+
+def test_no_job_is_given_a_shape_for_what_a_reservation_keeps(server: Server) -> None:
+    nodes = list(json.loads(server.run("pbsnodes", "-a", "-F", "json"))["nodes"])
+    start = time.strftime("%m%d%H%M", time.gmtime(time.time() + 3600))
+    words = ("-R", start, "-D", "600", "-l", f"select=1:ncpus=1:ngpus=4:vnode={nodes[0]}")
+    reservation = server.run("pbs_rsub", *words, user=server.user).split()[0]
+    try:
+        until(lambda: "RESV_CONFIRMED" in server.run("pbs_rstat", "-f", reservation))
+        asks = (f"select=1:ncpus=1:ngpus=3:vnode={name}" for name in nodes[1:])
+        fillers = [server.submit("sleep 600", "-l", one, "-l", "walltime=20:00") for one in asks]
+        until(lambda: all(server.job(one).get("job_state") == "R" for one in fillers))
+        time.sleep(3)  # pliantd looks every second
+        job_id = server.submit("sleep 60", "-l", "select=1:ncpus=1:ngpus=4", *MOLDABLE)
+        until(lambda: server.job(job_id).get("job_state") == "R")  # not where it could not end
+        job = server.job(job_id)
+        assert job["Resource_List"]["select"] == "1:ncpus=1:ngpus=1"
+        assert nodes[0] not in job["exec_vnode"]
+    finally:
+        server.run("pbs_rdel", reservation)
