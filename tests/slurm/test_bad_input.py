@@ -11,6 +11,7 @@ from daemon_helpers import ask, wait_for_look
 from lua_helpers import close_breaker, run_asked
 from slurm_helpers import Submit
 
+from hostile import MALFORMED
 from pliant.daemon import answers as a
 from pliant.errors import BadSpec
 from pliant.grammar import find_token, parse
@@ -23,18 +24,6 @@ pytestmark = pytest.mark.slurm
 ALICE = "pliant-alice"
 
 Show = Callable[[int | str], dict[str, str]]
-
-MALFORMED = [
-    "gpus=", "gpus=0", "gpus=-1", "gpus=x", "gpus=1-", "gpus=-4", "gpus=4-1", "gpus=1..4",
-    "gpus=1,4", "gpus=1:", "gpus=:1", "gpus=1/1", "gpus=1/0", "gpus=1/65", "gpus=2/3", "gpus=1.5",
-    "gpus=4097", "gpus=99999999999999999999", "gpus=0x2", "gpus=1;gpus=2", "gpus=1,gpus=2",
-    "nodes=0", "nodes=1/2", "nodes=a", "gpus=1-4,nodes=", "gpus=1,type=tpu", "gpus=1,cores=many",
-    "gpus=1,gpu-mem=6X", "gpus=1,gpu-type=cpu", "cores=4", "gpus=1,speed=2", "moldable=",
-    "malleable=grace=2y", "malleable=signal=KILL", "job-class=vip", "throughput=2x4",
-    "throughput=1:-5", "steps=0", "steps=1e9", "colocate=maybe", "own=4", "gpus=1-4;set=4",
-    "gpus=1-4;fp=1,0,1,0,0,0,0", "gpus=1-4;pinned", "", ";", "gpus=1-4096,nodes=1-4096",
-    "gpus=$(id)", "gpus=`id`", "gpus=1|2", "gpus=\u0661", "gpus=1'", 'gpus="1"', "gpus=1\\n2",
-]  # fmt: skip
 
 
 def test_a_malformed_comment_is_refused_in_one_line_in_the_parsers_words(

@@ -9,6 +9,7 @@ import pytest
 from slurm_helpers import Submit, WaitForState
 from spank_helpers import plugstack
 
+from hostile import HOSTILE
 from pliant.errors import BadSpec
 from pliant.grammar import find_token, parse, parse_option
 from pliant.model import Request, Spec
@@ -17,10 +18,6 @@ from pliant.sandbox import Sandbox
 pytestmark = pytest.mark.slurm
 
 CLIENTS = {"sbatch": ["sbatch", "--wrap=true"], "salloc": ["salloc"], "srun": ["srun"]}
-HOSTILE = [
-    "", "gpus=4-1", "gpus=0", "gpus=1 AdminComment=x", "gpus=$(touch /tmp/pliant-owned)", "gpus=a|b",
-    "gpus=1\nsbatch: error: no", "'\"`\\", "gpus=é\u0661", "x" * 65_536, "gpus=%n%s", "nodes=1,nodes=2",
-]  # fmt: skip
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 from grammar_cases import BAD, pairs
 from pbs_site import ASKED, QUEUE, Seen, Site, hook
 
+from hostile import values
 from pbs_double import CUSTOM, Event, Job, Pbs, Resources, run
 from pliant.filter.pbs.state import (
     Ground,
@@ -240,7 +241,7 @@ def test_observed_or_with_an_old_state_only_what_is_noted_changes(
 
 
 def test_hostile_and_malformed_values_are_refused_in_one_sentence(site: Site) -> None:
-    for option, value in pairs(BAD):
+    for option, value in [*pairs(BAD), *values()]:
         name = option.replace("-", "_")
         if not value or (option, value) == ("malleable", "yes") or value[0] in "\"'":
             continue  # nothing is said, or it is said otherwise in PBS

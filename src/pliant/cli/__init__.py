@@ -29,6 +29,7 @@ SECTIONS = {
         "pin": "pliant.cli.owner:pin",
         "resize": "pliant.cli.owner:resize",
         "sbatch": "pliant.cli.sbatch:sbatch",
+        "qsub": "pliant.cli.qsub:qsub",
         "run": "pliant.cli.run:run_command",
     },
     "For administrators": {

@@ -11,35 +11,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
 
 import click
 
 from pliant.cli.directives import Found, read_command_line, read_script
-from pliant.errors import BadInput, Unavailable
+from pliant.cli.passing import REPLACED, PassedOn, Reader, become, read_script_file
+from pliant.errors import BadInput
 from pliant.grammar import MOLDABLE_KEYS, parse_option, request_text
 from pliant.grammar.token import COMMENT
 from pliant.model import Request
-
-Reader = Callable[[str], bytes | None]
-"""Returns a script's text by its name ("": stdin), or None where sbatch shall say what is wrong."""
-
-REPLACED = "{script}"
-
-
-class PassedOn(click.Command):
-    """A command whose words are another program's: nothing is interpreted but a lone --help."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep every word as it is."""
-        if args in (["--help"], ["-h"]):
-            click.echo(ctx.get_help())
-            ctx.exit()
-        ctx.args = args
-        return []
 
 
 @click.command(
@@ -59,7 +41,7 @@ def sbatch(context: click.Context) -> None:
     pliant sbatch --moldable=gpus=1-4 --gres=gpu:2 train.sh
     """
     argv, script = prepare(context.args, _read, os.environ)
-    run(argv, script)
+    become("sbatch", argv, script, "Slurm")
 
 
 def prepare(
@@ -116,32 +98,5 @@ def _from_own(own: str) -> tuple[dict[str, str], str]:
 
 def _read(name: str) -> bytes | None:
     """Read a script as sbatch finds it: here, else on the PATH."""
-    try:
-        if name:
-            path = name if Path(name).exists() else shutil.which(name, mode=os.R_OK)
-            return Path(path).read_bytes() if path else None
-        return None if sys.stdin.isatty() else sys.stdin.buffer.read()
-    except OSError:
-        return None
-
-
-def run(argv: Sequence[str], script: bytes | None) -> NoReturn:
-    """Let the real sbatch take this process's place.
-
-    Raises Unavailable where there is none.
-    """
-    program = os.environ.get("PLIANT_SBATCH") or shutil.which("sbatch")
-    if program is None:
-        raise Unavailable("sbatch is not on the PATH: is Slurm installed on this host?")
-    words = list(argv)
-    if script is not None:
-        memory = os.memfd_create("script", 0)  # nothing is left behind, whatever happens
-        with open(memory, "wb", closefd=False) as file:
-            file.write(script)
-        os.lseek(memory, 0, os.SEEK_SET)
-        os.dup2(memory, 0 if REPLACED not in words else memory)
-        words = [f"/proc/self/fd/{memory}" if word == REPLACED else word for word in words]
-    try:
-        os.execv(program, ["sbatch", *words])  # noqa: S606  # no shell is meant
-    except OSError as wrong:
-        raise Unavailable(f"{program}: {wrong.strerror}") from wrong
+    path = name if not name or Path(name).exists() else shutil.which(name, mode=os.R_OK)
+    return None if path is None else read_script_file(path)
