@@ -130,8 +130,11 @@ def submit_one_of(
                     raise Refused("interrupted")
             if not stays_held:
                 _tell(commands, ("qrls", "-h", "u", *ids))
-        except (Unavailable, BatchError) as wrong:
-            raise type(wrong)(f"{wrong}{_taken_back(commands, ids)}") from None
+        except BaseException as wrong:
+            left = _taken_back(commands, ids)
+            if left and isinstance(wrong, Unavailable | BatchError):
+                raise type(wrong)(f"{wrong}{left}") from None
+            raise
     return ids
 
 
