@@ -40,6 +40,7 @@ PROGRAMS = (
 )
 NAMES = {
     *("pliant why", "pliant set", "pliant pin", "pliant sbatch", "pliant sandbox", "pliant resize"),
+    "pliant qsub",
     *("pliant simulate", "pliant compare", "pliant whatif"),
     *("pliant run", "pliant run --", "pliant run --signal USR1", "pliant run [OPTIONS] -- COMMAND"),
     *(

@@ -59,6 +59,8 @@ NOT_TYPED = {
     "pliant install pbs": "tests/pbs_server runs it, and tests/unit/test_pbs_install.py",
     "pliant install pbs --apply": "as the last",
     "pliant install pbs --remove": "as the last",
+    "pliant qsub --moldable=gpus=1-4 -l select=1:ncpus=8:ngpus=4 train.sh": "tests/pbs_server does",
+    "pliant qsub --native --moldable=gpus=1:2:4 -l select=1:ncpus=8:ngpus=4 train.sh": "as the last",
     "make test-pmu": "takes minutes in an emulated machine",
     "pliant top": "tests/unit/test_top.py runs it, on a terminal of its own",
     "pliant metrics": "tests/unit/test_top.py runs it",
@@ -159,8 +161,9 @@ def test_every_flag_of_the_plugin_is_documented(page: str) -> None:
     assert [name for name in sorted(names) if not re.search(rf"`--{name}[`=\[]", text)] == []
 
 
-def test_the_text_of_pliant_sbatch_names_every_flag() -> None:
-    text = next(page.paragraphs for page in pages() if page.path == "pliant sbatch")
+@pytest.mark.parametrize("command", ["sbatch", "qsub"])
+def test_the_text_of_a_wrapper_names_every_flag(command: str) -> None:
+    text = next(page.paragraphs for page in pages() if page.path == f"pliant {command}")
     assert [name for name in FLAGS.keys() - {"job-class"} if f"--{name}" not in str(text)] == []
 
 
@@ -182,7 +185,7 @@ def known(words: list[str]) -> str:
             return words[0]
         context = click.Context(child, info_name=words[0], parent=context)
         command, words = child, words[1:]
-    if command.name == "sbatch":
+    if command.name in ("sbatch", "qsub"):
         return ""
     options = {name for parameter in command.params for name in parameter.opts} | {"--help"}
     typed = (word.partition("=")[0] for word in words[: _end_of_options(words)])
