@@ -25,6 +25,8 @@ CUSTOM = (
 ).split()
 NO_KEYS = ("runjob", "postqueuejob", "jobobit")
 ON_NODE = ("execjob_prologue", "execjob_launch", "execjob_epilogue")
+IN_SERVER = ("queuejob", "modifyjob", "runjob", "postqueuejob", "jobobit")
+"""Those events for which the server does nothing else meanwhile."""
 NUMBERS = ("ncpus", "ngpus", "mpiprocs", "ompthreads")
 OF_CHUNKS = ("ncpus", "ngpus", "mem", "mpiprocs", "ompthreads")
 PARAMETERS = {
@@ -56,6 +58,10 @@ class EventIncompatibleError(Exception):
 
 class BadAttributeValueError(Exception):
     """An attribute cannot be set so."""
+
+
+class LookedAtJobs(BaseException):
+    """A hook that the server waits for went over all jobs: no part of PBS, which would be busy."""
 
 
 class UnsetResourceNameError(Exception):
@@ -245,7 +251,7 @@ class Event:
 
 
 class Pbs(types.ModuleType):
-    """The module, for one event. ``jobs``: those of the server; who looks at them is noted."""
+    """The module, for one event. ``jobs``: those of the server."""
 
     LOG_DEBUG, LOG_WARNING = 7, 4
     logs = True
@@ -272,8 +278,13 @@ class Pbs(types.ModuleType):
         return self
 
     def jobs(self) -> Iterator[Job]:
-        """Go over all jobs, which takes a real server seconds."""
+        """Go over all jobs, which takes a real server seconds.
+
+        Raises LookedAtJobs where the server waits for the hook; run() does, if the hook caught it.
+        """
         self.looked += 1
+        if self.the_event.type in IN_SERVER:
+            raise LookedAtJobs
         return iter(self.all_jobs)
 
     def logmsg(self, _level: int, message: str) -> None:
@@ -308,6 +319,8 @@ def run(code: types.CodeType, pbs: Pbs, alarm_at: int = 0) -> tuple[str, str]:
             del sys.modules["pbs"]
         else:
             sys.modules["pbs"] = before
+    if pbs.looked and pbs.the_event.type in IN_SERVER:
+        raise LookedAtJobs
     assert pbs.the_event.verdict is not None, "the hook has not decided"
     return pbs.the_event.verdict
 

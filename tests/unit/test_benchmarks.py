@@ -122,6 +122,10 @@ def test_a_cycle_is_measured(policy: str) -> None:
 def test_the_hook_of_pbs_is_measured_for_every_sort_of_job() -> None:
     (section,) = bench_pbs_hook.measure(quick=True)
     assert [row[0] for row in section.rows] == list(bench_pbs_hook._SORTS)
+    files = [name.partition(":")[0] for name in section.header[1::2]]
+    assert files == ["no state file", "20 sorts", "400 sorts"]
+    assert {len(row) for row in section.rows} == {len(section.header)}
+    assert "**under a double**" in section.how
 
 
 def test_idle_time_is_measured_in_simulation() -> None:

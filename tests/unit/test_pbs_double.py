@@ -10,6 +10,7 @@ from pbs_double import (
     Event,
     EventIncompatibleError,
     Job,
+    LookedAtJobs,
     Pbs,
     Text,
     UnsetAttributeNameError,
@@ -86,3 +87,13 @@ def test_a_resource_is_not_taken_away_in_queuejob_and_not_taken_beside_a_select(
 def test_a_bare_comma_ends_a_value_of_the_launch_environment() -> None:
     env = Environment({"BARE": "0,1", "ESCAPED": "0\\,1"})
     assert env.arrives() == {"BARE": "0", "ESCAPED": "0,1"}
+
+
+@pytest.mark.parametrize("catches", ["Exception", "BaseException"])
+def test_a_hook_that_the_server_waits_for_must_not_go_over_all_jobs(catches: str) -> None:
+    text = f"import pbs\ntry:\n    list(pbs.server().jobs())\nexcept {catches}:\n    pass\n"
+    code = compile(f"{text}pbs.event().accept()", "hook", "exec")
+    for event in ("queuejob", "modifyjob"):
+        with pytest.raises(LookedAtJobs):
+            run(code, Pbs(Event(event, job=Job(event))))
+    assert run(code, Pbs(Event("periodic"))) == ("accept", "")

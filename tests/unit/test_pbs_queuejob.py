@@ -376,9 +376,12 @@ def test_a_site_without_the_token_resource_submits_as_if_pliant_were_not_there(s
     assert (seen.verdict, seen.resources, seen.variables) == (("accept", ""), ASKED, {})
 
 
-def test_the_hook_never_looks_at_other_jobs(site: Site) -> None:
-    assert site.queuejob(ASKED).pbs.looked == 0
-    assert site.queuejob({}).pbs.looked == 0
+@pytest.mark.parametrize("asked", [{}, ASKED, {**ASKED, "moldable": "gpus=0"}])
+def test_the_hook_never_looks_at_other_jobs(site: Site, asked: dict[str, Any]) -> None:
+    for spoil in (None, spoil_missing):  # with a state file and without one
+        if spoil:
+            spoil(site)
+        assert site.queuejob(asked).pbs.looked == 0  # and the double would have raised
 
 
 def test_a_request_for_thousands_of_shapes_is_left_to_pliantd(site: Site) -> None:
