@@ -268,7 +268,7 @@ def spoil_nested(site: Site) -> None:
 
 
 def spoil_version(site: Site) -> None:
-    site.write(site.state.read_text().replace('"pliant_state":1', '"pliant_state":2'))
+    site.write(site.state.read_text().replace('"pliant_state":2', '"pliant_state":1'))
 
 
 def spoil_counts(site: Site) -> None:
@@ -343,7 +343,8 @@ def test_the_alarm_at_any_point_accepts_a_job_whole_or_untouched(site: Site) -> 
         site.says()
         found = site.queuejob(ASKED, alarm_at=at)
         assert found.verdict == ("accept", "")
-        assert found.resources in (ASKED, whole)
+        left = {name: value for name, value in found.resources.items() if value != ""}
+        assert left in (ASKED, whole)  # PBS lets no hook take a resource away again: it is empty
         seen.append(bool(found.pbs.log))
     assert any(seen)
     assert not seen[-1]  # the last points are beyond the hook's end

@@ -7,10 +7,14 @@ rewritten no more (see :mod:`pliant.filter.pbs.decide`).
 
 ::
 
-    {"pliant_state": 1, "written_s": 1700000000.0, "mode": "enforce", "modes": {"debug": "off"},
+    {"pliant_state": 2, "written_s": 1700000000.0, "mode": "enforce", "modes": {"debug": "off"},
      "default_queue": "workq", "type_resource": "gpu_model", "molds": true, "careful": false,
-     "queues": {"workq": {"kinds": [[nodes, gpus, cpus, mem_mib, "type", 0.0], ...],
-                          "rooms": [[nodes, gpus, cpus, mem_mib, "type", until_s], ...]}}}
+     "queues": {"workq": TEXT, ...}}
+
+    TEXT: {"kinds": [[nodes, gpus, cpus, mem_mib, "type", 0.0], ...],
+           "rooms": [[nodes, gpus, cpus, mem_mib, "type", until_s], ...]}
+
+What stands of a queue is a text, JSON again, so that the hook takes one queue's apart alone.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from typing import Any
 from pliant.errors import BadInput
 from pliant.model.cluster import Mode
 
-VERSION = 1
+VERSION = 2
 MAX_BYTES = 256 * 1024
 """The largest file that is read."""
 MAX_AGE_S = 30.0
@@ -92,14 +96,20 @@ def state_text(state: State) -> str:
         "molds": state.molds,
         "careful": state.careful,
         "queues": {
-            name: {
-                "kinds": [astuple(kind) for kind in ground.kinds],
-                "rooms": [astuple(room) for room in ground.rooms],
-            }
+            name: _dense(
+                {
+                    "kinds": [astuple(kind) for kind in ground.kinds],
+                    "rooms": [astuple(room) for room in ground.rooms],
+                }
+            )
             for name, ground in state.queues
         },
     }
-    return json.dumps(said, separators=(",", ":")) + "\n"
+    return _dense(said) + "\n"
+
+
+def _dense(said: Any) -> str:
+    return json.dumps(said, separators=(",", ":"))
 
 
 def read_state(text: str, queue: str | None = None) -> State:
@@ -127,22 +137,19 @@ def read_state(text: str, queue: str | None = None) -> State:
 
 def _grounds(said: Any, only: str | None) -> tuple[tuple[str, Ground], ...]:
     names = said if only is None else {only} & said.keys()
-    return tuple(
-        (name, Ground(*(tuple(map(_room, said[name][part])) for part in ("kinds", "rooms"))))
-        for name in names
-    )
+    return tuple((name, _ground(json.loads(said[name]))) for name in names)
+
+
+def _ground(said: Any) -> Ground:
+    return Ground(*(tuple(map(_room, said[part])) for part in ("kinds", "rooms")))
 
 
 def _room(said: Any) -> Room:
     nodes, gpus, cpus, mem_mib, gpu_type, until_s = said
-    return Room(
-        _is(int, nodes),
-        _is(int, gpus),
-        _is(int, cpus),
-        _is(int, mem_mib),
-        _is(str, gpu_type),
-        _is(float, until_s),
-    )
+    counts = (nodes, gpus, cpus, mem_mib)  # at once: there may be hundreds of rooms
+    if {type(count) for count in counts} != {int} or min(counts) < 0:
+        raise TypeError(counts)
+    return Room(nodes, gpus, cpus, mem_mib, _is(str, gpu_type), _is(float, until_s))
 
 
 def _is(kind: type[Any], value: Any) -> Any:
