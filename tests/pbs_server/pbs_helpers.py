@@ -202,3 +202,26 @@ def number(job_id: str) -> str:
     found = re.match(r"[0-9]+", job_id)
     assert found
     return found[0]
+
+
+def type_qsub(server: Server, *words: str, script: str) -> subprocess.CompletedProcess[str]:
+    """Type `pliant qsub` as the user, with a script's name at the end."""
+    found = pwd.getpwnam(server.user)
+    file = server.home / "typed.sh"
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    return subprocess.run(
+        [server.on_nodes, "qsub", *words, str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=server.home,
+        timeout=60,
+        env={
+            "PATH": f"{server.bin_dir}:{os.environ['PATH']}",
+            "HOME": str(server.home),
+            "TZ": "UTC",
+        },
+        user=found.pw_uid,
+        group=found.pw_gid,
+        extra_groups=[],
+    )
