@@ -122,11 +122,15 @@ class SimulatedCluster:
 
     def mold(self, job_id: str, shape: Shape) -> None:
         """Change the shape that a waiting job carries, and note it as set by Pliant."""
-        job, run_time = self._waiting[job_id]
-        spec = replace(job.spec, set=shape) if job.spec is not None else None
-        changed = replace(job, shape=shape, spec=spec)
-        self._waiting[job_id] = (replace(changed, shapes=self._shapes(changed)), run_time)
+        spec = self.job(job_id).spec
+        self.put(job_id, shape=shape, spec=replace(spec, set=shape) if spec is not None else None)
         self.molds += 1
+
+    def put(self, job_id: str, **changed: Any) -> None:
+        """Let a waiting job be another one from now on."""
+        job, run_time = self._waiting[job_id]
+        now = replace(job, **changed)
+        self._waiting[job_id] = (replace(now, shapes=self._shapes(now)), run_time)
 
     def _shapes(self, job: Job) -> tuple[Shape, ...]:
         """What the job may still become: some changes of kind are possible one way only."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, fields, replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from slurm_recorded import NONCE, recorded
+from slurm_recorded import NONCE, printed, recorded
 
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.details import detail_commands, parse_details
@@ -41,20 +41,6 @@ FORGED = (
 )
 ROWS = parse_jobs(recorded("22.05", "jobs.txt"), NONCE, OLD)
 HOSTILE = st.one_of(st.sampled_from(FORGED), st.text(max_size=60))
-
-
-def printed(row: JobRow, nonce: str, version: tuple[int, int]) -> str:
-    """Print a row as squeue does for our format."""
-    values = astuple(row)
-    numbers, texts = list(values[: len(NUMBERS)]), list(values[len(NUMBERS) :])
-    if version >= (26, 5):
-        place = NUMBERS.index("OverSubscribe")
-        words = {"OK": ("NO", "NO"), "YES": ("YES", "NO"), "NO": ("NO", "NODE")}
-        numbers[place], exclusive = words.get(numbers[place], ("NO", numbers[place]))
-        numbers.append(exclusive)
-    if version < (23, 11):
-        del texts[TEXTS.index("ExcNodes")]
-    return "".join(f"{n}|" for n in numbers) + "".join(f"{t}{nonce}" for t in texts) + nonce + "\n"
 
 
 @given(
