@@ -32,6 +32,7 @@ OF_CHUNKS = ("ncpus", "ngpus", "mem", "mpiprocs", "ompthreads")
 PARAMETERS = {
     "queuejob": ("job",),
     "modifyjob": ("job", "job_o"),
+    "runjob": ("job", "requestor"),
     "execjob_prologue": ("job", "vnode_list"),
     "execjob_launch": ("job", "vnode_list", "progname", "argv", "env"),
     "execjob_epilogue": ("job", "vnode_list"),
@@ -40,6 +41,7 @@ PARAMETERS = {
 SETTABLE = {
     "queuejob": ("queue", "Hold_Types", "Execution_Time", "Job_Name", "project", "Rerunable"),
     "modifyjob": ("Hold_Types", "Execution_Time", "Job_Name", "project", "run_count"),
+    "runjob": ("Hold_Types", "Execution_Time"),
     "execjob_prologue": ("Hold_Types", "Execution_Time"),
     "execjob_launch": (),
     "execjob_epilogue": ("Hold_Types", "Execution_Time"),

@@ -33,6 +33,7 @@ class Recorded:
         self.answers = {name: recorded(name) for name in _FILES.values()}
         self.said: list[tuple[str, ...]] = []
         self.reserved = ""
+        self.fences: Path | None = None
         self.refuses = ""
         self.ignores = False
 
@@ -81,4 +82,4 @@ class Recorded:
 
     def pbs(self, now_s: float = NOW_S) -> Pbs:
         """Return the backend over it."""
-        return Pbs(self, clock=lambda: now_s, type_resource="gpu_model")
+        return Pbs(self, lambda: now_s, "gpu_model", fences=self.fences)

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from pbs_recorded import NOW_S, Recorded
+from pbs_recorded import Recorded
 
 from pliant.batch import Change
 from pliant.batch.clients import Answer
@@ -17,7 +17,6 @@ from pliant.batch.pbs.rows import JobRow, parse_jobs, parse_nodes, parse_queues,
 from pliant.batch.pbs.values import duration_s, instant_s, job_id, number, size_mib, tasks_in
 from pliant.errors import BadAnswer, Refused, Unavailable
 from pliant.grammar import find_token, parse_shape
-from pliant.handover import Do, HandOver, Outcome, Step, next_step
 from pliant.model import (
     EVERYBODY,
     Job,
@@ -349,7 +348,7 @@ def test_marks_are_refused_and_nothing_is_said(site: Recorded) -> None:
     pbs = site.pbs()
     (error,) = pbs.mark([Mark(job(pbs.observe(), "32"), "gn1", "")])
     assert str(error) == "job 32: PBS has no such mark"
-    assert (pbs.unmark(), site.said, pbs.fences()) == ({}, [], {})
+    assert (pbs.unmark(), site.said) == ({}, [])
 
 
 def test_a_job_that_can_never_run_as_we_set_it_gets_its_own_shape_back(site: Recorded) -> None:
@@ -361,92 +360,6 @@ def test_a_job_that_can_never_run_as_we_set_it_gets_its_own_shape_back(site: Rec
     assert "select=1:ncpus=2:ngpus=4" in site.said[0]
     with pytest.raises(Refused, match="that Pliant set"):
         pbs.rescue(job(site.pbs().observe(), "33"))
-
-
-# Hand over
-
-
-def handing(site: Recorded, saved_s: float = NOW_S, now_s: float = NOW_S) -> Step:
-    pbs = site.pbs(now_s)
-    seen = job(pbs.observe(), "30")
-    over = HandOver("30", 0, Shape(1, 2), NOW_S - 5, NOW_S + 60, saved_s)
-    step = next_step(over, pbs.scene(over, seen))
-    pbs.step(step, over, seen)
-    return step
-
-
-def goes_back(site: Recorded, **more: object) -> None:
-    """What the epilogue hook makes of a job that ends with 85."""
-    one = site.job("30")
-    one["Variable_List"]["PLIANT_BACK"] = "1:1"
-    one.update(job_state="W", Execution_Time="Mon Nov 23 06:23:32 2026")
-    one.update(more)
-    one.pop("exec_vnode", None)
-
-
-def test_a_program_that_has_not_saved_is_waited_for(site: Recorded) -> None:
-    assert (handing(site, saved_s=0.0), site.said) == (Step(Do.WAIT), [])
-
-
-def test_one_that_has_saved_is_given_time_to_end_and_then_requeued(site: Recorded) -> None:
-    assert (handing(site).do, site.said) == (Do.REQUEUE, [])
-    assert (handing(site, now_s=NOW_S + 20).do, site.said) == (Do.REQUEUE, [("qrerun", "30")])
-
-
-def test_back_in_the_queue_it_gets_its_shape_and_begins_at_once(site: Recorded) -> None:
-    goes_back(site)
-    assert handing(site, now_s=NOW_S + 1).do is Do.RESHAPE
-    (argv,) = site.said
-    assert argv[:3] == ("qalter", "-l", "select=1:ncpus=2:ngpus=2:mem=4096mb")
-    assert argv[5:] == ("-W", "run_count=0", "-a", "202611230622.34", "30")
-
-
-def test_one_that_our_hook_holds_is_released(site: Recorded) -> None:
-    goes_back(site, job_state="H", Hold_Types="s", Execution_Time=None, run_count=1)
-    site.job("30")["Variable_List"]["PLIANT_HELD"] = 1
-    assert handing(site, now_s=NOW_S + 1).do is Do.RESHAPE
-    site.said.clear()
-    assert handing(site, now_s=NOW_S + 2).do is Do.UNFENCE
-    assert site.said[0] == ("qrls", "-h", "s", "30")
-
-
-def test_one_that_its_owner_holds_is_left(site: Recorded) -> None:
-    goes_back(site, job_state="H", Hold_Types="u", Execution_Time=None)
-    assert handing(site).outcome is Outcome.HELD
-
-
-def test_the_start_that_our_hook_refuses_is_none(site: Recorded) -> None:
-    goes_back(site, job_state="R", Execution_Time=None, run_count=2)
-    site.job("30")["exec_vnode"] = "(gn1:ncpus=2:ngpus=2)"
-    assert handing(site).do in (Do.WAIT, Do.FENCE, Do.REQUEUE)
-    assert site.said == []
-    site.job("30")["run_count"] = 3
-    site.job("30")["stime"] = "Mon Nov 23 06:22:34 2026"
-    assert handing(site, now_s=NOW_S + 60).outcome is Outcome.DONE
-
-
-def test_a_guest_is_run_before_its_victim_may_begin(site: Recorded) -> None:
-    goes_back(site)
-    pbs = site.pbs(NOW_S + 1)
-    seen = job(pbs.observe(), "30")
-    over = HandOver("30", 0, Shape(1, 1), NOW_S - 5, NOW_S + 60, NOW_S, "32")
-    step = next_step(over, pbs.scene(over, seen))
-    pbs.step(step, over, seen)
-    assert [argv[0] for argv in site.said] == ["qrun", "qalter"]
-
-
-def test_what_pbs_refuses_of_a_step_is_told(site: Recorded) -> None:
-    goes_back(site)
-    site.refuses = "qalter: Job has finished"
-    with pytest.raises(Refused, match="job 30: reshape: qalter: Job has finished"):
-        handing(site, now_s=NOW_S + 1)
-
-
-def test_a_job_that_is_gone_ends_its_hand_over(site: Recorded) -> None:
-    pbs = site.pbs()
-    pbs.observe()
-    over = HandOver("99", 0, Shape(1, 2), NOW_S, NOW_S + 60, NOW_S)
-    assert next_step(over, pbs.scene(over, Job("99"))).outcome is Outcome.GONE
 
 
 def test_an_empty_answer_of_the_server_is_no_server() -> None:

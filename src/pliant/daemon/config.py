@@ -279,6 +279,11 @@ def address(listen: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
+def fences_file(config: Config) -> Path:
+    """Return the file by which PBS's hooks are told what is kept for some seconds."""
+    return Path(config.pbs.state).with_name("pbs_fences.json")
+
+
 def _expected(title: str, key: str) -> str:
     return f"{_RIGHT[f'{title}.{key}']} is expected"
 

@@ -17,7 +17,7 @@ from pliant import __version__
 from pliant.batch.pbs import Commands as PbsCommands
 from pliant.batch.pbs import Pbs
 from pliant.batch.slurm import Commands, Native, Slurm, Worker
-from pliant.daemon.config import Config, config_path, load
+from pliant.daemon.config import Config, config_path, fences_file, load
 from pliant.daemon.publishing import Publisher
 from pliant.daemon.rights import Site
 from pliant.daemon.server import Daemon, Surroundings
@@ -106,7 +106,7 @@ def _surroundings(batch: Slurm | Pbs, config: Config) -> Surroundings:
 def _pbs(config: Config) -> Pbs:
     pbs = config.pbs
     commands = PbsCommands(pbs.bin_dir, pbs.timeout_s, server=pbs.server)
-    return Pbs(commands, type_resource=pbs.type_resource)
+    return Pbs(commands, type_resource=pbs.type_resource, fences=fences_file(config))
 
 
 def _slurm(config: Config) -> Slurm:

@@ -6,13 +6,12 @@ The hook looks at nothing else of the cluster (see :mod:`pliant.filter.pbs.state
 from __future__ import annotations
 
 import logging
-import os
-import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from pliant.batch.pbs.shown import show
 from pliant.daemon.config import Config
 from pliant.daemon.seen import Seen
 from pliant.filter.pbs.state import Ground, Room, State, state_text
@@ -33,7 +32,7 @@ class Publisher:
         """Say what a cycle saw and left."""
         said = state_of(seen, config, paused=paused, type_resource=self._type_resource)
         try:
-            _write(self._path, state_text(said))
+            show(self._path, state_text(said))
             self._trouble = ""
         except OSError as error:
             words = f"{self._path}: {error.strerror}: the hooks of PBS change nothing"
@@ -132,17 +131,3 @@ def _rooms(nodes: Iterable[Node], until: Mapping[str, float]) -> tuple[Room, ...
         until_s = until.get(node.name, 0.0)
         alike[Room(1, gpus, node.free_cpus, node.free_mem_mib, kind, until_s)] += 1
     return tuple(replace(room, nodes=number) for room, number in alike.items())
-
-
-def _write(path: Path, text: str) -> None:
-    """Write under another name, and rename: readable by all, written by us alone."""
-    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    other = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with os.fdopen(os.open(other, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "w") as file:
-            file.write(text)
-        other.chmod(0o644)  # whatever the umask
-        other.rename(path)
-    except BaseException:
-        other.unlink(missing_ok=True)
-        raise

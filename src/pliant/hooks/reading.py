@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pliant.errors import BadInput
+from pliant.filter.pbs.fences import Fence, read_fences
 from pliant.filter.pbs.names import ASKED, RESOURCES, TOKEN
 from pliant.filter.pbs.state import MAX_BYTES, State, read_state
 from pliant.filter.pbs.written import JOB_WIDE
@@ -29,10 +30,12 @@ class Settings:
     ``owner``: the uid that pliantd runs as: the state file is its or root's. ``gpu_vnode``: see
     pliant.filter.pbs.launched. ``share_resource``: the float resource of shares. ``back``: how a
     job waits that goes back to the queue, ``wait_s`` of Execution_Time (``time``) or ``hold``.
-    ``away_s``: how old the state file is when pliantd counts as away.
+    ``away_s``: how old the state file is when pliantd counts as away. ``fences``: pliantd's file of
+    them.
     """
 
     state: str = "/run/pliant/pbs_state.json"
+    fences: str = "/run/pliant/pbs_fences.json"
     owner: int = 0
     gpu_vnode: str = ""
     share_resource: str = ""
@@ -84,6 +87,14 @@ def read_state_file(settings: Settings, queue: str) -> State | None:
         return read_state(read_text(settings.state, (settings.owner,)), queue)
     except (OSError, ValueError, BadInput):
         return None
+
+
+def read_fences_file(settings: Settings) -> tuple[Fence, ...]:
+    """Return what pliantd keeps for some seconds; nothing where nothing is to be had."""
+    try:
+        return read_fences(read_text(settings.fences, (settings.owner,)))
+    except (OSError, ValueError, BadInput):
+        return ()
 
 
 def submitted_now(now_s: float) -> float:

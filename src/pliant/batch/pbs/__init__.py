@@ -5,6 +5,7 @@
     commands.py        what its commands find in their environment
     pbs.py             observe, change, annotate, rescue
     queries.py         what is asked        handing.py    the steps of a hand-over
+    fences.py          who is kept out while it lasts     shown.py   files that hooks read
     rows.py            jobs, nodes, queues, and the server as PBS's JSON has them
     reservations.py    reservations, as its text has them
     values.py          PBS's words          reasons.py    why a job waits

@@ -2,50 +2,60 @@
 
 The steps are those of :mod:`pliant.handover`. Here the job's program ends with 85, the epilogue
 hook sends it back to the queue, and what keeps it from starting there as it was is the time to
-begin (or the hold) that the hook gives it: that is the *fence*, which ends by itself. It keeps
-nobody else out. So:
+begin (or the hold) that the hook gives it. Others are kept out of its vnodes, and of those that it
+is to have, by a fence (see fences.py): PBS's own scheduler starts whom it lets in, or nobody. So:
 
-- *pin*, *fence*, *renew* and *release* are done by nobody: PBS orders jobs as they came, and a
-  requeued one keeps its place.
+- *pin* and *release* are done by nobody: PBS orders jobs as they came, and a requeued one keeps its
+  place.
+- *fence* and *renew* put up the fence, which lets in the job, or where it makes room, its guest.
 - *requeue* waits for the program's end, and after some seconds makes it.
 - *reshape* gives the request, the time to begin, and a new count of 20 starts before PBS holds it.
-- *unfence* ends the hook's hold.
-- *pin-guest* starts the guest where it fits (``qrun``), before the victim may begin.
+- *unfence* ends the hook's hold, leaves the fence for some seconds more, and starts a cycle of the
+  scheduler. It ends when one has started for whom it was.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from pliant.batch.clients import Runs
-from pliant.batch.pbs.jobs import Site, carried, spec_of
-from pliant.batch.pbs.queries import Queries
+from pliant.batch.pbs.fences import Fences, Kept
+from pliant.batch.pbs.jobs import Site, carried, nodes_of, spec_of
+from pliant.batch.pbs.queries import KICK, Queries
 from pliant.batch.pbs.rows import ENDING, JobRow
 from pliant.batch.pbs.update import shape_words
 from pliant.errors import Refused, Unavailable
 from pliant.filter.fields import Fixed
-from pliant.handover import PINNED, Do, HandOver, Scene, Sight, Step
+from pliant.filter.pbs.fences import Fence, number_of
+from pliant.handover import FENCE_S, GIVE_UP_S, PINNED, Do, HandOver, Scene, Sight, Step
 from pliant.model import Job, JobState, Shape
 
 STANDS_S = 3600.0
-"""How long a fence stands that the job itself is: longer than any that is looked at."""
+"""How long a job's hold stands: longer than any fence that is looked at."""
 AHEAD_S = 2.0
 """How far ahead a time to begin is set: PBS counts in whole seconds."""
 ENDS_S = 15.0
 """How long a program may take to end that has saved, before the job is requeued from outside."""
-_NOTHING = frozenset({Do.PIN, Do.FENCE, Do.RENEW, Do.RELEASE, Do.RELEASE_GUEST})
+_NOTHING = frozenset({Do.PIN, Do.RELEASE})
+_FENCING = frozenset({Do.FENCE, Do.RENEW, Do.PIN_GUEST})
 
 
 class Handing:
     """Sees and does what a hand-over needs."""
 
     def __init__(
-        self, commands: Runs, queries: Queries, clock: Callable[[], float] = time.time
+        self,
+        commands: Runs,
+        queries: Queries,
+        clock: Callable[[], float] = time.time,
+        fences: Fences | None = None,
     ) -> None:
         """``clock`` counts seconds since the epoch, as the server's host does or about so."""
         self._commands, self._queries, self._clock = commands, queries, clock
+        self._fences = Fences(None, clock) if fences is None else fences
+        self._rows: Mapping[str, JobRow] = {}  # of the last look
 
     # --- see -------------------------------------------------------------------------------
 
@@ -54,31 +64,34 @@ class Handing:
 
         Raises Unavailable, BadAnswer.
         """
-        rows = {row.id: row for row in self._queries.jobs()}
+        rows = self._rows = {row.id: row for row in self._queries.jobs()}
         now_s, row = self._clock(), rows.get(over.job)
-        sight = self._sight(row, over, site)
-        stands = row is not None and self._stands(row, over, now_s)
-        guest = rows.get(over.guest) if over.guest else None
+        kept = self._fences.of(over.job)
+        if kept and kept.opened and kept.fence.stands(now_s) and _has_come(over, rows):
+            self._fences.end(over.job)
+            kept = self._fences.of(over.job)
+        stands = kept is not None and not kept.opened and kept.fence.stands(now_s)
+        holds = row is not None and row.waits and row.is_held_by_us
+        fence_end_s = now_s + STANDS_S if holds else 0.0
         return Scene(
             now_s,
-            sight,
-            _guest(guest) if over.guest else None,
-            now_s + STANDS_S if stands else 0.0,
+            self._sight(row, over, site),
+            _guest(rows.get(over.guest), kept, over, now_s) if over.guest else None,
+            kept.fence.until_s if stands and kept else fence_end_s,
             AHEAD_S,
         )
 
-    def _stands(self, row: JobRow, over: HandOver, now_s: float) -> bool:
-        """Whether something keeps the job from starting as it is, or will once it has ended."""
-        if not row.waits:
-            return over.saved_s > 0 and row.restarts <= over.run
-        return row.is_held_by_us or row.begin_s > now_s + AHEAD_S
+    def fences(self) -> Mapping[str, float]:
+        """Return when each fence ends that stands now, by job."""
+        return self._fences.standing()
 
     def _sight(self, row: JobRow | None, over: HandOver, site: Site) -> Sight:
         if row is None or row.state == "F":
             return Sight(None)
         state = _state(row)
         shape = _carried(row, site) if row.waits else None
-        back = row.waits or row.restarts <= over.run
+        goes = over.saved_s > 0 and self._clock() <= over.saved_s + GIVE_UP_S
+        back = row.waits or (goes and row.restarts <= over.run)
         return Sight(
             state=state,
             run=row.restarts,
@@ -99,25 +112,50 @@ class Handing:
         """
         if step.do in _NOTHING:
             return
-        if step.do is Do.REQUEUE and self._clock() < over.saved_s + ENDS_S:
+        has_saved = over.saved_s > over.asked_s  # else there is no program that could end
+        if step.do is Do.REQUEUE and has_saved and self._clock() < over.saved_s + ENDS_S:
             return
         if step.do is Do.RESHAPE:
             self._reshape(over, job, site)
         elif step.do is Do.REQUEUE:
             self._tell(step, over, ("qrerun", over.job))
         elif step.do is Do.UNFENCE:
+            self._unfence(step, over)
+        elif step.do is Do.RELEASE_GUEST:
+            self._fences.end(over.job)
+        elif step.do in _FENCING:
+            self._fences.put(self._fence(over, job, site))
+
+    def _fence(self, over: HandOver, job: Job, site: Site) -> Fence:
+        """Return the fence around what a job has, or had, and what it is to have."""
+        row, known = self._rows.get(over.job), self._fences.of(over.job)
+        has = nodes_of(row.exec_vnode) if row is not None else ()
+        had = known.fence.vnodes if known is not None else ()
+        hosts = frozenset((*job.nodes, *job.next_nodes))
+        theirs = (name for name in site.nodes if name in hosts)
+        return Fence(
+            over.job,
+            self._clock() + FENCE_S,
+            tuple(dict.fromkeys((*has, *had, *theirs))),
+            (number_of(over.guest or over.job),),
+            tuple(row.name for row in site.queues.values() if row.may_be_kept_out),
+        )
+
+    def _unfence(self, step: Step, over: HandOver) -> None:
+        row = self._rows.get(over.job)
+        if row is not None and row.waits and row.is_held_by_us:
             self._tell(step, over, ("qrls", "-h", "s", over.job))
-            self._kick()
-        elif step.do is Do.PIN_GUEST:
-            self._tell(step, over, ("qrun", over.guest))
+        if row is not None and row.waits:
+            self._fences.open(over.job)
+        else:
+            self._fences.end(over.job)
+        self._kick()
 
     def _reshape(self, over: HandOver, job: Job, site: Site) -> None:
         row = {one.id: one for one in self._queries.jobs()}.get(over.job)
         if row is None or not row.waits or job.spec is None:
             raise Refused(f"job {over.job}: it does not wait any more")
         begin_s = int(self._clock()) + 1
-        if over.guest:  # who it makes room for is first, if there is room now
-            self._commands.run(("qrun", over.guest))
         words = (
             *shape_words(row, job, over.shape, job.noted(over.shape), site),
             *_left(over, begin_s),
@@ -126,7 +164,8 @@ class Handing:
         self._tell(Step(Do.RESHAPE), over, ("qalter", *words, over.job))
 
     def _kick(self) -> None:
-        self._commands.run(("qmgr", "-c", "set server scheduling = True"))
+        if self._queries.schedules():  # else someone has stopped it
+            self._commands.run(KICK)
 
     def _tell(self, step: Step, over: HandOver, argv: Sequence[str]) -> None:
         answer = self._commands.run(argv)
@@ -149,10 +188,26 @@ def _carried(row: JobRow, site: Site) -> Shape | None:
         return None
 
 
-def _guest(row: JobRow | None) -> Sight:
+def _guest(row: JobRow | None, kept: Kept | None, over: HandOver, now_s: float) -> Sight:
+    """See the guest; one that did not start while a fence kept others out is not waited for."""
     if row is None:
         return Sight(None)
-    return Sight(_state(row), held=row.state in "HW")
+    lets = kept is not None and number_of(over.guest) in kept.fence.lets
+    stands = lets and kept is not None and kept.fence.stands(now_s)
+    was_in_vain = lets and kept is not None and kept.opened and not stands
+    return Sight(
+        _state(row),
+        priority=PINNED + 1 if stands else 1,
+        held=row.state in "HW" or was_in_vain,
+    )
+
+
+def _has_come(over: HandOver, rows: Mapping[str, JobRow]) -> bool:
+    """Whether one has started for whom a fence was, or will not any more."""
+    row = rows.get(over.guest or over.job)
+    if row is None or row.waits:
+        return row is None
+    return bool(over.guest) or (row.restarts > over.run and not row.starts_falsely)
 
 
 def _left(over: HandOver, begin_s: float) -> Sequence[str]:

@@ -6,12 +6,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from pliant.batch import HELD_FOR_SHAPE, Change
 from pliant.batch.clients import Runs
+from pliant.batch.pbs.fences import Fences
 from pliant.batch.pbs.handing import Handing
 from pliant.batch.pbs.jobs import Site, job_of
-from pliant.batch.pbs.queries import Queries
+from pliant.batch.pbs.queries import KICK, Queries
 from pliant.batch.pbs.rows import JobRow, ServerRow
 from pliant.batch.pbs.snapshot import snapshot_of
 from pliant.batch.pbs.update import Words, carries, shape_words, token_words, unchanged
@@ -21,23 +23,26 @@ from pliant.handover import HandOver, Scene, Step
 from pliant.model import Job, JobState, Snapshot, Spec
 from pliant.plan import Mark
 
-KICK = ("qmgr", "-c", "set server scheduling = True")
-"""A qalter starts no cycle of the scheduler; this does."""
-
 
 class Pbs:
     """The batch system of a PBS server; safe to call from several threads."""
 
     def __init__(
-        self, commands: Runs, clock: Callable[[], float] = time.time, type_resource: str = ""
+        self,
+        commands: Runs,
+        clock: Callable[[], float] = time.time,
+        type_resource: str = "",
+        *,
+        fences: Path | None = None,
     ) -> None:
         """``clock`` counts seconds since the epoch.
 
         ``type_resource``: the resource of a chunk that names the type of its GPUs; "": none does.
+        ``fences``: the file by which the hooks are told of them; None: nobody is.
         """
         self._commands, self._clock = commands, clock
         self._queries = Queries(commands, clock, type_resource)
-        self._handing = Handing(commands, self._queries, clock)
+        self._handing = Handing(commands, self._queries, clock, Fences(fences, clock))
         self._rows: Mapping[str, JobRow] = {}  # of the last look
         self._site: Site | None = None
         self._lock = threading.Lock()
@@ -95,7 +100,7 @@ class Pbs:
                 if row is not None and not row.waits:
                     words = "it started meanwhile as it was"
                 errors[at] = _refused(one, words)
-        self._commands.run(KICK)
+        self._kick()
         return errors
 
     def _change(
@@ -155,7 +160,7 @@ class Pbs:
             self._qalter(row.id, shape_words(row, job, spec.own, back, site))
         except Refused as error:
             raise Refused(f"job {job.id}: {error}") from None
-        self._commands.run(KICK)
+        self._kick()
 
     # --- hand over -------------------------------------------------------------------------
 
@@ -174,8 +179,13 @@ class Pbs:
         self._handing.do(step, over, job, self._known_site())
 
     def fences(self) -> Mapping[str, float]:
-        """Return when each fence ends, by job: there are none, see handing.py."""
-        return {}
+        """Return when each fence ends that stands now, by job."""
+        return self._handing.fences()
+
+    def _kick(self) -> None:
+        """Start a cycle of the scheduler, unless someone has stopped it."""
+        if self._queries.schedules():
+            self._commands.run(KICK)
 
     def _qalter(self, job_id: str, words: Words) -> None:
         answer = self._commands.run(("qalter", *words, job_id))

@@ -22,6 +22,8 @@ from pliant.errors import BadAnswer, Unavailable
 
 SITE_S = 60.0
 """How often queues and server are read again."""
+KICK = ("qmgr", "-c", "set server scheduling = True")
+"""A qalter starts no cycle of the scheduler; this does, where nobody has stopped it."""
 
 
 class Queries:
@@ -73,6 +75,10 @@ class Queries:
     def server(self) -> ServerRow:
         """Return what the server says; raises as above."""
         return self._fixed_side()[1]
+
+    def schedules(self) -> bool:
+        """Whether the scheduler is on at this moment; raises as above."""
+        return parse_server(self._ask("qstat", "-B", "-f", "-F", "json")).scheduling
 
     def _fixed_side(self) -> tuple[list[QueueRow], ServerRow]:
         known, now_s = self._fixed, self._clock()

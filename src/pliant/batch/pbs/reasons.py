@@ -6,6 +6,7 @@ PBS                                            reason
 state W; H with depend; H                      BeginTime; Dependency; JobHeldUser
 Not Running: Insufficient amount of resource   Resources
 … Not enough …; No available resources …
+… PBS Error: pliant: … (kept for a moment)
 … conflict with reservation or top job         Priority
 Can Never Run                                  BadConstraints, where it carries a shape of ours
 … limit … resource …                           AssocGrpGRES
@@ -28,6 +29,7 @@ _RESOURCES = (
     "not running: no available resources on nodes",
     "not running: nodes",
     "not running: host",
+    "not running: pbs error: pliant: ",
 )
 _EARLIER = ("job run at", "job array began", "job was")
 

@@ -6,6 +6,7 @@ client's own zone, which is UTC here (see :mod:`.commands`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -30,6 +31,11 @@ ALONE = frozenset({"job-exclusive", "resv-exclusive", "busy"})
 """Those in which it takes none now, whatever is free."""
 LIMITS = ("max_run_res", "max_queued_res", "max_user_res", "max_group_res")
 """How the names of the limits begin that bound what several jobs may have."""
+EXPRESS = 150
+"""The priority from which on a queue is an express queue (preempt_queue_prio, as it is by default):
+for its jobs PBS may end others."""
+_OF_RESERVATION = re.compile(r"[RSM][0-9]+")
+"""The name of a reservation's queue."""
 RUNNING, ENDING = "R", "E"
 WAITING = frozenset("QHWT")
 
@@ -197,6 +203,11 @@ class QueueRow:
     def max_time_s(self) -> int:
         """The longest walltime; 0: no limit."""
         return duration_s(self.most.get("walltime"))
+
+    @property
+    def may_be_kept_out(self) -> bool:
+        """Whether a fence is for its jobs: not for those that PBS would end others for."""
+        return self.priority < EXPRESS and not _OF_RESERVATION.fullmatch(self.name)
 
 
 def parse_queues(out: str) -> list[QueueRow]:

@@ -22,7 +22,7 @@ from pliant.cli.install.pbs_parts import (
     to_install,
     to_remove,
 )
-from pliant.daemon.config import Config, config_path, load
+from pliant.daemon.config import Config, config_path, fences_file, load
 from pliant.errors import BadInput, Refused, Unavailable
 from pliant.grammar import quoted
 from pliant.hooks import HOOKS, hook_text
@@ -138,7 +138,8 @@ def settings(config: Config, user: str) -> dict[str, object]:
     except KeyError:
         raise BadInput(f"--user: {quoted(user)}: the name of a user here is expected") from None
     qrls = os.path.join(config.pbs.bin_dir or "/opt/pbs/bin", "qrls")  # noqa: PTH118  # no file here
-    return {"state": config.pbs.state, "owner": uid, "qrls": qrls}
+    fences = str(fences_file(config))
+    return {"state": config.pbs.state, "fences": fences, "owner": uid, "qrls": qrls}
 
 
 def look(commands: Runs) -> Found:

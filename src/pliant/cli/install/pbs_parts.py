@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pliant.filter.pbs.names import RESOURCES, TOKEN
 
 PREFIX = "pliant_"
-ALARM_S = {"queuejob": 5, "modifyjob": 5, "periodic": 60}
+ALARM_S = {"queuejob": 5, "modifyjob": 5, "runjob": 5, "periodic": 60}
 NODE_ALARM_S = 300
 """On a node PBS kills a hook at its alarm, and execjob_launch takes the job with it: a node that is
 busy must not come near it."""

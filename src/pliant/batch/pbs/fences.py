@@ -1,0 +1,98 @@
+"""The fences that stand, kept in the file that the runjob hook reads (see filter/pbs/fences.py).
+
+A fence is *opened* once whom it is for may start: it keeps the others out for some seconds more,
+and is not put up again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pliant.batch.pbs.shown import show
+from pliant.errors import BadInput
+from pliant.filter.pbs.fences import Fence, fences_text, read_fences
+from pliant.handover import GIVE_UP_S, START_S
+
+log = logging.getLogger("pliant.fences")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One fence, also one that has ended: as long as its hand-over may ask after it."""
+
+    fence: Fence
+    opened: bool = False
+
+
+class Fences:
+    """The fences by job; safe to use from several threads."""
+
+    def __init__(self, path: Path | None, clock: Callable[[], float]) -> None:
+        """``path`` None: nobody is told of them. ``clock`` counts seconds since the epoch."""
+        self._path, self._clock = path, clock
+        self._lock = threading.Lock()
+        self._kept: dict[str, Kept] = {one.job: Kept(one) for one in _read(path)}
+        self._trouble = ""
+
+    def of(self, job: str) -> Kept | None:
+        """Return a job's fence; None where it had none lately."""
+        with self._lock:
+            return self._kept.get(job)
+
+    def standing(self) -> dict[str, float]:
+        """Return when each fence ends that stands now, by job."""
+        now_s = self._clock()
+        with self._lock:
+            some = [one.fence for one in self._kept.values() if one.fence.stands(now_s)]
+        return {fence.job: fence.until_s for fence in some}
+
+    def put(self, fence: Fence) -> None:
+        """Put up a fence, in place of an earlier one of its job."""
+        self._set(Kept(fence))
+
+    def open(self, job: str) -> None:
+        """Let whom it is for be first, for some seconds."""
+        known = self.of(job)
+        if known is not None:
+            until_s = min(known.fence.until_s, self._clock() + START_S)
+            self._set(Kept(replace(known.fence, until_s=until_s), opened=True))
+
+    def end(self, job: str) -> None:
+        """Keep nobody out any more."""
+        known = self.of(job)
+        if known is not None:
+            self._set(Kept(replace(known.fence, until_s=self._clock()), opened=True))
+
+    def _set(self, kept: Kept) -> None:
+        now_s = self._clock()
+        with self._lock:
+            others = (one for one in self._kept.values() if one.fence.until_s > now_s - GIVE_UP_S)
+            self._kept = {one.fence.job: one for one in others} | {kept.fence.job: kept}
+            if self._path is not None:
+                self._write(self._path, now_s)
+
+    def _write(self, path: Path, now_s: float) -> None:
+        some = [one.fence for one in self._kept.values() if one.fence.stands(now_s)]
+        try:
+            if some:
+                show(path, fences_text(some))
+            else:
+                path.unlink(missing_ok=True)
+            self._trouble = ""
+        except OSError as error:
+            words = f"{path}: {error.strerror}: others may take what a job has given up"
+            if words != self._trouble:
+                log.warning("%s", words)
+            self._trouble = words
+
+
+def _read(path: Path | None) -> tuple[Fence, ...]:
+    """Return the fences of a pliantd that is no more; none where nothing can be read."""
+    try:
+        return read_fences(path.read_text()) if path is not None else ()
+    except (OSError, ValueError, BadInput):
+        return ()

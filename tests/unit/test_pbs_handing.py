@@ -1,0 +1,265 @@
+"""A hand-over on PBS over a recorded OpenPBS 23.06: its steps, and who is kept out meanwhile."""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pbs_recorded import NOW_S, Recorded
+
+from pliant.batch.pbs import Pbs
+from pliant.errors import Refused
+from pliant.filter.pbs.fences import Fence, read_fences
+from pliant.handover import FENCE_S, START_S, Do, HandOver, Outcome, Step, next_step
+from pliant.model import Job, Shape, Snapshot
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Recorded:
+    site = Recorded()
+    site.fences = tmp_path / "run" / "fences.json"
+    return site
+
+
+def job(snapshot: Snapshot, job_id: str) -> Job:
+    return next(one for one in (*snapshot.waiting, *snapshot.running) if one.id == job_id)
+
+
+class Clocked:
+    """A pliantd that goes on: the same backend at several instants."""
+
+    def __init__(self, site: Recorded, guest: str = "", saved_s: float = NOW_S) -> None:
+        self.now_s, self.site = NOW_S, site
+        self.pbs = Pbs(site, lambda: self.now_s, "gpu_model", fences=site.fences)
+        self.job = job(self.pbs.observe(), "30")
+        shape = Shape(1, 1 if guest else 2)
+        self.over = HandOver("30", 0, shape, NOW_S - 5, NOW_S + 60, saved_s, guest)
+
+    def step(self, at_s: float = 0.0) -> Step:
+        """Do the next step, so many seconds after the first."""
+        self.now_s = NOW_S + at_s
+        step = next_step(self.over, self.pbs.scene(self.over, self.job))
+        if step.do not in (Do.WAIT, Do.SETTLE, Do.END):
+            self.pbs.step(step, self.over, self.job)
+        return step
+
+
+def fences(site: Recorded) -> tuple[Fence, ...]:
+    """What the runjob hook is told."""
+    assert site.fences
+    return read_fences(site.fences.read_text()) if site.fences.exists() else ()
+
+
+def goes_back(site: Recorded, **more: object) -> None:
+    """What the epilogue hook makes of a job that ends with 85."""
+    one = site.job("30")
+    one["Variable_List"]["PLIANT_BACK"] = "1:1"
+    one.update(job_state="W", Execution_Time="Mon Nov 23 06:23:32 2026")
+    one.update(more)
+    one.pop("exec_vnode", None)
+
+
+def starts_again(site: Recorded) -> None:
+    """What PBS makes of it after the start that our hook refuses."""
+    goes_back(site, job_state="R", run_count=3, stime="Mon Nov 23 06:22:34 2026")
+    site.job("30")["exec_vnode"] = "(gn1:ncpus=2:ngpus=2)"
+    site.job("30").pop("Execution_Time", None)
+
+
+KEPT = Fence("30", NOW_S + FENCE_S, ("gn1",), ("30",), ("workq", "debug"))
+
+
+def test_a_program_that_has_not_saved_is_waited_for(site: Recorded) -> None:
+    assert (Clocked(site, saved_s=0.0).step(), site.said, fences(site)) == (Step(Do.WAIT), [], ())
+
+
+def test_who_gives_up_a_job_is_not_asked_for_more(site: Recorded) -> None:
+    late = Clocked(site, saved_s=0.0)
+    assert late.step(61).outcome is Outcome.NOT_SAVED
+    stuck = Clocked(site)
+    stuck.over = replace(stuck.over, saved_s=NOW_S - 601)
+    assert stuck.step().outcome is Outcome.SLOW
+
+
+def test_one_that_has_saved_is_fenced_given_time_to_end_and_then_requeued(site: Recorded) -> None:
+    under_way = Clocked(site)
+    assert (under_way.step().do, fences(site)) == (Do.FENCE, (KEPT,))
+    assert (under_way.step().do, site.said) == (Do.REQUEUE, [])
+    assert (under_way.step(20).do, site.said) == (Do.REQUEUE, [("qrerun", "30")])
+    assert under_way.pbs.fences() == {"30": NOW_S + FENCE_S}
+
+
+def test_one_that_has_no_program_to_wait_for_is_requeued_at_once(site: Recorded) -> None:
+    mute = Clocked(site)
+    mute.over = replace(mute.over, asked_s=NOW_S)
+    assert [mute.step().do, mute.step().do] == [Do.FENCE, Do.REQUEUE]
+    assert site.said == [("qrerun", "30")]
+
+
+def test_the_fence_is_for_all_to_read_and_for_us_alone_to_write(site: Recorded) -> None:
+    Clocked(site).step()
+    assert site.fences
+    assert stat.S_IMODE(site.fences.stat().st_mode) == 0o644
+
+
+def test_where_no_fence_can_be_shown_the_hand_over_goes_on(
+    site: Recorded, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "run").write_text("a file")
+    under_way = Clocked(site)
+    assert [under_way.step().do, under_way.step().do] == [Do.FENCE, Do.REQUEUE]
+    assert "others may take what a job has given up" in caplog.text
+
+
+def test_what_it_is_to_have_elsewhere_is_kept_too(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.job = replace(under_way.job, next_nodes=("gn1", "gn3"))
+    under_way.step()
+    assert fences(site)[0].vnodes == ("gn1", "gn3")
+
+
+def test_jobs_for_which_pbs_ends_others_and_those_of_reservations_are_not_kept_out(
+    site: Recorded,
+) -> None:
+    queues = site.answers["queues"]["Queue"]
+    queues["R12"] = dict(queues["workq"])
+    queues["debug"]["Priority"] = 150
+    Clocked(site).step()
+    assert fences(site)[0].queues == ("workq",)
+
+
+def test_back_in_the_queue_it_gets_its_shape_and_is_the_first_there(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    assert under_way.step(1).do is Do.RESHAPE
+    (argv,) = site.said
+    assert argv[:3] == ("qalter", "-l", "select=1:ncpus=2:ngpus=2:mem=4096mb")
+    assert argv[5:] == ("-W", "run_count=0", "-a", "202611230622.34", "30")
+    site.said.clear()
+    site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+    assert under_way.step(3).do is Do.UNFENCE
+    assert site.said == [("qmgr", "-c", "set server scheduling = True")]
+    assert fences(site) == (replace(KEPT, until_s=NOW_S + 3 + START_S),)
+    assert under_way.step(4).do is Do.WAIT
+    starts_again(site)
+    assert (under_way.step(8).outcome, fences(site)) == (Outcome.DONE, ())
+
+
+def test_one_that_does_not_start_keeps_nobody_out_for_long(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    under_way.step(1)
+    site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+    under_way.step(3)
+    assert under_way.step(3 + START_S + 2).outcome is Outcome.SLOW
+    assert not under_way.pbs.fences()
+
+
+def test_a_scheduler_that_someone_has_stopped_stays_so(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    under_way.step(1)
+    site.said.clear()
+    site.answers["server"]["Server"]["head"]["scheduling"] = "False"
+    site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+    assert (under_way.step(3).do, site.said) == (Do.UNFENCE, [])
+
+
+def test_one_that_our_hook_holds_is_released(site: Recorded) -> None:
+    under_way = Clocked(site)
+    goes_back(site, job_state="H", Hold_Types="s", Execution_Time=None, run_count=1)
+    site.job("30")["Variable_List"]["PLIANT_HELD"] = 1
+    assert under_way.step(1).do is Do.RESHAPE
+    site.said.clear()
+    assert under_way.step(2).do is Do.UNFENCE
+    assert site.said[0] == ("qrls", "-h", "s", "30")
+
+
+def test_one_that_its_owner_holds_is_left(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site, job_state="H", Hold_Types="u", Execution_Time=None)
+    assert (under_way.step().do, fences(site)[0].until_s) == (Do.UNFENCE, NOW_S + START_S)
+    assert under_way.step(1).outcome is Outcome.HELD
+
+
+def test_the_start_that_our_hook_refuses_is_none(site: Recorded) -> None:
+    under_way = Clocked(site)
+    goes_back(site, job_state="R", Execution_Time=None, run_count=2)
+    site.job("30")["exec_vnode"] = "(gn1:ncpus=2:ngpus=2)"
+    assert [under_way.step().do, under_way.step().do] == [Do.FENCE, Do.WAIT]
+    assert site.said == []
+    starts_again(site)
+    assert under_way.step(60).do is Do.UNFENCE
+    assert (under_way.step(60).outcome, fences(site)) == (Outcome.DONE, ())
+
+
+# A guest
+
+
+def makes_room(site: Recorded) -> Clocked:
+    """A hand-over whose victim is back in the queue, and whose guest waits."""
+    under_way = Clocked(site, guest="32")
+    under_way.step()
+    goes_back(site)
+    assert fences(site)[0].lets == ("32",)
+    under_way.step(1)
+    site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+    return under_way
+
+
+def test_a_guest_is_started_by_pbs_alone_and_before_its_victim(site: Recorded) -> None:
+    under_way = makes_room(site)
+    assert [argv[0] for argv in site.said] == ["qalter"]
+    assert under_way.step(3).do is Do.UNFENCE
+    assert under_way.step(4).do is Do.WAIT
+    site.job("32").update(job_state="R", exec_vnode="(gn1:ncpus=2:ngpus=2)")
+    assert (under_way.step(5).outcome, fences(site)) == (Outcome.DONE, ())
+
+
+def test_a_guest_that_pbs_does_not_start_is_not_waited_for(site: Recorded) -> None:
+    under_way = makes_room(site)
+    under_way.step(3)
+    assert under_way.step(4 + START_S).outcome is Outcome.DONE
+    assert not under_way.pbs.fences()
+
+
+@pytest.mark.parametrize("change", [{"job_state": "H", "Hold_Types": "u"}, {}])
+def test_a_guest_that_is_held_or_gone_keeps_nobody_out(
+    site: Recorded, change: dict[str, str]
+) -> None:
+    under_way = makes_room(site)
+    if change:
+        site.job("32").update(change)
+    else:
+        del site.answers["jobs"]["Jobs"]["32.head"]
+    done = [under_way.step(3 + n / 10) for n in range(4)]
+    assert (done[-1].outcome, fences(site)) == (Outcome.DONE, ())
+
+
+def test_a_pliantd_that_comes_back_finds_its_fences(site: Recorded) -> None:
+    makes_room(site)
+    again = Clocked(site, guest="32")
+    assert again.pbs.fences() == {"30": NOW_S + FENCE_S}
+    assert again.step(3).do is Do.UNFENCE
+
+
+def test_what_pbs_refuses_of_a_step_is_told(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    site.refuses = "qalter: Job has finished"
+    with pytest.raises(Refused, match="job 30: reshape: qalter: Job has finished"):
+        under_way.step(1)
+
+
+def test_a_job_that_is_gone_ends_its_hand_over(site: Recorded) -> None:
+    pbs = site.pbs()
+    pbs.observe()
+    over = HandOver("99", 0, Shape(1, 2), NOW_S, NOW_S + 60, NOW_S)
+    assert next_step(over, pbs.scene(over, Job("99"))).outcome is Outcome.GONE

@@ -1,0 +1,94 @@
+"""The runjob hook for PBS: who starts behind a fence, and who does not."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pbs_site import Site
+
+from pbs_double import Job
+from pliant.filter.pbs.fences import LONGEST_S, Fence, fences_text
+from pliant.filter.pbs.state import MAX_AGE_S
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def starts(site: Site, fences: str, queue: str = "workq", **event: Any) -> tuple[str, str]:
+    """What comes of a start on gn1 and on its first GPU."""
+    path = site.state.with_name("pbs_fences.json")
+    path.unlink(missing_ok=True)
+    path.write_text(fences)
+    path.chmod(0o644)
+    site.options["fences"] = str(path)
+    exec_vnode = "(gn1:ncpus=2+gn1-gpu0:ngpus=1)"
+    job = Job("runjob", exec_vnode=exec_vnode, queue=queue, id=event.pop("job_id", "7.head"))
+    return site.seen("runjob", job, **{"requestor": "Scheduler", **event}).verdict
+
+
+def fence(vnode: str = "gn1", lets: str = "12", for_s: float = 60.0) -> str:
+    return fences_text([Fence("12", time.time() + for_s, (vnode,), (lets,), ("workq",))])
+
+
+@pytest.mark.parametrize("vnode", ["gn1", "gn1-gpu0"])
+def test_the_scheduler_starts_nobody_else_behind_a_fence(site: Site, vnode: str) -> None:
+    words = f"pliant: {vnode} is kept for job 12 for a moment"
+    assert starts(site, fence(vnode)) == ("reject", words)
+
+
+@pytest.mark.parametrize("job_id", ["12.head", "12[3].head"])
+def test_whom_a_fence_is_for_starts(site: Site, job_id: str) -> None:
+    assert starts(site, fence(), job_id=job_id)[0] == "accept"
+
+
+def test_elsewhere_and_for_others_it_is_none(site: Site) -> None:
+    assert starts(site, fence("gn2"))[0] == "accept"
+    assert starts(site, fence(), queue="express")[0] == "accept"
+    assert starts(site, fence(), requestor="root")[0] == "accept"
+
+
+def test_a_fence_ends_by_itself_and_with_pliantd(site: Site) -> None:
+    assert starts(site, fence(for_s=-1))[0] == "accept"
+    assert starts(site, fence(for_s=LONGEST_S + 60))[0] == "accept"
+    site.says(age_s=MAX_AGE_S + 1)
+    assert starts(site, fence())[0] == "accept"
+    site.state.unlink()
+    assert starts(site, fence())[0] == "accept"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[]", '{"pliant_fences": 2, "fences": []}', '{"pliant_fences": 1}'),
+        '{"pliant_fences": 1, "fences": [["12"]]}',
+        '{"pliant_fences": 1, "fences": [["12", 9e9, "gn1", ["12"], ["workq"]]]}',
+        '{"pliant_fences": 1, "fences": [["12", "soon", ["gn1"], ["12"], ["workq"]]]}',
+        "[" * 9999,
+    ],
+)
+def test_what_is_no_file_of_fences_keeps_nobody_out(site: Site, text: str) -> None:
+    assert starts(site, text)[0] == "accept"
+
+
+def test_nor_does_one_that_others_may_write(site: Site) -> None:
+    path = site.state.with_name("pbs_fences.json")
+    assert starts(site, fence())[0] == "reject"
+    path.chmod(0o666)
+    site.options["fences"] = str(path)
+    job = Job("runjob", exec_vnode="(gn1:ncpus=2)", queue="workq")
+    assert site.seen("runjob", job, requestor="Scheduler").verdict == ("accept", "")
+
+
+def test_the_alarm_lets_a_start_pass(site: Site) -> None:
+    for line in (2, 30, 100, 200):
+        path = site.state.with_name("pbs_fences.json")
+        path.write_text(fence())
+        site.options["fences"] = str(path)
+        job = Job("runjob", exec_vnode="(gn1:ncpus=2)", queue="workq")
+        seen = site.seen("runjob", job, requestor="Scheduler", alarm_at=line)
+        assert seen.verdict == ("accept", "")
