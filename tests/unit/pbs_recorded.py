@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from pliant.batch.clients import Answer
-from pliant.batch.pbs import Pbs
+from pliant.batch.pbs import Names, Pbs
 
 ASSETS = Path(__file__).parents[1] / "assets" / "pbs-23.06"
 NOW_S = 1795414952.0
+NAMES = Names("gpu_model", "gpu_share", "gpu_mem")
 _FILES = {"-t": "jobs", "-Q": "queues", "-B": "server", "-a": "nodes"}
 
 
@@ -82,4 +83,4 @@ class Recorded:
 
     def pbs(self, now_s: float = NOW_S) -> Pbs:
         """Return the backend over it."""
-        return Pbs(self, lambda: now_s, "gpu_model", fences=self.fences)
+        return Pbs(self, lambda: now_s, NAMES, fences=self.fences)

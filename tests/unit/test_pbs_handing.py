@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pbs_recorded import NOW_S, Recorded
+from pbs_recorded import NAMES, NOW_S, Recorded
 
 from pliant.batch.pbs import Pbs
 from pliant.errors import Refused
@@ -32,7 +32,7 @@ class Clocked:
 
     def __init__(self, site: Recorded, guest: str = "", saved_s: float = NOW_S) -> None:
         self.now_s, self.site = NOW_S, site
-        self.pbs = Pbs(site, lambda: self.now_s, "gpu_model", fences=site.fences)
+        self.pbs = Pbs(site, lambda: self.now_s, NAMES, fences=site.fences)
         self.job = job(self.pbs.observe(), "30")
         shape = Shape(1, 1 if guest else 2)
         self.over = HandOver("30", 0, shape, NOW_S - 5, NOW_S + 60, saved_s, guest)

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 import pytest
-from pbs_recorded import NOW_S, Recorded
+from pbs_recorded import NAMES, NOW_S, Recorded
 
 from pliant.cycle import cycle, leftover
 from pliant.daemon.config import Config
@@ -28,7 +28,7 @@ def seen(site: Recorded) -> Seen:
 
 
 def told(site: Recorded, *, paused: bool = False) -> State:
-    return state_of(seen(site), ENFORCED, paused=paused, type_resource="gpu_model")
+    return state_of(seen(site), ENFORCED, paused=paused, names=NAMES)
 
 
 def test_the_hooks_learn_what_a_queue_has_and_what_is_left_of_it() -> None:
@@ -89,7 +89,7 @@ def test_paused_nothing_is_enforced() -> None:
 
 def test_the_file_is_readable_by_all_and_gone_at_the_end(tmp_path: Path) -> None:
     path = tmp_path / "run" / "state.json"
-    publisher = Publisher(path, "gpu_model")
+    publisher = Publisher(path, NAMES)
     publisher.publish(seen(Recorded()), ENFORCED, paused=False)
     assert path.stat().st_mode & 0o777 == 0o644
     assert read_state(path.read_text()) == told(Recorded())
@@ -103,7 +103,7 @@ def test_a_file_that_cannot_be_written_is_said_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").touch()
-    publisher = Publisher(tmp_path / "file" / "state.json")
+    publisher = Publisher(tmp_path / "file" / "state.json", NAMES)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             publisher.publish(seen(Recorded()), ENFORCED, paused=False)

@@ -30,6 +30,9 @@
     bin_dir = "/opt/pbs/bin"                 # where qstat lies; "": on PATH
     timeout_s = 20.0                         # for one command
     type_resource = ""                       # the resource of nodes that names their GPUs' type
+    share_resource = ""                      # the float resource of vnodes whose GPU is in shares
+    gpu_mem_resource = ""                    # the resource of such vnodes: their GPU's memory
+    gpu_vnode = ""                           # how the vnode of one GPU is called: "{host}-gpu{gpu}"
     state = "/run/pliant/pbs_state.json"     # what the hooks are told
 
     [partitions]                             # of PBS: queues
@@ -103,6 +106,9 @@ class PbsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     bin_dir: str = "/opt/pbs/bin"
     timeout_s: Annotated[float, Meta(ge=1, le=600)] = 20.0
     type_resource: str = ""
+    share_resource: str = ""
+    gpu_mem_resource: str = ""
+    gpu_vnode: str = ""
     state: str = "/run/pliant/pbs_state.json"
 
 
@@ -150,6 +156,9 @@ _RIGHT = {
     "pbs.bin_dir": 'the absolute path of a directory, or ""',
     "pbs.timeout_s": "a number of seconds from 1 to 600",
     "pbs.type_resource": 'the name of a resource, or ""',
+    "pbs.share_resource": 'the name of a resource, or ""',
+    "pbs.gpu_mem_resource": 'the name of a resource, or ""',
+    "pbs.gpu_vnode": 'a name with {host} before {gpu}, like "{host}-gpu{gpu}", or ""',
     "pbs.state": "an absolute path",
     "slurm.conf": 'the absolute path of slurm.conf, or ""',
     "slurm.bin_dir": 'the absolute path of a directory, or ""',
@@ -243,6 +252,9 @@ def _check(name: str, config: Config) -> None:
         ("pbs", "server", pbs.server, pbs.server == "" or bool(_NAME.fullmatch(pbs.server))),
         ("pbs", "bin_dir", pbs.bin_dir, _absolute_or_none(pbs.bin_dir)),
         ("pbs", "type_resource", pbs.type_resource, _is_resource(pbs.type_resource)),
+        ("pbs", "share_resource", pbs.share_resource, _is_resource(pbs.share_resource)),
+        ("pbs", "gpu_mem_resource", pbs.gpu_mem_resource, _is_resource(pbs.gpu_mem_resource)),
+        ("pbs", "gpu_vnode", pbs.gpu_vnode, pbs.gpu_vnode == "" or is_pattern(pbs.gpu_vnode)),
         ("pbs", "state", pbs.state, _absolute(pbs.state)),
         ("slurm", "conf", slurm.conf, _absolute_or_none(slurm.conf)),
         ("slurm", "bin_dir", slurm.bin_dir, _absolute_or_none(slurm.bin_dir)),
@@ -266,6 +278,11 @@ def _absolute_or_none(path: str) -> bool:
 
 def _is_resource(name: str) -> bool:
     return name == "" or bool(_NAME.fullmatch(name) and "." not in name and "-" not in name)
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a text tells the host and the number of a GPU's vnode: {host}-gpu{gpu}, say."""
+    return bool(re.fullmatch(r"\{host\}[A-Za-z0-9._\[-]*[A-Za-z._\[-]\{gpu\}[\]]?", text))
 
 
 def _is_address(text: str) -> bool:

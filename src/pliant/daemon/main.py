@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from pliant import __version__
 from pliant.batch.pbs import Commands as PbsCommands
-from pliant.batch.pbs import Pbs
+from pliant.batch.pbs import Names, Pbs
 from pliant.batch.slurm import Commands, Native, Slurm, Worker
 from pliant.daemon.config import Config, config_path, fences_file, load
 from pliant.daemon.publishing import Publisher
@@ -97,7 +97,7 @@ def _tune() -> None:
 def _surroundings(batch: Slurm | Pbs, config: Config) -> Surroundings:
     publisher = None
     if isinstance(batch, Pbs):
-        publisher = Publisher(Path(config.pbs.state), config.pbs.type_resource)
+        publisher = Publisher(Path(config.pbs.state), _names(config))
     return Surroundings(
         batch, lambda: _site(batch), batch.forget_site, batch, batch.unmark, publisher
     )
@@ -106,7 +106,12 @@ def _surroundings(batch: Slurm | Pbs, config: Config) -> Surroundings:
 def _pbs(config: Config) -> Pbs:
     pbs = config.pbs
     commands = PbsCommands(pbs.bin_dir, pbs.timeout_s, server=pbs.server)
-    return Pbs(commands, type_resource=pbs.type_resource, fences=fences_file(config))
+    return Pbs(commands, names=_names(config), fences=fences_file(config))
+
+
+def _names(config: Config) -> Names:
+    pbs = config.pbs
+    return Names(pbs.type_resource, pbs.share_resource, pbs.gpu_mem_resource)
 
 
 def _slurm(config: Config) -> Slurm:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from pliant.batch.pbs import Names
 from pliant.batch.pbs.shown import show
 from pliant.daemon.config import Config
 from pliant.daemon.seen import Seen
@@ -24,13 +25,13 @@ log = logging.getLogger("pliant.publishing")
 class Publisher:
     """Writes the file; where that fails the hooks note requests and change nothing."""
 
-    def __init__(self, path: Path, type_resource: str = "") -> None:
-        self._path, self._type_resource = path, type_resource
+    def __init__(self, path: Path, names: Names) -> None:
+        self._path, self._names = path, names
         self._trouble = ""
 
     def publish(self, seen: Seen, config: Config, *, paused: bool) -> None:
         """Say what a cycle saw and left."""
-        said = state_of(seen, config, paused=paused, type_resource=self._type_resource)
+        said = state_of(seen, config, paused=paused, names=self._names)
         try:
             show(self._path, state_text(said))
             self._trouble = ""
@@ -48,7 +49,7 @@ class Publisher:
             log.warning("%s: %s", self._path, error.strerror)
 
 
-def state_of(seen: Seen, config: Config, *, paused: bool, type_resource: str) -> State:
+def state_of(seen: Seen, config: Config, *, paused: bool, names: Names) -> State:
     """Return what the hook is told."""
     snapshot = seen.snapshot
     modes = {p.name: config.mode(p.name) for p in snapshot.partitions}
@@ -72,7 +73,8 @@ def state_of(seen: Seen, config: Config, *, paused: bool, type_resource: str) ->
         mode=Mode.OBSERVE,
         modes=tuple(modes.items()),
         default_queue=next((p.name for p in snapshot.partitions if p.default), ""),
-        type_resource=type_resource,
+        type_resource=names.gpu_type,
+        share_resource=names.share,
         molds=seen.policy.molds,
         careful=bool(snapshot.abilities.limited_qos),
         queues=queues,
@@ -106,7 +108,8 @@ def _without(node: Node, demand: Demand) -> Node:
 
 
 def _empty(node: Node) -> Node:
-    pools = tuple(replace(pool, free=pool.total) for pool in node.pools)
+    whole = (pool for pool in node.pools if not pool.in_parts_alone)
+    pools = tuple(replace(pool, free=pool.total) for pool in whole)
     return replace(node, free_cpus=node.cpus, free_mem_mib=node.mem_mib, pools=pools)
 
 

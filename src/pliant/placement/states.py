@@ -33,6 +33,7 @@ class PoolKind:
     shards: int  # of one GPU; 0: cannot be shared
     mem_mib: int
     counts_mem: bool = False  # what jobs that share a GPU take of its memory
+    in_parts_alone: bool = False  # a GPU of it is lent to nobody whole
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -59,7 +60,10 @@ class NodeKind:
 def pool_kind(pool: Pool) -> PoolKind:
     """The part of a pool that never changes."""
     counts = pool.counts_mem and pool.shards_per_gpu > 0
-    return PoolKind(pool.gpu_type, pool.total, pool.shards_per_gpu, pool.mem_mib, counts)
+    return PoolKind(
+        *(pool.gpu_type, pool.total, pool.shards_per_gpu, pool.mem_mib, counts),
+        pool.in_parts_alone,
+    )
 
 
 def _gpus(total: int, shards: int, free: int, parts: tuple[int, ...]) -> Gpus:
@@ -112,7 +116,7 @@ def _pool_in(
         return replace(pool, free=gpus)
     full = pool.shards_per_gpu
     mem = memory or (0,) * len(gpus)
-    lent = [n for n, free in enumerate(gpus) if free < full]
+    lent = [n for n, free in enumerate(gpus) if free < full or pool.in_parts_alone]
     used = sorted([(gpus[n], jobs_on(n) if jobs_on else 0, mem[n]) for n in lent], reverse=True)
     parts = tuple([free for free, _, _ in used if free])
     known = tuple([jobs for free, jobs, _ in used if free])
@@ -140,7 +144,9 @@ def most_gpus(kind: NodeKind, state: State, gpu_type: str) -> int:
 
 def whole_in(pool: PoolKind, gpus: Gpus) -> int:
     """Return how many GPUs of a pool are wholly free."""
-    return gpus if isinstance(gpus, int) else gpus.count(pool.shards)
+    if isinstance(gpus, int):
+        return gpus
+    return 0 if pool.in_parts_alone else gpus.count(pool.shards)
 
 
 def singly(gpus: Gpus) -> tuple[int, ...]:

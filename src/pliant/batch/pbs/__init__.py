@@ -8,6 +8,7 @@
     fences.py          who is kept out while it lasts     shown.py   files that hooks read
     rows.py            jobs, nodes, queues, and the server as PBS's JSON has them
     reservations.py    reservations, as its text has them
+    vnodes.py          the vnodes of a host as one node, GPUs in shares
     values.py          PBS's words          reasons.py    why a job waits
     jobs.py, snapshot.py                    rows as policies see them
     update.py          what qalter is told, and what must be read back
@@ -15,5 +16,6 @@
 
 from pliant.batch.pbs.commands import Commands
 from pliant.batch.pbs.pbs import Pbs
+from pliant.batch.pbs.vnodes import Names
 
-__all__ = ["Commands", "Pbs"]
+__all__ = ["Commands", "Names", "Pbs"]

@@ -132,7 +132,8 @@ class Handing:
         has = nodes_of(row.exec_vnode) if row is not None else ()
         had = known.fence.vnodes if known is not None else ()
         hosts = frozenset((*job.nodes, *job.next_nodes))
-        theirs = (name for name in site.nodes if name in hosts)
+        groups = site.vnodes.of.items()
+        theirs = (row.name for name, group in groups if name in hosts for row in group)
         return Fence(
             over.job,
             self._clock() + FENCE_S,

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pliant.batch.pbs.reasons import reason
-from pliant.batch.pbs.rows import ENDING, JobRow, NodeRow, QueueRow, ServerRow
+from pliant.batch.pbs.rows import ENDING, JobRow, QueueRow, ServerRow
 from pliant.batch.pbs.values import duration_s, number, size_mib, tasks_in
+from pliant.batch.pbs.vnodes import NO_NAMES, SHARDS, Names, Vnodes
 from pliant.cycle import allowed_shapes
 from pliant.filter.fields import Fixed
 from pliant.filter.pbs.names import RETURNS, TOKEN
@@ -38,32 +39,21 @@ CHANGED = "its owner or another tool has changed it: "
 LOWEST = 1024
 """What is added to a job's Priority, which PBS counts from -1024 on."""
 _VNODE = re.compile(r"\(?([^:()+]+)((?::[^:()+]+)*)\)?")
-ABILITIES = Abilities(gpu_to_cpu=True, cpu_to_gpu=True)
+ABILITIES = Abilities(share_to_whole=True, whole_to_share=True, gpu_to_cpu=True, cpu_to_gpu=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What jobs are read with: nodes and queues by name, and how GPUs' types are called.
+    """What jobs are read with: vnodes, queues by name, and what the site's resources are called.
 
     The queues of reservations are none of them.
     """
 
-    nodes: Mapping[str, NodeRow] = field(default_factory=dict)
+    vnodes: Vnodes = field(default_factory=Vnodes)
     queues: Mapping[str, QueueRow] = field(default_factory=dict)
     server: ServerRow = field(default_factory=ServerRow)
-    type_resource: str = ""
+    names: Names = NO_NAMES
     reservations: tuple[Reservation, ...] = ()
-
-    def holding(self, queue: str, demand: Demand) -> int:
-        """Return how many of a queue's nodes have what ``demand`` takes when they are empty."""
-        return sum(
-            number(row.has.get("ngpus")) >= demand.gpus
-            and number(row.has.get("ncpus")) >= demand.cpus
-            and row.mem_mib[0] >= demand.mem_mib
-            and demand.gpu_type in ("", row.has.get(self.type_resource, ""))
-            for row in self.nodes.values()
-            if row.queue in ("", queue)
-        )
 
     def allows(self, queue: str, shape: Shape, demand: Demand) -> bool:
         """Whether a queue lets one job have so much."""
@@ -72,7 +62,7 @@ class Site:
             return False
         total = {
             "nodect": shape.nodes,
-            "ngpus": shape.nodes * demand.gpus,
+            "ngpus": 0 if shape.is_share else shape.nodes * demand.gpus,
             "ncpus": shape.nodes * demand.cpus,
         }
         most, least = row.most, row.least
@@ -107,7 +97,7 @@ def written_of(row: JobRow, site: Site) -> Written:
 
     Raises Fixed.
     """
-    return read_written(row.resources, site.type_resource)
+    return read_written(row.resources, site.names.gpu_type, site.names.share)
 
 
 def carried(row: JobRow, site: Site, spec: Spec | None) -> Shape:
@@ -145,7 +135,10 @@ def job_of(row: JobRow, site: Site) -> Job:
     shaped = _shaped(job, row, site)
     if not row.waits:
         return replace(
-            shaped, start_s=row.start_s, nodes=nodes_of(row.exec_vnode), whole_nodes=_alone(row)
+            shaped,
+            start_s=row.start_s,
+            nodes=site.vnodes.places(nodes_of(row.exec_vnode)),
+            whole_nodes=_alone(row),
         )
     if row.is_array:
         waiting = max(1, tasks_in(row.indices))
@@ -206,9 +199,11 @@ def _possible(job: Job, shape: Shape, site: Site) -> bool:
     demand, queue = job.demand(shape), job.partitions[0]
     if shape == job.shape:
         return True
-    if shape.is_share or demand.cpus < 0 or (shape.gpu_type and not site.type_resource):
+    if demand.cpus < 0 or (shape.gpu_type and not site.names.gpu_type):
         return False
-    return site.allows(queue, shape, demand) and site.holding(queue, demand) >= shape.nodes
+    if shape.is_share and (not site.names.share or SHARDS % shape.share):
+        return False
+    return site.allows(queue, shape, demand) and site.vnodes.holding(queue, demand) >= shape.nodes
 
 
 def _changed(job: Job, chunk: Chunk) -> str:

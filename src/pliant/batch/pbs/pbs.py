@@ -17,6 +17,7 @@ from pliant.batch.pbs.queries import KICK, Queries
 from pliant.batch.pbs.rows import JobRow, ServerRow
 from pliant.batch.pbs.snapshot import snapshot_of
 from pliant.batch.pbs.update import Words, carries, shape_words, token_words, unchanged
+from pliant.batch.pbs.vnodes import NO_NAMES, Names
 from pliant.cycle import kept_within_limits
 from pliant.errors import BadAnswer, BatchError, Refused, Unavailable
 from pliant.handover import HandOver, Scene, Step
@@ -31,17 +32,17 @@ class Pbs:
         self,
         commands: Runs,
         clock: Callable[[], float] = time.time,
-        type_resource: str = "",
+        names: Names = NO_NAMES,
         *,
         fences: Path | None = None,
     ) -> None:
         """``clock`` counts seconds since the epoch.
 
-        ``type_resource``: the resource of a chunk that names the type of its GPUs; "": none does.
+        ``names``: those of the site's resources.
         ``fences``: the file by which the hooks are told of them; None: nobody is.
         """
         self._commands, self._clock = commands, clock
-        self._queries = Queries(commands, clock, type_resource)
+        self._queries = Queries(commands, clock, names)
         self._handing = Handing(commands, self._queries, clock, Fences(fences, clock))
         self._rows: Mapping[str, JobRow] = {}  # of the last look
         self._site: Site | None = None

@@ -18,6 +18,7 @@ from pliant.batch.pbs.rows import (
     parse_queues,
     parse_server,
 )
+from pliant.batch.pbs.vnodes import NO_NAMES, Names, Vnodes
 from pliant.errors import BadAnswer, Unavailable
 
 SITE_S = 60.0
@@ -30,10 +31,10 @@ class Queries:
     """Asks PBS, and remembers what seldom changes."""
 
     def __init__(
-        self, commands: Runs, clock: Callable[[], float] = time.time, type_resource: str = ""
+        self, commands: Runs, clock: Callable[[], float] = time.time, names: Names = NO_NAMES
     ) -> None:
-        """``clock`` counts seconds since the epoch; ``type_resource`` names the type of GPUs."""
-        self._commands, self._clock, self._type_resource = commands, clock, type_resource
+        """``clock`` counts seconds since the epoch; ``names``: those of the site's resources."""
+        self._commands, self._clock, self._names = commands, clock, names
         self._fixed: tuple[float, list[QueueRow], ServerRow] | None = None
 
     def forget_site(self) -> None:
@@ -50,13 +51,14 @@ class Queries:
             fixed = pool.submit(self._fixed_side)
             rows = self.jobs()
             queues, server = fixed.result()
-            known = {row.name: row for row in parse_nodes(nodes.result())}
+            of_nodes = parse_nodes(nodes.result())
         if not server.sees_others:
             raise BadAnswer("PBS shows nobody's jobs but one's own here: query_other_jobs is false")
-        reserved = self._reservations() if any(row.reserved for row in known.values()) else []
+        vnodes = Vnodes(of_nodes, self._names)
+        reserved = self._reservations() if any(row.reserved for row in of_nodes) else []
         theirs = {row.queue for row in reserved}
         free = {row.name: row for row in queues if row.name not in theirs}
-        return rows, Site(known, free, server, self._type_resource, keeping(reserved))
+        return rows, Site(vnodes, free, server, self._names, keeping(reserved, vnodes))
 
     def _reservations(self) -> list[ReservationRow]:
         """Return the reservations; none where PBS does not say: it keeps to them by itself."""

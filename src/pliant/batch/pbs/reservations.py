@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from pliant.batch.pbs.jobs import nodes_of
 from pliant.batch.pbs.values import instant_s
+from pliant.batch.pbs.vnodes import Vnodes
 from pliant.model import Reservation
 
 _HEAD = "Resv ID: "
@@ -27,11 +28,11 @@ _HEAD = "Resv ID: "
 
 @dataclass(frozen=True, slots=True)
 class ReservationRow:
-    """One reservation, and its queue; ``nodes``: none as long as it is not confirmed."""
+    """One reservation, and its queue; ``vnodes``: none as long as it is not confirmed."""
 
     name: str
     queue: str
-    nodes: tuple[str, ...]
+    vnodes: tuple[str, ...]
     start_s: float
     end_s: float
 
@@ -63,10 +64,10 @@ def _row(name: str, said: dict[str, str]) -> ReservationRow:
     )
 
 
-def keeping(rows: Sequence[ReservationRow]) -> tuple[Reservation, ...]:
-    """Return those that keep nodes from others' jobs, now or later."""
+def keeping(rows: Sequence[ReservationRow], vnodes: Vnodes) -> tuple[Reservation, ...]:
+    """Return those that keep nodes from others' jobs, now or later; ``vnodes``: whose they are."""
     return tuple(
-        Reservation(row.name, row.nodes, row.start_s, row.end_s)
+        Reservation(row.name, vnodes.owners(row.vnodes), row.start_s, row.end_s)
         for row in rows
-        if row.nodes and row.start_s < row.end_s
+        if row.vnodes and row.start_s < row.end_s
     )

@@ -16,6 +16,7 @@ from pliant.batch.pbs.values import (
     instant_s,
     job_id,
     number,
+    real,
     size_mib,
     table,
     tasks_in,
@@ -160,6 +161,12 @@ class NodeRow:
         if not self.states.isdisjoint(ALONE):
             return 0
         return max(0, number(self.has.get(name)) - number(self.given.get(name)))
+
+    def part_left(self, name: str) -> float:
+        """Return how much of a resource with decimals is free."""
+        if not self.states.isdisjoint(ALONE):
+            return 0.0
+        return max(0.0, real(self.has.get(name)) - real(self.given.get(name)))
 
     @property
     def mem_mib(self) -> tuple[int, int]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pliant.batch.pbs.jobs import ABILITIES, Site, job_of, queue_of
-from pliant.batch.pbs.rows import JobRow, NodeRow, QueueRow
+from pliant.batch.pbs.rows import JobRow, QueueRow
 from pliant.batch.pbs.values import number
-from pliant.model import EVERYBODY, Abilities, Node, Partition, Pool, Snapshot
+from pliant.model import EVERYBODY, Abilities, Partition, Snapshot
 
 
 def snapshot_of(rows: Sequence[JobRow], site: Site, now_s: float) -> Snapshot:
@@ -16,7 +17,7 @@ def snapshot_of(rows: Sequence[JobRow], site: Site, now_s: float) -> Snapshot:
     running = [row for row in rows if not row.waits and row.state in ("R", "E", "S", "U")]
     return Snapshot(
         now_s=now_s,
-        nodes=tuple(node_of(row, site.type_resource) for row in site.nodes.values()),
+        nodes=site.vnodes.nodes(),
         partitions=tuple(partition_of(row, site) for row in site.queues.values()),
         waiting=tuple(job_of(row, site) for row in waiting),
         running=tuple(job_of(row, site) for row in running),
@@ -25,25 +26,10 @@ def snapshot_of(rows: Sequence[JobRow], site: Site, now_s: float) -> Snapshot:
     )
 
 
-def node_of(row: NodeRow, type_resource: str) -> Node:
-    """Return one vnode."""
-    total, free = row.mem_mib
-    gpus = number(row.has.get("ngpus"))
-    pool = Pool(row.has.get(type_resource, "").partition(",")[0], gpus, row.left("ngpus"))
-    return Node(
-        name=row.name,
-        cpus=number(row.has.get("ncpus")),
-        free_cpus=row.left("ncpus"),
-        mem_mib=total,
-        free_mem_mib=free,
-        pools=(pool,) if gpus else (),
-        up=row.up,
-    )
-
-
 def partition_of(row: QueueRow, site: Site) -> Partition:
     """Return one queue; a node that belongs to another one is none of its."""
-    names = tuple(one.name for one in site.nodes.values() if one.queue in ("", row.name))
+    groups = site.vnodes.of.items()
+    names = tuple(name for name, group in groups if group[0].queue in ("", row.name))
     return Partition(
         name=row.name,
         nodes=names,
@@ -60,6 +46,4 @@ def _abilities(site: Site) -> Abilities:
     """Where a limit may bound several jobs together, none is made larger than its owner wrote."""
     limited = site.server.limited or any(row.limited for row in site.queues.values())
     of = frozenset({EVERYBODY}) if limited else frozenset()
-    return Abilities(
-        gpu_to_cpu=ABILITIES.gpu_to_cpu, cpu_to_gpu=ABILITIES.cpu_to_gpu, limited_qos=of
-    )
+    return replace(ABILITIES, limited_qos=of)

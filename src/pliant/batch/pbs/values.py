@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
+from math import isfinite
 from typing import Any
 
 from pliant.errors import BadAnswer
@@ -53,6 +54,14 @@ def number(value: Any) -> int:
         return int(float(text(value) or 0))
     except (ValueError, OverflowError):
         return 0
+
+
+def real(value: Any) -> float:
+    """Return a number; 0.0 for what is none."""
+    with suppress(ValueError):
+        found = float(text(value) or 0)
+        return found if isfinite(found) else 0.0
+    return 0.0
 
 
 def true(value: Any) -> bool:

@@ -139,7 +139,14 @@ def settings(config: Config, user: str) -> dict[str, object]:
         raise BadInput(f"--user: {quoted(user)}: the name of a user here is expected") from None
     qrls = os.path.join(config.pbs.bin_dir or "/opt/pbs/bin", "qrls")  # noqa: PTH118  # no file here
     fences = str(fences_file(config))
-    return {"state": config.pbs.state, "fences": fences, "owner": uid, "qrls": qrls}
+    return {
+        "state": config.pbs.state,
+        "fences": fences,
+        "owner": uid,
+        "qrls": qrls,
+        "gpu_vnode": config.pbs.gpu_vnode,
+        "share_resource": config.pbs.share_resource,
+    }
 
 
 def look(commands: Runs) -> Found:

@@ -68,6 +68,12 @@ class Known:
     now_s: float = 0.0
     fresh: bool = True
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """The resources of a chunk that name the type of its GPUs and a part of one; "": none."""
+        state = self.state
+        return (state.type_resource, state.share_resource) if state else ("", "")
+
     def mode(self, queue: str) -> Mode | None:
         """Return what may be done in a queue; None where that is not known, or was long ago."""
         if self.state is None:
@@ -100,7 +106,7 @@ def decide(job: Submission, known: Known) -> Answer:
     except BadSpec as wrong:
         return _wrong(wrong, mode)
     try:
-        written = read_written(job.resources, known.state.type_resource if known.state else "")
+        written = read_written(job.resources, *known.names)
     except Fixed as why:
         return _rigid(request, str(why))
     if known.state and mode is Mode.ENFORCE and request.is_moldable:
@@ -144,7 +150,7 @@ def _chosen(job: Submission, known: Known, state: State, case: Case) -> Answer:
         return _as_written(case.request, case.written)
     own = case.own or base
     spec = Spec(case.request, own, shape if shape != own else None, case.written.footprint)
-    changes = rewritten(case.written, shape, case.demand(shape), state.type_resource)
+    changes = rewritten(case.written, shape, case.demand(shape), *known.names)
     return _noted(spec, shape, changes)
 
 
@@ -178,8 +184,7 @@ def decide_change(
         return _wrong(wrong, mode) if asked else Answer()
     variables = {RETURNS: returns(request), **_restarts(before.variables, *run_count)}
     if _SHAPING & set(changed):
-        type_resource = known.state.type_resource if known.state else ""
-        variables.update(_shape_after(after, type_resource))
+        variables.update(_shape_after(after, known))
     return Answer(
         resources=_token_after(before, changed, request), variables=_news(before, variables)
     )
@@ -194,10 +199,10 @@ def _news(before: Submission, variables: Mapping[str, str]) -> tuple[tuple[str, 
     )
 
 
-def _shape_after(after: Submission, type_resource: str) -> Mapping[str, str]:
+def _shape_after(after: Submission, known: Known) -> Mapping[str, str]:
     """Return the variables of a new shape; empty ones where it cannot be told."""
     try:
-        shape = own_shape(read_written(after.resources, type_resource))
+        shape = own_shape(read_written(after.resources, *known.names))
     except Fixed:
         return dict.fromkeys(shape_variables(Shape()), "")
     if shape.gpus and after.variables.get(TYPE) == str(Kind.BOTH):

@@ -8,7 +8,8 @@ rewritten no more (see :mod:`pliant.filter.pbs.decide`).
 ::
 
     {"pliant_state": 2, "written_s": 1700000000.0, "mode": "enforce", "modes": {"debug": "off"},
-     "default_queue": "workq", "type_resource": "gpu_model", "molds": true, "careful": false,
+     "default_queue": "workq", "type_resource": "gpu_model", "share_resource": "",
+     "molds": true, "careful": false,
      "queues": {"workq": TEXT, ...}}
 
     TEXT: {"kinds": [[nodes, gpus, cpus, mem_mib, "type", 0.0], ...],
@@ -58,7 +59,8 @@ class State:
     """All that the file says.
 
     ``modes`` are those of queues that differ from ``mode``. ``type_resource``: the resource of a
-    chunk that names the type of its GPUs; "": none. ``molds``: whether the policy chooses shapes.
+    chunk that names the type of its GPUs; "": none. ``share_resource``: that of a part of one GPU.
+    ``molds``: whether the policy chooses shapes.
     ``careful``: a limit may bound how much a job gets, so none is made larger than written.
     """
 
@@ -67,6 +69,7 @@ class State:
     modes: tuple[tuple[str, Mode], ...] = ()
     default_queue: str = ""
     type_resource: str = ""
+    share_resource: str = ""
     molds: bool = True
     careful: bool = False
     queues: tuple[tuple[str, Ground], ...] = ()
@@ -93,6 +96,7 @@ def state_text(state: State) -> str:
         "modes": dict(state.modes),
         "default_queue": state.default_queue,
         "type_resource": state.type_resource,
+        "share_resource": state.share_resource,
         "molds": state.molds,
         "careful": state.careful,
         "queues": {
@@ -127,6 +131,7 @@ def read_state(text: str, queue: str | None = None) -> State:
             tuple((name, Mode(mode)) for name, mode in said["modes"].items()),
             _is(str, said["default_queue"]),
             _is(str, said["type_resource"]),
+            _is(str, said.get("share_resource", "")),
             _is(bool, said["molds"]),
             _is(bool, said["careful"]),
             _grounds(said["queues"], queue if queue is None else queue or said["default_queue"]),

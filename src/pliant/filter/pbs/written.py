@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pliant.filter.fields import Fixed
 from pliant.filter.pbs.names import RESOURCES, TOKEN
 from pliant.filter.pbs.select import Chunk, read_chunk, read_mem_mib, read_number, read_place
+from pliant.filter.pbs.shares import read_share, share_text
 from pliant.grammar.values import quoted
 from pliant.model.footprints import Demand, Footprint
 from pliant.model.requests import Request
@@ -35,7 +36,9 @@ class Written:
     old: bool = False
 
 
-def read_written(resources: Mapping[str, str], type_resource: str = "") -> Written:
+def read_written(
+    resources: Mapping[str, str], type_resource: str = "", share_resource: str = ""
+) -> Written:
     """Return what ``Resource_List`` says.
 
     Raises Fixed in words where the shape must stay.
@@ -48,14 +51,20 @@ def read_written(resources: Mapping[str, str], type_resource: str = "") -> Writt
     if arrangement == "pack" and chunk.count > 1:
         raise Fixed("several chunks on one node keep the shape: write one chunk")
     asked = dict(chunk.resources)
-    others = set(asked) - _KNOWN - {type_resource}
+    others = set(asked) - _KNOWN - {type_resource, share_resource}
     if others:
         raise Fixed(f"{quoted(min(others))} in a chunk keeps the shape")
     counted = [name for name in JOB_WIDE if name in asked and name != "mem"]
     count = {name: read_number(name, asked[name]) for name in counted}
     gpus, tasks = count.get("ngpus", 0), max(1, count.get("mpiprocs", 1))
     cpus = max(1, count.get("ncpus", 1))
-    own = Shape(chunk.count, gpus, gpu_type=asked.get(type_resource, "")) if gpus else None
+    gpu_type = asked.get(type_resource, "")
+    own = Shape(chunk.count, gpus, gpu_type=gpu_type) if gpus else None
+    if share_resource and share_resource in asked:
+        if gpus or chunk.count > 1:
+            raise Fixed("shares of several GPUs, or of one beside whole ones, keep the shape")
+        share = read_share(share_resource, asked[share_resource])
+        own = Shape(1, 1, share, gpu_type=gpu_type)
     if cpus % tasks:
         raise Fixed(f"{cpus} ncpus do not divide over {tasks} mpiprocs: the shape stays")
     footprint = Footprint(
@@ -99,7 +108,13 @@ def meant_shape(written: Written, request: Request) -> Shape:
     return own_shape(written)
 
 
-def rewritten(written: Written, shape: Shape, demand: Demand, type_resource: str) -> dict[str, str]:
+def rewritten(
+    written: Written,
+    shape: Shape,
+    demand: Demand,
+    type_resource: str = "",
+    share_resource: str = "",
+) -> dict[str, str]:
     """Return the resources to set so that the job carries ``shape``.
 
     One that has no select gets none: its shapes are on one node.
@@ -107,10 +122,12 @@ def rewritten(written: Written, shape: Shape, demand: Demand, type_resource: str
     asked = dict(written.chunk.resources)
     wanted = {
         "ncpus": str(demand.cpus) if "ncpus" in asked or demand.cpus > 1 else "",
-        "ngpus": str(demand.gpus) if demand.gpus else "",
+        "ngpus": str(demand.gpus) if demand.gpus and not shape.is_share else "",
         "mem": f"{demand.mem_mib}mb" if "mem" in asked else "",
         "mpiprocs": str(demand.tasks) if "mpiprocs" in asked else "",
         **({type_resource: shape.gpu_type} if type_resource else {}),
+        **({share_resource: share_text(shape.share)} if shape.is_share else {}),
+        **({share_resource: ""} if share_resource and not shape.is_share else {}),
     }
     if written.old:  # PBS would refuse a select beside them, and a hook cannot take them away
         return {name: value or "0" for name, value in wanted.items() if value or name in asked}
