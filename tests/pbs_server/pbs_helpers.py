@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 NAMES = ("PLIANT_PBS_BIN", "PLIANT_PBS_USER", "PLIANT_PBS_HOME", "PLIANT_PBS_PLIANT")
+SHARE, TYPE = "gpu_share", "gpu_model"
+"""Resources that only some of the tests need, and that a site may have."""
 PROGRAM = """\
 import json, os, pathlib, sys, time
 import pliant  # as pliant run lets it be found
@@ -104,13 +106,34 @@ class Server:
             self.run("qdel", "-W", "force", "-x", job_id, check=False)
         until(lambda: not self.jobs())
 
+    def nodes(self) -> dict[str, Any]:
+        """Return all vnodes as pbsnodes has them."""
+        found: dict[str, Any] = json.loads(self.run("pbsnodes", "-a", "-F", "json"))["nodes"]
+        return found
+
+    def takes(self, vnode: str, gpus: int, *words: str) -> str:
+        """Take ``gpus`` of a vnode for 20 minutes; return the job's id."""
+        asked = f"select=1:ncpus=1:ngpus={gpus}:vnode={vnode}"
+        return self.submit("sleep 600", "-l", asked, *(words or ("-l", "walltime=20:00")))
+
     def fill(self, gpus: int = 4) -> list[str]:
         """Take ``gpus`` of every node, by one job on each."""
-        nodes = json.loads(self.run("pbsnodes", "-a", "-F", "json"))["nodes"]
-        asks = (f"select=1:ncpus=1:ngpus={gpus}:vnode={name}" for name in nodes)
-        jobs = [self.submit("sleep 600", "-l", one, "-l", "walltime=20:00") for one in asks]
-        until(lambda: all(self.job(one).get("job_state") == "R" for one in jobs))
+        jobs = [self.takes(name, gpus) for name in self.nodes()]
+        self.run_all(*jobs)
         return jobs
+
+    def vnode_of(self, job_id: str) -> str:
+        """Return the first vnode of a job that runs."""
+        return str(self.job(job_id)["exec_vnode"]).strip("(").split(":")[0]
+
+    def run_all(self, *jobs: str) -> None:
+        """Wait until some jobs run."""
+        until(lambda: all(self.job(one).get("job_state") == "R" for one in jobs))
+
+    def tell(self, *statements: str) -> None:
+        """Tell qmgr something."""
+        for statement in statements:
+            self.run("qmgr", "-c", statement)
 
     # --- Pliant ----------------------------------------------------------------------------
 
@@ -119,10 +142,12 @@ class Server:
         """What our own commands find."""
         return {**os.environ, "PLIANT_CONFIG": str(self.directory / "pliant.toml")}
 
-    def configure(self, directory: Path) -> None:
-        """Write pliant.toml."""
+    def configure(self, directory: Path, policy: str = "moldable-equipartition") -> None:
+        """Write pliant.toml; what the site has no resource for is not said."""
         self.directory = directory
         directory.chmod(0o755)
+        created = self.run("qmgr", "-c", "print resource")
+        known = (("type", TYPE), ("share", SHARE))
         (directory / "pliant.toml").write_text(
             "[daemon]\n"
             'batch = "pbs"\n'
@@ -130,8 +155,11 @@ class Server:
             f'state_dir = "{directory}/state"\n'
             'listen = "0.0.0.0:6830"\n'
             "cycle_s = 1.0\n"
+            f'policy = "{policy}"\n'
             "[pbs]\n"
-            f'bin_dir = "{self.bin_dir}"\n'
+            + "".join(f'{k}_resource = "{n}"\n' for k, n in known if f"resource {n}\n" in created)
+            + 'gpu_vnode = "{host}-gpu{gpu}"\n'
+            + f'bin_dir = "{self.bin_dir}"\n'
             f'state = "{self.state_file}"\n'
             "[partitions]\n"
             'default = "enforce"\n'

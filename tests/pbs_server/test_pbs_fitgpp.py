@@ -1,0 +1,169 @@
+"""FitGpp, and who is kept out of a hand-over, on a running PBS (see pbs_fixtures.py)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+import pytest
+from pbs_helpers import NAMES, Server, number, until
+
+from pliant.filter.pbs.fences import read_fences
+from pliant.filter.pbs.state import MAX_AGE_S
+
+if not all(os.environ.get(name) for name in NAMES):
+    pytest.skip(f"no PBS is pointed at: {', '.join(NAMES)}", allow_module_level=True)
+
+pytest_plugins = ["pbs_fixtures"]
+pytestmark = pytest.mark.timeout(600)
+
+TRIAL = ("-l", "job_class=trial", "-l", "walltime=2:00")
+BEST_EFFORT = ("-l", "job_class=best-effort", "-l", "walltime=30:00")
+FOR_S = 240.0
+
+
+@pytest.fixture
+def fitgpp(server: Server) -> Iterator[Server]:
+    """pliantd with the policy fitgpp."""
+    server.stop_pliantd()
+    server.configure(server.directory, "fitgpp")
+    server.start_pliantd()
+    yield server
+    server.stop_pliantd()
+    server.configure(server.directory)
+    server.start_pliantd()
+
+
+def starts(server: Server, job_id: str) -> int:
+    return len([one for one in server.log(job_id) if "start" in one])
+
+
+def steps(server: Server, job_id: str) -> list[int]:
+    return [int(str(one["step"])) for one in server.log(job_id) if "step" in one]
+
+
+def full(server: Server) -> tuple[str, str, str]:
+    """Fill all nodes: a small and a large best-effort job, and the job that will end first.
+
+    Return them.
+    """
+    small = server.train("-l", "select=1:ncpus=1:ngpus=2", *BEST_EFFORT)
+    server.run_all(small)
+    first = server.vnode_of(small)
+    server.run_all(server.takes(first, 2))
+    large = server.train("-l", "select=1:ncpus=1:ngpus=3", *BEST_EFFORT)
+    server.run_all(large)
+    second = server.vnode_of(large)
+    soon = server.takes(second, 1, "-l", "walltime=10:00")
+    others = [server.takes(name, 4) for name in server.nodes() if name not in (first, second)]
+    server.run_all(soon, *others)
+    until(lambda: starts(server, small) == starts(server, large) == 1)
+    return small, large, soon
+
+
+def trial(server: Server, gpus: int = 2) -> str:
+    return server.submit("sleep 20", "-l", f"select=1:ncpus=1:ngpus={gpus}", *TRIAL)
+
+
+def nothing_lost(server: Server, job_id: str) -> None:
+    """A job that has made room goes on where it was, to its end."""
+    until(lambda: starts(server, job_id) == 2, FOR_S)
+    server.enough(job_id)
+    until(lambda: server.job(job_id).get("job_state") == "F")
+    assert server.job(job_id)["Exit_status"] == 0
+    assert steps(server, job_id) == list(range(1, len(steps(server, job_id)) + 1))
+
+
+def test_a_trial_job_takes_the_place_of_the_best_effort_job_that_loses_least(
+    fitgpp: Server,
+) -> None:
+    small, large, _ = full(fitgpp)
+    place = fitgpp.vnode_of(small)
+    before = fitgpp.submit("sleep 60", "-l", "select=1:ncpus=1:ngpus=1", "-l", "walltime=20:00")
+    job_id = trial(fitgpp)
+    until(lambda: fitgpp.job(job_id).get("job_state") in "RF", FOR_S)
+    assert fitgpp.vnode_of(job_id) == place
+    assert fitgpp.job(before)["job_state"] == "Q"  # the fence: it came first, and has its own place
+    assert starts(fitgpp, large) == 1
+    fitgpp.run("qdel", before)
+    nothing_lost(fitgpp, small)
+    fitgpp.enough(large)
+
+
+def test_a_trial_job_that_pbs_may_not_start_is_not_started_and_delays_nobody_for_long(
+    fitgpp: Server,
+) -> None:
+    small, *_ = full(fitgpp)
+    job_id = trial(fitgpp)
+    until(lambda: fitgpp.job(small).get("job_state") != "R", FOR_S)
+    fitgpp.run("qhold", "-h", "u", job_id, user=fitgpp.user)
+    held = fitgpp.job(job_id)["job_state"] == "H"
+    nothing_lost(fitgpp, small)
+    assert not held or fitgpp.job(job_id)["job_state"] == "H"
+
+
+@pytest.mark.parametrize("state", ["asked", "saved"])
+def test_pliantd_that_dies_in_between_leaves_nobody_behind(fitgpp: Server, state: str) -> None:
+    small, *_ = full(fitgpp)
+    job_id = trial(fitgpp)
+    wanted = fitgpp.home / f"pliant-{number(small)}"
+    if state == "asked":
+        until(lambda: "makes room" in fitgpp.pliant("history", number(small), check=False), FOR_S)
+    else:
+        until(lambda: fitgpp.job(small).get("job_state") != "R", FOR_S)
+    fitgpp.stop_pliantd(kill=True)
+    try:
+        assert wanted.exists()
+        fitgpp.enough(small) if state == "asked" else None
+        until(lambda: fitgpp.job(job_id).get("job_state") in "RF", FOR_S)
+        if state == "saved":
+            nothing_lost(fitgpp, small)
+    finally:
+        fitgpp.start_pliantd()
+
+
+def fence_file(server: Server) -> str:
+    path = server.state_file.with_name("pbs_fences.json")
+    return path.read_text() if path.exists() else ""
+
+
+def test_a_fence_of_a_pliantd_that_is_no_more_ends(server: Server) -> None:
+    asked = ("-l", "select=1:ncpus=1:ngpus=4", "-l", "malleable=grace=30s")
+    job_id = server.train(*asked, "-l", "moldable=gpus=1-4", "-l", "walltime=10:00")
+    until(lambda: len(steps(server, job_id)) > 20)
+    vnode = server.vnode_of(job_id)
+    server.resize(job_id, "2")
+    until(lambda: fence_file(server), 60)
+    server.stop_pliantd(kill=True)
+    try:
+        (fence,) = read_fences(fence_file(server))
+        assert (fence.vnodes, fence.lets) == ((vnode,), (number(job_id),))
+        other = server.takes(vnode, 1)
+        killed_s = time.time()
+        server.run_all(other)
+        assert time.time() - killed_s < MAX_AGE_S + 60
+    finally:
+        server.start_pliantd()
+    until(lambda: starts(server, job_id) == 2, FOR_S)
+    server.enough(job_id)
+
+
+def test_who_is_older_and_would_fit_meanwhile_waits_until_the_job_has_changed(
+    server: Server,
+) -> None:
+    older = server.submit("sleep 600", "-h", "-l", "select=1:ncpus=1:ngpus=3")
+    asked = ("-l", "select=1:ncpus=1:ngpus=4", "-l", "malleable=grace=30s")
+    job_id = server.train(*asked, "-l", "moldable=gpus=1-4", "-l", "walltime=10:00")
+    server.run_all(job_id)
+    place = server.vnode_of(job_id)
+    server.run_all(*(server.takes(name, 4) for name in server.nodes() if name != place))
+    until(lambda: len(steps(server, job_id)) > 20)
+    server.run("qrls", "-h", "u", older, user=server.user)
+    server.resize(job_id, "2")
+    until(lambda: starts(server, job_id) == 2, FOR_S)
+    assert server.job(job_id)["Resource_List"]["ngpus"] == 2
+    assert server.job(older)["job_state"] == "Q"
+    until(lambda: not fence_file(server))
+    server.enough(job_id)
+    server.run_all(older)

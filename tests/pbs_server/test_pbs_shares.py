@@ -1,0 +1,162 @@
+"""Vnodes of single GPUs, GPUs in shares, and types of GPUs on a running PBS (see pbs_fixtures.py)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+import pytest
+from pbs_helpers import NAMES, SHARE, TYPE, Server, until
+
+if not all(os.environ.get(name) for name in NAMES):
+    pytest.skip(f"no PBS is pointed at: {', '.join(NAMES)}", allow_module_level=True)
+
+pytest_plugins = ["pbs_fixtures"]
+pytestmark = pytest.mark.timeout(600)
+
+LOOK_S = 3
+"""pliantd looks every second."""
+
+
+@pytest.fixture
+def host(server: Server) -> Iterator[str]:
+    """A node of which each GPU is a vnode: three whole ones, one in shares; and types of GPUs."""
+    created = server.run("qmgr", "-c", "print resource")
+    missing = [name for name in (SHARE, TYPE) if f"create resource {name}\n" not in created]
+    if missing:
+        pytest.skip(f"the server has no resource {', '.join(missing)}")
+    before = server.nodes()
+    name, *others = before
+    has = before[name]["resources_available"]
+    vnodes = [f"{name}-gpu{gpu}" for gpu in range(4)]
+    here = "resources_available"
+    try:
+        for vnode in vnodes:
+            server.tell(f"create node {vnode} Mom={before[name]['Mom']}")
+            server.tell(f"set node {vnode} {here}.{TYPE} = a100")
+        for vnode in vnodes[:3]:
+            server.tell(f"set node {vnode} {here}.ngpus = 1", f"set node {vnode} {here}.ncpus = 0")
+        last = vnodes[3]
+        server.tell(f"set node {last} {here}.{SHARE} = 1.0", f"set node {last} {here}.ncpus = 4")
+        server.tell(f"set node {last} {here}.mem = 4gb", f"set node {name} {here}.ngpus = 0")
+        server.tell(f"set node {name} {here}.{TYPE} = a100")
+        server.tell(*(f"set node {other} {here}.{TYPE} = v100" for other in others))
+        until(lambda: all(server.nodes()[vnode]["state"] == "free" for vnode in vnodes))
+        yield name
+    finally:
+        server.empty()
+        for vnode in vnodes:
+            server.run("qmgr", "-c", f"delete node {vnode}", check=False)
+        server.tell(f"set node {name} {here}.ngpus = {has['ngpus']}")
+        for other in (name, *others):
+            server.run("qmgr", "-c", f"unset node {other} {here}.{TYPE}", check=False)
+
+
+def whole(server: Server, host: str, but: int = 0) -> list[str]:
+    """Take the whole GPUs of all nodes, ``but`` so many on the divided one."""
+    jobs = [server.takes(name, 4) for name in server.nodes() if not name.startswith(host)]
+    asked = f"select=1:ncpus=1:ngpus={3 - but}:host={host}"
+    jobs.append(server.submit("sleep 600", "-l", asked, "-l", "walltime=20:00"))
+    server.run_all(*jobs)
+    time.sleep(LOOK_S)
+    return jobs
+
+
+SAYS = "echo $PLIANT_SHAPE $PLIANT_SHARE $CUDA_VISIBLE_DEVICES > $HOME/said-$PBS_JOBID; sleep 600"
+
+
+def said(server: Server, job_id: str) -> list[str]:
+    """What a job found in its environment."""
+    path = server.home / f"said-{job_id}"
+    return str(until(lambda: path.exists() and path.read_text())).split()
+
+
+def asks(server: Server, select: str, moldable: str) -> str:
+    words = ("-l", f"select={select}", "-l", f"moldable={moldable}", "-l", "walltime=10:00")
+    return server.submit(SAYS, *words)
+
+
+def test_a_job_starts_with_a_part_of_a_gpu_where_no_whole_one_is_free(
+    server: Server, host: str
+) -> None:
+    whole(server, host)
+    one = asks(server, "1:ncpus=1:ngpus=1", "gpus=1/4:1/2:1")
+    server.run_all(one)
+    assert server.job(one)["Resource_List"]["select"] == f"1:ncpus=1:{SHARE}=0.5"
+    assert server.job(one)["exec_vnode"].startswith(f"({host}-gpu3:")
+    assert said(server, one) == ["1/2", "2", "3"]
+    time.sleep(LOOK_S)
+    other = asks(server, "1:ncpus=1:ngpus=1", "gpus=1/4:1/3:1")
+    server.run_all(other)
+    assert said(server, other) == ["1/3", "3", "3"]
+    last = asks(server, "1:ncpus=1:ngpus=1", "gpus=1/4:1")
+    time.sleep(2 * LOOK_S)
+    assert server.job(last)["job_state"] == "Q"  # a sixth is left
+    server.run("qdel", one)
+    server.run_all(last)
+    assert said(server, last) == ["1/4", "4", "3"]
+
+
+def test_a_part_that_was_asked_for_becomes_a_whole_gpu_where_one_is_free(
+    server: Server, host: str
+) -> None:
+    whole(server, host, but=2)
+    full = server.submit("sleep 600", "-l", f"select=1:ncpus=1:{SHARE}=0.9")
+    server.run_all(full)
+    time.sleep(LOOK_S)
+    job_id = asks(server, f"1:ncpus=1:{SHARE}=0.5", "gpus=1/2:1:2")
+    server.run_all(job_id)
+    assert server.job(job_id)["Resource_List"]["select"] == "1:ncpus=1:ngpus=2"
+    shape, share, devices = said(server, job_id)
+    assert (shape, share) == ("2", "1")
+    assert len(set(devices.split(",")) & {"0", "1", "2"}) == 2
+
+
+def test_whole_gpus_are_never_those_in_shares(server: Server, host: str) -> None:
+    whole(server, host)
+    job_id = asks(server, "1:ncpus=1:ngpus=1", "gpus=1:2")
+    time.sleep(2 * LOOK_S)
+    assert server.job(job_id)["job_state"] == "Q"
+
+
+def test_a_gpu_type_is_chosen_where_one_is_free(server: Server, host: str) -> None:
+    fillers = whole(server, host)
+    job_id = asks(server, f"1:ncpus=1:ngpus=2:{TYPE}=a100", "gpus=1:2:4+gpu-type=a100:v100")
+    time.sleep(LOOK_S)
+    assert server.job(job_id)["job_state"] == "Q"
+    server.run("qdel", fillers[0])
+    server.run_all(job_id)
+    assert server.job(job_id)["Resource_List"]["select"] == f"1:ncpus=1:ngpus=4:{TYPE}=v100"
+    assert said(server, job_id)[0] == "4@v100"
+
+
+def test_without_pliantd_parts_of_gpus_are_had_as_they_were_asked_for(
+    server: Server, host: str
+) -> None:
+    whole(server, host)
+    server.stop_pliantd(kill=True)
+    try:
+        job_id = asks(server, f"1:ncpus=1:{SHARE}=0.25", "gpus=1/4:1/2:1")
+        server.run_all(job_id)
+        assert server.job(job_id)["Resource_List"]["select"] == f"1:ncpus=1:{SHARE}=0.25"
+        assert said(server, job_id) == ["1/4", "4", "3"]
+    finally:
+        server.start_pliantd()
+
+
+def test_a_job_that_pliantd_left_waiting_for_a_part_starts_by_itself(
+    server: Server, host: str
+) -> None:
+    whole(server, host)
+    full = server.submit("sleep 600", "-l", f"select=1:ncpus=1:{SHARE}=0.9")
+    server.run_all(full)
+    job_id = asks(server, f"1:ncpus=1:{SHARE}=0.5", "gpus=1/2:1")
+    time.sleep(LOOK_S)
+    server.stop_pliantd(kill=True)
+    try:
+        server.run("qdel", full)
+        server.run_all(job_id)
+        assert said(server, job_id) == ["1/2", "2", "3"]
+    finally:
+        server.start_pliantd()
