@@ -82,7 +82,7 @@ def test_a_trial_job_takes_the_place_of_the_best_effort_job_that_loses_least(
     place = fitgpp.vnode_of(small)
     before = fitgpp.submit("sleep 60", "-l", "select=1:ncpus=1:ngpus=1", "-l", "walltime=20:00")
     job_id = trial(fitgpp)
-    until(lambda: fitgpp.job(job_id).get("job_state") in "RF", FOR_S)
+    until(lambda: fitgpp.job(job_id).get("job_state") in ("R", "F"), FOR_S)
     assert fitgpp.vnode_of(job_id) == place
     assert fitgpp.job(before)["job_state"] == "Q"  # the fence: it came first, and has its own place
     assert starts(fitgpp, large) == 1
@@ -116,7 +116,7 @@ def test_pliantd_that_dies_in_between_leaves_nobody_behind(fitgpp: Server, state
     try:
         assert wanted.exists()
         fitgpp.enough(small) if state == "asked" else None
-        until(lambda: fitgpp.job(job_id).get("job_state") in "RF", FOR_S)
+        until(lambda: fitgpp.job(job_id).get("job_state") in ("R", "F"), FOR_S)
         if state == "saved":
             nothing_lost(fitgpp, small)
     finally:

@@ -120,7 +120,7 @@ class OnPbs(World):
     def __init__(self) -> None:
         self.commands = Recorded()
         self.line = Line(self.commands)
-        self.batch = Pbs(self.line, lambda: pbs_recorded.NOW_S, type_resource="gpu_model")
+        self.batch = Pbs(self.line, lambda: pbs_recorded.NOW_S, pbs_recorded.NAMES)
 
     def ends(self, job_id: str) -> None:
         del self.commands.answers["jobs"]["Jobs"][f"{job_id}.head"]

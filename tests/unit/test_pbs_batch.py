@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from pbs_recorded import Recorded
+from pbs_recorded import NOW_S, Recorded
 
 from pliant.batch import Change
 from pliant.batch.clients import Answer

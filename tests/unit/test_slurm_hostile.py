@@ -16,7 +16,6 @@ from pliant.batch.slurm.details import detail_commands, parse_details
 from pliant.batch.slurm.gres import Gres
 from pliant.batch.slurm.job_rows import (
     NUMBERS,
-    TEXTS,
     JobRow,
     excluded_format,
     job_format,

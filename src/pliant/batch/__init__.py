@@ -1,7 +1,7 @@
 """The batch systems, as the daemon sees them: asked once a cycle, changed a few jobs at a time.
 
-``slurm`` is a real Slurm by its client commands, ``pbs`` a real PBS. What both promise, and a cluster
-that is only computed, is tested on all of them alike (tests/unit/test_batch_contract.py).
+``slurm`` is a real Slurm by its client commands, ``pbs`` a real PBS. What both promise, and a
+cluster that is only computed, is tested on all of them alike (tests/unit/test_batch_contract.py).
 """
 
 from __future__ import annotations

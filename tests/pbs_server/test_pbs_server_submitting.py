@@ -52,6 +52,8 @@ def test_hostile_and_malformed_resources_submit_nothing(server: Server) -> None:
         if not value or "," in value or len(value) > 10_000 or value == 'gpus="1"':
             continue  # nothing is said, or qsub takes it for several, or says it without quotes
         words = ("-l", f"{RESOURCES[option]}={value}", "-l", "select=1:ngpus=1")
-        said = server.run("qsub", *words, str(server.home / "job.sh"), user=server.user, check=False)
+        said = server.run(
+            "qsub", *words, str(server.home / "job.sh"), user=server.user, check=False
+        )
         accepted += [] if said.startswith(("qsub: ", "usage: qsub")) else [(option, value, said)]
     assert (accepted, server.jobs()) == ([], {})

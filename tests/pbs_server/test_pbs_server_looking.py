@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from docs_helpers import alike, on_page, with_words
 from pbs_helpers import NAMES, Server, number, until
 
+from docs_helpers import alike, on_page, with_words
 from pliant.filter.pbs.state import MAX_AGE_S
 
 if not all(os.environ.get(name) for name in NAMES):
