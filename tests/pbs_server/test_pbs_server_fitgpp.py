@@ -21,6 +21,8 @@ pytestmark = pytest.mark.timeout(600)
 TRIAL = ("-l", "job_class=trial", "-l", "walltime=2:00")
 BEST_EFFORT = ("-l", "job_class=best-effort", "-l", "walltime=30:00")
 FOR_S = 240.0
+AT_WORK = 100
+"""Steps, in 20 s: after so many none of them is protected any more as one that has only begun."""
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ def full(server: Server) -> tuple[str, str, str]:
     soon = server.takes(second, 1, "-l", "walltime=10:00")
     others = [server.takes(name, 4) for name in server.nodes() if name not in (first, second)]
     server.run_all(soon, *others)
-    until(lambda: starts(server, small) == starts(server, large) == 1)
+    until(lambda: min(len(steps(server, one)) for one in (small, large)) > AT_WORK)
     return small, large, soon
 
 

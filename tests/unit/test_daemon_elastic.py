@@ -80,6 +80,9 @@ class Hands:
         self.did.append((job.id, step.do))
         self.slurm.do(step, over)
 
+    def before_end(self, over: HandOver, job: Job) -> None:
+        assert job.id == over.job
+
     def fences(self) -> dict[str, float]:
         return self.fenced
 

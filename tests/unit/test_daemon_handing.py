@@ -28,6 +28,7 @@ class Hands:
         self.breaks: list[Do] = []
         self.idle: set[Do] = set()  # what changes nothing
         self.did: list[Do] = []
+        self.ends: list[tuple[str, list[Do]]] = []  # which programs were to end, after what
 
     def scene(self, over: HandOver, job: Job) -> Scene:
         assert job.id == over.job
@@ -42,6 +43,10 @@ class Hands:
         self.did.append(step.do)
         if step.do not in self.idle:
             self.slurm.do(step, over)
+
+    def before_end(self, over: HandOver, job: Job) -> None:
+        assert job.id == over.job
+        self.ends.append((job.id, list(self.did)))
 
     def fences(self) -> dict[str, float]:
         return {"7": self.slurm.fence_end_s} if self.slurm.fence_end_s else {}
@@ -99,6 +104,17 @@ def test_a_checkpoint_that_was_asked_for_leads_to_the_other_shape(bench: Bench) 
     (row,) = bench.store.handovers("7")
     assert (row.before, row.after, row.outcome) == ("4", "2", "done")
     assert 1000.0 <= row.at_s <= row.saved_s <= row.done_s
+
+
+def test_the_batch_system_is_ready_before_a_program_that_has_saved_is_answered(
+    bench: Bench,
+) -> None:
+    bench.begin()
+    bench.go_on(3)
+    assert bench.hands.ends == []
+    assert bench.save()
+    assert bench.save()  # it is said until it is heard
+    assert bench.hands.ends == [("7", [])]  # once, and before any step
 
 
 def test_a_mistake_in_one_step_ends_neither_the_thread_nor_the_hand_over(bench: Bench) -> None:
@@ -161,6 +177,7 @@ def test_a_checkpoint_that_comes_late_leads_to_the_other_shape_after_all(bench: 
     bench.start()  # another pliantd knows it too
     assert not bench.overs.saved("7", 0, name)
     assert bench.overs.saved_late(JOB, 0, name)
+    assert bench.hands.ends == [("7", [])]
     bench.go_on()
     job = bench.hands.slurm.job
     assert (job.state, job.carries, job.run, bench.ends[1:]) == (RUNNING, NEW, 1, [("7", "done")])

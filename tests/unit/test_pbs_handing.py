@@ -91,6 +91,13 @@ def test_one_that_has_saved_is_fenced_given_time_to_end_and_then_requeued(site: 
     assert under_way.pbs.fences() == {"30": NOW_S + FENCE_S}
 
 
+def test_the_fence_is_up_before_the_program_that_has_saved_ends(site: Recorded) -> None:
+    asked = Clocked(site, saved_s=0.0)
+    asked.step()
+    asked.pbs.before_end(asked.over, asked.job)
+    assert (fences(site), site.said) == ((KEPT,), [])
+
+
 def test_one_that_has_no_program_to_wait_for_is_requeued_at_once(site: Recorded) -> None:
     mute = Clocked(site)
     mute.over = replace(mute.over, asked_s=NOW_S)

@@ -46,6 +46,10 @@ class Hands(Protocol):
         """Do one step of it."""
         ...
 
+    def before_end(self, over: HandOver, job: Job) -> None:
+        """Do at once what must be so before a program ends that has saved."""
+        ...
+
     def fences(self) -> Mapping[str, float]:
         """Return when each fence ends that stands now, by job."""
         ...
@@ -181,17 +185,19 @@ class HandOvers:
             active = self._active.get(job_id)
             if active is None or (active.over.run, name_of(active.over)) != (run, name):
                 return self.stays(job_id, run, name)  # it is said again until it is heard
-            over, job = active.over, active.job
+            ends, over, job = False, active.over, active.job
             wanted = Wanted(over.shape, job.next_nodes, over.guest, over.end_s)
             if not over.saved_s and not active.stays and not self._has_place(job, wanted):
                 active.stays = True
                 active.over, active.next_s = replace(over, until_s=0.0), 0.0
             elif not over.saved_s and not active.stays:
-                active.over = replace(over, saved_s=self._clock())
+                ends, active.over = True, replace(over, saved_s=self._clock())
                 self._store.saved(active.number, active.over.saved_s)
                 active.next_s = 0.0
             self._changed.notify_all()
-            return True
+        if ends:
+            self._before_end(over, job)
+        return True
 
     def stays(self, job_id: str, run: int, name: str) -> bool:
         """Whether a run that has saved is to go on where it is: it would have lost its place."""
@@ -223,9 +229,17 @@ class HandOvers:
             self._store.reopened(rows[-1].id, over.saved_s, shape_text(over.shape), over.guest)
             self._active[job.id] = _Active(rows[-1].id, over, job)
             self._changed.notify_all()
+        self._before_end(over, job)
         log.info("job %s: its checkpoint came late; it goes on", job.id)
         self._told(job.id)
         return True
+
+    def _before_end(self, over: HandOver, job: Job) -> None:
+        """Let the batch system be ready: the program ends as soon as we have answered it."""
+        try:
+            self._hands.before_end(over, job)
+        except PliantError as error:
+            log.warning("%s", error)
 
     def failed(self, job_id: str, run: int, name: str) -> None:
         """Note that there is no checkpoint: the job goes on as it is.

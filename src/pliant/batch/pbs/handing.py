@@ -126,6 +126,13 @@ class Handing:
         elif step.do in _FENCING:
             self._fences.put(self._fence(over, job, site))
 
+    def before_end(self, over: HandOver, job: Job, site: Site) -> None:
+        """Put up the fence: PBS may start others as soon as the program has ended.
+
+        That is sooner than the next look, which waits for qstat.
+        """
+        self._fences.put(self._fence(over, job, site))
+
     def _fence(self, over: HandOver, job: Job, site: Site) -> Fence:
         """Return the fence around what a job has, or had, and what it is to have."""
         row, known = self._rows.get(over.job), self._fences.of(over.job)

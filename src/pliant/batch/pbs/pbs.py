@@ -179,6 +179,13 @@ class Pbs:
         """
         self._handing.do(step, over, job, self._known_site())
 
+    def before_end(self, over: HandOver, job: Job) -> None:
+        """Keep others out of what a job is about to give up.
+
+        Raises Unavailable, BadAnswer.
+        """
+        self._handing.before_end(over, job, self._known_site())
+
     def fences(self) -> Mapping[str, float]:
         """Return when each fence ends that stands now, by job."""
         return self._handing.fences()

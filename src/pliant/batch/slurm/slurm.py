@@ -261,6 +261,9 @@ class Slurm:
         """
         self._handing.do(step, over, job, self._known_cluster())
 
+    def before_end(self, _over: HandOver, _job: Job) -> None:
+        """Do nothing: the job keeps its nodes until it is requeued, behind its fence."""
+
     def fences(self) -> Mapping[str, float]:
         """Return when each fence ends that stands now, by job.
 
