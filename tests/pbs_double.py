@@ -258,6 +258,8 @@ class Pbs(types.ModuleType):
     LOG_DEBUG, LOG_WARNING = 7, 4
     logs = True
     """False: as OpenPBS 23.06 that was built with Python 3.10 or later."""
+    scheduling = True
+    """Of the server: whether its scheduler is on."""
 
     def __init__(
         self, event: Event, jobs: tuple[Job, ...] = (), config: str | None = None, node: str = "gn1"

@@ -1,4 +1,7 @@
-"""The periodic hook: where pliantd is away, jobs that our epilogue hook held are released.
+"""The periodic hook: where pliantd is away, it does what of its work others wait for.
+
+Jobs that our epilogue hook held are released. And PBS starts no cycle of its scheduler for a job
+that our runjob hook refused: where pliantd has left fences behind, some are started here.
 
 It runs in a process of its own beside the server, and looks at jobs only while pliantd is away.
 """
@@ -13,11 +16,21 @@ from typing import Any
 import pbs
 
 from pliant.filter.pbs.names import HELD
-from pliant.hooks.reading import attribute, item, read_settings, read_state_file, seconds
+from pliant.hooks.reading import (
+    attribute,
+    item,
+    read_fences_file,
+    read_settings,
+    read_state_file,
+    seconds,
+)
 
 JOB_ID = re.compile(r"[0-9]+(\[[0-9]*\])?(\.[A-Za-z0-9._-]+)?", re.ASCII)
 AT_ONCE = 50
 LIMIT_S = 20
+REFUSED_S = 600.0
+"""For how long after a fence somebody may wait whom it kept out."""
+KICK = ("-c", "set server scheduling = True")
 
 
 def is_ours(job: Any) -> bool:
@@ -28,22 +41,28 @@ def is_ours(job: Any) -> bool:
     return str(seconds(attribute(job, "run_count"))) == str(mark)
 
 
+def tell(command: str, *words: str) -> None:
+    """Run one of PBS's commands."""
+    quiet = subprocess.DEVNULL
+    subprocess.run(
+        [command, *words], stdin=quiet, stdout=quiet, stderr=quiet, timeout=LIMIT_S, check=False
+    )
+
+
 def main(event: Any) -> None:
-    """Release what is held, unless pliantd is there to do so."""
-    settings = read_settings(pbs.hook_config_filename)
+    """Release what is held and start what was refused, unless pliantd is there to do so."""
+    settings, now_s = read_settings(pbs.hook_config_filename), time.time()
     state = read_state_file(settings, "")
-    if state and state.is_live(time.time(), settings.away_s):
+    if state and state.is_live(now_s):
+        event.accept()
+    ends = [fence.until_s for fence in read_fences_file(settings)]
+    if any(now_s - end_s < REFUSED_S for end_s in ends) and attribute(pbs.server(), "scheduling"):
+        tell(settings.qmgr, *KICK)
+    if state and state.is_live(now_s, settings.away_s):
         event.accept()
     held = [str(job.id) for job in pbs.server().jobs() if is_ours(job)]
     for start in range(0, len(held), AT_ONCE):
-        subprocess.run(
-            [settings.qrls, "-h", "s", *held[start : start + AT_ONCE]],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=LIMIT_S,
-            check=False,
-        )
+        tell(settings.qrls, "-h", "s", *held[start : start + AT_ONCE])
     event.accept()
 
 

@@ -108,7 +108,7 @@ class Server:
 
     def nodes(self) -> dict[str, Any]:
         """Return all vnodes as pbsnodes has them."""
-        found: dict[str, Any] = json.loads(self.run("pbsnodes", "-a", "-F", "json"))["nodes"]
+        found: dict[str, Any] = json.loads(self.run("pbsnodes", "-a", "-v", "-F", "json"))["nodes"]
         return found
 
     def takes(self, vnode: str, gpus: int, *words: str) -> str:

@@ -17,6 +17,24 @@ pytestmark = pytest.mark.timeout(600)
 
 LOOK_S = 3
 """pliantd looks every second."""
+HOOK = "pliant_test_vnodes"
+VNODES = """\
+import pbs
+event = pbs.event()
+if pbs.get_local_nodename().partition(".")[0] == "{host}".partition(".")[0]:
+    for gpu in range(4):
+        name = "{host}-gpu%d" % gpu
+        has = {{"ngpus": 1, "ncpus": 0}}
+        if gpu == 3:
+            has = {{"{share}": 1.0, "ncpus": 4, "mem": pbs.size("4gb")}}
+        vnode = pbs.vnode(name)
+        for resource, value in has.items():
+            vnode.resources_available[resource] = value
+        vnode.resources_available["{type}"] = "a100"
+        event.vnode_list[name] = vnode
+event.accept()
+"""
+"""A hook that says to the server which vnodes its host has. Only a host can say so of itself."""
 
 
 @pytest.fixture
@@ -31,21 +49,20 @@ def host(server: Server) -> Iterator[str]:
     has = before[name]["resources_available"]
     vnodes = [f"{name}-gpu{gpu}" for gpu in range(4)]
     here = "resources_available"
+    script = server.directory / "vnodes.py"
+    script.write_text(VNODES.format(host=name, share=SHARE, type=TYPE))
     try:
-        for vnode in vnodes:
-            server.tell(f"create node {vnode} Mom={before[name]['Mom']}")
-            server.tell(f"set node {vnode} {here}.{TYPE} = a100")
-        for vnode in vnodes[:3]:
-            server.tell(f"set node {vnode} {here}.ngpus = 1", f"set node {vnode} {here}.ncpus = 0")
-        last = vnodes[3]
-        server.tell(f"set node {last} {here}.{SHARE} = 1.0", f"set node {last} {here}.ncpus = 4")
-        server.tell(f"set node {last} {here}.mem = 4gb", f"set node {name} {here}.ngpus = 0")
-        server.tell(f"set node {name} {here}.{TYPE} = a100")
+        server.tell(f"create hook {HOOK}", f"set hook {HOOK} event = exechost_periodic")
+        server.tell(f"set hook {HOOK} freq = 5")
+        server.tell(f"import hook {HOOK} application/x-python default {script}")
+        server.tell(f"set node {name} {here}.ngpus = 0", f"set node {name} {here}.{TYPE} = a100")
         server.tell(*(f"set node {other} {here}.{TYPE} = v100" for other in others))
-        until(lambda: all(server.nodes()[vnode]["state"] == "free" for vnode in vnodes))
+        until(lambda: all(states(server).get(vnode) == "free" for vnode in vnodes))
         yield name
     finally:
         server.empty()
+        server.run("qmgr", "-c", f"delete hook {HOOK}", check=False)
+        time.sleep(6)  # so long it may say so again
         for vnode in vnodes:
             server.run("qmgr", "-c", f"delete node {vnode}", check=False)
         server.tell(f"set node {name} {here}.ngpus = {has['ngpus']}")
@@ -53,10 +70,15 @@ def host(server: Server) -> Iterator[str]:
             server.run("qmgr", "-c", f"unset node {other} {here}.{TYPE}", check=False)
 
 
+def states(server: Server) -> dict[str, str]:
+    return {name: str(one["state"]) for name, one in server.nodes().items()}
+
+
 def whole(server: Server, host: str, but: int = 0) -> list[str]:
     """Take the whole GPUs of all nodes, ``but`` so many on the divided one."""
     jobs = [server.takes(name, 4) for name in server.nodes() if not name.startswith(host)]
-    asked = f"select=1:ncpus=1:ngpus={3 - but}:host={host}"
+    called = server.nodes()[host]["resources_available"]["host"]
+    asked = f"select=1:ncpus=1:ngpus={3 - but}:host={called}"
     jobs.append(server.submit("sleep 600", "-l", asked, "-l", "walltime=20:00"))
     server.run_all(*jobs)
     time.sleep(LOOK_S)

@@ -100,9 +100,9 @@ class Site:
         """Answer as munge, where it is broken."""
         return Answer("", f"{argv[0]}: no socket for {text}\n", 1)
 
-    def config(self, **daemon: str) -> Config:
+    def config(self, share: str = "", **daemon: str) -> Config:
         said = {"batch": "pbs", "socket": str(self.directory / "none.sock"), **daemon}
-        pbs = {"state": str(self.state), "type_resource": "gpu_model"}
+        pbs = {"state": str(self.state), "type_resource": "gpu_model", "share_resource": share}
         return parse({"daemon": said, "pbs": pbs})
 
     def patient(self, **changes: object) -> PbsPatient:
@@ -327,6 +327,12 @@ def test_another_host_than_the_servers_looks_at_what_it_can(site: Site) -> None:
     assert found["sched_config"][0] is State.SKIPPED  # a file of this name is here too
     (site.directory / "none.sock").touch()
     assert told(login)["host"][0] is State.FAULT  # pliantd runs here: the hooks do not hear of it
+
+
+def test_shares_are_to_be_counted_as_gpus_are(site: Site) -> None:
+    shared = site.patient(config=site.config(share="gpu_share"))
+    state, says = told(shared)["sched_config"]
+    assert (state, "gpu_share is not in resources" in says) == (State.FAULT, True)
 
 
 def test_everything_but_ok_has_a_cure_or_could_not_be_seen(site: Site) -> None:

@@ -10,6 +10,7 @@ import pytest
 from pbs_recorded import NAMES, NOW_S, Recorded
 
 from pliant.batch.pbs import Pbs
+from pliant.batch.pbs.queries import KICK
 from pliant.errors import Refused
 from pliant.filter.pbs.fences import Fence, read_fences
 from pliant.handover import FENCE_S, START_S, Do, HandOver, Outcome, Step, next_step
@@ -148,11 +149,26 @@ def test_back_in_the_queue_it_gets_its_shape_and_is_the_first_there(site: Record
     site.said.clear()
     site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
     assert under_way.step(3).do is Do.UNFENCE
-    assert site.said == [("qmgr", "-c", "set server scheduling = True")]
+    assert site.said == [KICK]
     assert fences(site) == (replace(KEPT, until_s=NOW_S + 3 + START_S),)
     assert under_way.step(4).do is Do.WAIT
     starts_again(site)
+    site.said.clear()
     assert (under_way.step(8).outcome, fences(site)) == (Outcome.DONE, ())
+    assert site.said == [KICK]  # nobody else starts one: for those that were kept out
+
+
+def test_where_nobody_looks_at_a_hand_over_any_more_its_fence_ends_all_the_same(
+    site: Recorded,
+) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    under_way.pbs.observe()
+    assert site.said == []
+    under_way.now_s = NOW_S + FENCE_S
+    under_way.pbs.observe()
+    under_way.pbs.observe()
+    assert site.said == [KICK]
 
 
 def test_one_that_does_not_start_keeps_nobody_out_for_long(site: Recorded) -> None:
@@ -162,8 +178,9 @@ def test_one_that_does_not_start_keeps_nobody_out_for_long(site: Recorded) -> No
     under_way.step(1)
     site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
     under_way.step(3)
+    site.said.clear()
     assert under_way.step(3 + START_S + 2).outcome is Outcome.SLOW
-    assert not under_way.pbs.fences()
+    assert (under_way.pbs.fences(), site.said) == ({}, [KICK])  # whom it kept out may start
 
 
 def test_a_scheduler_that_someone_has_stopped_stays_so(site: Recorded) -> None:
@@ -232,8 +249,9 @@ def test_a_guest_is_started_by_pbs_alone_and_before_its_victim(site: Recorded) -
 def test_a_guest_that_pbs_does_not_start_is_not_waited_for(site: Recorded) -> None:
     under_way = makes_room(site)
     under_way.step(3)
+    site.said.clear()
     assert under_way.step(4 + START_S).outcome is Outcome.DONE
-    assert not under_way.pbs.fences()
+    assert (under_way.pbs.fences(), site.said) == ({}, [KICK])
 
 
 @pytest.mark.parametrize("change", [{"job_state": "H", "Hold_Types": "u"}, {}])

@@ -16,6 +16,7 @@ from pbs_site import ASKED, Seen, Site, hook
 
 from pbs_double import Environment, Event, Job, Pbs, run
 from pliant.filter.pbs.choose import MAX_LOOKED_AT
+from pliant.filter.pbs.fences import Fence, fences_text
 from pliant.filter.pbs.names import RESOURCES
 from pliant.filter.pbs.said import read_request, words
 from pliant.filter.pbs.state import (
@@ -324,6 +325,34 @@ def test_many_jobs_are_released_fifty_at_once(
     site.state.unlink()
     _, calls = released(site, tmp_path)
     assert [len(call) - 2 for call in calls] == [50, 50, 20]
+
+
+def kicked(
+    site: Site, tmp_path: Path, *, ended_s: float, age_s: float = 60, scheduling: bool = True
+) -> str:
+    """What qmgr is told where a fence ended, or is to end, so long ago."""
+    site.says(age_s=age_s)
+    said, qmgr, fences = tmp_path / "said", tmp_path / "qmgr", tmp_path / "fences.json"
+    said.write_text("")
+    qmgr.write_text(f'#!/bin/sh\necho "$@" >>{said}\n')
+    qmgr.chmod(0o755)
+    fences.write_text(fences_text([Fence("7", time.time() - ended_s)]))
+    site.options |= {"qmgr": str(qmgr), "fences": str(fences)}
+    pbs = Pbs(Event("periodic"), (), config=site.configured())
+    pbs.scheduling = scheduling
+    assert run(hook("periodic"), pbs) == ("accept", "")
+    return said.read_text()
+
+
+def test_whom_a_fence_kept_out_is_looked_at_again_where_pliantd_is_dead(
+    site: Site, tmp_path: Path
+) -> None:
+    words = "-c set server scheduling = True\n"
+    assert kicked(site, tmp_path, ended_s=20) == words
+    assert kicked(site, tmp_path, ended_s=-20) == words  # none stands for one that is silent
+    assert kicked(site, tmp_path, ended_s=20, age_s=10) == ""  # pliantd does so
+    assert kicked(site, tmp_path, ended_s=700) == ""
+    assert kicked(site, tmp_path, ended_s=20, scheduling=False) == ""  # somebody has stopped it
 
 
 def test_every_hook_leaves_by_a_decision_alone() -> None:

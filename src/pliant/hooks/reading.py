@@ -43,6 +43,7 @@ class Settings:
     wait_s: int = 60
     away_s: int = 120
     qrls: str = "/opt/pbs/bin/qrls"
+    qmgr: str = "/opt/pbs/bin/qmgr"
 
 
 def read_settings(path: str | None) -> Settings:

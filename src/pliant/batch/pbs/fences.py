@@ -36,6 +36,7 @@ class Fences:
         self._path, self._clock = path, clock
         self._lock = threading.Lock()
         self._kept: dict[str, Kept] = {one.job: Kept(one) for one in _read(path)}
+        self._stood = set(self._kept)  # when this was asked last, or since
         self._trouble = ""
 
     def of(self, job: str) -> Kept | None:
@@ -49,6 +50,15 @@ class Fences:
         with self._lock:
             some = [one.fence for one in self._kept.values() if one.fence.stands(now_s)]
         return {fence.job: fence.until_s for fence in some}
+
+    def fell(self) -> bool:
+        """Whether one has ended since this was last asked: whom it kept out may start."""
+        with self._lock:
+            now_s = self._clock()
+            stand = {job for job, one in self._kept.items() if one.fence.stands(now_s)}
+            fell = not self._stood <= stand
+            self._stood = stand
+            return fell
 
     def put(self, fence: Fence) -> None:
         """Put up a fence, in place of an earlier one of its job."""
@@ -72,6 +82,7 @@ class Fences:
         with self._lock:
             others = (one for one in self._kept.values() if one.fence.until_s > now_s - GIVE_UP_S)
             self._kept = {one.fence.job: one for one in others} | {kept.fence.job: kept}
+            self._stood.add(kept.fence.job)
             if self._path is not None:
                 self._write(self._path, now_s)
 

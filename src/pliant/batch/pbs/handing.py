@@ -70,6 +70,7 @@ class Handing:
         if kept and kept.opened and kept.fence.stands(now_s) and _has_come(over, rows):
             self._fences.end(over.job)
             kept = self._fences.of(over.job)
+        self.tend()
         stands = kept is not None and not kept.opened and kept.fence.stands(now_s)
         holds = row is not None and row.waits and row.is_held_by_us
         fence_end_s = now_s + STANDS_S if holds else 0.0
@@ -80,6 +81,15 @@ class Handing:
             kept.fence.until_s if stands and kept else fence_end_s,
             AHEAD_S,
         )
+
+    def tend(self) -> None:
+        """Start a cycle of the scheduler where a fence has ended.
+
+        PBS starts none for a job that a hook refused: it waits for what happens next, up to 10
+        minutes (scheduler_iteration). Raises Unavailable, BadAnswer.
+        """
+        if self._fences.fell():
+            self._kick()
 
     def fences(self) -> Mapping[str, float]:
         """Return when each fence ends that stands now, by job."""

@@ -47,7 +47,7 @@ class Queries:
         Raises Unavailable, BadAnswer.
         """
         with ThreadPoolExecutor(2) as pool:
-            nodes = pool.submit(self._ask, "pbsnodes", "-a", "-F", "json")
+            nodes = pool.submit(self._ask, "pbsnodes", "-a", "-v", "-F", "json")
             fixed = pool.submit(self._fixed_side)
             rows = self.jobs()
             queues, server = fixed.result()

@@ -1,4 +1,4 @@
-"""What ``qstat -f -F json`` and ``pbsnodes -a -F json`` say, as rows of text and numbers.
+"""What ``qstat -f -F json`` and ``pbsnodes -a -v -F json`` say, as rows of text and numbers.
 
 PBS guesses types in its JSON: everything is read through :mod:`.values`. Times are printed in the
 client's own zone, which is UTC here (see :mod:`.commands`).
@@ -177,7 +177,7 @@ class NodeRow:
 
 
 def parse_nodes(out: str) -> list[NodeRow]:
-    """Read ``pbsnodes -a -F json``.
+    """Read ``pbsnodes -a -v -F json``.
 
     Raises BadAnswer.
     """

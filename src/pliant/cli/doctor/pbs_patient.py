@@ -143,7 +143,7 @@ def looked_at(patient: PbsPatient) -> PbsPatient:
             server=parse_server(said),
             attributes=texts(found),
             queues=tuple(parse_queues(asked("qstat", "-Q", "-f", "-F", "json"))),
-            nodes=tuple(parse_nodes(asked("pbsnodes", "-a", "-F", "json"))),
+            nodes=tuple(parse_nodes(asked("pbsnodes", "-a", "-v", "-F", "json"))),
         )
     except PliantError as wrong:
         return replace(patient, server_trouble=str(wrong))

@@ -70,7 +70,8 @@ def _resources(
     patient: PbsPatient, configs: Mapping[str, Mapping[str, str] | None]
 ) -> Iterator[Finding]:
     """Whether the schedulers count GPUs: without that they start jobs that have none."""
-    wanted = {"ngpus", patient.settings.pbs.type_resource.lower()} - {""}
+    pbs = patient.settings.pbs
+    wanted = {"ngpus", pbs.type_resource.lower(), pbs.share_resource.lower()} - {""}
     for name, config in configs.items():
         if config is None:
             yield skipped("sched_config", f"that of {name} is read by root on its host alone")

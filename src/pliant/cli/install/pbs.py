@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pwd
 import secrets
 from collections.abc import Sequence
@@ -137,13 +136,14 @@ def settings(config: Config, user: str) -> dict[str, object]:
         uid = pwd.getpwnam(user).pw_uid
     except KeyError:
         raise BadInput(f"--user: {quoted(user)}: the name of a user here is expected") from None
-    qrls = os.path.join(config.pbs.bin_dir or "/opt/pbs/bin", "qrls")  # noqa: PTH118  # no file here
+    bin_dir = config.pbs.bin_dir or "/opt/pbs/bin"
     fences = str(fences_file(config))
     return {
         "state": config.pbs.state,
         "fences": fences,
         "owner": uid,
-        "qrls": qrls,
+        "qrls": f"{bin_dir}/qrls",
+        "qmgr": f"{bin_dir}/qmgr",
         "gpu_vnode": config.pbs.gpu_vnode,
         "share_resource": config.pbs.share_resource,
     }
