@@ -126,9 +126,9 @@ class Server:
         """Return the first vnode of a job that runs."""
         return str(self.job(job_id)["exec_vnode"]).strip("(").split(":")[0]
 
-    def run_all(self, *jobs: str) -> None:
+    def run_all(self, *jobs: str, for_s: float = 60.0) -> None:
         """Wait until some jobs run."""
-        until(lambda: all(self.job(one).get("job_state") == "R" for one in jobs))
+        until(lambda: all(self.job(one).get("job_state") == "R" for one in jobs), for_s)
 
     def tell(self, *statements: str) -> None:
         """Tell qmgr something."""

@@ -79,8 +79,10 @@ def test_the_page_shows_what_the_doctor_prints(server: Server) -> None:
         "head": socket.gethostname(),
         "12 on 3": f"{4 * len(nodes)} on {len(nodes)}",
         "/run/pliant/pbs_state.json": str(server.state_file),
-        "looks at ngpus": f"looks at {SHARE}, ngpus" if shares else "looks at ngpus",
     }
+    if shares:
+        words["looks at ngpus"] = f"looks at {SHARE}, ngpus"
+        words["flag hn"] = f"flag hn\nok       {SHARE:<24} type float, flag hn"
     with without_types(server):
         printed = server.pliant("doctor")
     assert alike(with_words(typed.shown, words), printed), printed

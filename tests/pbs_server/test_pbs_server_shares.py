@@ -66,6 +66,7 @@ def host(server: Server) -> Iterator[str]:
         for vnode in vnodes:
             server.run("qmgr", "-c", f"delete node {vnode}", check=False)
         server.tell(f"set node {name} {here}.ngpus = {has['ngpus']}")
+        server.run("qmgr", "-c", f"unset node {name} in_multivnode_host", check=False)
         for other in (name, *others):
             server.run("qmgr", "-c", f"unset node {other} {here}.{TYPE}", check=False)
 

@@ -330,9 +330,30 @@ def test_another_host_than_the_servers_looks_at_what_it_can(site: Site) -> None:
 
 
 def test_shares_are_to_be_counted_as_gpus_are(site: Site) -> None:
-    shared = site.patient(config=site.config(share="gpu_share"))
-    state, says = told(shared)["sched_config"]
-    assert (state, "gpu_share is not in resources" in says) == (State.FAULT, True)
+    config = site.config(share="gpu_share")
+    found = told(site.patient(config=config))
+    assert found["gpu_share"] == (State.FAULT, "there is no resource of this name")
+    assert "gpu_share is not in resources" in found["sched_config"][1]
+    site.qmgr.state["resource"]["gpu_share"] = {"type": "float", "flag": "h"}
+    found = told(site.patient(config=config))
+    assert "its flag h: nodes do not count it" in found["gpu_share"][1]
+    site.qmgr.state["resource"]["gpu_share"]["flag"] = "hn"
+    sched_config("ngpus", "ngpus, gpu_share")(site)
+    found = told(site.patient(config=config))
+    assert found["gpu_share"] == (State.OK, "type float, flag hn")
+    assert found["sched_config"] == (State.OK, "default looks at gpu_model, gpu_share, ngpus")
+
+
+def test_vnodes_of_single_gpus_are_told_by_their_hosts(site: Site) -> None:
+    site.qmgr.state["resource"]["gpu_share"] = {"type": "float", "flag": "hn"}
+    here = {"host": "gn1", "gpu_model": "a100"}
+    for gpu in range(2):
+        one = {**site.nodes["gn1"], "resources_available": {**here, "ngpus": 1}}
+        site.nodes[f"gn1-gpu{gpu}"] = one
+    shared = {**site.nodes["gn1"], "resources_available": {**here, "gpu_share": 1}}
+    site.nodes["gn1-gpu2"] = shared
+    found = told(site.patient(config=site.config(share="gpu_share")))
+    assert found["gpus"] == (State.OK, "14 on 3 nodes, and 1 in shares")
 
 
 def test_everything_but_ok_has_a_cure_or_could_not_be_seen(site: Site) -> None:

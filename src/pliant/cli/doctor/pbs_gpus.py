@@ -1,11 +1,11 @@
-"""GPUs as PBS counts them: the resource ngpus, on nodes, and what names their type."""
+"""GPUs as PBS counts them: ngpus and the resource of shares, on nodes, and what names types."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from pliant.batch.pbs.rows import NodeRow
-from pliant.batch.pbs.values import number
+from pliant.batch.pbs.values import number, real
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
 from pliant.cli.doctor.pbs_patient import PbsPatient
 
@@ -13,10 +13,13 @@ GPUS = "ngpus"
 
 
 def check_gpus(patient: PbsPatient) -> Iterator[Finding]:
-    """Look at the resource, the nodes, and the types."""
+    """Look at the resources, the nodes, and the types."""
     if patient.server is None:
         return
-    yield _resource(patient)
+    yield _counted(patient, GPUS, "long")
+    share = patient.settings.pbs.share_resource
+    if share:
+        yield _counted(patient, share, "float")
     nodes = [row for row in patient.nodes if number(row.has.get(GPUS))]
     count = sum(number(row.has.get(GPUS)) for row in nodes)
     if not nodes:
@@ -24,26 +27,29 @@ def check_gpus(patient: PbsPatient) -> Iterator[Finding]:
             "gpus", f"no node has {GPUS}", f"qmgr -c 'set node NAME resources_available.{GPUS} = 4'"
         )
         return
-    yield ok("gpus", f"{count} on {len(nodes)} nodes")
+    hosts = {row.has.get("host", row.name) for row in nodes}  # each GPU may be a vnode
+    parts = sum(real(row.has.get(share.lower())) > 0 for row in patient.nodes) if share else 0
+    more = f", and {parts} in shares" if parts else ""
+    yield ok("gpus", f"{count} on {len(hosts)} nodes{more}")
     yield _types(patient, nodes)
 
 
-def _resource(patient: PbsPatient) -> Finding:
-    """Whether a node's GPUs are counted down as jobs take them."""
+def _counted(patient: PbsPatient, name: str, wanted: str) -> Finding:
+    """Whether what a node has of a resource is counted down as jobs take it."""
     if patient.resources is None:
-        return skipped(GPUS, f"qmgr does not say: {patient.qmgr_trouble}")
-    make = f"qmgr -c 'create resource {GPUS} type=long,flag=nh'"
-    said = patient.resources.attributes.get(("resource", GPUS))
+        return skipped(name, f"qmgr does not say: {patient.qmgr_trouble}")
+    make = f"qmgr -c 'create resource {name} type={wanted},flag=nh'"
+    said = patient.resources.attributes.get(("resource", name))
     if said is None:
-        return fault(GPUS, "there is no resource of this name", make)
+        return fault(name, "there is no resource of this name", make)
     kind, flag = said.get("type", ""), said.get("flag", "")
-    if kind != "long" or not {"n", "h"} <= set(flag):
+    if kind != wanted or not {"n", "h"} <= set(flag):
         return fault(
-            GPUS,
+            name,
             f"its type is {kind or 'not set'}, its flag {flag or 'not set'}: nodes do not count it",
-            f"type long and flag nh are expected: qmgr -c 'set resource {GPUS} flag = nh'",
+            f"type {wanted} and flag nh are expected: qmgr -c 'set resource {name} flag = nh'",
         )
-    return ok(GPUS, f"type long, flag {flag}")
+    return ok(name, f"type {wanted}, flag {flag}")
 
 
 def _types(patient: PbsPatient, nodes: list[NodeRow]) -> Finding:
