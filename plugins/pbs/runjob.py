@@ -1,7 +1,7 @@
 """The runjob hook: for some seconds a job in a hand-over finds its vnodes as it left them.
 
 It runs inside the server before each start. Where no fence of pliantd's stands, or somebody other
-than the scheduler starts the job, it does nothing.
+than the scheduler starts the job (`qrun -H`; without `-H` it is asked to), it does nothing.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ from typing import Any
 NAMES = ("PLIANT_PBS_BIN", "PLIANT_PBS_USER", "PLIANT_PBS_HOME", "PLIANT_PBS_PLIANT")
 SHARE, TYPE = "gpu_share", "gpu_model"
 """Resources that only some of the tests need, and that a site may have."""
+FENCED = "the fence stands"
+"""One of the steps after which pliantd is killed; the others are what its log says."""
 PROGRAM = """\
 import json, os, pathlib, sys, time
 import pliant  # as pliant run lets it be found
@@ -208,6 +210,21 @@ class Server:
             (self._daemon.kill if kill else self._daemon.terminate)()
             self._daemon.wait(60)
             self._daemon = None
+
+    def logged(self) -> int:
+        """Return how much pliantd has logged."""
+        return len((self.directory / "log").read_text())
+
+    def kill_after(self, step: str, logged: int, for_s: float = 30.0) -> bool:
+        """Kill pliantd as soon as it has done a step since then; whether it has."""
+        log, end_s = self.directory / "log", time.monotonic() + for_s
+        fences = self.state_file.with_name("pbs_fences.json")
+        while time.monotonic() < end_s:
+            if fences.exists() if step == FENCED else f": {step}\n" in log.read_text()[logged:]:
+                self.stop_pliantd(kill=True)
+                return True
+            time.sleep(0.005)
+        return False
 
     def log(self, job_id: str) -> list[dict[str, Any]]:
         """Return what PROGRAM wrote in a job."""

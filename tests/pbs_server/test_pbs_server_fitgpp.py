@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from pbs_helpers import NAMES, Server, number, until
+from pbs_helpers import FENCED, NAMES, Server, number, until
 
 from pliant.cli.install.pbs_parts import FREQ_S
 from pliant.filter.pbs.fences import read_fences
@@ -105,21 +105,22 @@ def test_a_trial_job_that_pbs_may_not_start_is_not_started_and_delays_nobody_for
     assert not held or fitgpp.job(job_id)["job_state"] == "H"
 
 
-@pytest.mark.parametrize("state", ["asked", "saved"])
+@pytest.mark.parametrize("state", ["asked", FENCED, "reshape", "unfence"])
 def test_pliantd_that_dies_in_between_leaves_nobody_behind(fitgpp: Server, state: str) -> None:
     small, *_ = full(fitgpp)
+    logged = fitgpp.logged()
     job_id = trial(fitgpp)
     wanted = fitgpp.home / f"pliant-{number(small)}"
     if state == "asked":
         until(lambda: "makes room" in fitgpp.pliant("history", number(small), check=False), FOR_S)
+        fitgpp.stop_pliantd(kill=True)
     else:
-        until(lambda: fitgpp.job(small).get("job_state") != "R", FOR_S)
-    fitgpp.stop_pliantd(kill=True)
+        assert fitgpp.kill_after(state, logged, FOR_S)
     try:
         assert wanted.exists()
         fitgpp.enough(small) if state == "asked" else None
         until(lambda: fitgpp.job(job_id).get("job_state") in ("R", "F"), FOR_S)
-        if state == "saved":
+        if state != "asked":
             nothing_lost(fitgpp, small)
     finally:
         fitgpp.start_pliantd()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 
 import pytest
-from pbs_helpers import NAMES, Server, until
+from pbs_helpers import FENCED, NAMES, Server, until
 
 if not all(os.environ.get(name) for name in NAMES):
     pytest.skip(f"no PBS is pointed at: {', '.join(NAMES)}", allow_module_level=True)
@@ -14,7 +13,6 @@ if not all(os.environ.get(name) for name in NAMES):
 pytest_plugins = ["pbs_fixtures"]
 pytestmark = pytest.mark.timeout(600)
 
-FENCED = "the fence stands"
 STEPS = ("root asked for it", FENCED, "reshape", "unfence")
 """What pliantd's log says of them, after the job's number; or what is to be seen of it."""
 
@@ -28,18 +26,6 @@ def steps(server: Server, job_id: str) -> list[object]:
     return [one["step"] for one in server.log(job_id) if "step" in one]
 
 
-def kill_after(server: Server, step: str, seen: int) -> bool:
-    """Kill pliantd as soon as its log, from ``seen`` on, tells of a step; whether it has told."""
-    log, end_s = server.directory / "log", time.monotonic() + 30
-    fences = server.state_file.with_name("pbs_fences.json")
-    while time.monotonic() < end_s:
-        if fences.exists() if step == FENCED else f": {step}\n" in log.read_text()[seen:]:
-            server.stop_pliantd(kill=True)
-            return True
-        time.sleep(0.005)
-    return False
-
-
 @pytest.mark.parametrize("comes_back", [True, False])
 @pytest.mark.parametrize("step", STEPS)
 def test_a_job_goes_on_with_nothing_lost_where_pliantd_is_killed(
@@ -48,10 +34,10 @@ def test_a_job_goes_on_with_nothing_lost_where_pliantd_is_killed(
     asked = ("-l", "select=1:ncpus=1:ngpus=4", "-l", "malleable=grace=30s")
     job_id = server.train(*asked, "-l", "moldable=gpus=1-4", "-l", "walltime=20:00")
     until(lambda: len(steps(server, job_id)) > 20)
-    seen = len((server.directory / "log").read_text())
+    seen = server.logged()
     server.resize(job_id, "2")
     try:
-        assert kill_after(server, step, seen)
+        assert server.kill_after(step, seen)
         if comes_back:
             server.start_pliantd()
         until(lambda: len(starts(server, job_id)) == 2, 150)
