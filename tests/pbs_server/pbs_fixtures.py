@@ -11,8 +11,8 @@ It is to have no jobs, at least two nodes with four GPUs (``ngpus``) and four co
 alike, and ``ngpus`` in the scheduler's resources. Pliant is installed into it, and taken out again.
 Where it has the resources ``gpu_share`` (type float, flag nh) and ``gpu_model`` (type string, flag
 h), and they stand in the scheduler's resources too, shares and types of GPUs are tried: for that
-vnodes are made on one of the nodes by a hook, and deleted again. (Its pbs_mom would tell of them
-once more at a HUP; it forgets them when it is started again.)
+vnodes are made on one of the nodes by a hook, and deleted again. (Its pbs_mom tells of them once more
+at a HUP and where the server is started anew, until it is itself: do that afterwards.)
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ from typing import Any
 NAMES = ("PLIANT_PBS_BIN", "PLIANT_PBS_USER", "PLIANT_PBS_HOME", "PLIANT_PBS_PLIANT")
 SHARE, TYPE = "gpu_share", "gpu_model"
 """Resources that only some of the tests need, and that a site may have."""
+STARTING = 41
+"""A job's substate while its nodes are told of it."""
 FENCED = "the fence stands"
 """One of the steps after which pliantd is killed; the others are what its log says."""
 PROGRAM = """\
@@ -103,10 +105,18 @@ class Server:
         return self.run("qsub", *words, str(file), user=self.user).strip()
 
     def empty(self) -> None:
-        """End all jobs, and forget those that have ended."""
-        for job_id in self.jobs("-x"):
-            self.run("qdel", "-W", "force", "-x", job_id, check=False)
-        until(lambda: not self.jobs())
+        """End all jobs, and forget those that have ended.
+
+        What one has that is deleted by force while it starts is never free again (OpenPBS 23.06).
+        """
+        self.run("qmgr", "-c", "set server scheduling = False")
+        try:
+            until(lambda: not any(one.get("substate") == STARTING for one in self.jobs().values()))
+            for job_id in self.jobs("-x"):
+                self.run("qdel", "-W", "force", "-x", job_id, check=False)
+            until(lambda: not self.jobs())
+        finally:
+            self.run("qmgr", "-c", "set server scheduling = True")
 
     def nodes(self) -> dict[str, Any]:
         """Return all vnodes as pbsnodes has them."""

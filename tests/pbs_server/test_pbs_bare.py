@@ -69,7 +69,7 @@ def test_one_that_is_requeued_takes_part_again_with_all_others(bare: Server) -> 
     try:
         bare.run("qdel", fillers[0])
         bare.run("qrerun", jobs[2])
-        until(lambda: states(bare, jobs) == "QQQ")
+        until(lambda: states(bare, [fillers[0], *jobs]) == "FQQQ")
     finally:
         bare.run("qmgr", "-c", "set server scheduling = True")
     until(lambda: states(bare, jobs) == "RHH")
