@@ -55,14 +55,13 @@ def main(event: Any) -> None:
     state = read_state_file(settings, "")
     if state and state.is_live(now_s):
         event.accept()
+    if not (state and state.is_live(now_s, settings.away_s)):
+        held = [str(job.id) for job in pbs.server().jobs() if is_ours(job)]
+        for start in range(0, len(held), AT_ONCE):
+            tell(settings.qrls, "-h", "s", *held[start : start + AT_ONCE])
     ends = [fence.until_s for fence in read_fences_file(settings)]
     if any(now_s - end_s < REFUSED_S for end_s in ends) and attribute(pbs.server(), "scheduling"):
         tell(settings.qmgr, *KICK)
-    if state and state.is_live(now_s, settings.away_s):
-        event.accept()
-    held = [str(job.id) for job in pbs.server().jobs() if is_ours(job)]
-    for start in range(0, len(held), AT_ONCE):
-        tell(settings.qrls, "-h", "s", *held[start : start + AT_ONCE])
     event.accept()
 
 
