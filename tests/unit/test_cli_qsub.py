@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -334,6 +335,22 @@ def test_what_cannot_be_taken_back_is_named_and_held() -> None:
     with pytest.raises(Refused, match=r"^qsub: no; left behind, held: 1\.head 2\.head$"):
         natives(commands, *NATIVE, "t.sh")
     assert commands.held == set(commands.jobs)
+
+
+def test_an_interruption_that_another_thread_takes_submits_nothing_either() -> None:
+    """A process's signal goes to any of its threads that does not block it."""
+    done = threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    commands = FakePbs()
+    commands.interrupted_at = 2
+    try:
+        with pytest.raises((Refused, KeyboardInterrupt)):
+            natives(commands, *NATIVE, "t.sh")
+    finally:
+        done.set()
+        other.join()
+    assert commands.jobs == {}
 
 
 def test_who_interrupts_finds_nothing_submitted() -> None:

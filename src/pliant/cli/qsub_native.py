@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from pliant.batch.clients import Runs
@@ -120,13 +120,13 @@ def submit_one_of(
     if len(argvs) == 1:
         return [_submitted(commands, argvs[0], script)]
     ids: list[str] = []
-    with _whole():
+    with _whole() as is_interrupted:
         try:
             for argv in argvs:
                 joined = ["-W", f"depend=runone:{ids[0]}"] if ids else []
                 held = [] if stays_held else ["-h"]
                 ids.append(_submitted(commands, [*held, *joined, *argv], script))
-                if signal.sigpending() & STOPS:
+                if is_interrupted():
                     raise Refused("interrupted")
             if not stays_held:
                 _tell(commands, ("qrls", "-h", "u", *ids))
@@ -139,13 +139,23 @@ def submit_one_of(
 
 
 @contextmanager
-def _whole() -> Iterator[None]:
-    """Let who interrupts wait until all is submitted, or all is taken back."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+def _whole() -> Iterator[Callable[[], bool]]:
+    """Let who interrupts wait until all is submitted, or all is taken back; yield if anybody has.
+
+    Blocked, for qsub inherits that and is not ended halfway; and noted, where another thread of
+    this process takes a signal that this one blocks.
+    """
+    noted: list[int] = []
+    handlers = {one: signal.signal(one, lambda number, _: noted.append(number)) for one in STOPS}
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     try:
-        yield
+        yield lambda: bool(noted or signal.sigpending() & STOPS)
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        for one, handler in handlers.items():
+            signal.signal(one, handler)
+        if noted:
+            signal.raise_signal(noted[0])
 
 
 def _submitted(commands: Runs, argv: Sequence[str], script: str) -> str:
