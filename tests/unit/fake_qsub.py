@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pliant.batch.clients import Answer
 from pliant.errors import Unavailable
@@ -22,6 +21,7 @@ class FakePbs:
         self.fails: dict[str, str] = {}
         """What is refused, by the command or by the job's number, and in which words."""
         self.interrupted_at = 0
+        self.interrupt: Callable[[], object] = lambda: signal.raise_signal(signal.SIGINT)
         self._number = 0
 
     def run(
@@ -56,7 +56,7 @@ class FakePbs:
         self.held |= {new} if "-h" in words else set()
         self.scripts.append(stdin)
         if self._number == self.interrupted_at:
-            os.kill(os.getpid(), signal.SIGINT)
+            self.interrupt()
         return f"{new}\n"
 
     def _qrls(self, words: list[str], _stdin: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -339,18 +340,23 @@ def test_what_cannot_be_taken_back_is_named_and_held() -> None:
 
 def test_an_interruption_that_another_thread_takes_submits_nothing_either() -> None:
     """A process's signal goes to any of its threads that does not block it."""
-    done = threading.Event()
-    other = threading.Thread(target=done.wait)
+    due = threading.Event()
+
+    def taking() -> None:
+        due.wait()
+        signal.raise_signal(signal.SIGINT)
+
+    def interrupt() -> None:
+        due.set()
+        other.join()
+
+    other = threading.Thread(target=taking)
     other.start()
     commands = FakePbs()
-    commands.interrupted_at = 2
-    try:
-        with pytest.raises((Refused, KeyboardInterrupt)):
-            natives(commands, *NATIVE, "t.sh")
-    finally:
-        done.set()
-        other.join()
-    assert commands.jobs == {}
+    commands.interrupted_at, commands.interrupt = 2, interrupt
+    with pytest.raises((Refused, KeyboardInterrupt)):
+        natives(commands, *NATIVE, "t.sh")
+    assert (commands.jobs, len(commands.scripts)) == ({}, 2)
 
 
 def test_who_interrupts_finds_nothing_submitted() -> None:
