@@ -1377,6 +1377,18 @@ def test_an_owner_gives_a_job_another_request(setting: Setting, batch: FakeBatch
     assert setting.woken == [1]
 
 
+@pytest.mark.parametrize("mark", ["n1", "*", "-"])
+def test_a_mark_is_known_for_pliants_own_once_a_request_is_set(
+    setting: Setting, batch: FakeBatch, mark: str
+) -> None:
+    """Else nobody would take it back from a job whose owner says that it shares with nobody."""
+    job = batch.waiting["2"]
+    batch.waiting["2"] = replace(job, spec=replace(job.spec or Spec(Request()), mark=mark))
+    setting.ask(ALICE, "set", job="2", spec="colocate=no")
+    said = batch.waiting["2"].spec
+    assert said is not None and (said.mark, said.request.colocate) == (mark, False)
+
+
 def test_what_an_owner_changed_by_hand_is_the_own_shape_once_a_request_is_set(
     setting: Setting, batch: FakeBatch
 ) -> None:

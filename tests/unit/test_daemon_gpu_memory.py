@@ -10,7 +10,7 @@ import pytest
 
 from pliant.daemon.gpu_memory import GpuMemory
 from pliant.grammar import parse_shape
-from pliant.model import Node, Pool, Snapshot
+from pliant.model import Node, Pool, Request, Snapshot, Spec
 
 READ = {"n1": 81_920}
 
@@ -44,14 +44,14 @@ def test_what_was_read_counts_before_what_is_said(
     said: Mapping[str, int], read: Mapping[str, int], mib: list[int]
 ) -> None:
     found = known(seen(), said, read)
-    assert [node.pools[0].mem_mib for node in found.nodes] == mib
+    assert [node.pools[0].told_mib for node in found.nodes] == mib
 
 
 def test_what_the_batch_system_says_counts_first() -> None:
     snapshot = seen()
-    pool = replace(snapshot.nodes[0].pools[0], mem_mib=7)
+    pool = replace(snapshot.nodes[0].pools[0], told_mib=7)
     snapshot = replace(snapshot, nodes=(replace(snapshot.nodes[0], pools=(pool,)),))
-    assert known(snapshot, {"a100": 16}, READ).nodes[0].pools[0].mem_mib == 7
+    assert known(snapshot, {"a100": 16}, READ).nodes[0].pools[0].told_mib == 7
 
 
 def test_a_job_becomes_no_share_that_is_too_small_for_it() -> None:
@@ -79,6 +79,9 @@ def test_the_share_that_its_owner_wrote_stays() -> None:
     asked = seen(",gpu-mem=12G")
     own = replace(asked.waiting[0], shape=parse_shape("1/4"))
     assert shapes(known(replace(asked, waiting=(own,)), {}, {})) == ["1/4", "1"]
+    carries = replace(own, shape=parse_shape("1/2"), shapes=own.shapes)
+    carries = replace(carries, spec=replace(own.spec or Spec(Request()), own=parse_shape("1/4")))
+    assert shapes(known(replace(asked, waiting=(carries,)), {}, {})) == ["1/4", "1/2", "1"]
     running = replace(asked, waiting=(), running=(own,))
     assert [str(s.amount) for s in known(running, {}, {}).running[0].shapes] == ["1/4", "1"]
 

@@ -14,7 +14,7 @@ from pliant.daemon.monitors import Measured
 from pliant.daemon.patience import Patience
 from pliant.daemon.sharing import KEEP_S, Sharing, sharing_trouble
 from pliant.daemon.vain import Vain
-from pliant.model import Job, Snapshot
+from pliant.model import Job, Shape, Snapshot
 from pliant.policies import live
 from pliant.store import Store
 from pliant.wire.monitor import UNITS, Window
@@ -130,6 +130,15 @@ def test_own_steps_count_before_counters_where_both_are_known(bench: Bench) -> N
     bench.look(40.0, two)
     told = bench.told(bench.look(52.0, two, waiting=(replace(sharing(3), name="train"),)))
     assert told["2+3"] == {"2": 0.5, "3": 0.3}
+
+
+def test_of_a_job_with_gpus_only_its_own_steps_say_how_fast_it_is(bench: Bench) -> None:
+    one = replace(runs(1, "train"), shape=Shape(1, 1), shapes=(Shape(1, 1),))
+    bench.look(0.0, one)
+    bench.windows.say("1", 2.0, 12.0, 4e9, "counters")
+    assert bench.told(bench.look(13.0, one)) == {}
+    steps(bench, "1", (13.0, 10), (23.0, 110))
+    assert bench.told(bench.look(24.0, one)) == {"1": {"1": 1.0}}
 
 
 def test_a_pair_is_known_though_each_is_measured_in_another_tier(bench: Bench) -> None:

@@ -30,7 +30,7 @@ from pliant.model import (
 from pliant.placement import Free
 
 NODES = tuple(
-    Node(f"n{n}", 16, 16, 32000, 32000, (Pool("a100", 4, 4, 4, mem_mib=40_000),))
+    Node(f"n{n}", 16, 16, 32000, 32000, (Pool("a100", 4, 4, 4, told_mib=40_000),))
     for n in range(1, 5)
 )
 NAMES = tuple(node.name for node in NODES)

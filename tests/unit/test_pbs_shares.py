@@ -11,6 +11,7 @@ from pbs_site import Site as Hooks
 from pliant.batch import Change
 from pliant.batch.pbs.vnodes import SHARDS
 from pliant.cycle import cycle
+from pliant.daemon.gpu_memory import GpuMemory
 from pliant.errors import Refused
 from pliant.filter.fields import Fixed
 from pliant.filter.pbs.shares import read_share, share_text
@@ -70,7 +71,7 @@ def asks(site: Recorded, select: str, moldable: str, own: Shape, job_id: str = "
 def test_the_vnodes_of_a_host_are_one_node_and_a_gpu_in_shares_its_own(site: Recorded) -> None:
     nodes = {node.name: node for node in site.pbs().observe().nodes}
     assert nodes["gn1"] == Node("gn1", 12, 10, 49152, 45056, (Pool("a100", 3, 2),))
-    part = Pool("a100", 1, 0, SHARDS, (SHARDS,), 40960, in_parts_alone=True)
+    part = Pool("a100", 1, 0, SHARDS, (SHARDS,), told_mib=40960, in_parts_alone=True)
     assert nodes["gn1-gpu3"] == Node("gn1-gpu3", 4, 4, 16384, 16384, (part,))
     assert list(nodes) == ["gn1", "gn2", "gn3", "gn1-gpu3"]
     assert site.pbs().observe().partitions[0].nodes == tuple(nodes)
@@ -190,7 +191,8 @@ def test_several_gpus_are_not_shared_at_once() -> None:
 
 def planned(site: Recorded, job_id: str = "32") -> list[tuple[str, tuple[str, ...]]]:
     """What a cycle lets a job start as, and where."""
-    plan = cycle(site.pbs().observe(), live("moldable-equipartition", {}), 50)
+    seen = GpuMemory({}, dict).known(site.pbs().observe())
+    plan = cycle(seen, live("moldable-equipartition", {}), 50)
     starts = [start for start in plan.starts if start.job.id == job_id]
     return [(str(start.shape), start.nodes) for start in starts]
 

@@ -139,7 +139,8 @@ def test_who_did_not_agree_or_is_not_alike_is_not_marked(other: dict[str, Any]) 
     [
         (40_960, (20, 20), True),
         (40_960, (20, 21), False),
-        (40_960, (0, 40), True),
+        (40_960, (0, 20), True),
+        (40_960, (0, 21), False),  # it may take half of the memory
         (0, (0, 0), True),
         (0, (0, 1), False),  # where it is not known nobody counts on it
     ],
@@ -161,7 +162,10 @@ def test_two_share_a_gpu_only_where_it_has_the_memory_for_both(
         here(9, "n2", mark=""),
         speeds="1.9 8.9",
     )
-    pools = {"n1": (Pool("", 1, 0, 4, (2,), mib),), "n2": (Pool("", 1, 0, 4, (), mib),)}
+    pools = {
+        "n1": (Pool("", 1, 0, 4, (2,), told_mib=mib),),
+        "n2": (Pool("", 1, 0, 4, (), told_mib=mib),),
+    }
     nodes = tuple(replace(row, pools=pools[row.name]) for row in snapshot.nodes)
     assert bool(marks(replace(snapshot, nodes=nodes))) is pair
 

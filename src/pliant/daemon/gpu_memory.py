@@ -67,8 +67,8 @@ class GpuMemory:
     def _node(self, node: Node, read_mib: int) -> Node:
         """``read_mib``: of the smallest GPU of the node, of whatever type it is."""
         pools = tuple(
-            replace(pool, mem_mib=mib)
-            if (mib := pool.mem_mib or read_mib or self._said(pool.gpu_type)) != pool.mem_mib
+            replace(pool, told_mib=mib)
+            if (mib := pool.told_mib or read_mib or self._said(pool.gpu_type)) != pool.told_mib
             else pool
             for pool in node.pools
         )
@@ -88,7 +88,8 @@ class _Least:
 
     def fitted(self, job: Job) -> Job:
         """Return a job without the shares that are too small for it; never without its own."""
-        shapes = tuple(s for s in job.shapes if s == job.shape or self._holds(job, s))
+        own = (job.shape, job.spec.own if job.spec is not None else None)
+        shapes = tuple(s for s in job.shapes if s in own or self._holds(job, s))
         return job if shapes == job.shapes else replace(job, shapes=shapes)
 
     def _holds(self, job: Job, shape: Shape) -> bool:
@@ -107,7 +108,7 @@ class _Least:
                 known = self._nodes.get(node)
                 for pool in known.pools if known is not None else ():
                     if pool.shards_per_gpu and gpu_type in ("", pool.gpu_type):
-                        yield pool.mem_mib
+                        yield pool.told_mib
 
 
 def _needs_mib(job: Job) -> int:

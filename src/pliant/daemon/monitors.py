@@ -202,7 +202,9 @@ class Monitors:
     def gpu_mib(self) -> Mapping[str, int]:
         """Return the memory of each node's smallest GPU, of those where all were read."""
         with self._lock:
-            gpus = {name: row.gpus for name, row in self._nodes.items() if row.gpus}
+            rows = [(name, row.gpus) for name, row in self._nodes.items() if row.gpus]
+        known = self._index.nodes
+        gpus = {n: seen for n, seen in rows if n in known and len(seen) >= gpus_of(known[n])}
         least = {name: min(int(gpu.total_mib or 0) for gpu in seen) for name, seen in gpus.items()}
         return {name: mib for name, mib in least.items() if mib}
 

@@ -18,7 +18,7 @@ def renewed(job: Job, request: Request) -> Spec:
     footprint = spec.footprint and _footprint(job, spec.footprint, request)
     if footprint is None and (own, left) != (spec.own, spec.set):
         footprint = job.footprint
-    return Spec(request, own, left, footprint, renewed=True)
+    return Spec(request, own, left, footprint, mark=spec.mark, renewed=True)
 
 
 def _shapes(carried: Shape, spec: Spec) -> tuple[Shape, Shape | None]:

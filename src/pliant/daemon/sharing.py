@@ -4,7 +4,8 @@ Windows come from the nodes' monitors and, of jobs under ``pliant run``, from th
 counts where the same jobs were on the node from its begin to its end: who came or went since is in
 each look. Speeds of CPU time are not taken: they do not see what jobs do to each other in caches
 and memory (see :mod:`pliant.monitor.speed`). Each tier is counted for itself, and a job is as fast
-as the first tier says in which it was measured both alone and beside the other. What was measured
+as the first tier says in which it was measured both alone and beside the other. Of a job with GPUs
+counters say little: only its steps count. What was measured
 of programs is kept in the store (see :class:`Memory`).
 """
 
@@ -20,13 +21,15 @@ from pliant.daemon.beats import Beats
 from pliant.daemon.monitors import Measured
 from pliant.daemon.runs import UNNAMED
 from pliant.daemon.vain import Vain
-from pliant.model import Combination, Company, Job, Partition, Snapshot, Together, shape_text
+from pliant.model import Combination, Company, Job, Kind, Partition, Snapshot, Together, shape_text
 from pliant.plan import Policy
 from pliant.policies.parting import PAIR
 from pliant.speed_table import MOST_KNOWN, OF_ONE, Program, Row, SpeedTable, Window
 
 SEEING = ("heartbeat", "counters")
 """The tiers that see interference; where a job is known in both, its own steps count."""
+OF_GPUS = SEEING[:1]
+"""That which sees it where the work is done on GPUs, of which the host's counters know nothing."""
 MOST_WAITING = 20
 """Of how many jobs that wait it is said how fast they would be beside others."""
 ASK_S = 3.0
@@ -169,7 +172,7 @@ class Sharing:
     def _company(self, running: Mapping[str, Job], waiting: list[Job]) -> Company:
         """What is known of pairs that are there or could come about, and who is known alone."""
         here = [job for job in running.values() if job.colocates]
-        alone = {job.id: known for job in (*here, *waiting) if (known := self._alone(job.id))}
+        alone = {job.id: known for job in (*here, *waiting) if (known := self._alone(job))}
         found = [Together(((job_id, 1.0),)) for job_id in alone]
         for one, two in _pairs(here, waiting):
             if one.id in alone and two.id in alone:
@@ -179,9 +182,10 @@ class Sharing:
                     found.append(Together(((one.id, mine), (two.id, its))))
         return Company(tuple(found))
 
-    def _alone(self, job_id: str) -> dict[str, float]:
+    def _alone(self, job: Job) -> dict[str, float]:
         """How fast a job is alone, by tier, the best first."""
-        speeds = ((tier, self.table.alone(job_id, tier)) for tier in SEEING)
+        tiers = SEEING if job.shape.kind is Kind.CPU else OF_GPUS
+        speeds = ((tier, self.table.alone(job.id, tier)) for tier in tiers)
         return {tier: speed for tier, speed in speeds if speed is not None}
 
     def _relative(self, job_id: str, other: str, alone: Mapping[str, float]) -> float | None:

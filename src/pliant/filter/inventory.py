@@ -147,7 +147,7 @@ class Inventory:
 
 def _kind(node: Node, known: dict[object, NodeKind]) -> NodeKind:
     """Return a node's kind, equal ones being one object."""
-    pools = tuple([(p.gpu_type, p.total, p.shards_per_gpu, p.mem_mib) for p in node.pools])
+    pools = tuple([(p.gpu_type, p.total, p.shards_per_gpu, p.told_mib) for p in node.pools])
     key = (node.cpus, node.mem_mib, pools, node.threads_per_core)
     if key not in known:
         known[key] = NodeKind(*key)

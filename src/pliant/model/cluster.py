@@ -33,6 +33,7 @@ class Pool:
     sharers: tuple[int, ...] = ()  # jobs on each GPU of ``parts``; (): not known
     counts_mem: bool = False  # whether it is known what jobs take of a shared GPU's memory
     parts_mem_mib: tuple[int, ...] = ()  # free of each GPU not wholly free: of ``parts``, then rest
+    told_mib: int = 0  # of one GPU, as monitors or people tell: where nobody can be placed by it
     in_parts_alone: bool = False  # its GPUs are lent in parts and never whole: ``free`` is 0
 
 

@@ -108,18 +108,21 @@ class Companions:
         return self._looks[job.id]
 
     def _has_memory(self, one: Sharer, other: Sharer) -> bool:
-        """Whether one GPU has what both say they need of it, where they take shares."""
+        """Whether one GPU has what both need of it, where they take shares.
+
+        One that does not say what it needs may have as large a part of the memory as of the GPU.
+        """
         jobs = (one.job, other.job)
         if not all(job.shape.is_share for job in jobs):
             return True
-        needs = sum(job.spec.request.gpu_mem_mib for job in jobs if job.spec is not None)
-        return needs <= self._least_gpu_mib
+        gpu_mib = self._least_gpu_mib
+        return sum(_gpu_mib(job) or gpu_mib // job.shape.share for job in jobs) <= gpu_mib
 
     @cached_property
     def _least_gpu_mib(self) -> int:
         """Of the smallest GPU in shares; 0: that of one is not known, and nobody counts on it."""
         pools = chain.from_iterable(node.pools for node in self._snapshot.nodes)
-        return min((pool.mem_mib for pool in pools if pool.shards_per_gpu), default=0)
+        return min((pool.told_mib for pool in pools if pool.shards_per_gpu), default=0)
 
     def _is_fast(self, pair: Combination) -> bool:
         """Whether two are faster together than ``least``, or are worth a try."""
@@ -166,6 +169,10 @@ def _small(jobs: Iterable[str]) -> Iterable[Combination]:
 def programs(one: Job, other: Job) -> Programs:
     """Return what two jobs run: where one such pair is tried, a second would tell nothing more."""
     return frozenset(((one.user, one.name), (other.user, other.name)))
+
+
+def _gpu_mib(job: Job) -> int:
+    return job.spec.request.gpu_mem_mib if job.spec is not None else 0
 
 
 def _account(job: Job) -> str:

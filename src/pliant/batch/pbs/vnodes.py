@@ -119,7 +119,8 @@ class Vnodes:
         left = int(min(1.0, row.part_left(self._names.share)) * SHARDS + 1e-6)
         parts = (left,) if left > 0 else ()
         mem_mib = size_mib(row.has.get(self._names.gpu_mem))
-        return Pool(self._type(row), 1, 0, SHARDS, parts, mem_mib, in_parts_alone=True)
+        kind = self._type(row)
+        return Pool(kind, 1, 0, SHARDS, parts, told_mib=mem_mib, in_parts_alone=True)
 
     def _capacity(self, rows: Sequence[NodeRow]) -> Capacity:
         pools = self._pools(rows)
