@@ -91,8 +91,8 @@ def test_fcs_starts_the_fastest_known_combination_and_no_more() -> None:
     assert decided("cosched-fcs", seen) == ({"1": "1 on n1", "2": "1 on n1"}, {})
     plan = cycle(seen, by_name("cosched-fcs"))
     assert [start.reason for start in plan.starts] == [
-        "cosched-fcs runs it with 2 on n1",
-        "cosched-fcs runs it with 1 on n1",
+        "cosched-fcs runs it with job 2 on n1",
+        "cosched-fcs runs it with job 1 on n1",
     ]
 
 
@@ -107,7 +107,7 @@ def test_who_is_not_in_the_next_combination_is_set_aside_before_others_start() -
     seen = on([N1], [sharing(2)], here(1), here(3), speeds=PAIRS)
     plan = cycle(seen, by_name("cosched-fcs"))
     assert (starts(plan), aside(plan)) == ({}, {"3": "2"})
-    assert plan.preempts[0].reason == "cosched-fcs runs 1, 2 on n1 without it"
+    assert plan.preempts[0].reason == "cosched-fcs runs job 1, job 2 on n1 without it"
     after = carried_out(seen, plan)
     assert [waits.id for waits in after.waiting] == ["3", "2"]
     assert decided("cosched-fcs", after) == ({"2": "1 on n1"}, {})

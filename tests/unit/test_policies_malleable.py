@@ -303,7 +303,7 @@ def test_room_is_made_for_jobs_that_wait_as_far_as_run_times_are_known() -> None
     assert explain(unknown, careful, "1").says == f"it runs as 3; it could go on as 1, but {why}"
     for waiting in ("2", "3"):
         told = explain(unknown, careful, waiting).says
-        words = f"; jobs 0, 1 could be made smaller for those that wait, but {why}"
+        words = f"; job 0, job 1 could be made smaller for those that wait, but {why}"
         assert told.endswith(words)
     assert why not in explain(known, careful, "2").says
     assert why not in explain(unknown, thesis, "2").says

@@ -262,9 +262,9 @@ def leaving(number: int, **fields: Any) -> Job:
 
 def test_of_a_slow_pair_the_later_one_leaves_if_it_may() -> None:
     slow = "7.3 8.4"
-    words = "it is parted from job 7: together they do 0.70 of what one does alone (7 at 0.30,"
+    words = "it is parted from job 7: together they do 0.70 of what one does alone (job 7 at"
     found = parted(seen([], leaving(7), leaving(8), speeds=slow))
-    assert found == {"8": f"{words} 8 at 0.40)"}
+    assert found == {"8": f"{words} 0.30, job 8 at 0.40)"}
     assert set(parted(seen([], leaving(7), here(8, "n1"), speeds=slow))) == {"7"}
     assert parted(seen([], here(7, "n1"), here(8, "n1"), speeds=slow)) == {}
     assert parted(seen([], leaving(7), leaving(8), speeds="7.6 8.6")) == {}
@@ -326,8 +326,8 @@ def says(snapshot: Snapshot, job: str) -> str:
 
 def test_why_tells_who_shares_a_node_and_who_may() -> None:
     pair = seen([], here(8, "n1"), here(7, "n1"), speeds="7.9 8.8")
-    assert says(pair, "8") == ("it runs as 1x0@cpu; it shares n1 with 7 at 0.80 of its speed alone")
-    assert says(seen([], here(8, "n1"), here(7, "n1")), "8").endswith("it shares n1 with 7")
+    assert says(pair, "8") == ("it runs as 1x0@cpu; it shares n1 with job 7 at 0.80 of its speed alone")
+    assert says(seen([], here(8, "n1"), here(7, "n1")), "8").endswith("it shares n1 with job 7")
     alone = "it runs as 1x0@cpu; it has its node alone"
     assert says(seen([], here(8, "n1")), "8") == f"{alone}, which is being measured"
     assert says(seen([], here(8, "n1", mark=""), speeds="8"), "8") == (

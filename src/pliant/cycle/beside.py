@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pliant.model import ANYWHERE, Job, Snapshot
+from pliant.model import ANYWHERE, Job, Snapshot, jobs_text
 
 
 def beside(snapshot: Snapshot, job: Job) -> str:
@@ -22,7 +22,7 @@ def beside(snapshot: Snapshot, job: Job) -> str:
         return f"; it has its node alone{told}{words}{_closed(job)}"
     speeds = table.get(frozenset((job.id, *others)))
     fast = f" at {speeds[job.id]:.2f} of its speed alone" if speeds is not None else ""
-    return f"; it shares {', '.join(job.nodes)} with {', '.join(others)}{fast}"
+    return f"; it shares {', '.join(job.nodes)} with {jobs_text(others)}{fast}"
 
 
 def _closed(job: Job) -> str:

@@ -9,7 +9,7 @@ from pliant.cycle.decide import DEFAULT_LIMIT, cycle, leftover
 from pliant.cycle.gate import view, why_left
 from pliant.cycle.running import why_stays
 from pliant.errors import BadInput
-from pliant.model import Job, JobState, Shape, Snapshot
+from pliant.model import Job, JobState, Shape, Snapshot, jobs_text
 from pliant.placement import Free, why_not
 from pliant.plan import Claim, Mold, Plan, Policy, Reshape, Start
 from pliant.policies import allowed, in_full
@@ -86,8 +86,7 @@ def _smaller(unpaid: tuple[Reshape, ...]) -> str:
     shrink = [one.job.id for one in unpaid if one.shape.amount < one.job.shape.amount]
     if not shrink:
         return ""
-    jobs = f"job{'s' if len(shrink) > 1 else ''} {', '.join(shrink)}"
-    return f"; {jobs} could be made smaller for those that wait, but {NOT_PAID}"
+    return f"; {jobs_text(shrink)} could be made smaller for those that wait, but {NOT_PAID}"
 
 
 def _unchanged(unpaid: tuple[Reshape, ...], job: Job) -> str:

@@ -10,7 +10,8 @@ nodes        the names of nodes but for those that jobs run on, and how many nod
 partitions   the partitions in ``status``
 ===========  =====================================================================================
 
-Each text goes through here, whoever wrote it and when: the history holds old ones.
+Each text goes through here, whoever wrote it and when: the history holds old ones. Jobs are found
+by the word before their number (see :func:`pliant.model.jobs_text`).
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ _NO_NODES: Mapping[type, Mapping[str, object]] = {
     a.PartitionRow: dict.fromkeys(("nodes", "gpus", "gpus_free"), a.NOT_SHOWN),
 }
 
-_JOB = re.compile(r"\bjob ([0-9]+(?:_[0-9]+)?)")
+_JOB = re.compile(r"\bjob ([0-9]+(?:_[0-9]+|\[[0-9]*\])?)")
+_ANOTHER = "another job"
 _LIST = re.compile(r"(?P<names>[\w.-]+(?:, [\w.-]+)*)(?: and (?P<more>[0-9]+) more\b)?")
 
 
@@ -87,12 +89,13 @@ class _Private:
 
     def _words(self, text: str) -> Any:
         known = text if self._asker.sees_all else _JOB.sub(self._another, text)
-        hides = known != text or not self._asker.sees_nodes
+        some_are_hidden = not self._asker.sees_all and _ANOTHER in known
+        hides = some_are_hidden or not self._asker.sees_nodes
         return _LIST.sub(self._counted, known) if hides else known
 
     def _another(self, job: re.Match[str]) -> str:
         """A job that is not known, as one that has ended, is another one too."""
-        return job[0] if job[1] in self._jobs else "another job"
+        return job[0] if job[1] in self._jobs else _ANOTHER
 
     def _counted(self, some: re.Match[str]) -> str:
         """Nodes by their number; other words as they are."""

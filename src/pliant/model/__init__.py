@@ -8,7 +8,7 @@ from pliant.model.abilities import EVERYBODY, Abilities
 from pliant.model.cluster import Mode, Node, Partition, Pool, Reservation
 from pliant.model.company import Combination, Company, Speeds, Together
 from pliant.model.footprints import ALL_CORES, Demand, Footprint
-from pliant.model.jobs import Job, JobState
+from pliant.model.jobs import Job, JobState, jobs_text
 from pliant.model.requests import ANYWHERE, UNMARKED, JobClass, Malleable, Request, Spec
 from pliant.model.shapes import Kind, Shape, shape_text
 from pliant.model.snapshot import Snapshot
@@ -42,5 +42,6 @@ __all__ = [
     "TrialCap",
     "TrialCaps",
     "UNMARKED",
+    "jobs_text",
     "shape_text",
 ]

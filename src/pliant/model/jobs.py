@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from itertools import repeat
@@ -141,6 +142,15 @@ class Job:
     def demand(self, shape: Shape) -> Demand:
         """What ``shape`` takes on each node for this job."""
         return self.footprint.demand(shape, self.spec.request.cores if self.spec else 0)
+
+
+def jobs_text(ids: Iterable[str]) -> str:
+    """Write jobs as sentences name them: ``job 4711, job 4712``.
+
+    Each has the word before its number: by it pliantd finds whom to leave out of what is said to
+    users who may not see others' jobs.
+    """
+    return ", ".join(f"job {one}" for one in ids)
 
 
 _NAMES = [one.name for one in fields(Job)]

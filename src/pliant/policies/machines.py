@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pliant.cosched import Fits, Knowledge, Strategy
-from pliant.model import Combination, Job, JobState, Node, Shape, Snapshot
+from pliant.model import Combination, Job, JobState, Node, Shape, Snapshot, jobs_text
 from pliant.placement import NO_LIMIT_S, Cell, Need, Option
 from pliant.placement.giving_up import certain_holders, given_back
 from pliant.placement.needs import find
@@ -163,7 +163,7 @@ class Machines:
             del self._waiting[job.id]
 
     def _words(self, machine: _Machine, chosen: Combination, job: Job) -> str:
-        others = ", ".join(sorted(chosen - {job.id}))
+        others = jobs_text(sorted(chosen - {job.id}))
         return f"{self._name} runs it {f'with {others}' if others else 'alone'} on {machine.name}"
 
     def _set_aside(
@@ -182,7 +182,7 @@ class Machines:
                 room_for = job.id
                 break
         if room_for:
-            words = f"{self._name} runs {', '.join(sorted(chosen))} on {machine.name} without it"
+            words = f"{self._name} runs {jobs_text(sorted(chosen))} on {machine.name} without it"
             self._desk.preempts.extend(Preempt(job, room_for, words) for job in leaving)
             for job, _ in coming:
                 del self._waiting[job.id]

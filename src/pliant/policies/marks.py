@@ -195,7 +195,7 @@ class Marks:
     def _words(self, job: Job, beside: Job, node: Node) -> str:
         speeds = self._snapshot.company.table.get(frozenset((job.id, beside.id)))
         fast = "how fast they are together is to be measured" if speeds is None else told(speeds)
-        return f"{self._rule.name} runs it with {beside.id} on {node.name}: {fast}"
+        return f"{self._rule.name} runs it with job {beside.id} on {node.name}: {fast}"
 
 
 def _tried(snapshot: Snapshot) -> set[Programs]:

@@ -116,5 +116,5 @@ def total(speeds: Speeds) -> float:
 
 def told(speeds: Speeds) -> str:
     """Return speeds in words."""
-    each = ", ".join(f"{job} at {speed:.2f}" for job, speed in sorted(speeds.items()))
+    each = ", ".join(f"job {job} at {speed:.2f}" for job, speed in sorted(speeds.items()))
     return f"together they do {total(speeds):.2f} of what one does alone ({each})"
