@@ -326,7 +326,9 @@ def says(snapshot: Snapshot, job: str) -> str:
 
 def test_why_tells_who_shares_a_node_and_who_may() -> None:
     pair = seen([], here(8, "n1"), here(7, "n1"), speeds="7.9 8.8")
-    assert says(pair, "8") == ("it runs as 1x0@cpu; it shares n1 with job 7 at 0.80 of its speed alone")
+    assert says(pair, "8") == (
+        "it runs as 1x0@cpu; it shares n1 with job 7 at 0.80 of its speed alone"
+    )
     assert says(seen([], here(8, "n1"), here(7, "n1")), "8").endswith("it shares n1 with job 7")
     alone = "it runs as 1x0@cpu; it has its node alone"
     assert says(seen([], here(8, "n1")), "8") == f"{alone}, which is being measured"
