@@ -7,6 +7,7 @@ its input.
 from __future__ import annotations
 
 import base64
+import json
 import os
 import pwd
 import socket
@@ -156,6 +157,17 @@ def test_status_says_how_the_daemon_is(
         "PARTITION  MODE     UP   NODES  GPUS  FREE\n"
         "gpu        enforce  yes      4    32    10\n"
     )
+
+
+def test_status_says_which_credentials_were_refused(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answers["status"] = replace(STATUS, refused_credentials={"replayed": 2, "forged": 1})
+    assert pliant("status") == 0
+    assert "\nmunge credentials refused: 1 forged, 2 replayed\n" in capsys.readouterr().out
+    assert pliant("status", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["refused_credentials"] == {"replayed": 2, "forged": 1}
 
 
 def test_numbers_that_the_asker_may_not_see_are_a_dash(

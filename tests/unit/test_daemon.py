@@ -1624,6 +1624,7 @@ def test_a_recorded_request_counts_on_no_other_connection(setting: Setting) -> N
     assert {answer.message for answer in again} == {
         "this munge credential was made for another connection"
     }
+    assert [door.refused for door in doors] == [{"for another connection": 2}] * 2
 
 
 def test_one_user_leaves_room_for_the_others(setting: Setting) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import resource
 import shutil
 import socket
 import stat
+import subprocess
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -20,15 +23,17 @@ from pliant.batch import Batch
 from pliant.daemon import libmunge, sockets
 from pliant.daemon.config import parse
 from pliant.daemon.lines import CROWD_S, GivingWay, Limits, LineServer, most_connections, peer_uid
-from pliant.daemon.munge import Munge, Proof
+from pliant.daemon.munge import BadCredential, Munge, Proof
+from pliant.daemon.munge_door import PREFIX
 from pliant.daemon.notify import Notifier
-from pliant.daemon.rights import Site
+from pliant.daemon.rights import Asker, Site
 from pliant.daemon.server import Daemon, Surroundings
 from pliant.errors import PliantError, Unavailable
 from pliant.model import Snapshot
 from pliant.store import Store
 
 LIMITS = Limits(connections=3, line_s=0.3, lines=2, line_bytes=1000)
+ROOT = Asker(0, "root", admin=True, sees_all=True)
 Peer = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -231,7 +236,7 @@ def decoded(credential: bytes, socket: str) -> Proof:
     if credential == b"MUNGE:slow:":
         time.sleep(0.6)
     if credential != b"MUNGE:good:":
-        raise Unavailable("munge refused the credential: 'Invalid credential format'")
+        raise BadCredential("damaged", "munge refused the credential: 'Invalid credential format'")
     return Proof(1234, b"why job=7\nUID: 0\n", socket)
 
 
@@ -281,6 +286,80 @@ def test_a_missing_munged_is_said(tmp_path: Path) -> None:
     munge = Munge(str(tmp_path / "none"))
     said = prove(munge, b"MUNGE:AwQDAAD:")
     assert str(said).startswith("munge refused the credential: 'Failed to access")
+
+
+@dataclass
+class Munged:
+    """A munged with a key of its own."""
+
+    socket: Path
+
+    def made(self, *options: str) -> bytes:
+        argv = ["munge", f"--socket={self.socket}", "--string=hi", *options]
+        return subprocess.run(argv, capture_output=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def two_munged(tmp_path: Path) -> Iterator[list[Munged]]:
+    """Two of different keys."""
+    with ExitStack() as stack:
+        found = []
+        for at in (tmp_path / "ours", tmp_path / "theirs"):
+            at.mkdir()
+            (at / "key").write_bytes(os.urandom(128))
+            (at / "key").chmod(0o600)
+            files = [f"--{name}-file={at / name}" for name in ("key", "seed", "pid")]
+            argv = ["munged", "--foreground", "--force", f"--socket={at / 'socket'}", *files]
+            munged = subprocess.Popen(argv, stderr=subprocess.DEVNULL)
+            stack.callback(munged.wait)
+            stack.callback(munged.terminate)
+            found.append(Munged(at / "socket"))
+            while not found[-1].socket.exists():
+                assert munged.poll() is None
+                time.sleep(0.01)
+        yield found
+
+
+def changed(credential: bytes, place: int) -> bytes:
+    """A credential with one of its bytes changed."""
+    raw = bytearray(base64.b64decode(credential[len(b"MUNGE:") : -1]))
+    raw[place] ^= 0x41
+    return b"MUNGE:" + base64.b64encode(raw) + b":"
+
+
+@pytest.mark.skipif(shutil.which("munged") is None, reason="munge is not installed")
+def test_what_munge_refuses_is_counted_by_kind(two_munged: list[Munged], tmp_path: Path) -> None:
+    ours, theirs = two_munged
+    again, sound = ours.made(), ours.made()
+    sent = [
+        *([again] * 3),  # the first is of no connection, as nothing made here is
+        theirs.made(),
+        changed(sound, -1),
+        changed(sound, 0),
+        sound[:20] + b":",
+        b"MUNGE:AwQDAAD:",
+        b"root",
+        ours.made("--restrict-uid=1" if os.geteuid() != 1 else "--restrict-uid=2"),
+    ]
+
+    async def test(daemon: Daemon, _site: ASite) -> None:
+        daemon._door_two._munge = Munge(str(ours.socket))
+        answer = daemon._door_two.begin()
+        for credential in sent:
+            await answer(PREFIX + credential, nullcontext)
+        daemon._door_two._munge = Munge(str(tmp_path / "none"))  # no fault of a credential
+        await answer(PREFIX + sound, nullcontext)
+        await answer(b"status", nullcontext)
+        said = await asyncio.to_thread(daemon._door_two._verbs.status, ROOT, {})
+        assert said.refused_credentials == {
+            "for no connection": 1,
+            "replayed": 2,
+            "forged": 2,
+            "damaged": 4,
+            "not for pliantd": 1,
+        }
+
+    with_daemon(test, tmp_path)
 
 
 # systemd

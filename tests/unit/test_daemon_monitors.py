@@ -17,13 +17,13 @@ from pliant.daemon import answers as a
 from pliant.daemon.cycling import Cycling
 from pliant.daemon.held import GAP_S, Idle, held
 from pliant.daemon.monitors import MOST_KEPT, Monitors
-from pliant.daemon.munge import Munge, Proof
+from pliant.daemon.munge import BadCredential, Munge, Proof
 from pliant.daemon.munge_door import MungeDoor
 from pliant.daemon.origins import KNOWN_S, Origins
 from pliant.daemon.rights import Asker
 from pliant.daemon.verbs import Verbs
 from pliant.daemon.watched import MonitorRow, MonitorsRow, SpeedRow
-from pliant.errors import PliantError, Unavailable
+from pliant.errors import PliantError
 from pliant.model import Snapshot
 from pliant.wire import CHALLENGE, Message, decode, encode
 from pliant.wire import monitor as wire
@@ -388,15 +388,17 @@ def test_what_is_malformed_is_refused_and_counted(site: Site, fields: dict[str, 
 
 
 class Credentials(Munge):
-    """Believes credentials once: UID HOST REQUEST."""
+    """Believes credentials once: UID HOST REQUEST; none that begins with a word of munge's."""
 
     used: set[bytes]
 
     async def prove(self, credential: bytes) -> Proof:
         self.used = getattr(self, "used", set())
         if credential in self.used:
-            raise Unavailable("munge refused the credential: it was used before")
+            raise BadCredential("replayed", "munge refused the credential: it was used before")
         self.used.add(credential)
+        if credential.startswith(b"forged"):
+            raise BadCredential("forged", "munge refused the credential: 'Invalid credential'")
         uid, host, payload = credential.split(b" ", 2)
         return Proof(int(uid), payload, host.decode())
 
@@ -443,13 +445,25 @@ def test_a_replayed_credential_is_refused_at_the_door(site: Site, door: MungeDoo
     assert replayed.message == "munge refused the credential: it was used before"
     (elsewhere,) = at_the_door(door, lambda _: made[0] + b"&more=1")
     assert elsewhere.message == "this munge credential was made for another connection"
+    assert door.refused == {"replayed": 1, "for another connection": 1}
     assert site.monitors.row(with_nodes=False).reports == 1
+
+
+def test_a_forged_credential_is_refused_at_the_door(site: Site, door: MungeDoor) -> None:
+    forged = [sending(report(), who) for who in (b"forged 0", b"forged 1")]
+    assert [answer.message for answer in at_the_door(door, *forged, sending(report()))] == [
+        "munge refused the credential: 'Invalid credential'",
+        "munge refused the credential: 'Invalid credential'",
+        "",
+    ]
+    assert door.refused == {"forged": 2}
+    assert (site.refused, site.monitors.row(with_nodes=False).reports) == ({}, 1)
 
 
 def test_a_forged_uid_is_refused_at_the_door(site: Site, door: MungeDoor) -> None:
     (answer,) = at_the_door(door, sending(report(), b"1001 10.0.0.1"))
     assert answer == Message("no", {"message": "only root's monitor of a node may report"})
-    assert site.refused == {"not root": 1}
+    assert (site.refused, door.refused) == ({"not root": 1}, {})
 
 
 def test_a_thousand_monitors_at_once_are_no_crowd(site: Site, door: MungeDoor) -> None:

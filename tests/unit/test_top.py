@@ -410,6 +410,7 @@ STATUS = StatusAnswer(
     partitions=(PartitionRow("gpu", "enforce", True, 2, 8, 3), PartitionRow("cpu", "off", True, *[NOT_SHOWN] * 3)),
     submissions=17,
     troubles=("slurmctld hangs",),
+    refused_credentials={"replayed": 2, "for another connection": 3},
     monitors=MonitorsRow(2, 40, 1, 2, 300, {"not root": 5, "malformed": 1}),
 )  # fmt: skip
 
@@ -434,6 +435,8 @@ def test_metrics_are_what_status_and_top_say(
             "pliant_troubles": "1.0",
             "pliant_submissions_total": "17.0",
             'pliant_partition_gpus_free{partition="gpu"}': "3.0",
+            'pliant_refused_credentials_total{kind="replayed"}': "2.0",
+            'pliant_refused_credentials_total{kind="for another connection"}': "3.0",
             "pliant_monitor_reports_total": "40.0",
             'pliant_monitor_refused_total{kind="not root"}': "5.0",
             "pliant_idle_held_gpus": "2.0",

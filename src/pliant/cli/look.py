@@ -66,6 +66,10 @@ def _print_status(answer: StatusAnswer) -> None:
         f"since the start: {answer.submissions} submissions answered, {answer.updates} changes, "
         f"{answer.failures} refused" + (f"; {answer.deferred} put off" if answer.deferred else "")
     )
+    if answer.refused_credentials:
+        refused = sorted(answer.refused_credentials.items())
+        kinds = ", ".join(f"{count} {kind}" for kind, count in refused)
+        say(f"munge credentials refused: {kinds}")
     if answer.stands_by:
         say(answer.stands_by)
     for trouble in answer.troubles:

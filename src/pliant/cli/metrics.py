@@ -3,7 +3,7 @@
 A verb that writes a file for node_exporter, and no port of pliantd's: the daemon is not slowed by
 who scrapes it, needs no library and opens no door without munge, and a file can say that pliantd is
 away. No label has a user's words or a job's number: there are as many values as the cluster has
-partitions and nodes, and pliantd reasons to refuse a report.
+partitions and nodes, and pliantd reasons to refuse a report or a credential.
 """
 
 from __future__ import annotations
@@ -51,7 +51,13 @@ def metrics(textfile: str) -> None:
     trouble = None
     try:
         status, top = ask(StatusAnswer, "status"), ask(TopAnswer, "top")
-        told = [_up(1), *of_status(status), *of_monitors(status), *of_top(top)]
+        told = [
+            _up(1),
+            *of_status(status),
+            *of_credentials(status),
+            *of_monitors(status),
+            *of_top(top),
+        ]
     except PliantError as error:
         told, trouble = [_up(0)], error
     text = written(told)
@@ -124,6 +130,13 @@ def _by_partition(field: str, words: str, rows: Iterable[PartitionRow]) -> Told:
     values = {row.name: getattr(row, field) for row in rows}
     shown = {name: value for name, value in values.items() if value != NOT_SHOWN}
     return Told(f"partition_{field}", words, shown, "partition")
+
+
+def of_credentials(said: StatusAnswer) -> Iterator[Told]:
+    """Yield which munge credentials proved nothing."""
+    words = "Munge credentials that were refused."
+    refused = dict(sorted(said.refused_credentials.items()))
+    yield Told("refused_credentials", words, refused, "kind", "counter")
 
 
 def of_monitors(said: StatusAnswer) -> Iterator[Told]:

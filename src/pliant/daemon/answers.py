@@ -8,6 +8,7 @@ fields than an older client knows: they are ignored.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -56,6 +57,7 @@ class StatusAnswer:
     troubles: tuple[str, ...] = ()  # what is wrong now, one line each; empty: all is well
     stands_by: str = ""  # which other host acts, in words; "" where this one does
     monitors: MonitorsRow = field(default_factory=MonitorsRow)
+    refused_credentials: Mapping[str, int] = field(default_factory=dict)  # by kind, since the start
 
 
 @dataclass(frozen=True, slots=True)

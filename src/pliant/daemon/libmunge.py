@@ -33,6 +33,25 @@ _REASONS = {
 }
 """By munge_err_t, munge_enum(3): in these cases libmunge gives the payload too."""
 
+_KINDS = {
+    **dict.fromkeys(range(8, 14), "damaged"),  # cut off, or of no form, cipher, ... that there is
+    14: "forged",  # another key made it, or what it says was changed: munge tells no difference
+    15: "expired",
+    16: "from the future",
+    17: "replayed",
+    18: "not for pliantd",  # munge --restrict-uid, --restrict-gid
+}
+"""By munge_err_t too: what of a credential is wrong, and not of munge here."""
+
+
+class BadCredential(Unavailable):
+    """A credential that proves nothing; ``kind``: what is wrong with it, to count it by."""
+
+    def __init__(self, kind: str, words: str) -> None:
+        """``words``: one line for who sent it."""
+        super().__init__(words)
+        self.kind = kind
+
 
 @dataclass(frozen=True, slots=True)
 class Proof:
@@ -50,7 +69,7 @@ class Proof:
 def decode(credential: bytes, socket: str) -> Proof:
     """Return what a credential proves, asking munged at ``socket`` ("": its default).
 
-    Raises Unavailable in one line: a bad one, no munge. It may take 10 s.
+    Raises BadCredential, and Unavailable without a munge, in one line. It may take 10 s.
     """
     lib = _library()
     with _context(lib, socket) as context:
@@ -62,7 +81,8 @@ def decode(credential: bytes, socket: str) -> Proof:
             if code != _SUCCESS:
                 words = lib.munge_ctx_strerror(context) or lib.munge_strerror(code) or b""
                 reason = _REASONS.get(code, quoted(words.decode(errors="replace")))
-                raise Unavailable(f"munge refused the credential: {reason}")
+                says = f"munge refused the credential: {reason}"
+                raise BadCredential(_KINDS[code], says) if code in _KINDS else Unavailable(says)
             content = ctypes.string_at(payload, length.value) if payload else b""
         finally:
             lib.free(payload)

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from pliant.daemon import libmunge
-from pliant.daemon.libmunge import Proof
+from pliant.daemon.libmunge import BadCredential, Proof
 from pliant.errors import Unavailable
 
-__all__ = ["Munge", "Proof"]
+__all__ = ["BadCredential", "Munge", "Proof"]
 
 TIME_LIMIT_S = 5.0
 AT_ONCE = 8
@@ -33,10 +33,10 @@ class Munge:
     async def prove(self, credential: bytes) -> Proof:
         """Return who made the credential and what it says.
 
-        Raises Unavailable in one line: no credential, a bad one, no munge.
+        Raises BadCredential for a bad one or none, and Unavailable without a munge, in one line.
         """
         if not _CREDENTIAL.fullmatch(credential):
-            raise Unavailable("a munge credential is expected")
+            raise BadCredential("damaged", "a munge credential is expected")
         running = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(TIME_LIMIT_S):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pliant.daemon.answers import to_json
 from pliant.daemon.lines import Answer, GivingWay, Limits
 from pliant.daemon.monitors import Monitors
-from pliant.daemon.munge import Munge, Proof
+from pliant.daemon.munge import BadCredential, Munge, Proof
 from pliant.daemon.rights import Asker
 from pliant.daemon.run_verbs import VERBS, WATCH, RunVerbs
 from pliant.daemon.verbs import Verbs
@@ -79,6 +79,8 @@ class MungeDoor:
         """``who`` tells what a uid may do; ``watches`` answers the programs of malleable jobs."""
         self._munge, self._verbs, self._who, self._watches = munge, verbs, who, watches
         self._monitors = monitors
+        self.refused: Counter[str] = Counter()
+        """Credentials that proved nothing since the start, by kind."""
         self._asking: Counter[int] = Counter()  # requests being answered, by uid
         self._few = asyncio.Semaphore(FEW)
         self._turns: dict[int, asyncio.Semaphore] = {}  # of who is asking
@@ -103,6 +105,9 @@ class MungeDoor:
             request = decode(proof.payload)
             key = request.fields.get(SEAL_KEY, "")
             answer = await self._answer(proof, _checked(request, challenge), giving_way)
+        except BadCredential as error:
+            self.refused[error.kind] += 1
+            answer = no(str(error))
         except PliantError as error:
             answer = no(str(error))
         except Exception as error:
@@ -167,15 +172,18 @@ class MungeDoor:
 def _checked(request: Message, challenge: str) -> Message:
     """Return a request that was made for this connection, without what proves it.
 
-    Raises Unavailable.
+    Raises BadCredential.
     """
     fields = dict(request.fields)
     said = fields.pop(CHALLENGE, None)
     fields.pop(SEAL_KEY, None)
     if said is None:
-        raise Unavailable(
-            "this pliant is of an earlier release than pliantd: upgrade it on this host"
+        raise BadCredential(
+            "for no connection",
+            "this pliant is of an earlier release than pliantd: upgrade it on this host",
         )
     if said != challenge:
-        raise Unavailable("this munge credential was made for another connection")
+        raise BadCredential(
+            "for another connection", "this munge credential was made for another connection"
+        )
     return replace(request, fields=fields)

@@ -133,11 +133,12 @@ class Daemon:
             submissions=self._answered,
             started_s=time.time(),
             monitors=monitors,
+            refused_credentials=self._refused_credentials,
         )
         munge = Munge(config.daemon.munge_socket)
-        door_two = MungeDoor(munge, verbs, self._who, self._watches(), monitors)
+        self._door_two = MungeDoor(munge, verbs, self._who, self._watches(), monitors)
         self._second = LineServer(
-            "the second door", door_two.begin, door_two.limits, time.monotonic
+            "the second door", self._door_two.begin, self._door_two.limits, time.monotonic
         )
 
     def _publish(self, seen: Seen) -> None:
@@ -184,6 +185,9 @@ class Daemon:
 
     def _answered(self) -> int:
         return self._filter.answered
+
+    def _refused_credentials(self) -> dict[str, int]:
+        return dict(self._door_two.refused)
 
     def _stands_by(self) -> str:
         return self._loop.stands_by

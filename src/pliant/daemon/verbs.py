@@ -55,6 +55,7 @@ class Verbs:
     started_s: float
     stands_by: Callable[[], str] = str  # which other host acts, in words; "" for none
     monitors: Monitors | None = None
+    refused_credentials: Callable[[], Mapping[str, int]] = dict  # by kind
 
     def answer(self, verb: str, fields: Mapping[str, str], asker: Asker) -> object:
         """Answer one request, with what the asker may see.
@@ -86,6 +87,7 @@ class Verbs:
             troubles=self.troubles(),
             stands_by=self.stands_by(),
             monitors=self._monitors(asker),
+            refused_credentials=self.refused_credentials(),
         )
         if seen is None:
             return bare
