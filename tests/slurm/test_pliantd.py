@@ -66,12 +66,19 @@ def test_only_administrators_pause(n1: OneNode, job: int) -> None:
     assert not ask(n1.sandbox, a.StatusAnswer, "status").paused
 
 
+def refused(sandbox: Sandbox, kind: str) -> int:
+    """How many credentials of a kind pliantd has refused since its start."""
+    return ask(sandbox, a.StatusAnswer, "status").refused_credentials.get(kind, 0)
+
+
 def test_a_credential_counts_once(clean: Sandbox) -> None:
+    before = refused(clean, "replayed")
     with second_door(clean) as send_line:
         made = credential(clean, ALICE, "status", **send_line(b"hello").fields)
         assert send_line(b"munge " + made).is_ok
     again = send(clean, b"hello", b"munge " + made)
     assert again == Message("no", {"message": "munge refused the credential: it was used before"})
+    assert refused(clean, "replayed") == before + 1
 
 
 def test_a_credential_counts_on_the_connection_alone_that_it_was_made_for(clean: Sandbox) -> None:

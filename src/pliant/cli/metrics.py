@@ -51,13 +51,8 @@ def metrics(textfile: str) -> None:
     trouble = None
     try:
         status, top = ask(StatusAnswer, "status"), ask(TopAnswer, "top")
-        told = [
-            _up(1),
-            *of_status(status),
-            *of_credentials(status),
-            *of_monitors(status),
-            *of_top(top),
-        ]
+        of_doors = (*of_credentials(status), *of_monitors(status))
+        told = [_up(1), *of_status(status), *of_doors, *of_top(top)]
     except PliantError as error:
         told, trouble = [_up(0)], error
     text = written(told)
