@@ -4,7 +4,7 @@
 into a speed that is tagged with how it was measured, and ``service`` does so again and again.
 ``counters`` has the jobs counted by ``perf``, by cgroup or by thread, in ``windows`` of time, and
 tells their ``tier``. ``gpus`` reads the node's GPUs and who is on them, ``gpu_use`` what of that is
-a job's, ``held`` which of its GPUs it does not use.
+a job's; pliantd finds which of its GPUs it does not use (:mod:`pliant.daemon.held`).
 A program's own heartbeats are not read here: this runs as root and opens no file of a user. They
 reach pliantd from ``pliant run`` (:mod:`pliant.wire.runs`).
 """

@@ -2,7 +2,7 @@
 
 A process counts where it is known to be the one of that number here (:mod:`pliant.monitor.gpus`).
 A GPU that a job holds and none of its processes is on cannot be told from a node's own files, since
-v2's device filter is a program that cannot be read: :mod:`pliant.monitor.held` needs to be told it.
+v2's device filter is a program that cannot be read: :mod:`pliant.daemon.held` is told it.
 """
 
 from __future__ import annotations
