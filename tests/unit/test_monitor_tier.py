@@ -18,7 +18,7 @@ from perf_machine import counts_software, lacking, machine, makes_cgroups, refus
 from pliant.monitor.counting import Attempt, begin, offered
 from pliant.monitor.perf import Event, Syscall, perf_event_open
 from pliant.monitor.refusals import CannotCount, Then, Way
-from pliant.monitor.tier import Choice, Tier, choose, line
+from pliant.monitor.tier import Choice, choose, line
 
 CLOCK = (Event.TASK_CLOCK,)
 PMU = (Event.INSTRUCTIONS, Event.CYCLES)
@@ -31,14 +31,14 @@ NO_CGROUP = (
 )
 
 
-def tell(attempt: Attempt, **about: bool) -> list[str]:
+def tell(attempt: Attempt) -> list[str]:
     """Choose the job's tier twice over, as two windows do; return the lines that were logged."""
     if attempt.counting:
         attempt.counting.close()
     lines: list[str | None] = []
     before: Choice | None = None
     for _window in range(2):
-        after = choose(attempt.way, attempt.refusals, partial=attempt.partial, **about)
+        after = choose(attempt.way, attempt.refusals, partial=attempt.partial)
         lines.append(line("12", before, after))
         before = after
     return [text for text in lines if text]
@@ -298,16 +298,6 @@ def test_what_this_machine_offers_is_what_perf_says() -> None:
 # The choice itself.
 
 REFUSED = (CannotCount(errno.ENOENT, "instructions", Way.THREADS),)
-
-
-def test_a_program_that_tells_its_steps_is_measured_by_them_where_nothing_is_counted() -> None:
-    assert choose(None, REFUSED, beats=True).tier is Tier.HEARTBEAT
-    assert choose(Way.CGROUP, (), beats=True).tier is Tier.COUNTERS
-
-
-def test_no_cpu_counter_sees_the_work_of_a_gpu() -> None:
-    assert choose(Way.CGROUP, (), beats=True, gpus=True).tier is Tier.HEARTBEAT
-    assert choose(Way.CGROUP, (), gpus=True).tier is Tier.COUNTERS
 
 
 def test_a_change_is_told_once_each_way() -> None:

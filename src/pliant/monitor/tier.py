@@ -2,7 +2,8 @@
 
 Speeds of different tiers are never mixed or compared: instructions per second, a program's own
 steps per second and CPU seconds per second are not the same thing in three units. So a change of
-tier is told, once, with its reason.
+tier is told, once, with its reason. Of tier 2, a program's own steps, no monitor knows: programs
+tell them to pliantd (:mod:`pliant.daemon.beats`).
 """
 
 from __future__ import annotations
@@ -18,14 +19,12 @@ class Tier(IntEnum):
     """How a speed was measured; the lower the number, the more it sees."""
 
     COUNTERS = 1  # instructions per second, of a PMU
-    HEARTBEAT = 2  # the program's own steps per second; all there is for work on a GPU
     CPU = 3  # CPU seconds per second: blind to interference in caches and memory
     PSI = 4  # pressure stall information: an alarm, no speed
 
 
 _WORDS = {
     Tier.COUNTERS: "counters",
-    Tier.HEARTBEAT: "its heartbeat",
     Tier.CPU: "CPU time alone, which does not see interference in caches and memory",
     Tier.PSI: "pressure stall information, an alarm alone",
 }
@@ -40,28 +39,18 @@ class Choice:
     why: str
 
 
-def choose(
-    way: Way | None,
-    refusals: Sequence[CannotCount],
-    *,
-    partial: bool = False,
-    beats: bool = False,
-    gpus: bool = False,
-) -> Choice:
+def choose(way: Way | None, refusals: Sequence[CannotCount], *, partial: bool = False) -> Choice:
     """Return the tier in which a job's speed is measured.
 
     `way` and `refusals` are what came of the wish to count it (way None: nothing could be opened);
-    `partial`: cycles are counted, but no instructions; `beats`: the program tells its steps;
-    `gpus`: it computes on GPUs, whose work no CPU counter sees.
+    `partial`: cycles are counted, but no instructions.
     """
-    if gpus and beats:
-        return Choice(Tier.HEARTBEAT, way, "it computes on GPUs")
     why = "; ".join(dict.fromkeys(refusal.why for refusal in refusals))
     if way:
         return Choice(Tier.COUNTERS, way, why)
     if partial:
         why = f"the PMU counts cycles but no instructions: {why}"
-    return Choice(Tier.HEARTBEAT if beats else Tier.CPU, None, why)
+    return Choice(Tier.CPU, None, why)
 
 
 def line(job: str, before: Choice | None, after: Choice) -> str | None:

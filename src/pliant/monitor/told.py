@@ -12,7 +12,7 @@ from pliant.monitor.tier import Tier
 from pliant.wire import monitor as wire
 
 _MIB = 2**20
-_TIERS = {Tier.COUNTERS: "counters", Tier.HEARTBEAT: "heartbeat", Tier.CPU: "cpu"}
+_TIERS = {Tier.COUNTERS: "counters", Tier.CPU: "cpu"}
 
 
 def windows(reading: NodeReading) -> Iterator[wire.Window]:
