@@ -33,6 +33,7 @@ from pliant.daemon.rights import Asker, Site, asker
 from pliant.daemon.rows import decision_text
 from pliant.daemon.sharing import Sharing
 from pliant.daemon.verbs import Verbs
+from pliant.daemon.watched import TierSpeed, TopAnswer
 from pliant.errors import BatchError, NotNow, PliantError, Refused, StandsBy, Unavailable
 from pliant.filter import Answer, View
 from pliant.grammar import parse as parse_request
@@ -1010,6 +1011,17 @@ def setting(make: Make, batch: FakeBatch, clock: Clock) -> Setting:
         started_s=900.0,
     )
     return Setting(verbs, woken)
+
+
+def test_top_says_how_many_steps_a_program_makes(setting: Setting) -> None:
+    setting.verbs.cycling.sharing = Sharing(Silent())
+    for step, at_s in ((100, 990.0), (200, 995.0)):
+        setting.verbs.cycling.sharing.beats.heard("1", 0, step, at_s)
+    setting.verbs.cycling.run()
+    top = setting.ask(BOB, "top")
+    assert isinstance(top, TopAnswer)
+    (job,) = top.jobs
+    assert (job.id, job.speeds) == ("1", (TierSpeed("heartbeat", 20.0, "steps/s", 1),))
 
 
 def test_status_says_how_the_daemon_is(setting: Setting) -> None:

@@ -72,8 +72,10 @@ def test_steps_are_windows_and_what_is_said_again_is_nothing_new() -> None:
     for step, at_s in ((10, 100.0), (20, 101.0), (30, 104.0), (30, 129.0), (80, 129.0)):
         beats.heard("1", 0, step, at_s)
     assert beats.of("1") == ((100.0, 104.0, 5.0), (104.0, 129.0, 2.0))
+    assert beats.last() == {"1": (104.0, 129.0, 2.0)}
     beats.heard("1", 1, 20, 200.0)
     assert beats.of("1") == ()
+    assert beats.last() == {}
 
 
 def test_a_pair_is_known_relative_to_each_job_alone(bench: Bench) -> None:

@@ -11,7 +11,7 @@ import struct
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
@@ -26,6 +26,7 @@ from pliant.cli.metrics import MISSING
 from pliant.cli.top_screen import page
 from pliant.cli.top_view import NO_MONITOR, view
 from pliant.daemon.answers import NOT_SHOWN, PartitionRow, StatusAnswer
+from pliant.daemon.beats import Steps
 from pliant.daemon.overview import FRESH_S, overview
 from pliant.daemon.rights import Asker
 from pliant.daemon.watched import (
@@ -70,9 +71,14 @@ def heard(name: str, *speeds: SpeedRow, heard_s: float = NOW_S - 20) -> dict[str
     return {name: MonitorRow(name, heard_s, speeds, heard_s, (GPU,))}
 
 
-def seen_by(who: Asker, *said: dict[str, MonitorRow], most: int = 100) -> TopAnswer:
+def seen_by(
+    who: Asker,
+    *said: dict[str, MonitorRow],
+    beats: Mapping[str, Steps] | None = None,
+    most: int = 100,
+) -> TopAnswer:
     monitors = {name: row for each in said for name, row in each.items()}
-    return overview(looked(), monitors, who, NOW_S, most)
+    return overview(looked(), monitors, beats or {}, who, NOW_S, most=most)
 
 
 # What pliantd answers
@@ -117,6 +123,38 @@ def test_speeds_of_two_tiers_are_never_added() -> None:
         TierSpeed("counters", 2e9, "instructions/s", 1),
         TierSpeed("cpu", 0.5, "cpu-s/s", 1),
     )
+
+
+def test_a_programs_own_steps_stand_in_the_order_of_tiers_beside_what_monitors_say() -> None:
+    steps = TierSpeed("heartbeat", 20.0, "steps/s", 2)  # of both its nodes
+    beats = {"7": (NOW_S - 30, NOW_S - 5, 20.0)}
+    counted = speed("7", 2e9, "counters")
+    (job, *_) = seen_by(ROOT, heard("n1", speed("7")), heard("n2", counted), beats=beats).jobs
+    assert job.speeds == (
+        TierSpeed("counters", 2e9, "instructions/s", 1),
+        steps,
+        TierSpeed("cpu", 0.5, "cpu-s/s", 1),
+    )
+    alone = seen_by(ROOT, beats=beats)
+    assert [job.speeds for job in alone.jobs] == [(steps,), (), ()]
+    assert (alone.monitored, alone.jobs[0].cpu) == (0, None)
+
+
+def test_steps_of_long_ago_and_of_an_earlier_run_are_not_told() -> None:
+    last = NOW_S - FRESH_S
+    assert seen_by(ROOT, beats={"7": (last - 9, last, 20.0)}).jobs[0].speeds
+    assert not seen_by(ROOT, beats={"7": (last - 9, last - 1, 20.0)}).jobs[0].speeds
+    again = looked()
+    begun = [replace(job, start_s=NOW_S - 10) for job in again.running]
+    found = overview(
+        replace(again, running=tuple(begun)),
+        {},
+        {"7": (NOW_S - 30, NOW_S - 11, 20.0), "8_1": (NOW_S - 30, NOW_S - 2, 4.0)},
+        ROOT,
+        NOW_S,
+        most=9,
+    )
+    assert [[speed.value for speed in job.speeds] for job in found.jobs] == [[], [4.0], []]
 
 
 def test_what_a_silent_monitor_said_is_not_told_as_if_it_were_so_now() -> None:
@@ -225,6 +263,17 @@ def test_the_head_says_what_is_missing_and_what_is_wrong() -> None:
         "3 jobs run, 12 wait",
         "policy moldable-equipartition, last look 2 s ago",
     ]
+
+
+def test_steps_are_shown_where_no_monitor_reports() -> None:
+    answer = seen_by(ROOT, beats={"7": (NOW_S - 30, NOW_S - 5, 20.0)})
+    _, jobs = cells(answer)
+    assert [(job["job"], job["tier"], job["speed"]) for job in jobs] == [
+        ("7", "2", "20/s"),
+        ("8_1", "", ""),
+        ("10", "", ""),
+    ]
+    assert NO_MONITOR in view(answer).head
 
 
 def test_of_many_gpus_there_is_a_mean_and_instances_have_no_use_of_their_own() -> None:

@@ -34,7 +34,8 @@ def top(once: bool, as_json: bool, every_s: float) -> None:
     """Show nodes, their GPUs and the jobs that run there, again and again until q or Ctrl-C.
 
     In a pipe it is plain text; --json prints one reading. Speeds and the use of GPUs are what the
-    nodes' monitors have reported, about once a minute.
+    nodes' monitors have reported, about once a minute, and steps per second what programs under
+    pliant run have told.
 
     \b
     busy %     for each GPU, how much of the time kernels ran

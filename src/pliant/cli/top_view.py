@@ -8,7 +8,7 @@ from math import log10
 from typing import Any
 
 from pliant.cli.output import Column, duration, plain_table, printable
-from pliant.daemon.watched import NodeRow, RunningRow, TierSpeed, TopAnswer
+from pliant.daemon.watched import TIERS, NodeRow, RunningRow, TierSpeed, TopAnswer
 from pliant.wire.monitor import NodeGpu
 
 IDLE_S = 300.0
@@ -17,9 +17,8 @@ MOST_GPUS = 8
 """Of how many GPUs of a node each is told; of more there is a mean."""
 MOST_BESIDE = 3
 
-TIERS = {"counters": "1", "heartbeat": "2", "cpu": "3"}
 NO_MONITOR = (
-    "no node's monitor reports: speeds and the use of GPUs are not known (pliant monitor --report)"
+    "no node's monitor reports: only programs' own steps are known (pliant monitor --report)"
 )
 
 
@@ -144,7 +143,7 @@ def job_columns(answer: TopAnswer) -> list[Column[RunningRow]]:
         Column("shape", lambda row: row.shape),
         Column("nodes", lambda row: ",".join(row.nodes), usual=False),
         Column("for", lambda row: _for(row, now_s), right=True, usual=False),
-        Column("tier", lambda row: "+".join(TIERS.get(s.tier, "?") for s in row.speeds)),
+        Column("tier", lambda row: "+".join(map(_tier, row.speeds))),
         Column("speed", lambda row: " + ".join(map(_speed, row.speeds)), right=True),
         Column("cpu", _cpu, right=True),
         Column("mem_gib", lambda row: _gib(row.memory_mib), right=True, usual=False),
@@ -157,6 +156,10 @@ def job_columns(answer: TopAnswer) -> list[Column[RunningRow]]:
 
 def _for(row: RunningRow, now_s: float) -> str:
     return duration(now_s - row.started_s) if row.started_s else ""
+
+
+def _tier(speed: TierSpeed) -> str:
+    return str(TIERS.index(speed.tier) + 1) if speed.tier in TIERS else "?"
 
 
 def _speed(speed: TierSpeed) -> str:

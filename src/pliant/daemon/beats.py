@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
 
@@ -61,6 +61,11 @@ class Beats:
         """Return a job's last windows."""
         with self._lock:
             return tuple(self._kept.get(job_id, ()))
+
+    def last(self) -> Mapping[str, Steps]:
+        """Return the last window of each job that has one."""
+        with self._lock:
+            return {job_id: kept[-1] for job_id, kept in self._kept.items()}
 
     def told_s(self, job_id: str) -> float:
         """Return when a job's program was last further than before; -inf: nothing is known."""

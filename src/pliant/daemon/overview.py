@@ -1,5 +1,7 @@
 """All nodes and running jobs at one moment, with what monitors see of them. Pure.
 
+How many steps per second a job makes its program tells pliantd, and no monitor.
+
 What the asker may not see is left out here (slurm.conf(5), PrivateData), as in :mod:`private`:
 
 ===========  =====================================================================================
@@ -14,21 +16,43 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from pliant.daemon.beats import Steps
 from pliant.daemon.held import gpus_of
 from pliant.daemon.named import parts
 from pliant.daemon.rights import Asker
-from pliant.daemon.watched import MonitorRow, NodeRow, RunningRow, SpeedRow, TierSpeed, TopAnswer
+from pliant.daemon.watched import (
+    TIERS,
+    MonitorRow,
+    NodeRow,
+    RunningRow,
+    SpeedRow,
+    TierSpeed,
+    TopAnswer,
+)
 from pliant.model import Job, Kind, Node, Snapshot, shape_text
 from pliant.model.footprints import ALL_CORES
+from pliant.wire.monitor import UNITS
 
 FRESH_S = 180.0
-"""What a monitor said longer ago is not told as if it were so now; it reports once a minute."""
+"""What was said longer ago is not told as if it were so now: a monitor reports once a minute."""
+
+_Tiers = dict[str, TierSpeed]
+"""How fast one job is, by tier: speeds of different tiers are never mixed."""
 
 
 def overview(
-    snapshot: Snapshot, heard: Mapping[str, MonitorRow], asker: Asker, now_s: float, most: int
+    snapshot: Snapshot,
+    heard: Mapping[str, MonitorRow],
+    beats: Mapping[str, Steps],
+    asker: Asker,
+    now_s: float,
+    *,
+    most: int,
 ) -> TopAnswer:
-    """Return the nodes and running jobs as their asker may see them, ``most`` of each."""
+    """Return the nodes and running jobs as their asker may see them, ``most`` of each.
+
+    ``heard``: what monitors said last, by node. ``beats``: each job's last window of its own steps.
+    """
     fresh = {name: row for name, row in heard.items() if now_s - row.heard_s <= FRESH_S}
     speeds = _speeds_by_job(snapshot, fresh, now_s)
     running = sorted((job for job in snapshot.running if asker.may_see(job)), key=_order)
@@ -46,7 +70,14 @@ def overview(
         monitored=len(fresh),
         nodes=tuple(_node_row(node, heard.get(node.name), fresh) for node in nodes[:most]),
         jobs=tuple(
-            _job_row(job, speeds.get(job.id, ()), beside[job.id], seen, cpus)
+            _job_row(
+                job,
+                speeds.get(job.id, ()),
+                _steps(job, beats.get(job.id), now_s),
+                others=beside[job.id],
+                seen=seen,
+                cpus=cpus,
+            )
             for job in running[:most]
         ),
         more=max(0, len(nodes) - most) + max(0, len(running) - most),
@@ -69,6 +100,16 @@ def _speeds_by_job(
             if speed.job in ids and now_s - speed.end_s <= FRESH_S:
                 found.setdefault(ids[speed.job], []).append(speed)
     return found
+
+
+def _steps(job: Job, last: Steps | None, now_s: float) -> _Tiers:
+    """Return what the program of this run of a job said of late; it speaks for all its nodes."""
+    if last is None:
+        return {}
+    _, end_s, rate = last
+    fresh = now_s - end_s <= FRESH_S and end_s > job.start_s
+    tier = "heartbeat"
+    return {tier: TierSpeed(tier, rate, UNITS[tier], len(job.nodes))} if fresh else {}
 
 
 def _beside(running: Iterable[Job]) -> Mapping[str, set[str]]:
@@ -99,6 +140,8 @@ def _node_row(node: Node, heard: MonitorRow | None, fresh: Mapping[str, MonitorR
 def _job_row(
     job: Job,
     speeds: Sequence[SpeedRow],
+    steps: _Tiers,
+    *,
     others: set[str],
     seen: set[str],
     cpus: Mapping[str, int],
@@ -117,7 +160,7 @@ def _job_row(
         started_s=job.start_s,
         cpus=_cpus(job, cpus),
         gpus=job.shape.whole_gpus if job.shape.kind is not Kind.CPU else 0,
-        speeds=_tiers(speeds),
+        speeds=_in_order(_by_tier(speeds) | steps),
         cpu=sum(told) if told else None,
         memory_mib=sum(speed.memory_mib for speed in speeds) if speeds else None,
         gpus_used=len(uses) if speeds else None,
@@ -129,15 +172,20 @@ def _job_row(
     )
 
 
-def _tiers(speeds: Sequence[SpeedRow]) -> tuple[TierSpeed, ...]:
-    """Add up the speeds of each tier; those of different tiers are never mixed."""
-    found: dict[tuple[str, str], list[float]] = {}
+def _by_tier(speeds: Sequence[SpeedRow]) -> _Tiers:
+    """Add up the speeds on a job's nodes, each tier for itself."""
+    found: dict[str, list[float]] = {}
     for speed in speeds:
-        found.setdefault((speed.tier, speed.unit), []).append(speed.value)
-    return tuple(
-        TierSpeed(tier, sum(values), unit, len(values))
-        for (tier, unit), values in sorted(found.items())
-    )
+        found.setdefault(speed.tier, []).append(speed.value)
+    return {
+        tier: TierSpeed(tier, sum(values), UNITS[tier], len(values))
+        for tier, values in found.items()
+    }
+
+
+def _in_order(speeds: _Tiers) -> tuple[TierSpeed, ...]:
+    """Return the speeds, of tier 1 first."""
+    return tuple(speeds[tier] for tier in TIERS if tier in speeds)
 
 
 def _cpus(job: Job, cpus: Mapping[str, int]) -> int:

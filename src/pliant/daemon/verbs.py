@@ -117,8 +117,10 @@ class Verbs:
         """The nodes, and what runs there how fast."""
         seen = self._seen()
         heard = self.monitors.nodes() if self.monitors is not None else {}
+        sharing = self.cycling.sharing
+        beats = sharing.beats.last() if sharing is not None else {}
         return replace(
-            overview(seen.snapshot, heard, asker, self.clock(), MOST_ROWS),
+            overview(seen.snapshot, heard, beats, asker, self.clock(), most=MOST_ROWS),
             policy=seen.policy.name,
             paused=self.cycling.store.paused,
             troubles=self.troubles(),

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pliant.wire.monitor import GpuUse, NodeGpu
+from pliant.wire.monitor import UNITS, GpuUse, NodeGpu
+
+TIERS = tuple(UNITS)
+"""How a speed is measured; tier 1 is the first of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ REPORT = "monitor-report"
 VERSION = "1"
 
 UNITS = {"counters": "instructions/s", "heartbeat": "steps/s", "cpu": "cpu-s/s"}
-"""What a value of each tier counts."""
+"""What a value of each tier counts, tier 1 first."""
 
 MOST_JSON = 16 * 1024
 """Bytes of a report's JSON: base64 in base64, its credential stays below door 2's 32 KiB."""
