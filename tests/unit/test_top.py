@@ -23,8 +23,9 @@ from rich.console import Console
 from fake_door import FakeDoor, munge_program
 from pliant.cli import main
 from pliant.cli.metrics import MISSING
+from pliant.cli.top_fit import title
 from pliant.cli.top_screen import page
-from pliant.cli.top_view import NO_MONITOR, view
+from pliant.cli.top_view import NO_MONITOR, TEXTS, view
 from pliant.daemon.answers import NOT_SHOWN, PartitionRow, StatusAnswer
 from pliant.daemon.beats import Steps
 from pliant.daemon.overview import FRESH_S, overview
@@ -427,6 +428,63 @@ def test_a_daemon_that_dies_is_said_on_the_screen_until_it_is_back(door: FakeDoo
         screen.wait_for("q ends")
     os.write(screen.terminal, b"q")
     assert screen.end() == 0
+
+
+def crowded() -> TopAnswer:
+    """Jobs of seven digits and of arrays, all columns of which are filled, on long nodes."""
+    numbers = ["1234567", "1234568_1023", "12345.server", "42"]
+    beside = tuple(f"12345{n:02}" for n in range(7))
+    speeds = tuple(TierSpeed(tier, 123.4, "", 1) for tier in ("counters", "heartbeat"))
+    jobs = [
+        replace(ANSWER.jobs[0], id=number, user="someone", shape="2x4:a100", nodes=("gpu-node-0117",) * 3,
+                speeds=speeds, beside=beside, cpu=123.4, cpus=128)
+        for number in numbers
+    ]  # fmt: skip
+    return replace(
+        ANSWER,
+        nodes=tuple(replace(node, name=f"gpu-node-{node.name}") for node in ANSWER.nodes),
+        jobs=(*jobs, replace(jobs[0], id="43", speeds=speeds[:1], beside=())),
+    )
+
+
+def drawn(answer: TopAnswer, width: int) -> list[str]:
+    console = Console(file=StringIO(), width=width, height=60)
+    lines = console.render_lines(page(view(answer), "", console), pad=False)
+    return ["".join(segment.text for segment in line).rstrip() for line in lines]
+
+
+@pytest.mark.parametrize("answer", [crowded(), replace(crowded(), jobs=crowded().jobs[-2:])])
+def test_on_every_screen_a_jobs_whole_number_stands_in_its_row(answer: TopAnswer) -> None:
+    for width in range(40, 121):
+        lines = drawn(answer, width)
+        assert max(map(len, lines)) <= width
+        (titles,) = [place for place, line in enumerate(lines) if line.startswith("Job ")]
+        rows = [line.split()[0] for line in lines[titles + 2 : -1]]
+        assert rows == [job.id for job in answer.jobs], width
+        names = [line.split()[0] for line in lines if line.startswith("gpu-node")]
+        assert names == [node.name for node in answer.nodes], width
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (200, "Job User Name Shape Nodes For Tier Speed Cpu Mem gib Gpu % Gpu gib Idle gpus With"),
+        (120, "Job User Shape Tier Speed Cpu Gpu % Idle gpus With"),
+        (80, "Job User Tier Speed Cpu Gpu % Idle gpus"),
+        (60, "Job User Tier Speed Gpu % Idle gpus"),
+        (40, "Job User Tier Speed"),
+        (20, "Job User"),
+    ],
+)
+def test_columns_are_left_out_in_their_order_and_no_number_is_cut(width: int, shown: str) -> None:
+    lines = drawn(crowded(), width)
+    (titles,) = [place for place, line in enumerate(lines) if line.split()[:1] == ["Job"]]
+    assert " ".join(lines[titles].split()) == shown
+    jobs = view(crowded()).jobs
+    for line, cells in zip(lines[titles + 2 : -1], jobs.cells, strict=True):
+        for column, cell in zip(jobs.columns, cells, strict=True):
+            if column.name not in TEXTS and title(column.name) in shown:
+                assert cell in line
 
 
 @pytest.mark.parametrize(("nodes", "jobs"), [(50, 50), (2, 50), (50, 2), (0, 50)])

@@ -35,7 +35,7 @@ def top(once: bool, as_json: bool, every_s: float) -> None:
 
     In a pipe it is plain text; --json prints one reading. Speeds and the use of GPUs are what the
     nodes' monitors have reported, about once a minute, and steps per second what programs under
-    pliant run have told.
+    pliant run have told. On a narrow terminal columns are left out; no number is cut.
 
     \b
     busy %     for each GPU, how much of the time kernels ran

@@ -10,6 +10,7 @@ import termios
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType
 from typing import NoReturn
 
@@ -19,13 +20,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from pliant.cli.top_fit import GAP, fitted, title
 from pliant.cli.top_view import Sheet, View
 from pliant.errors import PliantError
 
-WIDE = 120
-"""From so many columns of the terminal on all columns of the tables are shown."""
-MOST_LETTERS = 24
-"""Of a cell on a screen: names may be long."""
 _AROUND = 10
 """Lines beside the head and rows: of each table a blank, two of titles, how many more; two more."""
 _KEYS = Text("q ends", style="dim")
@@ -79,23 +77,29 @@ def _parts(view: View, width: int, most: int | None) -> Iterator[Text | Table]:
     for sheet, rows in ((view.nodes, for_nodes), (view.jobs, for_jobs)):
         if sheet.cells:
             yield Text()
-            yield _table(sheet if width >= WIDE else sheet.narrow(), rows)
+            yield _table(replace(sheet, cells=sheet.cells[:rows]), width)
             if rows is not None and len(sheet.cells) > rows:
                 yield Text(f"{len(sheet.cells) - rows} more", style="dim")
 
 
-def _table(sheet: Sheet, most: int | None) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, header_style="bold", pad_edge=False)
+def _table(sheet: Sheet, width: int) -> Table:
+    gap = (0, GAP - 1, 0, 0)  # the box has a blank too
+    table = Table(
+        box=box.SIMPLE_HEAD, show_edge=False, header_style="bold", padding=gap, pad_edge=False
+    )
+    shown = fitted(sheet, width)
     for column in sheet.columns:
-        table.add_column(
-            column.name.replace("_", " ").capitalize(),
-            justify="right" if column.right else "left",
-            overflow="ellipsis",
-            no_wrap=True,
-            max_width=MOST_LETTERS,
-        )
-    for line in sheet.cells[:most]:
-        table.add_row(*map(Text, line))
+        if column.name in shown:
+            table.add_column(
+                title(column.name),
+                justify="right" if column.right else "left",
+                overflow="ellipsis",
+                no_wrap=True,
+                width=shown[column.name],
+            )
+    for line in sheet.cells:
+        cells = zip(sheet.columns, line, strict=True)
+        table.add_row(*(Text(cell) for column, cell in cells if column.name in shown))
     return table
 
 

@@ -20,20 +20,34 @@ MOST_BESIDE = 3
 NO_MONITOR = (
     "no node's monitor reports: only programs' own steps are known (pliant monitor --report)"
 )
+TEXTS = frozenset({"node", "user", "name", "shape", "nodes"})
+"""Columns whose cells may be cut; a number that is cut reads as another one."""
+NODES_SPARED = ("gpu_gib", "cpus", "busy_%", "jobs", "heard", "up")
+JOBS_SPARED = (
+    "gpu_gib",
+    "mem_gib",
+    "for",
+    "name",
+    "nodes",
+    "with",
+    "shape",
+    "cpu",
+    "gpu_%",
+    "idle_gpus",
+)
+"""The columns that are left out where there is no room for all, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table: its columns, and the cells of each row, printable."""
+    """A table: its columns, and the cells of each row, printable.
+
+    ``spared``: the columns that are left out first where there is no room, in this order.
+    """
 
     columns: Sequence[Column[Any]]
     cells: list[list[str]]
-
-    def narrow(self) -> Sheet:
-        """Leave out the columns that only wide terminals have room for."""
-        shown = [place for place, column in enumerate(self.columns) if column.usual]
-        cells = [[line[place] for place in shown] for line in self.cells]
-        return Sheet([self.columns[place] for place in shown], cells)
+    spared: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +68,14 @@ def view(answer: TopAnswer) -> View:
     """Return what is shown of pliantd's answer."""
     return View(
         tuple(map(printable, _head(answer))),
-        _sheet(node_columns(answer), answer.nodes),
-        _sheet(job_columns(answer), answer.jobs),
+        _sheet(node_columns(answer), answer.nodes, NODES_SPARED),
+        _sheet(job_columns(answer), answer.jobs, JOBS_SPARED),
     )
 
 
-def _sheet(columns: Sequence[Column[Any]], rows: Sequence[Any]) -> Sheet:
-    return Sheet(columns, [[printable(column.text(row)) for column in columns] for row in rows])
+def _sheet(columns: Sequence[Column[Any]], rows: Sequence[Any], spared: Sequence[str]) -> Sheet:
+    cells = [[printable(column.text(row)) for column in columns] for row in rows]
+    return Sheet(columns, cells, spared)
 
 
 def _head(answer: TopAnswer) -> list[str]:
@@ -139,16 +154,16 @@ def job_columns(answer: TopAnswer) -> list[Column[RunningRow]]:
     return [
         Column("job", lambda row: row.id),
         Column("user", lambda row: row.user),
-        Column("name", lambda row: row.name, usual=False),
+        Column("name", lambda row: row.name),
         Column("shape", lambda row: row.shape),
-        Column("nodes", lambda row: ",".join(row.nodes), usual=False),
-        Column("for", lambda row: _for(row, now_s), right=True, usual=False),
+        Column("nodes", lambda row: ",".join(row.nodes)),
+        Column("for", lambda row: _for(row, now_s), right=True),
         Column("tier", lambda row: "+".join(map(_tier, row.speeds))),
         Column("speed", lambda row: " + ".join(map(_speed, row.speeds)), right=True),
         Column("cpu", _cpu, right=True),
-        Column("mem_gib", lambda row: _gib(row.memory_mib), right=True, usual=False),
+        Column("mem_gib", lambda row: _gib(row.memory_mib), right=True),
         Column("gpu_%", _gpu, right=True),
-        Column("gpu_gib", lambda row: _gib(row.gpu_memory_mib), right=True, usual=False),
+        Column("gpu_gib", lambda row: _gib(row.gpu_memory_mib), right=True),
         Column("idle_gpus", lambda row: _idle(row, now_s)),
         Column("with", _beside),
     ]

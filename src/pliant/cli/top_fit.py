@@ -1,0 +1,56 @@
+"""Which columns of a table a screen has room for, and how wide each is.
+
+Where there is no room for all, columns are left out in the table's own order; then names are cut;
+then columns go from the right, but never the first. A number is shown whole or not at all.
+"""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+
+from pliant.cli.top_view import TEXTS, Sheet
+
+GAP = 2
+"""Blanks between two columns."""
+MOST_LETTERS = 24
+"""Of a name on a screen: names may be long."""
+LEAST_LETTERS = 4
+"""A name that is cut shorter says nothing."""
+
+Widths = dict[str, int]
+"""Cells on the screen, by a column's name, from the left."""
+
+
+def title(name: str) -> str:
+    """Return what stands above a column on a screen."""
+    return name.replace("_", " ").capitalize()
+
+
+def fitted(sheet: Sheet, width: int) -> Widths:
+    """Return the columns that ``width`` cells of a screen have room for, and their widths."""
+    shown = _whole(sheet)
+    for name in sheet.spared:
+        if _over(shown, width) <= 0:
+            return shown
+        del shown[name]
+    cut = {n: min(w, LEAST_LETTERS) if n in TEXTS else w for n, w in shown.items()}
+    while len(cut) > 1 and _over(cut, width) > 0:
+        cut.popitem()
+    for name, least in cut.items():
+        cut[name] += max(0, min(shown[name] - least, -_over(cut, width)))
+    return cut
+
+
+def _whole(sheet: Sheet) -> Widths:
+    """Return how wide each column would be with room for all, names up to ``MOST_LETTERS``."""
+    found = {}
+    for place, column in enumerate(sheet.columns):
+        cells = (title(column.name), *(line[place] for line in sheet.cells))
+        widest = max(map(cell_len, cells))
+        found[column.name] = min(widest, MOST_LETTERS) if column.name in TEXTS else widest
+    return found
+
+
+def _over(shown: Widths, width: int) -> int:
+    """Return how many cells too wide a table of these columns is."""
+    return sum(shown.values()) + GAP * (len(shown) - 1) - width
