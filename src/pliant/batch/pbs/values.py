@@ -11,6 +11,7 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
+from pliant.batch.pbs.mending import mended
 from pliant.errors import BadAnswer
 from pliant.filter.fields import Fixed
 from pliant.filter.pbs.select import read_mem_mib
@@ -24,13 +25,17 @@ Table = Mapping[str, Any]
 def table(text: str, key: str) -> dict[str, Table]:
     """Return the objects by name that ``-F json`` printed under ``key``; none where it is absent.
 
-    Raises BadAnswer.
+    What is no JSON is mended, and what cannot be left out (see :mod:`.mending`). Raises BadAnswer.
     """
     try:
-        said = json.loads(text, strict=False)  # a job's name may hold what JSON would not
-        found = said.get(key, {})
-        return {name: one for name, one in found.items() if isinstance(one, dict)}
+        found = json.loads(text, strict=False).get(key, {})  # a job's name may hold any letters
+    except json.JSONDecodeError:
+        found = mended(text, key)
     except (ValueError, AttributeError, RecursionError) as wrong:
+        raise BadAnswer(f"PBS's JSON is not understood: {type(wrong).__name__}") from None
+    try:
+        return {name: one for name, one in found.items() if isinstance(one, dict)}
+    except AttributeError as wrong:
         raise BadAnswer(f"PBS's JSON is not understood: {type(wrong).__name__}") from None
 
 
