@@ -11,7 +11,7 @@ from pbs_recorded import NOW_S, Recorded
 from pliant.batch import Change
 from pliant.batch.clients import Answer
 from pliant.batch.pbs import Commands
-from pliant.batch.pbs.jobs import allocated, nodes_of
+from pliant.batch.pbs.jobs import nodes_of
 from pliant.batch.pbs.reasons import reason
 from pliant.batch.pbs.rows import JobRow, parse_jobs, parse_nodes, parse_queues, parse_server
 from pliant.batch.pbs.values import duration_s, instant_s, job_id, number, size_mib, tasks_in
@@ -19,8 +19,10 @@ from pliant.errors import BadAnswer, Refused, Unavailable
 from pliant.grammar import find_token, parse_shape
 from pliant.model import (
     EVERYBODY,
+    Demand,
     Job,
     JobState,
+    Kind,
     Node,
     Partition,
     Pool,
@@ -229,6 +231,55 @@ def test_commands_run_in_utc_and_name_their_server() -> None:
         Commands("/nowhere").run(["qstat"])
 
 
+# Numbers that PBS takes and that are none
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        {"select": "1:ngpus=-3", "ngpus": -3},
+        {"select": "1:ngpus=-1+1:ngpus=1", "ngpus": 0},
+        {"select": "1:ncpus=-2:ngpus=1", "ncpus": -2},
+        {"select": "1:ngpus=1:mem=-1gb", "mem": "-1gb"},
+        {"select": "-1:ngpus=1", "nodect": -1},
+        {"select": "1:ngpus=99999999999", "ngpus": 99999999999},
+        {"select": "1:ngpus=-1e5", "ngpus": -1e5},
+    ],
+)
+@pytest.mark.parametrize("flagged", [True, False])
+def test_a_job_that_asks_for_less_than_nothing_takes_no_part(
+    site: Recorded, resources: dict[str, object], flagged: bool
+) -> None:
+    asked = site.job("32")["Resource_List"]
+    asked.update(resources)
+    if not flagged:
+        del asked["pliant"]
+    seen = job(site.pbs().observe(), "32")
+    assert (seen.eligible, seen.shapes, seen.demand(seen.shape)) == (
+        *(False, (Shape(1, 0, kind=Kind.CPU),), Demand()),
+    )
+    assert ("below 0" in seen.frozen) is flagged
+
+
+def test_a_job_with_less_than_nothing_gives_nobody_gpus(site: Recorded) -> None:
+    before = site.pbs().observe().nodes
+    for name, many in (("ngpus", 0), ("ncpus", 2)):  # of gn1, by PBS's own count
+        site.answers["nodes"]["nodes"]["gn1"]["resources_assigned"][name] = many
+    one = site.job("34[1]")
+    one["exec_vnode"] = "(gn1:ncpus=1:ngpus=-3+gn1:ncpus=-2)"
+    one["Resource_List"].update(select="1:ngpus=-3", ngpus=-3)
+    seen = site.pbs().observe()
+    assert seen.nodes == before
+    run = job(seen, "34[1]")
+    assert (run.nodes, run.demand(run.shape).gpus) == (("gn1",), 0)
+
+
+def test_a_full_node_is_not_more_than_empty(site: Recorded) -> None:
+    site.answers["nodes"]["nodes"]["gn1"]["resources_assigned"].update(ngpus=-3, ncpus=-4)
+    node = site.pbs().observe().nodes[0]
+    assert (node.free_cpus, node.pools[0].free) == (node.cpus, node.pools[0].total)
+
+
 # Words
 
 
@@ -268,7 +319,6 @@ def test_words_of_pbs() -> None:
     ]
     assert (instant_s("Mon Nov 23 06:22:18 2026"), instant_s("soon")) == (1795414938.0, 0.0)
     assert nodes_of("(gn1[0]:ngpus=1+gn1[1]:ngpus=1)+(gn2:ncpus=2)") == ("gn1[0]", "gn1[1]", "gn2")
-    assert allocated("(gn1:ncpus=2:ngpus=1)") == {"gn1": {"ncpus": "2", "ngpus": "1"}}
 
 
 # Change

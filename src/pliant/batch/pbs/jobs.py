@@ -14,6 +14,7 @@ from typing import Any
 
 from pliant.batch.pbs.reasons import reason
 from pliant.batch.pbs.rows import ENDING, JobRow, QueueRow, ServerRow
+from pliant.batch.pbs.unreal import WORDS, is_unreal
 from pliant.batch.pbs.values import duration_s, number, size_mib, tasks_in
 from pliant.batch.pbs.vnodes import NO_NAMES, SHARDS, Names, Vnodes
 from pliant.cycle import allowed_shapes
@@ -77,15 +78,6 @@ def nodes_of(exec_vnode: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found[1] for found in _VNODE.finditer(exec_vnode)))
 
 
-def allocated(exec_vnode: str) -> Mapping[str, Mapping[str, str]]:
-    """Return what a job has of each vnode."""
-    given: dict[str, dict[str, str]] = {}
-    for found in _VNODE.finditer(exec_vnode):
-        pairs = (item.partition("=") for item in found[2].split(":") if item)
-        given.setdefault(found[1], {}).update({name: value for name, _, value in pairs})
-    return given
-
-
 def spec_of(row: JobRow) -> Spec | None:
     """Return what the token says."""
     said = row.resources.get(TOKEN, "")
@@ -132,7 +124,8 @@ def job_of(row: JobRow, site: Site) -> Job:
         restarts=row.restarts,
         requeues=row.rerunable,
     )
-    shaped = _shaped(job, row, site)
+    unreal = is_unreal(row)
+    shaped = _unchanged(job) if unreal else _shaped(job, row, site)
     if not row.waits:
         return replace(
             shaped,
@@ -148,7 +141,8 @@ def job_of(row: JobRow, site: Site) -> Job:
             array_tasks=row.indices or "0",
         )
     up = queue is not None and queue.up and site.server.scheduling
-    return replace(shaped, reason=reason(row), eligible=row.state in "QB" and up)
+    eligible = row.state in "QB" and up and not unreal
+    return replace(shaped, reason=reason(row), eligible=eligible)
 
 
 def _shaped(job: Job, row: JobRow, site: Site) -> Job:
@@ -172,6 +166,12 @@ def _shaped(job: Job, row: JobRow, site: Site) -> Job:
     shapes = allowed_shapes(spec.request, own, shape, ABILITIES)
     possible = tuple(one for one in shapes if _possible(job, one, site))
     return replace(job, shapes=possible or (shape,)) if _may_change(job) else job
+
+
+def _unchanged(job: Job) -> Job:
+    """Leave a job alone whose numbers are none: it has nothing that its end could give back."""
+    shape = Shape(1, 0, kind=Kind.CPU)
+    return replace(job, shape=shape, shapes=(shape,), frozen=WORDS if job.spec else "")
 
 
 def _may_change(job: Job) -> bool:

@@ -18,6 +18,7 @@ from pliant.batch.pbs.rows import (
     parse_queues,
     parse_server,
 )
+from pliant.batch.pbs.unreal import without
 from pliant.batch.pbs.vnodes import NO_NAMES, Names, Vnodes
 from pliant.errors import BadAnswer, Unavailable
 
@@ -54,7 +55,7 @@ class Queries:
             of_nodes = parse_nodes(nodes.result())
         if not server.sees_others:
             raise BadAnswer("PBS shows nobody's jobs but one's own here: query_other_jobs is false")
-        vnodes = Vnodes(of_nodes, self._names)
+        vnodes = Vnodes(without(rows, of_nodes), self._names)
         reserved = self._reservations() if any(row.reserved for row in of_nodes) else []
         theirs = {row.queue for row in reserved}
         free = {row.name: row for row in queues if row.name not in theirs}

@@ -160,13 +160,13 @@ class NodeRow:
         """Return how much of a counted resource is free."""
         if not self.states.isdisjoint(ALONE):
             return 0
-        return max(0, number(self.has.get(name)) - number(self.given.get(name)))
+        return max(0, number(self.has.get(name)) - max(0, number(self.given.get(name))))
 
     def part_left(self, name: str) -> float:
         """Return how much of a resource with decimals is free."""
         if not self.states.isdisjoint(ALONE):
             return 0.0
-        return max(0.0, real(self.has.get(name)) - real(self.given.get(name)))
+        return max(0.0, real(self.has.get(name)) - max(0.0, real(self.given.get(name))))
 
     @property
     def mem_mib(self) -> tuple[int, int]:
