@@ -122,6 +122,30 @@ def test_a_running_malleable_job_may_change(site: Recorded) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("known", "start_s"),
+    [
+        ({"stime": 1, "mtime": 2, "etime": 3}, 1.0),
+        ({"mtime": 2, "etime": 3}, 2.0),
+        ({"etime": 3}, 3.0),
+        ({}, 1795414937.0),  # when it came
+    ],
+)
+def test_a_job_in_the_first_moment_of_its_run_has_a_start(
+    site: Recorded, known: dict[str, int], start_s: float
+) -> None:
+    one = site.job("30")
+    for name in ("stime", "mtime", "etime"):
+        del one[name]
+    one.update({name: f"Thu Jan  1 00:00:0{second} 1970" for name, second in known.items()})
+    assert job(site.pbs().observe(), "30").start_s == start_s
+
+
+def test_a_job_that_waits_has_no_start(site: Recorded) -> None:
+    rows = {row.id: row for row in parse_jobs(json.dumps(site.answers["jobs"]))}
+    assert (rows["32"].start_s, rows["32"].waits) == (0.0, True)
+
+
 def test_an_array_is_one_job_and_its_running_ones_are_their_own(site: Recorded) -> None:
     seen = site.pbs().observe()
     array = job(seen, "34[]")

@@ -232,7 +232,7 @@ class Runs:
 
     def _restart(self, job_id: str) -> float:
         rows = self._store.runs(job_id)
-        launches = [row.launched_s - row.start_s for row in rows if row.launched_s]
+        launches = [row.launched_s - row.start_s for row in rows if row.launched_s and row.start_s]
         saves = [row.saved_took_s for row in rows if row.saved_took_s]
         return max(0.0, launches[-1] if launches else 0.0) + (saves[-1] if saves else 0.0)
 

@@ -127,7 +127,7 @@ def _job(name: str, one: Table) -> JobRow:
         variables={n: v for n, v in variables.items() if n.startswith("PLIANT_")},
         holds="" if holds == "n" else holds,
         submit_s=instant_s(text(one.get("ctime"))),
-        start_s=instant_s(text(one.get("stime"))),
+        start_s=_start_s(one),
         begin_s=instant_s(text(one.get("Execution_Time"))),
         exec_vnode=text(one.get("exec_vnode")),
         rerunable=true(one.get("Rerunable", True)),
@@ -138,6 +138,13 @@ def _job(name: str, one: Table) -> JobRow:
         indices=text(one.get("array_indices_remaining")),
         at_once=number(one.get("max_run_subjobs")),
     )
+
+
+def _start_s(one: Table) -> float:
+    """Return when a job started: in its first moment (substate 41) PBS has changed it, no more."""
+    waits = text(one.get("job_state")) in WAITING
+    names = ("stime",) if waits else ("stime", "mtime", "etime", "ctime")
+    return next(filter(None, (instant_s(text(one.get(name))) for name in names)), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
