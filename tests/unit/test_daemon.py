@@ -1214,6 +1214,11 @@ def test_where_pliant_is_off_why_says_so(setting: Setting, batch: FakeBatch) -> 
     silent = setting.ask(ALICE, "why", job="3")
     assert isinstance(silent, a.WhyAnswer)
     assert silent.left == "it says nothing to Pliant; `pliant set` gives it a request"
+    batch.waiting = {id_: replace(job, frozen="place keeps") for id_, job in batch.waiting.items()}
+    setting.verbs.cycling.run()
+    asked = setting.ask(ALICE, "why", job="3")
+    assert isinstance(asked, a.WhyAnswer)
+    assert asked.left == "place keeps"
 
 
 @pytest.mark.parametrize(

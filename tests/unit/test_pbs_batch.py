@@ -202,6 +202,27 @@ def test_a_request_that_is_another_now_is_left_alone(
     assert seen.shapes == (seen.shape,)
 
 
+@pytest.mark.parametrize(
+    ("asks", "resources", "words"),
+    [
+        (True, {"place": "excl"}, "place='excl' keeps the shape"),
+        (True, {"select": "1:ngpus=1+1:ngpus=2"}, "several sorts of chunks"),
+        (False, {"place": "excl"}, ""),
+    ],
+)
+def test_a_job_that_asked_in_vain_says_why_its_shape_stays(
+    site: Recorded, asks: bool, resources: dict[str, str], words: str
+) -> None:
+    asked = site.job("32")["Resource_List"]
+    asked.update(resources)
+    del asked["pliant"]  # the hook notes nothing of a request that keeps its shape
+    if not asks:
+        del asked["moldable"]
+    seen = job(site.pbs().observe(), "32")
+    assert seen.spec is None
+    assert seen.frozen.startswith(words) and bool(seen.frozen) is asks
+
+
 def test_what_a_queue_allows_a_job_bounds_its_shapes(site: Recorded) -> None:
     site.answers["queues"]["Queue"]["workq"]["resources_max"] = {"ngpus": 3}
     assert [str(s) for s in job(site.pbs().observe(), "32").shapes] == ["2", "3", "4"]
@@ -277,7 +298,7 @@ def test_a_job_that_asks_for_less_than_nothing_takes_no_part(
     asked = site.job("32")["Resource_List"]
     asked.update(resources)
     if not flagged:
-        del asked["pliant"]
+        del asked["pliant"], asked["moldable"]
     seen = job(site.pbs().observe(), "32")
     assert (seen.eligible, seen.shapes, seen.demand(seen.shape)) == (
         *(False, (Shape(1, 0, kind=Kind.CPU),), Demand()),

@@ -82,7 +82,11 @@ def why_left(job: Job, cycling: Cycling, words: str) -> str:
     if off:
         unread = "" if job.spec else ": what a job says to it is not read there"
         return f"Pliant is off in partition {', '.join(off)}{unread}"
-    return words if job.spec else "it says nothing to Pliant; `pliant set` gives it a request"
+    return (
+        words
+        if job.spec or job.frozen
+        else "it says nothing to Pliant; `pliant set` gives it a request"
+    )
 
 
 _WORDS = {

@@ -20,6 +20,7 @@ from pliant.batch.pbs.vnodes import NO_NAMES, SHARDS, Names, Vnodes
 from pliant.cycle import allowed_shapes
 from pliant.filter.fields import Fixed
 from pliant.filter.pbs.names import RETURNS, TOKEN
+from pliant.filter.pbs.said import words
 from pliant.filter.pbs.select import Chunk
 from pliant.filter.pbs.written import Written, own_shape, read_written
 from pliant.grammar import find_token
@@ -125,7 +126,7 @@ def job_of(row: JobRow, site: Site) -> Job:
         requeues=row.rerunable,
     )
     unreal = is_unreal(row)
-    shaped = _unchanged(job) if unreal else _shaped(job, row, site)
+    shaped = _unchanged(job, row) if unreal else _shaped(job, row, site)
     if not row.waits:
         return replace(
             shaped,
@@ -151,8 +152,8 @@ def _shaped(job: Job, row: JobRow, site: Site) -> Job:
         written, shape = written_of(row, site), carried(row, site, job.spec)
     except Fixed as why:
         shape, footprint = _odd(row)
-        words = str(why) if job.spec else ""
-        return replace(job, shape=shape, shapes=(shape,), footprint=footprint, frozen=words)
+        frozen = str(why) if _asks(row) else ""
+        return replace(job, shape=shape, shapes=(shape,), footprint=footprint, frozen=frozen)
     spec = job.spec
     if spec is None:
         return replace(job, shape=shape, shapes=(shape,), footprint=written.footprint)
@@ -168,10 +169,15 @@ def _shaped(job: Job, row: JobRow, site: Site) -> Job:
     return replace(job, shapes=possible or (shape,)) if _may_change(job) else job
 
 
-def _unchanged(job: Job) -> Job:
+def _asks(row: JobRow) -> bool:
+    """Whether its owner asked for something; without a token where the hook left the shape."""
+    return bool(row.resources.get(TOKEN) or words(row.resources, row.variables))
+
+
+def _unchanged(job: Job, row: JobRow) -> Job:
     """Leave a job alone whose numbers are none: it has nothing that its end could give back."""
     shape = Shape(1, 0, kind=Kind.CPU)
-    return replace(job, shape=shape, shapes=(shape,), frozen=WORDS if job.spec else "")
+    return replace(job, shape=shape, shapes=(shape,), frozen=WORDS if _asks(row) else "")
 
 
 def _may_change(job: Job) -> bool:
@@ -192,7 +198,7 @@ def _left(row: JobRow, job: Job, site: Site) -> str:
             "nothing here would send it back to the queue",
         ),
     )
-    return next((words for holds, words in checks if holds), "")
+    return next((why for holds, why in checks if holds), "")
 
 
 def _possible(job: Job, shape: Shape, site: Site) -> bool:
