@@ -516,6 +516,8 @@ def test_an_unknown_field_is_bad_input() -> None:
         ("4711.head", "4711"),
         ("4711[].head.cluster.org", "4711[]"),
         ("4711[3].pbs-1", "4711[3]"),
+        ("0", "0"),  # PBS's first
+        ("0[3].head", "0[3]"),
     ],
 )
 @pytest.mark.parametrize("verb", ["why", "history"])
@@ -529,7 +531,7 @@ def test_a_job_is_named_as_squeue_or_qstat_names_it(
 @pytest.mark.parametrize(
     "job",
     [
-        *("abc", "", "1;id", "0", "1_x", "9" * 70_000, "\u0661"),
+        *("abc", "", "1;id", "00", "01", "1_x", "9" * 70_000, "\u0661"),
         *("1[x]", "1[1-3]", "1[", "1]", "1_3[3]", "1.", "1.-x", "1.a b", "1..a", "[3]"),
     ],
 )

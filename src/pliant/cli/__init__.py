@@ -67,10 +67,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 )
 @click.version_option(__version__, "--version", message="pliant %(version)s")
 def cli() -> None:
-    """Make Slurm jobs bend to the GPUs that are free.
+    """Make Slurm and PBS jobs bend to the GPUs that are free.
 
-    A user adds a flag to sbatch (--moldable=gpus=1-4) and asks why a job waits. An
-    administrator checks, installs, watches and switches off.
+    A user adds a flag to sbatch or qsub (--moldable=gpus=1-4, -l moldable=gpus=1-4) and asks
+    why a job waits. An administrator checks, installs, watches and switches off.
 
     Every command ends with 0 (fine), 1 (the answer is no) or 2 (bad input, or something is
     missing), and says what is wrong in one line.

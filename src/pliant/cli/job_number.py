@@ -11,7 +11,8 @@ from pliant.grammar import quoted
 
 _TASK = r"(?:_[0-9]{1,9}|\[[0-9]{0,9}\])?"
 _SERVER = r"(?:\.[A-Za-z][A-Za-z0-9-]{0,62}(?:\.[A-Za-z0-9-]{1,63}){0,8})?"
-_JOB = re.compile(rf"([1-9][0-9]{{0,11}}{_TASK}){_SERVER}", re.ASCII)
+_JOB = re.compile(rf"((?:0|[1-9][0-9]{{0,11}}){_TASK}){_SERVER}", re.ASCII)
+"""PBS's first job is 0; Slurm has none of that number, which pliantd says."""
 
 
 def _checked(_ctx: click.Context, _param: click.Parameter, value: str) -> str:

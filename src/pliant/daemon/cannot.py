@@ -18,7 +18,9 @@ GIVE_UP_GPUS = (
 )
 TAKE_GPUS = "a waiting job cannot be given GPUs here"
 SHARES = "a waiting job cannot go from a share of a GPU to whole GPUs, or back"
-OTHERWISE = "as the job is written Slurm cannot change it to that, or no node could ever give it"
+OTHERWISE = (
+    "as the job is written the batch system cannot change it to that, or no node could ever give it"
+)
 
 
 def cannot_rows(job: Job, abilities: Abilities) -> tuple[CannotRow, ...]:

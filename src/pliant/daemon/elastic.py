@@ -265,11 +265,11 @@ class Elastic:
         checks = (
             (job.frozen != "", f"it is left alone: {job.frozen}"),
             (job.spec.pinned, "its owner pinned it"),
-            (not job.requeues, "Slurm may not requeue it"),
+            (not job.requeues, "the batch system may not requeue it"),
             (shape not in allowed, f"it may be {', '.join(map(shape_text, allowed))}"),
             (shape == job.shape, "it has that shape"),
             (not self.runs.may_reshape(job), f"nothing can be asked of it now: {_busy(phase)}"),
-            (shape not in job.shapes, "Slurm cannot change it so"),
+            (shape not in job.shapes, "the batch system cannot change it so"),
             (0 < end_s < now_s + LEAST_LEFT_S, "less than two minutes of its time limit are left"),
             (
                 not self._places.is_open(job, wanted),

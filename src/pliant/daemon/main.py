@@ -61,7 +61,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = _Parser(
         prog="pliantd",
         allow_abbrev=False,
-        description="Watch a Slurm cluster and change waiting jobs within what their owners allow.",
+        description="Watch a Slurm or PBS cluster and change waiting jobs as their owners allow.",
         epilog="SIGHUP reads the configuration again, Slurm's too; SIGTERM ends.",
     )
     parser.add_argument(
