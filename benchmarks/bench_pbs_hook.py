@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from benchmarks.section import Section, verdict
 from benchmarks.stats import estimate, quantile
 from pbs_double import Event, Job, Pbs, run
+from pliant.daemon.publishing import MOST_SORTS
 from pliant.filter.pbs.state import MAX_BYTES, Ground, Room, State, state_text
 from pliant.hooks import hook_text
 from pliant.model import Mode
@@ -31,9 +32,9 @@ _HOW = """\
 {count} submissions of each sort in each case, shuffled, **under a double** of PBS's module, the one
 that the tests have; it ends the measurement where the hook looks at another job. The hook is made
 from its text once, as PBS does, and begins anew for every job. The state file names 10 queues, with
-20 sorts of nodes each, or with {most}: then it has {size} KiB, and {limit} KiB is the most that is
-read."""
-_FILES: Mapping[str, int] = {"no state file": 0, "20 sorts": 20, "{most} sorts": 400}
+20 sorts of nodes each, or with {most}, the most that pliantd tells of a queue: then it has
+{size} KiB, and {limit} KiB is the most that is read."""
+_FILES: Mapping[str, int] = {"no state file": 0, "20 sorts": 20, "{most} sorts": MOST_SORTS}
 """How many sorts of nodes a queue has in the state file; 0: there is no file."""
 _SORTS: Mapping[str, Mapping[str, str]] = {
     "says nothing": {"select": "1:ncpus=8:ngpus=4"},

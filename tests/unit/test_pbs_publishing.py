@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,12 @@ from pbs_recorded import NAMES, NOW_S, Recorded
 
 from pliant.cycle import cycle, leftover
 from pliant.daemon.config import Config
-from pliant.daemon.publishing import Publisher, state_of
+from pliant.daemon.publishing import MOST_SORTS, Publisher, state_of
 from pliant.daemon.seen import Seen
 from pliant.filter import Inventory
 from pliant.filter.pbs.state import Ground, Room, State, read_state
 from pliant.model import Mode
+from pliant.plan import Plan
 from pliant.policies import live
 
 ENFORCED = Config(partitions={"default": Mode.ENFORCE, "debug": Mode.OFF})
@@ -50,6 +52,23 @@ def test_the_hooks_learn_what_a_queue_has_and_what_is_left_of_it() -> None:
         *(Mode.ENFORCE, Mode.OFF),
         False,
     )
+
+
+def test_of_many_sorts_of_nodes_the_hook_is_told_those_with_the_most_gpus() -> None:
+    found = seen(Recorded())
+    node = found.snapshot.nodes[0]
+    pool = node.pools[0]
+    nodes = tuple(
+        replace(node, name=f"n{n}", free_cpus=n, pools=(replace(pool, total=n, free=n),))
+        for n in range(MOST_SORTS + 20)
+    )
+    (queue, *_) = found.snapshot.partitions
+    queue = replace(queue, nodes=tuple(one.name for one in nodes))
+    snapshot = replace(found.snapshot, nodes=nodes, partitions=(queue,), waiting=())
+    many = replace(found, snapshot=snapshot, plan=Plan())
+    said = state_of(many, ENFORCED, paused=False, names=NAMES).ground(queue.name)
+    assert [room.gpus for room in said.rooms] == [*range(MOST_SORTS + 19, 19, -1)]
+    assert [room.gpus for room in said.kinds] == [*range(MOST_SORTS + 19, 19, -1)]
 
 
 def test_what_waiting_jobs_can_start_with_is_not_given_twice_nor_what_is_kept_for_the_first() -> (

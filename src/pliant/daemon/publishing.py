@@ -21,6 +21,9 @@ from pliant.plan import Plan
 
 log = logging.getLogger("pliant.publishing")
 
+MOST_SORTS = 100
+"""Of nodes of a queue, that the hook is told: it reads them all while PBS's server waits."""
+
 
 class Publisher:
     """Writes the file; where that fails the hooks note requests and change nothing."""
@@ -126,11 +129,16 @@ def _kept(seen: Seen) -> Mapping[str, float]:
 
 
 def _rooms(nodes: Iterable[Node], until: Mapping[str, float]) -> tuple[Room, ...]:
-    """Return nodes that are alike together; of each the pool with the most GPUs."""
+    """Return nodes that are alike together; of each the pool with the most GPUs.
+
+    Of many sorts those with the most GPUs: what the hook does not know it leaves to pliantd.
+    """
     alike: Counter[Room] = Counter()
     for node in nodes:
         pool = max(node.pools, key=lambda pool: pool.free, default=None)
         gpus, kind = (pool.free, pool.gpu_type) if pool else (0, "")
         until_s = until.get(node.name, 0.0)
         alike[Room(1, gpus, node.free_cpus, node.free_mem_mib, kind, until_s)] += 1
-    return tuple(replace(room, nodes=number) for room, number in alike.items())
+    rooms = [replace(room, nodes=number) for room, number in alike.items()]
+    most_first = sorted(rooms, key=lambda room: (room.nodes * room.gpus, room.cpus), reverse=True)
+    return tuple(most_first[:MOST_SORTS])
