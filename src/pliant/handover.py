@@ -31,7 +31,9 @@ its pin: it is the next to start. Whoever sees it run releases it.
 
 Nothing is done against an owner: a job that is held, cancelled or requeued by its owner meanwhile
 is only cleaned up after. One that is held while it runs is asked for nothing; where its program has
-saved and ended already it goes back into the queue, without a pin, and stays held there.
+saved and ended already it goes back into the queue, without a pin, and stays held there. One that
+was given another request meanwhile keeps that, and no run is ended that may not be the one that
+saved.
 
 Source: measured on Slurm 22.05 and 24.11; the lifecycle is that of Seo (paper 003), the guest that
 of Yabuuchi et al. (paper 001, FitGpp).
@@ -91,6 +93,8 @@ class Outcome(StrEnum):
     HELD = "its owner holds it"
     STAYS = "it was to stay, or could not have started so there any more: it goes on as it is"
     SLOW = "it did not start again in time and waits in the queue"
+    AS_WAS = "it started again before it had that shape"
+    CHANGED = "somebody else changed it or started it anew meanwhile: it goes on as it says now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +120,11 @@ class HandOver:
 class Sight:
     """What is seen of one job: ``state`` is None once it has ended.
 
-    ``carries``: the shape it asks for; ``queued_s``: since when it waits, in whole seconds;
-    ``begins_s``: when it may begin; ``started_s``: when it started, in whole seconds; ``fresh_s``:
-    when the youngest slurmd of its nodes started; ``killed``: it failed after its checkpoint, at
-    the very start of a later run or before it was requeued.
+    ``carries``: the shape it asks for, None where not told; ``queued_s``: since when it waits, in
+    whole seconds; ``begins_s``: when it may begin; ``started_s``: when it started, in whole
+    seconds; ``fresh_s``: when the youngest slurmd of its nodes started; ``killed``: it failed after
+    its checkpoint, at the very start of a later run or before it was requeued; ``changed``: it says
+    something else than when it was asked, or runs and may not be in the run that saved.
     """
 
     state: JobState | None
@@ -127,6 +132,7 @@ class Sight:
     priority: int = 1
     held: bool = False
     killed: bool = False
+    changed: bool = False
     carries: Shape | None = None
     queued_s: float = 0.0
     begins_s: float = 0.0
@@ -192,18 +198,26 @@ def _outcome(over: HandOver, scene: Scene) -> Outcome | None:
     """How it ended; None while it goes on."""
     job, now_s = scene.job, scene.now_s
     if job.run > over.run and job.state is JobState.RUNNING:
-        return Outcome.DONE
+        return Outcome.DONE if job.carries in (None, over.shape) else Outcome.AS_WAS
     if job.held and not (over.saved_s and job.state is JobState.RUNNING):
         return Outcome.HELD
     if over.saved_s:
-        if job.state is None and not job.killed:
-            return Outcome.GONE
-        cleared = job.is_waiting and job.carries == over.shape and not scene.fence_end_s
-        late = cleared and not over.guest and now_s > job.begins_s + START_S
-        return Outcome.SLOW if late or now_s > over.saved_s + GIVE_UP_S else None
+        return _given_up(over, scene)
     if job.state is not JobState.RUNNING or job.run != over.run:
         return Outcome.RUN_OVER
     return Outcome.NOT_SAVED if now_s > over.until_s else None
+
+
+def _given_up(over: HandOver, scene: Scene) -> Outcome | None:
+    """Why one whose program has saved is not handed over; None while it may be."""
+    job, now_s = scene.job, scene.now_s
+    if job.state is None and not job.killed:
+        return Outcome.GONE
+    if job.changed:
+        return Outcome.CHANGED
+    cleared = job.is_waiting and job.carries == over.shape and not scene.fence_end_s
+    late = cleared and not over.guest and now_s > job.begins_s + START_S
+    return Outcome.SLOW if late or now_s > over.saved_s + GIVE_UP_S else None
 
 
 def _settles(scene: Scene) -> bool:

@@ -13,8 +13,9 @@ from pliant.batch.pbs import Pbs
 from pliant.batch.pbs.queries import KICK
 from pliant.errors import Refused
 from pliant.filter.pbs.fences import Fence, read_fences
+from pliant.grammar import parse, token_text
 from pliant.handover import FENCE_S, START_S, Do, HandOver, Outcome, Step, next_step
-from pliant.model import Job, Shape, Snapshot
+from pliant.model import Job, Shape, Snapshot, Spec
 
 
 @pytest.fixture
@@ -81,6 +82,7 @@ def test_who_gives_up_a_job_is_not_asked_for_more(site: Recorded) -> None:
     assert late.step(61).outcome is Outcome.NOT_SAVED
     stuck = Clocked(site)
     stuck.over = replace(stuck.over, saved_s=NOW_S - 601)
+    site.job("30")["stime"] = "Mon Nov 23 06:02:18 2026"
     assert stuck.step().outcome is Outcome.SLOW
 
 
@@ -220,7 +222,109 @@ def test_the_start_that_our_hook_refuses_is_none(site: Recorded) -> None:
     assert site.said == []
     starts_again(site)
     assert under_way.step(60).do is Do.UNFENCE
-    assert (under_way.step(60).outcome, fences(site)) == (Outcome.DONE, ())
+    assert (under_way.step(60).outcome, fences(site)) == (Outcome.AS_WAS, ())
+
+
+# What somebody else has changed meanwhile
+
+OWNERS: tuple[dict[str, str], ...] = (
+    {"select": "1:ncpus=2:ngpus=3:mem=4096mb"},
+    {"select": "1:ncpus=4:ngpus=1:mem=4096mb"},
+    {"select": "1:ncpus=2:ngpus=1:mem=4096mb:host=gn1"},
+    {"pliant": token_text(Spec(parse("gpus=4"), Shape(1, 3), Shape(1, 1), renewed=True))},
+    {"pliant": ""},
+)
+
+
+@pytest.mark.parametrize("says", OWNERS)
+def test_what_the_owner_of_one_that_is_back_says_is_left_and_it_begins(
+    site: Recorded, says: dict[str, str]
+) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    site.job("30")["Resource_List"].update(says)
+    assert under_way.step(1).do is Do.UNFENCE
+    assert site.said == [("qalter", "-a", "202611230622.34", "30")]
+    site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+    assert under_way.step(3).do is Do.UNFENCE
+    assert under_way.step(4).outcome is Outcome.CHANGED
+    assert site.said[1:] == [KICK]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("queue", "debug"), ("Execution_Time", "Mon Nov 23 07:22:34 2026")]
+)
+def test_so_is_where_and_when_its_owner_lets_it_begin(site: Recorded, key: str, value: str) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site, Execution_Time="Mon Nov 23 06:22:33 2026")
+    site.job("30")[key] = value
+    assert [under_way.step(2).do, under_way.step(3).outcome] == [Do.UNFENCE, Outcome.CHANGED]
+    assert site.said == [KICK]
+
+
+def test_a_time_limit_that_its_owner_gave_it_meanwhile_stands(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.over = replace(under_way.over, end_s=NOW_S + 500)
+    under_way.step()
+    goes_back(site, Execution_Time="Mon Nov 23 06:22:33 2026")
+    site.job("30")["Resource_List"]["walltime"] = "02:00:00"
+    assert [under_way.step(2).do, under_way.step(3).outcome] == [Do.UNFENCE, Outcome.CHANGED]
+
+
+def test_its_owner_wins_after_the_look_and_after_the_new_shape_too(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    step = next_step(under_way.over, under_way.pbs.scene(under_way.over, under_way.job))
+    assert step.do is Do.RESHAPE
+    ours = dict(site.job("30")["Resource_List"])
+    site.job("30")["Resource_List"].update(OWNERS[0])
+    with pytest.raises(Refused, match="its owner wins"):
+        under_way.pbs.step(step, under_way.over, under_way.job)
+    assert site.said == []
+    site.job("30")["Resource_List"] = ours
+    assert under_way.step(1).do is Do.RESHAPE
+    site.job("30")["Resource_List"].update(OWNERS[0])
+    assert under_way.step(3).do is Do.UNFENCE
+    assert "qalter" in site.said[0]
+    assert site.job("30")["Resource_List"]["select"] == OWNERS[0]["select"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"stime": None},
+        {"run_count": 0},
+        {"Resource_List": {"select": "1:ncpus=2:ngpus=3:mem=4096mb"}},
+    ],
+)
+def test_a_run_that_may_not_be_the_one_that_saved_is_not_ended(
+    site: Recorded, change: dict[str, object]
+) -> None:
+    under_way = Clocked(site)
+    under_way.over = replace(under_way.over, run=0 if change != {"run_count": 0} else 1)
+    under_way.step()
+    site.job("30").update(change)
+    steps = [under_way.step(20 + n) for n in range(3)]
+    assert Outcome.CHANGED in [step.outcome for step in steps]
+    assert all(argv[0] != "qrerun" for argv in site.said)
+
+
+@pytest.mark.parametrize("gpus", [2, 1])
+def test_one_that_started_since_is_another_run_whatever_is_counted(
+    site: Recorded, gpus: int
+) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    select = f"1:ncpus=2:ngpus={gpus}:mem=4096mb"
+    site.job("30").update(run_count=1, stime="Mon Nov 23 06:22:34 2026")
+    site.job("30")["Resource_List"]["select"] = select
+    assert under_way.step(20).do is Do.UNFENCE
+    done = Outcome.DONE if gpus == 2 else Outcome.AS_WAS
+    assert under_way.step(21).outcome is done
+    assert all(argv[0] != "qrerun" for argv in site.said)
 
 
 # A guest

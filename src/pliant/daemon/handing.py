@@ -322,7 +322,7 @@ class HandOvers:
     def _end(self, active: _Active, outcome: Outcome) -> None:
         with self._changed:
             self._active.pop(active.over.job, None)
-            if outcome is Outcome.DONE:
+            if outcome in (Outcome.DONE, Outcome.AS_WAS):
                 self._gone[active.over.job] = active.over.run
             elif outcome is Outcome.STAYS:
                 self._rests[active.over.job] = self._clock() + REST_S

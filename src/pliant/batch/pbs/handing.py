@@ -10,8 +10,10 @@ is to have, by a fence (see fences.py): PBS's own scheduler starts whom it lets 
 - *fence* and *renew* put up the fence, which lets in the job, or where it makes room, its guest.
 - *requeue* waits for the program's end, and after some seconds makes it.
 - *reshape* gives the request, the time to begin, and a new count of 20 starts before PBS holds it.
-- *unfence* ends the hook's hold, leaves the fence for some seconds more, and starts a cycle of the
-  scheduler. It ends when one has started for whom it was.
+- *unfence* ends the hook's hold or its time to begin, leaves the fence for some seconds more, and
+  starts a cycle of the scheduler. It ends when one has started for whom it was.
+
+A job that is not any more what it was asked as is left so (see standing.py).
 """
 
 from __future__ import annotations
@@ -22,9 +24,10 @@ from datetime import UTC, datetime
 
 from pliant.batch.clients import Runs
 from pliant.batch.pbs.fences import Fences, Kept
-from pliant.batch.pbs.jobs import Site, carried, nodes_of, spec_of
+from pliant.batch.pbs.jobs import Site, carried, job_of, nodes_of, spec_of
 from pliant.batch.pbs.queries import KICK, Queries
 from pliant.batch.pbs.rows import ENDING, JobRow
+from pliant.batch.pbs.standing import begins_by_us, is_later_run, is_same_run, stands
 from pliant.batch.pbs.update import shape_words
 from pliant.errors import Refused, Unavailable
 from pliant.filter.fields import Fixed
@@ -59,8 +62,8 @@ class Handing:
 
     # --- see -------------------------------------------------------------------------------
 
-    def scene(self, over: HandOver, site: Site) -> Scene:
-        """Return what is seen now.
+    def scene(self, over: HandOver, job: Job, site: Site) -> Scene:
+        """Return what is seen now; ``job``: as it was asked.
 
         Raises Unavailable, BadAnswer.
         """
@@ -71,14 +74,14 @@ class Handing:
             self._fences.end(over.job)
             kept = self._fences.of(over.job)
         self.tend()
-        stands = kept is not None and not kept.opened and kept.fence.stands(now_s)
+        fenced = kept is not None and not kept.opened and kept.fence.stands(now_s)
         holds = row is not None and row.waits and row.is_held_by_us
         fence_end_s = now_s + STANDS_S if holds else 0.0
         return Scene(
             now_s,
-            self._sight(row, over, site),
+            self._sight(row, over, job, site),
             _guest(rows.get(over.guest), kept, over, now_s) if over.guest else None,
-            kept.fence.until_s if stands and kept else fence_end_s,
+            kept.fence.until_s if fenced and kept else fence_end_s,
             AHEAD_S,
         )
 
@@ -95,19 +98,23 @@ class Handing:
         """Return when each fence ends that stands now, by job."""
         return self._fences.standing()
 
-    def _sight(self, row: JobRow | None, over: HandOver, site: Site) -> Sight:
+    def _sight(self, row: JobRow | None, over: HandOver, job: Job, site: Site) -> Sight:
         if row is None or row.state == "F":
             return Sight(None)
-        state = _state(row)
-        shape = _carried(row, site) if row.waits else None
+        state, now, run = _state(row), job_of(row, site), row.restarts
+        changed = row.waits and not stands(row, now, job, over)
+        if state is JobState.RUNNING:
+            run = max(run, over.run + 1) if is_later_run(row, over) else run
+            changed = not is_same_run(row, now, job, over)
         goes = over.saved_s > 0 and self._clock() <= over.saved_s + GIVE_UP_S
-        back = row.waits or (goes and row.restarts <= over.run)
+        back = row.waits or (goes and run <= over.run and not changed)
         return Sight(
             state=state,
-            run=row.restarts,
+            run=run,
             priority=PINNED if back else 1,
             held=row.state == "H" and not row.is_held_by_us,
-            carries=shape,
+            changed=changed,
+            carries=_carried(row, site),
             queued_s=over.saved_s,
             begins_s=row.begin_s,
             started_s=row.start_s,
@@ -160,7 +167,16 @@ class Handing:
         )
 
     def _unfence(self, step: Step, over: HandOver) -> None:
-        row = self._rows.get(over.job)
+        row, now_s = self._rows.get(over.job), self._clock()
+        if (
+            row is not None
+            and row.waits
+            and now_s + AHEAD_S < row.begin_s
+            and begins_by_us(row, over)
+        ):
+            # it was not reshaped, and has the hook's time to begin; the fence stands until ours
+            self._tell(step, over, ("qalter", "-a", _text(int(now_s) + 1), over.job))
+            return
         if row is not None and row.waits and row.is_held_by_us:
             self._tell(step, over, ("qrls", "-h", "s", over.job))
         if row is not None and row.waits:
@@ -173,6 +189,8 @@ class Handing:
         row = {one.id: one for one in self._queries.jobs()}.get(over.job)
         if row is None or not row.waits or job.spec is None:
             raise Refused(f"job {over.job}: it does not wait any more")
+        if not stands(row, job_of(row, site), job, over):
+            raise Refused(f"job {over.job}: it was changed since it was asked; its owner wins")
         begin_s = int(self._clock()) + 1
         words = (
             *shape_words(row, job, over.shape, job.noted(over.shape), site),

@@ -166,12 +166,12 @@ class Pbs:
 
     # --- hand over -------------------------------------------------------------------------
 
-    def scene(self, over: HandOver, _job: Job) -> Scene:
+    def scene(self, over: HandOver, job: Job) -> Scene:
         """Return what is seen of a hand-over now.
 
         Raises Unavailable, BadAnswer.
         """
-        return self._handing.scene(over, self._known_site())
+        return self._handing.scene(over, job, self._known_site())
 
     def step(self, step: Step, over: HandOver, job: Job) -> None:
         """Do one step of it.
