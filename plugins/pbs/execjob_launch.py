@@ -42,7 +42,7 @@ def main(event: Any) -> None:
     told = {name: str(env[name]) for name in list(env)}
     said = variables(parts, site, told, runs)
     numbers = devices(parts, site, pbs.get_local_nodename())
-    if numbers:
+    if numbers is not None:  # "" hides all: without it a program would see the others' too
         said[DEVICES] = numbers.replace(",", "\\,")  # PBS would end the value at a bare comma
     for name, text in said.items():
         env[name] = text

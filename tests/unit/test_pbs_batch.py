@@ -114,7 +114,11 @@ def test_a_running_malleable_job_may_change(site: Recorded) -> None:
     assert (seen.state, seen.nodes, seen.restarts) == (JobState.RUNNING, ("gn1",), 0)
     assert (seen.shape, [str(s) for s in seen.shapes]) == (Shape(1, 1), ["1", "2", "3", "4"])
     assert seen.start_s == 1795414938.0
-    site.job("30")["Variable_List"]["PLIANT_RETURNS"] = ""
+
+
+@pytest.mark.parametrize("said", ["", ",PBS_O_QUEUE=workq", 84])
+def test_nor_one_that_nothing_would_send_back(site: Recorded, said: object) -> None:
+    site.job("30")["Variable_List"]["PLIANT_RETURNS"] = said
     left = job(site.pbs().observe(), "30")
     assert (left.shapes, left.frozen) == (
         (Shape(1, 1),),

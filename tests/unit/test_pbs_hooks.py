@@ -23,8 +23,10 @@ from pliant.filter.pbs.state import (
     MAX_AGE_S,
     MAX_BYTES,
 )
+from pliant.grammar import parse, token_text
 from pliant.hooks import HOOKS, hook_text
 from pliant.hooks.reading import Settings
+from pliant.model import Mode, Spec
 
 PAGE = (Path(__file__).parents[2] / "docs" / "pbs.md").read_text()
 
@@ -106,6 +108,38 @@ def test_run_count_that_begins_anew_is_not_forgotten(site: Site) -> None:
     }
 
 
+@pytest.mark.parametrize("mode", [Mode.ENFORCE, Mode.OFF])
+def test_nor_where_the_job_says_nothing_any_more(site: Site, mode: Mode) -> None:
+    was = {"PLIANT_RESTART_COUNT": "2", "PLIANT_HELD": "", "PLIANT_BACK": "3:2"}
+    asked = {"select": "1:ngpus=4"}
+    site.says(mode)
+    seen = changed(site, {"select": "1:ngpus=3"}, 0, asked=asked, run_count=3, variables=was)
+    assert seen.variables == {"PLIANT_RESTART_COUNT": "5", "PLIANT_BACK": "0:2"}
+    site.says(mode)
+    both = changed(site, {"moldable": "", "malleable": ""}, 0, run_count=3, variables=was)
+    assert both.variables.items() >= {"PLIANT_RESTART_COUNT": "5", "PLIANT_BACK": "0:2"}.items()
+
+
+@pytest.mark.parametrize(
+    ("to", "asked", "code"),
+    [
+        ("gpus=1-4;malleable", {**ASKED}, "85"),
+        ("gpus=1-4;malleable", {"select": "1:ngpus=4"}, "85"),
+        ("gpus=1-2", {**ASKED, "malleable": "yes"}, ""),
+    ],
+)
+def test_what_pliant_set_gives_alone_says_whether_it_goes_back(
+    site: Site, to: str, asked: dict[str, str], code: str
+) -> None:
+    token = token_text(Spec(parse(to), renewed=True))
+    seen = changed(site, {"pliant": token}, asked=asked)
+    assert seen.variables == {"PLIANT_RETURNS": code}
+    assert seen.job.Resource_List.writes == []
+    old = Job("modifyjob", {**asked, "pliant": token}, {"PLIANT_RETURNS": code})
+    kept = site.seen("modifyjob", Job("modifyjob", {"select": "1:ngpus=1"}), job_o=old)
+    assert "PLIANT_RETURNS" not in kept.variables
+
+
 @pytest.mark.parametrize("to", [{"walltime": 60}, {}, {"select": "1:ngpus=1"}])
 def test_a_change_of_a_job_that_says_nothing_is_left_alone(site: Site, to: dict[str, Any]) -> None:
     seen = changed(site, to, asked={"select": "1:ngpus=4"})
@@ -171,6 +205,15 @@ def test_the_devices_of_this_node_arrive_with_their_commas(site: Site) -> None:
     found = launched(site, vnodes, {"PLIANT_SHAPE": "1", "CUDA_VISIBLE_DEVICES": "7"})
     assert found["CUDA_VISIBLE_DEVICES"] == "2,10"
     assert found["PLIANT_NODES"] == "2"
+
+
+@pytest.mark.parametrize("vnodes", ["(gn1:ncpus=8)", "(gn1:ncpus=8)+(gn2-gpu0:ngpus=1)"])
+def test_one_without_a_gpu_here_finds_none(site: Site, vnodes: str) -> None:
+    site.options = {"gpu_vnode": "{host}-gpu{gpu}"}
+    told = {"PLIANT_SHAPE": "1x0@cpu", "CUDA_VISIBLE_DEVICES": "7"}
+    assert launched(site, vnodes, told)["CUDA_VISIBLE_DEVICES"] == ""
+    site.options = {}
+    assert launched(site, vnodes, told)["CUDA_VISIBLE_DEVICES"] == "7"
 
 
 @pytest.mark.parametrize("vnode", ["gn1", "gn1[0]", "gn1-gpux"])

@@ -19,7 +19,7 @@ from pliant.batch.pbs.values import duration_s, number, size_mib, tasks_in
 from pliant.batch.pbs.vnodes import NO_NAMES, SHARDS, Names, Vnodes
 from pliant.cycle import allowed_shapes
 from pliant.filter.fields import Fixed
-from pliant.filter.pbs.names import RETURNS, TOKEN
+from pliant.filter.pbs.names import CHECKPOINTED, RETURNS, TOKEN
 from pliant.filter.pbs.said import words
 from pliant.filter.pbs.select import Chunk
 from pliant.filter.pbs.written import Written, own_shape, read_written
@@ -40,6 +40,8 @@ from pliant.model import (
 CHANGED = "its owner or another tool has changed it: "
 LOWEST = 1024
 """What is added to a job's Priority, which PBS counts from -1024 on."""
+CODE = str(CHECKPOINTED)
+"""What RETURNS must be: where it is empty, PBS's JSON prints what stands behind it."""
 _VNODE = re.compile(r"\(?([^:()+]+)((?::[^:()+]+)*)\)?")
 ABILITIES = Abilities(share_to_whole=True, whole_to_share=True, gpu_to_cpu=True, cpu_to_gpu=True)
 
@@ -194,7 +196,7 @@ def _left(row: JobRow, job: Job, site: Site) -> str:
         (row.state in "SU", "it is suspended"),
         (not row.waits and row.holds != "", "it is held, and would not start again"),
         (
-            not row.waits and job.spec is not None and row.variables.get(RETURNS, "") == "",
+            not row.waits and job.spec is not None and row.variables.get(RETURNS) != CODE,
             "nothing here would send it back to the queue",
         ),
     )

@@ -171,23 +171,39 @@ def decide_change(
     ``changed``: the resources that it names. ``run_count``: before, and what it is set to or None.
     """
     after = replace(before, resources={**before.resources, **changed})
-    said = words(after.resources, after.variables)
-    asked = any(name in changed for name in RESOURCES.values())
-    mode = known.mode(before.queue)
-    if mode is Mode.OFF or not (said or asked):
-        return Answer()
-    if not said:
-        return Answer(resources=((TOKEN, None),), variables=((RETURNS, ""),))
-    try:
-        request = read_request(said)
-    except BadSpec as wrong:
-        return _wrong(wrong, mode) if asked else Answer()
-    variables = {RETURNS: returns(request), **_restarts(before.variables, *run_count)}
+    counts = _restarts(before.variables, *run_count)
+    request, answer = _meant(before, after, changed, known)
+    if request is None:
+        return replace(answer, variables=_news(before, {**dict(answer.variables), **counts}))
+    variables = {RETURNS: returns(request), **counts}
     if _SHAPING & set(changed):
         variables.update(_shape_after(after, known))
     return Answer(
         resources=_token_after(before, changed, request), variables=_news(before, variables)
     )
+
+
+def _meant(
+    before: Submission, after: Submission, changed: Mapping[str, str], known: Known
+) -> tuple[Request | None, Answer]:
+    """Return what a job asks for after a change; None where it is nothing, and what that means.
+
+    What was given by ``pliant set`` stands in the token alone, until the owner says a resource.
+    """
+    said = words(after.resources, after.variables)
+    asked = any(name in changed for name in RESOURCES.values())
+    mode, token = known.mode(before.queue), after.resources.get(TOKEN, "")
+    noted = find_token(token) if token and not asked else None
+    if mode is Mode.OFF or not (said or asked or noted):
+        return None, Answer()
+    if noted:
+        return noted.request, Answer()
+    if not said:
+        return None, Answer(resources=((TOKEN, None),), variables=((RETURNS, ""),))
+    try:
+        return read_request(said), Answer()
+    except BadSpec as wrong:
+        return None, _wrong(wrong, mode) if asked else Answer()
 
 
 def _news(before: Submission, variables: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

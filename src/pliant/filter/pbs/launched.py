@@ -100,14 +100,21 @@ def _told(text: str) -> Shape:
         return Shape()
 
 
-def devices(parts: Iterable[Part], site: Site, host: str) -> str:
-    """Return the numbers of a job's GPUs on ``host``, or "" where they cannot be told."""
+def devices(parts: Iterable[Part], site: Site, host: str) -> str | None:
+    """Return the numbers of a job's GPUs on ``host``, "" where it has none there.
+
+    None where they cannot be told.
+    """
     found: list[str] = []
+    told = site.gpu_vnode != ""
     for part in parts:
-        on, number = site.split(part.vnode)
-        if on != host or not (part.gpus or part.share):
+        if not (part.gpus or part.share):
             continue
-        if not number or part.gpus > 1:
-            return ""
-        found.append(number)
-    return ",".join(sorted(set(found), key=int))
+        on, number = site.split(part.vnode)
+        if on != host:
+            told &= number != ""  # else it may be of this host all the same
+        elif not number or part.gpus > 1:
+            return None
+        else:
+            found.append(number)
+    return ",".join(sorted(set(found), key=int)) if found or told else None
