@@ -28,9 +28,9 @@ class Server:
         }
         self.busy: frozenset[str] = frozenset()
 
-    def install(self, *words: str, status: int = 0) -> Result:
+    def install(self, *words: str, status: int = 0, catches: bool = True) -> Result:
         argv = ["install", "pbs", "--record", str(self.record), *words]
-        result = CliRunner().invoke(cli, argv)
+        result = CliRunner().invoke(cli, argv, catch_exceptions=catches)
         assert result.exit_code == status, result.output
         return result
 

@@ -13,6 +13,7 @@ from pbs_qmgr import Server, qmgr
 
 from pliant.cli import cli
 from pliant.cli.install.pbs_parts import found_in
+from pliant.errors import Refused
 from pliant.filter.pbs.names import RESOURCES, TOKEN
 from pliant.hooks import HOOKS
 
@@ -60,6 +61,26 @@ def test_removal_leaves_the_server_as_it_was(server: Server) -> None:
     server.install("--remove")
     assert (server.state, server.record.exists()) == (before, False)
     assert server.install("--remove").output == "nothing is installed\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "has", "words"),
+    [
+        ("moldable", {"type": "string_array"}, "its type is string_array, and Pliant's is string"),
+        ("steps", {"type": "string", "flag": "q"}, "its flag is q, and Pliant's is not set"),
+        ("throughput", {"type": "string", "flag": "h"}, "its flag is h, and"),
+        (TOKEN, {"type": "string"}, "its flag is not set, and Pliant's is r"),
+    ],
+)
+def test_another_sort_of_resource_that_the_site_has_is_left_and_named(
+    server: Server, name: str, has: dict[str, str], words: str
+) -> None:
+    server.state["resource"][name] = has
+    before = deepcopy(server.state)
+    for how in ("--print", "--apply"):
+        with pytest.raises(Refused, match=f"resource {name}: .*: {words}"):
+            server.install(how, catches=False)
+    assert (server.state, server.record.exists()) == (before, False)
 
 
 def test_what_a_job_still_has_is_left_and_said(server: Server) -> None:

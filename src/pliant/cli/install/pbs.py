@@ -16,6 +16,7 @@ from pliant.cli.install.pbs_parts import (
     Found,
     Statement,
     config_text,
+    foreign,
     found_in,
     resources_wanted,
     to_install,
@@ -54,6 +55,9 @@ def pbs(shows: bool, applies: bool, removes: bool, user: str, record: str) -> No
     if removes:
         statements = to_remove(found, kept.names(), HOOKS)
     else:
+        other = foreign(found, kept.names())
+        if other:
+            raise Refused(f"{other}; nothing was changed")
         hooks = {event: hook_text(event).encode() for event in HOOKS}
         statements = to_install(found, hooks, config_text(settings(config, user)))
     if not statements:

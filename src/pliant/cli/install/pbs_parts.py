@@ -81,6 +81,29 @@ def resources_wanted() -> Mapping[str, Mapping[str, str]]:
     return {**wanted, TOKEN: {"type": "string", "flag": "r"}}
 
 
+def foreign(found: Found, ours: Iterable[str]) -> str:
+    """Say which of our names the site has given to another sort of resource; "" for none.
+
+    ``ours``: those that we created, which are put right; jobs have the others as they are.
+    """
+    for name, wanted in resources_wanted().items():
+        there = found.attributes.get(("resource", name))
+        if there is None or name in ours:
+            continue
+        for key in ("type", "flag"):
+            has, right = _letters(key, there), _letters(key, wanted)
+            if has != right:
+                words = f"its {key} is {has or 'not set'}, and Pliant's is {right or 'not set'}"
+                return f"resource {name}: the site has one of this name: {words}"
+    return ""
+
+
+def _letters(key: str, attributes: Mapping[str, str]) -> str:
+    """Return a type, or flags in one order."""
+    said = attributes.get(key, "")
+    return "".join(sorted(said)) if key == "flag" else said
+
+
 def hook_attributes(event: str) -> Mapping[str, str]:
     """Return the attributes of one hook."""
     alarm_s = ALARM_S.get(event, NODE_ALARM_S)
