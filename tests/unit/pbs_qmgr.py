@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -26,6 +27,8 @@ class Server:
             "resource": {"ngpus": {"type": "long", "flag": "hn"}},
             "hook": {},
         }
+        self.looks: list[dict[str, object]] = []  # what qstat says, one after the other
+        self.told: list[str] = []
         self.busy: frozenset[str] = frozenset()
 
     def install(self, *words: str, status: int = 0, catches: bool = True) -> Result:
@@ -37,8 +40,11 @@ class Server:
     def run(
         self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: str = ""
     ) -> Answer:
-        """Answer as qmgr."""
+        """Answer as qmgr, and as qstat."""
+        if argv[0] == "qstat":
+            return Answer(json.dumps({"Jobs": self.looks.pop(0) if self.looks else {}}), "", 0)
         assert (argv[0], env) == ("qmgr", None)
+        self.told += [stdin.partition("\n")[0]] if stdin else []
         if argv[1:]:
             return Answer("".join(self._printed(argv[2].split()[1])), "", 0)
         words = self._told(stdin)

@@ -37,6 +37,7 @@ class Recorded:
         self.fences: Path | None = None
         self.refuses = ""
         self.ignores = False
+        self.hook = Answer("Hook pliant_execjob_epilogue\n    enabled = true\n", "", 0)
 
     def reserve(self, *more: str) -> None:
         """Let there be the recorded reservation of node gn1, its queue R0, and ``more``."""
@@ -62,6 +63,8 @@ class Recorded:
             return Answer(
                 self.reserved, "" if self.reserved else "pbs_rstat: no", not self.reserved
             )
+        if argv[:2] == ("qmgr", "-c") and argv[2] == "list hook pliant_execjob_epilogue":
+            return self.hook
         self.said.append(tuple(argv))
         if argv[0] != "qalter":
             return Answer("", "", 0)

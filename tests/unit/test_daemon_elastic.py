@@ -70,6 +70,7 @@ class Hands:
 
     def __init__(self) -> None:
         self.slurm, self.did = FakeSlurm(), list[tuple[str, Do]]()
+        self.stranded = False
         self.fenced: dict[str, float] = {}
 
     def scene(self, over: HandOver, job: Job) -> Scene:
@@ -79,6 +80,10 @@ class Hands:
     def step(self, step: Step, over: HandOver, job: Job) -> None:
         self.did.append((job.id, step.do))
         self.slurm.do(step, over)
+
+    def must_go_back(self) -> None:
+        if self.stranded:
+            raise Refused("nothing would send it back")
 
     def before_end(self, over: HandOver, job: Job) -> None:
         assert job.id == over.job
@@ -514,6 +519,28 @@ def test_an_owner_resizes_by_hand(bench: Bench) -> None:
     assert (row.after, row.reason) == ("2", "alice asked for it")
     with pytest.raises(Refused, match="checkpointing"):
         bench.elastic.resize(job, ONE, "alice")
+
+
+def test_none_is_asked_to_save_that_would_not_come_back(bench: Bench) -> None:
+    bench.listens()
+    bench.hands.stranded = True
+    with pytest.raises(Refused, match="nothing would send it back"):
+        bench.elastic.resize(bench.one(), TWO, "alice")
+    plan = Plan(reshapes=(Reshape(bench.one(), TWO, ("n1",), "it fits"),))
+    assert list(bench.elastic.begin(plan, always)) == []
+    assert not bench.store.handovers("7")
+
+
+def test_one_that_has_saved_goes_on_where_nothing_would_send_it_back_any_more(
+    bench: Bench,
+) -> None:
+    bench.listens()
+    bench.elastic.resize(bench.one(), TWO, "alice")
+    bench.hands.stranded = True
+    over = bench.elastic.overs.of("7")
+    assert over
+    assert bench.elastic.overs.saved("7", over.run, name_of(over))
+    assert bench.elastic.overs.stays("7", over.run, name_of(over))
 
 
 NODES = (node("n1", gpus=4, free=0, free_cpus=8),)

@@ -24,6 +24,7 @@ class Hands:
 
     def __init__(self) -> None:
         self.slurm = FakeSlurm()
+        self.stranded = False
         self.refuses: set[Do] = set()
         self.breaks: list[Do] = []
         self.idle: set[Do] = set()  # what changes nothing
@@ -43,6 +44,10 @@ class Hands:
         self.did.append(step.do)
         if step.do not in self.idle:
             self.slurm.do(step, over)
+
+    def must_go_back(self) -> None:
+        if self.stranded:
+            raise Refused("nothing would send it back")
 
     def before_end(self, over: HandOver, job: Job) -> None:
         assert job.id == over.job

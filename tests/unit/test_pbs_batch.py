@@ -150,6 +150,31 @@ def test_a_job_that_waits_has_no_start(site: Recorded) -> None:
     assert (rows["32"].start_s, rows["32"].waits) == (0.0, True)
 
 
+@pytest.mark.parametrize(
+    ("says", "why"),
+    [
+        (Answer("Hook x\n    enabled = false\n", "", 0), "it is not enabled"),
+        (Answer("", "qmgr obj=x svr=default: hook not found\n", 1), "hook not found"),
+        (Answer("", "ada@head is unauthorized to access hooks data\n", 1), "unauthorized"),
+    ],
+)
+def test_where_the_hook_that_sends_jobs_back_is_not_seen_none_is_asked_to_save(
+    site: Recorded, says: Answer, why: str
+) -> None:
+    pbs = site.pbs()
+    assert (job(pbs.observe(), "30").frozen, pbs.trouble()) == ("", "")
+    pbs.must_go_back()
+    there, site.hook = site.hook, says
+    with pytest.raises(Refused, match=f"pliant_execjob_epilogue: .*{why}.*: no running job is"):
+        pbs.must_go_back()
+    assert job(pbs.observe(), "30").frozen == "nothing here would send it back to the queue"
+    assert job(pbs.observe(), "32").frozen == ""
+    assert why in pbs.trouble()
+    site.hook = there
+    pbs.forget_site()
+    assert (job(pbs.observe(), "30").frozen, pbs.trouble()) == ("", "")
+
+
 def test_an_array_is_one_job_and_its_running_ones_are_their_own(site: Recorded) -> None:
     seen = site.pbs().observe()
     array = job(seen, "34[]")

@@ -295,7 +295,6 @@ def test_its_owner_wins_after_the_look_and_after_the_new_shape_too(site: Recorde
 @pytest.mark.parametrize(
     "change",
     [
-        {"stime": None},
         {"run_count": 0},
         {"Resource_List": {"select": "1:ncpus=2:ngpus=3:mem=4096mb"}},
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from copy import deepcopy
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from pbs_qmgr import Server, qmgr
 from pliant.cli import cli
 from pliant.cli.install.pbs_parts import found_in
 from pliant.errors import Refused
+from pliant.filter.pbs.fences import Fence, fences_text
 from pliant.filter.pbs.names import RESOURCES, TOKEN
 from pliant.hooks import HOOKS
 
@@ -61,6 +63,48 @@ def test_removal_leaves_the_server_as_it_was(server: Server) -> None:
     server.install("--remove")
     assert (server.state, server.record.exists()) == (before, False)
     assert server.install("--remove").output == "nothing is installed\n"
+
+
+def test_the_hook_that_sends_jobs_back_ends_before_all_others_but_one(server: Server) -> None:
+    server.install("--apply")
+    server.told.clear()
+    server.install("--remove")
+    assert server.told[:3] == [
+        "set hook pliant_execjob_epilogue enabled = false",
+        "delete hook pliant_queuejob",
+        "delete hook pliant_execjob_epilogue",
+    ]
+
+
+BACK = {"run_count": 2, "Variable_List": {"PLIANT_BACK": "2:1"}}
+STARTS = {"run_count": 3, "job_state": "R", "Variable_List": {"PLIANT_BACK": "2:1"}}
+
+
+@pytest.mark.parametrize("one", [{**BACK, "job_state": "W"}, {**BACK, "job_state": "H"}, STARTS])
+@pytest.mark.parametrize("looks", [0, 1])
+def test_nothing_is_removed_while_a_job_is_between_two_runs(
+    server: Server, one: dict[str, object], looks: int
+) -> None:
+    server.install("--apply")
+    before = deepcopy(server.state)
+    rest: dict[str, object] = {"8.head": {"job_state": "R", "run_count": 1}}
+    server.looks = [*[rest] * looks, {"7.head": one}]
+    with pytest.raises(Refused, match=r"^job 7 is between two runs: nothing was removed"):
+        server.install("--remove", catches=False)
+    assert server.state == before
+    server.looks = [{"7.head": {**one, "job_state": "Q", "run_count": 3}}] * 2
+    server.install("--remove")
+    assert server.state["hook"] == {}
+
+
+def test_nor_while_one_that_has_saved_is_to_end(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "pliant.toml").write_text(f'[pbs]\nstate = "{tmp_path}/pbs_state.json"\n')
+    server.install("--apply")
+    fence = Fence("7", time.time() + 60, ("gn1",), ("7",), ("workq",))
+    (tmp_path / "pbs_fences.json").write_text(fences_text([fence]))
+    with pytest.raises(Refused, match=r"^job 7 is between two runs"):
+        server.install("--remove", catches=False)
+    assert len(server.state["hook"]) == len(HOOKS)
 
 
 @pytest.mark.parametrize(

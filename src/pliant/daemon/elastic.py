@@ -192,7 +192,14 @@ class Elastic:
 
     def _has_place(self, job: Job, wanted: Wanted) -> bool:
         """Whether a job that has saved is to be requeued: also one whose wish was withdrawn."""
-        return not self._unwanted(job.id, wanted.guest) and self._places.has_place(job, wanted)
+        if self._unwanted(job.id, wanted.guest) or not self._places.has_place(job, wanted):
+            return False
+        try:
+            self._hands.must_go_back()
+        except PliantError as error:
+            log.warning("job %s: it has saved and goes on: %s", job.id, error)
+            return False
+        return True
 
     def stood_by(self) -> None:
         """Note that programs speak to another host's pliantd."""
@@ -234,14 +241,14 @@ class Elastic:
             job = preempt.job
             if acts_on(job):
                 wanted = Wanted(job.shape, job.nodes, preempt.room_for)
-                if self._begin(job, wanted, now_s, preempt.reason):
+                if self._began(job, wanted, now_s, preempt.reason):
                     words = f"makes room for job {preempt.room_for}: {preempt.reason}"
                     yield Decision(now_s, job.id, "preempt", shape_text(job.shape), words)
         for reshape in plan.reshapes:
             job = reshape.job
             if acts_on(job):
                 wanted = Wanted(reshape.shape, reshape.nodes)
-                if self._begin(job, wanted, now_s, reshape.reason):
+                if self._began(job, wanted, now_s, reshape.reason):
                     shape = shape_text(reshape.shape)
                     yield Decision(now_s, job.id, "reshape", shape, reshape.reason)
 
@@ -290,6 +297,13 @@ class Elastic:
                 "saved in vain"
             )
 
+    def _began(self, job: Job, wanted: Wanted, now_s: float, reason: str) -> bool:
+        try:
+            return self._begin(job, wanted, now_s, reason)
+        except PliantError as error:
+            log.warning("job %s: %s", job.id, error)
+            return False
+
     def _begin(self, job: Job, wanted: Wanted, now_s: float, reason: str) -> bool:
         request = elastic_request(job)
         if request is None or job.state is not JobState.RUNNING:
@@ -297,6 +311,8 @@ class Elastic:
         listens = self.runs.may_reshape(job)
         if (not listens and not self._is_mute(job)) or not self._places.is_open(job, wanted):
             return False
+        if listens:
+            self._hands.must_go_back()
         until_s = now_s + self.runs.grace_s(job)
         return self.overs.begin(job, wanted, until_s, reason, listens=listens)
 

@@ -46,6 +46,10 @@ class Hands(Protocol):
         """Do one step of it."""
         ...
 
+    def must_go_back(self) -> None:
+        """Raise Refused where a job that ends after its checkpoint would not come back."""
+        ...
+
     def before_end(self, over: HandOver, job: Job) -> None:
         """Do at once what must be so before a program ends that has saved."""
         ...

@@ -95,12 +95,11 @@ def _tune() -> None:
 
 
 def _surroundings(batch: Slurm | Pbs, config: Config) -> Surroundings:
-    publisher = None
+    common = (batch, lambda: _site(batch), batch.forget_site, batch, batch.unmark)
     if isinstance(batch, Pbs):
         publisher = Publisher(Path(config.pbs.state), _names(config))
-    return Surroundings(
-        batch, lambda: _site(batch), batch.forget_site, batch, batch.unmark, publisher
-    )
+        return Surroundings(*common, publisher, batch.trouble)
+    return Surroundings(*common)
 
 
 def _pbs(config: Config) -> Pbs:

@@ -58,7 +58,8 @@ class Surroundings:
     ``site`` is asked before each look; it reads the batch system's configuration anew every minute.
     ``forget``: lets the next look read it anew. ``hands``: changes running jobs; None: none.
     ``unmark``: takes from all jobs that wait the marks that let them share. ``publisher``: tells
-    the hooks of PBS what each cycle saw; None: there are none.
+    the hooks of PBS what each cycle saw; None: there are none. ``trouble``: what is wrong with the
+    batch system's part, "" for nothing.
     """
 
     batch: Batch
@@ -67,6 +68,7 @@ class Surroundings:
     hands: Hands | None = None
     unmark: Callable[[], object] = lambda: None
     publisher: Publisher | None = None
+    trouble: Callable[[], str] = lambda: ""
 
 
 class Daemon:
@@ -199,6 +201,7 @@ class Daemon:
             preemption_trouble(self._cycling.policy, itself),
             sharing_trouble(self._cycling.policy, seen.snapshot.partitions) if seen else "",
             self._loop.trouble,
+            self._surroundings.trouble(),
             self._cycling.store.trouble,
             self._reload_trouble,
             self._door_trouble,

@@ -50,7 +50,8 @@ ABILITIES = Abilities(share_to_whole=True, whole_to_share=True, gpu_to_cpu=True,
 class Site:
     """What jobs are read with: vnodes, queues by name, and what the site's resources are called.
 
-    The queues of reservations are none of them.
+    The queues of reservations are none of them. ``stranded``: why no job would go back to the queue
+    after its checkpoint, "" where one would.
     """
 
     vnodes: Vnodes = field(default_factory=Vnodes)
@@ -58,6 +59,7 @@ class Site:
     server: ServerRow = field(default_factory=ServerRow)
     names: Names = NO_NAMES
     reservations: tuple[Reservation, ...] = ()
+    stranded: str = ""
 
     def allows(self, queue: str, shape: Shape, demand: Demand) -> bool:
         """Whether a queue lets one job have so much."""
@@ -196,11 +198,15 @@ def _left(row: JobRow, job: Job, site: Site) -> str:
         (row.state in "SU", "it is suspended"),
         (not row.waits and row.holds != "", "it is held, and would not start again"),
         (
-            not row.waits and job.spec is not None and row.variables.get(RETURNS) != CODE,
+            not row.waits and job.spec is not None and not _goes_back(row, site),
             "nothing here would send it back to the queue",
         ),
     )
     return next((why for holds, why in checks if holds), "")
+
+
+def _goes_back(row: JobRow, site: Site) -> bool:
+    return not site.stranded and row.variables.get(RETURNS) == CODE
 
 
 def _possible(job: Job, shape: Shape, site: Site) -> bool:

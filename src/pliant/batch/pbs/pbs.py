@@ -180,6 +180,17 @@ class Pbs:
         """
         self._handing.do(step, over, job, self._known_site())
 
+    def must_go_back(self) -> None:
+        """Raise Refused where a job that ends after its checkpoint would not come back."""
+        why = self._queries.no_way_back()
+        if why:
+            self._queries.forget_site()  # so that policies know of it, and of its end
+            raise Refused(why)
+
+    def trouble(self) -> str:
+        """Return what is wrong with PBS's own part in hand-overs; "" for nothing."""
+        return self._queries.stranded
+
     def before_end(self, over: HandOver, job: Job) -> None:
         """Keep others out of what a job is about to give up.
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from pliant.batch.clients import Runs
+from pliant.batch.clients import Answer, Runs
 from pliant.batch.pbs.jobs import Site
 from pliant.batch.pbs.reservations import ReservationRow, keeping, parse_reservations
 from pliant.batch.pbs.rows import (
@@ -21,6 +21,7 @@ from pliant.batch.pbs.rows import (
 from pliant.batch.pbs.unreal import without
 from pliant.batch.pbs.vnodes import NO_NAMES, Names, Vnodes
 from pliant.errors import BadAnswer, Unavailable
+from pliant.filter.pbs.names import SENDS_BACK
 
 SITE_S = 60.0
 """How often queues and server are read again."""
@@ -36,6 +37,8 @@ class Queries:
     ) -> None:
         """``clock`` counts seconds since the epoch; ``names``: those of the site's resources."""
         self._commands, self._clock, self._names = commands, clock, names
+        self.stranded = ""
+        """What :meth:`no_way_back` said last."""
         self._fixed: tuple[float, list[QueueRow], ServerRow] | None = None
 
     def forget_site(self) -> None:
@@ -59,7 +62,8 @@ class Queries:
         reserved = self._reservations() if any(row.reserved for row in of_nodes) else []
         theirs = {row.queue for row in reserved}
         free = {row.name: row for row in queues if row.name not in theirs}
-        return rows, Site(vnodes, free, server, self._names, keeping(reserved, vnodes))
+        kept = keeping(reserved, vnodes)
+        return rows, Site(vnodes, free, server, self._names, kept, self.stranded)
 
     def _reservations(self) -> list[ReservationRow]:
         """Return the reservations; none where PBS does not say: it keeps to them by itself."""
@@ -75,6 +79,23 @@ class Queries:
         """
         return parse_jobs(self._ask("qstat", "-t", "-f", "-F", "json"))
 
+    def no_way_back(self) -> str:
+        """Ask now why no job would go back to the queue after its checkpoint; "" where one would.
+
+        Without our epilogue hook one that ends with 85 has ended. PBS shows its hooks to root
+        alone, on the server's host.
+        """
+        try:
+            answer = self._commands.run(("qmgr", "-c", f"list hook {SENDS_BACK}"))
+        except Unavailable as away:
+            answer = Answer("", str(away), 1)
+        said = {line.partition("=")[::2] for line in answer.out.replace(" ", "").splitlines()}
+        is_there = not answer.status and ("enabled", "true") in said
+        why = "it is not enabled" if not answer.status else answer.words
+        words = f"PBS's hook {SENDS_BACK}: {why}: no running job is asked for a checkpoint"
+        self.stranded = "" if is_there else words
+        return self.stranded
+
     def server(self) -> ServerRow:
         """Return what the server says; raises as above."""
         return self._fixed_side()[1]
@@ -89,6 +110,7 @@ class Queries:
             queues = parse_queues(self._ask("qstat", "-Q", "-f", "-F", "json"))
             server = parse_server(self._ask("qstat", "-B", "-f", "-F", "json"))
             known = self._fixed = (now_s, queues, server)
+            self.no_way_back()
         return known[1], known[2]
 
     def _ask(self, *argv: str) -> str:

@@ -97,6 +97,13 @@ class JobRow:
         return self.state == RUNNING and back is not None and self.run_count == back[0] + 1
 
     @property
+    def is_between_runs(self) -> bool:
+        """Whether it was sent back, and has not come through that start yet."""
+        back = read_back(self.variables.get(BACK, ""))
+        waits = self.waits and back is not None and self.run_count == back[0]
+        return waits or self.starts_falsely
+
+    @property
     def is_held_by_us(self) -> bool:
         """Whether our epilogue hook holds it, and nobody else."""
         return self.holds == "s" and self.variables.get(HELD, "") == str(self.run_count)

@@ -261,6 +261,9 @@ class Slurm:
         """
         self._handing.do(step, over, job, self._known_cluster())
 
+    def must_go_back(self) -> None:
+        """Do nothing: Slurm itself requeues a job."""
+
     def before_end(self, _over: HandOver, _job: Job) -> None:
         """Do nothing: the job keeps its nodes until it is requeued, behind its fence."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pwd
 import secrets
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import click
 
 from pliant.batch.clients import Runs
 from pliant.batch.pbs import Commands
+from pliant.batch.pbs.fences import Fences
+from pliant.batch.pbs.queries import Queries
 from pliant.cli.install.pbs_parts import (
     Found,
     Statement,
@@ -21,9 +24,11 @@ from pliant.cli.install.pbs_parts import (
     resources_wanted,
     to_install,
     to_remove,
+    turned,
 )
 from pliant.daemon.config import Config, config_path, fences_file, load
-from pliant.errors import BadInput, Refused, Unavailable
+from pliant.errors import BadAnswer, BadInput, Refused, Unavailable
+from pliant.filter.pbs.names import SENDS_BACK
 from pliant.grammar import quoted
 from pliant.hooks import HOOKS, hook_text
 
@@ -68,6 +73,8 @@ def pbs(shows: bool, applies: bool, removes: bool, user: str, record: str) -> No
             click.echo(statement.words)
         return
     if removes:
+        if found.has("hook", SENDS_BACK):
+            _let_nobody_save(commands, config, found)
         _remove(commands, statements, kept)
         return
     kept.add([name for name in resources_wanted() if not found.has("resource", name)])
@@ -79,6 +86,33 @@ def pbs(shows: bool, applies: bool, removes: bool, user: str, record: str) -> No
     click.echo(
         'start pliantd with [daemon] batch = "pbs"; it observes until [partitions] says more'
     )
+
+
+def _let_nobody_save(commands: Runs, config: Config, found: Found) -> None:
+    """Disable the hook that sends jobs back: then pliantd asks none for its checkpoint any more.
+
+    Raises Refused where one is on its way already: without our hooks it would be lost, or go back
+    after each of its runs.
+    """
+    _must_be_at_rest(commands, config)
+    was = found.attributes["hook", SENDS_BACK].get("enabled", "")
+    for statement in turned(was, "false"):
+        tell(commands, statement)
+    try:
+        _must_be_at_rest(commands, config)
+    except (Refused, Unavailable, BadAnswer):
+        for statement in turned("false", was):
+            tell(commands, statement)
+        raise
+
+
+def _must_be_at_rest(commands: Runs, config: Config) -> None:
+    rows = Queries(commands).jobs()
+    fenced = Fences(fences_file(config), time.time).standing()
+    jobs = sorted({row.id for row in rows if row.is_between_runs} | fenced.keys())
+    if jobs:
+        one = f"job {jobs[0]} is" if len(jobs) == 1 else f"jobs {', '.join(jobs)} are"
+        raise Refused(f"{one} between two runs: nothing was removed; run this again later")
 
 
 def _remove(commands: Runs, statements: Sequence[Statement], kept: Record) -> None:

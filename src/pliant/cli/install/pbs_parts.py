@@ -13,9 +13,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pliant.filter.pbs.names import RESOURCES, TOKEN
+from pliant.filter.pbs.names import HOOKS as NAMES_BEGIN
+from pliant.filter.pbs.names import RESOURCES, SENDS_BACK, TOKEN
 
-PREFIX = "pliant_"
+PREFIX = NAMES_BEGIN
 ALARM_S = {"queuejob": 5, "modifyjob": 5, "runjob": 5, "periodic": 60}
 NODE_ALARM_S = 300
 """On a node PBS kills a hook at its alarm, and execjob_launch takes the job with it: a node that is
@@ -140,11 +141,20 @@ def to_install(found: Found, hooks: Mapping[str, bytes], config: bytes) -> list[
 
 
 def to_remove(found: Found, created: Iterable[str], events: Sequence[str]) -> list[Statement]:
-    """Return what is to be told so that nothing of ours is left; resources that we made go last."""
-    hooks = [PREFIX + event for event in (*sorted(events, key=lambda e: e != "queuejob"),)]
+    """Return what is to be told so that nothing of ours is left; resources that we made go last.
+
+    The hook that sends jobs back goes before the one that refuses their next start.
+    """
+    firsts = ("queuejob", SENDS_BACK.removeprefix(PREFIX))
+    hooks = [PREFIX + event for event in sorted(events, key=lambda event: event not in firsts)]
     statements = [_plain(f"delete hook {name}") for name in hooks if found.has("hook", name)]
     ours = [name for name in created if found.has("resource", name)]
     return statements + [_plain(f"delete resource {name}") for name in ours]
+
+
+def turned(was: str, to: str) -> list[Statement]:
+    """Return what enables or disables the hook that sends jobs back, where that is a change."""
+    return [_plain(f"set hook {SENDS_BACK} enabled = {to}")] if was and was != to else []
 
 
 def _settings(

@@ -31,6 +31,10 @@ BACK = "PLIANT_BACK"
 """``RUNS:TIMES``: run_count at the end of a run that our hook sent back to the queue, and how often
 it did so. The start after it is one that our hook refuses (see execjob_prologue)."""
 CHECKPOINTED = 85
+HOOKS = "pliant_"
+"""How the names of our hooks begin."""
+SENDS_BACK = HOOKS + "execjob_epilogue"
+"""The hook by which jobs go back to the queue."""
 LONGEST = 20
 """Of the numbers in variables, which are anybody's to write."""
 
