@@ -6,6 +6,7 @@ import json
 import os
 import pwd
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -196,10 +197,10 @@ class Server:
         assert not check or not done.returncode, done.stdout + done.stderr
         return done.stdout + ("" if check else done.stderr)
 
-    def resize(self, job_id: str, shape: str) -> None:
+    def resize(self, job_id: str, shape: str, tries: int = 120) -> None:
         """Ask a running job for another shape, as soon as anything can be asked of it."""
         said = ""
-        for _ in range(120):
+        for _ in range(tries):
             said = self.pliant("resize", number(job_id), shape, check=False)
             if "is asked for a checkpoint" in said:
                 return
@@ -235,6 +236,20 @@ class Server:
                 return True
             time.sleep(0.005)
         return False
+
+    def halt_at_fence(self, for_s: float = 30.0) -> None:
+        """Halt pliantd as soon as a job's program has saved."""
+        fences, end_s = self.state_file.with_name("pbs_fences.json"), time.monotonic() + for_s
+        while not fences.exists():
+            assert time.monotonic() < end_s, "nothing has saved"
+            time.sleep(0.005)
+        assert self._daemon
+        self._daemon.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let pliantd go on."""
+        assert self._daemon
+        self._daemon.send_signal(signal.SIGCONT)
 
     def log(self, job_id: str) -> list[dict[str, Any]]:
         """Return what PROGRAM wrote in a job."""
