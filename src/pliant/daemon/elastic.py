@@ -71,6 +71,7 @@ class Elastic:
         self.runs = Runs(store, self.overs, clock, monotonic, beats)
         self._made_room: dict[str, int] = {}  # how often, by job
         self._resumed = False
+        self._trouble = ""  # why one was not asked, as it was logged last
         self._hears_since_s = float("inf")  # by the monotonic clock
         self._met: frozenset[str] = frozenset()  # the jobs of the last look
         self._outgrown = Outgrown()
@@ -301,7 +302,10 @@ class Elastic:
         try:
             return self._begin(job, wanted, now_s, reason)
         except PliantError as error:
-            log.warning("job %s: %s", job.id, error)
+            words = f"job {job.id}: {error}"
+            if words != self._trouble:  # it is chosen again in each cycle
+                log.warning("%s", words)
+            self._trouble = words
             return False
 
     def _begin(self, job: Job, wanted: Wanted, now_s: float, reason: str) -> bool:
