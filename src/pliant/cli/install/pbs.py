@@ -31,6 +31,7 @@ from pliant.errors import BadAnswer, BadInput, Refused, Unavailable
 from pliant.filter.pbs.names import SENDS_BACK
 from pliant.grammar import quoted
 from pliant.hooks import HOOKS, hook_text
+from pliant.model import jobs_text
 
 RECORD = "/etc/pliant/pbs_resources.json"
 """Which resources are ours: PBS does not say who made one."""
@@ -111,8 +112,8 @@ def _must_be_at_rest(commands: Runs, config: Config) -> None:
     fenced = Fences(fences_file(config), time.time).standing()
     jobs = sorted({row.id for row in rows if row.is_between_runs} | fenced.keys())
     if jobs:
-        one = f"job {jobs[0]} is" if len(jobs) == 1 else f"jobs {', '.join(jobs)} are"
-        raise Refused(f"{one} between two runs: nothing was removed; run this again later")
+        words = f"{jobs_text(jobs)} {'is' if len(jobs) == 1 else 'are'} between two runs"
+        raise Refused(f"{words}: nothing was removed; run this again later")
 
 
 def _remove(commands: Runs, statements: Sequence[Statement], kept: Record) -> None:
