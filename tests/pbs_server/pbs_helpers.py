@@ -202,7 +202,7 @@ class Server:
         said = ""
         for _ in range(tries):
             said = self.pliant("resize", number(job_id), shape, check=False)
-            if "is asked for a checkpoint" in said:
+            if "to go on as" in said:
                 return
             time.sleep(1)
         raise AssertionError(said)
