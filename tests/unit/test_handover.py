@@ -256,7 +256,9 @@ def test_killed_at_any_step_for_any_time_it_ends_and_leaves_nothing_behind(
 ) -> None:
     drill = Drill(FakeSlurm(1000.0 + phase_s, cleaned_s=cleaned_s), intended())
     drill.run(pauses)
-    assert drill.outcome in (Outcome.DONE, Outcome.SLOW)
+    late = drill.outcome is Outcome.AS_WAS  # it came back by itself while pliantd was dead
+    assert drill.outcome in (Outcome.DONE, Outcome.SLOW) or late
+    assert not late or drill.slurm.job.carries == OLD
     assert drill.slurm.job.state in (RUNNING, WAITING)
     drill.assert_tidy()
 
