@@ -7,7 +7,8 @@ from typing import Any
 
 import pbs
 
-from pliant.filter.pbs.decide import Known, Submission, decide_change
+from pliant.filter.pbs.change import decide_change
+from pliant.filter.pbs.decide import Known, Submission
 from pliant.filter.pbs.names import BACK, HELD, RESTARTS, RETURNS, shape_variables
 from pliant.hooks.reading import (
     attribute,
@@ -17,7 +18,11 @@ from pliant.hooks.reading import (
     resource_texts,
     variable_texts,
 )
+from pliant.hooks.typed import typed
 from pliant.model.shapes import Shape
+
+WAITS = (1, 2, 3)
+"""Queued, held, waiting for its time: job_state as PBS's hooks have it."""
 
 
 def main(event: Any) -> None:
@@ -28,6 +33,7 @@ def main(event: Any) -> None:
         str(was.queue or ""),
         resource_texts(was.Resource_List),
         variable_texts(was.Variable_List, kept),
+        waits=attribute(was, "job_state") in WAITS,
     )
     named = resource_texts(job.Resource_List)
     changed = {n: text for n, text in named.items() if before.resources.get(n, "") != text}
@@ -40,8 +46,8 @@ def main(event: Any) -> None:
     if answer.refusal:
         event.reject(answer.refusal)
     remark("modifyjob", answer.remark)
-    for name, text in answer.resources:
-        job.Resource_List[name] = text
+    for name, value in typed(answer):
+        job.Resource_List[name] = value
     for name, text in answer.variables:
         job.Variable_List[name] = text
     event.accept()

@@ -12,7 +12,7 @@ from typing import Any
 import pbs
 
 from pliant.filter.pbs.decide import Answer, Known, Submission, decide
-from pliant.filter.pbs.names import ASKED, BACK, COUNTED, HELD, RESOURCES, RETURNS
+from pliant.filter.pbs.names import ASKED, BACK, HELD, RESOURCES, RETURNS
 from pliant.hooks.reading import (
     attribute,
     item,
@@ -24,6 +24,7 @@ from pliant.hooks.reading import (
     submitted_now,
     variable_texts,
 )
+from pliant.hooks.typed import typed
 
 
 def leave_others(event: Any) -> None:
@@ -67,14 +68,12 @@ def put(job: Any, answer: Answer) -> None:
 
     What was not there before cannot be taken away again, and PBS refuses an empty place.
     """
-    made = {"select": pbs.select, "place": pbs.place, "mem": pbs.size}
-    made.update(dict.fromkeys(COUNTED, int))
+    values = typed(answer)
     before = {name: item(job.Resource_List, name) for name, _ in answer.resources}
     if "place" in before:
         before["place"] = before["place"] or pbs.place("free")
     try:
-        for name, text in answer.resources:
-            value = None if text is None else made.get(name, str)(text)
+        for name, value in values:
             job.Resource_List[name] = value
         for name, text in answer.variables:
             job.Variable_List[name] = text

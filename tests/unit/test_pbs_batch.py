@@ -16,7 +16,7 @@ from pliant.batch.pbs.reasons import reason
 from pliant.batch.pbs.rows import JobRow, parse_jobs, parse_nodes, parse_queues, parse_server
 from pliant.batch.pbs.values import duration_s, instant_s, job_id, number, size_mib, tasks_in
 from pliant.errors import BadAnswer, Refused, Unavailable
-from pliant.grammar import find_token, parse_shape
+from pliant.grammar import find_token, parse, parse_shape, token_text
 from pliant.model import (
     EVERYBODY,
     Demand,
@@ -29,6 +29,7 @@ from pliant.model import (
     Reservation,
     Shape,
     Snapshot,
+    Spec,
 )
 from pliant.plan import Mark
 
@@ -288,9 +289,9 @@ def test_a_server_that_shows_nobodys_jobs_is_not_believed(site: Recorded) -> Non
 
 @pytest.mark.parametrize("out", ["", "[]", "{", "7", '{"Jobs": 3}', '{"Jobs": [1]}', "[" * 9999])
 def test_what_is_no_json_of_pbs_is_not_understood(out: str) -> None:
-    for parse in (parse_jobs, parse_nodes, parse_queues):
+    for read in (parse_jobs, parse_nodes, parse_queues):
         try:
-            found = parse(out)
+            found = read(out)
         except BadAnswer:
             continue
         assert found == []
@@ -417,6 +418,33 @@ def test_a_change_is_one_qalter_and_a_kick(site: Recorded) -> None:
     assert kick == ("qmgr", "-c", "set server scheduling = True")
     after = job(site.pbs().observe(), "32")
     assert (after.shape, after.frozen) == (Shape(1, 2), "")
+
+
+def says(site: Recorded, job_id: str, request: str) -> None:
+    """Let a job's token say another request."""
+    resources = site.job(job_id)["Resource_List"]
+    spec = find_token(resources["pliant"])
+    assert spec
+    resources["pliant"] = token_text(replace(spec, request=parse(request)))
+
+
+def test_all_cores_of_a_node_are_those_of_the_smallest(site: Recorded) -> None:
+    says(site, "32", "type=gpu:cpu,cores=all")
+    site.answers["nodes"]["nodes"]["gn3"]["resources_available"]["ncpus"] = 12
+    assert Shape(1, 0, kind=Kind.CPU) in job(site.pbs().observe(), "32").shapes
+    error, said = change(site, "1x0@cpu")
+    assert (error, said[0][2]) == ("", "select=1:ncpus=12")
+    after = job(site.pbs().observe(), "32")
+    assert (after.shape, after.frozen) == (Shape(1, 0, kind=Kind.CPU), "")
+    assert change(site, "4")[0] == ""
+    assert site.job("32")["Resource_List"]["select"] == "1:ncpus=2:ngpus=4"
+
+
+def test_cores_that_do_not_divide_over_the_ranks_are_not_asked_for(site: Recorded) -> None:
+    spec = Spec(parse("type=gpu:cpu,cores=all"), Shape(1, 1))
+    select = "1:ncpus=15:mpiprocs=3:ngpus=1"
+    site.job("32")["Resource_List"].update(select=select, pliant=token_text(spec))
+    assert job(site.pbs().observe(), "32").shapes == (Shape(1, 1),)  # 3 ranks, and nodes of 16
 
 
 def test_a_change_that_pbs_refuses_is_told_in_its_words(site: Recorded) -> None:

@@ -84,6 +84,51 @@ def test_a_request_that_is_taken_back_takes_the_token_with_it(site: Site) -> Non
     assert (seen.token, seen.variables) == ("", {"PLIANT_RETURNS": ""})
 
 
+TAKEN_BACK = {"moldable": "", "malleable": ""}
+
+
+@pytest.mark.parametrize("state", [1, 2, 3])
+def test_who_takes_the_request_back_has_a_waiting_job_as_it_was_written(
+    site: Site, state: int
+) -> None:
+    seen = changed(site, TAKEN_BACK, job_state=state)
+    assert seen.resources == {"select": "1:ncpus=8:ngpus=4:mem=16384mb", **TAKEN_BACK}
+    own = {"SHAPE": "4", "GPUS": "4"}
+    assert seen.variables == {"PLIANT_RETURNS": "", **{f"PLIANT_{n}": v for n, v in own.items()}}
+
+
+def test_and_so_where_it_has_no_select(site: Site) -> None:
+    asked = {"ncpus": 8, "ngpus": 4, "mem": "16gb", "moldable": "gpus=1-4"}
+    seen = changed(site, TAKEN_BACK, asked=asked, job_state=1)
+    assert seen.resources == {"ncpus": "8", "ngpus": "4", "mem": "16384mb", **TAKEN_BACK}
+
+
+@pytest.mark.parametrize(
+    ("to", "state"),
+    [
+        ({}, 4),
+        ({}, 5),
+        ({}, None),
+        ({"select": "1:ncpus=8:ngpus=3"}, 1),
+        ({"place": "scatter"}, 1),
+    ],
+)
+def test_but_not_where_it_may_run_or_another_shape_is_asked_for(
+    site: Site, to: dict[str, str], state: int | None
+) -> None:
+    seen = changed(site, {**TAKEN_BACK, **to}, job_state=state)
+    assert seen.job.Resource_List.writes == ["pliant"]
+    assert "own" not in seen.token
+
+
+def test_nor_where_its_owner_had_changed_what_pliant_set(site: Site) -> None:
+    first = site.queuejob({**ASKED, "malleable": "yes"})
+    resources = {**first.resources, "select": "1:ncpus=8:ngpus=1"}
+    old = Job("modifyjob", resources, first.variables, job_state=1)
+    seen = site.seen("modifyjob", Job("modifyjob", TAKEN_BACK), job_o=old)
+    assert seen.job.Resource_List.writes == ["pliant"]
+
+
 def test_what_is_named_and_stays_as_it_was_is_no_change(site: Site) -> None:
     seen = changed(site, {**ASKED, "malleable": "yes", "select": "1:ncpus=8:ngpus=2:mem=16384mb"})
     assert (seen.job.Resource_List.writes, seen.variables) == ([], {})

@@ -5,6 +5,7 @@
     plugins/pbs/NAME.py    a hook: what it does with PBS's objects
     plugins/pbs/prelude.py what Python 3.6 lacks
     reading.py             what hooks read, with care: configuration, state file, attributes
+    typed.py               resources as PBS's objects take them
     bundle.py              a hook and all that it uses, as one text
     older.py               a module of Pliant in the words of Python 3.6
 

@@ -61,6 +61,11 @@ class Site:
     reservations: tuple[Reservation, ...] = ()
     stranded: str = ""
 
+    def demand(self, job: Job, shape: Shape) -> Demand:
+        """Return what a shape of a job takes on each node, with its cores as a number."""
+        demand = job.demand(shape)
+        return replace(demand, cpus=self.vnodes.cores(job.partitions[0], demand))
+
     def allows(self, queue: str, shape: Shape, demand: Demand) -> bool:
         """Whether a queue lets one job have so much."""
         row = self.queues.get(queue)
@@ -165,7 +170,7 @@ def _shaped(job: Job, row: JobRow, site: Site) -> Job:
     footprint = spec.footprint or written.footprint
     spec = replace(spec, own=own, footprint=footprint)
     job = replace(job, spec=spec, shape=shape, shapes=(shape,), footprint=footprint)
-    frozen = _left(row, job, site) or _changed(job, written.chunk)
+    frozen = _left(row, job, site) or _changed(job, written.chunk, site)
     if frozen or spec.pinned:
         return replace(job, frozen=frozen or "its owner pinned it")
     shapes = allowed_shapes(spec.request, own, shape, ABILITIES)
@@ -210,17 +215,17 @@ def _goes_back(row: JobRow, site: Site) -> bool:
 
 
 def _possible(job: Job, shape: Shape, site: Site) -> bool:
-    demand, queue = job.demand(shape), job.partitions[0]
+    demand, queue = site.demand(job, shape), job.partitions[0]
     if shape == job.shape:
         return True
-    if demand.cpus < 0 or (shape.gpu_type and not site.names.gpu_type):
+    if demand.cpus % demand.tasks or (shape.gpu_type and not site.names.gpu_type):
         return False
     if shape.is_share and (not site.names.share or SHARDS % shape.share):
         return False
     return site.allows(queue, shape, demand) and site.vnodes.holding(queue, demand) >= shape.nodes
 
 
-def _changed(job: Job, chunk: Chunk) -> str:
+def _changed(job: Job, chunk: Chunk, site: Site) -> str:
     """What someone else has changed since the token was written, in words."""
     spec = job.spec
     expected = (spec.set or spec.own) if spec else None
@@ -229,7 +234,7 @@ def _changed(job: Job, chunk: Chunk) -> str:
     if expected != job.shape:
         carries = f"it carries {shape_text(job.shape)} instead of {shape_text(expected)}"
         return f"{CHANGED}{carries}"
-    demand, asked = job.demand(job.shape), dict(chunk.resources)
+    demand, asked = site.demand(job, job.shape), dict(chunk.resources)
     noted = {"ncpus": demand.cpus, "mpiprocs": demand.tasks, "mem": demand.mem_mib}
     for name, many in noted.items():
         said = size_mib(asked[name]) if name == "mem" and name in asked else asked.get(name)

@@ -38,9 +38,9 @@ def shape_words(row: JobRow, job: Job, shape: Shape, spec: Spec, site: Site) -> 
         written = written_of(row, site)
     except Fixed as why:
         raise Refused(str(why)) from None
-    demand = job.demand(shape)
-    if demand.cpus < 0 or (shape.is_share and not site.names.share):
-        raise Refused(f"{shape}: all cores of a node, or a share of a GPU, cannot be asked here")
+    if shape.is_share and not site.names.share:
+        raise Refused(f"{shape}: a share of a GPU cannot be asked here")
+    demand = site.demand(job, shape)
     changes = rewritten(written, shape, demand, site.names.gpu_type, site.names.share)
     words = [word for name, value in changes.items() for word in ("-l", f"{name}={value}")]
     return (*words, *token_words(spec))

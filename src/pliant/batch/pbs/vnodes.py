@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pliant.batch.pbs.rows import NodeRow
 from pliant.batch.pbs.values import number, real, size_mib
-from pliant.model import Demand, Node, Pool
+from pliant.model import ALL_CORES, Demand, Node, Pool
 
 SHARDS = 5040
 """Into how many parts a GPU in shares is divided here: by all numbers up to 10, and many others."""
@@ -47,9 +47,13 @@ class Capacity:
 
     def holds(self, demand: Demand) -> bool:
         """Whether one of them has what ``demand`` takes."""
-        some = [many for kind, many in self.gpus if demand.gpu_type in ("", kind)]
         enough = self.cpus >= demand.cpus and self.mem_mib >= demand.mem_mib
-        return enough and sum(some) >= demand.gpus and self.in_shares is (demand.share > 1)
+        return enough and self.has_gpus(demand)
+
+    def has_gpus(self, demand: Demand) -> bool:
+        """Whether one of them has a demand's GPUs."""
+        some = [many for kind, many in self.gpus if demand.gpu_type in ("", kind)]
+        return sum(some) >= demand.gpus and self.in_shares is (demand.share > 1)
 
 
 class Vnodes:
@@ -87,6 +91,17 @@ class Vnodes:
             for one, many in self._capacities.items()
             if one.queue in ("", queue) and one.holds(demand)
         )
+
+    def cores(self, queue: str, demand: Demand) -> int:
+        """Return a demand's cores; for ALL_CORES those of the smallest node with its GPUs."""
+        if demand.cpus != ALL_CORES:
+            return demand.cpus
+        found = (
+            one.cpus
+            for one in self._capacities
+            if one.queue in ("", queue) and one.cpus and one.has_gpus(demand)
+        )
+        return min(found, default=1)
 
     def nodes(self) -> tuple[Node, ...]:
         """Return them as they are now."""

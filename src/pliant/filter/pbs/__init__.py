@@ -6,7 +6,8 @@ may be).
 
 ::
 
-    decide.py     a submission, or a change of a job, in; what to refuse or set out
+    decide.py     a submission in; what to refuse or set out
+    change.py     a change of a job likewise
     said.py       what the owner said to Pliant
     select.py     select, place and sizes, as PBS writes them
     written.py    what the owner wrote: own shape, footprint; and a shape back as select

@@ -54,10 +54,15 @@ def case_of(request: Request, written: Written, ground: Ground, type_resource: s
         if not shape.is_share
         and (shape.nodes == 1 or not written.old)
         and (not shape.gpu_type or type_resource)
-        and case.demand(shape).cpus != ALL_CORES
+        and _is_writable(case.demand(shape))
         and _fits(shape, case.demand(shape), ground.kinds)
     )
     return replace(case, possible=possible)
+
+
+def _is_writable(demand: Demand) -> bool:
+    """Whether a chunk can say it: as many cores to each task, in a number that is known here."""
+    return demand.cpus != ALL_CORES and demand.cpus % demand.tasks == 0
 
 
 def _within(request: Request, meant: Shape, most: int) -> Request:

@@ -1,4 +1,4 @@
-"""A submission or a change of one to PBS, and what is known: what is refused, set, or left. Pure.
+"""A submission to PBS, and what is known: what is refused, set, or left. Pure.
 
 Where the state file is missing, damaged or old, pliantd may be away: the request is noted in the
 token and in the job's variables, so that pliantd finds it, and nothing else of the job is changed
@@ -14,35 +14,27 @@ from pliant.errors import BadSpec
 from pliant.filter.fields import Fixed
 from pliant.filter.pbs.choose import Case, case_of, shape_now, waiting_shape
 from pliant.filter.pbs.names import (
-    BACK,
-    HELD,
-    LONGEST,
-    RESOURCES,
     RESTARTS,
     RETURNS,
     TOKEN,
-    TYPE,
-    read_back,
     returns,
     shape_variables,
 )
 from pliant.filter.pbs.said import read_request, words
 from pliant.filter.pbs.state import State
 from pliant.filter.pbs.written import (
-    JOB_WIDE,
     Written,
     known_own,
     own_shape,
     read_written,
     rewritten,
 )
-from pliant.grammar.token import find_token, token_text
+from pliant.grammar.token import token_text
 from pliant.model.cluster import Mode
 from pliant.model.requests import Request, Spec
-from pliant.model.shapes import Kind, Shape
+from pliant.model.shapes import Shape
 
 FOREVER = float("inf")
-_SHAPING = frozenset(("select", "place", *JOB_WIDE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +42,8 @@ class Submission:
     """What a hook sees of a job: resources and variables as text.
 
     ``queue`` "": the default one. ``walltime_s`` 0: no limit. ``later``: it cannot start at once
-    whatever is free (an array, a dependency, a hold, a time to begin).
+    whatever is free (an array, a dependency, a hold, a time to begin). ``waits``: of a job that is
+    changed, whether it certainly does not run.
     """
 
     queue: str
@@ -58,6 +51,7 @@ class Submission:
     variables: Mapping[str, str]
     walltime_s: int = 0
     later: bool = False
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +98,7 @@ def decide(job: Submission, known: Known) -> Answer:
     try:
         request = read_request(said)
     except BadSpec as wrong:
-        return _wrong(wrong, mode)
+        return answer_to(wrong, mode)
     try:
         written = read_written(job.resources, *known.names)
     except Fixed as why:
@@ -115,7 +109,8 @@ def decide(job: Submission, known: Known) -> Answer:
     return _as_written(request, written)
 
 
-def _wrong(wrong: BadSpec, mode: Mode | None) -> Answer:
+def answer_to(wrong: BadSpec, mode: Mode | None) -> Answer:
+    """Refuse a request that is wrong where Pliant acts, else leave a remark."""
     if mode is Mode.ENFORCE:
         return Answer(refusal=f"pliant: {wrong}")
     return Answer(remark=f"{wrong}; nothing of it is used")
@@ -158,91 +153,3 @@ def _noted(spec: Spec, shape: Shape, changes: Mapping[str, str] | None = None) -
     said = {**shape_variables(shape), RESTARTS: "0", RETURNS: returns(spec.request)}
     resources = ((TOKEN, token_text(spec)), *(changes or {}).items())
     return Answer(resources=resources, variables=tuple(said.items()))
-
-
-# A change of a job that is there already
-
-
-def decide_change(
-    before: Submission, changed: Mapping[str, str], known: Known, run_count: tuple[int, int | None]
-) -> Answer:
-    """Return what a qalter means for the token and for the job's variables.
-
-    ``changed``: the resources that it names. ``run_count``: before, and what it is set to or None.
-    """
-    after = replace(before, resources={**before.resources, **changed})
-    counts = _restarts(before.variables, *run_count)
-    request, answer = _meant(before, after, changed, known)
-    if request is None:
-        return replace(answer, variables=_news(before, {**dict(answer.variables), **counts}))
-    variables = {RETURNS: returns(request), **counts}
-    if _SHAPING & set(changed):
-        variables.update(_shape_after(after, known))
-    return Answer(
-        resources=_token_after(before, changed, request), variables=_news(before, variables)
-    )
-
-
-def _meant(
-    before: Submission, after: Submission, changed: Mapping[str, str], known: Known
-) -> tuple[Request | None, Answer]:
-    """Return what a job asks for after a change; None where it is nothing, and what that means.
-
-    What was given by ``pliant set`` stands in the token alone, until the owner says a resource.
-    """
-    said = words(after.resources, after.variables)
-    asked = any(name in changed for name in RESOURCES.values())
-    mode, token = known.mode(before.queue), after.resources.get(TOKEN, "")
-    noted = find_token(token) if token and not asked else None
-    if mode is Mode.OFF or not (said or asked or noted):
-        return None, Answer()
-    if noted:
-        return noted.request, Answer()
-    if not said:
-        return None, Answer(resources=((TOKEN, None),), variables=((RETURNS, ""),))
-    try:
-        return read_request(said), Answer()
-    except BadSpec as wrong:
-        return None, _wrong(wrong, mode) if asked else Answer()
-
-
-def _news(before: Submission, variables: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Leave out what the job's record says already."""
-    return tuple(
-        (name, value)
-        for name, value in variables.items()
-        if before.variables.get(name, "") != value
-    )
-
-
-def _shape_after(after: Submission, known: Known) -> Mapping[str, str]:
-    """Return the variables of a new shape; empty ones where it cannot be told."""
-    try:
-        shape = own_shape(read_written(after.resources, *known.names))
-    except Fixed:
-        return dict.fromkeys(shape_variables(Shape()), "")
-    if shape.gpus and after.variables.get(TYPE) == str(Kind.BOTH):
-        shape = replace(shape, kind=Kind.BOTH)
-    return shape_variables(shape)
-
-
-def _restarts(variables: Mapping[str, str], was: int, now: int | None) -> Mapping[str, str]:
-    """Return how often the job ran before run_count began anew; a hold of ours stays ours."""
-    if now is None or now >= was:
-        return {}
-    said, back = variables.get(RESTARTS, ""), read_back(variables.get(BACK, ""))
-    before = int(said) if said.isdigit() and len(said) < LONGEST else 0
-    news = {RESTARTS: str(before + was - now), HELD: str(now) if variables.get(HELD) else ""}
-    if back is None:
-        return news
-    return {**news, BACK: f"{max(0, back[0] + now - was)}:{back[1]}"}
-
-
-def _token_after(
-    before: Submission, changed: Mapping[str, str], request: Request
-) -> tuple[tuple[str, str | None], ...]:
-    """Return the token with a new request of the owner's; nothing where the token is set itself."""
-    if TOKEN in changed or not any(name in changed for name in RESOURCES.values()):
-        return ()  # pliantd writes it, or the owner said nothing new
-    spec = find_token(before.resources.get(TOKEN, "")) or Spec(request)
-    return ((TOKEN, token_text(replace(spec, request=request, renewed=True))),)
