@@ -11,7 +11,7 @@ from typing import Any
 
 import pbs
 
-from pliant.filter.pbs.names import BACK, HELD, RETURNS, read_back
+from pliant.filter.pbs.names import BACK, HELD, RETURNS, Back, read_back
 from pliant.hooks.reading import attribute, item, read_settings, seconds
 
 
@@ -22,19 +22,20 @@ def main(event: Any) -> None:
     back = read_back(str(item(job.Variable_List, BACK) or ""))
     rerunable = attribute(job, "Rerunable")
     if not code or str(attribute(job, "Exit_status")) != code or rerunable in (False, 0):
-        if back and runs == back[0] + 1 and seconds(attribute(job, "Exit_status")) > 0:
+        if back and runs == back.runs + 1 and seconds(attribute(job, "Exit_status")) > 0:
             # it ended before our prologue hook refused its start: the next one is to be refused
-            job.Variable_List[BACK] = f"{runs}:{back[1]}"
+            job.Variable_List[BACK] = str(Back(runs, back.times))
         event.accept()
-    job.Variable_List[BACK] = f"{runs}:{back[1] + 1 if back else 1}"
+    begins_s = 0
     settings = read_settings(pbs.hook_config_filename)
     if "[" in str(job.id):
         pass  # one of an array has no hold of its own, and keeps its shape: it starts when it can
     elif settings.back != "hold":
-        job.Execution_Time = int(time.time()) + settings.wait_s
+        job.Execution_Time = begins_s = int(time.time()) + settings.wait_s
     else:
         job.Variable_List[HELD] = str(runs)
         job.Hold_Types = pbs.hold_types("s")
+    job.Variable_List[BACK] = str(Back(runs, back.times + 1 if back else 1, begins_s))
     job.rerun()
     event.reject("pliant: the job has saved and goes back to the queue")
 

@@ -396,6 +396,16 @@ def test_words_of_pbs() -> None:
     assert nodes_of("(gn1[0]:ngpus=1+gn1[1]:ngpus=1)+(gn2:ncpus=2)") == ("gn1[0]", "gn1[1]", "gn2")
 
 
+@pytest.mark.parametrize("name", ["PLIANT_RESTART_COUNT", "PLIANT_BACK", "PLIANT_HELD"])
+@pytest.mark.parametrize("value", ["²", "²:²", "1:²:²", "-1:0", "9" * 5000, "9" * 39 + ":1", "inf"])
+def test_no_variable_that_a_user_may_write_costs_the_look(
+    site: Recorded, name: str, value: str
+) -> None:
+    before = site.pbs().observe()
+    site.job("36").setdefault("Variable_List", {})[name] = value
+    assert [one.id for one in site.pbs().observe().waiting] == [one.id for one in before.waiting]
+
+
 # Change
 
 

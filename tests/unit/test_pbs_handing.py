@@ -57,7 +57,7 @@ def fences(site: Recorded) -> tuple[Fence, ...]:
 def goes_back(site: Recorded, **more: object) -> None:
     """What the epilogue hook makes of a job that ends with 85."""
     one = site.job("30")
-    one["Variable_List"]["PLIANT_BACK"] = "1:1"
+    one["Variable_List"]["PLIANT_BACK"] = f"1:1:{NOW_S + 60:.0f}"
     one.update(job_state="W", Execution_Time="Mon Nov 23 06:23:32 2026")
     one.update(more)
     one.pop("exec_vnode", None)
@@ -253,7 +253,12 @@ def test_what_the_owner_of_one_that_is_back_says_is_left_and_it_begins(
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("queue", "debug"), ("Execution_Time", "Mon Nov 23 07:22:34 2026")]
+    ("key", "value"),
+    [
+        ("queue", "debug"),
+        ("Execution_Time", "Mon Nov 23 07:22:34 2026"),
+        ("Execution_Time", "Mon Nov 23 06:23:02 2026"),  # sooner than our hook lets it begin
+    ],
 )
 def test_so_is_where_and_when_its_owner_lets_it_begin(site: Recorded, key: str, value: str) -> None:
     under_way = Clocked(site)

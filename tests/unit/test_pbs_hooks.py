@@ -309,7 +309,7 @@ def test_the_first_start_after_that_is_refused_and_no_other(site: Site) -> None:
     for runs, verdict in ((4, "accept"), (5, "reject"), (6, "accept"), (None, "accept")):
         job = Job("execjob_prologue", {}, {"PLIANT_BACK": "4:1"}, run_count=runs)
         assert site.seen("execjob_prologue", job).verdict[0] == verdict
-    for back in ("", ":", "4", "four:1", "4:1:1", "-4:1", "9" * 30 + ":1"):
+    for back in ("", ":", "4", "four:1", "4:1:1:1", "-4:1", "4:²", "9" * 50 + ":1"):
         job = Job("execjob_prologue", {}, {"PLIANT_BACK": back}, run_count=5)
         assert site.seen("execjob_prologue", job).verdict == ("accept", "")
 

@@ -287,7 +287,7 @@ def is_pattern(text: str) -> bool:
 
 def _is_address(text: str) -> bool:
     host, colon, port = text.rpartition(":")
-    return bool(host and colon) and port.isascii() and port.isdigit() and 0 < int(port) < 65536
+    return bool(host and colon) and port.isascii() and port.isdecimal() and 0 < int(port) < 65536
 
 
 def address(listen: str) -> tuple[str, int]:

@@ -136,7 +136,7 @@ class FilterDoor:
         if seen is None:
             return True
         look_s = seen.at_s - seen.decide_s - seen.observe_s
-        untold_s = int(since) - 1 if since.isdigit() else UNTOLD_S - 1
+        untold_s = int(since) - 1 if since.isdecimal() else UNTOLD_S - 1
         return look_s > self._untaken_s and look_s >= self._monotonic() - untold_s
 
     def _current(self) -> View | None:

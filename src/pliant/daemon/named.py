@@ -73,5 +73,5 @@ def _visible(snapshot: Snapshot, asker: Asker) -> Mapping[str, Job]:
 
 def _waits_in(array: Job, task: str) -> bool:
     """Whether a task is among those that an array's waiting record stands for."""
-    is_number = task.isascii() and task.isdigit() and len(task) < 10
+    is_number = task.isascii() and task.isdecimal() and len(task) < 10
     return is_number and any(int(task) in run for run in task_runs(array.array_tasks))

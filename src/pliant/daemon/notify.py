@@ -17,7 +17,7 @@ class Notifier:
         if self._address.startswith("@"):  # an abstract socket
             self._address = "\0" + self._address[1:]
         usec = environ.get("WATCHDOG_USEC", "")
-        self.watchdog_s = int(usec) / 1e6 if usec.isascii() and usec.isdigit() else 0.0
+        self.watchdog_s = int(usec) / 1e6 if usec.isascii() and usec.isdecimal() else 0.0
         """How often systemd wants to hear of us; 0: it did not ask."""
 
     def tell(self, *lines: str) -> None:

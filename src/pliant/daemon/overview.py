@@ -86,7 +86,7 @@ def overview(
 
 def _order(job: Job) -> tuple[int, str]:
     number, _ = parts(job.id)
-    return int(number) if number.isdigit() else 0, job.id
+    return int(number) if number.isdecimal() else 0, job.id
 
 
 def _speeds_by_job(

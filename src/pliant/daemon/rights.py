@@ -46,7 +46,7 @@ class Asker:
 
         A user without a name goes by the number: whose name is another's number owns nothing here.
         """
-        named = not self.name.isdigit() or self.name == str(self.uid)
+        named = not self.name.isdecimal() or self.name == str(self.uid)
         return named and job.user == self.name
 
     def must_rule(self, job: Job) -> None:

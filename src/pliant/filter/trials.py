@@ -56,7 +56,7 @@ def tasks_of(array: str) -> int:
             return 1
         first, last, step = (int(part) if part else 0 for part in found.groups())
         count += max(0, last - first) // max(1, step) + 1 if found[2] else 1
-    return max(1, min(count, int(limit))) if limit.isdigit() and int(limit) else count
+    return max(1, min(count, int(limit))) if limit.isdecimal() and int(limit) else count
 
 
 def _limit_s(submission: Mapping[str, str], inventory: Inventory) -> int | None:

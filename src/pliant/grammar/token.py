@@ -83,7 +83,7 @@ def parse_spec(text: str) -> Spec:
 
 def _footprint(text: str) -> Footprint:
     numbers = text.split(",")
-    if len(numbers) != _FOOTPRINT_FIELDS or not all(n.isascii() and n.isdigit() for n in numbers):
+    if len(numbers) != _FOOTPRINT_FIELDS or not all(n.isascii() and n.isdecimal() for n in numbers):
         raise BadSpec(f"fp: '{text[:40]}': {_FOOTPRINT_FIELDS} whole numbers are expected")
     return Footprint(*(int(number) for number in numbers))
 

@@ -150,4 +150,4 @@ def _at_home(environ: Mapping[str, str], job: str) -> Path:
 
 def _number(environ: Mapping[str, str], name: str, otherwise: int) -> int:
     text = environ.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() else otherwise
+    return int(text) if text.isascii() and text.isdecimal() else otherwise

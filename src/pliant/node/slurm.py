@@ -39,7 +39,7 @@ def words(row: str, restarts: int) -> str:
     requeue counts the restart at once.
     """
     state, reason, left, counted, *_ = [*row.strip().split("|"), "", "", "", ""]
-    if counted.isdigit() and int(counted) > restarts:
+    if counted.isdecimal() and int(counted) > restarts:
         return "it is requeued"
     if state in ("TIMEOUT", "DEADLINE") or reason == "TimeLimit":
         return "its time limit is reached"

@@ -54,7 +54,7 @@ class Parts:
 def _decision(now_s: float, decided: str) -> w.Decided:
     word, _, code = decided.partition(" ")
     again = word == "again"
-    return w.Decided(now_s, again, int(code)) if code.isdigit() else w.Decided(now_s, again)
+    return w.Decided(now_s, again, int(code)) if code.isdecimal() else w.Decided(now_s, again)
 
 
 class Wrapper:

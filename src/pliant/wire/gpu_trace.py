@@ -102,7 +102,7 @@ def _check(row: Row) -> None:
         raise NotSoError(f"started: {row.started[:40]!r}: seconds of Unix time are expected")
     for name in _WHOLE:
         text: str = getattr(row, name)
-        if text and not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        if text and not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
             raise NotSoError(f"{name}: {text[:40]!r}: a whole number is expected")
     for name in ("process_pct", "gpu_pct"):
         if int(getattr(row, name) or 0) > 100:
@@ -115,5 +115,5 @@ def _check(row: Row) -> None:
 
 def _is_instant(text: str) -> bool:
     whole, _, part = text.partition(".")
-    is_number = whole.isascii() and whole.isdigit() and (not part or part.isdigit())
+    is_number = whole.isascii() and whole.isdecimal() and (not part or part.isdecimal())
     return is_number and len(whole) <= _DIGITS and part.isascii() and len(part) <= _DIGITS

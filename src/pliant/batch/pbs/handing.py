@@ -27,7 +27,7 @@ from pliant.batch.pbs.fences import Fences, Kept
 from pliant.batch.pbs.jobs import Site, carried, job_of, nodes_of, spec_of
 from pliant.batch.pbs.queries import KICK, Queries
 from pliant.batch.pbs.rows import ENDING, JobRow
-from pliant.batch.pbs.standing import begins_by_us, is_later_run, is_same_run, stands
+from pliant.batch.pbs.standing import AHEAD_S, is_later_run, is_same_run, stands
 from pliant.batch.pbs.update import shape_words
 from pliant.errors import Refused, Unavailable
 from pliant.filter.fields import Fixed
@@ -37,8 +37,6 @@ from pliant.model import Job, JobState, Shape
 
 STANDS_S = 3600.0
 """How long a job's hold stands: longer than any fence that is looked at."""
-AHEAD_S = 2.0
-"""How far ahead a time to begin is set: PBS counts in whole seconds."""
 ENDS_S = 15.0
 """How long a program may take to end that has saved, before the job is requeued from outside."""
 _NOTHING = frozenset({Do.PIN, Do.RELEASE})
@@ -102,7 +100,7 @@ class Handing:
         if row is None or row.state == "F":
             return Sight(None)
         state, now, run = _state(row), job_of(row, site), row.restarts
-        changed = row.waits and not stands(row, now, job, over)
+        changed = row.waits and not stands(row, now, job, over, self._clock())
         if state is JobState.RUNNING:
             run = max(run, over.run + 1) if is_later_run(row, over) else run
             changed = not is_same_run(row, now, job, over)
@@ -168,12 +166,7 @@ class Handing:
 
     def _unfence(self, step: Step, over: HandOver) -> None:
         row, now_s = self._rows.get(over.job), self._clock()
-        if (
-            row is not None
-            and row.waits
-            and now_s + AHEAD_S < row.begin_s
-            and begins_by_us(row, over)
-        ):
+        if row is not None and row.waits and row.begins_by_hook and now_s + AHEAD_S < row.begin_s:
             # it was not reshaped, and has the hook's time to begin; the fence stands until ours
             self._tell(step, over, ("qalter", "-a", _text(int(now_s) + 1), over.job))
             return
@@ -189,7 +182,7 @@ class Handing:
         row = {one.id: one for one in self._queries.jobs()}.get(over.job)
         if row is None or not row.waits or job.spec is None:
             raise Refused(f"job {over.job}: it does not wait any more")
-        if not stands(row, job_of(row, site), job, over):
+        if not stands(row, job_of(row, site), job, over, self._clock()):
             raise Refused(f"job {over.job}: it was changed since it was asked; its owner wins")
         begin_s = int(self._clock()) + 1
         words = (

@@ -12,12 +12,16 @@ quotes PBS has escaped, so that no such line begins like that of a job.
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from pliant.errors import BadAnswer
+
+log = logging.getLogger("pliant.pbs")
 
 _HEAD = re.compile(r'^ {8}"([^"\\\n]+)":\{$', re.MULTILINE)
 """What begins a job, a queue or a node."""
@@ -57,6 +61,14 @@ def _read(blocks: Iterator[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
             except (ValueError, RecursionError):
                 continue
             break
+        else:
+            _tell(name)
+
+
+@lru_cache(4096)
+def _tell(name: str) -> None:
+    """Log that one is left out: once, as it may be in every answer."""
+    log.warning("%s: PBS's JSON of it cannot be read: it is left out", name)
 
 
 def _in_json(said: re.Match[str]) -> str:

@@ -94,14 +94,20 @@ class JobRow:
     def starts_falsely(self) -> bool:
         """Whether it is in the start that our prologue hook refuses."""
         back = read_back(self.variables.get(BACK, ""))
-        return self.state == RUNNING and back is not None and self.run_count == back[0] + 1
+        return self.state == RUNNING and back is not None and self.run_count == back.runs + 1
 
     @property
     def is_between_runs(self) -> bool:
         """Whether it was sent back, and has not come through that start yet."""
         back = read_back(self.variables.get(BACK, ""))
-        waits = self.waits and back is not None and self.run_count == back[0]
+        waits = self.waits and back is not None and self.run_count == back.runs
         return waits or self.starts_falsely
+
+    @property
+    def begins_by_hook(self) -> bool:
+        """Whether its time to begin is the one that our epilogue hook gave it."""
+        back = read_back(self.variables.get(BACK, ""))
+        return back is not None and 0.0 < self.begin_s == back.begins_s
 
     @property
     def is_held_by_us(self) -> bool:

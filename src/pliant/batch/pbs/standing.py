@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pliant.batch.pbs.rows import JobRow
-from pliant.handover import GIVE_UP_S, HandOver
+from pliant.handover import HandOver
 from pliant.model import Job
+
+AHEAD_S = 2.0
+"""How far ahead a time to begin is set: PBS counts in whole seconds."""
 
 
 def is_later_run(row: JobRow, over: HandOver) -> bool:
@@ -21,19 +24,19 @@ def is_same_run(row: JobRow, now: Job, job: Job, over: HandOver) -> bool:
     return started and row.restarts == over.run and now.shape == job.shape
 
 
-def begins_by_us(row: JobRow, over: HandOver) -> bool:
-    """Whether a time to begin may be ours: we never let a job begin later than we wait for it."""
-    return 0 < row.begin_s <= over.saved_s + GIVE_UP_S
+def begins_by_others(row: JobRow, now_s: float) -> bool:
+    """Whether somebody else lets a job begin later: our hook notes its time, ours is at once."""
+    return row.begin_s > now_s + AHEAD_S and not row.begins_by_hook
 
 
-def stands(row: JobRow, now: Job, job: Job, over: HandOver) -> bool:
+def stands(row: JobRow, now: Job, job: Job, over: HandOver, now_s: float) -> bool:
     """Whether a job that is back says what it said when it was asked, or what we made of it.
 
     One that was moved to another queue does not, nor one that somebody else lets begin later.
     """
     if job.spec is None or now.partitions != job.partitions or over.shape not in now.shapes:
         return False
-    if row.begin_s and not begins_by_us(row, over):
+    if begins_by_others(row, now_s):
         return False
     if now.shape == over.shape and now.spec == job.noted(over.shape):
         return True

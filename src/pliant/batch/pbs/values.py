@@ -111,7 +111,7 @@ def tasks_in(indices: str) -> int:
     for part in indices.split(","):
         span, _, step = part.partition(":")
         first, _, last = span.partition("-")
-        if not first.isdigit():
+        if not first.isdecimal():
             return 0
         total += (number(last or first) - number(first)) // max(1, number(step or 1)) + 1
     return total

@@ -28,7 +28,7 @@ def parse_tasks(text: str) -> dict[str, list[int]]:
     for line in text.splitlines():
         job_id, _, rest = line.partition("|")
         task = rest.removesuffix("|")
-        if task.isascii() and task.isdigit():
+        if task.isascii() and task.isdecimal():
             found[job_id].append(int(task))
         elif task != "N/A":
             raise BadAnswer(f"squeue's task of an array is no number: {line[:80]!r}")

@@ -117,7 +117,7 @@ class Handing:
             ("squeue", "-h", "-a", "--local", "-t", "FAILED", "-j", over.job, "-O", _FAILED)
         )
         restarts, start, submit, end, code, *_ = [*answer.out.strip().split("|"), *[""] * 5]
-        if answer.status or not restarts.isdigit():
+        if answer.status or not restarts.isdecimal():
             return False
         if int(restarts) == over.run or start <= submit:
             return int(restarts) >= over.run

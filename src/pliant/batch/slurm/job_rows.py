@@ -112,7 +112,7 @@ class JobRow:
     def at_once(self) -> int:
         """How many tasks of its array may run at once; 0: any number."""
         limit = self.array_tasks.partition("%")[2]
-        return int(limit) if limit.isascii() and limit.isdigit() else 0
+        return int(limit) if limit.isascii() and limit.isdecimal() else 0
 
     @property
     def is_split_task(self) -> bool:
@@ -129,7 +129,7 @@ class JobRow:
     @property
     def is_last_task(self) -> bool:
         """Whether the waiting record has come down to one task."""
-        return self.array_tasks.isdigit()
+        return self.array_tasks.isdecimal()
 
 
 WAITING = frozenset(("PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT"))

@@ -229,7 +229,7 @@ def queue_order(job: Job, cluster: Cluster) -> tuple[int, int, float, int, str]:
         -cluster.tier(job.partitions),
         -job.priority,
         job.submit_s,
-        int(number) if number.isdigit() else 0,
+        int(number) if number.isdecimal() else 0,
         job.id,
     )
 

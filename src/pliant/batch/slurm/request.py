@@ -98,7 +98,7 @@ def _nodes(row: JobRow) -> int:
     if not row.waits:
         return max(1, len(host_list(row.nodes)))
     told = tres(row.tres).get("node", "")
-    if told.isdigit() and int(told):
+    if told.isdecimal() and int(told):
         return int(told)
     least, most = count(row.num_nodes), count(row.max_nodes)
     return max(1, min(least, most) if most else least)

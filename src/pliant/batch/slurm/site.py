@@ -51,7 +51,7 @@ class Site:
     def backfill_interval_s(self) -> int:
         """How often backfill runs: 30 s unless told otherwise."""
         text = self.scheduler.get("bf_interval", "")
-        return int(text) if text.isdigit() else 30
+        return int(text) if text.isdecimal() else 30
 
     @property
     def default_per_cpu_mib(self) -> int:

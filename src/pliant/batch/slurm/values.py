@@ -38,7 +38,7 @@ def _bad(what: str, text: str) -> BadAnswer:
 
 def whole(text: str) -> int:
     """Read a count; ``2K`` is 2048, as Slurm shortens counts. Nothing is 0."""
-    if text.isascii() and text.isdigit() and len(text) < 20:
+    if text.isascii() and text.isdecimal() and len(text) < 20:
         return int(text)
     if text in NOTHING:
         return 0
@@ -66,7 +66,7 @@ def duration_s(text: str) -> int:
 @lru_cache(maxsize=4096)
 def instant_s(text: str) -> float:
     """Read an instant, in seconds since the epoch or as UTC; 0.0: none."""
-    if text.isascii() and text.isdigit() and len(text) < 16:
+    if text.isascii() and text.isdecimal() and len(text) < 16:
         return float(text)
     if text in NOTHING:
         return 0.0
@@ -144,7 +144,7 @@ def task_runs(text: str) -> list[range]:
     for item in text.partition("%")[0].split(",") if text else ():
         span, _, step = item.partition(":")
         match = _RANGE.fullmatch(span)
-        if not match or (step and not (step.isascii() and step.isdigit() and int(step))):
+        if not match or (step and not (step.isascii() and step.isdecimal() and int(step))):
             raise _bad("array", text)
         runs.append(range(int(match[1]), int(match[2] or match[1]) + 1, int(step or 1)))
     return runs

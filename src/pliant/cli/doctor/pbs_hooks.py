@@ -89,7 +89,7 @@ def _kills(said: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     """Whether an alarm comes sooner than is right: on a node it ends the job with the hook."""
     alarm = said.get("alarm", "")
     return wanted["event"].startswith("exec") and not (
-        alarm.isdigit() and int(alarm) >= int(wanted["alarm"])
+        alarm.isdecimal() and int(alarm) >= int(wanted["alarm"])
     )
 
 

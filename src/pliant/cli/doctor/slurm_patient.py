@@ -66,7 +66,7 @@ class SlurmPatient(Patient):
     def started(self) -> float:
         """When slurmctld started, in seconds since the epoch; 0 where it does not say."""
         text = self.option("BOOT_TIME")
-        return float(text) if text.isdigit() else 0.0
+        return float(text) if text.isdecimal() else 0.0
 
     @property
     def munge_socket(self) -> str:

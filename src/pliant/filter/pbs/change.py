@@ -133,11 +133,11 @@ def _restarts(variables: Mapping[str, str], was: int, now: int | None) -> Mappin
     if now is None or now >= was:
         return {}
     said, back = variables.get(RESTARTS, ""), read_back(variables.get(BACK, ""))
-    before = int(said) if said.isdigit() and len(said) < LONGEST else 0
+    before = int(said) if said.isdecimal() and len(said) < LONGEST else 0
     news = {RESTARTS: str(before + was - now), HELD: str(now) if variables.get(HELD) else ""}
     if back is None:
         return news
-    return {**news, BACK: f"{max(0, back[0] + now - was)}:{back[1]}"}
+    return {**news, BACK: str(replace(back, runs=max(0, back.runs + now - was)))}
 
 
 def _token_after(

@@ -45,7 +45,7 @@ class Site:
         if self.gpu_vnode.startswith("{host}") and prefix and vnode.endswith(suffix):
             bare = vnode[: len(vnode) - len(suffix)]
             host, found, number = bare.rpartition(prefix)
-            if found and host and number.isdigit():
+            if found and host and number.isdecimal():
                 return host, number
         return vnode.partition("[")[0], ""
 
@@ -57,7 +57,7 @@ def is_false_start(back: str, run_count: int) -> bool:
     back after every run from then on. A start that a hook refuses takes the mark's place.
     """
     said = read_back(back)
-    return said is not None and run_count == said[0] + 1
+    return said is not None and run_count == said.runs + 1
 
 
 def variables(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pliant.grammar.options import OPTIONS
 from pliant.model.requests import Request
 from pliant.model.shapes import Kind, Shape, shape_text
@@ -28,8 +30,7 @@ RETURNS = "PLIANT_RETURNS"
 HELD = "PLIANT_HELD"
 """run_count at the end of a run after which our hook held the job; "" where it did not."""
 BACK = "PLIANT_BACK"
-"""``RUNS:TIMES``: run_count at the end of a run that our hook sent back to the queue, and how often
-it did so. The start after it is one that our hook refuses (see execjob_prologue)."""
+"""What our hook that sends a job back to the queue notes of it: a Back as text."""
 CHECKPOINTED = 85
 HOOKS = "pliant_"
 """How the names of our hooks begin."""
@@ -50,12 +51,32 @@ def shape_variables(shape: Shape) -> dict[str, str]:
     }
 
 
-def read_back(text: str) -> tuple[int, int] | None:
+@dataclass(frozen=True, slots=True)
+class Back:
+    """How a job was sent back to the queue, ``RUNS:TIMES[:BEGINS]``.
+
+    ``runs``: run_count at the end of its run; the start after it is one that our hook refuses (see
+    execjob_prologue). ``times``: how often it was sent back. ``begins_s``: the time to begin that
+    it was given, in seconds since the epoch; 0: none.
+    """
+
+    runs: int
+    times: int
+    begins_s: int = 0
+
+    def __str__(self) -> str:
+        begins = f":{self.begins_s}" if self.begins_s else ""
+        return f"{self.runs}:{self.times}{begins}"
+
+
+def read_back(text: str) -> Back | None:
     """Return what BACK says; None where nothing, or nothing of ours."""
-    runs, _, times = text.partition(":")
-    if not (runs.isdigit() and times.isdigit()) or len(text) > LONGEST:
+    numbers = text.split(":")
+    if len(numbers) not in (2, 3) or len(text) > 2 * LONGEST:
         return None
-    return int(runs), int(times)
+    if not all(one.isdecimal() for one in numbers):
+        return None
+    return Back(*map(int, numbers))
 
 
 def restarts(before: str, back: str, run_count: int) -> int:
@@ -63,9 +84,9 @@ def restarts(before: str, back: str, run_count: int) -> int:
 
     A start that our hook refused is none.
     """
-    earlier = int(before) if before.isdigit() and len(before) < LONGEST else 0
+    earlier = int(before) if before.isdecimal() and len(before) < LONGEST else 0
     refused = read_back(back)
-    return max(0, earlier + run_count - 1 - (refused[1] if refused else 0))
+    return max(0, earlier + run_count - 1 - (refused.times if refused else 0))
 
 
 def returns(request: Request) -> str:

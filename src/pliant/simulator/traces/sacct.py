@@ -182,4 +182,4 @@ def _whole(text: str, what: str, path: Path, number: int) -> int:
 
 
 def _is_whole(text: str) -> bool:
-    return text.isascii() and text.isdigit()
+    return text.isascii() and text.isdecimal()
