@@ -15,12 +15,12 @@ from benchmarks import parts
 from benchmarks.section import Section
 
 PARTS = (
-    *("cycle", "pbs-hook", "submission", "start", "idle", "native", "monitor", "monitors"),
-    "sharing",
+    *("cycle", "pbs-hook", "pbs-runjob"),
+    *("submission", "start", "idle", "native", "monitor", "monitors", "sharing"),
 )
 """Each is a module ``benchmarks.bench_PART`` with ``measure(quick) -> list[Section]``; _ for -."""
 
-NEED_ROOT = PARTS[2:]
+NEED_ROOT = PARTS[3:]
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 

@@ -62,7 +62,7 @@ def measure(quick: bool) -> list[Section]:
     order = [case for case in cases for _ in range(count)]
     random.Random(0).shuffle(order)
     with tempfile.TemporaryDirectory() as directory:
-        sites = {rooms: _site(Path(directory), rooms) for rooms in _FILES.values()}
+        sites = {rooms: site(Path(directory), rooms) for rooms in _FILES.values()}
         size = (Path(directory) / f"state-{max(sites)}.json").stat().st_size
         for case in order:
             sort, rooms = case
@@ -74,17 +74,21 @@ def measure(quick: bool) -> list[Section]:
     return [_section(times, _HOW.format(count=count, **sizes))]
 
 
-def _site(directory: Path, rooms: int) -> str:
-    """Write a state file and the configuration that names it, and return the latter's path."""
+def site(directory: Path, rooms: int, fences: str = "") -> str:
+    """Write a state file and the configuration that names it, and return the latter's path.
+
+    ``fences``: the file of them, if there is one.
+    """
     some = tuple(Room(4, 1 + n % 8, 16 + n, 64_000, "a100") for n in range(rooms))
     grounds = tuple((f"queue{n}" if n else "workq", Ground(some, some)) for n in range(10))
     # time that passes while it is measured must not make it old
     state = State(time.time() + 20, Mode.ENFORCE, default_queue="workq", queues=grounds)
-    config, told = directory / f"hook-{rooms}.json", directory / f"state-{rooms}.json"
+    told = directory / f"state-{rooms}.json"
+    config = directory / f"hook-{rooms}-{Path(fences).stem}.json"
     if rooms:
         told.write_text(state_text(state))
         told.chmod(0o600)
-    config.write_text(json.dumps({"state": str(told), "owner": os.geteuid()}))
+    config.write_text(json.dumps({"state": str(told), "fences": fences, "owner": os.geteuid()}))
     config.chmod(0o600)
     return str(config)
 
@@ -99,7 +103,7 @@ def _submit(code: types.CodeType, config: str, resources: Mapping[str, str]) -> 
 def _section(times: Mapping[tuple[str, int], Sequence[float]], how: str) -> Section:
     reached = max(estimate(spent).high for spent in times.values()) < GOAL_MS
     shown = {name.format(most=max(_FILES.values())): rooms for name, rooms in _FILES.items()}
-    rows = [(sort, *chain(*(_cells(times[sort, n]) for n in shown.values()))) for sort in _SORTS]
+    rows = [(sort, *chain(*(cells(times[sort, n]) for n in shown.values()))) for sort in _SORTS]
     return Section(
         "The queuejob hook of PBS",
         how,
@@ -109,5 +113,6 @@ def _section(times: Mapping[tuple[str, int], Sequence[float]], how: str) -> Sect
     )
 
 
-def _cells(spent: Sequence[float]) -> tuple[str, str]:
+def cells(spent: Sequence[float]) -> tuple[str, str]:
+    """Return the median and the 99th percentile of some times, as text."""
     return estimate(spent).text(3), estimate(spent, quantile(0.99)).text(2)

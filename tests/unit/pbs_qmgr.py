@@ -28,6 +28,7 @@ class Server:
             "hook": {},
         }
         self.looks: list[dict[str, object]] = []  # what qstat says, one after the other
+        self.schedulers = ""  # what is listed of them
         self.told: list[str] = []
         self.busy: frozenset[str] = frozenset()
 
@@ -45,6 +46,8 @@ class Server:
             return Answer(json.dumps({"Jobs": self.looks.pop(0) if self.looks else {}}), "", 0)
         assert (argv[0], env) == ("qmgr", None)
         self.told += [stdin.partition("\n")[0]] if stdin else []
+        if argv[1:] == ("-c", "list sched"):
+            return Answer(self.schedulers, "", 0)
         if argv[1:]:
             return Answer("".join(self._printed(argv[2].split()[1])), "", 0)
         words = self._told(stdin)

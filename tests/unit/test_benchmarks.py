@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks import __main__ as frame
-from benchmarks import bench_cycle, bench_idle, bench_native, bench_pbs_hook
+from benchmarks import bench_cycle, bench_idle, bench_native, bench_pbs_hook, bench_pbs_runjob
 from benchmarks.bench_submission import _RPC
 from benchmarks.section import Section, verdict
 from benchmarks.stats import Estimate, difference, estimate, quantile
@@ -100,8 +100,8 @@ def test_an_unknown_part_is_told_the_known_ones(capsys: pytest.CaptureFixture[st
         frame.main(["speed"])
     assert stopped.value.code == 2
     assert (
-        "speed: of cycle, pbs-hook, submission, start, idle, native, monitor, monitors, sharing is"
-        " expected" in capsys.readouterr().err
+        "speed: of cycle, pbs-hook, pbs-runjob, submission, start, idle, native, monitor, monitors,"
+        " sharing is expected" in capsys.readouterr().err
     )
 
 
@@ -125,6 +125,13 @@ def test_the_hook_of_pbs_is_measured_for_every_sort_of_job() -> None:
     assert [row[0] for row in section.rows] == list(bench_pbs_hook._SORTS)
     files = [name.partition(":")[0] for name in section.header[1::2]]
     assert files == ["no state file", "20 sorts", f"{MOST_SORTS} sorts"]
+    assert {len(row) for row in section.rows} == {len(section.header)}
+    assert "**under a double**" in section.how
+
+
+def test_the_hook_of_pbs_before_a_start_is_measured_behind_fences() -> None:
+    (section,) = bench_pbs_runjob.measure(quick=True)
+    assert [row[0] for row in section.rows] == ["on one vnode", "on 16 vnodes", "refused"]
     assert {len(row) for row in section.rows} == {len(section.header)}
     assert "**under a double**" in section.how
 

@@ -7,6 +7,7 @@ import json
 import time
 from copy import deepcopy
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 from click.testing import CliRunner
@@ -32,6 +33,27 @@ def test_what_is_shown_is_what_is_done_and_done_once(server: Server) -> None:
     assert server.install("--apply").output.startswith(shown)
     assert server.install().output == "all is installed\n"
     assert server.install("--apply").output == "all is installed\n"
+
+
+def test_the_line_by_which_the_scheduler_counts_gpus_is_shown_and_left_to_the_administrator(
+    server: Server, tmp_path: Path
+) -> None:
+    path = tmp_path / "sched_config"
+    text = 'fair_share: false\nresources: "ncpus, mem, host"  # and more\n'
+    path.write_text(text)
+    host = f"sched_host = {gethostname()}"
+    server.schedulers = f"Sched default\n    {host}\n    sched_priv = {tmp_path}\n"
+    words = f"to be written in {path}, then kill -HUP the scheduler: resources:"
+    line = f'{words} "ncpus, mem, host, ngpus"\n'
+    shown = server.install("--print").output
+    assert shown.endswith(line)
+    assert server.install("--apply").output.startswith(shown)
+    assert server.install().output == "all is installed\n" + line
+    assert path.read_text() == text
+    path.write_text(text.replace("host", "host, ngpus"))
+    assert server.install().output == "all is installed\n"
+    path.unlink()
+    assert server.install().output == "all is installed\n"  # no business of this host
 
 
 def test_all_stands_before_a_job_is_changed(server: Server) -> None:

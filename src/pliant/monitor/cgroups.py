@@ -133,7 +133,7 @@ def _cpu_s(path: Path, unified: bool) -> float | None:
         used = _words(path / "cpu.stat").get("usage_usec")
         return None if used is None else used / 1e6
     text = read(path / "cpuacct.usage").strip()
-    return int(text) / 1e9 if text.isdecimal() else None
+    return int(text) / 1e9 if text.isdigit() else None
 
 
 def memory_bytes(group: JobGroup) -> int | None:

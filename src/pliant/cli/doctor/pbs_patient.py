@@ -26,6 +26,7 @@ from pliant.cli.commands import is_there, run
 from pliant.cli.doctor.patient import Host, Patient
 from pliant.cli.install.pbs import printed
 from pliant.cli.install.pbs_parts import PREFIX, Found, found_in
+from pliant.cli.install.pbs_sched import LIST, listed
 from pliant.daemon.config import Config
 from pliant.errors import PliantError, Unavailable
 
@@ -151,24 +152,11 @@ def looked_at(patient: PbsPatient) -> PbsPatient:
         patient = replace(
             patient,
             resources=found_in(printed(patient.commands, "resource")),
-            schedulers=listed(asked("qmgr", "-c", "list sched")),
+            schedulers=listed(asked(*LIST)),
         )
         return replace(patient, hooks=found_in(printed(patient.commands, "hook")))
     except PliantError as wrong:
         return replace(patient, qmgr_trouble=str(wrong))
-
-
-def listed(out: str) -> dict[str, dict[str, str]]:
-    """Read what qmgr lists of schedulers: ``Sched default``, then ``    sched_host = head``."""
-    found: dict[str, dict[str, str]] = {}
-    for line in out.splitlines():
-        kind, _, name = line.strip().partition(" ")
-        if kind == "Sched" and line[:1] == "S":
-            found[name] = {}
-        elif found:
-            key, equals, value = line.strip().partition(" = ")
-            found[next(reversed(found))].update({key: value} if equals else {})
-    return found
 
 
 def _beside(argv: list[str], *, text: str = "") -> Answer:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from pliant.batch.pbs.rows import LIMITS
 from pliant.batch.pbs.values import true
-from pliant.batch.slurm.standby import is_controller
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
 from pliant.cli.doctor.pbs_patient import PbsPatient
+from pliant.cli.install.pbs_sched import CURE, counted, path_of, read_config, wanted
 
-_LINE = re.compile(r'\s*([a-z_]+)\s*:\s*("[^"]*"|\S+)', re.ASCII)
 _ORDERS = {"fair_share": "true", "round_robin": "true"}
 """What of sched_config orders jobs otherwise where it is set so; job_sort_key does in any case."""
 
@@ -29,28 +26,12 @@ def check_scheduler(patient: PbsPatient) -> Iterator[Finding]:
         )
     for name, said in patient.schedulers.items():
         yield _runs(name, said)
-    configs = {name: _config(patient, said) for name, said in patient.schedulers.items()}
+    configs = {
+        name: read_config(said, patient.hostname) for name, said in patient.schedulers.items()
+    }
     yield from _resources(patient, configs)
     yield _order(patient, configs)
     yield _limits(patient)
-
-
-def _config(patient: PbsPatient, said: Mapping[str, str]) -> dict[str, str] | None:
-    """Return a scheduler's sched_config, in small letters; None where it cannot be read.
-
-    A host of jobs has a file of that name too.
-    """
-    if not is_controller([said.get("sched_host", "")], patient.hostname):
-        return None
-    try:
-        text = (Path(said.get("sched_priv", "")) / "sched_config").read_text(errors="replace")
-    except OSError:
-        return None
-    config: dict[str, str] = {}
-    for found in filter(None, map(_LINE.match, text.splitlines())):
-        name, value = found[1], found[2].strip('"').lower()
-        config[name] = f"{config.get(name, '')} {value}".lstrip()  # at prime time, and not
-    return config
 
 
 def _runs(name: str, said: Mapping[str, str]) -> Finding:
@@ -70,23 +51,22 @@ def _resources(
     patient: PbsPatient, configs: Mapping[str, Mapping[str, str] | None]
 ) -> Iterator[Finding]:
     """Whether the schedulers count GPUs: without that they start jobs that have none."""
-    pbs = patient.settings.pbs
-    wanted = {"ngpus", pbs.type_resource.lower(), pbs.share_resource.lower()} - {""}
+    needed = wanted(patient.settings)
     for name, config in configs.items():
         if config is None:
             yield skipped("sched_config", f"that of {name} is read by root on its host alone")
             continue
-        counted = {word.strip() for word in config.get("resources", "").split(",")}
-        missing = sorted(wanted - counted)
+        has = counted(config)
+        missing = [one for one in needed if one not in has]
         if missing:
-            path = f"{patient.schedulers[name].get('sched_priv')}/sched_config"
+            path = path_of(patient.schedulers[name])
             yield fault(
                 "sched_config",
                 f"{path}: {', '.join(missing)} is not in resources: {name} does not count it",
-                "add it there, then kill -HUP the scheduler",
+                f"add it there, {CURE}",
             )
         else:
-            yield ok("sched_config", f"{name} looks at {', '.join(sorted(wanted))}")
+            yield ok("sched_config", f"{name} looks at {', '.join(needed)}")
 
 
 def _order(patient: PbsPatient, configs: Mapping[str, Mapping[str, str] | None]) -> Finding:

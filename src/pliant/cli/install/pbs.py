@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from socket import gethostname
 
 import click
 
@@ -26,6 +27,7 @@ from pliant.cli.install.pbs_parts import (
     to_remove,
     turned,
 )
+from pliant.cli.install.pbs_sched import LIST, listed, to_write
 from pliant.daemon.config import Config, config_path, fences_file, load
 from pliant.errors import BadAnswer, BadInput, Refused, Unavailable
 from pliant.filter.pbs.names import SENDS_BACK
@@ -50,6 +52,7 @@ def pbs(shows: bool, applies: bool, removes: bool, user: str, record: str) -> No
 
     It is run as root on the server's host, or where a manager may run qmgr. pliant.toml says where
     PBS's commands lie. Only the resources and hooks that differ from what is wanted are touched.
+    Where the scheduler does not count GPUs, the line is shown that its sched_config is to have.
     """
     if shows + applies + removes > 1:
         raise BadInput("--print, --apply, --remove: one of them is expected")
@@ -59,34 +62,45 @@ def pbs(shows: bool, applies: bool, removes: bool, user: str, record: str) -> No
     commands = Commands(config.pbs.bin_dir, config.pbs.timeout_s, server=config.pbs.server)
     found, kept = look(commands), Record(Path(record))
     if removes:
-        statements = to_remove(found, kept.names(), HOOKS)
+        _take_out(commands, config, found, kept)
     else:
-        other = foreign(found, kept.names())
-        if other:
-            raise Refused(f"{other}; nothing was changed")
-        hooks = {event: hook_text(event).encode() for event in HOOKS}
-        statements = to_install(found, hooks, config_text(settings(config, user)))
-    if not statements:
-        click.echo("nothing is installed" if removes else "all is installed")
-        return
-    if not (applies or removes):
-        for statement in statements:
-            click.echo(statement.words)
-        return
-    if removes:
-        if found.has("hook", SENDS_BACK):
-            _let_nobody_save(commands, config, found)
-        _remove(commands, statements, kept)
-        return
-    kept.add([name for name in resources_wanted() if not found.has("resource", name)])
+        _put_in(commands, config, found, kept, user, applies=applies)
+
+
+def _put_in(
+    commands: Runs, config: Config, found: Found, kept: Record, user: str, *, applies: bool
+) -> None:
+    """Show what is to be told, and tell it where it ``applies``; say what is left to a person."""
+    other = foreign(found, kept.names())
+    if other:
+        raise Refused(f"{other}; nothing was changed")
+    hooks = {event: hook_text(event).encode() for event in HOOKS}
+    statements = to_install(found, hooks, config_text(settings(config, user)))
+    if applies:
+        kept.add([name for name in resources_wanted() if not found.has("resource", name)])
     for statement in statements:
-        trouble = tell(commands, statement)
+        trouble = tell(commands, statement) if applies else ""
         if trouble:
             raise Refused(f"{statement.words}: {trouble}")
         click.echo(statement.words)
-    click.echo(
-        'start pliantd with [daemon] batch = "pbs"; it observes until [partitions] says more'
-    )
+    if not statements:
+        click.echo("all is installed")
+    for line in to_write(listed(commands.run(LIST).out), config, gethostname()):
+        click.echo(line)
+    if applies and statements:
+        click.echo(
+            'start pliantd with [daemon] batch = "pbs"; it observes until [partitions] says more'
+        )
+
+
+def _take_out(commands: Runs, config: Config, found: Found, kept: Record) -> None:
+    statements = to_remove(found, kept.names(), HOOKS)
+    if not statements:
+        click.echo("nothing is installed")
+        return
+    if found.has("hook", SENDS_BACK):
+        _let_nobody_save(commands, config, found)
+    _remove(commands, statements, kept)
 
 
 def _let_nobody_save(commands: Runs, config: Config, found: Found) -> None:
