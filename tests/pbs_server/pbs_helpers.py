@@ -14,11 +14,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from pliant.filter.pbs.fences import Fence, read_fences
+
 NAMES = ("PLIANT_PBS_BIN", "PLIANT_PBS_USER", "PLIANT_PBS_HOME", "PLIANT_PBS_PLIANT")
 SHARE, TYPE = "gpu_share", "gpu_model"
 """Resources that only some of the tests need, and that a site may have."""
 STARTING = 41
 """A job's substate while its nodes are told of it."""
+CYCLE_S = 1.0
 FENCED = "the fence stands"
 """One of the steps after which pliantd is killed; the others are what its log says."""
 PROGRAM = """\
@@ -39,6 +44,12 @@ while not (directory / "enough").exists():
         kept.write_text(json.dumps(step))
         sys.exit(85)
 """
+
+
+def needs_server() -> None:
+    """Skip a module where no server is pointed at; all from one place, so that it is one line."""
+    if not all(os.environ.get(name) for name in NAMES):
+        pytest.skip(f"no PBS is pointed at: {', '.join(NAMES)}", allow_module_level=True)
 
 
 def until(what: Callable[[], Any], for_s: float = 60.0) -> Any:
@@ -118,6 +129,13 @@ class Server:
             until(lambda: not self.jobs())
         finally:
             self.run("qmgr", "-c", "set server scheduling = True")
+        if self._daemon is not None:
+            self._until_seen()
+
+    def _until_seen(self) -> None:
+        """Wait until the hooks are told of what is free now: after a whole look since."""
+        since_s = time.time() + 2 * CYCLE_S
+        until(lambda: self.state_file.stat().st_mtime > since_s)
 
     def nodes(self) -> dict[str, Any]:
         """Return all vnodes as pbsnodes has them."""
@@ -167,7 +185,7 @@ class Server:
             f'socket = "{directory}/pliantd.sock"\n'
             f'state_dir = "{directory}/state"\n'
             'listen = "0.0.0.0:6830"\n'
-            "cycle_s = 1.0\n"
+            f"cycle_s = {CYCLE_S}\n"
             f'policy = "{policy}"\n'
             "[pbs]\n"
             + "".join(f'{k}_resource = "{n}"\n' for k, n in known if f"resource {n}\n" in created)
@@ -226,21 +244,30 @@ class Server:
         """Return how much pliantd has logged."""
         return len((self.directory / "log").read_text())
 
-    def kill_after(self, step: str, logged: int, for_s: float = 30.0) -> bool:
-        """Kill pliantd as soon as it has done a step since then; whether it has."""
+    def kill_after(self, step: str, lets: str, logged: int, for_s: float = 30.0) -> bool:
+        """Kill pliantd as soon as it has done a step since then; whether it has.
+
+        ``lets``: the job that a fence lets in.
+        """
         log, end_s = self.directory / "log", time.monotonic() + for_s
-        fences = self.state_file.with_name("pbs_fences.json")
         while time.monotonic() < end_s:
-            if fences.exists() if step == FENCED else f": {step}\n" in log.read_text()[logged:]:
+            done = f": {step}\n" in log.read_text()[logged:]
+            if self.fences(lets) if step == FENCED else done:
                 self.stop_pliantd(kill=True)
                 return True
             time.sleep(0.005)
         return False
 
-    def halt_at_fence(self, for_s: float = 30.0) -> None:
+    def fences(self, job_id: str) -> list[Fence]:
+        """Return the fences that stand for a job."""
+        path, now_s = self.state_file.with_name("pbs_fences.json"), time.time()
+        some = read_fences(path.read_text()) if path.exists() else ()
+        return [one for one in some if one.lets == (number(job_id),) and one.stands(now_s)]
+
+    def halt_at_fence(self, job_id: str, for_s: float = 30.0) -> None:
         """Halt pliantd as soon as a job's program has saved."""
-        fences, end_s = self.state_file.with_name("pbs_fences.json"), time.monotonic() + for_s
-        while not fences.exists():
+        end_s = time.monotonic() + for_s
+        while not self.fences(job_id):
             assert time.monotonic() < end_s, "nothing has saved"
             time.sleep(0.005)
         assert self._daemon

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
-from pbs_helpers import NAMES, Server, type_qsub, until
+from pbs_helpers import Server, needs_server, type_qsub, until
 
-if not all(os.environ.get(name) for name in NAMES):
-    pytest.skip(f"no PBS is pointed at: {', '.join(NAMES)}", allow_module_level=True)
+needs_server()
 
 pytest_plugins = ["pbs_fixtures"]
 pytestmark = pytest.mark.timeout(300)

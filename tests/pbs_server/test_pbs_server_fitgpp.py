@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
-from pbs_helpers import FENCED, NAMES, Server, number, until
+from pbs_helpers import FENCED, Server, needs_server, number, until
 
 from pliant.cli.install.pbs_parts import FREQ_S
-from pliant.filter.pbs.fences import read_fences
 from pliant.filter.pbs.state import MAX_AGE_S
 
-if not all(os.environ.get(name) for name in NAMES):
-    pytest.skip(f"no PBS is pointed at: {', '.join(NAMES)}", allow_module_level=True)
+needs_server()
 
 pytest_plugins = ["pbs_fixtures"]
 pytestmark = pytest.mark.timeout(600)
@@ -115,7 +112,7 @@ def test_pliantd_that_dies_in_between_leaves_nobody_behind(fitgpp: Server, state
         until(lambda: "makes room" in fitgpp.pliant("history", number(small), check=False), FOR_S)
         fitgpp.stop_pliantd(kill=True)
     else:
-        assert fitgpp.kill_after(state, logged, FOR_S)
+        assert fitgpp.kill_after(state, job_id, logged, FOR_S)
     try:
         assert wanted.exists()
         fitgpp.enough(small) if state == "asked" else None
@@ -126,22 +123,17 @@ def test_pliantd_that_dies_in_between_leaves_nobody_behind(fitgpp: Server, state
         fitgpp.start_pliantd()
 
 
-def fence_file(server: Server) -> str:
-    path = server.state_file.with_name("pbs_fences.json")
-    return path.read_text() if path.exists() else ""
-
-
 def test_a_fence_of_a_pliantd_that_is_no_more_ends(server: Server) -> None:
     asked = ("-l", "select=1:ncpus=1:ngpus=4", "-l", "malleable=grace=30s")
     job_id = server.train(*asked, "-l", "moldable=gpus=1-4", "-l", "walltime=10:00")
     until(lambda: len(steps(server, job_id)) > 20)
     vnode = server.vnode_of(job_id)
     server.resize(job_id, "2")
-    until(lambda: fence_file(server), 60)
+    until(lambda: server.fences(job_id), 60)
     server.stop_pliantd(kill=True)
     try:
-        (fence,) = read_fences(fence_file(server))
-        assert (fence.vnodes, fence.lets) == ((vnode,), (number(job_id),))
+        (fence,) = server.fences(job_id)
+        assert fence.vnodes == (vnode,)
         other = server.takes(vnode, 1)
         server.run_all(other, for_s=MAX_AGE_S + FREQ_S + 10)  # the periodic hook's next time
     finally:
@@ -165,6 +157,6 @@ def test_who_is_older_and_would_fit_meanwhile_waits_until_the_job_has_changed(
     until(lambda: starts(server, job_id) == 2, FOR_S)
     assert server.job(job_id)["Resource_List"]["ngpus"] == 2
     assert server.job(older)["job_state"] == "Q"
-    until(lambda: not fence_file(server))
+    until(lambda: not server.fences(job_id))
     server.enough(job_id)
     server.run_all(older)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from pbs_helpers import FENCED, NAMES, Server, until
+from pbs_helpers import FENCED, Server, needs_server, until
 
-if not all(os.environ.get(name) for name in NAMES):
-    pytest.skip(f"no PBS is pointed at: {', '.join(NAMES)}", allow_module_level=True)
+needs_server()
 
 pytest_plugins = ["pbs_fixtures"]
 pytestmark = pytest.mark.timeout(600)
@@ -37,7 +34,7 @@ def test_a_job_goes_on_with_nothing_lost_where_pliantd_is_killed(
     seen = server.logged()
     server.resize(job_id, "2")
     try:
-        assert server.kill_after(step, seen)
+        assert server.kill_after(step, job_id, seen)
         if comes_back:
             server.start_pliantd()
         until(lambda: len(starts(server, job_id)) == 2, 150)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from pbs_helpers import NAMES, SHARE, Server, number, until
+from pbs_helpers import SHARE, Server, needs_server, number, until
 
 from docs_helpers import alike, on_page, with_words
 from pliant.filter.pbs.state import MAX_AGE_S
 
-if not all(os.environ.get(name) for name in NAMES):
-    pytest.skip(f"no PBS is pointed at: {', '.join(NAMES)}", allow_module_level=True)
+needs_server()
 
 pytest_plugins = ["pbs_fixtures"]
 pytestmark = pytest.mark.timeout(600)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from pbs_helpers import NAMES, Server, number, until
+from pbs_helpers import Server, needs_server, number, until
 
 from pliant.filter.pbs.names import SENDS_BACK
 
-if not all(os.environ.get(name) for name in NAMES):
-    pytest.skip(f"no PBS is pointed at: {', '.join(NAMES)}", allow_module_level=True)
+needs_server()
 
 pytest_plugins = ["pbs_fixtures"]
 pytestmark = pytest.mark.timeout(600)
@@ -39,7 +36,7 @@ def test_what_its_owner_says_between_two_runs_stands(
 ) -> None:
     job_id = trains(server)
     server.resize(job_id, "2")
-    server.halt_at_fence()
+    server.halt_at_fence(job_id)
     try:
         until(lambda: server.job(job_id)["job_state"] != "R")
         server.run("qalter", *words, job_id, user=server.user)
@@ -71,7 +68,7 @@ def test_nothing_is_removed_while_a_job_is_between_two_runs(server: Server) -> N
     job_id = trains(server)
     before = server.says()
     server.resize(job_id, "2")
-    server.halt_at_fence()
+    server.halt_at_fence(job_id)
     try:
         until(lambda: server.job(job_id)["job_state"] != "R")
         said = server.pliant("install", "pbs", "--remove", check=False)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 
 import pytest
-from pbs_helpers import NAMES, SHARE, TYPE, Server, until
+from pbs_helpers import SHARE, TYPE, Server, needs_server, until
 
-if not all(os.environ.get(name) for name in NAMES):
-    pytest.skip(f"no PBS is pointed at: {', '.join(NAMES)}", allow_module_level=True)
+needs_server()
 
 pytest_plugins = ["pbs_fixtures"]
 pytestmark = pytest.mark.timeout(600)
