@@ -131,7 +131,11 @@ def test_the_hook_of_pbs_is_measured_for_every_sort_of_job() -> None:
 
 def test_the_hook_of_pbs_before_a_start_is_measured_behind_fences() -> None:
     (section,) = bench_pbs_runjob.measure(quick=True)
-    assert [row[0] for row in section.rows] == ["on one vnode", "on 16 vnodes", "refused"]
+    assert [row[0] for row in section.rows] == [
+        "on one vnode",
+        "on 16 vnodes",
+        "into the first fence",
+    ]
     assert {len(row) for row in section.rows} == {len(section.header)}
     assert "**under a double**" in section.how
 
