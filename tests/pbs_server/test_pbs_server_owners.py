@@ -38,7 +38,7 @@ def test_what_its_owner_says_between_two_runs_stands(
     server.resize(job_id, "2")
     server.halt_at_fence(job_id)
     try:
-        until(lambda: server.job(job_id)["job_state"] != "R")
+        until(lambda: server.job(job_id)["job_state"] in "QWH")
         server.run("qalter", *words, job_id, user=server.user)
         says = server.job(job_id)["Resource_List"]
     finally:
@@ -70,7 +70,7 @@ def test_nothing_is_removed_while_a_job_is_between_two_runs(server: Server) -> N
     server.resize(job_id, "2")
     server.halt_at_fence(job_id)
     try:
-        until(lambda: server.job(job_id)["job_state"] != "R")
+        until(lambda: server.job(job_id)["job_state"] in "QWH")
         said = server.pliant("install", "pbs", "--remove", check=False)
     finally:
         server.go_on()
