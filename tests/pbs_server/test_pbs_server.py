@@ -83,6 +83,47 @@ def test_a_waiting_job_is_molded_when_something_is_free(server: Server) -> None:
     assert server.job(job_id)["Resource_List"]["select"] == "1:ncpus=1:ngpus=1"
 
 
+def test_who_takes_the_request_back_has_a_waiting_job_as_it_was_written(server: Server) -> None:
+    server.fill(3)
+    time.sleep(3)
+    server.tell("set server scheduling = False")
+    try:
+        job_id = server.submit("sleep 60", "-l", "select=1:ncpus=1:ngpus=4", *MOLDABLE)
+        assert server.job(job_id)["Resource_List"]["select"] == "1:ncpus=1:ngpus=1"
+        server.run("qalter", "-l", "moldable=", job_id, user=server.user)
+    finally:
+        server.tell("set server scheduling = True")
+    job = server.job(job_id)
+    assert job["Resource_List"]["select"] == "1:ncpus=1:ngpus=4"
+    assert "pliant" not in job["Resource_List"]
+    assert (job["Variable_List"]["PLIANT_SHAPE"], job["job_state"]) == ("4", "Q")
+
+
+def test_who_takes_it_back_of_a_job_that_runs_is_not_refused(server: Server) -> None:
+    server.fill(3)
+    time.sleep(3)
+    job_id = server.submit("sleep 60", "-l", "select=1:ncpus=1:ngpus=4", *MOLDABLE)
+    server.run_all(job_id)
+    server.run("qalter", "-l", "moldable=", job_id, user=server.user)
+    job = server.job(job_id)
+    assert (job["Resource_List"]["select"], job["job_state"]) == ("1:ncpus=1:ngpus=1", "R")
+    assert "pliant" not in job["Resource_List"]
+
+
+def test_a_job_has_all_cores_of_a_node_where_no_gpu_is_free(server: Server) -> None:
+    name, node = server.nodes().popitem()
+    has = node["resources_available"]
+    server.run_all(*(server.takes(other, 4) for other in server.nodes() if other != name))
+    server.tell(f"set node {name} resources_available.ngpus = 0")
+    try:
+        asked = ("-l", "moldable=type=gpu:cpu+cores=all", "-l", "walltime=10:00")
+        job_id = server.submit("sleep 60", "-l", "select=1:ncpus=1:ngpus=1", *asked)
+        server.run_all(job_id)
+        assert server.job(job_id)["Resource_List"]["select"] == f"1:ncpus={has['ncpus']}"
+    finally:
+        server.tell(f"set node {name} resources_available.ngpus = {has['ngpus']}")
+
+
 def starts(server: Server, job_id: str) -> list[dict[str, object]]:
     return [one for one in server.log(job_id) if "start" in one]
 
