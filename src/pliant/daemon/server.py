@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from pliant.batch import Batch
 from pliant.daemon import sockets
 from pliant.daemon.config import Config, load
 from pliant.daemon.cycling import Cycling
+from pliant.daemon.doors import Doors
 from pliant.daemon.elastic import Elastic
 from pliant.daemon.filter_door import FilterDoor
 from pliant.daemon.handing import Hands
@@ -29,7 +30,7 @@ from pliant.daemon.notify import Notifier
 from pliant.daemon.origins import Origins
 from pliant.daemon.patience import Patience
 from pliant.daemon.publishing import Publisher
-from pliant.daemon.quick import QuickServer
+from pliant.daemon.reloading import only_at_start
 from pliant.daemon.rights import Asker, Site, asker
 from pliant.daemon.run_verbs import RunVerbs
 from pliant.daemon.seen import Seen
@@ -38,7 +39,7 @@ from pliant.daemon.trials import preemption_trouble
 from pliant.daemon.vain import Vain
 from pliant.daemon.verbs import Verbs
 from pliant.daemon.watching import Watching
-from pliant.errors import PliantError, Unavailable
+from pliant.errors import PliantError
 from pliant.model import Snapshot
 from pliant.policies import live
 from pliant.store import Store
@@ -80,7 +81,6 @@ class Daemon:
         self._site = Site(slurm_uid=os.geteuid())
         self._notifier = Notifier()
         self._reload_trouble = ""
-        self._door_trouble = ""
         self._helpers: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -96,7 +96,7 @@ class Daemon:
             for job in store.unfinished():
                 log.info("job %s: a change was in flight when pliantd ended; looking anew", job)
             self._build(store)
-            async with self._doors():
+            async with self._doors.opened():
                 await self._serve()
         finally:
             store.close()
@@ -142,6 +142,7 @@ class Daemon:
         self._second = LineServer(
             "the second door", self._door_two.begin, self._door_two.limits, time.monotonic
         )
+        self._doors = Doors(config.daemon, self._filter, self._second)
 
     def _publish(self, seen: Seen) -> None:
         if self._surroundings.publisher is not None:
@@ -204,45 +205,10 @@ class Daemon:
             self._surroundings.trouble(),
             self._cycling.store.trouble,
             self._reload_trouble,
-            self._door_trouble,
+            self._doors.trouble,
             self._second.trouble,
         )
         return tuple(dict.fromkeys(trouble for trouble in found if trouble))
-
-    # Doors
-
-    @contextlib.asynccontextmanager
-    async def _doors(self) -> AsyncIterator[None]:
-        """Open both doors; close them and remove the socket at the end."""
-        path = Path(self._config.daemon.socket)
-        door_one = self._filter
-        one = QuickServer(
-            "the filter's door",
-            door_one.answer,
-            door_one.limits,
-            time.monotonic,
-            door_one.afterwards,
-        )
-        two = self._second
-        async with contextlib.AsyncExitStack() as stack:
-            door = sockets.unix_socket(path)
-            stack.callback(path.unlink, missing_ok=True)
-            one.start(door)
-            stack.callback(one.close)
-            if self._config.daemon.listen:
-                await self._open_second(stack, two)
-            yield
-
-    async def _open_second(self, stack: contextlib.AsyncExitStack, two: LineServer) -> None:
-        """Without the second door nobody's job is hurt: say so and go on."""
-        try:
-            door = sockets.tcp_socket(self._config.daemon.listen)
-        except Unavailable as error:
-            log.warning("%s", error)
-            self._door_trouble = str(error)
-            return
-        server = await asyncio.start_server(two, sock=door, limit=two.most_bytes)
-        stack.push_async_callback(_close, server, two)
 
     # Serve
 
@@ -311,7 +277,8 @@ class Daemon:
             log.error("%s: the old configuration stays", error)
             self._reload_trouble = f"{error}: the old configuration stays"
         else:
-            self._warn_of_restart(config)
+            for name in only_at_start(self._config, config):
+                log.warning("%s changes when pliantd is restarted", name)
             self._reload_trouble = ""
             self._config = self._cycling.config = config
             self._cycling.policy = policy
@@ -325,14 +292,6 @@ class Daemon:
         self._reload()
         with contextlib.suppress(PliantError):  # which the next look says
             await asyncio.to_thread(self._know_site)
-
-    def _warn_of_restart(self, config: Config) -> None:
-        old, new = self._config, config
-        for key in ("socket", "state_dir", "listen", "munge_socket"):
-            if getattr(old.daemon, key) != getattr(new.daemon, key):
-                log.warning("[daemon] %s changes when pliantd is restarted", key)
-        if old.slurm != new.slurm:
-            log.warning("[slurm] changes when pliantd is restarted")
 
     def _know_site(self) -> None:
         """Learn who may do and see what, and hand the filter's door over to slurmctld's user.
@@ -361,8 +320,3 @@ def _from_any_thread(call: Callable[[], None]) -> Callable[[], None]:
         running.call_soon_threadsafe(call)
 
     return from_any
-
-
-async def _close(server: asyncio.Server, lines: LineServer) -> None:
-    server.close()
-    await lines.close()
