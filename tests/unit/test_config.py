@@ -199,6 +199,9 @@ def test_a_missing_file_and_one_that_is_no_toml_are_told_apart(tmp_path: Path) -
         f"{file}: No such file or directory: a readable TOML file is expected"
     )
     assert str(broken.value).startswith(f"{file}: Expected ']'")
+    file.write_text("a = " + "[" * 50_000)
+    with pytest.raises(BadConfig, match="a readable TOML file is expected"):
+        load(file)
 
 
 def test_the_environment_names_the_file() -> None:

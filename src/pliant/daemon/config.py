@@ -180,7 +180,7 @@ def load(path: Path) -> Config:
     """
     try:
         raw = tomllib.loads(path.read_bytes().decode())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # the last: brackets in brackets
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise BadConfig(f"{path}: {reason}: a readable TOML file is expected") from None
     return parse(raw, str(path))
