@@ -107,7 +107,7 @@ def _load(path: Path) -> Config:
     except BadConfig as wrong:
         try:
             raw = tomllib.loads(path.read_text())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             raise wrong from None
         daemon = raw.get("daemon")
         said = daemon if isinstance(daemon, dict) else {}

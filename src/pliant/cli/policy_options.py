@@ -29,6 +29,6 @@ def policy_options(words: Sequence[str]) -> dict[str, bool | int | float | str]:
 def _value(text: str) -> bool | int | float | str:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     return value if isinstance(value, bool | int | float | str) else text

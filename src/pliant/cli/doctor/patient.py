@@ -64,7 +64,7 @@ class Host:
             return self.config.daemon.batch == "pbs"
         try:
             said = tomllib.loads(self.config_path.read_text()).get("daemon")
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return is_there(conf_path()) and shutil.which("scontrol") is None
         return isinstance(said, dict) and said.get("batch") == "pbs"
 
