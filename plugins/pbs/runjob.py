@@ -11,6 +11,7 @@ from typing import Any
 
 import pbs
 
+from pliant.filter.pbs.fences import in_the_way
 from pliant.hooks.reading import attribute, read_fences_file, read_settings, read_state_file
 
 SCHEDULER = "Scheduler"
@@ -33,10 +34,10 @@ def main(event: Any) -> None:
         event.accept()  # pliantd is away: nobody would end a fence
     job = event.job
     vnodes = vnodes_of(job)
-    for fence in fences:
-        for vnode in vnodes:
-            if fence.shuts_out(str(job.id), str(job.queue or ""), vnode):
-                event.reject(f"pliant: {vnode} is kept for job {fence.lets[0]} for a moment")
+    for vnode in vnodes:
+        fence = in_the_way(fences, str(job.id), str(job.queue or ""), vnode)
+        if fence:
+            event.reject(f"pliant: {vnode} is kept for job {fence.lets[0]} for a moment")
     event.accept()
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
 from pbs_helpers import FENCED, Server, needs_server, number, until
 
+from pliant.batch.pbs.values import instant_s
 from pliant.cli.install.pbs_parts import FREQ_S
 from pliant.filter.pbs.state import MAX_AGE_S
 
@@ -61,8 +63,8 @@ def full(server: Server) -> tuple[str, str, str]:
     return small, large, soon
 
 
-def trial(server: Server, gpus: int = 2) -> str:
-    return server.submit("sleep 20", "-l", f"select=1:ncpus=1:ngpus={gpus}", *TRIAL)
+def trial(server: Server, gpus: int = 2, *words: str) -> str:
+    return server.submit("sleep 20", "-l", f"select=1:ncpus=1:ngpus={gpus}", *TRIAL, *words)
 
 
 def nothing_lost(server: Server, job_id: str) -> None:
@@ -86,6 +88,48 @@ def test_a_trial_job_takes_the_place_of_the_best_effort_job_that_loses_least(
     assert fitgpp.job(before)["job_state"] == "Q"  # the fence: it came first, and has its own place
     assert starts(fitgpp, large) == 1
     fitgpp.run("qdel", before)
+    nothing_lost(fitgpp, small)
+    fitgpp.enough(large)
+
+
+def test_two_trial_jobs_have_the_places_of_two_jobs_of_one_node(fitgpp: Server) -> None:
+    first = fitgpp.train("-l", "select=1:ncpus=1:ngpus=2", *BEST_EFFORT)
+    fitgpp.run_all(first)
+    place = fitgpp.vnode_of(first)
+    second = fitgpp.train("-l", f"select=1:ncpus=1:ngpus=2:vnode={place}", *BEST_EFFORT)
+    fitgpp.run_all(second, *(fitgpp.takes(name, 4) for name in fitgpp.nodes() if name != place))
+    until(lambda: min(len(steps(fitgpp, one)) for one in (first, second)) > AT_WORK)
+    trials = [trial(fitgpp), trial(fitgpp)]
+    for one in trials:
+        until(lambda one=one: fitgpp.job(one).get("job_state") in ("R", "F"), FOR_S)  # type: ignore[misc]  # bound now
+    began = [instant_s(fitgpp.job(one)["stime"]) for one in trials]
+    assert began == sorted(began)
+    for one in (first, second):
+        nothing_lost(fitgpp, one)
+
+
+@pytest.fixture
+def limited(fitgpp: Server) -> Iterator[str]:
+    """A queue in which PBS starts nobody, as pliantd cannot know; it is deleted again."""
+    name = "pliant_limited"
+    fitgpp.stop_pliantd()
+    made = (f"create queue {name} queue_type=e,enabled=t,started=t", f"set queue {name} max_run")
+    fitgpp.tell(made[0], f"{made[1]} = [u:PBS_GENERIC=0]")
+    fitgpp.start_pliantd()
+    yield name
+    fitgpp.empty()
+    fitgpp.tell(f"delete queue {name}")
+
+
+def test_a_trial_job_that_a_limit_keeps_waiting_is_made_room_for_once(
+    fitgpp: Server, limited: str
+) -> None:
+    small, large, _ = full(fitgpp)
+    job_id = trial(fitgpp, 2, "-q", limited)
+    until(lambda: "room was made for it" in fitgpp.pliant("why", number(job_id)), FOR_S)
+    until(lambda: starts(fitgpp, small) == 2)
+    time.sleep(30)
+    assert (starts(fitgpp, small), starts(fitgpp, large)) == (2, 1)
     nothing_lost(fitgpp, small)
     fitgpp.enough(large)
 

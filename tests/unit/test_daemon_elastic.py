@@ -27,7 +27,7 @@ from pliant.daemon.run_verbs import RunVerbs
 from pliant.daemon.runs import GRACE_S
 from pliant.daemon.watching import Watching
 from pliant.errors import Refused
-from pliant.handover import PINNED, Do, HandOver, Outcome, Scene, Step
+from pliant.handover import PINNED, Do, HandOver, Outcome, Scene, Sight, Step
 from pliant.model import (
     Footprint,
     Job,
@@ -299,6 +299,33 @@ def test_a_preemption_names_the_guest_and_counts(bench: Bench) -> None:
     assert (over.saved_s, over.until_s) == (bench.now_s, bench.now_s + GRACE_S)
     bench.start()
     assert bench.one(EFFORT).preempted == 1
+
+
+def test_who_does_not_start_in_the_room_made_for_it_is_no_trial_job_for_a_while(
+    bench: Bench,
+) -> None:
+    trial = Spec(Request(job_class=JobClass.TRIAL), own=FOUR)
+    guest = replace(JOB, id="8", state=JobState.WAITING, nodes=(), spec=trial, time_limit_s=600)
+    bench.look(EFFORT, waiting=(guest,))
+    bench.now_s += MUTE_S + 1
+    [*bench.elastic.begin(Plan(preempts=(Preempt(bench.one(EFFORT), "8", "loses least"),)), always)]
+    slurm = bench.hands.slurm
+    slurm.guest = Sight(JobState.WAITING, held=True)
+    slurm.x, slurm.now_s = JobState.ENDING, bench.now_s
+    while bench.elastic.overs.of("7") is not None:
+        bench.now_s += 1
+        slurm.pass_time(1, scheduler=True)
+        bench.elastic.overs.turn()
+        assert bench.now_s < 3000, "it does not end"
+    bench.now_s += 1
+    seen = Snapshot(bench.now_s, (), (), waiting=(guest,))
+    assert bench.elastic.known(seen).waiting == (guest,)
+    bench.elastic.looked(seen, always)
+    (shown,) = bench.elastic.known(seen).waiting
+    assert (shown.is_trial, shown.ordinary.partition(":")[0]) == (
+        False,
+        "room was made for it, and the batch system did not start it there",
+    )
 
 
 def test_a_wish_is_withdrawn_where_pliant_does_not_act_any_more(bench: Bench) -> None:

@@ -71,7 +71,7 @@ class Bench:
         self.store = Store(self.directory)
         self.overs = HandOvers(
             *(self.hands, self.store, lambda: self.hands.slurm.now_s),
-            ended=lambda job, outcome: self.ends.append((job.id, outcome)),
+            ended=lambda job, _guest, outcome: self.ends.append((job.id, outcome)),
             changed=self.told.append,
         )
 

@@ -41,6 +41,24 @@ def test_the_scheduler_starts_nobody_else_behind_a_fence(site: Site, vnode: str)
     assert starts(site, fence(vnode)) == ("reject", words)
 
 
+def test_where_two_fences_stand_around_a_node_each_lets_its_own_job_in(site: Site) -> None:
+    until_s = time.time() + 60
+    both = [Fence(lets, until_s, ("gn1", "gn2"), (lets,), ("workq",)) for lets in ("12", "13")]
+    for fences in (both, both[::-1]):
+        text = fences_text(fences)
+        assert starts(site, text, job_id="12.head")[0] == "accept"
+        assert starts(site, text, job_id="13.head")[0] == "accept"
+        assert starts(site, text, job_id="14.head")[0] == "reject"
+
+
+def test_who_is_let_in_on_one_node_is_kept_out_of_another(site: Site) -> None:
+    until_s = time.time() + 60
+    own = Fence("12", until_s, ("gn1",), ("12",), ("workq",))
+    other = Fence("13", until_s, ("gn1-gpu0",), ("13",), ("workq",))
+    words = "pliant: gn1-gpu0 is kept for job 13 for a moment"
+    assert starts(site, fences_text([own, other]), job_id="12.head") == ("reject", words)
+
+
 @pytest.mark.parametrize("job_id", ["12.head", "12[3].head"])
 def test_whom_a_fence_is_for_starts(site: Site, job_id: str) -> None:
     assert starts(site, fence(), job_id=job_id)[0] == "accept"

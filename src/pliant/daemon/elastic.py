@@ -17,6 +17,7 @@ from pliant.daemon.handing import HandOvers, Hands, Wanted
 from pliant.daemon.kept import Outgrown, unwanted
 from pliant.daemon.places import Places
 from pliant.daemon.runs import Runs
+from pliant.daemon.unserved import Unserved
 from pliant.errors import PliantError, Refused
 from pliant.grammar import shapes as request_shapes
 from pliant.handover import OURS, PINNED, Do, HandOver, Outcome, Step
@@ -35,6 +36,8 @@ MUTE_S = 120.0
 Longer than the longest silence of a `pliant run` that looks for us: a watch that is not answered,
 the pause after it, and one more question (see :mod:`pliant.node.door`).
 """
+LEFT = frozenset({Outcome.DONE, Outcome.AS_WAS, Outcome.SLOW, Outcome.CHANGED})
+"""The ends of hand-overs in which a job has left its place for a while."""
 LEAST_LEFT_S = 120.0
 """A job that must end sooner is not resized at its owner's wish."""
 SKEW_S = 60.0
@@ -75,6 +78,7 @@ class Elastic:
         self._hears_since_s = float("inf")  # by the monotonic clock
         self._met: frozenset[str] = frozenset()  # the jobs of the last look
         self._outgrown = Outgrown()
+        self._unserved = Unserved()
         self._unwanted: Callable[[str, str], bool] = lambda _job_id, _guest: False
 
     # --- what is known ---------------------------------------------------------------------
@@ -120,7 +124,8 @@ class Elastic:
         if measured:
             job = replace(job, measured=measured)
         if wanted is None:
-            return job
+            ordinary = self._unserved.why(job, self._clock()) if job.is_trial else ""
+            return replace(job, ordinary=ordinary) if ordinary else job
         words = "it is on its way to another shape"
         return replace(job, frozen=job.frozen or words, shapes=(job.shape,), room_for=wanted.guest)
 
@@ -181,6 +186,7 @@ class Elastic:
         self.overs.forget(there)
         self._made_room = {job: n for job, n in self._made_room.items() if job in there}
         under_way = self.overs.all()
+        self._unserved.looked(snapshot, (wanted.guest for wanted in under_way.values()))
         self._unwanted = unwanted(snapshot, acts_on)
         for job in snapshot.running:
             if job.id in under_way and self._unwanted(job.id, under_way[job.id].guest):
@@ -318,10 +324,14 @@ class Elastic:
         if listens:
             self._hands.must_go_back()
         until_s = now_s + self.runs.grace_s(job)
+        if wanted.guest:
+            self._unserved.asked(wanted.guest)
         return self.overs.begin(job, wanted, until_s, reason, listens=listens)
 
-    def _ended(self, job: Job, outcome: Outcome) -> None:
+    def _ended(self, job: Job, guest: str, outcome: Outcome) -> None:
         self._made_room.pop(job.id, None)
+        if guest and outcome in LEFT:
+            self._unserved.made_room(guest, self._clock())
         what = "handed over" if outcome is Outcome.DONE else "not handed over"
         shape = shape_text(job.shape)
         self._store.decide([Decision(self._clock(), job.id, what, shape, outcome.value)])

@@ -93,11 +93,11 @@ class HandOvers:
         store: Store,
         clock: Callable[[], float],
         *,
-        ended: Callable[[Job, Outcome], None] = lambda _job, _outcome: None,
+        ended: Callable[[Job, str, Outcome], None] = lambda _job, _guest, _outcome: None,
         changed: Callable[[str], None] = lambda _job_id: None,
         has_place: Callable[[Job, Wanted], bool] = lambda _job, _wanted: True,
     ) -> None:
-        """``clock`` counts seconds since the epoch; ``ended`` is told of each end.
+        """``clock`` counts seconds since the epoch; ``ended`` is told of each end, with the guest.
 
         ``changed`` is told which job something else is wanted of now, from any thread.
         ``has_place``: whether a job could still start so, asked once its program has saved.
@@ -334,7 +334,7 @@ class HandOvers:
             self._changed.notify_all()
         log.info("job %s: %s", active.over.job, outcome)
         self._told(active.over.job)
-        self._ended(active.job, outcome)
+        self._ended(active.job, active.over.guest, outcome)
 
 
 def _places(active: _Active) -> tuple[str, ...]:

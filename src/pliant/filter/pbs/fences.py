@@ -43,9 +43,17 @@ class Fence:
         """Whether it keeps others out at ``now_s``."""
         return 0 < self.until_s - now_s <= LONGEST_S
 
-    def shuts_out(self, job_id: str, queue: str, vnode: str) -> bool:
-        """Whether a job of a queue may not start on a vnode."""
-        return vnode in self.vnodes and queue in self.queues and number_of(job_id) not in self.lets
+
+def in_the_way(fences: Iterable[Fence], job_id: str, queue: str, vnode: str) -> Fence | None:
+    """Return a fence for which a job of a queue may not start on a vnode now; None: it may.
+
+    Where several stand, each is for a part of what the vnode has: who is let in by one of them may
+    start, and takes no more than was planned for it.
+    """
+    around = [fence for fence in fences if vnode in fence.vnodes]
+    if any(number_of(job_id) in fence.lets for fence in around):
+        return None
+    return next((fence for fence in around if queue in fence.queues), None)
 
 
 def number_of(job_id: str) -> str:

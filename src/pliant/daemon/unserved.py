@@ -1,0 +1,75 @@
+"""Trial jobs that did not start in the room that was made for them.
+
+What keeps a job from starting may be what we do not see: on PBS a limit of its user is said only
+once there is room. Another best-effort job would make room in vain, and one more after that. So
+such a trial job is an ordinary one for a while, each time for twice as long as before.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pliant.model import Job, Snapshot
+
+log = logging.getLogger("pliant.elastic")
+
+FIRST_S = 600.0
+MOST_S = 86_400.0
+
+_What = tuple[str, tuple[str, ...], object, int]
+
+
+@dataclass(slots=True)
+class Unserved:
+    """Who waits although room was made; a job that is changed since is another one."""
+
+    _tasks: dict[str, int] = field(default_factory=dict)  # that wait, by job
+    _before: dict[str, int] = field(default_factory=dict)  # when room began to be made
+    _made_s: dict[str, float] = field(default_factory=dict)  # when room was there
+    _rests: dict[_What, tuple[float, float]] = field(default_factory=dict)  # until, for
+
+    def asked(self, guest: str) -> None:
+        """Note that a job is asked to make room for another one."""
+        self._before.setdefault(guest, self._tasks.get(guest, 0))
+
+    def made_room(self, guest: str, now_s: float) -> None:
+        """Note that room was made for a job, from any thread; whether it starts is to be seen."""
+        self._made_s[guest] = now_s
+
+    def looked(self, snapshot: Snapshot, still: Iterable[str]) -> None:
+        """See who waits all the same; ``still``: those for whom more room is being made."""
+        now_s, still = snapshot.now_s, frozenset(still)
+        waiting = {job.id: job for job in snapshot.waiting if job.is_trial}
+        there = {_what(job) for job in waiting.values()}
+        self._rests = {what: rest for what, rest in self._rests.items() if what in there}
+        for guest, at_s in [*self._made_s.items()]:
+            if at_s >= now_s or guest in still:
+                continue
+            del self._made_s[guest]
+            job, before = waiting.get(guest), self._before.pop(guest, 0)
+            if job is not None and 0 < before <= job.tasks_waiting:
+                self._refused(job, now_s)
+        self._tasks = {job.id: job.tasks_waiting for job in waiting.values()}
+        self._before = {job: tasks for job, tasks in self._before.items() if job in self._tasks}
+
+    def _refused(self, job: Job, now_s: float) -> None:
+        _, before_s = self._rests.get(_what(job), (0.0, 0.0))
+        rest_s = min(MOST_S, 2 * before_s or FIRST_S)
+        self._rests[_what(job)] = (now_s + rest_s, rest_s)
+        log.warning("job %s: %s", job.id, self.why(job, now_s))
+
+    def why(self, job: Job, now_s: float) -> str:
+        """Return why no more room is made for a job that waits; "" where it may be."""
+        until_s, rest_s = self._rests.get(_what(job), (0.0, 0.0))
+        if now_s >= until_s:
+            return ""
+        return (
+            "room was made for it, and the batch system did not start it there: none is made again"
+            f" for {rest_s / 60:.0f} minutes"
+        )
+
+
+def _what(job: Job) -> _What:
+    return (job.id, job.partitions, job.shape, job.time_limit_s)
