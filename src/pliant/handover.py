@@ -87,7 +87,7 @@ class Outcome(StrEnum):
     """How a hand-over ended."""
 
     DONE = "done"
-    NOT_SAVED = "its checkpoint did not come in time"
+    NOT_SAVED = "its checkpoint did not come in time, or was wanted no more"
     RUN_OVER = "its run ended before its checkpoint"
     GONE = "it has ended"
     HELD = "its owner holds it"

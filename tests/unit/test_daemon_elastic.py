@@ -353,13 +353,17 @@ def test_a_wish_is_withdrawn_once_the_job_is_to_stay_as_it_is(bench: Bench, now:
     assert bench.elastic.overs.all() == {}
 
 
+TRIAL = replace(waiting(8, "4"), spec=Spec(Request(job_class=JobClass.TRIAL), own=FOUR))
+
+
 @pytest.mark.parametrize(
     ("guests", "stands"),
     [
-        ((waiting(8, "4"),), True),
-        ((waiting(9, "4"),), False),  # it was cancelled, or has found room elsewhere
-        ((replace(waiting(8, "4"), eligible=False),), False),  # its user holds it
-        ((replace(waiting(8, "4"), ordinary="beyond its cap"),), False),  # made longer since
+        ((TRIAL,), True),
+        ((replace(TRIAL, id="9"),), False),  # it was cancelled, or has found room elsewhere
+        ((replace(TRIAL, eligible=False),), False),  # its user holds it
+        ((replace(TRIAL, ordinary="beyond its cap"),), False),  # made longer since
+        ((replace(TRIAL, spec=None),), False),  # its owner says so no more
     ],
 )
 def test_a_wish_is_withdrawn_once_nobody_waits_for_the_room(

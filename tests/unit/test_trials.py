@@ -146,7 +146,7 @@ def test_how_slurm_preempts_is_in_its_configuration(kind: str, mode: str, words:
         ({}, ""),
         ({"requeues": False},
          "it is neither resized nor preempted: the batch system would not requeue it"
-         " (--no-requeue, or not a job of sbatch)"),
+         " (--no-requeue, -r n, or no batch job)"),
         ({"requeues": False, "state": JobState.ENDING}, ""),
     ],
 )  # fmt: skip

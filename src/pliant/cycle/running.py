@@ -16,7 +16,7 @@ from pliant.model import Job, JobClass, JobState, Snapshot
 from pliant.placement import limit_s
 from pliant.plan import Plan, Reshape
 
-NO_REQUEUE = "the batch system would not requeue it (--no-requeue, or not a job of sbatch)"
+NO_REQUEUE = "the batch system would not requeue it (--no-requeue, -r n, or no batch job)"
 ITSELF = "the batch system itself preempts here"
 
 

@@ -13,7 +13,7 @@ def unwanted(snapshot: Snapshot, acts_on: Callable[[Job], bool]) -> Callable[[st
 
     It is asked with both their ids; "" where there is no guest.
     """
-    ids = [job.id for job in snapshot.waiting if job.eligible and not job.ordinary]
+    ids = [job.id for job in snapshot.waiting if job.eligible and job.is_trial]
     guests = {"", *ids, *(name.partition("_")[0] for name in ids)}  # an array's last task
     stay = {
         job.id

@@ -199,7 +199,7 @@ def _left(row: JobRow, job: Job, site: Site) -> str:
     checks = (
         (row.queue not in site.queues, "its queue is a reservation's, or sends it on"),
         (row.is_subjob, "it is one of an array"),
-        (row.is_array and row.state != "Q", "an array that has begun keeps its shape"),
+        (row.is_array and row.state == "B", "an array that has begun keeps its shape"),
         (row.state in "SU", "it is suspended"),
         (not row.waits and row.holds != "", "it is held, and would not start again"),
         (
