@@ -506,6 +506,14 @@ def test_a_note_changes_the_token_alone(site: Recorded) -> None:
         pbs.annotate(replace(seen, id="99"), pinned)  # type: ignore[arg-type]  # as above
 
 
+def test_who_would_pin_a_job_that_runs_is_told_what_pbs_has_for_it(site: Recorded) -> None:
+    pbs = site.pbs()
+    runs = job(pbs.observe(), "30")
+    site.refuses = "qalter: Cannot modify attribute while job running  Resource_List.pliant 30.head"
+    with pytest.raises(Refused, match=r"^job 30: PBS lets nobody .* `qalter -r n 30` keeps"):
+        pbs.annotate(runs, lambda one: replace(one.spec or Spec(parse("")), pinned=True))
+
+
 def test_marks_are_refused_and_nothing_is_said(site: Recorded) -> None:
     pbs = site.pbs()
     (error,) = pbs.mark([Mark(job(pbs.observe(), "32"), "gn1", "")])

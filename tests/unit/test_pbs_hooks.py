@@ -121,6 +121,37 @@ def test_but_not_where_it_may_run_or_another_shape_is_asked_for(
     assert "own" not in seen.token
 
 
+@pytest.mark.parametrize(
+    ("to", "says"),
+    [
+        ({"moldable": ""}, "malleable;own=4;fp=1,0,8,0,16384,0,0;renewed"),
+        (
+            {"moldable": "gpus=3-4"},
+            "moldable=gpus=3-4;malleable;own=4;fp=1,0,8,0,16384,0,0;renewed",
+        ),
+    ],
+)
+def test_so_has_who_allows_no_more_what_pliant_set(
+    site: Site, to: dict[str, str], says: str
+) -> None:
+    seen = changed(site, to, job_state=1)
+    assert seen.resources["select"] == "1:ncpus=8:ngpus=4:mem=16384mb"
+    assert (seen.token, seen.variables["PLIANT_SHAPE"]) == (says, "4")
+    assert "PLIANT_RETURNS" not in seen.variables or seen.variables["PLIANT_RETURNS"] == "85"
+
+
+@pytest.mark.parametrize("to", ["gpus=1:2", "gpus=1-3", "gpus=2-4"])
+def test_what_its_owner_still_allows_is_left_to_pliantd(site: Site, to: str) -> None:
+    seen = changed(site, {"moldable": to}, job_state=1)
+    assert seen.job.Resource_List.writes == ["pliant"]
+    assert ";set=2;" in seen.token
+
+
+def test_who_takes_the_request_back_and_names_a_shape_has_that_in_its_variables(site: Site) -> None:
+    seen = changed(site, {**TAKEN_BACK, "select": "1:ncpus=8:ngpus=3"}, job_state=1)
+    assert (seen.job.Resource_List.writes, seen.variables["PLIANT_SHAPE"]) == (["pliant"], "3")
+
+
 def test_nor_where_its_owner_had_changed_what_pliant_set(site: Site) -> None:
     first = site.queuejob({**ASKED, "malleable": "yes"})
     resources = {**first.resources, "select": "1:ncpus=8:ngpus=1"}

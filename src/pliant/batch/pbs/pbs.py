@@ -20,9 +20,15 @@ from pliant.batch.pbs.update import Words, carries, shape_words, token_words, un
 from pliant.batch.pbs.vnodes import NO_NAMES, Names
 from pliant.cycle import kept_within_limits
 from pliant.errors import BadAnswer, BatchError, Refused, Unavailable
+from pliant.filter.pbs.fences import number_of
 from pliant.handover import HandOver, Scene, Step
 from pliant.model import Job, JobState, Snapshot, Spec
 from pliant.plan import Mark
+
+STAYS_SO = (
+    "PBS lets nobody change what a job says that runs; `qalter -r n {}` keeps Pliant from changing"
+    " it, and PBS from requeueing it"
+)
 
 
 class Pbs:
@@ -133,7 +139,8 @@ class Pbs:
             words = token_words(spec)
             self._qalter(row.id, words)
         except Refused as error:
-            raise Refused(f"job {job.id}: {error}") from None
+            words = str(error) if waits else STAYS_SO.format(number_of(job.id))
+            raise Refused(f"job {job.id}: {words}") from None
         name, _, token = words[1].partition("=")
         return job_of(replace(row, resources={**row.resources, name: token}), site)
 

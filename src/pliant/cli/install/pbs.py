@@ -199,6 +199,9 @@ def settings(config: Config, user: str) -> dict[str, object]:
         "qmgr": f"{bin_dir}/qmgr",
         "gpu_vnode": config.pbs.gpu_vnode,
         "share_resource": config.pbs.share_resource,
+        "back": config.pbs.back,
+        "wait_s": config.pbs.wait_s,
+        "away_s": config.pbs.away_s,
     }
 
 

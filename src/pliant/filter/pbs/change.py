@@ -1,15 +1,17 @@
 """A change of a job that is there already: what a qalter means for its token and variables. Pure.
 
-Who takes back all that was said to Pliant has a waiting job as it was written.
+Who says that a waiting job may not be any more what Pliant made of it has it as it was written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 
 from pliant.errors import BadSpec
 from pliant.filter.fields import Fixed
+from pliant.filter.pbs.choose import MAX_LOOKED_AT
 from pliant.filter.pbs.decide import Answer, Known, Submission, answer_to
 from pliant.filter.pbs.names import (
     BACK,
@@ -26,6 +28,7 @@ from pliant.filter.pbs.names import (
 )
 from pliant.filter.pbs.said import read_request, words
 from pliant.filter.pbs.written import JOB_WIDE, own_shape, read_written, rewritten
+from pliant.grammar.shapes import shapes
 from pliant.grammar.token import find_token, token_text
 from pliant.model.cluster import Mode
 from pliant.model.footprints import ALL_CORES
@@ -45,14 +48,18 @@ def decide_change(
     after = replace(before, resources={**before.resources, **changed})
     counts = _restarts(before.variables, *run_count)
     request, answer = _meant(before, after, changed, known)
-    if request is None:
-        return replace(answer, variables=_news(before, {**dict(answer.variables), **counts}))
-    variables = {RETURNS: returns(request), **counts}
-    if _SHAPING & set(changed):
+    if request is None and not answer.resources:
+        return replace(answer, variables=_news(before, counts))
+    variables = {RETURNS: returns(request or Request()), **counts}
+    shaping = not _SHAPING.isdisjoint(changed)
+    back: Mapping[str, str] = {}
+    if shaping:
         variables.update(_shape_after(after, known))
-    return Answer(
-        resources=_token_after(before, changed, request), variables=_news(before, variables)
-    )
+    else:
+        own, back = _own_again(before, changed, known, request or Request())
+        variables.update(shape_variables(own) if back else {})
+    token = answer.resources if request is None else _token_after(before, changed, request, back)
+    return Answer(resources=(*back.items(), *token), variables=_news(before, variables))
 
 
 def _meant(
@@ -63,7 +70,7 @@ def _meant(
     What was given by ``pliant set`` stands in the token alone, until the owner says a resource.
     """
     said = words(after.resources, after.variables)
-    asked = any(name in changed for name in RESOURCES.values())
+    asked = _asks(changed)
     mode, token = known.mode(before.queue), after.resources.get(TOKEN, "")
     noted = find_token(token) if token and not asked else None
     if mode is Mode.OFF or not (said or asked or noted):
@@ -71,36 +78,44 @@ def _meant(
     if noted:
         return noted.request, Answer()
     if not said:
-        resources, variables = _as_written(before, after, changed, known)
-        news = (*resources.items(), (TOKEN, None))
-        return None, Answer(resources=news, variables=((RETURNS, ""), *variables.items()))
+        return None, Answer(resources=((TOKEN, None),))
     try:
         return read_request(said), Answer()
     except BadSpec as wrong:
         return None, answer_to(wrong, mode) if asked else Answer()
 
 
-def _as_written(
-    before: Submission, after: Submission, changed: Mapping[str, str], known: Known
-) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Return what gives a waiting job its own shape back, and its variables then.
+def _own_again(
+    before: Submission, changed: Mapping[str, str], known: Known, request: Request
+) -> tuple[Shape, Mapping[str, str]]:
+    """Return a waiting job's own shape, and what gives it back where it may not be as it was set.
 
-    Nothing where the owner names a shape, or has changed the one that Pliant set.
+    The latter is nothing where its owner has said nothing new, or has changed that shape.
     """
     spec = find_token(before.resources.get(TOKEN, ""))
-    if not before.waits or not spec or not spec.own or not spec.set or _SHAPING & set(changed):
-        return {}, {}
+    if not before.waits or TOKEN in changed or not _asks(changed):
+        return Shape(), {}
+    if not spec or not spec.own or not spec.set or _may_be(request, spec.own, spec.set):
+        return Shape(), {}
     try:
-        written = read_written(after.resources, *known.names)
+        written = read_written(before.resources, *known.names)
     except Fixed:
-        return {}, {}
+        return Shape(), {}
     carries = own_shape(written)
-    if carries == spec.own or carries != _as_carried(spec.set):
-        return {}, {}
-    demand = (spec.footprint or written.footprint).demand(spec.own, spec.request.cores)
-    if demand.cpus == ALL_CORES:
-        return {}, {}
-    return rewritten(written, spec.own, demand, *known.names), shape_variables(spec.own)
+    demand = (spec.footprint or written.footprint).demand(spec.own, request.cores)
+    if carries == spec.own or carries != _as_carried(spec.set) or demand.cpus == ALL_CORES:
+        return Shape(), {}
+    return spec.own, rewritten(written, spec.own, demand, *known.names)
+
+
+def _may_be(request: Request, own: Shape, shape: Shape) -> bool:
+    """Whether a request allows a shape; one of very many shapes is left to pliantd."""
+    many = prod(max(1, len(n)) for n in (request.gpus, request.nodes, request.gpu_types))
+    return many > MAX_LOOKED_AT or shape in shapes(request, own) or own not in shapes(request, own)
+
+
+def _asks(changed: Mapping[str, str]) -> bool:
+    return any(name in changed for name in RESOURCES.values())
 
 
 def _as_carried(shape: Shape) -> Shape:
@@ -141,10 +156,14 @@ def _restarts(variables: Mapping[str, str], was: int, now: int | None) -> Mappin
 
 
 def _token_after(
-    before: Submission, changed: Mapping[str, str], request: Request
+    before: Submission, changed: Mapping[str, str], request: Request, back: Mapping[str, str]
 ) -> tuple[tuple[str, str | None], ...]:
-    """Return the token with a new request of the owner's; nothing where the token is set itself."""
-    if TOKEN in changed or not any(name in changed for name in RESOURCES.values()):
+    """Return the token with a new request of the owner's; nothing where the token is set itself.
+
+    ``back``: what gives the job its own shape back, if it gets it.
+    """
+    if TOKEN in changed or not _asks(changed):
         return ()  # pliantd writes it, or the owner said nothing new
     spec = find_token(before.resources.get(TOKEN, "")) or Spec(request)
-    return ((TOKEN, token_text(replace(spec, request=request, renewed=True))),)
+    spec = replace(spec, request=request, set=None if back else spec.set, renewed=True)
+    return ((TOKEN, token_text(spec)),)
