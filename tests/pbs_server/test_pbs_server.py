@@ -159,3 +159,16 @@ def test_without_pliantd_jobs_are_submitted_run_and_come_back(server: Server) ->
         assert (job["Exit_status"], job["Resource_List"]["select"]) == (0, "1:ncpus=1:ngpus=2")
     finally:
         server.start_pliantd()
+
+
+def test_two_jobs_of_one_node_change_at_once(server: Server) -> None:
+    words = ("-l", "moldable=gpus=1-2", "-l", "malleable=grace=30s", "-l", "walltime=10:00")
+    jobs = [server.train("-l", "select=1:ncpus=1:ngpus=2", *words) for _ in range(2)]
+    until(lambda: all(len(server.log(one)) > 20 for one in jobs))
+    assert server.vnode_of(jobs[0]) == server.vnode_of(jobs[1])
+    for one in jobs:
+        server.resize(one, "1")
+    until(lambda: all(len(starts(server, one)) == 2 for one in jobs), 90)
+    for one in jobs:
+        server.enough(one)
+    assert [[run["SHAPE"] for run in starts(server, one)] for one in jobs] == [["2", "1"]] * 2

@@ -102,8 +102,7 @@ def test_two_trial_jobs_have_the_places_of_two_jobs_of_one_node(fitgpp: Server) 
     fitgpp.run_all(*(fitgpp.takes(name, 4) for name in fitgpp.nodes() if name != place))
     until(lambda: min(len(steps(fitgpp, one)) for one in (first, second)) > AT_WORK)
     trials = [trial(fitgpp), trial(fitgpp)]
-    for one in trials:
-        until(lambda one=one: fitgpp.job(one).get("job_state") in ("R", "F"), FOR_S)  # type: ignore[misc]  # bound now
+    until(lambda: all(fitgpp.job(one).get("job_state") in ("R", "F") for one in trials), FOR_S)
     began = [instant_s(fitgpp.job(one)["stime"]) for one in trials]
     assert began == sorted(began)
     for one in (first, second):
