@@ -508,6 +508,15 @@ def test_the_first_that_waits_is_told_what_is_kept_for_it() -> None:
     assert told.says == "it waits, and n1, n2 is kept for it as 2x4 in 30 min"
 
 
+def test_an_explanation_names_those_who_make_room() -> None:
+    seen = busy_hour()
+    giver = replace(running(70, "4", "n1", 600), room_for="2")
+    before = explain(seen, EQUI, "2").says
+    told = explain(replace(seen, running=(*seen.running, giver)), EQUI, "2")
+    assert told.says.endswith("; room is made for it by job 70")
+    assert "room" not in before
+
+
 def test_what_the_cap_left_for_later_is_said() -> None:
     jobs = [job(n, "4", RANGE) for n in range(3)]
     told = explain(snapshot([node("n1", free=3)], jobs), EQUI, "2", limit=1)

@@ -112,6 +112,13 @@ def _class(job: Job) -> str:
     return f"; it is no trial job here but an ordinary one: {job.ordinary}" if job.ordinary else ""
 
 
+def _room(snapshot: Snapshot, job: Job) -> str:
+    """Who makes room for a job meanwhile, in words; "" where nobody does."""
+    jobs = (*snapshot.running, *snapshot.waiting)
+    givers = jobs_text(one.id for one in jobs if one.room_for == job.id)
+    return f"; room is made for it by {givers}" if givers else ""
+
+
 def _waiting(snapshot: Snapshot, plan: Plan, job: Job, policy: str) -> Explanation:
     others = replace(
         plan,
@@ -137,8 +144,8 @@ def _waiting(snapshot: Snapshot, plan: Plan, job: Job, policy: str) -> Explanati
         deferred=deferred,
         says="",
     )
-    says = _says(explanation, job, snapshot.now_s) + _class(job) + may_share(original)
-    return replace(explanation, says=says)
+    says = _says(explanation, job, snapshot.now_s) + _room(snapshot, job)
+    return replace(explanation, says=says + _class(job) + may_share(original))
 
 
 def _try(free: Free, job: Job, shape: Shape) -> Tried:
