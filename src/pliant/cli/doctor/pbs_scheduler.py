@@ -8,7 +8,7 @@ from pliant.batch.pbs.rows import LIMITS
 from pliant.batch.pbs.values import true
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
 from pliant.cli.doctor.pbs_patient import PbsPatient
-from pliant.cli.install.pbs_sched import CURE, counted, path_of, read_config, wanted
+from pliant.cli.install.pbs_sched import CURE, path_of, read_config, uncounted, wanted
 
 _ORDERS = {"fair_share": "true", "round_robin": "true"}
 """What of sched_config orders jobs otherwise where it is set so; job_sort_key does in any case."""
@@ -56,8 +56,7 @@ def _resources(
         if config is None:
             yield skipped("sched_config", f"that of {name} is read by root on its host alone")
             continue
-        has = counted(config)
-        missing = [one for one in needed if one not in has]
+        missing = uncounted(config, patient.settings)
         if missing:
             path = path_of(patient.schedulers[name])
             yield fault(
@@ -76,7 +75,9 @@ def _order(patient: PbsPatient, configs: Mapping[str, Mapping[str, str] | None])
     found = {f"job_sort_formula {one}" for one in formulas if one}
     for config in configs.values():
         known = config or {}
-        found |= {name for name, value in _ORDERS.items() if value in known.get(name, "").split()}
+        found |= {
+            name for name, value in _ORDERS.items() if value in known.get(name, "").lower().split()
+        }
         found |= {"job_sort_key"} & known.keys()
     if not found:
         return ok("order", "queues by priority, then as jobs came: Pliant keeps to it")

@@ -36,7 +36,7 @@ def path_of(scheduler: Mapping[str, str]) -> Path:
 
 
 def read_config(scheduler: Mapping[str, str], hostname: str) -> dict[str, str] | None:
-    """Return a scheduler's sched_config, in small letters; None where it cannot be read.
+    """Return a scheduler's sched_config; None where it cannot be read.
 
     A host of jobs has a file of that name too.
     """
@@ -48,7 +48,7 @@ def read_config(scheduler: Mapping[str, str], hostname: str) -> dict[str, str] |
         return None
     config: dict[str, str] = {}
     for found in filter(None, map(_LINE.match, text.splitlines())):
-        name, value = found[1], found[2].strip('"').lower()
+        name, value = found[1], found[2].strip('"')
         config[name] = f"{config.get(name, '')} {value}".lstrip()  # at prime time, and not
     return config
 
@@ -59,10 +59,10 @@ def wanted(config: Config) -> list[str]:
     return sorted({"ngpus", pbs.type_resource.lower(), pbs.share_resource.lower()} - {""})
 
 
-def counted(said: Mapping[str, str]) -> list[str]:
-    """Return the resources that a scheduler counts, by its sched_config."""
-    words = (word.strip() for word in said.get("resources", "").split(","))
-    return [word for word in words if word]
+def uncounted(said: Mapping[str, str], config: Config) -> list[str]:
+    """Return the resources that a scheduler must count and does not, by its sched_config."""
+    words = {word.strip().lower() for word in said.get("resources", "").split(",")}
+    return [name for name in wanted(config) if name not in words]
 
 
 def to_write(
@@ -71,7 +71,7 @@ def to_write(
     """Say which line a scheduler of this host needs, with what its sched_config has there."""
     for one in schedulers.values():
         said = read_config(one, hostname)
-        has = counted(said) if said is not None else wanted(config)
-        if not set(wanted(config)) <= set(has):
-            line = ", ".join(dict.fromkeys((*has, *wanted(config))))
+        missing = uncounted(said, config) if said is not None else []
+        if said is not None and missing:
+            line = ", ".join(filter(None, (said.get("resources", "").strip(), *missing)))
             yield f'to be written in {path_of(one)}, {CURE}: resources: "{line}"'
