@@ -343,6 +343,7 @@ def test_a_wish_is_withdrawn_where_pliant_does_not_act_any_more(bench: Bench) ->
     [
         replace(JOB, spec=Spec(MALLEABLE, own=FOUR, pinned=True)),
         replace(JOB, frozen="job 8 waits for a limit that may be its own too"),
+        replace(JOB, requeues=False),  # its owner says so since
     ],
 )
 def test_a_wish_is_withdrawn_once_the_job_is_to_stay_as_it_is(bench: Bench, now: Job) -> None:

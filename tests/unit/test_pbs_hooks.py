@@ -103,6 +103,13 @@ def test_and_so_where_it_has_no_select(site: Site) -> None:
     assert seen.resources == {"ncpus": "8", "ngpus": "4", "mem": "16384mb", **TAKEN_BACK}
 
 
+def test_on_how_many_nodes_its_chunks_may_be_stays_as_its_owner_wrote_it(site: Site) -> None:
+    asked = {"select": "2:ncpus=8:ngpus=2", "moldable": "gpus=1-4+nodes=1:2", "place": "free"}
+    seen = changed(site, {"moldable": ""}, asked=asked, job_state=1)
+    assert seen.resources["select"] == "2:ncpus=8:ngpus=2"
+    assert "place" not in seen.job.Resource_List.writes
+
+
 @pytest.mark.parametrize(
     ("to", "state"),
     [

@@ -15,12 +15,14 @@ def unwanted(snapshot: Snapshot, acts_on: Callable[[Job], bool]) -> Callable[[st
     """
     ids = [job.id for job in snapshot.waiting if job.eligible and job.is_trial]
     guests = {"", *ids, *(name.partition("_")[0] for name in ids)}  # an array's last task
-    stay = {
-        job.id
-        for job in snapshot.running
-        if job.frozen or not acts_on(job) or (job.spec is not None and job.spec.pinned)
-    }
+    stay = {job.id for job in snapshot.running if _is_to_stay(job) or not acts_on(job)}
     return lambda job_id, guest: job_id in stay or guest not in guests
+
+
+def _is_to_stay(job: Job) -> bool:
+    """Whether its owner has said so since, or it would not come back."""
+    pinned = job.spec is not None and job.spec.pinned
+    return bool(job.frozen) or pinned or not job.requeues
 
 
 class Outgrown:

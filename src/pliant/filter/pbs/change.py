@@ -105,7 +105,9 @@ def _own_again(
     demand = (spec.footprint or written.footprint).demand(spec.own, request.cores)
     if carries == spec.own or carries != _as_carried(spec.set) or demand.cpus == ALL_CORES:
         return Shape(), {}
-    return spec.own, rewritten(written, spec.own, demand, *known.names)
+    changes = rewritten(written, spec.own, demand, *known.names)
+    changes.pop("place", None)  # to fewer nodes it was left as the owner wrote it
+    return spec.own, changes
 
 
 def _may_be(request: Request, own: Shape, shape: Shape) -> bool:
