@@ -17,8 +17,10 @@ log = logging.getLogger("pliant.elastic")
 
 FIRST_S = 600.0
 MOST_S = 86_400.0
+"""For how long such a job is an ordinary one: the first time, and at most."""
 
 _What = tuple[str, tuple[str, ...], object, int]
+"""A job as its owner wants it: its id, partitions, shape and time limit."""
 
 
 @dataclass(slots=True)
