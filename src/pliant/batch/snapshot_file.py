@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from pliant.decoding import Decoder
 from pliant.errors import BadInput
 from pliant.model import Snapshot
 
@@ -27,7 +28,7 @@ def read_snapshot(text: bytes) -> Snapshot:
     Raises BadInput, saying where in the file what is wrong.
     """
     try:
-        return _hashable(msgspec.json.decode(text, type=Snapshot, dec_hook=_read))
+        return _hashable(Decoder(Snapshot, dec_hook=_read).json(text))
     except (msgspec.MsgspecError, RecursionError) as error:
         raise BadInput(
             f"not a snapshot: {error}; `pliant plan --live --save FILE` writes one"

@@ -74,7 +74,7 @@ def run_command(
     if is_wrapped(os.environ.get(REQUESTED, ""), this.job):
         _become(command)
     system = pbs if pbs.is_here(os.environ) else slurm
-    outside = Outside(_asker(), system.requeue, system.why_ended)
+    outside = Outside(_ask, system.requeue, system.why_ended)
     _leave(run(command, this, outside, os.environ))
 
 
@@ -94,18 +94,11 @@ def _become(command: tuple[str, ...]) -> None:
         _leave(127 if isinstance(error, FileNotFoundError) else 126)
 
 
-class _asker:  # noqa: N801  # used as a function
-    """Asks pliantd; what that takes is imported in the thread that asks, not before the program."""
+def _ask(verb: str, fields: Mapping[str, str], timeout_s: float) -> RunAnswer:
+    """Ask pliantd; what that takes is imported in the thread that asks, not before the program."""
+    from pliant.cli.run_door import DOOR  # noqa: PLC0415  # in jobs alone
 
-    def __init__(self) -> None:
-        self._door: object = None
-
-    def __call__(self, verb: str, fields: Mapping[str, str], timeout_s: float) -> RunAnswer:
-        from pliant.cli.run_door import RunDoor  # noqa: PLC0415  # in jobs alone
-
-        if not isinstance(self._door, RunDoor):
-            self._door = RunDoor()
-        return self._door.ask(verb, fields, timeout_s)
+    return DOOR.ask(verb, fields, timeout_s)
 
 
 def _leave(code: int) -> None:

@@ -1,8 +1,12 @@
-"""How `pliant run` reaches pliantd: found once, and again only after it was not reached."""
+"""How `pliant run` reaches pliantd: found once, and again only after it was not reached.
+
+Its threads ask at once; pliant.toml is read by the first of them, and the others wait for that.
+"""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,9 +22,12 @@ from pliant.cli.door import (
     reader,
 )
 from pliant.daemon.config import address, config_path
+from pliant.decoding import Decoder
 from pliant.errors import Unavailable
 from pliant.wire import STANDS_BY, Message, ask_over_tcp
 from pliant.wire.runs import RunAnswer
+
+_ANSWER = Decoder(RunAnswer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +46,15 @@ class RunDoor:
     def __init__(self) -> None:
         """Look for it when it is first asked."""
         self._way: Way | None = None
+        self._finds = threading.Lock()
 
     def ask(self, verb: str, fields: Mapping[str, str], timeout_s: float) -> RunAnswer:
         """Return its answer.
 
         Raises Unavailable, SaidNo, BadConfig, in one line.
         """
-        way = self._way or _find()
+        way = self._found()
         trouble = Unavailable("pliantd is not found")
-        self._way = None
         for name in way.names:
             try:
                 answer = ask_over_tcp(
@@ -66,12 +73,22 @@ class RunDoor:
                 trouble = Unavailable(answer.fields[STANDS_BY])
                 continue
             self._way = Way([name, *(other for other in way.names if other != name)], *_rest(way))
-            return _understood(answer)
+            return understood(answer)
+        self._way = None
         raise trouble
+
+    def _found(self) -> Way:
+        with self._finds:
+            self._way = way = self._way or _find()
+            return way
 
 
 def _rest(way: Way) -> tuple[int, str, int | None]:
     return way.port, way.munge_socket, way.reader
+
+
+DOOR = RunDoor()
+"""This process's one: whoever imports it has waited for all that it takes to be learnt."""
 
 
 def _find() -> Way:
@@ -81,10 +98,14 @@ def _find() -> Way:
     return Way(names, port, config.daemon.munge_socket, reader(config))
 
 
-def _understood(answer: Message) -> RunAnswer:
+def understood(answer: Message) -> RunAnswer:
+    """Return what an answer says.
+
+    Raises SaidNo, Unavailable.
+    """
     if not answer.is_ok:
         raise SaidNo(answer.message or "pliantd refused without a reason")
     try:
-        return msgspec.json.decode(answer.fields.get("json", ""), type=RunAnswer)
+        return _ANSWER.json(answer.fields.get("json", ""))
     except msgspec.DecodeError as wrong:
         raise Unavailable(f"pliantd's answer is not understood: {wrong}") from wrong

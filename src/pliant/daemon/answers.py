@@ -15,6 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from pliant.daemon.watched import MonitorsRow
+from pliant.decoding import Decoder
 
 NOT_SHOWN = -1
 """For a number that the asker may not see."""
@@ -253,4 +254,4 @@ def from_json(kind: type[_T], text: str) -> _T:
 
     Raises msgspec.DecodeError, msgspec.ValidationError.
     """
-    return msgspec.json.decode(text, type=kind)
+    return Decoder(kind).json(text)

@@ -64,6 +64,7 @@ from msgspec import Meta, Struct
 from pliant import policies
 from pliant.daemon.gpu_memory import read_gpu_memory
 from pliant.daemon.trials import read_caps
+from pliant.decoding import Decoder
 from pliant.errors import BadConfig, BadInput
 from pliant.grammar import quoted
 from pliant.model import Mode, TrialCaps
@@ -143,6 +144,7 @@ _SECTIONS: dict[str, type[Struct]] = {
     "slurm": SlurmConfig,
     "pbs": PbsConfig,
 }
+_DECODERS = {title: Decoder(kind) for title, kind in _SECTIONS.items()}
 _TITLES = ("daemon", "policy", "slurm", "pbs", "partitions", "trial", "gpu_memory")
 
 _RIGHT = {
@@ -235,10 +237,10 @@ def _section(name: str, title: str, values: Mapping[str, Any]) -> Struct:
             right = f"one of {', '.join(kind.__struct_fields__)} is expected"
             raise _bad(name, f"[{title}] {key}", value, right)
         try:
-            msgspec.convert({key: value}, kind)
+            _DECODERS[title].plain({key: value})
         except msgspec.ValidationError:
             raise _bad(name, f"[{title}] {key}", value, _expected(title, key)) from None
-    return msgspec.convert(values, kind)
+    return _DECODERS[title].plain(values)
 
 
 def _partitions(name: str, values: Mapping[str, Any]) -> dict[str, Mode]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from pliant.decoding import Decoder
 from pliant.errors import PliantError, Unavailable
 from pliant.sandbox import ports, processes
 from pliant.sandbox.config import Ports, write
@@ -27,10 +28,13 @@ class Record:
     ports: Ports
 
 
+_RECORD = Decoder(Record)
+
+
 def read_record(layout: Layout) -> Record:
     """Return the record; raise Unavailable where there is no such sandbox."""
     try:
-        return msgspec.json.decode(layout.record.read_bytes(), type=Record)
+        return _RECORD.json(layout.record.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         raise Unavailable(
             f"no sandbox {layout.name!r}; bring one up: pliant sandbox up --name {layout.name}"

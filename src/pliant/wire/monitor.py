@@ -23,6 +23,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from pliant.decoding import Decoder
 from pliant.errors import BadInput
 from pliant.grammar import quoted
 from pliant.wire.lines import Message
@@ -165,7 +166,7 @@ def to_bytes(report: Report) -> bytes:
     return msgspec.json.encode(report)
 
 
-_DECODER = msgspec.json.Decoder(Report)
+_REPORT = Decoder(Report)
 
 
 def from_bytes(raw: bytes) -> Report:
@@ -176,7 +177,7 @@ def from_bytes(raw: bytes) -> Report:
     if len(raw) > MOST_JSON:
         raise BadInput(f"report: {len(raw)} bytes: at most {MOST_JSON} are expected")
     try:
-        report = _DECODER.decode(raw)
+        report = _REPORT.json(raw)
     except (msgspec.DecodeError, ValueError, RecursionError) as wrong:
         raise BadInput(f"report: {_in_one_line(str(wrong))}") from None
     latest_s = max((window.end_s for window in report.windows), default=report.seen_s)

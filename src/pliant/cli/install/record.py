@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from pliant.decoding import Decoder
 from pliant.errors import Unavailable
 
 UNFINISHED = ".pliant-new"
@@ -40,6 +41,9 @@ class Entry(msgspec.Struct):
         return sha256(text) in {self.after_sha256, self.was_sha256}
 
 
+_ENTRIES = Decoder(list[Entry])
+
+
 class Record:
     """``installed.json`` in ``directory``, on the files below ``root``."""
 
@@ -53,7 +57,7 @@ class Record:
         self._list = directory / "installed.json"
         raw = read(self._list)
         try:
-            self.entries = msgspec.json.decode(raw, type=list[Entry]) if raw else []
+            self.entries = _ENTRIES.json(raw) if raw else []
         except msgspec.DecodeError as wrong:
             raise Unavailable(f"{self._list}: {wrong}: it is not what was written") from wrong
 

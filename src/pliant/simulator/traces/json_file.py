@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from pliant.decoding import Decoder
 from pliant.errors import BadInput
 from pliant.simulator.traces.lines import opened, wrong
 
@@ -35,7 +36,7 @@ def read_json(path: Path, into: type[T]) -> tuple[T, bytes]:
     if len(data) > LARGEST:
         raise BadInput(f"{path}: larger than {LARGEST >> 30} GiB: cut it into shorter times")
     try:
-        return msgspec.json.decode(data, type=into), data
+        return Decoder(into).json(data), data
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise wrong(path, _line(data, str(error)), f"{error}") from error
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from pliant.decoding import Decoder
 from pliant.simulator.traces.json_file import numbered, read_json
 from pliant.simulator.traces.lines import Record, wrong
 from pliant.simulator.traces.sacct import jobs_of, run_of
@@ -75,7 +76,7 @@ class _Answer(msgspec.Struct):
     jobs: list[msgspec.Raw]
 
 
-_JOB = msgspec.json.Decoder(_Job)
+_JOB = Decoder(_Job)
 
 
 def read_sacct_json(path: Path) -> Iterator[Record]:
@@ -91,7 +92,7 @@ def _runs(path: Path) -> Iterator[Record]:
     answer, data = read_json(path, _Answer)
     for number, raw in numbered(data, answer.jobs):
         try:
-            job = _JOB.decode(raw)
+            job = _JOB.json(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise wrong(path, number, f"{error}") from error
         record = run_of(_columns(job), path, number)
