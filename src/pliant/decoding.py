@@ -2,9 +2,9 @@
 
 msgspec learns a type when it first decodes into it, and hangs what it is still learning on the type
 for all threads to see. Where two threads decode into one type for the first time at once, one of
-them reads what is not there yet and the process dies of SIGSEGV (msgspec 0.22: 170 of 2,000 processes
-of six threads each). So a type is learnt under a lock, before anybody decodes into it: whoever
-makes a decoder has waited for that. Made at the head of a module, it costs nothing later.
+them reads what is not there yet and the process dies of SIGSEGV (msgspec 0.22: 170 of 2,000
+processes of six threads each). So a type is learnt under a lock, before anybody decodes into it:
+whoever makes a decoder has waited for that. Made at the head of a module, it costs nothing later.
 """
 
 from __future__ import annotations
