@@ -140,7 +140,7 @@ cluster-down: ## end that cluster, and the engine if it was started for it
 	@docker/cluster down
 
 test-cluster: $(VENV)/.dev ## the tests on a cluster of containers; SUITE as above
-	$(PY) -m pytest --timeout 900 --durations=15 tests/docker
+	$(PY) -m pytest --durations=15 tests/docker
 
 test-container: ## the tests on a real Slurm, in a container with that of SUITE
 	@docker/cluster tests

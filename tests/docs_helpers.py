@@ -19,6 +19,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from limits import HANG_S
+
 TOP = Path(__file__).parents[1]
 WRITTEN_BY_PROGRAMS = {
     *("benchmarks.md", "benchmarks-sim.md", "commands.md", "drill.md", "live.md", "releases.md"),
@@ -67,7 +69,6 @@ ONLY_LOOKS = re.compile(
 )
 """What may be typed again until it prints what is shown: a cluster takes its time."""
 OPENS_A_SHELL = re.compile(r"(\bbash|^pliant sandbox shell)$")
-PATIENCE_S = 45.0
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ class Terminal:
         *argv: str,
         cwd: Path = TOP,
         env: Mapping[str, str] = os.environ,
-        limit_s: float = 120,
+        limit_s: float = HANG_S,
         compares: bool = True,
     ) -> None:
         """Start it; ``argv``: what ends in a shell, ``limit_s``: how long a command may take.
@@ -168,7 +169,7 @@ class Terminal:
         """End the shell."""
         assert self._process.stdin
         self._process.stdin.close()
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=HANG_S)
 
     def types(self, page: str, first: str, words: Mapping[str, str] | None = None) -> str:
         """Type the block of a page that begins with a command, or a command of its text.
@@ -184,7 +185,7 @@ class Terminal:
         return printed
 
     def _types(self, page: str, command: str, shown: str) -> str:
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + HANG_S
         while True:
             status, printed = self.run(command)
             as_shown = alike(shown, printed) or not self._compares

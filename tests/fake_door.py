@@ -14,11 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from limits import HANG_S
 from pliant.daemon.answers import to_json
 from pliant.wire import CHALLENGE, HELLO, Message, decode, encode, no, ok
 from pliant.wire.runs import RunAnswer
 
-PATIENCE_S = 120.0
 NOTHING = RunAnswer()
 POLL_S = 0.5  # of a watch without news; a real pliantd keeps it longer
 
@@ -104,7 +104,7 @@ class FakeDoor:
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
     """Wait for something that must come."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + HANG_S
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"never: {what}")

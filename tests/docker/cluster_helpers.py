@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import pytest
 
 from docs_helpers import TOP, Terminal
+from limits import HANG_S
 
 ALICE, BOB = "pliant-alice", "pliant-bob"
 NODES = ("n1", "n2", "n3")
@@ -133,7 +134,7 @@ class Cluster:
         image = f"pliant-cluster-pliant:{SUITE}"
         python = ("--entrypoint", "/usr/lib/pliant/venv/bin/python", image, "-c", PLUG, state)
         where = ("--cap-add", "NET_ADMIN", "--network", f"container:{self.project}-{host}-1")
-        subprocess.run(["docker", "run", "--rm", *where, *python], timeout=60, check=True)
+        subprocess.run(["docker", "run", "--rm", *where, *python], timeout=HANG_S, check=True)
 
     def start_slurmctld(self) -> None:
         """Let the first controller's slurmctld run again."""

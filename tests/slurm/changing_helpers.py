@@ -75,7 +75,7 @@ class Cluster:
             return not jobs
 
         self.blockers.clear()
-        wait_until(none_left, "all jobs to end", 60)
+        wait_until(none_left, "all jobs to end")
 
     def states(self, jobs: Sequence[str]) -> set[str]:
         """Return the states of some jobs."""
@@ -109,7 +109,7 @@ class Cluster:
 
     def ran(self, job: str) -> Ran:
         """Wait for a job's end and return what it was given."""
-        wait_until(lambda: self.states([job]) == {"COMPLETED"}, f"job {job} to end", 60)
+        wait_until(lambda: self.states([job]) == {"COMPLETED"}, f"job {job} to end")
         output = Path(f"{self.workdir}/{job}.out").read_text()
         told = dict(word.partition("=")[::2] for word in output.split())
         sacct = ("sacct", "-n", "-P", "-X", "-j", job, "-o", "AllocTRES")

@@ -25,6 +25,7 @@ from resizing_helpers import Place
 from slurm_helpers import POLL_S, Submit, WaitForState, wait_until
 from user_helpers import commands_for
 
+from limits import HANG_S
 from pliant.errors import PliantError
 from pliant.sandbox import Options, Sandbox
 from pliant.sandbox.accounts import person
@@ -48,7 +49,7 @@ def users() -> tuple[str, str]:
         try:
             pwd.getpwnam(name)
         except KeyError:
-            subprocess.run(["useradd", "-m", "-s", "/bin/bash", name], check=False, timeout=30)
+            subprocess.run(["useradd", "-m", "-s", "/bin/bash", name], check=False, timeout=HANG_S)
             pwd.getpwnam(name)  # another worker may have been first
     return USERS
 
@@ -128,8 +129,8 @@ def _clean(sandbox: Sandbox) -> None:
         return bool(states) and set(states) <= {"idle", "reserved", "maint"}
 
     try:
-        wait_until(all_ended, "all jobs to end", 60)
-        wait_until(all_idle, "all nodes to be idle", 60)
+        wait_until(all_ended, "all jobs to end")
+        wait_until(all_idle, "all nodes to be idle")
     except AssertionError as error:
         error.add_note(_standing(sandbox))
         raise
@@ -181,8 +182,8 @@ def submit(clean: Sandbox, workdir: Path) -> Submit:
 def wait_for_state(sandbox: Sandbox) -> WaitForState:
     """Wait for a job to reach one of the states and return it."""
 
-    def waited(job: int | str, states: str, timeout_s: float = 30) -> str:
-        deadline = time.monotonic() + timeout_s
+    def waited(job: int | str, states: str) -> str:
+        deadline = time.monotonic() + HANG_S
         while True:
             seen = sandbox.run(["squeue", "-h", "-t", "all", "-j", str(job), "-o", "%T"]).stdout
             if seen.strip() and set(seen.split()) <= set(states.split("|")):

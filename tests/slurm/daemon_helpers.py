@@ -48,7 +48,7 @@ def why(sandbox: Sandbox, job: int | str) -> a.WhyAnswer:
     return ask(sandbox, a.WhyAnswer, "why", job=str(job))
 
 
-def wait_for_look(sandbox: Sandbox, timeout_s: float = 30) -> None:
+def wait_for_look(sandbox: Sandbox) -> None:
     """Wait until pliantd has seen what is so now, and done about it what it will do."""
     now_s = time.time()
 
@@ -59,7 +59,7 @@ def wait_for_look(sandbox: Sandbox, timeout_s: float = 30) -> None:
         except Unavailable:
             return False
 
-    wait_until(looked, "pliantd to look", timeout_s)
+    wait_until(looked, "pliantd to look")
     answer_of(sandbox, "why", job="0")  # the next look begins when all is done
 
 
@@ -106,7 +106,7 @@ class OneNode:
         ids = ",".join(map(str, jobs))
         self.run("scancel", *map(str, jobs))
         there = ("squeue", "-h", "-j", ids)
-        wait_until(lambda: not self.sandbox.run(there).stdout, f"{ids} to leave the queue", 60)
+        wait_until(lambda: not self.sandbox.run(there).stdout, f"{ids} to leave the queue")
 
     def run(self, *argv: str, user: str | None = None) -> str:
         """Run a command that must work."""

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from typing import TypeVar
 
+from limits import HANG_S
 from pliant.batch.slurm.site import version_of
 from pliant.sandbox.programs import program
 
@@ -19,7 +20,7 @@ _REQUEST = re.compile(r"\bgres/([a-z]+):")
 def release_here() -> Release:
     """Return the release of the Slurm that sandboxes run: (22, 5)."""
     argv = [program("slurmctld"), "-V"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=True)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=HANG_S, check=True)
     return version_of(done.stdout)
 
 

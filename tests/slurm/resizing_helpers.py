@@ -17,6 +17,7 @@ from pathlib import Path
 from daemon_helpers import answer_of
 from slurm_helpers import wait_until
 
+from limits import HANG_S
 from pliant.daemon import answers as a
 from pliant.sandbox import Sandbox
 from wrapped_job import EXAMPLES
@@ -63,7 +64,7 @@ class Place:
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=HANG_S,
         )
         return Resizable(self.sandbox, int(done.stdout))
 
@@ -101,8 +102,8 @@ class Resizable:
             return done.returncode == 0
 
         try:
-            wait_until(asked, f"job {self.job} to be asked for {shape}", 120)
+            wait_until(asked, f"job {self.job} to be asked for {shape}")
         except AssertionError as error:
             raise AssertionError(f"{error}: {said}") from None
-        wait_until(lambda: len(self.changes()) > before, f"job {self.job} to be {shape}", 90)
+        wait_until(lambda: len(self.changes()) > before, f"job {self.job} to be {shape}")
         assert self.changes()[-1].outcome == "done"

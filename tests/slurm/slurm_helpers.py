@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from limits import HANG_S
 from pliant.batch.slurm import Commands, Native, Slurm, Worker
 from pliant.sandbox import Sandbox
 
@@ -32,13 +33,13 @@ class Submit(Protocol):
 class WaitForState(Protocol):
     """`wait_for_state(job, "COMPLETED")`; states as squeue's %T, several joined by `|`."""
 
-    def __call__(self, job: int | str, states: str, timeout_s: float = ...) -> str: ...
+    def __call__(self, job: int | str, states: str) -> str: ...
 
 
-def wait_until(is_so: Callable[[], bool], what: str, timeout_s: float = 30) -> None:
+def wait_until(is_so: Callable[[], bool], what: str) -> None:
     """Ask again and again until it is so; fail after the time limit."""
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + HANG_S
     while not is_so():
         if time.monotonic() > deadline:
-            raise AssertionError(f"waited {timeout_s:g} s for {what}")
+            raise AssertionError(f"waited {HANG_S:g} s for {what}")
         time.sleep(POLL_S)

@@ -174,7 +174,7 @@ def test_the_waiting_tasks_of_an_array_change_as_one_record_and_the_running_ones
     full.flag(job, "gpus=1-4,nodes=1:2")
     full.free("n1")
     running = ("squeue", "-h", "-r", "-t", "R", "-j", job, "-o%K")
-    wait_until(lambda: set(full.run(*running).split()) == {"1", "3"}, "two tasks to run", 60)
+    wait_until(lambda: set(full.run(*running).split()) == {"1", "3"}, "two tasks to run")
     seen = by_id(slurm.observe().waiting)[job]
     assert (seen.tasks_waiting, [str(s) for s in seen.shapes]) == (5, ["1", "2", "3", "4"])
     slurm.change([_change(seen, "1")])
@@ -195,7 +195,7 @@ def test_the_last_waiting_task_of_an_array_changes_alone(full: Cluster) -> None:
     job = full.submit("--nodes=1", "--gres=gpu:4", "--array=1-2", script=LONG)
     full.flag(job, "gpus=1-4,nodes=1:2")
     full.free("n1")
-    wait_until(lambda: f"{job}_2" in by_id(slurm.observe().waiting), "one task to be left", 60)
+    wait_until(lambda: f"{job}_2" in by_id(slurm.observe().waiting), "one task to be left")
     last = by_id(slurm.observe().waiting)[f"{job}_2"]
     assert "2x1" in [str(s) for s in last.shapes]
     slurm.change([_change(last, "2x1")])
@@ -210,7 +210,7 @@ def test_a_change_that_arrives_at_a_running_job_is_refused_and_changes_nothing(
     full.flag(job, "gpus=1-4,nodes=1:2")
     seen = by_id(slurm.observe().waiting)[job]
     full.free("n1")
-    wait_until(lambda: full.states([job]) == {"RUNNING"}, "the job to start", 60)
+    wait_until(lambda: full.states([job]) == {"RUNNING"}, "the job to start")
     before = _lasting(full.fields(job))
     with pytest.raises(Refused, match="does not wait any more"):
         change_one(slurm, Change(seen, Shape(2, 1), _change(seen, "2x1").spec))
@@ -302,7 +302,7 @@ def test_a_job_that_slurm_holds_for_a_shape_of_ours_gets_its_own_back(full: Clus
     def held() -> Job:
         return by_id(slurm.observe().waiting)[job]
 
-    wait_until(lambda: held().reason == "BadConstraints", "Slurm to hold the job", 60)
+    wait_until(lambda: held().reason == "BadConstraints", "Slurm to hold the job")
     assert (held().priority, held().eligible) == (0, False)
     slurm.rescue(held())
     assert (str(held().shape), held().eligible, held().frozen) == ("2", True, "")

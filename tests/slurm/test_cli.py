@@ -67,7 +67,7 @@ def until_seen(asked: Asked, job: int, state: str = "waiting") -> dict[str, Any]
 
 
 def test_status_says_that_all_is_well(pliant: Pliant, asked: Asked) -> None:
-    wait_until(lambda: pliant("status").returncode == 0, "an end of troubles", 60)
+    wait_until(lambda: pliant("status").returncode == 0, "an end of troubles")
     wait_until(lambda: bool(asked("status")["partitions"]), "pliantd's first look")
     done = pliant("status")
     assert (done.returncode, done.stderr) == (0, ""), done.stdout

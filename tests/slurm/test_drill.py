@@ -22,7 +22,6 @@ KINDS = (
 )
 
 
-@pytest.mark.timeout(300)
 def test_nothing_is_lost_or_left_whatever_dies_in_a_hand_over(users: tuple[str, str]) -> None:
     faults = [fault for fault in FAULTS if fault.name in KINDS]
     seen = [*drilled(faults, seed=1, at_once=3)]

@@ -41,7 +41,7 @@ def test_a_plain_loop_counts_rightly(
     counting = place.submit("count.sh", str(STEPS), "count.txt", str(STEP_S))
     resize_at_random_moments(counting, seed=1)
     place.hurry()
-    wait_for_state(counting.job, "COMPLETED", 60)
+    wait_for_state(counting.job, "COMPLETED")
     assert output(counting.job).splitlines()[-1] == f"{STEPS} {counted(STEPS)}"
 
 

@@ -63,7 +63,7 @@ def all_end(n1: OneNode) -> Callable[[list[int]], None]:
 
 def ends_unchanged(n1: OneNode, job: int) -> None:
     """See a job end that has run its user's script as it was written."""
-    n1.wait_for_state(job, "COMPLETED", 60)
+    n1.wait_for_state(job, "COMPLETED")
     script = n1.run("scontrol", "write", "batch_script", str(job), "-")
     assert script.rstrip("\n") == f"#!/bin/bash\n{SCRIPT}"
     assert n1.output(job) == f"ran $HOME as {job}\n"
@@ -83,7 +83,7 @@ def wait_for_trouble(sandbox: Sandbox, words: str) -> None:
 
 def wait_for_health(sandbox: Sandbox) -> None:
     """Wait until status says that all is well."""
-    wait_until(lambda: status(sandbox).troubles == (), "all to be well", 60)
+    wait_until(lambda: status(sandbox).troubles == (), "all to be well")
 
 
 def molds(n1: OneNode) -> None:

@@ -58,7 +58,7 @@ class Counting:
 
     def began(self) -> str:
         """Wait until its program works; return the shape of its first run."""
-        wait_until(self.works, f"the program of job {self.job} to work", 60)
+        wait_until(self.works, f"the program of job {self.job} to work")
         return self.history().runs[0].shape
 
     def resize(self, shape: str, user: str = USERS[0]) -> subprocess.CompletedProcess[str]:
@@ -74,8 +74,8 @@ class Counting:
                 pytest.fail(done.stderr)
             return done.returncode == 0
 
-        wait_until(asked, f"job {self.job} to be asked for {shape}", 60)
-        wait_until(lambda: self.resized() > before, f"job {self.job} to be {shape}", 90)
+        wait_until(asked, f"job {self.job} to be asked for {shape}")
+        wait_until(lambda: self.resized() > before, f"job {self.job} to be {shape}")
 
 
 def slurm_cluster(sandbox: Sandbox) -> str:
@@ -101,7 +101,7 @@ def count(
         )
         malleable = ("--malleable=grace=20", "--open-mode=append", "--time=30")
         job = submit(*malleable, *options, script=script)
-        wait_for_state(job, runs, 60)
+        wait_for_state(job, runs)
         return Counting(clean, programs / "pliant", job)
 
     return begun
@@ -131,13 +131,13 @@ def test_a_job_is_resized_while_others_wait_for_its_gpus_and_loses_nothing(
         counting.becomes(shape)
         states = clean.run(["squeue", "-h", "-j", ",".join(map(str, others)), "-o", "%T"])
         assert set(states.stdout.split()) == {"PENDING"}
-    wait_until(counting.works, "the last run to work", 60)
+    wait_until(counting.works, "the last run to work")
     history = counting.history()
     assert [row.outcome for row in history.handovers] == ["done"] * 2
     assert [run.run for run in history.runs] == [0, 1, 2]
     assert all(change.lost_s > 0 for change in history.handovers)
     clean.run(["scancel", *map(str, others)], check=True)
-    wait_for_state(counting.job, "COMPLETED", 120)
+    wait_for_state(counting.job, "COMPLETED")
     assert (workdir / f"{counting.job}.out").read_text().splitlines()[-1] == checksum(steps)
 
 
@@ -153,9 +153,9 @@ def test_a_program_whose_own_python_has_no_pliant_is_resized_whatever_its_job_in
         f"export PLIANT_CHECKPOINT_DIR={workdir}/saves; unset PYTHONPATH; exec {run}"
     )
     job = submit(*words, "--time=30", script=script)
-    wait_for_state(job, "RUNNING", 60)
+    wait_for_state(job, "RUNNING")
     Counting(clean, programs / "pliant", job).becomes("1")
-    wait_for_state(job, "COMPLETED", 120)
+    wait_for_state(job, "COMPLETED")
     assert (workdir / f"{job}.out").read_text().splitlines()[-1] == checksum(1500)
 
 
@@ -170,15 +170,15 @@ def test_two_wrappers_of_one_job_are_left_as_they_are_until_one_has_ended(
     job = submit(*words, "--time=30", script=script)
     out = workdir / f"{job}.out"
     says = "pliant run: another `pliant run` of this job speaks to pliantd"
-    wait_until(lambda: out.exists() and out.read_text().count(says) == 2, "both to say it", 90)
+    wait_until(lambda: out.exists() and out.read_text().count(says) == 2, "both to say it")
     counting = Counting(clean, programs / "pliant", job)
-    wait_until(counting.works, "the program to work", 60)
+    wait_until(counting.works, "the program to work")
     for _ in range(4):
         assert "nothing can be asked of it now" in counting.resize("1").stderr
         time.sleep(0.5)
     (workdir / "stop").touch()
     counting.becomes("1")
-    wait_for_state(job, "COMPLETED", 150)
+    wait_for_state(job, "COMPLETED")
     assert out.read_text().splitlines()[-1] == checksum(2000)
     assert out.read_text().count(says) == 2
 
@@ -196,13 +196,13 @@ def test_a_job_moves_between_one_and_two_nodes(
     for shape in ("4", "2x4", "4") if began == "2" else ("2x4", "4"):
         counting.becomes(shape)
         assert show(counting.job)["NumNodes"] == nodes[shape]
-    wait_for_state(counting.job, "COMPLETED", 120)
+    wait_for_state(counting.job, "COMPLETED")
     assert (workdir / f"{counting.job}.out").read_text().splitlines()[-1] == checksum(steps)
 
 
 def test_only_its_owner_resizes_a_job_and_only_to_what_it_allows(count: Count) -> None:
     counting = count("--gres=gpu:2", "--moldable=gpus=1-2", steps=4000)
-    wait_until(counting.works, "the program to work", 60)
+    wait_until(counting.works, "the program to work")
     told = counting.resize("1", USERS[1])
     assert (told.returncode, "is not yours" in told.stderr) == (1, True)
     assert "it may be 1, 2" in counting.resize("4").stderr
@@ -210,7 +210,7 @@ def test_only_its_owner_resizes_a_job_and_only_to_what_it_allows(count: Count) -
     pin = [str(counting.pliant), "pin"]
     done = counting.sandbox.run([*pin, str(counting.job)], user=USERS[0])
     assert (done.returncode, done.stdout) == (0, f"job {counting.job} stays as it is\n")
-    wait_until(lambda: "pinned it" in counting.resize("1").stderr, "the pin to be seen", 30)
+    wait_until(lambda: "pinned it" in counting.resize("1").stderr, "the pin to be seen")
     assert counting.sandbox.run([*pin, "--undo", str(counting.job)], user=USERS[1]).returncode == 1
     counting.sandbox.run([*pin, "--undo", str(counting.job)], user=USERS[0], check=True)
     bad = counting.resize("many")
@@ -227,19 +227,19 @@ def test_by_hand_a_job_takes_no_place_of_others_and_keeps_its_time_limit(
 ) -> None:
     """Neither room that is not there, nor that of who is next, nor more time than was asked for."""
     counting = count("--gres=gpu:1", "--nodelist=n1", "--moldable=gpus=1:2", steps=4000)
-    wait_until(counting.works, "the program to work", 60)
+    wait_until(counting.works, "the program to work")
     began = show(counting.job)["TresPerNode"]
     if began == "gres:gpu:2":  # it was molded to what was seen free
         counting.becomes("1")
     other = submit("--gres=gpu:3", "--nodelist=n1", "--time=5", script=LONG, user=USERS[1])
-    wait_for_state(other, "RUNNING", 30)
+    wait_for_state(other, "RUNNING")
     told: list[str] = []
 
     def refused() -> bool:
         told[:] = [counting.resize("2").stderr]
         return "there is no room for that now" in told[0]
 
-    wait_until(refused, f"a refusal: {told}", 60)
+    wait_until(refused, f"a refusal: {told}")
     assert (show(counting.job)["JobState"], show(counting.job)["TresPerNode"]) == (
         "RUNNING",
         "gres:gpu:1",
@@ -262,11 +262,11 @@ def test_each_task_of_an_array_is_resized_by_itself(
     array = count("--array=3-5", "--output=%a.out", *shape, steps=steps, runs="RUNNING|PENDING")
     tasks = {n: Counting(clean, array.pliant, f"{array.job}_{n}") for n in (3, 4, 5)}
     tasks[4].becomes("1")
-    wait_for_state(tasks[5].job, "RUNNING", 60)
+    wait_for_state(tasks[5].job, "RUNNING")
     tasks[3].becomes("1")
     assert [show(task.job)["TresPerNode"] for task in tasks.values()] == ["gres:gpu:1"] * 3
     for task in tasks.values():
-        wait_for_state(task.job, "COMPLETED", 120)
+        wait_for_state(task.job, "COMPLETED")
     for number in tasks:
         assert (workdir / f"{number}.out").read_text().splitlines()[-1] == checksum(steps)
 
@@ -285,15 +285,15 @@ def test_jobs_of_one_node_grow_at_once_and_nobody_takes_their_gpus(
     other = submit("--gres=gpu:3", "--nodelist=n1", "--time=5", script=LONG, user=USERS[1])
     done = {n: task.resized() for n, task in tasks.items()}
     for task in tasks.values():
-        wait_until(partial(is_mature, clean, task.job), f"job {task.job} to be mature", 60)
+        wait_until(partial(is_mature, clean, task.job), f"job {task.job} to be mature")
     wait_for_look(clean)
     with ThreadPoolExecutor() as pool:
         told = list(pool.map(lambda task: task.resize("2"), tasks.values()))
     assert [one.stderr for one in told] == ["", ""]
-    wait_until(lambda: all(tasks[n].resized() > done[n] for n in tasks), "both to be 2", 60)
+    wait_until(lambda: all(tasks[n].resized() > done[n] for n in tasks), "both to be 2")
     assert clean.run(["squeue", "-h", "-j", str(other), "-o", "%T"]).stdout == "PENDING\n"
     for task in tasks.values():
-        wait_for_state(task.job, "COMPLETED", 120)
+        wait_for_state(task.job, "COMPLETED")
     for number in tasks:
         assert (workdir / f"{number}.out").read_text().splitlines()[-1] == checksum(steps)
 
@@ -312,7 +312,7 @@ def test_a_job_that_would_lose_its_place_is_left_alone(
     job = count(*options, "--gres=gpu:1", "--moldable=gpus=1:2", steps=9000, runs="RUNNING|PENDING")
     one = Counting(job.sandbox, job.pliant, f"{job.job}{task}")
     told = (one.resize("2"), one.resize("1"))
-    wait_until(lambda: words in one.resize("2").stderr, f"words, not {told}", 30)
+    wait_until(lambda: words in one.resize("2").stderr, f"words, not {told}")
     assert one.history().handovers == ()
 
 
@@ -325,7 +325,7 @@ def test_a_job_is_left_alone_while_another_waits_for_a_limit_of_its_user(
     try:
         other = submit("--time=5", script=LONG)
         words = f"job {other} waits for a limit that may be its own too"
-        wait_until(lambda: words in counting.resize("2").stderr, "the limit to be seen", 60)
+        wait_until(lambda: words in counting.resize("2").stderr, "the limit to be seen")
         clean.run(["scancel", str(other)], check=True)
     finally:
         clean.run([*limit, "maxjobs=-1"], check=True)

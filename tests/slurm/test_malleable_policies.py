@@ -55,23 +55,23 @@ def test_gpus_are_divided_anew_when_jobs_come_and_go(
         return submit("--gres=gpu:4", *MALLEABLE, script=script)
 
     first = count("first", 20_000)
-    wait_for_state(first, "RUNNING", 60)
-    wait_until(lambda: shapes(clean, first) == ["4"], "the first job to have all GPUs", 60)
+    wait_for_state(first, "RUNNING")
+    wait_until(lambda: shapes(clean, first) == ["4"], "the first job to have all GPUs")
     second = count("second", 1000)
-    wait_for_state(second, "RUNNING", 90)
-    wait_until(lambda: shapes(clean, first) == ["4", "2"], "the first job to go on with 2", 60)
-    wait_until(lambda: shapes(clean, second) == ["2"], "the second job to run", 60)
-    wait_for_state(second, "COMPLETED", 90)
-    wait_until(lambda: shapes(clean, first)[-1] == "4", "the first job to have all GPUs again", 90)
+    wait_for_state(second, "RUNNING")
+    wait_until(lambda: shapes(clean, first) == ["4", "2"], "the first job to go on with 2")
+    wait_until(lambda: shapes(clean, second) == ["2"], "the second job to run")
+    wait_for_state(second, "COMPLETED")
+    wait_until(lambda: shapes(clean, first)[-1] == "4", "the first job to have all GPUs again")
 
 
 def test_a_job_that_is_not_malleable_is_left_alone(
     clean: Sandbox, submit: Submit, wait_for_state: WaitForState
 ) -> None:
     first = submit("--gres=gpu:4", "--moldable=gpus=1:2:4", "--time=5", script=LONG)
-    wait_for_state(first, "RUNNING", 60)
+    wait_for_state(first, "RUNNING")
     second = submit("--gres=gpu:2", "--moldable=gpus=1:2", "--time=5", script=LONG)
     seen = ask(clean, a.StatusAnswer, "status").cycles
-    wait_until(lambda: ask(clean, a.StatusAnswer, "status").cycles > seen + 3, "cycles", 60)
+    wait_until(lambda: ask(clean, a.StatusAnswer, "status").cycles > seen + 3, "cycles")
     wait_for_state(second, "PENDING")
     assert ask(clean, a.HistoryAnswer, "history", job=str(first)).handovers == ()

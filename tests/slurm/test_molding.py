@@ -289,7 +289,7 @@ def test_a_job_above_a_limit_of_its_qos_is_made_smaller(n1: OneNode, qos: str) -
     n1.look()
     options = ("--moldable=gpus=1-4", "--gres=gpu:4", "--time=10", f"--qos={qos}")
     job = n1.submit(*options, script=LONG)
-    n1.wait_for_state(job, "RUNNING", 120)
+    n1.wait_for_state(job, "RUNNING")
     assert n1.gpus(job) == "gres:gpu:2"
 
 
@@ -300,7 +300,7 @@ def test_a_job_made_smaller_for_a_limit_does_not_grow_again(n1: OneNode, qos: st
     n1.wait_for_state(runs, "RUNNING")
     n1.look()
     job = n1.submit(*options, script=LONG)
-    wait_until(lambda: n1.gpus(job) == "gres:gpu:1", "the job to be made as small as may be", 120)
+    wait_until(lambda: n1.gpus(job) == "gres:gpu:1", "the job to be made as small as may be")
     n1.look()
     assert (n1.gpus(job), n1.states(job)) == ("gres:gpu:1", ["PENDING"])
 
@@ -362,7 +362,7 @@ def test_a_job_is_not_put_on_fewer_nodes_than_a_limit_of_each_node_lets_it(
     wait_for_look(clean)
     options = ("-N2", "--gres=gpu:2", "--moldable=gpus=4,nodes=1-2", f"--qos={pair}")
     job = submit(*options, script=LONG)
-    wait_for_state(job, "RUNNING", 60)
+    wait_for_state(job, "RUNNING")
     assert (show(job)["NumNodes"], show(job)["TresPerNode"]) == ("2", "gres:gpu:2")
 
 
@@ -404,7 +404,7 @@ def test_a_shape_that_its_qos_forbids_is_taken_back_and_not_tried_again(
     options = ("--moldable=gpus=1-4", "--gres=gpu:4", f"--qos={least_three}")
     job = n1.wait_in_line(*options, script=LONG)
     n1.cancel(leaving)
-    wait_until(lambda: "refused" in decided(n1, job), "the shape to be left out", 120)
+    wait_until(lambda: "refused" in decided(n1, job), "the shape to be left out")
     wait_until(lambda: n1.gpus(job) == "gres:gpu:4", "the job to be as its user wrote it")
     n1.wait_for_reason(job, "Resources", "Priority")
     for _ in range(3):

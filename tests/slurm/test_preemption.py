@@ -56,22 +56,22 @@ def test_a_trial_takes_the_room_of_a_best_effort_job_which_goes_on_after_it(
 ) -> None:
     large, small = counts(4), counts(2)
     for job in (large, small):
-        wait_until(partial(is_mature, clean, job), f"job {job} to be mature", 60)
+        wait_until(partial(is_mature, clean, job), f"job {job} to be mature")
     trials = submit(
         *("--array=1-3%1", "--gres=gpu:4", TRIAL, "--time=2"), script="sleep 5", user=BOB
     )
     trial, held, later = (f"{trials}_{task}" for task in (1, 2, 3))
     clean.run(["scontrol", "hold", held], user=BOB, check=True)
     rigid = submit("--gres=gpu:4", "--time=10", script=LONG, user=BOB)
-    wait_for_state(trial, "RUNNING", 120)
-    wait_until(lambda: show(small)["Restarts"] == "1", "the smaller one to have made room", 60)
+    wait_for_state(trial, "RUNNING")
+    wait_until(lambda: show(small)["Restarts"] == "1", "the smaller one to have made room")
     assert show(large)["Restarts"] == "0"
     wait_until(lambda: int(show(later)["Priority"]) < 4_294_901_760, "its turn to be its own")
     assert show(held)["Priority"] == "0"
     clean.run(["scancel", held, later], check=True)
-    wait_for_state(trial, "COMPLETED", 60)
-    wait_for_state(small, "RUNNING", 60)
-    wait_until(lambda: int(show(small)["Priority"]) < 4_294_901_760, "its place to be its own", 60)
+    wait_for_state(trial, "COMPLETED")
+    wait_for_state(small, "RUNNING")
+    wait_until(lambda: int(show(small)["Priority"]) < 4_294_901_760, "its place to be its own")
     history = ask(clean, a.HistoryAnswer, "history", job=str(small))
     assert [(row.guest, row.outcome) for row in history.handovers] == [(f"job {trials}", "done")]
     wait_for_state(rigid, "PENDING")  # it never came before
@@ -82,8 +82,8 @@ def test_a_plain_job_makes_room_for_nobody(
 ) -> None:
     plain = [submit("--gres=gpu:4", "--time=10", script=LONG) for _ in range(2)]
     for job in plain:
-        wait_for_state(job, "RUNNING", 60)
+        wait_for_state(job, "RUNNING")
     trial = submit("--gres=gpu:1", TRIAL, "--time=2", script=LONG)
     seen = ask(clean, a.StatusAnswer, "status").cycles
-    wait_until(lambda: ask(clean, a.StatusAnswer, "status").cycles > seen + 35, "cycles", 120)
+    wait_until(lambda: ask(clean, a.StatusAnswer, "status").cycles > seen + 35, "cycles")
     wait_for_state(trial, "PENDING")

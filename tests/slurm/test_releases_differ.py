@@ -163,7 +163,7 @@ def what_came(cluster: Cluster, job: str, taken: bool) -> Came:
     def state() -> tuple[str, ...]:
         return tuple(cluster.run("squeue", "-h", "-t", "all", "-j", job, "-o%T %r").split())
 
-    wait_until(lambda: state()[0] == "COMPLETED" or state()[1] in hopeless, f"job {job}", 60)
+    wait_until(lambda: state()[0] == "COMPLETED" or state()[1] in hopeless, f"job {job}")
     if state()[0] != "COMPLETED":
         return Came(taken, 0, waits=state()[1])
     ran = cluster.ran(job)
@@ -264,7 +264,7 @@ def test_a_requeued_job_waits_two_minutes_unless_its_begin_is_set(cluster: Clust
     eligible_s, submit_s = (instant_s(text) for text in cluster.run(*moments).split("|")[:2])
     assert 120 <= eligible_s - submit_s <= 122  # cred_expire, and one more
     cluster.run("scontrol", "update", f"jobid={job}", "StartTime=now+2")
-    wait_until(lambda: cluster.states([job]) == {"RUNNING"}, "the job to run again", 60)
+    wait_until(lambda: cluster.states([job]) == {"RUNNING"}, "the job to run again")
     assert cluster.fields(job)["Restarts"] == "1"
     cluster.empty()
 
@@ -406,7 +406,7 @@ def half(
         words = ("gres=gpu:2", "NumTasks=2", "NumCPUs=2")
         clean.run(["scontrol", "update", f"jobid={job}", *words], check=True)
         clean.run(["scontrol", "release", str(job)], check=True)
-        wait_for_state(job, "COMPLETED", 60)
+        wait_for_state(job, "COMPLETED")
         return " ".join(output(job).replace("SLURM_", "").split())
 
     return run

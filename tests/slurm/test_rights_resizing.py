@@ -20,6 +20,7 @@ from door_helpers import ask_as, private
 from slurm_helpers import wait_until
 from user_helpers import commands_for
 
+from limits import HANG_S
 from pliant.daemon import answers as a
 from pliant.daemon.run_verbs import VERBS
 from pliant.sandbox import Options, Sandbox
@@ -83,7 +84,7 @@ class Attacked:
         argv = ["sbatch", "--parsable", "--output=/dev/null", "--time=20", *options]
         text = f"#!/bin/bash\n{script}\n"
         change = ["env", f"--chdir={where or self.board}"]
-        done = self.sandbox.run([*change, *argv], user=user, stdin=text, timeout=60)
+        done = self.sandbox.run([*change, *argv], user=user, stdin=text, timeout=HANG_S)
         assert done.returncode == 0, done.stderr
         return int(done.stdout)
 
@@ -179,7 +180,7 @@ def target(attacked: Attacked) -> Target:
     job = attacked.submit(
         *(ALICE, *words, "--gres=gpu:4", "-n2", "--mem=200", "--nodelist=n1"), script=text
     )
-    wait_until(lambda: attacked.runs(job), "the program to work", 90)
+    wait_until(lambda: attacked.runs(job), "the program to work")
     return Target(attacked, job, attacked.look(job))
 
 
@@ -261,7 +262,7 @@ def test_what_another_user_laid_out_for_the_next_job_is_not_used(
     os.chown(mine, person(ALICE).uid, person(ALICE).gid)
     text = script(at, **names).replace(f"MINE={at.mine}", f"MINE={mine}")
     job = at.submit(ALICE, "--malleable", "--gres=gpu:1", script=text)
-    wait_until(lambda: at.runs(job), "the next job's program to work", 60)
+    wait_until(lambda: at.runs(job), "the next job's program to work")
     assert not (mine / "asked.0").exists()
     saves = (mine / "saves.0").read_text()
     assert saves and Path(saves) not in traps
@@ -309,7 +310,7 @@ def test_who_may_have_no_trial_job_preempts_nobody(at: Attacked, target: Target)
     trials = [at.submit(BOB, *options, script=LONG, where="/") for _ in range(2)]
     at.bob(at.pliant, "set", str(trials[0]), "gpus=4;job-class=trial")
     seen = ask(at.sandbox, a.StatusAnswer, "status").cycles
-    wait_until(lambda: ask(at.sandbox, a.StatusAnswer, "status").cycles > seen + 5, "cycles", 60)
+    wait_until(lambda: ask(at.sandbox, a.StatusAnswer, "status").cycles > seen + 5, "cycles")
     assert target.is_untouched()
     at.sandbox.run(["scancel", "-u", BOB], check=True)
 
@@ -383,9 +384,9 @@ def test_nobody_else_speaks_for_a_run_that_was_asked_for_its_checkpoint(
     """The last one: it is resized in the end, as its owner asked."""
     resize = (at.pliant, "resize", str(target.job), "2")
     listens = "its program to be one that may be asked"
-    wait_until(lambda: at.sandbox.run(resize, user=ALICE).returncode == 0, listens, 60)
+    wait_until(lambda: at.sandbox.run(resize, user=ALICE).returncode == 0, listens)
     asked = at.mine / "asked.0"
-    wait_until(asked.exists, "the program to be asked", 30)
+    wait_until(asked.exists, "the program to be asked")
     (ranks,) = (at.board / "saves").glob(f".pliant-{target.job}-0-*")
     wish = json.loads((ranks / "told").read_text())["wish"]
     for verb in VERBS:
@@ -402,5 +403,5 @@ def test_nobody_else_speaks_for_a_run_that_was_asked_for_its_checkpoint(
         told = ask(at.sandbox, a.HistoryAnswer, "history", job=str(target.job)).handovers
         return [row.outcome for row in told] == ["done"]
 
-    wait_until(resized, "the job to be what its owner asked for", 60)
+    wait_until(resized, "the job to be what its owner asked for")
     (at.mine / "end").touch()

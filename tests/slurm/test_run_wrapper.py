@@ -67,7 +67,7 @@ def started(submit: Submit, workdir: Path, door: FakeDoor) -> Callable[..., int]
             f"{before} {sys.executable} -P wrapper.py run -- {sys.executable} -P program.py\n"
         )
         job = submit(*options, "--requeue", "--time=10", script=script, user=None)
-        wait_until((workdir / "began.0").exists, "the program to begin", 60)
+        wait_until((workdir / "began.0").exists, "the program to begin")
         return job
 
     return start
@@ -111,7 +111,7 @@ def test_a_task_that_has_the_number_of_its_array_requeues_itself_alone(
         f"exec {sys.executable} -P wrapper.py run -- {sys.executable} -P program.py\n"
     )
     array = submit("--array=3-4", "--requeue", "--time=10", script=script, user=None)
-    wait_until(lambda: len({said["job"] for said in door.of("run-watch")}) == 2, "both tasks", 60)
+    wait_until(lambda: len({said["job"] for said in door.of("run-watch")}) == 2, "both tasks")
     tasks = {number: show(f"{array}_{number}") for number in (3, 4)}
     same = next(number for number, task in tasks.items() if task["JobId"] == str(array))
     assert {said["job"] for said in door.of("run-watch")} == {t["JobId"] for t in tasks.values()}
@@ -119,7 +119,7 @@ def test_a_task_that_has_the_number_of_its_array_requeues_itself_alone(
     wait_until((workdir / f"asked{same}").exists, "the program to be asked")
     door.close()
     (workdir / f"saves{same}").touch()
-    wait_until(lambda: show(f"{array}_{same}")["Restarts"] == "1", "the task to be requeued", 60)
+    wait_until(lambda: show(f"{array}_{same}")["Restarts"] == "1", "the task to be requeued")
     other = show(f"{array}_{7 - same}")
     assert (other["Restarts"], other["JobState"]) == ("0", "RUNNING")
 
@@ -172,7 +172,7 @@ def test_tasks_on_two_nodes_save_together_and_the_job_requeues_itself_in_silence
     wait_until(lambda: "w1" in (workdir / wanted).read_text(), "task 0 to tell the others")
     door.close()
     (workdir / "hold").unlink()
-    wait_for_state(job, "PENDING", 60)
+    wait_for_state(job, "PENDING")
     assert (workdir / "saved.0").exists()
     assert (workdir / "saved.1").exists()
     assert show(job)["Restarts"] == "1"

@@ -18,6 +18,7 @@ import pytest
 from release_helpers import Release, from_on
 from slurm_helpers import wait_until
 
+from limits import HANG_S
 from pliant.errors import BadInput, Unavailable
 from pliant.sandbox import Options, Sandbox
 from pliant.sandbox.layout import base_directory
@@ -43,7 +44,7 @@ def small(name: str) -> Sandbox:
 
 def pliant(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(Path(sys.executable).with_name("pliant")), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
 
 
 def traces(name: str) -> list[str]:
@@ -108,7 +109,7 @@ def test_a_sandbox_is_there_for_all_users_whatever_the_umask(
     finally:
         os.umask(umask)
     words = ["srun", "--gres=gpu:1", "--moldable=gpus=1", "id", "-un"]
-    assert made.run(words, user=users[0], timeout=30).stdout == f"{users[0]}\n"
+    assert made.run(words, user=users[0], timeout=HANG_S).stdout == f"{users[0]}\n"
 
 
 def test_a_running_sandbox_is_not_brought_up_again(small: Sandbox) -> None:
@@ -218,7 +219,7 @@ def test_waiting_clients_end_with_the_sandbox(small: Sandbox) -> None:
     with subprocess.Popen(argv, env=small.env, stderr=subprocess.DEVNULL) as client:
         wait_until(lambda: _sleeping(small) >= 1, "the step")
         small.down()
-        assert client.wait(timeout=10) != 0
+        assert client.wait(timeout=HANG_S) != 0
 
 
 @pytest.mark.usefixtures("_interrupts")
@@ -255,7 +256,7 @@ def test_two_ups_of_one_name_do_not_meet(name: str) -> None:
     script = str(Path(sys.executable).with_name("pliant"))
     argv = [script, "sandbox", "up", "--name", name, "--mode", "none"]
     both = [subprocess.Popen(argv, stdout=-1, stderr=-1, text=True) for _ in range(2)]
-    said = sorted((p.communicate(timeout=60)[1], p.returncode) for p in both)
+    said = sorted((p.communicate(timeout=HANG_S)[1], p.returncode) for p in both)
     assert [code for _, code in said] == [0, 2]
     assert said[1][0].startswith(f"pliant: sandbox {name} is ")
     assert Sandbox(name).status()["state"] == "up"

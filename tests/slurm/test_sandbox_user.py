@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from user_helpers import python_for, readable
 
+from limits import HANG_S
 from pliant.sandbox.accounts import person
 
 pytestmark = pytest.mark.slurm
@@ -46,7 +47,7 @@ def test_an_ordinary_user_runs_a_sandbox(users: tuple[str, str], workdir: Path) 
         extra_groups=alice.groups,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG_S,
         check=False,
     )
     assert done.stderr == ""

@@ -19,10 +19,11 @@ import pytest
 from daemon_helpers import LONG, answer_of, ask, wait_for_look
 from slurm_helpers import Submit, WaitForState, wait_until
 
+from limits import HANG_S
 from pliant.daemon import answers as a
 from pliant.sandbox import Options, Sandbox
 
-pytestmark = [pytest.mark.slurm, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.slurm
 
 PROGRAM = Path(__file__).parents[2] / "benchmarks" / "sharing_program.py"
 Show = Callable[[int | str], dict[str, str]]
@@ -136,8 +137,8 @@ def test_a_pair_comes_about_and_one_that_is_slow_is_parted(case: Case) -> None:
     other = case.fill()
     pair = [case.works("heavy", name, *AGREES) for name in ("one", "two")]
     plain = case.works("heavy", "plain")
-    wait_until(partial(case.is_measured, first), "the first to be measured alone", 90)
-    wait_until(lambda: case.mark(pair[1]) == "YES", "a mark", 90)
+    wait_until(partial(case.is_measured, first), "the first to be measured alone")
+    wait_until(lambda: case.mark(pair[1]) == "YES", "a mark")
     assert case.mark(plain) == "OK"
     case.end("first")
     for job in pair:
@@ -152,7 +153,7 @@ def test_a_pair_comes_about_and_one_that_is_slow_is_parted(case: Case) -> None:
     assert (left(), case.mark(plain)) == ([], "OK")
     assert case.node(plain) != case.node(pair[0])
     case.sandbox.run(["scancel", str(plain)], check=True)
-    wait_until(lambda: left() != [], "the pair to be parted", 90)
+    wait_until(lambda: left() != [], "the pair to be parted")
     (leaves,) = left()  # the later one, as soon as it may be asked; else the other
     (stays,) = {*pair} - {leaves}
     case.wait_for_state(leaves, "RUNNING")
@@ -167,12 +168,12 @@ def test_once_pliantd_is_killed_no_pair_comes_about_and_nothing_is_stuck(case: C
     first = case.alone("light")
     case.fill()
     one, two, three = (case.works("light", name, *AGREES) for name in ("one", "two", "three"))
-    wait_until(partial(case.is_measured, first), "the first to be measured alone", 90)
-    wait_until(lambda: case.mark(two) == "YES", "a mark", 90)
+    wait_until(partial(case.is_measured, first), "the first to be measured alone")
+    wait_until(lambda: case.mark(two) == "YES", "a mark")
     case.end("first")
     for job in (one, two):
         case.wait_for_state(job, "RUNNING")
-    wait_until(lambda: case.mark(three) == "YES", "the next one's mark", 90)
+    wait_until(lambda: case.mark(three) == "YES", "the next one's mark")
 
     case.sandbox.signal("pliantd", signal.SIGKILL)
     _as_its_unit_does(case.sandbox)
@@ -195,8 +196,8 @@ def test_two_share_a_gpu_that_has_the_memory_for_both(case: Case) -> None:
     case.fill()
     pair = [case.works("light", name, *half(20)) for name in ("one", "two")]
     large = case.works("light", "large", *half(21))
-    wait_until(partial(case.is_measured, first), "the first to be measured alone", 90)
-    wait_until(lambda: case.mark(pair[1]) == "YES", "a mark", 90)
+    wait_until(partial(case.is_measured, first), "the first to be measured alone")
+    wait_until(lambda: case.mark(pair[1]) == "YES", "a mark")
     case.end("first")
     for job in pair:
         case.wait_for_state(job, "RUNNING")
@@ -210,7 +211,7 @@ def _as_its_unit_does(sandbox: Sandbox) -> None:
     """What systemd runs once pliantd is gone, however it went (ExecStopPost)."""
     pliantd = Path(sys.executable).with_name("pliantd")
     argv = [str(pliantd), "--config", str(sandbox.layout.pliant_toml), "--unmark"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=HANG_S, check=True)
     assert "starts beside nobody" in done.stdout
 
 

@@ -61,7 +61,7 @@ def molded(
             done = alone.run(argv)
             assert done.returncode == 0, f"{argv}: {done.stderr}"
         alone.run(["scontrol", "release", str(job)], check=True)
-        wait_for_state(job, "COMPLETED", 60)
+        wait_for_state(job, "COMPLETED")
         lines = (workdir / f"{job}.env").read_text().splitlines()
         return output(job), dict(line.partition("=")[::2] for line in lines)
 
@@ -279,12 +279,12 @@ def test_a_requeued_job_is_told_its_own_run(
     alone.run(["scontrol", "requeue", str(job)], check=True)
     wait_for_state(job, "PENDING")
     alone.run(["scontrol", "update", f"jobid={job}", "gres=gpu:1", "StartTime=now+2"], check=True)
-    wait_for_state(job, "COMPLETED", 60)
+    wait_for_state(job, "COMPLETED")
     assert (workdir / "told").read_text() == "0 2\n1 1\n"
     tasks = submit(
         "--array=1-2", "--moldable=gpus=1-4", "--gres=gpu:1", script="echo $PLIANT_SHAPE"
     )
-    wait_for_state(tasks, "COMPLETED", 60)
+    wait_for_state(tasks, "COMPLETED")
 
 
 def test_each_task_of_an_array_is_told_its_own_run(
@@ -294,7 +294,7 @@ def test_each_task_of_an_array_is_told_its_own_run(
     job = submit(*options, script="srun bash -c 'echo $PLIANT_SHAPE'")
     alone.run(["scontrol", "update", f"jobid={job}_2", *DOWN.split()], check=True)
     alone.run(["scontrol", "release", str(job)], check=True)
-    wait_for_state(job, "COMPLETED", 60)
+    wait_for_state(job, "COMPLETED")
     outputs = [(workdir / f"{task}.out").read_text() for task in (1, 2)]
     assert outputs == ["4\n" * 4, "2\n" * 2]
 

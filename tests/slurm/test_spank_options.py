@@ -10,6 +10,7 @@ from slurm_helpers import Submit, WaitForState
 from spank_helpers import plugstack
 
 from hostile import HOSTILE
+from limits import HANG_S
 from pliant.errors import BadSpec
 from pliant.grammar import find_token, parse, parse_option
 from pliant.model import Request, Spec
@@ -110,7 +111,7 @@ def test_a_plugin_file_that_is_missing_or_none_stops_no_job(
 def test_the_library_exports_slurms_names_alone(alone: Sandbox) -> None:
     told = subprocess.run(
         ["nm", "-D", "--defined-only", alone.layout.plugin],
-        capture_output=True, text=True, check=True, timeout=30,
+        capture_output=True, text=True, check=True, timeout=HANG_S,
     ).stdout  # fmt: skip
     names = {line.split()[2] for line in told.splitlines()}
     assert names == {

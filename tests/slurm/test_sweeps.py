@@ -14,6 +14,7 @@ import pytest
 from slurm_helpers import wait_until
 
 from docs_helpers import Terminal
+from limits import HANG_S
 from pliant.errors import Unavailable
 from pliant.sandbox import Sandbox
 from pliant.simulator import job_array
@@ -35,7 +36,9 @@ def env(clean: Sandbox, workdir: Path, monkeypatch: pytest.MonkeyPatch) -> Mappi
 
 def pliant(env: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
     argv = ["pliant", *words]
-    return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        argv, env=env, capture_output=True, text=True, timeout=HANG_S, check=False
+    )
 
 
 def test_an_array_comes_to_the_same_as_processes(env: Mapping[str, str], workdir: Path) -> None:
@@ -107,7 +110,7 @@ def test_who_interrupts_leaves_no_job(
     process = subprocess.Popen(argv, env=env, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: len(waiting()) == 4, "the array to wait")
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=30)[1].strip() == "pliant: interrupted"
+    assert process.communicate(timeout=HANG_S)[1].strip() == "pliant: interrupted"
     assert process.returncode == 2
     assert waiting() == []
     assert [*workdir.iterdir()] == []

@@ -45,7 +45,7 @@ def _give_threads(made: Sandbox) -> None:
         states = made.run(["sinfo", "-h", "-N", "-p", "gpu", "-o", "%T"]).stdout.split()
         return set(states) == {"idle"}
 
-    wait_until(all_idle, "the nodes", 60)
+    wait_until(all_idle, "the nodes")
     assert "ThreadsPerCore=2" in made.run(["scontrol", "show", "node", "n1"], check=True).stdout
 
 

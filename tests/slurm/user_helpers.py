@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import pliant
+from limits import HANG_S
 from pliant.resources import FOLDERS
 from pliant.sandbox.accounts import Person
 
@@ -26,7 +27,7 @@ def commands_for(user: Person, workdir: Path) -> Path:
     """Make a folder with `pliant` and `pliantd` that the user may run, and return it."""
     venv = workdir / "venv"
     make = [python_for(user), "-m", "venv", "--without-pip", str(venv)]
-    subprocess.run(make, timeout=60, check=True)
+    subprocess.run(make, timeout=HANG_S, check=True)
     checkout, site = readable(user, workdir)
     (packages,) = venv.glob("lib/python*/site-packages")
     (packages / "pliant.pth").write_text(f"{checkout / 'src'}\n{site}\n")
@@ -41,7 +42,7 @@ def readable(user: Person, workdir: Path) -> tuple[Path, Path]:
     """Return our checkout and our packages, copied where the user may not read ours."""
     checkout, site = Path(pliant.__file__).parents[2], Path(sysconfig.get_path("purelib"))
     tried = subprocess.run(
-        ["runuser", "-u", user.name, "--", "test", "-r", str(site)], timeout=30, check=False
+        ["runuser", "-u", user.name, "--", "test", "-r", str(site)], timeout=HANG_S, check=False
     )
     if tried.returncode == 0:
         return checkout, site
@@ -58,7 +59,7 @@ def python_for(user: Person) -> str:
         tried = subprocess.run(
             ["runuser", "-u", user.name, "--", place, "-c", ""],
             capture_output=True,
-            timeout=30,
+            timeout=HANG_S,
             check=False,
         )
         if tried.returncode == 0:

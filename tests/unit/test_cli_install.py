@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from limits import HANG_S
 from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.cli import main
@@ -531,7 +532,7 @@ def test_systemd_understands_the_unit(root: Path, tmp_path: Path, name: str) -> 
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=HANG_S,
     )
     assert [line for line in done.stderr.splitlines() if unit.name in line] == []
 

@@ -14,6 +14,7 @@ import pytest
 from fake_qsub import FakePbs
 
 from hostile import values
+from limits import HANG_S
 from pliant.cli.qsub import Submission, handed_on, native, prepare
 from pliant.cli.qsub_words import Item, Option, items_of, read_command_line, read_script
 from pliant.errors import BadInput, BadSpec, Refused, Unavailable
@@ -423,7 +424,7 @@ def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
             env={**os.environ, "PATH": f"{bin_dir}:{os.environ['PATH']}"},
             cwd=tmp_path,
             check=False,
-            timeout=60,
+            timeout=HANG_S,
         )
 
     return run

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from limits import HANG_S
 from pliant.cli.directives import read_command_line, read_script
 from pliant.cli.sbatch import prepare
 from pliant.errors import BadInput, BadSpec
@@ -230,7 +231,7 @@ def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
             env={**os.environ, "PATH": f"{fake.parent}:{os.environ['PATH']}"},
             cwd=tmp_path,
             check=False,
-            timeout=60,
+            timeout=HANG_S,
         )
 
     return run

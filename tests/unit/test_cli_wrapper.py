@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from limits import HANG_S
 from pliant import resources
 
 WRAPPER = resources.find("wrappers", "sbatch")
@@ -32,7 +33,7 @@ def said(folder: Path, *words: str, path: str = "") -> tuple[int, str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=HANG_S,
     )
     return done.returncode, done.stdout + done.stderr
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from limits import HANG_S
+
 CLUSTER = Path(__file__).parents[2] / "docker" / "cluster"
 UP = 'up=$(dirname "$0")/../up\n'
 PROGRAMS = {
@@ -55,12 +57,12 @@ def start(word: str, env: dict[str, str]) -> subprocess.Popen[str]:
 
 def test_two_at_once_share_one_engine_and_one_ends_it(tmp_path: Path, env: dict[str, str]) -> None:
     both = [start("up", env), start("up", env)]
-    said = [process.communicate(timeout=60)[1] for process in both]
+    said = [process.communicate(timeout=HANG_S)[1] for process in both]
     assert [words.splitlines()[-1] for words in said] == ["cluster: the images are not built"] * 2
     assert sum("no Docker engine runs: starting one" in words for words in said) == 1
     assert (tmp_path / "up").exists()
     down = start("down", env)
-    assert (down.communicate(timeout=60)[1], down.returncode) == (RUNS_ON, 0)
+    assert (down.communicate(timeout=HANG_S)[1], down.returncode) == (RUNS_ON, 0)
     assert not (tmp_path / "up").exists()
     assert not (tmp_path / "state").exists()
 
@@ -73,7 +75,7 @@ def test_a_process_that_has_an_old_engines_number_is_left_alone(
         (tmp_path / "state").mkdir()
         (tmp_path / "state" / "dockerd.pid").write_text(f"{other.pid}\n")
         down = start("down", env)
-        assert (down.communicate(timeout=60)[1], down.returncode) == ("", 0)
+        assert (down.communicate(timeout=HANG_S)[1], down.returncode) == ("", 0)
         assert other.poll() is None
         assert not (tmp_path / "state").exists()
     finally:
@@ -86,7 +88,7 @@ def test_a_suite_that_there_is_not_is_said_before_anything_is_done(
 ) -> None:
     for word in ("up", "down"):
         done = start(word, env | {"SUITE": "bookwrom"})
-        assert done.communicate(timeout=60)[1] == (
+        assert done.communicate(timeout=HANG_S)[1] == (
             "cluster: SUITE='bookwrom': one of bookworm, trixie, forky is expected\n"
         )
         assert done.returncode == 2

@@ -16,6 +16,7 @@ import click
 import pytest
 
 from docs_helpers import PAGES, TOP, Typed, alike, blocks, fenced, in_text, on_page
+from limits import HANG_S
 from pliant import policies
 from pliant.cli import cli
 from pliant.cli.manual import markdown, pages, roff
@@ -300,6 +301,6 @@ def test_man_pages_have_no_mistake(page: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=HANG_S,
     )
     assert done.stderr == ""

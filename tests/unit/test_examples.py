@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from limits import HANG_S
 from wrapped_job import EXAMPLES, Job, ended, wrapped_job
 
 STEPS, MANY = 400, 20_000
@@ -53,7 +54,7 @@ def test_submitits_own_checkpointing_takes_part_unchanged(job: Job) -> None:
     job.environment["PYTHONPATH"] += f":{EXAMPLES}"
     job.environment["SUBMITIT_EXECUTOR"] = "slurm"
     make = [sys.executable, "-c", SUBMITTED.format(steps=STEPS)]
-    subprocess.run(make, cwd=job.folder, env=job.environment, check=True, timeout=60)
+    subprocess.run(make, cwd=job.folder, env=job.environment, check=True, timeout=HANG_S)
     submitit = [sys.executable, "-u", "-m", "submitit.core._submit", str(job.folder)]
     codes = []
     for run, gpus in enumerate((1, 4, 2)):

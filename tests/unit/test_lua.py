@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from limits import HANG_S
 from pliant.grammar import find_token, put_token
 from pliant.grammar.token import pack, unpack
 from pliant.model import Request, Spec
@@ -93,7 +94,7 @@ def run(lua: str, tmp_path: Path) -> Steps:
             },
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=HANG_S,
             check=False,
         )
         assert done.returncode == 0, done.stderr
@@ -139,7 +140,7 @@ class Door:
 
     def asked(self, count: int = 1) -> list[bytes]:
         """The request lines; on a busy machine they come later than whoever asked has given up."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + HANG_S
         while len(self._asked) < count and time.monotonic() < deadline:
             time.sleep(0.01)
         return list(self._asked)
@@ -411,7 +412,7 @@ def test_the_whole_exchange_ends_within_the_limit(lua: str, door: MakeDoor, tmp_
         env={"LUA_PATH": f"{PLUGINS}/?.lua;;"},
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=HANG_S,
         check=True,
     )
     # The server trickles for 2 s; 50 ms is the limit, and a busy machine may wake us late.
@@ -559,7 +560,7 @@ def test_the_shipped_job_submit_lua_accepts_without_its_module(
         env={"LUA_PATH": ";;"},
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=HANG_S,
         check=False,
     )
     told = effects(done.stdout.splitlines())
@@ -582,7 +583,7 @@ def ask_lua(lua: str, program: str, *arguments: str) -> bytes:
         stdin=subprocess.DEVNULL,
         env={"LUA_PATH": f"{PLUGINS}/?.lua;;"},
         capture_output=True,
-        timeout=20,
+        timeout=HANG_S,
         check=True,
     )
     return done.stdout

@@ -21,6 +21,7 @@ import msgspec
 import pytest
 
 from gpu_readings import Answer
+from limits import HANG_S
 from pliant.monitor.gpu_use import GpuUse, gpu_use
 from pliant.monitor.gpus import Gpu, GpuProcess, GpuReading, Instance
 from pliant.monitor.reading import JobReading, NodeReading
@@ -69,7 +70,7 @@ def stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no C compiler, or no make")
     build = tmp_path_factory.mktemp("nvml_stub")
     make = ["make", "-s", "-C", str(TESTS / "nvml_stub"), f"BUILD={build}", f"CC={compiler}"]
-    subprocess.run(make, check=True, timeout=120)
+    subprocess.run(make, check=True, timeout=HANG_S)
     return build
 
 
@@ -122,7 +123,7 @@ class Node:
         self.process.stdin.flush()
 
     def end(self) -> int:
-        self.process.communicate(timeout=30)
+        self.process.communicate(timeout=HANG_S)
         self.shared.cleanup()
         return self.process.returncode
 
@@ -637,7 +638,7 @@ def test_pliant_monitor_tells_the_nodes_gpus_and_a_jobs(
         env=stubbed(stub, state),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -663,7 +664,7 @@ def test_a_driver_that_is_not_loaded_is_one_line_and_no_error(stub: Path, tmp_pa
         readings = [json.loads(process.stdout.readline()) for _ in range(3)]
         process.terminate()
         logged = process.stderr.read().splitlines()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=HANG_S) == 0
     words = "no GPU can be read: Driver Not Loaded"
     assert [found["unread"] for found in readings] == [[words]] * 3
     assert [line for line in logged if "GPU" in line] == [f"WARNING pliant.gpus: {words}"]

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from monitor_node import FakeNode
 
+from limits import HANG_S
 from pliant.cli import main
 from pliant.cli import monitor_view as command
 from pliant.errors import Unavailable
@@ -288,6 +289,6 @@ def test_readings_are_lines_until_a_signal_ends_them_well(number: signal.Signals
         assert process.stdout
         first, second = (json.loads(process.stdout.readline()) for _ in range(2))
         process.send_signal(number)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=HANG_S) == 0
     assert first["node"] == second["node"] != ""
     assert first["at_s"] < second["at_s"]

@@ -15,6 +15,7 @@ import perf_machine
 import pytest
 from perf_machine import counts_software, lacking, machine, makes_cgroups, refusing
 
+from limits import HANG_S
 from pliant.monitor.counting import Attempt, begin, offered
 from pliant.monitor.perf import Event, Syscall, perf_event_open
 from pliant.monitor.refusals import CannotCount, Then, Way
@@ -200,7 +201,7 @@ def provoke(prepare: str, *, cgroup: Path | None = None, pids: str = "[os.getpid
     # What is imported is imported before anything is forbidden.
     script = f"{IMPORTS}\n{prepare}\n{ASK.format(cgroup=folder, pids=pids)}"
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=HANG_S
     )
     errnos, text, again = json.loads(done.stdout)
     assert again is None

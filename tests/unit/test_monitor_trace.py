@@ -20,6 +20,7 @@ import pytest
 from monitor_node import FakeNode
 from test_monitor_gpus import stub
 
+from limits import HANG_S
 from pliant.cli import main
 from pliant.monitor.gpu_rows import rows_of
 from pliant.monitor.gpus import Gpu, GpuProcess, GpuReading, Instance
@@ -208,7 +209,7 @@ def test_a_trace_is_written_and_replayed(
         input="".join(f"{1_800_000_000 + at_s} {of}\n" for at_s, of in looks),
         text=True,
         check=True,
-        timeout=120,
+        timeout=HANG_S,
     )
     lines = file.read_text().splitlines()
     assert lines[:4] == [
@@ -264,7 +265,7 @@ def test_the_command_traces_real_processes_until_it_is_told_to_end(
                     assert monitor.poll() is None
                     time.sleep(0.05)
                 monitor.send_signal(signal.SIGTERM)
-                assert monitor.communicate(timeout=60)[0] == b""
+                assert monitor.communicate(timeout=HANG_S)[0] == b""
             assert monitor.returncode == 0
         finally:
             process.kill()
@@ -291,7 +292,7 @@ def test_once_is_one_look(stub: Path, tmp_path: Path, driver: str, code: int, er
         env=environment(stub / driver, told),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=False,
     )
     assert (done.returncode, done.stdout) == (code, "")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from limits import HANG_S
 from pliant import resources
 from pliant.errors import BadInput
 from pliant.node.ancestors import is_batch
@@ -188,7 +189,7 @@ def test_a_log_that_a_requeue_would_empty_is_warned_of(
             stderr=subprocess.PIPE,
             text=True,
             check=True,
-            timeout=60,
+            timeout=HANG_S,
         )
     assert bool(done.stderr.strip()) is cut
 
@@ -281,7 +282,7 @@ def python(program: str, **environment: str) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=HANG_S,
     )
     return done.stdout
 
@@ -365,7 +366,7 @@ def script(folder: Path, *typed: str) -> tuple[int, str, str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=HANG_S,
     )
     return done.returncode, done.stdout, done.stderr
 

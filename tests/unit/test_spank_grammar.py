@@ -13,6 +13,7 @@ from grammar_cases import ANY_BYTES, BAD, GOOD, LONG, NEAR_WORDS, PAIRS, SPEEDS,
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from limits import HANG_S
 from pliant.errors import BadSpec
 from pliant.grammar import OPTIONS, parse_option
 from pliant.model import Request
@@ -36,7 +37,7 @@ class Checker:
 
     def close(self) -> int:
         """End it and return its exit status: the sanitizers' leak check is part of it."""
-        self.process.communicate(timeout=30)
+        self.process.communicate(timeout=HANG_S)
         return self.process.returncode
 
 
@@ -48,9 +49,9 @@ def checker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checker]:
     build = tmp_path_factory.mktemp("spank")
     program = build / "grammar-check-san"
     make = ["make", "-s", "-C", str(SPANK), f"BUILD={build}", f"CC={compiler}"]
-    if subprocess.run([*make, str(program)], check=False, timeout=120).returncode != 0:
+    if subprocess.run([*make, str(program)], check=False, timeout=HANG_S).returncode != 0:
         program = build / "grammar-check"  # a compiler without the sanitizers' libraries
-        subprocess.run([*make, str(program)], check=True, timeout=120)
+        subprocess.run([*make, str(program)], check=True, timeout=HANG_S)
     started = Checker(program)
     yield started
     assert started.close() == 0

@@ -21,6 +21,7 @@ import pytest
 from rich.console import Console
 
 from fake_door import FakeDoor, munge_program
+from limits import HANG_S
 from pliant.cli import main
 from pliant.cli.metrics import MISSING
 from pliant.cli.top_fit import title
@@ -347,7 +348,7 @@ class Screen:
     out: str = ""
 
     def wait_for(self, text: str) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + HANG_S
         while text not in self.out:
             assert time.monotonic() < deadline, f"never: {text!r} in {self.out!r}"
             if select.select([self.terminal], [], [], 0.1)[0]:

@@ -11,10 +11,11 @@ import pytest
 from resizing_helpers import LONG_STEP_S, Place
 from slurm_helpers import WaitForState
 
+from limits import HANG_S
 from losses import AS_IN_ONE_RUN, losses, world_sizes
 from wrapped_job import EXAMPLES, ROOT
 
-pytestmark = [pytest.mark.slurm, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.slurm
 
 STEPS = 2500
 
@@ -30,7 +31,7 @@ def undisturbed(tmp_path: Path) -> list[float]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=HANG_S,
     )
     return losses(done.stdout)
 
@@ -45,7 +46,7 @@ def test_the_world_follows_the_allocation_and_the_losses_are_the_same(
     for shape in ("1", "2"):
         training.becomes(shape)
     place.hurry()
-    wait_for_state(training.job, "COMPLETED", 120)
+    wait_for_state(training.job, "COMPLETED")
     printed = output(training.job)
     assert world_sizes(printed) == [4, 1, 2]
     assert losses(printed) == pytest.approx(undisturbed, **AS_IN_ONE_RUN)
