@@ -543,6 +543,21 @@ def test_what_an_owner_notes_after_a_change_that_was_not_seen_yet_keeps_the_chan
     assert batch.waiting["2"].spec == replace(pinned, set=TWO, footprint=Footprint())
 
 
+def test_no_cycle_changes_more_jobs_than_it_may_nor_takes_more_back(
+    make: Make, batch: FakeBatch
+) -> None:
+    for number in ("1", "2", "3", "4"):
+        batch.submit(number, "gpus=1-4", own=FOUR)
+    few = {"daemon": {"updates_per_cycle": 2}}
+    on, off = (make(parse({**few, "partitions": {"default": mode}})) for mode in ("enforce", "off"))
+    for made, shape in ((on, "1"), (off, "4")):
+        for changed in (2, 4, 4):
+            made.run()
+            assert len(batch.changes) == changed
+        assert sorted(batch.changes) == [(number, shape) for number in ("1", "2", "3", "4")]
+        batch.changes.clear()
+
+
 def test_a_mark_is_given_noted_and_taken_back_in_a_pause(make: Make, batch: FakeBatch) -> None:
     batch.submit("1", "colocate", FOUR)
     job = batch.waiting["1"]

@@ -277,6 +277,14 @@ def test_nobody_slips_in_while_pliantd_lives(
     assert (drill.outcome, drill.slurm.x) == (Outcome.DONE, WAITING)
 
 
+def test_a_fence_is_renewed_for_as_long_as_the_run_before_takes_to_end() -> None:
+    """A program that ignores TERM, or an epilogue, keeps a job COMPLETING for minutes."""
+    drill = Drill(FakeSlurm(cleaned_s=3 * FENCE_S), intended())
+    drill.run()
+    assert (drill.outcome, drill.slurm.x) == (Outcome.DONE, WAITING)
+    assert drill.did.count(Do.RENEW) >= 3
+
+
 @given(PAUSES, st.integers(0, 20), st.sampled_from(["hold", "cancel", "end"]))
 def test_an_owner_who_acts_meanwhile_wins(
     pauses: list[tuple[float, bool, bool]], after: int, what: str
