@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import stat
 import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from pliant.model import Kind, Shape
-from pliant.store import MIGRATIONS, RETRY_S, Decision, Store
+from pliant.store import MIGRATIONS, RETRY_S, Decision, HandOverRow, Store
 
 TWO = Shape(1, 2)
 FOUR = Shape(1, 4)
@@ -194,3 +197,49 @@ def test_of_what_was_measured_of_programs_the_latest_are_read_back(tmp_path: Pat
     assert again.speeds(2) == (("b", 10.0, 20.0, 7.0), ("a", 20.0, 60.0, 9.0))
     again.prune(10.0, 2.0)
     assert again.speeds(9) == (("a", 20.0, 60.0, 9.0),)
+
+
+def rows_after_power_loss(program: str, directory: Path) -> tuple[HandOverRow, ...]:
+    """Run a program that uses a store and dies; return what a store says of what was synced."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    shim, source = directory / "power_loss.so", Path(__file__).parent / "power_loss.c"
+    compiles = [compiler, "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", str(shim), str(source), "-ldl"]
+    subprocess.run(compiles, check=True, timeout=60)
+    env = {**os.environ, "LD_PRELOAD": str(shim)}
+    subprocess.run([sys.executable, "-c", program, str(directory)], env=env, check=True, timeout=60)
+    for name in ("pliant.db", "pliant.db-wal", "pliant.db-shm"):
+        (directory / name).unlink()
+        with suppress(FileNotFoundError):
+            (directory / f"{name}.disk").rename(directory / name)
+    return Store(directory).handovers("7")
+
+
+LOSES_POWER = """
+import os, sys
+from pathlib import Path
+from pliant.store import HandOverRow, Store
+store = Store(Path(sys.argv[1]))
+row = HandOverRow(0, 1.0, "7", "alice", "", 0, "4", "2", "", "it fits", 60.0)
+{steps}
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "saved_s", "outcome"),
+    [
+        ("store.hand_over(row)", 0.0, ""),
+        ("store.saved(store.hand_over(row), 5.0)", 5.0, ""),
+        ("store.handed_over(store.hand_over(row), 9.0, 'done')", 0.0, "done"),
+        ("n = store.hand_over(row)\nstore.handed_over(n, 9.0, 'late')\n"
+         "store.reopened(n, 7.0, '2', '')", 7.0, ""),
+    ],
+)  # fmt: skip
+def test_what_is_done_of_a_hand_over_outlasts_a_loss_of_power(
+    tmp_path: Path, steps: str, saved_s: float, outcome: str
+) -> None:
+    """Else its job's next run would be ended for a checkpoint of long ago, or a third job let in."""
+    (row,) = rows_after_power_loss(LOSES_POWER.format(steps=steps), tmp_path)
+    assert (row.saved_s, row.outcome) == (saved_s, outcome)

@@ -3,7 +3,8 @@
 One SQLite file (WAL, mode 0600) in the state directory, and beside it ``paused``, an empty file
 that is there while an administrator has paused Pliant. Losing all of it loses history, never a
 job: what matters about a job stands in the batch system. So nothing here raises, and
-:attr:`Store.trouble` says where nothing can be written to disk.
+:attr:`Store.trouble` says where nothing can be written to disk. The rows of hand-overs outlast a
+loss of power; what is noted of decisions and speeds in the last moments before one may be gone.
 """
 
 from pliant.store.database import RETRY_S

@@ -35,11 +35,15 @@ class Database:
         self._retry_at_s = 0.0
         self._db = self._open_file()
 
-    def write(self, statement: str, *rows: tuple[object, ...]) -> int:
-        """Run one statement for each row, in one transaction; return the last row's number."""
+    def write(self, statement: str, *rows: tuple[object, ...], lasts: bool = False) -> int:
+        """Run one statement for each row, in one transaction; return the last row's number.
+
+        ``lasts``: once this returns it outlasts a loss of power, for some milliseconds of waiting
+        for the disk; else only a crash of ours.
+        """
         with self._lock:
             try:
-                return _write(self._db, statement, rows)
+                return _write_lasting(self._db, statement, rows, lasts)
             except (sqlite3.Error, OSError) as error:
                 refused = _copy_refused(self._db)
                 with suppress(sqlite3.Error):
@@ -117,7 +121,6 @@ def _open(file: Path | None) -> sqlite3.Connection:
     db = sqlite3.connect(str(file) if file else ":memory:", timeout=2, check_same_thread=False)
     try:
         db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
         version = int(db.execute("PRAGMA user_version").fetchone()[0])
         if version > len(MIGRATIONS):
             raise sqlite3.DatabaseError(f"version {version} was written by a newer Pliant")
@@ -137,6 +140,14 @@ def _write(db: sqlite3.Connection, statement: str, rows: Iterable[tuple[object, 
         for row in rows:
             last = db.execute(statement, row).lastrowid or 0
     return last
+
+
+def _write_lasting(
+    db: sqlite3.Connection, statement: str, rows: Iterable[tuple[object, ...]], lasts: bool
+) -> int:
+    """In WAL mode only FULL syncs each commit (https://sqlite.org/pragma.html, synchronous)."""
+    db.execute(f"PRAGMA synchronous = {'FULL' if lasts else 'NORMAL'}")
+    return _write(db, statement, rows)
 
 
 def _copy_refused(db: sqlite3.Connection) -> list[tuple[object, ...]]:

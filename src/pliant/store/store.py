@@ -108,7 +108,8 @@ class Store:
         )
         return tuple(Decision(*row) for row in rows)
 
-    # Hand-overs
+    # Hand-overs: each row outlasts a loss of power. By one that is older than what the cluster has
+    # come to, a run would be ended that has not saved, or a job's place given to another.
 
     def hand_over(self, row: HandOverRow) -> int:
         """Note a hand-over before anything is done for it; return its number."""
@@ -119,11 +120,14 @@ class Store:
                 *(row.at_s, row.job, row.user, row.account, row.run, row.before, row.after),
                 *(row.guest, _clean(row.reason), row.until_s, row.end_s),
             ),
+            lasts=True,
         )
 
     def saved(self, handover: int, saved_s: float) -> None:
         """Note that its checkpoint is written."""
-        self._db.write("UPDATE handovers SET saved_s = ? WHERE id = ?", (saved_s, handover))
+        self._db.write(
+            "UPDATE handovers SET saved_s = ? WHERE id = ?", (saved_s, handover), lasts=True
+        )
 
     def reopened(self, handover: int, saved_s: float, after: str, guest: str) -> None:
         """Note that one goes on that had ended: its checkpoint came after all."""
@@ -131,6 +135,7 @@ class Store:
             "UPDATE handovers SET saved_s = ?, done_s = NULL, outcome = NULL, after = ?, guest = ?"
             " WHERE id = ?",
             (saved_s, after, guest, handover),
+            lasts=True,
         )
 
     def handed_over(self, handover: int, now_s: float, outcome: str) -> None:
@@ -138,6 +143,7 @@ class Store:
         self._db.write(
             "UPDATE handovers SET done_s = ?, outcome = ? WHERE id = ?",
             (now_s, _clean(outcome), handover),
+            lasts=True,
         )
 
     def handovers(self, job: str = "") -> tuple[HandOverRow, ...]:
