@@ -60,6 +60,7 @@ VARIES = (
     (r"\b\d\d-\d\d \d\d:\d\d:\d\d\b", "TIME"),
     (r"\b\d+(\.\d+)? (ms|s|min)\b", "DURATION"),
     (r"\b\d\d\.\d\d(\.\d+)?\b", "RELEASE"),  # of Slurm
+    (r"\bpliantd \d+\.\d+\.\d+(\.dev\d+)? on\b", "pliantd VERSION on"),
     (r"(?m)GPUs \d+,\d+$", "GPUs 0,1"),  # which of a node's they are
     (r"\bgres:gpu\b", "gres/gpu"),  # as before Slurm 23.11
     (r"[ \t]+", " "),  # columns are as wide as what stands in them

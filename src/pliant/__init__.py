@@ -2,5 +2,5 @@
 
 from pliant.program import Shape, checkpoint_wanted, checkpointed, heartbeat, shape
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 __all__ = ["Shape", "checkpoint_wanted", "checkpointed", "heartbeat", "shape"]

@@ -69,10 +69,10 @@ def test_the_administrators_guide(
     before = [root.run(look), login.run(look)]
 
     # Install
-    name = {"pliant_0.1.0+slurm24.11_amd64.deb": package.name}
+    name = {"pliant_0.2.0+slurm24.11_amd64.deb": package.name}
     for terminal in (root, login):
         terminal.types(
-            "docs/admin.md", "apt-get install ./dist/pliant_0.1.0+slurm24.11_amd64.deb", name
+            "docs/admin.md", "apt-get install ./dist/pliant_0.2.0+slurm24.11_amd64.deb", name
         )
     assert (
         "unrecognized option '--moldable=" in login.run("sbatch --moldable=gpus=1 --wrap true")[1]

@@ -60,9 +60,23 @@ def test_the_commands_are_pliant_and_pliantd() -> None:
 
 
 def test_the_version_is_the_same_everywhere() -> None:
-    newest = re.search(r"^## \[(\d.*?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert PYPROJECT["project"]["version"] == pliant.__version__
+
+
+def test_the_changelog_begins_with_the_version() -> None:
+    """Or with what is not released yet, where the version is one in development."""
+    newest = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None
-    assert newest[1] == PYPROJECT["project"]["version"] == pliant.__version__
+    assert newest[1] == ("Unreleased" if ".dev" in pliant.__version__ else pliant.__version__)
+
+
+def test_every_release_has_its_date_and_stands_above_the_one_before() -> None:
+    heads = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    released = [head for head in heads if head != "[Unreleased]"]
+    found = [re.fullmatch(r"\[(\d+)\.(\d+)\.(\d+)\] - \d{4}-\d\d-\d\d", head) for head in released]
+    numbers = [tuple(map(int, match.groups())) for match in found if match]
+    assert len(numbers) == len(released)
+    assert numbers == sorted(set(numbers), reverse=True)
 
 
 def test_contributing_stays_short() -> None:
