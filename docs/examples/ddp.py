@@ -71,17 +71,15 @@ def main(last, step_s):
         optimizer.step()
         step += 1
         pliant.heartbeat(step)
-        # One sum over all processes: the loss, and whether any of them sees that it is to save.
-        sums = torch.tensor([squares.item() / BATCH, float(pliant.checkpoint_wanted())])
-        dist.all_reduce(sums)
-        loss, wanted = sums.tolist()
+        loss = squares.detach() / BATCH
+        dist.all_reduce(loss)
         if rank == 0:
-            print(step, f"{loss:.6f}", flush=True)
-        if wanted and step < last:
+            print(step, f"{loss.item():.6f}", flush=True)
+        # All processes ask, at the same step, and all get the same answer.
+        if pliant.checkpoint_wanted_everywhere() and step < last:
             if rank == 0:
                 save(path, step, model, optimizer)
-            dist.barrier()  # nobody ends before it is saved
-            pliant.checkpointed()
+            pliant.checkpointed()  # waits until all have come here: none ends before it is saved
     dist.destroy_process_group()
 
 

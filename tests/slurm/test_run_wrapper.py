@@ -58,13 +58,13 @@ def door(workdir: Path) -> Iterator[FakeDoor]:
 def started(submit: Submit, workdir: Path, door: FakeDoor) -> Callable[..., int]:
     """Submit a job that runs a program under `pliant run`, and wait for the program."""
 
-    def start(program: str, *options: str, before: str = "exec") -> int:
+    def start(program: str, *options: str, before: str = "exec", run: str = "run --") -> int:
         (workdir / "program.py").write_text(program)
         (workdir / "wrapper.py").write_text(HASTY)
         script = (
             f"export PYTHONPATH={SOURCE} PLIANT_CONFIG={workdir}/pliant.toml\n"
             f"export PLIANT_HOST=127.0.0.1 PLIANT_CHECKPOINT_DIR={workdir}/saves PATH={workdir}/bin:$PATH\n"
-            f"{before} {sys.executable} -P wrapper.py run -- {sys.executable} -P program.py\n"
+            f"{before} {sys.executable} -P wrapper.py {run} {sys.executable} -P program.py\n"
         )
         job = submit(*options, "--requeue", "--time=10", script=script, user=None)
         wait_until((workdir / "began.0").exists, "the program to begin")
@@ -176,6 +176,30 @@ def test_tasks_on_two_nodes_save_together_and_the_job_requeues_itself_in_silence
     assert (workdir / "saved.0").exists()
     assert (workdir / "saved.1").exists()
     assert show(job)["Restarts"] == "1"
+
+
+TOLD_BY_SIGNAL = """
+import os, signal, sys, time
+rank, told = os.environ["SLURM_PROCID"], []
+signal.signal(signal.SIGUSR1, lambda *a: told.append(time.time()))
+open(f"began.{rank}", "w").close()
+while not told: time.sleep(0.001)
+open(f"told.{rank}", "w").write(str(told[0]))
+sys.exit(85)
+"""
+
+
+def test_one_signal_to_srun_reaches_every_task_of_the_step(
+    started: Callable[..., int], door: FakeDoor, workdir: Path
+) -> None:
+    started(TOLD_BY_SIGNAL, "-N2", "-n4", run="run --signal USR1 -- srun")
+    began, told = ([workdir / f"{what}.{rank}" for rank in range(4)] for what in ("began", "told"))
+    wait_until(lambda: all(file.exists() for file in began), "all tasks to begin")
+    door.wait_for("run-watch")
+    door.want("w1")
+    door.wait_for("run-saved")
+    at_s = sorted(float(file.read_text()) for file in told)
+    print(f"told within {1000 * (at_s[-1] - at_s[0]):.1f} ms")
 
 
 def test_a_log_that_a_requeue_empties_is_warned_of(

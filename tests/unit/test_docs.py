@@ -35,6 +35,7 @@ FLAGS = {**{option: option for option in OPTIONS}, "class": "job-class"}
 
 
 NOT_TYPED = {
+    "pliant run --signal USR1 -- srun python train.py": "test_run_wrapper runs a step so",
     "make demo": "takes three minutes; tests/slurm/test_demo_round.py plays its round",
     "make test": "is what runs the tests; .ci/run types it",
     "make test-cluster": "is what runs tests/docker",
