@@ -12,6 +12,7 @@
 --   * a job that says nothing to Pliant costs two field reads and is left as it is;
 --   * pliantd is asked once, within 50 ms for the whole exchange; after a failure nobody is asked
 --     for some seconds;
+--   * a text is measured before anything else is done with it: Slurm hands over 10 MB too;
 --   * an error in here accepts the job as it was written;
 --   * without luasocket or pliantd only the token is written: pliantd finds the job later.
 --
@@ -21,10 +22,20 @@
 local M = {}
 
 local LIMIT_S = 0.05 -- the longest that one submission may be held up
-local MAX_REQUEST = 200 * 1024
 local MAX_ANSWER = 64 * 1024
-local MAX_WORDS = 4096
+local MAX_WORDS = 4096 -- bytes in a token, as in pliant.grammar
 local NO_VAL = 4294967294 -- slurm.h; one more is "no limit"
+
+-- The most bytes of one text that pliantd is told, and of all. Slurm 22.05 refuses most of these
+-- texts above the same length (measured), but only after job_submit has run.
+local MAX_TEXT = 1024
+local MAX_ARRAY = 4096
+local MAX_TEXTS = 16 * 1024
+
+local MAX_SPANK_ENTRIES = 4096
+local MAX_OPTIONS = 32 -- different ones that one job says; pliantd takes 256 fields in all
+local MAX_NAME = 32 -- bytes in the name of an option
+local MAX_ADMIN_COMMENT = 16 * 1024 -- the most that is searched for old tokens
 
 local SPANK = "_SLURM_SPANK_OPTION_pliant_"
 local COMMENT = "pliant:"
@@ -56,14 +67,26 @@ local NUMBERS = {
    "requeue",
 }
 
--- What pliantd may change.
+-- pliantd uses only that these are there. They may be long: Slurm 22.05 takes 120,000 bytes.
+local PRESENCE = { dependency = true, req_nodes = true, exc_nodes = true, licenses = true }
+
+-- How users write what has another name in job_desc.
+local OPTION_OF = {
+   tres_per_node = "--gres", tres_per_job = "--gpus", tres_per_task = "--gpus-per-task",
+   tres_per_socket = "--gpus-per-socket", cpus_per_tres = "--cpus-per-gpu",
+   mem_per_tres = "--mem-per-gpu", features = "--constraint", array_inx = "--array",
+   default_qos = "--qos",
+}
+
+-- What pliantd may change: "text", or the largest number that the field holds (slurm.h: NO_VAL16,
+-- NO_VAL; memory has 64 bits, of which Lua 5.1 keeps 53).
 local MAY_SET = {
    gres = "text", tres_per_node = "text", tres_per_job = "text", tres_per_task = "text",
    cpus_per_tres = "text", mem_per_tres = "text",
-   min_nodes = "number", max_nodes = "number", num_tasks = "number", cpus_per_task = "number",
-   min_cpus = "number", pn_min_cpus = "number", min_mem_per_node = "number",
-   ntasks_per_node = "number", ntasks_per_tres = "number", time_limit = "number",
-   time_min = "number", shared = "number", requeue = "number",
+   min_nodes = NO_VAL, max_nodes = NO_VAL, num_tasks = NO_VAL, cpus_per_task = 65534,
+   min_cpus = NO_VAL, pn_min_cpus = 65534, min_mem_per_node = 2 ^ 53 - 1,
+   ntasks_per_node = 65534, ntasks_per_tres = 65534, time_limit = NO_VAL,
+   time_min = NO_VAL, shared = 65534, requeue = 65534,
 }
 
 local settings = {
@@ -80,16 +103,20 @@ local UNTOLD_S = 10 -- for how long that is said: pliantd takes it so
 
 --- Encodings ---------------------------------------------------------------------------------
 
+-- Tables: gsub calls a function once for each byte, at 0.3 us.
+local ESCAPED, UNESCAPED = {}, {}
+for byte = 0, 255 do
+   local char, hex = string.char(byte), string.format("%02X", byte)
+   ESCAPED[char] = "%" .. hex
+   UNESCAPED[hex], UNESCAPED[hex:lower()] = char, char
+end
+
 local function escape(text)
-   return (text:gsub("[^A-Za-z0-9_.%-]", function(c)
-      return string.format("%%%02X", c:byte())
-   end))
+   return (text:gsub("[^A-Za-z0-9_.%-]", ESCAPED))
 end
 
 local function unescape(text)
-   return (text:gsub("%%(%x%x)", function(hex)
-      return string.char(tonumber(hex, 16))
-   end))
+   return (text:gsub("%%(%x%x)", UNESCAPED))
 end
 
 local ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -125,8 +152,12 @@ local function token_of(words)
    return TOKEN .. base64url(words) .. ":" .. adler32(words)
 end
 
--- AdminComment with our token in place of the old ones; other words stay as they are.
+-- AdminComment with our token in place of the old ones; other words stay as they are. A very long
+-- one is kept as it is behind our token: pliantd takes the first.
 local function with_token(admin_comment, token)
+   if #admin_comment > MAX_ADMIN_COMMENT then
+      return token .. " " .. admin_comment
+   end
    local words = {}
    for word in (admin_comment .. " "):gmatch("([^ ]*) ") do
       if word:sub(1, #TOKEN) ~= TOKEN then
@@ -139,33 +170,50 @@ end
 
 --- What the owner said -----------------------------------------------------------------------
 
--- The SPANK options by name, or nil. SPANK writes "-" as "_".
+-- The name and the value of an option of ours, or nil.
+local function option_in(entry)
+   if entry:sub(1, #SPANK) ~= SPANK then
+      return nil
+   end
+   local name = entry:sub(#SPANK + 1, #SPANK + MAX_NAME + 1):match("^([a-z_]+)=")
+   if name then
+      local value = entry:sub(#SPANK + #name + 2)
+      name = name:gsub("_", "-")
+      return OF_SPANK[name] or name, value == "(null)" and "" or value
+   end
+end
+
+-- The SPANK options by name, or nil. SPANK writes "-" as "_". Where there are more of them than any
+-- job has, none is read: false.
 local function flags_of(job_desc)
    local size = job_desc.spank_job_env_size
    if not size or size == 0 then
       return nil
+   elseif size > MAX_SPANK_ENTRIES then
+      return false
    end
-   local env, found = job_desc.spank_job_env, nil
+   local env, found, count = job_desc.spank_job_env, nil, 0
    for at = 0, size - 1 do
       local entry = env and env[at]
-      if entry and entry:sub(1, #SPANK) == SPANK then
-         local name, value = entry:sub(#SPANK + 1):match("^([a-z_]+)=(.*)$")
-         if name then
-            found = found or {}
-            name = name:gsub("_", "-")
-            found[OF_SPANK[name] or name] = value == "(null)" and "" or value
-         end
+      local name, value
+      if entry then
+         name, value = option_in(entry)
+      end
+      if name then
+         found = found or {}
+         count = count + (found[name] and 0 or 1)
+         found[name] = value
       end
    end
-   return found
+   return count <= MAX_OPTIONS and found
 end
 
--- The words after "pliant:" at the start of the comment, or nil.
+-- The words after "pliant:" at the start of the comment, or nil; the start of very long ones.
 local function said_in(comment)
    if not comment or comment:sub(1, #COMMENT) ~= COMMENT then
       return nil
    end
-   return comment:match("^%s*(%S*)", #COMMENT + 1)
+   return comment:sub(#COMMENT + 1, #COMMENT + MAX_WORDS + 1):match("^%s*(%S*)")
 end
 
 -- Both together in one form, or nil where they cannot be right; the flags win, option by option.
@@ -199,10 +247,11 @@ local function words_of(said, flags)
          values[option] = nil
       end
    end
-   if next(values) or #words == 0 then
+   local text = table.concat(words, ";")
+   if next(values) or #words == 0 or #text > MAX_WORDS then
       return nil
    end
-   return table.concat(words, ";")
+   return text
 end
 
 --- Asking pliantd ----------------------------------------------------------------------------
@@ -213,22 +262,47 @@ local function is_trial(said, flags)
    return class == "trial"
 end
 
+-- What the owner wrote, as pairs of a name and a text; and which of them is too long for pliantd,
+-- or nil. A text is read only where those before it are short enough.
+local function texts_of(job_desc, said, flags)
+   local found, left = {}, MAX_TEXTS
+   local function too_long(name, text, option)
+      local most = name == "array_inx" and MAX_ARRAY or MAX_TEXT
+      left = left - #name - #text
+      found[#found + 1] = { name, text }
+      if #text > most then
+         return option .. " has more than the " .. most .. " bytes that Pliant reads"
+      elseif left < 0 then
+         return "with " .. option .. " the request has more than the " .. MAX_TEXTS
+            .. " bytes that Pliant reads"
+      end
+   end
+   local why = said and too_long("comment", COMMENT .. said, "--comment")
+   for option, value in pairs(flags or {}) do
+      why = why or too_long("option." .. option, value, "--" .. (SPANK_OF[option] or option))
+   end
+   for _, name in ipairs(TEXTS) do
+      local text = not why and job_desc[name]
+      if text and text ~= "" then
+         text = PRESENCE[name] and "1" or text
+         why = too_long(name, text, OPTION_OF[name] or "--" .. name)
+      end
+   end
+   return found, why
+end
+
+-- The line to ask, or nil and which text is too long.
 local function request_of(job_desc, said, flags)
+   local texts, too_long = texts_of(job_desc, said, flags)
+   if too_long then
+      return nil, too_long
+   end
    local pairs_ = {}
    local function add(name, value)
       pairs_[#pairs_ + 1] = name .. "=" .. escape(value)
    end
-   if said then
-      add("comment", COMMENT .. said)
-   end
-   for option, value in pairs(flags or {}) do
-      add("option." .. escape(option), value)
-   end
-   for _, name in ipairs(TEXTS) do
-      local value = job_desc[name]
-      if value and value ~= "" then
-         add(name, value)
-      end
+   for _, text in ipairs(texts) do
+      add(text[1], text[2])
    end
    local user = is_trial(said, flags) and job_desc.user_name
    if user and user ~= "" then
@@ -307,7 +381,7 @@ end
 
 local function ask(line)
    local now = os.time()
-   if #line > MAX_REQUEST or is_open(now) then
+   if is_open(now) then
       return nil
    end
    local fine, answer, why = pcall(exchange, line)
@@ -333,45 +407,100 @@ local function say(text)
    end
 end
 
--- The changes, in an order that is always the same, or nil where one is not known here.
-local function changes_of(fields)
+-- A value as its field takes it, or nil. Sixteen digits are more than any field holds.
+local function value_for(kind, text)
+   if kind == "text" then
+      return #text <= MAX_TEXT and text or nil
+   end
+   local number = #text <= 16 and text:match("^%d+$") and tonumber(text)
+   return number and number <= kind and number or nil
+end
+
+-- The changes, the token among them, in an order that is always the same, or nil where one is not
+-- known here. Memory comes last: where it is not set, only that cannot be put back.
+local function changes_of(job_desc, fields)
+   local token = fields.token
+   if token and not token:match("^pliant=v1:[%w_=-]*:%x+$") then
+      return nil
+   end
    local changes = {}
-   for name, value in pairs(fields) do
+   for name, text in pairs(fields) do
       local field = name:match("^set%.(.+)$")
-      if field then
-         local kind = MAY_SET[field]
-         if kind == "number" then
-            value = value:match("^%d+$") and tonumber(value)
-         end
-         if not kind or not value then
-            return nil
-         end
+      local kind = MAY_SET[field or ""]
+      local value = kind and value_for(kind, text)
+      if value then
          changes[#changes + 1] = { field, value }
+      elseif field then
+         return nil
       end
    end
-   table.sort(changes, function(one, other) return one[1] < other[1] end)
+   if token then
+      local admin_comment = with_token(job_desc.admin_comment or "", token)
+      changes[#changes + 1] = { "admin_comment", admin_comment }
+   end
+   local function rank(change)
+      return (change[1] == "min_mem_per_node" and "1" or "0") .. change[1]
+   end
+   table.sort(changes, function(one, other) return rank(one) < rank(other) end)
    return changes
+end
+
+-- Put back what stood there, the last first. "" clears a text. Slurm puts a prefix before what is
+-- written to gres, which is tres_per_node.
+local function put_back(job_desc, before)
+   for at = #before, 1, -1 do
+      local field, value = before[at][1], before[at][2]
+      pcall(function()
+         job_desc[field == "gres" and "tres_per_node" or field] = value
+      end)
+   end
+end
+
+-- Make all of the changes or none.
+local function set_all(job_desc, changes)
+   local before = {}
+   local fine, why = pcall(function()
+      for _, change in ipairs(changes) do
+         local field, value = change[1], change[2]
+         local old = job_desc[field]
+         job_desc[field] = value
+         before[#before + 1] = { field, old == nil and type(value) == "string" and "" or old }
+      end
+   end)
+   if not fine then
+      put_back(job_desc, before)
+      error(why, 0)
+   end
 end
 
 local function asks_for_gpu(job_desc)
    for _, name in ipairs({ "tres_per_node", "tres_per_job", "tres_per_task", "tres_per_socket" }) do
       local value = job_desc[name]
-      if value and (value:find("gpu", 1, true) or value:find("shard", 1, true)) then
+      if value and (#value > MAX_TEXT or value:find("gpu", 1, true)
+         or value:find("shard", 1, true)) then
          return true
       end
    end
    return false
 end
 
--- pliantd is not there: note what was said, and change nothing else.
-local function note_only(job_desc, said, flags)
+-- Note what was said, and change nothing else; the words, or nil where they are not understood.
+local function write_token(job_desc, said, flags)
    local words = words_of(said, flags)
+   if words then
+      job_desc.admin_comment = with_token(job_desc.admin_comment or "", token_of(words))
+   end
+   return words
+end
+
+-- pliantd is not there.
+local function note_only(job_desc, said, flags)
+   local words = write_token(job_desc, said, flags)
    if not words then
       say("pliant: not available now, and what was said to it is not understood:"
          .. " the job is submitted as written")
       return
    end
-   job_desc.admin_comment = with_token(job_desc.admin_comment or "", token_of(words))
    local moldable = words:match("^moldable=([^;]*)")
    if moldable and (moldable:find("gpus=", 1, true) or moldable:find("gpu-type=", 1, true))
       and not moldable:find("cpu", 1, true) and not asks_for_gpu(job_desc) then
@@ -386,19 +515,13 @@ local function apply(job_desc, fields)
       say(fields.refuse)
       return slurm.ERROR
    end
-   local changes = changes_of(fields)
-   local token = fields.token
-   if not changes or (token and not token:match("^pliant=v1:[%w_=-]*:%x+$")) then
+   local changes = changes_of(job_desc, fields)
+   if not changes then
       slurm.log_info("%s", "pliant: an answer is not one that this module knows:"
          .. " are pliant.lua and pliantd of one version?")
       return slurm.SUCCESS
    end
-   for _, change in ipairs(changes) do
-      job_desc[change[1]] = change[2]
-   end
-   if token then
-      job_desc.admin_comment = with_token(job_desc.admin_comment or "", token)
-   end
+   set_all(job_desc, changes)
    if fields.say then
       say(fields.say)
    end
@@ -425,18 +548,24 @@ end
 
 local function submit(job_desc)
    local flags = flags_of(job_desc)
-   local said = said_in(job_desc.comment)
+   local said = flags ~= false and said_in(job_desc.comment)
    if not flags and not said then
       untold_since = os.time()
       return slurm.SUCCESS
    end
    pcall(tell_node, job_desc, said, flags)
-   local fields = ask(request_of(job_desc, said, flags))
+   local line, too_long = request_of(job_desc, said, flags)
+   local fields = line and ask(line)
    if fields and not fields.away then
       return apply(job_desc, fields)
    end
    untold_since = os.time()
-   note_only(job_desc, said, flags)
+   if line then
+      note_only(job_desc, said, flags)
+   else
+      write_token(job_desc, said, flags)
+      say("pliant: " .. too_long .. ": the job is submitted as written")
+   end
    return slurm.SUCCESS
 end
 

@@ -19,7 +19,7 @@ slurm = {
    log_error = function(...) told("error", string.format(...)) end,
 }
 
-local function job_desc(fields, broken)
+local function job_desc(fields, broken, unset)
    return setmetatable({}, {
       __index = function(_, name)
          told("read", name)
@@ -27,6 +27,7 @@ local function job_desc(fields, broken)
          return fields[name]
       end,
       __newindex = function(_, name, value)
+         if name == unset then error("cannot set " .. name) end
          told("set", name .. "=" .. tostring(value))
          fields[name] = value
       end,
@@ -35,9 +36,9 @@ end
 
 local function submit(step)
    if what == "module" then
-      return require("pliant").job_submit(job_desc(step.fields, step.broken), {}, 1000)
+      return require("pliant").job_submit(job_desc(step.fields, step.broken, step.unset), {}, 1000)
    end
-   return slurm_job_submit(job_desc(step.fields, step.broken), {}, 1000)
+   return slurm_job_submit(job_desc(step.fields, step.broken, step.unset), {}, 1000)
 end
 
 local function slow_down(patience)
