@@ -130,9 +130,9 @@ class Server:
         finally:
             self.run("qmgr", "-c", "set server scheduling = True")
         if self._daemon is not None:
-            self._until_seen()
+            self.until_seen()
 
-    def _until_seen(self) -> None:
+    def until_seen(self) -> None:
         """Wait until the hooks are told of what is free now: after a whole look since."""
         since_s = time.time() + 2 * CYCLE_S
         until(lambda: self.state_file.stat().st_mtime > since_s)
@@ -270,6 +270,10 @@ class Server:
         while not self.fences(job_id):
             assert time.monotonic() < end_s, "nothing has saved"
             time.sleep(0.005)
+        self.halt()
+
+    def halt(self) -> None:
+        """Halt pliantd: what it wrote last is believed for a while."""
         assert self._daemon
         self._daemon.send_signal(signal.SIGSTOP)
 

@@ -25,7 +25,7 @@ QUEUE = Ground(
     kinds=(Room(4, 4, 64, 256_000, "a100"),),
     rooms=(Room(1, 2, 32, 128_000, "a100"), Room(2, 1, 16, 64_000, "a100")),
 )
-ASKED = {"select": "1:ncpus=8:ngpus=4:mem=16gb", "moldable": "gpus=1-4"}
+ASKED = {"select": "1:ncpus=8:ngpus=1:mem=16gb", "moldable": "gpus=1-4"}
 
 
 @cache

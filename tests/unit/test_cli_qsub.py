@@ -65,7 +65,7 @@ def test_a_flag_becomes_a_resource() -> None:
 def test_all_flags_become_resources_that_need_no_quotes() -> None:
     words = (
         "--moldable", "gpus=1-2", "--malleable", "--class=best-effort", "--throughput=1:5.2,2:9",
-        "--steps", "20000", "--colocate=no", "train.sh",
+        "--steps", "20000", "train.sh",
     )  # fmt: skip
     assert handed(*words)[0][1::2] == [
         "moldable=gpus=1-2",
@@ -73,8 +73,18 @@ def test_all_flags_become_resources_that_need_no_quotes() -> None:
         "job_class=best-effort",
         "throughput=1:5.2+2:9",
         "steps=20000",
-        "colocate=no",
     ]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--colocate",), ("--colocate=no",), ("-l", "colocate=yes"), ("--native", "--colocate")],
+)
+def test_what_does_nothing_on_pbs_is_refused(words: tuple[str, ...]) -> None:
+    with pytest.raises(BadSpec, match=r"^colocate: on PBS "):
+        submission(*words, "train.sh")
+    with pytest.raises(BadSpec, match=r"^colocate: on PBS "):
+        submission("train.sh", script=b"#PBS --colocate\n")
 
 
 def test_a_resource_of_ours_is_checked_and_written_without_quotes() -> None:

@@ -238,7 +238,8 @@ def test_every_flag_that_the_pages_show_is_right_or_is_shown_refused() -> None:
 def test_the_readme_says_the_same_flags_for_both_systems() -> None:
     table = r"^\| `--([a-z-]+)=([^`]+)` \| `([a-z_]+)=([^`]+)` \|"
     rows = re.findall(table, (TOP / "README.md").read_text(), re.MULTILINE)
-    assert [FLAGS[flag] for flag, *_ in rows] == list(RESOURCES)
+    assert [FLAGS[flag] for flag, *_ in rows] == [o for o in RESOURCES if o != "colocate"]
+    assert "`--colocate` is refused on PBS" in (TOP / "README.md").read_text()
     for flag, value, resource, said in rows:
         slurm = parse_option(Request(), FLAGS[flag], value)
         assert slurm == read_request(words_of({resource: said}, {})) != Request()

@@ -506,6 +506,15 @@ def test_a_note_changes_the_token_alone(site: Recorded) -> None:
         pbs.annotate(replace(seen, id="99"), pinned)  # type: ignore[arg-type]  # as above
 
 
+@pytest.mark.parametrize("value", ["yes", "no"])
+def test_what_does_nothing_on_pbs_is_not_set(site: Recorded, value: str) -> None:
+    pbs = site.pbs()
+    seen = job(pbs.observe(), "32")
+    with pytest.raises(Refused, match=r"^job 32: colocate: on PBS Pliant lets no jobs share"):
+        pbs.annotate(seen, lambda _: Spec(parse(f"gpus=1-4;colocate={value}")))
+    assert site.said == []
+
+
 def test_who_would_pin_a_job_that_runs_is_told_what_pbs_has_for_it(site: Recorded) -> None:
     pbs = site.pbs()
     runs = job(pbs.observe(), "30")

@@ -144,7 +144,7 @@ def test_a_healthy_pbs_is_not_complained_about(site: Site) -> None:
     assert {f"pliant_{event}" for event in HOOKS} <= found.keys()
 
 
-def server_says(**said: str) -> Callable[[Site], None]:
+def server_says(**said: object) -> Callable[[Site], None]:
     return lambda site: site.server.update(said)
 
 
@@ -193,6 +193,10 @@ OLD = TEXT("queuejob").replace("# Pliant ", "# Pliant 0.0.", 1)
         (server_says(scheduling="False"), "scheduling", State.ADVICE, "off: PBS starts no job"),
         (server_says(job_sort_formula="ncpus"), "order", State.ADVICE, "job_sort_formula ncpus:"),
         (server_says(max_run_res="x"), "limits", State.OK, "max_run_res: no job is made larger"),
+        (server_says(resources_max={"ngpus": 4, "walltime": "9:00"}), "limits", State.OK,
+         "resources_max.ngpus=4 of the server: no job is given more"),
+        (lambda s: s.queue.update(resources_min={"mem": "1gb"}), "limits", State.OK,
+         "resources_min.mem=1gb of queue workq: no job is given less"),
         (lambda s: s.queue.update({"max_group_res.ngpus": 4}), "limits", State.OK,
          "limits of queue workq: no job is made larger"),
         (scheduler("= idle", "= down"), "scheduler", State.FAULT, "default is down: no job starts"),

@@ -74,7 +74,7 @@ def test_a_shape_that_cannot_be_told_leaves_no_old_one_behind(site: Site) -> Non
 def test_a_new_request_is_put_into_the_token(site: Site) -> None:
     seen = changed(site, {"moldable": "gpus=1:2", "job_class": "trial"})
     assert seen.token == (
-        "moldable=gpus=1-2;malleable;job-class=trial;own=4;set=2;fp=1,0,8,0,16384,0,0;renewed"
+        "moldable=gpus=1-2;malleable;job-class=trial;own=1;set=2;fp=1,0,8,0,16384,0,0;renewed"
     )
 
 
@@ -92,20 +92,20 @@ def test_who_takes_the_request_back_has_a_waiting_job_as_it_was_written(
     site: Site, state: int
 ) -> None:
     seen = changed(site, TAKEN_BACK, job_state=state)
-    assert seen.resources == {"select": "1:ncpus=8:ngpus=4:mem=16384mb", **TAKEN_BACK}
-    own = {"SHAPE": "4", "GPUS": "4"}
+    assert seen.resources == {"select": "1:ncpus=8:ngpus=1:mem=16384mb", **TAKEN_BACK}
+    own = {"SHAPE": "1", "GPUS": "1"}
     assert seen.variables == {"PLIANT_RETURNS": "", **{f"PLIANT_{n}": v for n, v in own.items()}}
 
 
 def test_and_so_where_it_has_no_select(site: Site) -> None:
-    asked = {"ncpus": 8, "ngpus": 4, "mem": "16gb", "moldable": "gpus=1-4"}
+    asked = {"ncpus": 8, "ngpus": 1, "mem": "16gb", "moldable": "gpus=1-4"}
     seen = changed(site, TAKEN_BACK, asked=asked, job_state=1)
-    assert seen.resources == {"ncpus": "8", "ngpus": "4", "mem": "16384mb", **TAKEN_BACK}
+    assert seen.resources == {"ncpus": "8", "ngpus": "1", "mem": "16384mb", **TAKEN_BACK}
 
 
 def test_on_how_many_nodes_its_chunks_may_be_stays_as_its_owner_wrote_it(site: Site) -> None:
     asked = {"select": "2:ncpus=8:ngpus=2", "moldable": "gpus=1-4+nodes=1:2", "place": "free"}
-    seen = changed(site, {"moldable": ""}, asked=asked, job_state=1)
+    seen = changed(site, {"moldable": ""}, asked={**asked, "throughput": "2:9"}, job_state=1)
     assert seen.resources["select"] == "2:ncpus=8:ngpus=2"
     assert "place" not in seen.job.Resource_List.writes
 
@@ -131,10 +131,10 @@ def test_but_not_where_it_may_run_or_another_shape_is_asked_for(
 @pytest.mark.parametrize(
     ("to", "says"),
     [
-        ({"moldable": ""}, "malleable;own=4;fp=1,0,8,0,16384,0,0;renewed"),
+        ({"moldable": ""}, "malleable;own=1;fp=1,0,8,0,16384,0,0;renewed"),
         (
-            {"moldable": "gpus=3-4"},
-            "moldable=gpus=3-4;malleable;own=4;fp=1,0,8,0,16384,0,0;renewed",
+            {"moldable": "gpus=1"},
+            "moldable=gpus=1;malleable;own=1;fp=1,0,8,0,16384,0,0;renewed",
         ),
     ],
 )
@@ -142,8 +142,8 @@ def test_so_has_who_allows_no_more_what_pliant_set(
     site: Site, to: dict[str, str], says: str
 ) -> None:
     seen = changed(site, to, job_state=1)
-    assert seen.resources["select"] == "1:ncpus=8:ngpus=4:mem=16384mb"
-    assert (seen.token, seen.variables["PLIANT_SHAPE"]) == (says, "4")
+    assert seen.resources["select"] == "1:ncpus=8:ngpus=1:mem=16384mb"
+    assert (seen.token, seen.variables["PLIANT_SHAPE"]) == (says, "1")
     assert "PLIANT_RETURNS" not in seen.variables or seen.variables["PLIANT_RETURNS"] == "85"
 
 
@@ -161,7 +161,7 @@ def test_who_takes_the_request_back_and_names_a_shape_has_that_in_its_variables(
 
 def test_nor_where_its_owner_had_changed_what_pliant_set(site: Site) -> None:
     first = site.queuejob({**ASKED, "malleable": "yes"})
-    resources = {**first.resources, "select": "1:ncpus=8:ngpus=1"}
+    resources = {**first.resources, "select": "1:ncpus=8:ngpus=3"}
     old = Job("modifyjob", resources, first.variables, job_state=1)
     seen = site.seen("modifyjob", Job("modifyjob", TAKEN_BACK), job_o=old)
     assert seen.job.Resource_List.writes == ["pliant"]
@@ -492,7 +492,8 @@ def test_every_hook_leaves_by_a_decision_alone() -> None:
 
 def test_the_page_says_every_resource_and_only_what_is_right() -> None:
     rows = re.findall(r"^\| `([a-z_]+)=([^`]+)` \|", PAGE, re.MULTILINE)
-    assert [name for name, _ in rows] == list(RESOURCES.values())
+    assert [name for name, _ in rows] == [n for n in RESOURCES.values() if n != "colocate"]
+    assert "`colocate` is refused" in PAGE
     for name, value in [*rows, *re.findall(r"`(moldable|malleable)=([^`]+)`", PAGE)]:
         read_request(words({name: value}, {}))
 

@@ -42,7 +42,7 @@ def test_a_job_gets_the_largest_shape_that_fits_now(site: Site) -> None:
     seen = site.queuejob(ASKED)
     assert seen.verdict == ("accept", "")
     assert seen.resources["select"] == "1:ncpus=8:ngpus=2:mem=16384mb"
-    assert seen.token == "moldable=gpus=1-4;own=4;set=2;fp=1,0,8,0,16384,0,0"
+    assert seen.token == "moldable=gpus=1-4;own=1;set=2;fp=1,0,8,0,16384,0,0"
     assert seen.variables == {
         "PLIANT_SHAPE": "2",
         "PLIANT_NODES": "1",
@@ -58,16 +58,20 @@ def test_a_job_gets_the_largest_shape_that_fits_now(site: Site) -> None:
     ("resources", "select", "place"),
     [
         (
-            {"select": "1:ncpus=4:ngpus=4", "moldable": "gpus=3-4+nodes=1:3"},
+            {"select": "1:ncpus=4:ngpus=1", "moldable": "gpus=1:3-4+nodes=1:3"},
             "3:ncpus=4:ngpus=1",
             "scatter",
         ),
         (
-            {"select": "1:ngpus=4:mpiprocs=4:ncpus=8", "moldable": "gpus=1-4"},
+            {
+                "select": "1:ngpus=4:mpiprocs=4:ncpus=8",
+                "moldable": "gpus=1-4",
+                "throughput": "2:9",
+            },
             "1:ngpus=2:mpiprocs=2:ncpus=4",
             None,
         ),
-        ({"select": "ncpus=4:ngpus=3", "moldable": "gpus=1:3"}, "1:ncpus=4:ngpus=1", None),
+        ({"select": "ncpus=4:ngpus=1", "moldable": "gpus=1:2"}, "1:ncpus=4:ngpus=2", None),
         ({"select": "1:ncpus=4", "moldable": '"gpus=1,nodes=1"'}, "1:ncpus=4:ngpus=1", None),
         ({"select": "1:ncpus=4:ngpus=1", "moldable": "type=cpu+cores=8"}, "1:ncpus=8", None),
         (
@@ -75,8 +79,8 @@ def test_a_job_gets_the_largest_shape_that_fits_now(site: Site) -> None:
             "1:ngpus=1",
             None,
         ),
-        ({"select": "1:ngpus=4:ncpus=17", "moldable": "gpus=1-4"}, "1:ngpus=2:ncpus=17", None),
-        ({"select": "1:ngpus=4:ncpus=33", "moldable": "gpus=1-4"}, "1:ngpus=4:ncpus=33", None),
+        ({"select": "1:ngpus=1:ncpus=17", "moldable": "gpus=1-4"}, "1:ngpus=2:ncpus=17", None),
+        ({"select": "1:ngpus=1:ncpus=33", "moldable": "gpus=1-4"}, "1:ngpus=1:ncpus=33", None),
         ({"select": "1:ngpus=8", "moldable": "gpus=4-8", "walltime": 60}, "1:ngpus=4", None),
     ],
 )
@@ -93,8 +97,8 @@ def test_select_and_place_say_the_shape(
         ({"ncpus": 8, "ngpus": 1, "moldable": "gpus=1-2"}, {"ncpus": "8", "ngpus": "2"}),
         ({"ngpus": 4, "moldable": "gpus=1-2"}, {"ngpus": "2"}),
         (
-            {"ngpus": 4, "mpiprocs": 4, "ncpus": 8, "mem": "8gb", "moldable": "gpus=2:4"},
-            {"ngpus": "2", "mpiprocs": "2", "ncpus": "4", "mem": "8192mb"},
+            {"ngpus": 8, "mpiprocs": 8, "ncpus": 16, "mem": "8gb", "moldable": "gpus=2:4:8"},
+            {"ngpus": "4", "mpiprocs": "4", "ncpus": "8", "mem": "8192mb"},
         ),
         ({"ncpus": 4, "ngpus": 1, "moldable": "type=cpu+cores=8"}, {"ncpus": "8", "ngpus": "0"}),
         ({"ncpus": 2, "ngpus": 4, "moldable": "gpus=4+nodes=1:2"}, {"ncpus": "2", "ngpus": "4"}),
@@ -159,7 +163,7 @@ def test_a_job_that_cannot_start_now_waits_as_it_was_written(
 ) -> None:
     seen = site.queuejob(ASKED, **job)
     assert seen.resources["select"] == ASKED["select"]
-    assert seen.token == "moldable=gpus=1-4;own=4;fp=1,0,8,0,16384,0,0"
+    assert seen.token == "moldable=gpus=1-4;own=1;fp=1,0,8,0,16384,0,0"
 
 
 def test_one_is_not_made_larger_where_others_were_submitted_meanwhile(site: Site) -> None:
@@ -172,6 +176,36 @@ def test_one_is_not_made_larger_where_others_were_submitted_meanwhile(site: Site
     assert site.queuejob(asked).resources["select"] == "1:ngpus=2"
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"select": "1:ncpus=8:ngpus=4", "moldable": "gpus=1-4"},
+        {"select": "1:ncpus=4:ngpus=3", "moldable": "gpus=3+nodes=1:3"},
+        {"select": "1:ncpus=4:ngpus=4", "moldable": "gpus=4+type=gpu:cpu+cores=8"},
+        {"ngpus": 4, "moldable": "gpus=1-4"},
+    ],
+)
+def test_none_starts_worse_for_its_life_as_gpus_may_have_come_free_meanwhile(
+    site: Site, asked: dict[str, Any]
+) -> None:
+    site.says(age_s=5)
+    seen = site.queuejob(asked)
+    assert {name: seen.resources[name] for name in asked} == {n: str(v) for n, v in asked.items()}
+    assert "set=" not in seen.token
+
+
+def test_one_that_its_owner_says_is_faster_is_no_worse_though_it_is_smaller(site: Site) -> None:
+    asked = {"select": "1:ngpus=4", "moldable": "gpus=1-4", "throughput": "1:9+4:5"}
+    assert site.queuejob(asked).resources["select"] == "1:ngpus=1"
+
+
+@pytest.mark.parametrize("value", ["yes", "no"])
+def test_colocate_is_refused_as_nothing_is_done_for_it(site: Site, value: str) -> None:
+    seen = site.queuejob({**ASKED, "colocate": value})
+    words = "pliant: colocate: on PBS Pliant lets no jobs share a node: leave it out"
+    assert (seen.verdict, seen.job.Resource_List.writes) == (("reject", words), [])
+
+
 @pytest.mark.parametrize("more", [{"careful": True}, {"molds": False}])
 def test_one_is_not_made_larger_where_the_site_says_so(site: Site, more: dict[str, Any]) -> None:
     site.says(**more)
@@ -182,9 +216,9 @@ def test_one_is_not_made_larger_where_the_site_says_so(site: Site, more: dict[st
 def test_a_room_counts_for_jobs_that_end_in_time(site: Site) -> None:
     rooms = (Room(1, 2, 32, 0, "", time.time() + 1000),)
     site.says(queues=(("workq", Ground(QUEUE.kinds, rooms)),))
-    for walltime, select in ((500, "1:ngpus=2"), (2000, "1:ngpus=4"), (None, "1:ngpus=4")):
+    for walltime, select in ((500, "1:ngpus=2"), (2000, "1:ngpus=1"), (None, "1:ngpus=1")):
         sys.modules.pop("_pliant_kept", None)
-        asked = {"select": "1:ngpus=4", "moldable": "gpus=1-4", "walltime": walltime}
+        asked = {"select": "1:ngpus=1", "moldable": "gpus=1-4", "walltime": walltime}
         assert site.queuejob(asked).resources["select"] == select
 
 
@@ -199,7 +233,7 @@ def test_a_type_of_gpu_is_a_resource_of_the_chunk(site: Site) -> None:
 def test_variables_speak_where_a_site_has_no_resources(site: Site) -> None:
     job = Job(
         "queuejob",
-        {"select": "1:ngpus=4"},
+        {"select": "1:ngpus=1"},
         {"PLIANT_MOLDABLE": r"gpus=1-4\,nodes=1"},
         custom=("pliant",),
     )
@@ -234,8 +268,8 @@ def test_observed_or_with_an_old_state_only_what_is_noted_changes(
     site.says(mode, age_s)
     seen = site.queuejob(ASKED)
     assert seen.job.Resource_List.writes == ["pliant"]
-    assert seen.token == "moldable=gpus=1-4;own=4;fp=1,0,8,0,16384,0,0"
-    assert seen.variables["PLIANT_SHAPE"] == "4"
+    assert seen.token == "moldable=gpus=1-4;own=1;fp=1,0,8,0,16384,0,0"
+    assert seen.variables["PLIANT_SHAPE"] == "1"
     wrong = site.queuejob({**ASKED, "moldable": "gpus=0"})
     assert (wrong.verdict, wrong.job.Resource_List.writes) == (("accept", ""), [])
 
@@ -321,7 +355,7 @@ def test_without_a_state_to_trust_a_job_is_noted_and_left_as_it_is(site: Site, s
     spoil(site)
     seen = site.queuejob(ASKED)
     assert (seen.verdict, seen.job.Resource_List.writes) == (("accept", ""), ["pliant"])
-    assert seen.token == "moldable=gpus=1-4;own=4;fp=1,0,8,0,16384,0,0"
+    assert seen.token == "moldable=gpus=1-4;own=1;fp=1,0,8,0,16384,0,0"
     assert site.queuejob({**ASKED, "moldable": "gpus=0"}).verdict == ("accept", "")
 
 
@@ -364,7 +398,7 @@ def test_what_goes_wrong_while_a_job_is_changed_leaves_it_as_it_was(
                 Once.done = True
                 raise trouble
 
-    asked = {"select": "1:ncpus=4:ngpus=4", "moldable": "gpus=3-4+nodes=1:3"}
+    asked = {"select": "1:ncpus=4:ngpus=1", "moldable": "gpus=1:3+nodes=1:3"}
     job = Job("queuejob", Resource_List=Once("queuejob", asked, tuple(CUSTOM)))
     seen = site.seen("queuejob", job)
     left = {name: value for name, value in seen.resources.items() if value not in ("", "free")}
@@ -415,7 +449,7 @@ def test_the_state_file_is_read_as_it_was_written() -> None:
 
 
 def test_the_requests_of_a_token_are_those_that_were_said(site: Site) -> None:
-    seen = site.queuejob({**ASKED, "steps": "2000", "colocate": "no"})
+    seen = site.queuejob({**ASKED, "steps": "2000", "job_class": "trial"})
     found = find_token(seen.resources["pliant"])
     assert found is not None
-    assert request_text(found.request) == "moldable=gpus=1-4;steps=2000;colocate=no"
+    assert request_text(found.request) == "moldable=gpus=1-4;job-class=trial;steps=2000"

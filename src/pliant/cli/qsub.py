@@ -23,7 +23,8 @@ from pliant.cli.qsub_native import submit_one_of, variants
 from pliant.cli.qsub_words import PREFIX, CommandLine, Found, Option, read_command_line, read_script
 from pliant.errors import BadInput, BatchError, Unavailable
 from pliant.filter.pbs.names import ASKED, RESOURCES
-from pliant.grammar import parse_option, request_text
+from pliant.filter.pbs.said import read_request
+from pliant.grammar import request_text
 from pliant.model import Request
 
 
@@ -67,8 +68,9 @@ def qsub(context: click.Context) -> None:
     """Submit a job to PBS with Pliant's flags.
 
     All of qsub's own options may stand here, and Pliant's: --moldable=, --malleable[=],
-    --class=, --throughput=, --steps=, --colocate[=]; or as resources, -l moldable= and so on.
-    Pliant's may also stand in the script's #PBS lines. They are checked, and qsub does the rest.
+    --class=, --throughput=, --steps=; or as resources, -l moldable= and so on. Pliant's may
+    also stand in the script's #PBS lines. They are checked, and qsub does the rest. --colocate is
+    refused: on PBS nothing is done for it yet.
 
     \b
     pliant qsub --moldable=gpus=1-4 -l select=1:ncpus=8:ngpus=4 train.sh
@@ -97,9 +99,7 @@ def prepare(args: Sequence[str], read: Reader, environment: Mapping[str, str]) -
     if prefix is None:
         prefix = environment.get("PBS_DPREFIX", PREFIX)
     inside, cleaned = (Found(), None) if script is None else read_script(script, prefix)
-    request = Request()
-    for option, value in {**inside.ours, **line.options.ours}.items():
-        request = parse_option(request, option, value)
+    request = read_request({**inside.ours, **line.options.ours})
     return Submission(request, line, inside, cleaned)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pliant.cycle.gate import can_become
 from pliant.daemon.answers import CannotRow
 from pliant.grammar import shapes
-from pliant.model import Abilities, Job, JobState, Kind, Shape, shape_text
+from pliant.model import Abilities, Job, JobState, Kind, Partition, Shape, shape_text
 
 MOST_SHAPES = 8
 """How many shapes are named for one reason."""
@@ -23,7 +23,9 @@ OTHERWISE = (
 )
 
 
-def cannot_rows(job: Job, abilities: Abilities) -> tuple[CannotRow, ...]:
+def cannot_rows(
+    job: Job, abilities: Abilities, partitions: Iterable[Partition] = ()
+) -> tuple[CannotRow, ...]:
     """Return the shapes that a flagged waiting job asked for and cannot be changed to.
 
     None for a job whose shape is not changed at all: that is another answer.
@@ -33,14 +35,16 @@ def cannot_rows(job: Job, abilities: Abilities) -> tuple[CannotRow, ...]:
     if left or spec is None or not spec.request.is_moldable:
         return ()
     by_reason: dict[str, list[Shape]] = {}
-    for shape, reason in _out_of_reach(job, shapes(spec.request, spec.own or job.shape), abilities):
+    own = [one for one in partitions if one.name in job.partitions]
+    for shape in _out_of_reach(job, shapes(spec.request, spec.own or job.shape)):
+        reason = _beyond_limits(job, shape, own) or _reason(job.shape, shape, abilities)
         by_reason.setdefault(reason, []).append(shape)
     return tuple(CannotRow(_named(some), reason) for reason, some in by_reason.items())
 
 
-def beyond_reach(job: Job, abilities: Abilities) -> str:
+def beyond_reach(job: Job, abilities: Abilities, partitions: Iterable[Partition] = ()) -> str:
     """Return why a job carries no shape that it asks for and can be changed to none; else ""."""
-    rows, spec = cannot_rows(job, abilities), job.spec
+    rows, spec = cannot_rows(job, abilities, partitions), job.spec
     if not rows or spec is None or set(job.shapes) - {job.shape}:
         return ""
     if job.shape in shapes(spec.request, spec.own or job.shape):
@@ -48,13 +52,15 @@ def beyond_reach(job: Job, abilities: Abilities) -> str:
     return f"it cannot become {', '.join(rows[0].shapes)}: {rows[0].reason}"
 
 
-def _out_of_reach(
-    job: Job, asked: tuple[Shape, ...], abilities: Abilities
-) -> Iterator[tuple[Shape, str]]:
+def _out_of_reach(job: Job, asked: tuple[Shape, ...]) -> Iterator[Shape]:
     reach = {job.shape, *job.shapes}
-    for shape in asked:
-        if shape not in reach:
-            yield shape, _reason(job.shape, shape, abilities)
+    return (shape for shape in asked if shape not in reach)
+
+
+def _beyond_limits(job: Job, shape: Shape, partitions: Iterable[Partition]) -> str:
+    """Return which limit of one job keeps a shape from it wherever it may run; "" for none."""
+    broken = [one.limits.why_not(shape.nodes, job.demand(shape)) for one in partitions]
+    return broken[0] if broken and all(broken) else ""
 
 
 def _reason(carried: Shape, shape: Shape, abilities: Abilities) -> str:

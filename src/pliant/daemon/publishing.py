@@ -67,6 +67,7 @@ def state_of(seen: Seen, config: Config, *, paused: bool, names: Names) -> State
             Ground(
                 kinds=_rooms((_empty(by_name[n]) for n in partition.nodes if n in by_name), {}),
                 rooms=_rooms((free[n] for n in partition.nodes if n in free), until),
+                limits=partition.limits,
             ),
         )
         for partition in snapshot.partitions

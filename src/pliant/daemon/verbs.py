@@ -159,7 +159,7 @@ class Verbs:
             shapes=tuple(rows.shape_row(tried) for tried in found.tried),
             before=tuple(rows.claim_row(claim) for claim in visible),
             decisions=decisions,
-            cannot=cannot_rows(job, seen.snapshot.abilities),
+            cannot=cannot_rows(job, seen.snapshot.abilities, seen.snapshot.partitions),
         )
 
     def history(self, asker: Asker, fields: Mapping[str, str]) -> a.HistoryAnswer:
@@ -278,7 +278,8 @@ class Verbs:
 
     def _not_applied(self, job: Job) -> str:
         """Say that what was set changes nothing yet, and why."""
-        why = job.frozen or beyond_reach(job, self._seen().snapshot.abilities)
+        snapshot = self._seen().snapshot
+        why = job.frozen or beyond_reach(job, snapshot.abilities, snapshot.partitions)
         if why:
             return f"; it is not applied: {why}"
         if self.cycling.store.paused:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pliant.model.footprints import ALL_CORES, Demand
+from pliant.model.limits import NO_LIMITS, Limits
 
 
 class Mode(StrEnum):
@@ -62,7 +63,7 @@ class Partition:
     ``alone``: its jobs share their nodes with nobody, or with no other user. ``preempts``: to start
     its jobs the batch system would end others that run now. ``default_time_s``: the time limit of
     jobs that name none, where it is another than ``max_time_s``. ``sharers``: how many jobs that
-    were marked so may share a CPU; 1: none shares.
+    were marked so may share a CPU; 1: none shares. ``limits``: of what one job has in all.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Partition:
     preempts: bool = False
     default_time_s: int = 0
     sharers: int = 1
+    limits: Limits = NO_LIMITS
 
     def allows(self, demand: Demand, nodes: int) -> bool:
         """Whether its limits let a job take ``demand`` on each of ``nodes`` nodes."""

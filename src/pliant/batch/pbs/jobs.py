@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pliant.batch.pbs.bounds import bounds
 from pliant.batch.pbs.reasons import reason
 from pliant.batch.pbs.rows import ENDING, JobRow, QueueRow, ServerRow
 from pliant.batch.pbs.unreal import WORDS, is_unreal
@@ -67,20 +68,9 @@ class Site:
         return replace(demand, cpus=self.vnodes.cores(job.partitions[0], demand))
 
     def allows(self, queue: str, shape: Shape, demand: Demand) -> bool:
-        """Whether a queue lets one job have so much."""
+        """Whether a queue and the server let one job have so much."""
         row = self.queues.get(queue)
-        if row is None:
-            return False
-        total = {
-            "nodect": shape.nodes,
-            "ngpus": 0 if shape.is_share else shape.nodes * demand.gpus,
-            "ncpus": shape.nodes * demand.cpus,
-        }
-        most, least = row.most, row.least
-        mem_mib = shape.nodes * demand.mem_mib
-        fits = all(number(most.get(n)) >= many for n, many in total.items() if n in most)
-        enough = all(number(least.get(n)) <= many for n, many in total.items() if n in least)
-        return fits and enough and ("mem" not in most or mem_mib <= size_mib(most["mem"]))
+        return row is not None and not bounds(row, self.server).why_not(shape.nodes, demand)
 
 
 def nodes_of(exec_vnode: str) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from pliant.batch.pbs.vnodes import NO_NAMES, Names
 from pliant.cycle import kept_within_limits
 from pliant.errors import BadAnswer, BatchError, Refused, Unavailable
 from pliant.filter.pbs.fences import number_of
+from pliant.filter.pbs.said import NO_COLOCATE
 from pliant.handover import HandOver, Scene, Step
 from pliant.model import Job, JobState, Snapshot, Spec
 from pliant.plan import Mark
@@ -135,6 +136,9 @@ class Pbs:
             raise Refused(f"job {job.id}: it does not {'wait' if waits else 'run'} any more")
         now = job_of(row, site)
         spec = says(now)
+        colocate = spec.request.colocate
+        if colocate is not None and not (now.spec and now.spec.request.colocate is colocate):
+            raise Refused(f"job {job.id}: {NO_COLOCATE}")
         try:
             words = token_words(spec)
             self._qalter(row.id, words)

@@ -216,7 +216,10 @@ def parse_nodes(out: str) -> list[NodeRow]:
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """One execution queue, and what it lets a job have at most and at least."""
+    """One execution queue, and what it lets a job have at most and at least.
+
+    ``chunk``: what a chunk has that does not say it.
+    """
 
     name: str
     priority: int
@@ -225,6 +228,7 @@ class QueueRow:
     least: Mapping[str, str] = field(default_factory=dict)
     default_time_s: int = 0
     limited: bool = False
+    chunk: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def max_time_s(self) -> int:
@@ -251,6 +255,7 @@ def parse_queues(out: str) -> list[QueueRow]:
             texts(one.get("resources_min")),
             duration_s(texts(one.get("resources_default")).get("walltime")),
             limits(one),
+            texts(one.get("default_chunk")),
         )
         for name, one in table(out, "Queue").items()
         if text(one.get("queue_type")).lower().startswith("e")
@@ -264,15 +269,21 @@ def limits(one: Table) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ServerRow:
-    """The server."""
+    """The server. ``most``, ``chunk``: as of a queue, for what the queue does not say."""
 
     version: str = ""
     scheduling: bool = True
     default_queue: str = ""
     limited: bool = False
     default_time_s: int = 0
-    max_time_s: int = 0
     sees_others: bool = True
+    most: Mapping[str, str] = field(default_factory=dict)
+    chunk: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def max_time_s(self) -> int:
+        """The longest walltime; 0: no limit."""
+        return duration_s(self.most.get("walltime"))
 
 
 def parse_server(out: str) -> ServerRow:
@@ -287,7 +298,8 @@ def parse_server(out: str) -> ServerRow:
             text(one.get("default_queue")),
             limits(one),
             duration_s(texts(one.get("resources_default")).get("walltime")),
-            duration_s(texts(one.get("resources_max")).get("walltime")),
             true(one.get("query_other_jobs", False)),
+            texts(one.get("resources_max")),
+            texts(one.get("default_chunk")),
         )
     return ServerRow()

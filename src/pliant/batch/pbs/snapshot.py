@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pliant.batch.pbs.bounds import bounds
 from pliant.batch.pbs.jobs import ABILITIES, Site, job_of, queue_of
 from pliant.batch.pbs.rows import JobRow, QueueRow
-from pliant.batch.pbs.values import number
 from pliant.model import EVERYBODY, Abilities, Partition, Snapshot
 
 
@@ -30,15 +30,17 @@ def partition_of(row: QueueRow, site: Site) -> Partition:
     """Return one queue; a node that belongs to another one is none of its."""
     groups = site.vnodes.of.items()
     names = tuple(name for name, group in groups if group[0].queue in ("", row.name))
+    limits = bounds(row, site.server)
     return Partition(
         name=row.name,
         nodes=names,
         max_time_s=row.max_time_s or site.server.max_time_s,
         default=row.name == site.server.default_queue,
-        max_nodes=number(row.most.get("nodect")),
-        min_nodes=number(row.least.get("nodect")),
+        max_nodes=dict(limits.most).get("nodect", 0),
+        min_nodes=dict(limits.least).get("nodect", 0),
         up=row.up,
         default_time_s=row.default_time_s or site.server.default_time_s,
+        limits=limits,
     )
 
 

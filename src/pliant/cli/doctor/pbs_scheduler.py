@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from pliant.batch.pbs.bounds import COUNTED
 from pliant.batch.pbs.rows import LIMITS
 from pliant.batch.pbs.values import true
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
@@ -90,10 +91,29 @@ def _order(patient: PbsPatient, configs: Mapping[str, Mapping[str, str] | None])
 
 
 def _limits(patient: PbsPatient) -> Finding:
-    """Say where a limit bounds what several jobs may have."""
+    """Say which limits bound what one job, or several, may have."""
+    own = list(_own_limits(patient))
+    said = f"; {'; '.join(own)}" if own else ""
     found = [name for name in patient.attributes if name.startswith(LIMITS)]
     queues = [row.name for row in patient.queues if row.limited]
     found += [f"limits of queue {', '.join(queues)}"] if queues else []
     if found:
-        return ok("limits", f"{', '.join(found)}: no job is made larger than its owner wrote")
-    return ok("limits", "none bounds what several jobs may have")
+        return ok("limits", f"{', '.join(found)}: no job is made larger than its owner wrote{said}")
+    return ok("limits", f"none bounds what several jobs may have{said}")
+
+
+def _own_limits(patient: PbsPatient) -> Iterator[str]:
+    """Yield what bounds one job of all that a shape changes."""
+    server = patient.server
+    most = {"the server": server.most if server else {}}
+    most |= {f"queue {row.name}": row.most for row in patient.queues}
+    least = {f"queue {row.name}": row.least for row in patient.queues}
+    for kind, words, some in (("max", "more", most), ("min", "less", least)):
+        found = [
+            f"resources_{kind}.{name}={said[name]} of {where}"
+            for where, said in some.items()
+            for name in COUNTED
+            if name in said
+        ]
+        if found:
+            yield f"{', '.join(found)}: no job is given {words}"

@@ -1,8 +1,10 @@
-"""Which of a submission's shapes it gets: one that fits right now, or the one to wait with.
+"""Which of a submission's shapes it gets: one that is better than what it says, or that.
 
 The rules are those of the filter for Slurm (:mod:`pliant.filter.choose`), on less knowledge: what
-the state file says of a queue. Shares of a GPU, shapes with all cores of a node, and requests for
-more shapes than can be looked at while a server waits are left to pliantd.
+the state file says of a queue. GPUs may have come free since it was written, and a job that starts
+smaller stays so for its life: what is worse than the owner wrote is left to pliantd, which looks
+again, and so are shares of a GPU, shapes with all cores of a node, and requests for more shapes
+than can be looked at while a server waits.
 """
 
 from __future__ import annotations
@@ -13,9 +15,10 @@ from fractions import Fraction
 from math import prod
 
 from pliant.filter.pbs.state import Ground, Room, State
-from pliant.filter.pbs.written import Written, known_own, meant_shape
+from pliant.filter.pbs.written import Written, known_own, meant_shape, own_shape
 from pliant.grammar.shapes import no_larger, shapes
 from pliant.model.footprints import ALL_CORES, Demand
+from pliant.model.limits import totals
 from pliant.model.requests import Request
 from pliant.model.shapes import Kind, Shape
 
@@ -37,8 +40,11 @@ class Case:
         return self.written.footprint.demand(shape, self.request.cores)
 
 
-def case_of(request: Request, written: Written, ground: Ground, type_resource: str) -> Case:
-    """Return the case of a request, as far as the queue's nodes are known."""
+def case_of(request: Request, written: Written, state: State, ground: Ground) -> Case:
+    """Return the case of a request, as far as the queue's nodes are known.
+
+    Where limits bound several jobs, PBS may refuse what is more of anything than was written.
+    """
     meant = meant_shape(written, request)
     most = max((kind.gpus for kind in ground.kinds), default=0)
     within = _within(request, meant, most)
@@ -53,11 +59,20 @@ def case_of(request: Request, written: Written, ground: Ground, type_resource: s
         for shape in allowed
         if not shape.is_share
         and (shape.nodes == 1 or not written.old)
-        and (not shape.gpu_type or type_resource)
+        and (not shape.gpu_type or state.type_resource)
         and _is_writable(case.demand(shape))
+        and not ground.limits.why_not(shape.nodes, case.demand(shape))
+        and not (state.careful and _is_more(shape, case))
         and _fits(shape, case.demand(shape), ground.kinds)
     )
     return replace(case, possible=possible)
+
+
+def _is_more(shape: Shape, case: Case) -> bool:
+    """Whether it is more of anything, in all, than was written."""
+    own = own_shape(case.written)
+    had = totals(own.nodes, case.written.footprint.demand(own))
+    return any(many > had[name] for name, many in totals(shape.nodes, case.demand(shape)).items())
 
 
 def _is_writable(demand: Demand) -> bool:
@@ -81,7 +96,7 @@ def _fits(shape: Shape, demand: Demand, rooms: Iterable[Room]) -> bool:
     return found >= shape.nodes
 
 
-def waiting_shape(case: Case, state: State) -> Shape | None:
+def waiting_shape(case: Case) -> Shape | None:
     """Return the shape to wait with: the own one, else the nearest to it, else the largest.
 
     None: none of its shapes is known to be possible, and the job stays as it was written.
@@ -89,8 +104,7 @@ def waiting_shape(case: Case, state: State) -> Shape | None:
     if not case.possible or case.own in case.possible:
         return case.own
     if case.own is None:
-        choose = min if state.careful else max
-        return choose(case.possible, key=lambda shape: (shape.amount, -shape.nodes, shape))
+        return max(case.possible, key=lambda shape: (shape.amount, -shape.nodes, shape))
     own = case.own
     return min(case.possible, key=lambda shape: (*_distance(shape, own), shape))
 
@@ -108,20 +122,21 @@ def shape_now(
 ) -> Shape | None:
     """Return the best shape that a job which may run until ``until_s`` could start with now.
 
-    Never more than the owner wrote where that may be beyond a limit, or where others were submitted
+    None where none is better than ``base``. Never one that is larger where others were submitted
     since the state was written (``fresh`` is false): they may have what seemed free.
     """
     if not state.molds:
         return None
     rooms = [room for room in ground.rooms if not room.until_s or until_s <= room.until_s]
     some = case.possible
-    if state.careful or not fresh:
+    if not fresh:
         some = no_larger(some, case.own or base)
-    fitting = [shape for shape in some if _fits(shape, case.demand(shape), rooms)]
-    with_gpu = [shape for shape in fitting if shape.kind is not Kind.CPU]
-    speed = dict(case.request.throughput)
-    return max(
-        with_gpu or fitting,
-        key=lambda shape: (speed.get(shape, 0.0), shape.amount, -shape.nodes, shape),
-        default=None,
-    )
+    least = _worth(case, base)
+    better = (shape for shape in some if _worth(case, shape) > least)
+    fitting = (shape for shape in better if _fits(shape, case.demand(shape), rooms))
+    return max(fitting, key=lambda shape: (_worth(case, shape), shape), default=None)
+
+
+def _worth(case: Case, shape: Shape) -> tuple[bool, float, Fraction, int]:
+    speed = dict(case.request.throughput).get(shape, 0.0)
+    return (shape.kind is not Kind.CPU, speed, shape.amount, -shape.nodes)

@@ -104,7 +104,7 @@ def decide(job: Submission, known: Known) -> Answer:
     except Fixed as why:
         return _rigid(request, str(why))
     if known.state and mode is Mode.ENFORCE and request.is_moldable:
-        case = case_of(request, written, known.state.ground(job.queue), known.state.type_resource)
+        case = case_of(request, written, known.state, known.state.ground(job.queue))
         return _chosen(job, known, known.state, case)
     return _as_written(request, written)
 
@@ -133,7 +133,7 @@ def _as_written(request: Request, written: Written) -> Answer:
 
 
 def _chosen(job: Submission, known: Known, state: State, case: Case) -> Answer:
-    base = waiting_shape(case, state)
+    base = waiting_shape(case)
     if base is None:
         return _as_written(case.request, case.written)
     shape = base

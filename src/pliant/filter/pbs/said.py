@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pliant.errors import BadSpec
 from pliant.filter.pbs.names import ASKED, RESOURCES
 from pliant.grammar.options import parse_option
 from pliant.model.requests import Request
+
+NO_COLOCATE = "colocate: on PBS Pliant lets no jobs share a node: leave it out"
 
 
 def words(resources: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
@@ -31,6 +34,8 @@ def read_request(said: Mapping[str, str]) -> Request:
     request = Request()
     for option, value in said.items():
         request = parse_option(request, option, value)
+    if request.colocate is not None:
+        raise BadSpec(NO_COLOCATE)
     return request
 
 

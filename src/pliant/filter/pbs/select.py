@@ -16,7 +16,7 @@ MAX_CHUNKS = 4096
 _BYTES = re.compile(r"([0-9]{1,15})([kmgtp]?)([bw]?)", re.ASCII | re.IGNORECASE)
 _PLAIN = re.compile(r"[0-9]{1,9}", re.ASCII)
 _POWERS = " kmgtp"
-_MIB = 1024 * 1024
+MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +67,20 @@ def read_mem_mib(text: str) -> int:
 
     Raises Fixed.
     """
+    return -(-read_bytes(text) // MIB)
+
+
+def read_bytes(text: str) -> int:
+    """Read a size of PBS in bytes.
+
+    Raises Fixed.
+    """
     match = _BYTES.fullmatch(text)
     if not match:
         raise Fixed(f"mem={quoted(text)} is no size: the shape stays")
     word = 8 if match[3].lower() == "w" else 1
     size: int = int(match[1]) * word * 1024 ** _POWERS.index(match[2].lower() or " ")
-    return -(-size // _MIB)
+    return size
 
 
 def read_place(place: str) -> str:

@@ -13,9 +13,11 @@ rewritten no more (see :mod:`pliant.filter.pbs.decide`).
      "queues": {"workq": TEXT, ...}}
 
     TEXT: {"kinds": [[nodes, gpus, cpus, mem_mib, "type", 0.0], ...],
-           "rooms": [[nodes, gpus, cpus, mem_mib, "type", until_s], ...]}
+           "rooms": [[nodes, gpus, cpus, mem_mib, "type", until_s], ...],
+           "limits": {"most": {"ngpus": 4}, "least": {"ncpus": 2}, "defaults": {"mem": 1024}}}
 
-What stands of a queue is a text, JSON again, so that the hook takes one queue's apart alone.
+What stands of a queue is a text, JSON again, so that the hook takes one queue's apart alone. One
+without limits was written by a pliantd that knows of none: then nothing is known of the queue.
 """
 
 from __future__ import annotations
@@ -26,12 +28,16 @@ from typing import Any
 
 from pliant.errors import BadInput
 from pliant.model.cluster import Mode
+from pliant.model.limits import NO_LIMITS, Amounts, Limits
 
 VERSION = 2
 MAX_BYTES = 256 * 1024
 """The largest file that is read."""
 MAX_AGE_S = 30.0
 """How old a file may be for jobs to be refused or rewritten by it."""
+
+
+_PARTS = ("most", "least", "defaults")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +54,14 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a queue's nodes are when nothing runs (``kinds``), and what no planned job takes now."""
+    """What a queue's nodes are when nothing runs (``kinds``), and what no planned job takes now.
+
+    ``limits``: of what one of its jobs may have.
+    """
 
     kinds: tuple[Room, ...] = ()
     rooms: tuple[Room, ...] = ()
+    limits: Limits = NO_LIMITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +114,7 @@ def state_text(state: State) -> str:
                 {
                     "kinds": [astuple(kind) for kind in ground.kinds],
                     "rooms": [astuple(room) for room in ground.rooms],
+                    "limits": {part: dict(getattr(ground.limits, part)) for part in _PARTS},
                 }
             )
             for name, ground in state.queues
@@ -146,7 +157,14 @@ def _grounds(said: Any, only: str | None) -> tuple[tuple[str, Ground], ...]:
 
 
 def _ground(said: Any) -> Ground:
-    return Ground(*(tuple(map(_room, said[part])) for part in ("kinds", "rooms")))
+    if "limits" not in said:
+        return Ground()
+    kinds, rooms = (tuple(map(_room, said[part])) for part in ("kinds", "rooms"))
+    return Ground(kinds, rooms, Limits(*(_amounts(said["limits"][part]) for part in _PARTS)))
+
+
+def _amounts(said: Any) -> Amounts:
+    return tuple((_is(str, name), _is(int, many)) for name, many in said.items())
 
 
 def _room(said: Any) -> Room:

@@ -1,0 +1,98 @@
+"""What a server or a queue lets one job have, and GPUs that came free just now, on a real PBS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from pbs_helpers import Server, needs_server, type_qsub, until
+
+needs_server()
+
+pytest_plugins = ["pbs_fixtures"]
+pytestmark = pytest.mark.timeout(600)
+
+LONG = ("-l", "walltime=10:00")
+
+
+@contextmanager
+def limit(server: Server, of: str, said: str) -> Iterator[None]:
+    """Set a limit of the server or of a queue, as pliantd knows it from its start on."""
+    server.tell(f"set {of} {said}")
+    try:
+        server.stop_pliantd()
+        server.start_pliantd()
+        yield
+    finally:
+        server.tell(f"unset {of} {said.partition('=')[0]}")
+        server.stop_pliantd()
+        server.start_pliantd()
+
+
+def select_of(server: Server, job_id: str) -> str:
+    return str(server.job(job_id)["Resource_List"]["select"])
+
+
+@pytest.mark.parametrize("of", ["server", "queue workq"])
+@pytest.mark.parametrize(
+    ("limited", "asked", "given"),
+    [
+        ("resources_max.ngpus=2", "1:ncpus=1:ngpus=1", "1:ncpus=1:ngpus=2"),
+        (
+            "resources_max.ncpus=1",
+            "1:ncpus=1:ngpus=1:mpiprocs=1",
+            "1:ncpus=1:ngpus=4:mpiprocs=1",
+        ),
+        ("resources_max.mem=1gb", "1:ncpus=1:ngpus=1:mem=1gb", "1:ncpus=1:ngpus=4:mem=1024mb"),
+        ("resources_max.nodect=1", "1:ncpus=1:ngpus=4", "1:ncpus=1:ngpus=4"),
+    ],
+)
+def test_a_legal_submission_is_not_refused_for_what_pliant_made_of_it(
+    server: Server, of: str, limited: str, asked: str, given: str
+) -> None:
+    with limit(server, of, limited):
+        wish = "moldable=gpus=1-8+nodes=1-2"
+        job_id = server.submit("sleep 60", "-l", f"select={asked}", "-l", wish, *LONG)
+        server.run_all(job_id)
+        assert select_of(server, job_id) == given
+
+
+def test_pliantd_gives_no_waiting_job_more_than_the_server_lets_one_have(server: Server) -> None:
+    with limit(server, "server", "resources_max.ngpus=2"):
+        fillers = server.fill(2)
+        more = server.fill(2)
+        asked = ("-l", "select=1:ncpus=1:ngpus=1", "-l", "moldable=gpus=1-4", *LONG)
+        job_id = server.submit("sleep 60", *asked)
+        said = server.pliant("why", job_id.partition(".")[0])
+        assert "it cannot become 3, 4: resources_max.ngpus" in said
+        server.run("qdel", *fillers, *more)
+        server.run_all(job_id)
+        assert server.job(job_id)["Resource_List"]["ngpus"] <= 2
+        assert "resources_max.ngpus" in server.pliant("doctor", check=False)
+
+
+def test_a_job_that_comes_when_gpus_came_free_just_now_is_not_shrunk(server: Server) -> None:
+    fillers = server.fill(2)
+    server.until_seen()
+    server.halt()
+    try:
+        server.run("qdel", *fillers)
+        until(lambda: not server.jobs())
+        asked = ("-l", "select=1:ncpus=1:ngpus=4", "-l", "moldable=gpus=1-4", *LONG)
+        job_id = server.submit("sleep 60", *asked)
+        server.run_all(job_id)
+        assert select_of(server, job_id) == "1:ncpus=1:ngpus=4"
+    finally:
+        server.go_on()
+
+
+def test_colocate_is_refused_in_one_sentence(server: Server) -> None:
+    (server.home / "job.sh").write_text("#!/bin/sh\n")
+    words = ("-l", "colocate=yes", "-l", "select=1:ngpus=1", str(server.home / "job.sh"))
+    said = server.run("qsub", *words, user=server.user, check=False)
+    assert said.startswith("qsub: pliant: colocate")
+    typed = type_qsub(server, "--colocate", "-l", "select=1:ngpus=1", script="true")
+    assert (typed.returncode, typed.stdout) == (2, "")
+    assert typed.stderr.startswith("pliant: colocate")
+    assert server.jobs() == {}

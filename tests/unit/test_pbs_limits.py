@@ -1,0 +1,179 @@
+"""What a queue or the server of PBS lets one job have: in the hook, in the plan, in `pliant why`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pbs_recorded import NAMES, Recorded
+from pbs_site import QUEUE, Site
+
+from pliant.daemon.cannot import cannot_rows
+from pliant.filter.pbs.state import Ground, Room, State, read_state, state_text
+from pliant.grammar import find_token, token_text
+from pliant.model import Demand, Job, Limits, Mode, Shape, Snapshot
+
+FREE = Ground((Room(4, 4, 64, 256_000),), (Room(4, 4, 64, 256_000),))
+WISH = {"moldable": "gpus=1-8+nodes=1-2"}
+
+
+@pytest.fixture(autouse=True)
+def nobody_was_submitted() -> None:
+    sys.modules.pop("_pliant_kept", None)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+@pytest.fixture
+def recorded() -> Recorded:
+    return Recorded()
+
+
+def limited(**said: Any) -> Limits:
+    return Limits(**{name: tuple(value.items()) for name, value in said.items()})
+
+
+def job(snapshot: Snapshot, job_id: str) -> Job:
+    return next(one for one in snapshot.waiting if one.id == job_id)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "demand", "words"),
+    [
+        (1, Demand(2, cpus=4, mem_mib=1024), ""),
+        (1, Demand(3, cpus=4), "resources_max.ngpus is 2"),
+        (2, Demand(1, cpus=3), "resources_max.ncpus is 4"),
+        (2, Demand(1, cpus=1, mem_mib=1024), "resources_max.mem is 1024 MiB"),
+        (3, Demand(cpus=1), "resources_max.nodect is 2"),
+        (1, Demand(0, cpus=0), "resources_min.ncpus is 1"),
+        (1, Demand(1, share=4, cpus=1), ""),
+        (2, Demand(1, cpus=1, tasks=2), "resources_max.mpiprocs is 3"),
+    ],
+)
+def test_a_limit_is_one_of_all_that_a_job_has(nodes: int, demand: Demand, words: str) -> None:
+    most = {"nodect": 2, "ngpus": 2, "ncpus": 4, "mem": 1024, "mpiprocs": 3}
+    assert limited(most=most, least={"ncpus": 1}).why_not(nodes, demand) == words
+
+
+def test_what_a_chunk_has_that_does_not_say_it_counts_too() -> None:
+    some = limited(most={"ncpus": 4, "mem": 2048}, defaults={"ncpus": 2, "mem": 512})
+    assert some.why_not(2, Demand(1)) == ""
+    assert some.why_not(4, Demand(1)) == "resources_max.ncpus is 4"
+    assert some.why_not(4, Demand(1, cpus=1, mem_mib=1024)) != ""
+
+
+@pytest.mark.parametrize(
+    ("limits", "select", "given"),
+    [
+        (limited(most={"ngpus": 2}), "1:ngpus=1", "1:ngpus=2"),
+        (limited(most={"ncpus": 8}), "1:ncpus=8:ngpus=1", "1:ncpus=8:ngpus=4"),
+        (limited(most={"mem": 4096}), "1:ngpus=1:mem=4gb", "1:ngpus=4:mem=4096mb"),
+        (limited(most={"nodect": 1}), "1:ngpus=1", "1:ngpus=4"),
+        (limited(most={"ncpus": 5}, defaults={"ncpus": 4}), "1:ngpus=1", "1:ngpus=4"),
+        (limited(least={"ngpus": 2}), "1:ngpus=2", "2:ngpus=4"),
+        (limited(), "1:ngpus=1", "2:ngpus=4"),
+    ],
+)
+def test_the_hook_gives_no_submission_more_than_a_job_may_have(
+    site: Site, limits: Limits, select: str, given: str
+) -> None:
+    site.says(queues=(("workq", Ground(FREE.kinds, FREE.rooms, limits)),))
+    assert site.queuejob({"select": select, **WISH}).resources["select"] == given
+
+
+def test_nor_less_than_it_must_have(site: Site) -> None:
+    limits = limited(least={"ngpus": 2})
+    site.says(queues=(("workq", Ground(FREE.kinds, FREE.rooms, limits)),))
+    asked = {"select": "1:ngpus=4", "moldable": "gpus=1-4", "throughput": "1:9+4:1"}
+    assert site.queuejob(asked).resources["select"] == "1:ngpus=4"
+
+
+@pytest.mark.parametrize("select", ["1:ncpus=4", "1:ngpus=8:ncpus=8"])
+def test_where_limits_bound_several_jobs_nothing_is_more_than_was_written(
+    site: Site, select: str
+) -> None:
+    """Else PBS would refuse by max_queued_res what it takes as it was written."""
+    site.says(careful=True, queues=(("workq", FREE),))
+    asked = {"select": select, "moldable": "gpus=1-8+nodes=2-4"}
+    assert site.queuejob(asked).resources["select"] == select
+
+
+def test_a_file_that_tells_no_limits_changes_no_shape(site: Site) -> None:
+    text = site.state.read_text()
+    older = text.replace(',\\"limits\\":{\\"most\\":{},\\"least\\":{},\\"defaults\\":{}}', "")
+    assert older != text
+    site.write(older)
+    seen = site.queuejob({"select": "1:ngpus=1", "moldable": "gpus=1-4"})
+    assert seen.resources["select"] == "1:ngpus=1"
+
+
+def test_limits_stand_in_the_state_file() -> None:
+    limits = limited(most={"ngpus": 2, "mem": 10}, least={"nodect": 1}, defaults={"ncpus": 4})
+    ground = Ground(QUEUE.kinds, QUEUE.rooms, limits)
+    said = State(1e9, Mode.ENFORCE, queues=(("workq", ground),))
+    assert read_state(state_text(said)) == said
+
+
+# pliantd
+
+
+def server_says(recorded: Recorded, **attributes: Any) -> None:
+    recorded.answers["server"]["Server"]["head"].update(attributes)
+
+
+def queue_says(recorded: Recorded, **attributes: Any) -> None:
+    recorded.answers["queues"]["Queue"]["workq"].update(attributes)
+
+
+def limits_of(recorded: Recorded) -> Limits:
+    return recorded.pbs().observe().partitions[0].limits
+
+
+def test_the_queues_word_counts_before_the_servers(recorded: Recorded) -> None:
+    server_says(
+        recorded,
+        resources_max={"ngpus": 2, "mem": "1000kb", "walltime": "9:00:00"},
+        resources_min={"ngpus": 9},  # PBS knows none of the server
+        default_chunk={"ncpus": 3, "mem": "1kb"},
+    )
+    queue_says(recorded, resources_max={"ngpus": 4}, resources_min={"ncpus": 2, "mem": "1kb"})
+    most = {"ngpus": 4, "mem": 0}  # rounded so that what is written in MiB is within it
+    least = {"ncpus": 2, "mem": 1}
+    assert limits_of(recorded) == limited(most=most, least=least, defaults={"mem": 1})
+
+
+@pytest.mark.parametrize("says", [server_says, queue_says])
+def test_a_shape_beyond_a_limit_is_not_allowed_and_why_says_so(
+    recorded: Recorded, says: Any
+) -> None:
+    says(recorded, resources_max={"ngpus": 3})
+    recorded.job("32")["Resource_List"]["select"] = "1:ncpus=2:ngpus=2"
+    spec = find_token(recorded.job("32")["Resource_List"]["pliant"])
+    assert spec
+    token = token_text(replace(spec, own=Shape(1, 2), set=None))
+    recorded.job("32")["Resource_List"]["pliant"] = token
+    snapshot = recorded.pbs().observe()
+    seen = job(snapshot, "32")
+    assert [str(shape) for shape in seen.shapes] == ["2", "3"]
+    (row,) = cannot_rows(seen, snapshot.abilities, snapshot.partitions)
+    assert (row.shapes, row.reason) == (("4",), "resources_max.ngpus is 3")
+
+
+def test_a_job_that_is_beyond_a_limit_already_keeps_its_own(recorded: Recorded) -> None:
+    server_says(recorded, resources_max={"ngpus": 3})
+    assert [str(shape) for shape in job(recorded.pbs().observe(), "32").shapes] == ["2", "3", "4"]
+
+
+def test_the_most_nodes_are_the_servers_too(recorded: Recorded) -> None:
+    server_says(recorded, resources_max={"nodect": 2})
+    assert recorded.pbs().observe().partitions[0].max_nodes == 2
+
+
+def test_the_names_of_shares_play_no_part(recorded: Recorded) -> None:
+    assert NAMES.share not in dict(limits_of(recorded).most)
