@@ -132,6 +132,12 @@ deb: ## make the Debian package for this machine's Debian and its Slurm, in dist
 	@.ci/packages deb
 	@packaging/deb/build
 
+.PHONY: fixture
+fixture: ## freeze a release for the tests of later ones: VERSION=, of its tag (needs root)
+	@.ci/packages deb
+	@.ci/packages demo
+	@packaging/fixture/build $(VERSION)
+
 .PHONY: cluster cluster-down test-cluster test-container test-releases
 cluster: ## a cluster of containers with Pliant, and a job on it; SUITE=bookworm, trixie, forky
 	@docker/cluster up

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from pliant.errors import Unavailable
 from pliant.model import Kind, Shape
 from pliant.store import MIGRATIONS, RETRY_S, Decision, HandOverRow, Store
 
@@ -127,23 +128,47 @@ def test_a_file_of_an_older_version_is_brought_up_to_date(tmp_path: Path) -> Non
     assert store.decisions("7") == (decision(1),)
 
 
-def test_a_file_of_a_newer_version_is_kept_and_a_new_one_begun(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    newer = sqlite3.connect(tmp_path / "pliant.db")  # as after a downgrade
+def newer_file(directory: Path) -> Path:
+    """The file as a later release leaves it where it is killed: what it wrote last is in its WAL."""
+    scratch = directory / "scratch"
+    scratch.mkdir()
+    newer = sqlite3.connect(scratch / "pliant.db")
+    newer.execute("PRAGMA journal_mode = WAL")
     newer.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
-    newer.execute("CREATE TABLE unknown (x)")
+    newer.execute("CREATE TABLE later (x)")
     newer.commit()
+    for file in scratch.glob("pliant.db*"):
+        shutil.copy(file, directory)
     newer.close()
-    store = Store(tmp_path)
+    return directory / "pliant.db"
+
+
+def test_a_file_of_a_later_release_is_said_in_one_line_and_nothing_of_it_is_lost(
+    tmp_path: Path,
+) -> None:
+    file = newer_file(tmp_path)
+    with pytest.raises(Unavailable) as told:
+        Store(tmp_path)
+    assert str(told.value) == (
+        f"{file}: a later release of Pliant wrote it (version {len(MIGRATIONS) + 1}, this one reads"
+        f" up to {len(MIGRATIONS)}): install that release again, or move the file away to begin"
+        " without it"
+    )
+    assert not list(tmp_path.glob("*.broken"))
+    kept = sqlite3.connect(file)
+    assert kept.execute("SELECT count(*) FROM later").fetchall() == [(0,)]
+    assert kept.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS) + 1,)
+
+
+def test_a_file_of_a_later_release_that_appears_meanwhile_is_left_as_it_is(tmp_path: Path) -> None:
+    store = Store(tmp_path / "missing")
+    (tmp_path / "missing").mkdir()
+    newer_file(tmp_path / "missing")
     store.decide([decision(1)])
-    assert (store.decisions("7"), store.trouble) == ((decision(1),), "")
-    kept = sqlite3.connect(tmp_path / "pliant.db.broken")
-    assert kept.execute("SELECT count(*) FROM unknown").fetchall() == [(0,)]
-    assert caplog.messages == [
-        f"{tmp_path}/pliant.db: version {len(MIGRATIONS) + 1} was written by a newer Pliant: "
-        "kept as pliant.db.broken; a new one is begun"
-    ]
+    store.heal(RETRY_S * 10)
+    assert "a later release of Pliant wrote it" in store.trouble
+    assert store.decisions("7") == (decision(1),)
+    assert not list((tmp_path / "missing").glob("*.broken"))
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ that is there while an administrator has paused Pliant. Losing all of it loses h
 job: what matters about a job stands in the batch system. So nothing here raises, and
 :attr:`Store.trouble` says where nothing can be written to disk. The rows of hand-overs outlast a
 loss of power; what is noted of decisions and speeds in the last moments before one may be gone.
+Only a file that a later release wrote raises: pliantd leaves it as it is, and ends.
 """
 
 from pliant.store.database import RETRY_S

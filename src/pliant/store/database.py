@@ -1,7 +1,7 @@
-"""The file of the history: opened, written and read without ever raising.
+"""The file of the history: opened, written and read without ever raising, but for a newer file.
 
 A broken file is moved aside and a new one begun; where the disk is full, memory takes over until
-the disk can be written again.
+the disk can be written again. A file of a later release is none of both: nothing is done to it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from pliant.errors import Unavailable
 from pliant.store.schema import MIGRATIONS
 
 log = logging.getLogger("pliant.store")
@@ -27,7 +28,10 @@ class Database:
     """One SQLite file; safe to use from several threads."""
 
     def __init__(self, file: Path) -> None:
-        """Open or begin a file."""
+        """Open or begin a file.
+
+        Raises Unavailable where a later release wrote it.
+        """
         self.file = file
         self.trouble = ""
         """Why nothing is written to disk now; "" when all is well."""
@@ -74,7 +78,11 @@ class Database:
             self._retry_at_s = now_s + RETRY_S
             memory, trouble = self._db, self.trouble
             self.trouble = ""
-            self._db = self._open_file()
+            try:
+                self._db = self._open_file()
+            except Unavailable as error:
+                self.trouble = f"{error}: the history is kept in memory only"
+                return
             if self.trouble:
                 self._db, self.trouble = memory, trouble
                 return
@@ -113,17 +121,17 @@ class Database:
 def _open(file: Path | None) -> sqlite3.Connection:
     """Open and bring to the newest version.
 
-    Raises sqlite3.Error, OSError.
+    Raises sqlite3.Error, OSError; Unavailable where a later release wrote it.
     """
     if file is not None:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         file.chmod(0o600)
     db = sqlite3.connect(str(file) if file else ":memory:", timeout=2, check_same_thread=False)
     try:
-        db.execute("PRAGMA journal_mode = WAL")
         version = int(db.execute("PRAGMA user_version").fetchone()[0])
         if version > len(MIGRATIONS):
-            raise sqlite3.DatabaseError(f"version {version} was written by a newer Pliant")
+            raise Unavailable(_too_new(file, version))
+        db.execute("PRAGMA journal_mode = WAL")
         for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
             db.executescript(f"BEGIN; {script}; PRAGMA user_version = {number}; COMMIT;")
         if db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
@@ -132,6 +140,13 @@ def _open(file: Path | None) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def _too_new(file: Path | None, version: int) -> str:
+    return (
+        f"{file}: a later release of Pliant wrote it (version {version}, this one reads up to "
+        f"{len(MIGRATIONS)}): install that release again, or move the file away to begin without it"
+    )
 
 
 def _write(db: sqlite3.Connection, statement: str, rows: Iterable[tuple[object, ...]]) -> int:

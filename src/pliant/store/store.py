@@ -26,7 +26,10 @@ class Store:
     """The history; safe to use from several threads; never raises for its disk."""
 
     def __init__(self, directory: Path) -> None:
-        """Open or begin the history in ``directory``."""
+        """Open or begin the history in ``directory``.
+
+        Raises Unavailable where a later release wrote it.
+        """
         self._marker = directory / "paused"
         self._paused = self._marker.exists()
         self._db = Database(directory / "pliant.db")
