@@ -802,6 +802,55 @@ def test_a_flagged_submission_is_answered_and_wakes_a_cycle(
     assert (door.answered, woken) == (2, [1])
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [{"features": "," * 4200}, {f"option.x{n}": "," * 600 for n in range(40)}],
+    ids=["a text", "a line"],
+)
+def test_what_is_longer_than_the_plugin_sends_is_left_unread(
+    make: Make,
+    batch: FakeBatch,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    fields: dict[str, str],
+) -> None:
+    cycling = make()
+    cycling.run()
+    door = door_one(cycling, clock, [])
+    long = encode(Message("submit", SUBMISSION | fields))
+    monkeypatch.setattr("pliant.daemon.filter_door.decode", lambda _: pytest.fail("it is read"))
+    assert submit(door, long) == [AWAY], "the job gets its token, and pliantd is asked again"
+
+
+def test_the_longest_that_the_plugin_sends_is_read(
+    make: Make, batch: FakeBatch, clock: Clock
+) -> None:
+    cycling = make()
+    cycling.run()
+    texts = {f"option.x{n}": "," * 1024 for n in range(12)} | {"array_inx": "," * 4096}
+    line = encode(Message("submit", SUBMISSION | texts))
+    (answer,) = submit(door_one(cycling, clock, []), line)
+    assert answer is not None and answer != AWAY
+
+
+def test_a_switch_to_off_waits_for_no_look_at_the_cluster(
+    make: Make, batch: FakeBatch, clock: Clock
+) -> None:
+    cycling = make()
+    cycling.run()
+    door = door_one(cycling, clock, [])
+    line = encode(Message("submit", SUBMISSION))
+    before, off = submit(door, line)[0], parse({"partitions": {"default": "off"}})
+    assert before is not None and "token" in before.fields
+    enforcing, cycling.config = cycling.config, off
+    assert submit(door, line) == [Message("ok")]
+    cycling.run()
+    cycling.config = enforcing
+    assert submit(door, line) == [Message("ok")], "to enforce does, as nothing is decided yet"
+    cycling.run()
+    assert submit(door, line) == [before]
+
+
 def test_submissions_that_are_alike_are_looked_into_once_between_two_cycles(
     make: Make, batch: FakeBatch, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ import socket
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from pliant.daemon.config import Config
 from pliant.daemon.cycling import Cycling
 from pliant.daemon.lines import Limits, peer_uid
 from pliant.daemon.seen import Seen
@@ -34,6 +35,11 @@ ALIKE = 256
 """How many answers are remembered until the next cycle."""
 ALIKE_BYTES = 4096
 """The longest line whose answer is."""
+
+MAX_TEXT = 3 * 4096
+"""The longest field that is read, in bytes of a line: pliant.lua tells of 4,096, each as %XX."""
+MAX_LINE = 3 * 16384 + 8192
+"""The longest line that is read; pliant.lua tells 16 kB of texts, and some numbers."""
 
 _AWAY = ok(away="1")
 """The plugin notes on the job what its owner said, as it does where nobody answers."""
@@ -56,6 +62,7 @@ class FilterDoor:
         self._monotonic = monotonic
         self._viewed: Seen | None = None
         self._paused = False
+        self._config: Config | None = None
         self._view: View | None = None
         self._to_wake = False
         self._told_s = self._untaken_s = float("-inf")
@@ -88,6 +95,9 @@ class FilterDoor:
             self._wake()
 
     def _look_into(self, line: bytes, view: View | None) -> bytes:
+        if _is_too_long(line):  # of an older pliant.lua; no answer would make it ask nobody
+            self._note(taken=False)
+            return encode(_AWAY)
         try:
             request = decode(line)
         except BadInput as error:
@@ -142,17 +152,30 @@ class FilterDoor:
     def _current(self) -> View | None:
         """Return the view of the last cycle; None where it is too old."""
         seen, paused = self._cycling.seen, self._cycling.store.paused
+        config = self._cycling.config
         if seen is None or self._monotonic() - seen.at_s > self._stale_s(seen):
             return None
-        if seen is not self._viewed or paused != self._paused:
-            trials = trials_seen(seen.snapshot, seen.policy, self._cycling.config.trial)
-            self._view = replace(seen.view(paused=paused), trials=trials)
+        if not self._is_viewed(seen, paused=paused, config=config):
+            trials = trials_seen(seen.snapshot, seen.policy, config.trial)
+            view = seen.view(paused=paused)
+            inventory = view.inventory.at_most(config.mode)  # a switch to off waits for no look
+            self._view = replace(view, inventory=inventory, trials=trials)
             self._alike = {}
-            self._viewed, self._paused = seen, paused
+            self._viewed, self._paused, self._config = seen, paused, config
             self._untaken_s = self._told_s
         return self._view
+
+    def _is_viewed(self, seen: Seen, *, paused: bool, config: Config) -> bool:
+        return seen is self._viewed and paused == self._paused and config is self._config
 
     def _stale_s(self, seen: Seen) -> float:
         """A few cycles at the pace that they have here."""
         pace_s = self._cycling.config.daemon.cycle_s + 12 * seen.observe_s + seen.decide_s
         return max(STALE_S, 4 * pace_s)
+
+
+def _is_too_long(line: bytes) -> bool:
+    """Whether a line would keep slurmctld waiting: reading 90 kB takes longer than it waits."""
+    if len(line) <= MAX_TEXT:
+        return False
+    return len(line) > MAX_LINE or any(len(pair) > MAX_TEXT + 64 for pair in line.split(b"&"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -64,9 +64,20 @@ class Inventory:
         )
         return Inventory(partitions, self.abilities, self.kinds)
 
+    def at_most(self, allowed: Callable[[str], Mode]) -> Inventory:
+        """Return the same with no partition in a bolder mode than it is ``allowed``, by name."""
+        modes = list(Mode)  # the most cautious first
+        partitions = tuple(
+            replace(p, mode=min(p.mode, allowed(p.name), key=modes.index))
+            for p in self.all_partitions
+        )
+        if partitions == self.all_partitions:
+            return self
+        return Inventory(partitions, self.abilities, self.kinds)
+
     def partitions(self, names: str) -> tuple[Partition, ...]:
         """Return the known ones of ``a,b``; the default partition where none is named."""
-        wanted = [name for name in names.split(",") if name]
+        wanted = {name for name in names.split(",") if name}
         if not wanted:
             return tuple(p for p in self.all_partitions if p.default)[:1]
         return tuple(p for p in self.all_partitions if p.name in wanted)
