@@ -130,9 +130,9 @@ static bool is_signal(struct slice text)
 
 static bool check_malleable(struct why *why, struct slice text)
 {
-    struct pairs pairs = {.keys = {"grace", "signal"},
-                          .expected = "one of grace=, signal= is expected"};
-    const struct slice *grace, *signal;
+    struct pairs pairs = {.keys = {"grace", "signal", "stalled"},
+                          .expected = "one of grace=, signal=, stalled= is expected"};
+    const struct slice *grace, *signal, *stalled;
 
     if (text.size == 0)
         return true;
@@ -145,6 +145,9 @@ static bool check_malleable(struct why *why, struct slice text)
     if (signal && !is_signal(*signal))
         return bad(why, "malleable signal", *signal,
                    "one of HUP, INT, QUIT, USR1, USR2, TERM, CONT, URG, WINCH is expected");
+    stalled = pair(&pairs, "stalled");
+    if (stalled && !slice_is(*stalled, "requeue") && !slice_is(*stalled, "leave"))
+        return bad(why, "malleable stalled", *stalled, "one of requeue, leave is expected");
     return true;
 }
 

@@ -88,6 +88,7 @@ class Outcome(StrEnum):
 
     DONE = "done"
     NOT_SAVED = "its checkpoint did not come in time, or was wanted no more"
+    STALLED = "no heartbeat came since its checkpoint was requested: its program hangs"
     RUN_OVER = "its run ended before its checkpoint"
     GONE = "it has ended"
     HELD = "its owner holds it"

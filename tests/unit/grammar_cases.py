@@ -17,7 +17,10 @@ GOOD = {
         "gpus=" + "1:" * 2045 + "1", "gpus=1-4096", "nodes=1-4096:1-4096", "gpus=1-64,nodes=1-64",
         "gpus=1-512,nodes=1-4,gpu-type=a:b", "gpus=1-2048:7,gpu-type=a:b:a", "gpus=4033-4096:1/2-2",
     ],
-    "malleable": ["", "grace=2m", "signal=USR1", "signal=SIGUSR1,grace=90", "grace=24h"],
+    "malleable": [
+        "", "grace=2m", "signal=USR1", "signal=SIGUSR1,grace=90", "grace=24h",
+        "stalled=requeue", "stalled=leave,grace=2m",
+    ],
     "job-class": ["trial", "best-effort"],
     "throughput": [
         "1:5.2", "1:5.2,2x4:16.9,1x0@cpu:0.4", "1:1+2:2", "1/4@a100:both:0.5", "4@both:3", "4:0",
@@ -49,7 +52,9 @@ BAD = {
     "malleable": [
         "yes", "grace", "grace=", "grace=0", "grace=25h", "grace=2d", "grace=1234567", "grace=-1",
         "signal=", "signal=KILL", "signal=usr1", "signal=SIG", "signal=SIGSIGHUP", "grace=1,grace=2",
-        "signal=KILL,grace=x", "grace=999999h", "grace=86401", "(null)", ",", "grace=2m signal=HUP",
+        "signal=KILL,grace=x", "grace=999999h", "grace=86401", "(null)",
+        "stalled=", "stalled=yes", "stalled=Requeue", "stalled=leave,stalled=leave", "stalled=x,grace=x",
+        ",", "grace=2m signal=HUP",
     ],
     "job-class": ["", "Trial", "trial ", "best_effort", "trial,best-effort", "\n", "t" * 41],
     "throughput": [
@@ -71,7 +76,7 @@ def pairs(table: dict[str, list[str]]) -> list[tuple[str, str]]:
 
 
 PIECES = [
-    *"gpus nodes type cores gpu-type gpu-mem grace signal gpu cpu both all trial best-effort".split(),
+    *"gpus nodes type cores gpu-type gpu-mem grace signal stalled requeue leave gpu cpu both all trial best-effort".split(),
     *"yes no a100 h100 1x0@cpu 2x4 1/4 1/64 1/65 4096 4097 0 1 2 3 16 00 .5 5.2 1e3 90s 2m".split(),
     *"= = = , , + : : : - / @ x . ; % % | ' \" $( ) \\".split(),
     *SIGNALS, "SIG", " ", "\n", "\t", "é", "\udcff", "６",
@@ -93,8 +98,12 @@ NUMBERS = st.sampled_from(
     ["1", "2", "4", "8", "16", "4096", "4097", "0", "1/4", "1/2", "1/64", "1/65"]
 )
 RANGES = st.builds("{}-{}".format, NUMBERS, NUMBERS) | NUMBERS
-KEYS = st.sampled_from(["gpus", "nodes", "type", "cores", "gpu-type", "gpu-mem", "grace", "signal"])
-WORDS = st.sampled_from(["gpu", "cpu", "both", "all", "a100", "6G", "90s", "2m", *SIGNALS])
+KEYS = st.sampled_from(
+    ["gpus", "nodes", "type", "cores", "gpu-type", "gpu-mem", "grace", "signal", "stalled"]
+)
+WORDS = st.sampled_from(
+    ["gpu", "cpu", "both", "all", "a100", "6G", "90s", "2m", "requeue", "leave", *SIGNALS]
+)
 PAIRS = lists(st.builds("{}={}".format, KEYS, lists(RANGES | WORDS, ":")), ",+")
 SHAPES = st.builds(
     "{}{}{}".format,

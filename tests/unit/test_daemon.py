@@ -1153,6 +1153,20 @@ def test_why_tells_each_shape_and_the_last_decisions(setting: Setting) -> None:
     assert why.text.startswith("it can start now as 2 on n1")
 
 
+def test_why_says_of_a_running_job_that_it_hangs(setting: Setting, batch: FakeBatch) -> None:
+    batch.run("7", ONE)
+    setting.verbs.cycling.run()
+    words = "no heartbeat since the checkpoint was requested 99 s ago"
+    setting.verbs.cycling.store.decide([Decision(1000.0, "7", "stalled", "1", words)])
+    why = setting.ask(ROOT, "why", job="7")
+    assert isinstance(why, a.WhyAnswer)
+    assert why.text == words
+    setting.verbs.cycling.store.decide([Decision(1001.0, "7", "handed over", "1", "done")])
+    again = setting.ask(ROOT, "why", job="7")
+    assert isinstance(again, a.WhyAnswer)
+    assert again.text != words
+
+
 def test_a_waiting_task_is_its_array_and_no_other_number_is(
     setting: Setting, batch: FakeBatch
 ) -> None:

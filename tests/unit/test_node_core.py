@@ -51,6 +51,17 @@ def test_a_wish_that_is_withdrawn_is_taken_from_the_program() -> None:
     assert (state.stage, done) == (Stage.RUNNING, [w.Withdraw()])
 
 
+@pytest.mark.parametrize(
+    ("beat_s", "says"),
+    [(29.0, "the program runs on"), (1.0, "the program's last heartbeat was 29 s ago")],
+)
+def test_it_is_not_said_that_a_program_runs_on_that_does_not(beat_s: float, says: str) -> None:
+    beaten = play(State(), w.Wished(0.0, WISH), w.Beaten(beat_s))[0]
+    said = play(beaten, w.Ticked(30.0))[1]
+    words = "no checkpoint was made: no checkpoint within the grace period"
+    assert w.Say(f"{words}; {says}") in said
+
+
 def test_a_program_that_saves_too_late_runs_on_and_pliantd_is_told() -> None:
     words = "no checkpoint within the grace period"
     state, done = play(asked(), w.Ticked(30.0))

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.grammar import find_token, parse, put_token, token_text
-from pliant.grammar.token import pack, unpack
-from pliant.model import Footprint, Shape, Spec
+from pliant.grammar.token import pack, spec_text, unpack
+from pliant.model import Footprint, Malleable, Request, Shape, Spec
 
 SPEC = Spec(
     parse("gpus=1-4,nodes=1-2;throughput=1:5.2"),
@@ -60,3 +60,15 @@ def test_any_text_survives_the_wrapping(text: str) -> None:
 def test_any_admin_comment_is_read_without_harm(text: str) -> None:
     assert find_token(text) is None
     assert find_token(f"{text.replace(chr(10), ' ')} {token_text(SPEC)}") == SPEC
+
+
+def test_a_job_says_what_is_to_become_of_it_where_a_request_hangs_it() -> None:
+    spec = Spec(Request(malleable=Malleable(120, "USR1", requeues_stalled=True)))
+    assert spec_text(spec) == "malleable=grace=120s,signal=USR1,stalled=requeue"
+    assert find_token(token_text(spec)) == spec
+
+
+def test_what_a_later_release_says_leaves_the_job_rigid_and_the_rest_of_the_comment_alone() -> None:
+    """A pliantd that reads no ``stalled=``, 0.1.0, takes that of a later one so."""
+    later = pack("malleable=grace=2m,later=yes")
+    assert find_token(f"cluster {later} ours") is None

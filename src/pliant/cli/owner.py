@@ -46,7 +46,8 @@ def resize(job: str, shape: str, as_json: bool) -> None:
     """Let a running malleable JOB save and go on as SHAPE, one of those that it allows.
 
     Its program is asked for a checkpoint; where none is made in time the job stays as it is. Only
-    its owner or an administrator may.
+    its owner or an administrator may. A job whose program hung since an earlier request is not
+    asked again; with --malleable=stalled=requeue it is then requeued from its last checkpoint.
 
     \b
     pliant resize 4711 2

@@ -17,6 +17,7 @@ from pliant.daemon.handing import HandOvers, Hands, Wanted
 from pliant.daemon.kept import Outgrown, unwanted
 from pliant.daemon.places import Places
 from pliant.daemon.runs import Runs
+from pliant.daemon.stalled import Stalled
 from pliant.daemon.unserved import Unserved
 from pliant.errors import PliantError, Refused
 from pliant.grammar import shapes as request_shapes
@@ -72,6 +73,7 @@ class Elastic:
             has_place=self._has_place,
         )
         self.runs = Runs(store, self.overs, clock, monotonic, beats)
+        self._stalled = Stalled(store, self.overs, self.runs, clock)
         self._made_room: dict[str, int] = {}  # how often, by job
         self._resumed = False
         self._trouble = ""  # why one was not asked, as it was logged last
@@ -101,7 +103,7 @@ class Elastic:
         request = elastic_request(job)
         if request is None or job.spec is None:
             return job
-        listens = self.runs.may_reshape(job)
+        listens = self.runs.may_reshape(job) and not self._stalled.has_hung(job)
         resizes = request.malleable is not None and listens
         return replace(
             job,
@@ -184,6 +186,7 @@ class Elastic:
         there = frozenset(job.id for job in jobs)
         self.runs.forget(jobs)
         self.overs.forget(there)
+        self._stalled.forget(there)
         self._made_room = {job: n for job, n in self._made_room.items() if job in there}
         under_way = self.overs.all()
         self._unserved.looked(snapshot, (wanted.guest for wanted in under_way.values()))
@@ -193,6 +196,11 @@ class Elastic:
                 self.overs.withdraw(job.id)
             elif job.id not in under_way and job.priority in OURS:
                 self._do(Do.RELEASE, job)
+        elastic = [job for job in snapshot.running if elastic_request(job)]
+        self._stalled.looked(
+            [job for job in elastic if job.id not in under_way],
+            lambda job: not self._unwanted(job.id, "") and self._can_return(job),
+        )
         for job in self._outgrown.looked(snapshot):
             if job.id not in under_way:
                 self._do(Do.RELEASE, job)
@@ -207,6 +215,11 @@ class Elastic:
             log.warning("job %s: it has saved and goes on: %s", job.id, error)
             return False
         return True
+
+    def _can_return(self, job: Job) -> bool:
+        """Whether a job whose program hangs may be requeued as it is: it would start again."""
+        several = self.runs.are_several(job)
+        return not several and self._places.is_open(job, Wanted(job.shape, job.nodes))
 
     def stood_by(self) -> None:
         """Note that programs speak to another host's pliantd."""
@@ -282,6 +295,7 @@ class Elastic:
             (not job.requeues, "the batch system may not requeue it"),
             (shape not in allowed, f"it may be {', '.join(map(shape_text, allowed))}"),
             (shape == job.shape, "it has that shape"),
+            (self._stalled.has_hung(job), "its program hung since a checkpoint was requested"),
             (not self.runs.may_reshape(job), f"nothing can be asked of it now: {_busy(phase)}"),
             (shape not in job.shapes, "the batch system cannot change it so"),
             (0 < end_s < now_s + LEAST_LEFT_S, "less than two minutes of its time limit are left"),
@@ -330,6 +344,7 @@ class Elastic:
 
     def _ended(self, job: Job, guest: str, outcome: Outcome) -> None:
         self._made_room.pop(job.id, None)
+        self._stalled.ended(job.id)
         if guest and outcome in LEFT:
             self._unserved.made_room(guest, self._clock())
         what = "handed over" if outcome is Outcome.DONE else "not handed over"

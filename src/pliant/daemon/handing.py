@@ -31,7 +31,7 @@ STALE_S = 600.0
 """A checkpoint that comes so long after its wish was given up leads to no other shape."""
 REST_S = 300.0
 """A job that saved in vain, and goes on where it is, is not asked again before."""
-_LATE = frozenset((Outcome.NOT_SAVED.value, Outcome.HELD.value))
+LATE = frozenset((Outcome.NOT_SAVED.value, Outcome.HELD.value))
 """What is given up before a checkpoint that may still come."""
 
 
@@ -221,7 +221,11 @@ class HandOvers:
         """
         with self._changed:
             rows = self._store.handovers(job.id)
-            over = _read(rows[-1]) if rows and rows[-1].outcome in _LATE else None
+            over = (
+                _read(rows[-1])
+                if rows and rows[-1].outcome in (*LATE, Outcome.STALLED.value)
+                else None
+            )
             if over is None or job.id in self._active or (over.run, name_of(over)) != (run, name):
                 return False
             over = replace(over, saved_s=self._clock())

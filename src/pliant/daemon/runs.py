@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pliant.daemon.beats import Beats
@@ -27,6 +27,16 @@ GRACE_S = 120.0
 """How long a program may take to save what it has, where its owner names no time."""
 UNNAMED = frozenset(("", "wrap", "sbatch", "interactive", "bash", "STDIN"))
 """What jobs are called that nobody named: what ran under such a name tells nothing of another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """How far a run is: at ``step`` since ``at_s``, as was heard last at ``heard_s``."""
+
+    run: int
+    step: int
+    at_s: float
+    heard_s: float
 
 
 class Runs:
@@ -49,6 +59,7 @@ class Runs:
         self._lock = threading.Lock()
         self._known: dict[str, RunRow] = {}
         self._heard: dict[str, float] = {}
+        self._beat: dict[str, Beat] = {}
         self._grace: dict[str, tuple[int, float]] = {}  # by job: the run, and what it said
         self._speakers = Speakers()
         self._restart_s: dict[str, float] = {}
@@ -78,6 +89,7 @@ class Runs:
         with self._lock:
             row = self._row(job, run)
             self._heard[job.id] = self._monotonic()
+            self._note_beat(job.id, run, step, beat_s)
             now = replace(
                 row,
                 launched_s=self._launched_s(row, ago_s) if launched else row.launched_s,
@@ -85,6 +97,15 @@ class Runs:
                 rate=rate or row.rate,
             )
             self._keep(row, now)
+
+    def _note_beat(self, job_id: str, run: int, step: int, beat_s: float) -> None:
+        """Note how far it is; a step that was told before says only that it is still there."""
+        if not step:
+            return
+        now_s, known = self._clock(), self._beat.get(job_id)
+        same = known is not None and (known.run, known.step) == (run, step)
+        at_s = known.at_s if known is not None and same else now_s - beat_s
+        self._beat[job_id] = Beat(run, step, at_s, now_s)
 
     def _launched_s(self, row: RunRow, ago_s: float) -> float:
         at_s = max(row.start_s, self._clock() - ago_s)
@@ -183,6 +204,18 @@ class Runs:
         listens = heard_s is not None and self._monotonic() - heard_s < SILENT_S
         return listens and not self.are_several(job) and self.life(job).may_reshape
 
+    def beat(self, job: Job) -> Beat | None:
+        """Return how far this run is; None where it has told this pliantd no step."""
+        with self._lock:
+            known = self._beat.get(job.id)
+        return known if known is not None and known.run == job.restarts else None
+
+    def rate(self, job: Job) -> float:
+        """Return the steps per second of this run, 0 where they are not known."""
+        with self._lock:
+            row = self._told(job, job.restarts)
+        return row.rate if row is not None else 0.0
+
     def are_several(self, job: Job) -> bool:
         """Whether more than one wrapper speaks for this run."""
         with self._lock:
@@ -245,7 +278,7 @@ class Runs:
             self._rates = {key: rates for key, rates in self._rates.items() if key in names}
             every: tuple[dict[str, Any], ...] = (
                 *(self._known, self._never),
-                *(self._heard, self._restart_s, self._grace),
+                *(self._heard, self._restart_s, self._grace, self._beat),
             )
             for known in every:
                 for job_id in known.keys() - there:

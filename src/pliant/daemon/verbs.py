@@ -7,7 +7,7 @@ PliantError in one line. They run in threads of their own: they may wait for the
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -25,6 +25,7 @@ from pliant.daemon.private import without_private
 from pliant.daemon.renewal import renewed
 from pliant.daemon.rights import Asker
 from pliant.daemon.seen import Seen
+from pliant.daemon.stalled import WHAT as STALLED
 from pliant.daemon.watched import MonitorsRow, TopAnswer
 from pliant.errors import BadInput, Refused, Unavailable
 from pliant.grammar import parse, parse_shape, quoted, request_text
@@ -154,7 +155,7 @@ class Verbs:
         return a.WhyAnswer(
             observed_s=seen.snapshot.now_s,
             job=rows.job_row(job, self.cycling, rows.kept(seen, self.cycling)),
-            text=found.says,
+            text=_stalled(job, decisions) or found.says,
             left=rows.why_left(job, self.cycling, found.left),
             shapes=tuple(rows.shape_row(tried) for tried in found.tried),
             before=tuple(rows.claim_row(claim) for claim in visible),
@@ -330,3 +331,12 @@ _VERBS: dict[str, Verb] = {
     "pause": Verbs.pause,
     "resume": Verbs.resume,
 }
+
+
+def _stalled(job: Job, decisions: Sequence[a.DecisionRow]) -> str:
+    """Return what was said last of a running job's heartbeats that stopped or came again; "" none.
+
+    Not of one that has been asked or requeued since.
+    """
+    last = decisions[0] if decisions and job.state is JobState.RUNNING else None
+    return last.reason if last is not None and last.what == STALLED else ""

@@ -33,6 +33,7 @@ OPTIONS = ("moldable", "malleable", "job-class", "throughput", "steps", "colocat
 MOLDABLE_KEYS = ("gpus", "nodes", "type", "cores", "gpu-type", "gpu-mem")
 MAX_PAIRS = 4096
 """The most combinations of totals, numbers of nodes and types of GPU in one request."""
+STALLED = ("requeue", "leave")
 SIGNALS = ("HUP", "INT", "QUIT", "USR1", "USR2", "TERM", "CONT", "URG", "WINCH")
 
 
@@ -89,12 +90,16 @@ def _check_size(request: Request) -> None:
 def _malleable(request: Request, text: str) -> Request:
     if not text:
         return replace(request, malleable=Malleable())
-    pairs = _pairs("malleable", text, ("grace", "signal"))
+    pairs = _pairs("malleable", text, ("grace", "signal", "stalled"))
     grace_s = read_time_s("malleable grace", pairs["grace"]) if "grace" in pairs else 0
     signal = pairs.get("signal", "")
     if signal and signal.removeprefix("SIG") not in SIGNALS:
         raise bad("malleable signal", signal, f"one of {', '.join(SIGNALS)} is expected")
-    return replace(request, malleable=Malleable(grace_s, signal.removeprefix("SIG")))
+    stalled = pairs.get("stalled", "leave")
+    if stalled not in STALLED:
+        raise bad("malleable stalled", stalled, f"one of {', '.join(STALLED)} is expected")
+    said = Malleable(grace_s, signal.removeprefix("SIG"), stalled == "requeue")
+    return replace(request, malleable=said)
 
 
 def _job_class(request: Request, text: str) -> Request:

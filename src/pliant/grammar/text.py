@@ -48,7 +48,8 @@ def _moldable_text(request: Request) -> str:
 def _malleable_text(malleable: Malleable) -> str:
     grace = f"grace={malleable.grace_s}s" if malleable.grace_s else ""
     signal = f"signal={malleable.signal}" if malleable.signal else ""
-    value = ",".join(word for word in (grace, signal) if word)
+    stalled = "stalled=requeue" if malleable.requeues_stalled else ""
+    value = ",".join(word for word in (grace, signal, stalled) if word)
     return f"malleable={value}" if value else "malleable"
 
 

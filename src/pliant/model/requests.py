@@ -23,6 +23,7 @@ class Malleable:
 
     grace_s: int = 0  # 0: the site's default
     signal: str = ""  # "": the site's default
+    requeues_stalled: bool = False  # from its last checkpoint, where a request for one hung it
 
 
 @dataclass(frozen=True, slots=True)

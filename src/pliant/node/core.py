@@ -34,6 +34,7 @@ from pliant.node.words import (
     Answered,
     Ask,
     AskWhy,
+    Beaten,
     Beside,
     Decided,
     Effect,
@@ -128,16 +129,26 @@ def _ticked_asked(state: State, event: Ticked) -> Next:
     words = "no checkpoint within the grace period"
     if state.signal and not state.prompted:
         words = f"the program does not handle signal {state.signal}, which would have killed it"
-    return _calm(state), (Withdraw(), *_failed(state, words))
+    return _calm(state), (Withdraw(), *_failed(state, words, event.at_s))
 
 
-def _failed(state: State, words: str) -> tuple[Effect, ...]:
+def _failed(state: State, words: str, at_s: float) -> tuple[Effect, ...]:
     if not state.leads or state.wish is None:
         return ()
-    return (
-        Say(f"no checkpoint was made: {words}; the program runs on"),
-        ReportFailed(state.wish, words),
-    )
+    says = f"no checkpoint was made: {words}; {_goes_on(state, at_s)}"
+    return (Say(says), ReportFailed(state.wish, words))
+
+
+def _goes_on(state: State, at_s: float) -> str:
+    """Say whether the program runs on, as far as its heartbeats tell."""
+    silent_s = at_s - state.beat_s
+    if not state.beat_s or silent_s < (at_s - state.asked_s) / 2:
+        return "the program runs on"
+    return f"the program's last heartbeat was {silent_s:.0f} s ago"
+
+
+def _beaten(state: State, event: Beaten) -> Next:
+    return replace(state, beat_s=event.at_s), ()
 
 
 def _signalled_running(state: State, event: Signalled) -> Next:
@@ -286,6 +297,7 @@ _Handler = Callable[[State, Any], Next]
 _ON: Mapping[tuple[Stage, type], _Handler] = {
     **{(stage, Wished): _wished for stage in _RUNS},
     **{(stage, Prompted): _prompted for stage in _RUNS},
+    **{(stage, Beaten): _beaten for stage in _RUNS},
     **{(stage, Learnt): _learnt for stage in (*_RUNS, *_WAITS)},
     **{(stage, Ended): _ended for stage in _RUNS},
     **{(stage, Signalled): _signalled_running for stage in _RUNS},

@@ -48,6 +48,7 @@ class State:
     asked_s: float = 0.0
     until_s: float = float("inf")  # when this stage is over at the latest
     prompted: bool = False  # whether the signal was sent
+    beat_s: float = 0.0  # when the program was last heard to be further than before, 0: never
     termed: bool = False  # whether somebody has sent us a TERM
     alone: bool = True  # no other wrapper of this job speaks to pliantd
     returns: bool = False  # a job that ends with CHECKPOINTED goes back to the queue (PBS)
@@ -92,6 +93,13 @@ class Signalled:
 @dataclass(frozen=True, slots=True)
 class Ticked:
     """Time has passed."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Beaten:
+    """The program was heard to be further than before."""
 
     at_s: float
 
@@ -153,6 +161,7 @@ Event = (
     | Ended
     | Signalled
     | Ticked
+    | Beaten
     | Gathered
     | Answered
     | Beside

@@ -142,6 +142,8 @@ class Wrapper:
     def _beat(self, now_s: float) -> None:
         beat = self._files.beat() if self._files is not None else None
         if beat is not None:
+            if beat[0] != self._pace.step:
+                self._feed(w.Beaten(now_s))
             self._pace.add(*beat)
         if self._door is not None:
             progress = self._door.progress
