@@ -10,6 +10,8 @@
     │   └── StandsBy         ... here: another host does it
     └── BatchError           the batch system refused or did not understand
         ├── Refused          ... an update, in its own words
+        │   ├── NotNow       ... any update now
+        │   └── Infeasible   ... this one, whenever it is asked
         └── BadAnswer        ... its output is not what this adapter knows
 """
 
@@ -48,6 +50,10 @@ class Refused(BatchError):
 
 class NotNow(Refused):
     """The batch system changes nothing of a job now, whatever is asked, and will later."""
+
+
+class Infeasible(Refused):
+    """The batch system would refuse the same update whenever it is asked."""
 
 
 class BadAnswer(BatchError):

@@ -8,6 +8,9 @@ no memory of the steps before: a pliantd that was killed after any of them looks
     asked ──its program saves──▶ saved ─▶ pin ─▶ fence ─▶ requeue ─▶ (it ends) ─▶ reshape
                                    └─ out of time, or its run is over: give up
     reshape ─▶ unfence, in the second in which it may start ─▶ (it starts) ─▶ release ─▶ end
+       │                                           └─ not startable so ─┐
+       └─ refused for good, or for 10 s ─▶ turn back ◀──────────────────┘
+    turn back ─▶ put back ─▶ unfence ─▶ (it starts as it was) ─▶ release ─▶ end
 
 What each step is for:
 
@@ -16,12 +19,20 @@ What each step is for:
   itself should nobody end it.
 - *reshape*: the new request and the begin time in one call. It begins in the second after it went
   back into the queue: slurmd refuses a launch whose credential is as old as the kill.
+- *turn back*: notes that the batch system does not give it that shape, and in which words. A job
+  that was requeued cannot be requeued as it was, so what it asked before is put back.
+- *put back*: the request as it was, should a part of the new one have been taken, and then the
+  begin time in a call of its own, which no request can spoil. Whatever is refused now, the fence
+  falls in time: its nodes stand idle for 15 s at most.
 - *unfence*: ends the reservation, and by that starts a pass of the scheduler. Not before the job
   may begin, or another would be first.
 - *release*: gives it the priority back that the batch system computes.
 - *settle*: sees it run for a moment. A slurmd that was started again while the run before ended is
   told to end it twice. So the next one begins later there; should it be ended all the same, it is
   requeued.
+
+- *give back*: no part of a hand-over; what a job lent to one, its owner's --time-min, it has again
+  where it waits outside of any.
 
 A preemption is the same with a guest: the job that room is made for is pinned above the victim
 before the fence falls, and released as soon as it runs, or as the victim does: it may not start.
@@ -58,10 +69,17 @@ RENEW_S = 60.0
 """A fence that ends sooner than this is renewed while it is needed."""
 START_S = 10.0
 """How long it may wait with its way cleared: something else is in it, and others are not kept."""
+BLOCKED_S = 5.0
+"""The same where the batch system says another reason than that others are in its way."""
+REFUSED_S = 10.0
+"""How long a reshape is tried again that may be taken yet."""
+PUT_BACK_S = 3.0
+"""How long it is tried to put a request back; then the job starts as far as it can."""
 SETTLE_S = 2.0
 """How long after its start a kill may be one that was meant for its run before."""
 FRESH_S = 5.0
 """A slurmd that has run for no longer may yet be told something a second time."""
+NOT_STARTED = "the batch system did not start it with that in time"
 GIVE_UP_S = 600.0
 """How long a job may take from its checkpoint to its next start before it is left to the queue."""
 
@@ -75,11 +93,14 @@ class Do(StrEnum):
     RENEW = "renew"
     REQUEUE = "requeue"
     RESHAPE = "reshape"
+    TURN_BACK = "turn back"
+    PUT_BACK = "put back"
     PIN_GUEST = "pin-guest"
     UNFENCE = "unfence"
     RELEASE = "release"
     RELEASE_GUEST = "release-guest"
     SETTLE = "settle"
+    GIVE_BACK = "give back"
     END = "end"
 
 
@@ -104,7 +125,13 @@ class HandOver:
 
     ``shape`` is what it is to carry next; ``until_s`` by when its checkpoint must be written;
     ``saved_s`` when it was, 0 before; ``end_s`` by when the job must end for good, 0 where its time
-    limit begins anew. Instants are seconds since the epoch, by slurmctld's clock.
+    limit begins anew. ``before``: what it had, None where that is not known.
+
+    ``refused``: in the batch system's words why it does not get that shape, said first at
+    ``refused_s`` of a reshape; ``for_good``: trying again would not help. ``back_s``: since when it
+    turns back, 0 where it does not.
+
+    Instants are seconds since the epoch, by slurmctld's clock.
     """
 
     job: str
@@ -115,6 +142,16 @@ class HandOver:
     saved_s: float = 0.0
     guest: str = ""
     end_s: float = 0.0
+    before: Shape | None = None
+    refused: str = ""
+    refused_s: float = 0.0
+    for_good: bool = False
+    back_s: float = 0.0
+
+    @property
+    def goal(self) -> Shape | None:
+        """The shape with which it is to start again; None: whichever it carries."""
+        return self.before if self.back_s else self.shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +162,9 @@ class Sight:
     whole seconds; ``begins_s``: when it may begin; ``started_s``: when it started, in whole
     seconds; ``fresh_s``: when the youngest slurmd of its nodes started; ``killed``: it failed after
     its checkpoint, at the very start of a later run or before it was requeued; ``changed``: it says
-    something else than when it was asked, or runs and may not be in the run that saved.
+    something else than when it was asked, or runs and may not be in the run that saved;
+    ``blocked``: why it does not start, in the batch system's words, where that is not for others
+    that have the room or are before it.
     """
 
     state: JobState | None
@@ -139,6 +178,7 @@ class Sight:
     begins_s: float = 0.0
     started_s: float = 0.0
     fresh_s: float = 0.0
+    blocked: str = ""
 
     @property
     def pinned(self) -> bool:
@@ -168,11 +208,15 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to do next; ``begin_s`` for RESHAPE, ``outcome`` for END."""
+    """What to do next.
+
+    ``begin_s`` for RESHAPE and PUT_BACK, ``outcome`` for END, ``words`` for TURN_BACK.
+    """
 
     do: Do
     begin_s: float = 0.0
     outcome: Outcome | None = None
+    words: str = ""
 
 
 _WAIT = Step(Do.WAIT)
@@ -199,7 +243,9 @@ def _outcome(over: HandOver, scene: Scene) -> Outcome | None:
     """How it ended; None while it goes on."""
     job, now_s = scene.job, scene.now_s
     if job.run > over.run and job.state is JobState.RUNNING:
-        return Outcome.DONE if job.carries in (None, over.shape) else Outcome.AS_WAS
+        turned = over.back_s and over.before != over.shape
+        has_it = job.carries in (None, over.shape) and not turned
+        return Outcome.DONE if has_it else Outcome.AS_WAS
     if job.held and not (over.saved_s and job.state is JobState.RUNNING):
         return Outcome.HELD
     if over.saved_s:
@@ -216,9 +262,39 @@ def _given_up(over: HandOver, scene: Scene) -> Outcome | None:
         return Outcome.GONE
     if job.changed:
         return Outcome.CHANGED
-    cleared = job.is_waiting and job.carries == over.shape and not scene.fence_end_s
-    late = cleared and not over.guest and now_s > job.begins_s + START_S
-    return Outcome.SLOW if late or now_s > over.saved_s + GIVE_UP_S else None
+    late = _is_cleared(over, scene) and now_s > max(job.begins_s, over.back_s) + START_S
+    turns = late and _in_vain(over, scene) != ""
+    return Outcome.SLOW if (late and not turns) or now_s > over.saved_s + GIVE_UP_S else None
+
+
+def _is_cleared(over: HandOver, scene: Scene) -> bool:
+    """Whether nothing of ours keeps it from starting, and it does not make room for a guest."""
+    job = scene.job
+    asks = over.goal in (None, job.carries) or _is_stuck(over, scene)
+    return job.is_waiting and asks and not scene.fence_end_s and not over.guest
+
+
+def _is_stuck(over: HandOver, scene: Scene) -> bool:
+    """Whether what was to be put back had its time: it starts as far as it can."""
+    return over.back_s > 0 and scene.now_s >= over.back_s + PUT_BACK_S
+
+
+def _in_vain(over: HandOver, scene: Scene) -> str:
+    """Why it is not to be had in that shape, in words; "" where it may be, or turns back already.
+
+    What is no more than it had, and has no room now, had none as it was either.
+    """
+    job, now_s = scene.job, scene.now_s
+    if over.back_s:
+        return ""
+    if over.refused and (over.for_good or now_s >= over.refused_s + REFUSED_S):
+        return over.refused
+    if over.before in (None, over.shape) or not _is_cleared(over, scene):
+        return ""
+    if job.blocked and now_s > job.begins_s + BLOCKED_S:
+        return job.blocked
+    more = over.before is not None and over.shape.amount > over.before.amount
+    return NOT_STARTED if more and now_s > job.begins_s + START_S else ""
 
 
 def _settles(scene: Scene) -> bool:
@@ -246,17 +322,27 @@ def _before_start(over: HandOver, scene: Scene) -> Step:
     """It waits: first what it asks for and when, then the way is cleared."""
     job = scene.job
     begin_s = job.queued_s + (FRESH_S if job.fresh_s > job.queued_s - FRESH_S else 1)
-    fence = _fenced(scene) if job.begins_s > scene.now_s else None
+    words = _in_vain(over, scene)
+    if words:
+        return Step(Do.TURN_BACK, words=words)
+    stuck = _is_stuck(over, scene)
+    fence = _fenced(scene) if job.begins_s > scene.now_s and not stuck else None
     if fence is not None:  # it was requeued by somebody else, who made none
         return fence
-    if job.carries != over.shape or job.begins_s > max(begin_s, scene.now_s + scene.ahead_s):
-        return Step(Do.RESHAPE, begin_s)
-    if not job.pinned:  # a batch system that was killed forgets its last seconds
-        return Step(Do.PIN)
+    in_time = job.begins_s <= max(begin_s, scene.now_s + scene.ahead_s)
+    if not stuck and not (in_time and over.goal in (None, job.carries)):
+        return Step(Do.PUT_BACK if over.back_s else Do.RESHAPE, begin_s)
+    return _cleared(over, scene, begin_s if stuck else max(begin_s, job.begins_s))
+
+
+def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
+    """Clear the way from ``begin_s`` on, for whom it is to be."""
     guest = scene.guest
+    if not scene.job.pinned:  # a batch system that was killed forgets its last seconds
+        return Step(Do.PIN)
     if guest is not None and guest.is_waiting and not guest.pinned:
         return Step(Do.PIN_GUEST)
-    if scene.fence_end_s and scene.now_s >= max(begin_s, job.begins_s):
+    if scene.fence_end_s and scene.now_s >= begin_s:
         return Step(Do.UNFENCE)
     has_made_room = over.guest and not scene.fence_end_s
     return _tidy(scene, Outcome.DONE) if has_made_room else _WAIT

@@ -251,6 +251,50 @@ def test_by_hand_a_job_takes_no_place_of_others_and_keeps_its_time_limit(
     assert 25 <= minutes < 30
 
 
+def test_a_jobs_time_min_neither_keeps_it_from_its_shape_nor_shortens_it(
+    count: Count, show: Callable[[int | str], dict[str, str]], clean: Sandbox
+) -> None:
+    """Less is left than its --time-min; it has that again where it waits outside a hand-over."""
+    gpus = ("--gres=gpu:2", "--nodelist=n1", "--moldable=gpus=1:2")
+    counting = count(*gpus, "--time=30", "--time-min=30", steps=20_000)
+    wait_until(counting.works, "the program to work")
+    counting.becomes("1")
+    told = show(counting.job)
+    hours, minutes, _ = map(int, told["TimeLimit"].split(":"))
+    assert (told["TimeMin"], hours, 25 <= minutes < 30) == (told["TimeLimit"], 0, True)
+    assert told["pliant-time-min"] == "30"  # a word beside the token in AdminComment
+    for words in (("requeuehold", str(counting.job)), *_waits_for(counting.job, "TimeLimit=40")):
+        clean.run(["scontrol", *words], check=True)
+        wait_until(lambda: show(counting.job)["JobState"] == "PENDING", "the job to wait")
+    wait_until(lambda: show(counting.job)["TimeMin"] == "00:30:00", "its own --time-min")
+    assert "pliant-time-min" not in show(counting.job)
+
+
+def _waits_for(job: int | str, words: str) -> list[tuple[str, ...]]:
+    return [("update", f"jobid={job}", words)]
+
+
+def test_a_shape_that_a_limit_forbids_is_taken_back_and_not_tried_again(
+    count: Count, clean: Sandbox
+) -> None:
+    """Slurm takes the update, and never starts the job: it goes on as it was."""
+    few, user = f"few{os.getpid()}", ("user", USERS[0])
+    add = ("sacctmgr", "-i")
+    clean.run([*add, "add", "qos", few, "set", "MaxTRESPerUser=gres/gpu=1"], check=True)
+    clean.run([*add, "modify", *user, "set", f"qos+={few}"], check=True)
+    words = ("--gres=gpu:1", "--nodelist=n1", "--moldable=gpus=1:2", f"--qos={few}")
+    counting = count(*words, steps=3000)
+    wait_until(counting.works, "the program to work")
+    wait_until(lambda: counting.resize("2").returncode == 0, "the job to be asked")
+    wait_until(lambda: counting.history().handovers[-1].outcome != "", "its end")
+    (row,) = counting.history().handovers
+    assert row.outcome == "it started again before it had that shape: QOSMaxGRESPerUser"
+    wait_until(lambda: len(counting.history().runs) == 2, "the program to run again")
+    assert [run.shape for run in counting.history().runs] == ["1", "1"]
+    tried = "it was tried before, and refused: QOSMaxGRESPerUser"
+    wait_until(lambda: tried in counting.resize("2").stderr, "it not to be tried again")
+
+
 def test_each_task_of_an_array_is_resized_by_itself(
     count: Count,
     show: Callable[[int | str], dict[str, str]],

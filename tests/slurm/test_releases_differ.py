@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from spank_helpers import plugstack
 
 from pliant import resources
 from pliant.batch.slurm.job_rows import NUMBERS, TEXTS
+from pliant.batch.slurm.refusals import blocked, is_for_good
 from pliant.batch.slurm.values import instant_s
 from pliant.sandbox import Sandbox
 
@@ -207,6 +208,127 @@ def test_the_nodes_of_an_arrays_waiting_tasks_cannot_be_changed_together(full: C
         return full.sandbox.run(argv).returncode
 
     assert (update("NumNodes=2-2"), update("Gres=gpu:2 NumTasks=1")) == (1, 0)
+
+
+# What Slurm refuses for good, and what it takes and never starts: docs/slurm-updates.md
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What Slurm says to an update of a waiting job, and what of it is applied."""
+
+    words: str = ""  # "": it is taken
+    gpus: str = "2"
+    limit: str = "00:30:00"
+    waits: str = ""  # the Reason for which a job that was changed so does not start
+
+
+TIME_MIN = "Invalid time-min specification (exceeds job's time or other limits)"
+ANSWERS = {
+    "a time limit below --time-min is refused": (
+        "--time-min=20",
+        "Gres=gpu:1 TimeLimit=10",
+        {"22.05": Answered(TIME_MIN)},
+    ),
+    "a time limit and TimeMin in one call are taken": (
+        "--time-min=20",
+        "Gres=gpu:1 TimeMin=10 TimeLimit=10",
+        {"22.05": Answered(gpus="1", limit="00:10:00")},
+    ),
+    "a GRES that is not there is refused": (
+        "",
+        "Gres=tpu:1 TimeLimit=10",
+        {"22.05": Answered("Invalid generic resource (gres) specification")},
+    ),
+    "a type of GPU that is not there is refused beside an untyped one": (
+        "",
+        "Gres=gpu:none:1 TimeLimit=10",
+        {
+            "22.05": Answered("Invalid GRES specification (with and without type identification)"),
+            "24.11": Answered(gpus="1", limit="00:10:00", waits="BadConstraints"),
+        },
+    ),
+    "a feature that is not there is refused": (
+        "",
+        "Gres=gpu:1 Features=none TimeLimit=10",
+        {"22.05": Answered("Invalid feature specification", limit="00:10:00")},
+    ),
+    "a QOS that is not there is refused": (
+        "",
+        "Gres=gpu:1 QOS=none TimeLimit=10",
+        {"22.05": Answered("Invalid qos specification")},
+    ),
+    "more nodes than the partition has are taken": (
+        "",
+        "Gres=gpu:2 NumNodes=9-9 NumTasks=9 NumCPUs=9",
+        {"22.05": Answered(waits="PartitionNodeLimit")},
+    ),
+    "more than a limit of its QOS allows is taken": (
+        "--qos=few",
+        "Gres=gpu:4",
+        {"22.05": Answered(gpus="4", waits="QOSMaxGRESPerJob")},
+    ),
+    "less than its QOS asks for is taken": (
+        "--qos=many",
+        "Gres=gpu:1",
+        {"22.05": Answered(gpus="1", waits="QOSMinGRES")},
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def answered(cluster: Cluster) -> dict[str, Answered]:
+    """Let all wait, change all, and see for what they wait once there is room."""
+    for qos, limit in (("few", "MaxTRESPerJob=gres/gpu=2"), ("many", "MinTRESPerJob=gres/gpu=2")):
+        cluster.run("sacctmgr", "-i", "add", "qos", qos, "set", limit, check=False)
+    cluster.run("sacctmgr", "-i", "modify", "user", "root", "set", "qos+=few,many", check=False)
+    cluster.empty()
+    cluster.fill()
+    gpus = ("--gres=gpu:2", "--nodes=1")
+    jobs = {name: cluster.submit(*gpus, *row[0].split()) for name, row in ANSWERS.items()}
+    told = {}
+    for name, (_, words, _) in ANSWERS.items():
+        done = cluster.sandbox.run(("scontrol", "update", f"jobid={jobs[name]}", *words.split()))
+        said = done.stderr.replace("slurm_update error:", "").strip()
+        fields = cluster.fields(jobs[name])
+        asks = fields["TresPerNode"].rpartition(":")[2]
+        told[name] = Answered(said.partition(" for job")[0], asks, fields["TimeLimit"])
+    cluster.free()
+    found = {name: replace(told[name], waits=waits_for(cluster, job)) for name, job in jobs.items()}
+    cluster.empty()
+    return found
+
+
+def waits_for(cluster: Cluster, job: str) -> str:
+    """Wait until a job has ended, or waits for what does not pass; return the Reason."""
+    told = ("squeue", "-h", "-t", "all", "-j", job, "-o%T %r")
+    passes = ("Resources", "Priority", "None")
+
+    def settled() -> bool:
+        state, _, reason = cluster.run(*told).partition(" ")
+        return state == "COMPLETED" or (state == "PENDING" and reason not in passes)
+
+    wait_until(settled, f"job {job}")
+    state, _, reason = cluster.run(*told).partition(" ")
+    return "" if state == "COMPLETED" else reason
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_what_slurm_answers_to_an_update_of_a_waiting_job(
+    name: str, answered: dict[str, Answered], release: Release
+) -> None:
+    expected = from_on(ANSWERS[name][2], release)
+    assert answered[name] == expected
+    assert is_for_good(expected.words) is (expected.words != "")
+    assert blocked(expected.waits) == expected.waits
+
+
+def test_on_a_running_job_time_min_is_taken_and_does_nothing(cluster: Cluster) -> None:
+    cluster.empty()
+    job = cluster.run_long("--gres=gpu:1", "--time-min=20")
+    cluster.run("scontrol", "update", f"jobid={job}", "TimeMin=10")
+    assert cluster.fields(job)["TimeMin"] == "00:20:00"
+    cluster.empty()
 
 
 # An update that comes too late

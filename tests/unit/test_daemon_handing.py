@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_handover import NEW, OLD, RUNNING, WAITING, FakeSlurm
+from test_handover import ENDING, NEW, OLD, RUNNING, WAITING, FakeSlurm
 
 from pliant.daemon.handing import STALE_S, HandOvers, Wanted, name_of
-from pliant.errors import Refused
+from pliant.errors import Infeasible, Refused
 from pliant.handover import Do, HandOver, Outcome, Scene, Sight, Step
 from pliant.model import Job, Shape
 from pliant.store import Store
@@ -26,6 +26,7 @@ class Hands:
         self.slurm = FakeSlurm()
         self.stranded = False
         self.refuses: set[Do] = set()
+        self.for_good = False
         self.breaks: list[Do] = []
         self.idle: set[Do] = set()  # what changes nothing
         self.did: list[Do] = []
@@ -40,7 +41,8 @@ class Hands:
             self.breaks.remove(step.do)
             raise OSError(22, "Invalid argument")
         if step.do in self.refuses:
-            raise Refused(f"job {job.id}: no")
+            kind = Infeasible if self.for_good else Refused
+            raise kind(f"job {job.id}: {step.do}: no")
         self.did.append(step.do)
         if step.do not in self.idle:
             self.slurm.do(step, over)
@@ -71,7 +73,7 @@ class Bench:
         self.store = Store(self.directory)
         self.overs = HandOvers(
             *(self.hands, self.store, lambda: self.hands.slurm.now_s),
-            ended=lambda job, _guest, outcome: self.ends.append((job.id, outcome)),
+            ended=lambda job, _guest, outcome, _told: self.ends.append((job.id, outcome)),
             changed=self.told.append,
         )
 
@@ -317,6 +319,91 @@ def test_a_refused_step_is_tried_again(bench: Bench) -> None:
     bench.hands.refuses = set()
     bench.go_on()
     assert bench.ends == [("7", Outcome.DONE)]
+
+
+NO = f"{Outcome.AS_WAS}: no"
+
+
+@pytest.mark.parametrize("carries", [OLD, Shape(1, 3)])
+@pytest.mark.parametrize(("for_good", "idle_s"), [(True, 3.0), (False, 13.0)])
+def test_a_reshape_that_is_refused_ends_as_it_was(
+    bench: Bench, for_good: bool, idle_s: float, carries: Shape
+) -> None:
+    bench.hands.refuses, bench.hands.for_good = {Do.RESHAPE}, for_good
+    bench.hands.slurm.job = replace(bench.hands.slurm.job, carries=OLD)
+    bench.begin()
+    bench.save()
+    while bench.hands.slurm.job.state is not WAITING:
+        bench.go_on(1)
+    bench.hands.slurm.job = replace(bench.hands.slurm.job, carries=carries)  # half applied
+    bench.go_on()
+    slurm = bench.hands.slurm
+    assert (slurm.job.state, slurm.job.carries, slurm.job.run) == (RUNNING, OLD, 1)
+    assert (slurm.x, slurm.job.pinned, slurm.fence_end_s) == (WAITING, False, 0.0)
+    assert slurm.idle_s <= idle_s
+    assert bench.ends == [("7", Outcome.AS_WAS)]
+    assert [row.outcome for row in bench.store.handovers("7")] == [NO]
+
+
+@pytest.mark.parametrize("for_good", [True, False])
+def test_a_fence_falls_in_time_though_all_is_refused(bench: Bench, for_good: bool) -> None:
+    bench.hands.refuses, bench.hands.for_good = {Do.RESHAPE, Do.PUT_BACK}, for_good
+    bench.begin()
+    bench.save()
+    bench.go_on()
+    slurm = bench.hands.slurm
+    assert (slurm.fence_end_s, slurm.x) == (0.0, RUNNING)  # its nodes are not kept for nobody
+    assert 0 < slurm.idle_s <= 15.0
+
+
+def test_a_reshape_that_is_taken_and_not_made_is_as_good_as_refused(bench: Bench) -> None:
+    bench.hands.idle = {Do.RESHAPE}
+    bench.begin()
+    bench.save()
+    bench.go_on()
+    assert bench.ends == [("7", Outcome.AS_WAS)]
+    assert bench.hands.slurm.idle_s <= 15.0
+
+
+def test_a_shape_that_is_taken_and_never_started_is_taken_back(bench: Bench) -> None:
+    bench.hands.slurm = FakeSlurm(x=ENDING, never=NEW)
+    bench.begin()
+    bench.save()
+    bench.go_on()
+    job = bench.hands.slurm.job
+    assert (job.state, job.carries, job.pinned) == (RUNNING, OLD, False)
+    (row,) = bench.store.handovers("7")
+    assert row.outcome == f"{Outcome.AS_WAS}: QOSMaxGRESPerJob"
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_shape_that_was_refused_is_not_tried_again_for_this_job(
+    bench: Bench, killed: bool
+) -> None:
+    bench.hands.refuses, bench.hands.for_good = {Do.RESHAPE}, True
+    bench.begin()
+    bench.save()
+    bench.go_on()
+    if killed:
+        bench.start()
+    again = replace(JOB, restarts=1)
+    assert bench.overs.refused("7") == {NEW: "no"}
+    assert not bench.overs.begin(again, Wanted(NEW, ("n1",)), 2000.0, "it fits better")
+    assert bench.overs.begin(again, Wanted(Shape(1, 1), ("n1",)), 2000.0, "it fits better")
+
+
+@pytest.mark.parametrize("killed_after", range(3, 12))
+def test_a_restart_goes_on_where_a_refused_reshape_was(bench: Bench, killed_after: int) -> None:
+    bench.hands.refuses, bench.hands.for_good = {Do.RESHAPE}, True
+    bench.begin()
+    bench.save()
+    bench.go_on(killed_after)
+    bench.start()
+    bench.overs.resume([JOB])
+    bench.go_on()
+    slurm = bench.hands.slurm
+    assert (slurm.job.state, slurm.job.carries, slurm.job.pinned) == (RUNNING, OLD, False)
+    assert (slurm.x, slurm.fence_end_s) == (WAITING, 0.0)
 
 
 def test_a_step_that_changes_nothing_is_not_repeated_at_once(bench: Bench) -> None:

@@ -45,6 +45,8 @@ class FakeSlurm:
     ends_s: float = 0.0  # when the requeued run's last process is gone
     cleaned_s: float = 2.0
     ahead_s: float = 0.0  # how far pliantd's clock is
+    never: Shape | None = None  # it takes this shape, and never starts a job of it
+    idle_s: float = 0.0  # how long GPUs were idle behind a fence
 
     def scene(self) -> Scene:
         fence = self.fence_end_s if self.fence_end_s > self.now_s else 0.0
@@ -78,6 +80,10 @@ class FakeSlurm:
                 assert job.state is WAITING
                 begins_s = max(step.begin_s, self.now_s + self.ahead_s)  # scontrol(1): not before
                 self.job = replace(job, carries=over.shape, begins_s=begins_s)
+            case Do.PUT_BACK:
+                assert job.state is WAITING
+                carries = over.before or job.carries
+                self.job = replace(job, carries=carries, begins_s=max(step.begin_s, self.now_s))
             case Do.UNFENCE:
                 self.fence_end_s = 0.0
                 self.schedule()
@@ -102,6 +108,8 @@ class FakeSlurm:
         )
 
     def pass_time(self, by_s: float, scheduler: bool) -> None:
+        if self.job.state is WAITING and self.fence_end_s > self.now_s:
+            self.idle_s += by_s
         self.now_s += by_s
         if self.job.state is ENDING and self.now_s >= self.ends_s:
             self._queue_again()
@@ -113,7 +121,9 @@ class FakeSlurm:
             return
         queue = [(self.x_priority, "x")] if self.x is WAITING else []
         if self.job.is_waiting and self.job.begins_s <= self.now_s:
-            queue.append((self.job.priority, "job"))
+            stuck = self.job.carries == self.never
+            self.job = replace(self.job, blocked="QOSMaxGRESPerJob" if stuck else "")
+            queue += [] if stuck else [(self.job.priority, "job")]
         if self.guest is not None and self.guest.is_waiting:
             queue.append((self.guest.priority, "guest"))
         for _, who in sorted(queue, reverse=True):
@@ -381,3 +391,54 @@ def test_a_job_that_the_batch_system_requeues_itself_keeps_its_place_once_it_has
         slurm.do(step, over)
         slurm.pass_time(0.1, scheduler=True)
     assert (slurm.job.state, slurm.job.carries, slurm.x) == (RUNNING, NEW, WAITING)
+
+
+def turned(refused: str = "no such GPU", *, before: Shape = OLD, shape: Shape = NEW) -> HandOver:
+    return HandOver(
+        *("7", 0, shape, 990.0, 1100.0),
+        saved_s=1000.0,
+        before=before,
+        refused=refused,
+        refused_s=1002.0,
+    )
+
+
+def waits(now_s: float, carries: Shape, *, fence_end_s: float, blocked: str = "") -> Scene:
+    job = Sight(WAITING, 1, PINNED, carries=carries, queued_s=1001.0, begins_s=1002.0)
+    return Scene(now_s, replace(job, blocked=blocked), None, fence_end_s)
+
+
+@pytest.mark.parametrize(
+    ("now_s", "for_good", "do"),
+    [(1002.5, True, Do.TURN_BACK), (1011.5, False, Do.RESHAPE), (1012.0, False, Do.TURN_BACK)],
+)
+def test_a_refused_reshape_turns_back_at_once_or_after_ten_seconds(
+    now_s: float, for_good: bool, do: Do
+) -> None:
+    over = replace(turned(), for_good=for_good)
+    assert next_step(over, waits(now_s, OLD, fence_end_s=1120.0)).do is do
+
+
+@pytest.mark.parametrize(
+    ("now_s", "blocked", "shape", "do"),
+    [
+        (1007.0, "QOSMaxGRESPerJob", NEW, Do.WAIT),
+        (1007.5, "QOSMaxGRESPerJob", NEW, Do.TURN_BACK),
+        (1012.0, "", Shape(1, 8), Do.WAIT),
+        (1012.5, "", Shape(1, 8), Do.TURN_BACK),  # as it was there may be room
+        (1012.5, "", NEW, Do.END),  # as it was there would be none either
+    ],
+)
+def test_a_shape_that_is_taken_and_not_started_turns_back(
+    now_s: float, blocked: str, shape: Shape, do: Do
+) -> None:
+    over = turned("", shape=shape)
+    assert next_step(over, waits(now_s, shape, fence_end_s=0.0, blocked=blocked)).do is do
+
+
+def test_a_guest_has_its_room_where_the_reshape_of_the_victim_is_refused() -> None:
+    over = replace(turned(shape=OLD), guest="8", for_good=True)
+    scene = replace(waits(1002.5, OLD, fence_end_s=1120.0), guest=Sight(WAITING, priority=5))
+    assert next_step(over, scene).do is Do.TURN_BACK
+    over = replace(over, back_s=1002.5)
+    assert next_step(over, scene).do is Do.PIN_GUEST

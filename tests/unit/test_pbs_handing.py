@@ -225,6 +225,29 @@ def test_the_start_that_our_hook_refuses_is_none(site: Recorded) -> None:
     assert (under_way.step(60).outcome, fences(site)) == (Outcome.AS_WAS, ())
 
 
+def test_a_request_that_pbs_refuses_is_put_back_and_begins_by_a_call_of_its_own(
+    site: Recorded,
+) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    over = replace(under_way.over, before=Shape(1, 1), refused="no", refused_s=NOW_S)
+    under_way.over = over
+    site.said.clear()
+    assert (under_way.step(9).do, site.said[0][0]) == (Do.RESHAPE, "qalter")
+    goes_back(site)
+    step = next_step(over, under_way.pbs.scene(over, under_way.job))
+    assert step.do is not Do.TURN_BACK
+    under_way.now_s = NOW_S + 10
+    assert next_step(over, under_way.pbs.scene(over, under_way.job)).words == "no"
+    under_way.over = replace(over, back_s=NOW_S + 10)
+    site.said.clear()
+    assert under_way.step(10).do is Do.PUT_BACK
+    first, second = (argv for argv in site.said if argv[0] == "qalter")
+    assert any("ngpus=1" in word for word in first)
+    assert second[1:4] == ("-W", "run_count=0", "-a")
+
+
 # What somebody else has changed meanwhile
 
 OWNERS: tuple[dict[str, str], ...] = (

@@ -12,7 +12,8 @@ import pytest
 from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.handing import Handing, limit_words
 from pliant.batch.slurm.job_rows import JobRow
-from pliant.errors import Refused, Unavailable
+from pliant.batch.slurm.time_min import owed
+from pliant.errors import Infeasible, Refused, Unavailable
 from pliant.grammar import put_token
 from pliant.handover import PINNED, Do, HandOver, Step
 from pliant.model import Job, JobState, Kind, Malleable, Request, Shape, Spec
@@ -185,7 +186,18 @@ def test_a_job_that_waits_no_more_is_not_reshaped() -> None:
 def test_what_is_left_of_a_time_limit_is_kept_and_never_begins_anew_for_being_little(
     end_s: float, words: tuple[str, ...]
 ) -> None:
-    assert limit_words(replace(OVER, end_s=end_s), 1000.5) == words
+    assert limit_words(replace(OVER, end_s=end_s), array(time_limit="30:00"), 1000.5) == words
+
+
+@pytest.mark.parametrize(
+    ("end_s", "words"),
+    [(0.0, ("TimeMin=29", "TimeLimit=29")), (3600.0, ("TimeMin=43", "TimeLimit=43"))],
+)
+def test_from_its_requeue_to_its_start_a_jobs_time_min_is_its_time_limit(
+    end_s: float, words: tuple[str, ...]
+) -> None:
+    row = array(time_limit="29:00", time_min="10:00")
+    assert limit_words(replace(OVER, end_s=end_s), row, 1000.5) == words
 
 
 def test_only_fences_are_ours() -> None:
@@ -274,3 +286,87 @@ def test_who_is_parted_loses_its_mark_before_it_may_start_again() -> None:
         *("scontrol", "update", "jobid=7", f"AdminComment={token}"),
         *("StartTime=1970-01-01T00:17:20", "OverSubscribe=NO", "ReqNodeList="),
     )
+
+
+CARRIED = {"num_nodes": "1", "num_tasks": "1", "num_cpus": "1", "restarts": "3"}
+GPUS = Spec(Request(malleable=Malleable()), Shape(1, 2))
+TAKEN = Shape(1, 1)
+
+
+def carrying(gpus: int, spec: Spec, **said: str) -> dict[str, Any]:
+    note = {"tres_per_node": f"gres:gpu:{gpus}", "admin_comment": put_token("", spec)}
+    return by_key(array(7, array_id="7", **{**CARRIED, **note, **said}))
+
+
+class Picky(Slurm):
+    """Refuses what has a word that begins so."""
+
+    def __init__(self, refuses: str) -> None:
+        super().__init__()
+        self.refuses = refuses
+
+    def run(self, argv: Sequence[str], **more: object) -> Answer:
+        said = super().run(argv, **more)
+        bad = self.refuses and any(word.startswith(self.refuses) for word in argv)
+        return Answer("", "scontrol: error: no", 1) if bad else said
+
+
+def turning(rows: dict[str, Any], refuses: str = "") -> list[tuple[str, ...]]:
+    """What is told to Slurm, which may refuse what begins so, where a hand-over turns back."""
+    slurm = Picky(refuses)
+    job = replace(JOB, shape=Shape(1, 2), spec=GPUS, shapes=(TAKEN, Shape(1, 2)))
+    over = replace(OVER, shape=TAKEN, before=Shape(1, 2), back_s=1039.0, guest="")
+    cluster = SimpleNamespace(
+        **vars(_CLUSTER), cores=lambda *_: 1, abilities=SimpleNamespace(gpu_to_cpu=False)
+    )
+    step = Step(Do.PUT_BACK, begin_s=1040.0)
+    handing(slurm, rows).do(step, over, job, cast("Any", cluster))
+    return [argv[3:] for argv in slurm.asked if argv[:2] == ("scontrol", "update")]
+
+
+BEGIN = ("StartTime=1970-01-01T00:17:20",)
+
+
+def test_what_was_not_applied_needs_no_putting_back() -> None:
+    assert turning(carrying(2, GPUS)) == [BEGIN]
+
+
+@pytest.mark.parametrize("refuses", ["", "Gres="])
+def test_what_is_half_applied_is_put_back_before_a_begin_time_of_its_own(refuses: str) -> None:
+    first, *rest = turning(carrying(1, replace(GPUS, set=TAKEN)), refuses)
+    assert first[0] == "Gres=gpu:2"
+    assert first[-1] == f"AdminComment={put_token('', GPUS)}"
+    assert rest == [BEGIN]  # whatever came of the first
+
+
+def test_a_job_that_turns_back_has_no_less_than_its_time_limit() -> None:
+    rows = carrying(2, GPUS, time_limit="29:00", time_min="10:00")
+    assert turning(rows) == [("TimeMin=29", "TimeLimit=29"), BEGIN]
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("Invalid time-min specification (exceeds job's time or other limits) for job 7", True),
+        ("Invalid GRES specification (with and without type identification) for job 7", True),
+        ("Job is pending execution", False),
+        ("Transport endpoint is already connected", False),
+    ],
+)
+def test_what_is_refused_for_good_is_told_apart(words: str, kind: bool) -> None:
+    with pytest.raises(Refused) as told:
+        handing(Slurm(scontrol=Answer("", words, 1))).do(Step(Do.PIN), OVER, JOB, ANY)
+    assert isinstance(told.value, Infeasible) is kind
+
+
+def test_an_owner_has_the_time_min_again_that_a_hand_over_borrowed() -> None:
+    comment = f"{put_token('', GPUS)} pliant-time-min=20"
+    slurm = Slurm()
+    row = array(7, array_id="7", time_limit="30:00", time_min="29:00", admin_comment=comment)
+    handing(slurm, by_key(row)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
+    words = ("TimeMin=20", f"AdminComment={put_token('', GPUS)}")
+    assert slurm.asked == [("scontrol", "update", "jobid=7", *words)]
+    short = replace(row, time_limit="19:00", time_min="19:00")
+    assert (owed(row), owed(short), owed(replace(row, state="RUNNING"))) == (20, 0, 0)
+    with pytest.raises(Refused, match="has its own --time-min"):
+        handing(Slurm(), by_key(short)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)

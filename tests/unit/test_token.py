@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.grammar import find_token, parse, put_token, token_text
+from pliant.grammar import (
+    find_token,
+    note_time_min,
+    noted_time_min,
+    parse,
+    put_token,
+    token_text,
+)
 from pliant.grammar.token import pack, spec_text, unpack
 from pliant.model import Footprint, Malleable, Request, Shape, Spec
 
@@ -72,3 +81,24 @@ def test_what_a_later_release_says_leaves_the_job_rigid_and_the_rest_of_the_comm
     """A pliantd that reads no ``stalled=``, 0.1.0, takes that of a later one so."""
     later = pack("malleable=grace=2m,later=yes")
     assert find_token(f"cluster {later} ours") is None
+
+
+def test_an_owners_time_min_is_noted_beside_the_token_which_any_release_reads() -> None:
+    """A key that an older pliantd does not know would cost the whole token."""
+    spec = Spec(parse("moldable=gpus=1-4"), own=Shape(1, 2))
+    noted = note_time_min(put_token("by hand", spec), 20)
+    assert (noted_time_min(noted), find_token(noted)) == (20, spec)
+    assert noted.split(" ")[3:] == ["pliant-time-min=20"]
+    again = put_token(noted, replace(spec, set=Shape(1, 1)))  # as any pliantd writes
+    assert noted_time_min(again) == 20
+    assert note_time_min(note_time_min(again, 30), 0) == put_token(
+        "by hand", find_token(again) or spec
+    )
+
+
+@given(st.text(max_size=60))
+def test_a_time_min_that_is_no_number_is_none(text: str) -> None:
+    told = noted_time_min(f"pliant-time-min={text}")
+    assert told == (
+        int(word) if (word := text.split(" ", maxsplit=1)[0]).isascii() and word.isdecimal() else 0
+    )

@@ -107,7 +107,7 @@ class Elastic:
         resizes = request.malleable is not None and listens
         return replace(
             job,
-            shapes=job.shapes if resizes else (job.shape,),
+            shapes=self._offered(job) if resizes else (job.shape,),
             progress=self.runs.progress(job, request.steps),
             grace_s=self.runs.grace_s(job) if listens else 0.0,
             restart_s=self.runs.restart_s(job),
@@ -119,6 +119,13 @@ class Elastic:
             next_shape=wanted.shape if wanted and not wanted.guest else None,
             next_nodes=wanted.nodes if wanted and not wanted.guest else (),
         )
+
+    def _offered(self, job: Job) -> tuple[Shape, ...]:
+        """What it may become, but for what the batch system did not give it before."""
+        refused = self.overs.refused(job.id)
+        if not refused:
+            return job.shapes
+        return tuple(shape for shape in job.shapes if shape not in refused)
 
     def _waiting(self, job: Job, wanted: Wanted | None) -> Job:
         """A job in the middle of a hand-over is nobody else's to change."""
@@ -196,6 +203,9 @@ class Elastic:
                 self.overs.withdraw(job.id)
             elif job.id not in under_way and job.priority in OURS:
                 self._do(Do.RELEASE, job)
+        for job in snapshot.waiting:
+            if job.time_min_owed and job.id not in under_way:
+                self._do(Do.GIVE_BACK, job)
         elastic = [job for job in snapshot.running if elastic_request(job)]
         self._stalled.looked(
             [job for job in elastic if job.id not in under_way],
@@ -289,6 +299,7 @@ class Elastic:
         wanted = Wanted(shape, end_s=end_s)
         phase = self.runs.life(job).phase
         allowed = request_shapes(job.spec.request, job.spec.own or job.shape)
+        refused = self.overs.refused(job.id)
         checks = (
             (job.frozen != "", f"it is left alone: {job.frozen}"),
             (job.spec.pinned, "its owner pinned it"),
@@ -297,6 +308,7 @@ class Elastic:
             (shape == job.shape, "it has that shape"),
             (self._stalled.has_hung(job), "its program hung since a checkpoint was requested"),
             (not self.runs.may_reshape(job), f"nothing can be asked of it now: {_busy(phase)}"),
+            (shape in refused, f"it was tried before, and refused: {refused.get(shape)}"),
             (shape not in job.shapes, "the batch system cannot change it so"),
             (0 < end_s < now_s + LEAST_LEFT_S, "less than two minutes of its time limit are left"),
             (
@@ -342,14 +354,14 @@ class Elastic:
             self._unserved.asked(wanted.guest)
         return self.overs.begin(job, wanted, until_s, reason, listens=listens)
 
-    def _ended(self, job: Job, guest: str, outcome: Outcome) -> None:
+    def _ended(self, job: Job, guest: str, outcome: Outcome, told: str) -> None:
         self._made_room.pop(job.id, None)
         self._stalled.ended(job.id)
         if guest and outcome in LEFT:
             self._unserved.made_room(guest, self._clock())
         what = "handed over" if outcome is Outcome.DONE else "not handed over"
         shape = shape_text(job.shape)
-        self._store.decide([Decision(self._clock(), job.id, what, shape, outcome.value)])
+        self._store.decide([Decision(self._clock(), job.id, what, shape, told)])
         self._wake()
 
 

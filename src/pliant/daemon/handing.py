@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from pliant.errors import BadSpec, PliantError, Refused
+from pliant.errors import BadSpec, Infeasible, PliantError, Refused
 from pliant.grammar import parse_shape
 from pliant.handover import SETTLE_S, Do, HandOver, Outcome, Scene, Step, next_step
 from pliant.model import Job, Shape, shape_text
@@ -33,6 +33,11 @@ REST_S = 300.0
 """A job that saved in vain, and goes on where it is, is not asked again before."""
 LATE = frozenset((Outcome.NOT_SAVED.value, Outcome.HELD.value))
 """What is given up before a checkpoint that may still come."""
+
+_TURNED = frozenset((Outcome.AS_WAS.value, Outcome.SLOW.value))
+WHY = ": "
+"""Between an outcome and the batch system's words."""
+UNMADE = "the batch system took the change and did not make it"
 
 
 class Hands(Protocol):
@@ -93,11 +98,14 @@ class HandOvers:
         store: Store,
         clock: Callable[[], float],
         *,
-        ended: Callable[[Job, str, Outcome], None] = lambda _job, _guest, _outcome: None,
+        ended: Callable[[Job, str, Outcome, str], None] = lambda _job, _guest, _outcome, _told: (
+            None
+        ),
         changed: Callable[[str], None] = lambda _job_id: None,
         has_place: Callable[[Job, Wanted], bool] = lambda _job, _wanted: True,
     ) -> None:
-        """``clock`` counts seconds since the epoch; ``ended`` is told of each end, with the guest.
+        """``clock`` counts seconds since the epoch; ``ended`` is told of each end, with the guest
+        and in words.
 
         ``changed`` is told which job something else is wanted of now, from any thread.
         ``has_place``: whether a job could still start so, asked once its program has saved.
@@ -107,6 +115,7 @@ class HandOvers:
         self._active: dict[str, _Active] = {}
         self._gone: dict[str, int] = {}  # the last run that was handed over, by job
         self._rests: dict[str, float] = {}  # until when it is not asked again, by job
+        self._refused: dict[str, dict[Shape, str]] = {}  # what it was not given, by job: as stored
         self._changed = threading.Condition()
 
     # --- what is intended ------------------------------------------------------------------
@@ -124,7 +133,7 @@ class HandOvers:
         with self._changed:
             if job.id in self._active or job.restarts <= self._gone.get(job.id, -1):
                 return False
-            if now_s < self._rests.get(job.id, 0.0):
+            if now_s < self._rests.get(job.id, 0.0) or self.refused(job.id).get(wanted.shape):
                 return False
             row = HandOverRow(
                 *(0, now_s, job.id, job.user, job.account, job.restarts, shape_text(job.shape)),
@@ -136,6 +145,7 @@ class HandOvers:
                 *(job.id, job.restarts, wanted.shape, now_s, until_s),
                 guest=wanted.guest,
                 end_s=wanted.end_s,
+                before=job.shape,
             )
             if not listens:
                 over = replace(over, saved_s=now_s)
@@ -166,12 +176,21 @@ class HandOvers:
         with self._changed:
             self._gone = {job: run for job, run in self._gone.items() if job in there}
             self._rests = {job: until_s for job, until_s in self._rests.items() if job in there}
+            self._refused = {job: some for job, some in self._refused.items() if job in there}
 
     def of(self, job_id: str) -> HandOver | None:
         """Return a job's hand-over; None where it has none."""
         with self._changed:
             active = self._active.get(job_id)
             return active.over if active else None
+
+    def refused(self, job_id: str) -> Mapping[Shape, str]:
+        """Return the shapes that the batch system did not give a running job, and its words."""
+        with self._changed:
+            if job_id not in self._refused:
+                rows = self._store.handovers(job_id)
+                self._refused[job_id] = dict(filter(None, map(_refused, rows)))
+            return self._refused[job_id]
 
     def all(self) -> Mapping[str, Wanted]:
         """Return what the jobs of which one is under way are to become, by job."""
@@ -296,15 +315,17 @@ class HandOvers:
     def _advance(self, active: _Active) -> None:
         over, job = active.over, active.job
         try:
-            step = next_step(over, self._hands.scene(over, job))
+            scene = self._hands.scene(over, job)
+            step = next_step(over, scene)
             if not self._stands(active, over, step):
                 return
             if step.do is Do.END:
                 self._end(active, Outcome.STAYS if active.stays else step.outcome or Outcome.DONE)
                 return
-            if step.do not in (Do.WAIT, Do.SETTLE):
-                self._hands.step(step, over, job)
-                log.info("job %s: %s", over.job, step.do)
+            if step.do is Do.TURN_BACK:
+                self._turn_back(active, step.words, scene.now_s)
+            elif step.do not in (Do.WAIT, Do.SETTLE):
+                self._do(active, step, scene.now_s)
         except PliantError as error:
             active.requeued &= not isinstance(error, Refused)
             if str(error) != active.trouble:
@@ -319,6 +340,33 @@ class HandOvers:
         active.next_s = self._clock() + _pause_s(step, active)
         active.did = step
 
+    def _do(self, active: _Active, step: Step, now_s: float) -> None:
+        """Do one step; note since when, and in which words, a reshape is refused."""
+        again = active.did is not None and active.did.do is step.do is Do.RESHAPE
+        if again:  # it was taken, and is to be done once more
+            self._note_refusal(active, UNMADE, now_s, for_good=False)
+        try:
+            self._hands.step(step, active.over, active.job)
+        except Refused as error:
+            if step.do is Do.RESHAPE:
+                words = str(error).removeprefix(f"job {active.over.job}: {step.do}: ")
+                self._note_refusal(active, words, now_s, for_good=isinstance(error, Infeasible))
+            raise
+        log.info("job %s: %s", active.over.job, step.do)
+
+    def _note_refusal(self, active: _Active, words: str, now_s: float, *, for_good: bool) -> None:
+        with self._changed:
+            since_s = active.over.refused_s or now_s
+            active.over = replace(active.over, refused=words, refused_s=since_s, for_good=for_good)
+
+    def _turn_back(self, active: _Active, words: str, now_s: float) -> None:
+        with self._changed:
+            active.over = replace(active.over, refused=words, back_s=now_s)
+        log.warning(
+            *("job %s: it does not become %s and goes on as it was: %s",),
+            *(active.over.job, shape_text(active.over.shape), words),
+        )
+
     def _stands(self, active: _Active, over: HandOver, step: Step) -> bool:
         """Whether a step is still right; it is not where its program has spoken meanwhile."""
         with self._changed:
@@ -328,17 +376,32 @@ class HandOvers:
             return True
 
     def _end(self, active: _Active, outcome: Outcome) -> None:
+        told = _told(active.over, outcome)
         with self._changed:
             self._active.pop(active.over.job, None)
+            self._refused.pop(active.over.job, None)
             if outcome in (Outcome.DONE, Outcome.AS_WAS):
                 self._gone[active.over.job] = active.over.run
             elif outcome is Outcome.STAYS:
                 self._rests[active.over.job] = self._clock() + REST_S
-            self._store.handed_over(active.number, self._clock(), outcome)
+            self._store.handed_over(active.number, self._clock(), told)
             self._changed.notify_all()
-        log.info("job %s: %s", active.over.job, outcome)
+        log.info("job %s: %s", active.over.job, told)
         self._told(active.over.job)
-        self._ended(active.job, active.over.guest, outcome)
+        self._ended(active.job, active.over.guest, outcome, told)
+
+
+def _told(over: HandOver, outcome: Outcome) -> str:
+    """How it ended, with the batch system's words where those are why."""
+    turned = over.back_s > 0 and outcome in (Outcome.AS_WAS, Outcome.SLOW)
+    return f"{outcome}{WHY}{over.refused}" if turned else outcome.value
+
+
+def _refused(row: HandOverRow) -> tuple[Shape, str] | None:
+    """Which shape a job was not given, and why, by what :func:`_told` said."""
+    outcome, _, words = row.outcome.partition(WHY)
+    over = _read(row) if outcome in _TURNED and words else None
+    return (over.shape, words) if over else None
 
 
 def _places(active: _Active) -> tuple[str, ...]:
@@ -361,9 +424,15 @@ def name_of(over: HandOver) -> str:
 
 
 def _read(row: HandOverRow) -> HandOver | None:
-    try:
-        shape = parse_shape(row.after)
-    except BadSpec:
+    shape = _shape(row.after)
+    if shape is None:
         return None
     times = (row.at_s, row.until_s, row.saved_s)
-    return HandOver(row.job, row.run, shape, *times, row.guest, row.end_s)
+    return HandOver(row.job, row.run, shape, *times, row.guest, row.end_s, _shape(row.before))
+
+
+def _shape(text: str) -> Shape | None:
+    try:
+        return parse_shape(text)
+    except BadSpec:
+        return None

@@ -33,7 +33,15 @@ from pliant.grammar.options import (
 )
 from pliant.grammar.shapes import dropped, no_larger, shapes
 from pliant.grammar.text import request_text
-from pliant.grammar.token import find_token, from_comment, put_token, spec_text, token_text
+from pliant.grammar.token import (
+    find_token,
+    from_comment,
+    note_time_min,
+    noted_time_min,
+    put_token,
+    spec_text,
+    token_text,
+)
 from pliant.grammar.values import parse_shape, quoted
 
 __all__ = [
@@ -44,6 +52,8 @@ __all__ = [
     "find_token",
     "from_comment",
     "no_larger",
+    "note_time_min",
+    "noted_time_min",
     "parse",
     "parse_option",
     "parse_shape",

@@ -9,6 +9,10 @@ The text is a request as :mod:`pliant.grammar` has it, followed by what the filt
 ``own=SHAPE``, ``set=SHAPE``, ``fp=T,TG,C,CG,M,MC,MG`` (Footprint's fields in order), ``pinned``,
 ``renewed``, ``mark=NODE``.
 A token that the submit plugin wrote while the daemon was away has the request alone.
+
+What a key that it does not know says of a request, an older pliantd cannot tell: it would take the
+whole token for none. So the owner's --time-min, which is not there during hand-overs, is noted in a
+word of its own beside it, in minutes: ``pliant-time-min=20``. Older ones leave that word as it is.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from pliant.grammar.values import parse_shape
 from pliant.model import Footprint, Request, Spec, shape_text
 
 PREFIX = "pliant=v1:"
+TIME_MIN = "pliant-time-min="
 COMMENT = "pliant:"
 _FOOTPRINT_FIELDS = 7
 
@@ -127,3 +132,19 @@ def put_token(admin_comment: str, spec: Spec) -> str:
     """Return AdminComment with our token in place of the old ones; other words stay as they are."""
     others = [word for word in admin_comment.split(" ") if not word.startswith(PREFIX)]
     return " ".join([*others, token_text(spec)]).strip(" ")
+
+
+def noted_time_min(admin_comment: str) -> int:
+    """Return the owner's own --time-min in minutes where the job carries ours; 0 where not."""
+    words = (word.removeprefix(TIME_MIN) for word in _time_mins(admin_comment))
+    return next((int(word) for word in words if word.isascii() and word.isdecimal()), 0)
+
+
+def note_time_min(admin_comment: str, minutes: int) -> str:
+    """Return AdminComment with the owner's --time-min noted; with 0, with none noted."""
+    others = [word for word in admin_comment.split(" ") if not word.startswith(TIME_MIN)]
+    return " ".join([*others, *([f"{TIME_MIN}{minutes}"] if minutes else [])]).strip(" ")
+
+
+def _time_mins(admin_comment: str) -> list[str]:
+    return [word for word in admin_comment.split(" ") if word.startswith(TIME_MIN)]

@@ -10,6 +10,7 @@ is to have, by a fence (see fences.py): PBS's own scheduler starts whom it lets 
 - *fence* and *renew* put up the fence, which lets in the job, or where it makes room, its guest.
 - *requeue* waits for the program's end, and after some seconds makes it.
 - *reshape* gives the request, the time to begin, and a new count of 20 starts before PBS holds it.
+- *put back* gives the request as it was, and the time to begin in a call of its own.
 - *unfence* ends the hook's hold or its time to begin, leaves the fence for some seconds more, and
   starts a cycle of the scheduler. It ends when one has started for whom it was.
 
@@ -18,6 +19,7 @@ A job that is not any more what it was asked as is left so (see standing.py).
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -26,6 +28,7 @@ from pliant.batch.clients import Runs
 from pliant.batch.pbs.fences import Fences, Kept
 from pliant.batch.pbs.jobs import Site, carried, job_of, nodes_of, spec_of
 from pliant.batch.pbs.queries import KICK, Queries
+from pliant.batch.pbs.reasons import blocked
 from pliant.batch.pbs.rows import ENDING, JobRow
 from pliant.batch.pbs.standing import AHEAD_S, is_later_run, is_same_run, stands
 from pliant.batch.pbs.update import shape_words
@@ -35,11 +38,13 @@ from pliant.filter.pbs.fences import Fence, number_of
 from pliant.handover import FENCE_S, GIVE_UP_S, PINNED, Do, HandOver, Scene, Sight, Step
 from pliant.model import Job, JobState, Shape
 
+log = logging.getLogger("pliant.handing")
+
 STANDS_S = 3600.0
 """How long a job's hold stands: longer than any fence that is looked at."""
 ENDS_S = 15.0
 """How long a program may take to end that has saved, before the job is requeued from outside."""
-_NOTHING = frozenset({Do.PIN, Do.RELEASE})
+_NOTHING = frozenset({Do.PIN, Do.RELEASE, Do.GIVE_BACK})
 _FENCING = frozenset({Do.FENCE, Do.RENEW, Do.PIN_GUEST})
 
 
@@ -116,6 +121,7 @@ class Handing:
             queued_s=over.saved_s,
             begins_s=row.begin_s,
             started_s=row.start_s,
+            blocked=blocked(row) if row.waits else "",
         )
 
     # --- do --------------------------------------------------------------------------------
@@ -132,6 +138,8 @@ class Handing:
             return
         if step.do is Do.RESHAPE:
             self._reshape(over, job, site)
+        elif step.do is Do.PUT_BACK:
+            self._put_back(step, over, job, site)
         elif step.do is Do.REQUEUE:
             self._tell(step, over, ("qrerun", over.job))
         elif step.do is Do.UNFENCE:
@@ -191,6 +199,20 @@ class Handing:
             *("-W", "run_count=0", "-a", _text(begin_s)),
         )
         self._tell(Step(Do.RESHAPE), over, ("qalter", *words, over.job))
+
+    def _put_back(self, step: Step, over: HandOver, job: Job, site: Site) -> None:
+        """Put back the request that a job had; then the time to begin, whatever came of that."""
+        row = {one.id: one for one in self._queries.jobs()}.get(over.job)
+        if row is None or not row.waits or job.spec is None:
+            raise Refused(f"job {over.job}: it does not wait any more")
+        begin = ("-W", "run_count=0", "-a", _text(int(self._clock()) + 1))
+        if over.before is not None and over.before != over.shape:
+            try:
+                words = shape_words(row, job, over.before, job.spec, site)
+                self._tell(step, over, ("qalter", *words, over.job))
+            except Refused as error:
+                log.warning("%s", error)
+        self._tell(step, over, ("qalter", *begin, over.job))
 
     def _kick(self) -> None:
         if self._queries.schedules():  # else someone has stopped it

@@ -50,3 +50,8 @@ def reason(row: JobRow) -> str:
         (words.startswith(_RESOURCES) and here and "limit" not in words, "Resources"),
     )
     return next((said for holds, said in checks if holds), row.comment[:LONGEST])
+
+
+def blocked(row: JobRow) -> str:
+    """Return PBS's words where a job of another shape may start: a limit, or no node ever."""
+    return row.comment[:LONGEST] if reason(row) in (HELD_FOR_SHAPE, "AssocGrpGRES") else ""

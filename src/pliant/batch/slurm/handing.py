@@ -8,12 +8,18 @@ Measured on 22.05.8 and 24.11.5; each line is a trap:
 - A begin time before its own now is read by scontrol as now: with a clock that is ahead no job
   begins earlier than that.
 - Slurm's clients read and print times here as UTC (see commands.py), in whole seconds.
+- A time limit below TimeMin is refused; both in one call are taken, and TimeMin is only to be
+  changed on a job that waits. With TimeMin left below, backfill starts the job with no more (22.05:
+  10 of 29 minutes). So a job has TimeMin = TimeLimit from its requeue to its start.
+- Of a call that is refused nothing may be applied, or a part (22.05: nothing of one that names
+  gres= first): the begin time of a job that goes on as it was is a call of its own.
 - ``Priority=`` is refused on a job that its user holds, also while it runs, and ``release`` would
   end that hold: both are for jobs that are not held.
 """
 
 from __future__ import annotations
 
+import logging
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,18 +29,23 @@ from datetime import UTC, datetime
 
 from pliant.batch.slurm.clocks import Clocks
 from pliant.batch.slurm.cluster import Cluster
-from pliant.batch.slurm.commands import Runs
+from pliant.batch.slurm.commands import Answer, Runs
 from pliant.batch.slurm.job_rows import JobRow, count
 from pliant.batch.slurm.marking import UNMARK, left_marks
 from pliant.batch.slurm.partition_rows import parse_reservations
 from pliant.batch.slurm.queries import Queries
 from pliant.batch.slurm.records import records
+from pliant.batch.slurm.refusals import blocked, is_for_good
 from pliant.batch.slurm.request import asked
-from pliant.batch.slurm.update import job_words, token_words, update_words, wanted
-from pliant.batch.slurm.values import instant_s, whole
-from pliant.errors import BadAnswer, Refused, Unavailable
+from pliant.batch.slurm.requested import spec_of
+from pliant.batch.slurm.time_min import giving_back, owed, with_noted
+from pliant.batch.slurm.update import job_words, shortfall, token_words, update_words, wanted
+from pliant.batch.slurm.values import duration_s, instant_s, whole
+from pliant.errors import BadAnswer, Infeasible, PliantError, Refused, Unavailable
 from pliant.handover import FENCE_S, OURS, PINNED, SETTLE_S, Do, HandOver, Scene, Sight, Step
 from pliant.model import ANYWHERE, UNMARKED, Job, JobState, Kind
+
+log = logging.getLogger("pliant.handing")
 
 _FAILED = "RestartCnt:|,StartTime:|,SubmitTime:|,EndTime:|,exit_code:|"
 _TERMINATED = frozenset({signal.SIGTERM, signal.SIGKILL, (128 + signal.SIGTERM) << 8})
@@ -155,6 +166,7 @@ class Handing:
             queued_s=instant_s(row.submit),
             begins_s=instant_s(row.eligible),
             started_s=instant_s(row.start),
+            blocked=blocked(row.reason) if waits else "",
         )
 
     # --- do --------------------------------------------------------------------------------
@@ -164,10 +176,15 @@ class Handing:
 
         Raises Refused in Slurm's words, Unavailable.
         """
-        answer = self._commands.run(("scontrol", *self._words(step, over, job, cluster)))
+        if step.do is Do.PUT_BACK:
+            self._put_back(step, over, job, cluster)
+            return
+        self._tell(step, over, self._words(step, over, job, cluster))
+
+    def _tell(self, step: Step, over: HandOver, words: Sequence[str]) -> None:
+        answer = self._commands.run(("scontrol", *words))
         if answer.status:
-            kind = Unavailable if answer.controller_is_away else Refused
-            raise kind(f"job {over.job}: {step.do}: {answer.words}")
+            raise _error(answer)(f"job {over.job}: {step.do}: {answer.words}")
 
     def _words(self, step: Step, over: HandOver, job: Job, cluster: Cluster) -> Sequence[str]:
         fence = f"ReservationName={PREFIX}{over.job}"
@@ -175,6 +192,8 @@ class Handing:
             return ("update", f"jobid={over.job}", *self._reshape(step, over, job, cluster))
         if step.do is Do.RELEASE:
             return self._release(over, job)
+        if step.do is Do.GIVE_BACK:
+            return self._give_back(over)
         if step.do in (Do.PIN_GUEST, Do.RELEASE_GUEST):
             return self._of_guest(step, over)
         words: dict[Do, Sequence[str]] = {
@@ -203,6 +222,12 @@ class Handing:
             return ("update", f"jobid={over.job}", f"Priority={before}")
         return ("release", over.job)
 
+    def _give_back(self, over: HandOver) -> Sequence[str]:
+        row = self._queries.again([over.job]).get(over.job)
+        if row is None or not owed(row):
+            raise Refused(f"job {over.job}: it does not wait any more, or has its own --time-min")
+        return ("update", f"jobid={job_words(row)}", *giving_back(row))
+
     def _fence_words(self, job: Job) -> Sequence[str]:
         return (
             f"StartTime={_text(self._clock() - SKEW_S)}",
@@ -230,7 +255,44 @@ class Handing:
             shape = token_words(row, spec)
         else:
             shape = update_words(row, now, wanted(job, over.shape, spec, cluster), spec)
-        return (*shape, *words, *limit_words(over, step.begin_s))
+        return (*with_noted(shape, row), *words, *limit_words(over, row, step.begin_s))
+
+    def _put_back(self, step: Step, over: HandOver, job: Job, cluster: Cluster) -> None:
+        """Put back what is half applied, part by part; what is refused is said, and left.
+
+        Then the begin time, which nothing may keep from being set.
+        """
+        row = self._queries.again([over.job]).get(over.job)
+        if row is None or not row.waits:
+            raise Refused(f"job {over.job}: it does not wait any more")
+        update = ("update", f"jobid={over.job}")
+        for words in (
+            self._as_before(row, over, job, cluster),
+            limit_words(over, row, step.begin_s),
+        ):
+            try:
+                if words:
+                    self._tell(step, over, (*update, *words))
+            except Refused as error:
+                log.warning("%s", error)
+        self._tell(step, over, (*update, f"StartTime={_text(step.begin_s)}"))
+
+    def _as_before(self, row: JobRow, over: HandOver, job: Job, cluster: Cluster) -> Sequence[str]:
+        """The request that a job had when it was asked; nothing where it has it."""
+        if over.before is None or job.spec is None:
+            return ()
+        spec = replace(job.spec, mark=UNMARKED) if left_marks([row]) else job.spec
+        now = asked(row, job.footprint, cluster.default_per_cpu_mib)
+        then = wanted(job, over.before, spec, cluster)
+        if shortfall(now, then) or now.mem_mib != then.mem_mib:
+            return update_words(row, now, then, spec)
+        return () if spec_of(row.admin_comment) == spec else token_words(row, spec)
+
+
+def _error(answer: Answer) -> type[PliantError]:
+    if answer.controller_is_away:
+        return Unavailable
+    return Infeasible if is_for_good(answer.words) else Refused
 
 
 def _guest_row(rows: Mapping[str, JobRow], guest: str) -> JobRow | None:
@@ -239,13 +301,17 @@ def _guest_row(rows: Mapping[str, JobRow], guest: str) -> JobRow | None:
     return rows.get(guest) or next(record, None)
 
 
-def limit_words(over: HandOver, begin_s: float) -> Sequence[str]:
-    """Return what is left of a job's time limit, in whole minutes, where it does not begin anew.
+def limit_words(over: HandOver, row: JobRow, begin_s: float) -> Sequence[str]:
+    """Return a job's time limit from its requeue on, in whole minutes; its --time-min is the same.
 
-    One at least: with none at all it would.
+    What is left of it, where it does not begin anew: one minute at least, for with none at all it
+    would.
     """
-    left = max(1, int(over.end_s - begin_s) // 60)
-    return (f"TimeLimit={left}",) if over.end_s else ()
+    left = max(1, int(over.end_s - begin_s) // 60) if over.end_s else 0
+    if not duration_s(row.time_min):
+        return (f"TimeLimit={left}",) if left else ()
+    minutes = left or duration_s(row.time_limit) // 60
+    return (f"TimeMin={minutes}", f"TimeLimit={minutes}") if minutes else ()
 
 
 def _state(row: JobRow) -> JobState | None:
