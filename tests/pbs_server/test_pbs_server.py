@@ -84,19 +84,19 @@ def test_a_waiting_job_is_molded_when_something_is_free(server: Server) -> None:
 
 
 def test_who_takes_the_request_back_has_a_waiting_job_as_it_was_written(server: Server) -> None:
-    server.fill(3)
-    time.sleep(3)
+    server.fill(2)
+    server.until_seen()
     server.tell("set server scheduling = False")
     try:
-        job_id = server.submit("sleep 60", "-l", "select=1:ncpus=1:ngpus=4", *MOLDABLE)
-        assert server.job(job_id)["Resource_List"]["select"] == "1:ncpus=1:ngpus=1"
+        job_id = server.submit("sleep 60", "-l", "select=1:ncpus=1:ngpus=1", *MOLDABLE)
+        assert server.job(job_id)["Resource_List"]["select"] == "1:ncpus=1:ngpus=2"
         server.run("qalter", "-l", "moldable=", job_id, user=server.user)
+        job = server.job(job_id)
     finally:
         server.tell("set server scheduling = True")
-    job = server.job(job_id)
-    assert job["Resource_List"]["select"] == "1:ncpus=1:ngpus=4"
+    assert job["Resource_List"]["select"] == "1:ncpus=1:ngpus=1"
     assert "pliant" not in job["Resource_List"]
-    assert (str(job["Variable_List"]["PLIANT_SHAPE"]), job["job_state"]) == ("4", "Q")
+    assert (str(job["Variable_List"]["PLIANT_SHAPE"]), job["job_state"]) == ("1", "Q")
 
 
 def test_a_job_has_all_cores_of_a_node_where_no_gpu_is_free(server: Server) -> None:

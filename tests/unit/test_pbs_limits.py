@@ -11,6 +11,7 @@ import pytest
 from pbs_recorded import NAMES, Recorded
 from pbs_site import QUEUE, Site
 
+from pbs_double import Job as PbsJob
 from pliant.daemon.cannot import cannot_rows
 from pliant.filter.pbs.state import Ground, Room, State, read_state, state_text
 from pliant.grammar import find_token, token_text
@@ -92,6 +93,20 @@ def test_nor_less_than_it_must_have(site: Site) -> None:
     site.says(queues=(("workq", Ground(FREE.kinds, FREE.rooms, limits)),))
     asked = {"select": "1:ngpus=4", "moldable": "gpus=1-4", "throughput": "1:9+4:1"}
     assert site.queuejob(asked).resources["select"] == "1:ngpus=4"
+
+
+def test_a_qalter_is_not_refused_for_an_own_shape_that_is_beyond_a_limit_now(site: Site) -> None:
+    site.says(queues=(("workq", FREE),))
+    asked = {"select": "1:ngpus=4", "moldable": "gpus=1-4", "throughput": "2:9"}
+    first = site.queuejob(asked)
+    assert first.resources["select"] == "1:ngpus=2"
+    old = PbsJob("modifyjob", first.resources, first.variables, job_state=1)
+    for most, writes in ((4, ["select", "pliant"]), (3, ["pliant"])):
+        limits = limited(most={"ngpus": most})
+        site.says(queues=(("workq", Ground(FREE.kinds, FREE.rooms, limits)),))
+        changed = PbsJob("modifyjob", {"moldable": "", "throughput": ""})
+        seen = site.seen("modifyjob", changed, job_o=old)
+        assert (seen.verdict, seen.job.Resource_List.writes) == (("accept", ""), writes)
 
 
 @pytest.mark.parametrize("select", ["1:ncpus=4", "1:ngpus=8:ncpus=8"])
