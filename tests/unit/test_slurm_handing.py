@@ -311,9 +311,11 @@ class Picky(Slurm):
         return Answer("", "scontrol: error: no", 1) if bad else said
 
 
-def turning(rows: dict[str, Any], refuses: str = "") -> list[tuple[str, ...]]:
+def turning(
+    rows: dict[str, Any], refuses: str = "", slurm: Picky | None = None
+) -> list[tuple[str, ...]]:
     """What is told to Slurm, which may refuse what begins so, where a hand-over turns back."""
-    slurm = Picky(refuses)
+    slurm = slurm or Picky(refuses)
     job = replace(JOB, shape=Shape(1, 2), spec=GPUS, shapes=(TAKEN, Shape(1, 2)))
     over = replace(OVER, shape=TAKEN, before=Shape(1, 2), back_s=1039.0, guest="")
     cluster = SimpleNamespace(
@@ -337,6 +339,15 @@ def test_what_is_half_applied_is_put_back_before_a_begin_time_of_its_own(refuses
     assert first[0] == "Gres=gpu:2"
     assert first[-1] == f"AdminComment={put_token('', GPUS)}"
     assert rest == [BEGIN]  # whatever came of the first
+
+
+def test_what_slurm_holds_for_its_shape_is_released_once_that_is_put_back() -> None:
+    rows = carrying(1, replace(GPUS, set=TAKEN), priority="0", reason="BadConstraints")
+    seen = handing(Slurm(), rows).scene(replace(OVER, guest=""), JOB, cast("Any", _CLUSTER)).job
+    assert (seen.held, seen.blocked) == (False, "BadConstraints")
+    slurm = Picky("")
+    first, last, begin = turning(rows, slurm=slurm)[0], *slurm.asked[-2:]
+    assert (first[0], last, begin[3:]) == ("Gres=gpu:2", ("scontrol", "release", "7"), BEGIN)
 
 
 def test_a_job_that_turns_back_has_no_less_than_its_time_limit() -> None:

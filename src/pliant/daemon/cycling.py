@@ -236,9 +236,12 @@ class Cycling:
 
         Raises PliantError where the batch system is away.
         """
+        under_way = self.elastic.overs.all() if self.elastic is not None else {}
         for job in seen.snapshot.waiting:
             own = job.spec.own if job.spec and job.spec.set else None
             if job.reason != HELD_FOR_SHAPE or own is None or own in job.refused:
+                continue
+            if job.id in under_way:  # which turns back by itself, to what it had
                 continue
             try:
                 self.acting.rescue(job)

@@ -13,6 +13,8 @@ Measured on 22.05.8 and 24.11.5; each line is a trap:
   10 of 29 minutes). So a job has TimeMin = TimeLimit from its requeue to its start.
 - Of a call that is refused nothing may be applied, or a part (22.05: nothing of one that names
   gres= first): the begin time of a job that goes on as it was is a call of its own.
+- Where no node can ever hold what a job asks for, Slurm holds it (BadConstraints): ``Priority=`` is
+  refused, and the request that it had does not end that; ``release`` does (22.05).
 - ``Priority=`` is refused on a job that its user holds, also while it runs, and ``release`` would
   end that hold: both are for jobs that are not held.
 """
@@ -27,6 +29,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from pliant.batch import HELD_FOR_SHAPE
 from pliant.batch.slurm.clocks import Clocks
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer, Runs
@@ -161,7 +164,7 @@ class Handing:
             state=_state(row),
             run=count(row.restarts),
             priority=priority,
-            held=priority == 0,
+            held=priority == 0 and not (waits and row.reason == HELD_FOR_SHAPE),
             carries=carries,
             queued_s=instant_s(row.submit),
             begins_s=instant_s(row.eligible),
@@ -275,6 +278,8 @@ class Handing:
                     self._tell(step, over, (*update, *words))
             except Refused as error:
                 log.warning("%s", error)
+        if row.reason == HELD_FOR_SHAPE:
+            self._tell(step, over, ("release", over.job))
         self._tell(step, over, (*update, f"StartTime={_text(step.begin_s)}"))
 
     def _as_before(self, row: JobRow, over: HandOver, job: Job, cluster: Cluster) -> Sequence[str]:
