@@ -12,6 +12,7 @@ import pytest
 from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.handing import Handing, limit_words
 from pliant.batch.slurm.job_rows import JobRow
+from pliant.batch.slurm.refusals import blocked
 from pliant.batch.slurm.time_min import owed
 from pliant.errors import Infeasible, Refused, Unavailable
 from pliant.grammar import put_token
@@ -348,6 +349,25 @@ def test_what_slurm_holds_for_its_shape_is_released_once_that_is_put_back() -> N
     slurm = Picky("")
     first, last, begin = turning(rows, slurm=slurm)[0], *slurm.asked[-2:]
     assert (first[0], last, begin[3:]) == ("Gres=gpu:2", ("scontrol", "release", "7"), BEGIN)
+
+
+@pytest.mark.parametrize(
+    ("reason", "of_shape"),
+    [
+        ("QOSMaxGRESPerJob", True),
+        ("AssocMaxGRESPerJob", True),
+        ("PartitionNodeLimit", True),
+        ("QOSMaxJobsPerUserLimit", False),
+        ("AssocMaxJobsLimit", False),
+        ("Resources", False),
+        ("PartitionDown", False),
+        ("None", False),
+    ],
+)
+def test_only_what_another_shape_may_not_wait_for_blocks_this_one(
+    reason: str, of_shape: bool
+) -> None:
+    assert (blocked(reason) != "") is of_shape
 
 
 def test_a_job_that_turns_back_has_no_less_than_its_time_limit() -> None:

@@ -32,5 +32,8 @@ def is_for_good(words: str) -> bool:
 
 
 def blocked(reason: str) -> str:
-    """Return a Reason that another shape may not have; "" for all others."""
-    return reason if reason.startswith(_BLOCKED) else ""
+    """Return a Reason that another shape may not have; "" for all others.
+
+    A limit on the number of jobs (AssocMaxJobsLimit) is none.
+    """
+    return reason if reason.startswith(_BLOCKED) and "Jobs" not in reason else ""
