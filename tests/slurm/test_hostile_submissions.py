@@ -1,0 +1,127 @@
+"""Submissions with texts of 10 MB: nobody else's waits for them, and the switch to off works."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
+import pytest
+from daemon_helpers import wait_for_look
+from lua_helpers import PLAIN, close_breaker, job_submit_lua, run_asked
+from slurm_helpers import wait_until
+
+from pliant.grammar import find_token
+from pliant.grammar.token import spec_text
+from pliant.sandbox import Sandbox
+
+pytestmark = pytest.mark.slurm
+
+SIZE = 10_000_000
+ATTACKS = 5
+SBATCH = ["sbatch", "--parsable", "--hold"]
+FLAGGED = [*SBATCH, "--moldable=gpus=1-4", "--gres=gpu:1"]
+TOO_LONG = "Pathname of a file, directory or other parameter too long"
+
+
+def attack(sandbox: Sandbox) -> str:
+    """Submit a job whose constraint has 10 MB, and return what sbatch says of it."""
+    script = f"#!/bin/sh\n#SBATCH --constraint={',' * SIZE}\n"
+    return sandbox.run(FLAGGED, user="pliant-bob", stdin=script, timeout=120).stderr
+
+
+@contextmanager
+def attacked(sandbox: Sandbox) -> Iterator[None]:
+    """Let one such submission follow the other."""
+    over = threading.Event()
+    begun = threading.Event()
+
+    def go_on() -> None:
+        while not over.is_set():
+            attack(sandbox)
+            begun.set()
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        assert begun.wait(120)
+        yield
+    finally:
+        over.set()
+        thread.join(120)
+
+
+def cpu_of_attacks_s(sandbox: Sandbox) -> float:
+    """CPU time that slurmctld spends on them: not wall clock, as the machine may be busy."""
+    pid = sandbox.pid("slurmctld")
+    assert pid is not None
+    before = psutil.Process(pid).cpu_times()
+    for _ in range(ATTACKS):
+        assert TOO_LONG in attack(sandbox)
+    after = psutil.Process(pid).cpu_times()
+    return after.user + after.system - before.user - before.system
+
+
+def test_a_text_of_10_mb_costs_slurmctld_no_more_than_twice_what_it_costs_without_pliant(
+    clean: Sandbox,
+) -> None:
+    with job_submit_lua(clean, PLAIN):
+        attack(clean)
+        without_s = cpu_of_attacks_s(clean)
+    attack(clean)
+    with_s = cpu_of_attacks_s(clean)
+    print(f"slurmctld's CPU: {without_s:.2f} s without Pliant, {with_s:.2f} s with it")
+    assert with_s <= 2 * without_s + 0.5  # 20 s where each byte is escaped
+
+
+def noted(sandbox: Sandbox, job: str) -> str:
+    """What a job's token says."""
+    argv = ["squeue", "-h", "-j", job, "-O", "admin_comment:|"]
+    spec = find_token(sandbox.run(argv, check=True).stdout.strip().removesuffix("|"))
+    return spec_text(spec) if spec else ""
+
+
+def test_a_dependency_of_3_kb_keeps_a_job_moldable(clean: Sandbox) -> None:
+    first = clean.run([*SBATCH, "--wrap=true"], user="pliant-alice", check=True).stdout.strip()
+    close_breaker(clean)
+    wait_for_look(clean)
+    dependency = f"--dependency={','.join([f'afterany:{first}'] * 300)}"
+    job = run_asked(clean, [*FLAGGED, dependency, "--wrap=true"], "pliant-alice").stdout.strip()
+    assert noted(clean, job) == "moldable=gpus=1-4;own=1;fp=1,0,1,0,0,0,0"
+
+
+def test_a_text_that_is_too_long_leaves_pliantd_asked_by_others(clean: Sandbox) -> None:
+    close_breaker(clean)
+    wait_for_look(clean)
+    said = attack(clean)
+    assert "pliant: --constraint has more than the 1024 bytes that Pliant reads" in said
+    job = run_asked(clean, [*FLAGGED, "--wrap=true"], "pliant-alice").stdout.strip()
+    assert noted(clean, job) == "moldable=gpus=1-4;own=1;fp=1,0,1,0,0,0,0"
+
+
+def test_the_switch_to_off_works_under_attack(clean: Sandbox) -> None:
+    close_breaker(clean)
+    wait_for_look(clean)
+    path, log = clean.layout.pliant_toml, clean.layout.log("pliantd").with_suffix(".out")
+    before = path.read_text()
+    lines = ['default = "off"' if x.startswith("default =") else x for x in before.splitlines()]
+
+    def times_read() -> int:
+        return log.read_text(errors="replace").count("pliant.toml was read again")
+
+    def reload(text: str) -> None:
+        read = times_read()
+        path.write_text(text)
+        clean.signal("pliantd", signal.SIGHUP)
+        wait_until(lambda: times_read() > read, "pliantd to read its configuration")
+
+    try:
+        with attacked(clean):
+            reload("\n".join(lines) + "\n")
+            job = run_asked(clean, [*FLAGGED, "--wrap=true"], "pliant-alice").stdout.strip()
+            assert noted(clean, job) == "", "the first submission after it"
+    finally:
+        reload(before)
+        wait_for_look(clean)
