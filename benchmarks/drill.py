@@ -108,6 +108,7 @@ def _run(area: Field, fault: Fault, seen: Seen, draw: random.Random) -> None:
     time.sleep(draw.uniform(0.2, 1.5))
     area.restore()
     _until_quiet(area, seen)
+    _stands(area, fault, seen)
     fault.after(area)
     _until_ended(area, fault, seen)
 
@@ -174,6 +175,14 @@ def _until_quiet(area: Field, seen: Seen) -> None:
         seen.words.append(f"not quiet: {rows}")
     seen.fences = area.fences()
     seen.righted += admin.did
+
+
+def _stands(area: Field, fault: Fault, seen: Seen) -> None:
+    """Say what the job's user changed and something else has changed since."""
+    name, value = fault.stands
+    found = area.show(area.job).get(name, "").replace("gres/", "gres:")  # from 23.02 on
+    if found != value:
+        seen.words.append(f"{name}={value} does not stand: {_told(area.show(area.job))}")
 
 
 def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:

@@ -30,8 +30,9 @@ class Fault:
     ``checkpoint``: how it fails (see faulty_count.py). ``ends``: how the job ends if all is well.
     ``guest``: it is preempted for a trial job, else resized. ``rival``: another job waits for its
     GPUs. ``around``: what holds from before pliantd starts until all is over. ``after``: what the
-    user does when all is quiet. ``first``: the batch system itself ends or requeues the job, behind
-    whoever may start at once.
+    user does when all is quiet. ``first``: the batch system or its user sends the job back, behind
+    whoever may start at once. ``stands``: a field of the
+    job, and what it must say once all is quiet.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Fault:
     )
     after: Callable[[Field], None] = lambda _field: None
     first: bool = False
+    stands: tuple[str, str] = ("", "")
 
 
 def around(*steps: str) -> tuple[str, ...]:
@@ -153,6 +155,10 @@ def _fill_and_kill(field: Field) -> None:
 
 _release = _owner("release", "{job}")
 
+BEGINS = "2031-02-03T04:05:06"
+"""When an owner lets a job begin who does not mean the drill."""
+PENDING = ("before:reshape", "after:reshape", "before:unfence")
+"""While it waits between its two runs: an owner's update of these fields is refused before."""
 HOLDS = (ASKED, *SAVED, *WAITS)
 ANY = (ASKED, *around(*STEPS))
 """Every moment of a resize."""
@@ -192,6 +198,21 @@ FAULTS: Sequence[Fault] = (
     Fault("user cancels", ANY, _cancel, ends="CANCELLED"),
     Fault("user holds", HOLDS, _owner("hold", "{job}"), after=_release, first=True),
     Fault("user updates", ANY, _owner("update", "jobid={job}", "TimeLimit=25")),
+    *(
+        Fault(
+            f"user updates {what}",
+            moments,
+            _owner("update", "jobid={job}", words),
+            first=goes_back,
+            stands=stands,
+        )
+        for what, words, moments, stands, goes_back in (
+            ("GPUs", "Gres=gpu:3", PENDING, ("TresPerNode", "gres:gpu:3"), True),
+            ("begin time", f"StartTime={BEGINS}", PENDING, ("EligibleTime", BEGINS), True),
+            ("partition", "Partition=cpu", PENDING, ("Partition", "cpu"), True),
+            ("time limit", "TimeLimit=7", PENDING[:1], ("TimeLimit", "00:07:00"), False),
+        )
+    ),
     Fault("user requeues", (ASKED, *SAVED), _owner("requeue", "{job}"), first=True),
     Fault("clock of pliantd 30 s ahead", (ASKED,), skew_s=30),
     Fault("clock of pliantd 30 s behind", (ASKED,), skew_s=-30),

@@ -43,8 +43,8 @@ its pin: it is the next to start. Whoever sees it run releases it.
 Nothing is done against an owner: a job that is held, cancelled or requeued by its owner meanwhile
 is only cleaned up after. One that is held while it runs is asked for nothing; where its program has
 saved and ended already it goes back into the queue, without a pin, and stays held there. One that
-was given another request meanwhile keeps that, and no run is ended that may not be the one that
-saved.
+was given another request, time to begin or place meanwhile keeps that, and loses its pin: it could
+ask for more than it had, before all others. And no run is ended that may not be the one that saved.
 
 Source: measured on Slurm 22.05 and 24.11; the lifecycle is that of Seo (paper 003), the guest that
 of Yabuuchi et al. (paper 001, FitGpp).
@@ -160,7 +160,8 @@ class Sight:
 
     ``carries``: the shape it asks for, None where not told; ``queued_s``: since when it waits, in
     whole seconds; ``begins_s``: when it may begin; ``started_s``: when it started, in whole
-    seconds; ``fresh_s``: when the youngest slurmd of its nodes started; ``killed``: it failed after
+    seconds; ``ends_s``: when its time limit ends the run that is asked, 0 where that is not told;
+    ``fresh_s``: when the youngest slurmd of its nodes started; ``killed``: it failed after
     its checkpoint, at the very start of a later run or before it was requeued; ``changed``: it says
     something else than when it was asked, or runs and may not be in the run that saved;
     ``blocked``: why it does not start, in the batch system's words, where that is not for others
@@ -179,6 +180,7 @@ class Sight:
     started_s: float = 0.0
     fresh_s: float = 0.0
     blocked: str = ""
+    ends_s: float = 0.0
 
     @property
     def pinned(self) -> bool:
@@ -359,6 +361,11 @@ def _tidy(scene: Scene, outcome: Outcome) -> Step:
             return _WAIT
         if guest.state is not None:
             return Step(Do.RELEASE_GUEST)
-    if scene.job.pinned and scene.job.state is JobState.RUNNING:
+    if scene.job.pinned and (scene.job.state is JobState.RUNNING or _goes_back(scene, outcome)):
         return Step(Do.RELEASE)
     return Step(Do.END, outcome=outcome)
+
+
+def _goes_back(scene: Scene, outcome: Outcome) -> bool:
+    """Whether it takes its place in the queue again: it may ask for more now than it gave up."""
+    return outcome is Outcome.CHANGED and scene.job.is_waiting

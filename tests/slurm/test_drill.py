@@ -19,6 +19,10 @@ KINDS = (
     "program killed while it saves",
     "user cancels",
     "user updates",
+    "user updates GPUs",
+    "user updates begin time",
+    "user updates partition",
+    "user updates time limit",
 )
 
 

@@ -31,9 +31,11 @@ class Hands:
         self.idle: set[Do] = set()  # what changes nothing
         self.did: list[Do] = []
         self.ends: list[tuple[str, list[Do]]] = []  # which programs were to end, after what
+        self.jobs: list[Job] = []  # as what each was looked at
 
     def scene(self, over: HandOver, job: Job) -> Scene:
         assert job.id == over.job
+        self.jobs.append(job)
         return self.slurm.scene()
 
     def step(self, step: Step, over: HandOver, job: Job) -> None:
@@ -486,3 +488,31 @@ def test_a_job_that_is_gone_after_a_restart_is_only_tidied_up_after(bench: Bench
     bench.overs.resume([])
     bench.go_on(5)
     assert (bench.hands.slurm.fence_end_s, bench.ends) == (0.0, [("7", Outcome.GONE)])
+
+
+def test_a_new_pliantd_compares_with_the_job_as_it_was_asked_not_as_it_says_now(
+    bench: Bench,
+) -> None:
+    bench.begin()
+    bench.save()
+    bench.start()
+    changed = replace(JOB, shape=Shape(1, 3), state=WAITING, nodes=(), partitions=("cpu",))
+    bench.overs.resume([changed])
+    bench.go_on()
+    assert bench.hands.jobs[-1] == replace(JOB, next_nodes=("n1",))
+
+
+def test_a_run_that_is_given_another_limit_ends_by_that(bench: Bench) -> None:
+    slurm = bench.hands.slurm
+    wanted = Wanted(NEW, ("n1",), end_s=slurm.now_s + 900)
+    assert bench.overs.begin(JOB, wanted, slurm.now_s + 60, "its owner asked for it")
+    slurm.job = replace(slurm.job, ends_s=slurm.now_s + 300)
+    bench.go_on(3)
+    over = bench.overs.of("7")
+    assert over is not None
+    assert over.end_s == slurm.job.ends_s
+    (row,) = bench.store.handovers()
+    assert row.end_s == slurm.job.ends_s
+    bench.save()
+    bench.go_on()
+    assert bench.ends == [("7", Outcome.DONE)]

@@ -330,6 +330,28 @@ def test_a_job_that_is_held_while_it_runs_stays_held(after: int, before_saved: b
     drill.assert_tidy()
 
 
+@given(PAUSES, st.integers(0, 20))
+def test_a_job_that_is_changed_while_it_waits_goes_on_as_it_says_without_its_pin(
+    pauses: list[tuple[float, bool, bool]], after: int
+) -> None:
+    slurm = FakeSlurm()
+    drill = Drill(slurm, intended())
+    for pause_s, scheduler, dead in [*pauses[:after], (0.25, True, False)]:
+        if not dead:
+            slurm.do(next_step(drill.over, slurm.scene()), drill.over)
+        slurm.pass_time(pause_s, scheduler)
+    if slurm.job.state is not WAITING:
+        return
+    slurm.job = replace(slurm.job, changed=True, carries=Shape(1, 3), begins_s=5000.0)
+    drill.did.clear()
+    drill.run()
+    assert drill.outcome is Outcome.CHANGED
+    assert Do.RESHAPE not in drill.did
+    assert (slurm.job.carries, slurm.job.begins_s) == (Shape(1, 3), 5000.0)
+    assert not slurm.job.pinned
+    drill.assert_tidy()
+
+
 def test_a_job_that_is_held_once_it_has_started_again_is_done() -> None:
     drill = Drill(FakeSlurm(job=Sight(RUNNING, run=1, priority=0, held=True)), intended())
     drill.run()

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.handing import Handing, limit_words
 from pliant.batch.slurm.job_rows import JobRow
@@ -43,13 +44,13 @@ class Slurm:
 
 
 def handing(slurm: Slurm, rows: dict[str, Any] | None = None) -> Handing:
-    site = SimpleNamespace(basic_priority=slurm.basic)
+    site = SimpleNamespace(basic_priority=slurm.basic, requeue_delay_s=121)
     queries = SimpleNamespace(again=lambda _ids: rows or {}, site=lambda: site)
     return Handing(cast("Any", slurm), cast("Any", queries), lambda: 1040.0)
 
 
 ANY = cast("Any", None)
-_CLUSTER = SimpleNamespace(default_per_cpu_mib=None, shards=lambda *_: 0)
+_CLUSTER = Cluster((22, 5), {}, {})
 
 
 def array(number: int = 8, **said: str) -> JobRow:
@@ -175,29 +176,31 @@ def test_a_job_that_waits_no_more_is_not_reshaped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("end_s", "words"),
+    ("end_s", "limit", "words"),
     [
-        (0.0, ()),  # it begins anew
-        (3600.0, ("TimeLimit=43",)),
-        (1000.0 + 179, ("TimeLimit=2",)),
-        (1000.0 + 18, ("TimeLimit=1",)),
-        (1000.0 - 18, ("TimeLimit=1",)),
+        (0.0, "1:00:00", ()),  # it begins anew
+        (3600.0, "1:00:00", ("TimeLimit=43",)),
+        (3600.0, "", ("TimeLimit=43",)),  # none of its own
+        (3600.0, "07:00", ()),  # its owner says less
+        (1000.0 + 179, "1:00:00", ("TimeLimit=2",)),
+        (1000.0 + 18, "1:00:00", ("TimeLimit=1",)),
+        (1000.0 - 18, "1:00:00", ("TimeLimit=1",)),
     ],
 )
 def test_what_is_left_of_a_time_limit_is_kept_and_never_begins_anew_for_being_little(
-    end_s: float, words: tuple[str, ...]
+    end_s: float, limit: str, words: tuple[str, ...]
 ) -> None:
-    assert limit_words(replace(OVER, end_s=end_s), array(time_limit="30:00"), 1000.5) == words
+    assert limit_words(replace(OVER, end_s=end_s), array(time_limit=limit), 1000.5) == words
 
 
 @pytest.mark.parametrize(
     ("end_s", "words"),
-    [(0.0, ("TimeMin=29", "TimeLimit=29")), (3600.0, ("TimeMin=43", "TimeLimit=43"))],
+    [(0.0, ("TimeMin=59", "TimeLimit=59")), (3600.0, ("TimeMin=43", "TimeLimit=43"))],
 )
 def test_from_its_requeue_to_its_start_a_jobs_time_min_is_its_time_limit(
     end_s: float, words: tuple[str, ...]
 ) -> None:
-    row = array(time_limit="29:00", time_min="10:00")
+    row = array(time_limit="59:00", time_min="10:00")
     assert limit_words(replace(OVER, end_s=end_s), row, 1000.5) == words
 
 
@@ -239,7 +242,7 @@ def test_how_fresh_the_slurmds_of_a_job_that_waits_are_is_asked_once(
     said = f"NodeName=n1 Arch=x86_64 SlurmdStartTime={told} LastBusyTime=None\nNodeName=n2\n"
     slurm = Slurm(scontrol=Answer(said, "", 0))
     hands = handing(slurm, {"7": array(7, array_id="7", submit="2026-01-01T00:00:01")})
-    scenes = [hands.scene(replace(OVER, guest=""), JOB, cast("Any", _CLUSTER)) for _ in range(2)]
+    scenes = [hands.scene(replace(OVER, guest=""), JOB, _CLUSTER) for _ in range(2)]
     assert [scene.job.fresh_s for scene in scenes] == [fresh_s, fresh_s]
     assert slurm.asked.count(("scontrol", "-o", "show", "node", "n1,n2")) == 1
 
@@ -274,14 +277,16 @@ def test_who_is_parted_loses_its_mark_before_it_may_start_again() -> None:
     """Slurm would start it beside the same partner at once."""
     alone = Shape(1, 0, kind=Kind.CPU)
     spec = Spec(Request(colocate=True, malleable=Malleable()), alone, mark="n1")
-    job = replace(JOB, nodes=("n1",), shape=alone, spec=spec, shares=True)
+    job = replace(JOB, nodes=("n1",), shape=alone, spec=spec, shares=True, partitions=("gpu",))
+    job = replace(job, nodes_required=("n1",))
     row = array(7, num_nodes="1", num_tasks="1", num_cpus="4", cpus_per_task="4", restarts="3")
     row = replace(row, **{"min_memory": "100M", "oversubscribe": "YES", "nodes_required": "n1"})
+    row = replace(row, partition="gpu")
     row = replace(row, admin_comment=put_token("", spec), eligible="1970-01-01T00:17:20")
     over = replace(OVER, shape=alone, guest="")
     slurm = Slurm()
     hands = handing(slurm, by_key(row))
-    hands.do(Step(Do.RESHAPE, begin_s=1040.0), over, job, cast("Any", _CLUSTER))
+    hands.do(Step(Do.RESHAPE, begin_s=1040.0), over, job, _CLUSTER)
     token = put_token("", replace(spec, set=alone, mark="-", footprint=job.footprint))
     assert slurm.asked[-1] == (
         *("scontrol", "update", "jobid=7", f"AdminComment={token}"),

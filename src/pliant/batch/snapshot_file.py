@@ -14,7 +14,7 @@ import msgspec
 
 from pliant.decoding import Decoder
 from pliant.errors import BadInput
-from pliant.model import Snapshot
+from pliant.model import Job, Snapshot
 
 
 def write_snapshot(snapshot: Snapshot) -> bytes:
@@ -33,6 +33,22 @@ def read_snapshot(text: bytes) -> Snapshot:
         raise BadInput(
             f"not a snapshot: {error}; `pliant plan --live --save FILE` writes one"
         ) from error
+
+
+def write_job(job: Job) -> str:
+    """Write one job as JSON in one line."""
+    return msgspec.json.encode(job, enc_hook=_write).decode()
+
+
+def read_job(text: str) -> Job:
+    """Read what :func:`write_job` wrote.
+
+    Raises BadInput.
+    """
+    try:
+        return _JOBS.json(text.encode())
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise BadInput(f"not a job: {error}") from error
 
 
 def _hashable(snapshot: Snapshot) -> Snapshot:
@@ -54,3 +70,6 @@ def _read(kind: type, value: Any) -> Any:
         except (TypeError, ValueError, ZeroDivisionError):
             raise ValueError(f"{value!r} is no amount of GPUs; write 4 or 1/4") from None
     raise NotImplementedError(kind)
+
+
+_JOBS = Decoder(Job, dec_hook=_read)

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from pliant.errors import BadSpec, Infeasible, PliantError, Refused
+from pliant.batch.snapshot_file import read_job, write_job
+from pliant.errors import BadInput, BadSpec, Infeasible, PliantError, Refused
 from pliant.grammar import parse_shape
 from pliant.handover import SETTLE_S, Do, HandOver, Outcome, Scene, Step, next_step
 from pliant.model import Job, Shape, shape_text
@@ -135,10 +136,12 @@ class HandOvers:
                 return False
             if now_s < self._rests.get(job.id, 0.0) or self.refused(job.id).get(wanted.shape):
                 return False
+            asked = replace(job, next_nodes=wanted.nodes)
             row = HandOverRow(
                 *(0, now_s, job.id, job.user, job.account, job.restarts, shape_text(job.shape)),
                 *(shape_text(wanted.shape), wanted.guest, reason, until_s),
                 end_s=wanted.end_s,
+                asked=write_job(asked),
             )
             number = self._store.hand_over(row)
             over = HandOver(
@@ -150,7 +153,7 @@ class HandOvers:
             if not listens:
                 over = replace(over, saved_s=now_s)
                 self._store.saved(number, now_s)
-            self._active[job.id] = _Active(number, over, replace(job, next_nodes=wanted.nodes))
+            self._active[job.id] = _Active(number, over, asked)
             self._changed.notify_all()
         log.info("job %s: to %s: %s", job.id, shape_text(wanted.shape), reason)
         self._told(job.id)
@@ -167,7 +170,7 @@ class HandOvers:
                 if over is None:
                     self._store.handed_over(row.id, self._clock(), "?")
                 else:
-                    job = known.get(row.job) or Job(row.job)
+                    job = _as_asked(row) or known.get(row.job) or Job(row.job)
                     self._active[row.job] = _Active(row.id, over, job)
             self._changed.notify_all()
 
@@ -316,6 +319,8 @@ class HandOvers:
         over, job = active.over, active.job
         try:
             scene = self._hands.scene(over, job)
+            if self._ends_otherwise(active, over, scene):
+                return
             step = next_step(over, scene)
             if not self._stands(active, over, step):
                 return
@@ -366,6 +371,19 @@ class HandOvers:
             *("job %s: it does not become %s and goes on as it was: %s",),
             *(active.over.job, shape_text(active.over.shape), words),
         )
+
+    def _ends_otherwise(self, active: _Active, over: HandOver, scene: Scene) -> bool:
+        """Note that the run that is asked has another time limit by now; it is looked at again.
+
+        Its owner may make that shorter, an administrator longer.
+        """
+        ends_s = scene.job.ends_s
+        if not (over.end_s and ends_s) or abs(ends_s - over.end_s) < 1 or scene.job.run != over.run:
+            return False
+        with self._changed:
+            active.over = replace(active.over, end_s=ends_s)
+            self._store.ends(active.number, ends_s)
+        return True
 
     def _stands(self, active: _Active, over: HandOver, step: Step) -> bool:
         """Whether a step is still right; it is not where its program has spoken meanwhile."""
@@ -435,4 +453,12 @@ def _shape(text: str) -> Shape | None:
     try:
         return parse_shape(text)
     except BadSpec:
+        return None
+
+
+def _as_asked(row: HandOverRow) -> Job | None:
+    """Return the job as it was when it was asked; None where an older pliantd did not note it."""
+    try:
+        return read_job(row.asked) if row.asked else None
+    except BadInput:
         return None

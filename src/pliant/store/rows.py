@@ -18,7 +18,10 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class HandOverRow:
-    """One hand-over; ``saved_s`` and ``done_s`` are 0 while that has not come."""
+    """One hand-over; ``saved_s`` and ``done_s`` are 0 while that has not come.
+
+    ``asked``: the job as it was when it was asked, as JSON; "" in rows of 0.1.0.
+    """
 
     id: int
     at_s: float
@@ -35,6 +38,7 @@ class HandOverRow:
     done_s: float = 0.0
     outcome: str = ""
     end_s: float = 0.0
+    asked: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,5 +39,8 @@ MIGRATIONS = (
     CREATE TABLE speeds (
         key TEXT PRIMARY KEY, weight_s REAL NOT NULL, total REAL NOT NULL, end_s REAL NOT NULL);
     """,
+    """
+    ALTER TABLE handovers ADD COLUMN asked TEXT NOT NULL DEFAULT '';
+    """,
 )
 """Each brings the file from one version (PRAGMA user_version) to the next; only ever append."""

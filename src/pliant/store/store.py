@@ -118,10 +118,10 @@ class Store:
         """Note a hand-over before anything is done for it; return its number."""
         return self._db.write(
             "INSERT INTO handovers (at_s, job, user, account, run, before, after, guest, reason,"
-            " until_s, end_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " until_s, end_s, asked) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(row.at_s, row.job, row.user, row.account, row.run, row.before, row.after),
-                *(row.guest, _clean(row.reason), row.until_s, row.end_s),
+                *(row.guest, _clean(row.reason), row.until_s, row.end_s, row.asked),
             ),
             lasts=True,
         )
@@ -131,6 +131,10 @@ class Store:
         self._db.write(
             "UPDATE handovers SET saved_s = ? WHERE id = ?", (saved_s, handover), lasts=True
         )
+
+    def ends(self, handover: int, end_s: float) -> None:
+        """Note that its run must end at another moment than when it was asked."""
+        self._db.write("UPDATE handovers SET end_s = ? WHERE id = ?", (end_s, handover), lasts=True)
 
     def reopened(self, handover: int, saved_s: float, after: str, guest: str) -> None:
         """Note that one goes on that had ended: its checkpoint came after all."""
@@ -153,7 +157,7 @@ class Store:
         """Return a job's hand-overs, oldest first; or those of all jobs that have not ended."""
         rows = self._db.read(
             "SELECT id, at_s, job, user, account, run, before, after, guest, reason, until_s,"
-            " saved_s, coalesce(done_s, 0), coalesce(outcome, ''), end_s FROM handovers"
+            " saved_s, coalesce(done_s, 0), coalesce(outcome, ''), end_s, asked FROM handovers"
             " WHERE job = ?1 OR (?1 = '' AND done_s IS NULL) ORDER BY id",
             (job,),
         )

@@ -110,7 +110,7 @@ class Handing:
             run = max(run, over.run + 1) if is_later_run(row, over) else run
             changed = not is_same_run(row, now, job, over)
         goes = over.saved_s > 0 and self._clock() <= over.saved_s + GIVE_UP_S
-        back = row.waits or (goes and run <= over.run and not changed)
+        back = not changed and (row.waits or (goes and run <= over.run))
         return Sight(
             state=state,
             run=run,

@@ -34,19 +34,21 @@ from pliant.batch.slurm.clocks import Clocks
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer, Runs
 from pliant.batch.slurm.job_rows import JobRow, count
+from pliant.batch.slurm.jobs import running_job
 from pliant.batch.slurm.marking import UNMARK, left_marks
 from pliant.batch.slurm.partition_rows import parse_reservations
 from pliant.batch.slurm.queries import Queries
 from pliant.batch.slurm.records import records
 from pliant.batch.slurm.refusals import blocked, is_for_good
 from pliant.batch.slurm.request import asked
-from pliant.batch.slurm.requested import spec_of
+from pliant.batch.slurm.requested import as_expected, spec_of
+from pliant.batch.slurm.standing import begins_by_others, left_min, stands
 from pliant.batch.slurm.time_min import giving_back, owed, with_noted
 from pliant.batch.slurm.update import job_words, shortfall, token_words, update_words, wanted
 from pliant.batch.slurm.values import duration_s, instant_s, whole
 from pliant.errors import BadAnswer, Infeasible, PliantError, Refused, Unavailable
 from pliant.handover import FENCE_S, OURS, PINNED, SETTLE_S, Do, HandOver, Scene, Sight, Step
-from pliant.model import ANYWHERE, UNMARKED, Job, JobState, Kind
+from pliant.model import ANYWHERE, UNMARKED, Job, JobState, Kind, Shape
 
 log = logging.getLogger("pliant.handing")
 
@@ -82,13 +84,16 @@ class Handing:
         ids = [over.job, *([over.guest] if over.guest else ())]
         rows = self._queries.again(ids)
         fence_end_s = self.fences().get(over.job, 0.0)
-        sight = self._sight(rows.get(over.job), job, cluster)
+        row = rows.get(over.job)
+        sight = self._sight(row)
+        if row is not None:
+            sight = self._of_job(row, sight, over, job, cluster)
         if sight.state is None and over.saved_s:
             sight = replace(sight, killed=self._was_killed(over))
         if sight.is_waiting and over.saved_s:
             sight = replace(sight, fresh_s=self._fresh_s(job, sight.queued_s))
         ahead_s = self._clocks.ahead_s() if over.saved_s else 0.0
-        guest = self._guest(over, rows, ahead_s, cluster) if over.guest else None
+        guest = self._guest(over, rows, ahead_s) if over.guest else None
         return Scene(self._clock() - ahead_s, sight, guest, fence_end_s, max(0.0, ahead_s))
 
     def _fresh_s(self, job: Job, queued_s: float) -> float:
@@ -105,15 +110,13 @@ class Handing:
             self._fresh[job.id] = (queued_s, fresh_s)
         return fresh_s
 
-    def _guest(
-        self, over: HandOver, rows: Mapping[str, JobRow], ahead_s: float, cluster: Cluster
-    ) -> Sight:
+    def _guest(self, over: HandOver, rows: Mapping[str, JobRow], ahead_s: float) -> Sight:
         """What is seen of the guest; of an array it is one task that the room is made for.
 
         Once one has started, the others wait for their own turn.
         """
         row = _guest_row(rows, over.guest)
-        sight = self._sight(row, None, cluster)
+        sight = self._sight(row)
         since_s = over.saved_s - max(0.0, ahead_s)
         tasks = [one for one in rows.values() if row and one.array_id == row.array_id]
         came = over.saved_s and any(
@@ -149,28 +152,39 @@ class Handing:
             if found.name.startswith(PREFIX) and found.end_s > self._clock()
         }
 
-    def _sight(self, row: JobRow | None, job: Job | None, cluster: Cluster) -> Sight:
+    def _sight(self, row: JobRow | None) -> Sight:
         if row is None:
             return Sight(None)
-        waits = row.waits
         priority = whole(row.priority)
-        carries = None
-        if waits and job is not None:
-            asks = asked(row, job.footprint, cluster.default_per_cpu_mib)
-            carries = asks.shape(cluster.shards(job.partitions, asks.gpu_type))
-        if waits and left_marks([row]):
-            carries = None  # it is not to start beside others: its reshaping takes the mark away
         return Sight(
             state=_state(row),
             run=count(row.restarts),
             priority=priority,
-            held=priority == 0 and not (waits and row.reason == HELD_FOR_SHAPE),
-            carries=carries,
+            held=priority == 0 and not (row.waits and row.reason == HELD_FOR_SHAPE),
             queued_s=instant_s(row.submit),
             begins_s=instant_s(row.eligible),
             started_s=instant_s(row.start),
-            blocked=blocked(row.reason) if waits else "",
+            blocked=blocked(row.reason) if row.waits else "",
         )
+
+    def _of_job(
+        self, row: JobRow, sight: Sight, over: HandOver, job: Job, cluster: Cluster
+    ) -> Sight:
+        """Add what is seen of the job itself, not of a guest."""
+        if row.waits:
+            changed = over.saved_s > 0 and not self._stands(row, over, job, cluster)
+            return replace(sight, carries=_carries(row, job, cluster), changed=changed)
+        if row.state != "RUNNING":
+            return sight
+        if sight.run > over.run:
+            return replace(sight, carries=running_job(row, cluster).shape)
+        ends_s = instant_s(row.end) if duration_s(row.time_limit) else 0.0
+        return replace(sight, ends_s=ends_s)
+
+    def _stands(self, row: JobRow, over: HandOver, job: Job, cluster: Cluster) -> bool:
+        now_s = self._clock() - min(0.0, self._clocks.ahead_s())
+        delay_s = self._queries.site().requeue_delay_s
+        return stands(row, job, over, cluster) and not begins_by_others(row, delay_s, now_s)
 
     # --- do --------------------------------------------------------------------------------
 
@@ -247,6 +261,8 @@ class Handing:
         row = self._queries.again([over.job]).get(over.job)
         if row is None or not row.waits or job.spec is None:
             raise Refused(f"job {over.job}: it does not wait any more")
+        if not self._stands(row, over, job, cluster):
+            raise Refused(f"job {over.job}: it was changed since it was asked; its owner wins")
         now = asked(row, job.footprint, cluster.default_per_cpu_mib)
         marked = bool(left_marks([row]))
         spec = job.noted(over.shape)
@@ -309,14 +325,25 @@ def _guest_row(rows: Mapping[str, JobRow], guest: str) -> JobRow | None:
 def limit_words(over: HandOver, row: JobRow, begin_s: float) -> Sequence[str]:
     """Return a job's time limit from its requeue on, in whole minutes; its --time-min is the same.
 
-    What is left of it, where it does not begin anew: one minute at least, for with none at all it
-    would.
+    What is left of it, where it does not begin anew. One that is less already is its owner's.
     """
-    left = max(1, int(over.end_s - begin_s) // 60) if over.end_s else 0
+    limit_s, left = duration_s(row.time_limit), left_min(over, begin_s) if over.end_s else 0
+    lowers = left > 0 and not 0 < limit_s <= left * 60
     if not duration_s(row.time_min):
-        return (f"TimeLimit={left}",) if left else ()
-    minutes = left or duration_s(row.time_limit) // 60
+        return (f"TimeLimit={left}",) if lowers else ()
+    minutes = left if lowers else limit_s // 60
     return (f"TimeMin={minutes}", f"TimeLimit={minutes}") if minutes else ()
+
+
+def _carries(row: JobRow, job: Job, cluster: Cluster) -> Shape | None:
+    """Return what a waiting job asks for; None for what is no shape, or is not to stay so."""
+    if left_marks([row]):  # it is not to start beside others: its reshaping takes the mark away
+        return None
+    with suppress(BadAnswer):
+        asks = asked(row, job.footprint, cluster.default_per_cpu_mib)
+        shape = asks.shape(cluster.shards(job.partitions, asks.gpu_type))
+        return as_expected(shape, spec_of(row.admin_comment))
+    return None
 
 
 def _state(row: JobRow) -> JobState | None:

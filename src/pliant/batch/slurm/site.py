@@ -48,6 +48,19 @@ class Site:
         return self.options.get("PriorityType", "") == "priority/basic"
 
     @property
+    def requeue_delay_s(self) -> int:
+        """How long after its requeue a job may start again: ``cred_expire`` and a second.
+
+        From 25.11 on ``requeue_delay`` says it (slurm.conf(5), AuthInfo, SchedulerParameters).
+        """
+        words = (word.partition("=") for word in _names(self.options.get("AuthInfo", "")))
+        expires = {key: value for key, _, value in words}.get("cred_expire", "")
+        delay = self.scheduler.get("requeue_delay", "")
+        if delay.isdecimal():
+            return int(delay)
+        return (int(expires) if expires.isdecimal() else 120) + 1
+
+    @property
     def backfill_interval_s(self) -> int:
         """How often backfill runs: 30 s unless told otherwise."""
         text = self.scheduler.get("bf_interval", "")

@@ -1,0 +1,113 @@
+"""Whether a job that waits between two runs still says what it said, or what we made it say. Pure.
+
+Else its owner, or an administrator, has changed it since, and wins. A part of what we asked may
+have been taken where Slurm refused the rest: so each thing may be as it was or as it is to be.
+
+What Slurm itself rewrites at a requeue is nobody's update (read in its source, measured on 22.05):
+
+- it begins cred_expire and a second later (``requeue_delay`` from 25.11 on) than it was submitted
+  anew, unless it was told meanwhile to begin later than that moment;
+- a job of several partitions, which shows the one in which it ran, shows all of them again;
+- before 26.05.3 a pass of backfill may write back the time limit that it saw before ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pliant.batch.slurm.cluster import Cluster
+from pliant.batch.slurm.job_rows import JobRow
+from pliant.batch.slurm.request import asked
+from pliant.batch.slurm.requested import CHANGED, Requested, partitions_of, requested
+from pliant.batch.slurm.update import by_another, wanted
+from pliant.batch.slurm.values import NOTHING, duration_s, instant_s
+from pliant.errors import BadAnswer, Refused
+from pliant.handover import FRESH_S, HandOver
+from pliant.model import Job
+
+ROUNDED_S = 2.0
+"""Slurm counts in whole seconds, and submits a job anew one later where it was just submitted."""
+
+
+def stands(row: JobRow, job: Job, over: HandOver, cluster: Cluster) -> bool:
+    """Whether a waiting job asks for what it asked, ``job``, or is to ask; see begins_by_others."""
+    try:
+        said = requested(replace(row, array_tasks="N/A"), cluster)  # a task has a record of its own
+        return (
+            _says_the_same(said, job)
+            and not _is_elsewhere(row, said, job)
+            and not _asks_otherwise(row, said, job, over, cluster)
+            and not _may_run_longer(row, job, over)
+        )
+    except BadAnswer:  # nothing that we write is
+        return False
+
+
+def begins_by_others(row: JobRow, delay_s: float, now_s: float) -> bool:
+    """Whether somebody else lets a job begin later: neither Slurm's requeue nor our reshape does.
+
+    ``delay_s``: how much later it may begin than it was requeued; ``now_s``: by whichever clock is
+    ahead, ours or slurmctld's.
+    """
+    begins_s, queued_s = instant_s(row.eligible), instant_s(row.submit)
+    by_slurm = abs(begins_s - queued_s - delay_s) <= ROUNDED_S
+    return not by_slurm and begins_s > max(queued_s + FRESH_S, now_s) + ROUNDED_S
+
+
+def left_min(over: HandOver, begin_s: float) -> int:
+    """Return what is left of a time limit in whole minutes: one at least, else it began anew."""
+    return max(1, int(over.end_s - begin_s) // 60)
+
+
+def _says_the_same(said: Requested, job: Job) -> bool:
+    """Whether its token says what it said: ``pliant set`` and ``pin`` write it too."""
+    now, then = said.spec, job.spec
+    if now is None or then is None:
+        return now is then
+    return (now.request, now.pinned) == (then.request, then.pinned)
+
+
+def _is_elsewhere(row: JobRow, said: Requested, job: Job) -> bool:
+    """Whether it is to run for another account, or somewhere else than when it was asked."""
+    unnamed = job.mark != "" and not said.nodes_required  # the mark's node: by us
+    same = (
+        (_text(row.account), _text(row.qos).lower()) == (job.account, job.qos),
+        _text(row.reservation) == job.reservation,
+        not set(job.partitions).isdisjoint(partitions_of(row.partition)),
+        said.features == job.features,
+        unnamed or said.nodes_required == job.nodes_required,
+    )
+    return not all(same)
+
+
+def _asks_otherwise(
+    row: JobRow, said: Requested, job: Job, over: HandOver, cluster: Cluster
+) -> bool:
+    """Whether something that it asks is neither as it was nor as it is to be.
+
+    Of one whose form was odd before nothing is changed, and nothing can be told.
+    """
+    found = asked(row, job.footprint, cluster.default_per_cpu_mib)
+    accounted = not (said.frozen.startswith(CHANGED) or found.odd)
+    if job.spec is None or job.frozen or accounted:
+        return False
+    try:
+        forms = [wanted(job, shape, job.spec, cluster) for shape in (job.shape, over.shape)]
+    except Refused:
+        return True
+    mems = {form.mem_mib for form in forms}
+    memory = 0 not in mems and found.mem_mib not in mems
+    return memory or found.odd != "" or by_another(found, *forms)
+
+
+def _may_run_longer(row: JobRow, job: Job, over: HandOver) -> bool:
+    """Whether it was given more time: less than it has is its owner's to say, and stands."""
+    limit_s = duration_s(row.time_limit)
+    if not over.end_s:
+        return 0 < job.time_limit_s < limit_s
+    as_it_was = abs(limit_s - (over.end_s - job.start_s)) < 60
+    return limit_s > left_min(over, instant_s(row.submit)) * 60 and not as_it_was
+
+
+def _text(text: str) -> str:
+    return "" if text in NOTHING else text

@@ -1,0 +1,159 @@
+"""What is an owner's update of a job between two of its runs, and what Slurm does by itself."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from datetime import UTC, datetime
+
+import pytest
+
+from pliant.batch.slurm.cluster import Cluster
+from pliant.batch.slurm.job_rows import JobRow
+from pliant.batch.slurm.site import Site
+from pliant.batch.slurm.standing import begins_by_others, stands
+from pliant.grammar import parse, put_token
+from pliant.handover import HandOver
+from pliant.model import Footprint, Job, Shape, Spec
+
+CLUSTER = Cluster((22, 5), {}, {})
+FOUR, TWO = Shape(1, 4), Shape(1, 2)
+SPEC = Spec(parse("gpus=1-4;malleable"), FOUR, FOUR, Footprint(cpus_per_gpu=2))
+JOB = Job(
+    *("7", "alice", "lab", "normal", ("gpu",)),
+    shape=FOUR,
+    footprint=Footprint(cpus_per_gpu=2),
+    spec=SPEC,
+    time_limit_s=1800,
+    start_s=10_000.0,
+    nodes=("n1",),
+)
+OVER = HandOver("7", 0, TWO, 10_100.0, 10_160.0, 10_110.0)
+KEEPS = replace(OVER, end_s=10_000.0 + 1800)
+"""By its owner's wish: it keeps what is left of its time limit."""
+QUEUED_S = 10_112
+
+
+def instant(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def row(**said: str) -> JobRow:
+    """Job 7 as it was requeued: with what it asked when it ran."""
+    plain = {
+        **{field.name: "" for field in fields(JobRow)},
+        **{"job_id": "7", "array_id": "7", "state": "PENDING", "array_tasks": "N/A"},
+        **{"priority": "9", "submit": instant(QUEUED_S), "eligible": instant(QUEUED_S + 121)},
+        **{"account": "lab", "qos": "normal", "partition": "gpu", "oversubscribe": "OK"},
+        **{"num_nodes": "1", "num_tasks": "1", "num_cpus": "8", "cpus_per_task": "8"},
+        **{"min_cpus": "8", "tres_per_node": "gres:gpu:4", "time_limit": "30:00"},
+        **{"het_id": "0", "contiguous": "0", "batch": "1", "restarts": "1"},
+        "admin_comment": put_token("", SPEC),
+    }
+    return JobRow(**{**plain, **said})
+
+
+NEW = {
+    **{"tres_per_node": "gres/gpu:2", "num_cpus": "4", "cpus_per_task": "4", "min_cpus": "4"},
+    "admin_comment": put_token("of others", replace(SPEC, set=TWO)),
+}
+"""What a reshape makes of it, as later releases write it."""
+LESS = {"tres_per_node": "gres:gpu:2"}
+"""What a reshape makes of it that was refused halfway."""
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        NEW,
+        LESS,
+        {"admin_comment": NEW["admin_comment"]},
+        {**NEW, "num_cpus": "8"},
+        {"partition": "gpu,cpu"},  # it was submitted to both, and ran in one
+        {"time_limit": "28:00"},  # what is left, or less: that stands anyway
+        {"reason": "BeginTime", "priority": "4294967000", "comment": "his", "name": "his"},
+        {"nodes_expected": "n2", "start": instant(QUEUED_S + 900), "licenses": "(null)"},
+    ],
+)
+@pytest.mark.parametrize("over", [OVER, KEEPS])
+def test_what_it_was_what_it_is_to_be_and_anything_between_stands(
+    said: dict[str, str], over: HandOver
+) -> None:
+    assert stands(row(**said), JOB, over, CLUSTER)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"tres_per_node": "gres:gpu:3"},
+        {**NEW, "tres_per_node": "gres:gpu:3"},
+        {**NEW, "tres_per_node": "gres:gpu:2,gres:license:1"},
+        {"tres_per_node": "gres:gpu:a100:4"},
+        {"tres_per_node": "gres:gpu:4|x:4"},  # it cannot even be read
+        {**NEW, "num_tasks": "2", "num_nodes": "2"},
+        {**NEW, "num_cpus": "6", "cpus_per_task": "6"},
+        {"partition": "cpu"},
+        {"features": "fast"},
+        {"nodes_required": "n2"},
+        {"reservation": "course"},
+        {"account": "other"},
+        {"qos": "high"},
+        {"time_limit": "31:00"},
+        {"time_limit": "1-00:00:00"},
+        {"admin_comment": put_token("", replace(SPEC, pinned=True))},
+        {"admin_comment": put_token("", replace(SPEC, request=parse("gpus=1;malleable")))},
+        {"admin_comment": ""},
+    ],
+)
+@pytest.mark.parametrize("over", [OVER, KEEPS])
+def test_what_is_neither_is_its_owners(said: dict[str, str], over: HandOver) -> None:
+    assert not stands(row(**said), JOB, over, CLUSTER)
+
+
+def test_a_limit_between_what_is_left_and_what_it_was_is_more_than_the_resize_leaves() -> None:
+    assert not stands(row(time_limit="29:00"), JOB, KEEPS, CLUSTER)
+    assert stands(row(time_limit="29:00"), JOB, OVER, CLUSTER)
+
+
+def test_what_was_odd_before_is_no_change() -> None:
+    odd = row(tres_per_node="gres:gpu:4,gres:fast:1")
+    assert stands(odd, replace(JOB, frozen="it asks for fast too"), OVER, CLUSTER)
+
+
+@pytest.mark.parametrize(
+    ("begins_s", "now_s", "theirs"),
+    [
+        (QUEUED_S + 121, QUEUED_S, False),  # Slurm's own, at the requeue
+        (QUEUED_S + 120, QUEUED_S, False),
+        (QUEUED_S + 1, QUEUED_S, False),  # ours
+        (QUEUED_S + 5, QUEUED_S, False),
+        (QUEUED_S + 31, QUEUED_S + 30, False),  # ours, by a clock that is ahead
+        (QUEUED_S + 40, QUEUED_S + 60, False),  # it is over
+        (QUEUED_S + 60, QUEUED_S + 2, True),
+        (QUEUED_S + 130, QUEUED_S + 2, True),
+        (QUEUED_S + 86_400, QUEUED_S + 2, True),
+    ],
+)
+def test_a_begin_time_that_neither_slurm_nor_we_have_set_is_its_owners(
+    begins_s: float, now_s: float, theirs: bool
+) -> None:
+    assert begins_by_others(row(eligible=instant(begins_s)), 121.0, now_s) is theirs
+
+
+@pytest.mark.parametrize(
+    ("auth", "parameters", "delay_s"),
+    [
+        ("(null)", {}, 121),
+        ("socket=/run/munge", {}, 121),
+        ("socket=/run/munge,cred_expire=5", {}, 6),
+        ("(null)", {"requeue_delay": "0"}, 0),
+    ],
+)
+def test_how_much_later_a_requeued_job_may_begin_is_read_from_the_configuration(
+    auth: str, parameters: dict[str, str], delay_s: int
+) -> None:
+    options = {"AuthInfo": auth}
+    site = Site(
+        (22, 5), "22.05.8", "slurm", "c", "", parameters, frozenset(), (), counts_memory=False
+    )
+    assert replace(site, options=options).requeue_delay_s == delay_s
