@@ -7,6 +7,7 @@ while the fault is injected, or ``asked``: while the program saves.
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -153,12 +154,27 @@ def _fill_and_kill(field: Field) -> None:
     field.kill("pliantd")
 
 
+def _stale(change: str) -> Callable[[Field], None]:
+    """Kill pliantd, and let its store say of the hand-over what it said earlier, or nothing."""
+
+    def does(field: Field) -> None:
+        field.kill("pliantd")
+        with contextlib.closing(sqlite3.connect(field.sandbox.layout.pliant_state / FILE)) as db:
+            db.execute(f"{change} WHERE done_s IS NULL")
+            db.commit()
+
+    return does
+
+
 _release = _owner("release", "{job}")
 
 BEGINS = "2031-02-03T04:05:06"
 """When an owner lets a job begin who does not mean the drill."""
 PENDING = ("before:reshape", "after:reshape", "before:unfence")
 """While it waits between its two runs: an owner's update of these fields is refused before."""
+REQUEUED = ("after:requeue", "before:unfence")
+"""While the job ends or waits, behind its fence."""
+FILE = "pliant.db"
 HOLDS = (ASKED, *SAVED, *WAITS)
 ANY = (ASKED, *around(*STEPS))
 """Every moment of a resize."""
@@ -221,5 +237,15 @@ FAULTS: Sequence[Fault] = (
     Fault("disk full from the start", (ASKED,), around=full_disk),
     Fault("disk full from the start, pliantd killed", WAITS, _kill("pliantd"), around=full_disk),
     Fault("disk full meanwhile, pliantd killed", ANY, _fill_and_kill, around=small_disk),
+    *(
+        Fault(f"store says {what}, pliantd killed{more}", REQUEUED, _stale(change), guest=guest)
+        for what, change in (
+            ("not saved", "UPDATE handovers SET saved_s = 0"),
+            ("saved long ago", "UPDATE handovers SET saved_s = saved_s - 3600"),
+            ("it is over", "UPDATE handovers SET done_s = at_s, outcome = 'done'"),
+            ("nothing", "DELETE FROM handovers"),
+        )
+        for more, guest in (("", False), (", preempted", True))
+    ),
     Fault("slurmctld killed, preempted", around(*GUEST_STEPS), _kill("slurmctld"), guest=True),
 )

@@ -55,7 +55,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pliant.model import JobState, Shape
+from pliant.model import Job, JobState, Shape
 
 PINNED = 4_294_967_000
 """The priority of a job in a hand-over; its guest has one more.
@@ -222,6 +222,17 @@ class Step:
 
 
 _WAIT = Step(Do.WAIT)
+
+
+def is_contradicted(over: HandOver, job: Job) -> bool:
+    """Whether a stored hand-over is older than what the batch system has come to since.
+
+    A disk may lose what was written last. A pin tells that the job's program has saved; and where
+    that is said to be long ago, it was requeued for another checkpoint than this.
+    """
+    if job.priority != PINNED or job.state is JobState.RUNNING:
+        return False
+    return not over.saved_s or job.submit_s > over.saved_s + GIVE_UP_S
 
 
 def next_step(over: HandOver, scene: Scene) -> Step:

@@ -469,11 +469,18 @@ def test_nor_does_a_guest_that_its_user_makes_larger_or_longer_than_a_trial_may_
     bench: Bench, changes: dict[str, Any], did: list[tuple[str, Do]]
 ) -> None:
     guest = replace(JOB, id="8", state=JobState.WAITING, nodes=(), priority=PINNED + 1)
-    bench.look(EFFORT, waiting=(guest,))
+    bench.look(EFFORT, waiting=(replace(guest, priority=500),))
     bench.listens(EFFORT)
     [*bench.elastic.begin(shrink(bench.one(EFFORT), "8"), always)]
     bench.look(EFFORT, waiting=(replace(guest, **changes),))
     assert bench.hands.did == did
+
+
+def test_a_guest_of_whose_room_nobody_remembers_anything_keeps_no_pin(bench: Bench) -> None:
+    bench.hands.slurm.guest = Sight(JobState.WAITING, priority=PINNED + 1)
+    guest = replace(JOB, id="8", state=JobState.WAITING, nodes=(), priority=PINNED + 1)
+    bench.look(JOB, waiting=(guest,))
+    assert bench.hands.did == [("8", Do.RELEASE_GUEST)]
 
 
 def test_what_an_earlier_pliantd_left_is_tidied_up(bench: Bench) -> None:

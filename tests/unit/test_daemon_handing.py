@@ -12,7 +12,7 @@ from test_handover import ENDING, NEW, OLD, RUNNING, WAITING, FakeSlurm
 
 from pliant.daemon.handing import STALE_S, HandOvers, Wanted, name_of
 from pliant.errors import Infeasible, Refused
-from pliant.handover import Do, HandOver, Outcome, Scene, Sight, Step
+from pliant.handover import PINNED, Do, HandOver, Outcome, Scene, Sight, Step
 from pliant.model import Job, Shape
 from pliant.store import Store
 
@@ -516,3 +516,11 @@ def test_a_run_that_is_given_another_limit_ends_by_that(bench: Bench) -> None:
     bench.save()
     bench.go_on()
     assert bench.ends == [("7", Outcome.DONE)]
+
+
+def test_a_row_that_the_batch_system_contradicts_is_not_gone_on_with(bench: Bench) -> None:
+    bench.begin()
+    bench.start()
+    bench.overs.resume([replace(JOB, state=WAITING, priority=PINNED, restarts=1)])
+    assert (bench.overs.of("7"), bench.store.handovers()) == (None, ())
+    assert [row.outcome for row in bench.store.handovers("7")] == ["?"]

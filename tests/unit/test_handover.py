@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from pliant.handover import (
     FENCE_S,
+    GIVE_UP_S,
     PINNED,
     SETTLE_S,
     Do,
@@ -23,9 +24,10 @@ from pliant.handover import (
     Scene,
     Sight,
     Step,
+    is_contradicted,
     next_step,
 )
-from pliant.model import JobState, Shape
+from pliant.model import Job, JobState, Shape
 
 OLD, NEW, X_SHAPE = Shape(1, 4), Shape(1, 2), Shape(1, 4)
 IDLE = (Do.WAIT, Do.SETTLE)
@@ -464,3 +466,25 @@ def test_a_guest_has_its_room_where_the_reshape_of_the_victim_is_refused() -> No
     assert next_step(over, scene).do is Do.TURN_BACK
     over = replace(over, back_s=1002.5)
     assert next_step(over, scene).do is Do.PIN_GUEST
+
+
+PINNED_JOB = Job("7", state=WAITING, priority=PINNED, restarts=1, submit_s=1002.0)
+
+
+@pytest.mark.parametrize(
+    ("over", "job", "contradicted"),
+    [
+        (intended(), PINNED_JOB, False),  # as it is while pliantd is started again
+        (intended(), replace(PINNED_JOB, state=ENDING, restarts=0), False),
+        (intended(saved_s=0.0), PINNED_JOB, True),  # no job is pinned before
+        (intended(saved_s=0.0), replace(PINNED_JOB, state=ENDING, restarts=0), True),
+        (intended(saved_s=0.0), replace(PINNED_JOB, priority=10), False),  # its owner requeued it
+        (intended(saved_s=0.0), replace(PINNED_JOB, state=RUNNING, restarts=0), False),
+        (intended(saved_s=1002.0 - GIVE_UP_S - 1), PINNED_JOB, True),
+        (intended(saved_s=1002.0 - GIVE_UP_S - 1), replace(PINNED_JOB, state=RUNNING), False),
+    ],
+)
+def test_a_stored_row_that_is_older_than_what_is_seen_counts_as_none(
+    over: HandOver, job: Job, contradicted: bool
+) -> None:
+    assert is_contradicted(over, job) is contradicted

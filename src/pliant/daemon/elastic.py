@@ -236,10 +236,10 @@ class Elastic:
         self._hears_since_s = float("inf")
 
     def _unfence(self, known: Mapping[str, Job], acts_on: Callable[[Job], bool]) -> None:
-        """End the fences of a pliantd that is no more.
+        """End the fences of a pliantd that is no more, and the pins of those it made room for.
 
-        Behind one a job may wait of which the store has forgotten what was meant: it starts as it
-        is, and nobody before it.
+        Behind one a job may wait, or be about to, of which the store has forgotten what was meant:
+        it starts as it is, and nobody before it.
         """
         try:
             fences = self._hands.fences()
@@ -249,15 +249,20 @@ class Elastic:
         under_way = self.overs.all()
         for job_id in sorted(fences.keys() - under_way.keys()):
             job = known.get(job_id, Job(job_id))
-            if job.state is JobState.WAITING and job.priority == PINNED and acts_on(job):
+            if job.state is not JobState.RUNNING and job.priority == PINNED and acts_on(job):
                 before = replace(job, restarts=job.restarts - 1)
                 words = "it was on its way to another shape, which is forgotten"
                 self.overs.begin(before, Wanted(job.shape), self._clock(), words, listens=False)
             else:
                 self._do(Do.UNFENCE, Job(job_id))
+        guests = {wanted.guest for wanted in under_way.values()}
+        for job in known.values():
+            waits = job.state is JobState.WAITING and job.id not in guests
+            if waits and job.priority in OURS and job.priority != PINNED:
+                self._do(Do.RELEASE_GUEST, job)
 
     def _do(self, what: Do, job: Job) -> None:
-        over = HandOver(job.id, job.restarts, job.shape, self._clock(), 0.0)
+        over = HandOver(job.id, job.restarts, job.shape, self._clock(), 0.0, guest=job.id)
         try:
             self._hands.step(Step(what), over, job)
             log.info("job %s: %s: left from before", job.id, what)

@@ -16,7 +16,16 @@ from typing import Protocol
 from pliant.batch.snapshot_file import read_job, write_job
 from pliant.errors import BadInput, BadSpec, Infeasible, PliantError, Refused
 from pliant.grammar import parse_shape
-from pliant.handover import SETTLE_S, Do, HandOver, Outcome, Scene, Step, next_step
+from pliant.handover import (
+    SETTLE_S,
+    Do,
+    HandOver,
+    Outcome,
+    Scene,
+    Step,
+    is_contradicted,
+    next_step,
+)
 from pliant.model import Job, Shape, shape_text
 from pliant.store import HandOverRow, Store
 
@@ -160,17 +169,20 @@ class HandOvers:
         return True
 
     def resume(self, jobs: Iterable[Job]) -> None:
-        """Go on with what was under way when pliantd ended; ``jobs``: all that are there now."""
+        """Go on with what was under way when pliantd ended; ``jobs``: all that are there now.
+
+        What a job contradicts counts as not stored.
+        """
         known = {job.id: job for job in jobs}
         with self._changed:
             for row in self._store.handovers():
                 if row.job in self._active:
                     continue
-                over = _read(row)
-                if over is None:
+                over, now = _read(row), known.get(row.job)
+                if over is None or (now is not None and is_contradicted(over, now)):
                     self._store.handed_over(row.id, self._clock(), "?")
                 else:
-                    job = _as_asked(row) or known.get(row.job) or Job(row.job)
+                    job = _as_asked(row) or now or Job(row.job)
                     self._active[row.job] = _Active(row.id, over, job)
             self._changed.notify_all()
 
