@@ -14,7 +14,8 @@
 --     for some seconds;
 --   * a text is measured before anything else is done with it: Slurm hands over 10 MB too;
 --   * an error in here accepts the job as it was written;
---   * without luasocket or pliantd only the token is written: pliantd finds the job later.
+--   * without luasocket or pliantd the token is written, and what nobody could change later is said
+--     per node, which is the same: pliantd finds the job later.
 --
 -- The protocol is that of pliant.wire (one line each way, other bytes than A-Za-z0-9_.- as %XX),
 -- the token that of pliant.grammar.token. Lua 5.1 to 5.4; only luasocket beside it.
@@ -484,18 +485,283 @@ local function asks_for_gpu(job_desc)
    return false
 end
 
--- Note what was said, and change nothing else; the words, or nil where they are not understood.
-local function write_token(job_desc, said, flags)
+--- A form that can be changed later ----------------------------------------------------------
+
+-- Slurm lets nobody change --ntasks-per-node, --gpus-per-task, --cpus-per-gpu or --mem-per-gpu of a
+-- waiting job. Where the request alone says what they come to on each node, it is said per node:
+-- the same GPUs, tasks, CPUs and memory. The rule is that of pliant.filter.normal, without what
+-- only pliantd knows of the cluster; tests/assets/forms.json holds both to it. What is not
+-- understood here stays as it was written.
+
+local NO_VAL16 = 65534
+
+-- Layouts of which no more is known here than that they were asked for.
+local LEFT = {
+   "het_job_offset", "ntasks_per_tres", "ntasks_per_socket", "ntasks_per_core", "sockets_per_node",
+   "cores_per_socket", "threads_per_core", "core_spec", "pn_min_tmp_disk", "contiguous", "reboot",
+}
+local BITS32 = {
+   min_nodes = true, max_nodes = true, num_tasks = true, het_job_offset = true,
+   pn_min_tmp_disk = true, min_mem_per_node = true, min_mem_per_cpu = true, min_cpus = true,
+}
+
+-- A number that was asked for, or nil.
+local function asked(job_desc, name)
+   local value = job_desc[name]
+   local none = BITS32[name] and NO_VAL or NO_VAL16
+   return type(value) == "number" and value >= 0 and value < none and value or nil
+end
+
+local function has_text(job_desc, name)
+   local value = job_desc[name]
+   return value and value ~= ""
+end
+
+local function stays(job_desc)
+   for _, name in ipairs(LEFT) do
+      local value = asked(job_desc, name)
+      if value and (value > 0 or name == "het_job_offset") then
+         return true
+      end
+   end
+   local shared = asked(job_desc, "shared")
+   return not job_desc.script or (shared and shared ~= 1)
+      or has_text(job_desc, "reservation") or has_text(job_desc, "tres_per_socket")
+      or asked(job_desc, "min_mem_per_node") == 0
+      or (asked(job_desc, "pn_min_cpus") or 0) > (asked(job_desc, "cpus_per_task") or 1)
+end
+
+-- What a list says that names GPUs alone: {prefix, type, count}, or nil.
+local function gpus_of(text)
+   local prefix, rest = text:match("^(gres[:/])gpu(.*)$")
+   if not prefix then
+      prefix, rest = "", text:match("^gpu(.*)$")
+   end
+   local type_, count = (rest or "-"):match("^[:=]?([^:=]*)[:=]?(%d*)$")
+   if not type_ then
+      return nil
+   elseif type_:match("^%d+$") and count == "" then
+      type_, count = "", type_
+   end
+   count = count == "" and 1 or tonumber(count)
+   if (type_ ~= "" and not type_:match("^%w[%w._-]*$")) or count < 1 or count > 1000000 then
+      return nil
+   end
+   return { prefix = prefix, type = type_, count = count }
+end
+
+-- From 23.11 on --cpus-per-task stands beside the GPUs of a task.
+local function without_cpus(text)
+   local cpus, rest = text:match("^cpu[:=](%d+),(.+)$")
+   if not cpus then
+      rest, cpus = text:match("^(.+),cpu[:=](%d+)$")
+   end
+   return rest or text, cpus and "cpu=" .. cpus or ""
+end
+
+-- The one way in which GPUs are asked for, and its name; nil where there are several, or none.
+local function gpus_asked(job_desc)
+   local found, way, rest
+   for _, name in ipairs({ "node", "job", "task" }) do
+      local text = job_desc["tres_per_" .. name]
+      if text and text ~= "" then
+         local gpus, kept = without_cpus(text)
+         gpus = gpus_of(gpus)
+         if found or not gpus or (kept ~= "" and name ~= "task") then
+            return nil
+         end
+         found, way, rest = gpus, name, kept
+      end
+   end
+   return found, way, rest
+end
+
+-- Nodes and tasks of each node; nil for what is not one number. Slurm gives 5 + 3 where only the
+-- total is said.
+local function layout_of(job_desc)
+   local least, most = asked(job_desc, "min_nodes"), asked(job_desc, "max_nodes")
+   local count, each = asked(job_desc, "num_tasks"), asked(job_desc, "ntasks_per_node")
+   local nodes = least and least > 0 and least == most and least or nil
+   if each == 0 then
+      return nodes, nil
+   elseif each then
+      local fits = nodes and nodes * each or (not least and not most and each)
+      return nodes, fits and (count == nil or count == fits) and each or nil
+   elseif count == nil or count == (nodes or 1) then
+      return nodes, 1
+   end
+   return nodes, nodes == 1 and count or nil
+end
+
+-- What is asked for each GPU: so much on a node, and for one; nil where that is not known.
+local function per_gpu(job_desc, name, gpus)
+   if not has_text(job_desc, name) then
+      return 0, 0
+   end
+   local each = gpus_of(job_desc[name])
+   if not each or each.type ~= "" then
+      return nil
+   end
+   return each.count * gpus, each.count
+end
+
+local function gres_text(gpus, count)
+   return string.format("gpu:%s%d", gpus.type ~= "" and gpus.type .. ":" or "", count)
+end
+
+-- --gpus-per-task without a number of nodes: Slurm may spread the tasks. In total, with one task to
+-- a GPU, it spreads them alike (measured on 22.05). Only beside -c: DefCpuPerGPU counts otherwise.
+local function in_total(job_desc, gpus)
+   local count, cpus = asked(job_desc, "num_tasks"), asked(job_desc, "cpus_per_task")
+   local others = has_text(job_desc, "cpus_per_tres") or has_text(job_desc, "mem_per_tres")
+      or asked(job_desc, "ntasks_per_node")
+   if not count or not cpus or others or gpus.prefix ~= "gres:" or gpus.count ~= 1 then
+      return nil
+   end
+   return {
+      { "tres_per_task", "" },
+      { "tres_per_job", gpus.prefix .. gres_text(gpus, count) },
+      { "ntasks_per_tres", 1 },
+   }, { 1, 1, cpus, 0, 0, 0, 0 }
+end
+
+-- What a request comes to on each node; nil where it does not say so, or can be changed as it is.
+local function on_each_node(job_desc, gpus, way)
+   local nodes, tasks = layout_of(job_desc)
+   if not tasks or (way == "task" and (gpus.count ~= 1 or not nodes))
+      or (way == "job" and nodes ~= 1) then
+      return nil
+   end
+   local form = { nodes = nodes or 1, tasks = tasks, said = asked(job_desc, "cpus_per_task") }
+   form.gpus = way == "task" and tasks or gpus.count
+   form.follows = way == "task" or (tasks == form.gpus and tasks > 1)
+   form.frees = form.follows and asked(job_desc, "ntasks_per_node")
+   form.by_gpu, form.cpus_each = per_gpu(job_desc, "cpus_per_tres", form.gpus)
+   form.memory, form.memory_each = per_gpu(job_desc, "mem_per_tres", form.gpus)
+   if not form.by_gpu or not form.memory or form.by_gpu % tasks > 0
+      or (form.by_gpu > 0 and form.said) then
+      return nil
+   elseif way == "node" and not form.frees and form.by_gpu == 0 and form.memory == 0 then
+      return nil
+   end
+   form.of_task = form.by_gpu > 0 and math.floor(form.by_gpu / tasks) or form.said or 1
+   form.cpus = tasks * form.of_task
+   form.spread = tasks > 1 and nodes ~= 1
+   return form
+end
+
+-- Whether it comes to the same on nodes of any kind: tasks that do not fill cores of one, two or
+-- four threads may get more of them, or lie as 4 + 2.
+local function is_exact(job_desc, form, by_flags)
+   local fills = form.of_task <= 2 or form.of_task % 4 == 0
+   if form.tasks > 1 and (form.by_gpu > 0 or form.spread) and not fills then
+      return false
+   elseif form.spread and form.cpus % 4 > 0 then
+      return false
+   end
+   local other = asked(job_desc, "min_mem_per_node") or asked(job_desc, "min_mem_per_cpu")
+   return form.memory == 0 or (by_flags and not other)
+end
+
+-- The fields that say a form, as far as they differ.
+local function fields_for(job_desc, form, gpus, way, kept)
+   local changes = {}
+   local function set(name, value)
+      if job_desc[name] ~= value then
+         changes[#changes + 1] = { name, value }
+      end
+   end
+   if way ~= "node" then
+      set("tres_per_" .. way, kept)
+      changes[#changes + 1] = { "gres", gres_text(gpus, form.gpus) }
+   end
+   if form.by_gpu > 0 then
+      set("cpus_per_tres", "")
+      set("cpus_per_task", form.of_task) -- 1, too: else DefCpuPerGPU would count
+   end
+   if form.frees then
+      set("num_tasks", form.nodes * form.tasks)
+      set("ntasks_per_node", NO_VAL16)
+   end
+   set("min_cpus", form.nodes * form.cpus)
+   if form.spread then
+      set("pn_min_cpus", form.cpus) -- else 5 + 1 tasks instead of 3 + 3
+   end
+   if form.memory > 0 then -- last: where it was not set, it cannot be put back
+      set("mem_per_tres", "")
+      set("min_mem_per_node", form.memory)
+   end
+   return changes
+end
+
+-- The footprint of a token: what pliantd is to keep in proportion. None where Slurm may add to it.
+local function footprint_of(job_desc, form)
+   if not form.said and form.by_gpu == 0 and form.memory == 0 then
+      return nil
+   end
+   return {
+      form.follows and 1 or form.tasks, form.follows and 1 or 0,
+      form.by_gpu > 0 and 1 or form.of_task, form.cpus_each,
+      asked(job_desc, "min_mem_per_node") or 0, asked(job_desc, "min_mem_per_cpu") or 0,
+      form.memory_each,
+   }
+end
+
+-- The changes that say a request per node, and its footprint; nil where it can be changed as it is,
+-- or must stay. `by_flags`: given with the SPANK plugin, which takes SLURM_MEM_PER_GPU from the
+-- job's environment; with it, srun would refuse memory per node.
+local function per_node_form(job_desc, by_flags)
+   local gpus, way, kept = gpus_asked(job_desc)
+   if not gpus or stays(job_desc) then
+      return nil
+   end
+   local form = on_each_node(job_desc, gpus, way)
+   if not form then
+      local least, most = asked(job_desc, "min_nodes"), asked(job_desc, "max_nodes")
+      if way == "task" and (not least or least ~= most) then
+         return in_total(job_desc, gpus)
+      end
+      return nil
+   elseif not is_exact(job_desc, form, by_flags) then
+      return nil
+   end
+   return fields_for(job_desc, form, gpus, way, kept), footprint_of(job_desc, form)
+end
+
+-- The words of a token, with what was noted of the form that the job was given.
+local function changeable(job_desc, words, flags)
+   if not words:match("^moldable") then
+      return words
+   end
+   local fine, noted = pcall(function()
+      local changes, footprint = per_node_form(job_desc, flags)
+      if not changes then
+         return words
+      end
+      set_all(job_desc, changes)
+      for place, number in ipairs(footprint or {}) do
+         footprint[place] = string.format("%.0f", number)
+      end
+      return footprint and words .. ";fp=" .. table.concat(footprint, ",") or words
+   end)
+   return fine and noted or words
+end
+
+-- Note what was said; the words, or nil where they are not understood. `prepare` may change the
+-- request, and what is noted.
+local function write_token(job_desc, said, flags, prepare)
    local words = words_of(said, flags)
    if words then
-      job_desc.admin_comment = with_token(job_desc.admin_comment or "", token_of(words))
+      local noted = prepare and prepare(job_desc, words, flags) or words
+      job_desc.admin_comment = with_token(job_desc.admin_comment or "", token_of(noted))
    end
    return words
 end
 
--- pliantd is not there.
+-- pliantd is not there: let the request be one that it can change later.
 local function note_only(job_desc, said, flags)
-   local words = write_token(job_desc, said, flags)
+   local wants_gpu = asks_for_gpu(job_desc) -- before it is said in another way
+   local words = write_token(job_desc, said, flags, changeable)
    if not words then
       say("pliant: not available now, and what was said to it is not understood:"
          .. " the job is submitted as written")
@@ -503,7 +769,7 @@ local function note_only(job_desc, said, flags)
    end
    local moldable = words:match("^moldable=([^;]*)")
    if moldable and (moldable:find("gpus=", 1, true) or moldable:find("gpu-type=", 1, true))
-      and not moldable:find("cpu", 1, true) and not asks_for_gpu(job_desc) then
+      and not moldable:find("cpu", 1, true) and not wants_gpu then
       say("pliant: not available now, and this job asks for no GPU beside --moldable:"
          .. " it keeps the request as written; add --gres=gpu:N to say what it should run"
          .. " with then")

@@ -159,6 +159,39 @@ def test_an_upgrade_is_in_force_at_once_and_a_removal_leaves_a_slurmctld_that_st
     assert sbatch(bare, "--gres=gpu:1").returncode == 0
 
 
+RAISES = SITE_RULE.replace(
+    "function slurm_job_submit(job_desc, part_list, submit_uid)\n",
+    "function slurm_job_submit(job_desc, part_list, submit_uid)\n"
+    '   if job_desc.name == "raises" then return job_desc.name.no.field end\n',
+)
+
+
+def test_a_sites_function_that_raises_costs_no_job_its_mark_and_is_a_fault_to_the_doctor(
+    bare: Sandbox, conf: Path, install: Install
+) -> None:
+    def says() -> str:
+        lines = bare.run([PLIANT, "doctor"]).stdout.splitlines()
+        return next((line for line in lines if "at a submission it failed: " in line), "")
+
+    assert RAISES != SITE_RULE
+    (conf / "job_submit.lua").write_text(RAISES)
+    done = install("--apply", "--part", "lua", "--dormant-lua", "run")
+    assert done.returncode == 0, done.stdout
+    bare.reconfigure()
+    wait_until(lambda: plugins(bare) == "lua", "slurmctld to load the filter")
+    assert says() == ""
+    words = ("--hold", "--comment=pliant:gpus=1-2", "--gres=gpu:1")
+    job = sbatch(bare, "-J", "raises", *words).stdout.strip()
+    assert "AdminComment=pliant=v1:" in bare.run(["scontrol", "show", "job", job]).stdout
+    assert "/job_submit.lua:4: attempt to index field 'no'" in says()  # Lua cuts a long path
+    bare.run(["scancel", job])
+    install("--remove", "--yes", "--part", "lua")
+    bare.reconfigure()
+    wait_until(lambda: plugins(bare) == "(null)", "slurmctld to forget the filter")
+    install("--remove", "--yes", "--part", "lua")
+    (conf / "job_submit.lua").unlink(missing_ok=True)
+
+
 def test_a_broken_job_submit_lua_is_not_made_worse(
     bare: Sandbox, conf: Path, install: Install
 ) -> None:

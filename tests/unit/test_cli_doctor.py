@@ -326,6 +326,47 @@ def filtered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., S
     return controller
 
 
+def test_a_lua_without_luasocket_is_a_fault(
+    filtered: Callable[..., SlurmPatient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def runs(_library: str, name: str, _chunk: str) -> tuple[str, str]:
+        texts = {"version": "Lua 5.1", "socket": ""}
+        return texts.get(name, "table"), ""
+
+    monkeypatch.setattr("pliant.cli.doctor.filter.runs", runs)
+    (socket,) = [f for f in check_filter(filtered()) if f.name == "luasocket"]
+    assert (socket.state, socket.cure) == (
+        State.FAULT,
+        "install it for Lua 5.1: lua-socket (Debian), lua-socket-compat (RHEL), luarocks",
+    )
+
+
+RAISED = "attempt to index local 'x' (a nil value)"
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("[2026-11-23T23:25:08.973] error: job_submit/lua: {script}: {script}:3: " + RAISED,
+         "{script}:3: " + RAISED),  # as Slurm 22.05 wrote it
+        ("[2026-11-23T23:25:08.973] error: job_submit/lua: slurm_job_submit failed: {script}:3: "
+         + RAISED, "{script}:3: " + RAISED),
+        ("[1970-01-01T00:00:01.000] error: job_submit/lua: {script}: {script}:3: " + RAISED, ""),
+        ("[2026-11-23T23:25:08.973] error: job_submit/lua: /else.lua: " + RAISED, ""),
+    ],
+)  # fmt: skip
+def test_an_error_that_the_sites_own_script_raised_is_a_fault(
+    filtered: Callable[..., SlurmPatient], tmp_path: Path, line: str, says: str
+) -> None:
+    script, log = tmp_path / "job_submit.lua", tmp_path / "slurmctld.log"
+    os.utime(script, (100_000, 100_000))  # of 1970 too: what came before is of another script
+    os.utime(tmp_path / "pliant.lua", (100_000, 100_000))
+    log.write_text(f"[2026-11-23T23:00:00.000] up\n{line.format(script=script)}\n")
+    told = found(check_filter, filtered(SlurmctldLogFile=str(log))).get("job_submit.lua runs")
+    failed = f"at a submission it failed: {says.format(script=script)}"
+    assert told == ((State.FAULT, failed) if says else None)
+
+
 def test_a_module_that_slurmctld_has_not_read_is_told(
     filtered: Callable[..., SlurmPatient], tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from limits import HANG_S
+from pliant.cli.templates import render
 from pliant.grammar import find_token, put_token
 from pliant.grammar.token import pack, spec_text, unpack
 from pliant.model import Request, Spec
@@ -783,3 +784,30 @@ def test_the_token_takes_its_place_among_other_words(lua: str) -> None:
         assert [word for word in told.split(" ")[:-1] if word] == [w for w in expected if w]
         found = find_token(told)
         assert found is not None and unpack(TOKEN) == "moldable=gpus=1-4"
+
+
+SITE_RAISES = """
+slurm_job_submit = function(job_desc)
+   if job_desc.name == "raises" then error("no such field") end
+   if job_desc.name == "object" then error({}) end
+   return job_desc.name == "forbidden" and slurm.ERROR or slurm.SUCCESS
+end
+"""
+
+
+def test_a_sites_own_function_that_raises_is_told_and_pliant_goes_on(
+    run: Steps, tmp_path: Path
+) -> None:
+    block = render("install", "job_submit.lua", conf_dir=PLUGINS, socket=tmp_path / "nobody")
+    script = tmp_path / "job_submit.lua"
+    script.write_text(SITE_RAISES + block)
+    names = ("raises", "object", "forbidden", "fine")
+    jobs = [job(name=name, spank=(FLAG,), tres_per_node="gres:gpu:2") for name in names]
+    told = effects(run(*jobs, what=str(script)))
+    errors = [line for line in told if line.startswith("error ")]
+    assert len(errors) == 2
+    assert errors[0].startswith("error slurm_job_submit failed: ")
+    assert errors[0].endswith("no such field")
+    assert errors[1].startswith("error slurm_job_submit failed: table:")
+    assert [line for line in told if line.startswith("rc ")] == ["rc 0", "rc 0", "rc -1", "rc 0"]
+    assert told.count(f"set admin_comment={TOKEN}") == 3

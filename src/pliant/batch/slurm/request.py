@@ -122,6 +122,18 @@ def _gpus(row: JobRow, nodes: int) -> tuple[str, int, int, str]:
     )
 
 
+_CANNOT = "which cannot be changed while a job waits"
+_INSTEAD = {
+    "it asks for GPUs per task": f" (--gpus-per-task), {_CANNOT}: --gres=gpu:N with -N and -n can",
+    "it asks for GPUs per socket": f" (--gpus-per-socket), {_CANNOT}: --gres=gpu:N can",
+    "it or its partition asks for CPUs or memory per GPU": (
+        " (--cpus-per-gpu, --mem-per-gpu, DefCpuPerGPU, DefMemPerGPU),"
+        f" {_CANNOT}: --gres=gpu:N with -c and --mem can"
+    ),
+}
+"""The option that keeps a job as it is, and what its owner could write instead."""
+
+
 def _odd(row: JobRow, every: tuple[Gres, ...], wanted: list[Gres], size: tuple[int, int]) -> str:
     """``size``: GPUs asked in total, nodes."""
     total, nodes, tasks = *size, count(row.num_tasks)
@@ -139,7 +151,8 @@ def _odd(row: JobRow, every: tuple[Gres, ...], wanted: list[Gres], size: tuple[i
         (total % nodes > 0, "its GPUs do not divide over its nodes"),
         (tasks > nodes and tasks % nodes > 0, "its tasks do not divide over its nodes"),
     )
-    return next((words for holds, words in checks if holds), "")
+    words = next((words for holds, words in checks if holds), "")
+    return words + _INSTEAD.get(words, "")
 
 
 def _total(every: tuple[Gres, ...], name: str) -> int:

@@ -137,12 +137,28 @@ def _flagged(
     unlike = _unlike(row, said, wants, cluster) if noted.footprint else ""
     if noted.footprint and unlike:
         said = replace(said, footprint=_carried(row, noted.footprint, wants, cluster))
+        if noted.own is None:  # by pliant.lua alone: a default of the partition's came to it
+            said = replace(said, spec=replace(spec, footprint=said.footprint))
     frozen = said.frozen or _unprepared(row, noted, wants) or _changed(said, noted, unlike)
     if frozen or spec.pinned:
         return replace(said, frozen=frozen or "its owner pinned it")
     allowed = allowed_shapes(spec.request, own, shape, cluster.abilities)
     possible = tuple(s for s in allowed if _can_update(row, said, s, cluster))
+    if set(possible) <= {shape} and _tasks_stay(row, said, allowed):
+        return replace(said, frozen=TASKS_STAY)
     return replace(said, shapes=possible or (shape,))
+
+
+TASKS_STAY = (
+    "it says --ntasks-per-node, which cannot be changed while a job waits:"
+    " --gres=gpu:N with -N and -n can"
+)
+
+
+def _tasks_stay(row: JobRow, said: Requested, allowed: tuple[Shape, ...]) -> bool:
+    """Whether a shape that its owner allows would have other tasks a node than can be set."""
+    fixed = count(row.tasks_per_node)
+    return fixed > 0 and any(_demand(said, shape).tasks != fixed for shape in allowed)
 
 
 def _own(request: Request, carried: Shape) -> Shape:

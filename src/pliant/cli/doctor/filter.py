@@ -8,6 +8,7 @@ from pathlib import Path
 from pliant import resources
 from pliant.batch.slurm.standby import is_controller, runs_not
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
+from pliant.cli.doctor.script_errors import check_script_errors
 from pliant.cli.doctor.slurm_patient import SlurmPatient
 from pliant.cli.install.lua_text import calls_pliant, has_lua_block
 from pliant.cli.install.record import read
@@ -41,6 +42,7 @@ def check_filter(patient: SlurmPatient) -> Iterator[Finding]:
         yield fault("slurmctld's Lua", str(wrong), "install Slurm's Lua plugin and its liblua")
         return
     yield from _script(patient, library)
+    yield from check_script_errors(patient)
     yield from _module(patient, library)
     yield from _in_force(patient)
     yield from _socket(library)
@@ -149,6 +151,7 @@ def _socket(library: str) -> Iterator[Finding]:
     else:
         yield fault(
             "luasocket",
-            f"slurmctld's {version} has none: jobs are only marked at submission, not prepared",
+            f"slurmctld's {version} has none: pliantd is told of no submission, no job gets what"
+            " is free right now",
             f"install it for {version}: lua-socket (Debian), lua-socket-compat (RHEL), luarocks",
         )
