@@ -115,6 +115,12 @@ def test_a_limit_between_what_is_left_and_what_it_was_is_more_than_the_resize_le
     assert stands(row(time_limit="29:00"), JOB, OVER, CLUSTER)
 
 
+def test_of_a_resize_that_0_1_0_began_no_limit_is_an_owners_update() -> None:
+    """It stored what is asked and when, and not the job as it ran: that is known as it waits."""
+    waits = replace(JOB, nodes=(), start_s=0.0)
+    assert stands(row(), waits, KEEPS, CLUSTER)
+
+
 def test_what_was_odd_before_is_no_change() -> None:
     odd = row(tres_per_node="gres:gpu:4,gres:fast:1")
     assert stands(odd, replace(JOB, frozen="it asks for fast too"), OVER, CLUSTER)

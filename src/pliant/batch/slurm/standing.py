@@ -105,6 +105,8 @@ def _may_run_longer(row: JobRow, job: Job, over: HandOver) -> bool:
     limit_s = duration_s(row.time_limit)
     if not over.end_s:
         return 0 < job.time_limit_s < limit_s
+    if not job.nodes:  # as it waits now: how it ran when it was asked 0.1.0 did not store
+        return False
     as_it_was = abs(limit_s - (over.end_s - job.start_s)) < 60
     return limit_s > left_min(over, instant_s(row.submit)) * 60 and not as_it_was
 
