@@ -113,6 +113,7 @@ class Outcome(StrEnum):
     RUN_OVER = "its run ended before its checkpoint"
     GONE = "it has ended"
     HELD = "its owner holds it"
+    NOT_LAUNCHED = "the batch system holds it: a node could not launch it"
     STAYS = "it was to stay, or could not have started so there any more: it goes on as it is"
     SLOW = "it did not start again in time and waits in the queue"
     AS_WAS = "it started again before it had that shape"
@@ -165,7 +166,7 @@ class Sight:
     its checkpoint, at the very start of a later run or before it was requeued; ``changed``: it says
     something else than when it was asked, or runs and may not be in the run that saved;
     ``blocked``: why it does not start, in the batch system's words, where that is not for others
-    that have the room or are before it.
+    that have the room or are before it; ``not_launched``: it is held because its start failed.
     """
 
     state: JobState | None
@@ -181,6 +182,7 @@ class Sight:
     fresh_s: float = 0.0
     blocked: str = ""
     ends_s: float = 0.0
+    not_launched: bool = False
 
     @property
     def pinned(self) -> bool:
@@ -260,7 +262,7 @@ def _outcome(over: HandOver, scene: Scene) -> Outcome | None:
         has_it = job.carries in (None, over.shape) and not turned
         return Outcome.DONE if has_it else Outcome.AS_WAS
     if job.held and not (over.saved_s and job.state is JobState.RUNNING):
-        return Outcome.HELD
+        return Outcome.NOT_LAUNCHED if job.not_launched else Outcome.HELD
     if over.saved_s:
         return _given_up(over, scene)
     if job.state is not JobState.RUNNING or job.run != over.run:

@@ -17,7 +17,7 @@ from pliant.batch.slurm.refusals import blocked
 from pliant.batch.slurm.time_min import owed
 from pliant.errors import Infeasible, Refused, Unavailable
 from pliant.grammar import put_token
-from pliant.handover import PINNED, Do, HandOver, Step
+from pliant.handover import PINNED, Do, HandOver, Outcome, Step, next_step
 from pliant.model import Job, JobState, Kind, Malleable, Request, Shape, Spec
 
 OVER = HandOver("7", 2, Shape(1, 2), 1000.0, 1060.0, saved_s=1030.0, guest="8")
@@ -406,3 +406,22 @@ def test_an_owner_has_the_time_min_again_that_a_hand_over_borrowed() -> None:
     assert (owed(row), owed(short), owed(replace(row, state="RUNNING"))) == (20, 0, 0)
     with pytest.raises(Refused, match="has its own --time-min"):
         handing(Slurm(), by_key(short)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
+
+
+@pytest.mark.parametrize(
+    ("reason", "not_launched"),
+    [
+        ("launch failed requeued held", True),
+        ("launch_failed_requeued_held", True),
+        ("JobHeldUser", False),
+        ("JobHeldAdmin", False),
+    ],
+)
+def test_a_job_whose_start_failed_is_not_held_by_its_owner(reason: str, not_launched: bool) -> None:
+    row = array(7, array_id="7", reason=reason, priority="0", restarts="4")
+    scene = handing(Slurm(), {"7": replace(row, submit="1970-01-01T00:17:15")}).scene(
+        replace(OVER, guest=""), JOB, _CLUSTER
+    )
+    assert (scene.job.held, scene.job.not_launched) == (True, not_launched)
+    outcome = Outcome.NOT_LAUNCHED if not_launched else Outcome.HELD
+    assert next_step(OVER, replace(scene, fence_end_s=0.0)) == Step(Do.END, outcome=outcome)

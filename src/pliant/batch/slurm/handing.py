@@ -57,6 +57,8 @@ _TERMINATED = frozenset({signal.SIGTERM, signal.SIGKILL, (128 + signal.SIGTERM) 
 """The exit codes of a batch script that was killed, as wait(2) gives them."""
 SKEW_S = 60.0
 """How far behind ours slurmctld's clock may be for a fence to stand at once."""
+NOT_LAUNCHED = "launch failed requeued held"
+"""Why a job waits whose prolog or credential failed: Slurm holds it, and drains the node."""
 MOST_FRESH = 1000
 """Of how many jobs it is remembered how fresh the slurmds of their nodes are."""
 PREFIX = "pliant_"
@@ -165,6 +167,7 @@ class Handing:
             begins_s=instant_s(row.eligible),
             started_s=instant_s(row.start),
             blocked=blocked(row.reason) if row.waits else "",
+            not_launched=row.reason.replace("_", " ") == NOT_LAUNCHED,
         )
 
     def _of_job(
