@@ -79,6 +79,8 @@ SETTLE_S = 2.0
 """How long after its start a kill may be one that was meant for its run before."""
 FRESH_S = 5.0
 """A slurmd that has run for no longer may yet be told something a second time."""
+STARTS = 3
+"""How often its start may fail before it is left to the queue, which waits longer between two."""
 NOT_STARTED = "the batch system did not start it with that in time"
 GIVE_UP_S = 600.0
 """How long a job may take from its checkpoint to its next start before it is left to the queue."""
@@ -113,7 +115,7 @@ class Outcome(StrEnum):
     RUN_OVER = "its run ended before its checkpoint"
     GONE = "it has ended"
     HELD = "its owner holds it"
-    NOT_LAUNCHED = "the batch system holds it: a node could not launch it"
+    NOT_LAUNCHED = "the batch system could not launch it"
     STAYS = "it was to stay, or could not have started so there any more: it goes on as it is"
     SLOW = "it did not start again in time and waits in the queue"
     AS_WAS = "it started again before it had that shape"
@@ -277,6 +279,8 @@ def _given_up(over: HandOver, scene: Scene) -> Outcome | None:
         return Outcome.GONE
     if job.changed:
         return Outcome.CHANGED
+    if job.is_waiting and job.run > over.run + STARTS:
+        return Outcome.NOT_LAUNCHED
     late = _is_cleared(over, scene) and now_s > max(job.begins_s, over.back_s) + START_S
     turns = late and _in_vain(over, scene) != ""
     return Outcome.SLOW if (late and not turns) or now_s > over.saved_s + GIVE_UP_S else None

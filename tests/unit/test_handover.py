@@ -18,6 +18,7 @@ from pliant.handover import (
     GIVE_UP_S,
     PINNED,
     SETTLE_S,
+    STARTS,
     Do,
     HandOver,
     Outcome,
@@ -48,6 +49,9 @@ class FakeSlurm:
     cleaned_s: float = 2.0
     ahead_s: float = 0.0  # how far pliantd's clock is
     never: Shape | None = None  # it takes this shape, and never starts a job of it
+    failing: int = (
+        0  # how many of the job's starts fail: PrologSlurmctld sends it back to the queue
+    )
     idle_s: float = 0.0  # how long GPUs were idle behind a fence
 
     def scene(self) -> Scene:
@@ -137,6 +141,10 @@ class FakeSlurm:
         elif who == "guest" and self.guest is not None and self.free() >= 4:
             self.guest = replace(self.guest, state=RUNNING)
         elif who == "job" and self.job.carries and self.free() >= self.job.carries.amount:
+            if self.failing:
+                self.failing -= 1
+                self._queue_again()
+                return
             early = int(self.now_s) <= self.job.queued_s
             state, started_s = None if early else RUNNING, float(int(self.now_s))
             self.job = replace(self.job, state=state, killed=early, started_s=started_s)
@@ -208,6 +216,19 @@ def test_a_run_that_is_killed_in_place_of_the_one_before_is_requeued(x: JobState
     else:
         assert (drill.outcome, slurm.job.state) == (Outcome.DONE, RUNNING)
         assert slurm.now_s >= slurm.job.started_s + SETTLE_S
+    drill.assert_tidy()
+
+
+@pytest.mark.parametrize(("failing", "runs"), [(2, 3), (1000, STARTS + 1)])
+def test_a_job_whose_starts_fail_again_and_again_is_left_to_the_queue(
+    failing: int, runs: int
+) -> None:
+    """As measured on Slurm 22.05, where PrologSlurmctld failed: 26 starts in 25 s."""
+    slurm = FakeSlurm(x=ENDING, failing=failing)
+    drill = Drill(slurm, intended())
+    drill.run()
+    ends = Outcome.DONE if failing < STARTS else Outcome.NOT_LAUNCHED
+    assert (drill.outcome, slurm.job.run) == (ends, runs)
     drill.assert_tidy()
 
 
