@@ -15,12 +15,12 @@ from benchmarks import parts
 from benchmarks.section import Section
 
 PARTS = (
-    *("cycle", "pbs-hook", "pbs-runjob"),
+    *("cycle", "pbs-hook", "pbs-runjob", "guardian"),
     *("submission", "start", "idle", "native", "monitor", "monitors", "sharing"),
 )
 """Each is a module ``benchmarks.bench_PART`` with ``measure(quick) -> list[Section]``; _ for -."""
 
-NEED_ROOT = PARTS[3:]
+NEED_ROOT = PARTS[4:]
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 

@@ -66,7 +66,7 @@ def _kill(part: str) -> Callable[[Field], None]:
 
 
 def _kill_program(field: Field) -> None:
-    field.program()[0].kill()
+    psutil.Process(field.program()[0]).kill()
 
 
 def _kill_wrapper(field: Field) -> None:
@@ -76,8 +76,7 @@ def _kill_wrapper(field: Field) -> None:
 
 def _kill_wrapper_alone(field: Field) -> None:
     """The program has ended by then: its wrapper is what keeps the job's place."""
-    _, parent = map(int, (field.place / "pid").read_text().split())
-    psutil.Process(parent).kill()
+    field.program()[1].kill()
 
 
 def _node_down(field: Field) -> None:
@@ -200,7 +199,7 @@ FAULTS: Sequence[Fault] = (
     ),
     Fault("slurmctld killed", ANY, _kill("slurmctld")),
     Fault("slurmd killed", ANY, _kill("slurmd-n1")),
-    Fault("wrapper killed while the program saves", (ASKED,), _kill_wrapper, ends="FAILED"),
+    Fault("wrapper killed while the program saves", (ASKED,), _kill_wrapper, first=True),
     Fault("wrapper killed, checkpoint written", SAVED, _kill_wrapper_alone, first=True),
     Fault("program killed while it saves", (ASKED,), _kill_program, ends="FAILED"),
     Fault("node down while the program saves", (ASKED,), _node_down, first=True),

@@ -58,7 +58,7 @@ def install(place: Path) -> Path:
         shutil.copy(file, place / "lib")
     program = place / "lib" / "pliant-run"
     program.write_text(
-        f"#!{PYTHON}\nimport sys\nfrom pliant.cli import main\n"
+        f"#!{PYTHON}\nimport sys\nfrom pliant.entry import main\n"
         "sys.argv[1:1] = ['run']\nsys.exit(main())\n"
     )
     program.chmod(0o755)
@@ -248,10 +248,15 @@ class Field:
             int(one.get("Priority", "0")) in OURS and one.get("JobState") in _ALIVE for one in shown
         )
 
-    def program(self) -> tuple[psutil.Process, psutil.Process]:
-        """Return the program that counts, and its wrapper."""
+    def program(self) -> tuple[int, psutil.Process]:
+        """Return the program that counts, which may have ended, and its wrapper.
+
+        Both are children of the guardian, which has the wrapper's command line.
+        """
         own, parent = map(int, (self.place / "pid").read_text().split())
-        return psutil.Process(own), psutil.Process(parent)
+        guardian = psutil.Process(parent)
+        same = (one for one in guardian.children() if one.cmdline() == guardian.cmdline())
+        return own, next(same)
 
     def clear(self) -> None:
         """End all jobs and fences."""

@@ -5,12 +5,14 @@ munge is a program that wraps its input, so no credential is proven here.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -119,3 +121,13 @@ def munge_program(folder: Path) -> None:
         "print(base64.b64encode(sys.stdin.buffer.read()).decode())\n"
     )
     munge.chmod(0o755)
+
+
+@contextmanager
+def stays() -> Iterator[Callable[[], Awaitable[bool]]]:
+    """Stand for a connection of which nobody leaves (see pliant.daemon.lines.GivingWay)."""
+
+    async def gone() -> bool:
+        return await asyncio.get_running_loop().create_future() is None
+
+    yield gone

@@ -14,11 +14,13 @@ from fake_door import FakeDoor, munge_program, wait_until
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "docs" / "examples"
-PLIANT = [sys.executable, "-c", "from pliant.cli import main; main()"]
+PLIANT = [sys.executable, "-c", "from pliant.entry import main; main()"]
 FROM_SOURCE = (
-    f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); from pliant.cli import main; main()"
+    f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); from pliant.entry import main; main()"
 )
-HASTY = "import pliant.node.core as core; core.SILENT_S = 3.0; from pliant.cli import main; main()"
+HASTY = (
+    "import pliant.node.core as core; core.SILENT_S = 3.0; from pliant.entry import main; main()"
+)
 HEAD = "import os, pathlib, signal, sys, time, pliant\n"
 SCONTROL = '#!/bin/sh\necho "$@" >>{log}\n{then}\n'
 

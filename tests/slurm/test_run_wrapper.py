@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from slurm_helpers import Submit, WaitForState, wait_until
 
@@ -15,7 +16,9 @@ from pliant.sandbox import Sandbox
 pytestmark = pytest.mark.slurm
 
 SOURCE = Path(__file__).parents[2] / "src"
-HASTY = "import pliant.node.core as core; core.SILENT_S = 3.0; from pliant.cli import main; main()"
+HASTY = (
+    "import pliant.node.core as core; core.SILENT_S = 3.0; from pliant.entry import main; main()"
+)
 SAVES = """
 import os, sys, time, pliant
 open(f"began.{os.environ['SLURM_PROCID']}", "w").close()
@@ -228,3 +231,76 @@ def test_what_was_said_at_submission_arrives(started: Callable[..., int], door: 
         "grace": "0",  # that pliantd knows
         "signal": "USR2",
     }
+
+
+ENDS_BY_ITSELF = """
+import os, sys, time
+open("pid", "w").write(str(os.getpid()))
+open("began.0", "w").close()
+while not os.path.exists("go"): time.sleep(0.05)
+print("done", flush=True)
+sys.exit(int(os.environ.get("ENDS", "0")))
+"""
+
+
+def _kill_wrapper(workdir: Path) -> None:
+    """Kill what asks pliantd for the program: the guardian's other child of its own command."""
+    program = psutil.Process(int((workdir / "pid").read_text()))
+    guardian = program.parent()
+    assert guardian is not None
+    others = [one for one in guardian.children() if one.cmdline() == guardian.cmdline()]
+    assert len(others) == 1
+    others[0].kill()
+
+
+@pytest.mark.parametrize("before", ["exec", "srun", ""])
+def test_a_job_whose_wrapper_is_killed_completes(
+    started: Callable[..., int],
+    wait_for_state: WaitForState,
+    output: Callable[[int], str],
+    workdir: Path,
+    before: str,
+) -> None:
+    job = started(ENDS_BY_ITSELF, before=before)
+    _kill_wrapper(workdir)
+    line = "pliant run: its wrapper was killed by signal 9: the program runs on\n"
+    wait_until(lambda: line in output(job), "the loss to be said")
+    (workdir / "go").touch()
+    wait_for_state(job, "COMPLETED")
+    assert "done\n" in output(job)
+
+
+@pytest.mark.parametrize("before", ["exec", "srun", ""])
+def test_a_cancel_reaches_a_program_without_its_wrapper_once(  # noqa: PLR0917  # fixtures
+    started: Callable[..., int],
+    wait_for_state: WaitForState,
+    output: Callable[[int], str],
+    clean: Sandbox,
+    workdir: Path,
+    before: str,
+) -> None:
+    job = started(
+        COUNTS_TERMS.replace(
+            'open("began', 'open("pid", "w").write(str(os.getpid()))\nopen("began'
+        ).replace("import signal", "import os, signal"),
+        before=before,
+    )
+    _kill_wrapper(workdir)
+    wait_until(lambda: "its wrapper was killed" in output(job), "the loss to be said")
+    clean.run(["scancel", str(job)])
+    wait_for_state(job, "CANCELLED")
+    wait_until(lambda: "told" in output(job), "the program to have been told")
+    assert "told 1\n" in output(job)
+
+
+def test_a_job_that_has_saved_without_its_wrapper_is_requeued_and_never_failed(
+    started: Callable[..., int],
+    wait_for_state: WaitForState,
+    show: Callable[[int], dict[str, str]],
+    workdir: Path,
+) -> None:
+    job = started(ENDS_BY_ITSELF.replace('"0"', '"85"'))
+    _kill_wrapper(workdir)
+    (workdir / "go").touch()
+    wait_for_state(job, "PENDING")
+    assert show(job)["Restarts"] == "1"

@@ -8,12 +8,12 @@ import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
+from fake_door import stays
 from pliant.batch import Change
 from pliant.daemon import answers as a
 from pliant.daemon import watched
@@ -1659,9 +1659,9 @@ class _KnowsAlice(Munge):
 
 async def ask_door(answer: DoorAnswer, request: Message) -> Message:
     """Say hello, and send the request with the challenge."""
-    hello = decode(await answer(b"hello", nullcontext))
+    hello = decode(await answer(b"hello", stays))
     proven = Message(request.word, {**request.fields, **hello.fields})
-    return decode(await answer(b"munge " + encode(proven), nullcontext))
+    return decode(await answer(b"munge " + encode(proven), stays))
 
 
 def test_door_two_answers_in_json_or_in_one_line(setting: Setting) -> None:
@@ -1675,7 +1675,7 @@ def test_door_two_answers_in_json_or_in_one_line(setting: Setting) -> None:
         answer = MungeDoor(_KnowsAlice(""), setting.verbs, who).begin()
         if isinstance(said, Message):
             return await ask_door(answer, said)
-        return decode(await answer(said, nullcontext))
+        return decode(await answer(said, stays))
 
     answer = asyncio.run(run(Message("why", {"job": "2"})))
     assert answer.is_ok
@@ -1711,7 +1711,7 @@ def test_a_recorded_request_counts_on_no_other_connection(setting: Setting) -> N
         for door in doors:  # of the same daemon, and of the other controller's
             for begins in ([recorded[1]], recorded):
                 answer = door.begin()
-                answers.append(decode([await answer(line, nullcontext) for line in begins][-1]))
+                answers.append(decode([await answer(line, stays) for line in begins][-1]))
         return answers
 
     asked, *again = asyncio.run(run())
@@ -1751,7 +1751,7 @@ def test_one_user_leaves_room_for_the_others(setting: Setting) -> None:
 def test_a_pliant_of_an_earlier_release_is_told_so_in_one_line(setting: Setting) -> None:
     async def run() -> Message:
         answer = MungeDoor(_KnowsAlice(""), setting.verbs, lambda _uid: ALICE).begin()
-        return decode(await answer(b"munge status", nullcontext))
+        return decode(await answer(b"munge status", stays))
 
     assert asyncio.run(run()).message == (
         "this pliant is of an earlier release than pliantd: upgrade it on this host"

@@ -12,13 +12,14 @@ import stat
 import subprocess
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 import pytest
 
+from fake_door import stays
 from pliant.batch import Batch
 from pliant.daemon import libmunge, sockets
 from pliant.daemon.config import parse
@@ -346,10 +347,10 @@ def test_what_munge_refuses_is_counted_by_kind(two_munged: list[Munged], tmp_pat
         daemon._door_two._munge = Munge(str(ours.socket))
         answer = daemon._door_two.begin()
         for credential in sent:
-            await answer(PREFIX + credential, nullcontext)
+            await answer(PREFIX + credential, stays)
         daemon._door_two._munge = Munge(str(tmp_path / "none"))  # no fault of a credential
-        await answer(PREFIX + sound, nullcontext)
-        await answer(b"status", nullcontext)
+        await answer(PREFIX + sound, stays)
+        await answer(b"status", stays)
         said = await asyncio.to_thread(daemon._door_two._verbs.status, ROOT, {})
         assert said.refused_credentials == {
             "for no connection": 1,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,6 +16,7 @@ from build import job as waiting
 from build import node, snapshot
 from test_handover import FakeSlurm
 
+from fake_door import stays
 from pliant.cycle import view
 from pliant.daemon.elastic import MUTE_S, Elastic
 from pliant.daemon.handing import REST_S, name_of
@@ -869,10 +869,10 @@ async def watched(bench: Bench) -> list[dict[str, Any]]:
 
     async def ask() -> dict[str, Any]:
         answer = door.begin()
-        hello = decode(await answer(b"hello", nullcontext))
+        hello = decode(await answer(b"hello", stays))
         fields = {"job": "7", "run": "0", "launched": "1", "known": "", **hello.fields}
         line = encode(Message("run-watch", fields))
-        said = decode(await answer(b"munge " + line, nullcontext))
+        said = decode(await answer(b"munge " + line, stays))
         assert said.is_ok, said.message
         return cast("dict[str, Any]", json.loads(said.fields["json"]))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -13,6 +12,7 @@ import build
 import pytest
 from msgspec.structs import replace as altered
 
+from fake_door import stays
 from pliant.daemon import answers as a
 from pliant.daemon.cycling import Cycling
 from pliant.daemon.held import GAP_S, Idle, held
@@ -418,8 +418,8 @@ def at_the_door(door: MungeDoor, *lines: Callable[[str], bytes]) -> list[Message
 
     async def run() -> list[Message]:
         answer = door.begin()
-        challenge = decode(await answer(b"hello", nullcontext)).fields[CHALLENGE]
-        return [decode(await answer(line(challenge), nullcontext)) for line in lines]
+        challenge = decode(await answer(b"hello", stays)).fields[CHALLENGE]
+        return [decode(await answer(line(challenge), stays)) for line in lines]
 
     return asyncio.run(run())
 
@@ -474,9 +474,9 @@ def test_a_thousand_monitors_at_once_are_no_crowd(site: Site, door: MungeDoor) -
 
     async def one(name: str) -> Message:
         answer = door.begin()
-        hello = decode(await answer(b"hello", nullcontext))
+        hello = decode(await answer(b"hello", stays))
         line = sending(report(node=name))(hello.fields[CHALLENGE])
-        return decode(await answer(line, nullcontext))
+        return decode(await answer(line, stays))
 
     async def run() -> list[Message]:
         return await asyncio.gather(*map(one, names))

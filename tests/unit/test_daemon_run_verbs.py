@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 from test_daemon_handing import Hands
 
+from fake_door import stays
 from pliant.daemon.handing import HandOvers, Wanted, name_of
 from pliant.daemon.rights import Asker
 from pliant.daemon.run_verbs import RunVerbs
@@ -342,9 +343,45 @@ def test_a_watch_waits_until_there_is_news(bench: Bench) -> None:
     assert bench.verbs.is_news({"job": "7", "known": wish})
 
 
+def test_a_wrapper_that_leaves_without_a_word_makes_its_run_unmanaged(bench: Bench) -> None:
+    bench.say("run-watch", word="a")
+    bench.wish()
+    job = JOB
+    assert not bench.verbs.runs.is_unmanaged(job)
+    bench.verbs.left({"job": "7", "run": str(job.restarts), "word": "a"})
+    assert bench.verbs.runs.is_unmanaged(job)
+    assert not bench.verbs.runs.may_reshape(job)
+    over = bench.overs.of("7")
+    assert over is not None and over.until_s == 0.0
+    bench.say("run-watch", word="a")
+    assert not bench.verbs.runs.is_unmanaged(job)
+
+
+def test_one_that_leaves_after_its_programs_end_does_not(bench: Bench) -> None:
+    bench.say("run-watch", word="a")
+    bench.say("run-end", word="a", code="0")
+    bench.verbs.left({"job": "7", "run": "0", "word": "a"})
+    assert not bench.verbs.runs.is_unmanaged(JOB)
+
+
+async def left(watching: Watching) -> bool:
+    async def gone() -> bool:
+        return True
+
+    with watching.of("7") as changed:
+        return await news(changed, gone(), 60)
+
+
+def test_a_watch_ends_where_its_wrapper_has_left() -> None:
+    async def see() -> bool:
+        return await left(Watching())
+
+    assert asyncio.run(see())
+
+
 async def watch(watching: Watching, job_id: str, at_most_s: float) -> None:
-    with watching.of(job_id) as changed:
-        await news(changed, at_most_s)
+    with watching.of(job_id) as changed, stays() as gone:
+        assert not await news(changed, gone(), at_most_s)
 
 
 async def waits() -> list[bool]:

@@ -492,7 +492,7 @@ def test_where_the_wrapper_is_killed_the_program_is_told_to_end(job: Job) -> Non
 @pytest.mark.parametrize("termed", [False, True])
 def test_a_mistake_of_our_own_leaves_the_program_as_if_by_itself(job: Job, termed: bool) -> None:
     broken = "import pliant.node.wrapper as w; w.Wrapper.run = lambda self: 1 // 0\n"
-    job.pliant = [sys.executable, "-c", f"{broken}from pliant.cli import main; main()"]
+    job.pliant = [sys.executable, "-c", f"{broken}from pliant.entry import main; main()"]
     program = "pathlib.Path('ready').write_text('1')\n" + LOOP.format(until="os.path.exists('go')")
     process = job.start(program + "sys.exit(7)")
     job.wait_for_file("ready")

@@ -54,7 +54,7 @@ def test_the_wheel_is_marked_as_typed(wheel: list[str]) -> None:
 
 def test_the_commands_are_pliant_and_pliantd() -> None:
     assert PYPROJECT["project"]["scripts"] == {
-        "pliant": "pliant.cli:main",
+        "pliant": "pliant.entry:main",
         "pliantd": "pliant.daemon.main:main",
     }
 

@@ -56,6 +56,9 @@ def run_command(
     again": the job is requeued, and starts at another shape. Outside a job, or where Pliant is
     not there, the program runs as if it had been started by itself.
 
+    Where `pliant run` itself is killed, the program runs on unmanaged, and the job ends with its
+    exit code; where it had saved, the job is requeued.
+
     On PBS the job's script must end with it, best as `exec pliant run ...`: the job goes back to
     the queue by that exit code.
 

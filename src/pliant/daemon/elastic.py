@@ -44,6 +44,9 @@ LEAST_LEFT_S = 120.0
 SKEW_S = 60.0
 """How far the batch system's clock may be before ours."""
 
+UNMANAGED = "it is unmanaged: its `pliant run` was lost, and the program runs on without"
+"""Why nothing is asked of a job whose wrapper has died (see :mod:`pliant.node.guardian`)."""
+
 
 class Elastic:
     """Running jobs that may change; used from the cycle's thread, and by the second door."""
@@ -107,6 +110,7 @@ class Elastic:
         resizes = request.malleable is not None and listens
         return replace(
             job,
+            frozen=job.frozen or (UNMANAGED if self.runs.is_unmanaged(job) else ""),
             shapes=self._offered(job) if resizes else (job.shape,),
             progress=self.runs.progress(job, request.steps),
             grace_s=self.runs.grace_s(job) if listens else 0.0,

@@ -34,7 +34,9 @@ class Limits:
     line_bytes: int = 256 * 1024  # of a request
 
 
-GivingWay = Callable[[], AbstractContextManager[None]]
+Gone = Callable[[], Awaitable[bool]]
+"""Waits until nobody is at the other end any more; whether they left, and were not turned away."""
+GivingWay = Callable[[], AbstractContextManager[Gone]]
 """While it is entered, the connection may be closed for a new one, as one that is silent."""
 Answer = Callable[[bytes, GivingWay], Awaitable[bytes]]
 """From a request line to an answer line, both without the newline; b"" closes unanswered."""
@@ -101,7 +103,7 @@ class LineServer:
             if writer not in self._open:
                 return  # it made way while its line came in
             self._silent.pop(writer)
-            answer = await answers(line[:-1], lambda: self._giving_way(writer))
+            answer = await answers(line[:-1], lambda: self._giving_way(reader, writer))
             if not answer or writer not in self._open:
                 return
             self._silent[writer] = None  # until it has taken the answer
@@ -113,11 +115,18 @@ class LineServer:
     # Room
 
     @contextmanager
-    def _giving_way(self, writer: asyncio.StreamWriter) -> Iterator[None]:
+    def _giving_way(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> Iterator[Gone]:
+        async def gone() -> bool:
+            with suppress(OSError):
+                await reader.read(1)  # nobody sends a line before the last is answered
+            return writer in self._open
+
         if writer in self._open:
             self._silent[writer] = None
         try:
-            yield
+            yield gone
         finally:
             self._silent.pop(writer, None)
 

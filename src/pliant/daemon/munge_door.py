@@ -133,8 +133,10 @@ class MungeDoor:
             answer = await self._of_a_run(uid, request)
             if self._watches.verbs.is_news(request.fields):
                 return answer
-            with giving_way():
-                await news(changed, WATCH_S)
+            with giving_way() as gone:
+                if await news(changed, gone(), WATCH_S):
+                    self._watches.verbs.left(request.fields)
+                    raise Unavailable("who asked has left")
         return await self._of_a_run(uid, request)
 
     async def _of_a_run(self, uid: int, request: Message) -> Message:

@@ -61,6 +61,17 @@ class RunVerbs:
         name = name_of(over) if over is not None and not over.saved_s else ""
         return name != fields.get("known", "")
 
+    def left(self, fields: Mapping[str, str]) -> None:
+        """A watch was given up: unless its program has ended, its wrapper is lost.
+
+        One that merely could not wait begins anew within a minute, and is known again.
+        """
+        job = self._known(fields.get("job", ""))
+        if job is not None and self.runs.lost(
+            job, int(_number(fields, "run")), fields.get("word", "")
+        ):
+            self.overs.withdraw(job.id)
+
     def begin(self, job: Job, run: int, fields: Mapping[str, str]) -> None:
         """A run's program has been started, or its wrapper looks for us anew.
 

@@ -60,6 +60,7 @@ class Runs:
         self._known: dict[str, RunRow] = {}
         self._heard: dict[str, float] = {}
         self._beat: dict[str, Beat] = {}
+        self._lost: dict[str, int] = {}  # by job: the run whose wrapper has left
         self._grace: dict[str, tuple[int, float]] = {}  # by job: the run, and what it said
         self._speakers = Speakers()
         self._restart_s: dict[str, float] = {}
@@ -90,6 +91,7 @@ class Runs:
             row = self._row(job, run)
             self._heard[job.id] = self._monotonic()
             self._note_beat(job.id, run, step, beat_s)
+            self._lost.pop(job.id, None)
             now = replace(
                 row,
                 launched_s=self._launched_s(row, ago_s) if launched else row.launched_s,
@@ -126,6 +128,20 @@ class Runs:
         """Note that this wrapper's program has ended, however it did."""
         with self._lock:
             self._speakers.ended(job.id, run, word, self._monotonic())
+
+    def lost(self, job: Job, run: int, word: str) -> bool:
+        """Note that a wrapper has left without a word, and whether nobody speaks for the run."""
+        with self._lock:
+            if job.restarts != run or not self._speakers.lost(job.id, run, word, self._monotonic()):
+                return False
+            self._heard.pop(job.id, None)
+            self._lost[job.id] = run
+            return True
+
+    def is_unmanaged(self, job: Job) -> bool:
+        """Whether the program of this run goes on without the wrapper that spoke for it."""
+        with self._lock:
+            return self._lost.get(job.id) == job.restarts
 
     def saved(self, job: Job, run: int, took_s: float) -> None:
         """Note how long its checkpoint took."""
@@ -278,7 +294,7 @@ class Runs:
             self._rates = {key: rates for key, rates in self._rates.items() if key in names}
             every: tuple[dict[str, Any], ...] = (
                 *(self._known, self._never),
-                *(self._heard, self._restart_s, self._grace, self._beat),
+                *(self._heard, self._restart_s, self._grace, self._beat, self._lost),
             )
             for known in every:
                 for job_id in known.keys() - there:

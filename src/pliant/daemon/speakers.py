@@ -54,6 +54,12 @@ class Speakers:
         if word and len(speakers.ended_s) < MOST:
             speakers.ended_s[word] = now_s
 
+    def lost(self, job_id: str, run: int, word: str, now_s: float) -> bool:
+        """Note that a wrapper is gone; return whether it was the one that was heard."""
+        speakers = self._of(job_id, run, now_s)
+        known = speakers.heard_s.pop(word, None) is not None
+        return known and not speakers.heard_s
+
     def are_several(self, job_id: str, run: int, now_s: float) -> bool:
         """Whether more than one lives."""
         return len(self._of(job_id, run, now_s).heard_s) > 1

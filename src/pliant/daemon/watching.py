@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
 
 MOST_OF_JOB = 4
 """So many watches of one job wait; further ones are answered at once."""
@@ -49,8 +49,13 @@ class Watching:
                 self._changed.pop(job_id, None)
 
 
-async def news(changed: asyncio.Event, at_most_s: float) -> None:
-    """Wait until something has changed, or so long."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(at_most_s):
-            await changed.wait()
+async def news(changed: asyncio.Event, gone: Awaitable[bool], at_most_s: float) -> bool:
+    """Wait until something has changed, or so long; return whether who waits has left meanwhile."""
+    waits = asyncio.create_task(changed.wait())
+    left = asyncio.ensure_future(gone)
+    try:
+        await asyncio.wait((waits, left), timeout=at_most_s, return_when="FIRST_COMPLETED")
+        return left.done() and left.result()
+    finally:
+        waits.cancel()
+        left.cancel()

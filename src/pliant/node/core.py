@@ -44,6 +44,7 @@ from pliant.node.words import (
     Gather,
     Gathered,
     Learnt,
+    Lost,
     Pass,
     Prompt,
     Prompted,
@@ -96,7 +97,7 @@ def _wished(state: State, event: Wished) -> Next:
     wish = event.wish
     if wish is None:
         return _calm(state), (Withdraw(),) if state.stage is Stage.ASKED else ()
-    if state.termed or wish.id == state.seen:
+    if state.termed or state.deaf or wish.id == state.seen:
         return state, ()
     asked = replace(
         state,
@@ -112,6 +113,10 @@ def _wished(state: State, event: Wished) -> Next:
 
 def _learnt(state: State, event: Learnt) -> Next:
     return replace(state, signal=event.signal), ()
+
+
+def _lost(state: State, _event: Lost) -> Next:
+    return replace(state, deaf=True), ()
 
 
 def _calm(state: State) -> State:
@@ -301,6 +306,7 @@ _ON: Mapping[tuple[Stage, type], _Handler] = {
     **{(stage, Learnt): _learnt for stage in (*_RUNS, *_WAITS)},
     **{(stage, Ended): _ended for stage in _RUNS},
     **{(stage, Signalled): _signalled_running for stage in _RUNS},
+    **{(stage, Lost): _lost for stage in (*_RUNS, *_WAITS)},
     **{(stage, Beside): _beside for stage in (*_RUNS, *_WAITS)},
     **{(stage, Signalled): _signalled_waiting for stage in _WAITS},
     (Stage.ASKED, Ticked): _ticked_asked,

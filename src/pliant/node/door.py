@@ -220,6 +220,10 @@ class Door:
 
         self._last.append(_thread(say))
 
+    def leave(self) -> None:
+        """Watch no more: pliantd sees that, and asks for nothing."""
+        self._closed.set()
+
     def close(self) -> None:
         """Wait for the last reports, shortly, and end the others."""
         self._closed.set()

@@ -10,7 +10,7 @@ from pathlib import Path
 from pliant.node.files import Private, for_checkpoints
 from pliant.node.importable import with_pliant
 from pliant.node.own_requeue import with_stand_in
-from pliant.node.program import Program, Witness
+from pliant.node.program import Program, Witness, started
 from pliant.node.run import CHOSEN, DIRECTORY, REQUESTED, Run
 from pliant.node.saying import say
 from pliant.node.wrapper import Outside, Parts, Wrapper
@@ -58,7 +58,9 @@ def run(
         if this.chosen:
             env[CHOSEN] = f"{this.job}:{this.directory}"
     try:
-        program = Program(argv, env, mask)
+        program = started(argv, env, mask)
+        if files is not None:
+            program.tell("saved", files.saved)
     except OSError as error:
         say(f"{argv[0]}: {error.strerror}")
         if files is not None:

@@ -7,19 +7,25 @@ proctrack/linuxproc, SignalChildrenProcesses): nobody can tell from the signal i
 ``sleep`` stands beside the program as a witness: what ends it has reached the program too, and is
 not passed on a second time.
 
-Where we are killed the program gets a TERM (PR_SET_PDEATHSIG): nobody would collect its exit code,
-and a script that starts it again must not find the old one still writing. TERM and not KILL,
-because launchers (torchrun, mpirun, srun) end what they started only when they are told.
+Where its parent is killed the program gets a TERM (PR_SET_PDEATHSIG): nobody would collect its exit
+code, and a script that starts it again must not find the old one still writing. TERM and not KILL,
+because launchers (torchrun, mpirun, srun) end what they started only when they are told. Its parent
+is the guardian where there is one (see :mod:`pliant.node.guardian`), and else we are.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import select
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+
+from pliant.node import guarded
 
 _PR_SET_PDEATHSIG = 1
 WITNESS = ("sleep", "2147483647")
@@ -43,8 +49,31 @@ def _before(mask: Collection[int], at_our_end: int) -> Callable[[], None]:
     return child
 
 
+def _adopted(link: tuple[int, int, int], told: int, mask: Collection[int]) -> Callable[[], None]:
+    """Return what makes a child of ours one of the guardian's; its process id goes to ``told``."""
+    guardian, tells, _ = link
+    prctl = ctypes.CDLL(None).prctl
+
+    def child() -> None:
+        between = os.getpid()
+        if os.fork():
+            os._exit(0)
+        while os.getppid() == between:
+            time.sleep(0.0005)
+        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != guardian:
+            os._exit(128 + signal.SIGTERM)
+        os.write(tells, f"program {os.getpid()}\n".encode())
+        os.write(told, f"{os.getpid()}".encode())
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    return child
+
+
 class Program:
     """The user's program."""
+
+    pid = 0
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str], mask: Collection[int]) -> None:
         """``mask`` is what was blocked before we blocked anything.
@@ -56,12 +85,19 @@ class Program:
 
     def start(self) -> None:
         """Start it, again once it has ended."""
-        self._process = subprocess.Popen(
+        self._process = self._popen(_before(self._mask, signal.SIGTERM))
+        self.pid = self._process.pid
+
+    def _popen(self, before: Callable[[], None]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
             self._argv,
             env=self._env,
             close_fds=False,  # it may have been handed some: by srun --mpi, `exec 7>file`, make -j
-            preexec_fn=_before(self._mask, signal.SIGTERM),  # noqa: PLW1509  # prctl(2) has no other place
+            preexec_fn=before,  # noqa: PLW1509  # prctl(2) has no other place
         )
+
+    def tell(self, word: str, path: Path) -> None:
+        """Tell the guardian, where there is one, of a file."""
 
     def ended(self) -> int | None:
         """Return its exit code, negative for a signal; None while it runs."""
@@ -83,12 +119,90 @@ class Program:
         if number in _QUIET:
             return True
         try:
-            text = Path(f"/proc/{self._process.pid}/status").read_text()
+            text = Path(f"/proc/{self.pid}/status").read_text()
         except OSError:
             return True
         masks = dict(line.split(":", 1) for line in text.splitlines() if line.startswith("Sig"))
         kept = (int(masks.get(name, "0"), 16) for name in ("SigCgt", "SigBlk", "SigIgn"))
         return any(mask >> (number - 1) & 1 for mask in kept)
+
+
+class Adopted(Program):
+    """The user's program as the guardian's child: the guardian tells how it ended."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        mask: Collection[int],
+        link: tuple[int, int, int],
+    ) -> None:
+        """``link``: to the guardian."""
+        self._link = link
+        self._heard = b""
+        os.set_blocking(link[2], False)
+        super().__init__(argv, env, mask)
+
+    def start(self) -> None:
+        """Start it, again once it has ended."""
+        self._code: int | None = None
+        told, tells = os.pipe()
+        try:
+            self._popen(_adopted(self._link, tells, self._mask)).wait()
+        except (OSError, subprocess.SubprocessError):
+            os.write(self._link[1], b"program 0\n")  # that child of its is none
+            raise
+        else:
+            os.set_blocking(told, False)
+            self.pid = int(os.read(told, 32))
+        finally:
+            os.close(told)
+            os.close(tells)
+
+    def ended(self) -> int | None:
+        """Return its exit code, negative for a signal; None while it runs."""
+        if self._code is None:
+            self._hear()
+        return self._code
+
+    def _hear(self) -> None:
+        try:
+            heard = os.read(self._link[2], 4096)
+        except BlockingIOError:
+            return
+        *lines, self._heard = (self._heard + heard).split(b"\n")
+        for pid, code in (line.split() for line in lines):
+            if int(pid) == self.pid:
+                self._code = int(code)
+
+    def wait(self) -> int:
+        """Wait for its end."""
+        while (code := self.ended()) is None:
+            select.select([self._link[2]], [], [])
+        return code
+
+    def send(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.ended() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def tell(self, word: str, path: Path) -> None:
+        """Tell the guardian of a file."""
+        os.write(self._link[1], os.fsencode(f"{word} {path}\n"))
+
+
+def started(argv: Sequence[str], env: Mapping[str, str], mask: Collection[int]) -> Program:
+    """Start the program below the guardian, where there is one.
+
+    Raises OSError where it cannot be started.
+    """
+    if guarded.link is None:
+        return Program(argv, env, mask)
+    try:
+        return Adopted(argv, env, mask, guarded.link)
+    except subprocess.SubprocessError:  # no process could be made in the one between
+        return Program(argv, env, mask)
 
 
 class Witness:

@@ -98,6 +98,16 @@ class Ranks:
     def _left(self, rank: int) -> bool:
         return (self.path / f"left-{rank}").exists()
 
+    @property
+    def mark(self) -> Path:
+        """The file that says that our wrapper is lost: the guardian makes it."""
+        return self.path / f"lost-{self._rank}"
+
+    def lost(self) -> int | None:
+        """Return a task whose wrapper is lost: its program will not hear of a wish."""
+        there = (rank for rank in range(self._ranks) if (self.path / f"lost-{rank}").exists())
+        return next(there, None)
+
     def leave(self) -> None:
         """Say that we are done; who is last removes everything."""
         (self.path / f"left-{self._rank}").touch()

@@ -50,6 +50,7 @@ class State:
     prompted: bool = False  # whether the signal was sent
     beat_s: float = 0.0  # when the program was last heard to be further than before, 0: never
     termed: bool = False  # whether somebody has sent us a TERM
+    deaf: bool = False  # no wish is taken any more: not every task would hear of it
     alone: bool = True  # no other wrapper of this job speaks to pliantd
     returns: bool = False  # a job that ends with CHECKPOINTED goes back to the queue (PBS)
 
@@ -123,6 +124,13 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
+class Lost:
+    """Another task's wrapper is lost: its program hears of no wish."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Beside:
     """Pliantd hears another wrapper of this job too (``others``), or none any more."""
 
@@ -168,6 +176,7 @@ Event = (
     | Requeued
     | Decided
     | Learnt
+    | Lost
 )
 
 

@@ -17,7 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pliant.node import guarded
 from pliant.node import words as w
+from pliant.node.copies import Copies
 from pliant.node.core import step
 from pliant.node.door import END_S, Ask, Door
 from pliant.node.files import Pace, Private
@@ -77,6 +79,8 @@ class Wrapper:
         self._ranks: Ranks | None = None
         self._door: Door | None = None
         self._asks_why: threading.Thread | None = None
+        self._copies = Copies()
+        self._guardian = guarded.link[0] if guarded.link is not None else -1
 
     def run(self) -> int:
         """Watch until the program has ended for good; return the exit code to end with."""
@@ -88,8 +92,7 @@ class Wrapper:
                 {*self._caught, signal.SIGCHLD}, max(0.0, tick_at - time.monotonic())
             )
             if got is not None and got.si_signo in self._caught:
-                reached = self._running and self._witness.saw(got.si_signo)
-                self._feed(w.Signalled(time.monotonic(), got.si_signo, reached))
+                self._signalled(got.si_signo, got.si_pid)
             self._look()
             now_s = time.monotonic()
             if now_s >= tick_at:
@@ -99,6 +102,13 @@ class Wrapper:
         return self._code
 
     # What happens
+
+    def _signalled(self, number: int, sender: int) -> None:
+        now_s = time.monotonic()
+        if self._copies.is_second(number, sender == self._guardian, now_s):
+            return
+        reached = self._running and self._witness.saw(number)
+        self._feed(w.Signalled(now_s, number, reached))
 
     def _feed(self, event: w.Event) -> None:
         self._state, effects = step(self._state, event)
@@ -132,6 +142,7 @@ class Wrapper:
         self._beat(now_s)
         self._follow()
         self._gather(now_s)
+        self._see_lost()
         self._feed(w.Ticked(now_s))
 
     def _end_requeued(self) -> None:
@@ -170,6 +181,14 @@ class Wrapper:
         self._feed(w.Wished(now_s, wish))
         if decided and wish is not None and wish.id == self._state.seen:
             self._feed(_decision(now_s, decided))
+
+    def _see_lost(self) -> None:
+        """Ask for nothing more where a task has lost its wrapper: it would not hear of it."""
+        lost = self._ranks.lost() if self._ranks is not None and self._this.leads else None
+        if lost is not None and self._door is not None and not self._state.deaf:
+            say(f"task {lost} has lost its wrapper: no checkpoint is asked for any more")
+            self._feed(w.Lost(time.monotonic()))
+            self._door.leave()
 
     def _gather(self, now_s: float) -> None:
         """Look how the other tasks have ended."""
@@ -291,6 +310,8 @@ class Wrapper:
             except OSError as error:
                 say(f"{self._ranks.path}: {error.strerror}: only task 0 is told of checkpoints")
                 self._ranks = None
+                return
+        self._program.tell("lost", self._ranks.mark)
 
     def _close(self) -> None:
         if self._ranks is not None:

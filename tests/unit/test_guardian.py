@@ -1,0 +1,189 @@
+"""The guardian of ``pliant run``: whatever becomes of the wrapper, the job ends as its program."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from fake_door import wait_until
+from pliant.node.copies import AT_ONCE_S, Copies
+from wrapped_job import Job, ended, wrapped_job
+
+BEGAN = "pathlib.Path('pid').write_text(str(os.getpid()))\n"
+WAITS = BEGAN + "while not os.path.exists('go'): time.sleep(0.02)\n"
+COUNTS = """
+told = []
+signal.signal(signal.SIGTERM, lambda *a: told.append(1))
+pathlib.Path('pid').write_text(str(os.getpid()))
+while not told: time.sleep(0.02)
+time.sleep(0.6)
+print(f"told {len(told)}", flush=True)
+sys.exit(3)
+"""
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[Job]:
+    with wrapped_job(tmp_path) as one:
+        yield one
+
+
+def _program(job: Job) -> psutil.Process:
+    return psutil.Process(int(job.wait_for_file("pid")))
+
+
+def _wrapper(process: subprocess.Popen[str], program: psutil.Process) -> psutil.Process:
+    children = [*psutil.Process(process.pid).children()]
+    assert program in children
+    return next(child for child in children if child.cmdline() == _guardian(process))
+
+
+def _guardian(process: subprocess.Popen[str]) -> list[str]:
+    return psutil.Process(process.pid).cmdline()
+
+
+def _kill_wrapper(job: Job, process: subprocess.Popen[str], number: int = signal.SIGKILL) -> str:
+    """End the wrapper; return the line that says so."""
+    program = _program(job)
+    _wrapper(process, program).send_signal(number)
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    assert program.is_running()
+    return line
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+@pytest.mark.parametrize(("end", "code"), [("sys.exit(7)", 7), ("os.kill(os.getpid(), 9)", 137)])
+def test_where_the_wrapper_is_killed_the_job_ends_as_its_program(
+    job: Job, number: int, end: str, code: int
+) -> None:
+    process = job.start(WAITS + end)
+    line = _kill_wrapper(job, process, number)
+    assert line == f"pliant run: its wrapper was killed by signal {number}: the program runs on\n"
+    (job.folder / "go").touch()
+    assert ended(process) == (code, "", "")
+
+
+def test_where_the_guardian_is_killed_the_program_is_told_to_end(job: Job) -> None:
+    process = job.start(COUNTS)
+    program = _program(job)
+    wrapper = _wrapper(process, program)
+    process.kill()
+    assert process.stdout is not None
+    assert process.stdout.readline() == "told 1\n"
+    wait_until(lambda: not wrapper.is_running(), "the wrapper to end too")
+
+
+def test_where_both_are_killed_the_program_is_told_to_end(job: Job) -> None:
+    process = job.start(COUNTS)
+    _kill_wrapper(job, process)
+    process.kill()
+    assert process.stdout is not None
+    assert process.stdout.readline() == "told 1\n"
+
+
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("who", ["guardian", "all", "program"])
+def test_a_signal_reaches_the_program_once_whoever_it_is_sent_to(
+    job: Job, lost: bool, who: str
+) -> None:
+    job.pliant = ["setsid", "--wait", *job.pliant]
+    process = job.start(COUNTS)
+    program = _program(job)
+    guardian = program.parent()
+    assert guardian is not None
+    if lost:
+        next(one for one in guardian.children() if one.cmdline() == guardian.cmdline()).kill()
+        assert process.stderr is not None
+        process.stderr.readline()
+    match who:
+        case "all":
+            os.killpg(os.getpgid(guardian.pid), signal.SIGTERM)
+        case "program":
+            program.terminate()
+        case _:
+            guardian.terminate()
+    assert ended(process)[:2] == (3, "told 1\n")
+
+
+def test_what_the_program_leaves_behind_is_reaped_and_holds_nobody_up(job: Job) -> None:
+    leaves = "subprocess.Popen(['sh', '-c', 'sleep 0.1 & exec sleep 0.2'])\n"
+    process = job.start("import subprocess\n" + BEGAN + leaves + "time.sleep(0.5); sys.exit(4)")
+    assert ended(process)[0] == 4
+
+
+@pytest.mark.parametrize("says", ["sys.exit(85)", "pliant.checkpointed()"])
+def test_a_program_that_has_saved_without_its_wrapper_is_requeued(job: Job, says: str) -> None:
+    job.door.want("w1")
+    waits = "while not pliant.checkpoint_wanted(): time.sleep(0.02)\n"
+    process = job.start(waits + WAITS + says)
+    _kill_wrapper(job, process)
+    (job.folder / "go").touch()
+    wait_until(job.requeues.exists, "the requeue")
+    process.terminate()
+    assert ended(process)[0] == 85
+    assert job.requeues.read_text() == "requeue 4711\n"
+    assert list((job.folder / "tmp").iterdir()) == []
+
+
+def test_where_the_requeue_is_refused_the_program_goes_on_here(job: Job) -> None:
+    job.scontrol("echo no >&2; exit 1")
+    again = "if os.path.exists('go'): print('again'); sys.exit(6)\n"
+    process = job.start(again + WAITS + "sys.exit(85)")
+    _kill_wrapper(job, process)
+    (job.folder / "go").touch()
+    code, out, err = ended(process)
+    assert (code, out) == (6, "again\n")
+    assert "pliant run: the job could not be requeued (no): the program goes on here\n" in err
+
+
+def test_on_pbs_the_exit_code_is_kept(job: Job) -> None:
+    del job.environment["SLURM_JOB_ID"]
+    process = job.start(WAITS + "sys.exit(85)", PBS_JOBID="4711.server", PLIANT_RETURNS="85")
+    _kill_wrapper(job, process)
+    (job.folder / "go").touch()
+    assert ended(process)[0] == 85
+    assert not job.requeues.exists()
+
+
+def test_without_prctl_the_program_runs_as_without_a_guardian(job: Job) -> None:
+    breaks = (
+        "import os, sys; sys.modules['ctypes'] = None\n"
+        "from pliant.node.guarded import guard; guard(os.environ)\n"
+        "del sys.modules['ctypes']; from pliant.cli import main; main()"
+    )
+    job.pliant = [sys.executable, "-c", breaks]
+    process = job.start(WAITS + "sys.exit(5)")
+    parent = _program(job).parent()
+    assert parent is not None and parent.pid == process.pid
+    (job.folder / "go").touch()
+    assert ended(process) == (5, "", "")
+
+
+def test_nothing_large_is_imported_before_the_fork() -> None:
+    shows = (
+        "import sys, pliant.node.guarded as g; from pliant.node.guardian import Guardian\n"
+        "Guardian.stand = lambda self: [print(*sorted(sys.modules), flush=True), os._exit(0)]\n"
+        "import os; os.environ['SLURM_JOB_ID'] = '1'; os.fork = lambda: 1\n"
+        "g.guard(os.environ)"
+    )
+    out = subprocess.run([sys.executable, "-c", shows], capture_output=True, text=True, check=True)
+    loaded = set(out.stdout.split())
+    assert "pliant.node.guardian" in loaded
+    assert not loaded & {"click", "msgspec", "threading", "typing", "subprocess", "signal", "re"}
+
+
+def test_of_two_copies_of_a_signal_one_counts() -> None:
+    copies = Copies()
+    came = [copies.is_second(15, passed_on, 0.0) for passed_on in (False, True, True, False)]
+    assert came == [False, True, False, True]
+    assert not copies.is_second(15, True, 1.0)
+    assert not copies.is_second(15, True, 2.0)
+    assert not copies.is_second(15, False, 2.0 + AT_ONCE_S)
