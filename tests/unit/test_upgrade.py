@@ -276,11 +276,10 @@ def job(tmp_path: Path) -> Iterator[Job]:
         yield one
 
 
-def lives(job: Job, environment: dict[str, str]) -> None:
+def test_its_wrapper_and_its_program_save_for_a_pliantd_of_here(job: Job, old: Release) -> None:
     """A job that beats, is asked, saves, and ends with 85 once it is requeued."""
-    process = job._start(
-        [*job.pliant, "run", "--", sys.executable, "-c", HEAD + COUNTS], environment
-    )
+    argv = old.argv("pliant.cli", "run", "--", sys.executable, "-c", HEAD + COUNTS)
+    process = job._start(argv, {**old.environment, "SLURM_GPUS_ON_NODE": "4"})
     job.door.wait_for("run-launched")
     job.door.want("w1")
     saved = job.door.wait_for("run-saved")
@@ -289,10 +288,6 @@ def lives(job: Job, environment: dict[str, str]) -> None:
     assert (code, "Traceback" in err) == (85, False), err
     step, _, shape = job.wait_for_file("saved").partition(" ")
     assert (int(step) > 0, "Shape(" in shape) == (True, True)
-
-
-def test_its_wrapper_and_its_program_save_for_a_pliantd_of_here(job: Job, old: Release) -> None:
-    lives(job, {**old.environment, "SLURM_GPUS_ON_NODE": "4"})
 
 
 def test_a_program_with_its_import_under_a_wrapper_of_here(job: Job, old: Release) -> None:
@@ -308,8 +303,6 @@ def test_a_program_with_its_import_under_a_wrapper_of_here(job: Job, old: Releas
 
 def test_its_wrapper_asks_no_more_of_a_pliantd_that_is_away(job: Job, old: Release) -> None:
     job.door.close()
-    process = job._start(
-        [*job.pliant, "run", "--", sys.executable, "-c", HEAD + "pliant.heartbeat(1); sys.exit(7)"],
-        dict(old.environment),
-    )
-    assert ended(process)[0] == 7
+    program = HEAD + "pliant.heartbeat(1); sys.exit(7)"
+    argv = old.argv("pliant.cli", "run", "--", sys.executable, "-c", program)
+    assert ended(job._start(argv, dict(old.environment)))[0] == 7
