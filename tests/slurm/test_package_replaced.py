@@ -6,7 +6,6 @@ see (mount_namespaces(7)); pliantd is a fake, so no Slurm is asked.
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -100,7 +99,7 @@ def test_a_job_lives_through_the_package_s_upgrade_and_removal(
     young = starts(job, host)
 
     host.out("dpkg", "-r", "pliant")
-    assert not os.path.exists(f"/proc/{young.pid}/root{PYTHON}")
+    assert not Path(f"/proc/{young.pid}/root{PYTHON}").exists()
     saves_and_is_requeued(job, young, 2)
 
 
