@@ -357,6 +357,24 @@ def test_a_wrapper_that_leaves_without_a_word_makes_its_run_unmanaged(bench: Ben
     assert not bench.verbs.runs.is_unmanaged(job)
 
 
+@pytest.mark.parametrize("verb", ["run-begin", "run-watch"])
+def test_a_step_that_has_lost_one_wrapper_is_unmanaged_until_it_has_not(
+    bench: Bench, verb: str
+) -> None:
+    bench.say("run-watch", word="a", launched="1")
+    bench.now_s += 1000
+    bench.say("run-watch", word="a", launched="1")
+    assert bench.runs.may_reshape(JOB)
+    bench.wish()
+    bench.say(verb, word="a", lost="1")
+    assert (bench.runs.is_unmanaged(JOB), bench.runs.may_reshape(JOB)) == (True, False)
+    over = bench.overs.of("7")
+    assert over is not None and over.until_s == 0.0
+    bench.overs.turn()
+    bench.say(verb, word="a", lost="0")
+    assert (bench.runs.is_unmanaged(JOB), bench.runs.may_reshape(JOB)) == (False, True)
+
+
 def test_one_that_leaves_after_its_programs_end_does_not(bench: Bench) -> None:
     bench.say("run-watch", word="a")
     bench.say("run-end", word="a", code="0")

@@ -186,7 +186,44 @@ def test_another_task_reports_nothing_and_does_what_the_first_says() -> None:
     assert (state.stage, done) == (Stage.FOLLOWING, [w.Withdraw(), w.Gather()])
     assert play(state, w.Decided(3.0, again=True))[1] == [w.Start()]
     assert play(state, w.Decided(3.0, again=False))[1] == [w.Exit(85)]
-    assert play(state, w.Ticked(2.0 + FOLLOW_S))[1] == [w.Exit(85)]
+    says = w.Say("task 0 is silent: the program goes on here")
+    assert play(state, w.Ticked(2.0 + FOLLOW_S))[1] == [says, w.Start()]
+
+
+def test_a_task_that_has_saved_for_a_wish_that_is_withdrawn_goes_on_in_place() -> None:
+    """Unless the first one's program saves as well, late."""
+    state = play(asked(State(ranks=3, leads=False)), w.Ended(2.0, 85, True))[0]
+    state = play(state, w.Wished(3.0, WISH), w.Wished(30.0, None), w.Wished(31.0, None))[0]
+    says = w.Say("the checkpoint is not wanted any more: the program goes on here")
+    assert play(state, w.Ticked(30.0 + GATHER_S - 1))[1] == []
+    assert play(state, w.Ticked(30.0 + GATHER_S))[1] == [says, w.Start()]
+    late = play(state, w.Wished(32.0, WISH))[0]
+    assert play(late, w.Ticked(30.0 + GATHER_S), w.Ticked(31.0 + FOLLOW_S))[1] == []
+
+
+def test_a_lost_wrapper_of_a_task_takes_a_wish_back_and_the_next_are_not_taken() -> None:
+    words = "task 1 has lost its wrapper"
+    says = w.Say(f"{words}: no checkpoint is asked for any more")
+    state, done = play(asked(State(ranks=3)), w.Lost(2.0, 1), w.Wished(3.0, Wish("w2")))
+    assert (state.stage, done) == (
+        Stage.RUNNING,
+        [says, w.Withdraw(), w.ReportFailed(WISH, words)],
+    )
+    assert play(state, w.Lost(4.0, None), w.Wished(5.0, Wish("w2")))[1] == [w.Ask(Wish("w2"))]
+
+
+@pytest.mark.parametrize("why", ["lost", "late"])
+def test_where_not_every_task_may_save_those_that_have_go_on_in_place(why: str) -> None:
+    ends = w.Ended(40.0, 85, True)
+    events = (
+        (ends, w.Lost(41.0, 1), w.Lost(42.0, None)) if why == "lost" else (w.Ticked(39.0), ends)
+    )
+    state = play(asked(State(ranks=3)), *events)[0]
+    assert state.stage is Stage.GATHERING
+    running, done = play(state, w.Ticked(40.0 + GATHER_S))
+    kinds = [w.Say, w.Say, w.Tell, w.Start, w.ReportFailed]
+    assert (running.stage, [type(effect) for effect in done]) == (Stage.RUNNING, kinds)
+    assert play(state, w.Gathered(43.0))[1] == [w.ReportSaved(WISH, 43.0)]
 
 
 @pytest.mark.parametrize("early", [True, False])
@@ -217,6 +254,7 @@ EVENTS = st.one_of(
     st.sampled_from([None, (1, 7)]).map(lambda failed: w.Gathered(0.0, failed)),
     st.sampled_from([0, USR1]).map(lambda number: w.Learnt(0.0, number)),
     st.just(w.Answered(0.0)),
+    st.sampled_from([None, 1]).map(lambda task: w.Lost(0.0, task)),
     st.booleans().map(lambda others: w.Beside(0.0, others)),
     st.sampled_from(["", "refused"]).map(lambda t: w.Requeued(0.0, t)),
     st.booleans().map(lambda again: w.Decided(0.0, again)),
@@ -314,6 +352,7 @@ def test_once_its_program_has_ended_a_wrapper_ends_whoever_is_silent(
         if state.stage is Stage.REQUEUING:
             state, effects = step(state, w.Requeued(float(now)))
         if w.Start() in effects:
-            assert not state.alone  # a requeue would end another's program: ours runs again
+            # a requeue would end another's program, or all wait for the first: ours runs again
+            assert not (state.alone and state.leads)
             return
     assert state.stage is Stage.OVER

@@ -256,6 +256,31 @@ def test_the_last_task_removes_what_they_shared(tmp_path: Path) -> None:
     assert not first.path.exists()
 
 
+def test_a_task_that_begins_anew_takes_its_marks_away_and_no_other_ones(tmp_path: Path) -> None:
+    """As where its wrapper was lost, and its guardian began anew."""
+    first, other = ranks(tmp_path), ranks(tmp_path, 1)
+    for one in (first, other):
+        one.join()
+        one.ended(85, "w1")
+        one.mark.touch()
+    first.leave()
+    first.prepare()
+    assert sorted(path.name for path in first.path.iterdir()) == ["ended-1", "lost-1", "told"]
+    assert first.lost() == 1
+    other.join()
+    assert [path.name for path in first.path.iterdir()] == ["told"]
+    assert first.lost() is None
+
+
+def test_a_task_whose_program_runs_again_has_not_ended(tmp_path: Path) -> None:
+    first, other = ranks(tmp_path), ranks(tmp_path, 1)
+    first.prepare()
+    first.ended(85, "w1")
+    other.ended(85, "w1")
+    other.resumed()
+    assert not first.all_ended("w1")
+
+
 def test_a_task_that_failed_at_a_wish_is_known_and_one_that_ended_before_is_not(
     tmp_path: Path,
 ) -> None:

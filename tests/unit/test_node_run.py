@@ -147,13 +147,13 @@ def test_pliantd_hears_how_a_run_begins_and_ends(job: Job) -> None:
     (job.folder / "go").touch()
     assert ended(process) == (0, "", "")
     who = {"job": "4711", "run": "3", "word": begun["word"]}
-    says = {"host": os.uname().nodename, "grace": "120", "signal": "", "others": "0"}
+    says = {"host": os.uname().nodename, "grace": "120", "signal": "", "others": "0", "lost": "0"}
     assert float(begun.pop("age")) >= 0
     assert begun == {**who, **says}
     watched = next(fields for fields in job.door.of("run-watch") if fields["step"] == "7")
     assert float(watched.pop("ago")) >= 0
     assert 0 <= float(watched.pop("beat")) < 60
-    assert watched == {**who, "known": "", "step": "7", "rate": "", "launched": "1"}
+    assert watched == {**who, "known": "", "step": "7", "rate": "", "launched": "1", "lost": "0"}
     assert job.door.of("run-end") == [{**who, "code": "0", "termed": "0"}]
 
 

@@ -44,7 +44,7 @@ LEAST_LEFT_S = 120.0
 SKEW_S = 60.0
 """How far the batch system's clock may be before ours."""
 
-UNMANAGED = "it is unmanaged: its `pliant run` was lost, and the program runs on without"
+UNMANAGED = "it is unmanaged: a `pliant run` of it was lost, and its program runs on without"
 """Why nothing is asked of a job whose wrapper has died (see :mod:`pliant.node.guardian`)."""
 
 

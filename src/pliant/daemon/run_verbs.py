@@ -44,7 +44,7 @@ class RunVerbs:
         if run != job.restarts or not self._is_seen(job):
             raise Refused(f"job {job.id}: run {run} is not the one that is known")
         VERBS[verb](self, job, run, fields)
-        if self.runs.are_several(job):
+        if self.runs.are_several(job) or self.runs.is_unmanaged(job):
             self.overs.withdraw(job.id)
         stays = verb == SAVED and self.overs.stays(job.id, run, fields.get("wish", ""))
         return replace(self._wish(job, run), stays=stays)
@@ -77,7 +77,7 @@ class RunVerbs:
 
         One whose program ends before it hears us says no more: so it counts from its first watch.
         """
-        self.runs.heard(job, run)
+        self.runs.heard(job, run, lost=fields.get("lost") == "1")
         self.runs.may_take(job, run, _number(fields, "grace"))
         if fields.get("others") == "1":
             self.runs.spoke(job, run, fields.get("word", ""), others=True)
@@ -97,6 +97,7 @@ class RunVerbs:
             step=int(_number(fields, "step")),
             rate=_number(fields, "rate"),
             beat_s=_number(fields, "beat"),
+            lost=fields.get("lost") == "1",
         )
 
     def saved(self, job: Job, run: int, fields: Mapping[str, str]) -> None:

@@ -60,7 +60,7 @@ class Runs:
         self._known: dict[str, RunRow] = {}
         self._heard: dict[str, float] = {}
         self._beat: dict[str, Beat] = {}
-        self._lost: dict[str, int] = {}  # by job: the run whose wrapper has left
+        self._lost: dict[str, int] = {}  # by job: the run of which a wrapper has left
         self._grace: dict[str, tuple[int, float]] = {}  # by job: the run, and what it said
         self._speakers = Speakers()
         self._restart_s: dict[str, float] = {}
@@ -79,11 +79,13 @@ class Runs:
         step: int = 0,
         rate: float = 0.0,
         beat_s: float = 0.0,
+        lost: bool = False,
     ) -> None:
         """Note that the program of this run speaks; ``launched``: it works, since ``ago_s``.
 
         Where we could not be reached at first, that was earlier than the first word of it.
-        ``beat_s``: for how long it has been at this ``step``.
+        ``beat_s``: for how long it has been at this ``step``; ``lost``: whether a task of its has
+        lost its wrapper.
         """
         if self._beats is not None and step:
             self._beats.heard(job.id, run, step, self._clock() - beat_s)
@@ -91,7 +93,10 @@ class Runs:
             row = self._row(job, run)
             self._heard[job.id] = self._monotonic()
             self._note_beat(job.id, run, step, beat_s)
-            self._lost.pop(job.id, None)
+            if lost:
+                self._lost[job.id] = run
+            else:
+                self._lost.pop(job.id, None)
             now = replace(
                 row,
                 launched_s=self._launched_s(row, ago_s) if launched else row.launched_s,
@@ -139,7 +144,7 @@ class Runs:
             return True
 
     def is_unmanaged(self, job: Job) -> bool:
-        """Whether the program of this run goes on without the wrapper that spoke for it."""
+        """Whether a program of this run goes on without its wrapper."""
         with self._lock:
             return self._lost.get(job.id) == job.restarts
 
@@ -213,12 +218,13 @@ class Runs:
         """Whether its program may be asked for a checkpoint now: it listens, and is not busy.
 
         A job of two programs, each under a `pliant run` of its own, may not: see
-        :class:`Speakers`.
+        :class:`Speakers`. Nor may one with a task whose wrapper is lost: it would not hear of it.
         """
         with self._lock:
             heard_s = self._heard.get(job.id)
         listens = heard_s is not None and self._monotonic() - heard_s < SILENT_S
-        return listens and not self.are_several(job) and self.life(job).may_reshape
+        alone = not self.are_several(job) and not self.is_unmanaged(job)
+        return listens and alone and self.life(job).may_reshape
 
     def beat(self, job: Job) -> Beat | None:
         """Return how far this run is; None where it has told this pliantd no step."""

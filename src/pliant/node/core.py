@@ -115,8 +115,15 @@ def _learnt(state: State, event: Learnt) -> Next:
     return replace(state, signal=event.signal), ()
 
 
-def _lost(state: State, _event: Lost) -> Next:
-    return replace(state, deaf=True), ()
+def _lost(state: State, event: Lost) -> Next:
+    if event.task is None:
+        return replace(state, deaf=False), ()
+    deaf = replace(state, deaf=True, late=state.late or state.stage is Stage.GATHERING)
+    words = f"task {event.task} has lost its wrapper"
+    says = Say(f"{words}: no checkpoint is asked for any more")
+    if state.stage is not Stage.ASKED or state.wish is None:
+        return deaf, (says,)
+    return _calm(deaf), (says, Withdraw(), ReportFailed(state.wish, words))
 
 
 def _calm(state: State) -> State:
@@ -188,13 +195,13 @@ def _saved(state: State, wish: Wish, at_s: float) -> Next:
         report = (ReportSaved(wish, at_s - state.asked_s, last=True),) if state.leads else ()
         return _over(state, CHECKPOINTED, Withdraw(), *several, *report)
     if not state.leads:
-        waits = replace(state, stage=Stage.FOLLOWING, until_s=at_s + FOLLOW_S)
+        waits = replace(state, stage=Stage.FOLLOWING, until_s=at_s + FOLLOW_S, late=False)
         return waits, (Withdraw(), *several)
     if several:
-        until_s = at_s + GATHER_S
-        if state.stage is Stage.ASKED:
-            until_s = max(until_s, state.until_s)
-        return replace(state, stage=Stage.GATHERING, until_s=until_s), (Withdraw(), *several)
+        late = state.stage is not Stage.ASKED
+        until_s = at_s + GATHER_S if late else max(at_s + GATHER_S, state.until_s)
+        gathers = replace(state, stage=Stage.GATHERING, until_s=until_s, late=late)
+        return gathers, (Withdraw(), *several)
     handing, effects = _hand(state, wish, at_s)
     return handing, (Withdraw(), *effects)
 
@@ -218,8 +225,12 @@ def _gathered(state: State, event: Gathered) -> Next:
 def _ticked_gathering(state: State, event: Ticked) -> Next:
     if event.at_s < state.until_s or state.wish is None:
         return state, ()
+    words = "not every task has ended after its checkpoint"
+    if state.late:  # it may not have been asked, or not for long enough
+        running, effects = _go_on(state)
+        return running, (Say(words), *effects, ReportFailed(state.wish, words))
     handing, effects = _hand(state, state.wish, event.at_s)
-    return handing, (Say("not every task has ended after its checkpoint"), *effects)
+    return handing, (Say(words), *effects)
 
 
 def _hand(state: State, wish: Wish, at_s: float) -> Next:
@@ -291,6 +302,23 @@ def _end(state: State, code: int) -> tuple[Effect, ...]:
     return (Tell(again=False, code=code or CHECKPOINTED),) if waits else ()
 
 
+def _wished_following(state: State, event: Wished) -> Next:
+    """Wait no longer than a late first task may take where its wish is withdrawn."""
+    withdrawn = event.wish is None or event.wish.id != state.seen
+    if withdrawn == state.late:
+        return state, ()
+    until_s = event.at_s + (GATHER_S if withdrawn else FOLLOW_S)
+    return replace(state, late=withdrawn, until_s=until_s), ()
+
+
+def _ticked_following(state: State, event: Ticked) -> Next:
+    if event.at_s < state.until_s:
+        return state, ()
+    running, start = _again(state)
+    words = "the checkpoint is not wanted any more" if state.late else "task 0 is silent"
+    return running, (Say(f"{words}: the program goes on here"), *start)
+
+
 def _decided(state: State, event: Decided) -> Next:
     return _again(state) if event.again else _over(state, event.code)
 
@@ -316,7 +344,8 @@ _ON: Mapping[tuple[Stage, type], _Handler] = {
     (Stage.HANDING, Ticked): _ticked_handing,
     **{(stage, Requeued): _requeued for stage in (Stage.HANDING, Stage.REQUEUING)},
     (Stage.LEAVING, Ticked): _ticked_leaving,
-    (Stage.FOLLOWING, Ticked): _ticked_leaving,
+    (Stage.FOLLOWING, Wished): _wished_following,
+    (Stage.FOLLOWING, Ticked): _ticked_following,
     (Stage.FOLLOWING, Decided): _decided,
 }
 """What each event does in the stages in which it can happen."""

@@ -37,6 +37,7 @@ class Progress:
     beat_s: float = 0.0  # when it was at this step, by this host's clock
     launched: bool = False
     launched_s: float = 0.0  # when, by this host's monotonic clock
+    lost: bool = False  # whether a task of its step has lost its wrapper
 
     def fields(self) -> dict[str, str]:
         """Return it as the wire has it."""
@@ -47,6 +48,7 @@ class Progress:
             "beat": f"{max(0.0, time.time() - self.beat_s) if self.beat_s else 0.0:.3f}",
             "launched": "1" if self.launched else "0",
             "ago": f"{ago_s:.3f}",
+            "lost": "1" if self.lost else "0",
         }
 
 
@@ -77,19 +79,21 @@ class Door:
     several: bool = False
     _born_s: float = field(default_factory=time.monotonic)
     _closed: threading.Event = field(default_factory=threading.Event)
+    _begin: Mapping[str, str] = field(default_factory=dict)
     _saving: threading.Event = field(default_factory=threading.Event)
     _last: list[threading.Thread] = field(default_factory=list)
 
     def watch(self, begin: Mapping[str, str]) -> None:
         """Begin, and watch for wishes until the end; ``begin`` is what run-begin says."""
-        _thread(lambda: self._watch(begin))
+        self._begin = begin
+        _thread(self._watch)
 
-    def _watch(self, begin: Mapping[str, str]) -> None:
+    def _watch(self) -> None:
         begun, pause_s, failed = False, FIRST_S, False
         while not self._closed.is_set():
             since = time.monotonic()
             try:
-                answer = self._once(begun, begin)
+                answer = self._once(begun)
             except PliantError as error:
                 if failed:  # the first time pliantd may not have seen yet that the job runs
                     self.heard.trouble(str(error))
@@ -110,14 +114,16 @@ class Door:
                 self._closed.wait(FIRST_S)  # a long poll that is none must not become a busy loop
             begun, pause_s, failed = True, FIRST_S, False
 
-    def _once(self, begun: bool, begin: Mapping[str, str]) -> RunAnswer:
+    def _once(self, begun: bool) -> RunAnswer:
         if not begun:
-            others = "1" if self.several else "0"
-            age = f"{time.monotonic() - self._born_s:.3f}"
-            said = {**begin, "others": others, "age": age}
-            return self.ask("run-begin", {**self.who, **said}, ANSWER_S)
+            return self.ask("run-begin", self._beginning(), ANSWER_S)
         fields = {**self.who, "known": self.known, **self.progress.fields()}
         return self.ask("run-watch", fields, WATCH_S + ANSWER_S)
+
+    def _beginning(self) -> dict[str, str]:
+        said = {"others": "1" if self.several else "0", "lost": "1" if self.progress.lost else "0"}
+        age = f"{time.monotonic() - self._born_s:.3f}"
+        return {**self.who, **self._begin, **said, "age": age}
 
     def _begun(self, answer: RunAnswer) -> None:
         """Go by what pliantd knows of the run: our environment may be another job's."""
@@ -140,6 +146,15 @@ class Door:
         self.heard.wished(Wish(answer.wish, answer.why, answer.shape, left_s))
 
     # Reports
+
+    def lost(self, *, is_one: bool) -> None:
+        """Say at once whether a task has lost its wrapper: the watch under way may take its time.
+
+        A ``run-begin`` says so, which earlier releases answer too.
+        """
+        self.progress.lost = is_one
+        fields = self._beginning()
+        _thread(lambda: self._insist("run-begin", fields, self._closed))
 
     def launched(self) -> None:
         """Report that the program works now: the watch that is under way may take its time."""
@@ -219,10 +234,6 @@ class Door:
                 return  # pliantd sees in the queue what became of the job
 
         self._last.append(_thread(say))
-
-    def leave(self) -> None:
-        """Watch no more: pliantd sees that, and asks for nothing."""
-        self._closed.set()
 
     def close(self) -> None:
         """Wait for the last reports, shortly, and end the others."""

@@ -3,7 +3,8 @@
 The first task alone speaks with pliantd. It writes what is wanted and what all do into ``told``,
 in place, because NFS looks at an open file's contents anew but may not see a renamed one for half
 a minute. Each task writes into ``ended-RANK`` for which wish its program has ended ("-": for none),
-and with which exit code, and into ``left-RANK`` that its wrapper is done.
+and with which exit code, and into ``left-RANK`` that its wrapper is done; its guardian makes
+``lost-RANK`` where the wrapper is lost. A task that begins anew in this step takes its own away.
 """
 
 from __future__ import annotations
@@ -31,15 +32,27 @@ class Ranks:
         self.path = directory / f".pliant-{step}"
         self._rank, self._ranks = rank, ranks
 
-    def prepare(self) -> None:
-        """Make the directory, for this user alone; of the first task.
+    def join(self) -> None:
+        """Make the directory, for this user alone, and take away what we said before.
 
         Raises OSError.
         """
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not self._is_ours(self.path.lstat()):
             raise PermissionError(0, f"{self.path} is not this user's alone")
+        for word in ("ended", "left", "lost"):
+            self._mark(word, self._rank).unlink(missing_ok=True)
+
+    def prepare(self) -> None:
+        """Make the directory, and tell that nothing is wanted; of the first task.
+
+        Raises OSError.
+        """
+        self.join()
         self.tell(None)
+
+    def _mark(self, word: str, rank: int) -> Path:
+        return self.path / f"{word}-{rank}"
 
     def tell(self, wish: Wish | None, decided: str = "", signal: int = 0) -> None:
         """Write what is wanted, and what is ``decided`` once all have saved: again, end CODE.
@@ -77,7 +90,11 @@ class Ranks:
 
     def ended(self, code: int, wish: str = NONE) -> None:
         """Say that our program has ended so, as it was asked to by a wish, or for none."""
-        (self.path / f"ended-{self._rank}").write_text(f"{wish} {code}")
+        self._mark("ended", self._rank).write_text(f"{wish} {code}")
+
+    def resumed(self) -> None:
+        """Say that our program runs again."""
+        self._mark("ended", self._rank).unlink(missing_ok=True)
 
     def all_ended(self, wish: str) -> bool:
         """Whether the programs of all tasks have, for this wish or for good."""
@@ -90,26 +107,26 @@ class Ranks:
 
     def _end(self, rank: int) -> tuple[str, int]:
         try:
-            wish, _, code = (self.path / f"ended-{rank}").read_text().partition(" ")
+            wish, _, code = self._mark("ended", rank).read_text().partition(" ")
             return wish, int(code)
         except (OSError, ValueError):  # not there, or half written
             return "", 0
 
     def _left(self, rank: int) -> bool:
-        return (self.path / f"left-{rank}").exists()
+        return self._mark("left", rank).exists()
 
     @property
     def mark(self) -> Path:
         """The file that says that our wrapper is lost: the guardian makes it."""
-        return self.path / f"lost-{self._rank}"
+        return self._mark("lost", self._rank)
 
     def lost(self) -> int | None:
         """Return a task whose wrapper is lost: its program will not hear of a wish."""
-        there = (rank for rank in range(self._ranks) if (self.path / f"lost-{rank}").exists())
+        there = (rank for rank in range(self._ranks) if self._mark("lost", rank).exists())
         return next(there, None)
 
     def leave(self) -> None:
         """Say that we are done; who is last removes everything."""
-        (self.path / f"left-{self._rank}").touch()
+        self._mark("left", self._rank).touch()
         if all(self._left(rank) for rank in range(self._ranks)):
             shutil.rmtree(self.path, ignore_errors=True)

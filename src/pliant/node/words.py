@@ -50,6 +50,7 @@ class State:
     prompted: bool = False  # whether the signal was sent
     beat_s: float = 0.0  # when the program was last heard to be further than before, 0: never
     termed: bool = False  # whether somebody has sent us a TERM
+    late: bool = False  # it saved, but others may not: the wish is withdrawn, or one is lost
     deaf: bool = False  # no wish is taken any more: not every task would hear of it
     alone: bool = True  # no other wrapper of this job speaks to pliantd
     returns: bool = False  # a job that ends with CHECKPOINTED goes back to the queue (PBS)
@@ -125,9 +126,10 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Another task's wrapper is lost: its program hears of no wish."""
+    """A task's wrapper is lost, so that its program hears of no wish; None: none is any more."""
 
     at_s: float
+    task: int | None
 
 
 @dataclass(frozen=True, slots=True)

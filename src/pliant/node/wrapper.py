@@ -176,19 +176,20 @@ class Wrapper:
             return
         wish, decided, number = told
         now_s = time.monotonic()
+        if wish is not None and decided:
+            if wish.id == self._state.seen:  # else it is over for one that comes late
+                self._feed(_decision(now_s, decided))
+            return
         if wish is not None:
             self._feed(w.Learnt(now_s, number))
         self._feed(w.Wished(now_s, wish))
-        if decided and wish is not None and wish.id == self._state.seen:
-            self._feed(_decision(now_s, decided))
 
     def _see_lost(self) -> None:
-        """Ask for nothing more where a task has lost its wrapper: it would not hear of it."""
+        """Ask for nothing while a task has lost its wrapper: it would not hear of it."""
         lost = self._ranks.lost() if self._ranks is not None and self._this.leads else None
-        if lost is not None and self._door is not None and not self._state.deaf:
-            say(f"task {lost} has lost its wrapper: no checkpoint is asked for any more")
-            self._feed(w.Lost(time.monotonic()))
-            self._door.leave()
+        if self._door is not None and (lost is not None) != self._state.deaf:
+            self._feed(w.Lost(time.monotonic(), lost))
+            self._door.lost(is_one=lost is not None)
 
     def _gather(self, now_s: float) -> None:
         """Look how the other tasks have ended."""
@@ -222,6 +223,8 @@ class Wrapper:
             case w.Start():
                 if self._door is not None:
                     self._door.give_up()
+                if self._ranks is not None:
+                    self._ranks.resumed()
                 self._program.start()
                 self._running, self._started_s = True, time.monotonic()
             case w.Say(words):
@@ -245,9 +248,11 @@ class Wrapper:
                 if self._files is not None:
                     self._files.withdraw()
                 if state.stage is w.Stage.RUNNING:
-                    self._tell(None)
+                    self._tell(None, "again")
             case w.Gather(code) if self._ranks is not None:
                 self._ranks.ended(code, NONE if state.wish is None else state.seen)
+                if state.stage is w.Stage.GATHERING:  # it may have been withdrawn meanwhile
+                    self._tell(state.wish)
             case w.Tell(again, code):
                 self._tell(w.Wish(state.seen), "again" if again else f"end {code}")
             case _:
@@ -304,13 +309,13 @@ class Wrapper:
     def _join(self, this: Run, directory: Path) -> None:
         step = f"{this.job}-{this.restarts}-{this.step}"
         self._ranks = Ranks(directory, step, this.rank, this.ranks)
-        if this.leads:
-            try:
-                self._ranks.prepare()
-            except OSError as error:
+        try:
+            self._ranks.prepare() if this.leads else self._ranks.join()
+        except OSError as error:
+            if this.leads:
                 say(f"{self._ranks.path}: {error.strerror}: only task 0 is told of checkpoints")
-                self._ranks = None
-                return
+            self._ranks = None
+            return
         self._program.tell("lost", self._ranks.mark)
 
     def _close(self) -> None:

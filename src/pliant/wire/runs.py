@@ -1,13 +1,13 @@
 """What pliantd and a malleable job's wrapper, ``pliant run``, say to each other at door 2.
 
 ================  ==================================  ============================================
-``run-begin``     host, grace, signal, others, age    a run has begun; ``grace`` in s, 0: not known;
-                                                      ``others`` is 1 where an earlier answer said
+``run-begin``     host, grace, signal, others, age,   a run has begun; ``grace`` in s, 0: not known;
+                  lost                                ``others`` is 1 where an earlier answer said
                                                       that there are ``several``; ``age``: for how
                                                       many s the wrapper has lived
 ``run-launched``  step, rate, ago                     its program works, since ``ago`` seconds
-``run-watch``     known, step, rate, beat, launched   at once where there is a wish that is not
-                                                      ``known``, else after at most WATCH_S;
+``run-watch``     known, step, rate, beat, launched,  at once where there is a wish that is not
+                  lost                                ``known``, else after at most WATCH_S;
                                                       ``beat``: for how many s it has been at
                                                       ``step``, which earlier releases do not say
 ``run-saved``     wish, took, step                    the program has saved and ended; where the
@@ -21,7 +21,8 @@
 All carry ``job`` (the job's own number, SLURM_JOB_ID, which no job inherits; a task of an array has
 another than squeue shows), ``run`` (how often it was restarted, as its environment says until
 ``run-begin`` is answered, as the answer says from then on) and ``word``, the wrapper's own, by
-which two of one job are told apart; earlier releases have none.
+which two of one job are told apart; earlier releases have none. ``lost`` is 1 while a task of the
+step has lost its wrapper: its program would not hear of a wish.
 """
 
 from __future__ import annotations
