@@ -28,15 +28,30 @@ while not os.path.exists("go"):
     pliant.heartbeat(step)
     if pliant.checkpoint_wanted(): pliant.checkpointed()
 """
+HANGS = """
+import os, time, pliant
+me = "rank" + os.environ["SLURM_PROCID"]
+first = not os.path.exists(me)
+with open(me, "a") as file: print(os.getpid(), file=file)
+step = 0
+while not os.path.exists("go"):
+    time.sleep(0.05)
+    step += 1
+    pliant.heartbeat(step)
+    if first and pliant.checkpoint_wanted():
+        if me == "rank2": pliant.checkpointed()
+        time.sleep(10**6)
+"""
+"""One task sees the request a step before the others, which wait for it in their all-reduce."""
 
 
 class Step:
     """A job of four tasks, each with a wrapper, that may be asked."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, program: str = RANKS, script: str = SCRIPT) -> None:
         self.place, self.folder = place, place.folder
-        (place.folder / "ranks.py").write_text(RANKS)
-        (place.folder / "ranks.sh").write_text(SCRIPT)
+        (place.folder / "ranks.py").write_text(program)
+        (place.folder / "ranks.sh").write_text(script)
         self.job: Resizable = place.submit("ranks.sh")
         wait_until(lambda: self.starts() == [1, 1, 1, 1], "all tasks to begin")
         wait_until(self._is_known, "pliantd to know it")
@@ -98,3 +113,17 @@ def test_a_wrapper_lost_while_the_others_save_costs_no_task_its_work(
     (step.folder / "go").touch()
     wait_for_state(step.job.job, "COMPLETED")
     assert (step.starts(), show(step.job.job)["Restarts"]) == ([2, 2, 1, 2], "0")
+
+
+def test_tasks_that_hang_by_the_request_are_requeued_as_they_were(
+    place: Place, wait_for_state: WaitForState, show: Callable[[int], dict[str, str]]
+) -> None:
+    step = Step(place, HANGS, SCRIPT.replace("grace=30s", "grace=5s,stalled=requeue"))
+    wait_until(lambda: step.resize("2") == "", "it to be asked")
+    wait_until(lambda: len(step.job.changes()) == 2, "it to be requeued")
+    asked, requeued = step.job.changes()
+    assert asked.outcome.startswith("no heartbeat came since its checkpoint was requested")
+    assert (requeued.before, requeued.after, requeued.outcome) == ("4", "4", "done")
+    (step.folder / "go").touch()
+    wait_for_state(step.job.job, "COMPLETED")
+    assert show(step.job.job)["Restarts"] == "1"

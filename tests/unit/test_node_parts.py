@@ -272,6 +272,19 @@ def test_a_task_that_begins_anew_takes_its_marks_away_and_no_other_ones(tmp_path
     assert first.lost() is None
 
 
+def test_a_look_for_lost_wrappers_is_one_for_all_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each second, in a directory that all nodes share."""
+    first = Ranks(tmp_path, "7-0-0", 0, 1000)
+    assert first.lost() is None
+    first.prepare()
+    Ranks(tmp_path, "7-0-0", 998, 1000).mark.touch()
+    looks: list[Path] = []
+    monkeypatch.setattr(Path, "exists", looks.append)
+    assert (first.lost(), looks) == (998, [])
+
+
 def test_a_task_whose_program_runs_again_has_not_ended(tmp_path: Path) -> None:
     first, other = ranks(tmp_path), ranks(tmp_path, 1)
     first.prepare()

@@ -122,8 +122,11 @@ class Ranks:
 
     def lost(self) -> int | None:
         """Return a task whose wrapper is lost: its program will not hear of a wish."""
-        there = (rank for rank in range(self._ranks) if self._mark("lost", rank).exists())
-        return next(there, None)
+        try:
+            there = {path.name for path in self.path.iterdir()}  # each second: one look for all
+        except OSError:
+            return None
+        return next((n for n in range(self._ranks) if f"lost-{n}" in there), None)
 
     def leave(self) -> None:
         """Say that we are done; who is last removes everything."""
