@@ -115,10 +115,12 @@ class Outcome(StrEnum):
     RUN_OVER = "its run ended before its checkpoint"
     GONE = "it has ended"
     HELD = "its owner holds it"
+    HELD_BY_ADMIN = "an administrator holds it"
     NOT_LAUNCHED = "the batch system could not launch it"
     STAYS = "it was to stay, or could not have started so there any more: it goes on as it is"
     SLOW = "it did not start again in time and waits in the queue"
     AS_WAS = "it started again before it had that shape"
+    REFUSED = "it goes on as it was, for the batch system does not give it that shape"
     CHANGED = "somebody else changed it or started it anew meanwhile: it goes on as it says now"
 
 
@@ -168,7 +170,8 @@ class Sight:
     its checkpoint, at the very start of a later run or before it was requeued; ``changed``: it says
     something else than when it was asked, or runs and may not be in the run that saved;
     ``blocked``: why it does not start, in the batch system's words, where that is not for others
-    that have the room or are before it; ``not_launched``: it is held because its start failed.
+    that have the room or are before it; ``not_launched``: it is held because its start failed;
+    ``held_by_admin``: by somebody other than its owner.
     """
 
     state: JobState | None
@@ -185,6 +188,7 @@ class Sight:
     blocked: str = ""
     ends_s: float = 0.0
     not_launched: bool = False
+    held_by_admin: bool = False
 
     @property
     def pinned(self) -> bool:
@@ -262,14 +266,23 @@ def _outcome(over: HandOver, scene: Scene) -> Outcome | None:
     if job.run > over.run and job.state is JobState.RUNNING:
         turned = over.back_s and over.before != over.shape
         has_it = job.carries in (None, over.shape) and not turned
-        return Outcome.DONE if has_it else Outcome.AS_WAS
+        if has_it:
+            return Outcome.DONE
+        return Outcome.REFUSED if turned else Outcome.AS_WAS
     if job.held and not (over.saved_s and job.state is JobState.RUNNING):
-        return Outcome.NOT_LAUNCHED if job.not_launched else Outcome.HELD
+        return _held(job)
     if over.saved_s:
         return _given_up(over, scene)
     if job.state is not JobState.RUNNING or job.run != over.run:
         return Outcome.RUN_OVER
     return Outcome.NOT_SAVED if now_s > over.until_s else None
+
+
+def _held(job: Sight) -> Outcome:
+    """Who holds it."""
+    if job.not_launched:
+        return Outcome.NOT_LAUNCHED
+    return Outcome.HELD_BY_ADMIN if job.held_by_admin else Outcome.HELD
 
 
 def _given_up(over: HandOver, scene: Scene) -> Outcome | None:

@@ -17,6 +17,7 @@ from daemon_helpers import LONG, ask, is_mature, wait_for_look
 from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.daemon import answers as a
+from pliant.handover import Outcome
 from pliant.sandbox import Options, Sandbox
 
 pytestmark = pytest.mark.slurm
@@ -288,10 +289,11 @@ def test_a_shape_that_a_limit_forbids_is_taken_back_and_not_tried_again(
     wait_until(lambda: counting.resize("2").returncode == 0, "the job to be asked")
     wait_until(lambda: counting.history().handovers[-1].outcome != "", "its end")
     (row,) = counting.history().handovers
-    assert row.outcome == "it started again before it had that shape: QOSMaxGRESPerUser"
+    limit = "QOSMaxGRESPerUser, a limit of its QOS"
+    assert row.outcome == f"{Outcome.REFUSED}: {limit}"
     wait_until(lambda: len(counting.history().runs) == 2, "the program to run again")
     assert [run.shape for run in counting.history().runs] == ["1", "1"]
-    tried = "it was tried before, and refused: QOSMaxGRESPerUser"
+    tried = f"it was tried before, and refused: {limit}"
     wait_until(lambda: tried in counting.resize("2").stderr, "it not to be tried again")
 
 

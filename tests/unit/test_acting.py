@@ -56,6 +56,15 @@ def test_a_cycle_acts_no_longer_than_its_snapshot_is_good_for(
     assert len(outcomes) == turns * AT_ONCE
 
 
+def test_a_turn_is_a_few_jobs_so_that_the_doors_and_the_clock_have_theirs(tmp_path: Path) -> None:
+    """The lock is held, and no time is looked at, for as long as one turn takes."""
+    batch = Batch(0.0)
+    made = acting(batch, tmp_path)
+    assert len([*made.act(molds(25))]) == 25
+    assert [*made.mark([Mark(mold.job, "n1", "") for mold in molds(25)])]
+    assert batch.turns == [10, 10, 5] * 2
+
+
 def test_who_is_told_to_stop_finishes_the_turn_in_flight_and_begins_no_other(
     tmp_path: Path,
 ) -> None:

@@ -323,7 +323,7 @@ def test_a_refused_step_is_tried_again(bench: Bench) -> None:
     assert bench.ends == [("7", Outcome.DONE)]
 
 
-NO = f"{Outcome.AS_WAS}: no"
+NO = f"{Outcome.REFUSED}: no"
 
 
 @pytest.mark.parametrize("carries", [OLD, Shape(1, 3)])
@@ -343,7 +343,7 @@ def test_a_reshape_that_is_refused_ends_as_it_was(
     assert (slurm.job.state, slurm.job.carries, slurm.job.run) == (RUNNING, OLD, 1)
     assert (slurm.x, slurm.job.pinned, slurm.fence_end_s) == (WAITING, False, 0.0)
     assert slurm.idle_s <= idle_s
-    assert bench.ends == [("7", Outcome.AS_WAS)]
+    assert bench.ends == [("7", Outcome.REFUSED)]
     assert [row.outcome for row in bench.store.handovers("7")] == [NO]
 
 
@@ -363,7 +363,7 @@ def test_a_reshape_that_is_taken_and_not_made_is_as_good_as_refused(bench: Bench
     bench.begin()
     bench.save()
     bench.go_on()
-    assert bench.ends == [("7", Outcome.AS_WAS)]
+    assert bench.ends == [("7", Outcome.REFUSED)]
     assert bench.hands.slurm.idle_s <= 15.0
 
 
@@ -375,7 +375,7 @@ def test_a_shape_that_is_taken_and_never_started_is_taken_back(bench: Bench) -> 
     job = bench.hands.slurm.job
     assert (job.state, job.carries, job.pinned) == (RUNNING, OLD, False)
     (row,) = bench.store.handovers("7")
-    assert row.outcome == f"{Outcome.AS_WAS}: QOSMaxGRESPerJob"
+    assert row.outcome == f"{Outcome.REFUSED}: QOSMaxGRESPerJob"
 
 
 @pytest.mark.parametrize("killed", [False, True])

@@ -206,12 +206,16 @@ def test_one_that_our_hook_holds_is_released(site: Recorded) -> None:
     assert site.said[0] == ("qrls", "-h", "s", "30")
 
 
-def test_one_that_its_owner_holds_is_left(site: Recorded) -> None:
+@pytest.mark.parametrize(
+    ("holds", "outcome"),
+    [("u", Outcome.HELD), ("o", Outcome.HELD_BY_ADMIN), ("uo", Outcome.HELD)],
+)
+def test_one_that_somebody_holds_is_left(site: Recorded, holds: str, outcome: Outcome) -> None:
     under_way = Clocked(site)
     under_way.step()
-    goes_back(site, job_state="H", Hold_Types="u", Execution_Time=None)
+    goes_back(site, job_state="H", Hold_Types=holds, Execution_Time=None)
     assert (under_way.step().do, fences(site)[0].until_s) == (Do.UNFENCE, NOW_S + START_S)
-    assert under_way.step(1).outcome is Outcome.HELD
+    assert under_way.step(1).outcome is outcome
 
 
 def test_the_start_that_our_hook_refuses_is_none(site: Recorded) -> None:

@@ -375,6 +375,20 @@ def test_only_what_another_shape_may_not_wait_for_blocks_this_one(
     assert (blocked(reason) != "") is of_shape
 
 
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("QOSMaxGRESPerJob", "QOSMaxGRESPerJob, a limit of its QOS"),
+        ("AssocMaxGRESPerJob", "AssocMaxGRESPerJob, a limit of its user or account"),
+        ("MaxGRESPerAccount", "MaxGRESPerAccount, a limit of its user or account"),
+        ("PartitionNodeLimit", "PartitionNodeLimit, a limit of its partition"),
+        ("BadConstraints", "BadConstraints"),
+    ],
+)
+def test_whose_limit_it_is_is_said(reason: str, words: str) -> None:
+    assert blocked(reason) == words
+
+
 def test_a_job_that_turns_back_has_no_less_than_its_time_limit() -> None:
     rows = carrying(2, GPUS, time_limit="29:00", time_min="10:00")
     assert turning(rows) == [("TimeMin=29", "TimeLimit=29"), BEGIN]
@@ -409,19 +423,18 @@ def test_an_owner_has_the_time_min_again_that_a_hand_over_borrowed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "not_launched"),
+    ("reason", "outcome"),
     [
-        ("launch failed requeued held", True),
-        ("launch_failed_requeued_held", True),
-        ("JobHeldUser", False),
-        ("JobHeldAdmin", False),
+        ("launch failed requeued held", Outcome.NOT_LAUNCHED),
+        ("launch_failed_requeued_held", Outcome.NOT_LAUNCHED),
+        ("JobHeldUser", Outcome.HELD),
+        ("JobHeldAdmin", Outcome.HELD_BY_ADMIN),
     ],
 )
-def test_a_job_whose_start_failed_is_not_held_by_its_owner(reason: str, not_launched: bool) -> None:
+def test_who_holds_a_job_is_said(reason: str, outcome: Outcome) -> None:
     row = array(7, array_id="7", reason=reason, priority="0", restarts="4")
     scene = handing(Slurm(), {"7": replace(row, submit="1970-01-01T00:17:15")}).scene(
         replace(OVER, guest=""), JOB, _CLUSTER
     )
-    assert (scene.job.held, scene.job.not_launched) == (True, not_launched)
-    outcome = Outcome.NOT_LAUNCHED if not_launched else Outcome.HELD
+    assert scene.job.held
     assert next_step(OVER, replace(scene, fence_end_s=0.0)) == Step(Do.END, outcome=outcome)

@@ -41,10 +41,13 @@ STALE_S = 600.0
 """A checkpoint that comes so long after its wish was given up leads to no other shape."""
 REST_S = 300.0
 """A job that saved in vain, and goes on where it is, is not asked again before."""
-LATE = frozenset((Outcome.NOT_SAVED.value, Outcome.HELD.value))
+LATE = frozenset(
+    (Outcome.NOT_SAVED.value, Outcome.HELD.value, Outcome.HELD_BY_ADMIN.value),
+)
 """What is given up before a checkpoint that may still come."""
 
-_TURNED = frozenset((Outcome.AS_WAS.value, Outcome.SLOW.value))
+_TURNED = frozenset((Outcome.REFUSED, Outcome.SLOW, Outcome.AS_WAS))
+"""What stands before why a shape was refused: before 0.2 it was AS_WAS for REFUSED."""
 WHY = ": "
 """Between an outcome and the batch system's words."""
 UNMADE = "the batch system took the change and did not make it"
@@ -410,7 +413,7 @@ class HandOvers:
         with self._changed:
             self._active.pop(active.over.job, None)
             self._refused.pop(active.over.job, None)
-            if outcome in (Outcome.DONE, Outcome.AS_WAS):
+            if outcome in (Outcome.DONE, Outcome.AS_WAS, Outcome.REFUSED):
                 self._gone[active.over.job] = active.over.run
             elif outcome is Outcome.STAYS:
                 self._rests[active.over.job] = self._clock() + REST_S
@@ -423,7 +426,7 @@ class HandOvers:
 
 def _told(over: HandOver, outcome: Outcome) -> str:
     """How it ended, with the batch system's words where those are why."""
-    turned = over.back_s > 0 and outcome in (Outcome.AS_WAS, Outcome.SLOW)
+    turned = over.back_s > 0 and outcome in _TURNED
     return f"{outcome}{WHY}{over.refused}" if turned else outcome.value
 
 

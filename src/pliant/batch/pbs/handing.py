@@ -116,6 +116,7 @@ class Handing:
             run=run,
             priority=PINNED if back else 1,
             held=row.state == "H" and not row.is_held_by_us,
+            held_by_admin="o" in row.holds and "u" not in row.holds,
             changed=changed,
             carries=_carried(row, site),
             queued_s=over.saved_s,

@@ -59,6 +59,8 @@ SKEW_S = 60.0
 """How far behind ours slurmctld's clock may be for a fence to stand at once."""
 NOT_LAUNCHED = "launch failed requeued held"
 """Why a job waits whose prolog or credential failed: Slurm holds it, and drains the node."""
+HELD_BY_ADMIN = "JobHeldAdmin"
+"""Why a job waits that somebody else than its owner holds: squeue(1), JOB REASON CODES."""
 MOST_FRESH = 1000
 """Of how many jobs it is remembered how fresh the slurmds of their nodes are."""
 PREFIX = "pliant_"
@@ -168,6 +170,7 @@ class Handing:
             started_s=instant_s(row.start),
             blocked=blocked(row.reason) if row.waits else "",
             not_launched=row.reason.replace("_", " ") == NOT_LAUNCHED,
+            held_by_admin=row.waits and row.reason == HELD_BY_ADMIN,
         )
 
     def _of_job(

@@ -23,6 +23,12 @@ _FOR_GOOD = (
 )
 _BLOCKED = ("QOS", "Assoc", "Max", "PartitionTimeLimit", "PartitionNodeLimit", HELD_FOR_SHAPE)
 """How the Reasons begin for which a job of another shape may start: squeue(1)."""
+_LIMIT_OF = {
+    "QOS": ", a limit of its QOS",
+    "Assoc": ", a limit of its user or account",
+    "Max": ", a limit of its user or account",
+    "Partition": ", a limit of its partition",
+}
 
 
 def is_for_good(words: str) -> bool:
@@ -32,8 +38,10 @@ def is_for_good(words: str) -> bool:
 
 
 def blocked(reason: str) -> str:
-    """Return a Reason that another shape may not have; "" for all others.
+    """Return a Reason that another shape may not have, and whose limit it is; "" for all others.
 
     A limit on the number of jobs (AssocMaxJobsLimit) is none.
     """
-    return reason if reason.startswith(_BLOCKED) and "Jobs" not in reason else ""
+    if not reason.startswith(_BLOCKED) or "Jobs" in reason:
+        return ""
+    return reason + next((of for begin, of in _LIMIT_OF.items() if reason.startswith(begin)), "")
