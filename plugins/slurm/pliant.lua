@@ -747,10 +747,11 @@ local function changeable(job_desc, words, flags)
    return fine and noted or words
 end
 
--- Note what was said; the words, or nil where they are not understood. `prepare` may change the
--- request, and what is noted.
-local function write_token(job_desc, said, flags, prepare)
+-- Note what was said; the words, or nil where they are not understood or longer than `most`.
+-- `prepare` may change the request, and what is noted.
+local function write_token(job_desc, said, flags, most, prepare)
    local words = words_of(said, flags)
+   words = words and #words <= most and words
    if words then
       local noted = prepare and prepare(job_desc, words, flags) or words
       job_desc.admin_comment = with_token(job_desc.admin_comment or "", token_of(noted))
@@ -761,7 +762,7 @@ end
 -- pliantd is not there: let the request be one that it can change later.
 local function note_only(job_desc, said, flags)
    local wants_gpu = asks_for_gpu(job_desc) -- before it is said in another way
-   local words = write_token(job_desc, said, flags, changeable)
+   local words = write_token(job_desc, said, flags, MAX_WORDS, changeable)
    if not words then
       say("pliant: not available now, and what was said to it is not understood:"
          .. " the job is submitted as written")
@@ -829,7 +830,7 @@ local function submit(job_desc)
    if line then
       note_only(job_desc, said, flags)
    else
-      write_token(job_desc, said, flags)
+      write_token(job_desc, said, flags, MAX_TEXT) -- what is longer would keep pliantd busy
       say("pliant: " .. too_long .. ": the job is submitted as written")
    end
    return slurm.SUCCESS

@@ -18,7 +18,8 @@ class Answer:
     ``spec``: what the job's token is to say, None for no token; ``shape``: what the job will
     carry, None where it was not looked into. ``started``: the shape fits into the hole right now.
     ``most_gpus``: the most that a trial job may take, None where that is not known. ``once``: the
-    next submission that asks the same may get another answer.
+    next submission that asks the same may get another answer. ``away``: none now, as from a daemon that
+    does not run: the job is accepted as written, and looked into while it waits.
     """
 
     refusal: str = ""
@@ -29,10 +30,13 @@ class Answer:
     started: bool = False
     most_gpus: Fraction | None = None
     once: bool = False
+    away: bool = False
 
     @cached_property
     def as_fields(self) -> Mapping[str, str]:
-        """The answer as fields of the door's protocol: refuse; say, token, set.<field>."""
+        """The answer as fields of the door's protocol: refuse; away; say, token, set.<field>."""
+        if self.away:
+            return {"away": "1"}
         if self.refusal:
             return {"refuse": self.refusal}
         said = {"say": "\n".join(self.lines)} if self.lines else {}

@@ -16,6 +16,14 @@ from pliant.grammar import shapes
 from pliant.model import ALL_CORES, Demand, Footprint, Kind, Partition, Request, Shape, Spec
 
 
+MAX_ALLOWED = 256
+"""The most totals, and the most shapes, that are looked at while slurmctld waits."""
+
+
+class TooMany(Exception):  # never leaves the filter
+    """A request allows more shapes here than can be looked at while slurmctld waits."""
+
+
 @dataclass(frozen=True)  # no slots: what follows is kept
 class Case:
     """A submission whose shape is to be chosen, apart from what is free now.
@@ -51,12 +59,14 @@ class Case:
     ) -> Case:
         """Return the case of a submission whose owner ``said`` this.
 
-        Raises Fixed.
+        Raises Fixed, TooMany.
         """
         names = submission.get("partition", "")
         request = with_nodes(submission, inventory, said, written)
         meant = written.own or unwritten(request, written)
         allowed = shapes(_within(request, meant, inventory.most_gpus(names)), meant)
+        if max(len(allowed), len(said.gpus)) > MAX_ALLOWED:
+            raise TooMany
         split = _split(inventory, names, written, request, allowed)
         small = _small(inventory, names, request, allowed) - {meant}
         possible = tuple(

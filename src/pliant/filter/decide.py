@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from pliant.errors import BadSpec
 from pliant.filter.answer import Answer
-from pliant.filter.case import Case
+from pliant.filter.case import Case, TooMany
 from pliant.filter.choose import shape_now, waiting_shape
 from pliant.filter.fields import Fixed
 from pliant.filter.inventory import Inventory
@@ -86,6 +86,8 @@ def _shapes(
     try:
         case = Case.of(submission, inventory, request, read_written(submission, inventory))
         return _observed(case) if mode is Mode.OBSERVE else _possible(case)
+    except TooMany:
+        return Answer(away=True)
     except Fixed as why:
         return _rigid(submission, request, str(why))
 

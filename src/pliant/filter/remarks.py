@@ -32,7 +32,8 @@ def _left_out(case: Case, own: Shape) -> list[str]:
         (case.split, "its tasks would have CPUs that are no whole cores here"),
         (case.small, "not every GPU here is known to have gpu-mem= for it"),
     ):
-        some = [total for total in gpus if total in {s.amount for s in shapes} - said]
+        theirs = {shape.amount for shape in shapes} - said
+        some = [total for total in gpus if total in theirs]
         if some:
             lines.append(f"pliant: gpus={_totals(some)}: {why}, left out")
         said.update(some)

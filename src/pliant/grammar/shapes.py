@@ -75,5 +75,9 @@ def _shape(total: Fraction, nodes: int, gpu_type: str) -> Shape | None:
     return Shape(nodes, total.numerator // nodes, gpu_type=gpu_type)
 
 
-def _order(shape: Shape) -> tuple[Fraction, int, Shape]:
-    return (shape.amount, shape.nodes, shape)
+def _order(shape: Shape) -> tuple[int, int, int, Shape]:
+    """By the amount of GPUs, in whole numbers: there may be thousands of shapes."""
+    if shape.is_share:
+        return (1, -shape.share, 1, shape)
+    total = shape.nodes * shape.gpus
+    return (2 if total else 0, total, shape.nodes, shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from pliant.grammar.values import steps_between
+from pliant.grammar.values import place
 from pliant.model import ALL_CORES, Malleable, Request, shape_text
 
 
@@ -16,7 +16,7 @@ def _list_text(values: tuple[Fraction, ...]) -> str:
     """Write values as ranges where they run on without a gap."""
     runs: list[list[Fraction]] = []
     for value in values:
-        if runs and tuple(steps_between(runs[-1][-1], value)) == (runs[-1][-1], value):
+        if runs and place(value) == place(runs[-1][-1]) + 1:
             runs[-1].append(value)
         else:
             runs.append([value])

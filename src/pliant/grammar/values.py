@@ -6,8 +6,9 @@ Every reader takes the option's name first, for its message, and raises BadSpec.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 
 from pliant.errors import BadSpec
 from pliant.model import Kind, Shape
@@ -75,25 +76,34 @@ def read_amount(option: str, text: str) -> Fraction:
     return Fraction(int(text))
 
 
-def steps_between(low: Fraction, high: Fraction) -> Iterable[Fraction]:
-    """Yield the shares and whole numbers from ``low`` to ``high``."""
-    for share in range(low.denominator, 1, -1):
-        if Fraction(1, share) <= high:
-            yield Fraction(1, share)
-    for whole in range(max(1, int(low)), int(high) + 1):
-        yield Fraction(whole)
+@lru_cache(maxsize=1)
+def _amounts() -> tuple[Fraction, ...]:
+    """Return all that there are: 1/64, 1/63 ... 1/2, 1, 2 ... 4096."""
+    shares = (Fraction(1, share) for share in range(MAX_SHARE, 1, -1))
+    return (*shares, *map(Fraction, range(1, MAX_COUNT + 1)))
+
+
+def place(amount: Fraction) -> int:
+    """Return where an amount stands among all."""
+    return MAX_SHARE - 2 + int(amount) if amount >= 1 else MAX_SHARE - amount.denominator
 
 
 def read_list(option: str, text: str, one: Callable[[str, str], Fraction]) -> tuple[Fraction, ...]:
-    values: set[Fraction] = set()
+    """Read ``LOW-HIGH:ONE:...``; the work goes with the text's length, not with its ranges'."""
+    ranges: list[tuple[int, int]] = []
     for item in text.split(":"):
         low_text, dash, high_text = item.partition("-")
         low = one(option, low_text)
         high = one(option, high_text) if dash else low
         if low > high:
             raise bad(option, item, f"the range runs backwards; write {high_text}-{low_text}")
-        values.update(steps_between(low, high))
-    return tuple(sorted(values))
+        ranges.append((place(low), place(high) + 1))
+    values: list[Fraction] = []
+    after = 0
+    for begin, end in sorted(ranges):
+        values += _amounts()[max(begin, after) : end]
+        after = max(after, end)
+    return tuple(values)
 
 
 def read_words(option: str, text: str, valid: tuple[str, ...]) -> tuple[str, ...]:
