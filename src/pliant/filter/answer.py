@@ -18,8 +18,8 @@ class Answer:
     ``spec``: what the job's token is to say, None for no token; ``shape``: what the job will
     carry, None where it was not looked into. ``started``: the shape fits into the hole right now.
     ``most_gpus``: the most that a trial job may take, None where that is not known. ``once``: the
-    next submission that asks the same may get another answer. ``away``: none now, as from a daemon that
-    does not run: the job is accepted as written, and looked into while it waits.
+    next submission that asks the same may get another answer. ``away``: none now, as from a
+    daemon that does not run: the job is accepted as written, and looked into while it waits.
     """
 
     refusal: str = ""

@@ -15,7 +15,6 @@ from pliant.filter.written import Written
 from pliant.grammar import shapes
 from pliant.model import ALL_CORES, Demand, Footprint, Kind, Partition, Request, Shape, Spec
 
-
 MAX_ALLOWED = 256
 """The most totals, and the most shapes, that are looked at while slurmctld waits."""
 
