@@ -174,6 +174,11 @@ def test_a_first_task_that_fails_when_it_is_asked_lets_the_others_end() -> None:
     assert done == [w.Gather(7), w.ReportEnd(7, False), tell, w.Exit(7)]
 
 
+def test_a_first_task_that_has_finished_when_it_is_asked_lets_those_go_on_that_saved() -> None:
+    done = play(asked(State(ranks=2)), w.Ended(2.0, 0, False))[1]
+    assert done == [w.Gather(0), w.ReportEnd(0, False), w.Tell(again=True), w.Exit(0)]
+
+
 def test_a_signal_that_pliantd_knows_of_is_sent() -> None:
     state, done = play(State(), w.Learnt(0, USR1), w.Wished(1, WISH))
     assert (state.signal, done) == (USR1, [w.Ask(WISH), w.Prompt()])

@@ -119,3 +119,18 @@ def test_a_task_that_comes_late_is_not_asked_for_what_is_over(tmp_path: Path) ->
         looks = "\nfor _ in range(150): time.sleep(0.02); print(pliant.checkpoint_wanted())"
         late = job.start(looks.lstrip(), SLURM_PROCID="1", **STEP)
         assert ended(late)[:2] == (0, 150 * "False\n")
+
+
+def test_where_the_first_task_finishes_meanwhile_those_that_saved_go_on_and_finish_too(
+    step: Step,
+) -> None:
+    step.wrapper(0).send_signal(signal.SIGSTOP)
+    (told,) = step.folder.glob("pliant-4711/.pliant-*/told")
+    told.write_text(WISH)
+    wait_until(lambda: len(list(told.parent.glob("ended-*"))) == 2, "the others to save")
+    step.job.door.want("w1")
+    (step.folder / "keep").touch()
+    step.wrapper(0).send_signal(signal.SIGCONT)
+    wait_until(lambda: told.read_text() not in ("", WISH), "task 0 to be asked")
+    assert step.end() == [0, 0, 0]
+    assert [step.starts(rank) for rank in range(3)] == [1, 2, 2]

@@ -297,9 +297,10 @@ def _leave(state: State) -> Next:
 
 
 def _end(state: State, code: int) -> tuple[Effect, ...]:
-    """Let those end that have saved and wait for us."""
+    """Let those end that have saved and wait for us; go on, where ours has finished its work."""
     waits = state.leads and state.ranks > 1 and state.wish is not None
-    return (Tell(again=False, code=code or CHECKPOINTED),) if waits else ()
+    tell = Tell(again=False, code=code) if code else Tell(again=True)
+    return (tell,) if waits else ()
 
 
 def _wished_following(state: State, event: Wished) -> Next:
