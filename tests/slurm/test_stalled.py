@@ -34,6 +34,7 @@ exec pliant run -- python hangs.py
 def test_a_program_that_hangs_by_the_request_is_requeued_as_it_was(
     place: Place,
     wait_for_state: WaitForState,
+    output: Callable[[int], str],
     show: Callable[[int], dict[str, str]],
 ) -> None:
     (place.folder / "hangs.py").write_text(HANGS)
@@ -50,6 +51,7 @@ def test_a_program_that_hangs_by_the_request_is_requeued_as_it_was(
     assert (requeued.before, requeued.after, requeued.outcome) == ("4", "4", "done")
     wait_for_state(job.job, "COMPLETED")
     assert show(job.job)["Restarts"] == "1"
+    assert "the program's last heartbeat was" in output(job.job)
     told = answer_of(place.sandbox, "history", job=str(job.job))
     said = a.from_json(a.HistoryAnswer, told.fields["json"]).decisions
     assert any(one.reason.startswith("no heartbeat since ") for one in said)

@@ -51,13 +51,17 @@ def test_a_wish_that_is_withdrawn_is_taken_from_the_program() -> None:
     assert (state.stage, done) == (Stage.RUNNING, [w.Withdraw()])
 
 
+@pytest.mark.parametrize("over", [w.Ticked(30.0), w.Wished(30.0, None), w.Wished(29.8, None)])
 @pytest.mark.parametrize(
     ("beat_s", "says"),
-    [(29.0, "the program runs on"), (1.0, "the program's last heartbeat was 29 s ago")],
+    [(29.0, "the program runs on"), (0.8, "the program's last heartbeat was 29 s ago")],
 )
-def test_it_is_not_said_that_a_program_runs_on_that_does_not(beat_s: float, says: str) -> None:
+def test_it_is_not_said_that_a_program_runs_on_that_does_not(
+    beat_s: float, says: str, over: w.Ticked | w.Wished
+) -> None:
+    """Nor nothing, where pliantd is the first to see that the time is over."""
     beaten = play(State(), w.Wished(0.0, WISH), w.Beaten(beat_s))[0]
-    said = play(beaten, w.Ticked(30.0))[1]
+    said = play(beaten, over)[1]
     words = "no checkpoint was made: no checkpoint within the grace period"
     assert w.Say(f"{words}; {says}") in said
 

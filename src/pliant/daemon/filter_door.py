@@ -20,7 +20,7 @@ from pliant.daemon.lines import Limits, peer_uid
 from pliant.daemon.seen import Seen
 from pliant.daemon.trials import trials_seen
 from pliant.errors import BadInput
-from pliant.filter import View, filter_submission
+from pliant.filter import Answer, View, filter_submission
 from pliant.wire import MAX_REQUEST, Message, decode, encode, no, ok
 
 log = logging.getLogger("pliant.doors")
@@ -41,7 +41,7 @@ MAX_TEXT = 3 * 4096
 MAX_LINE = 3 * 16384 + 8192
 """The longest line that is read; pliant.lua tells 16 kB of texts, and some numbers."""
 
-_AWAY = ok(away="1")
+_AWAY = ok(**Answer(away=True).as_fields)
 """The plugin notes on the job what its owner said, as it does where nobody answers."""
 
 
@@ -115,7 +115,7 @@ class FilterDoor:
         except Exception:
             log.exception("a submission was left as it is: this is Pliant's own mistake")
             return encode(_AWAY)
-        wakes, said = answer.spec is not None, encode(ok(**answer.as_fields))
+        wakes, said = answer.away or answer.spec is not None, encode(ok(**answer.as_fields))
         if (
             not (answer.started or answer.once)
             and len(line) <= ALIKE_BYTES

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from math import prod
 
 from pliant.filter.answer import Answer
 from pliant.filter.fields import Fixed
@@ -61,10 +62,11 @@ class Case:
         Raises Fixed, TooMany.
         """
         names = submission.get("partition", "")
+        _check_size(said)
         request = with_nodes(submission, inventory, said, written)
         meant = written.own or unwritten(request, written)
         allowed = shapes(_within(request, meant, inventory.most_gpus(names)), meant)
-        if max(len(allowed), len(said.gpus)) > MAX_ALLOWED:
+        if len(allowed) > MAX_ALLOWED:
             raise TooMany
         split = _split(inventory, names, written, request, allowed)
         small = _small(inventory, names, request, allowed) - {meant}
@@ -136,6 +138,16 @@ class Case:
     def wants_gpu(self) -> bool:
         """Whether one of the shapes that its owner allows has GPUs."""
         return _has_gpu(self.allowed)
+
+
+def _check_size(said: Request) -> None:
+    """Raise TooMany where making the shapes would take too long already.
+
+    How many there are at last is not known yet: most totals divide over few numbers of nodes.
+    """
+    ways = prod(max(1, len(some)) for some in (said.nodes, said.gpu_types, said.kinds))
+    if max(ways, len(said.gpus)) > MAX_ALLOWED:
+        raise TooMany
 
 
 def _demand(inventory: Inventory, names: str, taken: Footprint, shape: Shape, cores: int) -> Demand:

@@ -78,6 +78,8 @@ SEVERAL = (
 )
 LEAST_S = 1.0
 """What a program is given at least, whatever the clocks say."""
+NEAR_S = 2.0
+"""A wish that is withdrawn so near to its end is over: pliantd's clock and ours look in turns."""
 TERM = 15
 ENDING = frozenset({1, 2, 3, TERM})  # HUP, INT, QUIT: none of our waiting outlasts them
 
@@ -96,7 +98,7 @@ def step(state: State, event: Event) -> Next:
 def _wished(state: State, event: Wished) -> Next:
     wish = event.wish
     if wish is None:
-        return _calm(state), (Withdraw(),) if state.stage is Stage.ASKED else ()
+        return _withdrawn(state, event.at_s)
     if state.termed or state.deaf or wish.id == state.seen:
         return state, ()
     asked = replace(
@@ -111,11 +113,21 @@ def _wished(state: State, event: Wished) -> Next:
     return asked, (Ask(wish), *prompt)
 
 
+def _withdrawn(state: State, at_s: float) -> Next:
+    if state.stage is not Stage.ASKED:
+        return _calm(state), ()
+    if at_s >= state.until_s - NEAR_S:
+        return _too_late(state, at_s)
+    return _calm(state), (Withdraw(),)
+
+
 def _learnt(state: State, event: Learnt) -> Next:
     return replace(state, signal=event.signal), ()
 
 
 def _lost(state: State, event: Lost) -> Next:
+    if not state.leads:  # the first task alone looks, and speaks with pliantd
+        return state, ()
     if event.task is None:
         return replace(state, deaf=False), ()
     deaf = replace(state, deaf=True, late=state.late or state.stage is Stage.GATHERING)
@@ -138,10 +150,14 @@ def _prompted(state: State, _event: Prompted) -> Next:
 def _ticked_asked(state: State, event: Ticked) -> Next:
     if event.at_s < state.until_s:
         return state, (Prompt(),) if state.signal and not state.prompted else ()
+    return _too_late(state, event.at_s)
+
+
+def _too_late(state: State, at_s: float) -> Next:
     words = "no checkpoint within the grace period"
     if state.signal and not state.prompted:
         words = f"the program does not handle signal {state.signal}, which would have killed it"
-    return _calm(state), (Withdraw(), *_failed(state, words, event.at_s))
+    return _calm(state), (Withdraw(), *_failed(state, words, at_s))
 
 
 def _failed(state: State, words: str, at_s: float) -> tuple[Effect, ...]:
