@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fake_door import FakeDoor, munge_program, wait_until
+from limits import HANG_S
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -136,7 +137,7 @@ class Job:
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Wait for a program's end; return its exit code and what it printed."""
-    out, err = process.communicate(timeout=90)
+    out, err = process.communicate(timeout=HANG_S)
     return process.returncode, out, err
 
 

@@ -12,6 +12,8 @@ import pytest
 from resizing_helpers import STEP_S, STEPS, Place, Resizable
 from slurm_helpers import WaitForState
 
+from limits import HANG_S
+
 pytestmark = pytest.mark.slurm
 
 SHAPES = ("1", "2")
@@ -57,5 +59,5 @@ def test_submitits_own_checkpointing_takes_part_unchanged(place: Place) -> None:
         job = int(submits.stdout.readline().split()[-1])
         resize_at_random_moments(Resizable(place.sandbox, job), seed=2)
         place.hurry()
-        printed, _ = submits.communicate(timeout=90)
+        printed, _ = submits.communicate(timeout=HANG_S)
     assert printed == f"{STEPS} {counted(STEPS)} [4, 1, 2]\n"

@@ -29,7 +29,7 @@ TOO_LONG = "Pathname of a file, directory or other parameter too long"
 def attack(sandbox: Sandbox) -> str:
     """Submit a job whose constraint has 10 MB, and return what sbatch says of it."""
     script = f"#!/bin/sh\n#SBATCH --constraint={',' * SIZE}\n"
-    return sandbox.run(FLAGGED, user="pliant-bob", stdin=script, timeout=120).stderr
+    return sandbox.run(FLAGGED, user="pliant-bob", stdin=script).stderr
 
 
 @contextmanager

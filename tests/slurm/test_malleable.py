@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from daemon_helpers import LONG, ask, is_mature, wait_for_look
+from resizing_helpers import LONG_STEP_S, Place
 from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.daemon import answers as a
@@ -62,7 +63,7 @@ class Counting:
         wait_until(self.works, f"the program of job {self.job} to work")
         return self.history().runs[0].shape
 
-    def resize(self, shape: str, user: str = USERS[0]) -> subprocess.CompletedProcess[str]:
+    def resize(self, shape: str, user: str | None = USERS[0]) -> subprocess.CompletedProcess[str]:
         return self.sandbox.run([str(self.pliant), "resize", str(self.job), shape], user=user)
 
     def becomes(self, shape: str) -> None:
@@ -160,26 +161,31 @@ def test_a_program_whose_own_python_has_no_pliant_is_resized_whatever_its_job_in
     assert (workdir / f"{job}.out").read_text().splitlines()[-1] == checksum(1500)
 
 
+TWO = f"""#!/bin/bash
+#SBATCH --gres=gpu:2 --moldable=gpus=1-2 --malleable=grace=20 --open-mode=append --time=30
+pliant run -- sh -c 'until [ -e stop ]; do sleep 0.1; done' &
+pliant run -- python count.py 2000 count {LONG_STEP_S} &
+wait
+"""
+
+
 def test_two_wrappers_of_one_job_are_left_as_they_are_until_one_has_ended(
-    submit: Submit, wait_for_state: WaitForState, clean: Sandbox, workdir: Path, programs: Path
+    place: Place, wait_for_state: WaitForState
 ) -> None:
-    shutil.copy(COUNT, workdir)
-    waits = "sh -c 'until [ -e stop ]; do sleep 0.1; done'"
-    runs = f"{programs}/pliant run -- "
-    script = f"{runs}{waits} &\n{runs}{programs}/python count.py 2000 count 0.02 &\nwait"
-    words = ("--gres=gpu:2", "--moldable=gpus=1-2", "--malleable=grace=20", "--open-mode=append")
-    job = submit(*words, "--time=30", script=script)
-    out = workdir / f"{job}.out"
+    (place.folder / "two.sh").write_text(TWO)
+    both = place.submit("two.sh")
+    out = place.folder / f"{both.job}.out"
     says = "pliant run: another `pliant run` of this job speaks to pliantd"
     wait_until(lambda: out.exists() and out.read_text().count(says) == 2, "both to say it")
-    counting = Counting(clean, programs / "pliant", job)
+    counting = Counting(place.sandbox, Path("pliant"), both.job)
     wait_until(counting.works, "the program to work")
     for _ in range(4):
-        assert "nothing can be asked of it now" in counting.resize("1").stderr
+        assert "nothing can be asked of it now" in counting.resize("1", user=None).stderr
         time.sleep(0.5)
-    (workdir / "stop").touch()
-    counting.becomes("1")
-    wait_for_state(job, "COMPLETED")
+    (place.folder / "stop").touch()
+    both.becomes("1")
+    place.hurry()
+    wait_for_state(both.job, "COMPLETED")
     assert out.read_text().splitlines()[-1] == checksum(2000)
     assert out.read_text().count(says) == 2
 

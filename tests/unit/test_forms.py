@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from limits import HANG_S
 from pliant.filter import Inventory, View, filter_submission
 from pliant.grammar.token import unpack
 from pliant.model import Node, Partition, Pool, Snapshot
@@ -69,7 +70,7 @@ def submitted(lua: str, tmp_path: Path, steps: list[str]) -> list[list[str]]:
         env={"LUA_PATH": f"{PLUGINS}/?.lua;;"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

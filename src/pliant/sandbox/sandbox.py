@@ -25,6 +25,8 @@ from pliant.sandbox.waiting import until
 _NEEDED = ("slurmctld", "slurmd", "scontrol", "sinfo", "munged")
 _NEEDED_ACCOUNTING = ("slurmdbd", "sacctmgr", "mariadbd", "mariadb-install-db")
 _START_S = 60.0
+HANGS_S = 300.0
+"""A command that takes so long hangs; on a machine at work an installation takes half a minute."""
 
 
 class Status(TypedDict):
@@ -209,7 +211,7 @@ class Sandbox:
         self,
         argv: Sequence[str],
         user: str | None = None,
-        timeout: float = 30.0,
+        timeout: float = HANGS_S,
         check: bool = False,
         stdin: str = "",
     ) -> subprocess.CompletedProcess[str]:
