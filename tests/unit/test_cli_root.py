@@ -106,7 +106,7 @@ def test_a_mistake_of_our_own_is_one_line_too(
 
     monkeypatch.setattr(cli, "main", broken)
     monkeypatch.delenv("PLIANT_DEBUG", raising=False)
-    assert pliant("status") == 2
+    assert pliant("status") == 70
     assert capsys.readouterr().err == (
         "pliant: a mistake of Pliant's own: RuntimeError 'line one?line two'; "
         "PLIANT_DEBUG=1 shows where, please report it\n"

@@ -180,6 +180,59 @@ def test_nothing_large_is_imported_before_the_fork() -> None:
     assert not loaded & {"click", "msgspec", "threading", "typing", "subprocess", "signal", "re"}
 
 
+FALLS = "from pliant.node import launch; launch.run = lambda *a, **k: os.kill(os.getpid(), 9)"
+CHANGES = "from pliant.node import launch; launch.run = lambda *a, **k: 1 / 0"
+
+
+@pytest.mark.parametrize(("falls", "how"), [(FALLS, "was killed by signal 9"), (CHANGES, "failed")])
+def test_where_the_wrapper_ends_before_the_program_began_that_runs_without(
+    job: Job, falls: str, how: str
+) -> None:
+    entry = "import os, pliant.entry as e; import pliant.cli as c; main = c.main\n"
+    patched = f"{entry}def late():\n    {falls}\n    main()\nc.main = late; e.main()"
+    job.pliant = [sys.executable, "-c", patched]
+    process = job.start("sys.exit(5)")
+    code, out, err = ended(process)
+    assert (code, out) == (5, "")
+    line = f"pliant run: its wrapper {how} before the program began: it runs without"
+    assert err.splitlines()[-1] == line
+
+
+def test_a_wrapper_that_a_signal_ends_before_the_program_began_starts_nothing(job: Job) -> None:
+    job.pliant = [
+        sys.executable,
+        "-c",
+        "import os, signal, pliant.cli as c, pliant.entry as e\n"
+        "c.main = lambda: [signal.signal(15, signal.SIG_DFL), os.kill(os.getpid(), 15)]\n"
+        "e.main()",
+    ]
+    assert ended(job.start("print('began')")) == (143, "", "")
+
+
+@pytest.mark.parametrize("name", ["random.py", "msgspec.py", "subprocess.py"])
+def test_what_lies_on_the_programs_own_path_is_not_imported(job: Job, name: str) -> None:
+    theirs = job.folder / "theirs"
+    theirs.mkdir()
+    (theirs / name).write_text("raise RuntimeError('not for you')\n")
+    path = f"{theirs}{os.pathsep}{job.environment['PYTHONPATH']}"
+    waits = 'echo "$PYTHONPATH"; until [ -e go ]; do sleep 0.02; done'
+    process = job.start_argv(["--", "sh", "-c", waits], {"PYTHONPATH": path})
+    job.door.wait_for("run-begin")
+    (job.folder / "go").touch()
+    code, out, err = ended(process)
+    assert (code, err) == (0, "")
+    assert out.startswith(path)
+
+
+def test_a_lost_wrappers_own_directory_is_removed_at_the_end(job: Job) -> None:
+    process = job.start(WAITS)
+    _kill_wrapper(job, process)
+    assert list((job.folder / "tmp").glob("pliant-*"))
+    (job.folder / "go").touch()
+    assert ended(process)[0] == 0
+    assert not list((job.folder / "tmp").glob("pliant-*"))
+
+
 def test_of_two_copies_of_a_signal_one_counts() -> None:
     copies = Copies()
     came = [copies.is_second(15, passed_on, 0.0) for passed_on in (False, True, True, False)]

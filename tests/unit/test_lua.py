@@ -788,6 +788,7 @@ SITE_RAISES = """
 slurm_job_submit = function(job_desc)
    if job_desc.name == "raises" then error("no such field") end
    if job_desc.name == "object" then error({}) end
+   if job_desc.name == "worse" then error(setmetatable({}, { __tostring = error })) end
    return job_desc.name == "forbidden" and slurm.ERROR or slurm.SUCCESS
 end
 """
@@ -799,7 +800,7 @@ def test_a_sites_own_function_that_raises_is_told_and_pliant_goes_on(
     block = render("install", "job_submit.lua", conf_dir=PLUGINS, socket=tmp_path / "nobody")
     script = tmp_path / "job_submit.lua"
     script.write_text(SITE_RAISES + block)
-    names = ("raises", "object", "forbidden", "fine")
+    names = ("raises", "object", "worse", "forbidden", "fine")
     jobs = [job(name=name, spank=(FLAG,), tres_per_node="gres:gpu:2") for name in names]
     told = effects(run(*jobs, what=str(script)))
     errors = [line for line in told if line.startswith("error ")]
@@ -807,5 +808,9 @@ def test_a_sites_own_function_that_raises_is_told_and_pliant_goes_on(
     assert errors[0].startswith("error slurm_job_submit failed: ")
     assert errors[0].endswith("no such field")
     assert errors[1].startswith("error slurm_job_submit failed: table:")
-    assert [line for line in told if line.startswith("rc ")] == ["rc 0", "rc 0", "rc -1", "rc 0"]
-    assert told.count(f"set admin_comment={TOKEN}") == 3
+    assert [line for line in told if line.startswith("rc ")] == [
+        *["rc 0"] * 3,
+        "rc -1",
+        "rc 0",
+    ]
+    assert told.count(f"set admin_comment={TOKEN}") == 4

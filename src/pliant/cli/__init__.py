@@ -56,6 +56,7 @@ SECTIONS = {
 """Each command and where it lives, in the order in which help lists them."""
 
 EXIT_BAD = 2
+EXIT_OWN = 70  # EX_SOFTWARE of sysexits.h; the guardian of `pliant run` knows it
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What a write to stdout may meet; other files' errors are told where they are written."""
 
@@ -128,5 +129,6 @@ def _own_mistake(fault: Exception) -> int:
         raise fault
     return _say(
         f"a mistake of Pliant's own: {type(fault).__name__} {quoted(str(fault))}; "
-        "PLIANT_DEBUG=1 shows where, please report it"
+        "PLIANT_DEBUG=1 shows where, please report it",
+        EXIT_OWN,
     )

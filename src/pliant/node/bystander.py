@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _signal
 import os
+import sys
 
 MYPY = False  # typing takes longer to import than all of the guardian
 if MYPY:
@@ -11,6 +12,7 @@ if MYPY:
     from typing import Any
 
 DEATH = 1  # PR_SET_PDEATHSIG
+FAULTS = (1, 70)  # of a wrapper that began nothing: an uncaught exception, and a caught one
 
 
 def bystander(prctl: Any) -> int:
@@ -30,6 +32,30 @@ def send(pid: int, number: int) -> None:
     """Send a signal to a process that may have ended; 0 is none."""
     if pid:
         attempt(os.kill, pid, number)
+
+
+def plainly(code: int, caught: Any, mask: Any) -> None:
+    """Become the program where the wrapper fell before it began; return where it is not known.
+
+    One that ended by a signal that we pass on was told to.
+    """
+    words = sys.orig_argv
+    if "--" in words and (code in FAULTS or (code < 0 and -code not in caught)):
+        how = f"was killed by signal {-code}" if code < 0 else "failed"
+        line = f"pliant run: its wrapper {how} before the program began: it runs without\n"
+        attempt(os.write, 2, line.encode())
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+        argv = words[words.index("--") + 1 :]
+        attempt(os.execvp, argv[0], argv)
+
+
+def clear(saved: str, lost: str) -> None:
+    """Remove what a lost wrapper left: its own directory, by a file in it; say that it is done."""
+    folder = os.path.dirname(saved)
+    for name in attempt(os.listdir, folder) or () if folder else ():
+        attempt(os.unlink, os.path.join(folder, name))
+    attempt(os.rmdir, folder)
+    attempt(os.mknod, lost.replace("lost-", "left-")) if lost else None
 
 
 def attempt(does: Callable[..., Any], *words: Any) -> Any:

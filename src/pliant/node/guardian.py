@@ -1,6 +1,6 @@
 """Stands above ``pliant run`` in a job, so that the end of its wrapper costs no job.
 
-The first process forks the wrapper before anything large is imported, waits and passes signals on.
+The first process forks the wrapper before anything large is imported, waits, passes signals on.
 The program is its child too: the wrapper starts it through a process that ends at once, and the
 guardian adopts it (PR_SET_CHILD_SUBREAPER, prctl(2)). A wrapper's death changes nothing for it: its
 PR_SET_PDEATHSIG hangs on its parent. The wrapper says, by lines, ``program PID``, ``saved FILE``
@@ -14,14 +14,15 @@ import os
 import sys
 import time
 
-from pliant.node.bystander import attempt, bystander, send
+from pliant.node.bystander import attempt, bystander, clear, plainly, send
 
 MYPY = False  # typing takes longer to import than all of this
 if MYPY:
     from typing import Any
 
 SAVED = 85
-START = (sys.executable, "-P", "-m", "pliant.node.alone")
+KIND = "-I" if sys.flags.isolated else "-P"
+START = (sys.executable, KIND, "-c", "from pliant.entry import alone; alone()")
 
 
 class Guardian:
@@ -34,13 +35,13 @@ class Guardian:
         self.wrapper, self.program, self.witness, self.code, self.saw = wrapper, 0, 0, 0, 0
         self.pipes, (self.caught, self.mask), self.prctl = pipes, signals, prctl
         self.known: dict[str, str] = {"saved": "", "lost": "", "termed": ""}
-        self.is_alone = False
+        self.is_alone = self.has_others = False
 
     def stand(self) -> None:
         """Wait for both; end with the wrapper's exit code, the program's where that is lost."""
         for pipe in self.pipes:
             os.set_blocking(pipe, False)
-        while self.wrapper or self.program:
+        while self.wrapper or self.program or (self.has_others and "program" not in self.known):
             number = _signal.sigwaitinfo({*self.caught, _signal.SIGCHLD}).si_signo
             self.reap()
             if number == _signal.SIGTERM:
@@ -48,11 +49,15 @@ class Guardian:
             if number in self.caught and not self.reached(number):
                 send(self.wrapper or self.program, number)
         send(self.witness, _signal.SIGKILL)
+        if "program" not in self.known and not self.known["termed"]:
+            plainly(self.code, self.caught, self.mask)
         code, saved = self.code if self.code >= 0 else 128 - self.code, self.known["saved"]
         if self.is_alone and (code == SAVED or os.path.exists(saved)):
             told = [self.known[word] for word in ("termed", "saved", "lost")]
             _signal.pthread_sigmask(_signal.SIG_SETMASK, self.mask)
             attempt(os.execv, sys.executable, [*START, *told, *sys.orig_argv[1:]])
+        if self.is_alone:
+            clear(saved, self.known["lost"])
         os._exit(code)
 
     def reap(self) -> None:
@@ -73,6 +78,7 @@ class Guardian:
                 self.is_alone = self.program > 0 or (code < 0 and "program" in self.known)
                 self.code = self.code if self.is_alone else code
                 self.alone(code) if self.is_alone else None
+        self.has_others = end is not None
 
     def alone(self, code: int) -> None:
         """Say that nobody asks the program for checkpoints any more."""
