@@ -98,6 +98,7 @@ def test_a_job_lives_through_the_package_s_upgrade_and_removal(
     saves_and_is_requeued(job, old, 1)
     young = starts(job, host)
 
+    host.out("env", "PYTHONHOME=/nowhere", "pliant", "--version")
     host.out("dpkg", "-r", "pliant")
     assert not Path(f"/proc/{young.pid}/root{PYTHON}").exists()
     saves_and_is_requeued(job, young, 2)

@@ -8,7 +8,7 @@ import pytest
 
 from pliant.filter import Answer, Inventory, View, filter_submission
 from pliant.grammar import shapes
-from pliant.grammar.values import _amounts
+from pliant.grammar.values import every_amount
 from pliant.model import Node, Partition, Pool, Snapshot
 from pliant.placement import Free
 
@@ -85,7 +85,7 @@ def asked(moldable: str, own: str) -> dict[str, str]:
 @pytest.mark.parametrize("moldable", HOSTILE, ids=lambda text: text[:24])
 @pytest.mark.parametrize("own", ["gres:gpu:1", "", "gres:gpu:8"])
 def test_no_moldable_costs_the_door_much(moldable: str, own: str) -> None:
-    _amounts()  # once in a pliantd's life
+    every_amount()  # once in a pliantd's life
     assert calls(asked(moldable, own)) < MOST_CALLS
 
 

@@ -13,7 +13,7 @@ from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.handing import Handing, limit_words
 from pliant.batch.slurm.job_rows import JobRow
-from pliant.batch.slurm.refusals import blocked
+from pliant.batch.slurm.refusals import blocked, in_words
 from pliant.batch.slurm.time_min import owed
 from pliant.errors import Infeasible, Refused, Unavailable
 from pliant.grammar import put_token
@@ -386,7 +386,7 @@ def test_only_what_another_shape_may_not_wait_for_blocks_this_one(
     ],
 )
 def test_whose_limit_it_is_is_said(reason: str, words: str) -> None:
-    assert blocked(reason) == words
+    assert in_words(reason) == words
 
 
 def test_a_job_that_turns_back_has_no_less_than_its_time_limit() -> None:

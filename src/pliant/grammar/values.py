@@ -77,7 +77,7 @@ def read_amount(option: str, text: str) -> Fraction:
 
 
 @lru_cache(maxsize=1)
-def _amounts() -> tuple[Fraction, ...]:
+def every_amount() -> tuple[Fraction, ...]:
     """Return all that there are: 1/64, 1/63 ... 1/2, 1, 2 ... 4096."""
     shares = (Fraction(1, share) for share in range(MAX_SHARE, 1, -1))
     return (*shares, *map(Fraction, range(1, MAX_COUNT + 1)))
@@ -101,7 +101,7 @@ def read_list(option: str, text: str, one: Callable[[str, str], Fraction]) -> tu
     values: list[Fraction] = []
     after = 0
     for begin, end in sorted(ranges):
-        values += _amounts()[max(begin, after) : end]
+        values += every_amount()[max(begin, after) : end]
         after = max(after, end)
     return tuple(values)
 

@@ -39,7 +39,7 @@ from pliant.batch.slurm.marking import UNMARK, left_marks
 from pliant.batch.slurm.partition_rows import parse_reservations
 from pliant.batch.slurm.queries import Queries
 from pliant.batch.slurm.records import records
-from pliant.batch.slurm.refusals import blocked, is_for_good
+from pliant.batch.slurm.refusals import blocked, in_words, is_for_good
 from pliant.batch.slurm.request import asked
 from pliant.batch.slurm.requested import as_expected, spec_of
 from pliant.batch.slurm.standing import begins_by_others, left_min, stands
@@ -168,7 +168,7 @@ class Handing:
             queued_s=instant_s(row.submit),
             begins_s=instant_s(row.eligible),
             started_s=instant_s(row.start),
-            blocked=blocked(row.reason) if row.waits else "",
+            blocked=in_words(blocked(row.reason)) if row.waits else "",
             not_launched=row.reason.replace("_", " ") == NOT_LAUNCHED,
             held_by_admin=row.waits and row.reason == HELD_BY_ADMIN,
         )

@@ -38,10 +38,13 @@ def is_for_good(words: str) -> bool:
 
 
 def blocked(reason: str) -> str:
-    """Return a Reason that another shape may not have, and whose limit it is; "" for all others.
+    """Return a Reason that another shape may not have; "" for all others.
 
     A limit on the number of jobs (AssocMaxJobsLimit) is none.
     """
-    if not reason.startswith(_BLOCKED) or "Jobs" in reason:
-        return ""
+    return reason if reason.startswith(_BLOCKED) and "Jobs" not in reason else ""
+
+
+def in_words(reason: str) -> str:
+    """Return a Reason, and whose limit it is."""
     return reason + next((of for begin, of in _LIMIT_OF.items() if reason.startswith(begin)), "")
