@@ -156,7 +156,10 @@ def test_why_a_program_is_ended_is_said(
     job = started(STAYS)
     clean.run([*ends.split(), str(job)])
     line = f"pliant run: the program was sent TERM: {says}\n"
-    wait_until(lambda: line in output(job), f"{line} in the log")
+    try:
+        wait_until(lambda: line in output(job), f"{line} in the log")
+    except AssertionError as error:
+        raise AssertionError(f"{error}: {output(job)}") from None
     (workdir / "go").touch()
 
 
