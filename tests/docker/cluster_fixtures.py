@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,10 +17,15 @@ from docs_helpers import TOP, Terminal, alike, on_page
 def cluster() -> Iterator[Cluster]:
     """Three nodes with four fake GPUs each, two controllers, Pliant enforcing.
 
-    One that runs already is taken.
+    One that runs already is taken. What an engine that was ended left, volumes and containers that
+    come back with it, is removed first: its jobs, and what was done to its nodes, are another's.
     """
     made = Cluster(f"pliant-{SUITE}", "pliant")
     running = bool(made.compose("ps", "-q").stdout.strip())
+    if not running:
+        subprocess.run((TOP / "docker" / "cluster", "engine"), check=True)
+        left = made.compose("down", "-v", "-t", "2")
+        assert left.returncode == 0, left.stderr
     here = Terminal(env={**os.environ, "SUITE": SUITE}, limit_s=900)
     printed = here.types("docker/README.md", "BACKUP=1 make cluster")
     (shown,) = on_page("docker/README.md", "make cluster")
