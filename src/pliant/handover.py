@@ -31,8 +31,8 @@ What each step is for:
   told to end it twice. So the next one begins later there; should it be ended all the same, it is
   requeued.
 
-- *give back*: no part of a hand-over; what a job lent to one, its owner's --time-min, it has again
-  where it waits outside of any.
+- *give back*: no part of a hand-over; what a job lent to one, its owner's --time-min and --nice, it
+  has again as soon as it may, outside of any.
 
 A preemption is the same with a guest: the job that room is made for is pinned above the victim
 before the fence falls, and released as soon as it runs, or as the victim does: it may not start.

@@ -277,6 +277,31 @@ def test_a_jobs_time_min_neither_keeps_it_from_its_shape_nor_shortens_it(
     assert "pliant-time-min" not in show(counting.job)
 
 
+MAY_DIFFER = frozenset(
+    (
+        *("Priority", "Restarts", "RunTime", "SubmitTime", "EligibleTime", "AccrueTime"),
+        *("StartTime", "EndTime", "LastSchedEval", "Scheduler", "TimeLimit", "AdminComment"),
+        *("CPU_IDs", "Reason", "NodeList", "BatchHost", "Nodes", "SuspendTime"),
+    )
+)
+"""What says when and where a job runs, how often it did, and what is left of its time."""
+
+
+def test_a_resize_and_its_way_back_leave_all_else_that_is_recorded_of_a_job(
+    count: Count, show: Callable[[int | str], dict[str, str]]
+) -> None:
+    options = ("--nice=100", "--comment=by hand", "--mail-type=END", "--mem=100", "--requeue")
+    counting = count("--gres=gpu:2", "--moldable=gpus=1:2", *options, steps=20_000)
+    wait_until(counting.works, "the program to work")
+    before = show(counting.job)
+    for shape in ("1", "2"):
+        counting.becomes(shape)
+        wait_until(lambda: show(counting.job)["Nice"] == "100", "its own nice value")
+    after = show(counting.job)
+    differ = {key for key in before | after if before.get(key) != after.get(key)}
+    assert differ - MAY_DIFFER == set()
+
+
 def _waits_for(job: int | str, words: str) -> list[tuple[str, ...]]:
     return [("update", f"jobid={job}", words)]
 

@@ -445,16 +445,17 @@ def test_who_waits_for_the_next_run_keeps_its_place_for_no_more_than_it_had(
     assert bench.hands.did == did
 
 
-def test_an_owner_has_its_time_min_again_once_its_job_waits_outside_a_hand_over(
+def test_an_owner_has_again_what_its_job_lent_once_that_is_outside_a_hand_over(
     bench: Bench,
 ) -> None:
-    owed = replace(JOB, state=JobState.WAITING, nodes=(), restarts=1, time_min_owed=20)
+    owed = replace(JOB, state=JobState.WAITING, nodes=(), restarts=1, owed=True)
     bench.listens()
     [*bench.elastic.begin(reshape(bench.one()), always)]
     bench.look(waiting=(owed,))
     assert bench.hands.did == []  # it is in one
-    bench.look(waiting=(replace(owed, id="8"),))
-    assert bench.hands.did == [("8", Do.GIVE_BACK)]
+    runs = replace(JOB, id="9", owed=True)
+    bench.look(runs, waiting=(replace(owed, id="8"),))
+    assert bench.hands.did == [("8", Do.GIVE_BACK), ("9", Do.GIVE_BACK)]
 
 
 @pytest.mark.parametrize(

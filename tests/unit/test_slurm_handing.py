@@ -13,8 +13,8 @@ from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.handing import Handing, limit_words
 from pliant.batch.slurm.job_rows import JobRow
+from pliant.batch.slurm.lent import owed
 from pliant.batch.slurm.refusals import blocked, in_words
-from pliant.batch.slurm.time_min import owed
 from pliant.errors import Infeasible, Refused, Unavailable
 from pliant.grammar import put_token
 from pliant.handover import PINNED, Do, HandOver, Outcome, Step, next_step
@@ -34,6 +34,7 @@ class Slurm:
     """Answers each command by its first words, and notes all."""
 
     basic = False  # its priorities
+    nice = 0  # of every job
 
     def __init__(self, **answers: Answer) -> None:
         self.answers, self.asked = answers, list[tuple[str, ...]]()
@@ -45,7 +46,9 @@ class Slurm:
 
 def handing(slurm: Slurm, rows: dict[str, Any] | None = None) -> Handing:
     site = SimpleNamespace(basic_priority=slurm.basic, requeue_delay_s=121)
-    queries = SimpleNamespace(again=lambda _ids: rows or {}, site=lambda: site)
+    queries = SimpleNamespace(
+        again=lambda _ids: rows or {}, site=lambda: site, nice=lambda _row: slurm.nice
+    )
     return Handing(cast("Any", slurm), cast("Any", queries), lambda: 1040.0)
 
 
@@ -91,8 +94,8 @@ def test_of_an_array_only_the_tasks_that_wait_together_are_pinned_and_released(
 
 
 def test_a_guest_that_its_user_holds_is_not_released() -> None:
-    for rows in ({}, by_key(array(priority="0"))):
-        with pytest.raises(Refused, match="job 8: it has ended, or is held"):
+    for rows, words in (({}, "it has ended"), (by_key(array(priority="0")), "it is held")):
+        with pytest.raises(Refused, match=f"job 8: {words}"):
             handing(Slurm(), rows).do(Step(Do.RELEASE_GUEST), OVER, JOB, ANY)
 
 
@@ -138,19 +141,95 @@ def test_an_array_has_the_room_that_was_made_for_it_once_one_of_its_tasks_runs(
 )
 def test_each_step_is_one_command(do: Do, words: str) -> None:
     slurm = Slurm()
-    handing(slurm).do(Step(do), OVER, JOB, ANY)
+    handing(slurm, by_key(array(7, array_id="7"))).do(Step(do), OVER, JOB, ANY)
     assert slurm.asked == [("scontrol", *words.split())]
+
+
+def test_of_a_job_that_has_ended_nothing_is_changed() -> None:
+    for do in (Do.PIN, Do.RELEASE):
+        slurm = Slurm()
+        with pytest.raises(Refused, match="job 7: it has ended"):
+            handing(slurm).do(Step(do), OVER, JOB, ANY)
+        assert slurm.asked == []
 
 
 def test_with_basic_priorities_a_job_gets_its_own_back() -> None:
     slurm = Slurm()
     slurm.basic = True
+    row = array(7, array_id="7", priority=str(PINNED))
     for priority in (4294901700, PINNED):
-        handing(slurm).do(Step(Do.RELEASE), OVER, replace(JOB, priority=priority), ANY)
+        handing(slurm, by_key(row)).do(Step(Do.RELEASE), OVER, replace(JOB, priority=priority), ANY)
     assert slurm.asked == [
         ("scontrol", "update", "jobid=7", "Priority=4294901700"),
-        ("scontrol", "release", "7"),  # what it was is not known: a new pliantd
+        ("scontrol", "release", "7"),  # what it was is not known
     ]
+
+
+PINS = [(Do.PIN, Do.RELEASE, 7, PINNED), (Do.PIN_GUEST, Do.RELEASE_GUEST, 8, PINNED + 1)]
+
+
+@pytest.mark.parametrize(("pin", "release", "number", "pinned"), PINS)
+def test_who_is_pinned_has_its_nice_again_when_it_is_released(
+    pin: Do, release: Do, number: int, pinned: int
+) -> None:
+    """Slurm sets it to 0 at either."""
+    slurm, token = Slurm(), put_token("", GPUS)
+    slurm.nice = -100
+    row = array(number, array_id=str(number), admin_comment=token)
+    handing(slurm, by_key(row)).do(Step(pin), OVER, JOB, ANY)
+    slurm.nice = 0
+    noted = f"{token} pliant-nice=-100"
+    row = replace(row, priority=str(pinned), admin_comment=noted)
+    handing(slurm, by_key(row)).do(Step(pin), OVER, JOB, ANY)  # once more: what was noted stays
+    handing(slurm, by_key(row)).do(Step(release), OVER, JOB, ANY)
+    job = f"jobid={number}"
+    assert slurm.asked == [
+        ("scontrol", "update", job, f"Priority={pinned}", f"AdminComment={noted}"),
+        ("scontrol", "update", job, f"Priority={pinned}"),
+        ("scontrol", "release", str(number)),
+        ("scontrol", "update", job, "Nice=-100", f"AdminComment={token}"),
+    ]
+
+
+@pytest.mark.parametrize(("pin", "release", "number", "pinned"), PINS)
+def test_with_basic_priorities_it_has_the_priority_again(
+    pin: Do, release: Do, number: int, pinned: int
+) -> None:
+    slurm, token = Slurm(), put_token("", GPUS)
+    slurm.basic, slurm.nice = True, 50  # which the priority has in it
+    row = array(number, array_id=str(number), priority="4294901700", admin_comment=token)
+    handing(slurm, by_key(row)).do(Step(pin), OVER, JOB, ANY)
+    noted = f"{token} pliant-priority=4294901700"
+    row = replace(row, priority=str(pinned), admin_comment=noted)
+    handing(slurm, by_key(row)).do(Step(release), OVER, replace(JOB, priority=PINNED), ANY)
+    job = f"jobid={number}"
+    assert slurm.asked == [
+        ("scontrol", "update", job, f"Priority={pinned}", f"AdminComment={noted}"),
+        ("scontrol", "update", job, "Priority=4294901700", f"AdminComment={token}"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("priority", "nice", "words"),
+    [
+        ("500", 0, ("Nice=70", "AdminComment=")),  # a pliantd died after the release
+        ("500", 30, ("AdminComment=",)),  # it was given another one since
+        (str(PINNED), 0, None),
+    ],
+)
+def test_a_nice_that_was_not_put_back_is_so_later_unless_there_is_a_newer_one(
+    priority: str, nice: int, words: tuple[str, ...] | None
+) -> None:
+    slurm = Slurm()
+    slurm.nice = nice
+    row = array(7, array_id="7", priority=priority, admin_comment="pliant-nice=70", **RAN)
+    assert owed(row) is (words is not None)
+    if words is None:
+        with pytest.raises(Refused, match="has all that was its own"):
+            handing(slurm, by_key(row)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
+    else:
+        handing(slurm, by_key(row)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
+        assert slurm.asked == [("scontrol", "update", "jobid=7", *words)]
 
 
 def test_the_nodes_that_a_job_goes_to_are_kept_as_those_that_it_leaves() -> None:
@@ -405,7 +484,7 @@ def test_a_job_that_turns_back_has_no_less_than_its_time_limit() -> None:
 )
 def test_what_is_refused_for_good_is_told_apart(words: str, kind: bool) -> None:
     with pytest.raises(Refused) as told:
-        handing(Slurm(scontrol=Answer("", words, 1))).do(Step(Do.PIN), OVER, JOB, ANY)
+        handing(Slurm(scontrol=Answer("", words, 1))).do(Step(Do.REQUEUE), OVER, JOB, ANY)
     assert isinstance(told.value, Infeasible) is kind
 
 
@@ -417,8 +496,9 @@ def test_an_owner_has_the_time_min_again_that_a_hand_over_borrowed() -> None:
     words = ("TimeMin=20", f"AdminComment={put_token('', GPUS)}")
     assert slurm.asked == [("scontrol", "update", "jobid=7", *words)]
     short = replace(row, time_limit="19:00", time_min="19:00")
-    assert (owed(row), owed(short), owed(replace(row, state="RUNNING"))) == (20, 0, 0)
-    with pytest.raises(Refused, match="has its own --time-min"):
+    runs = replace(row, state="RUNNING")
+    assert (owed(row), owed(short), owed(runs)) == (True, False, False)
+    with pytest.raises(Refused, match="has all that was its own"):
         handing(Slurm(), by_key(short)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.grammar import (
+    NICE,
+    PRIORITY,
+    TIME_MIN,
     find_token,
-    note_time_min,
-    noted_time_min,
+    note,
+    noted,
     parse,
     put_token,
     token_text,
@@ -83,22 +87,29 @@ def test_what_a_later_release_says_leaves_the_job_rigid_and_the_rest_of_the_comm
     assert find_token(f"cluster {later} ours") is None
 
 
-def test_an_owners_time_min_is_noted_beside_the_token_which_any_release_reads() -> None:
+@pytest.mark.parametrize(
+    ("key", "number", "word"),
+    [
+        (TIME_MIN, 20, "pliant-time-min=20"),
+        (NICE, -100, "pliant-nice=-100"),
+        (PRIORITY, 4_294_901_400, "pliant-priority=4294901400"),
+    ],
+)
+def test_what_an_owner_lends_is_noted_beside_the_token_which_any_release_reads(
+    key: str, number: int, word: str
+) -> None:
     """A key that an older pliantd does not know would cost the whole token."""
     spec = Spec(parse("moldable=gpus=1-4"), own=Shape(1, 2))
-    noted = note_time_min(put_token("by hand", spec), 20)
-    assert (noted_time_min(noted), find_token(noted)) == (20, spec)
-    assert noted.split(" ")[3:] == ["pliant-time-min=20"]
-    again = put_token(noted, replace(spec, set=Shape(1, 1)))  # as any pliantd writes
-    assert noted_time_min(again) == 20
-    assert note_time_min(note_time_min(again, 30), 0) == put_token(
-        "by hand", find_token(again) or spec
-    )
+    comment = note(put_token("by hand", spec), key, number)
+    assert (noted(comment, key), find_token(comment)) == (number, spec)
+    assert comment.split(" ")[3:] == [word]
+    again = put_token(comment, replace(spec, set=Shape(1, 1)))  # as any pliantd writes
+    assert noted(again, key) == number
+    assert note(note(again, key, 30), key, 0) == put_token("by hand", find_token(again) or spec)
 
 
 @given(st.text(max_size=60))
-def test_a_time_min_that_is_no_number_is_none(text: str) -> None:
-    told = noted_time_min(f"pliant-time-min={text}")
-    assert told == (
-        int(word) if (word := text.split(" ", maxsplit=1)[0]).isascii() and word.isdecimal() else 0
-    )
+def test_what_is_noted_and_no_number_is_none(text: str) -> None:
+    word = text.split(" ", maxsplit=1)[0]
+    is_number = len(word) <= 10 and word.isascii() and word.removeprefix("-").isdecimal()
+    assert noted(f"pliant-nice={text}", NICE) == (int(word) if is_number else 0)

@@ -207,8 +207,8 @@ class Elastic:
                 self.overs.withdraw(job.id)
             elif job.id not in under_way and job.priority in OURS:
                 self._do(Do.RELEASE, job)
-        for job in snapshot.waiting:
-            if job.time_min_owed and job.id not in under_way:
+        for job in jobs:
+            if job.owed and job.id not in under_way:
                 self._do(Do.GIVE_BACK, job)
         elastic = [job for job in snapshot.running if elastic_request(job)]
         self._stalled.looked(

@@ -34,10 +34,13 @@ from pliant.grammar.options import (
 from pliant.grammar.shapes import dropped, no_larger, shapes
 from pliant.grammar.text import request_text
 from pliant.grammar.token import (
+    NICE,
+    PRIORITY,
+    TIME_MIN,
     find_token,
     from_comment,
-    note_time_min,
-    noted_time_min,
+    note,
+    noted,
     put_token,
     spec_text,
     token_text,
@@ -46,14 +49,17 @@ from pliant.grammar.values import parse_shape, quoted
 
 __all__ = [
     "MOLDABLE_KEYS",
+    "NICE",
     "OPTIONS",
+    "PRIORITY",
     "SIGNALS",
+    "TIME_MIN",
     "dropped",
     "find_token",
     "from_comment",
     "no_larger",
-    "note_time_min",
-    "noted_time_min",
+    "note",
+    "noted",
     "parse",
     "parse_option",
     "parse_shape",

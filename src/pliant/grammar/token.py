@@ -11,14 +11,17 @@ The text is a request as :mod:`pliant.grammar` has it, followed by what the filt
 A token that the submit plugin wrote while the daemon was away has the request alone.
 
 What a key that it does not know says of a request, an older pliantd cannot tell: it would take the
-whole token for none. So the owner's --time-min, which is not there during hand-overs, is noted in a
-word of its own beside it, in minutes: ``pliant-time-min=20``. Older ones leave that word as it is.
+whole token for none. So what its owner said and a hand-over has to overwrite is noted in words of
+their own beside it: the --time-min in minutes, ``pliant-time-min=20``, the --nice,
+``pliant-nice=100``, or the priority, ``pliant-priority=4294901400``. Older ones leave these words
+as they are.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import re
 import zlib
 from dataclasses import astuple, replace
 
@@ -30,8 +33,11 @@ from pliant.model import Footprint, Request, Spec, shape_text
 
 PREFIX = "pliant=v1:"
 TIME_MIN = "pliant-time-min="
+NICE = "pliant-nice="
+PRIORITY = "pliant-priority="
 COMMENT = "pliant:"
 _FOOTPRINT_FIELDS = 7
+_NUMBER = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 
 
 def from_comment(comment: str) -> str | None:
@@ -134,17 +140,13 @@ def put_token(admin_comment: str, spec: Spec) -> str:
     return " ".join([*others, token_text(spec)]).strip(" ")
 
 
-def noted_time_min(admin_comment: str) -> int:
-    """Return the owner's own --time-min in minutes where the job carries ours; 0 where not."""
-    words = (word.removeprefix(TIME_MIN) for word in _time_mins(admin_comment))
-    return next((int(word) for word in words if word.isascii() and word.isdecimal()), 0)
+def noted(admin_comment: str, key: str) -> int:
+    """Return the number that is noted beside the token, by one of these keys; 0 where none is."""
+    words = (word.removeprefix(key) for word in admin_comment.split(" ") if word.startswith(key))
+    return next((int(word) for word in words if _NUMBER.fullmatch(word)), 0)
 
 
-def note_time_min(admin_comment: str, minutes: int) -> str:
-    """Return AdminComment with the owner's --time-min noted; with 0, with none noted."""
-    others = [word for word in admin_comment.split(" ") if not word.startswith(TIME_MIN)]
-    return " ".join([*others, *([f"{TIME_MIN}{minutes}"] if minutes else [])]).strip(" ")
-
-
-def _time_mins(admin_comment: str) -> list[str]:
-    return [word for word in admin_comment.split(" ") if word.startswith(TIME_MIN)]
+def note(admin_comment: str, key: str, number: int) -> str:
+    """Return AdminComment with a number noted beside the token; with 0, with none noted."""
+    others = [word for word in admin_comment.split(" ") if not word.startswith(key)]
+    return " ".join([*others, *([f"{key}{number}"] if number else [])]).strip(" ")

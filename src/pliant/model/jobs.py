@@ -57,7 +57,7 @@ class Job:
     spec: Spec | None = None
     time_limit_s: int = 0  # 0: no limit
     time_min_s: int = 0
-    time_min_owed: int = 0  # minutes of its owner's --time-min that it may have back; 0: it has it
+    owed: bool = False  # it lent something of its owner's to a hand-over, and may have it back
     tasks_waiting: int = 1
     array_tasks: str = ""  # which tasks of an array it stands for, like 3-9,12; "": no array
     name: str = ""

@@ -35,6 +35,7 @@ from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer, Runs
 from pliant.batch.slurm.job_rows import JobRow, count
 from pliant.batch.slurm.jobs import running_job
+from pliant.batch.slurm.lent import giving_back, own_priority, pinning, released, with_noted
 from pliant.batch.slurm.marking import UNMARK, left_marks
 from pliant.batch.slurm.partition_rows import parse_reservations
 from pliant.batch.slurm.queries import Queries
@@ -43,10 +44,10 @@ from pliant.batch.slurm.refusals import blocked, in_words, is_for_good
 from pliant.batch.slurm.request import asked
 from pliant.batch.slurm.requested import as_expected, spec_of
 from pliant.batch.slurm.standing import begins_by_others, left_min, stands
-from pliant.batch.slurm.time_min import giving_back, owed, with_noted
 from pliant.batch.slurm.update import job_words, shortfall, token_words, update_words, wanted
 from pliant.batch.slurm.values import duration_s, instant_s, whole
 from pliant.errors import BadAnswer, Infeasible, PliantError, Refused, Unavailable
+from pliant.grammar import NICE, PRIORITY
 from pliant.handover import FENCE_S, OURS, PINNED, SETTLE_S, Do, HandOver, Scene, Sight, Step
 from pliant.model import ANYWHERE, UNMARKED, Job, JobState, Kind, Shape
 
@@ -202,6 +203,9 @@ class Handing:
         if step.do is Do.PUT_BACK:
             self._put_back(step, over, job, cluster)
             return
+        if step.do in (Do.RELEASE, Do.RELEASE_GUEST):
+            self._release(step, over, job)
+            return
         self._tell(step, over, self._words(step, over, job, cluster))
 
     def _tell(self, step: Step, over: HandOver, words: Sequence[str]) -> None:
@@ -213,14 +217,11 @@ class Handing:
         fence = f"ReservationName={PREFIX}{over.job}"
         if step.do is Do.RESHAPE:
             return ("update", f"jobid={over.job}", *self._reshape(step, over, job, cluster))
-        if step.do is Do.RELEASE:
-            return self._release(over, job)
         if step.do is Do.GIVE_BACK:
             return self._give_back(over)
-        if step.do in (Do.PIN_GUEST, Do.RELEASE_GUEST):
-            return self._of_guest(step, over)
+        if step.do in (Do.PIN, Do.PIN_GUEST):
+            return self._pin(step, over)
         words: dict[Do, Sequence[str]] = {
-            Do.PIN: ("update", f"jobid={over.job}", f"Priority={PINNED}"),
             Do.FENCE: ("create", "reservation", fence, *self._fence_words(job)),
             Do.RENEW: ("update", fence, f"EndTime={self._fence_end()}"),
             Do.REQUEUE: ("requeue", over.job),
@@ -228,28 +229,50 @@ class Handing:
         }
         return words[step.do]
 
-    def _of_guest(self, step: Step, over: HandOver) -> Sequence[str]:
-        """An array's record by its tasks: by its number alone, those that are held would go too."""
-        row = _guest_row(self._queries.again([over.guest]), over.guest)
-        if row is None or not whole(row.priority):
-            raise Refused(f"job {over.guest}: it has ended, or is held")
-        name = job_words(row)
-        if step.do is Do.PIN_GUEST:
-            return ("update", f"jobid={name}", f"Priority={PINNED + 1}")
-        return ("release", name)
+    def _pin(self, step: Step, over: HandOver) -> Sequence[str]:
+        row = self._who(step, over)
+        if step.do is Do.PIN_GUEST and not whole(row.priority):
+            raise Refused(f"job {over.guest}: it is held")
+        if self._queries.site().basic_priority:
+            notes = pinning(row, PRIORITY, whole(row.priority))
+        else:
+            notes = pinning(row, NICE, self._queries.nice(row))
+        priority = PINNED + (step.do is Do.PIN_GUEST)
+        return ("update", f"jobid={job_words(row)}", f"Priority={priority}", *notes)
 
-    def _release(self, over: HandOver, job: Job) -> Sequence[str]:
+    def _release(self, step: Step, over: HandOver, job: Job) -> None:
         """With basic priorities a release puts a job behind all others: it gets its own back."""
-        before = job.priority
+        row = self._who(step, over)
+        if not whole(row.priority):
+            raise Refused(f"job {row.key}: it is held")
+        name = job_words(row)
+        before = own_priority(row) or (job.priority if step.do is Do.RELEASE else 0)
+        lent = giving_back(released(row), 0)
         if self._queries.site().basic_priority and before and before not in OURS:
-            return ("update", f"jobid={over.job}", f"Priority={before}")
-        return ("release", over.job)
+            self._tell(step, over, ("update", f"jobid={name}", f"Priority={before}", *lent))
+            return
+        self._tell(step, over, ("release", name))
+        if lent:
+            self._tell(step, over, ("update", f"jobid={name}", *lent))
+
+    def _who(self, step: Step, over: HandOver) -> JobRow:
+        """Whom a step is for, the job or its guest.
+
+        An array is named by its tasks: by its number alone, those that are held would go too.
+        """
+        is_guest = step.do in (Do.PIN_GUEST, Do.RELEASE_GUEST)
+        job_id = over.guest if is_guest else over.job
+        row = _guest_row(self._queries.again([job_id]), job_id)
+        if row is None:
+            raise Refused(f"job {job_id}: it has ended")
+        return row
 
     def _give_back(self, over: HandOver) -> Sequence[str]:
-        row = self._queries.again([over.job]).get(over.job)
-        if row is None or not owed(row):
-            raise Refused(f"job {over.job}: it does not wait any more, or has its own --time-min")
-        return ("update", f"jobid={job_words(row)}", *giving_back(row))
+        row = self._who(Step(Do.GIVE_BACK), over)
+        words = giving_back(row, self._queries.nice(row))
+        if not words:
+            raise Refused(f"job {over.job}: it has all that was its own")
+        return ("update", f"jobid={job_words(row)}", *words)
 
     def _fence_words(self, job: Job) -> Sequence[str]:
         return (

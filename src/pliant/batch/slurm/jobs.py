@@ -9,10 +9,10 @@ from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.details import Allocation
 from pliant.batch.slurm.gres import GPU, SHARD, gres_list
 from pliant.batch.slurm.job_rows import JobRow, count
+from pliant.batch.slurm.lent import owed
 from pliant.batch.slurm.nodes import Use
 from pliant.batch.slurm.request import Asked, asked
 from pliant.batch.slurm.requested import as_expected, partitions_of, requested, spec_of
-from pliant.batch.slurm.time_min import owed
 from pliant.batch.slurm.values import NOTHING, duration_s, host_list, instant_s, tasks_in, whole
 from pliant.errors import BadAnswer
 from pliant.model import Job, JobState
@@ -76,7 +76,7 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) ->
         spec=wants.spec,
         time_limit_s=duration_s(row.time_limit) or cluster.max_time_s(partitions),
         time_min_s=duration_s(row.time_min),
-        time_min_owed=owed(row),
+        owed=owed(row),
         tasks_waiting=_tasks(row, tasks_running) if row.is_array_record else 1,
         array_tasks=row.tasks if row.is_array_record else "",
         features=wants.features,
@@ -143,6 +143,7 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
         shares=row.oversubscribe == SHARES,
         restarts=count(row.restarts),
         requeues=_requeues(row),
+        owed=owed(row),
     )
     return _elastic(job, row, cluster) if may_change(job) else job
 

@@ -45,6 +45,7 @@ ARRAYS_APART = {"SQUEUE_ARRAY_UNIQUE": "1"}
 """An array's waiting tasks that have a record of their own stand on lines of their own. It is said
 in the environment because 24.11's squeue, which knows it no more, refuses the option."""
 
+_NICE = "JobID:|,Nice:|"
 _Run = tuple[str, str, str]  # JobID, start, restarts: one run of a job
 
 
@@ -141,6 +142,12 @@ class Queries:
         if version > OLDEST and any(row.is_array_record for row in rows):
             return arrays.apart(rows, self._tasks(only))
         return rows
+
+    def nice(self, row: JobRow) -> int:
+        """Return a job's nice value as it is now; no poll needs it."""
+        out = self._ask(*("squeue", "-h", "-a", "--local", "-j", row.array_id, "-O", _NICE))
+        found = (line.split("|") for line in out.splitlines())
+        return next((int(nice) for job_id, nice, *_ in found if job_id == row.job_id), 0)
 
     def _tasks(self, only: Sequence[str]) -> Mapping[str, Sequence[int]]:
         """Return the waiting tasks of arrays by the JobID of their record (see arrays.py)."""

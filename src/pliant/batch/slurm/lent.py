@@ -1,0 +1,79 @@
+"""What of its owner's a job lends to a hand-over: noted beside its token, and put back afterwards.
+
+- The --time-min: from its requeue to its start a job has TimeMin = TimeLimit (see handing.py). On a
+  running job TimeMin does nothing (22.05), so it is put back when the job waits again, outside a
+  hand-over.
+- The --nice: ``Priority=`` sets Nice to 0, and so does ``release``. Slurm takes a Nice again once
+  it computes the priority itself, and then computes it anew.
+- Where PriorityType is basic, the priority: ``release`` would put the job behind all others. Nice
+  is in it, and ``Nice=`` does nothing while it is set.
+
+Measured on 22.05, and read in the source of 22.05 and 26.05 (``_update_job`` in job_mgr.c).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pliant.batch.slurm.job_rows import JobRow
+from pliant.batch.slurm.values import NOTHING, duration_s, whole
+from pliant.grammar import NICE, PRIORITY, TIME_MIN, note, noted
+from pliant.handover import OURS
+
+_COMMENT = "AdminComment="
+
+
+def with_noted(words: tuple[str, ...], row: JobRow) -> tuple[str, ...]:
+    """Return an update's words with the owner's --time-min noted beside the token they write."""
+    own = noted(row.admin_comment, TIME_MIN) or duration_s(row.time_min) // 60
+    return tuple(
+        f"{_COMMENT}{note(word.removeprefix(_COMMENT), TIME_MIN, own)}"
+        if word.startswith(_COMMENT)
+        else word
+        for word in words
+    )
+
+
+def pinning(row: JobRow, key: str, number: int) -> tuple[str, ...]:
+    """Return what notes a number, of NICE or PRIORITY, in the call that takes it away."""
+    is_new = number and whole(row.priority) not in OURS
+    return (f"{_COMMENT}{note(_comment(row), key, number)}",) if is_new else ()
+
+
+def own_priority(row: JobRow) -> int:
+    """Return the priority that a job had before it was pinned; 0 where none was noted."""
+    return noted(row.admin_comment, PRIORITY)
+
+
+def released(row: JobRow) -> JobRow:
+    """Return a job's row as it is once Slurm computes its priority again."""
+    return replace(row, priority="0")
+
+
+def owed(row: JobRow) -> bool:
+    """Whether something may be put back now.
+
+    Slurm takes no --time-min above the time limit, and nothing else of a job that is pinned.
+    """
+    return len(giving_back(row, 0)) > 0
+
+
+def giving_back(row: JobRow, nice: int) -> tuple[str, ...]:
+    """Return what puts back what may be, and forgets that it was noted.
+
+    ``nice``: what the job has; another one than 0 is newer than what was noted.
+    """
+    then, words = _comment(row), list[str]()
+    own, limit = noted(then, TIME_MIN), duration_s(row.time_limit) // 60
+    if own and row.waits and (not limit or own <= limit):
+        words.append(f"TimeMin={own}")
+        then = note(then, TIME_MIN, 0)
+    if whole(row.priority) not in OURS:
+        own_nice = noted(then, NICE)
+        words += [f"Nice={own_nice}"] if own_nice and not nice else []
+        then = note(note(then, NICE, 0), PRIORITY, 0)
+    return (*words, f"{_COMMENT}{then}") if then != _comment(row) else ()
+
+
+def _comment(row: JobRow) -> str:
+    return "" if row.admin_comment in NOTHING else row.admin_comment
