@@ -81,6 +81,29 @@ def configured(sandbox: Sandbox, **changes: str) -> Iterator[None]:
         sandbox.signal("pliantd", signal.SIGHUP)
 
 
+@contextmanager
+def slurm_says(sandbox: Sandbox, *lines: str) -> Iterator[None]:
+    """Let slurm.conf say more for a while: ``PriorityType=priority/basic`` and the like.
+
+    Of what it says twice the last counts.
+    """
+    path = sandbox.layout.slurm_conf
+    before = path.read_text()
+
+    def again() -> None:
+        sandbox.restart("slurmctld")
+        sandbox.signal("pliantd", signal.SIGHUP)
+        wait_for_look(sandbox)
+
+    path.write_text("\n".join((before, *lines, "")))
+    try:
+        again()
+        yield
+    finally:
+        path.write_text(before)
+        again()
+
+
 LONG = "sleep 3600"
 
 

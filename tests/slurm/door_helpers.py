@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -44,19 +43,3 @@ def ask_as(sandbox: Sandbox, user: str, verb: str, /, **fields: str) -> Message:
     with second_door(sandbox) as send_line:
         made = credential(sandbox, user, verb, **fields, **send_line(b"hello").fields)
         return send_line(b"munge " + made)
-
-
-@contextmanager
-def private(sandbox: Sandbox, what: str) -> Iterator[None]:
-    """Let users see their own alone, from a reload of pliantd on."""
-    path = sandbox.layout.slurm_conf
-    before = path.read_text()
-    path.write_text(f"{before}\nPrivateData={what}\n")
-    try:
-        sandbox.reconfigure()
-        sandbox.signal("pliantd", signal.SIGHUP)
-        yield
-    finally:
-        path.write_text(before)
-        sandbox.reconfigure()
-        sandbox.signal("pliantd", signal.SIGHUP)

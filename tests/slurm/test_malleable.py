@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from daemon_helpers import LONG, ask, is_mature, wait_for_look
+from daemon_helpers import LONG, ask, is_mature, slurm_says, wait_for_look
 from resizing_helpers import LONG_STEP_S, Place
 from slurm_helpers import Submit, WaitForState, wait_until
 
@@ -300,6 +300,19 @@ def test_a_resize_and_its_way_back_leave_all_else_that_is_recorded_of_a_job(
     after = show(counting.job)
     differ = {key for key in before | after if before.get(key) != after.get(key)}
     assert differ - MAY_DIFFER == set()
+
+
+def test_with_basic_priorities_a_job_has_its_very_priority_after_a_resize(
+    count: Count, show: Callable[[int | str], dict[str, str]], clean: Sandbox
+) -> None:
+    with slurm_says(clean, "PriorityType=priority/basic"):
+        counting = count("--gres=gpu:2", "--moldable=gpus=1:2", "--nice=100", steps=20_000)
+        wait_until(counting.works, "the program to work")
+        before = show(counting.job)["Priority"]
+        counting.becomes("1")
+        after = show(counting.job)
+        assert (after["Priority"], "pliant-priority" in after) == (before, False)
+        clean.run(["scancel", str(counting.job)], check=True)
 
 
 def _waits_for(job: int | str, words: str) -> list[tuple[str, ...]]:

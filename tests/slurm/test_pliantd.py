@@ -14,8 +14,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from daemon_helpers import LONG, OneNode, ask, configured, why
-from door_helpers import ask_as, credential, private, second_door, send
+from daemon_helpers import LONG, OneNode, ask, configured, slurm_says, why
+from door_helpers import ask_as, credential, second_door, send
 from slurm_helpers import wait_until
 
 from pliant.daemon import answers as a
@@ -129,7 +129,7 @@ def seen_by(sandbox: Sandbox, user: str) -> list[str]:
 
 def test_private_data_holds_here_too(n1: OneNode, job: int) -> None:
     assert seen_by(n1.sandbox, BOB) == [str(job)]
-    with private(n1.sandbox, "jobs,nodes,partitions"):
+    with slurm_says(n1.sandbox, "PrivateData=jobs,nodes,partitions"):
         wait_until(lambda: not seen_by(n1.sandbox, BOB), "pliantd to know of PrivateData")
         assert seen_by(n1.sandbox, ALICE) == [str(job)]
         told = ask_as(n1.sandbox, BOB, "why", job=str(job))

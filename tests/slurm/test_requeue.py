@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import pytest
-from daemon_helpers import configured, wait_for_look
+from daemon_helpers import configured, slurm_says, wait_for_look
 from lua_helpers import close_breaker, job_submit_lua, run_asked, with_pliant
 from slurm_helpers import Submit, adapter
 
@@ -31,20 +30,6 @@ FLAGS = {
 }
 
 
-@contextmanager
-def job_requeue(sandbox: Sandbox, default: int) -> Iterator[None]:
-    """Let slurm.conf say JobRequeue."""
-    path = sandbox.layout.slurm_conf
-    before = path.read_text()
-    path.write_text(f"{before}\nJobRequeue={default}\n")
-    try:
-        sandbox.reconfigure()
-        yield
-    finally:
-        path.write_text(before)
-        sandbox.reconfigure()
-
-
 def sbatch(sandbox: Sandbox, *options: str) -> tuple[int, str]:
     """Submit a held job that pliantd was asked about; return its number and what was said."""
     argv = ["sbatch", "--parsable", "--hold", "--output=/dev/null", *options, "--wrap=true"]
@@ -56,7 +41,7 @@ def sbatch(sandbox: Sandbox, *options: str) -> tuple[int, str]:
 def test_with_the_flag_a_job_may_be_requeued_where_the_site_says_no_and_others_are_as_before(
     clean: Sandbox, show: Show
 ) -> None:
-    with job_requeue(clean, 0):
+    with slurm_says(clean, "JobRequeue=0"):
         wait_for_look(clean)
         close_breaker(clean)
         jobs = {flags: sbatch(clean, *flags.split())[0] for flags in FLAGS}
@@ -76,7 +61,7 @@ def test_who_wrote_no_requeue_is_told_and_left_alone(clean: Sandbox, show: Show)
 
 
 def test_where_pliant_only_observes_the_sites_default_holds(clean: Sandbox, show: Show) -> None:
-    with job_requeue(clean, 0), configured(clean, default='"observe"'):
+    with slurm_says(clean, "JobRequeue=0"), configured(clean, default='"observe"'):
         close_breaker(clean)
         job, says = sbatch(clean, "--malleable")
         assert (show(job)["Requeue"], says) == ("0", "")

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from daemon_helpers import LONG, answer_of, ask, wait_for_look
-from door_helpers import ask_as, private
+from daemon_helpers import LONG, answer_of, ask, slurm_says, wait_for_look
+from door_helpers import ask_as
 from slurm_helpers import wait_until
 from user_helpers import commands_for
 
@@ -322,7 +322,7 @@ def test_where_jobs_are_private_another_users_is_as_one_that_never_was(
     at: Attacked, target: Target
 ) -> None:
     never = target.job + 1000
-    with private(at.sandbox, "jobs"):
+    with slurm_says(at.sandbox, "PrivateData=jobs"):
         shown = (at.pliant, "jobs", "--json")
         wait_until(lambda: ALICE not in at.bob(*shown)[1], "PrivateData to be known")
         for words in ("why JOB", "history JOB", "resize JOB 2", "pin JOB"):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from daemon_helpers import ask, wait_for_look, why
+from daemon_helpers import ask, slurm_says, wait_for_look, why
 from lua_helpers import close_breaker, run_asked
 
 from pliant.daemon import answers as a
@@ -87,20 +87,8 @@ def test_a_job_beyond_a_cap_is_taken_as_an_ordinary_one_and_becomes_a_trial_job_
         assert "ordinary" not in why(clean, jobs[0]).text
 
 
-@contextmanager
-def preempting(sandbox: Sandbox) -> Iterator[None]:
-    """Let Slurm itself preempt."""
-    path = sandbox.layout.slurm_conf
-    before = path.read_text()
-    path.write_text(f"{before}\nPreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n")
-    try:
-        sandbox.restart("slurmctld")
-        yield
-    finally:
-        path.write_text(before)
-        sandbox.restart("slurmctld")
-        sandbox.signal("pliantd", signal.SIGHUP)
-        wait_for_look(sandbox)
+PREEMPTING = ("PreemptType=preempt/partition_prio", "PreemptMode=REQUEUE")
+"""Slurm itself preempts."""
 
 
 @pytest.mark.parametrize(
@@ -110,7 +98,7 @@ def preempting(sandbox: Sandbox) -> Iterator[None]:
 def test_where_slurm_itself_preempts_a_policy_that_would_too_is_a_trouble(
     clean: Sandbox, policy: str, troubles: list[str]
 ) -> None:
-    with preempting(clean), deciding_by(clean, policy):
+    with slurm_says(clean, *PREEMPTING), deciding_by(clean, policy):
         said = ask(clean, a.StatusAnswer, "status").troubles
         assert [words.partition("the batch system")[0] for words in said] == troubles
     assert ask(clean, a.StatusAnswer, "status").troubles == ()
