@@ -59,6 +59,10 @@ CASES = {
         (*ONE, "--gres=gpu:a100:2"),
         *("gpus=1-4,gpu-type=a100", ("1@a100",), Ran(1, accounted=1)),
     ),
+    "bound to the cores of its GPUs": Case(
+        ("--nodes=1", "--gres=gpu:4", "--gres-flags=enforce-binding"),
+        *("gpus=1-4", ("2",), Ran(2, accounted=2)),
+    ),
     "tasks follow the GPUs": Case(
         ("--nodes=1", "--ntasks=4", "--cpus-per-task=2", "--gres=gpu:4"),
         *("gpus=1-4", ("2",), Ran(2, 1, "4", "2", accounted=2)),

@@ -58,7 +58,7 @@ def told(row: JobRow, shape: str, version: tuple[int, int] = (22, 5)) -> str:
     return " ".join(words)
 
 
-SIZES = "NumTasks=1 NumCPUs=1 CPUsPerTask=1 MinCPUsNode=1"
+SIZES = "NumCPUs=1 CPUsPerTask=1 MinCPUsNode=1"
 MEMORY = "MinMemoryNode=100"
 
 
@@ -74,8 +74,7 @@ MEMORY = "MinMemoryNode=100"
         ("311", "3", f"TresPerJob= Gres=gpu:3 NumNodes=1-1 {SIZES} {MEMORY}"),  # --gpus=4
         (
             *("302", "2@v100"),
-            "Gres=gpu:v100:2 NumNodes=1-1 NumTasks=1 NumCPUs=4 CPUsPerTask=4 MinCPUsNode=4"
-            f" {MEMORY}",
+            f"Gres=gpu:v100:2 NumNodes=1-1 NumCPUs=4 CPUsPerTask=4 MinCPUsNode=4 {MEMORY}",
         ),
     ],
 )
@@ -85,7 +84,7 @@ def test_one_call_changes_all_of_a_shape(job: str, shape: str, call: str) -> Non
 
 def test_later_releases_take_a_gpu_away_by_the_dummy_gres_and_give_it_back() -> None:
     assert told(ROWS["319"], "1x0@cpu", (24, 11)) == (
-        f"Gres=nogpu:1 NumNodes=1-1 NumTasks=1 NumCPUs=8 CPUsPerTask=8 MinCPUsNode=8 {MEMORY}"
+        f"Gres=nogpu:1 NumNodes=1-1 NumCPUs=8 CPUsPerTask=8 MinCPUsNode=8 {MEMORY}"
     )
     waiting_as_cpu = replace(ROWS["319"], tres_per_node="gres/nogpu:1")
     assert told(waiting_as_cpu, "2", (24, 11)) == f"Gres=gpu:2 NumNodes=1-1 {SIZES} {MEMORY}"

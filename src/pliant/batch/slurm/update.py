@@ -137,8 +137,10 @@ def _sizes(row: JobRow, now: Asked, then: Asked, spec: Spec) -> Words:
         raise Refused(
             "Slurm changes the nodes of an array only task by task, which Pliant does not"
         )
+    tasks = then.nodes * then.tasks
+    # A number of tasks that is said gives --gres-flags=enforce-binding all CPUs of a node (22.05).
     words += [
-        f"NumTasks={then.nodes * then.tasks}",
+        *([f"NumTasks={tasks}"] if tasks != count(row.num_tasks) else []),
         f"NumCPUs={then.nodes * then.cpus}",
         f"CPUsPerTask={then.cpus_per_task}",
         f"MinCPUsNode={then.cpus}",
