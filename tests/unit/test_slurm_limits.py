@@ -11,7 +11,7 @@ from pliant.batch.slurm import Slurm
 from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.limits import ASSOCIATIONS, QOS, UNKNOWN, Limits, parse_limits
 from pliant.errors import Unavailable
-from pliant.model import EVERYBODY, Abilities, Partition
+from pliant.model import EVERYBODY, Abilities, Amounts, Demand, Partition
 
 NONE = "normal||||||||||||||\n"
 WIDE = "wide|DenyOnLimit|||||||||||||\n"
@@ -19,20 +19,33 @@ NARROW = "narrow||||||||||gres/gpu=2||||\n"
 USERS = "|root||||||||\nnormal|lab||||||||\n"
 
 
+TWO, CORES = (("ngpus", 2),), (("ncpus", 64),)
+
+
+def limited(*qos: str, **most: Amounts) -> Limits:
+    """Jobs of these QOS may be limited; one job of some may have so much."""
+    return Limits(qos=frozenset(qos), most=tuple(most.items()))
+
+
 @pytest.mark.parametrize(
     ("qos", "associations", "limits"),
     [
         (NONE, USERS, Limits()),
         (NONE + WIDE, USERS, Limits(deny=True)),
-        (NONE + NARROW, USERS, Limits(qos=frozenset({"narrow"}))),
-        (NONE + NARROW, USERS + "narrow|lab||||||||\n", Limits(qos=frozenset({"narrow", ""}))),
-        ("normal||||cpu=64||||||||||\n", USERS, Limits(qos=frozenset({"normal", ""}))),
-        ("normal||||cpu=64||||||||||\n", "wide|lab||||||||\n", Limits(qos=frozenset({"normal"}))),
-        (NONE, USERS + "|lab||gres/gpu=8||||||\n", Limits(qos=frozenset({EVERYBODY}))),
+        (NONE + NARROW, USERS, limited("narrow", narrow=TWO)),
+        (NONE + NARROW, USERS + "narrow|lab||||||||\n", limited("narrow", "", narrow=TWO)),
         (
-            "Wide||||||||||gres/gpu=2||||\n",
-            "WIDE|lab||||||||\n",
-            Limits(qos=frozenset({"wide", ""})),
+            *("normal||||cpu=64||||||||||\n", USERS),
+            limited("normal", "", **{"normal": CORES, "": CORES}),
+        ),
+        (
+            *("normal||||cpu=64||||||||||\n", "wide|lab||||||||\n"),
+            limited("normal", normal=CORES),
+        ),
+        (NONE, USERS + "|lab||gres/gpu=8||||||\n", limited(EVERYBODY)),
+        (
+            *("Wide||||||||||gres/gpu=2||||\n", "WIDE|lab||||||||\n"),
+            limited("wide", "", **{"wide": TWO, "": TWO}),
         ),
         (NONE + "big||gres/gpu=2||||||||||||\n", USERS, Limits(least=frozenset({"big"}))),
         (NONE + "hi|||lo|||||||||||\n", USERS, Limits(preempting=frozenset({"hi"}))),
@@ -98,6 +111,45 @@ def test_a_limit_on_minutes_counts_for_jobs_of_its_account_and_of_those_below(li
     found = parse_limits(NONE, "".join(rows))
     assert found.timed_accounts == {"faculty", "lab", "group", "other"}
     assert found.qos == ({EVERYBODY} if limit != "GrpWall" else set())
+
+
+def test_what_is_too_much_for_one_job_is_the_least_of_what_all_or_one_may_have_at_once() -> None:
+    some = {
+        "GrpTRES": "cpu=64,gres/gpu=8",
+        "MaxTRES": "gres/gpu=4,mem=100G",
+        "MaxTRESPU": "node=2",
+        "MaxTRESPA": "gres/gpu=6",
+        "MaxTRESMins": "gres/gpu=1",  # minutes
+        "MaxTRESPerNode": "cpu=1",  # of a node
+    }
+    few = (("ncpus", 64), ("ngpus", 4), ("nodect", 2))
+    found = parse_limits(NONE + row(OF_QOS, Name="Few", **some), USERS).most
+    assert found == (("few", few),)
+    normal = row(OF_QOS, Name="normal", **some)
+    assert parse_limits(normal, USERS).most == (("normal", few), ("", few))
+    two = row(OF_ACCOUNT, DefaultQOS="long", Account="lab")
+    assert parse_limits(normal, USERS + two).most == (("normal", few),)
+
+
+@pytest.mark.parametrize(
+    ("qos", "of_partition", "gpus", "most"),
+    [
+        ("Few", "", 5, 4),
+        ("few", "", 4, None),
+        ("", "", 5, None),
+        ("other", "", 9, None),
+        ("few", "more", 5, None),  # either may count instead of the other
+        ("few", "more", 9, 8),
+        ("other", "few", 5, 4),
+        ("few", "other", 5, 4),
+    ],
+)
+def test_a_job_may_have_no_more_than_its_qos_or_its_partitions_lets_it(
+    qos: str, of_partition: str, gpus: int, most: int | None
+) -> None:
+    abilities = Abilities(most=(("few", (("ngpus", 4),)), ("more", (("ngpus", 8),))))
+    told = abilities.beyond(qos, Partition("p", (), qos=of_partition), 1, Demand(gpus))
+    assert told == (f"its QOS lets one job have {most} GPUs at most" if most else "")
 
 
 @pytest.mark.parametrize(
@@ -193,7 +245,7 @@ def test_limits_are_read_with_the_configuration_and_kept_while_slurmdbd_is_away(
     commands.qos, now_s[0] = NONE + NARROW, 59.0
     assert (slurm.site().limits, commands.asked) == (UNKNOWN, 1)
     now_s[0] = 60.0
-    narrow = Limits(qos=frozenset({"narrow"}))
+    narrow = limited("narrow", narrow=TWO)
     assert slurm.site().limits == narrow
     commands.qos, now_s[0] = None, 120.0
     assert slurm.site().limits == narrow

@@ -308,7 +308,7 @@ class Elastic:
         wanted = Wanted(shape, end_s=end_s)
         phase = self.runs.life(job).phase
         allowed = request_shapes(job.spec.request, job.spec.own or job.shape)
-        refused = self.overs.refused(job.id)
+        refused, beyond = self.overs.refused(job.id), self._places.beyond(job, shape)
         checks = (
             (job.frozen != "", f"it is left alone: {job.frozen}"),
             (job.spec.pinned, "its owner pinned it"),
@@ -318,6 +318,7 @@ class Elastic:
             (self._stalled.has_hung(job), "its program hung since a checkpoint was requested"),
             (not self.runs.may_reshape(job), f"nothing can be asked of it now: {_busy(phase)}"),
             (shape in refused, f"it was tried before, and refused: {refused.get(shape)}"),
+            (beyond != "", beyond),
             (shape not in job.shapes, "the batch system cannot change it so"),
             (0 < end_s < now_s + LEAST_LEFT_S, "less than two minutes of its time limit are left"),
             (

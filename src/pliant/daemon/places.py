@@ -8,7 +8,7 @@ from dataclasses import replace
 from pliant.cycle import could_start, has_room
 from pliant.daemon.handing import Wanted
 from pliant.handover import FENCE_S
-from pliant.model import Job, Snapshot
+from pliant.model import Job, Shape, Snapshot
 from pliant.placement import is_open
 from pliant.plan import Plan
 
@@ -59,6 +59,16 @@ class Places:
         snapshot = replace(snapshot, reservations=tuple(lasting))
         nodes = () if wanted.guest else wanted.nodes
         return is_open(snapshot, self._limited(job, wanted), nodes or job.nodes)
+
+    def beyond(self, job: Job, shape: Shape) -> str:
+        """Return the limit that it would break as that wherever it may run; "" for none."""
+        if self._decided is None:
+            return ""
+        snapshot, _ = self._decided
+        known = [p for p in snapshot.partitions if p.name in job.partitions]
+        demand, abilities = job.demand(shape), snapshot.abilities
+        broken = [abilities.beyond(job.qos, one, shape.nodes, demand) for one in known]
+        return broken[0] if broken and all(broken) else ""
 
     def _limited(self, job: Job, wanted: Wanted) -> Job:
         """A job with the time limit that it would have."""

@@ -9,7 +9,7 @@ from pliant.model.cluster import Mode, Node, Partition, Pool, Reservation
 from pliant.model.company import Combination, Company, Speeds, Together
 from pliant.model.footprints import ALL_CORES, Demand, Footprint
 from pliant.model.jobs import Job, JobState, jobs_text
-from pliant.model.limits import NO_LIMITS, Limits
+from pliant.model.limits import NO_LIMITS, Amounts, Limits
 from pliant.model.requests import ANYWHERE, UNMARKED, JobClass, Malleable, Request, Spec
 from pliant.model.shapes import Kind, Shape, shape_text
 from pliant.model.snapshot import Snapshot
@@ -19,6 +19,7 @@ __all__ = [
     "ALL_CORES",
     "ANYWHERE",
     "Abilities",
+    "Amounts",
     "Combination",
     "Company",
     "Demand",

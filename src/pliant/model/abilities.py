@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pliant.model.cluster import Partition
+from pliant.model.footprints import Demand
+from pliant.model.limits import WORDS, Amounts, totals
 
 EVERYBODY = "*"
 
@@ -18,7 +20,8 @@ class Abilities:
     jobs that name none, and :data:`EVERYBODY`. ``least_qos``: where a job must have so much.
     ``pools``: the account whose limit several accounts share, by account; by :data:`EVERYBODY`
     where that is not known. ``timed_qos`` and ``timed_accounts``: whose jobs a limit on minutes may
-    stop from starting again, in small letters too.
+    stop from starting again, in small letters too. ``most``: what one job of a QOS, named as in
+    ``limited_qos``, may have at most in all.
     """
 
     share_to_whole: bool = False  # shard -> gpu on a waiting job (Slurm 24.11+)
@@ -34,6 +37,7 @@ class Abilities:
     federated: bool = False  # jobs belong to several clusters, and keep their shapes
     timed_qos: frozenset[str] = frozenset()
     timed_accounts: frozenset[str] = frozenset()
+    most: tuple[tuple[str, Amounts], ...] = ()
     preempts: str = ""  # how the batch system itself ends jobs for others, in its own words
 
     def may_be_limited(self, qos: str, partitions: Iterable[Partition]) -> bool:
@@ -52,6 +56,21 @@ class Abilities:
         """Whether a limit on minutes may hold for a job of this account and QOS there."""
         timed = account.lower() in self.timed_accounts
         return timed or _is_of(self.timed_qos, qos, tuple(partitions))
+
+    def beyond(self, qos: str, partition: Partition, nodes: int, demand: Demand) -> str:
+        """Return the limit that a job of this QOS would break there, in words; "" for none.
+
+        A limit of its partition's QOS counts instead of one of its own, or the other way round: so
+        where both have one, the larger is taken.
+        """
+        asked, most_of = totals(nodes, demand), dict(self.most)
+        own = dict(most_of.get(qos.lower(), ()))
+        there = dict(most_of.get(partition.qos, ())) if partition.qos else {}
+        for name in there | own:
+            most = max(own.get(name, 0), there.get(name, 0))
+            if asked[name] > most:
+                return f"its QOS lets one job have {most} {WORDS[name]} at most"
+        return ""
 
 
 def _is_of(some: frozenset[str], qos: str, partitions: tuple[Partition, ...]) -> bool:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pliant.model.footprints import Demand
 
 Amounts = tuple[tuple[str, int], ...]
+WORDS = {"ngpus": "GPUs", "ncpus": "CPUs", "nodect": "nodes"}
+"""What amounts are called where no name of PBS's is meant."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,25 @@
 """What limits of QOS and associations may bound a job: ``sacctmgr -n -P show`` (sacctmgr(1)).
 
-Only whether there are any: how much of one is left, Slurm knows.
+Whether there are any, and what is too much for one job in any case: how much of a limit is left,
+Slurm knows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from pliant.model import EVERYBODY
+from pliant.model import EVERYBODY, Amounts
 
 _GROUP = ("GrpTRES", "GrpTRESMins", "GrpTRESRunMins")
 _MOST = (*_GROUP, "MaxTRES", "MaxTRESPerNode", "MaxTRESMins")
 _MOST_EACH = ("MaxTRESPU", "MaxTRESPA", "MaxTRESRunMinsPU", "MaxTRESRunMinsPA")
 """Of a user, and of an account. Minutes are TRES × time: of more GPUs there are more."""
+_AT_ONCE = ("GrpTRES", "MaxTRES", "MaxTRESPU", "MaxTRESPA")
+"""What no single job may have more of: of all jobs together, of one, of a user's, an account's."""
+_COUNTED = {"gres/gpu": "ngpus", "cpu": "ncpus", "node": "nodect"}
+"""What of these a shape changes, as :class:`pliant.model.Limits` calls it."""
 _WALL = "GrpWall"
 """Minutes of jobs, however large they are: it bounds no shape."""
 _QOS_ROW = ("Name", "Flags", "MinTRES", "Preempt", *_MOST, *_MOST_EACH, _WALL)
@@ -32,6 +37,7 @@ class Limits:
 
     ``qos``, ``least``, ``pools``, ``timed_qos``, ``timed_accounts``: as in Abilities, where the
     first two are called limited_qos and least_qos.
+    ``most``: what one job of a QOS may have at most in all; "" as in ``qos``.
     ``preempting``: the QOS whose jobs may end those of others, named as in ``qos``.
     """
 
@@ -42,6 +48,7 @@ class Limits:
     pools: tuple[tuple[str, str], ...] = ()
     timed_qos: frozenset[str] = frozenset()
     timed_accounts: frozenset[str] = frozenset()
+    most: tuple[tuple[str, Amounts], ...] = ()
 
 
 NO_LIMITS = Limits()
@@ -76,6 +83,7 @@ def parse_limits(qos: str, associations: str) -> Limits:
         _pools(of_accounts),
         frozenset(timed),
         _timed(of_accounts),
+        tuple(_most(rows, defaults)),
     )
 
 
@@ -86,6 +94,27 @@ def _rows(text: str, names: Sequence[str]) -> list[_Row]:
 
 def _any(row: _Row, names: Iterable[str]) -> bool:
     return any(row[name] for name in names)
+
+
+def _most(rows: Iterable[_Row], defaults: Container[str]) -> Iterator[tuple[str, Amounts]]:
+    """Yield what one job of a QOS may have; of jobs that name none where they all have the same."""
+    for row in rows:
+        amounts = _most_of_one(row)
+        if amounts:
+            yield row["Name"], amounts
+            if defaults == {row["Name"]}:
+                yield "", amounts
+
+
+def _most_of_one(row: _Row) -> Amounts:
+    """Return the least of the limits on GPUs, cores and nodes that a job alone would break."""
+    told = [word.partition("=") for name in _AT_ONCE for word in row[name].split(",")]
+    least: dict[str, int] = {}
+    for tres, _, many in told:
+        if tres in _COUNTED and many.isascii() and many.isdecimal():
+            name = _COUNTED[tres]
+            least[name] = min(int(many), least.get(name, int(many)))
+    return tuple(least.items())
 
 
 def _counts_minutes(row: _Row) -> bool:
