@@ -38,7 +38,8 @@ A preemption is the same with a guest: the job that room is made for is pinned a
 before the fence falls, and released as soon as it runs, or as the victim does: it may not start.
 
 A job that waits at the end, a victim or one whose place was taken while pliantd was dead, keeps
-its pin: it is the next to start. Whoever sees it run releases it.
+its pin: it is the next to start, for as long as it asks for no more than it had, and nowhere else.
+Whoever sees it run, or ask otherwise, releases it.
 
 Nothing is done against an owner: a job that is held, cancelled or requeued by its owner meanwhile
 is only cleaned up after. One that is held while it runs is asked for nothing; where its program has

@@ -19,7 +19,7 @@ from resizing_helpers import LONG_STEP_S, Place
 from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.daemon import answers as a
-from pliant.handover import Outcome
+from pliant.handover import OURS, Outcome
 from pliant.sandbox import Options, Sandbox
 
 pytestmark = pytest.mark.slurm
@@ -276,6 +276,41 @@ def test_a_jobs_time_min_neither_keeps_it_from_its_shape_nor_shortens_it(
         wait_until(lambda: show(counting.job)["JobState"] == "PENDING", "the job to wait")
     wait_until(lambda: show(counting.job)["TimeMin"] == "00:30:00", "its own --time-min")
     assert "pliant-time-min" not in show(counting.job)
+
+
+def test_a_job_that_its_owner_sends_elsewhere_between_two_runs_is_before_nobody(
+    count: Count,
+    submit: Submit,
+    wait_for_state: WaitForState,
+    show: Callable[[int | str], dict[str, str]],
+    clean: Sandbox,
+) -> None:
+    """Else any owner could have the highest priority of all for as long as its job waits."""
+    other = submit("--gres=gpu:4", "--nodelist=n2", "--time=60", script=LONG)
+    wait_for_state(other, "RUNNING")
+    counting = count("--gres=gpu:2", "--moldable=gpus=1:2", steps=20_000)
+    wait_for_state(submit("--gres=gpu:2", "--time=60", script=LONG), "RUNNING")
+    wait_until(counting.works, "the program to work")
+    first = submit("--gres=gpu:4", "--time=10", script=LONG, user=USERS[1])
+    elsewhere = ("scontrol", "update", f"jobid={counting.job}", "ExcNodeList=n1")
+
+    def sent() -> bool:
+        """Whether its owner has come between two runs, which last for a second."""
+        return clean.run(elsewhere, user=USERS[0]).returncode == 0 or asked_again()
+
+    def asked_again() -> bool:
+        if counting.history().handovers[-1].outcome:
+            counting.resize("1" if show(counting.job)["TresPerNode"].endswith(":2") else "2")
+        return False
+
+    wait_until(lambda: counting.resize("1").returncode == 0, "the job to be asked")
+    wait_until(sent, "its owner to send it elsewhere")
+    wait_until(lambda: int(show(counting.job)["Priority"]) < min(OURS), "its pin to be gone")
+    assert show(counting.job)["ExcNodeList"] == "n1"
+    assert counting.history().handovers[-1].outcome == Outcome.CHANGED
+    clean.run(["scancel", str(other)], check=True)
+    wait_for_state(first, "RUNNING")
+    assert show(counting.job)["JobState"] == "PENDING"
 
 
 MAY_DIFFER = frozenset(

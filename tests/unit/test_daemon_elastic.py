@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,7 +19,7 @@ from test_handover import FakeSlurm
 from fake_door import stays
 from pliant.cycle import view
 from pliant.daemon.elastic import MUTE_S, Elastic
-from pliant.daemon.handing import REST_S, name_of
+from pliant.daemon.handing import REST_S, Wanted, name_of
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.munge_door import MungeDoor, Watches
 from pliant.daemon.rights import Asker
@@ -128,6 +128,16 @@ class Bench:
         """How what is wanted of job 7 is called, or was last."""
         row = self.store.handovers("7")[-1]
         return f"{row.run}.{row.at_s:.3f}"
+
+    def preempted(self, job: Job) -> None:
+        """It was asked, has saved and waits; pliantd was started again since."""
+        self.look(job)
+        self.listens(job)
+        self.elastic.overs.begin(job, Wanted(job.shape, guest="8"), self.now_s + 60, "room")
+        (row,) = self.store.handovers(job.id)
+        self.store.handed_over(row.id, self.now_s, Outcome.DONE)
+        self.store.close()
+        self.start()
 
     def stays(self) -> bool:
         """Whether job 7 is told to go on where it is once it has saved."""
@@ -423,26 +433,71 @@ def test_a_program_that_saves_after_its_time_is_handed_over_only_where_it_still_
     assert (bench.stays(), bench.elastic.overs.all()) == (True, {})
 
 
+HAD = replace(
+    JOB,
+    spec=Spec(BEST_EFFORT, own=FOUR),
+    time_limit_s=3600,
+    footprint=Footprint(mem_per_node_mib=100),
+    partitions=("gpu",),
+    nodes_excluded=frozenset({"n9"}),
+)
+OTHERWISE: Sequence[tuple[str, object]] = (
+    ("shape", Shape(2, 4)),
+    ("time_limit_s", 7200),
+    ("footprint", Footprint(cpus_per_task=8, mem_per_node_mib=100)),
+    ("footprint", Footprint(mem_per_node_mib=200)),
+    ("nodes_excluded", frozenset({"n1"})),
+    ("nodes_required", ("n2",)),
+    ("features", frozenset({"fast"})),
+    ("partitions", ("short",)),
+    ("reservation", "lecture"),
+    ("qos", "high"),
+    ("account", "other"),
+    ("eligible", False),
+    ("reason", "DependencyNeverSatisfied"),
+    ("frozen", "its owner or another tool has changed it: 16 CPUs a node instead of 1"),
+)
+
+
 @pytest.mark.parametrize(
     ("changes", "did"),
     [
         ({}, []),
         ({"shape": ONE}, []),
         ({"time_limit_s": 600}, []),
-        ({"shape": Shape(2, 4)}, [("7", Do.RELEASE)]),
-        ({"time_limit_s": 7200}, [("7", Do.RELEASE)]),
+        *(({name: value}, [("7", Do.RELEASE)]) for name, value in OTHERWISE),
     ],
 )
-def test_who_waits_for_the_next_run_keeps_its_place_for_no_more_than_it_had(
-    bench: Bench, changes: dict[str, Any], did: list[tuple[str, Do]]
+@pytest.mark.parametrize("at_once", [True, False])
+def test_who_waits_for_the_next_run_keeps_its_place_for_what_it_had(
+    bench: Bench, changes: dict[str, Any], did: list[tuple[str, Do]], at_once: bool
 ) -> None:
-    ran = replace(JOB, spec=Spec(BEST_EFFORT, own=FOUR), time_limit_s=3600)
-    bench.look(ran)
-    pinned = replace(ran, state=JobState.WAITING, nodes=(), restarts=1, priority=PINNED)
-    bench.look(waiting=(pinned,))
-    assert bench.hands.did == []
+    """Also where that is changed before the first look at it."""
+    bench.preempted(HAD)
+    pinned = replace(HAD, state=JobState.WAITING, nodes=(), restarts=1, priority=PINNED)
+    if not at_once:
+        bench.look(waiting=(pinned,))
+        assert bench.hands.did == []
     bench.look(waiting=(replace(pinned, **changes),))
     assert bench.hands.did == did
+
+
+def test_of_the_partitions_that_it_may_run_in_a_job_that_runs_shows_one(bench: Bench) -> None:
+    bench.preempted(HAD)
+    pinned = replace(HAD, state=JobState.WAITING, nodes=(), restarts=1, priority=PINNED)
+    for partitions, did in ((("gpu", "long"), []), (("gpu",), [("7", Do.RELEASE)])):
+        bench.look(waiting=(replace(pinned, partitions=partitions),))
+        assert bench.hands.did == did
+
+
+def test_nor_is_it_made_larger_by_pliant_while_it_has_that_place(bench: Bench) -> None:
+    bench.preempted(replace(HAD, shape=ONE))
+    waits = replace(HAD, shape=ONE, state=JobState.WAITING, nodes=(), restarts=1)
+    offered = [
+        bench.seen(waiting=(replace(waits, priority=priority),)).waiting[0].shapes
+        for priority in (PINNED, 500)
+    ]
+    assert offered == [(ONE,), HAD.shapes]
 
 
 def test_an_owner_has_again_what_its_job_lent_once_that_is_outside_a_hand_over(

@@ -47,7 +47,10 @@ class Slurm:
 def handing(slurm: Slurm, rows: dict[str, Any] | None = None) -> Handing:
     site = SimpleNamespace(basic_priority=slurm.basic, requeue_delay_s=121)
     queries = SimpleNamespace(
-        again=lambda _ids: rows or {}, site=lambda: site, nice=lambda _row: slurm.nice
+        again=lambda _ids: rows or {},
+        site=lambda: site,
+        nice=lambda _row: slurm.nice,
+        excluded=lambda _ids: {},
     )
     return Handing(cast("Any", slurm), cast("Any", queries), lambda: 1040.0)
 

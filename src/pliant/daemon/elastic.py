@@ -82,8 +82,8 @@ class Elastic:
         self._trouble = ""  # why one was not asked, as it was logged last
         self._hears_since_s = float("inf")  # by the monotonic clock
         self._met: frozenset[str] = frozenset()  # the jobs of the last look
-        self._outgrown = Outgrown()
         self._unserved = Unserved()
+        self._outgrown = Outgrown(self.overs.as_asked)
         self._unwanted: Callable[[str, str], bool] = lambda _job_id, _guest: False
 
     # --- what is known ---------------------------------------------------------------------
@@ -138,6 +138,7 @@ class Elastic:
             job = replace(job, measured=measured)
         if wanted is None:
             ordinary = self._unserved.why(job, self._clock()) if job.is_trial else ""
+            job = self._outgrown.within(job)
             return replace(job, ordinary=ordinary) if ordinary else job
         words = "it is on its way to another shape"
         return replace(job, frozen=job.frozen or words, shapes=(job.shape,), room_for=wanted.guest)

@@ -202,6 +202,11 @@ class HandOvers:
             active = self._active.get(job_id)
             return active.over if active else None
 
+    def as_asked(self, job_id: str) -> Job | None:
+        """Return a job as it ran when it was last asked; None where that is not stored."""
+        rows = self._store.handovers(job_id)
+        return _as_asked(rows[-1]) if rows else None
+
     def refused(self, job_id: str) -> Mapping[Shape, str]:
         """Return the shapes that the batch system did not give a running job, and its words."""
         with self._changed:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from math import inf
 
 from pliant.handover import OURS
 from pliant.model import Job, Snapshot
+from pliant.model.limits import totals
+
+_LATER = ("Dependency", "Licenses")
+"""How the Reasons begin of jobs whose owners have let them wait for something: squeue(1)."""
 
 
 def unwanted(snapshot: Snapshot, acts_on: Callable[[Job], bool]) -> Callable[[str, str], bool]:
@@ -26,29 +32,75 @@ def _is_to_stay(job: Job) -> bool:
 
 
 class Outgrown:
-    """Remembers how long jobs may run, from their runs to the wait between two of them."""
+    """Knows what those had that wait with a pin of ours, and who asks for something else now.
 
-    def __init__(self) -> None:
-        """Nothing is known yet: of jobs that wait now only the size is looked at."""
-        self._limits_s: dict[str, int] = {}
+    A pin is before all other jobs. So it is kept for what a job had, where it had it: whoever wants
+    more than that, something elsewhere, or to begin later, has the place in the queue that is its
+    own.
+    """
+
+    def __init__(self, asked: Callable[[str], Job | None]) -> None:
+        """``asked``: a job as it ran when it was last asked, by its id; None: not known."""
+        self._asked = asked
+        self._had: dict[str, Job] = {}  # what waits, as it was before it was pinned
 
     def looked(self, snapshot: Snapshot) -> Iterator[Job]:
-        """After each look: yield who waits with a pin of ours, and was made larger since."""
-        limits_s = self._limits_s
-        there = {job.id for job in snapshot.waiting}
-        kept = {job_id: s for job_id, s in limits_s.items() if job_id in there}
-        self._limits_s = kept | {job.id: job.time_limit_s for job in snapshot.running if job.spec}
-        for job in snapshot.waiting:
-            if job.priority in OURS and _is_more(job, limits_s.get(job.id, 0)):
+        """After each look: yield who waits with a pin of ours, and asks for something else."""
+        flagged = [job for job in snapshot.waiting if job.spec]
+        self._had = {job.id: self._before(job) if _is_pinned(job) else job for job in flagged}
+        for job in flagged:
+            if _is_pinned(job) and _asks_otherwise(job, self._had[job.id]):
                 yield job
 
+    def within(self, job: Job) -> Job:
+        """Return a waiting job with no shape that is more than it is pinned for."""
+        if not _is_pinned(job):
+            return job
+        most = self._before(job).shape.amount
+        kept = tuple(shape for shape in job.shapes if shape.amount <= most)
+        return replace(job, shapes=kept or (job.shape,))
 
-def _is_more(job: Job, limit_s: int) -> bool:
-    """Whether a waiting job asks for more than it had, or than a trial job may have.
+    def _before(self, job: Job) -> Job:
+        """What a pinned job had. While it ran one of its partitions was shown, now all are."""
+        known = self._had.get(job.id)
+        if known is not None:
+            return known
+        asked = self._asked(job.id)
+        if asked is None or not set(asked.partitions) <= set(job.partitions):
+            return asked or job
+        return replace(asked, partitions=job.partitions)
 
-    ``limit_s``: the time limit of its last run, 0 where that is not known.
-    """
+
+def _is_pinned(job: Job) -> bool:
+    return job.priority in OURS
+
+
+def _asks_otherwise(job: Job, had: Job) -> bool:
+    """Whether a waiting job asks for more than it had, elsewhere, or more than a trial job may."""
+    limit_s = had.time_limit_s
+    longer = 0 < limit_s < job.time_limit_s and not job.time_min_s
+    changed = job.frozen not in ("", had.frozen)
+    later = not job.eligible or job.reason.startswith(_LATER)
+    told = longer or later or changed or job.ordinary != ""
+    return told or _is_larger(job, had) or _place(job, job.mark) != _place(had, job.mark)
+
+
+def _is_larger(job: Job, had: Job) -> bool:
     spec = job.spec
     expected = (spec.set or spec.own) if spec is not None else None
-    larger = expected is not None and job.shape.amount > expected.amount
-    return larger or job.ordinary != "" or (0 < limit_s < job.time_limit_s and not job.time_min_s)
+    if job.shape.amount > min(had.shape.amount, expected.amount if expected else inf):
+        return True
+    asks, then = (totals(j.shape.nodes, j.demand(j.shape)) for j in (job, had))
+    return _cores(asks) > _cores(then) or 0 < then["mem"] < asks["mem"]
+
+
+def _cores(has: Mapping[str, int]) -> float:
+    """All cores of a node are a number below zero."""
+    return has["ncpus"] if has["ncpus"] >= 0 else inf
+
+
+def _place(job: Job, mark: str) -> tuple[object, ...]:
+    """Where a job is to run, and for whom; with a ``mark`` of ours its node may be ours too."""
+    required = () if mark else job.nodes_required
+    for_whom = (job.account, job.qos, job.reservation)
+    return (*for_whom, {*job.partitions}, required, job.nodes_excluded, job.features)

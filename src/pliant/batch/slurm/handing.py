@@ -43,6 +43,7 @@ from pliant.batch.slurm.records import records
 from pliant.batch.slurm.refusals import blocked, in_words, is_for_good
 from pliant.batch.slurm.request import asked
 from pliant.batch.slurm.requested import as_expected, spec_of
+from pliant.batch.slurm.snapshot import with_excluded
 from pliant.batch.slurm.standing import begins_by_others, left_min, stands
 from pliant.batch.slurm.update import job_words, shortfall, token_words, update_words, wanted
 from pliant.batch.slurm.values import duration_s, instant_s, whole
@@ -191,6 +192,7 @@ class Handing:
     def _stands(self, row: JobRow, over: HandOver, job: Job, cluster: Cluster) -> bool:
         now_s = self._clock() - min(0.0, self._clocks.ahead_s())
         delay_s = self._queries.site().requeue_delay_s
+        (row,) = with_excluded([row], self._queries.excluded([row.array_id]))
         return stands(row, job, over, cluster) and not begins_by_others(row, delay_s, now_s)
 
     # --- do --------------------------------------------------------------------------------

@@ -158,15 +158,17 @@ class Queries:
         )
         return arrays.parse_tasks(out)
 
-    def excluded(self) -> Mapping[str, str]:
-        """Return the waiting jobs' excluded nodes where :meth:`jobs` cannot (see job_rows.py)."""
+    def excluded(self, job_ids: Sequence[str] = ()) -> Mapping[str, str]:
+        """Return jobs' excluded nodes by JobID where :meth:`jobs` cannot (see job_rows.py)."""
         version = self.site().version
         nonce = _nonce()
         format_ = excluded_format(nonce)
         if version >= (23, 11):
             return {}
+        only = ("-j", ",".join(job_ids)) if job_ids else ()
         out = self._ask(
-            *("squeue", "-h", "-a", "--local", "-t", "PENDING"),
+            *("squeue", "-h", "-a", "--local", "-t", "PENDING,RUNNING"),
+            *only,
             env={**ARRAYS_APART, "SQUEUE_FORMAT": format_},
         )
         return parse_excluded(out, nonce)

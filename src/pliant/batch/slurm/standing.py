@@ -75,6 +75,7 @@ def _is_elsewhere(row: JobRow, said: Requested, job: Job) -> bool:
         _text(row.reservation) == job.reservation,
         not set(job.partitions).isdisjoint(partitions_of(row.partition)),
         said.features == job.features,
+        said.nodes_excluded == job.nodes_excluded,
         unnamed or said.nodes_required == job.nodes_required,
     )
     return not all(same)
