@@ -12,6 +12,9 @@ no memory of the steps before: a pliantd that was killed after any of them looks
        └─ refused for good, or for 10 s ─▶ turn back ◀──────────────────┘
     turn back ─▶ put back ─▶ unfence ─▶ (it starts as it was) ─▶ release ─▶ end
 
+    pin, fence or requeue refused for good, or for 10 s ─▶ go on without pin and fence
+                                   └─ requeue refused then too ─▶ its program goes on where it is
+
 What each step is for:
 
 - *pin*: the highest priority there is, which survives the requeue, so that it starts first.
@@ -73,7 +76,7 @@ START_S = 10.0
 BLOCKED_S = 5.0
 """The same where the batch system says another reason than that others are in its way."""
 REFUSED_S = 10.0
-"""How long a reshape is tried again that may be taken yet."""
+"""How long what is refused is tried again that may be taken yet."""
 PUT_BACK_S = 3.0
 """How long it is tried to put a request back; then the job starts as far as it can."""
 SETTLE_S = 2.0
@@ -125,6 +128,10 @@ class Outcome(StrEnum):
     CHANGED = "somebody else changed it or started it anew meanwhile: it goes on as it says now"
 
 
+BEFORE_RESHAPE = frozenset((Do.PIN, Do.FENCE, Do.RENEW, Do.REQUEUE))
+"""What is refused of these is done without; without a requeue the job stays where it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class HandOver:
     """What is intended: ``run`` counts the job's restarts before it; ``guest`` is made room for.
@@ -132,6 +139,9 @@ class HandOver:
     ``shape`` is what it is to carry next; ``until_s`` by when its checkpoint must be written;
     ``saved_s`` when it was, 0 before; ``end_s`` by when the job must end for good, 0 where its time
     limit begins anew. ``before``: what it had, None where that is not known.
+
+    ``hindered_s``: since when a step of BEFORE_RESHAPE is refused, 0 where none is; ``barred``:
+    trying again would not help.
 
     ``refused``: in the batch system's words why it does not get that shape, said first at
     ``refused_s`` of a reshape; ``for_good``: trying again would not help. ``back_s``: since when it
@@ -153,11 +163,17 @@ class HandOver:
     refused_s: float = 0.0
     for_good: bool = False
     back_s: float = 0.0
+    hindered_s: float = 0.0
+    barred: bool = False
 
     @property
     def goal(self) -> Shape | None:
         """The shape with which it is to start again; None: whichever it carries."""
         return self.before if self.back_s else self.shape
+
+    def is_hindered(self, now_s: float) -> bool:
+        """Whether it goes on without what is refused to it: its GPUs stand idle."""
+        return self.barred or 0 < self.hindered_s <= now_s - REFUSED_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +269,7 @@ def next_step(over: HandOver, scene: Scene) -> Step:
     if not over.saved_s:
         return _WAIT
     if scene.job.state is JobState.RUNNING:
-        return _before_requeue(scene)
+        return _before_requeue(over, scene)
     if scene.job.killed:
         return Step(Do.REQUEUE)
     if scene.job.state is not JobState.WAITING:
@@ -336,8 +352,8 @@ def _settles(scene: Scene) -> bool:
     return job.state is JobState.RUNNING and scene.now_s < job.started_s + SETTLE_S
 
 
-def _before_requeue(scene: Scene) -> Step:
-    if scene.job.held:
+def _before_requeue(over: HandOver, scene: Scene) -> Step:
+    if scene.job.held or over.is_hindered(scene.now_s):
         return Step(Do.REQUEUE)
     if not scene.job.pinned:
         return Step(Do.PIN)
@@ -359,7 +375,8 @@ def _before_start(over: HandOver, scene: Scene) -> Step:
     if words:
         return Step(Do.TURN_BACK, words=words)
     stuck = _is_stuck(over, scene)
-    fence = _fenced(scene) if job.begins_s > scene.now_s and not stuck else None
+    behind = job.begins_s > scene.now_s and not (stuck or over.is_hindered(scene.now_s))
+    fence = _fenced(scene) if behind else None
     if fence is not None:  # it was requeued by somebody else, who made none
         return fence
     in_time = job.begins_s <= max(begin_s, scene.now_s + scene.ahead_s)
@@ -371,7 +388,8 @@ def _before_start(over: HandOver, scene: Scene) -> Step:
 def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
     """Clear the way from ``begin_s`` on, for whom it is to be."""
     guest = scene.guest
-    if not scene.job.pinned:  # a batch system that was killed forgets its last seconds
+    forgotten = not scene.job.pinned  # a batch system that was killed forgets its last seconds
+    if forgotten and not over.is_hindered(scene.now_s):
         return Step(Do.PIN)
     if guest is not None and guest.is_waiting and not guest.pinned:
         return Step(Do.PIN_GUEST)

@@ -323,6 +323,42 @@ def test_a_refused_step_is_tried_again(bench: Bench) -> None:
     assert bench.ends == [("7", Outcome.DONE)]
 
 
+@pytest.mark.parametrize(("for_good", "after_s"), [(True, 10.0), (False, 20.0)])
+@pytest.mark.parametrize("refuses", [{Do.PIN}, {Do.FENCE}, {Do.PIN, Do.FENCE}])
+def test_a_job_that_has_saved_does_not_wait_for_a_pin_or_a_fence_that_is_refused(
+    bench: Bench, refuses: set[Do], for_good: bool, after_s: float
+) -> None:
+    bench.hands.refuses, bench.hands.for_good = refuses, for_good
+    bench.hands.slurm.x = ENDING  # nobody else is in its way
+    bench.begin()
+    bench.save()
+    bench.go_on()
+    assert bench.hands.slurm.job.started_s - 1000.0 <= after_s
+    assert bench.ends == [("7", Outcome.DONE)]
+
+
+@pytest.mark.parametrize(("for_good", "after_s"), [(True, 3.0), (False, 13.0)])
+@pytest.mark.parametrize("refuses", [{Do.REQUEUE}, {Do.PIN, Do.FENCE, Do.REQUEUE}])
+def test_a_program_goes_on_in_place_whose_job_the_batch_system_does_not_requeue(
+    bench: Bench, refuses: set[Do], for_good: bool, after_s: float
+) -> None:
+    bench.hands.refuses, bench.hands.for_good = refuses, for_good
+    bench.begin()
+    over = bench.overs.of("7")
+    assert over is not None
+    bench.save()
+    told = len(bench.told)
+    bench.go_on(2 * int(after_s))
+    assert bench.overs.stays("7", 0)
+    assert len(bench.told) > told  # its wrapper hears of it at once
+    bench.go_on()
+    slurm = bench.hands.slurm
+    assert (slurm.job.state, slurm.job.run, slurm.job.pinned) == (RUNNING, 0, False)
+    assert (slurm.fence_end_s, bench.ends) == (0.0, [("7", Outcome.STAYS)])
+    assert bench.overs.stays("7", 0, name_of(over))
+    assert not bench.overs.stays("7", 1)  # the next run
+
+
 NO = f"{Outcome.REFUSED}: no"
 
 

@@ -615,12 +615,16 @@ def test_a_checkpoint_of_one_that_is_not_alone_leads_to_nothing_and_it_goes_on(
     assert not job.requeues.exists()
 
 
-def test_a_program_that_pliantd_leaves_where_it_is_goes_on_there(job: Job) -> None:
+@pytest.mark.parametrize("told", ["at once", "later"])
+def test_a_program_that_pliantd_leaves_where_it_is_goes_on_there(job: Job, told: str) -> None:
     again = "n = pathlib.Path('again')\nif n.exists(): print('again'); sys.exit(0)\nn.touch()\n"
     process = job.start(again + LOOP.format(until=REQUESTED) + "sys.exit(85)")
     job.door.wait_for("run-watch")
-    job.door.answers["run-saved"] = RunAnswer(stays=True)
+    job.door.answers["run-saved"] = RunAnswer(stays=told == "at once")
     job.door.want("w1")
+    if told == "later":  # its requeue was refused
+        job.door.wait_for("run-saved")
+        job.door.wish = RunAnswer(stays=True)
     code, out, err = ended(process)
     words = (
         "the job could not be requeued (it could not start again now, or is to stay, pliantd says)"

@@ -17,6 +17,7 @@ from pliant.batch.snapshot_file import read_job, write_job
 from pliant.errors import BadInput, BadSpec, Infeasible, PliantError, Refused
 from pliant.grammar import parse_shape
 from pliant.handover import (
+    BEFORE_RESHAPE,
     SETTLE_S,
     Do,
     HandOver,
@@ -245,15 +246,20 @@ class HandOvers:
             self._before_end(over, job)
         return True
 
-    def stays(self, job_id: str, run: int, name: str) -> bool:
-        """Whether a run that has saved is to go on where it is: it would have lost its place."""
+    def stays(self, job_id: str, run: int, name: str | None = None) -> bool:
+        """Whether a run that has saved is to go on where it is: it would have lost its place.
+
+        ``name``: for which wish; None: for the last one.
+        """
         with self._changed:
             active = self._active.get(job_id)
             if active is not None:
-                return active.stays and (active.over.run, name_of(active.over)) == (run, name)
-            rows = self._store.handovers(job_id)
-            over = _read(rows[-1]) if rows and rows[-1].outcome == Outcome.STAYS.value else None
-            return over is not None and (over.run, name_of(over)) == (run, name)
+                over = active.over if active.stays else None
+            else:
+                rows = self._store.handovers(job_id)
+                over = _read(rows[-1]) if rows and rows[-1].outcome == Outcome.STAYS else None
+            is_it = over is not None and name in (None, name_of(over))
+            return over is not None and is_it and over.run == run
 
     def saved_late(self, job: Job, run: int, name: str) -> bool:
         """Go on with a hand-over that was given up before this run's program saved after all.
@@ -373,11 +379,32 @@ class HandOvers:
         try:
             self._hands.step(step, active.over, active.job)
         except Refused as error:
+            for_good = isinstance(error, Infeasible)
             if step.do is Do.RESHAPE:
                 words = str(error).removeprefix(f"job {active.over.job}: {step.do}: ")
-                self._note_refusal(active, words, now_s, for_good=isinstance(error, Infeasible))
+                self._note_refusal(active, words, now_s, for_good=for_good)
+            elif step.do in BEFORE_RESHAPE:
+                self._note_hindrance(active, step, now_s, barred=for_good)
             raise
+        with self._changed:
+            if step.do in BEFORE_RESHAPE and not active.over.is_hindered(now_s):
+                active.over = replace(active.over, hindered_s=0.0)
         log.info("job %s: %s", active.over.job, step.do)
+
+    def _note_hindrance(self, active: _Active, step: Step, now_s: float, *, barred: bool) -> None:
+        """Note since when it is hindered; a job that cannot even be requeued stays as it is."""
+        with self._changed:
+            over = active.over
+            active.over = replace(
+                over, hindered_s=over.hindered_s or now_s, barred=over.barred or barred
+            )
+            if step.do is Do.REQUEUE and active.over.is_hindered(now_s):
+                active.stays = True
+                active.over = replace(active.over, until_s=0.0, saved_s=0.0)
+                self._store.saved(active.number, 0.0)
+        if active.stays:
+            log.warning("job %s: it cannot be requeued: its program goes on", over.job)
+            self._told(over.job)
 
     def _note_refusal(self, active: _Active, words: str, now_s: float, *, for_good: bool) -> None:
         with self._changed:

@@ -46,7 +46,7 @@ class RunVerbs:
         VERBS[verb](self, job, run, fields)
         if self.runs.are_several(job) or self.runs.is_unmanaged(job):
             self.overs.withdraw(job.id)
-        stays = verb == SAVED and self.overs.stays(job.id, run, fields.get("wish", ""))
+        stays = verb in (SAVED, WATCH) and self.overs.stays(job.id, run, fields.get("wish"))
         return replace(self._wish(job, run), stays=stays)
 
     def id_of(self, fields: Mapping[str, str]) -> str:

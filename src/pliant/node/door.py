@@ -109,6 +109,8 @@ class Door:
             if not begun:
                 self._begun(answer)
             self._beside(answer)
+            if answer.stays:  # it was refused since its checkpoint was answered
+                self.heard.stays()
             self._wished(answer)
             if not fresh and begun and time.monotonic() - since < FIRST_S:
                 self._closed.wait(FIRST_S)  # a long poll that is none must not become a busy loop

@@ -12,7 +12,8 @@
                                                       ``step``, which earlier releases do not say
 ``run-saved``     wish, took, step                    the program has saved and ended; where the
                                                       answer is ok, pliantd requeues, unless it
-                                                      says ``several`` or ``stays``
+                                                      says ``several`` or ``stays``, as a later
+                                                      ``run-watch`` may
 ``run-failed``    wish, words                         no checkpoint was made; the program runs on
 ``run-end``       code, termed                        the program ended by itself; ``termed`` is 1
                                                       where it had been sent a TERM by others
@@ -50,4 +51,4 @@ class RunAnswer:
     several: bool = False  # another wrapper speaks for this run: nothing is asked, nothing requeued
     run: int = -1  # which one it is; -1: an earlier release does not say
     signal: str = ""  # by which the job's program is told of a wish, as its owner said; "": none
-    stays: bool = False  # to run-saved: it is to stay, or could not start again now
+    stays: bool = False  # it has saved, and is to stay: it could not start again, or be requeued

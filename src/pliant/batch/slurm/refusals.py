@@ -1,4 +1,4 @@
-"""What Slurm answers to a reshape that it will never take, and why a job of that shape waits.
+"""What Slurm answers to a step that it will never take, and why a job of that shape waits.
 
 The words are those of slurm_strerror(3), as scontrol prints them; docs/slurm-updates.md has the
 table, with the release on which each row was measured. A refusal that is not named here may be of
@@ -10,6 +10,7 @@ from __future__ import annotations
 from pliant.batch import HELD_FOR_SHAPE
 
 _FOR_GOOD = (
+    "access/permission denied",
     "invalid time-min specification",
     "invalid generic resource (gres) specification",
     "invalid gres specification",
