@@ -18,7 +18,7 @@ from pliant.batch.slurm.refusals import blocked, in_words
 from pliant.errors import Infeasible, Refused, Unavailable
 from pliant.grammar import put_token
 from pliant.handover import PINNED, Do, HandOver, Outcome, Step, next_step
-from pliant.model import Job, JobState, Kind, Malleable, Request, Shape, Spec
+from pliant.model import Footprint, Job, JobState, Kind, Malleable, Request, Shape, Spec
 
 OVER = HandOver("7", 2, Shape(1, 2), 1000.0, 1060.0, saved_s=1030.0, guest="8")
 JOB = Job("7", user="alice", nodes=("n1", "n2"))
@@ -275,15 +275,9 @@ def test_what_is_left_of_a_time_limit_is_kept_and_never_begins_anew_for_being_li
     assert limit_words(replace(OVER, end_s=end_s), array(time_limit=limit), 1000.5) == words
 
 
-@pytest.mark.parametrize(
-    ("end_s", "words"),
-    [(0.0, ("TimeMin=59", "TimeLimit=59")), (3600.0, ("TimeMin=43", "TimeLimit=43"))],
-)
-def test_from_its_requeue_to_its_start_a_jobs_time_min_is_its_time_limit(
-    end_s: float, words: tuple[str, ...]
-) -> None:
-    row = array(time_limit="59:00", time_min="10:00")
-    assert limit_words(replace(OVER, end_s=end_s), row, 1000.5) == words
+def test_a_fence_that_has_ended_stands_no_more() -> None:
+    ended = FENCE.replace("2100-01-01T00:00:00", "1970-01-01T00:17:20")  # now
+    assert [*handing(Slurm(scontrol=Answer(ended, "", 0))).fences()] == []
 
 
 def test_only_fences_are_ours() -> None:
@@ -400,11 +394,11 @@ class Picky(Slurm):
 
 
 def turning(
-    rows: dict[str, Any], refuses: str = "", slurm: Picky | None = None
+    rows: dict[str, Any], refuses: str = "", slurm: Picky | None = None, spec: Spec = GPUS
 ) -> list[tuple[str, ...]]:
     """What is told to Slurm, which may refuse what begins so, where a hand-over turns back."""
     slurm = slurm or Picky(refuses)
-    job = replace(JOB, shape=Shape(1, 2), spec=GPUS, shapes=(TAKEN, Shape(1, 2)))
+    job = replace(HAD_TWO, spec=spec, footprint=spec.footprint or JOB.footprint)
     over = replace(OVER, shape=TAKEN, before=Shape(1, 2), back_s=1039.0, guest="")
     cluster = SimpleNamespace(
         **vars(_CLUSTER), cores=lambda *_: 1, abilities=SimpleNamespace(gpu_to_cpu=False)
@@ -415,6 +409,51 @@ def turning(
 
 
 BEGIN = ("StartTime=1970-01-01T00:17:20",)
+
+
+def reshaped(rows: dict[str, Any], job: Job) -> tuple[str, ...]:
+    """What Slurm is told for the shape of a hand-over."""
+    slurm = Slurm()
+    rows = {key: replace(row, partition="gpu") for key, row in rows.items()}
+    over = replace(OVER, shape=TAKEN, before=Shape(1, 2), guest="", end_s=2500.0)
+    step = Step(Do.RESHAPE, begin_s=1040.0)
+    handing(slurm, rows).do(step, over, job, _CLUSTER)
+    return slurm.asked[-1]
+
+
+HAD_TWO = replace(
+    JOB,
+    shape=Shape(1, 2),
+    spec=GPUS,
+    shapes=(TAKEN, Shape(1, 2)),
+    start_s=1000.0,
+    partitions=("gpu",),
+)
+
+
+def test_the_call_that_reshapes_notes_the_owners_time_min() -> None:
+    """A job has none from its requeue to its start."""
+    rows = carrying(2, GPUS, time_limit="25:00", time_min="10:00")
+    words = reshaped(rows, HAD_TWO)
+    (comment,) = (word for word in words if word.startswith("AdminComment="))
+    assert comment.startswith("AdminComment=pliant-time-min=10 pliant=v1:")
+    assert {"TimeMin=0", "TimeLimit=24"} <= {*words}
+
+
+@pytest.mark.parametrize(
+    "changed", [{"nodes_required": "n9"}, {"features": "fast"}, {"account": "other"}]
+)
+def test_it_is_not_made_where_the_job_was_changed_since_the_last_look(
+    changed: dict[str, str],
+) -> None:
+    with pytest.raises(Refused, match="it was changed since it was asked; its owner wins"):
+        reshaped(carrying(2, GPUS, **changed), HAD_TWO)
+
+
+def test_memory_that_was_applied_alone_is_put_back() -> None:
+    with_mem = replace(GPUS, footprint=Footprint(mem_per_node_mib=200))
+    rows = carrying(2, with_mem, min_memory="100M")
+    assert "MinMemoryNode=200" in turning(rows, spec=with_mem)[0]
 
 
 def test_what_was_not_applied_needs_no_putting_back() -> None:
@@ -471,9 +510,15 @@ def test_whose_limit_it_is_is_said(reason: str, words: str) -> None:
     assert in_words(reason) == words
 
 
-def test_a_job_that_turns_back_has_no_less_than_its_time_limit() -> None:
-    rows = carrying(2, GPUS, time_limit="29:00", time_min="10:00")
-    assert turning(rows) == [("TimeMin=29", "TimeLimit=29"), BEGIN]
+@pytest.mark.parametrize("carries", [2, 1])
+def test_a_job_that_turns_back_has_no_less_than_its_time_limit(carries: int) -> None:
+    """And its owner's --time-min is noted, which no request puts out of the way."""
+    rows = carrying(carries, GPUS, time_limit="29:00", time_min="10:00")
+    noted = f"AdminComment={put_token('', GPUS)} pliant-time-min=10"
+    first, *others = turning(rows)
+    assert first == ("TimeMin=0", noted)
+    assert all("pliant-time-min=10" in words[-1] for words in others[:-1])
+    assert (len(others), others[-1]) == (3 - carries, BEGIN)
 
 
 @pytest.mark.parametrize(
@@ -494,11 +539,14 @@ def test_what_is_refused_for_good_is_told_apart(words: str, kind: bool) -> None:
 def test_an_owner_has_the_time_min_again_that_a_hand_over_borrowed() -> None:
     comment = f"{put_token('', GPUS)} pliant-time-min=20"
     slurm = Slurm()
-    row = array(7, array_id="7", time_limit="30:00", time_min="29:00", admin_comment=comment)
+    row = array(7, array_id="7", time_limit="30:00", time_min="0:00", admin_comment=comment)
     handing(slurm, by_key(row)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
     words = ("TimeMin=20", f"AdminComment={put_token('', GPUS)}")
     assert slurm.asked == [("scontrol", "update", "jobid=7", *words)]
-    short = replace(row, time_limit="19:00", time_min="19:00")
+    newer = replace(row, time_min="5:00")  # its owner's since
+    handing(slurm, by_key(newer)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
+    assert slurm.asked[-1] == ("scontrol", "update", "jobid=7", words[1])
+    short = replace(row, time_limit="19:00")
     runs = replace(row, state="RUNNING")
     assert (owed(row), owed(short), owed(runs)) == (True, False, False)
     with pytest.raises(Refused, match="has all that was its own"):

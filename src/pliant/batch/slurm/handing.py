@@ -10,7 +10,8 @@ Measured on 22.05.8 and 24.11.5; each line is a trap:
 - Slurm's clients read and print times here as UTC (see commands.py), in whole seconds.
 - A time limit below TimeMin is refused; both in one call are taken, and TimeMin is only to be
   changed on a job that waits. With TimeMin left below, backfill starts the job with no more (22.05:
-  10 of 29 minutes). So a job has TimeMin = TimeLimit from its requeue to its start.
+  10 of 29 minutes); with TimeMin = TimeLimit its owner could not lower the limit once it runs. So a
+  job has no TimeMin from its requeue to its start.
 - Of a call that is refused nothing may be applied, or a part (22.05: nothing of one that names
   gres= first): the begin time of a job that goes on as it was is a call of its own.
 - Where no node can ever hold what a job asks for, Slurm holds it (BadConstraints): ``Priority=`` is
@@ -35,7 +36,7 @@ from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer, Runs
 from pliant.batch.slurm.job_rows import JobRow, count
 from pliant.batch.slurm.jobs import running_job
-from pliant.batch.slurm.lent import giving_back, own_priority, pinning, released, with_noted
+from pliant.batch.slurm.lent import giving_back, lending, own_priority, pinning, released
 from pliant.batch.slurm.marking import UNMARK, left_marks
 from pliant.batch.slurm.partition_rows import parse_reservations
 from pliant.batch.slurm.queries import Queries
@@ -298,14 +299,15 @@ class Handing:
         marked = bool(left_marks([row]))
         spec = job.noted(over.shape)
         spec = replace(spec, mark=UNMARKED) if marked else spec
-        words = (f"StartTime={_text(step.begin_s)}", *((UNMARK,) if marked else ()))
+        least, row = lending(row)
+        words = (*least, f"StartTime={_text(step.begin_s)}", *((UNMARK,) if marked else ()))
         if marked and row.nodes_required == (job.mark or ANYWHERE):
             words = (*words, "ReqNodeList=")
         if over.shape.kind is Kind.CPU and now.shape(0) == over.shape:  # there is nothing to take
             shape = token_words(row, spec)
         else:
             shape = update_words(row, now, wanted(job, over.shape, spec, cluster), spec)
-        return (*with_noted(shape, row), *words, *limit_words(over, row, step.begin_s))
+        return (*shape, *words, *limit_words(over, row, step.begin_s))
 
     def _put_back(self, step: Step, over: HandOver, job: Job, cluster: Cluster) -> None:
         """Put back what is half applied, part by part; what is refused is said, and left.
@@ -316,10 +318,10 @@ class Handing:
         if row is None or not row.waits:
             raise Refused(f"job {over.job}: it does not wait any more")
         update = ("update", f"jobid={over.job}")
-        for words in (
-            self._as_before(row, over, job, cluster),
-            limit_words(over, row, step.begin_s),
-        ):
+        limit, (least, row) = limit_words(over, row, step.begin_s), lending(row)
+        if least:
+            limit = (*least, *limit, f"AdminComment={row.admin_comment}")
+        for words in (limit, self._as_before(row, over, job, cluster)):
             try:
                 if words:
                     self._tell(step, over, (*update, *words))
@@ -354,16 +356,13 @@ def _guest_row(rows: Mapping[str, JobRow], guest: str) -> JobRow | None:
 
 
 def limit_words(over: HandOver, row: JobRow, begin_s: float) -> Sequence[str]:
-    """Return a job's time limit from its requeue on, in whole minutes; its --time-min is the same.
+    """Return a job's time limit from its requeue on, in whole minutes.
 
     What is left of it, where it does not begin anew. One that is less already is its owner's.
     """
     limit_s, left = duration_s(row.time_limit), left_min(over, begin_s) if over.end_s else 0
     lowers = left > 0 and not 0 < limit_s <= left * 60
-    if not duration_s(row.time_min):
-        return (f"TimeLimit={left}",) if lowers else ()
-    minutes = left if lowers else limit_s // 60
-    return (f"TimeMin={minutes}", f"TimeLimit={minutes}") if minutes else ()
+    return (f"TimeLimit={left}",) if lowers else ()
 
 
 def _carries(row: JobRow, job: Job, cluster: Cluster) -> Shape | None:

@@ -1,8 +1,7 @@
 """What of its owner's a job lends to a hand-over: noted beside its token, and put back afterwards.
 
-- The --time-min: from its requeue to its start a job has TimeMin = TimeLimit (see handing.py). On a
-  running job TimeMin does nothing (22.05), so it is put back when the job waits again, outside a
-  hand-over.
+- The --time-min: from its requeue to its start a job has none (see handing.py). On a running job
+  TimeMin does nothing, so it is put back when the job waits again, outside a hand-over.
 - The --nice: ``Priority=`` sets Nice to 0, and so does ``release``. Slurm takes a Nice again once
   it computes the priority itself, and then computes it anew.
 - Where PriorityType is basic, the priority: ``release`` would put the job behind all others. Nice
@@ -23,15 +22,15 @@ from pliant.handover import OURS
 _COMMENT = "AdminComment="
 
 
-def with_noted(words: tuple[str, ...], row: JobRow) -> tuple[str, ...]:
-    """Return an update's words with the owner's --time-min noted beside the token they write."""
-    own = noted(row.admin_comment, TIME_MIN) or duration_s(row.time_min) // 60
-    return tuple(
-        f"{_COMMENT}{note(word.removeprefix(_COMMENT), TIME_MIN, own)}"
-        if word.startswith(_COMMENT)
-        else word
-        for word in words
-    )
+def lending(row: JobRow) -> tuple[tuple[str, ...], JobRow]:
+    """Return what takes the owner's --time-min away, and the row with it noted.
+
+    The words say nothing of the comment: whoever makes the call writes that of the row.
+    """
+    own = duration_s(row.time_min) // 60
+    if not own:
+        return (), row
+    return ("TimeMin=0",), replace(row, admin_comment=note(_comment(row), TIME_MIN, own))
 
 
 def pinning(row: JobRow, key: str, number: int) -> tuple[str, ...]:
@@ -61,12 +60,12 @@ def owed(row: JobRow) -> bool:
 def giving_back(row: JobRow, nice: int) -> tuple[str, ...]:
     """Return what puts back what may be, and forgets that it was noted.
 
-    ``nice``: what the job has; another one than 0 is newer than what was noted.
+    What the job has by now is newer than what was noted; ``nice``: of its nice value.
     """
     then, words = _comment(row), list[str]()
     own, limit = noted(then, TIME_MIN), duration_s(row.time_limit) // 60
-    if own and row.waits and (not limit or own <= limit):
-        words.append(f"TimeMin={own}")
+    if own and row.waits and (not limit or own <= limit or duration_s(row.time_min)):
+        words += [] if duration_s(row.time_min) else [f"TimeMin={own}"]
         then = note(then, TIME_MIN, 0)
     if whole(row.priority) not in OURS:
         own_nice = noted(then, NICE)
