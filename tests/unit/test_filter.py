@@ -230,6 +230,12 @@ def test_each_way_to_ask_becomes_the_per_node_form(
         ({"tres_per_node": "gres:shard:3"}, "no whole part"),
         ({"tres_per_job": "gres:gpu:3", "min_nodes": "2"}, "3 GPUs do not divide over 2 nodes"),
         ({"tres_per_node": "gres:gpu:1", "min_nodes": "2", "num_tasks": "3"}, "3 tasks do not"),
+        ({"tres_per_node": "gres:gpu:1", "num_tasks": "3", "ntasks_per_node": "2"}, "3 tasks do not"),
+        (
+            {"tres_per_node": "gres:gpu:1", "num_tasks": "4", "ntasks_per_node": "2"}
+            | {"min_nodes": "1", "max_nodes": "1"},
+            "4 tasks, 2 on each node, need 2 nodes: say -N2",
+        ),
         ({"tres_per_job": "gres:gpu:17"}, "no node could hold the job"),
         ({"tres_per_node": "gres:gpu:1", "partition": "small", "min_nodes": "2"}, "could ever give"),
     ],
@@ -239,6 +245,17 @@ def test_what_cannot_change_is_left_as_written_and_told(fields: dict[str, str], 
     assert answer.fields == {} and answer.spec is None and not answer.refusal
     assert why in answer.lines[0]
     assert answer.lines[0].endswith("; the job is submitted as written")
+
+
+def test_tasks_by_the_node_are_at_most_so_many() -> None:
+    written = {"tres_per_node": "gres:gpu:1", "num_tasks": "2", "ntasks_per_node": "2"}
+    answer = filter_submission(asked("gpus=2,nodes=2", **written, **two_nodes()), VIEW)
+    assert "num_tasks" not in answer.fields
+    assert token(answer).endswith(";fp=1,0,1,0,0,0,0")
+
+
+def two_nodes() -> dict[str, str]:
+    return {"min_nodes": "2", "max_nodes": "2"}
 
 
 def test_what_else_a_rigid_job_says_is_kept() -> None:

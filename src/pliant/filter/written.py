@@ -198,8 +198,12 @@ class _Tasks:
         count = number(submission, "num_tasks") or 0
         per_node = number(submission, "ntasks_per_node") or 0
         nodes, most = number(submission, "min_nodes") or 0, number(submission, "max_nodes") or 0
-        if not nodes and count and per_node:
-            nodes = -(-count // per_node)
+        if count and per_node:  # at most so many
+            nodes = max(nodes, -(-count // per_node))
+        if 0 < most < nodes:
+            raise Fixed(
+                f"{count} tasks, {per_node} on each node, need {nodes} nodes: say -N{nodes}"
+            )
         if gpus.per_task and not count:
             count = gpus.total or gpus.per_node * max(1, nodes) or max(1, nodes * per_node)
         proportions = Footprint(
@@ -240,6 +244,6 @@ class _Tasks:
         """
         if self.proportions.tasks_per_gpu or not (self.count or self.per_node):
             return self.proportions
-        if not self.per_node and self.count % nodes:
+        if self.count % nodes:
             raise Fixed(f"{self.count} tasks do not divide over {nodes} nodes: the shape stays")
-        return replace(self.proportions, tasks_per_node=self.per_node or self.count // nodes)
+        return replace(self.proportions, tasks_per_node=self.count // nodes or self.per_node)
