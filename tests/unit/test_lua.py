@@ -789,6 +789,16 @@ slurm_job_submit = function(job_desc)
    if job_desc.name == "raises" then error("no such field") end
    if job_desc.name == "object" then error({}) end
    if job_desc.name == "worse" then error(setmetatable({}, { __tostring = error })) end
+   if job_desc.name == "nothing" then error(nil) end
+   if job_desc.name == "endless" then
+      local function f() return 1 + f() end
+      return f()
+   end
+   if job_desc.name == "yields" then coroutine.yield() end
+   if job_desc.name == "text" then return "refused" end
+   if job_desc.name == "table" then return {} end
+   if job_desc.name == "truth" then return true end
+   if job_desc.name == "zero" then return "0" end
    return job_desc.name == "forbidden" and slurm.ERROR or slurm.SUCCESS
 end
 """
@@ -800,17 +810,17 @@ def test_a_sites_own_function_that_raises_is_told_and_pliant_goes_on(
     block = render("install", "job_submit.lua", conf_dir=PLUGINS, socket=tmp_path / "nobody")
     script = tmp_path / "job_submit.lua"
     script.write_text(SITE_RAISES + block)
-    names = ("raises", "object", "worse", "forbidden", "fine")
+    raising = ("raises", "object", "worse", "nothing", "endless", "yields")
+    no_number = ("text", "table", "truth", "zero")  # Slurm takes it for a success
+    names = (*raising, *no_number, "fine", "forbidden")
     jobs = [job(name=name, spank=(FLAG,), tres_per_node="gres:gpu:2") for name in names]
     told = effects(run(*jobs, what=str(script)))
     errors = [line for line in told if line.startswith("error ")]
-    assert len(errors) == 2
-    assert errors[0].startswith("error slurm_job_submit failed: ")
-    assert errors[0].endswith("no such field")
-    assert errors[1].startswith("error slurm_job_submit failed: table:")
-    assert [line for line in told if line.startswith("rc ")] == [
-        *["rc 0"] * 3,
-        "rc -1",
-        "rc 0",
-    ]
-    assert told.count(f"set admin_comment={TOKEN}") == 4
+    assert len(errors) == len(raising)
+    assert all(line.startswith("error slurm_job_submit failed: ") for line in errors)
+    said = ("no such field", "table:", "", "nil", "stack overflow", "yield")
+    for line, words in zip(errors, said, strict=True):
+        assert words in line
+    codes = [line for line in told if line.startswith("rc ")]
+    assert codes == ["rc 0"] * (len(names) - 1) + ["rc -1"]
+    assert told.count(f"set admin_comment={TOKEN}") == len(names) - 1

@@ -19,7 +19,7 @@ from pliant.cli.doctor.slurm_patient import SlurmPatient
 _TAIL = 1 << 20
 """Of slurmctld's log so many bytes are looked at."""
 _STAMP = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
-_FAILED = r"error: job_submit/lua: {script}: (?P<slurm>.+)|slurm_job_submit failed: (?P<ours>.+)"
+_FAILED = r"error: job_submit/lua: {script}: (?P<slurm>.+)|slurm_job_submit failed: (?P<ours>.*)"
 _NOT_A_SUBMISSION = ("not reading", "using previous")
 _LONGEST = 300
 
@@ -58,7 +58,7 @@ def last_error(lines: list[str], script: str, since: str) -> str:
         match = failed.search(line)
         stamp = _STAMP.match(line)
         if match and not (stamp and stamp[1] < since):
-            words = match["slurm"] or match["ours"]
+            words = match["slurm"] or match["ours"] or "(it says nothing)"
             if not words.startswith(_NOT_A_SUBMISSION):
                 return "".join(c if c.isprintable() else "?" for c in words[:_LONGEST])
     return ""
