@@ -487,17 +487,17 @@ end
 
 --- A form that can be changed later ----------------------------------------------------------
 
--- Slurm lets nobody change --ntasks-per-node, --gpus-per-task, --cpus-per-gpu or --mem-per-gpu of a
--- waiting job. Where the request alone says what they come to on each node, it is said per node:
--- the same GPUs, tasks, CPUs and memory. The rule is that of pliant.filter.normal, without what
--- only pliantd knows of the cluster; tests/assets/forms.json holds both to it. What is not
--- understood here stays as it was written.
+-- What --ntasks-per-node, --gpus-per-task, --cpus-per-gpu and --mem-per-gpu ask of a waiting job is
+-- changed by other calls on each release, if at all. Where the request alone says what they come to
+-- on each node, it is said per node: the same GPUs, tasks, CPUs and memory. The rule is that of
+-- pliant.filter.normal, without what only pliantd knows of the cluster; tests/assets/forms.json
+-- holds both to it. What is not understood here stays as it was written.
 
 local NO_VAL16 = 65534
 
 -- Layouts of which no more is known here than that they were asked for.
 local LEFT = {
-   "het_job_offset", "ntasks_per_tres", "ntasks_per_socket", "ntasks_per_core", "sockets_per_node",
+   "het_job_offset", "ntasks_per_socket", "ntasks_per_core", "sockets_per_node",
    "cores_per_socket", "threads_per_core", "core_spec", "pn_min_tmp_disk", "contiguous", "reboot",
 }
 local BITS32 = {
@@ -625,6 +625,30 @@ local function in_total(job_desc, gpus)
    }, { 1, 1, cpus, 0, 0, 0, 0 }
 end
 
+-- Whether the nodes of an array are not said: Slurm may spread its tasks, and changes no nodes.
+local function is_open_array(job_desc)
+   local least = asked(job_desc, "min_nodes")
+   return has_text(job_desc, "array_inx")
+      and (not least or least ~= asked(job_desc, "max_nodes"))
+end
+
+-- The footprint where squeue does not show all of it: --ntasks-per-gpu, and whether memory is for
+-- each CPU beside --cpus-per-gpu. With either Slurm adds no CPUs by DefCpuPerGPU.
+local function unseen(job_desc, by_gpu)
+   local _, tasks = layout_of(job_desc)
+   local cpus, cpus_each = per_gpu(job_desc, "cpus_per_tres", 1)
+   local memory, memory_each = per_gpu(job_desc, "mem_per_tres", 1)
+   local one = cpus and cpus > 0 and tasks == 1
+   if not cpus or not memory or not (by_gpu or one) then
+      return nil
+   end
+   return {
+      1, by_gpu or 0, cpus > 0 and 1 or asked(job_desc, "cpus_per_task") or 1, cpus_each,
+      asked(job_desc, "min_mem_per_node") or 0, asked(job_desc, "min_mem_per_cpu") or 0,
+      memory_each,
+   }
+end
+
 -- What a request comes to on each node; nil where it does not say so, or can be changed as it is.
 local function on_each_node(job_desc, gpus, way)
    local nodes, tasks = layout_of(job_desc)
@@ -684,7 +708,7 @@ local function fields_for(job_desc, form, gpus, way, kept)
       set("ntasks_per_node", NO_VAL16)
    end
    set("min_cpus", form.nodes * form.cpus)
-   if form.spread then
+   if form.spread or (form.tasks > 1 and has_text(job_desc, "array_inx")) then
       set("pn_min_cpus", form.cpus) -- else 5 + 1 tasks instead of 3 + 3
    end
    if form.memory > 0 then -- last: where it was not set, it cannot be put back
@@ -707,25 +731,73 @@ local function footprint_of(job_desc, form)
    }
 end
 
+-- GPUs of tasks, of which each node has as many, said for the node, and no more: --ntasks-per-node
+-- keeps the tasks where they are whatever a core is, and can be changed later.
+local function with_its_tasks(job_desc, gpus, kept)
+   local nodes, each = asked(job_desc, "min_nodes"), asked(job_desc, "ntasks_per_node")
+   local count = asked(job_desc, "num_tasks") or nodes
+   if not nodes and count and each and each > 0 then
+      nodes = math.floor(count / each)
+   end
+   local tasks = nodes and nodes > 0 and math.floor(count / nodes)
+   if gpus.count ~= 1 or not tasks or nodes ~= (asked(job_desc, "max_nodes") or nodes)
+      or tasks * nodes ~= count or tasks ~= (each or tasks) then
+      return nil
+   end
+   local changes = { { "tres_per_task", kept }, { "gres", gres_text(gpus, tasks) } }
+   local numbers = {
+      min_nodes = nodes, max_nodes = nodes, num_tasks = count, ntasks_per_node = tasks,
+   }
+   for name, value in pairs(numbers) do
+      if job_desc[name] ~= value then
+         changes[#changes + 1] = { name, value }
+      end
+   end
+   return changes, unseen(job_desc, 1)
+end
+
 -- The changes that say a request per node, and its footprint; nil where it can be changed as it is,
 -- or must stay. `by_flags`: given with the SPANK plugin, which takes SLURM_MEM_PER_GPU from the
 -- job's environment; with it, srun would refuse memory per node.
-local function per_node_form(job_desc, by_flags)
+local function per_node_form(job_desc, gpus, way, kept, by_flags)
+   local form = on_each_node(job_desc, gpus, way)
+   if form and is_exact(job_desc, form, by_flags) and (way ~= "task" or form.tasks > 1) then
+      return fields_for(job_desc, form, gpus, way, kept), footprint_of(job_desc, form)
+   elseif way == "task" then
+      local changes, footprint = with_its_tasks(job_desc, gpus, kept)
+      if changes then
+         return changes, footprint
+      end
+      return in_total(job_desc, gpus)
+   end
+end
+
+-- Of an array each node gets room for all of its tasks, so that they lie alike on all.
+local function packed(job_desc)
+   local nodes, count = asked(job_desc, "min_nodes"), asked(job_desc, "num_tasks")
+   if not has_text(job_desc, "array_inx") or is_open_array(job_desc) or not count
+      or count <= nodes or count % nodes > 0 or asked(job_desc, "ntasks_per_node") then
+      return {}
+   end
+   local tasks = math.floor(count / nodes)
+   return { { "pn_min_cpus", tasks * (asked(job_desc, "cpus_per_task") or 1) } }
+end
+
+-- The changes that make a request one that can be changed later, and its footprint.
+local function later_form(job_desc, by_flags)
    local gpus, way, kept = gpus_asked(job_desc)
    if not gpus or stays(job_desc) then
-      return nil
+      return {}
    end
-   local form = on_each_node(job_desc, gpus, way)
-   if not form then
-      local least, most = asked(job_desc, "min_nodes"), asked(job_desc, "max_nodes")
-      if way == "task" and (not least or least ~= most) then
-         return in_total(job_desc, gpus)
-      end
-      return nil
-   elseif not is_exact(job_desc, form, by_flags) then
-      return nil
+   local by_gpu = asked(job_desc, "ntasks_per_tres")
+   if by_gpu then
+      return packed(job_desc), not is_open_array(job_desc) and unseen(job_desc, by_gpu) or nil
    end
-   return fields_for(job_desc, form, gpus, way, kept), footprint_of(job_desc, form)
+   local changes, footprint = per_node_form(job_desc, gpus, way, kept, by_flags)
+   if changes then
+      return changes, footprint
+   end
+   return packed(job_desc), unseen(job_desc)
 end
 
 -- The words of a token, with what was noted of the form that the job was given.
@@ -734,10 +806,7 @@ local function changeable(job_desc, words, flags)
       return words
    end
    local fine, noted = pcall(function()
-      local changes, footprint = per_node_form(job_desc, flags)
-      if not changes then
-         return words
-      end
+      local changes, footprint = later_form(job_desc, flags)
       set_all(job_desc, changes)
       for place, number in ipairs(footprint or {}) do
          footprint[place] = string.format("%.0f", number)

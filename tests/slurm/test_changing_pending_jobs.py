@@ -365,13 +365,13 @@ def test_gpus_become_cpus_from_24_11_on_and_one_type_never_another(
     assert [str(s) for s in seen[typed].shapes] == ["1@a100", "2@a100"]
 
 
-def test_tasks_by_the_node_keep_their_number(full: Cluster) -> None:
+def test_tasks_by_the_node_follow_the_gpus(full: Cluster) -> None:
     slurm = full.slurm()
     job = full.submit("--nodes=1", "--ntasks-per-node=4", "--gres=gpu:4")
     footprint = Footprint(tasks_per_gpu=1, mem_per_node_mib=100)
     full.flag(job, "gpus=1-4", "4", footprint)
     seen = by_id(slurm.observe().waiting)[job]
-    assert [str(s) for s in seen.shapes] == ["4"]
+    assert [str(s) for s in seen.shapes] == ["1", "2", "3", "4"]
 
 
 def test_the_kind_both_is_kept_apart_from_gpu(outcomes: dict[str, Outcome]) -> None:

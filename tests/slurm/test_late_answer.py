@@ -82,10 +82,58 @@ def test_it_runs_as_its_owner_wrote_it_where_nobody_ever_answers(n1: OneNode, op
     assert " ".join(n1.output(job).split()) == FORMS[options][0]
 
 
+LEFT = {
+    "-N1 --ntasks-per-node=4 --gres=gpu:4": ("2", "2", "2"),
+    "--array=0-1 -N1 --ntasks-per-node=4 --gres=gpu:4": ("1", "1", "1"),  # both tasks start
+    "--array=0-1 -N1 -n4 --gres=gpu:4 -c3": ("1", "1", "3"),
+    "-N1 --ntasks-per-node=3 --gres=gpu:3 -c3": ("2", "2", "6"),
+    "-N1 --ntasks-per-node=4 --gres=gpu:4 --cpus-per-gpu=3": ("2", "2", "6"),
+    "-n4 --gpus-per-task=1": ("2", "2", "2"),
+    "-n4 --gpus-per-task=1 --cpus-per-gpu=3 --mem-per-gpu=100": ("2", "2", "6"),
+    "--gpus=4 --cpus-per-gpu=2 --mem-per-gpu=100": ("2", "1", "4"),
+    "-n1 --gpus-per-node=4 --mem-per-gpu=100": ("2", "1", "1"),
+    "-N1 --ntasks-per-gpu=2 --gpus=4": ("2", "4", "4"),
+}
+"""By the options: the GPUs, tasks and CPUs with which each runs where two GPUs are free."""
+
+RAN = "echo $SLURM_GPUS_ON_NODE $(srun hostname | wc -l) $SLURM_CPUS_ON_NODE"
+
+
+@pytest.mark.parametrize("options", LEFT)
+def test_a_job_submitted_while_pliantd_was_dead_starts_smaller_once_it_runs(
+    n1: OneNode, options: str
+) -> None:
+    n1.fill("gpu:2")
+    leaving = n1.fill("gpu:2")
+    n1.sandbox.stop("pliantd")
+    try:
+        job = n1.submit("--time=10", MOLDABLE, *options.split(), script=RAN)
+    finally:
+        n1.sandbox.start("pliantd")
+    first = f"{job}_0" if "--array" in options else job
+    n1.cancel(leaving)
+    n1.wait_for_state(first, "COMPLETED")
+    assert tuple(n1.output(int(n1.show(first)["JobId"])).split()) == LEFT[options]
+
+
+@pytest.mark.parametrize(
+    "options", ["-N1 --ntasks-per-node=4 --gres=gpu:4", "--gpus=4 --mem-per-gpu=100"]
+)
+def test_so_does_one_that_says_so_in_its_comment(n1: OneNode, options: str) -> None:
+    """Without the plugin what srun is told by the environment is Slurm's own affair."""
+    n1.fill("gpu:2")
+    leaving = n1.fill("gpu:2")
+    said = "--comment=pliant:gpus=1-4"
+    job = submitted_late(n1, said, *options.split(), script="echo $SLURM_GPUS_ON_NODE")
+    n1.cancel(leaving)
+    n1.wait_for_state(job, "COMPLETED")
+    assert n1.output(job) == "2\n"
+
+
 WORDS = {
     "-N1 -n2 --gpus-per-task=2": "--gpus-per-task",
-    "--gpus=4 --cpus-per-gpu=2": "--cpus-per-gpu",
-    "-N2 --ntasks-per-node=3 --gres=gpu:3": "--ntasks-per-node",
+    "--array=0-1 -n4 --gres=gpu:4": "-N1 --ntasks-per-node=4 can be changed",
+    "--gpus-per-socket=2 --sockets-per-node=1": "--gpus-per-socket",
 }
 
 
@@ -94,5 +142,4 @@ def test_why_names_the_option_that_keeps_a_job_as_it_is(n1: OneNode, options: st
     n1.fill("gpu:3")
     job = submitted_late(n1, MOLDABLE, *options.split(), script=LONG)
     wait_for_look(n1.sandbox)
-    left = why(n1.sandbox, job).left
-    assert WORDS[options] in left and "--gres=gpu:" in left
+    assert WORDS[options] in why(n1.sandbox, job).left

@@ -103,10 +103,30 @@ TRAPS = {
         ("NumTasks=2 NumCPUs=2",),
         {"22.05": Came(True, 2, tasks=2)},
     ),
-    "--ntasks-per-node cannot be changed": Trap(
+    "--ntasks-per-node is not changed by its name": Trap(
         "-N1 --ntasks-per-node=2 --gres=gpu:2",
         ("Gres=gpu:1 NtasksPerNode=1",),
         {"22.05": Came(False, 2, tasks=2)},
+    ),
+    "--ntasks-per-node changes as TasksPerNode": Trap(
+        "-N1 --ntasks-per-node=2 --gres=gpu:2",
+        ("Gres=gpu:1 NumTasks=1 NumCPUs=1 TasksPerNode=1 MinCPUsNode=1",),
+        {"22.05": Came(True, 1)},
+    ),
+    "--cpus-per-gpu goes by an empty CpusPerTres=": Trap(
+        "--gres=gpu:2 --cpus-per-gpu=3",
+        (f"CpusPerTres= NumNodes=1-1 CPUsPerTask=1 MinCPUsNode=1 {TO_ONE_NODE}",),
+        {"22.05": Came(True, 4)},
+    ),
+    "--gpus-per-task becomes the form per node by an empty TresPerTask= from 24.11 on": Trap(
+        "-n4 -N1 --gpus-per-task=1",
+        ("TresPerTask= Gres=gpu:2 NumTasks=2 NumCPUs=2",),
+        {"22.05": Came(False, 4, tasks=4), "24.11": Came(True, 2, tasks=2)},
+    ),
+    "--gpus-per-task becomes a total": Trap(
+        "-n4 -N1 --gpus-per-task=1",
+        ("TresPerTask= TresPerJob=gres:gpu:2 NumTasks=2 NumCPUs=2",),
+        {"22.05": Came(True, 2, tasks=2)},
     ),
     "a number of nodes alone leaves the tasks": Trap(
         "-N2 -n2 --gres=gpu:2", ("NumNodes=1-1",), {"22.05": Came(True, 2, tasks=2)}

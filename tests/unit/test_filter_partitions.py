@@ -180,6 +180,10 @@ FROZEN: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "it belongs to a reservation": ({"reservation": "mine"}, {"reservation": "mine"}),
     "it asks for contiguous nodes": ({"contiguous": "1"}, {"contiguous": "1"}),
     "it was not submitted with sbatch": ({"batch": "0"}, {"batch": "0"}),
+    "it asks for several GPUs per task": (
+        {"tres_per_task": "gres:gpu:2", "tres_per_node": "N/A"},
+        {"tres_per_task": "gres:gpu:2", "tres_per_node": ""},
+    ),
     "it asks for GPUs per socket": (
         {"tres_per_socket": "gres:gpu:1", "tres_per_node": "N/A"},
         {"tres_per_socket": "gres:gpu:1"},
@@ -210,8 +214,7 @@ FROZEN: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 NORMAL = {
     "it is a single waiting task of an array",  # only later
     "it was requeued and held",  # only later
-    "it asks for GPUs per task",  # the filter writes the per-node form
-    "it or its partition asks for CPUs or memory per GPU",  # the same
+    "it asks for GPUs per task and in another way",  # the filter writes the per-node form
     "it asks for 0 GPUs, which Slurm does not honour",  # the filter clears it
 }
 

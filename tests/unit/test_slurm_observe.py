@@ -101,9 +101,9 @@ def test_waiting_jobs_stand_in_slurms_order_with_what_they_may_become(seen: Snap
         ("306", "4", "1 2 2x1 3 4 2x2", True, ""),
         ("307", "4", "4", True, "its owner pinned it"),
         ("308", "4", "1 2 3 4", True, ""),  # an array: its nodes cannot be changed
-        ("310", "2x2", "2x2", True, "it asks for GPUs per task"),
+        ("310", "2x2", "2x2", True, "it asks for several GPUs per task"),
         ("311", "4", "1 2 3 4", True, ""),
-        ("312", "4", "4", True, "it or its partition asks for CPUs or memory per GPU"),
+        ("312", "4", "1 2 3 4", True, ""),  # --cpus-per-gpu
         ("313", "1", "1", True, ""),
         ("314", "1", "1", True, ""),
         ("315", "4", "4", True, "it has its nodes alone"),
@@ -184,7 +184,7 @@ def test_constraints_arrays_and_memory_are_read(seen: Snapshot) -> None:
     assert by_id["322"].time_min_s == 600
     assert by_id["326"].footprint.mem_per_node_mib == 32000  # --mem=0: all of a node's
     assert by_id["327"].footprint.mem_per_cpu_mib == 50
-    assert by_id["328"].footprint.mem_per_node_mib == 200  # --mem-per-gpu=50, 4 GPUs
+    assert by_id["328"].footprint.mem_per_gpu_mib == 50
 
 
 def test_a_job_that_only_its_token_knows_gets_own_shape_and_footprint_from_its_request(

@@ -73,14 +73,14 @@ def test_what_a_partition_does_not_say_is_said_by_slurm_conf() -> None:
     ]
 
 
-def test_memory_per_gpu_that_only_the_partition_says_freezes_no_job_that_has_its_own() -> None:
+def test_memory_per_gpu_that_only_the_partition_says_is_not_that_of_a_job_with_its_own() -> None:
     cluster = Cluster((22, 5), NODES, PARTITIONS)
     shown = replace(ROWS["316"], mem_per_tres="gpu:2000")  # as Slurm shows DefMemPerGPU
-    assert waiting_job(shown, cluster, NOW_S).frozen == ""
-    without = replace(shown, min_memory="0")
-    assert "its partition asks for CPUs or memory per GPU" in (
-        waiting_job(without, cluster, NOW_S).frozen
+    own, by_gpu = (
+        waiting_job(row, cluster, NOW_S) for row in (shown, replace(shown, min_memory="0"))
     )
+    assert (own.frozen, own.footprint.mem_per_gpu_mib) == ("", 0)
+    assert (by_gpu.frozen, by_gpu.footprint.mem_per_gpu_mib) == ("", 2000)
 
 
 def test_memory_per_gpu_that_slurm_writes_as_the_jobs_own_follows_its_gpus() -> None:

@@ -82,6 +82,60 @@ def test_one_call_changes_all_of_a_shape(job: str, shape: str, call: str) -> Non
     assert told(ROWS[job], shape) == call
 
 
+@pytest.mark.parametrize(
+    ("asked_by", "shape", "call"),
+    [
+        (  # --ntasks-per-node=4
+            {"num_tasks": "4", "num_cpus": "4", "tasks_per_node": "4"},
+            "2",
+            "Gres=gpu:2 NumNodes=1-1 NumTasks=2 NumCPUs=2 CPUsPerTask=1 MinCPUsNode=2"
+            f" TasksPerNode=2 {MEMORY}",
+        ),
+        (
+            {"cpus_per_tres": "gres:gpu:3"},
+            "2",
+            "CpusPerTres= Gres=gpu:2 NumNodes=1-1 NumTasks=1 NumCPUs=6 CPUsPerTask=6 MinCPUsNode=6"
+            f" {MEMORY}",
+        ),
+        (  # it follows the GPUs by itself
+            {"mem_per_tres": "gres:gpu:100", "tres": "cpu=1,mem=400M,node=1"},
+            "2",
+            f"Gres=gpu:2 NumNodes=1-1 {SIZES}",
+        ),
+        (
+            {"tres_per_node": "N/A", "tres_per_task": "gres/gpu=1", "num_tasks": "4"},
+            "2",
+            "TresPerTask= Gres=gpu:2 NumNodes=1-1 NumTasks=2 NumCPUs=2 CPUsPerTask=1 MinCPUsNode=2"
+            f" {MEMORY}",
+        ),
+        (  # 22.05 refuses that
+            {"tres_per_node": "N/A", "tres_per_task": "gres:gpu:1", "num_tasks": "4"},
+            "2",
+            "TresPerTask= TresPerJob=gres:gpu:2 NumNodes=1-1 NumTasks=2 NumCPUs=2 CPUsPerTask=1"
+            f" MinCPUsNode=2 {MEMORY}",
+        ),
+    ],
+)
+def test_what_is_asked_by_the_node_by_gpu_or_by_task_changes_with_the_shape(
+    asked_by: Mapping[str, str], shape: str, call: str
+) -> None:
+    row = replace(ROWS["308"], **{"array_tasks": "N/A", "tres_per_node": "gres:gpu:4", **asked_by})
+    assert told(row, shape) == call
+
+
+def test_a_half_changed_job_has_its_tasks_by_the_node_and_cpus_by_gpu_again() -> None:
+    row = replace(
+        ROWS["308"],
+        **{"array_tasks": "N/A", "tres_per_node": "gres:gpu:4", "cpus_per_tres": "gres:gpu:3"},
+        **{"num_tasks": "4", "num_cpus": "4", "tasks_per_node": "4"},
+    )
+    *words, _token, memory = restoring(row, asked(row))
+    assert (*words, memory) == (
+        *("CpusPerTres=", "Gres=gpu:4", "NumNodes=1-1", "NumTasks=4", "NumCPUs=12"),
+        *("CPUsPerTask=1", "MinCPUsNode=12", "TasksPerNode=4", MEMORY),
+    )
+
+
 def test_later_releases_take_a_gpu_away_by_the_dummy_gres_and_give_it_back() -> None:
     assert told(ROWS["319"], "1x0@cpu", (24, 11)) == (
         f"Gres=nogpu:1 NumNodes=1-1 NumCPUs=8 CPUsPerTask=8 MinCPUsNode=8 {MEMORY}"

@@ -21,7 +21,7 @@ class Asked:
     """What a job asks on each node, or has. ``gpus`` and ``shards`` count; ``mem_mib`` is memory.
 
     ``per_cpu``: memory was asked for each CPU. ``odd``: why this form cannot be changed, "" if it
-    can.
+    can. What was asked for each GPU stands last.
     """
 
     nodes: int
@@ -34,6 +34,9 @@ class Asked:
     mem_mib: int
     per_cpu: bool
     odd: str = ""
+    tasks_per_gpu: int = 0
+    cpus_per_gpu: int = 0
+    mem_per_gpu_mib: int = 0
 
     def shape(self, shards_per_gpu: int) -> Shape:
         """Return the shape; shards that are no whole part of a GPU count as the next larger one."""
@@ -48,10 +51,13 @@ class Asked:
         """Return the footprint of a job about which nothing was noted: per node, or by GPU."""
         per_cpu = self.mem_mib // self.cpus if self.per_cpu and self.cpus else 0
         return Footprint(
-            tasks_per_node=self.tasks,
-            cpus_per_task=-(-self.cpus // self.tasks),
-            mem_per_node_mib=0 if per_cpu else self.mem_mib,
+            tasks_per_node=1 if self.tasks_per_gpu else self.tasks,
+            tasks_per_gpu=self.tasks_per_gpu,
+            cpus_per_task=1 if self.cpus_per_gpu else -(-self.cpus // self.tasks),
+            cpus_per_gpu=self.cpus_per_gpu,
+            mem_per_node_mib=0 if per_cpu or self.mem_per_gpu_mib else self.mem_mib,
             mem_per_cpu_mib=per_cpu,
+            mem_per_gpu_mib=self.mem_per_gpu_mib,
         ).by_gpu(self.gpus)
 
     @property
@@ -87,10 +93,11 @@ def asked(row: JobRow, noted: Footprint | None = None, default_per_cpu_mib: int 
     if row.waits:
         cpus = max(cpus, tasks * per_task, count(row.min_cpus), _per_gpu(row.cpus_per_tres) * gpus)
     mem, per_cpu = _memory(row, (nodes, cpus), noted, default_per_cpu_mib)
-    each = _mem_per_gpu(row.mem_per_tres)
-    if each and (not mem or each == size_mib(row.min_memory)):  # where 24.11 writes it, too
+    each = _mem_of_gpu(row, nodes * gpus)
+    if each:
         mem, per_cpu = each * gpus, False
-    return Asked(nodes, gpu_type, gpus, shards, tasks, cpus, per_task, mem, per_cpu, odd)
+    by_gpu = (_per_gpu(row.tres_per_task), _per_gpu(row.cpus_per_tres), each)
+    return Asked(nodes, gpu_type, gpus, shards, tasks, cpus, per_task, mem, per_cpu, odd, *by_gpu)
 
 
 def _nodes(row: JobRow) -> int:
@@ -124,12 +131,9 @@ def _gpus(row: JobRow, nodes: int) -> tuple[str, int, int, str]:
 
 _CANNOT = "which cannot be changed while a job waits"
 _INSTEAD = {
-    "it asks for GPUs per task": f" (--gpus-per-task), {_CANNOT}: --gres=gpu:N with -N and -n can",
+    "it asks for several GPUs per task": f" (--gpus-per-task), {_CANNOT}: --gres=gpu:N can",
+    "it asks for GPUs per task and in another way": f", {_CANNOT}: --gres=gpu:N alone can",
     "it asks for GPUs per socket": f" (--gpus-per-socket), {_CANNOT}: --gres=gpu:N can",
-    "it or its partition asks for CPUs or memory per GPU": (
-        " (--cpus-per-gpu, --mem-per-gpu, DefCpuPerGPU, DefMemPerGPU),"
-        f" {_CANNOT}: --gres=gpu:N with -c and --mem can"
-    ),
 }
 """The option that keeps a job as it is, and what its owner could write instead."""
 
@@ -138,13 +142,11 @@ def _odd(row: JobRow, every: tuple[Gres, ...], wanted: list[Gres], size: tuple[i
     """``size``: GPUs asked in total, nodes."""
     total, nodes, tasks = *size, count(row.num_tasks)
     others = sorted({g.name for g in every} - {GPU, SHARD, NO_GPU})
-    # Memory that was asked in another way goes before DefMemPerGPU, which Slurm shows all the same.
-    mem_per_gpu = gres_list(row.mem_per_tres) and not size_mib(row.min_memory)
-    per_gpu = gres_list(row.cpus_per_tres) or mem_per_gpu
+    per_task = _per_gpu(row.tres_per_task)
     checks = (
-        (_total(gres_list(row.tres_per_task), GPU) > 0, "it asks for GPUs per task"),
-        (_total(gres_list(row.tres_per_socket), GPU) > 0, "it asks for GPUs per socket"),
-        (bool(per_gpu), "it or its partition asks for CPUs or memory per GPU"),
+        (per_task > 1, "it asks for several GPUs per task"),
+        (per_task > 0 and len(wanted) > 1, "it asks for GPUs per task and in another way"),
+        (_per_gpu(row.tres_per_socket) > 0, "it asks for GPUs per socket"),
         (bool(others), f"it asks for {', '.join(others)} too"),
         (len({(g.name, g.type) for g in wanted}) > 1, "it asks for several kinds of GPUs"),
         (any(g.count == 0 for g in wanted), "it asks for 0 GPUs, which Slurm does not honour"),
@@ -163,10 +165,26 @@ def _per_gpu(text: str) -> int:
     return _total(gres_list(text), GPU)
 
 
+def _mem_of_gpu(row: JobRow, gpus: int) -> int:
+    """The MiB that were asked for each of so many GPUs; 0 where memory was asked in another way.
+
+    Slurm shows DefMemPerGPU also where another way goes before it, and 22.05 shows DefMemPerCPU
+    beside --mem-per-gpu: then the total tells. 24.11 writes it as the job's own, too.
+    """
+    each, least = _mem_per_gpu(row.mem_per_tres), size_mib(row.min_memory)
+    total = size_mib(tres(row.tres).get("mem", ""))
+    return each if not least or each == least or total == each * gpus else 0
+
+
 def _mem_per_gpu(text: str) -> int:
     """``gres:gpu:1024``, in MiB, or with a unit."""
     items = (item.rpartition(":")[2].rpartition("=")[2] for item in text.split(",") if GPU in item)
     return sum(size_mib(item) for item in items)
+
+
+def only_in_total(row: JobRow) -> bool:
+    """Whether its GPUs per task become a total alone: 22.05, which writes ``gres:gpu``."""
+    return _per_gpu(row.tres_per_task) > 0 and "gres:" in row.tres_per_task
 
 
 def _memory(

@@ -14,7 +14,7 @@ from operator import attrgetter
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.gres import tres
 from pliant.batch.slurm.job_rows import JobRow, count
-from pliant.batch.slurm.request import Asked, asked, lacking
+from pliant.batch.slurm.request import Asked, asked, lacking, only_in_total
 from pliant.batch.slurm.values import NOTHING, host_list, size_mib
 from pliant.cycle import allowed_shapes
 from pliant.filter.constraint import features_all, features_any
@@ -144,21 +144,15 @@ def _flagged(
         return replace(said, frozen=frozen or "its owner pinned it")
     allowed = allowed_shapes(spec.request, own, shape, cluster.abilities)
     possible = tuple(s for s in allowed if _can_update(row, said, s, cluster))
-    if set(possible) <= {shape} and _tasks_stay(row, said, allowed):
-        return replace(said, frozen=TASKS_STAY)
+    if only_in_total(row) and set(possible) <= {shape} < set(allowed):
+        return replace(said, frozen=IN_TOTAL)
     return replace(said, shapes=possible or (shape,))
 
 
-TASKS_STAY = (
-    "it says --ntasks-per-node, which cannot be changed while a job waits:"
-    " --gres=gpu:N with -N and -n can"
+IN_TOTAL = (
+    "it asks for GPUs per task over several nodes (--gpus-per-task), which this release of Slurm"
+    " does not change while a job waits: --gres=gpu:N with -N and -n can"
 )
-
-
-def _tasks_stay(row: JobRow, said: Requested, allowed: tuple[Shape, ...]) -> bool:
-    """Whether a shape that its owner allows would have other tasks a node than can be set."""
-    fixed = count(row.tasks_per_node)
-    return fixed > 0 and any(_demand(said, shape).tasks != fixed for shape in allowed)
 
 
 def _own(request: Request, carried: Shape) -> Shape:
@@ -180,7 +174,10 @@ def _footprint(noted: Footprint | None, wants: Asked) -> Footprint:
         return noted
     now = wants.footprint()
     return replace(
-        noted, mem_per_node_mib=now.mem_per_node_mib, mem_per_cpu_mib=now.mem_per_cpu_mib
+        noted,
+        mem_per_node_mib=now.mem_per_node_mib,
+        mem_per_cpu_mib=now.mem_per_cpu_mib,
+        mem_per_gpu_mib=now.mem_per_gpu_mib,
     )
 
 
@@ -194,8 +191,12 @@ def as_expected(carried: Shape, spec: Spec | None) -> Shape:
 
 def _unprepared(row: JobRow, noted: Spec, wants: Asked) -> str:
     """Why a job that the filter did not see cannot be taken over, in words."""
-    if noted.footprint is None and row.is_array_record and wants.tasks > 1:
-        return "an array of several tasks a node was submitted while pliantd was away"
+    several = noted.footprint is None and row.is_array_record and wants.tasks > 1
+    if several and count(row.min_cpus) < wants.tasks * wants.cpus_per_task:
+        return (
+            "Slurm may spread its tasks over nodes as it likes, and changes no array's number of"
+            f" nodes: -N{wants.nodes} --ntasks-per-node={wants.tasks} can be changed"
+        )
     return ""
 
 
@@ -218,7 +219,7 @@ def _carried(row: JobRow, noted: Footprint, wants: Asked, cluster: Cluster) -> F
     whenever the memory is changed, but not with the CPUs, so it need not be that of these CPUs.
     """
     least, total = size_mib(row.min_memory), size_mib(tres(row.tres).get("mem", ""))
-    if not least:
+    if not least or wants.mem_per_gpu_mib:
         return wants.footprint()
     if least in (noted.mem_per_cpu_mib, noted.mem_per_node_mib):
         per_cpu = least == noted.mem_per_cpu_mib
@@ -242,15 +243,14 @@ def _can_update(row: JobRow, said: Requested, shape: Shape, cluster: Cluster) ->
     """Whether Slurm can change the job to this shape."""
     if shape == said.shape:
         return True
-    fixed_tasks = count(row.tasks_per_node)
     is_cpu, was_cpu = shape.kind is Kind.CPU, said.shape.kind is Kind.CPU
     partitions, demand = partitions_of(row.partition), _demand(said, shape)
     shards = cluster.shards(partitions, shape.gpu_type)
     hindrances = (
         # "Job resizing not supported for job arrays"
         row.is_array_record and not row.is_last_task and shape.nodes != said.shape.nodes,
-        # --ntasks-per-node: "Update of this parameter is not supported"
-        fixed_tasks > 0 and demand.tasks != fixed_tasks,
+        # a total of GPUs could lie on the nodes as 3 + 1
+        only_in_total(row) and shape.nodes > 1,
         # a second type is added beside the first, or refused
         not is_cpu and not was_cpu and shape.gpu_type != said.shape.gpu_type,
         # a call without GRES that comes too late could shrink a running job

@@ -10,19 +10,26 @@ Measured on 22.05.8, 24.11.5 and 26.05.5; each line is a trap:
   ``TresPerNode=`` takes them, but then the job starts only on a node with a free GPU. Later
   releases want the dummy GRES in their place.
 - One type of GPU does not become another: 22.05 adds it beside the first.
-- ``--gpus=N`` becomes the per-node form by ``TresPerJob=`` in the same call.
+- ``--gpus=N`` becomes the per-node form by ``TresPerJob=`` in the same call, ``--cpus-per-gpu`` by
+  ``CpusPerTres=``. What ``--mem-per-gpu`` asks follows the GPUs by itself, and is left alone: its
+  SLURM_MEM_PER_GPU in the job's environment lets srun refuse memory per node.
+- scontrol calls ``--ntasks-per-node`` TasksPerNode, which cannot be taken away; it refuses
+  NtasksPerNode.
+- ``--gpus-per-task`` becomes the per-node form by ``TresPerTask=`` from 24.11 on; 22.05 refuses
+  that, but takes a total in its place (``TresPerTask= TresPerJob=gres:gpu:N``).
 - Arrays: ``J_[5,7-9]``, exactly the waiting tasks, changes their one record and splits nothing;
   scontrol refuses NumNodes there. A comma outside the brackets would mean another job.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pliant.batch.slurm.cluster import Cluster
-from pliant.batch.slurm.gres import NO_GPU, gres_list
+from pliant.batch.slurm.gres import GPU, NO_GPU, gres_list
 from pliant.batch.slurm.job_rows import JobRow, count
-from pliant.batch.slurm.request import Asked
+from pliant.batch.slurm.request import Asked, only_in_total
 from pliant.batch.slurm.requested import CHANGED
 from pliant.batch.slurm.values import NOTHING
 from pliant.errors import Refused
@@ -102,14 +109,16 @@ def restoring(row: JobRow, now: Asked) -> Words:
     """Return the call that brings a half changed job back to what was observed."""
     sizes = [
         f"NumTasks={row.num_tasks}",
-        f"NumCPUs={row.num_cpus}",
+        f"NumCPUs={now.nodes * now.cpus if now.cpus_per_gpu else row.num_cpus}",
         f"CPUsPerTask={now.cpus_per_task}",
-        f"MinCPUsNode={max(1, count(row.min_cpus))}",
+        f"MinCPUsNode={now.cpus if now.cpus_per_gpu else max(1, count(row.min_cpus))}",
+        *_tasks_words(row, count(row.tasks_per_node)),
         f"AdminComment={_text(row.admin_comment)}",
     ]
     if not row.is_array_record or row.is_last_task:
         sizes.insert(0, f"NumNodes={now.nodes}-{now.nodes}")
-    if now.mem_mib and not now.per_cpu and row.min_memory not in ("0", "N/A"):
+    told = row.min_memory not in ("0", "N/A") and not now.mem_per_gpu_mib
+    if now.mem_mib and not now.per_cpu and told:
         sizes.append(f"MinMemoryNode={now.mem_mib}")
     takes_back = not (now.gpus or now.shards) and NO_GPU not in row.tres_per_node
     return (*(("TresPerNode=",) if takes_back else _gres_words(row, now)), *sizes)
@@ -120,13 +129,33 @@ def _text(text: str) -> str:
 
 
 def _gres_words(row: JobRow, then: Asked) -> Words:
+    away = tuple(f"{key}=" for key, text in _asked_by(row) if _names_gpus(text))
     kind = f"{then.gpu_type}:" if then.gpu_type else ""
-    from_total = ("TresPerJob=",) if gres_list(row.tres_per_job) else ()
     if then.shards:
-        return (*from_total, f"Gres=shard:{kind}{then.shards}")
+        return (*away, f"Gres=shard:{kind}{then.shards}")
+    if then.gpus and only_in_total(row):
+        return (*away, f"TresPerJob=gres:gpu:{kind}{then.nodes * then.gpus}")
     if then.gpus:
-        return (*from_total, f"Gres=gpu:{kind}{then.gpus}")
-    return (*from_total, f"Gres={NO_GPU}:1")
+        return (*away, f"Gres=gpu:{kind}{then.gpus}")
+    return (*away, f"Gres={NO_GPU}:1")
+
+
+def _asked_by(row: JobRow) -> Sequence[tuple[str, str]]:
+    """What GPUs, and CPUs for each, are asked by beside ``Gres=``; as scontrol names it."""
+    return (
+        ("TresPerJob", row.tres_per_job),
+        ("TresPerTask", row.tres_per_task),  # from 24.11 on it has the CPUs of a task, too
+        ("CpusPerTres", row.cpus_per_tres),
+    )
+
+
+def _names_gpus(text: str) -> bool:
+    return any(gres.name == GPU for gres in gres_list(text))
+
+
+def _tasks_words(row: JobRow, tasks: int) -> Words:
+    """``--ntasks-per-node``, where the job has it."""
+    return (f"TasksPerNode={tasks}",) if count(row.tasks_per_node) else ()
 
 
 def _sizes(row: JobRow, now: Asked, then: Asked, spec: Spec) -> Words:
@@ -144,10 +173,11 @@ def _sizes(row: JobRow, now: Asked, then: Asked, spec: Spec) -> Words:
         f"NumCPUs={then.nodes * then.cpus}",
         f"CPUsPerTask={then.cpus_per_task}",
         f"MinCPUsNode={then.cpus}",
+        *_tasks_words(row, then.tasks),
     ]
     footprint = spec.footprint
     owner_said = footprint and (footprint.mem_per_node_mib or footprint.mem_per_gpu_mib)
-    if owner_said and then.mem_mib:
+    if owner_said and then.mem_mib and not now.mem_per_gpu_mib:
         words.append(f"MinMemoryNode={then.mem_mib}")
     return tuple(words)
 
