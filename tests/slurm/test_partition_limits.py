@@ -73,6 +73,21 @@ def test_a_partitions_cpus_and_memory_per_gpu_follow_what_a_waiting_job_becomes(
     assert n1.states(one) == ["RUNNING"]
 
 
+def test_they_do_so_where_pliantd_was_dead_when_the_job_was_submitted(n1: OneNode) -> None:
+    n1.fill("gpu:2", "--cpus-per-task=2")
+    other = n1.fill("gpu:2", "--cpus-per-task=2")
+    n1.sandbox.stop("pliantd")
+    try:
+        job = n1.submit("-pgiven", "--gres=gpu:4", "--moldable=gpus=2-4", script=LONG)
+    finally:
+        n1.sandbox.start("pliantd")
+    n1.cancel(other)
+    n1.wait_for_state(job, "RUNNING")
+    shown = n1.show(job)
+    assert (shown["TresPerNode"], shown["NumCPUs"]) == ("gres:gpu:2", "8")
+    assert "mem=1000M" in (shown.get("TRES") or shown["AllocTRES"])
+
+
 def test_a_partition_of_whole_nodes_leaves_the_shape_to_the_owner(n1: OneNode) -> None:
     n1.fill("gpu:3")
     close_breaker(n1.sandbox)
