@@ -564,7 +564,7 @@ local function gpus_asked(job_desc)
    local found, way, rest
    for _, name in ipairs({ "node", "job", "task" }) do
       local text = job_desc["tres_per_" .. name]
-      if text and text ~= "" then
+      if text and text ~= "" and not (name == "task" and text:match("^cpu[:=]%d+$")) then
          local gpus, kept = without_cpus(text)
          gpus = gpus_of(gpus)
          if found or not gpus or (kept ~= "" and name ~= "task") then

@@ -72,6 +72,8 @@ def waiting(fields: Mapping[str, Any], token: str) -> JobRow:
         "min_memory": said("min_mem_per_node") or said("min_mem_per_cpu"),
     }
     shown = {name: str(number) for name, number in numbers.items()}
+    by_gpu_mib = str(fields.get("mem_per_tres", "")).partition("gres/gpu:")[2]  # as 24.11 shows it
+    shown["min_memory"] = by_gpu_mib or shown["min_memory"]
     shown["min_memory"] += "M" if shown["min_memory"] != "0" else ""
     ways = ("per_node", "per_job", "per_task", "per_socket")
     gres = {f"tres_{way}": str(fields.get(f"tres_{way}", "")) for way in ways}
@@ -90,15 +92,30 @@ def waiting(fields: Mapping[str, Any], token: str) -> JobRow:
 def after(fields: Mapping[str, Any], changes: Mapping[str, str]) -> dict[str, Any]:
     changed = {**fields, **changes}
     if gres := changed.pop("gres", ""):
-        changed["tres_per_node"] = f"gres:{gres}"
+        slash = any("gres/" in str(value) for value in fields.values())
+        changed["tres_per_node"] = f"gres{'/' if slash else ':'}{gres}"
     return {name: value for name, value in changed.items() if str(value) not in ("", "65534")}
+
+
+def written(fields: Mapping[str, Any], release: tuple[int, int]) -> dict[str, Any]:
+    """The same request as sbatch writes it from 23.11 on: with a slash, and -c beside the GPUs."""
+    if release < (23, 11):
+        return dict(fields)
+    said = {
+        name: value.replace("gres:gpu", "gres/gpu") if isinstance(value, str) else value
+        for name, value in fields.items()
+    }
+    per_task = [f"cpu={said['cpus_per_task']}"] if "cpus_per_task" in said else []
+    per_task += [said["tres_per_task"]] if "tres_per_task" in said else []
+    return said | ({"tres_per_task": ",".join(per_task)} if per_task else {})
 
 
 def late(lua: str, tmp_path: Path, release: tuple[int, int]) -> dict[str, Requested]:
     """What pliantd finds of each request that it did not answer."""
-    told = submitted(lua, tmp_path, [step(fields) for fields in REQUESTS.values()])
+    asked = {options: written(fields, release) for options, fields in REQUESTS.items()}
+    told = submitted(lua, tmp_path, [step(fields) for fields in asked.values()])
     here, found = cluster(release), {}
-    for (options, fields), lines in zip(REQUESTS.items(), told, strict=True):
+    for (options, fields), lines in zip(asked.items(), told, strict=True):
         changes, words = fields_and_token(lines)
         found[options] = requested(waiting(after(fields, changes), pack(words)), here)
     return found
@@ -135,7 +152,7 @@ def reason(options: str, release: tuple[int, int]) -> str:
     On how many nodes Slurm puts such a job, only pliantd knows: it is not a matter of the request.
     """
     words = set(options.split())
-    in_total = "--gpus-per-task=1 -c" in options and not by_gpu(options)
+    in_total = "--gpus-per-task=1 -c" in options and not by_gpu(options) and release < (23, 11)
     said = in_total or words & {"-N1", "-N2", "-n8"}
     if "--array=0-3" in words and not said and words & SEVERAL:
         return SPREAD
@@ -150,15 +167,16 @@ def by_gpu(options: str) -> bool:
 SEVERAL = {"-n2", "-n4", "--ntasks-per-gpu=1"}
 
 
+@pytest.mark.parametrize("release", [(22, 5), (24, 11)])
 @pytest.mark.parametrize("lua", LUAS)
 def test_a_late_answer_leaves_each_form_what_it_would_be_or_says_why_not(
-    lua: str, tmp_path: Path
+    lua: str, release: tuple[int, int], tmp_path: Path
 ) -> None:
     answers = {options: in_time(fields) for options, fields in REQUESTS.items()}
     moldable = [options for options, answer in answers.items() if is_moldable(answer)]
     assert len(moldable) > 1000
-    found = late(lua, tmp_path, (22, 5))
+    found = late(lua, tmp_path, release)
     told = {options: differs(answers[options], found[options]) for options in moldable}
     assert {options: why.partition(": -N")[0] for options, why in told.items()} == {
-        options: reason(options, (22, 5)) for options in moldable
+        options: reason(options, release) for options in moldable
     }
