@@ -167,9 +167,11 @@ def _sizes(row: JobRow, now: Asked, then: Asked, spec: Spec) -> Words:
             "Slurm changes the nodes of an array only task by task, which Pliant does not"
         )
     tasks = then.nodes * then.tasks
-    # A number of tasks that is said gives --gres-flags=enforce-binding all CPUs of a node (22.05).
+    # A number of tasks that is said gives --gres-flags=enforce-binding all CPUs of a node (22.05);
+    # where --cpus-per-gpu is taken away, one that is not said becomes more, with CPUs for each.
+    is_said = tasks != count(row.num_tasks) or now.cpus_per_gpu
     words += [
-        *([f"NumTasks={tasks}"] if tasks != count(row.num_tasks) else []),
+        *([f"NumTasks={tasks}"] if is_said else []),
         f"NumCPUs={then.nodes * then.cpus}",
         f"CPUsPerTask={then.cpus_per_task}",
         f"MinCPUsNode={then.cpus}",
