@@ -170,6 +170,45 @@ def test_a_waiting_job_becomes_what_it_is_told_and_runs_as_that(
     assert outcome.ran == case.ran
 
 
+AS_WRITTEN: Mapping[str, set[str]] = {
+    "-n12": set(),
+    "-n6 --cpus-per-task=2": {"NumNodes"},  # 22.05 takes it for two nodes: then two at most
+    "-N1-2 -n12": set(),
+    "-n12 --ntasks-per-node=6": set(),
+    "--mincpus=6": {"NumCPUs", "TRES", "CPUs/Task"},  # it waits with 1 CPU, and runs with 6
+}
+"""Options, and what may be shown otherwise afterwards."""
+OF_THE_MOMENT = frozenset(
+    ("AdminComment", "LastSchedEval", "SchedNodeList", "StartTime", "EndTime", "Reason")
+)
+
+
+def test_a_job_that_has_its_own_shape_again_says_what_its_owner_wrote(cluster: Cluster) -> None:
+    """And starts where that does: tasks are spread over nodes where no one has CPUs for all."""
+    cluster.empty()
+    slurm = cluster.slurm()
+    cpus = [cluster.run_long(f"--nodelist={n}", "-c8", "--gres=gpu:1") for n in ("n1", "n2")]
+    jobs = [cluster.submit("--hold", "--gres=gpu:1", *said.split()) for said in AS_WRITTEN]
+    for job in jobs:
+        cluster.flag(job, "gpus=1:2:4")
+    written = [cluster.fields(job) for job in jobs]
+    own = by_id(slurm.observe().waiting)
+    for gpus in (2, 4, 1):
+        seen = by_id(slurm.observe().waiting)
+        to = {job: replace(own[job].shape, gpus=gpus) for job in jobs}
+        changes = [Change(seen[job], to[job], seen[job].noted(to[job])) for job in jobs]
+        assert slurm.change(changes) == [None] * len(jobs)
+    told = [cluster.fields(job) for job in jobs]
+    differ = [
+        {k for k in {**a, **b} if a.get(k) != b.get(k)} for a, b in zip(written, told, strict=True)
+    ]
+    may = [keys | OF_THE_MOMENT for keys in AS_WRITTEN.values()]
+    assert [keys - other for keys, other in zip(differ, may, strict=True)] == [set()] * len(jobs)
+    cluster.run("scontrol", "release", jobs[0])
+    wait_until(lambda: cluster.states([jobs[0]]) & {"RUNNING", "COMPLETED"} != set(), "its start")
+    cluster.run("scancel", *jobs, *cpus)
+
+
 def test_the_waiting_tasks_of_an_array_change_as_one_record_and_the_running_ones_not(
     full: Cluster,
 ) -> None:

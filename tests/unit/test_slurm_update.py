@@ -29,7 +29,7 @@ from pliant.batch.slurm.update import (
     wanted,
 )
 from pliant.errors import NotNow, Refused
-from pliant.grammar import parse_shape, put_token, token_text
+from pliant.grammar import find_token, parse_shape, token_text
 from pliant.model import Spec
 
 ROWS = {row.key: row for row in parse_jobs(recorded("22.05", "jobs.txt"), NONCE, (22, 5))}
@@ -54,7 +54,7 @@ def told(row: JobRow, shape: str, version: tuple[int, int] = (22, 5)) -> str:
     spec = replace(job.spec, set=parse_shape(shape))
     then = wanted(job, parse_shape(shape), spec, here)
     *words, token = update_words(row, asked(row, job.footprint), then, spec)
-    assert token == f"AdminComment={put_token(row.admin_comment, spec)}"
+    assert find_token(token.removeprefix("AdminComment=")) == spec
     return " ".join(words)
 
 
@@ -65,16 +65,16 @@ MEMORY = "MinMemoryNode=100"
 @pytest.mark.parametrize(
     ("job", "shape", "call"),
     [
-        ("298", "3", f"Gres=gpu:3 NumNodes=1-1 {SIZES} MinMemoryNode=200"),
+        ("298", "3", f"Gres=gpu:3 {SIZES} MinMemoryNode=200"),
         (
             *("306", "2x2"),
             f"Gres=gpu:2 NumNodes=2-2 NumTasks=2 NumCPUs=4 CPUsPerTask=2 MinCPUsNode=2 {MEMORY}",
         ),
         ("308", "2", f"Gres=gpu:2 {SIZES} {MEMORY}"),  # an array: no NumNodes
-        ("311", "3", f"TresPerJob= Gres=gpu:3 NumNodes=1-1 {SIZES} {MEMORY}"),  # --gpus=4
+        ("311", "3", f"TresPerJob= Gres=gpu:3 {SIZES} {MEMORY}"),  # --gpus=4
         (
             *("302", "2@v100"),
-            f"Gres=gpu:v100:2 NumNodes=1-1 NumCPUs=4 CPUsPerTask=4 MinCPUsNode=4 {MEMORY}",
+            f"Gres=gpu:v100:2 NumCPUs=4 CPUsPerTask=4 MinCPUsNode=4 {MEMORY}",
         ),
     ],
 )
@@ -88,25 +88,22 @@ def test_one_call_changes_all_of_a_shape(job: str, shape: str, call: str) -> Non
         (  # --ntasks-per-node=4
             {"num_tasks": "4", "num_cpus": "4", "tasks_per_node": "4"},
             "2",
-            "Gres=gpu:2 NumNodes=1-1 NumTasks=2 NumCPUs=2 CPUsPerTask=1 MinCPUsNode=2"
-            f" TasksPerNode=2 {MEMORY}",
+            f"Gres=gpu:2 NumTasks=2 NumCPUs=2 CPUsPerTask=1 MinCPUsNode=2 TasksPerNode=2 {MEMORY}",
         ),
         (
             {"cpus_per_tres": "gres:gpu:3"},
             "2",
-            "CpusPerTres= Gres=gpu:2 NumNodes=1-1 NumTasks=1 NumCPUs=6 CPUsPerTask=6 MinCPUsNode=6"
-            f" {MEMORY}",
+            f"CpusPerTres= Gres=gpu:2 NumTasks=1 NumCPUs=6 CPUsPerTask=6 MinCPUsNode=6 {MEMORY}",
         ),
         (  # it follows the GPUs by itself
             {"mem_per_tres": "gres:gpu:100", "tres": "cpu=1,mem=400M,node=1"},
             "2",
-            f"Gres=gpu:2 NumNodes=1-1 {SIZES}",
+            f"Gres=gpu:2 {SIZES}",
         ),
         (
             {"tres_per_node": "N/A", "tres_per_task": "gres/gpu=1", "num_tasks": "4"},
             "2",
-            "TresPerTask= Gres=gpu:2 NumNodes=1-1 NumTasks=2 NumCPUs=2 CPUsPerTask=1 MinCPUsNode=2"
-            f" {MEMORY}",
+            f"TresPerTask= Gres=gpu:2 NumTasks=2 NumCPUs=2 CPUsPerTask=1 MinCPUsNode=2 {MEMORY}",
         ),
         (  # 22.05 refuses that
             {"tres_per_node": "N/A", "tres_per_task": "gres:gpu:1", "num_tasks": "4"},
@@ -121,6 +118,52 @@ def test_what_is_asked_by_the_node_by_gpu_or_by_task_changes_with_the_shape(
 ) -> None:
     row = replace(ROWS["308"], **{"array_tasks": "N/A", "tres_per_node": "gres:gpu:4", **asked_by})
     assert told(row, shape) == call
+
+
+@pytest.mark.parametrize(
+    ("said", "there", "noted", "back"),
+    [
+        # -n12: Slurm may spread the tasks over several nodes
+        (
+            {"num_tasks": "12", "num_cpus": "12", "max_nodes": "1", "min_cpus": "1"},
+            f"Gres=gpu:2 NumCPUs=12 CPUsPerTask=1 MinCPUsNode=12 {MEMORY}",
+            "pliant-min-cpus=1",
+            f"Gres=gpu:4 NumCPUs=12 CPUsPerTask=1 MinCPUsNode=1 {MEMORY}",
+        ),
+        # -N1-2 --mincpus=6
+        (
+            {"num_cpus": "6", "max_nodes": "2", "min_cpus": "6"},
+            f"Gres=gpu:2 NumNodes=1-1 NumCPUs=6 CPUsPerTask=6 MinCPUsNode=6 {MEMORY}",
+            "pliant-max-nodes=2",
+            f"Gres=gpu:4 NumNodes=1-2 NumCPUs=6 CPUsPerTask=6 MinCPUsNode=6 {MEMORY}",
+        ),
+    ],
+)
+def test_a_job_that_has_its_own_shape_again_says_what_its_owner_wrote(
+    said: Mapping[str, str], there: str, noted: str, back: str
+) -> None:
+    row = replace(ROWS["308"], **{"array_tasks": "N/A", "tres_per_node": "gres:gpu:4", **said})
+    assert told(row, "2") == there
+    molded = replace(row, **_after(row, there), admin_comment=f"{noted} {_token(row, '2')}")
+    assert told(molded, "1").count("MinCPUsNode") == 1
+    assert told(molded, "4") == back
+
+
+def _token(row: JobRow, shape: str) -> str:
+    spec = find_token(row.admin_comment)
+    assert spec is not None
+    return token_text(replace(spec, set=parse_shape(shape)))
+
+
+def _after(row: JobRow, call: str) -> dict[str, str]:
+    """The fields of a job's row after a call."""
+    words = dict(word.split("=", 1) for word in call.split())
+    nodes = words.get("NumNodes", f"{row.num_nodes}-{row.max_nodes}").split("-")
+    return {
+        **{"tres_per_node": f"gres:{words['Gres']}", "num_cpus": words["NumCPUs"]},
+        **{"cpus_per_task": words["CPUsPerTask"], "min_cpus": words["MinCPUsNode"]},
+        **{"num_nodes": nodes[0], "max_nodes": nodes[1]},
+    }
 
 
 def test_a_half_changed_job_has_its_tasks_by_the_node_and_cpus_by_gpu_again() -> None:
@@ -138,10 +181,10 @@ def test_a_half_changed_job_has_its_tasks_by_the_node_and_cpus_by_gpu_again() ->
 
 def test_later_releases_take_a_gpu_away_by_the_dummy_gres_and_give_it_back() -> None:
     assert told(ROWS["319"], "1x0@cpu", (24, 11)) == (
-        f"Gres=nogpu:1 NumNodes=1-1 NumCPUs=8 CPUsPerTask=8 MinCPUsNode=8 {MEMORY}"
+        f"Gres=nogpu:1 NumCPUs=8 CPUsPerTask=8 MinCPUsNode=8 {MEMORY}"
     )
     waiting_as_cpu = replace(ROWS["319"], tres_per_node="gres/nogpu:1")
-    assert told(waiting_as_cpu, "2", (24, 11)) == f"Gres=gpu:2 NumNodes=1-1 {SIZES} {MEMORY}"
+    assert told(waiting_as_cpu, "2", (24, 11)) == f"Gres=gpu:2 {SIZES} {MEMORY}"
 
 
 def test_in_22_05_no_waiting_job_gives_up_its_gpus() -> None:

@@ -34,6 +34,8 @@ from pliant.grammar.options import (
 from pliant.grammar.shapes import dropped, no_larger, shapes
 from pliant.grammar.text import request_text
 from pliant.grammar.token import (
+    MAX_NODES,
+    MIN_CPUS,
     NICE,
     PRIORITY,
     TIME_MIN,
@@ -48,6 +50,8 @@ from pliant.grammar.token import (
 from pliant.grammar.values import parse_shape, quoted
 
 __all__ = [
+    "MAX_NODES",
+    "MIN_CPUS",
     "MOLDABLE_KEYS",
     "NICE",
     "OPTIONS",

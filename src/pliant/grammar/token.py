@@ -11,10 +11,11 @@ The text is a request as :mod:`pliant.grammar` has it, followed by what the filt
 A token that the submit plugin wrote while the daemon was away has the request alone.
 
 What a key that it does not know says of a request, an older pliantd cannot tell: it would take the
-whole token for none. So what its owner said and a hand-over has to overwrite is noted in words of
-their own beside it: the --time-min in minutes, ``pliant-time-min=20``, the --nice,
-``pliant-nice=100``, or the priority, ``pliant-priority=4294901400``. Older ones leave these words
-as they are.
+whole token for none. So what its owner said and Pliant has to overwrite is noted in words of their
+own beside it: for a hand-over the --time-min in minutes, ``pliant-time-min=20``, and the --nice,
+``pliant-nice=100``, or the priority, ``pliant-priority=4294901400``; for a shape the CPUs that each
+node must have, ``pliant-min-cpus=1``, and on how many nodes it may be, ``pliant-max-nodes=2``.
+Older ones leave these words as they are.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ PREFIX = "pliant=v1:"
 TIME_MIN = "pliant-time-min="
 NICE = "pliant-nice="
 PRIORITY = "pliant-priority="
+MIN_CPUS, MAX_NODES = "pliant-min-cpus=", "pliant-max-nodes="
 COMMENT = "pliant:"
 _FOOTPRINT_FIELDS = 7
 _NUMBER = re.compile(r"-?[0-9]{1,10}", re.ASCII)

@@ -104,9 +104,9 @@ def _nodes(row: JobRow) -> int:
     """The nodes; squeue's own count of waiting jobs is sometimes one too large."""
     if not row.waits:
         return max(1, len(host_list(row.nodes)))
-    told = tres(row.tres).get("node", "")
-    if told.isdecimal() and int(told):
-        return int(told)
+    told, each = tres(row.tres).get("node", ""), count(row.tasks_per_node)
+    if told.isdecimal() and int(told):  # but not of those that --ntasks-per-node makes it need
+        return max(int(told), -(-count(row.num_tasks) // each) if each else 1)
     least, most = count(row.num_nodes), count(row.max_nodes)
     return max(1, min(least, most) if most else least)
 

@@ -24,7 +24,7 @@ Measured on 22.05.8, 24.11.5 and 26.05.5; each line is a trap:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.gres import GPU, NO_GPU, gres_list
@@ -33,7 +33,7 @@ from pliant.batch.slurm.request import Asked, only_in_total
 from pliant.batch.slurm.requested import CHANGED
 from pliant.batch.slurm.values import NOTHING
 from pliant.errors import Refused
-from pliant.grammar import put_token
+from pliant.grammar import MAX_NODES, MIN_CPUS, find_token, note, noted, put_token
 from pliant.model import Job, Kind, Shape, Spec
 
 Words = tuple[str, ...]
@@ -80,8 +80,10 @@ def update_words(row: JobRow, now: Asked, then: Asked, spec: Spec) -> Words:
 
     Raises Refused where there is none.
     """
-    token = f"AdminComment={put_token(_text(row.admin_comment), spec)}"
-    return (*_gres_words(row, then), *_sizes(row, now, then, spec), token)
+    written = _as_written(row, now, then, spec)
+    sizes = _sizes(row, now, then, spec, written)
+    token = f"AdminComment={put_token(written.comment, spec)}"
+    return (*_gres_words(row, then), *sizes, token)
 
 
 def token_words(row: JobRow, spec: Spec) -> Words:
@@ -105,6 +107,35 @@ def check_accounts(now: Job, then: Job) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What its owner's own form says beyond a shape, and the comment that notes it for later.
+
+    ``min_cpus``: of each node; ``max_nodes``: on how many it may be. A shape on one node needs all
+    its CPUs there; its owner may have left to Slurm to spread the tasks over more.
+    """
+
+    min_cpus: int
+    max_nodes: int
+    comment: str
+
+
+def _as_written(row: JobRow, now: Asked, then: Asked, spec: Spec) -> _Written:
+    """Return what to say for a shape; for the own one what was written is said again."""
+    comment, said = _text(row.admin_comment), find_token(row.admin_comment)
+    keys = (MIN_CPUS, MAX_NODES)
+    if spec.set in (None, spec.own):
+        min_cpus, max_nodes = (noted(comment, key) for key in keys)
+        for key in keys:
+            comment = note(comment, key, 0)
+        return _Written(min_cpus or then.cpus, max(max_nodes, then.nodes), comment)
+    if said is None or said.set in (None, said.own):  # it still says what was written
+        min_cpus, max_nodes = max(1, count(row.min_cpus)), count(row.max_nodes)
+        comment = note(comment, MIN_CPUS, min_cpus if min_cpus != now.cpus else 0)
+        comment = note(comment, MAX_NODES, max_nodes if max_nodes > now.nodes else 0)
+    return _Written(then.cpus, then.nodes, comment)
+
+
 def restoring(row: JobRow, now: Asked) -> Words:
     """Return the call that brings a half changed job back to what was observed."""
     sizes = [
@@ -116,7 +147,7 @@ def restoring(row: JobRow, now: Asked) -> Words:
         f"AdminComment={_text(row.admin_comment)}",
     ]
     if not row.is_array_record or row.is_last_task:
-        sizes.insert(0, f"NumNodes={now.nodes}-{now.nodes}")
+        sizes.insert(0, f"NumNodes={now.nodes}-{max(now.nodes, count(row.max_nodes))}")
     told = row.min_memory not in ("0", "N/A") and not now.mem_per_gpu_mib
     if now.mem_mib and not now.per_cpu and told:
         sizes.append(f"MinMemoryNode={now.mem_mib}")
@@ -158,10 +189,14 @@ def _tasks_words(row: JobRow, tasks: int) -> Words:
     return (f"TasksPerNode={tasks}",) if count(row.tasks_per_node) else ()
 
 
-def _sizes(row: JobRow, now: Asked, then: Asked, spec: Spec) -> Words:
+def _sizes(row: JobRow, now: Asked, then: Asked, spec: Spec, written: _Written) -> Words:
+    """A number of nodes that is left open cannot be said again: what stays is not said."""
     words = []
     if not row.is_array_record or row.is_last_task:
-        words.append(f"NumNodes={then.nodes}-{then.nodes}")
+        may_be = (now.nodes, max(now.nodes, count(row.max_nodes)))
+        in_total = only_in_total(row)  # which Slurm may spread
+        if in_total or may_be != (then.nodes, written.max_nodes):
+            words.append(f"NumNodes={then.nodes}-{written.max_nodes}")
     elif then.nodes != now.nodes:
         raise Refused(
             "Slurm changes the nodes of an array only task by task, which Pliant does not"
@@ -174,7 +209,7 @@ def _sizes(row: JobRow, now: Asked, then: Asked, spec: Spec) -> Words:
         *([f"NumTasks={tasks}"] if is_said else []),
         f"NumCPUs={then.nodes * then.cpus}",
         f"CPUsPerTask={then.cpus_per_task}",
-        f"MinCPUsNode={then.cpus}",
+        f"MinCPUsNode={written.min_cpus}",
         *_tasks_words(row, then.tasks),
     ]
     footprint = spec.footprint
