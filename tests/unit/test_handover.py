@@ -318,6 +318,15 @@ def test_a_fence_is_renewed_for_as_long_as_the_run_before_takes_to_end() -> None
     assert drill.did.count(Do.RENEW) >= 3
 
 
+def test_a_job_whose_run_never_ends_is_left_to_the_queue_and_its_nodes_to_all() -> None:
+    """Its node is down, or its epilogue hangs: no fence stands for ever."""
+    drill = Drill(FakeSlurm(cleaned_s=10 * GIVE_UP_S), intended())
+    drill.run()
+    slurm = drill.slurm
+    assert (drill.outcome, slurm.job.state, slurm.fence_end_s) == (Outcome.SLOW, ENDING, 0.0)
+    assert GIVE_UP_S < slurm.now_s - drill.over.saved_s < GIVE_UP_S + 1
+
+
 @given(PAUSES, st.integers(0, 20), st.sampled_from(["hold", "cancel", "end"]))
 def test_an_owner_who_acts_meanwhile_wins(
     pauses: list[tuple[float, bool, bool]], after: int, what: str
