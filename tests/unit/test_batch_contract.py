@@ -247,7 +247,7 @@ def test_a_job_that_can_never_run_as_it_was_changed_gets_its_own_shape_back(
     world.cannot_run(first.id)
     world.batch.rescue(world.waiting(first.id))
     back = world.waiting(first.id)
-    assert (back.shape, as_spec(back).set) == (own, None)
+    assert (back.shape, as_spec(back).set, back.eligible) == (own, None, True)
 
 
 def test_a_job_that_waits_for_something_else_is_not_rescued(world: World, first: Job) -> None:

@@ -29,6 +29,7 @@ from pliant.daemon.watching import Watching
 from pliant.errors import Refused
 from pliant.handover import PINNED, Do, HandOver, Outcome, Scene, Sight, Step
 from pliant.model import (
+    ALL_CORES,
     Footprint,
     Job,
     JobClass,
@@ -371,6 +372,7 @@ TRIAL = replace(waiting(8, "4"), spec=Spec(Request(job_class=JobClass.TRIAL), ow
     ("guests", "stands"),
     [
         ((TRIAL,), True),
+        ((replace(TRIAL, id="8_5"),), True),  # the last task of the array that it is
         ((replace(TRIAL, id="9"),), False),  # it was cancelled, or has found room elsewhere
         ((replace(TRIAL, eligible=False),), False),  # its user holds it
         ((replace(TRIAL, ordinary="beyond its cap"),), False),  # made longer since
@@ -455,6 +457,8 @@ OTHERWISE: Sequence[tuple[str, object]] = (
     ("account", "other"),
     ("eligible", False),
     ("reason", "DependencyNeverSatisfied"),
+    ("reason", "Licenses"),
+    ("spec", Spec(BEST_EFFORT, own=FOUR, set=TWO)),  # it was made smaller since, and has grown
     ("frozen", "its owner or another tool has changed it: 16 CPUs a node instead of 1"),
 )
 
@@ -482,6 +486,51 @@ def test_who_waits_for_the_next_run_keeps_its_place_for_what_it_had(
     assert bench.hands.did == did
 
 
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (HAD, {"eligible": False, "priority": 0}),  # its user's hold: a release would end it
+        (HAD, {"shape": Shape(2, 4)}),
+        (replace(HAD, spec=None, priority=PINNED), {"shape": Shape(2, 4)}),  # not by us
+    ],
+)
+def test_who_has_no_pin_of_ours_is_not_released(
+    bench: Bench, before: Job, now: dict[str, Any]
+) -> None:
+    waits = replace(before, state=JobState.WAITING, nodes=())
+    bench.look(waiting=(waits,))
+    bench.look(waiting=(replace(waits, **now),))
+    assert bench.hands.did == []
+
+
+SHARED = replace(HAD, shares=True, nodes_required=("n3",))
+MARKED = Spec(BEST_EFFORT, own=FOUR, mark="n1")
+EVERY_CORE = replace(BEST_EFFORT, cores=ALL_CORES)
+WHOLE = Shape(1, 0, kind=Kind.CPU)
+FEW_CORES = replace(HAD, shape=WHOLE, spec=Spec(replace(BEST_EFFORT, cores=4), own=WHOLE))
+
+
+@pytest.mark.parametrize(
+    ("had", "changes", "did"),
+    [
+        (replace(HAD, time_limit_s=0), {"time_limit_s": 7200}, []),
+        (HAD, {"time_limit_s": 7200, "time_min_s": 600}, []),  # it ran with less than its limit
+        (replace(HAD, frozen="it has its nodes alone"), {}, []),
+        (replace(HAD, footprint=Footprint()), {"footprint": HAD.footprint}, []),  # unknown before
+        (SHARED, {"spec": MARKED, "nodes_required": ("n1",)}, []),  # the mark's node: by us
+        (SHARED, {"nodes_required": ("n1",)}, [("7", Do.RELEASE)]),
+        (FEW_CORES, {"spec": Spec(EVERY_CORE, own=WHOLE)}, [("7", Do.RELEASE)]),
+    ],
+)
+def test_only_more_than_it_had_and_by_its_owner_is_a_change(
+    bench: Bench, had: Job, changes: dict[str, Any], did: list[tuple[str, Do]]
+) -> None:
+    bench.preempted(had)
+    pinned = replace(had, state=JobState.WAITING, nodes=(), restarts=1, priority=PINNED)
+    bench.look(waiting=(replace(pinned, **changes),))
+    assert bench.hands.did == did
+
+
 def test_of_the_partitions_that_it_may_run_in_a_job_that_runs_shows_one(bench: Bench) -> None:
     bench.preempted(HAD)
     pinned = replace(HAD, state=JobState.WAITING, nodes=(), restarts=1, priority=PINNED)
@@ -498,6 +547,8 @@ def test_nor_is_it_made_larger_by_pliant_while_it_has_that_place(bench: Bench) -
         for priority in (PINNED, 500)
     ]
     assert offered == [(ONE,), HAD.shapes]
+    larger = replace(waits, priority=PINNED, shape=FOUR, shapes=(TWO, FOUR))
+    assert bench.seen(waiting=(larger,)).waiting[0].shapes == (FOUR,)  # by its owner: it stays so
 
 
 def test_an_owner_has_again_what_its_job_lent_once_that_is_outside_a_hand_over(
@@ -530,6 +581,17 @@ def test_nor_does_a_guest_that_its_user_makes_larger_or_longer_than_a_trial_may_
     [*bench.elastic.begin(shrink(bench.one(EFFORT), "8"), always)]
     bench.look(EFFORT, waiting=(replace(guest, **changes),))
     assert bench.hands.did == did
+
+
+def test_a_guest_has_its_place_for_what_it_asked_when_it_was_pinned(bench: Bench) -> None:
+    """Not for what it asked when it was seen first."""
+    guest = replace(JOB, id="8", state=JobState.WAITING, nodes=())
+    bench.look(EFFORT, waiting=(replace(guest, shape=ONE),))
+    bench.look(EFFORT, waiting=(guest,))
+    bench.listens(EFFORT)
+    [*bench.elastic.begin(shrink(bench.one(EFFORT), "8"), always)]
+    bench.look(EFFORT, waiting=(replace(guest, priority=PINNED + 1),))
+    assert bench.hands.did == []
 
 
 def test_a_guest_of_whose_room_nobody_remembers_anything_keeps_no_pin(bench: Bench) -> None:
@@ -840,7 +902,6 @@ def test_a_job_that_gives_something_up_needs_no_room_once_it_has_saved(bench: Be
     assert saved.shape == ONE
 
 
-WHOLE = Shape(1, 0, kind=Kind.CPU)
 TWO_NODES = ("n1", "n2")
 
 

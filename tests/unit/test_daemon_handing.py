@@ -359,6 +359,66 @@ def test_a_program_goes_on_in_place_whose_job_the_batch_system_does_not_requeue(
     assert not bench.overs.stays("7", 1)  # the next run
 
 
+def until_it_stays(bench: Bench) -> None:
+    for _ in range(100):
+        if bench.overs.stays("7", 0):
+            return
+        bench.overs.turn()
+        bench.hands.slurm.pass_time(0.5, scheduler=True)
+    pytest.fail("it is not told to go on")
+
+
+def test_a_pliantd_that_is_killed_once_a_program_was_told_to_go_on_does_not_requeue_it(
+    bench: Bench,
+) -> None:
+    bench.hands.refuses, bench.hands.for_good = {Do.REQUEUE}, True
+    bench.begin()
+    bench.save()
+    until_it_stays(bench)
+    bench.start()
+    bench.hands.refuses = set()
+    bench.overs.resume([JOB])
+    bench.go_on()
+    assert (bench.hands.slurm.job.run, Do.REQUEUE in bench.hands.did) == (0, False)
+
+
+def test_where_a_pin_is_refused_for_good_the_first_requeue_that_is_refused_is_the_last(
+    bench: Bench,
+) -> None:
+    bench.hands.refuses, bench.hands.for_good = {Do.PIN}, True
+    bench.begin()
+    bench.save()
+    bench.overs.turn()
+    bench.hands.refuses, bench.hands.for_good = {Do.PIN, Do.REQUEUE}, False
+    bench.go_on(6)
+    assert (bench.ends, bench.hands.did) == ([("7", Outcome.STAYS)], [])
+
+
+def test_what_is_refused_once_its_job_has_another_request_hinders_no_pin(bench: Bench) -> None:
+    bench.hands.refuses, bench.hands.for_good = {Do.UNFENCE}, True
+    bench.begin()
+    bench.save()
+    bench.go_on(20)
+    over = bench.overs.of("7")
+    assert over is not None
+    assert (over.hindered_s, over.barred, bench.hands.slurm.job.carries) == (0.0, False, NEW)
+
+
+def test_a_fence_that_was_refused_for_a_while_and_stands_hinders_no_more(bench: Bench) -> None:
+    bench.hands.refuses = {Do.FENCE}
+    bench.begin()
+    bench.save()
+    bench.go_on(10)
+    bench.hands.refuses = set()
+    while Do.FENCE not in bench.hands.did:
+        bench.go_on(1)
+    bench.hands.refuses = {Do.REQUEUE}
+    bench.go_on(14)  # more than ten seconds after the first refusal
+    bench.hands.refuses = set()
+    bench.go_on()
+    assert bench.ends == [("7", Outcome.DONE)]
+
+
 NO = f"{Outcome.REFUSED}: no"
 
 

@@ -17,6 +17,7 @@ from pliant.handover import (
     FENCE_S,
     GIVE_UP_S,
     PINNED,
+    REFUSED_S,
     SETTLE_S,
     STARTS,
     Do,
@@ -318,6 +319,15 @@ def test_a_fence_is_renewed_for_as_long_as_the_run_before_takes_to_end() -> None
     assert drill.did.count(Do.RENEW) >= 3
 
 
+def test_a_job_whose_run_never_ends_is_left_to_the_queue_and_its_nodes_to_all() -> None:
+    """Its node is down, or its epilogue hangs: no fence stands for ever."""
+    drill = Drill(FakeSlurm(cleaned_s=10 * GIVE_UP_S), intended())
+    drill.run()
+    slurm = drill.slurm
+    assert (drill.outcome, slurm.job.state, slurm.fence_end_s) == (Outcome.SLOW, ENDING, 0.0)
+    assert GIVE_UP_S < slurm.now_s - drill.over.saved_s < GIVE_UP_S + 1
+
+
 @given(PAUSES, st.integers(0, 20), st.sampled_from(["hold", "cancel", "end"]))
 def test_an_owner_who_acts_meanwhile_wins(
     pauses: list[tuple[float, bool, bool]], after: int, what: str
@@ -436,6 +446,22 @@ def test_a_job_that_the_batch_system_requeues_itself_keeps_its_place_once_it_has
         slurm.do(step, over)
         slurm.pass_time(0.1, scheduler=True)
     assert (slurm.job.state, slurm.job.carries, slurm.x) == (RUNNING, NEW, WAITING)
+
+
+@pytest.mark.parametrize(
+    ("hindered_s", "barred", "now_s", "goes_on"),
+    [
+        (0.0, False, 2000.0, False),
+        (1000.0, False, 1000.0 + REFUSED_S - 1, False),
+        (1000.0, False, 1000.0 + REFUSED_S, True),
+        (1000.0, True, 1000.0, True),
+    ],
+)
+def test_it_goes_on_without_what_is_refused_for_ten_seconds_or_for_good(
+    hindered_s: float, barred: bool, now_s: float, goes_on: bool
+) -> None:
+    over = replace(intended(), hindered_s=hindered_s, barred=barred)
+    assert over.is_hindered(now_s) is goes_on
 
 
 def turned(refused: str = "no such GPU", *, before: Shape = OLD, shape: Shape = NEW) -> HandOver:

@@ -91,6 +91,16 @@ def test_a_program_that_saved_waits_for_pliantd_to_requeue_the_job() -> None:
     assert done == [w.Withdraw(), w.ReportSaved(WISH, 4.0), w.Exit(85)]
 
 
+@pytest.mark.parametrize(
+    ("number", "done"), [(1, [w.Exit(85)]), (2, [w.Exit(85)]), (3, [w.Exit(85)]), (USR1, [])]
+)
+def test_whatever_ends_a_shell_ends_the_waiting_of_its_wrapper(
+    number: int, done: list[w.Effect]
+) -> None:
+    handing, _ = play(asked(), w.Ended(4.0, 85, True))
+    assert play(handing, w.Signalled(5.0, number, False))[1] == done
+
+
 def test_where_pliantd_is_silent_the_wrapper_requeues_once() -> None:
     state, done = play(asked(), w.Ended(4.0, 85, True), w.Ticked(4.0 + SILENT_S))
     assert done[-1] == w.Requeue()
@@ -245,6 +255,15 @@ def test_beside_another_wrapper_nothing_is_requeued_and_the_program_goes_on(earl
     assert w.Requeue() not in done
     again, done = play(state, w.Beside(4.0, False), w.Wished(5.0, Wish("w2")))
     assert (again.stage, done) == (Stage.ASKED, [w.Ask(Wish("w2"))])
+
+
+def test_a_checkpoint_that_is_made_beside_another_wrapper_is_not_reported() -> None:
+    """Else pliantd would requeue the job, and end the program of the other one."""
+    state = play(asked(), w.Beside(1.0, True))[0]
+    assert play(state, w.Ended(2.0, 85, True))[1] == [
+        *(w.Withdraw(), w.Say("the program goes on here")),
+        *(w.Tell(again=True), w.Start()),
+    ]
 
 
 # Over all histories

@@ -204,12 +204,22 @@ def test_with_basic_priorities_it_has_the_priority_again(
     handing(slurm, by_key(row)).do(Step(pin), OVER, JOB, ANY)
     noted = f"{token} pliant-priority=4294901700"
     row = replace(row, priority=str(pinned), admin_comment=noted)
+    handing(slurm, by_key(row)).do(Step(pin), OVER, JOB, ANY)  # once more: what was noted stays
     handing(slurm, by_key(row)).do(Step(release), OVER, replace(JOB, priority=PINNED), ANY)
     job = f"jobid={number}"
     assert slurm.asked == [
         ("scontrol", "update", job, f"Priority={pinned}", f"AdminComment={noted}"),
+        ("scontrol", "update", job, f"Priority={pinned}"),
         ("scontrol", "update", job, "Priority=4294901700", f"AdminComment={token}"),
     ]
+
+
+def test_what_is_noted_where_there_was_no_comment_stands_alone() -> None:
+    slurm = Slurm()
+    slurm.nice = 70
+    row = array(7, array_id="7", admin_comment="(null)")
+    handing(slurm, by_key(row)).do(Step(Do.PIN), OVER, JOB, ANY)
+    assert slurm.asked[-1][-1] == "AdminComment=pliant-nice=70"
 
 
 @pytest.mark.parametrize(
@@ -547,10 +557,24 @@ def test_an_owner_has_the_time_min_again_that_a_hand_over_borrowed() -> None:
     handing(slurm, by_key(newer)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
     assert slurm.asked[-1] == ("scontrol", "update", "jobid=7", words[1])
     short = replace(row, time_limit="19:00")
-    runs = replace(row, state="RUNNING")
-    assert (owed(row), owed(short), owed(runs)) == (True, False, False)
     with pytest.raises(Refused, match="has all that was its own"):
         handing(Slurm(), by_key(short)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
+
+
+@pytest.mark.parametrize(
+    ("said", "may_be_put_back"),
+    [
+        ({"time_limit": "20:00"}, True),
+        ({"time_limit": "UNLIMITED"}, True),
+        ({"time_limit": "19:00"}, False),  # Slurm refuses it, and its owner may lengthen that yet
+        ({"time_limit": "19:00", "time_min": "5:00"}, True),  # what was noted is only forgotten
+        ({"time_limit": "20:00", "state": "RUNNING"}, False),  # it would do nothing
+    ],
+)
+def test_a_time_min_is_owed_where_slurm_takes_it(
+    said: dict[str, str], may_be_put_back: bool
+) -> None:
+    assert owed(array(7, admin_comment="pliant-time-min=20", **said)) is may_be_put_back
 
 
 @pytest.mark.parametrize(

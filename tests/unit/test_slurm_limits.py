@@ -131,6 +131,21 @@ def test_what_is_too_much_for_one_job_is_the_least_of_what_all_or_one_may_have_a
     assert parse_limits(normal, USERS + two).most == (("normal", few),)
 
 
+@pytest.mark.parametrize("limit", ["GrpTRES", "MaxTRES", "MaxTRESPU", "MaxTRESPA"])
+@pytest.mark.parametrize(
+    ("said", "most"),
+    [
+        ("gres/gpu=2", (("few", TWO),)),
+        ("gres/gpu=0", (("few", (("ngpus", 0),)),)),
+        ("gres/gpu,cpu=,node=many,gres/gpu=\N{ARABIC-INDIC DIGIT TWO}", ()),
+    ],
+)
+def test_each_of_them_is_one_where_it_is_a_number(
+    limit: str, said: str, most: tuple[tuple[str, Amounts], ...]
+) -> None:
+    assert parse_limits(NONE + row(OF_QOS, Name="few", **{limit: said}), USERS).most == most
+
+
 @pytest.mark.parametrize(
     ("qos", "of_partition", "gpus", "most"),
     [
@@ -150,6 +165,21 @@ def test_a_job_may_have_no_more_than_its_qos_or_its_partitions_lets_it(
     abilities = Abilities(most=(("few", (("ngpus", 4),)), ("more", (("ngpus", 8),))))
     told = abilities.beyond(qos, Partition("p", (), qos=of_partition), 1, Demand(gpus))
     assert told == (f"its QOS lets one job have {most} GPUs at most" if most else "")
+
+
+@pytest.mark.parametrize(
+    ("qos", "nodes", "words"),
+    [
+        ("", 2, "its QOS lets one job have 4 GPUs at most"),
+        ("", 1, ""),
+        ("other", 2, ""),  # nor does its partition name one
+    ],
+)
+def test_what_jobs_that_name_no_qos_may_have_counts_over_all_nodes_and_for_them_alone(
+    qos: str, nodes: int, words: str
+) -> None:
+    abilities = Abilities(most=(("", (("ngpus", 4),)),))
+    assert abilities.beyond(qos, Partition("p", ()), nodes, Demand(3)) == words
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,17 @@ def test_what_is_neither_is_its_owners(said: dict[str, str], over: HandOver) -> 
     assert not stands(row(**said), JOB, over, CLUSTER)
 
 
+@pytest.mark.parametrize(
+    ("mib", "as_it_was_or_is_to_be"), [(400, True), (200, True), (300, False), (800, False)]
+)
+def test_memory_that_is_neither_is_its_owners_too(mib: int, as_it_was_or_is_to_be: bool) -> None:
+    by_gpu = Footprint(cpus_per_gpu=2, mem_per_gpu_mib=100)
+    spec = replace(SPEC, footprint=by_gpu)
+    said = row(admin_comment=put_token("", spec), min_memory=f"{mib}M")
+    job = replace(JOB, footprint=by_gpu, spec=spec)
+    assert stands(said, job, OVER, CLUSTER) is as_it_was_or_is_to_be
+
+
 def test_a_limit_between_what_is_left_and_what_it_was_is_more_than_the_resize_leaves() -> None:
     assert not stands(row(time_limit="29:00"), JOB, KEEPS, CLUSTER)
     assert stands(row(time_limit="29:00"), JOB, OVER, CLUSTER)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
 import pytest
-from slurm_recorded import NONCE, Recorded, recorded
+from slurm_recorded import NONCE, Changing, Recorded, recorded
 
 from pliant.batch import Change
 from pliant.batch.slurm import Slurm
@@ -272,6 +272,41 @@ def test_a_half_made_change_is_put_back_to_exactly_what_was_seen() -> None:
             MEMORY,
         )
     )
+
+
+class Halfway(Changing):
+    """Takes a part of each update of job 306, its GPUs, and refuses the rest."""
+
+    def __init__(self, gpus: int) -> None:
+        super().__init__()
+        self.gpus = gpus
+
+    def run(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> Answer:
+        if argv[:2] != ("scontrol", "update"):
+            return super().run(argv, env=env, stdin=stdin)
+        self.said.append(tuple(argv))
+        self.job("306", tres_per_node=f"gres:gpu:{self.gpus}")
+        return Answer("", "not now", 1)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "updates", "words"),
+    [
+        (2, 2, "not now; it could not be put back: GPUs a node: 2 instead of 4"),
+        (3, 1, "it was changed at the same time; its owner wins"),
+    ],
+)
+def test_what_becomes_of_a_half_made_change_is_said_and_one_of_its_owners_stands(
+    gpus: int, updates: int, words: str
+) -> None:
+    commands, to = Halfway(gpus), parse_shape("2x2")
+    slurm = Slurm(commands, clock=lambda: NOW_S)
+    job = next(job for job in slurm.observe().waiting if job.id == "306")
+    assert job.spec is not None
+    (error,) = slurm.change([Change(job, to, replace(job.spec, set=to))])
+    assert (str(error), len(commands.said)) == (f"job 306 to 2x2: {words}", updates)
 
 
 BY_SLURM = {
