@@ -16,7 +16,7 @@ from benchmarks.section import Section
 
 PARTS = (
     *("cycle", "pbs-hook", "pbs-runjob", "guardian"),
-    *("submission", "start", "idle", "native", "monitor", "monitors", "sharing"),
+    *("ranks", "submission", "start", "idle", "native", "monitor", "monitors", "sharing"),
 )
 """Each is a module ``benchmarks.bench_PART`` with ``measure(quick) -> list[Section]``; _ for -."""
 
