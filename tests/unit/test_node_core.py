@@ -46,6 +46,13 @@ def test_a_signal_is_tried_until_the_program_can_take_it() -> None:
     assert play(state, w.Prompted(2.5), w.Ticked(3))[1] == []
 
 
+def test_a_wish_that_takes_anothers_place_is_a_signal_of_its_own() -> None:
+    """A task that looks once a second may miss that the first one was withdrawn."""
+    state, _ = play(State(signal=USR1), w.Wished(0, WISH), w.Prompted(0))
+    other = Wish("w2", "resize", "1", 30.0)
+    assert play(state, w.Wished(1, other))[1] == [w.Ask(other), w.Prompt()]
+
+
 def test_a_wish_that_is_withdrawn_is_taken_from_the_program() -> None:
     state, done = play(asked(), w.Wished(3.0, None))
     assert (state.stage, done) == (Stage.RUNNING, [w.Withdraw()])

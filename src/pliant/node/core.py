@@ -105,12 +105,13 @@ def _wished(state: State, event: Wished) -> Next:
     asked = replace(
         state,
         stage=Stage.ASKED,
+        prompted=False,  # for this one
         wish=wish,
         seen=wish.id,
         asked_s=event.at_s,
         until_s=event.at_s + max(LEAST_S, wish.left_s),
     )
-    prompt = (Prompt(),) if state.signal and not state.prompted else ()
+    prompt = (Prompt(),) if state.signal else ()
     return asked, (Ask(wish), *prompt)
 
 
