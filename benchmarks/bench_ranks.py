@@ -37,6 +37,7 @@ while True: signal.pause()
 _SCRIPT = """#!/bin/bash
 #SBATCH --nodes=1 --ntasks-per-node={ranks} --gres=gpu:{ranks} --time=60 --output=out
 #SBATCH --moldable=gpus=1-{ranks} --malleable=grace=10m
+export PLIANT_CHECKPOINT_DIR="$PWD/saves"
 {command}
 """
 _WITHOUT, _ONE, _EACH = (
