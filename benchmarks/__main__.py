@@ -16,7 +16,8 @@ from benchmarks.section import Section
 
 PARTS = (
     *("cycle", "pbs-hook", "pbs-runjob", "guardian"),
-    *("submission", "attack", "start", "idle", "native", "monitor", "monitors", "sharing"),
+    *("ranks", "submission", "attack", "start", "idle", "native", "monitor", "monitors"),
+    "sharing",
 )
 """Each is a module ``benchmarks.bench_PART`` with ``measure(quick) -> list[Section]``; _ for -."""
 

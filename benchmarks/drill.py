@@ -22,7 +22,7 @@ from queue import SimpleQueue
 
 from benchmarks import machine
 from benchmarks.drill_admin import Admin
-from benchmarks.drill_faults import ASKED, FAULTS, Fault
+from benchmarks.drill_faults import FAULTS, UNHALTED_S, Fault
 from benchmarks.drill_field import COME_S, STEPS, Field, checksum, install
 from benchmarks.section import Section, verdict
 from pliant.errors import PliantError
@@ -69,7 +69,8 @@ def run(area: Field, fault: Fault, place: Path, draw: random.Random) -> Seen:
     since_s = time.monotonic()
     place.mkdir(mode=0o777)
     place.chmod(0o777)
-    area.place, area.job = place, 0
+    area.place, area.job, area.ends = place, 0, (fault.ends,)
+    area.told = ()
     area.sandbox.stop("pliantd")
     said = len(area.said())
     try:
@@ -94,13 +95,13 @@ def run(area: Field, fault: Fault, place: Path, draw: random.Random) -> Seen:
 
 def _run(area: Field, fault: Fault, seen: Seen, draw: random.Random) -> None:
     area.deciding("fitgpp" if fault.guest else "easy-backfill")
-    moment = "never" if seen.moment == ASKED else seen.moment
+    moment = "never" if seen.moment in UNHALTED_S else seen.moment
     area.skew_s = min(0, fault.skew_s)
     area.pliantd(moment)
     _begin(area, fault, moment, seen)
     _ask(area, fault, draw)
-    if seen.moment == ASKED:
-        time.sleep(draw.uniform(0.2, 0.7))
+    if seen.moment in UNHALTED_S:
+        time.sleep(draw.uniform(*UNHALTED_S[seen.moment]))
     else:
         area.wait((area.place / "reached").exists, f"{seen.moment} to come", COME_S)
     fault.inject(area)
@@ -218,12 +219,15 @@ def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
     out = area.place / "out"
     last = out.read_text().splitlines()[-1:] if out.exists() else []
     right = state != "COMPLETED" or last == [checksum(STEPS)]
-    unbegun = state == "FAILED" and fault.ends != state and "REASON: " in "".join(last)
+    unbegun = state == "FAILED" and state not in area.ends and "REASON: " in "".join(last)
     if unbegun and area.is_forgotten():  # the last words are slurmstepd's: no program began
         seen.first += 1
-    elif state != fault.ends or not right:
+    elif state not in area.ends or not right:
         seen.lost = 1
         seen.words.append(f"ended {state} {last}")
+    words = (out.read_text() if out.exists() else "") + area.said()
+    if state == "FAILED" and area.told and not any(line in words for line in area.told):
+        seen.words.append("nobody says why it failed")
     seen.lost += bool(area.guest) and area.state(area.guest) != "COMPLETED"
     _lost_work(area.place / "log", seen)
 

@@ -1,7 +1,8 @@
 """The faults of the drill: what is done to which part, and when.
 
 A moment is a step of the hand-over, ``before:requeue`` or ``after:requeue``, at which pliantd halts
-while the fault is injected, or ``asked``: while the program saves.
+while the fault is injected, or ``asked``: while the program saves, or ``any time`` from then until
+it should run again.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from dataclasses import dataclass
 import psutil
 
 from benchmarks.drill_field import USER, Field
+from pliant.daemon.run_verbs import GONE
 
 STEPS = ("pin", "fence", "requeue", "reshape", "unfence", "release")
 GUEST_STEPS = ("fence", "requeue", "pin-guest", "unfence", "release-guest")
-ASKED = "asked"
+ASKED, ANY_TIME = "asked", "any time"
+UNHALTED_S = {ASKED: (0.2, 0.7), ANY_TIME: (0.0, 2.5)}
+"""How long after the wish a fault comes that no step of pliantd is halted for: from, to."""
 SAVED = ("before:pin", "before:fence", "before:requeue")
 WAITS = ("after:requeue", "before:reshape", "after:reshape", "before:unfence")
 
@@ -70,13 +74,42 @@ def _kill_program(field: Field) -> None:
 
 
 def _kill_wrapper(field: Field) -> None:
-    with contextlib.suppress(psutil.NoSuchProcess):
+    with contextlib.suppress(psutil.NoSuchProcess, StopIteration):
         field.program()[1].kill()
 
 
 def _kill_wrapper_alone(field: Field) -> None:
     """The program has ended by then: its wrapper is what keeps the job's place."""
     field.program()[1].kill()
+
+
+def _kill_guardian(field: Field) -> None:
+    """Kill the job's script; Slurm ends the job of a script that is killed, whatever it runs."""
+    _kill_script(field, with_wrapper=False)
+
+
+def _kill_both(field: Field) -> None:
+    _kill_script(field, with_wrapper=True)
+
+
+def _kill_script(field: Field, *, with_wrapper: bool) -> None:
+    with contextlib.suppress(psutil.NoSuchProcess, StopIteration):
+        guardian = field.guardian()
+        wrapper = [field.program()[1]] if with_wrapper else []
+        for process in (*wrapper, guardian):
+            process.kill()
+        if not field.has_saved():  # one that just began again may be taken for told a second time
+            field.ends = ("FAILED", "COMPLETED")
+            field.told = ("its guardian was killed", f"job {field.job}: {GONE}")
+
+
+def _stop_guardian(field: Field) -> None:
+    """Stop it for longer than the program saves, and let it go on."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        guardian = field.guardian()
+        guardian.suspend()
+        time.sleep(2.0)
+        guardian.resume()
 
 
 def _node_down(field: Field) -> None:
@@ -201,6 +234,12 @@ FAULTS: Sequence[Fault] = (
     Fault("slurmd killed", ANY, _kill("slurmd-n1")),
     Fault("wrapper killed while the program saves", (ASKED,), _kill_wrapper, first=True),
     Fault("wrapper killed, checkpoint written", SAVED, _kill_wrapper_alone, first=True),
+    Fault("wrapper killed at any time", (ANY_TIME,), _kill_wrapper, first=True),
+    Fault("guardian killed at any time", (ANY_TIME,), _kill_guardian, first=True),
+    Fault("guardian killed, checkpoint written", (*SAVED, *WAITS), _kill_guardian, first=True),
+    Fault("guardian and wrapper killed at any time", (ANY_TIME,), _kill_both, first=True),
+    Fault("guardian and wrapper killed, checkpoint written", SAVED, _kill_both, first=True),
+    Fault("guardian stopped for a while", (ANY_TIME,), _stop_guardian, first=True),
     Fault("program killed while it saves", (ASKED,), _kill_program, ends="FAILED"),
     Fault("node down while the program saves", (ASKED,), _node_down, first=True),
     Fault("node down, checkpoint written", (*SAVED, *WAITS), _node_down),

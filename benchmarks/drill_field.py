@@ -79,6 +79,8 @@ class Field:
     submitted_s: float = 0.0  # the last job
     dead: list[str] = field(default_factory=list)
     trouble: str = ""  # pliantd's last no
+    ends: tuple[str, ...] = ()  # how the job may; a fault may change it
+    told: tuple[str, ...] = ()  # one of these its output or pliantd's log is to say where it failed
 
     # --- parts -----------------------------------------------------------------------------
 
@@ -253,10 +255,17 @@ class Field:
 
         Both are children of the guardian, which has the wrapper's command line.
         """
-        own, parent = map(int, (self.place / "pid").read_text().split())
-        guardian = psutil.Process(parent)
+        own, guardian = int((self.place / "pid").read_text().split()[0]), self.guardian()
         same = (one for one in guardian.children() if one.cmdline() == guardian.cmdline())
         return own, next(same)
+
+    def guardian(self) -> psutil.Process:
+        """Return what the job's script has become."""
+        return psutil.Process(int((self.place / "pid").read_text().split()[1]))
+
+    def has_saved(self) -> bool:
+        """Whether the job's last run has written its checkpoint."""
+        return (self.place / "log").read_text().splitlines()[-1].startswith("saved")
 
     def clear(self) -> None:
         """End all jobs and fences."""

@@ -11,6 +11,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +25,9 @@ from release_helpers import Release, release_here, requests
 from resizing_helpers import Place
 from slurm_helpers import POLL_S, Submit, WaitForState, wait_until
 from user_helpers import commands_for
+from wrapper_helpers import HASTY, SOURCE
 
+from fake_door import FakeDoor, munge_program
 from limits import HANG_S
 from pliant.errors import PliantError
 from pliant.sandbox import Options, Sandbox
@@ -260,3 +263,33 @@ def full(cluster: Cluster) -> Iterator[Cluster]:
 def place(clean: Sandbox, workdir: Path) -> Place:
     """Where jobs find the examples."""
     return Place(clean, workdir)
+
+
+@pytest.fixture
+def door(workdir: Path) -> Iterator[FakeDoor]:
+    """What stands for pliantd to a job's wrapper."""
+    (workdir / "bin").mkdir()
+    munge_program(workdir / "bin")
+    one = FakeDoor(workdir)
+    one.open()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def started(submit: Submit, workdir: Path, door: FakeDoor) -> Callable[..., int]:
+    """Submit a job that runs a program under `pliant run`, and wait for the program."""
+
+    def start(program: str, *options: str, before: str = "exec", run: str = "run --") -> int:
+        (workdir / "program.py").write_text(program)
+        (workdir / "wrapper.py").write_text(HASTY)
+        script = (
+            f"export PYTHONPATH={SOURCE} PLIANT_CONFIG={workdir}/pliant.toml\n"
+            f"export PLIANT_HOST=127.0.0.1 PLIANT_CHECKPOINT_DIR={workdir}/saves PATH={workdir}/bin:$PATH\n"
+            f"{before} {sys.executable} -P wrapper.py {run} {sys.executable} -P program.py\n"
+        )
+        job = submit(*options, "--requeue", "--time=10", script=script, user=None)
+        wait_until((workdir / "began.0").exists, "the program to begin")
+        return job
+
+    return start

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from limits import HANG_S
@@ -43,3 +43,28 @@ def wait_until(is_so: Callable[[], bool], what: str) -> None:
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {HANG_S:g} s for {what}")
         time.sleep(POLL_S)
+
+
+def restart_with(sandbox: Sandbox, changes: Mapping[str, str]) -> None:
+    """Replace words of slurm.conf, start Slurm anew, and wait until all its nodes are idle.
+
+    Raises Unavailable with what a part that does not come up says in its log.
+    """
+    nodes = sandbox.record.options.nodes
+    parts = ("slurmctld", *(f"slurmd-n{number + 1}" for number in range(nodes)))
+    for part in parts:
+        sandbox.stop(part)
+    path = sandbox.layout.slurm_conf
+    text = path.read_text()
+    for before, after in changes.items():
+        assert before in text
+        text = text.replace(before, after)
+    path.write_text(text)
+    for part in parts:
+        sandbox.start(part)
+
+    def all_idle() -> bool:
+        states = sandbox.run(["sinfo", "-h", "-N", "-p", "gpu", "-o", "%T"]).stdout.split()
+        return set(states) == {"idle"}
+
+    wait_until(all_idle, "the nodes")

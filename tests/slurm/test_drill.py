@@ -16,6 +16,8 @@ KINDS = (
     "pliantd killed before unfence",
     "slurmctld killed",
     "wrapper killed, checkpoint written",
+    "guardian killed at any time",
+    "guardian killed, checkpoint written",
     "program killed while it saves",
     "user cancels",
     "user updates",

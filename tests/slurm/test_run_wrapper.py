@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 from slurm_helpers import Submit, WaitForState, wait_until
+from wrapper_helpers import COUNTS_TERMS, HASTY, SOURCE, told_in, wrapper_in
 
-from fake_door import FakeDoor, munge_program
+from fake_door import FakeDoor
 from pliant.sandbox import Sandbox
 
 pytestmark = pytest.mark.slurm
 
-SOURCE = Path(__file__).parents[2] / "src"
-HASTY = (
-    "import pliant.node.core as core; core.SILENT_S = 3.0; from pliant.entry import main; main()"
-)
 SAVES = """
 import os, sys, time, pliant
 open(f"began.{os.environ['SLURM_PROCID']}", "w").close()
@@ -27,17 +23,6 @@ while os.path.exists("hold"): time.sleep(0.05)
 open(f"saved.{os.environ['SLURM_PROCID']}", "w").close()
 pliant.checkpointed()
 """
-COUNTS_TERMS = """
-import signal, sys, time
-told = []
-signal.signal(signal.SIGTERM, lambda *a: told.append(1))
-open("began.0", "w").close()
-while not told: time.sleep(0.05)
-time.sleep(0.5)
-print(f"told {len(told)}", flush=True)
-sys.exit(3)
-"""
-
 STAYS = """
 import os, signal, time
 told = []
@@ -45,35 +30,6 @@ signal.signal(signal.SIGTERM, lambda *a: told.append(1))
 open("began.0", "w").close()
 while not told or not os.path.exists("go"): time.sleep(0.05)
 """
-
-
-@pytest.fixture
-def door(workdir: Path) -> Iterator[FakeDoor]:
-    (workdir / "bin").mkdir()
-    munge_program(workdir / "bin")
-    one = FakeDoor(workdir)
-    one.open()
-    yield one
-    one.close()
-
-
-@pytest.fixture
-def started(submit: Submit, workdir: Path, door: FakeDoor) -> Callable[..., int]:
-    """Submit a job that runs a program under `pliant run`, and wait for the program."""
-
-    def start(program: str, *options: str, before: str = "exec", run: str = "run --") -> int:
-        (workdir / "program.py").write_text(program)
-        (workdir / "wrapper.py").write_text(HASTY)
-        script = (
-            f"export PYTHONPATH={SOURCE} PLIANT_CONFIG={workdir}/pliant.toml\n"
-            f"export PLIANT_HOST=127.0.0.1 PLIANT_CHECKPOINT_DIR={workdir}/saves PATH={workdir}/bin:$PATH\n"
-            f"{before} {sys.executable} -P wrapper.py {run} {sys.executable} -P program.py\n"
-        )
-        job = submit(*options, "--requeue", "--time=10", script=script, user=None)
-        wait_until((workdir / "began.0").exists, "the program to begin")
-        return job
-
-    return start
 
 
 ONE_ARRAY = """
@@ -127,19 +83,23 @@ def test_a_task_that_has_the_number_of_its_array_requeues_itself_alone(
     assert (other["Restarts"], other["JobState"]) == ("0", "RUNNING")
 
 
-@pytest.mark.parametrize("before", ["exec", "srun", ""])
-def test_a_cancel_reaches_the_program_once(
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_cancel_reaches_the_program_of_a_script_once(  # noqa: PLR0917  # fixtures
     started: Callable[..., int],
     wait_for_state: WaitForState,
     output: Callable[[int], str],
     clean: Sandbox,
-    before: str,
+    workdir: Path,
+    lost: bool,
 ) -> None:
-    job = started(COUNTS_TERMS, before=before)
+    """By proctrack/linuxproc; by pgid and cgroup Slurm kills it at once, also without Pliant."""
+    job = started(COUNTS_TERMS, before="")
+    if lost:
+        wrapper_in(workdir).kill()
+        wait_until(lambda: "its wrapper was killed" in output(job), "the loss to be said")
     clean.run(["scancel", str(job)])
     wait_for_state(job, "CANCELLED")
-    wait_until(lambda: "told" in output(job), "the program to have been told")
-    assert "told 1\n" in output(job)
+    assert told_in(workdir) == "1"
 
 
 @pytest.mark.parametrize(
@@ -234,76 +194,3 @@ def test_what_was_said_at_submission_arrives(started: Callable[..., int], door: 
         "grace": "0",  # that pliantd knows
         "signal": "USR2",
     }
-
-
-ENDS_BY_ITSELF = """
-import os, sys, time
-open("pid", "w").write(str(os.getpid()))
-open("began.0", "w").close()
-while not os.path.exists("go"): time.sleep(0.05)
-print("done", flush=True)
-sys.exit(int(os.environ.get("ENDS", "0")))
-"""
-
-
-def _kill_wrapper(workdir: Path) -> None:
-    """Kill what asks pliantd for the program: the guardian's other child of its own command."""
-    program = psutil.Process(int((workdir / "pid").read_text()))
-    guardian = program.parent()
-    assert guardian is not None
-    others = [one for one in guardian.children() if one.cmdline() == guardian.cmdline()]
-    assert len(others) == 1
-    others[0].kill()
-
-
-@pytest.mark.parametrize("before", ["exec", "srun", ""])
-def test_a_job_whose_wrapper_is_killed_completes(
-    started: Callable[..., int],
-    wait_for_state: WaitForState,
-    output: Callable[[int], str],
-    workdir: Path,
-    before: str,
-) -> None:
-    job = started(ENDS_BY_ITSELF, before=before)
-    _kill_wrapper(workdir)
-    line = "pliant run: its wrapper was killed by signal 9: the program runs on\n"
-    wait_until(lambda: line in output(job), "the loss to be said")
-    (workdir / "go").touch()
-    wait_for_state(job, "COMPLETED")
-    assert "done\n" in output(job)
-
-
-@pytest.mark.parametrize("before", ["exec", "srun", ""])
-def test_a_cancel_reaches_a_program_without_its_wrapper_once(  # noqa: PLR0917  # fixtures
-    started: Callable[..., int],
-    wait_for_state: WaitForState,
-    output: Callable[[int], str],
-    clean: Sandbox,
-    workdir: Path,
-    before: str,
-) -> None:
-    job = started(
-        COUNTS_TERMS.replace(
-            'open("began', 'open("pid", "w").write(str(os.getpid()))\nopen("began'
-        ).replace("import signal", "import os, signal"),
-        before=before,
-    )
-    _kill_wrapper(workdir)
-    wait_until(lambda: "its wrapper was killed" in output(job), "the loss to be said")
-    clean.run(["scancel", str(job)])
-    wait_for_state(job, "CANCELLED")
-    wait_until(lambda: "told" in output(job), "the program to have been told")
-    assert "told 1\n" in output(job)
-
-
-def test_a_job_that_has_saved_without_its_wrapper_is_requeued_and_never_failed(
-    started: Callable[..., int],
-    wait_for_state: WaitForState,
-    show: Callable[[int], dict[str, str]],
-    workdir: Path,
-) -> None:
-    job = started(ENDS_BY_ITSELF.replace('"0"', '"85"'))
-    _kill_wrapper(workdir)
-    (workdir / "go").touch()
-    wait_for_state(job, "PENDING")
-    assert show(job)["Restarts"] == "1"

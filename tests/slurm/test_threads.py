@@ -9,7 +9,7 @@ import pytest
 from daemon_helpers import LONG, OneNode, wait_for_look, why
 from lua_helpers import close_breaker
 from release_helpers import Release, from_on
-from slurm_helpers import wait_until
+from slurm_helpers import restart_with, wait_until
 
 from pliant.sandbox import Options, Sandbox
 
@@ -32,20 +32,8 @@ def sandbox(users: tuple[str, str]) -> Iterator[Sandbox]:
 
 
 def _give_threads(made: Sandbox) -> None:
-    parts = ("slurmctld", *(f"slurmd-n{n}" for n in range(1, 5)))
-    for part in parts:
-        made.stop(part)
-    path = made.layout.slurm_conf
     cores = "CPUs=16 Boards=1 SocketsPerBoard=1 CoresPerSocket=8 ThreadsPerCore=2"
-    path.write_text(path.read_text().replace("CPUs=16", cores))
-    for part in parts:
-        made.start(part)
-
-    def all_idle() -> bool:
-        states = made.run(["sinfo", "-h", "-N", "-p", "gpu", "-o", "%T"]).stdout.split()
-        return set(states) == {"idle"}
-
-    wait_until(all_idle, "the nodes")
+    restart_with(made, {"CPUs=16": cores})
     assert "ThreadsPerCore=2" in made.run(["scontrol", "show", "node", "n1"], check=True).stdout
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -373,6 +374,31 @@ def test_a_step_that_has_lost_one_wrapper_is_unmanaged_until_it_has_not(
     bench.overs.turn()
     bench.say(verb, word="a", lost="0")
     assert (bench.runs.is_unmanaged(JOB), bench.runs.may_reshape(JOB)) == (False, True)
+
+
+GONE = "job 7: its `pliant run` is gone without a word: no checkpoint is asked for any more"
+
+
+def test_a_wrapper_that_leaves_without_a_word_is_logged(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    bench.say("run-watch", word="a")
+    bench.verbs.left({"job": "7", "run": "0", "word": "a"})
+    assert caplog.messages == [GONE]
+
+
+def test_one_that_leaves_as_its_job_is_requeued_is_not(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.say("run-watch", word="a")
+    bench.wish()
+    over = bench.overs.of("7")
+    assert over is not None
+    bench.say("run-saved", word="a", wish=name_of(over))
+    caplog.set_level(logging.INFO)
+    bench.verbs.left({"job": "7", "run": "0", "word": "a"})
+    assert GONE not in caplog.messages
 
 
 def test_one_that_leaves_after_its_programs_end_does_not(bench: Bench) -> None:

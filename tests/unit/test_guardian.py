@@ -71,14 +71,41 @@ def test_where_the_wrapper_is_killed_the_job_ends_as_its_program(
     assert ended(process) == (code, "", "")
 
 
-def test_where_the_guardian_is_killed_the_program_is_told_to_end(job: Job) -> None:
+GUARDIAN_KILLED = "pliant run: its guardian was killed: the program is told to end\n"
+
+
+def test_where_the_guardian_is_killed_the_program_is_told_to_end_and_so_is_pliantd(
+    job: Job,
+) -> None:
     process = job.start(COUNTS)
     program = _program(job)
     wrapper = _wrapper(process, program)
+    job.door.wait_for("run-watch")
     process.kill()
-    assert process.stdout is not None
+    assert (process.stdout is not None) and (process.stderr is not None)
+    assert process.stderr.readline() == GUARDIAN_KILLED
     assert process.stdout.readline() == "told 1\n"
+    said = job.door.wait_for("run-end")
+    assert (said["code"], said["termed"]) == ("137", "1")
     wait_until(lambda: not wrapper.is_running(), "the wrapper to end too")
+    assert not list((job.folder / "tmp").iterdir())
+
+
+def test_where_the_guardian_is_killed_whose_program_has_saved_pliantd_hears_of_the_checkpoint(
+    job: Job,
+) -> None:
+    waits = "while not pliant.checkpoint_wanted(): time.sleep(0.02)\n"
+    process = job.start(waits + BEGAN + "pliant.checkpointed()")
+    job.door.wait_for("run-watch")
+    process.send_signal(signal.SIGSTOP)  # so that it does not tell how the program ended
+    job.door.want("w1")
+    program = _program(job)
+    wait_until(lambda: program.status() == psutil.STATUS_ZOMBIE, "the program to end")
+    process.kill()
+    assert job.door.wait_for("run-saved")["wish"] == "w1"
+    assert process.stderr is not None
+    assert process.stderr.readline() == GUARDIAN_KILLED
+    assert not job.requeues.exists()
 
 
 def test_where_both_are_killed_the_program_is_told_to_end(job: Job) -> None:

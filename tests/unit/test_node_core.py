@@ -46,6 +46,13 @@ def test_a_signal_is_tried_until_the_program_can_take_it() -> None:
     assert play(state, w.Prompted(2.5), w.Ticked(3))[1] == []
 
 
+def test_a_wish_that_takes_anothers_place_is_a_signal_of_its_own() -> None:
+    """A task that looks once a second may miss that the first one was withdrawn."""
+    state, _ = play(State(signal=USR1), w.Wished(0, WISH), w.Prompted(0))
+    other = Wish("w2", "resize", "1", 30.0)
+    assert play(state, w.Wished(1, other))[1] == [w.Ask(other), w.Prompt()]
+
+
 def test_a_wish_that_is_withdrawn_is_taken_from_the_program() -> None:
     state, done = play(asked(), w.Wished(3.0, None))
     assert (state.stage, done) == (Stage.RUNNING, [w.Withdraw()])
@@ -157,6 +164,24 @@ def test_after_a_term_nothing_is_asked_and_nothing_requeued() -> None:
         w.ReportSaved(WISH, 2.0, last=True),
         w.Exit(85),
     ]
+
+
+def test_without_its_guardian_a_wrapper_reports_what_is_saved_and_leaves() -> None:
+    state, done = play(asked(), w.Orphaned(2.0), w.Ended(2.0, -9, True))
+    assert state.stage is Stage.OVER
+    assert done[1:] == [w.Withdraw(), w.ReportSaved(WISH, 2.0, last=True), w.Exit(85)]
+    state, done = play(asked(), w.Orphaned(2.0), w.Ended(2.0, -9, False))
+    assert done[1:] == [w.ReportEnd(137, True), w.Exit(137)]
+    state, done = play(asked(), w.Ended(4.0, 85, True), w.Orphaned(5.0))
+    assert done[-2:] == [w.ReportSaved(WISH, 5.0, last=True), w.Exit(85)]
+
+
+def test_a_task_without_its_guardian_says_nothing_of_what_others_have_saved() -> None:
+    state = asked(State(ranks=3))
+    _, done = play(state, w.Orphaned(2.0), w.Ended(2.0, -9, True))
+    assert done[1:] == [w.Gather(137), w.ReportEnd(137, True), w.Exit(137)]
+    _, done = play(state, w.Ended(2.0, 85, True), w.Orphaned(3.0))
+    assert [type(effect) for effect in done[2:]] == [w.Say, w.Exit]
 
 
 def test_the_first_task_waits_for_the_others_and_says_what_all_do() -> None:
@@ -279,6 +304,7 @@ EVENTS = st.one_of(
     ),
     st.tuples(st.sampled_from([1, 2, 10, 15]), st.booleans()).map(lambda e: w.Signalled(0.0, *e)),
     st.just(w.Ticked(0.0)),
+    st.just(w.Orphaned(0.0)),
     st.sampled_from([None, (1, 7)]).map(lambda failed: w.Gathered(0.0, failed)),
     st.sampled_from([0, USR1]).map(lambda number: w.Learnt(0.0, number)),
     st.just(w.Answered(0.0)),
@@ -331,6 +357,7 @@ def test_nobody_is_requeued_who_has_not_saved_on_request_or_whom_others_end(
     saved = termed = False
     for before, event, effects in rehearsed(state, history):
         termed = termed or (isinstance(event, w.Signalled) and event.number == TERM)
+        termed = termed or isinstance(event, w.Orphaned)
         if isinstance(event, w.Ended):
             saved = event.saved and before.wish is not None
         if any(isinstance(e, w.Requeue | w.Start | w.ReportSaved) for e in effects):

@@ -2,115 +2,90 @@
 
 from __future__ import annotations
 
-import importlib.util
-import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.rank_programs import agrees, apart, hung, looks_by_itself, saves_in_its_handler
+from benchmarks.rank_world import Rank, run
+
 import pliant
-from fake_ranks import STEP_S, Rank, run
 from pliant import program
 
-RANKS, RUNS, STEPS = 4, 500, 40
 TOGETHER_S = 0.0
 """scancel --signal, at its best: all ranks in the same instant."""
 ONE_SRUN_S = 0.0022
-"""Where `pliant run` signals an srun that passes it on: measured on Slurm 22.05, 4 tasks, 2 nodes."""
+"""About as long as an srun takes that passes a signal on."""
 ONE_EACH_S = 0.5
 """Between ranks that each have a `pliant run`: it looks once a second."""
-SPEC = importlib.util.find_spec("pliant.program")
-Program = Callable[[Rank], None]
 
 
-def saves_in_its_handler(rank: Rank) -> None:
-    """What Lightning does, and others: the handler itself saves, with all ranks."""
-
-    def save() -> None:
-        rank.any_rank("save")
-        raise SystemExit(85)
-
-    rank.handler = save
-    for _ in range(STEPS):
-        rank.compute()
-        rank.any_rank("gradients")
-
-
-def looks_by_itself(rank: Rank) -> None:
-    """Each rank asks at the end of its step; what it sees is no other rank's."""
-    ours = its_own_pliant(rank)
-    for _ in range(STEPS):
-        rank.compute()
-        rank.any_rank("gradients")
-        if ours.checkpoint_wanted():
-            rank.any_rank("save")
-            ours.checkpointed()
-
-
-def agrees(rank: Rank) -> None:
-    """All ranks ask together."""
-    ours = its_own_pliant(rank)
-    for _ in range(STEPS):
-        rank.compute()
-        rank.any_rank("gradients")
-        if ours.checkpoint_wanted_everywhere(lambda word: rank.any_rank("wanted", word)):
-            rank.any_rank("save")
-            ours.checkpointed()
-
-
-def its_own_pliant(rank: Rank) -> Any:
-    """The real module as another process would have it; the wish is seen by a flag of its own."""
-    assert SPEC is not None
-    assert SPEC.loader is not None
-    ours: Any = importlib.util.module_from_spec(SPEC)
-    SPEC.loader.exec_module(ours)
-    seen: list[bool] = []
-    rank.handler = lambda: seen.append(True)
-    ours.checkpoint_wanted = lambda: bool(seen)
-    ours._directory = lambda: "/nonexistent"
-    return ours
-
-
-def hung(what: Program, apart_s: float, runs: int = RUNS) -> int:
-    """How many of so many runs hung; ``apart_s``: between the first and the last rank's signal."""
-    draw = random.Random(f"{what.__name__} {apart_s}")  # noqa: S311  # a draw, no secret
-    count = 0
-    for seed in range(runs):
-        at_s = draw.uniform(2, STEPS / 2) * STEP_S
-        late_s = [
-            at_s,
-            at_s + apart_s,
-            *(at_s + draw.uniform(0, apart_s) for _ in range(RANKS - 2)),
-        ]
-        count += run(what, seed, draw.sample(late_s, RANKS)) != ""
-    return count
-
-
-@pytest.mark.parametrize("apart_s", [TOGETHER_S, ONE_SRUN_S, 2.0])
-def test_ranks_that_agree_never_hang(apart_s: float) -> None:
-    assert hung(agrees, apart_s, runs=50) == 0
+@pytest.mark.parametrize(("apart_s", "runs"), [(TOGETHER_S, 50), (ONE_SRUN_S, 50), (2.0, 500)])
+def test_ranks_that_agree_never_hang(apart_s: float, runs: int) -> None:
+    assert hung(agrees, apart(apart_s), "many", runs) == 0
 
 
 def test_a_signal_to_every_rank_hangs_those_that_save_in_its_handler() -> None:
-    rates = {
-        "scancel --signal, all at once": hung(saves_in_its_handler, TOGETHER_S),
-        "pliant run --signal -- srun": hung(saves_in_its_handler, ONE_SRUN_S),
-        "srun pliant run --signal": hung(saves_in_its_handler, ONE_EACH_S),
-        "checkpoint_wanted_everywhere": hung(agrees, ONE_EACH_S),
-    }
-    for how, count in rates.items():
-        print(f"{how:32} {count:3} of {RUNS} hung")
-    at_once, one_srun, one_each, everywhere = rates.values()
-    assert everywhere == 0 < at_once
-    assert at_once / 2 < one_srun < 2 * at_once < one_each
+    at_once, one_srun, one_each = (
+        hung(saves_in_its_handler, apart(apart_s), "few", runs=200)
+        for apart_s in (TOGETHER_S, ONE_SRUN_S, ONE_EACH_S)
+    )
+    assert 0 < at_once / 2 < one_srun < 2 * at_once < one_each == 200
 
 
 def test_so_does_a_wish_that_each_rank_looks_for_by_itself() -> None:
-    assert hung(looks_by_itself, ONE_EACH_S, runs=50) > 25
+    assert hung(looks_by_itself, apart(ONE_EACH_S), "few", runs=50) > 25
+
+
+# The simulation itself
+
+
+def test_a_signal_that_comes_in_a_collective_is_handled_after_it() -> None:
+    """Rank 1 is late: rank 0 gets its signal as it waits for it."""
+    handled: list[tuple[int, float, float]] = []
+
+    def waits(rank: Rank) -> None:
+        rank.handler = lambda: handled.append((rank.number, rank.now_s, rank.world.done))
+        for _ in range(1 + rank.number):
+            rank.compute()
+        rank.any_rank("sum")
+        raise SystemExit(85)
+
+    assert run(waits, 1, [0.25, 99.0]) == ""
+    ((number, at_s, done),) = handled
+    assert (number, done) == (0, 1)
+    assert at_s > 0.3
+
+
+def test_collectives_are_matched_by_their_order() -> None:
+    def crosses(rank: Rank) -> None:
+        for name in ("a", "b") if rank.number else ("b", "a"):
+            rank.any_rank(name)
+        raise SystemExit(85)
+
+    assert run(crosses, 1, [99.0, 99.0]) == "['a', 'b'], ended: []"
+
+
+def test_no_two_steps_take_as_long() -> None:
+    took: list[float] = []
+
+    def counts(rank: Rank) -> None:
+        for _ in range(200):
+            before_s = rank.now_s
+            rank.compute()
+            took.append(rank.now_s - before_s)
+        raise SystemExit(85)
+
+    assert run(counts, 1, [99.0]) == ""
+    assert len(set(took)) == 200
+    assert 0.16 <= min(took) < 0.165
+    assert 0.235 < max(took) <= 0.24
 
 
 # What programs call

@@ -94,6 +94,18 @@ def test_pliantd_learns_of_a_lost_wrapper_at_once_and_that_the_step_has_it_again
     assert step.end() == [0, 0, 0]
 
 
+def test_a_task_whose_guardian_is_killed_is_one_that_has_ended(step: Step) -> None:
+    (told,) = step.folder.glob("pliant-4711/.pliant-*/told")
+    step.tasks[1].kill()
+    mark = told.with_name("ended-1")
+    wait_until(lambda: mark.exists() and mark.read_text() == "- 137", "its wrapper to say so")
+    step.job.door.want("w1", within_s=60.0)
+    step.job.door.wait_for("run-saved")
+    for rank in (0, 2):
+        step.tasks[rank].terminate()
+    assert [ended(step.tasks[rank])[0] for rank in range(3)] == [85, -9, 85]
+
+
 def test_those_that_saved_for_a_wish_that_is_withdrawn_go_on_in_place(step: Step) -> None:
     step.wrapper(0).send_signal(signal.SIGSTOP)
     step.wrapper(1).send_signal(signal.SIGSTOP)

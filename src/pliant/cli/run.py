@@ -64,7 +64,8 @@ def run_command(
 
     \b
     pliant run -- python train.py
-    srun pliant run --signal USR1 -- python train.py
+    srun pliant run -- python train.py
+    pliant run --signal USR1 -- srun python train.py
 
     The exit code is the program's own, 128+n where signal n ended it.
     """

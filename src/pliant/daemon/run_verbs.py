@@ -6,6 +6,7 @@ shown yet, is refused in one line, and ``pliant run`` says it again.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +20,9 @@ from pliant.grammar import quoted
 from pliant.handover import HandOver
 from pliant.model import Job, JobState, shape_text
 from pliant.wire.runs import MOST, RunAnswer
+
+log = logging.getLogger("pliant.runs")
+GONE = "its `pliant run` is gone without a word: no checkpoint is asked for any more"
 
 
 @dataclass(slots=True)
@@ -67,9 +71,12 @@ class RunVerbs:
         One that merely could not wait begins anew within a minute, and is known again.
         """
         job = self._known(fields.get("job", ""))
-        if job is not None and self.runs.lost(
-            job, int(_number(fields, "run")), fields.get("word", "")
-        ):
+        if job is None:
+            return
+        if self.runs.lost(job, int(_number(fields, "run")), fields.get("word", "")):
+            over = self.overs.of(job.id)
+            if over is None or not over.saved_s:  # else it ends by the requeue
+                log.info("job %s: %s", job.id, GONE)
             self.overs.withdraw(job.id)
 
     def begin(self, job: Job, run: int, fields: Mapping[str, str]) -> None:

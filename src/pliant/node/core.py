@@ -45,6 +45,7 @@ from pliant.node.words import (
     Gathered,
     Learnt,
     Lost,
+    Orphaned,
     Pass,
     Prompt,
     Prompted,
@@ -104,12 +105,13 @@ def _wished(state: State, event: Wished) -> Next:
     asked = replace(
         state,
         stage=Stage.ASKED,
+        prompted=False,  # for this one
         wish=wish,
         seen=wish.id,
         asked_s=event.at_s,
         until_s=event.at_s + max(LEAST_S, wish.left_s),
     )
-    prompt = (Prompt(),) if state.signal and not state.prompted else ()
+    prompt = (Prompt(),) if state.signal else ()
     return asked, (Ask(wish), *prompt)
 
 
@@ -184,6 +186,16 @@ def _signalled_running(state: State, event: Signalled) -> Next:
     if event.number != TERM or state.termed:
         return state, on
     return replace(state, termed=True), (*on, AskWhy())
+
+
+def _orphaned_running(state: State, _event: Orphaned) -> Next:
+    """Nothing keeps the job's place: as after a TERM, what is saved is reported and no more.
+
+    Not for a whole step: what its other tasks do reaches us no more.
+    """
+    says = Say("its guardian was killed: the program is told to end")
+    wish = state.wish if state.ranks == 1 else None
+    return replace(state, termed=True, wish=wish), (says,)
 
 
 # The program has ended
@@ -304,6 +316,16 @@ def _signalled_waiting(state: State, event: Signalled) -> Next:
     return _leave(state) if event.number in ENDING else (state, ())
 
 
+def _orphaned_waiting(state: State, event: Orphaned) -> Next:
+    """Say once more what pliantd may not have heard; the other tasks wait on."""
+    says = Say("its guardian was killed; the program has saved and ended")
+    told = state.wish if state.stage is Stage.HANDING else None
+    took_s = event.at_s - state.asked_s
+    return _over(
+        state, CHECKPOINTED, says, *((ReportSaved(told, took_s, last=True),) if told else ())
+    )
+
+
 def _ticked_leaving(state: State, event: Ticked) -> Next:
     return (state, ()) if event.at_s < state.until_s else _leave(state)
 
@@ -351,6 +373,8 @@ _ON: Mapping[tuple[Stage, type], _Handler] = {
     **{(stage, Learnt): _learnt for stage in (*_RUNS, *_WAITS)},
     **{(stage, Ended): _ended for stage in _RUNS},
     **{(stage, Signalled): _signalled_running for stage in _RUNS},
+    **{(stage, Orphaned): _orphaned_running for stage in _RUNS},
+    **{(stage, Orphaned): _orphaned_waiting for stage in _WAITS},
     **{(stage, Lost): _lost for stage in (*_RUNS, *_WAITS)},
     **{(stage, Beside): _beside for stage in (*_RUNS, *_WAITS)},
     **{(stage, Signalled): _signalled_waiting for stage in _WAITS},

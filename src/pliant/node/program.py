@@ -99,6 +99,10 @@ class Program:
     def tell(self, word: str, path: Path) -> None:
         """Tell the guardian, where there is one, of a file."""
 
+    def is_orphan(self) -> bool:
+        """Whether its guardian was killed: it is told to end, and nobody learns how it did."""
+        return False
+
     def ended(self) -> int | None:
         """Return its exit code, negative for a signal; None while it runs."""
         return self._process.poll()
@@ -140,6 +144,7 @@ class Adopted(Program):
         """``link``: to the guardian."""
         self._link = link
         self._heard = b""
+        self._orphan = False
         os.set_blocking(link[2], False)
         super().__init__(argv, env, mask)
 
@@ -170,10 +175,18 @@ class Adopted(Program):
             heard = os.read(self._link[2], 4096)
         except BlockingIOError:
             return
+        self._orphan = heard == b""  # the guardian alone has the other end
         *lines, self._heard = (self._heard + heard).split(b"\n")
         for pid, code in (line.split() for line in lines):
             if int(pid) == self.pid:
                 self._code = int(code)
+        if self._orphan and self._code is None:
+            self._code = -signal.SIGKILL  # as the job's script that it was part of
+
+    def is_orphan(self) -> bool:
+        """Whether its guardian was killed: it is told to end, and nobody learns how it did."""
+        self._hear()
+        return self._orphan
 
     def wait(self) -> int:
         """Wait for its end."""

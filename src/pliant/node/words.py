@@ -93,6 +93,13 @@ class Signalled:
 
 
 @dataclass(frozen=True, slots=True)
+class Orphaned:
+    """The guardian was killed: the program is told to end, and its exit code reaches nobody."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Ticked:
     """Time has passed."""
 
@@ -170,6 +177,7 @@ Event = (
     | Prompted
     | Ended
     | Signalled
+    | Orphaned
     | Ticked
     | Beaten
     | Gathered

@@ -125,6 +125,8 @@ class Wrapper:
         with contextlib.suppress(queue.Empty):
             while self._code is None:
                 self._feed(self._events.get_nowait())
+        if self._code is None and self._program.is_orphan():
+            self._feed(w.Orphaned(time.monotonic()))
         code = self._program.ended() if self._running else None
         if code is None or self._code is not None:
             return

@@ -28,7 +28,7 @@ class World:
     hung: str = ""  # in which collectives, by rank
     _inside: dict[int, tuple[str, bool, float]] = field(default_factory=dict)
     _ended: set[int] = field(default_factory=set)
-    _done: int = 0  # collectives
+    done: int = 0  # collectives
     _answer: tuple[bool, float] = (False, 0.0)
     _turn: threading.Condition = field(default_factory=threading.Condition)
 
@@ -36,9 +36,9 @@ class World:
         """Join a collective; return whether any rank said True, and when it was over."""
         with self._turn:
             self._inside[rank] = (name, word, at_s)
-            number = self._done
+            number = self.done
             self._look()
-            self._turn.wait_for(lambda: self.hung != "" or self._done > number)
+            self._turn.wait_for(lambda: self.hung != "" or self.done > number)
             if self.hung:
                 raise Hang(self.hung)
             return self._answer
@@ -60,7 +60,7 @@ class World:
             said = self._inside.values()
             self._answer = any(word for _, word, _ in said), max(at_s for _, _, at_s in said)
             self._inside = {}
-            self._done += 1
+            self.done += 1
         self._turn.notify_all()
 
 
@@ -73,7 +73,7 @@ class Rank:
         """``signal_s``: when it is sent the signal."""
         self.world, self.number, self.now_s = world, number, 0.0
         self._signal_s, self.handler = signal_s, _ignored
-        self._draw = random.Random(f"{seed}/{number}")  # noqa: S311  # a draw, no secret
+        self._draw = random.Random(f"{seed}/{number}")  # a draw, no secret
 
     def compute(self) -> None:
         """Work for about one step; the handler of a signal runs at once."""
