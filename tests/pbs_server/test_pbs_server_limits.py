@@ -70,6 +70,51 @@ def test_nor_for_what_it_would_have_made_of_it_before_a_limit_of_its_queue(serve
         assert select_of(server, job_id) == "1:ncpus=1:ngpus=4"
 
 
+HOOK = "site_own"
+REFUSES = """\
+import pbs
+event = pbs.event()
+if "ngpus=1" not in str(event.job.Resource_List["select"]):
+    event.reject("one GPU to each job")
+event.accept()
+"""
+"""A hook of a site's own."""
+
+
+def test_nor_does_a_hook_of_the_sites_own_see_what_pliant_made_of_it(server: Server) -> None:
+    script = server.directory / "site.py"
+    script.write_text(REFUSES)
+    server.until_seen()
+    server.tell(f"create hook {HOOK}", f"set hook {HOOK} event = queuejob")
+    try:
+        server.tell(f"set hook {HOOK} order = 2")
+        server.tell(f"import hook {HOOK} application/x-python default {script}")
+        asked = ("-l", "select=1:ncpus=1:ngpus=1", "-l", "moldable=gpus=1-4", *LONG)
+        job_id = server.submit("sleep 60", *asked)
+        assert select_of(server, job_id) == "1:ncpus=1:ngpus=4"
+    finally:
+        server.tell(f"delete hook {HOOK}")
+
+
+FOO = "pliant_test_licences"
+"""A resource of a site's own, of which each chunk has one."""
+
+
+def test_nor_for_what_more_chunks_have_by_default(server: Server) -> None:
+    defaults = ("server", f"default_chunk.{FOO}"), ("server", f"resources_max.{FOO}")
+    server.until_seen()
+    server.tell(f"create resource {FOO} type=long,flag=nh")
+    try:
+        server.tell(*(f"set {of} {what} = 1" for of, what in defaults))
+        wish = ("-l", "moldable=gpus=1-8+nodes=1-2")
+        job_id = server.submit("sleep 60", "-l", "select=1:ncpus=1:ngpus=4", *wish, *LONG)
+        assert select_of(server, job_id) == "1:ncpus=1:ngpus=4"
+    finally:
+        server.tell(*(f"unset {of} {what}" for of, what in defaults))
+        server.empty()
+        server.tell(f"delete resource {FOO}")
+
+
 def test_pliantd_gives_no_waiting_job_more_than_the_server_lets_one_have(server: Server) -> None:
     with limit(server, "server", "resources_max.ngpus=2"):
         server.stop_pliantd(kill=True)

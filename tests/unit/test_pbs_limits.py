@@ -144,6 +144,16 @@ def test_where_limits_bound_several_jobs_nothing_is_more_than_was_written(
     assert site.queuejob(asked).resources["select"] == select
 
 
+@pytest.mark.parametrize(("bounded", "select"), [("scratch", "1:ngpus=1"), ("mem", "2:ngpus=4")])
+def test_nor_where_more_chunks_have_more_by_default_of_what_is_not_looked_at(
+    site: Site, bounded: str, select: str
+) -> None:
+    site.says(queues=(("workq", FREE),))
+    chunk = {"scratch": 1, "mem": "1gb"}
+    site.limits = {"": {"default_chunk": chunk}, "workq": {"resources_max": {bounded: "8gb"}}}
+    assert site.queuejob({"select": "1:ngpus=1", **WISH}).resources["select"] == select
+
+
 def test_a_hook_of_0_1_0_makes_nothing_larger_by_the_file() -> None:
     """It knows of no limit of one job."""
     assert json.loads(state_text(State(1e9, Mode.ENFORCE)))["careful"] is True

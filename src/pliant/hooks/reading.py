@@ -158,15 +158,22 @@ def bounds_now(queue: str) -> Bounds | None:
         chunk = {**_limits(server.default_chunk), **_limits(own.default_chunk)}
         limits = limits_of(most, _limits(own.resources_min), chunk)
         careful = any(str(getattr(one, name)) for one in (server, own) for name in OF_SEVERAL)
+        bounded = _names(server.resources_max) | _names(own.resources_max)
+        by_chunk = _names(server.default_chunk) | _names(own.default_chunk)
     except Exception:  # as above
         return None
-    return Bounds(limits, careful)
+    return Bounds(limits, careful or not bounded & by_chunk <= {*SHAPED})
 
 
 def _limits(resources: Any) -> dict[str, str]:
     """Return what is said of the resources that a shape changes."""
     found = {name: resources[name] for name in SHAPED}
     return {name: str(value) for name, value in found.items() if value is not None}
+
+
+def _names(resources: Any) -> set[str]:
+    """Return which resources are said; keys() of a server's or a queue's tells of none."""
+    return {item.partition("=")[0] for item in str(resources).split(",")} - {""}
 
 
 def resource_texts(resources: Any, *, whole: bool = False) -> dict[str, str]:

@@ -29,7 +29,8 @@ Said = Mapping[str, str]
 class Bounds:
     """What bounds one job of a queue.
 
-    ``careful``: what several have together is bounded too, so none is made larger than written.
+    ``careful``: more is bounded than is looked at, what several have together or a resource of the
+    site's own, so none is made larger than written.
     """
 
     limits: Limits
