@@ -80,7 +80,8 @@ def test_the_page_shows_what_the_doctor_prints(server: Server) -> None:
     if shares:
         words["looks at ngpus"] = f"looks at {SHARE}, ngpus"
         words["flag hn"] = f"flag hn\nok       {SHARE:<24} type float, flag hn"
-    with without_types(server):
+    most = "queue workq resources_max.ngpus"
+    with without_types(server), told(server, f"set {most} = 8", f"unset {most}"):
         printed = server.pliant("doctor")
     assert alike(with_words(typed.shown, words), printed), printed
 
