@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 
 import pytest
@@ -97,11 +98,18 @@ def loses(server: Server, how: str, by: int, code: int = 0) -> str:
     return job_id
 
 
+def watched(server: Server, job_id: str) -> bool:
+    """Whether the wrapper's questions follow each other: by one under way pliantd sees its end."""
+    said = server.pliant("history", "--json", number(job_id), check=False)
+    return said.startswith("{") and any(run["step"] > 1 for run in json.loads(said)["runs"])
+
+
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGSEGV])
 def test_a_program_whose_wrapper_is_killed_runs_on_and_its_job_ends_with_its_code(
     server: Server, by: int
 ) -> None:
     job_id = loses(server, "runs", by, 3)
+    until(lambda: watched(server, job_id))
     server.enough(job_id, "lose")
     until(lambda: "it is unmanaged" in server.pliant("why", number(job_id)))
     assert "it is unmanaged" in server.pliant("resize", number(job_id), "2", check=False)
