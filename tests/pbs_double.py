@@ -5,7 +5,9 @@ What an event does not have raises EventIncompatibleError; what it must not set,
 that the site has not created, raises too. Resource_List.keys() is complete in queuejob and empty
 in runjob, postqueuejob and jobobit. A resource that is set to None in queuejob stands there as "",
 and PBS refuses a job with an empty select or place, or with one of a chunk's resources beside it. Variable_List takes items alone, and not PBS_O_*. In
-queuejob a job has no id and no owner. On a node select and custom resources are not known, and
+queuejob a job has no id and no owner. The server and its queues show their attributes: those of
+resources are there also where nothing is set, and "" as text then; they are told by name alone, as
+keys() is empty. A queue that is not there is None. On a node select and custom resources are not known, and
 a bare comma ends a value of the launch environment.
 """
 
@@ -23,12 +25,16 @@ BUILT_IN = (
 CUSTOM = (
     "pliant moldable malleable job_class throughput steps colocate gpu_model gpu_share scratch"
 ).split()
-NO_KEYS = ("runjob", "postqueuejob", "jobobit")
+NO_KEYS = ("runjob", "postqueuejob", "jobobit", "server")
 ON_NODE = ("execjob_prologue", "execjob_launch", "execjob_epilogue")
 IN_SERVER = ("queuejob", "modifyjob", "runjob", "postqueuejob", "jobobit")
 """Those events for which the server does nothing else meanwhile."""
 NUMBERS = ("ncpus", "ngpus", "mpiprocs", "ompthreads")
 OF_CHUNKS = ("ncpus", "ngpus", "mem", "mpiprocs", "ompthreads")
+BOUNDS = ("resources_max", "resources_min", "default_chunk")
+OF_SEVERAL = (
+    "max_run_res max_queued_res queued_jobs_threshold_res max_user_res max_group_res".split()
+)
 PARAMETERS = {
     "queuejob": ("job",),
     "modifyjob": ("job", "job_o"),
@@ -113,6 +119,9 @@ class Resources:
             raise BadAttributeValueError(f"{name} is a number")
         self.writes.append(name)
         self.values[name] = "" if value is None and self.event == "queuejob" else value
+
+    def __str__(self) -> str:
+        return ",".join(f"{name}={value}" for name, value in self.values.items())
 
     def refusal(self) -> str:
         """Return what PBS says of a submission that a hook has accepted; "" where it takes it."""
@@ -252,8 +261,23 @@ class Event:
         raise SystemExit("255")
 
 
+class Limited:
+    """What the server or a queue says of limits; ``said``: its attributes by name."""
+
+    def __init__(self, name: str, said: Mapping[str, Any]) -> None:
+        self.name = name
+        for kind in (*BOUNDS, *OF_SEVERAL):
+            setattr(self, kind, Resources("server", said.get(kind, {}), tuple(CUSTOM)))
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Pbs(types.ModuleType):
-    """The module, for one event. ``jobs``: those of the server."""
+    """The module, for one event. ``jobs``: those of the server.
+
+    ``limits``: what the server says of them, and each queue, by its name; "": the server.
+    """
 
     LOG_DEBUG, LOG_WARNING = 7, 4
     logs = True
@@ -262,7 +286,12 @@ class Pbs(types.ModuleType):
     """Of the server: whether its scheduler is on."""
 
     def __init__(
-        self, event: Event, jobs: tuple[Job, ...] = (), config: str | None = None, node: str = "gn1"
+        self,
+        event: Event,
+        jobs: tuple[Job, ...] = (),
+        config: str | None = None,
+        node: str = "gn1",
+        limits: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         super().__init__("pbs")
         self.the_event = event
@@ -271,6 +300,8 @@ class Pbs(types.ModuleType):
         self.node = node
         self.log: list[str] = []
         self.looked = 0
+        some = {"": {}, "workq": {}, **(limits or {})}
+        self.limits = {name: Limited(name, said) for name, said in some.items()}
         self.select = self.place = self.size = self.hold_types = Text
 
     def event(self) -> Event:
@@ -280,6 +311,21 @@ class Pbs(types.ModuleType):
     def server(self) -> Pbs:
         """Return the server."""
         return self
+
+    @property
+    def default_queue(self) -> Limited:
+        """The queue of who names none."""
+        return self.limits["workq"]
+
+    def queue(self, name: str) -> Limited | None:
+        """Return a queue; None where there is none of that name."""
+        return self.limits.get(name)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the server's."""
+        if name in (*BOUNDS, *OF_SEVERAL) and name != "resources_min":
+            return getattr(self.limits[""], name)
+        raise AttributeError(name)
 
     def jobs(self) -> Iterator[Job]:
         """Go over all jobs, which takes a real server seconds.

@@ -12,6 +12,7 @@ from pliant.filter.pbs.decide import Known, Submission
 from pliant.filter.pbs.names import BACK, HELD, RESTARTS, RETURNS, shape_variables
 from pliant.hooks.reading import (
     attribute,
+    bounds_now,
     read_settings,
     read_state_file,
     remark,
@@ -42,7 +43,8 @@ def main(event: Any) -> None:
     if not changed and runs[1] is None:
         event.accept()
     state = read_state_file(read_settings(pbs.hook_config_filename), before.queue)
-    answer = decide_change(before, changed, Known(state, time.time()), runs)
+    known = Known(state, time.time(), bounds=bounds_now(before.queue))
+    answer = decide_change(before, changed, known, runs)
     if answer.refusal:
         event.reject(answer.refusal)
     remark("modifyjob", answer.remark)

@@ -15,6 +15,7 @@ from pliant.filter.pbs.decide import Answer, Known, Submission, decide
 from pliant.filter.pbs.names import ASKED, BACK, HELD, RESOURCES, RETURNS
 from pliant.hooks.reading import (
     attribute,
+    bounds_now,
     item,
     read_settings,
     read_state_file,
@@ -91,7 +92,9 @@ def main(event: Any) -> None:
     state = read_state_file(read_settings(pbs.hook_config_filename), str(job.queue or ""))
     last_s = submitted_now(now_s)
     fresh = state is None or not state.written_s <= last_s <= now_s
-    answer = decide(submission(job), Known(state, now_s, fresh))
+    asked = submission(job)
+    bounds = bounds_now(asked.queue) if state else None
+    answer = decide(asked, Known(state, now_s, fresh, bounds))
     if answer.refusal:
         event.reject(answer.refusal)
     remark("queuejob", answer.remark)

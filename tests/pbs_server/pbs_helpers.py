@@ -6,17 +6,20 @@ import json
 import os
 import pwd
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from limits import HANG_S
 from pliant.filter.pbs.fences import Fence, read_fences
+from pliant.filter.pbs.state import MAX_AGE_S
 
 NAMES = ("PLIANT_PBS_BIN", "PLIANT_PBS_USER", "PLIANT_PBS_HOME", "PLIANT_PBS_PLIANT")
 SHARE, TYPE = "gpu_share", "gpu_model"
@@ -52,15 +55,15 @@ def needs_server() -> None:
         pytest.skip(f"no PBS is pointed at: {', '.join(NAMES)}", allow_module_level=True)
 
 
-def until(what: Callable[[], Any], for_s: float = 60.0) -> Any:
+def until(what: Callable[[], Any]) -> Any:
     """Wait for something to be true, and return it."""
-    end_s = time.monotonic() + for_s
+    end_s = time.monotonic() + HANG_S
     while time.monotonic() < end_s:
         found = what()
         if found:
             return found
         time.sleep(0.5)
-    raise AssertionError(f"it has not come true within {for_s:g} s: {what()}")
+    raise AssertionError(f"it has not come true within {HANG_S:g} s: {what()}")
 
 
 class Server:
@@ -137,6 +140,10 @@ class Server:
         since_s = time.time() + 2 * CYCLE_S
         until(lambda: self.state_file.stat().st_mtime > since_s)
 
+    def until_old(self) -> None:
+        """Wait until the hooks do not believe any more what pliantd told them last."""
+        until(lambda: time.time() > self.state_file.stat().st_mtime + MAX_AGE_S + 1)
+
     def nodes(self) -> dict[str, Any]:
         """Return all vnodes as pbsnodes has them."""
         found: dict[str, Any] = json.loads(self.run("pbsnodes", "-a", "-v", "-F", "json"))["nodes"]
@@ -157,9 +164,9 @@ class Server:
         """Return the first vnode of a job that runs."""
         return str(self.job(job_id)["exec_vnode"]).strip("(").split(":")[0]
 
-    def run_all(self, *jobs: str, for_s: float = 60.0) -> None:
+    def run_all(self, *jobs: str) -> None:
         """Wait until some jobs run."""
-        until(lambda: all(self.job(one).get("job_state") == "R" for one in jobs), for_s)
+        until(lambda: all(self.job(one).get("job_state") == "R" for one in jobs))
 
     def tell(self, *statements: str) -> None:
         """Tell qmgr something."""
@@ -215,23 +222,17 @@ class Server:
         assert not check or not done.returncode, done.stdout + done.stderr
         return done.stdout + ("" if check else done.stderr)
 
-    def resize(self, job_id: str, shape: str, tries: int = 120) -> None:
+    def resize(self, job_id: str, shape: str) -> None:
         """Ask a running job for another shape, as soon as anything can be asked of it."""
-        said = ""
-        for _ in range(tries):
-            said = self.pliant("resize", number(job_id), shape, check=False)
-            if "to go on as" in said:
-                return
-            time.sleep(1)
-        raise AssertionError(said)
+        until(lambda: "to go on as" in self.pliant("resize", number(job_id), shape, check=False))
 
     def start_pliantd(self) -> None:
         """Start pliantd, and wait for its first look."""
-        log = (self.directory / "log").open("ab")
+        log, since_s = (self.directory / "log").open("ab"), time.time()
         self._daemon = subprocess.Popen(
             [sys.executable, "-m", "pliant.daemon.main"], env=self.env, stderr=log
         )
-        until(self.state_file.exists)
+        until(lambda: self.state_file.exists() and self.state_file.stat().st_mtime >= since_s)
 
     def stop_pliantd(self, *, kill: bool = False) -> None:
         """End pliantd."""
@@ -244,12 +245,12 @@ class Server:
         """Return how much pliantd has logged."""
         return len((self.directory / "log").read_text())
 
-    def kill_after(self, step: str, lets: str, logged: int, for_s: float = 30.0) -> bool:
+    def kill_after(self, step: str, lets: str, logged: int) -> bool:
         """Kill pliantd as soon as it has done a step since then; whether it has.
 
         ``lets``: the job that a fence lets in.
         """
-        log, end_s = self.directory / "log", time.monotonic() + for_s
+        log, end_s = self.directory / "log", time.monotonic() + HANG_S
         while time.monotonic() < end_s:
             done = f": {step}\n" in log.read_text()[logged:]
             if self.fences(lets) if step == FENCED else done:
@@ -264,9 +265,9 @@ class Server:
         some = read_fences(path.read_text()) if path.exists() else ()
         return [one for one in some if one.lets == (number(job_id),) and one.stands(now_s)]
 
-    def halt_at_fence(self, job_id: str, for_s: float = 30.0) -> None:
+    def halt_at_fence(self, job_id: str) -> None:
         """Halt pliantd as soon as a job's program has saved."""
-        end_s = time.monotonic() + for_s
+        end_s = time.monotonic() + HANG_S
         while not self.fences(job_id):
             assert time.monotonic() < end_s, "nothing has saved"
             time.sleep(0.005)
@@ -287,15 +288,15 @@ class Server:
         path = self.home / f"pliant-{number(job_id)}" / "log"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
-    def train(self, *words: str) -> str:
+    def train(self, *words: str, program: str = PROGRAM, argv: Sequence[str] = ()) -> str:
         """Submit a job that counts steps, saves when it is asked, and goes on; return its id."""
-        (self.home / "train.py").write_text(PROGRAM)
-        script = f"exec {self.on_nodes} run -- python3 {self.home}/train.py"
-        return self.submit(script, *words)
+        (self.home / "train.py").write_text(program)
+        command = shlex.join([self.on_nodes, "run", "--", "python3", "train.py", *argv])
+        return self.submit(f"cd {self.home} && exec {command}", *words)
 
-    def enough(self, job_id: str) -> None:
-        """Let such a job end by itself."""
-        (self.home / f"pliant-{number(job_id)}" / "enough").touch()
+    def enough(self, job_id: str, word: str = "enough") -> None:
+        """Let such a job end by itself; ``word``: what else its program looks for."""
+        (self.home / f"pliant-{number(job_id)}" / word).touch()
 
 
 def number(job_id: str) -> str:

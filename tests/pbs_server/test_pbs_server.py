@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from pbs_helpers import Server, needs_server, until
 
 from pliant.filter.pbs.names import CHECKPOINTED
-from pliant.filter.pbs.state import MAX_AGE_S
 
 needs_server()
 
@@ -32,7 +29,7 @@ def test_installing_and_removing_leave_the_server_as_it_was(bare: Server) -> Non
 
 def test_a_submission_is_rewritten_to_what_is_free_and_runs(server: Server) -> None:
     server.fill(3)
-    time.sleep(3)  # pliantd looks every second
+    server.until_seen()
     job_id = server.submit(
         "echo $PLIANT_SHAPE $PLIANT_GPUS; sleep 60", "-l", "select=1:ncpus=1:ngpus=4", *MOLDABLE
     )
@@ -45,7 +42,7 @@ def test_a_submission_is_rewritten_to_what_is_free_and_runs(server: Server) -> N
 
 def test_resources_without_a_select_are_rewritten_too(server: Server) -> None:
     server.fill(2)
-    time.sleep(3)
+    server.until_seen()
     job_id = server.submit("sleep 60", "-l", "ncpus=1,ngpus=4,mem=100mb", *MOLDABLE)
     until(lambda: server.job(job_id).get("job_state") == "R")
     assert server.job(job_id)["Resource_List"]["ngpus"] == 2
@@ -69,7 +66,7 @@ def test_a_job_that_says_nothing_is_as_it_was_written(server: Server) -> None:
 def test_a_waiting_job_is_molded_when_something_is_free(server: Server) -> None:
     fillers = server.fill()
     job_id = server.submit("sleep 60", "-l", "select=1:ncpus=1:ngpus=4", *MOLDABLE)
-    time.sleep(3)
+    server.until_seen()
     assert server.job(job_id)["job_state"] == "Q"
     server.run("qmgr", "-c", "set server scheduling = False")
     try:
@@ -124,7 +121,7 @@ def resized(server: Server, job_id: str, shape: str, runs: int) -> None:
     steps = len(server.log(job_id))
     until(lambda: len(server.log(job_id)) > steps + 20)
     server.resize(job_id, shape)
-    until(lambda: len(starts(server, job_id)) > runs, 90)
+    until(lambda: len(starts(server, job_id)) > runs)
 
 
 def test_a_running_job_saves_and_goes_on_at_another_shape_with_nothing_lost(
@@ -149,12 +146,12 @@ def test_a_running_job_saves_and_goes_on_at_another_shape_with_nothing_lost(
 
 def test_without_pliantd_jobs_are_submitted_run_and_come_back(server: Server) -> None:
     server.stop_pliantd(kill=True)
-    time.sleep(MAX_AGE_S + 1)  # so long what it said last is believed
+    server.until_old()  # so long what it said last is believed
     try:
         script = f"[ $PLIANT_RESTART_COUNT = 0 ] && exit {CHECKPOINTED}; exit 0"
         asked = ("-l", "select=1:ncpus=1:ngpus=2", "-l", "malleable=yes", *MOLDABLE)
         job_id = server.submit(script, *asked)
-        until(lambda: server.job(job_id).get("job_state") == "F", 150)
+        until(lambda: server.job(job_id).get("job_state") == "F")
         job = server.job(job_id)
         assert (job["Exit_status"], job["Resource_List"]["select"]) == (0, "1:ncpus=1:ngpus=2")
     finally:
@@ -168,7 +165,7 @@ def test_two_jobs_of_one_node_change_at_once(server: Server) -> None:
     assert server.vnode_of(jobs[0]) == server.vnode_of(jobs[1])
     for one in jobs:
         server.resize(one, "1")
-    until(lambda: all(len(starts(server, one)) == 2 for one in jobs), 90)
+    until(lambda: all(len(starts(server, one)) == 2 for one in jobs))
     for one in jobs:
         server.enough(one)
     assert [[run["SHAPE"] for run in starts(server, one)] for one in jobs] == [["2", "1"]] * 2

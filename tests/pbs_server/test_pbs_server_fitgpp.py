@@ -9,8 +9,6 @@ import pytest
 from pbs_helpers import FENCED, Server, needs_server, number, until
 
 from pliant.batch.pbs.values import instant_s
-from pliant.cli.install.pbs_parts import FREQ_S
-from pliant.filter.pbs.state import MAX_AGE_S
 
 needs_server()
 
@@ -19,7 +17,6 @@ pytestmark = pytest.mark.timeout(600)
 
 TRIAL = ("-l", "job_class=trial", "-l", "walltime=2:00")
 BEST_EFFORT = ("-l", "job_class=best-effort", "-l", "walltime=30:00")
-FOR_S = 240.0
 AT_WORK = 100
 """Steps, in 20 s: after so many none of them is protected any more as one that has only begun."""
 
@@ -69,7 +66,7 @@ def trial(server: Server, gpus: int = 2, *words: str) -> str:
 
 def nothing_lost(server: Server, job_id: str) -> None:
     """A job that has made room goes on where it was, to its end."""
-    until(lambda: starts(server, job_id) == 2, FOR_S)
+    until(lambda: starts(server, job_id) == 2)
     server.enough(job_id)
     until(lambda: server.job(job_id).get("job_state") == "F")
     assert server.job(job_id)["Exit_status"] == 0
@@ -83,7 +80,7 @@ def test_a_trial_job_takes_the_place_of_the_best_effort_job_that_loses_least(
     place = fitgpp.vnode_of(small)
     before = fitgpp.submit("sleep 60", "-l", "select=1:ncpus=1:ngpus=1", "-l", "walltime=20:00")
     job_id = trial(fitgpp)
-    until(lambda: fitgpp.job(job_id).get("job_state") in ("R", "F"), FOR_S)
+    until(lambda: fitgpp.job(job_id).get("job_state") in ("R", "F"))
     assert fitgpp.vnode_of(job_id) == place
     assert fitgpp.job(before)["job_state"] == "Q"  # the fence: it came first, and has its own place
     assert starts(fitgpp, large) == 1
@@ -102,7 +99,7 @@ def test_two_trial_jobs_have_the_places_of_two_jobs_of_one_node(fitgpp: Server) 
     fitgpp.run_all(*(fitgpp.takes(name, 4) for name in fitgpp.nodes() if name != place))
     until(lambda: min(len(steps(fitgpp, one)) for one in (first, second)) > AT_WORK)
     trials = [trial(fitgpp), trial(fitgpp)]
-    until(lambda: all(fitgpp.job(one).get("job_state") in ("R", "F") for one in trials), FOR_S)
+    until(lambda: all(fitgpp.job(one).get("job_state") in ("R", "F") for one in trials))
     began = [instant_s(fitgpp.job(one)["stime"]) for one in trials]
     assert began == sorted(began)
     for one in (first, second):
@@ -127,7 +124,7 @@ def test_a_trial_job_that_a_limit_keeps_waiting_is_made_room_for_once(
 ) -> None:
     small, large, _ = full(fitgpp)
     job_id = trial(fitgpp, 2, "-q", limited)
-    until(lambda: "room was made for it" in fitgpp.pliant("why", number(job_id)), FOR_S)
+    until(lambda: "room was made for it" in fitgpp.pliant("why", number(job_id)))
     until(lambda: starts(fitgpp, small) == 2)
     time.sleep(30)
     assert (starts(fitgpp, small), starts(fitgpp, large)) == (2, 1)
@@ -140,30 +137,39 @@ def test_a_trial_job_that_pbs_may_not_start_is_not_started_and_delays_nobody_for
 ) -> None:
     small, *_ = full(fitgpp)
     job_id = trial(fitgpp)
-    until(lambda: fitgpp.job(small).get("job_state") != "R", FOR_S)
+    until(lambda: fitgpp.job(small).get("job_state") != "R")
     fitgpp.run("qhold", "-h", "u", job_id, user=fitgpp.user)
     held = fitgpp.job(job_id)["job_state"] == "H"
     nothing_lost(fitgpp, small)
     assert not held or fitgpp.job(job_id)["job_state"] == "H"
 
 
+def makes_room(server: Server, logged: int, *jobs: str) -> str:
+    """Return which of some jobs pliantd has asked since then; "" where none.
+
+    On a busy machine one may be out of its reach at that moment.
+    """
+    said = (server.directory / "log").read_text()[logged:]
+    return next((one for one in jobs if f"job {number(one)}: to " in said), "")
+
+
 @pytest.mark.parametrize("state", ["asked", FENCED, "reshape", "unfence"])
 def test_pliantd_that_dies_in_between_leaves_nobody_behind(fitgpp: Server, state: str) -> None:
-    small, *_ = full(fitgpp)
+    small, large, _ = full(fitgpp)
     logged = fitgpp.logged()
     job_id = trial(fitgpp)
-    wanted = fitgpp.home / f"pliant-{number(small)}"
     if state == "asked":
-        until(lambda: "makes room" in fitgpp.pliant("history", number(small), check=False), FOR_S)
+        until(lambda: makes_room(fitgpp, logged, small, large))
         fitgpp.stop_pliantd(kill=True)
     else:
-        assert fitgpp.kill_after(state, job_id, logged, FOR_S)
+        assert fitgpp.kill_after(state, job_id, logged)
+    asked = makes_room(fitgpp, logged, small, large)
     try:
-        assert wanted.exists()
-        fitgpp.enough(small) if state == "asked" else None
-        until(lambda: fitgpp.job(job_id).get("job_state") in ("R", "F"), FOR_S)
+        assert (fitgpp.home / f"pliant-{number(asked)}").exists()
+        fitgpp.enough(asked) if state == "asked" else None
+        until(lambda: fitgpp.job(job_id).get("job_state") in ("R", "F"))
         if state != "asked":
-            nothing_lost(fitgpp, small)
+            nothing_lost(fitgpp, asked)
     finally:
         fitgpp.start_pliantd()
 
@@ -174,16 +180,16 @@ def test_a_fence_of_a_pliantd_that_is_no_more_ends(server: Server) -> None:
     until(lambda: len(steps(server, job_id)) > 20)
     vnode = server.vnode_of(job_id)
     server.resize(job_id, "2")
-    until(lambda: server.fences(job_id), 60)
+    until(lambda: server.fences(job_id))
     server.stop_pliantd(kill=True)
     try:
         (fence,) = server.fences(job_id)
         assert fence.vnodes == (vnode,)
         other = server.takes(vnode, 1)
-        server.run_all(other, for_s=MAX_AGE_S + FREQ_S + 10)  # the periodic hook's next time
+        server.run_all(other)  # the periodic hook's next time
     finally:
         server.start_pliantd()
-    until(lambda: starts(server, job_id) == 2, FOR_S)
+    until(lambda: starts(server, job_id) == 2)
     server.enough(job_id)
 
 
@@ -199,7 +205,7 @@ def test_who_is_older_and_would_fit_meanwhile_waits_until_the_job_has_changed(
     until(lambda: len(steps(server, job_id)) > 20)
     server.run("qrls", "-h", "u", older, user=server.user)
     server.resize(job_id, "2")
-    until(lambda: starts(server, job_id) == 2, FOR_S)
+    until(lambda: starts(server, job_id) == 2)
     assert server.job(job_id)["Resource_List"]["ngpus"] == 2
     assert server.job(older)["job_state"] == "Q"
     until(lambda: not server.fences(job_id))

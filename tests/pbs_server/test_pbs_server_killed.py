@@ -37,7 +37,7 @@ def test_a_job_goes_on_with_nothing_lost_where_pliantd_is_killed(
         assert server.kill_after(step, job_id, seen)
         if comes_back:
             server.start_pliantd()
-        until(lambda: len(starts(server, job_id)) == 2, 150)
+        until(lambda: len(starts(server, job_id)) == 2)
     finally:
         server.stop_pliantd(kill=True)
         server.start_pliantd()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from pbs_helpers import Server, needs_server, type_qsub, until
+from pbs_helpers import Server, needs_server, number, type_qsub, until
 
 needs_server()
 
@@ -18,16 +18,15 @@ LONG = ("-l", "walltime=10:00")
 
 @contextmanager
 def limit(server: Server, of: str, said: str) -> Iterator[None]:
-    """Set a limit of the server or of a queue, as pliantd knows it from its start on."""
+    """Set a limit of the server or of a queue, after the last look of pliantd."""
+    server.until_seen()
+    server.halt()
     server.tell(f"set {of} {said}")
     try:
-        server.stop_pliantd()
-        server.start_pliantd()
         yield
     finally:
         server.tell(f"unset {of} {said.partition('=')[0]}")
-        server.stop_pliantd()
-        server.start_pliantd()
+        server.go_on()
 
 
 def select_of(server: Server, job_id: str) -> str:
@@ -46,6 +45,11 @@ def select_of(server: Server, job_id: str) -> str:
         ),
         ("resources_max.mem=1gb", "1:ncpus=1:ngpus=1:mem=1gb", "1:ncpus=1:ngpus=4:mem=1024mb"),
         ("resources_max.nodect=1", "1:ncpus=1:ngpus=4", "1:ncpus=1:ngpus=4"),
+        ("max_queued_res.ngpus=[u:PBS_GENERIC=1]", "1:ncpus=1:ngpus=1", "1:ncpus=1:ngpus=1"),
+        (
+            "queued_jobs_threshold_res.ngpus=[o:PBS_ALL=1]",
+            *("1:ncpus=1:ngpus=1", "1:ncpus=1:ngpus=1"),
+        ),
     ],
 )
 def test_a_legal_submission_is_not_refused_for_what_pliant_made_of_it(
@@ -58,14 +62,69 @@ def test_a_legal_submission_is_not_refused_for_what_pliant_made_of_it(
         assert select_of(server, job_id) == given
 
 
+def test_nor_for_what_it_would_have_made_of_it_before_a_limit_of_its_queue(server: Server) -> None:
+    with limit(server, "queue workq", "resources_min.ngpus=3"):
+        wish = ("-l", "moldable=gpus=1-4", "-l", "throughput=1:9+4:1")
+        job_id = server.submit("sleep 60", "-l", "select=1:ncpus=1:ngpus=4", *wish, *LONG)
+        server.run_all(job_id)
+        assert select_of(server, job_id) == "1:ncpus=1:ngpus=4"
+
+
+HOOK = "site_own"
+REFUSES = """\
+import pbs
+event = pbs.event()
+if "ngpus=1" not in str(event.job.Resource_List["select"]):
+    event.reject("one GPU to each job")
+event.accept()
+"""
+"""A hook of a site's own."""
+
+
+def test_nor_does_a_hook_of_the_sites_own_see_what_pliant_made_of_it(server: Server) -> None:
+    script = server.directory / "site.py"
+    script.write_text(REFUSES)
+    server.until_seen()
+    server.tell(f"create hook {HOOK}", f"set hook {HOOK} event = queuejob")
+    try:
+        server.tell(f"set hook {HOOK} order = 2")
+        server.tell(f"import hook {HOOK} application/x-python default {script}")
+        asked = ("-l", "select=1:ncpus=1:ngpus=1", "-l", "moldable=gpus=1-4", *LONG)
+        job_id = server.submit("sleep 60", *asked)
+        assert select_of(server, job_id) == "1:ncpus=1:ngpus=4"
+    finally:
+        server.tell(f"delete hook {HOOK}")
+
+
+FOO = "pliant_test_licences"
+"""A resource of a site's own, of which each chunk has one."""
+
+
+def test_nor_for_what_more_chunks_have_by_default(server: Server) -> None:
+    defaults = ("server", f"default_chunk.{FOO}"), ("server", f"resources_max.{FOO}")
+    server.until_seen()
+    server.tell(f"create resource {FOO} type=long,flag=nh")
+    try:
+        server.tell(*(f"set {of} {what} = 1" for of, what in defaults))
+        wish = ("-l", "moldable=gpus=1-8+nodes=1-2")
+        job_id = server.submit("sleep 60", "-l", "select=1:ncpus=1:ngpus=4", *wish, *LONG)
+        assert select_of(server, job_id) == "1:ncpus=1:ngpus=4"
+    finally:
+        server.tell(*(f"unset {of} {what}" for of, what in defaults))
+        server.empty()
+        server.tell(f"delete resource {FOO}")
+
+
 def test_pliantd_gives_no_waiting_job_more_than_the_server_lets_one_have(server: Server) -> None:
     with limit(server, "server", "resources_max.ngpus=2"):
+        server.stop_pliantd(kill=True)
+        server.start_pliantd()
         fillers = server.fill(2)
         more = server.fill(2)
         asked = ("-l", "select=1:ncpus=1:ngpus=1", "-l", "moldable=gpus=1-4", *LONG)
         job_id = server.submit("sleep 60", *asked)
-        said = server.pliant("why", job_id.partition(".")[0])
-        assert "it cannot become 3, 4: resources_max.ngpus" in said
+        words, why = "it cannot become 3, 4: resources_max.ngpus", ("why", number(job_id))
+        until(lambda: words in server.pliant(*why, check=False))
         server.run("qdel", *fillers, *more)
         server.run_all(job_id)
         assert server.job(job_id)["Resource_List"]["ngpus"] <= 2

@@ -12,7 +12,6 @@ import pytest
 from pbs_helpers import SHARE, Server, needs_server, number, until
 
 from docs_helpers import alike, on_page, with_words
-from pliant.filter.pbs.state import MAX_AGE_S
 
 needs_server()
 
@@ -81,7 +80,8 @@ def test_the_page_shows_what_the_doctor_prints(server: Server) -> None:
     if shares:
         words["looks at ngpus"] = f"looks at {SHARE}, ngpus"
         words["flag hn"] = f"flag hn\nok       {SHARE:<24} type float, flag hn"
-    with without_types(server):
+    most = "queue workq resources_max.ngpus"
+    with without_types(server), told(server, f"set {most} = 8", f"unset {most}"):
         printed = server.pliant("doctor")
     assert alike(with_words(typed.shown, words), printed), printed
 
@@ -89,7 +89,7 @@ def test_the_page_shows_what_the_doctor_prints(server: Server) -> None:
 def test_the_doctor_tells_that_pliantd_is_dead(server: Server) -> None:
     server.stop_pliantd(kill=True)
     try:
-        time.sleep(MAX_AGE_S + 1)
+        server.until_old()
         found = faults(server)
         assert set(found) == {"state file", "first door", "second door"}
         assert "hooks believe it for 30 s" in found["state file"]
@@ -123,7 +123,7 @@ def test_no_job_is_given_a_shape_for_what_a_reservation_keeps(server: Server) ->
         asks = (f"select=1:ncpus=1:ngpus=3:vnode={name}" for name in nodes[1:])
         fillers = [server.submit("sleep 600", "-l", one, "-l", "walltime=20:00") for one in asks]
         until(lambda: all(server.job(one).get("job_state") == "R" for one in fillers))
-        time.sleep(3)  # pliantd looks every second
+        server.until_seen()
         job_id = server.submit("sleep 60", "-l", "select=1:ncpus=1:ngpus=4", *MOLDABLE)
         until(lambda: server.job(job_id).get("job_state") == "R")  # not where it could not end
         job = server.job(job_id)

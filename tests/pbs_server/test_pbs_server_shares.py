@@ -13,8 +13,6 @@ needs_server()
 pytest_plugins = ["pbs_fixtures"]
 pytestmark = pytest.mark.timeout(600)
 
-LOOK_S = 3
-"""pliantd looks every second."""
 HOOK = "pliant_test_vnodes"
 VNODES = """\
 import pbs
@@ -80,7 +78,7 @@ def whole(server: Server, host: str, but: int = 0) -> list[str]:
     asked = f"select=1:ncpus=1:ngpus={3 - but}:host={called}"
     jobs.append(server.submit("sleep 600", "-l", asked, "-l", "walltime=20:00"))
     server.run_all(*jobs)
-    time.sleep(LOOK_S)
+    server.until_seen()
     return jobs
 
 
@@ -107,12 +105,12 @@ def test_a_job_starts_with_a_part_of_a_gpu_where_no_whole_one_is_free(
     assert server.job(one)["Resource_List"]["select"] == f"1:ncpus=1:{SHARE}=0.5"
     assert server.job(one)["exec_vnode"].startswith(f"({host}-gpu3:")
     assert said(server, one) == ["1/2", "2", "3"]
-    time.sleep(LOOK_S)
+    server.until_seen()
     other = asks(server, "1:ncpus=1:ngpus=1", "gpus=1/4:1/3:1")
     server.run_all(other)
     assert said(server, other) == ["1/3", "3", "3"]
     last = asks(server, "1:ncpus=1:ngpus=1", "gpus=1/4:1")
-    time.sleep(2 * LOOK_S)
+    server.until_seen()
     assert server.job(last)["job_state"] == "Q"  # a sixth is left
     server.run("qdel", one)
     server.run_all(last)
@@ -125,7 +123,7 @@ def test_a_part_that_was_asked_for_becomes_a_whole_gpu_where_one_is_free(
     whole(server, host, but=2)
     full = server.submit("sleep 600", "-l", f"select=1:ncpus=1:{SHARE}=0.9")
     server.run_all(full)
-    time.sleep(LOOK_S)
+    server.until_seen()
     job_id = asks(server, f"1:ncpus=1:{SHARE}=0.5", "gpus=1/2:1:2")
     server.run_all(job_id)
     assert server.job(job_id)["Resource_List"]["select"] == "1:ncpus=1:ngpus=2"
@@ -137,14 +135,14 @@ def test_a_part_that_was_asked_for_becomes_a_whole_gpu_where_one_is_free(
 def test_whole_gpus_are_never_those_in_shares(server: Server, host: str) -> None:
     whole(server, host)
     job_id = asks(server, "1:ncpus=1:ngpus=1", "gpus=1:2")
-    time.sleep(2 * LOOK_S)
+    server.until_seen()
     assert server.job(job_id)["job_state"] == "Q"
 
 
 def test_a_gpu_type_is_chosen_where_one_is_free(server: Server, host: str) -> None:
     fillers = whole(server, host)
     job_id = asks(server, f"1:ncpus=1:ngpus=2:{TYPE}=a100", "gpus=1:2:4+gpu-type=a100:v100")
-    time.sleep(LOOK_S)
+    server.until_seen()
     assert server.job(job_id)["job_state"] == "Q"
     server.run("qdel", fillers[0])
     server.run_all(job_id)
@@ -173,7 +171,7 @@ def test_a_job_that_pliantd_left_waiting_for_a_part_starts_by_itself(
     full = server.submit("sleep 600", "-l", f"select=1:ncpus=1:{SHARE}=0.9")
     server.run_all(full)
     job_id = asks(server, f"1:ncpus=1:{SHARE}=0.5", "gpus=1/2:1")
-    time.sleep(LOOK_S)
+    server.until_seen()
     server.stop_pliantd(kill=True)
     try:
         server.run("qdel", full)

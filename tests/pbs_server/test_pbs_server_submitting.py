@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from pbs_helpers import Server, needs_server, type_qsub, until
 
@@ -20,7 +18,7 @@ ASKED = ("-l", "select=1:ncpus=1:ngpus=4,walltime=10:00")
 
 def test_the_flags_of_the_command_line_and_the_script_reach_the_hook(server: Server) -> None:
     server.fill(2)
-    time.sleep(3)  # pliantd looks every second
+    server.until_seen()
     script = "#PBS --moldable=gpus=1-8 --malleable=grace=2m\necho $PLIANT_SHAPE; sleep 60"
     done = type_qsub(server, "--moldable=gpus=1-4,nodes=1", *ASKED, script=script)
     assert (done.returncode, done.stderr) == (0, "")

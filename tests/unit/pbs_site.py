@@ -40,6 +40,7 @@ class Site:
         self.state = directory / "pbs_state.json"
         self.config = directory / "hook.json"
         self.options: dict[str, object] = {}
+        self.limits: dict[str, dict[str, Any]] = {}  # the server's ("") and queues'
         self.says()
 
     def says(self, mode: Mode = Mode.ENFORCE, age_s: float = 0.0, **more: Any) -> None:
@@ -62,7 +63,7 @@ class Site:
         return self.seen("queuejob", Job("queuejob", resources, **job), alarm_at=alarm_at)
 
     def seen(self, name: str, job: Job, *, alarm_at: int = 0, **more: Any) -> Seen:
-        pbs = Pbs(Event(name, job=job, **more), config=self.configured())
+        pbs = Pbs(Event(name, job=job, **more), config=self.configured(), limits=self.limits)
         return Seen(run(hook(name), pbs, alarm_at), job, pbs)
 
 

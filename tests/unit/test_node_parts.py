@@ -199,6 +199,11 @@ def test_output_that_is_no_file_is_not_warned_of(monkeypatch: pytest.MonkeyPatch
     assert cut_on_requeue({}) == ""
 
 
+def test_nor_is_a_job_of_pbs_whose_log_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pliant.node.logs._is_file", lambda _handle: True)
+    assert cut_on_requeue({"PBS_JOBID": "7.head"}) == ""
+
+
 # Several tasks
 
 

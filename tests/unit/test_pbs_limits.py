@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,11 +10,12 @@ from typing import Any
 
 import pytest
 from pbs_recorded import NAMES, Recorded
-from pbs_site import QUEUE, Site
+from pbs_site import Site
 
+from pbs_double import OF_SEVERAL, Text
 from pbs_double import Job as PbsJob
 from pliant.daemon.cannot import cannot_rows
-from pliant.filter.pbs.state import Ground, Room, State, read_state, state_text
+from pliant.filter.pbs.state import Ground, Room, State, state_text
 from pliant.grammar import find_token, token_text
 from pliant.model import Demand, Job, Limits, Mode, Shape, Snapshot
 
@@ -69,28 +71,49 @@ def test_what_a_chunk_has_that_does_not_say_it_counts_too() -> None:
     assert some.why_not(4, Demand(1, cpus=1, mem_mib=1024)) != ""
 
 
+@pytest.mark.parametrize("of", ["", "workq"])
 @pytest.mark.parametrize(
-    ("limits", "select", "given"),
+    ("said", "select", "given"),
     [
-        (limited(most={"ngpus": 2}), "1:ngpus=1", "1:ngpus=2"),
-        (limited(most={"ncpus": 8}), "1:ncpus=8:ngpus=1", "1:ncpus=8:ngpus=4"),
-        (limited(most={"mem": 4096}), "1:ngpus=1:mem=4gb", "1:ngpus=4:mem=4096mb"),
-        (limited(most={"nodect": 1}), "1:ngpus=1", "1:ngpus=4"),
-        (limited(most={"ncpus": 5}, defaults={"ncpus": 4}), "1:ngpus=1", "1:ngpus=4"),
-        (limited(least={"ngpus": 2}), "1:ngpus=2", "2:ngpus=4"),
-        (limited(), "1:ngpus=1", "2:ngpus=4"),
+        ({"resources_max": {"ngpus": 2}}, "1:ngpus=1", "1:ngpus=2"),
+        ({"resources_max": {"ncpus": 8}}, "1:ncpus=8:ngpus=1", "1:ncpus=8:ngpus=4"),
+        ({"resources_max": {"mem": Text("4gb")}}, "1:ngpus=1:mem=4gb", "1:ngpus=4:mem=4096mb"),
+        ({"resources_max": {"nodect": 1}}, "1:ngpus=1", "1:ngpus=4"),
+        (
+            {"resources_max": {"ncpus": 5}, "default_chunk": {"ncpus": 4}},
+            *("1:ngpus=1", "1:ngpus=4"),
+        ),
+        ({"resources_max": {"walltime": 60}}, "1:ngpus=1", "2:ngpus=4"),
+        ({"resources_max": {"ngpus": 10**12}}, "1:ngpus=1", "2:ngpus=4"),
     ],
 )
-def test_the_hook_gives_no_submission_more_than_a_job_may_have(
-    site: Site, limits: Limits, select: str, given: str
+def test_the_hook_gives_no_submission_more_than_a_job_may_have_at_this_moment(
+    site: Site, of: str, said: dict[str, Any], select: str, given: str
 ) -> None:
-    site.says(queues=(("workq", Ground(FREE.kinds, FREE.rooms, limits)),))
-    assert site.queuejob({"select": select, **WISH}).resources["select"] == given
+    site.says(queues=(("workq", FREE),))
+    site.limits = {of: said}
+    seen = site.queuejob({"select": select, **WISH})
+    assert (seen.resources["select"], seen.pbs.looked) == (given, 0)
+
+
+def test_the_hook_takes_a_queues_most_before_the_servers(site: Site) -> None:
+    site.says(queues=(("workq", FREE),))
+    most = "resources_max"
+    site.limits = {"": {most: {"ngpus": 2, "nodect": 1}}, "workq": {most: {"ngpus": 3}}}
+    assert site.queuejob({"select": "1:ngpus=1", **WISH}).resources["select"] == "1:ngpus=3"
+
+
+def test_a_queue_that_the_server_does_not_show_gives_the_shape_that_was_written(site: Site) -> None:
+    """What PBS will hold against the job is not known then."""
+    site.says(queues=(("workq", FREE), ("other", FREE)))
+    seen = site.queuejob({"select": "1:ngpus=1", **WISH}, queue="other")
+    assert (seen.verdict, seen.resources["select"]) == (("accept", ""), "1:ngpus=1")
+    assert seen.token.startswith("moldable=gpus=1-8,nodes=1-2;")
 
 
 def test_nor_less_than_it_must_have(site: Site) -> None:
-    limits = limited(least={"ngpus": 2})
-    site.says(queues=(("workq", Ground(FREE.kinds, FREE.rooms, limits)),))
+    site.says(queues=(("workq", FREE),))
+    site.limits = {"workq": {"resources_min": {"ngpus": 2}}}
     asked = {"select": "1:ngpus=4", "moldable": "gpus=1-4", "throughput": "1:9+4:1"}
     assert site.queuejob(asked).resources["select"] == "1:ngpus=4"
 
@@ -102,37 +125,38 @@ def test_a_qalter_is_not_refused_for_an_own_shape_that_is_beyond_a_limit_now(sit
     assert first.resources["select"] == "1:ngpus=2"
     old = PbsJob("modifyjob", first.resources, first.variables, job_state=1)
     for most, writes in ((4, ["select", "pliant"]), (3, ["pliant"])):
-        limits = limited(most={"ngpus": most})
-        site.says(queues=(("workq", Ground(FREE.kinds, FREE.rooms, limits)),))
+        site.limits = {"workq": {"resources_max": {"ngpus": most}}}
         changed = PbsJob("modifyjob", {"moldable": "", "throughput": ""})
         seen = site.seen("modifyjob", changed, job_o=old)
         assert (seen.verdict, seen.job.Resource_List.writes) == (("accept", ""), writes)
 
 
+@pytest.mark.parametrize("of", ["", "workq"])
+@pytest.mark.parametrize("limit", OF_SEVERAL)
 @pytest.mark.parametrize("select", ["1:ncpus=4", "1:ngpus=8:ncpus=8"])
 def test_where_limits_bound_several_jobs_nothing_is_more_than_was_written(
-    site: Site, select: str
+    site: Site, select: str, limit: str, of: str
 ) -> None:
     """Else PBS would refuse by max_queued_res what it takes as it was written."""
-    site.says(careful=True, queues=(("workq", FREE),))
+    site.says(queues=(("workq", FREE),))
+    site.limits = {of: {limit: {"ngpus": "[u:PBS_GENERIC=4]"}}}
     asked = {"select": select, "moldable": "gpus=1-8+nodes=2-4"}
     assert site.queuejob(asked).resources["select"] == select
 
 
-def test_a_file_that_tells_no_limits_changes_no_shape(site: Site) -> None:
-    text = site.state.read_text()
-    older = text.replace(',\\"limits\\":{\\"most\\":{},\\"least\\":{},\\"defaults\\":{}}', "")
-    assert older != text
-    site.write(older)
-    seen = site.queuejob({"select": "1:ngpus=1", "moldable": "gpus=1-4"})
-    assert seen.resources["select"] == "1:ngpus=1"
+@pytest.mark.parametrize(("bounded", "select"), [("scratch", "1:ngpus=1"), ("mem", "2:ngpus=4")])
+def test_nor_where_more_chunks_have_more_by_default_of_what_is_not_looked_at(
+    site: Site, bounded: str, select: str
+) -> None:
+    site.says(queues=(("workq", FREE),))
+    chunk = {"scratch": 1, "mem": "1gb"}
+    site.limits = {"": {"default_chunk": chunk}, "workq": {"resources_max": {bounded: "8gb"}}}
+    assert site.queuejob({"select": "1:ngpus=1", **WISH}).resources["select"] == select
 
 
-def test_limits_stand_in_the_state_file() -> None:
-    limits = limited(most={"ngpus": 2, "mem": 10}, least={"nodect": 1}, defaults={"ncpus": 4})
-    ground = Ground(QUEUE.kinds, QUEUE.rooms, limits)
-    said = State(1e9, Mode.ENFORCE, queues=(("workq", ground),))
-    assert read_state(state_text(said)) == said
+def test_a_hook_of_0_1_0_makes_nothing_larger_by_the_file() -> None:
+    """It knows of no limit of one job."""
+    assert json.loads(state_text(State(1e9, Mode.ENFORCE)))["careful"] is True
 
 
 # pliantd

@@ -48,10 +48,7 @@ def test_the_hooks_learn_what_a_queue_has_and_what_is_left_of_it() -> None:
         *(NOW_S, "workq"),
         "gpu_model",
     )
-    assert (said.mode_of(""), said.mode_of("debug"), said.careful) == (
-        *(Mode.ENFORCE, Mode.OFF),
-        False,
-    )
+    assert (said.mode_of(""), said.mode_of("debug")) == (Mode.ENFORCE, Mode.OFF)
 
 
 def test_of_many_sorts_of_nodes_the_hook_is_told_those_with_the_most_gpus() -> None:

@@ -206,9 +206,8 @@ def test_colocate_is_refused_as_nothing_is_done_for_it(site: Site, value: str) -
     assert (seen.verdict, seen.job.Resource_List.writes) == (("reject", words), [])
 
 
-@pytest.mark.parametrize("more", [{"careful": True}, {"molds": False}])
-def test_one_is_not_made_larger_where_the_site_says_so(site: Site, more: dict[str, Any]) -> None:
-    site.says(**more)
+def test_one_is_not_made_larger_where_the_policy_chooses_no_shapes(site: Site) -> None:
+    site.says(molds=False)
     seen = site.queuejob({"select": "1:ngpus=1", "moldable": "gpus=1-2"})
     assert seen.resources["select"] == "1:ngpus=1"
 
@@ -438,7 +437,6 @@ def test_the_state_file_is_read_as_it_was_written() -> None:
         "workq",
         "gpu_model",
         molds=False,
-        careful=True,
         queues=(("workq", QUEUE), ("long", Ground())),
     )
     text = state_text(said)

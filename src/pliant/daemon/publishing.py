@@ -67,7 +67,6 @@ def state_of(seen: Seen, config: Config, *, paused: bool, names: Names) -> State
             Ground(
                 kinds=_rooms((_empty(by_name[n]) for n in partition.nodes if n in by_name), {}),
                 rooms=_rooms((free[n] for n in partition.nodes if n in free), until),
-                limits=partition.limits,
             ),
         )
         for partition in snapshot.partitions
@@ -80,7 +79,6 @@ def state_of(seen: Seen, config: Config, *, paused: bool, names: Names) -> State
         type_resource=names.gpu_type,
         share_resource=names.share,
         molds=seen.policy.molds,
-        careful=bool(snapshot.abilities.limited_qos),
         queues=queues,
     )
 

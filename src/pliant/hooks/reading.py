@@ -15,6 +15,7 @@ from typing import Any
 
 from pliant.errors import BadInput
 from pliant.filter.pbs.fences import Fence, read_fences
+from pliant.filter.pbs.limits import OF_SEVERAL, SHAPED, Bounds, limits_of
 from pliant.filter.pbs.names import ASKED, RESOURCES, TOKEN
 from pliant.filter.pbs.state import MAX_BYTES, State, read_state
 from pliant.filter.pbs.written import JOB_WIDE
@@ -140,6 +141,39 @@ def item(some: Any, name: str) -> Any:
         return some[name]
     except Exception:  # as above; a resource that a site has not created is an AttributeError
         return None
+
+
+def bounds_now(queue: str) -> Bounds | None:
+    """Return what bounds one job of a queue ("": the default one) at this moment; None: not known.
+
+    The server shows its attributes and a queue's, and looks at no job for it. It hears of no change
+    before it has held them against this job itself, so what is within them is not refused.
+    """
+    import pbs  # noqa: PLC0415  # it is there in a hook alone
+
+    try:
+        server = pbs.server()
+        own = server.queue(queue or str(server.default_queue))
+        most = {**_limits(server.resources_max), **_limits(own.resources_max)}
+        chunk = {**_limits(server.default_chunk), **_limits(own.default_chunk)}
+        limits = limits_of(most, _limits(own.resources_min), chunk)
+        careful = any(str(getattr(one, name)) for one in (server, own) for name in OF_SEVERAL)
+        bounded = _names(server.resources_max) | _names(own.resources_max)
+        by_chunk = _names(server.default_chunk) | _names(own.default_chunk)
+    except Exception:  # as above
+        return None
+    return Bounds(limits, careful or not bounded & by_chunk <= {*SHAPED})
+
+
+def _limits(resources: Any) -> dict[str, str]:
+    """Return what is said of the resources that a shape changes."""
+    found = {name: resources[name] for name in SHAPED}
+    return {name: str(value) for name, value in found.items() if value is not None}
+
+
+def _names(resources: Any) -> set[str]:
+    """Return which resources are said; keys() of a server's or a queue's tells of none."""
+    return {item.partition("=")[0] for item in str(resources).split(",")} - {""}
 
 
 def resource_texts(resources: Any, *, whole: bool = False) -> dict[str, str]:

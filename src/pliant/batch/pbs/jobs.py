@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pliant.batch.pbs.bounds import bounds
 from pliant.batch.pbs.reasons import reason
 from pliant.batch.pbs.rows import ENDING, JobRow, QueueRow, ServerRow
 from pliant.batch.pbs.unreal import WORDS, is_unreal
@@ -20,6 +19,7 @@ from pliant.batch.pbs.values import duration_s, number, size_mib, tasks_in
 from pliant.batch.pbs.vnodes import NO_NAMES, SHARDS, Names, Vnodes
 from pliant.cycle import allowed_shapes
 from pliant.filter.fields import Fixed
+from pliant.filter.pbs.limits import limits_of
 from pliant.filter.pbs.names import CHECKPOINTED, RETURNS, TOKEN
 from pliant.filter.pbs.said import words
 from pliant.filter.pbs.select import Chunk
@@ -32,6 +32,7 @@ from pliant.model import (
     Job,
     JobState,
     Kind,
+    Limits,
     Reservation,
     Shape,
     Spec,
@@ -70,7 +71,13 @@ class Site:
     def allows(self, queue: str, shape: Shape, demand: Demand) -> bool:
         """Whether a queue and the server let one job have so much."""
         row = self.queues.get(queue)
-        return row is not None and not bounds(row, self.server).why_not(shape.nodes, demand)
+        return row is not None and not self.limits(row).why_not(shape.nodes, demand)
+
+    def limits(self, queue: QueueRow) -> Limits:
+        """Return what one job may have in a queue."""
+        server = self.server
+        most, chunk = {**server.most, **queue.most}, {**server.chunk, **queue.chunk}
+        return limits_of(most, queue.least, chunk)
 
 
 def nodes_of(exec_vnode: str) -> tuple[str, ...]:

@@ -24,14 +24,13 @@ from pliant.batch.pbs.values import (
     texts,
     true,
 )
+from pliant.filter.pbs.limits import OF_SEVERAL
 from pliant.filter.pbs.names import BACK, HELD, RESTARTS, read_back, restarts
 
 UP = frozenset({"free", "job-busy", "job-exclusive", "resv-exclusive", "busy"})
 """The states of a node that would take a job, now or when what is on it has gone."""
 ALONE = frozenset({"job-exclusive", "resv-exclusive", "busy"})
 """Those in which it takes none now, whatever is free."""
-LIMITS = ("max_run_res", "max_queued_res", "max_user_res", "max_group_res")
-"""How the names of the limits begin that bound what several jobs may have."""
 EXPRESS = 150
 """The priority from which on a queue is an express queue (preempt_queue_prio, as it is by default):
 for its jobs PBS may end others."""
@@ -264,7 +263,7 @@ def parse_queues(out: str) -> list[QueueRow]:
 
 def limits(one: Table) -> bool:
     """Whether a queue or server bounds what its jobs may have together."""
-    return any(name.startswith(LIMITS) for name in one)
+    return any(name.startswith(OF_SEVERAL) for name in one)
 
 
 @dataclass(frozen=True, slots=True)

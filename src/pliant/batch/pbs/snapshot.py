@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pliant.batch.pbs.bounds import bounds
 from pliant.batch.pbs.jobs import ABILITIES, Site, job_of, queue_of
 from pliant.batch.pbs.rows import JobRow, QueueRow
 from pliant.model import EVERYBODY, Abilities, Partition, Snapshot
@@ -30,7 +29,7 @@ def partition_of(row: QueueRow, site: Site) -> Partition:
     """Return one queue; a node that belongs to another one is none of its."""
     groups = site.vnodes.of.items()
     names = tuple(name for name, group in groups if group[0].queue in ("", row.name))
-    limits = bounds(row, site.server)
+    limits = site.limits(row)
     return Partition(
         name=row.name,
         nodes=names,

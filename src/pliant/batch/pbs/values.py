@@ -14,7 +14,7 @@ from typing import Any
 from pliant.batch.pbs.mending import mended
 from pliant.errors import BadAnswer
 from pliant.filter.fields import Fixed
-from pliant.filter.pbs.select import MIB, read_bytes, read_mem_mib
+from pliant.filter.pbs.select import read_mem_mib
 
 _DURATION = re.compile(r"(?:([0-9]{1,9}):)?(?:([0-9]{1,9}):)?([0-9]{1,12})(?:\.[0-9]+)?", re.ASCII)
 _ID = re.compile(r"([0-9]{1,12}(?:\[[0-9]*\])?)(?:\..*)?", re.ASCII)
@@ -102,13 +102,6 @@ def size_mib(value: Any) -> int:
     """Return a size in MiB, rounded up; 0 for none."""
     with suppress(Fixed):
         return read_mem_mib(text(value)) if text(value) else 0
-    return 0
-
-
-def whole_mib(value: Any) -> int:
-    """Return a size in MiB, rounded down; 0 for none."""
-    with suppress(Fixed):
-        return read_bytes(text(value)) // MIB if text(value) else 0
     return 0
 
 

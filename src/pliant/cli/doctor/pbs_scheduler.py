@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pliant.batch.pbs.bounds import COUNTED
-from pliant.batch.pbs.rows import LIMITS
 from pliant.batch.pbs.values import true
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
 from pliant.cli.doctor.pbs_patient import PbsPatient
 from pliant.cli.install.pbs_sched import CURE, path_of, read_config, uncounted, wanted
+from pliant.filter.pbs.limits import OF_SEVERAL, SHAPED
 
 _ORDERS = {"fair_share": "true", "round_robin": "true"}
 """What of sched_config orders jobs otherwise where it is set so; job_sort_key does in any case."""
@@ -94,7 +93,7 @@ def _limits(patient: PbsPatient) -> Finding:
     """Say which limits bound what one job, or several, may have."""
     own = list(_own_limits(patient))
     said = f"; {'; '.join(own)}" if own else ""
-    found = [name for name in patient.attributes if name.startswith(LIMITS)]
+    found = [name for name in patient.attributes if name.startswith(OF_SEVERAL)]
     queues = [row.name for row in patient.queues if row.limited]
     found += [f"limits of queue {', '.join(queues)}"] if queues else []
     if found:
@@ -112,7 +111,7 @@ def _own_limits(patient: PbsPatient) -> Iterator[str]:
         found = [
             f"resources_{kind}.{name}={said[name]} of {where}"
             for where, said in some.items()
-            for name in COUNTED
+            for name in SHAPED
             if name in said
         ]
         if found:

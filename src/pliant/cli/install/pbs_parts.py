@@ -22,6 +22,8 @@ NODE_ALARM_S = 300
 """On a node PBS kills a hook at its alarm, and execjob_launch takes the job with it: a node that is
 busy must not come near it."""
 FREQ_S = 60
+LAST = {"queuejob": 1000, "modifyjob": 1000}
+"""Their order. A site's own hooks come before: what they refuse is what an owner wrote."""
 _SET = re.compile(r"set (hook|resource) (\S+) (\S+) = (.*)")
 _IMPORT = re.compile(r"import hook (\S+) application/x-(python|config) base64 -")
 
@@ -109,7 +111,8 @@ def hook_attributes(event: str) -> Mapping[str, str]:
     """Return the attributes of one hook."""
     alarm_s = ALARM_S.get(event, NODE_ALARM_S)
     freq = {"freq": str(FREQ_S)} if event == "periodic" else {}
-    return {"event": event, "alarm": str(alarm_s), **freq, "enabled": "true"}
+    order = {"order": str(LAST[event])} if event in LAST else {}
+    return {"event": event, "alarm": str(alarm_s), **freq, **order, "enabled": "true"}
 
 
 def config_text(settings: Mapping[str, object]) -> bytes:

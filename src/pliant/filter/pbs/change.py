@@ -105,7 +105,7 @@ def _own_again(
     demand = (spec.footprint or written.footprint).demand(spec.own, request.cores)
     if carries == spec.own or carries != _as_carried(spec.set) or demand.cpus == ALL_CORES:
         return Shape(), {}
-    if known.state and known.state.ground(before.queue).limits.why_not(spec.own.nodes, demand):
+    if known.bounds is None or known.bounds.limits.why_not(spec.own.nodes, demand):
         return Shape(), {}  # PBS would refuse the whole change
     changes = rewritten(written, spec.own, demand, *known.names)
     changes.pop("place", None)  # to fewer nodes it was left as the owner wrote it

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 
+from pliant.filter.pbs.limits import Bounds
 from pliant.filter.pbs.state import Ground, Room, State
 from pliant.filter.pbs.written import Written, known_own, meant_shape, own_shape
 from pliant.grammar.shapes import no_larger, shapes
@@ -40,7 +41,9 @@ class Case:
         return self.written.footprint.demand(shape, self.request.cores)
 
 
-def case_of(request: Request, written: Written, state: State, ground: Ground) -> Case:
+def case_of(
+    request: Request, written: Written, state: State, ground: Ground, bounds: Bounds
+) -> Case:
     """Return the case of a request, as far as the queue's nodes are known.
 
     Where limits bound several jobs, PBS may refuse what is more of anything than was written.
@@ -61,8 +64,8 @@ def case_of(request: Request, written: Written, state: State, ground: Ground) ->
         and (shape.nodes == 1 or not written.old)
         and (not shape.gpu_type or state.type_resource)
         and _is_writable(case.demand(shape))
-        and not ground.limits.why_not(shape.nodes, case.demand(shape))
-        and not (state.careful and _is_more(shape, case))
+        and not bounds.limits.why_not(shape.nodes, case.demand(shape))
+        and not (bounds.careful and _is_more(shape, case))
         and _fits(shape, case.demand(shape), ground.kinds)
     )
     return replace(case, possible=possible)

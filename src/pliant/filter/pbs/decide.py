@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pliant.errors import BadSpec
 from pliant.filter.fields import Fixed
 from pliant.filter.pbs.choose import Case, case_of, shape_now, waiting_shape
+from pliant.filter.pbs.limits import Bounds
 from pliant.filter.pbs.names import (
     RESTARTS,
     RETURNS,
@@ -56,11 +57,16 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the hook knows: the state file, "now", and whether nobody was submitted since it."""
+    """What the hook knows: the state file, "now", and whether nobody was submitted since it.
+
+    ``bounds``: what bounds one job, as the server will hold it against this one; None: not known,
+    and no shape is given that PBS might refuse.
+    """
 
     state: State | None = None
     now_s: float = 0.0
     fresh: bool = True
+    bounds: Bounds | None = None
 
     @property
     def names(self) -> tuple[str, str]:
@@ -103,8 +109,9 @@ def decide(job: Submission, known: Known) -> Answer:
         written = read_written(job.resources, *known.names)
     except Fixed as why:
         return _rigid(request, str(why))
-    if known.state and mode is Mode.ENFORCE and request.is_moldable:
-        case = case_of(request, written, known.state, known.state.ground(job.queue))
+    if known.state and known.bounds and mode is Mode.ENFORCE and request.is_moldable:
+        ground = known.state.ground(job.queue)
+        case = case_of(request, written, known.state, ground, known.bounds)
         return _chosen(job, known, known.state, case)
     return _as_written(request, written)
 

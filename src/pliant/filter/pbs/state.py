@@ -9,15 +9,15 @@ rewritten no more (see :mod:`pliant.filter.pbs.decide`).
 
     {"pliant_state": 2, "written_s": 1700000000.0, "mode": "enforce", "modes": {"debug": "off"},
      "default_queue": "workq", "type_resource": "gpu_model", "share_resource": "",
-     "molds": true, "careful": false,
+     "molds": true, "careful": true,
      "queues": {"workq": TEXT, ...}}
 
     TEXT: {"kinds": [[nodes, gpus, cpus, mem_mib, "type", 0.0], ...],
-           "rooms": [[nodes, gpus, cpus, mem_mib, "type", until_s], ...],
-           "limits": {"most": {"ngpus": 4}, "least": {"ncpus": 2}, "defaults": {"mem": 1024}}}
+           "rooms": [[nodes, gpus, cpus, mem_mib, "type", until_s], ...]}
 
-What stands of a queue is a text, JSON again, so that the hook takes one queue's apart alone. One
-without limits was written by a pliantd that knows of none: then nothing is known of the queue.
+What stands of a queue is a text, JSON again, so that the hook takes one queue's apart alone. What
+a job may have in it the hook asks the server itself. ``careful`` is for hooks of 0.1.0, which knew
+of no such limits: by it they make no job larger than it was written.
 """
 
 from __future__ import annotations
@@ -28,16 +28,12 @@ from typing import Any
 
 from pliant.errors import BadInput
 from pliant.model.cluster import Mode
-from pliant.model.limits import NO_LIMITS, Amounts, Limits
 
 VERSION = 2
 MAX_BYTES = 256 * 1024
 """The largest file that is read."""
 MAX_AGE_S = 30.0
 """How old a file may be for jobs to be refused or rewritten by it."""
-
-
-_PARTS = ("most", "least", "defaults")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +50,10 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a queue's nodes are when nothing runs (``kinds``), and what no planned job takes now.
-
-    ``limits``: of what one of its jobs may have.
-    """
+    """What a queue's nodes are when nothing runs (``kinds``), and what no planned job takes now."""
 
     kinds: tuple[Room, ...] = ()
     rooms: tuple[Room, ...] = ()
-    limits: Limits = NO_LIMITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +63,6 @@ class State:
     ``modes`` are those of queues that differ from ``mode``. ``type_resource``: the resource of a
     chunk that names the type of its GPUs; "": none. ``share_resource``: that of a part of one GPU.
     ``molds``: whether the policy chooses shapes.
-    ``careful``: a limit may bound how much a job gets, so none is made larger than written.
     """
 
     written_s: float
@@ -81,7 +72,6 @@ class State:
     type_resource: str = ""
     share_resource: str = ""
     molds: bool = True
-    careful: bool = False
     queues: tuple[tuple[str, Ground], ...] = ()
 
     def mode_of(self, queue: str) -> Mode:
@@ -108,13 +98,12 @@ def state_text(state: State) -> str:
         "type_resource": state.type_resource,
         "share_resource": state.share_resource,
         "molds": state.molds,
-        "careful": state.careful,
+        "careful": True,
         "queues": {
             name: _dense(
                 {
                     "kinds": [astuple(kind) for kind in ground.kinds],
                     "rooms": [astuple(room) for room in ground.rooms],
-                    "limits": {part: dict(getattr(ground.limits, part)) for part in _PARTS},
                 }
             )
             for name, ground in state.queues
@@ -144,7 +133,6 @@ def read_state(text: str, queue: str | None = None) -> State:
             _is(str, said["type_resource"]),
             _is(str, said.get("share_resource", "")),
             _is(bool, said["molds"]),
-            _is(bool, said["careful"]),
             _grounds(said["queues"], queue if queue is None else queue or said["default_queue"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as wrong:
@@ -157,14 +145,7 @@ def _grounds(said: Any, only: str | None) -> tuple[tuple[str, Ground], ...]:
 
 
 def _ground(said: Any) -> Ground:
-    if "limits" not in said:
-        return Ground()
-    kinds, rooms = (tuple(map(_room, said[part])) for part in ("kinds", "rooms"))
-    return Ground(kinds, rooms, Limits(*(_amounts(said["limits"][part]) for part in _PARTS)))
-
-
-def _amounts(said: Any) -> Amounts:
-    return tuple((_is(str, name), _is(int, many)) for name, many in said.items())
+    return Ground(*(tuple(map(_room, said[part])) for part in ("kinds", "rooms")))
 
 
 def _room(said: Any) -> Room:

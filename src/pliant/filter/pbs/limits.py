@@ -1,0 +1,67 @@
+"""What one job may have in a queue, by the limits of the queue and of the server. Pure.
+
+OpenPBS 23.06 refuses a submission, and an owner's qalter, that is beyond one (chk_resc_limits in
+src/server/svr_jobfunc.c), but no manager's qalter: pliantd has to keep to them itself. The most of
+a resource is the queue's where it has one, else the server's; the server has no least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pliant.filter.fields import Fixed
+from pliant.filter.pbs.select import MIB, read_bytes, read_mem_mib, read_number
+from pliant.model.limits import Limits
+
+SHAPED = ("nodect", "ngpus", "ncpus", "mem", "mpiprocs")
+"""What a shape changes of a job."""
+OF_SEVERAL = (
+    *("max_run_res", "max_queued_res", "queued_jobs_threshold_res"),
+    *("max_user_res", "max_group_res"),
+)
+"""How the names of the limits begin that bound what several jobs may have."""
+
+Said = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What bounds one job of a queue.
+
+    ``careful``: more is bounded than is looked at, what several have together or a resource of the
+    site's own, so none is made larger than written.
+    """
+
+    limits: Limits
+    careful: bool = False
+
+
+def limits_of(
+    most: Mapping[str, str], least: Mapping[str, str], chunk: Mapping[str, str]
+) -> Limits:
+    """Return what one job may have in a queue; the queue's words stand before the server's.
+
+    ``chunk``: what a chunk has that does not say it.
+    """
+    bounded = tuple(_amounts(most, _whole_mib))
+    names = dict(bounded)
+    return Limits(
+        most=bounded,
+        least=tuple(_amounts(least, read_mem_mib)),
+        defaults=tuple((name, n) for name, n in _amounts(chunk, read_mem_mib) if name in names),
+    )
+
+
+def _amounts(said: Said, memory: Callable[[str], int]) -> Iterator[tuple[str, int]]:
+    for name in SHAPED:
+        if said.get(name):
+            try:
+                many = memory(said[name]) if name == "mem" else read_number(name, said[name])
+            except Fixed:  # larger than any job
+                continue
+            yield name, many
+
+
+def _whole_mib(text: str) -> int:
+    return read_bytes(text) // MIB
