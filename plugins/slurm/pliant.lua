@@ -27,8 +27,8 @@ local MAX_ANSWER = 64 * 1024
 local MAX_WORDS = 4096 -- bytes in a token, as in pliant.grammar
 local NO_VAL = 4294967294 -- slurm.h; one more is "no limit"
 
--- The most bytes of one text that pliantd is told, and of all. Slurm 22.05 refuses most of these
--- texts above the same length (measured), but only after job_submit has run.
+-- The most bytes of one text that pliantd is told, and of all. Slurm (22.05 to 26.05) refuses most of
+-- these texts above the same length (measured), but only after job_submit has run.
 local MAX_TEXT = 1024
 local MAX_ARRAY = 4096
 local MAX_TEXTS = 16 * 1024
@@ -68,7 +68,7 @@ local NUMBERS = {
    "requeue",
 }
 
--- pliantd uses only that these are there. They may be long: Slurm 22.05 takes 120,000 bytes.
+-- pliantd uses only that these are there. They may be long: Slurm takes 120,000 bytes of most.
 local PRESENCE = { dependency = true, req_nodes = true, exc_nodes = true, licenses = true }
 
 -- How users write what has another name in job_desc.
