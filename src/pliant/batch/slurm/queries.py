@@ -149,7 +149,7 @@ class Queries:
         found = (line.split("|") for line in out.splitlines())
         return next((int(nice) for job_id, nice, *_ in found if job_id == row.job_id), 0)
 
-    def _tasks(self, only: Sequence[str]) -> Mapping[str, Sequence[int]]:
+    def _tasks(self, only: Sequence[str]) -> Mapping[str, arrays.Tasks]:
         """Return the waiting tasks of arrays by the JobID of their record (see arrays.py)."""
         out = self._ask(
             *("squeue", "-h", "-a", "-r", "--local", "-t", "PENDING"),
