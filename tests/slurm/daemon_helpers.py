@@ -36,7 +36,10 @@ def ask(sandbox: Sandbox, kind: type[T], verb: str, **fields: str) -> T:
 
 def is_mature(sandbox: Sandbox, job: int | str) -> bool:
     """Whether it may be asked to save: not while it has just been launched."""
-    runs = ask(sandbox, a.HistoryAnswer, "history", job=str(job)).runs
+    answer = answer_of(sandbox, "history", job=str(job))
+    if not answer.is_ok:  # pliantd has only begun, and looked at no job yet
+        return False
+    runs = a.from_json(a.HistoryAnswer, answer.fields["json"]).runs
     if not runs or not runs[-1].launched_s:
         return False
     launch_s = runs[-1].launched_s - runs[-1].start_s
