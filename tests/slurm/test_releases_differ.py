@@ -461,7 +461,7 @@ def test_a_task_that_its_owner_changed_is_told_apart(full: Cluster, release: Rel
     assert (done.returncode == 0) is from_on({"22.05": True, "24.11": False}, release)
     seen = by_id(adapter(full.sandbox).observe().waiting)
     assert (seen[job].array_tasks, str(seen[job].shape), seen[job].frozen) == ("1,3", "1", "")
-    assert (f"{job}_2" in seen) is from_on({"22.05": True, "24.11": False}, release)
+    assert f"{job}_2" in seen
 
 
 JOINED = {"22.05": "Resources", "24.11": "Resources,JobHeldAdmin"}

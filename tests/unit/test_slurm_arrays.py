@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from slurm_recorded import NONCE, recorded
+from slurm_recorded import NONCE, printed, recorded
 
-from pliant.batch.slurm.arrays import Tasks, apart, parse_tasks, ranges
+from pliant.batch.slurm.arrays import FORMAT, Tasks, apart, parse_tasks, ranges
+from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.job_rows import parse_jobs
+from pliant.batch.slurm.queries import Queries
 from pliant.errors import BadAnswer
 
 ROW = parse_jobs(recorded("22.05", "jobs.txt"), NONCE, (22, 5))[0]
@@ -50,3 +54,40 @@ def test_ranges_hold_their_numbers_and_no_others(numbers: set[int]) -> None:
         first, _, last = part.partition("-")
         found |= set(range(int(first), int(last or first) + 1))
     assert found == numbers
+
+
+class Merged:
+    """squeue of 26.05: the requeued task 3_4 (JobID 7) waits, and stands in its array's line."""
+
+    def __init__(self, gone: bool) -> None:
+        self.gone, self.asked = gone, list[str]()
+        self.array = replace(ARRAY, job_id="3", array_id="3", array_tasks="4-6", tres="")
+        self.task = replace(self.array, job_id="7", array_tasks="4", reason="BeginTime")
+
+    def run(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> Answer:
+        assert stdin == ""
+        if argv[0] == "scontrol":
+            text = recorded("22.05", "config.txt")
+            return Answer(text.replace("= 22.05.8", "= 26.05.0"), "", 0)
+        self.asked.append(" ".join(argv[1:]))
+        form = (env or {})["SQUEUE_FORMAT2"]
+        if form == FORMAT:
+            return Answer("3|5|Resources|\n3|6|Resources|\n7|4|BeginTime|\n", "", 0)
+        if "-r" in argv and self.gone:
+            return Answer("", "slurm_load_jobs error: Invalid job id specified", 1)
+        nonce = re.search(r"N[0-9a-f]{16}", form)
+        assert nonce
+        return Answer(printed(self.task if "-r" in argv else self.array, nonce[0], (26, 5)), "", 0)
+
+
+def test_a_requeued_task_is_seen_that_stands_in_its_arrays_line() -> None:
+    slurm = Merged(gone=False)
+    found = Queries(slurm).again(["3_4"])
+    assert {key: row.array_tasks for key, row in found.items()} == {"3": "5-6", "3_4": "4"}
+    assert slurm.asked[-1] == "-h -a --local -r -j 7"
+
+
+def test_a_task_that_has_ended_meanwhile_is_not_seen() -> None:
+    assert [*Queries(Merged(gone=True)).again(["3_4"])] == ["3"]

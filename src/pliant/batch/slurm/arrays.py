@@ -1,10 +1,11 @@
 """Waiting tasks of an array that have a record of their own, where squeue hides that.
 
-A task that its owner changed or holds has a record of its own, which is not Pliant's to change.
-22.05 can show it on a line of its own; 24.11 and 26.05 write it into the array's line, also where
-its request is another one, and its Reason beside the array's: ``Resources,JobHeldUser``. Only
-``squeue -r`` tells there whose task it is, and why the others wait: it prints a line for each task
-with the JobID of its record, but not how many may run at once. So both are asked.
+A task that its owner changed or holds, or that was requeued, has a record of its own, which is not
+the array's to change. 22.05 can show it on a line of its own; 24.11 and 26.05 write it into the
+array's line, also where its request is another one, and its Reason beside the array's:
+``Resources,JobHeldUser``. Only ``squeue -r`` tells there whose task it is, and why the others wait:
+it prints a line for each task with the JobID of its record, but not how many may run at once. So
+both are asked, and then for the records that the first did not show.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ FORMAT = "JobID:|,ArrayTaskID:|,Reason:|"
 
 @dataclass(slots=True)
 class Tasks:
-    """The waiting tasks of one record, and the Reason for which they wait."""
+    """The tasks of one record, and the Reason for which they wait."""
 
     numbers: list[int] = field(default_factory=list)
     reason: str = ""
