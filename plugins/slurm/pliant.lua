@@ -27,8 +27,8 @@ local MAX_ANSWER = 64 * 1024
 local MAX_WORDS = 4096 -- bytes in a token, as in pliant.grammar
 local NO_VAL = 4294967294 -- slurm.h; one more is "no limit"
 
--- The most bytes of one text that pliantd is told, and of all. Slurm (22.05 to 26.05) refuses most of
--- these texts above the same length (measured), but only after job_submit has run.
+-- The most bytes of one text that pliantd is told, and of all. Slurm (22.05 to 26.05) refuses most
+-- of these texts above the same length (measured), but only after job_submit has run.
 local MAX_TEXT = 1024
 local MAX_ARRAY = 4096
 local MAX_TEXTS = 16 * 1024
@@ -609,8 +609,8 @@ local function gres_text(gpus, count)
 end
 
 -- --gpus-per-task without a number of nodes: Slurm may spread the tasks. In total, with one task to
--- a GPU, it spreads them alike from 24.11 on, which has -c in `kept`; 22.05 lays 3 + 1 tasks where 2 + 2
--- GPUs are free (measured). Only beside -c: DefCpuPerGPU counts otherwise.
+-- a GPU, it spreads them alike from 24.11 on, which has -c in `kept`; 22.05 lays 3 + 1 tasks where
+-- 2 + 2 GPUs are free (measured). Only beside -c: DefCpuPerGPU counts otherwise.
 local function in_total(job_desc, gpus, kept)
    local count = asked(job_desc, "num_tasks")
    local others = has_text(job_desc, "cpus_per_tres") or has_text(job_desc, "mem_per_tres")
