@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
+from lua_helpers import answered
 from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.daemon import answers as a
@@ -141,7 +142,7 @@ class OneNode:
     def wait_in_line(self, *options: str, script: str = "true") -> int:
         """Submit a job once pliantd knows what is free, and see it wait for resources."""
         wait_for_look(self.sandbox)
-        job = self.submit("--time=10", *options, script=script)
+        job = answered(self.sandbox, lambda: self.submit("--time=10", *options, script=script))
         self.wait_for_reason(job, "Resources", "Priority")
         return job
 
