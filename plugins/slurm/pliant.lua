@@ -27,8 +27,8 @@ local MAX_ANSWER = 64 * 1024
 local MAX_WORDS = 4096 -- bytes in a token, as in pliant.grammar
 local NO_VAL = 4294967294 -- slurm.h; one more is "no limit"
 
--- The most bytes of one text that pliantd is told, and of all. Slurm 22.05 refuses most of these
--- texts above the same length (measured), but only after job_submit has run.
+-- The most bytes of one text that pliantd is told, and of all. Slurm (22.05 to 26.05) refuses most
+-- of these texts above the same length (measured), but only after job_submit has run.
 local MAX_TEXT = 1024
 local MAX_ARRAY = 4096
 local MAX_TEXTS = 16 * 1024
@@ -68,7 +68,7 @@ local NUMBERS = {
    "requeue",
 }
 
--- pliantd uses only that these are there. They may be long: Slurm 22.05 takes 120,000 bytes.
+-- pliantd uses only that these are there. They may be long: Slurm takes 120,000 bytes of most.
 local PRESENCE = { dependency = true, req_nodes = true, exc_nodes = true, licenses = true }
 
 -- How users write what has another name in job_desc.
@@ -550,9 +550,9 @@ local function gpus_of(text)
    return { prefix = prefix, type = type_, count = count }
 end
 
--- From 23.11 on --cpus-per-task stands beside the GPUs of a task.
+-- From 23.11 on --cpus-per-task stands beside the GPUs of a task, or alone.
 local function without_cpus(text)
-   local cpus, rest = text:match("^cpu[:=](%d+),(.+)$")
+   local cpus, rest = text:match("^cpu[:=](%d+),?(.*)$")
    if not cpus then
       rest, cpus = text:match("^(.+),cpu[:=](%d+)$")
    end
@@ -563,10 +563,9 @@ end
 local function gpus_asked(job_desc)
    local found, way, rest
    for _, name in ipairs({ "node", "job", "task" }) do
-      local text = job_desc["tres_per_" .. name]
-      if text and text ~= "" and not (name == "task" and text:match("^cpu[:=]%d+$")) then
-         local gpus, kept = without_cpus(text)
-         gpus = gpus_of(gpus)
+      local text, kept = without_cpus(job_desc["tres_per_" .. name] or "")
+      if text ~= "" then
+         local gpus = gpus_of(text)
          if found or not gpus or (kept ~= "" and name ~= "task") then
             return nil
          end
@@ -610,19 +609,20 @@ local function gres_text(gpus, count)
 end
 
 -- --gpus-per-task without a number of nodes: Slurm may spread the tasks. In total, with one task to
--- a GPU, it spreads them alike (measured on 22.05). Only beside -c: DefCpuPerGPU counts otherwise.
-local function in_total(job_desc, gpus)
-   local count, cpus = asked(job_desc, "num_tasks"), asked(job_desc, "cpus_per_task")
+-- a GPU, it spreads them alike from 24.11 on, which has -c in `kept`; 22.05 lays 3 + 1 tasks where
+-- 2 + 2 GPUs are free (measured). Only beside -c: DefCpuPerGPU counts otherwise.
+local function in_total(job_desc, gpus, kept)
+   local count = asked(job_desc, "num_tasks")
    local others = has_text(job_desc, "cpus_per_tres") or has_text(job_desc, "mem_per_tres")
       or asked(job_desc, "ntasks_per_node")
-   if not count or not cpus or others or gpus.prefix ~= "gres:" or gpus.count ~= 1 then
+   if not count or kept == "" or others or gpus.prefix == "" or gpus.count ~= 1 then
       return nil
    end
    return {
-      { "tres_per_task", "" },
+      { "tres_per_task", kept },
       { "tres_per_job", gpus.prefix .. gres_text(gpus, count) },
       { "ntasks_per_tres", 1 },
-   }, { 1, 1, cpus, 0, 0, 0, 0 }
+   }, { 1, 1, asked(job_desc, "cpus_per_task") or 1, 0, 0, 0, 0 }
 end
 
 -- Whether the nodes of an array are not said: Slurm may spread its tasks, and changes no nodes.
@@ -768,7 +768,7 @@ local function per_node_form(job_desc, gpus, way, kept, by_flags)
       if changes then
          return changes, footprint
       end
-      return in_total(job_desc, gpus)
+      return in_total(job_desc, gpus, kept)
    end
 end
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
+from lua_helpers import answered
 from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.daemon import answers as a
@@ -36,7 +37,10 @@ def ask(sandbox: Sandbox, kind: type[T], verb: str, **fields: str) -> T:
 
 def is_mature(sandbox: Sandbox, job: int | str) -> bool:
     """Whether it may be asked to save: not while it has just been launched."""
-    runs = ask(sandbox, a.HistoryAnswer, "history", job=str(job)).runs
+    answer = answer_of(sandbox, "history", job=str(job))
+    if not answer.is_ok:  # pliantd has only begun, and looked at no job yet
+        return False
+    runs = a.from_json(a.HistoryAnswer, answer.fields["json"]).runs
     if not runs or not runs[-1].launched_s:
         return False
     launch_s = runs[-1].launched_s - runs[-1].start_s
@@ -138,7 +142,7 @@ class OneNode:
     def wait_in_line(self, *options: str, script: str = "true") -> int:
         """Submit a job once pliantd knows what is free, and see it wait for resources."""
         wait_for_look(self.sandbox)
-        job = self.submit("--time=10", *options, script=script)
+        job = answered(self.sandbox, lambda: self.submit("--time=10", *options, script=script))
         self.wait_for_reason(job, "Resources", "Priority")
         return job
 

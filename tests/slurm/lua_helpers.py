@@ -61,19 +61,31 @@ def run_asked(sandbox: Sandbox, argv: Sequence[str], user: str) -> subprocess.Co
 
     The breaker must be closed.
     """
-
-    def failures() -> int:
-        return sandbox.layout.log("slurmctld").read_bytes().count(b"jobs are accepted as they are")
-
     for _ in range(3):
-        before = failures()
+        before = _failures(sandbox)
         done = sandbox.run(argv, user=user)
-        if failures() == before:
+        if _failures(sandbox) == before:
             return done
         if done.returncode == 0:
             sandbox.run(["scancel", done.stdout.strip()], check=True)
         close_breaker(sandbox)
     raise AssertionError(f"pliantd did not answer in time: {argv}")
+
+
+def answered(sandbox: Sandbox, submit: Callable[[], int]) -> int:
+    """Submit as :func:`run_asked` does; return the job. The breaker may be open."""
+    for _ in range(3):
+        close_breaker(sandbox)
+        before = _failures(sandbox)
+        job = submit()
+        if _failures(sandbox) == before:
+            return job
+        sandbox.run(["scancel", str(job)], check=True)
+    raise AssertionError("pliantd did not answer in time")
+
+
+def _failures(sandbox: Sandbox) -> int:
+    return sandbox.layout.log("slurmctld").read_bytes().count(b"jobs are accepted as they are")
 
 
 @contextmanager

@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Mapping
 from typing import TypeVar
 
+import pytest
+
 from limits import HANG_S
 from pliant.batch.slurm.site import version_of
 from pliant.sandbox.programs import program
@@ -33,6 +35,12 @@ def from_on(table: Mapping[str, T], release: Release) -> T:
     since = [version for version in table if version_of(version) <= release]
     assert since, f"nothing is known of Slurm {release[0]}.{release[1]:02}, only of {[*table]}"
     return table[max(since, key=version_of)]
+
+
+def only_on(wanted: Release, release: Release, why: str) -> None:
+    """Skip what is about one release alone, and say why."""
+    if release != wanted:
+        pytest.skip(f"on Slurm {wanted[0]}.{wanted[1]:02} alone: {why}")
 
 
 def requests(text: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 from daemon_helpers import LONG, OneNode, wait_for_look, why
 from lua_helpers import close_breaker, job_submit_lua, with_pliant
-from release_helpers import Release
+from release_helpers import Release, from_on
+from slurm_helpers import Submit, WaitForState
 
 from pliant.sandbox import Sandbox
 
@@ -23,19 +25,22 @@ SAYS = (
 )
 
 FORMS = {
+    "--ntasks-per-node=4 --gres=gpu:4": ("4 GPUs, 4 tasks, 4 CPUs, 4 a node", 2, "2", None),
     "-N1 --ntasks-per-node=4 --gres=gpu:4": ("4 GPUs, 4 tasks, 4 CPUs, 4 a node", 2, "2", None),
     "-N1 --ntasks-per-node=4 --gres=gpu:4 -c2 --mem=800": (
         "4 GPUs, 4 tasks, 8 CPUs, 4 a node", 2, "4", "800M",
     ),
     "-N1 -n4 --gpus-per-task=1 -c2": ("4 GPUs, 4 tasks, 8 CPUs, a node", 2, "4", None),
-    "-n4 --gpus-per-task=1 -c2": ("4 GPUs, 4 tasks, 8 CPUs, a node", 2, "4", None),
     "--gres=gpu:4 --cpus-per-gpu=3 --mem-per-gpu=500": (
         "4 GPUs, 1 tasks, 12 CPUs, a node", 1, "6", "1000M",
     ),
 }  # fmt: skip
 """What each job prints as it was written; then its tasks, CPUs and memory as two GPUs."""
 
-Late = Iterator[None]
+SPREAD = {"-n4 --gpus-per-task=1 -c2": ("4 GPUs, 4 tasks, 8 CPUs, a node", 2, "4", None)}
+"""The same where Slurm may choose the number of nodes: it can be changed from 24.11 on."""
+
+Output = Callable[[int], str]
 
 
 def submitted_late(n1: OneNode, *options: str, script: str) -> int:
@@ -54,32 +59,60 @@ def asking(clean: Sandbox) -> Iterator[None]:
     close_breaker(clean)
 
 
-@pytest.mark.parametrize("options", FORMS)
+@pytest.mark.parametrize("options", [*FORMS, *SPREAD])
 def test_a_job_that_was_answered_too_late_is_molded_afterwards(
     n1: OneNode, options: str, release: Release
 ) -> None:
-    if release >= (24, 11) and options.startswith("-n4 --gpus-per-task"):
-        pytest.skip("measured on 22.05 alone: left as it is written elsewhere")
-    _, tasks, cpus, memory = FORMS[options]
+    _, tasks, cpus, memory = (FORMS | SPREAD)[options]
     n1.fill("gpu:2")
     leaving = n1.fill("gpu:2")
     job = submitted_late(n1, MOLDABLE, *options.split(), script=TASKS)
     n1.wait_for_reason(job, "Resources", "Priority")
     n1.cancel(leaving)
+    if options in SPREAD and not from_on({"22.05": False, "24.11": True}, release):
+        wait_for_look(n1.sandbox)
+        assert "--gpus-per-task" in why(n1.sandbox, job).left
+        return
     n1.wait_for_state(job, "COMPLETED")
     told = n1.show(job)
     assert (n1.gpus(job), told["NumCPUs"], n1.output(job)) == ("gres:gpu:2", cpus, f"{tasks}\n")
     assert memory in (None, told.get("MinMemoryNode"))
 
 
-@pytest.mark.parametrize("options", FORMS)
+@contextmanager
+def nobody_answers(sandbox: Sandbox) -> Iterator[None]:
+    """Let slurmctld's Lua have no sockets, and no pliantd run."""
+    text = with_pliant(sandbox, before='package.preload["socket.unix"] = function() error() end')
+    sandbox.stop("pliantd")
+    with job_submit_lua(sandbox, text):
+        yield
+
+
+@pytest.mark.parametrize("options", [*FORMS, *SPREAD])
 def test_it_runs_as_its_owner_wrote_it_where_nobody_ever_answers(n1: OneNode, options: str) -> None:
-    text = with_pliant(n1.sandbox, before='package.preload["socket.unix"] = function() error() end')
-    n1.sandbox.stop("pliantd")
-    with job_submit_lua(n1.sandbox, text):
+    with nobody_answers(n1.sandbox):
         job = n1.submit(MOLDABLE, *options.split(), script=SAYS)
         n1.wait_for_state(job, "COMPLETED")
-    assert " ".join(n1.output(job).split()) == FORMS[options][0]
+    assert " ".join(n1.output(job).split()) == (FORMS | SPREAD)[options][0]
+
+
+@pytest.mark.parametrize("cpus", [2, 4])
+def test_tasks_are_spread_as_their_owner_wrote_them_where_nobody_ever_answers(
+    clean: Sandbox, submit: Submit, wait_for_state: WaitForState, output: Output, cpus: int
+) -> None:
+    """Two GPUs are free on each of two nodes; 22.05 would lay three tasks beside the two of one."""
+    for node, gpus in (("n1", 2), ("n2", 2), ("n3", 4), ("n4", 4)):
+        where = (f"--nodelist={node}", f"--gres=gpu:{gpus}", "--time=60", "--mem=100")
+        wait_for_state(submit(*where, script=LONG, user=None), "RUNNING")
+    options = ("-n4", "--gpus-per-task=1", f"-c{cpus}", "--mem=100", "--time=10")
+    with nobody_answers(clean):
+        jobs = [
+            submit(*options, *more, script="echo $SLURM_TASKS_PER_NODE")
+            for more in ((), (MOLDABLE,))
+        ]
+        for job in jobs:
+            wait_for_state(job, "COMPLETED")
+    assert [output(job) for job in jobs] == ["2(x2)\n", "2(x2)\n"]
 
 
 LEFT = {

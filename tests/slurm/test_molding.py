@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import pytest
 from daemon_helpers import LONG, OneNode, ask, configured, wait_for_look, why
-from lua_helpers import close_breaker
+from lua_helpers import answered, close_breaker
 from release_helpers import Release, from_on, requests
 from slurm_helpers import Submit, WaitForState, wait_until
 
@@ -75,7 +75,8 @@ def test_a_job_is_submitted_as_large_as_what_is_free_and_runs_true_to_it(
     n1.fill("gpu:1")
     time.sleep(UNTOLD_S)
     n1.look()
-    job = n1.submit("--moldable=gpus=2-4", *written.format(2).split(), script=SAYS)
+    options = ("--moldable=gpus=2-4", *written.format(2).split())
+    job = answered(n1.sandbox, lambda: n1.submit(*options, script=SAYS))
     n1.wait_for_state(job, "COMPLETED")
     assert n1.output(job) == said(3, tasks or 3)
 

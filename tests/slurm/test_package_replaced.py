@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from release_helpers import Release as SlurmRelease
+from release_helpers import only_on
 
 from limits import HANG_S
 from older_release import ASSETS
@@ -55,10 +56,13 @@ class Host:
         return done.stdout
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _for_this_slurm(release: SlurmRelease) -> None:
+    only_on((22, 5), release, "0.1.0's package was frozen for it")
+
+
 @pytest.fixture
-def host(tmp_path: Path, release: SlurmRelease) -> Iterator[Host]:
-    if release != (22, 5):
-        pytest.skip("0.1.0's package was frozen for Slurm 22.05")
+def host(tmp_path: Path) -> Iterator[Host]:
     layers = tmp_path / "layers"
     layers.mkdir()
     argv = ["unshare", "-m", "sh", "-c", LAYERED, "sh", str(layers)]

@@ -23,6 +23,7 @@ from spank_helpers import plugstack
 from pliant import resources
 from pliant.batch.slurm.job_rows import NUMBERS, TEXTS
 from pliant.batch.slurm.refusals import blocked, is_for_good
+from pliant.batch.slurm.site import parse_config
 from pliant.batch.slurm.values import instant_s
 from pliant.sandbox import Sandbox
 
@@ -288,6 +289,16 @@ ANSWERS = {
         "Gres=gpu:4",
         {"22.05": Answered(gpus="4", waits="QOSMaxGRESPerJob")},
     ),
+    "more than a limit of its QOS allows is taken with DenyOnLimit": (
+        "--qos=deny",
+        "Gres=gpu:4",
+        {"22.05": Answered(gpus="4", waits="QOSMaxGRESPerJob")},
+    ),
+    "more than a limit of its account allows is taken": (
+        "--account=few",
+        "Gres=gpu:4",
+        {"22.05": Answered(gpus="4", waits="AssocMaxGRESPerJob")},
+    ),
     "less than its QOS asks for is taken": (
         "--qos=many",
         "Gres=gpu:1",
@@ -295,13 +306,21 @@ ANSWERS = {
     ),
 }
 
+LIMITS = (
+    "add qos few set MaxTRESPerJob=gres/gpu=2",
+    "add qos deny set MaxTRESPerJob=gres/gpu=2 Flags=DenyOnLimit",
+    "add qos many set MinTRESPerJob=gres/gpu=2",
+    "modify user root set qos+=few,deny,many",
+    "add account few MaxTRESPerJob=gres/gpu=2",
+    "add user root account=few",
+)
+
 
 @pytest.fixture(scope="module")
 def answered(cluster: Cluster) -> dict[str, Answered]:
     """Let all wait, change all, and see for what they wait once there is room."""
-    for qos, limit in (("few", "MaxTRESPerJob=gres/gpu=2"), ("many", "MinTRESPerJob=gres/gpu=2")):
-        cluster.run("sacctmgr", "-i", "add", "qos", qos, "set", limit, check=False)
-    cluster.run("sacctmgr", "-i", "modify", "user", "root", "set", "qos+=few,many", check=False)
+    for words in LIMITS:
+        cluster.run("sacctmgr", "-i", *words.split(), check=False)
     cluster.empty()
     cluster.fill()
     gpus = ("--gres=gpu:2", "--nodes=1")
@@ -349,6 +368,21 @@ def test_on_a_running_job_time_min_is_taken_and_does_nothing(cluster: Cluster) -
     cluster.run("scontrol", "update", f"jobid={job}", "TimeMin=10")
     assert cluster.fields(job)["TimeMin"] == "00:20:00"
     cluster.empty()
+
+
+def test_a_priority_takes_the_nice_value_away_until_it_is_set_again(full: Cluster) -> None:
+    job = full.submit("--gres=gpu:1", "--nice=50")
+
+    def after(*words: str) -> tuple[str, str]:
+        full.run("scontrol", *words)
+        fields = full.fields(job)
+        return fields["Priority"], fields["Nice"]
+
+    own, _ = after("release", job)
+    assert after("update", f"jobid={job}", "Priority=5000") == ("5000", "0")
+    assert after("update", f"jobid={job}", "Nice=50") == ("5000", "0")
+    assert after("release", job) == (own, "0")
+    assert after("update", f"jobid={job}", "Nice=50") == (own, "50")
 
 
 # An update that comes too late
@@ -414,6 +448,14 @@ def test_a_requeued_job_waits_two_minutes_unless_its_begin_is_set(cluster: Clust
 # How Slurm answers
 
 
+def test_that_slurm_preempts_nobody_is_seen(cluster: Cluster, release: Release) -> None:
+    told = cluster.run("scontrol", "show", "config")
+    said = re.search(r"^PreemptType\s*= (.*)", told, re.MULTILINE)
+    assert said
+    assert said[1] == from_on({"22.05": "preempt/none", "24.11": "(null)"}, release)
+    assert parse_config(told).own_preemption == ""
+
+
 UNKNOWN_FIELDS = {
     "22.05": {"ExcNodes", "Exclusive"},
     "24.11": {"Exclusive"},
@@ -439,7 +481,21 @@ def test_a_task_that_its_owner_changed_is_told_apart(full: Cluster, release: Rel
     assert (done.returncode == 0) is from_on({"22.05": True, "24.11": False}, release)
     seen = by_id(adapter(full.sandbox).observe().waiting)
     assert (seen[job].array_tasks, str(seen[job].shape), seen[job].frozen) == ("1,3", "1", "")
-    assert (f"{job}_2" in seen) is from_on({"22.05": True, "24.11": False}, release)
+    assert f"{job}_2" in seen
+
+
+JOINED = {"22.05": "Resources", "24.11": "Resources,JobHeldAdmin"}
+
+
+def test_why_the_tasks_wait_that_nobody_holds_is_seen(full: Cluster, release: Release) -> None:
+    job = full.submit("--array=1-3", "--nodes=1", "--gres=gpu:1")
+    full.flag(job, "gpus=1-4")
+    full.run("scontrol", "hold", f"{job}_2")
+    words = ("env", "SQUEUE_ARRAY_UNIQUE=1", "squeue", "-h", "-j", job, "-o%r")
+    wait_until(lambda: "Resources" in full.run(*words), "Slurm to say why")
+    assert full.run(*words).splitlines()[0] == from_on(JOINED, release)
+    seen = by_id(adapter(full.sandbox).observe().waiting)[job]
+    assert (seen.array_tasks, seen.reason) == ("1,3", "Resources")
 
 
 ALONE = {

@@ -2,36 +2,49 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from slurm_recorded import NONCE, recorded
+from slurm_recorded import NONCE, printed, recorded
 
-from pliant.batch.slurm.arrays import apart, parse_tasks, ranges
+from pliant.batch.slurm.arrays import FORMAT, Tasks, apart, parse_tasks, ranges
+from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.job_rows import parse_jobs
+from pliant.batch.slurm.queries import Queries
 from pliant.errors import BadAnswer
 
 ROW = parse_jobs(recorded("22.05", "jobs.txt"), NONCE, (22, 5))[0]
-ARRAY = replace(ROW, job_id="5", array_id="5", state="PENDING", array_tasks="0-3%2")
-SAID = "6|2|\n5|0|\n5|1|\n5|3|\n9|N/A|\n"
-"""24.11.5, after `scontrol update jobid=5_2 gres=gpu:2`, beside a job that is no array."""
+ARRAY = replace(
+    ROW,
+    job_id="5",
+    array_id="5",
+    state="PENDING",
+    array_tasks="0-3%2",
+    reason="Resources,JobHeldUser",
+)
+SAID = "6|2|JobHeldUser|\n5|0|Resources|\n5|1|Resources|\n5|3|Resources|\n9|N/A|None|\n"
+"""24.11.5, after `scontrol hold 5_2`, beside a job that is no array."""
 
 
-def test_a_task_that_its_owner_changed_is_not_the_arrays_to_change() -> None:
-    assert parse_tasks(SAID) == {"6": [2], "5": [0, 1, 3]}
-    assert apart([ARRAY, ROW], parse_tasks(SAID)) == [replace(ARRAY, array_tasks="0-1,3%2"), ROW]
+def test_a_task_that_its_owner_changed_or_holds_is_not_the_arrays_to_change() -> None:
+    told = {"6": Tasks([2], "JobHeldUser"), "5": Tasks([0, 1, 3], "Resources")}
+    own = replace(ARRAY, array_tasks="0-1,3%2", reason="Resources")
+    assert parse_tasks(SAID) == told
+    assert apart([ARRAY, ROW], told) == [own, ROW]
 
 
 def test_an_array_that_is_whole_stays_as_squeue_writes_it() -> None:
-    assert apart([ARRAY], {"5": [0, 1, 2, 3]}) == [ARRAY]
+    assert apart([ARRAY], {"5": Tasks([0, 1, 2, 3], ARRAY.reason)}) == [ARRAY]
     assert apart([ARRAY], {}) == [ARRAY]
 
 
 def test_what_is_no_task_is_a_bad_answer() -> None:
     with pytest.raises(BadAnswer, match="is no number"):
-        parse_tasks("5|x|\n")
+        parse_tasks("5|x|None|\n")
 
 
 @given(st.sets(st.integers(0, 300), min_size=1))
@@ -41,3 +54,40 @@ def test_ranges_hold_their_numbers_and_no_others(numbers: set[int]) -> None:
         first, _, last = part.partition("-")
         found |= set(range(int(first), int(last or first) + 1))
     assert found == numbers
+
+
+class Merged:
+    """squeue of 26.05: the requeued task 3_4 (JobID 7) waits, and stands in its array's line."""
+
+    def __init__(self, gone: bool) -> None:
+        self.gone, self.asked = gone, list[str]()
+        self.array = replace(ARRAY, job_id="3", array_id="3", array_tasks="4-6", tres="")
+        self.task = replace(self.array, job_id="7", array_tasks="4", reason="BeginTime")
+
+    def run(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> Answer:
+        assert stdin == ""
+        if argv[0] == "scontrol":
+            text = recorded("22.05", "config.txt")
+            return Answer(text.replace("= 22.05.8", "= 26.05.0"), "", 0)
+        self.asked.append(" ".join(argv[1:]))
+        form = (env or {})["SQUEUE_FORMAT2"]
+        if form == FORMAT:
+            return Answer("3|5|Resources|\n3|6|Resources|\n7|4|BeginTime|\n", "", 0)
+        if "-r" in argv and self.gone:
+            return Answer("", "slurm_load_jobs error: Invalid job id specified", 1)
+        nonce = re.search(r"N[0-9a-f]{16}", form)
+        assert nonce
+        return Answer(printed(self.task if "-r" in argv else self.array, nonce[0], (26, 5)), "", 0)
+
+
+def test_a_requeued_task_is_seen_that_stands_in_its_arrays_line() -> None:
+    slurm = Merged(gone=False)
+    found = Queries(slurm).again(["3_4"])
+    assert {key: row.array_tasks for key, row in found.items()} == {"3": "5-6", "3_4": "4"}
+    assert slurm.asked[-1] == "-h -a --local -r -j 7"
+
+
+def test_a_task_that_has_ended_meanwhile_is_not_seen() -> None:
+    assert [*Queries(Merged(gone=True)).again(["3_4"])] == ["3"]

@@ -123,6 +123,7 @@ def test_the_trouble_is_one_line_where_the_policy_would_preempt() -> None:
     ("kind", "mode", "words"),
     [
         ("preempt/none", "OFF", ""),
+        ("(null)", "OFF", ""),  # the same, from 24.11 on
         ("preempt/qos", "OFF", "PreemptType=preempt/qos"),
         ("preempt/none", "GANG", "PreemptMode=GANG"),
         ("preempt/partition_prio", "REQUEUE",

@@ -61,6 +61,5 @@ def bin_here(bin_dir: str, program: str) -> str:
 
 
 def option(site: Site, name: str) -> str:
-    """Return an option of slurm.conf as it is in force; ``(null)`` is ""."""
-    value = site.options.get(name, "")
-    return "" if value == "(null)" else value
+    """Return an option of slurm.conf as it is in force; "" where it is not set."""
+    return site.options.get(name, "")

@@ -1,50 +1,60 @@
 """Waiting tasks of an array that have a record of their own, where squeue hides that.
 
-A task that its owner changed has a record of its own, which is not Pliant's to change. 22.05 can
-show it on a line of its own; 24.11 and 26.05 write it into the array's line, also where its request
-is another one. Only ``squeue -r`` tells there whose task it is: it prints a line for each task with
-the JobID of its record, but not how many may run at once. So both are asked.
+A task that its owner changed or holds, or that was requeued, has a record of its own, which is not
+the array's to change. 22.05 can show it on a line of its own; 24.11 and 26.05 write it into the
+array's line, also where its request is another one, and its Reason beside the array's:
+``Resources,JobHeldUser``. Only ``squeue -r`` tells there whose task it is, and why the others wait:
+it prints a line for each task with the JobID of its record, but not how many may run at once. So
+both are asked, and then for the records that the first did not show.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.errors import BadAnswer
 
-FORMAT = "JobID:|,ArrayTaskID:|"
+FORMAT = "JobID:|,ArrayTaskID:|,Reason:|"
 
 
-def parse_tasks(text: str) -> dict[str, list[int]]:
+@dataclass(slots=True)
+class Tasks:
+    """The tasks of one record, and the Reason for which they wait."""
+
+    numbers: list[int] = field(default_factory=list)
+    reason: str = ""
+
+
+def parse_tasks(text: str) -> dict[str, Tasks]:
     """Read ``squeue -r`` in FORMAT: the tasks of each record by its JobID.
 
     Raises BadAnswer.
     """
-    found: dict[str, list[int]] = defaultdict(list)
+    found: dict[str, Tasks] = defaultdict(Tasks)
     for line in text.splitlines():
-        job_id, _, rest = line.partition("|")
-        task = rest.removesuffix("|")
+        job_id, task, reason = [*line.removesuffix("|").split("|", 2), "", ""][:3]
         if task.isascii() and task.isdecimal():
-            found[job_id].append(int(task))
+            found[job_id].numbers.append(int(task))
+            found[job_id].reason = reason
         elif task != "N/A":
             raise BadAnswer(f"squeue's task of an array is no number: {line[:80]!r}")
     return found
 
 
-def apart(rows: Iterable[JobRow], tasks: Mapping[str, Sequence[int]]) -> list[JobRow]:
+def apart(rows: Iterable[JobRow], tasks: Mapping[str, Tasks]) -> list[JobRow]:
     """Take out of each array's record the tasks that have one of their own."""
-    return [_apart(row, tasks.get(row.job_id, ())) for row in rows]
+    return [_apart(row, tasks.get(row.job_id)) for row in rows]
 
 
-def _apart(row: JobRow, own: Sequence[int]) -> JobRow:
+def _apart(row: JobRow, own: Tasks | None) -> JobRow:
     if not row.is_array_record or not own:  # not asked for, or all have started meanwhile
         return row
     limit = f"%{row.at_once}" if row.at_once else ""
-    return replace(row, array_tasks=ranges(own) + limit)
+    return replace(row, array_tasks=ranges(own.numbers) + limit, reason=own.reason)
 
 
 def ranges(numbers: Iterable[int]) -> str:

@@ -130,33 +130,48 @@ class Queries:
 
     def jobs(self, job_ids: Sequence[str] = ()) -> list[JobRow]:
         """Return all jobs that wait, run or end, or some by their JobID."""
+        only = ("-j", ",".join(job_ids)) if job_ids else ()
+        rows = self._rows(*only)
+        if self.site().version == OLDEST or not any(row.is_array_record for row in rows):
+            return rows
+        tasks = self._tasks(only)
+        hidden = sorted(tasks.keys() - {row.job_id for row in rows})
+        return arrays.apart(rows, tasks) + (self._hidden(hidden) if hidden else [])
+
+    def _rows(self, *options: str) -> list[JobRow]:
         version = self.site().version
         nonce = _nonce()
-        only = ("-j", ",".join(job_ids)) if job_ids else ()
         out = self._ask(
             *("squeue", "-h", "-a", "--local"),
-            *only,
+            *options,
             env={**ARRAYS_APART, "SQUEUE_FORMAT2": job_format(nonce, version)},
         )
-        rows = parse_jobs(out, nonce, version)
-        if version > OLDEST and any(row.is_array_record for row in rows):
-            return arrays.apart(rows, self._tasks(only))
-        return rows
+        return parse_jobs(out, nonce, version)
 
     def nice(self, row: JobRow) -> int:
         """Return a job's nice value as it is now; no poll needs it."""
-        out = self._ask(*("squeue", "-h", "-a", "--local", "-j", row.array_id, "-O", _NICE))
+        out = self._ask(*("squeue", "-h", "-a", "-r", "--local", "-j", row.array_id, "-O", _NICE))
         found = (line.split("|") for line in out.splitlines())
         return next((int(nice) for job_id, nice, *_ in found if job_id == row.job_id), 0)
 
-    def _tasks(self, only: Sequence[str]) -> Mapping[str, Sequence[int]]:
-        """Return the waiting tasks of arrays by the JobID of their record (see arrays.py)."""
+    def _tasks(self, only: Sequence[str]) -> Mapping[str, arrays.Tasks]:
+        """Return the tasks of arrays by the JobID of their record (see arrays.py).
+
+        Also those that run: one may have started since its array was asked for.
+        """
         out = self._ask(
-            *("squeue", "-h", "-a", "-r", "--local", "-t", "PENDING"),
+            *("squeue", "-h", "-a", "-r", "--local"),
             *only,
             env={"SQUEUE_FORMAT2": arrays.FORMAT},
         )
         return arrays.parse_tasks(out)
+
+    def _hidden(self, job_ids: Sequence[str]) -> list[JobRow]:
+        """Return the records that stood in their array's line, but for those that are gone."""
+        try:
+            return self._rows("-r", "-j", ",".join(job_ids))
+        except Unavailable as error:
+            return _none_if_gone(error)
 
     def excluded(self, job_ids: Sequence[str] = ()) -> Mapping[str, str]:
         """Return jobs' excluded nodes by JobID where :meth:`jobs` cannot (see job_rows.py)."""
@@ -195,17 +210,23 @@ class Queries:
         if not numbers:
             return {}
         try:
-            return {row.key: row for row in self.jobs(numbers)}
+            found = self.jobs(numbers)
         except Unavailable as error:
-            if "invalid job id" in str(error).lower():
-                return {}
-            raise
+            found = _none_if_gone(error)
+        return {row.key: row for row in found}
 
     def _ask(self, *argv: str, env: Mapping[str, str] | None = None) -> str:
         answer = self._commands.run(argv, env=env)
         if answer.status:
             raise Unavailable(f"{' '.join(argv[:2])}: {answer.words}")
         return answer.out
+
+
+def _none_if_gone(error: Unavailable) -> list[JobRow]:
+    """Return no job where squeue knows none of those that it was asked for; else raise."""
+    if "invalid job id" in str(error).lower():
+        return []
+    raise error
 
 
 def _nonce() -> str:

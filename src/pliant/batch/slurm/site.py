@@ -125,9 +125,7 @@ class Site:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(
-        word for word in text.split(",") if word and word not in ("(null)", "none", "None")
-    )
+    return tuple(word for word in text.split(",") if word and word not in ("none", "None"))
 
 
 def version_of(text: str) -> tuple[int, int]:
@@ -142,7 +140,7 @@ def version_of(text: str) -> tuple[int, int]:
 
 
 def parse_config(text: str) -> Site:
-    """Read ``scontrol show config``.
+    """Read ``scontrol show config``. What is not set is "": from 24.11 on much is ``(null)``.
 
     Raises BadAnswer.
     """
@@ -150,7 +148,8 @@ def parse_config(text: str) -> Site:
     for line in text.splitlines():
         match = _LINE.match(line)
         if match:
-            options.setdefault(match[1], match[2].strip())
+            value = match[2].strip()
+            options.setdefault(match[1], "" if value == "(null)" else value)
     release = options.get("SLURM_VERSION", "")
     words = (word.partition("=") for word in _names(options.get("SchedulerParameters", "")))
     return Site(

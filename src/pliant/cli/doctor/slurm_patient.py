@@ -36,8 +36,7 @@ class SlurmPatient(Patient):
 
     def option(self, name: str) -> str:
         """Return an option of slurm.conf as it is in force; "" where it is not known."""
-        value = self.site.options.get(name, "") if self.site else ""
-        return "" if value == "(null)" else value
+        return self.site.options.get(name, "") if self.site else ""
 
     @property
     def conf_dir(self) -> Path:
