@@ -9,7 +9,6 @@ from contextlib import contextmanager
 import pytest
 from daemon_helpers import LONG, OneNode, wait_for_look, why
 from lua_helpers import close_breaker, job_submit_lua, with_pliant
-from release_helpers import Release, from_on
 from slurm_helpers import Submit, WaitForState
 
 from pliant.sandbox import Sandbox
@@ -37,8 +36,10 @@ FORMS = {
 }  # fmt: skip
 """What each job prints as it was written; then its tasks, CPUs and memory as two GPUs."""
 
-SPREAD = {"-n4 --gpus-per-task=1 -c2": ("4 GPUs, 4 tasks, 8 CPUs, a node", 2, "4", None)}
-"""The same where Slurm may choose the number of nodes: it can be changed from 24.11 on."""
+AS_WRITTEN = {options: printed for options, (printed, *_) in FORMS.items()} | {
+    "-n4 --gpus-per-task=1 -c2": "4 GPUs, 4 tasks, 8 CPUs, a node",
+}
+"""And of one of which Slurm may choose the number of nodes."""
 
 Output = Callable[[int], str]
 
@@ -59,20 +60,14 @@ def asking(clean: Sandbox) -> Iterator[None]:
     close_breaker(clean)
 
 
-@pytest.mark.parametrize("options", [*FORMS, *SPREAD])
-def test_a_job_that_was_answered_too_late_is_molded_afterwards(
-    n1: OneNode, options: str, release: Release
-) -> None:
-    _, tasks, cpus, memory = (FORMS | SPREAD)[options]
+@pytest.mark.parametrize("options", FORMS)
+def test_a_job_that_was_answered_too_late_is_molded_afterwards(n1: OneNode, options: str) -> None:
+    _, tasks, cpus, memory = FORMS[options]
     n1.fill("gpu:2")
     leaving = n1.fill("gpu:2")
     job = submitted_late(n1, MOLDABLE, *options.split(), script=TASKS)
     n1.wait_for_reason(job, "Resources", "Priority")
     n1.cancel(leaving)
-    if options in SPREAD and not from_on({"22.05": False, "24.11": True}, release):
-        wait_for_look(n1.sandbox)
-        assert "--gpus-per-task" in why(n1.sandbox, job).left
-        return
     n1.wait_for_state(job, "COMPLETED")
     told = n1.show(job)
     assert (n1.gpus(job), told["NumCPUs"], n1.output(job)) == ("gres:gpu:2", cpus, f"{tasks}\n")
@@ -88,12 +83,12 @@ def nobody_answers(sandbox: Sandbox) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("options", [*FORMS, *SPREAD])
+@pytest.mark.parametrize("options", AS_WRITTEN)
 def test_it_runs_as_its_owner_wrote_it_where_nobody_ever_answers(n1: OneNode, options: str) -> None:
     with nobody_answers(n1.sandbox):
         job = n1.submit(MOLDABLE, *options.split(), script=SAYS)
         n1.wait_for_state(job, "COMPLETED")
-    assert " ".join(n1.output(job).split()) == (FORMS | SPREAD)[options][0]
+    assert " ".join(n1.output(job).split()) == AS_WRITTEN[options]
 
 
 @pytest.mark.parametrize("cpus", [2, 4])
@@ -122,6 +117,7 @@ LEFT = {
     "-N1 --ntasks-per-node=3 --gres=gpu:3 -c3": ("2", "2", "6"),
     "-N1 --ntasks-per-node=4 --gres=gpu:4 --cpus-per-gpu=3": ("2", "2", "6"),
     "-n4 --gpus-per-task=1": ("2", "2", "2"),
+    "-n4 --gpus-per-task=1 -c2": ("2", "2", "4"),
     "-n4 --gpus-per-task=1 --cpus-per-gpu=3 --mem-per-gpu=100": ("2", "2", "6"),
     "--gpus=4 --cpus-per-gpu=2 --mem-per-gpu=100": ("2", "1", "4"),
     "-n1 --gpus-per-node=4 --mem-per-gpu=100": ("2", "1", "1"),

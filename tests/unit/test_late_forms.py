@@ -152,7 +152,7 @@ def reason(options: str, release: tuple[int, int]) -> str:
     On how many nodes Slurm puts such a job, only pliantd knows: it is not a matter of the request.
     """
     words = set(options.split())
-    in_total = "--gpus-per-task=1 -c" in options and not by_gpu(options) and release < (23, 11)
+    in_total = "--gpus-per-task=1 -c" in options and not by_gpu(options) and release >= (23, 11)
     said = in_total or words & {"-N1", "-N2", "-n8"}
     if "--array=0-3" in words and not said and words & SEVERAL:
         return SPREAD
