@@ -324,11 +324,20 @@ def test_a_refused_step_is_tried_again(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(("for_good", "after_s"), [(True, 10.0), (False, 20.0)])
-@pytest.mark.parametrize("refuses", [{Do.PIN}, {Do.FENCE}, {Do.PIN, Do.FENCE}])
+@pytest.mark.parametrize(
+    ("refuses", "fence_end_s"),
+    [
+        ({Do.PIN}, 0.0),
+        ({Do.FENCE}, 0.0),
+        ({Do.PIN, Do.FENCE}, 0.0),
+        ({Do.RENEW}, 1040.0),  # one of an earlier pliantd's
+    ],
+)
 def test_a_job_that_has_saved_does_not_wait_for_a_pin_or_a_fence_that_is_refused(
-    bench: Bench, refuses: set[Do], for_good: bool, after_s: float
+    bench: Bench, refuses: set[Do], fence_end_s: float, for_good: bool, after_s: float
 ) -> None:
     bench.hands.refuses, bench.hands.for_good = refuses, for_good
+    bench.hands.slurm.fence_end_s = fence_end_s
     bench.hands.slurm.x = ENDING  # nobody else is in its way
     bench.begin()
     bench.save()
