@@ -446,6 +446,7 @@ HAD = replace(
 OTHERWISE: Sequence[tuple[str, object]] = (
     ("shape", Shape(2, 4)),
     ("time_limit_s", 7200),
+    ("time_limit_s", 0),  # none
     ("footprint", Footprint(cpus_per_task=8, mem_per_node_mib=100)),
     ("footprint", Footprint(mem_per_node_mib=200)),
     ("nodes_excluded", frozenset({"n1"})),

@@ -100,6 +100,7 @@ def test_what_it_was_what_it_is_to_be_and_anything_between_stands(
         {"qos": "high"},
         {"time_limit": "31:00"},
         {"time_limit": "1-00:00:00"},
+        {"time_limit": "UNLIMITED"},
         {"admin_comment": put_token("", replace(SPEC, pinned=True))},
         {"admin_comment": put_token("", replace(SPEC, request=parse("gpus=1;malleable")))},
         {"admin_comment": ""},

@@ -77,8 +77,7 @@ def _is_pinned(job: Job) -> bool:
 
 def _asks_otherwise(job: Job, had: Job) -> bool:
     """Whether a waiting job asks for more than it had, elsewhere, or more than a trial job may."""
-    limit_s = had.time_limit_s
-    longer = 0 < limit_s < job.time_limit_s and not job.time_min_s
+    longer = (had.time_limit_s or inf) < (job.time_limit_s or inf) and not job.time_min_s
     changed = job.frozen not in ("", had.frozen)
     later = not job.eligible or job.reason.startswith(_LATER)
     told = longer or later or changed or job.ordinary != ""

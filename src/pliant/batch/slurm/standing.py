@@ -14,6 +14,7 @@ What Slurm itself rewrites at a requeue is nobody's update (read in its source, 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.job_rows import JobRow
@@ -103,9 +104,9 @@ def _asks_otherwise(
 
 def _may_run_longer(row: JobRow, job: Job, over: HandOver) -> bool:
     """Whether it was given more time: less than it has is its owner's to say, and stands."""
-    limit_s = duration_s(row.time_limit)
+    limit_s = duration_s(row.time_limit) or inf
     if not over.end_s:
-        return 0 < job.time_limit_s < limit_s
+        return (job.time_limit_s or inf) < limit_s
     if not job.nodes:  # as it waits now: how it ran when it was asked 0.1.0 did not store
         return False
     as_it_was = abs(limit_s - (over.end_s - job.start_s)) < 60
