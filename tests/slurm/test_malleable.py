@@ -309,7 +309,10 @@ def test_a_job_that_its_owner_sends_elsewhere_between_two_runs_is_before_nobody(
     wait_until(sent, "its owner to send it elsewhere")
     wait_until(lambda: int(show(counting.job)["Priority"]) < min(OURS), "its pin to be gone")
     assert show(counting.job)["ExcNodeList"] == "n1"
-    assert counting.history().handovers[-1].outcome == Outcome.CHANGED
+    wait_until(
+        lambda: counting.history().handovers[-1].outcome == Outcome.CHANGED,
+        "its resize to end for that",
+    )
     clean.run(["scancel", str(other)], check=True)
     wait_for_state(first, "RUNNING")
     assert show(counting.job)["JobState"] == "PENDING"
