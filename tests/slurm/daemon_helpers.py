@@ -9,30 +9,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
+from asking_helpers import answer_of, ask, wait_for_look
 from lua_helpers import answered
 from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.daemon import answers as a
-from pliant.errors import Unavailable
 from pliant.lifecycle import PROTECTION
 from pliant.sandbox import Sandbox
-from pliant.wire import Message, ask_over_tcp
 
 T = TypeVar("T")
-
-
-def answer_of(sandbox: Sandbox, verb: str, **fields: str) -> Message:
-    """Ask pliantd at its second door, as root."""
-    port = sandbox.record.ports.pliant
-    munge_socket = str(sandbox.layout.munge_socket)
-    return ask_over_tcp("127.0.0.1", port, Message(verb, fields), munge_socket=munge_socket)
-
-
-def ask(sandbox: Sandbox, kind: type[T], verb: str, **fields: str) -> T:
-    """Ask pliantd and read its answer; fail on a no."""
-    answer = answer_of(sandbox, verb, **fields)
-    assert answer.is_ok, answer.message
-    return a.from_json(kind, answer.fields["json"])
 
 
 def is_mature(sandbox: Sandbox, job: int | str) -> bool:
@@ -50,21 +35,6 @@ def is_mature(sandbox: Sandbox, job: int | str) -> bool:
 def why(sandbox: Sandbox, job: int | str) -> a.WhyAnswer:
     """Ask why a job waits."""
     return ask(sandbox, a.WhyAnswer, "why", job=str(job))
-
-
-def wait_for_look(sandbox: Sandbox) -> None:
-    """Wait until pliantd has seen what is so now, and done about it what it will do."""
-    now_s = time.time()
-
-    def looked() -> bool:
-        try:
-            answer_of(sandbox, "why", job="0")  # an unknown job lets it look again, soon
-            return ask(sandbox, a.StatusAnswer, "status").observed_s > now_s
-        except Unavailable:
-            return False
-
-    wait_until(looked, "pliantd to look")
-    answer_of(sandbox, "why", job="0")  # the next look begins when all is done
 
 
 @contextmanager

@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from asking_helpers import wait_for_look
+from slurm_helpers import wait_until
+
 from pliant.sandbox import Sandbox
 
 Serve = Callable[[socket.socket, bytes], None]
@@ -67,7 +70,7 @@ def run_asked(sandbox: Sandbox, argv: Sequence[str], user: str) -> subprocess.Co
         if _failures(sandbox) == before:
             return done
         if done.returncode == 0:
-            sandbox.run(["scancel", done.stdout.strip()], check=True)
+            _forget(sandbox, done.stdout.strip())
         close_breaker(sandbox)
     raise AssertionError(f"pliantd did not answer in time: {argv}")
 
@@ -80,8 +83,16 @@ def answered(sandbox: Sandbox, submit: Callable[[], int]) -> int:
         job = submit()
         if _failures(sandbox) == before:
             return job
-        sandbox.run(["scancel", str(job)], check=True)
+        _forget(sandbox, str(job))
     raise AssertionError("pliantd did not answer in time")
+
+
+def _forget(sandbox: Sandbox, job: str) -> None:
+    """End a job, and let pliantd see what was free before it came: it may have been molded."""
+    sandbox.run(["scancel", job], check=True)
+    asked = ["squeue", "-h", "-j", job]
+    wait_until(lambda: not sandbox.run(asked).stdout, f"job {job} to leave the queue")
+    wait_for_look(sandbox)
 
 
 def _failures(sandbox: Sandbox) -> int:

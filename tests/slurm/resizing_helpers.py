@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from daemon_helpers import answer_of
+from asking_helpers import answer_of
 from slurm_helpers import wait_until
 
 from limits import HANG_S

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from daemon_helpers import ask, wait_for_look
+from asking_helpers import ask, wait_for_look
 from lua_helpers import close_breaker, run_asked
 from slurm_helpers import Submit
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_helpers import wait_for_look
+from asking_helpers import wait_for_look
 from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.sandbox import Sandbox

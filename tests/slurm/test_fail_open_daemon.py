@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from daemon_helpers import LONG, OneNode, ask, configured, wait_for_look, why
+from asking_helpers import ask, wait_for_look
+from daemon_helpers import LONG, OneNode, configured, why
 from lua_helpers import PLAIN, close_breaker, job_submit_lua
 from slurm_helpers import wait_until
 

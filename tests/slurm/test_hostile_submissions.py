@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import psutil
 import pytest
-from daemon_helpers import wait_for_look
+from asking_helpers import wait_for_look
 from lua_helpers import PLAIN, close_breaker, job_submit_lua, run_asked
 from slurm_helpers import wait_until
 

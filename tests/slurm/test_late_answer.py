@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from daemon_helpers import LONG, OneNode, wait_for_look, why
+from asking_helpers import wait_for_look
+from daemon_helpers import LONG, OneNode, why
 from lua_helpers import close_breaker, job_submit_lua, with_pliant
 from slurm_helpers import Submit, WaitForState
 

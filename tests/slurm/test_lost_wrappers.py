@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import psutil
 import pytest
-from daemon_helpers import answer_of
+from asking_helpers import answer_of
 from resizing_helpers import Place, Resizable
 from slurm_helpers import WaitForState, wait_until
 

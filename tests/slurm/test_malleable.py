@@ -14,7 +14,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from daemon_helpers import LONG, ask, is_mature, slurm_says, wait_for_look
+from asking_helpers import ask, wait_for_look
+from daemon_helpers import LONG, is_mature, slurm_says
 from resizing_helpers import LONG_STEP_S, Place
 from slurm_helpers import Submit, WaitForState, wait_until
 

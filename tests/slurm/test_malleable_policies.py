@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from daemon_helpers import LONG, ask
+from asking_helpers import ask
+from daemon_helpers import LONG
 from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.daemon import answers as a

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from daemon_helpers import LONG, OneNode, ask, configured, wait_for_look, why
+from asking_helpers import ask, wait_for_look
+from daemon_helpers import LONG, OneNode, configured, why
 from lua_helpers import answered, close_breaker
 from release_helpers import Release, from_on, requests
 from slurm_helpers import Submit, WaitForState, wait_until

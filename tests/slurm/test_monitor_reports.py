@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from daemon_helpers import answer_of, ask
+from asking_helpers import answer_of, ask
 from door_helpers import ask_as
 from slurm_helpers import Submit, WaitForState, wait_until
 

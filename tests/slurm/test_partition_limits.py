@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from daemon_helpers import LONG, OneNode, wait_for_look
+from asking_helpers import wait_for_look
+from daemon_helpers import LONG, OneNode
 from lua_helpers import close_breaker
 from slurm_helpers import Submit, WaitForState
 

@@ -14,7 +14,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from daemon_helpers import LONG, OneNode, ask, configured, slurm_says, why
+from asking_helpers import ask
+from daemon_helpers import LONG, OneNode, configured, slurm_says, why
 from door_helpers import ask_as, credential, second_door, send
 from slurm_helpers import wait_until
 

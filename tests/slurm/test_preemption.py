@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from daemon_helpers import LONG, ask, is_mature
+from asking_helpers import ask
+from daemon_helpers import LONG, is_mature
 from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.daemon import answers as a

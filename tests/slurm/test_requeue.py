@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from daemon_helpers import configured, slurm_says, wait_for_look
+from asking_helpers import wait_for_look
+from daemon_helpers import configured, slurm_says
 from lua_helpers import close_breaker, job_submit_lua, run_asked, with_pliant
 from slurm_helpers import Submit, adapter
 

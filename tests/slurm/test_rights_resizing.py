@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from daemon_helpers import LONG, answer_of, ask, slurm_says, wait_for_look
+from asking_helpers import answer_of, ask, wait_for_look
+from daemon_helpers import LONG, slurm_says
 from door_helpers import ask_as
 from slurm_helpers import wait_until
 from user_helpers import commands_for

@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from daemon_helpers import LONG, answer_of, ask, wait_for_look
+from asking_helpers import answer_of, ask, wait_for_look
+from daemon_helpers import LONG
 from release_helpers import Release, from_on
 from slurm_helpers import Submit, WaitForState, wait_until
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from daemon_helpers import answer_of
+from asking_helpers import answer_of
 from resizing_helpers import Place
 from slurm_helpers import WaitForState, wait_until
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from daemon_helpers import configured, wait_for_look
+from asking_helpers import wait_for_look
+from daemon_helpers import configured
 from lua_helpers import PLAIN, close_breaker, job_submit_lua, run_asked, with_pliant
 from release_helpers import Release, from_on
 from slurm_helpers import Submit, WaitForState, wait_until

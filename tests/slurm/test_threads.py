@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
-from daemon_helpers import LONG, OneNode, wait_for_look, why
+from asking_helpers import wait_for_look
+from daemon_helpers import LONG, OneNode, why
 from lua_helpers import close_breaker
 from release_helpers import Release, from_on
 from slurm_helpers import restart_with, wait_until

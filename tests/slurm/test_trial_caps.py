@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from daemon_helpers import ask, slurm_says, wait_for_look, why
+from asking_helpers import ask, wait_for_look
+from daemon_helpers import slurm_says, why
 from lua_helpers import close_breaker, run_asked
 
 from pliant.daemon import answers as a

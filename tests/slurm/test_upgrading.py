@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from daemon_helpers import LONG, ask, wait_for_look
+from asking_helpers import ask, wait_for_look
+from daemon_helpers import LONG
 from lua_helpers import close_breaker, job_submit_lua, run_asked
 from release_helpers import Release as SlurmRelease
 from slurm_helpers import Submit, WaitForState, wait_until
