@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -316,11 +316,29 @@ LIMITS = (
 )
 
 
+UNLIMITED = (
+    "modify user root set qos-=few,deny,many",
+    "delete user root where account=few",
+    "delete account few",
+    "delete qos few,deny,many",
+)
+"""Of one account's limit nobody knows whom it may bound: other tests' jobs would not be enlarged."""
+
+
 @pytest.fixture(scope="module")
-def answered(cluster: Cluster) -> dict[str, Answered]:
-    """Let all wait, change all, and see for what they wait once there is room."""
+def limits(cluster: Cluster) -> Iterator[None]:
+    """Limits of QOS and of an account, for a while."""
     for words in LIMITS:
-        cluster.run("sacctmgr", "-i", *words.split(), check=False)
+        cluster.run("sacctmgr", "-i", *words.split())
+    yield
+    cluster.empty()
+    for words in UNLIMITED:
+        cluster.run("sacctmgr", "-i", *words.split())
+
+
+@pytest.fixture(scope="module")
+def answered(cluster: Cluster, limits: None) -> dict[str, Answered]:
+    """Let all wait, change all, and see for what they wait once there is room."""
     cluster.empty()
     cluster.fill()
     gpus = ("--gres=gpu:2", "--nodes=1")
