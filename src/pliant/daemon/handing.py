@@ -387,7 +387,7 @@ class HandOvers:
                 self._note_hindrance(active, step, now_s, barred=for_good)
             raise
         with self._changed:
-            if step.do in BEFORE_RESHAPE and not active.over.is_hindered(now_s):
+            if not active.over.is_hindered(now_s):
                 active.over = replace(active.over, hindered_s=0.0)
         log.info("job %s: %s", active.over.job, step.do)
 
