@@ -492,7 +492,6 @@ def test_who_waits_for_the_next_run_keeps_its_place_for_what_it_had(
     [
         (HAD, {"eligible": False, "priority": 0}),  # its user's hold: a release would end it
         (HAD, {"shape": Shape(2, 4)}),
-        (replace(HAD, spec=None, priority=PINNED), {"shape": Shape(2, 4)}),  # not by us
     ],
 )
 def test_who_has_no_pin_of_ours_is_not_released(
@@ -515,7 +514,8 @@ FEW_CORES = replace(HAD, shape=WHOLE, spec=Spec(replace(BEST_EFFORT, cores=4), o
     ("had", "changes", "did"),
     [
         (replace(HAD, time_limit_s=0), {"time_limit_s": 7200}, []),
-        (HAD, {"time_limit_s": 7200, "time_min_s": 600}, []),  # it ran with less than its limit
+        (HAD, {"time_limit_s": 7200, "time_min_s": 600}, [("7", Do.RELEASE)]),
+        (HAD, {"spec": None}, [("7", Do.RELEASE)]),  # an administrator took its token away
         (replace(HAD, frozen="it has its nodes alone"), {}, []),
         (replace(HAD, footprint=Footprint()), {"footprint": HAD.footprint}, []),  # unknown before
         (SHARED, {"spec": MARKED, "nodes_required": ("n1",)}, []),  # the mark's node: by us

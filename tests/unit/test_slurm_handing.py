@@ -70,6 +70,7 @@ def by_key(*rows: JobRow) -> dict[str, Any]:
     return {row.key: row for row in rows}
 
 
+NOTED = "AdminComment=pliant-priority=500"
 RAN = {"state": "RUNNING", "start": "1970-01-01T00:17:15"}  # after the checkpoint
 
 
@@ -91,7 +92,7 @@ def test_of_an_array_only_the_tasks_that_wait_together_are_pinned_and_released(
     hands.do(Step(Do.PIN_GUEST), OVER, JOB, ANY)
     hands.do(Step(Do.RELEASE_GUEST), OVER, JOB, ANY)
     assert slurm.asked == [
-        ("scontrol", "update", f"jobid={name}", "Priority=4294967001"),
+        ("scontrol", "update", f"jobid={name}", "Priority=4294967001", NOTED),
         ("scontrol", "release", name),
     ]
 
@@ -130,7 +131,7 @@ def test_an_array_has_the_room_that_was_made_for_it_once_one_of_its_tasks_runs(
 @pytest.mark.parametrize(
     ("do", "words"),
     [
-        (Do.PIN, "update jobid=7 Priority=4294967000"),
+        (Do.PIN, "update jobid=7 Priority=4294967000 AdminComment=pliant-priority=500"),
         (
             Do.FENCE,
             "create reservation ReservationName=pliant_7 StartTime=1970-01-01T00:16:20 "
@@ -181,7 +182,7 @@ def test_who_is_pinned_has_its_nice_again_when_it_is_released(
     row = array(number, array_id=str(number), admin_comment=token)
     handing(slurm, by_key(row)).do(Step(pin), OVER, JOB, ANY)
     slurm.nice = 0
-    noted = f"{token} pliant-nice=-100"
+    noted = f"{token} pliant-nice=-100 pliant-priority=500"
     row = replace(row, priority=str(pinned), admin_comment=noted)
     handing(slurm, by_key(row)).do(Step(pin), OVER, JOB, ANY)  # once more: what was noted stays
     handing(slurm, by_key(row)).do(Step(release), OVER, JOB, ANY)
@@ -219,7 +220,7 @@ def test_what_is_noted_where_there_was_no_comment_stands_alone() -> None:
     slurm.nice = 70
     row = array(7, array_id="7", admin_comment="(null)")
     handing(slurm, by_key(row)).do(Step(Do.PIN), OVER, JOB, ANY)
-    assert slurm.asked[-1][-1] == "AdminComment=pliant-nice=70"
+    assert slurm.asked[-1][-1] == "AdminComment=pliant-nice=70 pliant-priority=500"
 
 
 @pytest.mark.parametrize(
@@ -243,6 +244,28 @@ def test_a_nice_that_was_not_put_back_is_so_later_unless_there_is_a_newer_one(
     else:
         handing(slurm, by_key(row)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
         assert slurm.asked == [("scontrol", "update", "jobid=7", *words)]
+
+
+@pytest.mark.parametrize("basic", [False, True])
+@pytest.mark.parametrize("ran", [{}, RAN])
+def test_a_pin_that_its_owner_lowered_is_taken_back_and_one_below_its_own_priority_stands(
+    basic: bool, ran: dict[str, str]
+) -> None:
+    """Slurm lets owners lower the priorities of their jobs: just below a pin is above all others."""
+    slurm, noted = Slurm(), "pliant-nice=30 pliant-priority=500"
+    slurm.basic = basic
+    row = array(7, array_id="7", priority=str(PINNED - 10), admin_comment=noted, **ran)
+    handing(slurm, by_key(row)).do(Step(Do.PIN), OVER, JOB, ANY)  # what was noted first stands
+    assert owed(row)
+    handing(slurm, by_key(row)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
+    pins, *back = slurm.asked
+    assert pins == ("scontrol", "update", "jobid=7", f"Priority={PINNED}")
+    its_own = ("update", "jobid=7", "Priority=500", "Nice=30", "AdminComment=")
+    computed = [("release", "7"), ("update", "jobid=7", "Nice=30", "AdminComment=")]
+    assert [words[1:] for words in back] == ([its_own] if basic else computed)
+    slurm.asked.clear()
+    handing(slurm, by_key(replace(row, priority="400"))).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
+    assert slurm.asked == [("scontrol", *computed[1])]
 
 
 def test_the_nodes_that_a_job_goes_to_are_kept_as_those_that_it_leaves() -> None:

@@ -46,7 +46,7 @@ class Outgrown:
 
     def looked(self, snapshot: Snapshot) -> Iterator[Job]:
         """After each look: yield who waits with a pin of ours, and asks for something else."""
-        flagged = [job for job in snapshot.waiting if job.spec]
+        flagged = [job for job in snapshot.waiting if job.spec or _is_pinned(job)]
         self._had = {job.id: self._before(job) if _is_pinned(job) else job for job in flagged}
         for job in flagged:
             if _is_pinned(job) and _asks_otherwise(job, self._had[job.id]):
@@ -77,10 +77,10 @@ def _is_pinned(job: Job) -> bool:
 
 def _asks_otherwise(job: Job, had: Job) -> bool:
     """Whether a waiting job asks for more than it had, elsewhere, or more than a trial job may."""
-    longer = (had.time_limit_s or inf) < (job.time_limit_s or inf) and not job.time_min_s
+    longer = (had.time_limit_s or inf) < (job.time_limit_s or inf)
     changed = job.frozen not in ("", had.frozen)
     later = not job.eligible or job.reason.startswith(_LATER)
-    told = longer or later or changed or job.ordinary != ""
+    told = longer or later or changed or job.ordinary != "" or job.spec is None
     return told or _is_larger(job, had) or _place(job, job.mark) != _place(had, job.mark)
 
 

@@ -9,7 +9,7 @@ import logging
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -25,8 +25,8 @@ from pliant.errors import PliantError, StandsBy
 
 SWITCH_S = 0.0005
 """How soon a thread that decides makes way for the door: by default after ten times as long."""
-UNMARK_S = 20.0
-"""For how long ``--unmark`` tries where slurmctld is away: systemd waits 90 s for it by default."""
+TAKE_BACK_S = 20.0
+"""For how long both options try where slurmctld is away: systemd waits 90 s by default."""
 AGAIN_S = 2.0
 
 
@@ -42,7 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _tune()
         batch = _pbs(config) if config.daemon.batch == "pbs" else _slurm(config)
         if options.unmark:
-            _unmark(batch)
+            _take_back(batch.unmark, "--unmark", "starts beside nobody")
+            return
+        if options.release:
+            _take_back(batch.release, "--release", "has nothing of a hand-over any more")
             return
         asyncio.run(Daemon(options.config, config, _surroundings(batch, config)).run())
     except PliantError as error:
@@ -76,6 +79,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--unmark",
         action="store_true",
         help="let no job that waits share a node by Pliant's mark any more, and end",
+    )
+    parser.add_argument(
+        "--release",
+        action="store_true",
+        help="before pliantd goes for good: let no job keep a place in the queue, nodes or a mark "
+        "that Pliant gave it, give back what it lent, and end",
     )
     parser.add_argument("--version", action="version", version=f"pliantd {__version__}")
     return parser.parse_args(arguments)
@@ -123,29 +132,29 @@ def _slurm(config: Config) -> Slurm:
     return Slurm(commands, here=socket.gethostname(), native=native)
 
 
-def _unmark(batch: Slurm | Pbs) -> None:
-    """What a pliantd that was killed could not do any more.
+def _take_back(call: Callable[[], Mapping[str, str]], option: str, done: str) -> None:
+    """Do what a pliantd that was killed, or is to go for good, cannot do any more.
 
     Raises PliantError where it could not be done in time.
     """
-    end_s = time.monotonic() + UNMARK_S
-    while trouble := _unmark_once(batch):
+    end_s = time.monotonic() + TAKE_BACK_S
+    while trouble := _taken_back(call, done):
         if time.monotonic() > end_s:
-            tried = f"tried for {UNMARK_S:.0f} s"
-            raise PliantError(f"--unmark: {tried}: jobs may wait with Pliant's marks: {trouble}")
+            tried = f"tried for {TAKE_BACK_S:.0f} s"
+            raise PliantError(f"{option}: {tried}: jobs may wait with Pliant's marks: {trouble}")
         time.sleep(AGAIN_S)
 
 
-def _unmark_once(batch: Slurm | Pbs) -> str:
-    """Take the marks that are there; return why one may be left, "" where none is."""
+def _taken_back(call: Callable[[], Mapping[str, str]], done: str) -> str:
+    """Take back what is there; return why something may be left, "" where nothing is."""
     try:
-        found = batch.unmark()
+        found = call()
     except StandsBy:
-        return ""  # they are the other host's
+        return ""  # it is the other host's
     except PliantError as error:
         return str(error)
     for job in (job for job, words in found.items() if not words):
-        print(f"job {job} starts beside nobody")
+        print(f"job {job} {done}")
     return next((f"job {job}: {words}" for job, words in found.items() if words), "")
 
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 import logging
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -36,7 +36,15 @@ from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer, Runs
 from pliant.batch.slurm.job_rows import JobRow, count
 from pliant.batch.slurm.jobs import running_job
-from pliant.batch.slurm.lent import giving_back, lending, own_priority, pinning, released
+from pliant.batch.slurm.lent import (
+    giving_back,
+    lending,
+    owed,
+    own_priority,
+    pinning,
+    released,
+    was_changed,
+)
 from pliant.batch.slurm.marking import UNMARK, left_marks
 from pliant.batch.slurm.partition_rows import parse_reservations
 from pliant.batch.slurm.queries import Queries
@@ -49,7 +57,6 @@ from pliant.batch.slurm.standing import begins_by_others, left_min, stands
 from pliant.batch.slurm.update import job_words, shortfall, token_words, update_words, wanted
 from pliant.batch.slurm.values import duration_s, instant_s, whole
 from pliant.errors import BadAnswer, Infeasible, PliantError, Refused, Unavailable
-from pliant.grammar import NICE, PRIORITY
 from pliant.handover import FENCE_S, OURS, PINNED, SETTLE_S, Do, HandOver, Scene, Sight, Step
 from pliant.model import ANYWHERE, UNMARKED, Job, JobState, Kind, Shape
 
@@ -196,6 +203,26 @@ class Handing:
         (row,) = with_excluded([row], self._queries.excluded([row.array_id]))
         return stands(row, job, over, cluster) and not begins_by_others(row, delay_s, now_s)
 
+    def release(self, rows: Iterable[JobRow], cluster: Cluster) -> dict[str, str]:
+        """Take back what jobs have of hand-overs; return each with Slurm's words, "" for done.
+
+        A fence goes first: the pin keeps the job before all others until it is open to all.
+        """
+        steps = [(job, Do.UNFENCE) for job in self.fences()]
+        steps += [(row.key, do) for row in rows if (do := _left(row)) is not None]
+        told: dict[str, str] = {}
+        for job, do in steps:
+            told[job] = told.get(job) or self._taken_back(job, do, cluster)
+        return told
+
+    def _taken_back(self, job_id: str, do: Do, cluster: Cluster) -> str:
+        job = Job(job_id)
+        try:
+            self.do(Step(do), HandOver(job_id, 0, job.shape, 0.0, 0.0), job, cluster)
+        except Refused as error:
+            return str(error)
+        return ""
+
     # --- do --------------------------------------------------------------------------------
 
     def do(self, step: Step, over: HandOver, job: Job, cluster: Cluster) -> None:
@@ -207,7 +234,10 @@ class Handing:
             self._put_back(step, over, job, cluster)
             return
         if step.do in (Do.RELEASE, Do.RELEASE_GUEST):
-            self._release(step, over, job)
+            self._release(self._who(step, over), step, over, job)
+            return
+        if step.do is Do.GIVE_BACK and was_changed(row := self._who(step, over)):
+            self._release(row, step, over, job)
             return
         self._tell(step, over, self._words(step, over, job, cluster))
 
@@ -236,16 +266,12 @@ class Handing:
         row = self._who(step, over)
         if step.do is Do.PIN_GUEST and not whole(row.priority):
             raise Refused(f"job {over.guest}: it is held")
-        if self._queries.site().basic_priority:
-            notes = pinning(row, PRIORITY, whole(row.priority))
-        else:
-            notes = pinning(row, NICE, self._queries.nice(row))
+        nice = 0 if self._queries.site().basic_priority else self._queries.nice(row)
         priority = PINNED + (step.do is Do.PIN_GUEST)
-        return ("update", f"jobid={job_words(row)}", f"Priority={priority}", *notes)
+        return ("update", f"jobid={job_words(row)}", f"Priority={priority}", *pinning(row, nice))
 
-    def _release(self, step: Step, over: HandOver, job: Job) -> None:
+    def _release(self, row: JobRow, step: Step, over: HandOver, job: Job) -> None:
         """With basic priorities a release puts a job behind all others: it gets its own back."""
-        row = self._who(step, over)
         if not whole(row.priority):
             raise Refused(f"job {row.key}: it is held")
         name = job_words(row)
@@ -384,3 +410,10 @@ def _state(row: JobRow) -> JobState | None:
 
 def _text(instant: float) -> str:
     return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _left(row: JobRow) -> Do | None:
+    """What takes back what a job has left of a hand-over; None where that is nothing."""
+    if whole(row.priority) in OURS:
+        return Do.RELEASE
+    return Do.GIVE_BACK if owed(row) else None

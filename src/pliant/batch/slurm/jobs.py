@@ -17,6 +17,10 @@ from pliant.batch.slurm.values import NOTHING, duration_s, host_list, instant_s,
 from pliant.errors import BadAnswer
 from pliant.model import Job, JobState
 
+USER_TOP = (
+    "with SchedulerParameters=enable_user_top its owner could give another job the place that is "
+    "kept for it"
+)
 LONGEST_NAME = 256
 """Jobs whose names differ only beyond it are taken for jobs of one name."""
 SKEW_S = 30.0
@@ -165,7 +169,7 @@ def _elastic(job: Job, row: JobRow, cluster: Cluster) -> Job:
         spec=wants.spec,
         shapes=wants.shapes if job.shape in wants.shapes else (job.shape,),
         footprint=wants.footprint,
-        frozen=wants.frozen or _kept(row),
+        frozen=wants.frozen or _kept(row) or (USER_TOP if cluster.user_top else ""),
         features=wants.features,
         nodes_required=wants.nodes_required,
         nodes_excluded=wants.nodes_excluded,

@@ -4,8 +4,10 @@
   TimeMin does nothing, so it is put back when the job waits again, outside a hand-over.
 - The --nice: ``Priority=`` sets Nice to 0, and so does ``release``. Slurm takes a Nice again once
   it computes the priority itself, and then computes it anew.
-- Where PriorityType is basic, the priority: ``release`` would put the job behind all others. Nice
-  is in it, and ``Nice=`` does nothing while it is set.
+- The priority. Where PriorityType is basic it is put back: ``release`` would put the job behind all
+  others, Nice is in it, and ``Nice=`` does nothing while it is set. Else Slurm computes it anew.
+  The note also tells a pin that somebody else has changed: a job's owner may lower its priority,
+  and just below a pin it is still above all others.
 
 Measured on 22.05, and read in the source of 22.05 and 26.05 (``_update_job`` in job_mgr.c).
 """
@@ -33,10 +35,26 @@ def lending(row: JobRow) -> tuple[tuple[str, ...], JobRow]:
     return ("TimeMin=0",), replace(row, admin_comment=note(_comment(row), TIME_MIN, own))
 
 
-def pinning(row: JobRow, key: str, number: int) -> tuple[str, ...]:
-    """Return what notes a number, of NICE or PRIORITY, in the call that takes it away."""
-    is_new = number and whole(row.priority) not in OURS
-    return (f"{_COMMENT}{note(_comment(row), key, number)}",) if is_new else ()
+def pinning(row: JobRow, nice: int) -> tuple[str, ...]:
+    """Return what notes a job's priority and ``nice``, in the call that takes them away.
+
+    What was noted before stands: by then it may have had a priority of ours.
+    """
+    number = whole(row.priority)
+    if own_priority(row) or number in OURS:
+        return ()
+    then = (
+        note(note(_comment(row), NICE, nice), PRIORITY, number)
+        if nice
+        else note(_comment(row), PRIORITY, number)
+    )
+    return (f"{_COMMENT}{then}",)
+
+
+def was_changed(row: JobRow) -> bool:
+    """Whether somebody else has changed our pin, to what is more than the job's own priority."""
+    number = whole(row.priority)
+    return number not in OURS and number > own_priority(row) > 0
 
 
 def own_priority(row: JobRow) -> int:

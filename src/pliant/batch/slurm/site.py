@@ -82,6 +82,11 @@ class Site:
         return self.options.get("PreemptType", "") == "preempt/partition_prio"
 
     @property
+    def user_top(self) -> bool:
+        """Whether users may give a job's priority to another one of theirs (scontrol(1), top)."""
+        return "enable_user_top" in self.scheduler
+
+    @property
     def preempts_by_qos(self) -> bool:
         """Whether jobs end others of a QOS that their own may preempt (slurm.conf(5))."""
         return self.options.get("PreemptType", "") == "preempt/qos"

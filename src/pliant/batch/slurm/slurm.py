@@ -110,6 +110,7 @@ class Slurm:
                 partitions.result(),
                 site.default_per_cpu_mib,
                 site.preempts,
+                site.user_top,
             ).as_before(self._cluster)
         places = ask.places(rows, cluster)
         with self._lock:
@@ -220,6 +221,16 @@ class Slurm:
         except Refused as error:
             return str(error)
         return answer.words if answer.status else ""
+
+    def release(self) -> Mapping[str, str]:
+        """Take back all that a hand-over would have taken back: pins, fences, and what was lent.
+
+        For when no pliantd is to go on with them. Return each job with what Slurm said, "" of those
+        of which it could be taken. Raises as :meth:`unmark`.
+        """
+        self._check_acting(self.site())
+        left = self._handing.release(self._queries.jobs(), self._known_cluster())
+        return {**left, **self.unmark()}
 
     def rescue(self, job: Job) -> None:
         """Give a job its own shape back, and its place, that Slurm holds for one we set.

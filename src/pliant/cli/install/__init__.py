@@ -15,7 +15,7 @@ import click
 from pliant.cli.commands import run
 from pliant.cli.install import plugin as spank
 from pliant.cli.install.files import Change, apply, diff, planned, put_back, stale, undone
-from pliant.cli.install.jobs import warn_of_jobs
+from pliant.cli.install.jobs import give_back, warn_of_jobs
 from pliant.cli.install.lua import DORMANT
 from pliant.cli.install.parting import parted
 from pliant.cli.install.pbs import pbs
@@ -210,6 +210,8 @@ def _remove(site: Site, record: Record, parts: Sequence[str], yes: bool) -> None
     _must_write(changes)
     if left:  # before anything is done
         click.echo(f"left to do: {left}\n")
+    if "daemon" in parts:
+        give_back(site)
     put_back(changes, record)
     _tell(changes, "put back")
     _steps(after_remove(site, [str(change.path) for change in changes]))

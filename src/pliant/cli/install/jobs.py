@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from pliant.batch.slurm.commands import Commands
+from pliant.batch.slurm import Commands, Slurm
 from pliant.batch.slurm.job_rows import JobRow, job_format, parse_jobs
 from pliant.batch.slurm.site import version_of
 from pliant.cli.install.site import Site
@@ -75,6 +75,19 @@ def warn_of_jobs(site: Site, yes: bool) -> bool:
         click.echo("nothing was changed: say --yes to remove it all the same", err=True)
         return False
     return click.confirm("Remove it all the same?")
+
+
+def give_back(site: Site) -> None:
+    """Let no job keep what a hand-over gave it or took: nobody would take it back later."""
+    if not site.version or site.root != Path("/"):
+        return  # an image has no jobs, and a Slurm that was not asked is not asked now
+    try:
+        told = Slurm(Commands()).release()
+    except PliantError as error:
+        told = {}
+        click.echo(f"what jobs have of hand-overs is left, if there is any: {error}", err=True)
+    for job, words in told.items():
+        click.echo(f"job {job}: {words or 'it has nothing of a hand-over any more'}")
 
 
 def _jobs(site: Site) -> list[Flagged] | None:
