@@ -79,6 +79,7 @@ def answered(sandbox: Sandbox, submit: Callable[[], int]) -> int:
     """Submit as :func:`run_asked` does; return the job. The breaker may be open."""
     for _ in range(3):
         close_breaker(sandbox)
+        wait_for_look(sandbox)
         before = _failures(sandbox)
         job = submit()
         if _failures(sandbox) == before:

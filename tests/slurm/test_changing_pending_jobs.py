@@ -20,6 +20,7 @@ from pliant.batch.slurm import Slurm
 from pliant.errors import Refused
 from pliant.grammar import find_token
 from pliant.grammar import parse_shape as shape
+from pliant.handover import Do, HandOver, Step
 from pliant.model import Footprint, Job, Kind, Shape, Spec
 
 pytestmark = pytest.mark.slurm
@@ -198,6 +199,8 @@ def test_a_job_that_has_its_own_shape_again_says_what_its_owner_wrote(cluster: C
         to = {job: replace(own[job].shape, gpus=gpus) for job in jobs}
         changes = [Change(seen[job], to[job], seen[job].noted(to[job])) for job in jobs]
         assert slurm.change(changes) == [None] * len(jobs)
+    for owed in (job for job in slurm.observe().waiting if job.owed):  # as pliantd does
+        slurm.step(Step(Do.GIVE_BACK), HandOver(owed.id, 0, owed.shape, 0.0, 0.0), owed)
     told = [cluster.fields(job) for job in jobs]
     differ = [
         {k for k in {**a, **b} if a.get(k) != b.get(k)} for a, b in zip(written, told, strict=True)

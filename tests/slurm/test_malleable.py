@@ -323,7 +323,7 @@ MAY_DIFFER = frozenset(
     (
         *("Priority", "Restarts", "RunTime", "SubmitTime", "EligibleTime", "AccrueTime"),
         *("StartTime", "EndTime", "LastSchedEval", "Scheduler", "TimeLimit", "AdminComment"),
-        *("CPU_IDs", "Reason", "NodeList", "BatchHost", "Nodes", "SuspendTime"),
+        *("CPU_IDs", "Reason", "NodeList", "BatchHost", "Nodes", "SuspendTime", "SLUID"),
     )
 )
 """What says when and where a job runs, how often it did, and what is left of its time."""

@@ -7,7 +7,6 @@ room. pliantd itself enforces; nothing is changed by hand but where a test says 
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -74,16 +73,11 @@ def test_a_job_is_submitted_as_large_as_what_is_free_and_runs_true_to_it(
     n1: OneNode, written: str, tasks: int
 ) -> None:
     n1.fill("gpu:1")
-    time.sleep(UNTOLD_S)
-    n1.look()
     options = ("--moldable=gpus=2-4", *written.format(2).split())
     job = answered(n1.sandbox, lambda: n1.submit(*options, script=SAYS))
     n1.wait_for_state(job, "COMPLETED")
     assert n1.output(job) == said(3, tasks or 3)
 
-
-UNTOLD_S = 4.5
-"""So long after a job that pliantd was not told of, the next look counts as one after it."""
 
 ON_TWO_NODES = [
     pytest.param("-n4 --gres=gpu:2", 2, 4, id="-n, one to a GPU"),

@@ -14,6 +14,7 @@ from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.job_rows import JobRow, parse_jobs
 from pliant.batch.slurm.jobs import waiting_job
+from pliant.batch.slurm.lent import giving_back
 from pliant.batch.slurm.node_rows import parse_nodes
 from pliant.batch.slurm.partition_rows import parse_partitions
 from pliant.batch.slurm.request import asked
@@ -121,14 +122,15 @@ def test_what_is_asked_by_the_node_by_gpu_or_by_task_changes_with_the_shape(
 
 
 @pytest.mark.parametrize(
-    ("said", "there", "noted", "back"),
+    ("said", "there", "noted", "back", "later"),
     [
         # -n12: Slurm may spread the tasks over several nodes
         (
             {"num_tasks": "12", "num_cpus": "12", "max_nodes": "1", "min_cpus": "1"},
             f"Gres=gpu:2 NumCPUs=12 CPUsPerTask=1 MinCPUsNode=12 {MEMORY}",
             "pliant-min-cpus=1",
-            f"Gres=gpu:4 NumCPUs=12 CPUsPerTask=1 MinCPUsNode=1 {MEMORY}",
+            f"Gres=gpu:4 NumCPUs=12 CPUsPerTask=1 MinCPUsNode=12 {MEMORY}",
+            ("MinCPUsNode=1", "NumCPUs=12"),  # in one call 24.11 would make one CPU of 12
         ),
         # -N1-2 --mincpus=6
         (
@@ -136,17 +138,23 @@ def test_what_is_asked_by_the_node_by_gpu_or_by_task_changes_with_the_shape(
             f"Gres=gpu:2 NumNodes=1-1 NumCPUs=6 CPUsPerTask=6 MinCPUsNode=6 {MEMORY}",
             "pliant-max-nodes=2",
             f"Gres=gpu:4 NumNodes=1-2 NumCPUs=6 CPUsPerTask=6 MinCPUsNode=6 {MEMORY}",
+            (),
         ),
     ],
 )
 def test_a_job_that_has_its_own_shape_again_says_what_its_owner_wrote(
-    said: Mapping[str, str], there: str, noted: str, back: str
+    said: Mapping[str, str], there: str, noted: str, back: str, later: tuple[str, ...]
 ) -> None:
     row = replace(ROWS["308"], **{"array_tasks": "N/A", "tres_per_node": "gres:gpu:4", **said})
     assert told(row, "2") == there
     molded = replace(row, **_after(row, there), admin_comment=f"{noted} {_token(row, '2')}")
     assert told(molded, "1").count("MinCPUsNode") == 1
     assert told(molded, "4") == back
+    left = noted if later else ""
+    again = replace(molded, **_after(molded, back), admin_comment=f"{left} {_token(row, '4')}")
+    assert giving_back(again, 0)[:-1] == later
+    assert told(again, "2") == there
+    assert giving_back(replace(molded, **_after(row, there)), 0) == ()
 
 
 def _token(row: JobRow, shape: str) -> str:

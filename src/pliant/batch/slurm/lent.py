@@ -4,6 +4,7 @@
   TimeMin does nothing, so it is put back when the job waits again, outside a hand-over.
 - The --nice: ``Priority=`` sets Nice to 0, and so does ``release``. Slurm takes a Nice again once
   it computes the priority itself, and then computes it anew.
+- How few CPUs a node may have, from its first change on until it has its own shape again.
 - The priority. Where PriorityType is basic it is put back: ``release`` would put the job behind all
   others, Nice is in it, and ``Nice=`` does nothing while it is set. Else Slurm computes it anew.
   The note also tells a pin that somebody else has changed: a job's owner may lower its priority,
@@ -18,7 +19,7 @@ from dataclasses import replace
 
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.batch.slurm.values import NOTHING, duration_s, whole
-from pliant.grammar import NICE, PRIORITY, TIME_MIN, note, noted
+from pliant.grammar import MIN_CPUS, NICE, PRIORITY, TIME_MIN, find_token, note, noted
 from pliant.handover import OURS
 
 _COMMENT = "AdminComment="
@@ -85,6 +86,10 @@ def giving_back(row: JobRow, nice: int) -> tuple[str, ...]:
     if own and row.waits and (not limit or own <= limit or duration_s(row.time_min)):
         words += [] if duration_s(row.time_min) else [f"TimeMin={own}"]
         then = note(then, TIME_MIN, 0)
+    least, spec = noted(then, MIN_CPUS), find_token(then)
+    if least and row.waits and spec is not None and spec.set in (None, spec.own):
+        words += [f"MinCPUsNode={least}", f"NumCPUs={row.num_cpus}"]
+        then = note(then, MIN_CPUS, 0)
     if whole(row.priority) not in OURS:
         own_nice = noted(then, NICE)
         words += [f"Nice={own_nice}"] if own_nice and not nice else []

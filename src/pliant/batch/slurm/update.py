@@ -5,7 +5,10 @@ Measured on 22.05.8, 24.11.5 and 26.05.5; each line is a trap:
 - One form is changed rightly by every release: GRES per node with one number of nodes, tasks and
   CPUs, all in one call. ``Gres=`` comes first: on a job that has started meanwhile it is refused
   before anything else is applied.
-- ``MinCPUsNode`` keeps 3 + 3 tasks from becoming 5 + 1, and must go down again with the CPUs.
+- ``MinCPUsNode`` keeps 3 + 3 tasks from becoming 5 + 1, and must go down again with the CPUs. From
+  24.11 on, beside ``Gres=`` and a number of CPUs that stays, it becomes that number, times the
+  nodes: fewer than the tasks need, and the job never starts. So where it was less than the CPUs
+  it is given back in a second call (see lent.py).
 - GPUs are not taken from a waiting job of 22.05: ``Gres=gpu:0`` leaves them, an empty
   ``TresPerNode=`` takes them, but then the job starts only on a node with a free GPU. Later
   releases want the dummy GRES in their place.
@@ -126,11 +129,13 @@ def _as_written(row: JobRow, now: Asked, then: Asked, spec: Spec) -> _Written:
     keys = (MIN_CPUS, MAX_NODES)
     if spec.set in (None, spec.own):
         min_cpus, max_nodes = (noted(comment, key) for key in keys)
-        for key in keys:
-            comment = note(comment, key, 0)
-        return _Written(min_cpus or then.cpus, max(max_nodes, then.nodes), comment)
+        comment = note(comment, MAX_NODES, 0)
+        if not 0 < min_cpus < then.cpus:
+            comment = note(comment, MIN_CPUS, 0)
+        return _Written(max(min_cpus, then.cpus), max(max_nodes, then.nodes), comment)
     if said is None or said.set in (None, said.own):  # it still says what was written
-        min_cpus, max_nodes = max(1, count(row.min_cpus)), count(row.max_nodes)
+        min_cpus = noted(comment, MIN_CPUS) or max(1, count(row.min_cpus))
+        max_nodes = count(row.max_nodes)
         comment = note(comment, MIN_CPUS, min_cpus if min_cpus != now.cpus else 0)
         comment = note(comment, MAX_NODES, max_nodes if max_nodes > now.nodes else 0)
     return _Written(then.cpus, then.nodes, comment)
@@ -148,7 +153,7 @@ def restoring(row: JobRow, now: Asked) -> Words:
     ]
     if not row.is_array_record or row.is_last_task:
         sizes.insert(0, f"NumNodes={now.nodes}-{max(now.nodes, count(row.max_nodes))}")
-    told = row.min_memory not in ("0", "N/A") and not now.mem_per_gpu_mib
+    told = row.min_memory not in ("0", "N/A") and not _follows_gpus(row, now)
     if now.mem_mib and not now.per_cpu and told:
         sizes.append(f"MinMemoryNode={now.mem_mib}")
     takes_back = not (now.gpus or now.shards) and NO_GPU not in row.tres_per_node
@@ -214,9 +219,14 @@ def _sizes(row: JobRow, now: Asked, then: Asked, spec: Spec, written: _Written) 
     ]
     footprint = spec.footprint
     owner_said = footprint and (footprint.mem_per_node_mib or footprint.mem_per_gpu_mib)
-    if owner_said and then.mem_mib and not now.mem_per_gpu_mib:
+    if owner_said and then.mem_mib and not _follows_gpus(row, now):
         words.append(f"MinMemoryNode={then.mem_mib}")
     return tuple(words)
+
+
+def _follows_gpus(row: JobRow, now: Asked) -> bool:
+    """Whether its owner asked for memory by the GPU; a partition's default is without ``gres``."""
+    return now.mem_per_gpu_mib > 0 and row.mem_per_tres.startswith("gres")
 
 
 _TOLD = {
