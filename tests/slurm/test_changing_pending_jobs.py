@@ -182,7 +182,8 @@ def test_a_job_bound_to_the_cores_of_its_gpus_has_the_cpus_of_one_written_so(
 
 AS_WRITTEN: Mapping[str, set[str]] = {
     "-n12": set(),
-    "-n6 --cpus-per-task=2": {"NumNodes"},  # 22.05 takes it for two nodes: then two at most
+    "-n6 --cpus-per-task=2": set(),
+    "-n4 --cpus-per-task=3": set(),
     "-N1-2 -n12": set(),
     "-n12 --ntasks-per-node=6": set(),
     "--mincpus=6": {"NumCPUs", "NumNodes", "TRES", "ReqTRES", "CPUs/Task"},  # 1 CPU, then 6

@@ -132,6 +132,17 @@ def test_what_is_asked_by_the_node_by_gpu_or_by_task_changes_with_the_shape(
             f"Gres=gpu:4 NumCPUs=12 CPUsPerTask=1 MinCPUsNode=12 {MEMORY}",
             ("MinCPUsNode=1", "NumCPUs=12"),  # in one call 24.11 would make one CPU of 12
         ),
+        # -n6 --cpus-per-task=2: nobody said two nodes; squeue guesses them, by MinCPUsNode
+        (
+            {
+                **{"num_tasks": "6", "num_cpus": "12", "min_cpus": "2"},
+                **{"num_nodes": "2", "max_nodes": "2"},
+            },
+            f"Gres=gpu:2 NumCPUs=12 CPUsPerTask=2 MinCPUsNode=12 {MEMORY}",
+            "pliant-min-cpus=2",
+            f"Gres=gpu:4 NumCPUs=12 CPUsPerTask=2 MinCPUsNode=12 {MEMORY}",
+            ("MinCPUsNode=2", "NumCPUs=12"),
+        ),
         # -N1-2 --mincpus=6
         (
             {"num_cpus": "6", "max_nodes": "2", "min_cpus": "6"},
@@ -148,6 +159,8 @@ def test_a_job_that_has_its_own_shape_again_says_what_its_owner_wrote(
     row = replace(ROWS["308"], **{"array_tasks": "N/A", "tres_per_node": "gres:gpu:4", **said})
     assert told(row, "2") == there
     molded = replace(row, **_after(row, there), admin_comment=f"{noted} {_token(row, '2')}")
+    if "NumNodes" not in there:
+        molded = replace(molded, num_nodes="2", max_nodes="2")
     assert told(molded, "1").count("MinCPUsNode") == 1
     assert told(molded, "4") == back
     left = noted if later else ""

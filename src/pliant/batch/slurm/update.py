@@ -135,7 +135,7 @@ def _as_written(row: JobRow, now: Asked, then: Asked, spec: Spec) -> _Written:
         return _Written(max(min_cpus, then.cpus), max(max_nodes, then.nodes), comment)
     if said is None or said.set in (None, said.own):  # it still says what was written
         min_cpus = noted(comment, MIN_CPUS) or max(1, count(row.min_cpus))
-        max_nodes = count(row.max_nodes)
+        max_nodes = count(row.max_nodes) if row.max_nodes != row.num_nodes else 0  # else a guess
         comment = note(comment, MIN_CPUS, min_cpus if min_cpus != now.cpus else 0)
         comment = note(comment, MAX_NODES, max_nodes if max_nodes > now.nodes else 0)
     return _Written(then.cpus, then.nodes, comment)
@@ -195,12 +195,17 @@ def _tasks_words(row: JobRow, tasks: int) -> Words:
 
 
 def _sizes(row: JobRow, now: Asked, then: Asked, spec: Spec, written: _Written) -> Words:
-    """A number of nodes that is left open cannot be said again: what stays is not said."""
+    """A number of nodes that is left open cannot be said again: what stays is not said.
+
+    Where nobody said how many they may be, squeue tells its own guess, by MinCPUsNode for one.
+    """
     words = []
     if not row.is_array_record or row.is_last_task:
-        may_be = (now.nodes, max(now.nodes, count(row.max_nodes)))
         in_total = only_in_total(row)  # which Slurm may spread
-        if in_total or may_be != (then.nodes, written.max_nodes):
+        was_open = any(
+            noted(text, MAX_NODES) for text in (_text(row.admin_comment), written.comment)
+        )
+        if in_total or was_open or then.nodes != now.nodes:
             words.append(f"NumNodes={then.nodes}-{written.max_nodes}")
     elif then.nodes != now.nodes:
         raise Refused(

@@ -174,6 +174,13 @@ def check_scheduler(patient: SlurmPatient) -> Iterator[Finding]:
         yield ok("priority", "basic: first come, first served; Pliant keeps to Slurm's order")
     else:
         yield ok("priority", "multifactor: Pliant keeps to Slurm's order")
+    if site.user_top:
+        yield advice(
+            "scontrol top",
+            "enable_user_top: no running job is asked for a checkpoint, for its owner could give "
+            "another job the place that is kept for it",
+            "take enable_user_top out of SchedulerParameters",
+        )
     yield from _preemption(patient.option("PreemptType"))
     if site.private_data:
         yield _privacy(site.private_data)
