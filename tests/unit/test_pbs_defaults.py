@@ -89,9 +89,16 @@ def test_what_is_not_as_by_default_any_more_is_said(site: Site) -> None:
     seen = submitted(site, {"select": "1", "moldable": "gpus=2:4"}, default_chunk=chunk)
     assert seen.resources["select"] == "1:ncpus=8:ngpus=4:mpiprocs=4"
     assert seen.token == "moldable=gpus=2:4;own=2;set=4;fp=1,1,2,0,1024,0,0"
-    asked = {"select": "1:ncpus=4", "moldable": "type=cpu"}
-    seen = submitted(site, asked, default_chunk={"ngpus": 2})
-    assert seen.resources["select"] == "1:ncpus=4:ngpus=0"
+
+
+@pytest.mark.parametrize(("many", "given"), [(2, ":ngpus=0"), (0, "")])
+@pytest.mark.parametrize("select", ["1:ncpus=4", "1:ncpus=4:ngpus=9"])
+def test_a_job_of_cores_says_so_where_each_chunk_has_gpus_by_default(
+    site: Site, select: str, many: int, given: str
+) -> None:
+    asked = {"select": select, "moldable": "type=cpu"}
+    seen = submitted(site, asked, default_chunk={"ngpus": many})
+    assert seen.resources["select"] == "1:ncpus=4" + given
 
 
 def test_a_queues_default_counts_before_the_servers(site: Site) -> None:

@@ -82,7 +82,7 @@ class Site:
         """Return what a job's chunk has that does not say it, or will have once it is changed."""
         queue = self.queues.get(row.queue)
         of_queue = queue.chunk if queue else {}
-        return Defaults(chunk=tuple({**self.server.chunk, **of_queue, **row.chunk}.items()))
+        return Defaults(chunk=tuple({**self.server.chunk, **of_queue, **row.added}.items()))
 
 
 def nodes_of(exec_vnode: str) -> tuple[str, ...]:
@@ -185,7 +185,8 @@ def _footprint(spec: Spec, written: Written, shape: Shape) -> Footprint:
     if spec.footprint is None:
         return written.footprint
     noted = _amounts(spec.footprint.demand(shape, spec.request.cores))
-    added = {name: _amount(name, value) for name, value in written.added if name in noted}
+    unsaid = noted.keys() - dict(written.chunk.resources).keys()
+    added = {name: _amount(name, value) for name, value in written.added if name in unsaid}
     return spec.footprint if added.items() <= noted.items() else written.footprint
 
 

@@ -69,7 +69,7 @@ class JobRow:
     project: str
     indices: str  # of an array: which subjobs wait; "-": none
     at_once: int
-    chunk: Mapping[str, str]  # its one chunk with all that PBS adds
+    added: Mapping[str, str]  # what PBS has added to its one chunk
 
     @property
     def waits(self) -> bool:
@@ -153,8 +153,15 @@ def _job(name: str, one: Table) -> JobRow:
         project=text(one.get("project")),
         indices=text(one.get("array_indices_remaining")),
         at_once=number(one.get("max_run_subjobs")),
-        chunk=chunk_of(text(one.get("schedselect"))),
+        added=_added(one),
     )
+
+
+def _added(one: Table) -> dict[str, str]:
+    """Return what a job's chunk has that its select does not say, as PBS looks at it."""
+    said = chunk_of(texts(one.get("Resource_List")).get("select", ""))
+    has = chunk_of(text(one.get("schedselect")))
+    return {name: value for name, value in has.items() if name not in said}
 
 
 def _start_s(one: Table) -> float:

@@ -31,7 +31,7 @@ _OF_JOBS = frozenset(("place", "walltime", "min_walltime", "max_walltime", "cput
 class Written:
     """A job without Pliant. ``own`` None: it asks for no GPU. ``old``: it has no select.
 
-    ``added``: what its chunk has beside what it says.
+    ``added``: what a chunk has of what it does not say.
     """
 
     own: Shape | None
@@ -62,7 +62,7 @@ def read_written(
     if others:
         raise Fixed(f"{quoted(min(others))} in a chunk keeps the shape")
     added = _added(asked, defaults, old=not select)
-    asked.update(added)
+    asked = {**dict(added), **asked}
     counted = [name for name in JOB_WIDE if name in asked and name != "mem"]
     count = {name: read_number(name, asked[name]) for name in counted}
     gpus, tasks = count.get("ngpus", 0), max(1, count.get("mpiprocs", 1))
@@ -102,18 +102,17 @@ def _arranged(resources: Mapping[str, str], default: Mapping[str, str]) -> tuple
 
 
 def _added(asked: Mapping[str, str], defaults: Defaults, *, old: bool) -> Pairs:
-    """Return what a chunk has that does not say it.
+    """Return what a chunk has of what it does not say.
 
-    Raises Fixed where that is more than numbers that a shape changes.
+    Raises Fixed where that is more than numbers, with which a shape is written.
     """
     found = dict(defaults.chunk)
     if old:
         found.update((name, value) for name, value in defaults.job if name not in _OF_JOBS)
-    added = tuple((name, value) for name, value in found.items() if name not in asked)
-    others = {name for name, _ in added} - _KNOWN
+    others = found.keys() - _KNOWN - asked.keys()
     if others:
         raise Fixed(f"{quoted(min(others))}, which each chunk has by default, keeps the shape")
-    return added
+    return tuple((name, value) for name, value in found.items() if name in _KNOWN)
 
 
 def _job_wide(resources: Mapping[str, str]) -> Chunk:
@@ -166,9 +165,10 @@ def rewritten(
         "mem": f"{demand.mem_mib}mb" if "mem" in has else "",
         "mpiprocs": str(demand.tasks) if "mpiprocs" in has else "",
     }
-    for name in numbers.keys() & added.keys():  # said only where it is not what PBS adds
-        number = numbers[name] or "0"
-        numbers[name] = "" if _same(name, number, added[name]) else number
+    for name in numbers.keys() & added.keys():
+        if name not in asked or not numbers[name]:  # said only where it is not what PBS adds
+            number = numbers[name] or "0"
+            numbers[name] = "" if _same(name, number, added[name]) else number
     wanted = {
         **numbers,
         **({type_resource: shape.gpu_type} if type_resource else {}),
