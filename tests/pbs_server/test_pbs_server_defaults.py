@@ -134,12 +134,15 @@ def test_the_place_that_a_queue_gives_keeps_the_shape(server: Server) -> None:
 
 
 def test_what_a_queue_gives_a_job_without_select_is_counted(server: Server) -> None:
-    said = ("queue workq resources_default.ngpus=1", "queue workq resources_default.ncpus=2")
+    first, *others = server.nodes()
+    use(server, others, "ncpus=2")
+    use(server, [first], "ncpus=1:ngpus=2")
+    said = ("queue workq resources_default.ngpus=1", "queue workq resources_default.ncpus=3")
     with halted(server), told(server, *said):
         job_id = server.submit("sleep 600", "-l", "mem=1gb", "-l", "moldable=gpus=1:2:4", *LONG)
         server.run_all(job_id)
         has = server.job(job_id)["Resource_List"]
-        assert (has["ngpus"], has["ncpus"]) == (4, 2)
+        assert (has["ngpus"], has["ncpus"]) == (2, 3)
 
 
 def test_a_select_that_a_queue_gives_is_the_jobs(server: Server) -> None:
@@ -160,14 +163,15 @@ def test_where_all_that_runs_may_have_so_much_the_hook_makes_none_larger(
 
 
 def test_nor_does_pliantd(server: Server) -> None:
-    fillers = server.fill()
-    with told(server, "queue workq resources_available.ngpus=2"):
+    use(server, server.nodes(), "ncpus=1:ngpus=2")
+    fillers = use(server, server.nodes(), "ncpus=1:ngpus=2")
+    job_id = asked(server, "1:ncpus=1:ngpus=3", "gpus=3:4+nodes=1-2")
+    with told(server, "queue workq resources_available.ngpus=9"):
         read_anew(server)
-        logged, job_id = server.logged(), asked(server, ONE, "gpus=1-4")
         server.run("qdel", *fillers)
-        assert runs_as(server, job_id) == ONE
-        log = (server.directory / "log").read_text()[logged:]
-        assert f"job {number(job_id)}: mold" not in log
+        for _ in range(2):  # what is seen, and what is made of it
+            server.until_seen()
+        assert select_of(server, job_id) == "1:ncpus=1:ngpus=3"  # 2x2 would fit, and be 10 in all
 
 
 def test_a_vnode_that_may_have_no_more_jobs_is_full(server: Server) -> None:
