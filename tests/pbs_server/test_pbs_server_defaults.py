@@ -133,16 +133,24 @@ def test_the_place_that_a_queue_gives_keeps_the_shape(server: Server) -> None:
         assert server.job(job_id)["Resource_List"]["place"] == "excl"
 
 
-def test_what_a_queue_gives_a_job_without_select_is_counted(server: Server) -> None:
+@pytest.mark.parametrize(
+    ("said", "words", "name", "gets"),
+    [
+        (("resources_default.ngpus=1", "resources_default.ncpus=3"), "mem=1gb", "ncpus", 3),
+        (("resources_max.mem=12gb",), "ngpus=1", "mem", "12gb"),
+    ],
+)
+def test_what_a_queue_gives_a_job_without_select_is_counted(
+    server: Server, said: tuple[str, ...], words: str, name: str, gets: object
+) -> None:
     first, *others = server.nodes()
-    use(server, others, "ncpus=2")
+    use(server, others, "ncpus=2:mem=8gb")
     use(server, [first], "ncpus=1:ngpus=2")
-    said = ("queue workq resources_default.ngpus=1", "queue workq resources_default.ncpus=3")
-    with halted(server), told(server, *said):
-        job_id = server.submit("sleep 600", "-l", "mem=1gb", "-l", "moldable=gpus=1:2:4", *LONG)
+    with halted(server), told(server, *(f"queue workq {one}" for one in said)):
+        job_id = server.submit("sleep 600", "-l", words, "-l", "moldable=gpus=1:2:4", *LONG)
         server.run_all(job_id)
         has = server.job(job_id)["Resource_List"]
-        assert (has["ngpus"], has["ncpus"]) == (2, 3)
+        assert (has["ngpus"], has[name]) == (2, gets)
 
 
 def test_a_select_that_a_queue_gives_is_the_jobs(server: Server) -> None:

@@ -18,7 +18,7 @@ from pliant.model import Footprint, Job, Shape, Snapshot, Spec
 
 FREE = Ground((Room(4, 4, 64, 256_000),), (Room(4, 4, 64, 256_000),))
 WISH = {"moldable": "gpus=1-8+nodes=1-2"}
-CHUNK, JOB = "default_chunk", "resources_default"
+CHUNK, JOB, MOST = "default_chunk", "resources_default", "resources_max"
 NARROW = (Room(1, 4, 4, 64_000), Room(2, 4, 2, 64_000))
 """One node with four cores, and two with two."""
 
@@ -122,6 +122,11 @@ def test_a_queues_default_counts_before_the_servers(site: Site) -> None:
         ({JOB: {"select": "1:ngpus=2"}}, {"ngpus": 1}, {"ngpus": "1"}),
         ({JOB: {"nodes": "2"}}, {"ngpus": 1}, {"ngpus": "1"}),
         ({JOB: {"place": "excl"}}, {"ngpus": 1}, {"ngpus": "4"}),  # PBS packs such a job
+        ({MOST: {"ngpus": 2}}, {"ncpus": 1}, {"ncpus": "1"}),
+        ({MOST: {"ngpus": 3}, JOB: {"ngpus": 1}}, {"ncpus": 1}, {"ncpus": "1", "ngpus": "2"}),
+        ({MOST: {"mem": "300gb"}}, {"ngpus": 1}, {"ngpus": "1"}),
+        ({MOST: {"mem": "300gb"}}, {"select": "1:ngpus=1"}, {"select": "1:ngpus=4"}),
+        ({MOST: {"nodect": 1, "walltime": 60}}, {"ngpus": 1}, {"ngpus": "4"}),
     ],
 )
 def test_a_job_has_what_its_queue_gives_it(

@@ -162,7 +162,8 @@ def bounds_now(queue: str) -> Bounds | None:
         most = {**_limits(server.resources_max), **_limits(own.resources_max)}
         limits = limits_of(most, _limits(own.resources_min))
         careful = any(_bounds_several(one) for one in (server, own))
-        job = _defaults(server.resources_default, own.resources_default)
+        most_of = server.resources_max, own.resources_max
+        job = _defaults(*most_of, server.resources_default, own.resources_default)
         chunk = _defaults(server.default_chunk, own.default_chunk)
     except Exception:  # as above
         return None
@@ -175,10 +176,10 @@ def _bounds_several(one: Any) -> bool:
     return together or not _names(getattr(one, OF_RUNNING)).isdisjoint(SHAPED)
 
 
-def _defaults(of_server: Any, of_queue: Any) -> Pairs:
-    """Return the defaults by name; a value only where it is looked at."""
+def _defaults(*some: Any) -> Pairs:
+    """Return defaults by name, the last word of each; a value only where it is looked at."""
     found = {}
-    for resources in (of_server, of_queue):
+    for resources in some:
         for name in _names(resources):
             found[name.lower()] = str(resources[name]) if name in DEFAULTED else ""
     return tuple(found.items())

@@ -23,7 +23,9 @@ from pliant.model.shapes import Kind, Shape
 JOB_WIDE = ("ncpus", "ngpus", "mem", "mpiprocs", "ompthreads")
 """What ``qsub -l ncpus=2,ngpus=1`` says without select, of one chunk."""
 _KNOWN = frozenset(JOB_WIDE)
-_OF_JOBS = frozenset(("place", "walltime", "min_walltime", "max_walltime", "cput", "pcput"))
+_OF_JOBS = frozenset(
+    ("place", "nodect", "walltime", "min_walltime", "max_walltime", "cput", "pcput")
+)
 """Resources of a whole job, which no chunk has."""
 
 
