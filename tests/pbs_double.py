@@ -31,7 +31,10 @@ IN_SERVER = ("queuejob", "modifyjob", "runjob", "postqueuejob", "jobobit")
 """Those events for which the server does nothing else meanwhile."""
 NUMBERS = ("ncpus", "ngpus", "mpiprocs", "ompthreads")
 OF_CHUNKS = ("ncpus", "ngpus", "mem", "mpiprocs", "ompthreads")
-BOUNDS = ("resources_max", "resources_min", "default_chunk")
+BOUNDS = (
+    *("resources_max", "resources_min", "resources_available"),
+    *("resources_default", "default_chunk"),
+)
 OF_SEVERAL = (
     "max_run_res max_queued_res queued_jobs_threshold_res max_user_res max_group_res".split()
 )

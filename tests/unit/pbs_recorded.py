@@ -79,10 +79,21 @@ class Recorded:
             name, _, text = value.partition("=")
             if option == "-l":
                 job["Resource_List"][name] = text
+                if name == "select":
+                    job["schedselect"] = self._as_started(job, text)
             elif name == "run_count":
                 job["run_count"] = int(text)
                 variables = job["Variable_List"]  # as our modifyjob hook does
                 variables.update({n: text for n in ("PLIANT_HELD",) if variables.get(n)})
+
+    def _as_started(self, job: Mapping[str, Any], select: str) -> str:
+        """Return a select with what a chunk has by default."""
+        (server,) = self.answers["server"]["Server"].values()
+        queue = self.answers["queues"]["Queue"][job["queue"]]
+        chunk = {**server.get("default_chunk", {}), **queue.get("default_chunk", {})}
+        said = {item.partition("=")[0] for item in select.split(":")}
+        added = (f":{name}={value}" for name, value in chunk.items() if name not in said)
+        return select + "".join(added)
 
     def pbs(self, now_s: float = NOW_S) -> Pbs:
         """Return the backend over it."""

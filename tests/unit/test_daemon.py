@@ -393,6 +393,8 @@ def test_a_shape_that_does_not_start_in_time_is_given_up_and_the_job_restored(
     assert "the batch system did not start it so in time" in [
         d.reason.partition(";")[0] for d in cycling.store.decisions("2")
     ]
+    told = [(d.what, d.shape) for d in cycling.store.decisions("2", 20)]
+    assert ("start", "2") not in told[: told.index(("refused", "2"))]  # the newest stand first
 
 
 def least_of_three(job: Job) -> str:

@@ -74,6 +74,48 @@ def test_a_node_is_up_and_open_by_its_state(
     assert (node.up, node.pools[0].free) == (up, free)
 
 
+@pytest.mark.parametrize(
+    ("said", "free"),
+    [
+        ({"max_running": 3}, 0),
+        ({"max_running": 4}, 1),
+        ({"max_running": 4, "max_user_run": 2}, 0),
+        ({"max_group_run": 0}, 0),
+    ],
+)
+def test_a_node_with_as_many_jobs_as_it_may_have_is_full(
+    site: Recorded, said: dict[str, int], free: int
+) -> None:
+    """Whose the next one is is not known: another's job might be one too many, too."""
+    site.answers["nodes"]["nodes"]["gn1"].update(said)
+    node = site.pbs().observe().nodes[0]
+    assert (node.pools[0].free, node.pools[0].total) == (free, 4)
+
+
+def test_nobody_is_at_the_limit_of_an_empty_node(site: Recorded) -> None:
+    node = site.answers["nodes"]["nodes"]["gn1"]
+    node.update(max_running=1, resources_assigned={})
+    del node["jobs"]
+    assert site.pbs().observe().nodes[0].pools[0].free == 4
+
+
+def test_a_queue_has_the_nodes_of_its_partition(site: Recorded) -> None:
+    """Each scheduler starts its own queues' jobs on its own nodes."""
+    resources = site.job("32")["Resource_List"]
+    resources.update(select="1:ngpus=2", pliant=token_text(Spec(parse("gpus=2-4"), Shape(1, 2))))
+    for name, many in {"gn1": 3, "gn2": 3, "gn3": 4}.items():
+        site.answers["nodes"]["nodes"][name]["resources_available"]["ngpus"] = many
+    assert job(site.pbs().observe(), "32").shapes == (Shape(1, 2), Shape(1, 3), Shape(1, 4))
+    site.answers["nodes"]["nodes"]["gn3"]["partition"] = "p2"
+    seen = site.pbs().observe()
+    assert {row.nodes for row in seen.partitions} == {("gn1", "gn2")}
+    assert job(seen, "32").shapes == (Shape(1, 2), Shape(1, 3))
+    site.answers["queues"]["Queue"]["workq"]["partition"] = "p2"
+    seen = site.pbs().observe()
+    assert {row.name: row.nodes for row in seen.partitions}["workq"] == ("gn3",)
+    assert job(seen, "32").shapes == (Shape(1, 2), Shape(1, 3), Shape(1, 4))
+
+
 def test_queues_are_partitions(site: Recorded) -> None:
     every = ("gn1", "gn2", "gn3")
     site.answers["nodes"]["nodes"]["gn3"]["queue"] = "debug"

@@ -17,7 +17,7 @@ from pbs_double import Job as PbsJob
 from pliant.daemon.cannot import cannot_rows
 from pliant.filter.pbs.state import Ground, Room, State, state_text
 from pliant.grammar import find_token, token_text
-from pliant.model import Demand, Job, Limits, Mode, Shape, Snapshot
+from pliant.model import EVERYBODY, Demand, Job, Limits, Mode, Shape, Snapshot
 
 FREE = Ground((Room(4, 4, 64, 256_000),), (Room(4, 4, 64, 256_000),))
 WISH = {"moldable": "gpus=1-8+nodes=1-2"}
@@ -62,13 +62,6 @@ def job(snapshot: Snapshot, job_id: str) -> Job:
 def test_a_limit_is_one_of_all_that_a_job_has(nodes: int, demand: Demand, words: str) -> None:
     most = {"nodect": 2, "ngpus": 2, "ncpus": 4, "mem": 1024, "mpiprocs": 3}
     assert limited(most=most, least={"ncpus": 1}).why_not(nodes, demand) == words
-
-
-def test_what_a_chunk_has_that_does_not_say_it_counts_too() -> None:
-    some = limited(most={"ncpus": 4, "mem": 2048}, defaults={"ncpus": 2, "mem": 512})
-    assert some.why_not(2, Demand(1)) == ""
-    assert some.why_not(4, Demand(1)) == "resources_max.ncpus is 4"
-    assert some.why_not(4, Demand(1, cpus=1, mem_mib=1024)) != ""
 
 
 @pytest.mark.parametrize("of", ["", "workq"])
@@ -144,14 +137,23 @@ def test_where_limits_bound_several_jobs_nothing_is_more_than_was_written(
     assert site.queuejob(asked).resources["select"] == select
 
 
-@pytest.mark.parametrize(("bounded", "select"), [("scratch", "1:ngpus=1"), ("mem", "2:ngpus=4")])
-def test_nor_where_more_chunks_have_more_by_default_of_what_is_not_looked_at(
-    site: Site, bounded: str, select: str
+@pytest.mark.parametrize("of", ["", "workq"])
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("ngpus", "1:ngpus=1"),
+        ("mem", "1:ngpus=1"),
+        ("nodect", "1:ngpus=1"),
+        ("scratch", "2:ngpus=4"),
+    ],
+)
+def test_nor_where_all_that_runs_may_have_no_more_than_so_much(
+    site: Site, of: str, name: str, given: str
 ) -> None:
+    """A limit that PBS's scheduler looks at, which never starts what is beyond it."""
     site.says(queues=(("workq", FREE),))
-    chunk = {"scratch": 1, "mem": "1gb"}
-    site.limits = {"": {"default_chunk": chunk}, "workq": {"resources_max": {bounded: "8gb"}}}
-    assert site.queuejob({"select": "1:ngpus=1", **WISH}).resources["select"] == select
+    site.limits = {of: {"resources_available": {name: 2}}}
+    assert site.queuejob({"select": "1:ngpus=1", **WISH}).resources["select"] == given
 
 
 def test_a_hook_of_0_1_0_makes_nothing_larger_by_the_file() -> None:
@@ -179,12 +181,11 @@ def test_the_queues_word_counts_before_the_servers(recorded: Recorded) -> None:
         recorded,
         resources_max={"ngpus": 2, "mem": "1000kb", "walltime": "9:00:00"},
         resources_min={"ngpus": 9},  # PBS knows none of the server
-        default_chunk={"ncpus": 3, "mem": "1kb"},
     )
     queue_says(recorded, resources_max={"ngpus": 4}, resources_min={"ncpus": 2, "mem": "1kb"})
     most = {"ngpus": 4, "mem": 0}  # rounded so that what is written in MiB is within it
     least = {"ncpus": 2, "mem": 1}
-    assert limits_of(recorded) == limited(most=most, least=least, defaults={"mem": 1})
+    assert limits_of(recorded) == limited(most=most, least=least)
 
 
 @pytest.mark.parametrize("says", [server_says, queue_says])
@@ -216,3 +217,13 @@ def test_the_most_nodes_are_the_servers_too(recorded: Recorded) -> None:
 
 def test_the_names_of_shares_play_no_part(recorded: Recorded) -> None:
     assert NAMES.share not in dict(limits_of(recorded).most)
+
+
+@pytest.mark.parametrize("says", [server_says, queue_says])
+@pytest.mark.parametrize(("name", "limits"), [("ngpus", True), ("NCPUS", True), ("foo", False)])
+def test_what_all_that_runs_may_have_in_all_bounds_every_job(
+    recorded: Recorded, says: Any, name: str, limits: bool
+) -> None:
+    says(recorded, resources_available={name: 2})
+    of = frozenset({EVERYBODY}) if limits else frozenset()
+    assert recorded.pbs().observe().abilities.limited_qos == of

@@ -109,9 +109,9 @@ class Cycling:
         self._show(seen)
         self._publish(seen)
         self.counts.cycles += 1
+        self._recording.record(seen)
         self._lose_patience(seen)
         self._leave_out(seen)
-        self._recording.record(seen)
         self._rescue(seen)
         self._act(seen)
 

@@ -14,14 +14,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from pliant.errors import BadInput
+from pliant.filter.pbs.defaults import Defaults, Pairs
 from pliant.filter.pbs.fences import Fence, read_fences
-from pliant.filter.pbs.limits import OF_SEVERAL, SHAPED, Bounds, limits_of
+from pliant.filter.pbs.limits import OF_RUNNING, OF_SEVERAL, SHAPED, Bounds, limits_of
 from pliant.filter.pbs.names import ASKED, RESOURCES, TOKEN
 from pliant.filter.pbs.state import MAX_BYTES, State, read_state
 from pliant.filter.pbs.written import JOB_WIDE
 
 NAMES = ("select", "place", "nodes", "walltime", *JOB_WIDE, TOKEN, *RESOURCES.values())
 """The resources that are looked at."""
+DEFAULTED = ("select", "place", "nodes", *JOB_WIDE)
+"""Those whose defaults are looked at; of all others it counts that there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +149,8 @@ def item(some: Any, name: str) -> Any:
 def bounds_now(queue: str) -> Bounds | None:
     """Return what bounds one job of a queue ("": the default one) at this moment; None: not known.
 
+    And what it is given that it does not say.
+
     The server shows its attributes and a queue's, and looks at no job for it. It hears of no change
     before it has held them against this job itself, so what is within them is not refused.
     """
@@ -155,14 +160,29 @@ def bounds_now(queue: str) -> Bounds | None:
         server = pbs.server()
         own = server.queue(queue or str(server.default_queue))
         most = {**_limits(server.resources_max), **_limits(own.resources_max)}
-        chunk = {**_limits(server.default_chunk), **_limits(own.default_chunk)}
-        limits = limits_of(most, _limits(own.resources_min), chunk)
-        careful = any(str(getattr(one, name)) for one in (server, own) for name in OF_SEVERAL)
-        bounded = _names(server.resources_max) | _names(own.resources_max)
-        by_chunk = _names(server.default_chunk) | _names(own.default_chunk)
+        limits = limits_of(most, _limits(own.resources_min))
+        careful = any(_bounds_several(one) for one in (server, own))
+        most_of = server.resources_max, own.resources_max
+        job = _defaults(*most_of, server.resources_default, own.resources_default)
+        chunk = _defaults(server.default_chunk, own.default_chunk)
     except Exception:  # as above
         return None
-    return Bounds(limits, careful or not bounded & by_chunk <= {*SHAPED})
+    return Bounds(limits, careful, Defaults(job, chunk))
+
+
+def _bounds_several(one: Any) -> bool:
+    """Whether the server or a queue bounds what several jobs may have of what a shape changes."""
+    together = any(str(getattr(one, name)) for name in OF_SEVERAL)
+    return together or not _names(getattr(one, OF_RUNNING)).isdisjoint(SHAPED)
+
+
+def _defaults(*some: Any) -> Pairs:
+    """Return defaults by name, the last word of each; a value only where it is looked at."""
+    found = {}
+    for resources in some:
+        for name in _names(resources):
+            found[name.lower()] = str(resources[name]) if name in DEFAULTED else ""
+    return tuple(found.items())
 
 
 def _limits(resources: Any) -> dict[str, str]:

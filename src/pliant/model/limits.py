@@ -15,24 +15,20 @@ WORDS = {"ngpus": "GPUs", "ncpus": "CPUs", "nodect": "nodes"}
 class Limits:
     """The most and the least of a resource that one job may have, by name; memory is in MiB.
 
-    ``defaults``: what a node of a job has of a resource where the job does not say it. The names
-    are PBS's: nodect, ngpus, ncpus, mem, mpiprocs.
+    The names are PBS's: nodect, ngpus, ncpus, mem, mpiprocs.
     """
 
     most: Amounts = ()
     least: Amounts = ()
-    defaults: Amounts = ()
 
     def why_not(self, nodes: int, demand: Demand) -> str:
         """Return which limit a demand on so many nodes breaks, in words; "" for none.
 
-        Whether a job says a number or has it by default cannot be told here: the larger one is held
-        against the most. What is 0 of the memory is not said, and so not held against the least.
+        What is 0 of the memory is not said, and so not held against the least.
         """
         asked = totals(nodes, demand)
-        whole = {name: nodes * many for name, many in self.defaults}
         for name, most in self.most:
-            if name in asked and max(asked[name], whole.get(name, 0)) > most:
+            if name in asked and asked[name] > most:
                 return f"resources_max.{_words(name, most)}"
         for name, least in self.least:
             said = name in asked and (asked[name] > 0 or name != "mem")

@@ -19,6 +19,7 @@ from pliant.batch.pbs.values import duration_s, number, size_mib, tasks_in
 from pliant.batch.pbs.vnodes import NO_NAMES, SHARDS, Names, Vnodes
 from pliant.cycle import allowed_shapes
 from pliant.filter.fields import Fixed
+from pliant.filter.pbs.defaults import Defaults
 from pliant.filter.pbs.limits import limits_of
 from pliant.filter.pbs.names import CHECKPOINTED, RETURNS, TOKEN
 from pliant.filter.pbs.said import words
@@ -75,9 +76,13 @@ class Site:
 
     def limits(self, queue: QueueRow) -> Limits:
         """Return what one job may have in a queue."""
-        server = self.server
-        most, chunk = {**server.most, **queue.most}, {**server.chunk, **queue.chunk}
-        return limits_of(most, queue.least, chunk)
+        return limits_of({**self.server.most, **queue.most}, queue.least)
+
+    def defaults(self, row: JobRow) -> Defaults:
+        """Return what a job's chunk has that does not say it, or will have once it is changed."""
+        queue = self.queues.get(row.queue)
+        of_queue = queue.chunk if queue else {}
+        return Defaults(chunk=tuple({**self.server.chunk, **of_queue, **row.added}.items()))
 
 
 def nodes_of(exec_vnode: str) -> tuple[str, ...]:
@@ -96,7 +101,7 @@ def written_of(row: JobRow, site: Site) -> Written:
 
     Raises Fixed.
     """
-    return read_written(row.resources, site.names.gpu_type, site.names.share)
+    return read_written(row.resources, site.names.gpu_type, site.names.share, site.defaults(row))
 
 
 def carried(row: JobRow, site: Site, spec: Spec | None) -> Shape:
@@ -164,7 +169,7 @@ def _shaped(job: Job, row: JobRow, site: Site) -> Job:
     if spec is None:
         return replace(job, shape=shape, shapes=(shape,), footprint=written.footprint)
     own = spec.own or shape
-    footprint = spec.footprint or written.footprint
+    footprint = _footprint(spec, written, shape)
     spec = replace(spec, own=own, footprint=footprint)
     job = replace(job, spec=spec, shape=shape, shapes=(shape,), footprint=footprint)
     frozen = _left(row, job, site) or _changed(job, written.chunk, site)
@@ -173,6 +178,16 @@ def _shaped(job: Job, row: JobRow, site: Site) -> Job:
     shapes = allowed_shapes(spec.request, own, shape, ABILITIES)
     possible = tuple(one for one in shapes if _possible(job, one, site))
     return replace(job, shapes=possible or (shape,)) if _may_change(job) else job
+
+
+def _footprint(spec: Spec, written: Written, shape: Shape) -> Footprint:
+    """Return what was noted at submission, unless PBS adds something else by now."""
+    if spec.footprint is None:
+        return written.footprint
+    noted = _amounts(spec.footprint.demand(shape, spec.request.cores))
+    unsaid = noted.keys() - dict(written.chunk.resources).keys()
+    added = {name: _amount(name, value) for name, value in written.added if name in unsaid}
+    return spec.footprint if added.items() <= noted.items() else written.footprint
 
 
 def _asks(row: JobRow) -> bool:
@@ -231,13 +246,20 @@ def _changed(job: Job, chunk: Chunk, site: Site) -> str:
     if expected != job.shape:
         carries = f"it carries {shape_text(job.shape)} instead of {shape_text(expected)}"
         return f"{CHANGED}{carries}"
-    demand, asked = site.demand(job, job.shape), dict(chunk.resources)
-    noted = {"ncpus": demand.cpus, "mpiprocs": demand.tasks, "mem": demand.mem_mib}
-    for name, many in noted.items():
-        said = size_mib(asked[name]) if name == "mem" and name in asked else asked.get(name)
-        if said is not None and number(said) != many:
+    asked = dict(chunk.resources)
+    for name, many in _amounts(site.demand(job, job.shape)).items():
+        if name in asked and _amount(name, asked[name]) != many:
             return f"{CHANGED}{name} is {asked[name]} instead of {many}"
     return ""
+
+
+def _amounts(demand: Demand) -> dict[str, int]:
+    """Return what a chunk says of a demand beside its GPUs."""
+    return {"ncpus": demand.cpus, "mpiprocs": demand.tasks, "mem": demand.mem_mib}
+
+
+def _amount(name: str, text: str) -> int:
+    return size_mib(text) if name == "mem" else number(text)
 
 
 def _odd(row: JobRow) -> tuple[Shape, Footprint]:

@@ -58,7 +58,8 @@ class Queries:
             of_nodes = parse_nodes(nodes.result())
         if not server.sees_others:
             raise BadAnswer("PBS shows nobody's jobs but one's own here: query_other_jobs is false")
-        vnodes = Vnodes(without(rows, of_nodes), self._names)
+        partitions = {row.name: row.partition for row in queues}
+        vnodes = Vnodes(without(rows, of_nodes), self._names, partitions)
         reserved = self._reservations() if any(row.reserved for row in of_nodes) else []
         theirs = {row.queue for row in reserved}
         free = {row.name: row for row in queues if row.name not in theirs}

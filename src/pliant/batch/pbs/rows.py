@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from pliant.batch.pbs.values import (
     Table,
+    chunk_of,
     duration_s,
     instant_s,
     job_id,
@@ -24,13 +25,15 @@ from pliant.batch.pbs.values import (
     texts,
     true,
 )
-from pliant.filter.pbs.limits import OF_SEVERAL
+from pliant.filter.pbs.limits import OF_RUNNING, OF_SEVERAL, SHAPED
 from pliant.filter.pbs.names import BACK, HELD, RESTARTS, read_back, restarts
 
 UP = frozenset({"free", "job-busy", "job-exclusive", "resv-exclusive", "busy"})
 """The states of a node that would take a job, now or when what is on it has gone."""
 ALONE = frozenset({"job-exclusive", "resv-exclusive", "busy"})
 """Those in which it takes none now, whatever is free."""
+OF_JOBS = ("max_running", "max_user_run", "max_group_run")
+"""A node's own limits: how many jobs may run there, of all, of a user, of a group."""
 EXPRESS = 150
 """The priority from which on a queue is an express queue (preempt_queue_prio, as it is by default):
 for its jobs PBS may end others."""
@@ -66,6 +69,7 @@ class JobRow:
     project: str
     indices: str  # of an array: which subjobs wait; "-": none
     at_once: int
+    added: Mapping[str, str]  # what PBS has added to its one chunk
 
     @property
     def waits(self) -> bool:
@@ -135,7 +139,7 @@ def _job(name: str, one: Table) -> JobRow:
         priority=number(one.get("Priority")),
         rank=number(one.get("queue_rank")),
         comment=text(one.get("comment")),
-        resources={n.lower(): v for n, v in texts(one.get("Resource_List")).items()},
+        resources=_small(one.get("Resource_List")),
         variables={n: v for n, v in variables.items() if n.startswith("PLIANT_")},
         holds="" if holds == "n" else holds,
         submit_s=instant_s(text(one.get("ctime"))),
@@ -149,7 +153,15 @@ def _job(name: str, one: Table) -> JobRow:
         project=text(one.get("project")),
         indices=text(one.get("array_indices_remaining")),
         at_once=number(one.get("max_run_subjobs")),
+        added=_added(one),
     )
+
+
+def _added(one: Table) -> dict[str, str]:
+    """Return what a job's chunk has that its select does not say, as PBS looks at it."""
+    said = chunk_of(texts(one.get("Resource_List")).get("select", ""))
+    has = chunk_of(text(one.get("schedselect")))
+    return {name: value for name, value in has.items() if name not in said}
 
 
 def _start_s(one: Table) -> float:
@@ -161,7 +173,10 @@ def _start_s(one: Table) -> float:
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """One vnode; ``states``: all words of its state; ``reserved``: a reservation is to have it."""
+    """One vnode; ``states``: all words of its state; ``reserved``: a reservation is to have it.
+
+    ``full``: it may be at its limit of jobs. ``partition``: "" is that of the default scheduler.
+    """
 
     name: str
     states: frozenset[str]
@@ -169,21 +184,28 @@ class NodeRow:
     has: Mapping[str, str]
     given: Mapping[str, str]
     reserved: bool = False
+    full: bool = False
+    partition: str = ""
 
     @property
     def up(self) -> bool:
         """Whether PBS would start a job there once there is room."""
         return bool(self.states) and self.states <= UP
 
+    @property
+    def takes_none(self) -> bool:
+        """Whether it takes no job now, whatever is free."""
+        return self.full or not self.states.isdisjoint(ALONE)
+
     def left(self, name: str) -> int:
         """Return how much of a counted resource is free."""
-        if not self.states.isdisjoint(ALONE):
+        if self.takes_none:
             return 0
         return max(0, number(self.has.get(name)) - max(0, number(self.given.get(name))))
 
     def part_left(self, name: str) -> float:
         """Return how much of a resource with decimals is free."""
-        if not self.states.isdisjoint(ALONE):
+        if self.takes_none:
             return 0.0
         return max(0.0, real(self.has.get(name)) - max(0.0, real(self.given.get(name))))
 
@@ -192,7 +214,7 @@ class NodeRow:
         """Return its memory, and what is free of it."""
         total = size_mib(self.has.get("mem"))
         taken = size_mib(self.given.get("mem"))
-        return total, 0 if not self.states.isdisjoint(ALONE) else max(0, total - taken)
+        return total, 0 if self.takes_none else max(0, total - taken)
 
 
 def parse_nodes(out: str) -> list[NodeRow]:
@@ -205,19 +227,28 @@ def parse_nodes(out: str) -> list[NodeRow]:
             name,
             frozenset(state.strip() for state in text(one.get("state")).split(",") if state),
             text(one.get("queue")),
-            {n.lower(): v for n, v in texts(one.get("resources_available")).items()},
+            _small(one.get("resources_available")),
             texts(one.get("resources_assigned")),
             bool(one.get("resv")),
+            _is_full(one),
+            text(one.get("partition")),
         )
         for name, one in table(out, "nodes").items()
     ]
+
+
+def _is_full(one: Table) -> bool:
+    """Whether another job may be beyond a node's limits of jobs: whose it is is not known here."""
+    most = [number(one[name]) for name in OF_JOBS if name in one]
+    return bool(most) and len({*map(text, one.get("jobs") or ())}) >= min(most)
 
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
     """One execution queue, and what it lets a job have at most and at least.
 
-    ``chunk``: what a chunk has that does not say it.
+    ``limited``: by what it bounds several jobs together. ``chunk``: what a chunk has that does not
+    say it.
     """
 
     name: str
@@ -226,8 +257,9 @@ class QueueRow:
     most: Mapping[str, str] = field(default_factory=dict)
     least: Mapping[str, str] = field(default_factory=dict)
     default_time_s: int = 0
-    limited: bool = False
+    limited: tuple[str, ...] = ()
     chunk: Mapping[str, str] = field(default_factory=dict)
+    partition: str = ""
 
     @property
     def max_time_s(self) -> int:
@@ -254,26 +286,29 @@ def parse_queues(out: str) -> list[QueueRow]:
             texts(one.get("resources_min")),
             duration_s(texts(one.get("resources_default")).get("walltime")),
             limits(one),
-            texts(one.get("default_chunk")),
+            _small(one.get("default_chunk")),
+            text(one.get("partition")),
         )
         for name, one in table(out, "Queue").items()
         if text(one.get("queue_type")).lower().startswith("e")
     ]
 
 
-def limits(one: Table) -> bool:
-    """Whether a queue or server bounds what its jobs may have together."""
-    return any(name.startswith(OF_SEVERAL) for name in one)
+def limits(one: Table) -> tuple[str, ...]:
+    """Return what of a queue or server bounds what its jobs may have together."""
+    together = [name for name in one if name.startswith(OF_SEVERAL)]
+    running = _small(one.get(OF_RUNNING))
+    return (*together, *(f"{OF_RUNNING}.{name}" for name in SHAPED if name in running))
 
 
 @dataclass(frozen=True, slots=True)
 class ServerRow:
-    """The server. ``most``, ``chunk``: as of a queue, for what the queue does not say."""
+    """The server. ``limited``: as of a queue; ``most``, ``chunk``: for what that does not say."""
 
     version: str = ""
     scheduling: bool = True
     default_queue: str = ""
-    limited: bool = False
+    limited: tuple[str, ...] = ()
     default_time_s: int = 0
     sees_others: bool = True
     most: Mapping[str, str] = field(default_factory=dict)
@@ -299,6 +334,11 @@ def parse_server(out: str) -> ServerRow:
             duration_s(texts(one.get("resources_default")).get("walltime")),
             true(one.get("query_other_jobs", False)),
             texts(one.get("resources_max")),
-            texts(one.get("default_chunk")),
+            _small(one.get("default_chunk")),
         )
     return ServerRow()
+
+
+def _small(values: object) -> dict[str, str]:
+    """Return a table with its names in small letters, by which PBS does not tell them."""
+    return {name.lower(): value for name, value in texts(values).items()}

@@ -26,13 +26,11 @@ def snapshot_of(rows: Sequence[JobRow], site: Site, now_s: float) -> Snapshot:
 
 
 def partition_of(row: QueueRow, site: Site) -> Partition:
-    """Return one queue; a node that belongs to another one is none of its."""
-    groups = site.vnodes.of.items()
-    names = tuple(name for name, group in groups if group[0].queue in ("", row.name))
+    """Return one queue; a node that belongs to another one, or its partition, is none of its."""
     limits = site.limits(row)
     return Partition(
         name=row.name,
-        nodes=names,
+        nodes=site.vnodes.of_queue(row.name),
         max_time_s=row.max_time_s or site.server.max_time_s,
         default=row.name == site.server.default_queue,
         max_nodes=dict(limits.most).get("nodect", 0),

@@ -14,7 +14,7 @@ from typing import Any
 from pliant.batch.pbs.mending import mended
 from pliant.errors import BadAnswer
 from pliant.filter.fields import Fixed
-from pliant.filter.pbs.select import read_mem_mib
+from pliant.filter.pbs.select import read_chunk, read_mem_mib
 
 _DURATION = re.compile(r"(?:([0-9]{1,9}):)?(?:([0-9]{1,9}):)?([0-9]{1,12})(?:\.[0-9]+)?", re.ASCII)
 _ID = re.compile(r"([0-9]{1,12}(?:\[[0-9]*\])?)(?:\..*)?", re.ASCII)
@@ -103,6 +103,13 @@ def size_mib(value: Any) -> int:
     with suppress(Fixed):
         return read_mem_mib(text(value)) if text(value) else 0
     return 0
+
+
+def chunk_of(select: str) -> dict[str, str]:
+    """Return the resources of a select's one sort of chunk; none where it is not understood."""
+    with suppress(Fixed):
+        return dict(read_chunk(select).resources) if select else {}
+    return {}
 
 
 def tasks_in(indices: str) -> int:

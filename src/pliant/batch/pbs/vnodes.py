@@ -1,8 +1,8 @@
 """Vnodes as nodes that policies see.
 
-The vnodes of one host (and queue) are one node: PBS may break a chunk over them, as where each GPU
-is a vnode of its own. A vnode with a GPU in shares is a node of its own: PBS breaks no part of a
-GPU, so a job with one has its cores and memory from the same vnode.
+The vnodes of one host (and queue, and partition) are one node: PBS may break a chunk over them, as
+where each GPU is a vnode of its own. A vnode with a GPU in shares is a node of its own: PBS breaks
+no part of a GPU, so a job with one has its cores and memory from the same vnode.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class Names:
 
 
 NO_NAMES = Names()
+NOWHERE: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Capacity:
     """What nodes that are alike have when nothing runs."""
 
     queue: str
+    partition: str
     gpus: tuple[tuple[str, int], ...]
     cpus: int
     mem_mib: int
@@ -59,14 +61,21 @@ class Capacity:
 class Vnodes:
     """All vnodes, and which node each belongs to."""
 
-    def __init__(self, rows: Iterable[NodeRow] = (), names: Names = NO_NAMES) -> None:
-        groups: dict[tuple[str, str, str], list[NodeRow]] = {}
+    def __init__(
+        self,
+        rows: Iterable[NodeRow] = (),
+        names: Names = NO_NAMES,
+        partitions: Mapping[str, str] = NOWHERE,
+    ) -> None:
+        """``partitions``: those of queues; PBS starts a queue's jobs on vnodes of its own alone."""
+        groups: dict[tuple[str, str, str, str], list[NodeRow]] = {}
         for row in rows:
             own = row.name if _in_shares(row, names) else ""
-            groups.setdefault((row.has.get("host", row.name), row.queue, own), []).append(row)
-        self._names = names
+            host = row.has.get("host", row.name)
+            groups.setdefault((host, row.queue, row.partition, own), []).append(row)
+        self._names, self._partitions = names, partitions
         self.of: Mapping[str, Sequence[NodeRow]] = {
-            _name(host, group): group for (host, _, _), group in groups.items()
+            _name(host, group): group for (host, *_), group in groups.items()
         }
         self._place = {row.name: name for name, group in self.of.items() for row in group}
         self._in_shares = {name for name, group in self.of.items() if _in_shares(group[0], names)}
@@ -84,12 +93,21 @@ class Vnodes:
         """Return the nodes to which some vnodes belong, each once."""
         return tuple(dict.fromkeys(self._place.get(name, name) for name in vnodes))
 
+    def serves(self, nodes: NodeRow | Capacity, queue: str) -> bool:
+        """Whether jobs of a queue may run there."""
+        of_queue = nodes.queue in ("", queue)
+        return of_queue and nodes.partition == self._partitions.get(queue, "")
+
+    def of_queue(self, queue: str) -> tuple[str, ...]:
+        """Return the nodes where jobs of a queue may run."""
+        return tuple(name for name, group in self.of.items() if self.serves(group[0], queue))
+
     def holding(self, queue: str, demand: Demand) -> int:
         """Return how many nodes of a queue have what ``demand`` takes when they are empty."""
         return sum(
             many
             for one, many in self._capacities.items()
-            if one.queue in ("", queue) and one.holds(demand)
+            if self.serves(one, queue) and one.holds(demand)
         )
 
     def cores(self, queue: str, demand: Demand) -> int:
@@ -99,7 +117,7 @@ class Vnodes:
         found = (
             one.cpus
             for one in self._capacities
-            if one.queue in ("", queue) and one.cpus and one.has_gpus(demand)
+            if self.serves(one, queue) and one.cpus and one.has_gpus(demand)
         )
         return min(found, default=1)
 
@@ -142,6 +160,7 @@ class Vnodes:
         shared = _in_shares(rows[0], self._names)
         return Capacity(
             rows[0].queue,
+            rows[0].partition,
             ((self._type(rows[0]), 1),) if shared else tuple((p.gpu_type, p.total) for p in pools),
             sum(number(row.has.get("ncpus")) for row in rows),
             sum(row.mem_mib[0] for row in rows),

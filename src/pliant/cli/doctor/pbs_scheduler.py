@@ -8,7 +8,8 @@ from pliant.batch.pbs.values import true
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
 from pliant.cli.doctor.pbs_patient import PbsPatient
 from pliant.cli.install.pbs_sched import CURE, path_of, read_config, uncounted, wanted
-from pliant.filter.pbs.limits import OF_SEVERAL, SHAPED
+from pliant.filter.pbs.limits import SHAPED
+from pliant.filter.pbs.written import JOB_WIDE
 
 _ORDERS = {"fair_share": "true", "round_robin": "true"}
 """What of sched_config orders jobs otherwise where it is set so; job_sort_key does in any case."""
@@ -32,6 +33,7 @@ def check_scheduler(patient: PbsPatient) -> Iterator[Finding]:
     yield from _resources(patient, configs)
     yield _order(patient, configs)
     yield _limits(patient)
+    yield from _defaults(patient)
 
 
 def _runs(name: str, said: Mapping[str, str]) -> Finding:
@@ -93,12 +95,27 @@ def _limits(patient: PbsPatient) -> Finding:
     """Say which limits bound what one job, or several, may have."""
     own = list(_own_limits(patient))
     said = f"; {'; '.join(own)}" if own else ""
-    found = [name for name in patient.attributes if name.startswith(OF_SEVERAL)]
+    found = [*patient.server.limited] if patient.server else []
     queues = [row.name for row in patient.queues if row.limited]
     found += [f"limits of queue {', '.join(queues)}"] if queues else []
     if found:
         return ok("limits", f"{', '.join(found)}: no job is made larger than its owner wrote{said}")
     return ok("limits", f"none bounds what several jobs may have{said}")
+
+
+def _defaults(patient: PbsPatient) -> Iterator[Finding]:
+    """Say where each job keeps its shape for what its chunks have by default."""
+    server = patient.server
+    chunks = {"the server": server.chunk if server else {}}
+    chunks |= {f"queue {row.name}": row.chunk for row in patient.queues}
+    for where, chunk in chunks.items():
+        others = sorted(chunk.keys() - {*JOB_WIDE})
+        if others:
+            yield advice(
+                "defaults",
+                f"default_chunk.{others[0]} of {where}: jobs there keep their shapes",
+                "tie vnodes to a queue by `set node NODE queue = QUEUE`, which Pliant knows of",
+            )
 
 
 def _own_limits(patient: PbsPatient) -> Iterator[str]:

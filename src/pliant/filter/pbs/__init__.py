@@ -10,6 +10,7 @@ may be).
     change.py     a change of a job likewise
     said.py       what the owner said to Pliant
     select.py     select, place and sizes, as PBS writes them
+    defaults.py   what PBS adds to that
     written.py    what the owner wrote: own shape, footprint; and a shape back as select
     choose.py     the shape that fits right now, or the one to wait with
     state.py      the file by which pliantd tells what fits

@@ -98,7 +98,7 @@ def _own_again(
     if not spec or not spec.own or not spec.set or _may_be(request, spec.own, spec.set):
         return Shape(), {}
     try:
-        written = read_written(before.resources, *known.names)
+        written = read_written(before.resources, *known.names, known.defaults)
     except Fixed:
         return Shape(), {}
     carries = own_shape(written)
@@ -139,7 +139,7 @@ def _news(before: Submission, variables: Mapping[str, str]) -> tuple[tuple[str, 
 def _shape_after(after: Submission, known: Known) -> Mapping[str, str]:
     """Return the variables of a new shape; empty ones where it cannot be told."""
     try:
-        shape = own_shape(read_written(after.resources, *known.names))
+        shape = own_shape(read_written(after.resources, *known.names, known.defaults))
     except Fixed:
         return dict.fromkeys(shape_variables(Shape()), "")
     if shape.gpus and after.variables.get(TYPE) == str(Kind.BOTH):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pliant.errors import BadSpec
 from pliant.filter.fields import Fixed
 from pliant.filter.pbs.choose import Case, case_of, shape_now, waiting_shape
+from pliant.filter.pbs.defaults import NO_DEFAULTS, Defaults
 from pliant.filter.pbs.limits import Bounds
 from pliant.filter.pbs.names import (
     RESTARTS,
@@ -74,6 +75,11 @@ class Known:
         state = self.state
         return (state.type_resource, state.share_resource) if state else ("", "")
 
+    @property
+    def defaults(self) -> Defaults:
+        """What PBS adds to the job, as far as that is known."""
+        return self.bounds.defaults if self.bounds else NO_DEFAULTS
+
     def mode(self, queue: str) -> Mode | None:
         """Return what may be done in a queue; None where that is not known, or was long ago."""
         if self.state is None:
@@ -106,7 +112,7 @@ def decide(job: Submission, known: Known) -> Answer:
     except BadSpec as wrong:
         return answer_to(wrong, mode)
     try:
-        written = read_written(job.resources, *known.names)
+        written = read_written(job.resources, *known.names, known.defaults)
     except Fixed as why:
         return _rigid(request, str(why))
     if known.state and known.bounds and mode is Mode.ENFORCE and request.is_moldable:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pliant.filter.fields import Fixed
+from pliant.filter.pbs.defaults import NO_DEFAULTS, Defaults
 from pliant.filter.pbs.select import MIB, read_bytes, read_mem_mib, read_number
 from pliant.model.limits import Limits
 
@@ -21,6 +22,8 @@ OF_SEVERAL = (
     *("max_user_res", "max_group_res"),
 )
 """How the names of the limits begin that bound what several jobs may have."""
+OF_RUNNING = "resources_available"
+"""What the jobs that run may have together of each resource, of a queue or the server."""
 
 Said = Mapping[str, str]
 
@@ -29,28 +32,18 @@ Said = Mapping[str, str]
 class Bounds:
     """What bounds one job of a queue.
 
-    ``careful``: more is bounded than is looked at, what several have together or a resource of the
-    site's own, so none is made larger than written.
+    ``careful``: what several have together is bounded too, so none is made larger than written.
+    ``defaults``: what it has that does not say it.
     """
 
     limits: Limits
     careful: bool = False
+    defaults: Defaults = NO_DEFAULTS
 
 
-def limits_of(
-    most: Mapping[str, str], least: Mapping[str, str], chunk: Mapping[str, str]
-) -> Limits:
-    """Return what one job may have in a queue; the queue's words stand before the server's.
-
-    ``chunk``: what a chunk has that does not say it.
-    """
-    bounded = tuple(_amounts(most, _whole_mib))
-    names = dict(bounded)
-    return Limits(
-        most=bounded,
-        least=tuple(_amounts(least, read_mem_mib)),
-        defaults=tuple((name, n) for name, n in _amounts(chunk, read_mem_mib) if name in names),
-    )
+def limits_of(most: Said, least: Said) -> Limits:
+    """Return what one job may have in a queue; the queue's words stand before the server's."""
+    return Limits(tuple(_amounts(most, _whole_mib)), tuple(_amounts(least, read_mem_mib)))
 
 
 def _amounts(said: Said, memory: Callable[[str], int]) -> Iterator[tuple[str, int]]:

@@ -1,7 +1,8 @@
 """What the owner wrote without Pliant: the own shape and the footprint, or why it must stay.
 
-A chunk stands for a node of the shape. What PBS says of a chunk stays so per chunk, but as many
-``mpiprocs`` as GPUs are one rank to a GPU, and follow them with their cores.
+A chunk stands for a node of the shape, with all that PBS adds to it. What PBS says of a chunk stays
+so per chunk, but as many ``mpiprocs`` as GPUs are one rank to a GPU, and follow them with their
+cores.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pliant.filter.fields import Fixed
+from pliant.filter.pbs.defaults import NO_DEFAULTS, Defaults, Pairs
 from pliant.filter.pbs.names import RESOURCES, TOKEN
 from pliant.filter.pbs.select import Chunk, read_chunk, read_mem_mib, read_number, read_place
 from pliant.filter.pbs.shares import read_share, share_text
@@ -21,39 +23,48 @@ from pliant.model.shapes import Kind, Shape
 JOB_WIDE = ("ncpus", "ngpus", "mem", "mpiprocs", "ompthreads")
 """What ``qsub -l ncpus=2,ngpus=1`` says without select, of one chunk."""
 _KNOWN = frozenset(JOB_WIDE)
-_OF_JOBS = frozenset(("place", "walltime", "min_walltime", "max_walltime", "cput", "pcput"))
+_OF_JOBS = frozenset(
+    ("place", "nodect", "walltime", "min_walltime", "max_walltime", "cput", "pcput")
+)
 """Resources of a whole job, which no chunk has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A job without Pliant. ``own`` None: it asks for no GPU. ``old``: it has no select."""
+    """A job without Pliant. ``own`` None: it asks for no GPU. ``old``: it has no select.
+
+    ``added``: what a chunk has of what it does not say.
+    """
 
     own: Shape | None
     chunk: Chunk
     footprint: Footprint
     arrangement: str = "free"
     old: bool = False
+    added: Pairs = ()
 
 
 def read_written(
-    resources: Mapping[str, str], type_resource: str = "", share_resource: str = ""
+    resources: Mapping[str, str],
+    type_resource: str = "",
+    share_resource: str = "",
+    defaults: Defaults = NO_DEFAULTS,
 ) -> Written:
-    """Return what ``Resource_List`` says.
+    """Return what ``Resource_List`` says, with ``defaults``.
 
     Raises Fixed in words where the shape must stay.
     """
-    if resources.get("nodes"):
-        raise Fixed("-l nodes= keeps the shape: ask by -l select=")
-    select = resources.get("select", "")
+    select, place = _arranged(resources, dict(defaults.job))
     chunk = read_chunk(select) if select else _job_wide(resources)
-    arrangement = read_place(resources.get("place", ""))
+    arrangement = read_place(place)
     if arrangement == "pack" and chunk.count > 1:
         raise Fixed("several chunks on one node keep the shape: write one chunk")
     asked = dict(chunk.resources)
     others = set(asked) - _KNOWN - {type_resource, share_resource}
     if others:
         raise Fixed(f"{quoted(min(others))} in a chunk keeps the shape")
+    added = _added(asked, defaults, old=not select)
+    asked = {**dict(added), **asked}
     counted = [name for name in JOB_WIDE if name in asked and name != "mem"]
     count = {name: read_number(name, asked[name]) for name in counted}
     gpus, tasks = count.get("ngpus", 0), max(1, count.get("mpiprocs", 1))
@@ -74,7 +85,36 @@ def read_written(
     )
     if gpus:
         footprint = footprint.by_gpu(gpus)
-    return Written(own, chunk, footprint, arrangement, old=not select)
+    return Written(own, chunk, footprint, arrangement, old=not select, added=added)
+
+
+def _arranged(resources: Mapping[str, str], default: Mapping[str, str]) -> tuple[str, str]:
+    """Return the select and the place that a job has; PBS puts a select before all but another.
+
+    Raises Fixed.
+    """
+    own = resources.get("select", "")
+    if resources.get("nodes") or (default.get("nodes") and not own):
+        raise Fixed("-l nodes= keeps the shape: ask by -l select=")
+    select = own or default.get("select", "")
+    beside = [name for name in JOB_WIDE if resources.get(name)]
+    if select and not own and beside:
+        raise Fixed(f"-l {beside[0]}= where each job has a select by default keeps the shape")
+    return select, resources.get("place") or (default.get("place", "") if select else "")
+
+
+def _added(asked: Mapping[str, str], defaults: Defaults, *, old: bool) -> Pairs:
+    """Return what a chunk has of what it does not say.
+
+    Raises Fixed where that is more than numbers, with which a shape is written.
+    """
+    found = dict(defaults.chunk)
+    if old:
+        found.update((name, value) for name, value in defaults.job if name not in _OF_JOBS)
+    others = found.keys() - _KNOWN - asked.keys()
+    if others:
+        raise Fixed(f"{quoted(min(others))}, which each chunk has by default, keeps the shape")
+    return tuple((name, value) for name, value in found.items() if name in _KNOWN)
 
 
 def _job_wide(resources: Mapping[str, str]) -> Chunk:
@@ -119,12 +159,20 @@ def rewritten(
 
     One that has no select gets none: its shapes are on one node.
     """
-    asked = dict(written.chunk.resources)
-    wanted = {
-        "ncpus": str(demand.cpus) if "ncpus" in asked or demand.cpus > 1 else "",
+    asked, added = dict(written.chunk.resources), dict(written.added)
+    has = {**added, **asked}
+    numbers = {
+        "ncpus": str(demand.cpus) if "ncpus" in has or demand.cpus > 1 else "",
         "ngpus": str(demand.gpus) if demand.gpus and not shape.is_share else "",
-        "mem": f"{demand.mem_mib}mb" if "mem" in asked else "",
-        "mpiprocs": str(demand.tasks) if "mpiprocs" in asked else "",
+        "mem": f"{demand.mem_mib}mb" if "mem" in has else "",
+        "mpiprocs": str(demand.tasks) if "mpiprocs" in has else "",
+    }
+    for name in numbers.keys() & added.keys():
+        if name not in asked or not numbers[name]:  # said only where it is not what PBS adds
+            number = numbers[name] or "0"
+            numbers[name] = "" if _same(name, number, added[name]) else number
+    wanted = {
+        **numbers,
         **({type_resource: shape.gpu_type} if type_resource else {}),
         **({share_resource: share_text(shape.share)} if shape.is_share else {}),
         **({share_resource: ""} if share_resource and not shape.is_share else {}),
@@ -138,3 +186,8 @@ def rewritten(
     if shape.nodes > 1 and written.chunk.count == 1:
         changes["place"] = "scatter"
     return changes
+
+
+def _same(name: str, one: str, other: str) -> bool:
+    amount = read_mem_mib if name == "mem" else int
+    return amount(one) == amount(other)
