@@ -50,7 +50,7 @@ SETTABLE = {
     "runjob": ("Hold_Types", "Execution_Time"),
     "execjob_prologue": ("Hold_Types", "Execution_Time"),
     "execjob_launch": (),
-    "execjob_epilogue": ("Hold_Types", "Execution_Time"),
+    "execjob_epilogue": ("Hold_Types", "Execution_Time", "run_count"),
     "periodic": (),
 }
 ATTRIBUTES = (

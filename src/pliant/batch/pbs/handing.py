@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from pliant.batch.clients import Runs
@@ -96,6 +96,18 @@ class Handing:
         """
         if self._fences.fell():
             self._kick()
+
+    def release(self, rows: Iterable[JobRow]) -> None:
+        """Let those start again that PBS holds only because they went back to the queue so often.
+
+        Raises Unavailable.
+        """
+        for row in rows:
+            if row.is_held_for_returns:  # with a run_count of 0 one may have been refused already
+                anew = self._commands.run(("qalter", "-W", "run_count=1", row.id))
+                end = anew if anew.status else self._commands.run(("qrls", "-h", "s", row.id))
+                words = end.words if end.status else "released"
+                log.warning("job %s: PBS held it for its run_count: %s", row.id, words)
 
     def fences(self) -> Mapping[str, float]:
         """Return when each fence ends that stands now, by job."""

@@ -16,12 +16,12 @@ from pliant.filter.pbs.decide import Answer, Known, Submission, answer_to
 from pliant.filter.pbs.names import (
     BACK,
     HELD,
-    LONGEST,
     RESOURCES,
     RESTARTS,
     RETURNS,
     TOKEN,
     TYPE,
+    earlier_runs,
     read_back,
     returns,
     shape_variables,
@@ -151,8 +151,7 @@ def _restarts(variables: Mapping[str, str], was: int, now: int | None) -> Mappin
     """Return how often the job ran before run_count began anew; a hold of ours stays ours."""
     if now is None or now >= was:
         return {}
-    said, back = variables.get(RESTARTS, ""), read_back(variables.get(BACK, ""))
-    before = int(said) if said.isdecimal() and len(said) < LONGEST else 0
+    before, back = earlier_runs(variables.get(RESTARTS, "")), read_back(variables.get(BACK, ""))
     news = {RESTARTS: str(before + was - now), HELD: str(now) if variables.get(HELD) else ""}
     if back is None:
         return news
