@@ -351,12 +351,13 @@ class Pbs(types.ModuleType):
 def run(code: types.CodeType, pbs: Pbs, alarm_at: int = 0) -> tuple[str, str]:
     """Run a hook as PBS does, and return what it says: accept or reject, and a message.
 
-    ``alarm_at``: the alarm comes before this line of all that the hook runs; 0: never. A hook that
-    ends otherwise than by accept() or reject() raises, as it would have PBS refuse the job.
+    ``alarm_at``: the alarm comes before this line of all that the hook runs, if the hook has not
+    decided by then and is about to end; 0: never. A hook that ends otherwise than by accept() or
+    reject() raises, as it would have PBS refuse the job.
     """
     before = sys.modules.get("pbs")
     sys.modules["pbs"] = pbs
-    tracer = _alarm(code.co_filename, alarm_at) if alarm_at else None
+    tracer = _alarm(code.co_filename, alarm_at, pbs.the_event) if alarm_at else None
     traced = sys.gettrace()
     try:
         sys.settrace(tracer or traced)
@@ -375,7 +376,7 @@ def run(code: types.CodeType, pbs: Pbs, alarm_at: int = 0) -> tuple[str, str]:
     return pbs.the_event.verdict
 
 
-def _alarm(filename: str, line: int) -> Callable[..., Any]:
+def _alarm(filename: str, line: int, event: Event) -> Callable[..., Any]:
     left = [line]
 
     def trace(frame: types.FrameType, what: str, _argument: object) -> Any:
@@ -383,7 +384,7 @@ def _alarm(filename: str, line: int) -> Callable[..., Any]:
             return None
         if what == "line" and left[0] > 0:
             left[0] -= 1
-            if not left[0]:
+            if not left[0] and event.verdict is None:
                 raise KeyboardInterrupt
         return trace
 

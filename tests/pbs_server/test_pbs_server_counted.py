@@ -84,3 +84,26 @@ def test_pliantd_releases_whom_pbs_holds_for_going_back_and_nobody_else(server: 
     server.run_all(ours)
     server.until_seen()
     assert [server.job(one)["Hold_Types"] for one in (ours, failed, held)] == ["n", "s", "s"]
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_who_is_submitted_after_a_start_is_not_made_larger_by_what_that_one_took(
+    server: Server, forgets: bool
+) -> None:
+    """A job that was held when pliantd looked last, and then released."""
+    anew = ("python_restart_max_hooks", "python_restart_min_interval")
+    if forgets:  # PBS begins its Python anew for each hook
+        server.tell(*(f"set server {name} = 1" for name in anew))
+    other = server.submit("sleep 600", "-h", "-l", f"select={len(server.nodes())}:ncpus=1:ngpus=3")
+    server.until_seen()
+    server.halt()
+    try:
+        server.run("qrls", other, user=server.user)
+        server.run_all(other)
+        job_id = server.submit("sleep 60", *ASKED, "-l", "moldable=gpus=1-4")
+        server.run_all(job_id)
+        assert server.job(job_id)["Resource_List"]["select"] == "1:ncpus=1:ngpus=1"
+    finally:
+        server.go_on()
+        if forgets:
+            server.tell(*(f"unset server {name}" for name in anew))

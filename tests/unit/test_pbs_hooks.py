@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -29,11 +28,6 @@ from pliant.hooks.reading import Settings
 from pliant.model import Mode, Spec
 
 PAGE = (Path(__file__).parents[2] / "docs" / "pbs.md").read_text()
-
-
-@pytest.fixture(autouse=True)
-def nobody_was_submitted() -> None:
-    sys.modules.pop("_pliant_kept", None)
 
 
 @pytest.fixture
