@@ -27,7 +27,7 @@ CUSTOM = (
 ).split()
 NO_KEYS = ("runjob", "postqueuejob", "jobobit", "server")
 ON_NODE = ("execjob_prologue", "execjob_launch", "execjob_epilogue")
-IN_SERVER = ("queuejob", "modifyjob", "runjob", "postqueuejob", "jobobit")
+IN_SERVER = ("queuejob", "modifyjob", "movejob", "runjob", "postqueuejob", "jobobit")
 """Those events for which the server does nothing else meanwhile."""
 NUMBERS = ("ncpus", "ngpus", "mpiprocs", "ompthreads")
 OF_CHUNKS = ("ncpus", "ngpus", "mem", "mpiprocs", "ompthreads")
@@ -38,6 +38,7 @@ OF_SEVERAL = (
 PARAMETERS = {
     "queuejob": ("job",),
     "modifyjob": ("job", "job_o"),
+    "movejob": ("job", "src_queue"),
     "runjob": ("job", "requestor"),
     "execjob_prologue": ("job", "vnode_list"),
     "execjob_launch": ("job", "vnode_list", "progname", "argv", "env"),
@@ -47,6 +48,7 @@ PARAMETERS = {
 SETTABLE = {
     "queuejob": ("queue", "Hold_Types", "Execution_Time", "Job_Name", "project", "Rerunable"),
     "modifyjob": ("Hold_Types", "Execution_Time", "Job_Name", "project", "run_count"),
+    "movejob": ("queue",),
     "runjob": ("Hold_Types", "Execution_Time"),
     "execjob_prologue": ("Hold_Types", "Execution_Time"),
     "execjob_launch": (),
@@ -149,7 +151,7 @@ class Variables(dict[str, str]):
         self.event = event
 
     def __setitem__(self, name: str, value: str) -> None:
-        if name.startswith("PBS_O_") or self.event in ("execjob_launch", "periodic"):
+        if name.startswith("PBS_O_") or self.event in ("execjob_launch", "movejob", "periodic"):
             raise BadAttributeValueError(f"{name} is read-only")
         if not isinstance(value, str):
             raise BadAttributeValueError(repr(value))

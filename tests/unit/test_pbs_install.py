@@ -67,7 +67,8 @@ def test_all_stands_before_a_job_is_changed(server: Server) -> None:
         compile(base64.b64decode(one["python"]), "hook", "exec")
         assert json.loads(base64.b64decode(one["config"]))["owner"] == 0
     orders = {name for name, one in state["hook"].items() if one.get("order") == "1000"}
-    assert orders == {"pliant_queuejob", "pliant_modifyjob"}  # after the site's own
+    last = {"pliant_queuejob", "pliant_modifyjob", "pliant_movejob"}
+    assert orders == last  # after the site's own
     alarms = {name: int(one["alarm"]) for name, one in state["hook"].items()}
     assert alarms["pliant_queuejob"] <= 5  # the server stands still meanwhile
     assert alarms["pliant_execjob_launch"] >= 300  # its end would be the job's

@@ -46,6 +46,7 @@ class Settings:
     back: str = "time"
     wait_s: int = 60
     away_s: int = 120
+    qalter: str = "/opt/pbs/bin/qalter"
     qrls: str = "/opt/pbs/bin/qrls"
     qmgr: str = "/opt/pbs/bin/qmgr"
 

@@ -201,6 +201,7 @@ def settings(config: Config, user: str) -> dict[str, object]:
         "fences": fences,
         "taken": str(taken_file(config)),
         "owner": uid,
+        "qalter": f"{bin_dir}/qalter",
         "qrls": f"{bin_dir}/qrls",
         "qmgr": f"{bin_dir}/qmgr",
         "gpu_vnode": config.pbs.gpu_vnode,
