@@ -90,6 +90,17 @@ def test_removal_leaves_the_server_as_it_was(server: Server) -> None:
     assert server.install("--remove").output == "nothing is installed\n"
 
 
+def test_nor_does_it_leave_what_the_hooks_have_noted(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "pliant.toml").write_text(f'[pbs]\nstate = "{tmp_path}/pbs_state.json"\n')
+    server.install("--apply")
+    config = json.loads(base64.b64decode(server.state["hook"]["pliant_runjob"]["config"]))
+    noted = Path(config["taken"])
+    assert noted.parent == tmp_path
+    noted.touch()
+    server.install("--remove")
+    assert not noted.exists()
+
+
 def test_the_hook_that_sends_jobs_back_ends_before_all_others_but_one(server: Server) -> None:
     server.install("--apply")
     server.told.clear()
