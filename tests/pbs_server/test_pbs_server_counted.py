@@ -39,15 +39,35 @@ def pliantd(server: Server, request: pytest.FixtureRequest) -> Iterator[Server]:
         server.start_pliantd()
 
 
-def test_none_is_held_for_going_back_to_the_queue(pliantd: Server) -> None:
-    """A job that PBS has started so often already that the next failed start is one too many."""
-    server = pliantd
+def goes_back(server: Server) -> str:
+    """Submit a job that goes back to the queue once by itself, and has started often before."""
     script = f"[ -e $PBS_JOBID ] && exit 0; touch $PBS_JOBID; exit {CHECKPOINTED}"
     job_id = server.submit(script, "-h", *ASKED, "-l", "malleable=yes")
     server.run("qalter", "-W", "run_count=20", job_id)
     server.run("qrls", job_id)
-    until(lambda: server.job(job_id).get("job_state", "") in "FH")
-    assert (server.job(job_id)["job_state"], server.job(job_id)["Exit_status"]) == ("F", 0)
+    return job_id
+
+
+def test_none_is_held_for_going_back_to_the_queue(pliantd: Server) -> None:
+    """A job that PBS has started so often already that the next failed start is one too many."""
+    job_id = goes_back(pliantd)
+    until(lambda: pliantd.job(job_id).get("job_state", "") in "FH")
+    assert (pliantd.job(job_id)["job_state"], pliantd.job(job_id)["Exit_status"]) == ("F", 0)
+
+
+def test_nor_does_who_was_not_asked_stay_held_by_our_hook(server: Server) -> None:
+    path = server.directory / "pliant.toml"
+    text = path.read_text()
+    path.write_text(text.replace("[pbs]\n", '[pbs]\nback = "hold"\n'))
+    server.pliant("install", "pbs", "--apply")
+    try:
+        job_id = goes_back(server)
+        until(lambda: server.job(job_id).get("job_state") == "F")
+        job = server.job(job_id)
+        assert (job["Exit_status"], str(job["Variable_List"]["PLIANT_HELD"])) == (0, "0")
+    finally:
+        path.write_text(text)
+        server.pliant("install", "pbs", "--apply")
 
 
 def test_nor_is_one_of_an_array(server: Server) -> None:
