@@ -88,7 +88,8 @@ def site(directory: Path, rooms: int, fences: str = "") -> str:
     if rooms:
         told.write_text(state_text(state))
         told.chmod(0o600)
-    config.write_text(json.dumps({"state": str(told), "fences": fences, "owner": os.geteuid()}))
+    files = {"state": str(told), "fences": fences, "taken": str(directory / "taken")}
+    config.write_text(json.dumps({**files, "owner": os.geteuid()}))
     config.chmod(0o600)
     return str(config)
 

@@ -27,7 +27,7 @@ CUSTOM = (
 ).split()
 NO_KEYS = ("runjob", "postqueuejob", "jobobit", "server")
 ON_NODE = ("execjob_prologue", "execjob_launch", "execjob_epilogue")
-IN_SERVER = ("queuejob", "modifyjob", "runjob", "postqueuejob", "jobobit")
+IN_SERVER = ("queuejob", "modifyjob", "movejob", "runjob", "postqueuejob", "jobobit")
 """Those events for which the server does nothing else meanwhile."""
 NUMBERS = ("ncpus", "ngpus", "mpiprocs", "ompthreads")
 OF_CHUNKS = ("ncpus", "ngpus", "mem", "mpiprocs", "ompthreads")
@@ -41,6 +41,7 @@ OF_SEVERAL = (
 PARAMETERS = {
     "queuejob": ("job",),
     "modifyjob": ("job", "job_o"),
+    "movejob": ("job", "src_queue"),
     "runjob": ("job", "requestor"),
     "execjob_prologue": ("job", "vnode_list"),
     "execjob_launch": ("job", "vnode_list", "progname", "argv", "env"),
@@ -50,10 +51,11 @@ PARAMETERS = {
 SETTABLE = {
     "queuejob": ("queue", "Hold_Types", "Execution_Time", "Job_Name", "project", "Rerunable"),
     "modifyjob": ("Hold_Types", "Execution_Time", "Job_Name", "project", "run_count"),
+    "movejob": ("queue",),
     "runjob": ("Hold_Types", "Execution_Time"),
     "execjob_prologue": ("Hold_Types", "Execution_Time"),
     "execjob_launch": (),
-    "execjob_epilogue": ("Hold_Types", "Execution_Time"),
+    "execjob_epilogue": ("Hold_Types", "Execution_Time", "run_count"),
     "periodic": (),
 }
 ATTRIBUTES = (
@@ -152,7 +154,7 @@ class Variables(dict[str, str]):
         self.event = event
 
     def __setitem__(self, name: str, value: str) -> None:
-        if name.startswith("PBS_O_") or self.event in ("execjob_launch", "periodic"):
+        if name.startswith("PBS_O_") or self.event in ("execjob_launch", "movejob", "periodic"):
             raise BadAttributeValueError(f"{name} is read-only")
         if not isinstance(value, str):
             raise BadAttributeValueError(repr(value))
@@ -354,12 +356,13 @@ class Pbs(types.ModuleType):
 def run(code: types.CodeType, pbs: Pbs, alarm_at: int = 0) -> tuple[str, str]:
     """Run a hook as PBS does, and return what it says: accept or reject, and a message.
 
-    ``alarm_at``: the alarm comes before this line of all that the hook runs; 0: never. A hook that
-    ends otherwise than by accept() or reject() raises, as it would have PBS refuse the job.
+    ``alarm_at``: the alarm comes before this line of all that the hook runs, if the hook has not
+    decided by then and is about to end; 0: never. A hook that ends otherwise than by accept() or
+    reject() raises, as it would have PBS refuse the job.
     """
     before = sys.modules.get("pbs")
     sys.modules["pbs"] = pbs
-    tracer = _alarm(code.co_filename, alarm_at) if alarm_at else None
+    tracer = _alarm(code.co_filename, alarm_at, pbs.the_event) if alarm_at else None
     traced = sys.gettrace()
     try:
         sys.settrace(tracer or traced)
@@ -378,7 +381,7 @@ def run(code: types.CodeType, pbs: Pbs, alarm_at: int = 0) -> tuple[str, str]:
     return pbs.the_event.verdict
 
 
-def _alarm(filename: str, line: int) -> Callable[..., Any]:
+def _alarm(filename: str, line: int, event: Event) -> Callable[..., Any]:
     left = [line]
 
     def trace(frame: types.FrameType, what: str, _argument: object) -> Any:
@@ -386,7 +389,7 @@ def _alarm(filename: str, line: int) -> Callable[..., Any]:
             return None
         if what == "line" and left[0] > 0:
             left[0] -= 1
-            if not left[0]:
+            if not left[0] and event.verdict is None:
                 raise KeyboardInterrupt
         return trace
 

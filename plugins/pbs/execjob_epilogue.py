@@ -1,7 +1,8 @@
 """The execjob_epilogue hook: a checkpointed job that exits 85 goes back to the queue.
 
 It waits there, held by us or until a time, so that pliantd can give it another shape. pliantd ends
-that; where it is away, time or the periodic hook does.
+that; where it is away, time or the periodic hook does. PBS holds a job for good once it was started
+more than 20 times, so its run_count begins anew here, wherever pliantd is.
 """
 
 from __future__ import annotations
@@ -11,8 +12,19 @@ from typing import Any
 
 import pbs
 
-from pliant.filter.pbs.names import BACK, HELD, RETURNS, Back, read_back
+from pliant.filter.pbs.names import (
+    BACK,
+    HELD,
+    RESTARTS,
+    RETURNS,
+    Back,
+    earlier_runs,
+    read_back,
+)
 from pliant.hooks.reading import attribute, item, read_settings, seconds
+
+OF_TASKS = 10
+"""The most that run_count of one of an array is left at: PBS holds one from 21 on."""
 
 
 def main(event: Any) -> None:
@@ -26,16 +38,21 @@ def main(event: Any) -> None:
             # it ended before our prologue hook refused its start: the next one is to be refused
             job.Variable_List[BACK] = str(Back(runs, back.times))
         event.accept()
-    begins_s = 0
+    begins_s, counted = 0, 0
     settings = read_settings(pbs.hook_config_filename)
     if "[" in str(job.id):
-        pass  # one of an array has no hold of its own, and keeps its shape: it starts when it can
+        # one of an array has no hold of its own, and keeps its shape: it starts when it can; PBS
+        # makes its variables anew, so that its run_count alone tells how often it was restarted
+        counted = min(runs, OF_TASKS)
     elif settings.back != "hold":
         job.Execution_Time = begins_s = int(time.time()) + settings.wait_s
     else:
-        job.Variable_List[HELD] = str(runs)
+        job.Variable_List[HELD] = "0"
         job.Hold_Types = pbs.hold_types("s")
-    job.Variable_List[BACK] = str(Back(runs, back.times + 1 if back else 1, begins_s))
+    before = str(item(job.Variable_List, RESTARTS) or "")
+    job.Variable_List[RESTARTS] = str(earlier_runs(before) + runs - counted)
+    job.Variable_List[BACK] = str(Back(counted, back.times + 1 if back else 1, begins_s))
+    job.run_count = counted
     job.rerun()
     event.reject("pliant: the job has saved and goes back to the queue")
 

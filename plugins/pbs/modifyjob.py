@@ -11,6 +11,7 @@ from pliant.filter.pbs.change import decide_change
 from pliant.filter.pbs.decide import Known, Submission
 from pliant.filter.pbs.names import BACK, HELD, RESTARTS, RETURNS, shape_variables
 from pliant.hooks.reading import (
+    WAITS,
     attribute,
     bounds_now,
     read_settings,
@@ -21,9 +22,6 @@ from pliant.hooks.reading import (
 )
 from pliant.hooks.typed import typed
 from pliant.model.shapes import Shape
-
-WAITS = (1, 2, 3)
-"""Queued, held, waiting for its time: job_state as PBS's hooks have it."""
 
 
 def main(event: Any) -> None:

@@ -22,7 +22,7 @@ from pliant.hooks.reading import (
     remark,
     resource_texts,
     seconds,
-    submitted_now,
+    taken_before,
     variable_texts,
 )
 from pliant.hooks.typed import typed
@@ -40,7 +40,7 @@ def leave_others(event: Any) -> None:
     said = [(event.job.Resource_List, name) for name in RESOURCES.values()]
     asked = [(event.job.Variable_List, name) for name in ASKED.values()]
     if not any(item(some, name) for some, name in said + asked):
-        submitted_now(time.time())
+        taken_before(read_settings(pbs.hook_config_filename), time.time())
         event.accept()
 
 
@@ -89,8 +89,9 @@ def main(event: Any) -> None:
     """Decide about one submission."""
     now_s = time.time()
     job = event.job
-    state = read_state_file(read_settings(pbs.hook_config_filename), str(job.queue or ""))
-    last_s = submitted_now(now_s)
+    settings = read_settings(pbs.hook_config_filename)
+    state = read_state_file(settings, str(job.queue or ""))
+    last_s = taken_before(settings, now_s)
     fresh = state is None or not state.written_s <= last_s <= now_s
     asked = submission(job)
     bounds = bounds_now(asked.queue) if state else None

@@ -155,3 +155,48 @@ def test_colocate_is_refused_in_one_sentence(server: Server) -> None:
     assert (typed.returncode, typed.stdout) == (2, "")
     assert typed.stderr.startswith("pliant: colocate")
     assert server.jobs() == {}
+
+
+SMALL, ROUTE = "pliant_small", "pliant_route"
+MOVED = "not as Pliant has set the job: it gets 1 again instead of 4: move it once more"
+
+
+@pytest.fixture
+def small(server: Server) -> Iterator[str]:
+    """A queue in which a job has one GPU at most, also behind a routing queue; nobody starts."""
+    on = "enabled=True, started=True"
+    server.tell(
+        f"create queue {SMALL} queue_type=Execution, resources_max.ngpus=1, {on}",
+        f"create queue {ROUTE} queue_type=Route, route_destinations={SMALL}, {on}",
+        "set server scheduling = False",
+    )
+    try:
+        yield SMALL
+    finally:
+        server.empty()  # which lets the scheduler go on
+        server.tell(f"delete queue {ROUTE}", f"delete queue {SMALL}")
+
+
+@pytest.mark.parametrize("alive", [True, False])
+@pytest.mark.parametrize("to", [SMALL, ROUTE, f"{SMALL}@{{}}"])
+def test_what_pliant_made_of_a_job_keeps_it_out_of_no_queue(
+    server: Server, small: str, to: str, alive: bool
+) -> None:
+    words = ("-l", "select=1:ncpus=1:ngpus=1", "-l", "moldable=gpus=1-4", *LONG)
+    job_id = server.submit("sleep 60", *words)
+    assert select_of(server, job_id) == "1:ncpus=1:ngpus=4"
+    queue = to.format(job_id.partition(".")[2])
+    if not alive:
+        server.stop_pliantd(kill=True)
+    try:
+        move = ("qmove", queue, job_id)
+        said = server.run(*move, user=server.user, check=False)
+        assert said == f"qmove: pliant: queue {queue}: {MOVED} {job_id}\n"
+        until(lambda: select_of(server, job_id) == "1:ncpus=1:ngpus=1")
+        assert server.run(*move, user=server.user) == ""
+        job = server.job(job_id)
+        assert (job["queue"], job["job_state"]) == (small, "Q")
+        assert str(job["Variable_List"]["PLIANT_SHAPE"]) == "1"
+    finally:
+        if not alive:
+            server.start_pliantd()

@@ -38,6 +38,7 @@ class Site:
 
     def __init__(self, directory: Path) -> None:
         self.state = directory / "pbs_state.json"
+        self.taken = directory / "pbs_taken"
         self.config = directory / "hook.json"
         self.options: dict[str, object] = {}
         self.limits: dict[str, dict[str, Any]] = {}  # the server's ("") and queues'
@@ -53,8 +54,13 @@ class Site:
         self.state.write_text(text)
         self.state.chmod(0o644)
 
+    def forget(self) -> None:
+        """Let nobody have been submitted or started so far."""
+        self.taken.unlink(missing_ok=True)
+
     def configured(self) -> str:
-        said = {"state": str(self.state), "owner": os.geteuid(), **self.options}
+        files = {"state": str(self.state), "taken": str(self.taken)}
+        said = {**files, "owner": os.geteuid(), **self.options}
         self.config.write_text(json.dumps(said))
         self.config.chmod(0o644)
         return str(self.config)

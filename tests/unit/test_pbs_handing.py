@@ -14,7 +14,7 @@ from pliant.batch.pbs.queries import KICK
 from pliant.errors import Refused
 from pliant.filter.pbs.fences import Fence, read_fences
 from pliant.grammar import parse, token_text
-from pliant.handover import FENCE_S, START_S, Do, HandOver, Outcome, Step, next_step
+from pliant.handover import FENCE_S, GIVE_UP_S, START_S, Do, HandOver, Outcome, Step, next_step
 from pliant.model import Job, Shape, Snapshot, Spec
 
 
@@ -423,3 +423,52 @@ def test_a_job_that_is_gone_ends_its_hand_over(site: Recorded) -> None:
     pbs.observe()
     over = HandOver("99", 0, Shape(1, 2), NOW_S, NOW_S + 60, NOW_S)
     assert next_step(over, pbs.scene(over, Job("99"))).outcome is Outcome.GONE
+
+
+TOO_MANY = "job held, too many failed attempts to run"
+
+
+@pytest.mark.parametrize("back", ["21:11", "20:10:1795000000"])
+def test_who_is_held_for_going_back_so_often_is_let_start_again(site: Recorded, back: str) -> None:
+    goes_back(site, job_state="H", Hold_Types="s", run_count=21, comment=TOO_MANY)
+    site.job("30")["Variable_List"]["PLIANT_BACK"] = back
+    Pbs(site, lambda: NOW_S, NAMES).observe()
+    assert site.said == [("qalter", "-W", "run_count=1", "30"), ("qrls", "-h", "s", "30")]
+
+
+@pytest.mark.parametrize(
+    ("back", "more"),
+    [
+        ("20:10", {"comment": "Job held by root"}),
+        ("20:10", {"Hold_Types": "so"}),
+        ("20:10", {"Hold_Types": "us"}),
+        ("20:10", {"Hold_Types": "o"}),
+        ("0:10", {}),  # its starts have failed since it went back
+        ("", {}),
+    ],
+)
+def test_nobody_elses_hold_is_ended(site: Recorded, back: str, more: dict[str, str]) -> None:
+    goes_back(site, job_state="H", Hold_Types="s", run_count=21, comment=TOO_MANY)
+    site.job("30").update(more)
+    site.job("30")["Variable_List"]["PLIANT_BACK"] = back
+    Pbs(site, lambda: NOW_S, NAMES).observe()
+    assert site.said == []
+
+
+def test_who_goes_back_unasked_is_not_left_with_the_hold_of_our_hook(site: Recorded) -> None:
+    goes_back(site, job_state="H", Hold_Types="s", run_count=0)
+    site.job("30")["Variable_List"].update(PLIANT_BACK="0:1", PLIANT_HELD="0")
+    Pbs(site, lambda: NOW_S, NAMES).observe()
+    assert site.said == [("qrls", "-h", "s", "30")]
+
+
+def test_who_was_asked_is_released_by_its_hand_over(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site, job_state="H", Hold_Types="s", run_count=0)
+    site.job("30")["Variable_List"].update(PLIANT_BACK="0:1", PLIANT_HELD="0")
+    under_way.pbs.observe()
+    assert site.said == []
+    under_way.now_s += FENCE_S + GIVE_UP_S + 1  # there is none any more
+    under_way.pbs.observe()
+    assert site.said == [("qrls", "-h", "s", "30"), KICK]

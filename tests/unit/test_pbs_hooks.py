@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -29,11 +28,6 @@ from pliant.hooks.reading import Settings
 from pliant.model import Mode, Spec
 
 PAGE = (Path(__file__).parents[2] / "docs" / "pbs.md").read_text()
-
-
-@pytest.fixture(autouse=True)
-def nobody_was_submitted() -> None:
-    sys.modules.pop("_pliant_kept", None)
 
 
 @pytest.fixture
@@ -338,9 +332,27 @@ def test_a_job_that_has_saved_goes_back_to_the_queue_held_by_us(site: Site) -> N
     site.options = {"back": "hold"}
     seen = ended(site, 85)
     assert seen.verdict[0] == "reject"
-    assert seen.job.done == ["Hold_Types", "rerun"]
-    assert (str(seen.job.Hold_Types), seen.variables["PLIANT_HELD"]) == ("s", "4")
-    assert seen.variables["PLIANT_BACK"] == "4:1"
+    assert seen.job.done == ["Hold_Types", "run_count", "rerun"]
+    assert (str(seen.job.Hold_Types), seen.variables["PLIANT_HELD"]) == ("s", "0")
+    assert seen.variables["PLIANT_BACK"] == "0:1"
+
+
+@pytest.mark.parametrize("back", ["time", "hold"])
+def test_its_starts_are_counted_anew_so_that_pbs_never_holds_it_for_them(
+    site: Site, back: str
+) -> None:
+    site.options, said = {"back": back}, {"PLIANT_RETURNS": "85", "PLIANT_RESTART_COUNT": "0"}
+    starts = 0
+    for times in range(1, 30):  # each time one start that our hook refuses, but for the first
+        starts += 1 if times == 1 else 2
+        runs = 1 if times == 1 else 2
+        job = Job("execjob_epilogue", {}, said, Exit_status=85, run_count=runs)
+        said = site.seen("execjob_epilogue", job).variables
+        assert job.__dict__["run_count"] == 0
+        assert said["PLIANT_RESTART_COUNT"] == str(starts)
+        assert re.fullmatch(rf"0:{times}(:\d+)?", said["PLIANT_BACK"])
+    found = launched(site, "(gn1:ngpus=2)", {"PLIANT_SHAPE": "2", **said}, run_count=2)
+    assert found["PLIANT_RESTART_COUNT"] == "29"
 
 
 def test_the_first_start_after_that_is_refused_and_no_other(site: Site) -> None:
@@ -376,13 +388,24 @@ def test_a_refused_start_is_no_restart(site: Site) -> None:
 
 
 def test_one_of_an_array_goes_back_without_a_hold(site: Site) -> None:
-    assert ended(site, 85, id="7[3].head").job.done == ["rerun"]
+    assert ended(site, 85, id="7[3].head").job.done == ["run_count", "rerun"]
+
+
+@pytest.mark.parametrize(("runs", "kept"), [(1, 1), (4, 4), (11, 10), (20, 10)])
+def test_of_one_of_an_array_run_count_alone_tells_how_often_it_started(
+    site: Site, runs: int, kept: int
+) -> None:
+    """PBS makes its variables anew for each start, and holds it from 21 on."""
+    said = {"PLIANT_RETURNS": "85"}
+    job = Job("execjob_epilogue", {}, said, Exit_status=85, run_count=runs, id="7[3].head")
+    seen = site.seen("execjob_epilogue", job)
+    assert (job.__dict__["run_count"], seen.variables["PLIANT_BACK"]) == (kept, f"{kept}:1")
 
 
 def test_it_waits_until_a_time_where_the_site_says_nothing(site: Site) -> None:
     site.options = {"wait_s": 90}
     seen = ended(site, 85)
-    assert seen.job.done == ["Execution_Time", "rerun"]
+    assert seen.job.done == ["Execution_Time", "run_count", "rerun"]
     assert 80 < seen.job.Execution_Time - time.time() <= 90
 
 

@@ -67,7 +67,8 @@ def test_all_stands_before_a_job_is_changed(server: Server) -> None:
         compile(base64.b64decode(one["python"]), "hook", "exec")
         assert json.loads(base64.b64decode(one["config"]))["owner"] == 0
     orders = {name for name, one in state["hook"].items() if one.get("order") == "1000"}
-    assert orders == {"pliant_queuejob", "pliant_modifyjob"}  # after the site's own
+    last = {"pliant_queuejob", "pliant_modifyjob", "pliant_movejob"}
+    assert orders == last  # after the site's own
     alarms = {name: int(one["alarm"]) for name, one in state["hook"].items()}
     assert alarms["pliant_queuejob"] <= 5  # the server stands still meanwhile
     assert alarms["pliant_execjob_launch"] >= 300  # its end would be the job's
@@ -87,6 +88,17 @@ def test_removal_leaves_the_server_as_it_was(server: Server) -> None:
     server.install("--remove")
     assert (server.state, server.record.exists()) == (before, False)
     assert server.install("--remove").output == "nothing is installed\n"
+
+
+def test_nor_does_it_leave_what_the_hooks_have_noted(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "pliant.toml").write_text(f'[pbs]\nstate = "{tmp_path}/pbs_state.json"\n')
+    server.install("--apply")
+    config = json.loads(base64.b64decode(server.state["hook"]["pliant_runjob"]["config"]))
+    noted = Path(config["taken"])
+    assert noted.parent == tmp_path
+    noted.touch()
+    server.install("--remove")
+    assert not noted.exists()
 
 
 def test_the_hook_that_sends_jobs_back_ends_before_all_others_but_one(server: Server) -> None:

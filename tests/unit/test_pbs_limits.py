@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,6 @@ from pliant.model import EVERYBODY, Demand, Job, Limits, Mode, Shape, Snapshot
 
 FREE = Ground((Room(4, 4, 64, 256_000),), (Room(4, 4, 64, 256_000),))
 WISH = {"moldable": "gpus=1-8+nodes=1-2"}
-
-
-@pytest.fixture(autouse=True)
-def nobody_was_submitted() -> None:
-    sys.modules.pop("_pliant_kept", None)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -26,11 +25,6 @@ from pliant.model import Mode
 
 MOLDABLE = {"moldable": "gpus=1-4"}
 ASKED_BESIDE = ("moldable", "pliant")
-
-
-@pytest.fixture(autouse=True)
-def nobody_was_submitted() -> None:
-    sys.modules.pop("_pliant_kept", None)
 
 
 @pytest.fixture
@@ -216,7 +210,7 @@ def test_a_room_counts_for_jobs_that_end_in_time(site: Site) -> None:
     rooms = (Room(1, 2, 32, 0, "", time.time() + 1000),)
     site.says(queues=(("workq", Ground(QUEUE.kinds, rooms)),))
     for walltime, select in ((500, "1:ngpus=2"), (2000, "1:ngpus=1"), (None, "1:ngpus=1")):
-        sys.modules.pop("_pliant_kept", None)
+        site.forget()
         asked = {"select": "1:ngpus=1", "moldable": "gpus=1-4", "walltime": walltime}
         assert site.queuejob(asked).resources["select"] == select
 
@@ -372,7 +366,7 @@ def test_the_alarm_at_any_point_accepts_a_job_whole_or_untouched(site: Site) -> 
     points = [*range(2, 40), *range(40, 4000, 53)]  # the first line is "try:"
     seen = []
     for at in points:
-        sys.modules.pop("_pliant_kept", None)
+        site.forget()
         site.says()
         found = site.queuejob(ASKED, alarm_at=at)
         assert found.verdict == ("accept", "")

@@ -110,3 +110,41 @@ def test_the_alarm_lets_a_start_pass(site: Site) -> None:
         job = Job("runjob", exec_vnode="(gn1:ncpus=2)", queue="workq")
         seen = site.seen("runjob", job, requestor="Scheduler", alarm_at=line)
         assert seen.verdict == ("accept", "")
+
+
+@pytest.mark.parametrize("requestor", ["Scheduler", "root"])
+def test_who_is_submitted_after_a_start_is_not_made_larger_by_what_that_one_took(
+    site: Site, requestor: str
+) -> None:
+    asked = {"select": "1:ngpus=1", "moldable": "gpus=1-2"}
+    site.says(age_s=1)
+    assert starts(site, "", requestor=requestor)[0] == "accept"
+    assert site.queuejob(asked).resources["select"] == "1:ngpus=1"
+    site.says()  # pliantd has looked since
+    assert site.queuejob(asked).resources["select"] == "1:ngpus=2"
+
+
+def test_a_start_that_is_refused_takes_nothing(site: Site) -> None:
+    site.says(age_s=1)
+    assert starts(site, fence())[0] == "reject"
+    seen = site.queuejob({"select": "1:ngpus=1", "moldable": "gpus=1-2"})
+    assert seen.resources["select"] == "1:ngpus=2"
+
+
+def test_what_was_noted_is_known_whatever_the_note_says(site: Site) -> None:
+    asked = {"select": "1:ngpus=1", "moldable": "gpus=1-2"}
+    for note in ("soon", "\0" * 100, "9" * 31):
+        site.taken.write_text(note)
+        site.says()
+        assert site.queuejob(asked).resources["select"] == "1:ngpus=" + (
+            "2" if "9" in note else "1"
+        )
+        site.says()
+        assert site.queuejob(asked).resources["select"] == "1:ngpus=2"
+
+
+def test_where_no_start_can_be_noted_nobody_is_made_larger(site: Site) -> None:
+    site.taken.symlink_to("elsewhere")
+    seen = site.queuejob({"select": "1:ngpus=1", "moldable": "gpus=1-2"})
+    assert seen.resources["select"] == "1:ngpus=1"
+    assert not site.state.with_name("elsewhere").exists()

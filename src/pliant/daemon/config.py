@@ -312,6 +312,11 @@ def fences_file(config: Config) -> Path:
     return Path(config.pbs.state).with_name("pbs_fences.json")
 
 
+def taken_file(config: Config) -> Path:
+    """Return the file in which PBS's hooks note when a job was last submitted or started."""
+    return Path(config.pbs.state).with_name("pbs_taken")
+
+
 def _expected(title: str, key: str) -> str:
     return f"{_RIGHT[f'{title}.{key}']} is expected"
 

@@ -15,7 +15,7 @@ from pliant import __version__, resources
 from pliant.hooks.older import METHODS, VERSION, TooNew, translated
 
 HOOKS = (
-    *("queuejob", "modifyjob", "runjob"),
+    *("queuejob", "modifyjob", "movejob", "runjob"),
     *("execjob_prologue", "execjob_launch", "execjob_epilogue"),
     "periodic",
 )

@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import sys
-import types
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +23,10 @@ NAMES = ("select", "place", "nodes", "walltime", *JOB_WIDE, TOKEN, *RESOURCES.va
 """The resources that are looked at."""
 DEFAULTED = ("select", "place", "nodes", *JOB_WIDE)
 """Those whose defaults are looked at; of all others it counts that there is one."""
+WAITS = (1, 2, 3)
+"""Queued, held, waiting for its time: job_state as PBS's hooks have it."""
+INSTANT = 32
+"""As many characters as an instant is written with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +37,19 @@ class Settings:
     pliant.filter.pbs.launched. ``share_resource``: the float resource of shares. ``back``: how a
     job waits that goes back to the queue, ``wait_s`` of Execution_Time (``time``) or ``hold``.
     ``away_s``: how old the state file is when pliantd counts as away. ``fences``: pliantd's file of
-    them.
+    them. ``taken``: our own file of when a job was last submitted or started.
     """
 
     state: str = "/run/pliant/pbs_state.json"
     fences: str = "/run/pliant/pbs_fences.json"
+    taken: str = "/run/pliant/pbs_taken"
     owner: int = 0
     gpu_vnode: str = ""
     share_resource: str = ""
     back: str = "time"
     wait_s: int = 60
     away_s: int = 120
+    qalter: str = "/opt/pbs/bin/qalter"
     qrls: str = "/opt/pbs/bin/qrls"
     qmgr: str = "/opt/pbs/bin/qmgr"
 
@@ -102,15 +106,24 @@ def read_fences_file(settings: Settings) -> tuple[Fence, ...]:
         return ()
 
 
-def submitted_now(now_s: float) -> float:
-    """Note that a job is submitted, and return when the one before it was; 0.0 where not known.
+def taken_before(settings: Settings, now_s: float) -> float:
+    """Note that a job is submitted or starts, and return when one last did; 0.0: none did.
 
-    Modules persist in PBS's interpreter, a hook's own names do not.
+    It stands in a file: PBS begins its Python anew after so many hooks (python_restart_max_hooks),
+    and what modules held is lost then. Where nothing can be noted, one may be taking what is free
+    this moment.
     """
-    kept: Any = sys.modules.setdefault("_pliant_kept", types.ModuleType("_pliant_kept"))
-    last_s: float = getattr(kept, "last_s", 0.0)
-    kept.last_s = now_s
-    return last_s
+    how = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        file = os.open(settings.taken, how, 0o600)
+        try:
+            said = os.read(file, INSTANT)
+            os.pwrite(file, repr(now_s).ljust(INSTANT).encode(), 0)
+        finally:
+            os.close(file)
+        return float(said or 0)
+    except (OSError, ValueError):
+        return now_s
 
 
 # PBS's objects

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from pliant.batch.clients import Runs
@@ -96,6 +96,32 @@ class Handing:
         """
         if self._fences.fell():
             self._kick()
+
+    def release(self, rows: Iterable[JobRow]) -> None:
+        """Let those start again that are held for going back to the queue, and for nothing else.
+
+        PBS holds one that went back very often. Our hook holds each one, where the site has it do
+        so: who was not asked is in no hand-over that would end that. Raises Unavailable.
+        """
+        for row in rows:
+            if row.is_held_for_returns:  # at 1 its next start is the one that is refused, or it was
+                self._let_go(row, ("qalter", "-W", "run_count=1", row.id))
+            elif row.is_held_by_us and not self._is_awaited(row.id):
+                self._let_go(row)
+
+    def _let_go(self, row: JobRow, *first: Sequence[str]) -> None:
+        for argv in (*first, ("qrls", "-h", "s", row.id)):
+            answer = self._commands.run(argv)
+            if answer.status:
+                log.warning("job %s: it stays held since it went back: %s", row.id, answer.words)
+                return
+        log.info("job %s: it was held since it went back to the queue: released", row.id)
+
+    def _is_awaited(self, job: str) -> bool:
+        """Whether a hand-over has put a fence around what a job gave up, and has not opened it."""
+        kept = self._fences.of(job)
+        ends_s = kept.fence.until_s + GIVE_UP_S if kept is not None and not kept.opened else 0.0
+        return self._clock() < ends_s
 
     def fences(self) -> Mapping[str, float]:
         """Return when each fence ends that stands now, by job."""

@@ -81,6 +81,7 @@ class Pbs:
             raise
         with self._lock:
             self._rows, self._site = {row.id: row for row in rows}, site
+        self._handing.release(rows)
         self._handing.tend()
         return kept_within_limits(snapshot_of(rows, site, now_s))
 

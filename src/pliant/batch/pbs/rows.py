@@ -41,6 +41,8 @@ _OF_RESERVATION = re.compile(r"[RSM][0-9]+")
 """The name of a reservation's queue."""
 RUNNING, ENDING = "R", "E"
 WAITING = frozenset("QHWT")
+TOO_MANY = "job held, too many failed attempts to run"
+"""PBS's comment on a job that it holds because a start has failed and its run_count is above 20."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,17 @@ class JobRow:
     def is_held_by_us(self) -> bool:
         """Whether our epilogue hook holds it, and nobody else."""
         return self.holds == "s" and self.variables.get(HELD, "") == str(self.run_count)
+
+    @property
+    def is_held_for_returns(self) -> bool:
+        """Whether PBS holds it for its run_count and our hooks alone, by going back, made that so.
+
+        The epilogue hooks up to 0.1.0 did not let it begin anew.
+        """
+        back = read_back(self.variables.get(BACK, ""))
+        ours = back is not None and self.run_count - back.runs in (0, 1)
+        by_pbs = self.holds == "s" and self.comment.startswith(TOO_MANY)
+        return ours and by_pbs and not self.is_held_by_us
 
 
 def parse_jobs(out: str) -> list[JobRow]:

@@ -7,6 +7,7 @@ import pwd
 import secrets
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from socket import gethostname
 
@@ -28,7 +29,7 @@ from pliant.cli.install.pbs_parts import (
     turned,
 )
 from pliant.cli.install.pbs_sched import LIST, listed, to_write
-from pliant.daemon.config import Config, config_path, fences_file, load
+from pliant.daemon.config import Config, config_path, fences_file, load, taken_file
 from pliant.errors import BadAnswer, BadInput, Refused, Unavailable
 from pliant.filter.pbs.names import SENDS_BACK
 from pliant.grammar import quoted
@@ -100,7 +101,11 @@ def _take_out(commands: Runs, config: Config, found: Found, kept: Record) -> Non
         return
     if found.has("hook", SENDS_BACK):
         _let_nobody_save(commands, config, found)
-    _remove(commands, statements, kept)
+    try:
+        _remove(commands, statements, kept)
+    finally:
+        with suppress(OSError):  # it is root's, and on the server's host
+            taken_file(config).unlink(missing_ok=True)
 
 
 def _let_nobody_save(commands: Runs, config: Config, found: Found) -> None:
@@ -194,7 +199,9 @@ def settings(config: Config, user: str) -> dict[str, object]:
     return {
         "state": config.pbs.state,
         "fences": fences,
+        "taken": str(taken_file(config)),
         "owner": uid,
+        "qalter": f"{bin_dir}/qalter",
         "qrls": f"{bin_dir}/qrls",
         "qmgr": f"{bin_dir}/qmgr",
         "gpu_vnode": config.pbs.gpu_vnode,

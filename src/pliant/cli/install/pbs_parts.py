@@ -17,12 +17,12 @@ from pliant.filter.pbs.names import HOOKS as NAMES_BEGIN
 from pliant.filter.pbs.names import RESOURCES, SENDS_BACK, TOKEN
 
 PREFIX = NAMES_BEGIN
-ALARM_S = {"queuejob": 5, "modifyjob": 5, "runjob": 5, "periodic": 60}
+ALARM_S = {"queuejob": 5, "modifyjob": 5, "movejob": 5, "runjob": 5, "periodic": 60}
 NODE_ALARM_S = 300
 """On a node PBS kills a hook at its alarm, and execjob_launch takes the job with it: a node that is
 busy must not come near it."""
 FREQ_S = 60
-LAST = {"queuejob": 1000, "modifyjob": 1000}
+LAST = {"queuejob": 1000, "modifyjob": 1000, "movejob": 1000}
 """Their order. A site's own hooks come before: what they refuse is what an owner wrote."""
 _SET = re.compile(r"set (hook|resource) (\S+) (\S+) = (.*)")
 _IMPORT = re.compile(r"import hook (\S+) application/x-(python|config) base64 -")

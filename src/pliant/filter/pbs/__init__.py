@@ -8,6 +8,7 @@ may be).
 
     decide.py     a submission in; what to refuse or set out
     change.py     a change of a job likewise
+    move.py       a move to another queue: whether it may go as Pliant has set it
     said.py       what the owner said to Pliant
     select.py     select, place and sizes, as PBS writes them
     defaults.py   what PBS adds to that

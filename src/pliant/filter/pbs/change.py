@@ -6,7 +6,7 @@ Who says that a waiting job may not be any more what Pliant made of it has it as
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from pliant.errors import BadSpec
@@ -16,22 +16,22 @@ from pliant.filter.pbs.decide import Answer, Known, Submission, answer_to
 from pliant.filter.pbs.names import (
     BACK,
     HELD,
-    LONGEST,
     RESOURCES,
     RESTARTS,
     RETURNS,
     TOKEN,
     TYPE,
+    earlier_runs,
     read_back,
     returns,
     shape_variables,
 )
 from pliant.filter.pbs.said import read_request, words
-from pliant.filter.pbs.written import JOB_WIDE, own_shape, read_written, rewritten
+from pliant.filter.pbs.written import JOB_WIDE, Written, own_shape, read_written, rewritten
 from pliant.grammar.shapes import shapes
 from pliant.grammar.token import find_token, token_text
 from pliant.model.cluster import Mode
-from pliant.model.footprints import ALL_CORES
+from pliant.model.footprints import ALL_CORES, Demand
 from pliant.model.requests import Request, Spec
 from pliant.model.shapes import Kind, Shape
 
@@ -92,24 +92,52 @@ def _own_again(
 
     The latter is nothing where its owner has said nothing new, or has changed that shape.
     """
-    spec = find_token(before.resources.get(TOKEN, ""))
-    if not before.waits or TOKEN in changed or not _asks(changed):
+    if TOKEN in changed or not _asks(changed):
         return Shape(), {}
-    if not spec or not spec.own or not spec.set or _may_be(request, spec.own, spec.set):
+    was_set = set_of(before, known)
+    if not was_set or _may_be(request, was_set.own, was_set.shape):
         return Shape(), {}
-    try:
-        written = read_written(before.resources, *known.names, known.defaults)
-    except Fixed:
+    demand = was_set.demand(was_set.own, request)
+    if demand.cpus == ALL_CORES or known.bounds is None:
         return Shape(), {}
-    carries = own_shape(written)
-    demand = (spec.footprint or written.footprint).demand(spec.own, request.cores)
-    if carries == spec.own or carries != _as_carried(spec.set) or demand.cpus == ALL_CORES:
-        return Shape(), {}
-    if known.bounds is None or known.bounds.limits.why_not(spec.own.nodes, demand):
+    if known.bounds.limits.why_not(was_set.own.nodes, demand):
         return Shape(), {}  # PBS would refuse the whole change
-    changes = rewritten(written, spec.own, demand, *known.names)
-    changes.pop("place", None)  # to fewer nodes it was left as the owner wrote it
-    return spec.own, changes
+    return was_set.own, was_set.as_written(demand, known)
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """A waiting job that carries the ``shape`` that Pliant gave it last, in place of its own."""
+
+    spec: Spec
+    written: Written
+    own: Shape
+    shape: Shape
+
+    def demand(self, shape: Shape, request: Request) -> Demand:
+        """Return what a shape takes on each node."""
+        return (self.spec.footprint or self.written.footprint).demand(shape, request.cores)
+
+    def as_written(self, demand: Demand, known: Known) -> Mapping[str, str]:
+        """Return the resources that give it its own shape, of this demand, back."""
+        changes = rewritten(self.written, self.own, demand, *known.names)
+        changes.pop("place", None)  # to fewer nodes it was left as the owner wrote it
+        return changes
+
+
+def set_of(job: Submission, known: Known) -> Set | None:
+    """Return what a waiting job is as Pliant has set it; None where it has not, or not any more."""
+    spec = find_token(job.resources.get(TOKEN, ""))
+    if not job.waits or not spec or not spec.own or not spec.set:
+        return None
+    try:
+        written = read_written(job.resources, *known.names, known.defaults)
+    except Fixed:
+        return None
+    carries = own_shape(written)
+    if carries == spec.own or carries != _as_carried(spec.set):
+        return None
+    return Set(spec, written, spec.own, spec.set)
 
 
 def _may_be(request: Request, own: Shape, shape: Shape) -> bool:
@@ -151,8 +179,7 @@ def _restarts(variables: Mapping[str, str], was: int, now: int | None) -> Mappin
     """Return how often the job ran before run_count began anew; a hold of ours stays ours."""
     if now is None or now >= was:
         return {}
-    said, back = variables.get(RESTARTS, ""), read_back(variables.get(BACK, ""))
-    before = int(said) if said.isdecimal() and len(said) < LONGEST else 0
+    before, back = earlier_runs(variables.get(RESTARTS, "")), read_back(variables.get(BACK, ""))
     news = {RESTARTS: str(before + was - now), HELD: str(now) if variables.get(HELD) else ""}
     if back is None:
         return news

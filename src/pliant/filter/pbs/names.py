@@ -84,9 +84,13 @@ def restarts(before: str, back: str, run_count: int) -> int:
 
     A start that our hook refused is none.
     """
-    earlier = int(before) if before.isdecimal() and len(before) < LONGEST else 0
     refused = read_back(back)
-    return max(0, earlier + run_count - 1 - (refused.times if refused else 0))
+    return max(0, earlier_runs(before) + run_count - 1 - (refused.times if refused else 0))
+
+
+def earlier_runs(before: str) -> int:
+    """Return how often a job was started before its run_count began anew, as RESTARTS says."""
+    return int(before) if before.isdecimal() and len(before) < LONGEST else 0
 
 
 def returns(request: Request) -> str:

@@ -1,0 +1,58 @@
+"""The movejob hook: no job is refused elsewhere for what Pliant made of it where it waits.
+
+A hook of this event can change nothing of a job but its queue. So the move is refused in one
+sentence, and the job is given its own shape back beside the server, which hears of that once the
+hook has ended: the next move is as its owner wrote the job.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from typing import Any
+
+import pbs
+
+from pliant.filter.pbs.decide import Known, Submission
+from pliant.filter.pbs.move import Destination, decide_move
+from pliant.filter.pbs.names import TOKEN
+from pliant.hooks.reading import (
+    WAITS,
+    attribute,
+    bounds_now,
+    item,
+    read_settings,
+    read_state_file,
+    resource_texts,
+)
+
+
+def main(event: Any) -> None:
+    """Decide about one move."""
+    job = event.job
+    if not item(job.Resource_List, TOKEN):
+        event.accept()
+    settings, queue = read_settings(pbs.hook_config_filename), str(job.queue or "")
+    if "@" not in queue and pbs.server().queue(queue) is None:
+        event.accept()  # PBS refuses it, whatever the job is
+    state, source = read_state_file(settings, queue), str(event.src_queue or "")
+    waits = attribute(job, "job_state") in WAITS
+    moved = Submission(source, resource_texts(job.Resource_List), {}, waits=waits)
+    known = Known(state, time.time(), bounds=bounds_now(source))
+    molds = state is not None and bool(state.queues)
+    answer = decide_move(moved, known, Destination(queue, bounds_now(queue), molds))
+    if answer.refusal:
+        words = [word for name, text in answer.resources for word in ("-l", f"{name}={text}")]
+        quiet = subprocess.DEVNULL
+        subprocess.Popen(
+            [settings.qalter, *words, str(job.id)],
+            stdin=quiet,
+            stdout=quiet,
+            stderr=quiet,
+            start_new_session=True,
+        )
+        event.reject(answer.refusal)
+    event.accept()
+
+
+main(pbs.event())
