@@ -19,6 +19,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from asking_helpers import answer_of
 from changing_helpers import Cluster
 from daemon_helpers import LONG, OneNode
 from release_helpers import Release, release_here, requests
@@ -29,6 +30,7 @@ from wrapper_helpers import HASTY, SOURCE
 
 from fake_door import FakeDoor, munge_program
 from limits import HANG_S
+from pliant.batch.slurm.queries import CAREFUL
 from pliant.errors import PliantError
 from pliant.sandbox import Options, Sandbox
 from pliant.sandbox.accounts import person
@@ -131,9 +133,17 @@ def _clean(sandbox: Sandbox) -> None:
         states = sandbox.run(["sinfo", "-h", "-N", "-p", "gpu", "-o", "%T"]).stdout.split()
         return bool(states) and set(states) <= {"idle", "reserved", "maint"}
 
+    def knows_limits() -> bool:
+        """Whether slurmdbd has answered pliantd: until then it makes no job larger."""
+        if sandbox.pid("pliantd") is None or not sandbox.record.options.accounting:
+            return True
+        answer = answer_of(sandbox, "status")
+        return answer.is_ok and CAREFUL not in answer.fields["json"]
+
     try:
         wait_until(all_ended, "all jobs to end")
         wait_until(all_idle, "all nodes to be idle")
+        wait_until(knows_limits, "pliantd to know of limits")
     except AssertionError as error:
         error.add_note(_standing(sandbox))
         raise

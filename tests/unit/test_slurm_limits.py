@@ -10,6 +10,7 @@ from slurm_recorded import Recorded
 from pliant.batch.slurm import Slurm
 from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.limits import ASSOCIATIONS, QOS, UNKNOWN, Limits, parse_limits
+from pliant.batch.slurm.queries import AGAIN_S, CAREFUL
 from pliant.errors import Unavailable
 from pliant.model import EVERYBODY, Abilities, Amounts, Demand, Partition
 
@@ -272,13 +273,14 @@ def test_limits_are_read_with_the_configuration_and_kept_while_slurmdbd_is_away(
     now_s, commands = [0.0], Enforcing()
     slurm = Slurm(commands, clock=lambda: now_s[0])
     assert slurm.site().limits == UNKNOWN
-    commands.qos, now_s[0] = NONE + NARROW, 59.0
+    assert slurm.trouble() == f"sacctmgr: slurmdbd is away: {CAREFUL}"
+    commands.qos, now_s[0] = NONE + NARROW, AGAIN_S - 1
     assert (slurm.site().limits, commands.asked) == (UNKNOWN, 1)
-    now_s[0] = 60.0
+    now_s[0] = AGAIN_S
     narrow = limited("narrow", narrow=TWO)
-    assert slurm.site().limits == narrow
+    assert (slurm.site().limits, slurm.trouble()) == (narrow, "")
     commands.qos, now_s[0] = None, 120.0
-    assert slurm.site().limits == narrow
+    assert (slurm.site().limits, slurm.trouble()) == (narrow, "")
     commands.qos = NONE
     assert slurm.site().limits == narrow
     slurm.forget_site()
@@ -296,13 +298,20 @@ class Hanging(Enforcing):
         return super().run(argv, env=env, stdin=stdin)
 
 
-def test_slurmdbd_is_left_in_peace_for_a_minute_however_often_slurmctld_fails() -> None:
+def test_slurmdbd_is_left_in_peace_for_a_while_however_often_slurmctld_fails() -> None:
+    """Shorter where its limits were never known: until then no job is made larger."""
     now_s, commands = [0.0], Hanging()
     slurm = Slurm(commands, clock=lambda: now_s[0])
-    for now_s[0] in (0.0, 20.0, 40.0, 59.0):
-        with pytest.raises(Unavailable, match="squeue"):
-            slurm.observe()
-    assert commands.asked == 1
-    now_s[0] = 60.0
-    slurm.site()
-    assert commands.asked == 2
+
+    def asked(*times_s: float) -> int:
+        for now_s[0] in times_s:
+            with pytest.raises(Unavailable, match="squeue"):
+                slurm.observe()
+        return commands.asked
+
+    assert asked(0.0, 10.0, AGAIN_S - 1) == 1
+    commands.qos = NONE
+    assert asked(AGAIN_S) == 2
+    commands.qos = None
+    assert asked(50.0, 51.0, 109.0) == 3
+    assert asked(110.0) == 4

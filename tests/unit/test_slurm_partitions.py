@@ -96,6 +96,16 @@ def test_memory_per_gpu_that_slurm_writes_as_the_jobs_own_follows_its_gpus() -> 
     assert (told.gpus, told.mem_mib, told.per_cpu, told.odd) == (4, 2000, False, "")
 
 
+def test_a_partitions_memory_per_gpu_is_known_where_the_total_is_still_that_of_a_cpu() -> None:
+    """24.11 does so: DefMemPerGPU=500, DefMemPerCPU=1000, and nothing asked for."""
+    row = replace(
+        ROWS["316"],
+        **{"tres": "cpu=1,mem=1000M,node=1,billing=1,gres/gpu=4", "num_cpus": "1"},
+        **{"tres_per_node": "gres/gpu:4", "mem_per_tres": "gpu:500", "min_memory": "500M"},
+    )
+    assert asked(row, None, 1000).mem_mib == 2000
+
+
 # Where a waiting job may start
 
 

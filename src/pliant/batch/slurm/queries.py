@@ -36,8 +36,11 @@ from pliant.model import Reservation
 
 SITE_S = 60.0
 """How often a site's configuration is read again, and its limits, which slurmdbd is asked for."""
+AGAIN_S = 20.0
+"""How soon they are asked for again where they were never known: sacctmgr may take half of that."""
 PING_S = 10.0
 """How often it is asked which controller acts, where there are several."""
+CAREFUL = "until accounting says which limits there are, no job is made larger than written"
 DETAILS_AT_ONCE = 500
 """How many running jobs' places are asked in one look; the rest in the next ones."""
 
@@ -58,6 +61,8 @@ class Queries:
         self._site: tuple[float, Site] | None = None
         self._limits = UNKNOWN
         self._dbd_away_s = -SITE_S  # when slurmdbd last did not answer
+        self.trouble = ""
+        """Why it is not known which limits there are; "" where it is, or was."""
         self._places: dict[_Run, Allocation | None] = {}
         self._ping: tuple[float, str] | None = None
 
@@ -71,20 +76,22 @@ class Queries:
             site = parse_config(self._ask("scontrol", "show", "config"))
             if site.version < OLDEST:
                 raise BadAnswer(f"Slurm {site.release} is too old: 22.05 or later is needed")
-            known = self._site = (now_s, replace(site, limits=self._limits_of(site)))
+            read = replace(site, limits=self._limits_of(site))
+            known = self._site = (now_s - (SITE_S - AGAIN_S if self.trouble else 0.0), read)
         return known[1]
 
     def _limits_of(self, site: Site) -> Limits:
         """Return what limits hold, as they were last known where slurmdbd is away."""
         if not site.enforces_limits and not site.preempts_by_qos:
             return NO_LIMITS
-        if not 0 <= self._clock() - self._dbd_away_s < SITE_S:
+        if not 0 <= self._clock() - self._dbd_away_s < (AGAIN_S if self.trouble else SITE_S):
             try:
-                self._limits = self._ask_limits(site.cluster)
-            except (BatchError, Unavailable):
+                self._limits, self.trouble = self._ask_limits(site.cluster), ""
+            except (BatchError, Unavailable) as error:
                 # sacctmgr takes its whole time limit to find that out: not in every look, though
                 # the site is read in each while slurmctld does not answer either.
                 self._dbd_away_s = self._clock()
+                self.trouble = f"{error}: {CAREFUL}" if self._limits is UNKNOWN else ""
         known = self._limits
         return known if site.enforces_limits else Limits(preempting=known.preempting)
 

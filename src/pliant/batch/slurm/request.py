@@ -93,7 +93,7 @@ def asked(row: JobRow, noted: Footprint | None = None, default_per_cpu_mib: int 
     if row.waits:
         cpus = max(cpus, tasks * per_task, count(row.min_cpus), _per_gpu(row.cpus_per_tres) * gpus)
     mem, per_cpu = _memory(row, (nodes, cpus), noted, default_per_cpu_mib)
-    each = _mem_of_gpu(row, nodes, gpus, noted)
+    each = _mem_of_gpu(row, nodes, gpus, noted, default_per_cpu_mib)
     if each:
         mem, per_cpu = each * gpus, False
     by_gpu = (_per_gpu(row.tres_per_task), _per_gpu(row.cpus_per_tres), each)
@@ -165,12 +165,15 @@ def _per_gpu(text: str) -> int:
     return _total(gres_list(text), GPU)
 
 
-def _mem_of_gpu(row: JobRow, nodes: int, gpus: int, noted: Footprint | None) -> int:
+def _mem_of_gpu(
+    row: JobRow, nodes: int, gpus: int, noted: Footprint | None, default_per_cpu_mib: int
+) -> int:
     """The MiB that were asked for each GPU of a node; 0 where memory was asked in another way.
 
     Slurm shows DefMemPerGPU also where another way goes before it. 24.11, which says ``gres/gpu``,
     shows it as the job's least memory where it counts; 22.05 shows DefMemPerCPU there: then the
-    total tells, where it is of nothing else, until the job is changed.
+    total tells, where it is of nothing else, until the job is changed. For a job that asks for none
+    24.11 takes DefMemPerGPU, and leaves the total of DefMemPerCPU.
     """
     each, least = _mem_per_gpu(row.mem_per_tres), size_mib(row.min_memory)
     if not least or "gres/" in row.mem_per_tres:
@@ -178,6 +181,8 @@ def _mem_of_gpu(row: JobRow, nodes: int, gpus: int, noted: Footprint | None) -> 
     if noted is not None and noted.mem_per_gpu_mib == each:
         return each if least != each * gpus else 0  # that was set for the node
     total = size_mib(tres(row.tres).get("mem", ""))
+    if least == each and 0 < total == default_per_cpu_mib * count(row.num_cpus):
+        return each
     others = (least * nodes, least * count(row.num_cpus))
     return each if total == each * nodes * gpus and total not in others else 0
 

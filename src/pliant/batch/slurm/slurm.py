@@ -76,6 +76,10 @@ class Slurm:
         """Read the site's configuration and limits again in the next look."""
         self._queries.forget_site()
 
+    def trouble(self) -> str:
+        """Return what keeps jobs from being changed as they could be, in words; "" for nothing."""
+        return self._queries.trouble
+
     def observe(self) -> Snapshot:
         """Return the cluster as it is now.
 
