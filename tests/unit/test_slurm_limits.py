@@ -311,7 +311,7 @@ def test_slurmdbd_is_left_in_peace_for_a_while_however_often_slurmctld_fails() -
 
     assert asked(0.0, 10.0, AGAIN_S - 1) == 1
     commands.qos = NONE
-    assert asked(AGAIN_S) == 2
+    assert asked(AGAIN_S) == 3  # both of its lists
     commands.qos = None
-    assert asked(50.0, 51.0, 109.0) == 3
-    assert asked(110.0) == 4
+    assert asked(50.0, 51.0, 109.0) == 4
+    assert asked(110.0) == 5
