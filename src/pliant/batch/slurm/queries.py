@@ -87,6 +87,7 @@ class Queries:
         if not 0 <= self._clock() - self._dbd_away_s < (AGAIN_S if self.trouble else SITE_S):
             try:
                 self._limits, self.trouble = self._ask_limits(site.cluster), ""
+                self._dbd_away_s = -SITE_S
             except (BatchError, Unavailable) as error:
                 # sacctmgr takes its whole time limit to find that out: not in every look, though
                 # the site is read in each while slurmctld does not answer either.
