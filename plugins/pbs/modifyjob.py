@@ -40,8 +40,9 @@ def main(event: Any) -> None:
     runs = (int(attribute(was, "run_count") or 0), None if count in (None, "") else int(count))
     if not changed and runs[1] is None:
         event.accept()
-    state = read_state_file(read_settings(pbs.hook_config_filename), before.queue)
-    known = Known(state, time.time(), bounds=bounds_now(before.queue))
+    settings = read_settings(pbs.hook_config_filename)
+    state = read_state_file(settings, before.queue)
+    known = Known(state, time.time(), bounds=bounds_now(before.queue), resources=settings.resources)
     answer = decide_change(before, changed, known, runs)
     if answer.refusal:
         event.reject(answer.refusal)

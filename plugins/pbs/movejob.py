@@ -38,21 +38,23 @@ def main(event: Any) -> None:
     state, source = read_state_file(settings, queue), str(event.src_queue or "")
     waits = attribute(job, "job_state") in WAITS
     moved = Submission(source, resource_texts(job.Resource_List), {}, waits=waits)
-    known = Known(state, time.time(), bounds=bounds_now(source))
+    known = Known(state, time.time(), bounds=bounds_now(source), resources=settings.resources)
     molds = state is not None and bool(state.queues)
     answer = decide_move(moved, known, Destination(queue, bounds_now(queue), molds))
     if answer.refusal:
         words = [word for name, text in answer.resources for word in ("-l", f"{name}={text}")]
-        quiet = subprocess.DEVNULL
-        subprocess.Popen(
-            [settings.qalter, *words, str(job.id)],
-            stdin=quiet,
-            stdout=quiet,
-            stderr=quiet,
-            start_new_session=True,
-        )
+        start(settings.qalter, *words, str(job.id))
         event.reject(answer.refusal)
     event.accept()
+
+
+def start(*words: str) -> None:
+    """Run a command beside the server. Without it the job stays as it is, and where it is."""
+    quiet = subprocess.DEVNULL
+    try:
+        subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+    except OSError as error:
+        pbs.logmsg(pbs.LOG_WARNING, f"pliant: {words[0]}: {error.strerror}")
 
 
 main(pbs.event())

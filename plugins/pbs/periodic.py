@@ -15,7 +15,7 @@ from typing import Any
 
 import pbs
 
-from pliant.filter.pbs.names import HELD
+from pliant.filter.pbs.names import BY_QHOLD, HELD
 from pliant.hooks.reading import (
     attribute,
     item,
@@ -37,6 +37,8 @@ def is_ours(job: Any) -> bool:
     """Whether a job waits with the hold of our epilogue hook, and has not run since that."""
     mark = item(attribute(job, "Variable_List"), HELD)
     if str(attribute(job, "Hold_Types")) != "s" or not mark or not JOB_ID.fullmatch(str(job.id)):
+        return False
+    if str(attribute(job, "comment") or "").startswith(BY_QHOLD):
         return False
     return str(seconds(attribute(job, "run_count"))) == str(mark)
 

@@ -95,7 +95,7 @@ def main(event: Any) -> None:
     fresh = state is None or not state.written_s <= last_s <= now_s
     asked = submission(job)
     bounds = bounds_now(asked.queue) if state else None
-    answer = decide(asked, Known(state, now_s, fresh, bounds))
+    answer = decide(asked, Known(state, now_s, fresh, bounds, settings.resources))
     if answer.refusal:
         event.reject(answer.refusal)
     remark("queuejob", answer.remark)

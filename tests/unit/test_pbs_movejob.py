@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from pbs_site import ASKED, QUEUE, Seen, Site
 
 from pbs_double import Job
-from pliant.grammar import find_token, spec_text
+from pliant.grammar import find_token, spec_text, token_text
+from pliant.model import Shape
 
 WORDS = "pliant: queue {}: not as Pliant has set the job: it gets 1 again instead of 2: move it once more"
 OWN = "moldable=gpus=1-4;own=1;fp=1,0,8,0,16384,0,0"
@@ -70,21 +72,67 @@ def test_who_may_be_refused_for_what_pliant_set_gets_its_own_shape_again(
     site.limits["small"] = limit
     seen = moves("small", job_state=state)
     assert seen.verdict == ("reject", WORDS.format("small"))
-    *shape, said, job_id = moves.told()
+    option, said, job_id = moves.told()
     token = said.partition("=")[2]
-    assert (shape, job_id) == (["-l", "select=1:ncpus=8:ngpus=1:mem=16384mb", "-l"], "7.head")
+    assert (option, job_id) == ("-l", "7.head")
     spec = find_token(token)
     assert spec is not None
     assert spec_text(spec) == OWN
-    again = {**seen.resources, "select": shape[1].partition("=")[2], "pliant": token}
+    changed = altered(site, seen, token)
+    assert changed.resources["select"] == "1:ncpus=8:ngpus=1:mem=16384mb"
+    again = {**seen.resources, **changed.resources}
     once_more = Job("movejob", again, queue="small", job_state=1)
     assert site.seen("movejob", once_more).verdict == ("accept", "")
+
+
+def altered(site: Site, seen: Seen, token: str, **meanwhile: str) -> Seen:
+    """Let the server see the qalter of a token, once the owner has changed ``meanwhile``."""
+    there = {**seen.resources, **meanwhile}
+    old = Job("modifyjob", there, seen.variables, job_state=1, queue="workq")
+    return site.seen("modifyjob", Job("modifyjob", {"pliant": token}), job_o=old)
+
+
+def test_what_its_owner_has_changed_meanwhile_stands(site: Site, moves: Moves) -> None:
+    seen = moves("route")
+    token = moves.told()[1].partition("=")[2]
+    changed = altered(site, seen, token, select="1:ncpus=8:ngpus=3")
+    assert "select" not in changed.resources
+
+
+def test_a_token_of_another_shape_gives_nothing_back(site: Site, moves: Moves) -> None:
+    seen = moves("route")
+    spec = find_token(seen.resources["pliant"])
+    assert spec is not None
+    for other in (spec, replace(spec, set=None, own=Shape(1, 3))):
+        assert "select" not in altered(site, seen, token_text(other)).resources
+
+
+def test_the_type_of_gpus_is_read_without_pliantds_file_too(site: Site, moves: Moves) -> None:
+    """Its name stands in the hooks' own configuration: PBS deletes what no destination takes."""
+    site.options["type_resource"] = "gpu_model"
+    site.says(type_resource="gpu_model", queues=(("workq", QUEUE),))
+    first = site.queuejob({**ASKED, "select": f"{ASKED['select']}:gpu_model=a100"})
+    assert ":ngpus=2" in first.resources["select"]
+    site.state.unlink()
+    job = Job("movejob", first.resources, queue="route", job_state=1)
+    assert site.seen("movejob", job, src_queue="workq").verdict[0] == "reject"
+    assert moves.told()
+
+
+def test_so_is_a_job_whose_chunks_have_another_resource_by_default_by_now(
+    site: Site, moves: Moves
+) -> None:
+    first = site.queuejob(ASKED)
+    site.limits["workq"] = {"default_chunk": {"Qlist": "workq"}}
+    job = Job("movejob", first.resources, queue="route", job_state=1)
+    assert site.seen("movejob", job, src_queue="workq").verdict[0] == "reject"
+    assert moves.told()
 
 
 @pytest.mark.parametrize("queue", ["route", "R12", "small@other"])
 def test_so_does_who_goes_where_no_shapes_are_given(moves: Moves, queue: str) -> None:
     assert moves(queue).verdict == ("reject", WORDS.format(queue))
-    assert moves.told()[1] == "select=1:ncpus=8:ngpus=1:mem=16384mb"
+    assert moves.told()[1].startswith("pliant=pliant=v1:")
 
 
 def test_so_does_everybody_where_pliantd_has_gone(site: Site, moves: Moves) -> None:
@@ -148,11 +196,12 @@ def test_nor_where_its_owner_has_changed_it(site: Site) -> None:
     assert site.seen("movejob", job).verdict == ("accept", "")
 
 
-def test_a_move_that_nothing_can_be_done_for_is_left_to_pbs(site: Site, moves: Moves) -> None:
+def test_where_nothing_can_be_done_the_job_stays_where_it_is(site: Site, moves: Moves) -> None:
+    """A routing queue whose destinations all refuse it would lose it."""
     site.options["qalter"] = "/nowhere/qalter"
     seen = moves("route")
-    assert seen.verdict == ("accept", "")
-    assert "FileNotFoundError" in seen.pbs.log[0]
+    assert seen.verdict == ("reject", WORDS.format("route"))
+    assert seen.pbs.log == ["pliant: /nowhere/qalter: No such file or directory"]
 
 
 def test_the_alarm_lets_a_move_pass(site: Site) -> None:

@@ -34,7 +34,8 @@ class Settings:
     """The hooks' configuration, a JSON object; what is missing or of another type is as here.
 
     ``owner``: the uid that pliantd runs as: the state file is its or root's. ``gpu_vnode``: see
-    pliant.filter.pbs.launched. ``share_resource``: the float resource of shares. ``back``: how a
+    pliant.filter.pbs.launched. ``type_resource``: the resource of a GPU's type;
+    ``share_resource``: the float resource of shares. ``back``: how a
     job waits that goes back to the queue, ``wait_s`` of Execution_Time (``time``) or ``hold``.
     ``away_s``: how old the state file is when pliantd counts as away. ``fences``: pliantd's file of
     them. ``taken``: our own file of when a job was last submitted or started.
@@ -45,6 +46,7 @@ class Settings:
     taken: str = "/run/pliant/pbs_taken"
     owner: int = 0
     gpu_vnode: str = ""
+    type_resource: str = ""
     share_resource: str = ""
     back: str = "time"
     wait_s: int = 60
@@ -52,6 +54,11 @@ class Settings:
     qalter: str = "/opt/pbs/bin/qalter"
     qrls: str = "/opt/pbs/bin/qrls"
     qmgr: str = "/opt/pbs/bin/qmgr"
+
+    @property
+    def resources(self) -> tuple[str, str]:
+        """What pliantd's file says too, while it is there."""
+        return self.type_resource, self.share_resource
 
 
 def read_settings(path: str | None) -> Settings:

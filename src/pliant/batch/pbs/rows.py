@@ -26,7 +26,7 @@ from pliant.batch.pbs.values import (
     true,
 )
 from pliant.filter.pbs.limits import OF_RUNNING, OF_SEVERAL, SHAPED
-from pliant.filter.pbs.names import BACK, HELD, RESTARTS, read_back, restarts
+from pliant.filter.pbs.names import BACK, BY_QHOLD, HELD, RESTARTS, read_back, restarts
 
 UP = frozenset({"free", "job-busy", "job-exclusive", "resv-exclusive", "busy"})
 """The states of a node that would take a job, now or when what is on it has gone."""
@@ -116,8 +116,9 @@ class JobRow:
 
     @property
     def is_held_by_us(self) -> bool:
-        """Whether our epilogue hook holds it, and nobody else."""
-        return self.holds == "s" and self.variables.get(HELD, "") == str(self.run_count)
+        """Whether our epilogue hook holds it, and nobody else: a qhold says so in the comment."""
+        is_marked = self.variables.get(HELD, "") == str(self.run_count)
+        return self.holds == "s" and is_marked and not self.comment.startswith(BY_QHOLD)
 
     @property
     def is_held_for_returns(self) -> bool:

@@ -13,6 +13,7 @@ from pliant.errors import BadSpec
 from pliant.filter.fields import Fixed
 from pliant.filter.pbs.choose import MAX_LOOKED_AT
 from pliant.filter.pbs.decide import Answer, Known, Submission, answer_to
+from pliant.filter.pbs.defaults import NO_DEFAULTS
 from pliant.filter.pbs.names import (
     BACK,
     HELD,
@@ -90,9 +91,13 @@ def _own_again(
 ) -> tuple[Shape, Mapping[str, str]]:
     """Return a waiting job's own shape, and what gives it back where it may not be as it was set.
 
-    The latter is nothing where its owner has said nothing new, or has changed that shape.
+    The latter is nothing where its owner has said nothing new, or has changed that shape. The token
+    alone, that of the own shape, asks for it too: so the movejob hook does, and the server decides
+    on the job as it is by then.
     """
-    if TOKEN in changed or not _asks(changed):
+    if TOKEN in changed:
+        return _asked_back(before, changed[TOKEN], known)
+    if not _asks(changed):
         return Shape(), {}
     was_set = set_of(before, known)
     if not was_set or _may_be(request, was_set.own, was_set.shape):
@@ -102,6 +107,14 @@ def _own_again(
         return Shape(), {}
     if known.bounds.limits.why_not(was_set.own.nodes, demand):
         return Shape(), {}  # PBS would refuse the whole change
+    return was_set.own, was_set.as_written(demand, known)
+
+
+def _asked_back(before: Submission, token: str, known: Known) -> tuple[Shape, Mapping[str, str]]:
+    spec, was_set = find_token(token), set_of(before, known)
+    if spec is None or not was_set or spec.set or spec.own != was_set.own:
+        return Shape(), {}
+    demand = was_set.demand(was_set.own, spec.request)
     return was_set.own, was_set.as_written(demand, known)
 
 
@@ -130,14 +143,23 @@ def set_of(job: Submission, known: Known) -> Set | None:
     spec = find_token(job.resources.get(TOKEN, ""))
     if not job.waits or not spec or not spec.own or not spec.set:
         return None
-    try:
-        written = read_written(job.resources, *known.names, known.defaults)
-    except Fixed:
+    written = _as_set(job.resources, known)
+    if written is None:
         return None
     carries = own_shape(written)
     if carries == spec.own or carries != _as_carried(spec.set):
         return None
     return Set(spec, written, spec.own, spec.set)
+
+
+def _as_set(resources: Mapping[str, str], known: Known) -> Written | None:
+    """Read a request that Pliant has set; a default that keeps shapes may have come after that."""
+    for defaults in (known.defaults, NO_DEFAULTS):
+        try:
+            return read_written(resources, *known.names, defaults)
+        except Fixed:
+            continue
+    return None
 
 
 def _may_be(request: Request, own: Shape, shape: Shape) -> bool:

@@ -61,19 +61,20 @@ class Known:
     """What the hook knows: the state file, "now", and whether nobody was submitted since it.
 
     ``bounds``: what bounds one job, as the server will hold it against this one; None: not known,
-    and no shape is given that PBS might refuse.
+    and no shape is given that PBS might refuse. ``resources``: ``names``, where there is no file.
     """
 
     state: State | None = None
     now_s: float = 0.0
     fresh: bool = True
     bounds: Bounds | None = None
+    resources: tuple[str, str] = ("", "")
 
     @property
     def names(self) -> tuple[str, str]:
         """The resources of a chunk that name the type of its GPUs and a part of one; "": none."""
         state = self.state
-        return (state.type_resource, state.share_resource) if state else ("", "")
+        return (state.type_resource, state.share_resource) if state else self.resources
 
     @property
     def defaults(self) -> Defaults:

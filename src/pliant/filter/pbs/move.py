@@ -2,7 +2,8 @@
 
 PBS holds the limits of a queue against what a job says at that moment, deletes one that all
 destinations of a routing queue refuse, and lets no hook of a move change what it says. So a job
-that may be refused for what Pliant made of it is given its own shape back, and is then moved.
+that may be refused for what Pliant made of it is given its own shape back, and is then moved: what
+is to be set is the token of its own shape, from which the change itself does the rest.
 """
 
 from __future__ import annotations
@@ -51,8 +52,7 @@ def decide_move(job: Submission, known: Known, to: Destination) -> Answer:
     token = token_text(replace(was_set.spec, set=None))
     shapes = f"{shape_text(was_set.own)} again instead of {shape_text(was_set.shape)}"
     words = f"queue {to.name}: not as Pliant has set the job: it gets {shapes}: move it once more"
-    resources = (*was_set.as_written(own, known).items(), (TOKEN, token))
-    return Answer(refusal=f"pliant: {words}", resources=resources)
+    return Answer(refusal=f"pliant: {words}", resources=((TOKEN, token),))
 
 
 def _may_go(was_set: Set, to: Destination) -> bool:

@@ -29,6 +29,8 @@ RETURNS = "PLIANT_RETURNS"
 """The exit code with which the job goes back to the queue; "" where with none."""
 HELD = "PLIANT_HELD"
 """run_count at the end of a run after which our hook held the job; "" where it did not."""
+BY_QHOLD = "Job held by"
+"""How the comment of a job begins that somebody holds; a hook that does writes none."""
 BACK = "PLIANT_BACK"
 """What our hook that sends a job back to the queue notes of it: a Back as text."""
 CHECKPOINTED = 85
