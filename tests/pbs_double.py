@@ -36,12 +36,13 @@ BOUNDS = (
     *("resources_default", "default_chunk"),
 )
 OF_SEVERAL = (
-    "max_run_res max_queued_res queued_jobs_threshold_res max_user_res max_group_res".split()
+    "max_run_res max_queued_res queued_jobs_threshold_res max_user_res max_group_res"
+    " max_run_res_soft max_user_res_soft max_group_res_soft".split()
 )
 PARAMETERS = {
     "queuejob": ("job",),
     "modifyjob": ("job", "job_o"),
-    "movejob": ("job", "src_queue"),
+    "movejob": ("job", "src_queue", "requestor"),
     "runjob": ("job", "requestor"),
     "execjob_prologue": ("job", "vnode_list"),
     "execjob_launch": ("job", "vnode_list", "progname", "argv", "env"),
@@ -271,6 +272,7 @@ class Limited:
 
     def __init__(self, name: str, said: Mapping[str, Any]) -> None:
         self.name = name
+        self.managers, self.operators = said.get("managers"), said.get("operators")
         for kind in (*BOUNDS, *OF_SEVERAL):
             setattr(self, kind, Resources("server", said.get(kind, {}), tuple(CUSTOM)))
 
@@ -328,7 +330,8 @@ class Pbs(types.ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the server's."""
-        if name in (*BOUNDS, *OF_SEVERAL) and name != "resources_min":
+        known = (*BOUNDS, *OF_SEVERAL, "managers", "operators")
+        if name in known and name != "resources_min":
             return getattr(self.limits[""], name)
         raise AttributeError(name)
 

@@ -26,12 +26,17 @@ from pliant.hooks.reading import (
     resource_texts,
 )
 
+PARTS = ("Scheduler", "PBS_Server")
+"""Whom PBS itself calls who asks, where it moves a job."""
+
 
 def main(event: Any) -> None:
     """Decide about one move."""
     job = event.job
     if not item(job.Resource_List, TOKEN):
         event.accept()
+    if not may_move(str(event.requestor), job):
+        event.accept()  # PBS asks its hooks first, and refuses it then
     settings, queue = read_settings(pbs.hook_config_filename), str(job.queue or "")
     if "@" not in queue and pbs.server().queue(queue) is None:
         event.accept()  # PBS refuses it, whatever the job is
@@ -46,6 +51,15 @@ def main(event: Any) -> None:
         start(settings.qalter, *words, str(job.id))
         event.reject(answer.refusal)
     event.accept()
+
+
+def may_move(who: str, job: Any) -> bool:
+    """Whether PBS lets somebody move a job: its owner, who rules the server, or its own parts."""
+    server = pbs.server()
+    owners = (str(attribute(job, "Job_Owner")).partition("@")[0], str(attribute(job, "euser")))
+    rulers = f"{attribute(server, 'managers')},{attribute(server, 'operators')}"
+    named = [one.strip().partition("@")[0] for one in rulers.split(",")]
+    return who in ("root", *PARTS, *owners, *named)
 
 
 def start(*words: str) -> None:

@@ -118,6 +118,7 @@ class Bench:
         """As after a look that saw these."""
         seen = Snapshot(self.now_s, (), (), running=running, waiting=waiting)
         self.elastic.looked(seen, always)
+        self.elastic.give_back(seen)
 
     def close(self, closed: Callable[[Snapshot], Snapshot]) -> None:
         """As if the last cycle had seen it so."""

@@ -16,6 +16,7 @@ from pliant.grammar import find_token, spec_text, token_text
 from pliant.model import Shape
 
 WORDS = "pliant: queue {}: not as Pliant has set the job: it gets 1 again instead of 2: move it once more"
+WHO: dict[str, Any] = {"requestor": "ada"}
 OWN = "moldable=gpus=1-4;own=1;fp=1,0,8,0,16384,0,0"
 
 
@@ -43,7 +44,9 @@ class Moves:
     def __call__(self, queue: str, asked: dict[str, Any] = ASKED, **job: Any) -> Seen:
         first = self.site.queuejob(asked)
         more = {"queue": queue, "job_state": 1, **job}
-        return self.site.seen("movejob", Job("movejob", first.resources, **more), src_queue="workq")
+        return self.site.seen(
+            "movejob", Job("movejob", first.resources, **more), src_queue="workq", **WHO
+        )
 
     def told(self) -> list[str]:
         """Return what qalter is told, once it is."""
@@ -82,7 +85,21 @@ def test_who_may_be_refused_for_what_pliant_set_gets_its_own_shape_again(
     assert changed.resources["select"] == "1:ncpus=8:ngpus=1:mem=16384mb"
     again = {**seen.resources, **changed.resources}
     once_more = Job("movejob", again, queue="small", job_state=1)
-    assert site.seen("movejob", once_more).verdict == ("accept", "")
+    assert site.seen("movejob", once_more, **WHO).verdict == ("accept", "")
+
+
+@pytest.mark.parametrize(
+    ("who", "verdict"),
+    [*((who, "reject") for who in ("ada", "root", "Scheduler", "eve", "op")), ("bob", "accept")],
+)
+def test_who_may_not_move_a_job_changes_nothing_of_it(
+    site: Site, moves: Moves, who: str, verdict: str
+) -> None:
+    """PBS asks its hooks before it looks at who asks."""
+    site.limits[""] = {"managers": "eve@head,root@head", "operators": "op@*"}
+    first = site.queuejob(ASKED)
+    job = Job("movejob", first.resources, queue="route", job_state=1)
+    assert site.seen("movejob", job, src_queue="workq", requestor=who).verdict[0] == verdict
 
 
 def altered(site: Site, seen: Seen, token: str, **meanwhile: str) -> Seen:
@@ -115,7 +132,7 @@ def test_the_type_of_gpus_is_read_without_pliantds_file_too(site: Site, moves: M
     assert ":ngpus=2" in first.resources["select"]
     site.state.unlink()
     job = Job("movejob", first.resources, queue="route", job_state=1)
-    assert site.seen("movejob", job, src_queue="workq").verdict[0] == "reject"
+    assert site.seen("movejob", job, src_queue="workq", **WHO).verdict[0] == "reject"
     assert moves.told()
 
 
@@ -125,7 +142,7 @@ def test_so_is_a_job_whose_chunks_have_another_resource_by_default_by_now(
     first = site.queuejob(ASKED)
     site.limits["workq"] = {"default_chunk": {"Qlist": "workq"}}
     job = Job("movejob", first.resources, queue="route", job_state=1)
-    assert site.seen("movejob", job, src_queue="workq").verdict[0] == "reject"
+    assert site.seen("movejob", job, src_queue="workq", **WHO).verdict[0] == "reject"
     assert moves.told()
 
 
@@ -139,7 +156,7 @@ def test_so_does_everybody_where_pliantd_has_gone(site: Site, moves: Moves) -> N
     first = site.queuejob(ASKED)
     site.state.unlink()
     job = Job("movejob", first.resources, queue="workq", job_state=1)
-    assert site.seen("movejob", job).verdict == ("reject", WORDS.format("workq"))
+    assert site.seen("movejob", job, **WHO).verdict == ("reject", WORDS.format("workq"))
     assert moves.told()
 
 
@@ -193,7 +210,7 @@ def test_nor_where_its_owner_has_changed_it(site: Site) -> None:
     first = site.queuejob(ASKED)
     resources = {**first.resources, "select": "1:ncpus=8:ngpus=3"}
     job = Job("movejob", resources, queue="small", job_state=1)
-    assert site.seen("movejob", job).verdict == ("accept", "")
+    assert site.seen("movejob", job, **WHO).verdict == ("accept", "")
 
 
 def test_where_nothing_can_be_done_the_job_stays_where_it_is(site: Site, moves: Moves) -> None:
@@ -208,4 +225,4 @@ def test_the_alarm_lets_a_move_pass(site: Site) -> None:
     for line in (2, 30, 200, 400):
         first = site.queuejob(ASKED)
         job = Job("movejob", first.resources, queue="route", job_state=1)
-        assert site.seen("movejob", job, alarm_at=line).verdict == ("accept", "")
+        assert site.seen("movejob", job, alarm_at=line, **WHO).verdict == ("accept", "")

@@ -243,12 +243,12 @@ def test_a_nice_that_was_not_put_back_is_so_later_unless_there_is_a_newer_one(
             handing(slurm, by_key(row)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
     else:
         handing(slurm, by_key(row)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
-        assert slurm.asked == [("scontrol", "update", "jobid=7", *words)]
+        assert slurm.asked == [("scontrol", "update", "jobid=7", word) for word in words]
 
 
 @pytest.mark.parametrize("basic", [False, True])
 @pytest.mark.parametrize("ran", [{}, RAN])
-def test_a_pin_that_its_owner_lowered_is_taken_back_and_one_below_its_own_priority_stands(
+def test_a_pin_that_somebody_has_changed_is_taken_back_whatever_it_is(
     basic: bool, ran: dict[str, str]
 ) -> None:
     """Slurm lets owners lower the priorities of their jobs: just below a pin is above all others."""
@@ -263,9 +263,22 @@ def test_a_pin_that_its_owner_lowered_is_taken_back_and_one_below_its_own_priori
     its_own = ("update", "jobid=7", "Priority=500", "Nice=30", "AdminComment=")
     computed = [("release", "7"), ("update", "jobid=7", "Nice=30", "AdminComment=")]
     assert [words[1:] for words in back] == ([its_own] if basic else computed)
-    slurm.asked.clear()
-    handing(slurm, by_key(replace(row, priority="400"))).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
-    assert slurm.asked == [("scontrol", *computed[1])]
+    for lower in ("500", "400"):
+        assert owed(replace(row, priority=lower))
+    assert not owed(replace(row, priority=str(PINNED)))
+    held = replace(row, priority="0", admin_comment="pliant-priority=500")
+    handing(slurm, by_key(held)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)  # which stays held
+    assert slurm.asked[-1] == ("scontrol", "update", "jobid=7", "AdminComment=")
+
+
+def test_a_pin_that_was_another_jobs_is_taken_back() -> None:
+    """`scontrol top` gives it to another job of its owner's, which has no note of its own."""
+    slurm = Slurm()
+    row = array(7, array_id="7", priority=str(PINNED))
+    assert owed(row)
+    assert not owed(replace(row, **RAN))
+    handing(slurm, by_key(row)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
+    assert slurm.asked == [("scontrol", "release", "7")]
 
 
 def test_the_nodes_that_a_job_goes_to_are_kept_as_those_that_it_leaves() -> None:
@@ -575,7 +588,7 @@ def test_an_owner_has_the_time_min_again_that_a_hand_over_borrowed() -> None:
     row = array(7, array_id="7", time_limit="30:00", time_min="0:00", admin_comment=comment)
     handing(slurm, by_key(row)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
     words = ("TimeMin=20", f"AdminComment={put_token('', GPUS)}")
-    assert slurm.asked == [("scontrol", "update", "jobid=7", *words)]
+    assert slurm.asked == [("scontrol", "update", "jobid=7", word) for word in words]
     newer = replace(row, time_min="5:00")  # its owner's since
     handing(slurm, by_key(newer)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
     assert slurm.asked[-1] == ("scontrol", "update", "jobid=7", words[1])

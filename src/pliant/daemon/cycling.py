@@ -274,6 +274,7 @@ class Cycling:
         self._marking.mark(seen.snapshot, seen.plan, self.acts_on, under_way)
         if self.elastic is not None:
             self.store.decide([*self.elastic.begin(seen.plan, self.acts_on)])
+            self.elastic.give_back(seen.snapshot)
 
     def _taken_back(self, seen: Seen) -> Iterator[Mold]:
         """What we changed where we were switched off since; a pause leaves all as it is."""

@@ -208,9 +208,6 @@ class Elastic:
                 self.overs.withdraw(job.id)
             elif job.id not in under_way and job.priority in OURS:
                 self._do(Do.RELEASE, job)
-        for job in jobs:
-            if job.owed and job.id not in under_way:
-                self._do(Do.GIVE_BACK, job)
         elastic = [job for job in snapshot.running if elastic_request(job)]
         self._stalled.looked(
             [job for job in elastic if job.id not in under_way],
@@ -235,6 +232,16 @@ class Elastic:
         """Whether a job whose program hangs may be requeued as it is: it would start again."""
         several = self.runs.are_several(job)
         return not several and self._places.is_open(job, Wanted(job.shape, job.nodes))
+
+    def give_back(self, snapshot: Snapshot) -> None:
+        """Give jobs back what a hand-over has taken, once all that was decided is done.
+
+        Before, a change that was decided would find its job changed since the look.
+        """
+        under_way = self.overs.all()
+        for job in (*snapshot.waiting, *snapshot.running):
+            if job.owed and job.id not in under_way:
+                self._do(Do.GIVE_BACK, job)
 
     def stood_by(self) -> None:
         """Note that programs speak to another host's pliantd."""

@@ -23,6 +23,7 @@ Measured on 22.05.8 and 24.11.5; each line is a trap:
 from __future__ import annotations
 
 import logging
+import re
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,12 +39,12 @@ from pliant.batch.slurm.job_rows import JobRow, count
 from pliant.batch.slurm.jobs import running_job
 from pliant.batch.slurm.lent import (
     giving_back,
+    is_anothers,
     lending,
     owed,
     own_priority,
     pinning,
     released,
-    was_changed,
 )
 from pliant.batch.slurm.marking import UNMARK, left_marks
 from pliant.batch.slurm.partition_rows import parse_reservations
@@ -75,6 +76,7 @@ MOST_FRESH = 1000
 """Of how many jobs it is remembered how fresh the slurmds of their nodes are."""
 PREFIX = "pliant_"
 """How the names of fences begin."""
+_FENCE = re.compile(rf"{PREFIX}[0-9]+(?:_[0-9]+)?")
 
 
 class Handing:
@@ -163,7 +165,7 @@ class Handing:
         return {
             found.name.removeprefix(PREFIX): found.end_s
             for found in parse_reservations(answer.out)
-            if found.name.startswith(PREFIX) and found.end_s > self._clock()
+            if _FENCE.fullmatch(found.name) and found.end_s > self._clock()
         }
 
     def _sight(self, row: JobRow | None) -> Sight:
@@ -236,8 +238,8 @@ class Handing:
         if step.do in (Do.RELEASE, Do.RELEASE_GUEST):
             self._release(self._who(step, over), step, over, job)
             return
-        if step.do is Do.GIVE_BACK and was_changed(row := self._who(step, over)):
-            self._release(row, step, over, job)
+        if step.do is Do.GIVE_BACK:
+            self._give_back(step, over, job)
             return
         self._tell(step, over, self._words(step, over, job, cluster))
 
@@ -250,8 +252,6 @@ class Handing:
         fence = f"ReservationName={PREFIX}{over.job}"
         if step.do is Do.RESHAPE:
             return ("update", f"jobid={over.job}", *self._reshape(step, over, job, cluster))
-        if step.do is Do.GIVE_BACK:
-            return self._give_back(over)
         if step.do in (Do.PIN, Do.PIN_GUEST):
             return self._pin(step, over)
         words: dict[Do, Sequence[str]] = {
@@ -296,12 +296,18 @@ class Handing:
             raise Refused(f"job {job_id}: it has ended")
         return row
 
-    def _give_back(self, over: HandOver) -> Sequence[str]:
-        row = self._who(Step(Do.GIVE_BACK), over)
-        words = giving_back(row, self._queries.nice(row))
-        if not words:
+    def _give_back(self, step: Step, over: HandOver, job: Job) -> None:
+        """What was lent first, and then the comment: Slurm notes that of a job that has started."""
+        row = self._who(step, over)
+        if is_anothers(row):
+            self._release(row, step, over, job)
+            return
+        *words, comment = giving_back(row, self._queries.nice(row)) or ("",)
+        if not comment:
             raise Refused(f"job {over.job}: it has all that was its own")
-        return ("update", f"jobid={job_words(row)}", *words)
+        for some in (words, [comment]):
+            if some:
+                self._tell(step, over, ("update", f"jobid={job_words(row)}", *some))
 
     def _fence_words(self, job: Job) -> Sequence[str]:
         return (

@@ -52,10 +52,14 @@ def pinning(row: JobRow, nice: int) -> tuple[str, ...]:
     return (f"{_COMMENT}{then}",)
 
 
-def was_changed(row: JobRow) -> bool:
-    """Whether somebody else has changed our pin, to what is more than the job's own priority."""
-    number = whole(row.priority)
-    return number not in OURS and number > own_priority(row) > 0
+def is_anothers(row: JobRow) -> bool:
+    """Whether a job's priority is neither its own nor what we gave it.
+
+    Somebody has changed our pin; or a job that waits has one without a note, which `scontrol top`
+    takes from one job to another.
+    """
+    number, own = whole(row.priority), own_priority(row)
+    return (number in OURS and row.waits and not own) or (number not in (0, *OURS) and own > 0)
 
 
 def own_priority(row: JobRow) -> int:
@@ -73,7 +77,7 @@ def owed(row: JobRow) -> bool:
 
     Slurm takes no --time-min above the time limit, and nothing else of a job that is pinned.
     """
-    return len(giving_back(row, 0)) > 0
+    return is_anothers(row) or len(giving_back(row, 0)) > 0
 
 
 def giving_back(row: JobRow, nice: int) -> tuple[str, ...]:

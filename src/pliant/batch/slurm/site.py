@@ -83,8 +83,11 @@ class Site:
 
     @property
     def user_top(self) -> bool:
-        """Whether users may give a job's priority to another one of theirs (scontrol(1), top)."""
-        return "enable_user_top" in self.scheduler
+        """Whether users may give a job's priority to another one of theirs (scontrol(1), top).
+
+        Slurm looks for the word as a part of what is said, however it is written.
+        """
+        return "enable_user_top" in self.options.get("SchedulerParameters", "").lower()
 
     @property
     def preempts_by_qos(self) -> bool:

@@ -20,8 +20,9 @@ SHAPED = ("nodect", "ngpus", "ncpus", "mem", "mpiprocs")
 OF_SEVERAL = (
     *("max_run_res", "max_queued_res", "queued_jobs_threshold_res"),
     *("max_user_res", "max_group_res"),
+    *("max_run_res_soft", "max_user_res_soft", "max_group_res_soft"),
 )
-"""How the names of the limits begin that bound what several jobs may have."""
+"""The limits that bound what several jobs may have; beyond a soft one they may be preempted."""
 OF_RUNNING = "resources_available"
 """What the jobs that run may have together of each resource, of a queue or the server."""
 
