@@ -13,8 +13,9 @@ import psutil
 import pytest
 
 from fake_door import wait_until
+from limits import HANG_S
 from pliant.node.copies import AT_ONCE_S, Copies
-from wrapped_job import Job, ended, wrapped_job
+from wrapped_job import ROOT, Job, ended, wrapped_job
 
 BEGAN = "pathlib.Path('pid').write_text(str(os.getpid()))\n"
 WAITS = BEGAN + "while not os.path.exists('go'): time.sleep(0.02)\n"
@@ -114,6 +115,34 @@ def test_where_both_are_killed_the_program_is_told_to_end(job: Job) -> None:
     process.kill()
     assert process.stdout is not None
     assert process.stdout.readline() == "told 1\n"
+
+
+KILLED_AT_ONCE = """
+import ctypes, os, signal, time
+from pliant.node.bystander import bystander
+prctl = ctypes.CDLL(None).prctl
+guardian = os.getpid()
+
+def late(*words):
+    print(os.getpid(), flush=True)
+    while os.getppid() == guardian: time.sleep(0.01)
+    prctl(*words)
+
+bystander(late)
+signal.pause()
+"""
+
+
+def test_a_bystander_ends_whose_guardian_is_killed_as_it_begins() -> None:
+    env = {"PYTHONPATH": str(ROOT / "src")}
+    argv = [sys.executable, "-c", KILLED_AT_ONCE]
+    guardian = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True)
+    assert guardian.stdout is not None
+    beside = psutil.Process(int(guardian.stdout.readline()))
+    guardian.kill()
+    guardian.wait()
+    assert psutil.wait_procs([beside], HANG_S)[1] == []
+    guardian.stdout.close()
 
 
 @pytest.mark.parametrize("lost", [False, True])

@@ -17,9 +17,12 @@ FAULTS = (1, 70)  # of a wrapper that began nothing: an uncaught exception, and 
 
 def bystander(prctl: Any) -> int:
     """Fork a child that only a signal ends: what it dies of has reached the program too."""
+    parent = os.getpid()
     pid = attempt(os.fork)
     if pid == 0:
         prctl(DEATH, _signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it was killed before that
+            os._exit(128 + _signal.SIGKILL)
         for number in (_signal.SIGINT, _signal.SIGPIPE, _signal.SIGXFSZ):  # Python's own ways
             _signal.signal(number, _signal.SIG_DFL)
         _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
