@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import psutil
@@ -140,20 +140,29 @@ def _clean(sandbox: Sandbox) -> None:
         answer = answer_of(sandbox, "status")
         return answer.is_ok and CAREFUL not in answer.fields["json"]
 
-    try:
-        wait_until(all_ended, "all jobs to end")
-        wait_until(all_idle, "all nodes to be idle")
-        wait_until(knows_limits, "pliantd to know of limits")
-    except AssertionError as error:
-        error.add_note(_standing(sandbox))
-        raise
+    wait_until(all_ended, "all jobs to end")
+    wait_until(all_idle, "all nodes to be idle")
+    wait_until(knows_limits, "pliantd to know of limits")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show beside a failure what the cluster says of itself then."""
+    report = yield
+    made = getattr(item, "funcargs", {}).get("sandbox")
+    if report.failed and isinstance(made, Sandbox):
+        report.sections.append(("the cluster", _standing(made)))
+    return report
 
 
 def _standing(sandbox: Sandbox) -> str:
-    """Return what a cluster that does not come to rest says of itself."""
+    """Return what a cluster on which a test has failed says of itself."""
     asked = (
         ["squeue", "-a", "-t", "all", "-o", "%i %T %r %N %u"],
         ["sinfo", "-N", "-o", "%N %T %E"],
+        ["scontrol", "-o", "show", "reservation"],
         ["scontrol", "ping"],
     )
     told = [sandbox.run(argv) for argv in asked]

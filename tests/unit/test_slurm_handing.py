@@ -369,7 +369,7 @@ def test_how_fresh_the_slurmds_of_a_job_that_waits_are_is_asked_once(
     assert slurm.asked.count(("scontrol", "-o", "show", "node", "n1,n2")) == 1
 
 
-def _failed(start: str, end: str, code: int) -> str:
+def _failed(start: str, end: str, code: int | str) -> str:
     minute = "2026-01-01T00:00:"
     return f"3|{minute}{start}|{minute}04|{minute}{end}|{code}|"
 
@@ -383,6 +383,9 @@ def _failed(start: str, end: str, code: int) -> str:
         (_failed("05", "06", 9), True),
         (_failed("05", "06", 143 << 8), True),
         (_failed("05", "06", 1 << 8), False),
+        (_failed("05", "06", "0:9"), True),  # as squeue writes it from 24.11 on
+        (_failed("05", "06", "143:0"), True),
+        (_failed("05", "06", "1:0"), False),
         (_failed("05", "08", 15), False),
         ("2|2026-01-01T00:00:05|2026-01-01T00:00:01|", True),  # it had saved: its wrapper died
         ("1|2026-01-01T00:00:05|2026-01-01T00:00:05|", False),

@@ -56,7 +56,7 @@ from pliant.batch.slurm.requested import as_expected, spec_of
 from pliant.batch.slurm.snapshot import with_excluded
 from pliant.batch.slurm.standing import begins_by_others, left_min, stands
 from pliant.batch.slurm.update import job_words, shortfall, token_words, update_words, wanted
-from pliant.batch.slurm.values import duration_s, instant_s, whole
+from pliant.batch.slurm.values import duration_s, instant_s, wait_status, whole
 from pliant.errors import BadAnswer, Infeasible, PliantError, Refused, Unavailable
 from pliant.handover import FENCE_S, OURS, PINNED, SETTLE_S, Do, HandOver, Scene, Sight, Step
 from pliant.model import ANYWHERE, UNMARKED, Job, JobState, Kind, Shape
@@ -155,7 +155,7 @@ class Handing:
         if int(restarts) == over.run or start <= submit:
             return int(restarts) >= over.run
         at_once = instant_s(end) - instant_s(start) <= SETTLE_S
-        return int(restarts) > over.run and at_once and whole(code) in _TERMINATED
+        return int(restarts) > over.run and at_once and wait_status(code) in _TERMINATED
 
     def fences(self) -> dict[str, float]:
         """Return when each fence ends that stands now, by job."""

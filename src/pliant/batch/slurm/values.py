@@ -48,6 +48,12 @@ def whole(text: str) -> int:
     return round(float(f"{match[1]}.{match[2] or 0}") * _PER[match[3]])
 
 
+def wait_status(text: str) -> int:
+    """Read how a job ended, as wait(2) gives it; from 24.11 on squeue writes ``CODE:SIGNAL``."""
+    code, colon, number = text.partition(":")
+    return whole(code) << 8 | whole(number) if colon else whole(code)
+
+
 @lru_cache(maxsize=4096)
 def duration_s(text: str) -> int:
     """Read ``1-02:03:04``, ``02:03:04``, ``3:04`` or ``2-03`` in seconds; 0: no limit, not set."""
