@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from benchmarks.drill_field import USER, Field
+from benchmarks.drill_field import COME_S, USER, Field
 from pliant.daemon.run_verbs import GONE
 
 STEPS = ("pin", "fence", "requeue", "reshape", "unfence", "release")
@@ -117,8 +117,15 @@ def _node_down(field: Field) -> None:
 
 
 def _owner(*words: str) -> Callable[[Field], None]:
+    """Let the owner say it; Slurm 24.11 refuses it for a moment after a requeue: again then."""
+
     def does(field: Field) -> None:
-        field.scontrol(*(word.format(job=field.job) for word in words), user=USER)
+        argv = [word.format(job=field.job) for word in words]
+
+        def was_taken() -> bool:
+            return "temporarily unavailable" not in field.scontrol(*argv, user=USER)
+
+        field.wait(was_taken, "the owner's words to be taken", COME_S)
 
     return does
 
