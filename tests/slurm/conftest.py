@@ -162,6 +162,7 @@ def _standing(sandbox: Sandbox) -> str:
     asked = (
         ["squeue", "-a", "-t", "all", "-o", "%i %T %r %N %u"],
         ["sinfo", "-N", "-o", "%N %T %E"],
+        ["scontrol", "-o", "-d", "show", "node"],
         ["scontrol", "-o", "show", "reservation"],
         ["scontrol", "ping"],
     )
