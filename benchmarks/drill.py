@@ -26,6 +26,7 @@ from benchmarks.drill_faults import FAULTS, UNHALTED_S, Fault
 from benchmarks.drill_field import COME_S, STEPS, Field, checksum, install
 from benchmarks.section import Section, verdict
 from pliant.errors import PliantError
+from pliant.handover import Outcome
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "drill.md"
 QUIET_S = 90.0
@@ -196,9 +197,10 @@ def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
         state = every[0].get("JobState", "")
         if area.rival and rival not in _ENDED and (state in _ENDED or rival == "RUNNING"):
             area.sandbox.run(["scancel", str(area.rival)])
-        if state not in _ENDED and rival == "RUNNING":
-            seen.first, seen.slipped = (1, 0) if fault.first else (0, 1)
-            seen.words += [] if fault.first else [f"slipped in before {_told(every[0])}"]
+        if state not in _ENDED and rival == "RUNNING" and not seen.first + seen.slipped:
+            by_slurm = fault.first or _was_not_launched(area)
+            seen.first, seen.slipped = (1, 0) if by_slurm else (0, 1)
+            seen.words += [] if by_slurm else [f"slipped in before {_told(every[0])}"]
         if state == "RUNNING" and not (area.place / "hurry").exists():
             runs_s.append(time.monotonic())
             pins = area.pins()
@@ -230,6 +232,12 @@ def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
         seen.words.append("nobody says why it failed")
     seen.lost += bool(area.guest) and area.state(area.guest) != "COMPLETED"
     _lost_work(area.place / "log", seen)
+
+
+def _was_not_launched(area: Field) -> bool:
+    """Whether Slurm, which had forgotten that it runs, started it twice and then held it."""
+    told = area.history()
+    return told is not None and told.handovers[-1].outcome == Outcome.NOT_LAUNCHED
 
 
 def _told(shown: Mapping[str, str]) -> str:

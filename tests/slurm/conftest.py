@@ -141,6 +141,7 @@ def _clean(sandbox: Sandbox) -> None:
         return answer.is_ok and CAREFUL not in answer.fields["json"]
 
     wait_until(all_ended, "all jobs to end")
+    _count_again(sandbox)
     wait_until(all_idle, "all nodes to be idle")
     wait_until(knows_limits, "pliantd to know of limits")
 
@@ -174,6 +175,23 @@ def _standing(sandbox: Sandbox) -> str:
         for task in Path(f"/proc/{sandbox.pid('slurmctld')}/task").glob("*")
     ]
     return "\n".join([parts, *(one.stdout + one.stderr for one in told), *threads, *log])
+
+
+_counted: dict[str, int] = {}
+
+
+def _count_again(sandbox: Sandbox) -> None:
+    """Let slurmctld count anew where a job ended while it read its configuration.
+
+    It keeps what such a job had for ever ("plugin still initializing"): a job of all nodes would
+    never start.
+    """
+    log = sandbox.layout.log("slurmctld").read_text(errors="replace")
+    missed = log.count("plugin still initializing")
+    if missed != _counted.get(sandbox.name, 0):
+        print("slurmctld counts anew")
+        sandbox.run(["scontrol", "reconfigure"], check=True)
+    _counted[sandbox.name] = missed
 
 
 def _restore(sandbox: Sandbox) -> None:
