@@ -168,13 +168,19 @@ def _standing(sandbox: Sandbox) -> str:
         ["scontrol", "ping"],
     )
     told = [sandbox.run(argv) for argv in asked]
-    log = sandbox.layout.log("slurmctld").read_text(errors="replace").splitlines()[-30:]
+    files = (sandbox.layout.log("slurmctld"), sandbox.layout.output("pliantd"))
+    logs = [
+        line
+        for file in files
+        if file.exists()
+        for line in file.read_text(errors="replace").splitlines()[-30:]
+    ]
     parts = str(sandbox.status()["parts"])
     threads = [
         f"{task.name} {(task / 'comm').read_text().strip()} {(task / 'wchan').read_text()}"
         for task in Path(f"/proc/{sandbox.pid('slurmctld')}/task").glob("*")
     ]
-    return "\n".join([parts, *(one.stdout + one.stderr for one in told), *threads, *log])
+    return "\n".join([parts, *(one.stdout + one.stderr for one in told), *threads, *logs])
 
 
 _counted: dict[str, int] = {}
