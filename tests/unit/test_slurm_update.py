@@ -353,6 +353,22 @@ def test_what_slurm_changes_by_itself_is_no_change_and_all_else_is(name: str) ->
     assert unchanged(row, replace(row, **{name: "something else"})) == (name in BY_SLURM)
 
 
+@pytest.mark.parametrize(
+    ("by_gpu", "least", "same"),
+    [
+        ("gres:gpu:100", ("1000M", "0"), True),  # while slurmctld tries to start it
+        ("gres:gpu:100", ("0", "1000M"), True),
+        ("gres:gpu:100", ("1000M", "2000M"), False),
+        ("N/A", ("1000M", "0"), False),
+    ],
+)
+def test_memory_by_the_gpu_is_no_change_while_slurm_tries_to_start_the_job(
+    by_gpu: str, least: tuple[str, str], same: bool
+) -> None:
+    first, then = (replace(ROWS["298"], mem_per_tres=by_gpu, min_memory=memory) for memory in least)
+    assert unchanged(first, then) is same
+
+
 class Refusing(Recorded):
     """The recorded cluster, which takes no update."""
 

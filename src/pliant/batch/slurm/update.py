@@ -268,12 +268,13 @@ def as_started(found: Asked, then: Asked) -> bool:
 
 
 def unchanged(before: JobRow, after: JobRow) -> bool:
-    """Whether nothing that an owner or a tool could have changed differs between two looks."""
-    fresh = replace(
-        after,
-        **{name: getattr(before, name) for name in _MOVES},
-    )
-    return fresh == before
+    """Whether nothing that an owner or a tool could have changed differs between two looks.
+
+    While 22.05 tries to start a job with --mem-per-gpu, the job has a least memory of 0.
+    """
+    tried = before.mem_per_tres not in NOTHING and "0" in (before.min_memory, after.min_memory)
+    moves = (*_MOVES, "min_memory") if tried else _MOVES
+    return replace(after, **{name: getattr(before, name) for name in moves}) == before
 
 
 _MOVES = (
