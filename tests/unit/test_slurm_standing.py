@@ -111,6 +111,18 @@ def test_what_is_neither_is_its_owners(said: dict[str, str], over: HandOver) -> 
     assert not stands(row(**said), JOB, over, CLUSTER)
 
 
+@pytest.mark.parametrize(("gpus", "as_it_was"), [(4, True), (3, False), (2, True)])
+def test_so_it_is_with_a_job_that_was_submitted_without_an_answer(
+    gpus: int, as_it_was: bool
+) -> None:
+    """Its token has no shape of its own: what it asked when it was asked to save is what counts."""
+    spec = Spec(SPEC.request)
+    said = row(tres_per_node=f"gres:gpu:{gpus}", admin_comment=put_token("", spec))
+    job = replace(JOB, spec=spec)
+    assert stands(said, job, OVER, CLUSTER) is as_it_was
+    assert stands(row(**NEW), job, OVER, CLUSTER)
+
+
 @pytest.mark.parametrize(
     ("mib", "as_it_was_or_is_to_be"), [(400, True), (200, True), (300, False), (800, False)]
 )

@@ -90,9 +90,10 @@ def _asks_otherwise(
     Of one whose form was odd before nothing is changed, and nothing can be told.
     """
     found = asked(row, job.footprint, cluster.default_per_cpu_mib)
-    accounted = not (said.frozen.startswith(CHANGED) or found.odd)
-    if job.spec is None or job.frozen or accounted:
+    if job.spec is None or job.frozen:
         return False
+    if job.spec.own and not (said.frozen.startswith(CHANGED) or found.odd):
+        return False  # its token accounts for it; that of a job without an answer says no shape
     try:
         forms = [wanted(job, shape, job.spec, cluster) for shape in (job.shape, over.shape)]
     except Refused:
