@@ -221,8 +221,7 @@ def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
     out = area.place / "out"
     last = out.read_text().splitlines()[-1:] if out.exists() else []
     right = state != "COMPLETED" or last == [checksum(STEPS)]
-    unbegun = state == "FAILED" and state not in area.ends and "REASON: " in "".join(last)
-    if unbegun and area.is_forgotten():  # the last words are slurmstepd's: no program began
+    if state == "FAILED" and state not in area.ends and area.is_forgotten():
         seen.first += 1
     elif state not in area.ends or not right:
         seen.lost = 1

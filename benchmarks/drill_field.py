@@ -152,9 +152,14 @@ class Field:
         processes.start(layout, part, command.argv, env, command.user)
 
     def is_forgotten(self) -> bool:
-        """Whether a slurmctld that was killed had forgotten that it had started the job."""
-        log = self.sandbox.layout.log("slurmctld")
-        return f"Registered PENDING JobId={self.job} " in log.read_text(errors="replace")
+        """Whether slurmctld has ended the job by itself.
+
+        One that was killed had forgotten that it had started the job, and started it a second time.
+        """
+        log = self.sandbox.layout.log("slurmctld").read_text(errors="replace")
+        job = f"JobId={self.job} "
+        ended = any(f"non-startable batch {job[:-1]}{after}" in log for after in " :")
+        return ended and f"Registered PENDING {job}" in log
 
     def kill(self, part: str) -> None:
         """Kill a part, and wait until it is gone; slurmctld not before it has saved all jobs."""
