@@ -476,14 +476,44 @@ def test_many_jobs_are_released_fifty_at_once(
     assert [len(call) - 2 for call in calls] == [50, 50, 20]
 
 
+SCHEDULERS = """\
+Sched default
+    partition = pbs-default
+    scheduling = True
+
+Sched gpus
+    partition = p1
+    scheduling = True
+
+Sched fast
+    partition = p2
+    scheduling = False
+
+Sched idle
+    scheduling = True
+
+"""
+
+
 def kicked(
-    site: Site, tmp_path: Path, *, ended_s: float, age_s: float = 60, scheduling: bool = True
+    site: Site,
+    tmp_path: Path,
+    *,
+    ended_s: float,
+    age_s: float = 60,
+    scheduling: bool = True,
+    listed: str = "",
 ) -> str:
-    """What qmgr is told where a fence ended, or is to end, so long ago."""
+    """What qmgr is told where a fence ended, or is to end, so long ago.
+
+    ``listed``: what it says of schedulers.
+    """
     site.says(age_s=age_s)
     said, qmgr, fences = tmp_path / "said", tmp_path / "qmgr", tmp_path / "fences.json"
     said.write_text("")
-    qmgr.write_text(f'#!/bin/sh\necho "$@" >>{said}\n')
+    (tmp_path / "listed").write_text(listed)
+    lists = f"case $2 in list*) exec cat {tmp_path / 'listed'};; esac"
+    qmgr.write_text(f'#!/bin/sh\n{lists}\necho "$@" >>{said}\n')
     qmgr.chmod(0o755)
     fences.write_text(fences_text([Fence("7", time.time() - ended_s)]))
     site.options |= {"qmgr": str(qmgr), "fences": str(fences)}
@@ -502,6 +532,15 @@ def test_whom_a_fence_kept_out_is_looked_at_again_where_pliantd_is_dead(
     assert kicked(site, tmp_path, ended_s=20, age_s=10) == ""  # pliantd does so
     assert kicked(site, tmp_path, ended_s=700) == ""
     assert kicked(site, tmp_path, ended_s=20, scheduling=False) == ""  # somebody has stopped it
+
+
+def test_so_is_who_waits_for_another_scheduler_than_the_default_one(
+    site: Site, tmp_path: Path
+) -> None:
+    words = "-c set server scheduling = True\n", "-c set sched gpus scheduling = True\n"
+    assert kicked(site, tmp_path, ended_s=20, listed=SCHEDULERS) == "".join(words)
+    stopped = kicked(site, tmp_path, ended_s=20, listed=SCHEDULERS, scheduling=False)
+    assert stopped == words[1]
 
 
 def test_every_hook_leaves_by_a_decision_alone() -> None:

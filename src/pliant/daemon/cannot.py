@@ -58,9 +58,18 @@ def _out_of_reach(job: Job, asked: tuple[Shape, ...]) -> Iterator[Shape]:
 
 
 def _beyond_limits(job: Job, shape: Shape, partitions: Iterable[Partition]) -> str:
-    """Return which limit of one job keeps a shape from it wherever it may run; "" for none."""
-    broken = [one.limits.why_not(shape.nodes, job.demand(shape)) for one in partitions]
+    """Return what of all queues where it may run keeps a shape from a job; "" for nothing."""
+    broken = [
+        one.limits.why_not(shape.nodes, job.demand(shape)) or _beyond_sets(shape, one)
+        for one in partitions
+    ]
     return broken[0] if broken and all(broken) else ""
+
+
+def _beyond_sets(shape: Shape, partition: Partition) -> str:
+    """Return what keeps a job of several nodes within one set of a partition's; "" for nothing."""
+    several = shape.nodes > 1 and partition.sets
+    return f"{partition.sets}: over several nodes only as its owner wrote" if several else ""
 
 
 def _reason(carried: Shape, shape: Shape, abilities: Abilities) -> str:

@@ -102,6 +102,15 @@ class Vnodes:
         """Return the nodes where jobs of a queue may run."""
         return tuple(name for name, group in self.of.items() if self.serves(group[0], queue))
 
+    def in_one_set(self, queue: str, keys: Iterable[str]) -> bool:
+        """Whether all nodes of a queue lie in one of the placement sets that some resources make.
+
+        A vnode with several values lies in several sets; one that says nothing, in none for sure.
+        """
+        serving = [group for group in self.of.values() if self.serves(group[0], queue)]
+        rows = [row for group in serving for row in group]
+        return any(_shared_values(rows, key) for key in keys)
+
     def holding(self, queue: str, demand: Demand) -> int:
         """Return how many nodes of a queue have what ``demand`` takes when they are empty."""
         return sum(
@@ -169,6 +178,12 @@ class Vnodes:
 
     def _type(self, row: NodeRow) -> str:
         return row.has.get(self._names.gpu_type, "").partition(",")[0]
+
+
+def _shared_values(rows: Sequence[NodeRow], key: str) -> set[str]:
+    """Return the values of a resource that all of some vnodes have."""
+    values = ({*row.has.get(key, "").split(",")} - {""} for row in rows)
+    return set.intersection(*values) if rows else set()
 
 
 def _in_shares(row: NodeRow, names: Names) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from pliant.batch.pbs.schedulers import path_of, read_config
 from pliant.batch.pbs.values import true
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
 from pliant.cli.doctor.pbs_patient import PbsPatient
-from pliant.cli.install.pbs_sched import CURE, path_of, read_config, uncounted, wanted
+from pliant.cli.install.pbs_sched import CURE, uncounted, wanted
 from pliant.filter.pbs.limits import SHAPED
 from pliant.filter.pbs.written import JOB_WIDE
 

@@ -28,10 +28,11 @@ from pliant.cli.install.pbs_parts import (
     to_remove,
     turned,
 )
-from pliant.cli.install.pbs_sched import LIST, listed, to_write
+from pliant.cli.install.pbs_sched import to_write
 from pliant.daemon.config import Config, config_path, fences_file, load, taken_file
 from pliant.errors import BadAnswer, BadInput, Refused, Unavailable
 from pliant.filter.pbs.names import SENDS_BACK
+from pliant.filter.pbs.schedulers import LIST, listed
 from pliant.grammar import quoted
 from pliant.hooks import HOOKS, hook_text
 from pliant.model import jobs_text
@@ -86,7 +87,7 @@ def _put_in(
         click.echo(statement.words)
     if not statements:
         click.echo("all is installed")
-    for line in to_write(listed(commands.run(LIST).out), config, gethostname()):
+    for line in to_write(listed(commands.run(("qmgr", *LIST)).out), config, gethostname()):
         click.echo(line)
     if applies and statements:
         click.echo(

@@ -116,9 +116,10 @@ def decide(job: Submission, known: Known) -> Answer:
         written = read_written(job.resources, *known.names, known.defaults)
     except Fixed as why:
         return _rigid(request, str(why))
-    if known.state and known.bounds and mode is Mode.ENFORCE and request.is_moldable:
+    bounds = known.bounds if known.bounds and not known.bounds.ordered else None
+    if known.state and bounds and mode is Mode.ENFORCE and request.is_moldable:
         ground = known.state.ground(job.queue)
-        case = case_of(request, written, known.state, ground, known.bounds)
+        case = case_of(request, written, known.state, ground, bounds)
         return _chosen(job, known, known.state, case)
     return _as_written(request, written)
 

@@ -64,6 +64,8 @@ def _may_go(was_set: Set, to: Destination) -> bool:
     own = was_set.demand(was_set.own, request)
     if has.cpus == ALL_CORES or to.bounds.limits.why_not(was_set.shape.nodes, has):
         return False
+    if to.bounds.sets and was_set.shape.nodes > 1:
+        return False
     had = totals(was_set.own.nodes, own)
     more = any(many > had[name] for name, many in totals(was_set.shape.nodes, has).items())
     return not (to.bounds.careful and more)
