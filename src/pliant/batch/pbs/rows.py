@@ -264,6 +264,7 @@ class QueueRow:
 
     ``limited``: by what it bounds several jobs together. ``chunk``: what a chunk has that does not
     say it. ``group_keys``: the resources whose values make placement sets, where it names some.
+    ``place``: that of jobs that say none.
     """
 
     name: str
@@ -276,6 +277,7 @@ class QueueRow:
     chunk: Mapping[str, str] = field(default_factory=dict)
     partition: str = ""
     group_keys: tuple[str, ...] = ()
+    place: str = ""
 
     @property
     def max_time_s(self) -> int:
@@ -305,6 +307,7 @@ def parse_queues(out: str) -> list[QueueRow]:
             _small(one.get("default_chunk")),
             own_partition(text(one.get("partition"))),
             _keys(one),
+            _place(one),
         )
         for name, one in table(out, "Queue").items()
         if text(one.get("queue_type")).lower().startswith("e")
@@ -337,6 +340,7 @@ class ServerRow:
     formula: str = ""
     groups: bool = False
     group_keys: tuple[str, ...] = ()
+    place: str = ""
 
     @property
     def max_time_s(self) -> int:
@@ -362,8 +366,14 @@ def parse_server(out: str) -> ServerRow:
             text(one.get("job_sort_formula")),
             true(one.get("node_group_enable", False)),
             _keys(one),
+            _place(one),
         )
     return ServerRow()
+
+
+def _place(one: Table) -> str:
+    """Return the place of jobs that say none."""
+    return texts(one.get("resources_default")).get("place", "")
 
 
 def _keys(one: Table) -> tuple[str, ...]:

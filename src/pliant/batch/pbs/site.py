@@ -70,6 +70,11 @@ class Site:
         """Return why a job of a queue that goes back to it would not start again; "": it would."""
         return self.schedulers.why_none_starts(queue.partition) if queue else ""
 
+    def place(self, row: JobRow) -> str:
+        """Return the place of a job's queue that says none; "" where it names none."""
+        queue = self.queues.get(row.queue)
+        return (queue.place if queue else "") or self.server.place
+
     def defaults(self, row: JobRow) -> Defaults:
         """Return what a job's chunk has that does not say it, or will have once it is changed."""
         queue = self.queues.get(row.queue)
