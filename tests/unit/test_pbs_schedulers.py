@@ -117,6 +117,12 @@ def test_so_it_is_with_the_default_scheduler(
     assert job(site.pbs().observe(), "30").frozen == f"it would not start again: {why}"
 
 
+def test_one_without_a_partition_starts_nothing(site: Recorded) -> None:
+    idle = OWN.format("False", "down").replace("    partition = p1\n", "")
+    site.schedulers = Answer(LISTED + idle, "", 0)
+    assert job(site.pbs().observe(), "30").frozen == ""
+
+
 def test_which_is_taken_to_run_where_pbs_does_not_tell(site: Recorded) -> None:
     site.schedulers = Answer("", "no", 1)
     assert job(site.pbs().observe(), "30").frozen == ""

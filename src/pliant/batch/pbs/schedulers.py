@@ -16,6 +16,9 @@ _LINE = re.compile(r'\s*([a-z_]+)\s*:\s*("[^"]*"|\S+)', re.ASCII)
 ORDERING = ("job_sort_formula", "job_sort_key")
 """What orders jobs by their resources: an attribute, and lines of sched_config."""
 
+MAIN = "default"
+"""The scheduler of all that is of no partition; another one without a partition starts nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class SchedulerRow:
@@ -63,14 +66,20 @@ class Schedulers:
 
 
 def parse_schedulers(out: str, share_resource: str = "", hostname: str = "") -> Schedulers:
-    """Read what qmgr lists of schedulers, and the sched_config of those of this host.
+    """Read what qmgr lists of schedulers; the rest as in :func:`schedulers_of`."""
+    return schedulers_of(listed(out), share_resource, hostname)
+
+
+def schedulers_of(
+    said: Mapping[str, Mapping[str, str]], share_resource: str = "", hostname: str = ""
+) -> Schedulers:
+    """Return schedulers by what is said of each, and by the sched_config of those of this host.
 
     ``share_resource``: the site's resource of shares of a GPU. ``hostname``: "" is this host's.
     """
-    rows = (
-        _row(name, said, share_resource, hostname or socket.gethostname())
-        for name, said in listed(out).items()
-    )
+    here = hostname or socket.gethostname()
+    serving = ((name, one) for name, one in said.items() if name == MAIN or one.get("partition"))
+    rows = (_row(name, one, share_resource, here) for name, one in serving)
     return Schedulers({row.partition: row for row in rows})
 
 
