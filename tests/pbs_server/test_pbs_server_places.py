@@ -67,25 +67,16 @@ def test_a_job_that_is_moved_has_the_place_of_its_new_queue(server: Server, alon
 def test_or_that_which_its_owner_wrote(server: Server, alone: str) -> None:
     job_id = server.submit("sleep 60", "-l", f"select={ONE}", "-l", "place=pack", *WORDS)
     assert has(server, job_id) == (TWO, "scatter", "workq")
+    assert MOVE_ONCE_MORE in moved(server, job_id, alone)
+    until(lambda: has(server, job_id) == (ONE, "pack", "workq"))
     assert moved(server, job_id, alone) == ""
-    server.run("qalter", "-l", "moldable=", job_id, user=server.user)
     assert has(server, job_id) == (ONE, "pack", alone)
 
 
-def test_a_job_that_pliantd_leaves_on_one_node_has_its_place_again(server: Server) -> None:
-    first, second, *others = server.nodes()
-    fillers = [server.takes(name, 4) for name in others] + [
-        server.takes(name, 3) for name in (first, second)
-    ]
-    server.run_all(*fillers)
-    server.until_seen()
-    asked = ("-l", "select=1:ncpus=1:ngpus=2", "-l", "place=vscatter")
-    words = ("-l", "moldable=gpus=2+nodes=1-2", "-l", "walltime=10:00")
-    server.tell("set server scheduling = False")
-    job_id = server.submit("sleep 60", *asked, *words)
-    try:
-        until(lambda: has(server, job_id)[:2] in (("2:ncpus=1:ngpus=1", "scatter"),))
-    finally:
-        server.run("qalter", "-l", "moldable=gpus=2", job_id, user=server.user)
-        server.tell("set server scheduling = True")
-    assert has(server, job_id)[:2] == ("1:ncpus=1:ngpus=2", "vscatter")
+def test_so_has_one_whose_owner_takes_the_request_back(server: Server, alone: str) -> None:
+    job_id = server.submit("sleep 60", "-l", f"select={ONE}", "-l", "place=vscatter", *WORDS)
+    assert has(server, job_id) == (TWO, "scatter", "workq")
+    server.run("qalter", "-l", "moldable=", job_id, user=server.user)
+    assert has(server, job_id) == (ONE, "vscatter", "workq")
+    assert moved(server, job_id, alone) == ""
+    assert has(server, job_id) == (ONE, "vscatter", alone)

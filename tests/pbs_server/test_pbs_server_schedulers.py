@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,6 +63,7 @@ def queue(server: Server) -> Iterator[str]:
     first, *others = server.nodes()
     del first
     server.tell(f"create sched {OWN}", f"set sched {OWN} partition = {OWN}")
+    server.tell(f"set sched {OWN} sched_host = {socket.gethostname()}")
     server.tell(f"create queue {OWN} queue_type=Execution, partition={OWN}")
     server.tell(f"set queue {OWN} enabled=True, started=True")
     server.tell(*(f"set node {name} partition = {OWN}" for name in others))

@@ -357,11 +357,19 @@ def test_its_starts_are_counted_anew_so_that_pbs_never_holds_it_for_them(
 
 def test_the_first_start_after_that_is_refused_and_no_other(site: Site) -> None:
     for runs, verdict in ((4, "accept"), (5, "reject"), (6, "accept"), (None, "accept")):
-        job = Job("execjob_prologue", {}, {"PLIANT_BACK": "4:1"}, run_count=runs)
-        assert site.seen("execjob_prologue", job).verdict[0] == verdict
+        seen = starts(site, "4:1", runs)
+        assert (seen.verdict[0], seen.job.done) == (
+            *(verdict, ["rerun"] if verdict == "reject" else []),
+        )
     for back in ("", ":", "4", "four:1", "4:1:1:1", "-4:1", "4:²", "9" * 50 + ":1"):
-        job = Job("execjob_prologue", {}, {"PLIANT_BACK": back}, run_count=5)
-        assert site.seen("execjob_prologue", job).verdict == ("accept", "")
+        assert starts(site, back, 5).verdict == ("accept", "")
+
+
+def starts(site: Site, back: str, runs: int | None) -> Seen:
+    """Launch a job that goes back to the queue, on its first node."""
+    said = {"PLIANT_SHAPE": "2", "PLIANT_RETURNS": "85", "PLIANT_BACK": back}
+    job = Job("execjob_launch", {}, said, exec_vnode="(gn1:ngpus=2)", run_count=runs)
+    return site.seen("execjob_launch", job, env=Environment(said))
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ class JobRow:
 
     @property
     def starts_falsely(self) -> bool:
-        """Whether it is in the start that our prologue hook refuses."""
+        """Whether it is in the start that our launch hook refuses."""
         back = read_back(self.variables.get(BACK, ""))
         return self.state == RUNNING and back is not None and self.run_count == back.runs + 1
 

@@ -60,7 +60,7 @@ class Back:
     """How a job was sent back to the queue, ``RUNS:TIMES[:BEGINS]``.
 
     ``runs``: run_count at the end of its run; the start after it is one that our hook refuses (see
-    execjob_prologue). ``times``: how often it was sent back. ``begins_s``: the time to begin that
+    execjob_launch). ``times``: how often it was sent back. ``begins_s``: the time to begin that
     it was given, in seconds since the epoch; 0: none.
     """
 
