@@ -154,6 +154,14 @@ def test_who_has_its_own_shape_again_is_moved_with_the_place_of_its_new_queue(
     assert moved(site, {**resources, "place": "excl"}, variables, "alone").verdict[0] == "accept"
 
 
+def test_the_note_of_a_job_is_none_of_a_job_that_it_submits(site: Site) -> None:
+    """``qsub -V`` within a job gives that one all its variables."""
+    noted = {"PLIANT_PLACE": "-*"}
+    for moldable in ({}, {"moldable": "gpus=1-3"}):
+        seen = site.queuejob({"select": ONE, "place": "scatter", **moldable}, variables=noted)
+        assert seen.variables["PLIANT_PLACE"] == ""
+
+
 @pytest.mark.parametrize("said", ["", "-**", "excl", "x", "*", "group=a", "pack+", "pack\n"])
 def test_a_note_that_is_none_of_ours_says_nothing(said: str) -> None:
     assert read_note(said) is None

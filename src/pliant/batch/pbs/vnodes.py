@@ -79,6 +79,7 @@ class Vnodes:
         }
         self._place = {row.name: name for name, group in self.of.items() for row in group}
         self._in_shares = {name for name, group in self.of.items() if _in_shares(group[0], names)}
+        self._in_one_set: dict[tuple[str, tuple[str, ...]], bool] = {}
         self._capacities = Counter(map(self._capacity, self.of.values()))
 
     def places(self, vnodes: Iterable[str]) -> tuple[str, ...]:
@@ -107,9 +108,12 @@ class Vnodes:
 
         A vnode with several values lies in several sets; one that says nothing, in none for sure.
         """
-        serving = [group for group in self.of.values() if self.serves(group[0], queue)]
-        rows = [row for group in serving for row in group]
-        return any(_shared_values(rows, key) for key in keys)
+        asked = (queue, tuple(keys))
+        if asked not in self._in_one_set:  # once a look, and not for each job
+            serving = (group for group in self.of.values() if self.serves(group[0], queue))
+            rows = [row for group in serving for row in group]
+            self._in_one_set[asked] = any(_shared_values(rows, key) for key in asked[1])
+        return self._in_one_set[asked]
 
     def holding(self, queue: str, demand: Demand) -> int:
         """Return how many nodes of a queue have what ``demand`` takes when they are empty."""
