@@ -112,6 +112,11 @@ def shapes(server: Server, job_id: str) -> list[str]:
     return [one["SHAPE"] for one in server.log(job_id) if "start" in one]
 
 
+def refused(server: Server, job_id: str) -> str:
+    """Ask for another shape, which nothing may come of; return what is said."""
+    return server.pliant("resize", number(job_id), "2", check=False)
+
+
 def test_who_was_kept_out_by_a_fence_is_started_by_the_scheduler_of_its_partition(
     server: Server, scheduler: str
 ) -> None:
@@ -128,8 +133,7 @@ def test_no_job_is_resized_whose_scheduler_does_not_run(server: Server, schedule
     job_id = trains(server, scheduler)
     server.tell(f"set sched {OWN} scheduling = False")
     words = f"the scheduler {OWN} is stopped"
-    said = server.pliant("resize", number(job_id), "2", check=False)
-    assert words in said
+    until(lambda: words in refused(server, job_id))
     until(lambda: f"it would not start again: {words}" in server.pliant("why", number(job_id)))
     server.tell(f"set sched {OWN} scheduling = True")
     server.resize(job_id, "2")
@@ -140,8 +144,7 @@ def test_nor_while_all_scheduling_is_stopped(server: Server) -> None:
     job_id = trains(server, "workq")
     server.tell("set server scheduling = False")
     try:
-        said = server.pliant("resize", number(job_id), "2", check=False)
-        assert "the scheduler default is stopped" in said
+        until(lambda: "the scheduler default is stopped" in refused(server, job_id))
     finally:
         server.tell("set server scheduling = True")
     assert server.job(job_id)["job_state"] == "R"

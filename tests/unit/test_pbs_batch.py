@@ -406,6 +406,11 @@ def test_a_full_node_is_not_more_than_empty(site: Recorded) -> None:
     [
         ("Not Running: Insufficient amount of resource: ngpus (R: 4 A: 1 T: 12)", "Resources"),
         ("Not Running: Not enough free nodes available", "Resources"),
+        ("Not Running: Placement set queue=a has too few free resources", "Resources"),
+        (
+            "Can Never Run: can't fit in the largest placement set, and can't span psets",
+            "BadConstraints",
+        ),
         ("Not Running: Job would conflict with reservation or top job", "Priority"),
         ("Not Running: User has reached server running job limit.", None),
         ("Not Running: would exceed user's limit on resource ngpus in queue", "AssocGrpGRES"),
