@@ -239,6 +239,8 @@ OLD = TEXT("queuejob").replace("# Pliant ", "# Pliant 0.0.", 1)
         (resource("pliant", flag="q"), "resources", State.FAULT, "pliant: flag is q instead of r"),
         (resource("steps", type="long"), "resources", State.FAULT, "steps: type is long instead of"),
         (without("hook", "pliant_periodic"), "pliant_periodic", State.FAULT, "it is not there"),
+        (lambda s: s.hooks.update(pliant_execjob_prologue={"event": "execjob_prologue"}),
+         "pliant_execjob_prologue", State.ADVICE, "of an earlier release: each job starts later"),
         (hook_is("queuejob", enabled="false"), "pliant_queuejob", State.FAULT,
          "enabled is false instead of true"),
         (hook_is("queuejob", event="modifyjob"), "pliant_queuejob", State.FAULT, "event is modifyjob"),
