@@ -13,12 +13,14 @@ from test_pbs_publishing import told
 from pliant.batch.clients import Answer
 from pliant.batch.pbs.queries import KICK
 from pliant.batch.pbs.schedulers import parse_schedulers
+from pliant.cycle.explain import explain
 from pliant.daemon.cannot import cannot_rows
 from pliant.errors import Refused
 from pliant.filter.pbs.schedulers import shaped_in
 from pliant.filter.pbs.state import Ground, Room
 from pliant.grammar import parse, token_text
 from pliant.model import Job, Partition, Shape, Snapshot, Spec
+from pliant.policies import live
 
 OWN = """\
 Sched gpus
@@ -174,6 +176,9 @@ def test_where_a_shape_would_change_who_is_next_jobs_keep_theirs(
     runs = job(seen, running)
     assert (runs.frozen, runs.shapes) == ("", (runs.shape,))  # it may still make room
     assert partition(seen, "workq").keeps_shapes == why
+    assert explain(seen, live("moldable-equipartition", {}), running).says.endswith(
+        f"; it is not resized: {why}"
+    )
     assert dict(told(site).queues).keys() == untold
 
 

@@ -60,16 +60,10 @@ def _out_of_reach(job: Job, asked: tuple[Shape, ...]) -> Iterator[Shape]:
 def _beyond_limits(job: Job, shape: Shape, partitions: Iterable[Partition]) -> str:
     """Return what of all queues where it may run keeps a shape from a job; "" for nothing."""
     broken = [
-        one.limits.why_not(shape.nodes, job.demand(shape)) or _beyond_sets(shape, one)
+        one.limits.why_not(shape.nodes, job.demand(shape)) or one.keeps_from(shape.nodes)
         for one in partitions
     ]
     return broken[0] if broken and all(broken) else ""
-
-
-def _beyond_sets(shape: Shape, partition: Partition) -> str:
-    """Return what keeps a job of several nodes within one set of a partition's; "" for nothing."""
-    several = shape.nodes > 1 and partition.sets
-    return f"{partition.sets}: over several nodes only as its owner wrote" if several else ""
 
 
 def _reason(carried: Shape, shape: Shape, abilities: Abilities) -> str:

@@ -93,6 +93,15 @@ class Partition:
     sets: str = ""
     keeps_shapes: str = ""
 
+    def keeps_from(self, nodes: int) -> str:
+        """Return why no job in it is given a shape of so many nodes; "" where one is.
+
+        A job may have the shape that its owner wrote all the same.
+        """
+        several = self.sets if nodes > 1 else ""
+        words = f"{several}: over several nodes only as its owner wrote" if several else ""
+        return self.keeps_shapes or words
+
     def allows(self, demand: Demand, nodes: int) -> bool:
         """Whether its limits let a job take ``demand`` on each of ``nodes`` nodes."""
         return (
