@@ -39,6 +39,7 @@ OF_SEVERAL = (
     "max_run_res max_queued_res queued_jobs_threshold_res max_user_res max_group_res"
     " max_run_res_soft max_user_res_soft max_group_res_soft".split()
 )
+ORDERING = ("job_sort_formula", "node_group_enable", "node_group_key")
 PARAMETERS = {
     "queuejob": ("job",),
     "modifyjob": ("job", "job_o"),
@@ -273,6 +274,9 @@ class Limited:
     def __init__(self, name: str, said: Mapping[str, Any]) -> None:
         self.name = name
         self.managers, self.operators = said.get("managers"), said.get("operators")
+        self.job_sort_formula = said.get("job_sort_formula")
+        self.node_group_key = said.get("node_group_key")
+        self.node_group_enable = said.get("node_group_enable")
         for kind in (*BOUNDS, *OF_SEVERAL):
             setattr(self, kind, Resources("server", said.get(kind, {}), tuple(CUSTOM)))
 
@@ -330,7 +334,7 @@ class Pbs(types.ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the server's."""
-        known = (*BOUNDS, *OF_SEVERAL, "managers", "operators")
+        known = (*BOUNDS, *OF_SEVERAL, "managers", "operators", *ORDERING)
         if name in known and name != "resources_min":
             return getattr(self.limits[""], name)
         raise AttributeError(name)

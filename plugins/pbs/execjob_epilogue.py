@@ -35,7 +35,7 @@ def main(event: Any) -> None:
     rerunable = attribute(job, "Rerunable")
     if not code or str(attribute(job, "Exit_status")) != code or rerunable in (False, 0):
         if back and runs == back.runs + 1 and seconds(attribute(job, "Exit_status")) > 0:
-            # it ended before our prologue hook refused its start: the next one is to be refused
+            # it ended before our launch hook refused its start: the next one is to be refused
             job.Variable_List[BACK] = str(Back(runs, back.times))
         event.accept()
     begins_s, counted = 0, 0

@@ -15,7 +15,7 @@ import pbs
 
 from pliant.filter.pbs.decide import Known, Submission
 from pliant.filter.pbs.move import Destination, decide_move
-from pliant.filter.pbs.names import TOKEN
+from pliant.filter.pbs.names import PLACE, TOKEN
 from pliant.hooks.reading import (
     WAITS,
     attribute,
@@ -24,6 +24,7 @@ from pliant.hooks.reading import (
     read_settings,
     read_state_file,
     resource_texts,
+    variable_texts,
 )
 
 PARTS = ("Scheduler", "PBS_Server")
@@ -33,7 +34,7 @@ PARTS = ("Scheduler", "PBS_Server")
 def main(event: Any) -> None:
     """Decide about one move."""
     job = event.job
-    if not item(job.Resource_List, TOKEN):
+    if not (item(job.Resource_List, TOKEN) or item(job.Variable_List, PLACE)):
         event.accept()
     if not may_move(str(event.requestor), job):
         event.accept()  # PBS asks its hooks first, and refuses it then
@@ -42,7 +43,8 @@ def main(event: Any) -> None:
         event.accept()  # PBS refuses it, whatever the job is
     state, source = read_state_file(settings, queue), str(event.src_queue or "")
     waits = attribute(job, "job_state") in WAITS
-    moved = Submission(source, resource_texts(job.Resource_List), {}, waits=waits)
+    said = variable_texts(job.Variable_List, (PLACE,))
+    moved = Submission(source, resource_texts(job.Resource_List), said, waits=waits)
     known = Known(state, time.time(), bounds=bounds_now(source), resources=settings.resources)
     molds = state is not None and bool(state.queues)
     answer = decide_move(moved, known, Destination(queue, bounds_now(queue), molds))

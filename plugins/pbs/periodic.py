@@ -16,6 +16,7 @@ from typing import Any
 import pbs
 
 from pliant.filter.pbs.names import BY_QHOLD, HELD
+from pliant.filter.pbs.schedulers import LIST, WAKE, kicks, listed
 from pliant.hooks.reading import (
     attribute,
     item,
@@ -30,7 +31,6 @@ AT_ONCE = 50
 LIMIT_S = 20
 REFUSED_S = 600.0
 """For how long after a fence somebody may wait whom it kept out."""
-KICK = ("-c", "set server scheduling = True")
 
 
 def is_ours(job: Any) -> bool:
@@ -51,6 +51,23 @@ def tell(command: str, *words: str) -> None:
     )
 
 
+def kick(qmgr: str) -> None:
+    """Start a cycle of each scheduler that nobody has stopped."""
+    if attribute(pbs.server(), "scheduling"):
+        tell(qmgr, *WAKE)
+    quiet = subprocess.DEVNULL
+    said = subprocess.run(
+        [qmgr, *LIST],
+        stdin=quiet,
+        stdout=subprocess.PIPE,
+        stderr=quiet,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    for words in kicks(listed(said.stdout.decode("utf-8", "replace"))):
+        tell(qmgr, *words)
+
+
 def main(event: Any) -> None:
     """Release what is held and start what was refused, unless pliantd is there to do so."""
     settings, now_s = read_settings(pbs.hook_config_filename), time.time()
@@ -62,8 +79,8 @@ def main(event: Any) -> None:
         for start in range(0, len(held), AT_ONCE):
             tell(settings.qrls, "-h", "s", *held[start : start + AT_ONCE])
     ends = [fence.until_s for fence in read_fences_file(settings)]
-    if any(now_s - end_s < REFUSED_S for end_s in ends) and attribute(pbs.server(), "scheduling"):
-        tell(settings.qmgr, *KICK)
+    if any(now_s - end_s < REFUSED_S for end_s in ends):
+        kick(settings.qmgr)
     event.accept()
 
 

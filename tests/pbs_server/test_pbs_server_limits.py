@@ -175,6 +175,8 @@ def small(server: Server) -> Iterator[str]:
     finally:
         server.empty()  # which lets the scheduler go on
         server.tell(f"delete queue {ROUTE}", f"delete queue {SMALL}")
+        server.stop_pliantd(kill=True)
+        server.start_pliantd()  # it reads queues once a minute, and tells of this one until then
 
 
 @pytest.mark.parametrize("alive", [True, False])

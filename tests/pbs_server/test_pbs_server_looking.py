@@ -48,9 +48,9 @@ def test_the_doctor_finds_nothing_wrong_where_all_is_well_and_then_what_is(serve
         assert "query_other_jobs" in faults(server)
     until(lambda: faults(server) == {})
     formula = "job_sort_formula"
-    with told(server, f"set server {formula} = ncpus", f"unset server {formula}"):
+    with told(server, f"set server {formula} = queue_priority", f"unset server {formula}"):
         said = server.pliant("doctor")
-        assert f"advice   order                    {formula} ncpus: not seen" in said
+        assert f"advice   order                    {formula} queue_priority: not seen" in said
         assert faults(server) == {}
 
 

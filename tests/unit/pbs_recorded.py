@@ -18,6 +18,16 @@ from pliant.batch.pbs import Names, Pbs
 ASSETS = Path(__file__).parents[1] / "assets" / "pbs-23.06"
 NOW_S = 1795414952.0
 NAMES = Names("gpu_model", "gpu_share", "gpu_mem")
+LISTED = """\
+Sched default
+    sched_host = head
+    throughput_mode = True
+    partition = pbs-default
+    sched_priv = /nowhere
+    scheduling = True
+    state = idle
+
+"""
 _FILES = {"-t": "jobs", "-Q": "queues", "-B": "server", "-a": "nodes"}
 
 
@@ -37,6 +47,7 @@ class Recorded:
         self.fences: Path | None = None
         self.refuses = ""
         self.ignores = False
+        self.schedulers = Answer(LISTED, "", 0)
         self.hook = Answer("Hook pliant_execjob_epilogue\n    enabled = true\n", "", 0)
 
     def reserve(self, *more: str) -> None:
@@ -63,8 +74,9 @@ class Recorded:
             return Answer(
                 self.reserved, "" if self.reserved else "pbs_rstat: no", not self.reserved
             )
-        if argv[:2] == ("qmgr", "-c") and argv[2] == "list hook pliant_execjob_epilogue":
-            return self.hook
+        asked = {"list hook pliant_execjob_epilogue": self.hook, "list sched": self.schedulers}
+        if argv[:2] == ("qmgr", "-c") and argv[2] in asked:
+            return asked[argv[2]]
         self.said.append(tuple(argv))
         if argv[0] != "qalter":
             return Answer("", "", 0)

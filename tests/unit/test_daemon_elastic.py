@@ -82,7 +82,7 @@ class Hands:
         self.did.append((job.id, step.do))
         self.slurm.do(step, over)
 
-    def must_go_back(self) -> None:
+    def must_go_back(self, _job: Job) -> None:
         if self.stranded:
             raise Refused("nothing would send it back")
 

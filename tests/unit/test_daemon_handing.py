@@ -49,7 +49,7 @@ class Hands:
         if step.do not in self.idle:
             self.slurm.do(step, over)
 
-    def must_go_back(self) -> None:
+    def must_go_back(self, _job: Job) -> None:
         if self.stranded:
             raise Refused("nothing would send it back")
 

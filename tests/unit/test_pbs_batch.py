@@ -206,10 +206,11 @@ def test_where_the_hook_that_sends_jobs_back_is_not_seen_none_is_asked_to_save(
 ) -> None:
     pbs = site.pbs()
     assert (job(pbs.observe(), "30").frozen, pbs.trouble()) == ("", "")
-    pbs.must_go_back()
+    running = job(pbs.observe(), "30")
+    pbs.must_go_back(running)
     there, site.hook = site.hook, says
     with pytest.raises(Refused, match=f"pliant_execjob_epilogue: .*{why}.*: no running job is"):
-        pbs.must_go_back()
+        pbs.must_go_back(running)
     assert job(pbs.observe(), "30").frozen == "nothing here would send it back to the queue"
     assert job(pbs.observe(), "32").frozen == ""
     assert why in pbs.trouble()
@@ -405,6 +406,11 @@ def test_a_full_node_is_not_more_than_empty(site: Recorded) -> None:
     [
         ("Not Running: Insufficient amount of resource: ngpus (R: 4 A: 1 T: 12)", "Resources"),
         ("Not Running: Not enough free nodes available", "Resources"),
+        ("Not Running: Placement set queue=a has too few free resources", "Resources"),
+        (
+            "Can Never Run: can't fit in the largest placement set, and can't span psets",
+            "BadConstraints",
+        ),
         ("Not Running: Job would conflict with reservation or top job", "Priority"),
         ("Not Running: User has reached server running job limit.", None),
         ("Not Running: would exceed user's limit on resource ngpus in queue", "AssocGrpGRES"),

@@ -357,11 +357,19 @@ def test_its_starts_are_counted_anew_so_that_pbs_never_holds_it_for_them(
 
 def test_the_first_start_after_that_is_refused_and_no_other(site: Site) -> None:
     for runs, verdict in ((4, "accept"), (5, "reject"), (6, "accept"), (None, "accept")):
-        job = Job("execjob_prologue", {}, {"PLIANT_BACK": "4:1"}, run_count=runs)
-        assert site.seen("execjob_prologue", job).verdict[0] == verdict
+        seen = starts(site, "4:1", runs)
+        assert (seen.verdict[0], seen.job.done) == (
+            *(verdict, ["rerun"] if verdict == "reject" else []),
+        )
     for back in ("", ":", "4", "four:1", "4:1:1:1", "-4:1", "4:²", "9" * 50 + ":1"):
-        job = Job("execjob_prologue", {}, {"PLIANT_BACK": back}, run_count=5)
-        assert site.seen("execjob_prologue", job).verdict == ("accept", "")
+        assert starts(site, back, 5).verdict == ("accept", "")
+
+
+def starts(site: Site, back: str, runs: int | None) -> Seen:
+    """Launch a job that goes back to the queue, on its first node."""
+    said = {"PLIANT_SHAPE": "2", "PLIANT_RETURNS": "85", "PLIANT_BACK": back}
+    job = Job("execjob_launch", {}, said, exec_vnode="(gn1:ngpus=2)", run_count=runs)
+    return site.seen("execjob_launch", job, env=Environment(said))
 
 
 @pytest.mark.parametrize(
@@ -476,14 +484,44 @@ def test_many_jobs_are_released_fifty_at_once(
     assert [len(call) - 2 for call in calls] == [50, 50, 20]
 
 
+SCHEDULERS = """\
+Sched default
+    partition = pbs-default
+    scheduling = True
+
+Sched gpus
+    partition = p1
+    scheduling = True
+
+Sched fast
+    partition = p2
+    scheduling = False
+
+Sched idle
+    scheduling = True
+
+"""
+
+
 def kicked(
-    site: Site, tmp_path: Path, *, ended_s: float, age_s: float = 60, scheduling: bool = True
+    site: Site,
+    tmp_path: Path,
+    *,
+    ended_s: float,
+    age_s: float = 60,
+    scheduling: bool = True,
+    listed: str = "",
 ) -> str:
-    """What qmgr is told where a fence ended, or is to end, so long ago."""
+    """What qmgr is told where a fence ended, or is to end, so long ago.
+
+    ``listed``: what it says of schedulers.
+    """
     site.says(age_s=age_s)
     said, qmgr, fences = tmp_path / "said", tmp_path / "qmgr", tmp_path / "fences.json"
     said.write_text("")
-    qmgr.write_text(f'#!/bin/sh\necho "$@" >>{said}\n')
+    (tmp_path / "listed").write_text(listed)
+    lists = f"case $2 in list*) exec cat {tmp_path / 'listed'};; esac"
+    qmgr.write_text(f'#!/bin/sh\n{lists}\necho "$@" >>{said}\n')
     qmgr.chmod(0o755)
     fences.write_text(fences_text([Fence("7", time.time() - ended_s)]))
     site.options |= {"qmgr": str(qmgr), "fences": str(fences)}
@@ -502,6 +540,15 @@ def test_whom_a_fence_kept_out_is_looked_at_again_where_pliantd_is_dead(
     assert kicked(site, tmp_path, ended_s=20, age_s=10) == ""  # pliantd does so
     assert kicked(site, tmp_path, ended_s=700) == ""
     assert kicked(site, tmp_path, ended_s=20, scheduling=False) == ""  # somebody has stopped it
+
+
+def test_so_is_who_waits_for_another_scheduler_than_the_default_one(
+    site: Site, tmp_path: Path
+) -> None:
+    words = "-c set server scheduling = True\n", "-c set sched gpus scheduling = True\n"
+    assert kicked(site, tmp_path, ended_s=20, listed=SCHEDULERS) == "".join(words)
+    stopped = kicked(site, tmp_path, ended_s=20, listed=SCHEDULERS, scheduling=False)
+    assert stopped == words[1]
 
 
 def test_every_hook_leaves_by_a_decision_alone() -> None:

@@ -81,6 +81,14 @@ def test_what_somebody_changed_is_put_right_and_nothing_else(server: Server) -> 
     assert server.install().output == "set hook pliant_queuejob alarm = 5\n"
 
 
+@pytest.mark.parametrize("word", ["--apply", "--remove"])
+def test_a_hook_that_is_none_any_more_is_taken_away(server: Server, word: str) -> None:
+    server.install("--apply")
+    server.state["hook"]["pliant_execjob_prologue"] = {"event": "execjob_prologue"}
+    assert "delete hook pliant_execjob_prologue\n" in server.install(word).output
+    assert "pliant_execjob_prologue" not in server.state["hook"]
+
+
 def test_removal_leaves_the_server_as_it_was(server: Server) -> None:
     server.state["resource"]["steps"] = {"type": "string"}  # the site has one of this name
     before = deepcopy(server.state)

@@ -68,7 +68,7 @@ def explain(
             return found if found.start else replace(found, says=found.says + _smaller(unpaid))
     for job in snapshot.running:
         if job.id == job_id:
-            found = _running(job, policy.name, snapshot.abilities.preempts)
+            found = _running(job, policy.name, snapshot)
             found = replace(found, says=found.says + beside(snapshot, job))
             return replace(found, says=found.says + _unchanged(unpaid, job))
     raise BadInput(f"job {job_id!r}: it neither waits nor runs; see `squeue` for those that do")
@@ -100,11 +100,19 @@ def molded_from(job: Job) -> str:
     return f"; its own shape is {own}" if own is not None and own != job.shape else ""
 
 
-def _running(job: Job, policy: str, preempts: str) -> Explanation:
+def _running(job: Job, policy: str, snapshot: Snapshot) -> Explanation:
     verb = "is ending" if job.state is JobState.ENDING else "runs"
-    stays = why_stays(job, preempts)
+    stays = why_stays(job, snapshot.abilities.preempts) or _kept(job, snapshot)
     says = f"it {verb} as {job.shape}{'; ' + stays if stays else ''}{_class(job)}"
     return Explanation(job, policy, "it does not wait", (), (), None, None, None, False, says)
+
+
+def _kept(job: Job, snapshot: Snapshot) -> str:
+    """Return why no job is given another shape where a malleable one runs; "" where one is."""
+    kept = (one.keeps_shapes for one in snapshot.partitions if one.name in job.partitions)
+    why = next(filter(None, kept), "")
+    resizes = job.spec is not None and job.spec.request.malleable is not None
+    return f"it is not resized: {why}" if why and resizes else ""
 
 
 def _class(job: Job) -> str:

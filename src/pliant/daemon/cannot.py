@@ -58,8 +58,11 @@ def _out_of_reach(job: Job, asked: tuple[Shape, ...]) -> Iterator[Shape]:
 
 
 def _beyond_limits(job: Job, shape: Shape, partitions: Iterable[Partition]) -> str:
-    """Return which limit of one job keeps a shape from it wherever it may run; "" for none."""
-    broken = [one.limits.why_not(shape.nodes, job.demand(shape)) for one in partitions]
+    """Return what of all queues where it may run keeps a shape from a job; "" for nothing."""
+    broken = [
+        one.limits.why_not(shape.nodes, job.demand(shape)) or one.keeps_from(shape.nodes)
+        for one in partitions
+    ]
     return broken[0] if broken and all(broken) else ""
 
 

@@ -222,7 +222,7 @@ class Elastic:
         if self._unwanted(job.id, wanted.guest) or not self._places.has_place(job, wanted):
             return False
         try:
-            self._hands.must_go_back()
+            self._hands.must_go_back(job)
         except PliantError as error:
             log.warning("job %s: it has saved and goes on: %s", job.id, error)
             return False
@@ -366,7 +366,7 @@ class Elastic:
         if (not listens and not self._is_mute(job)) or not self._places.is_open(job, wanted):
             return False
         if listens:
-            self._hands.must_go_back()
+            self._hands.must_go_back(job)
         until_s = now_s + self.runs.grace_s(job)
         if wanted.guest:
             self._unserved.asked(wanted.guest)

@@ -65,7 +65,7 @@ class Hands(Protocol):
         """Do one step of it."""
         ...
 
-    def must_go_back(self) -> None:
+    def must_go_back(self, job: Job) -> None:
         """Raise Refused where a job that ends after its checkpoint would not come back."""
         ...
 

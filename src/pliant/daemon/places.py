@@ -61,13 +61,21 @@ class Places:
         return is_open(snapshot, self._limited(job, wanted), nodes or job.nodes)
 
     def beyond(self, job: Job, shape: Shape) -> str:
-        """Return the limit that it would break as that wherever it may run; "" for none."""
+        """Return the limit that it would break as that wherever it may run, or what else keeps it.
+
+        "" for nothing.
+        """
         if self._decided is None:
             return ""
         snapshot, _ = self._decided
         known = [p for p in snapshot.partitions if p.name in job.partitions]
         demand, abilities = job.demand(shape), snapshot.abilities
-        broken = [abilities.beyond(job.qos, one, shape.nodes, demand) for one in known]
+        own = job.spec is not None and job.spec.own == shape
+        broken = [
+            abilities.beyond(job.qos, one, shape.nodes, demand)
+            or (one.keeps_shapes if own else one.keeps_from(shape.nodes))
+            for one in known
+        ]
         return broken[0] if broken and all(broken) else ""
 
     def _limited(self, job: Job, wanted: Wanted) -> Job:

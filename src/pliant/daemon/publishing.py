@@ -70,6 +70,7 @@ def state_of(seen: Seen, config: Config, *, paused: bool, names: Names) -> State
             ),
         )
         for partition in snapshot.partitions
+        if not partition.keeps_shapes  # a queue that is not told of is one without shapes
     )
     return State(
         written_s=snapshot.now_s,

@@ -13,6 +13,6 @@ A hook imports Pliant like any other program; :func:`hook_text` puts in what it 
 one grammar, and the hook has it. ``python -m pliant.hooks DIRECTORY`` writes them all.
 """
 
-from pliant.hooks.bundle import HOOKS, hook_text
+from pliant.hooks.bundle import FORMER, HOOKS, hook_text
 
-__all__ = ["HOOKS", "hook_text"]
+__all__ = ["FORMER", "HOOKS", "hook_text"]

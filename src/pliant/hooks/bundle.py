@@ -16,9 +16,11 @@ from pliant.hooks.older import METHODS, VERSION, TooNew, translated
 
 HOOKS = (
     *("queuejob", "modifyjob", "movejob", "runjob"),
-    *("execjob_prologue", "execjob_launch", "execjob_epilogue"),
+    *("execjob_launch", "execjob_epilogue"),
     "periodic",
 )
+FORMER = ("execjob_prologue",)
+"""The hooks of earlier releases that are none any more: each cost every job a start of Python."""
 HOOK, PRELUDE = "hook", "prelude"
 _TAKEN = ast.Pass()
 _STAND_INS = {

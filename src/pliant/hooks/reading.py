@@ -16,6 +16,7 @@ from pliant.filter.pbs.defaults import Defaults, Pairs
 from pliant.filter.pbs.fences import Fence, read_fences
 from pliant.filter.pbs.limits import OF_RUNNING, OF_SEVERAL, SHAPED, Bounds, limits_of
 from pliant.filter.pbs.names import ASKED, RESOURCES, TOKEN
+from pliant.filter.pbs.schedulers import shaped_in
 from pliant.filter.pbs.state import MAX_BYTES, State, read_state
 from pliant.filter.pbs.written import JOB_WIDE
 
@@ -187,7 +188,14 @@ def bounds_now(queue: str) -> Bounds | None:
         chunk = _defaults(server.default_chunk, own.default_chunk)
     except Exception:  # as above
         return None
-    return Bounds(limits, careful, Defaults(job, chunk))
+    ordered = shaped_in(str(attribute(server, "job_sort_formula") or "")) != ""
+    return Bounds(limits, careful, Defaults(job, chunk), _makes_sets(server, own), ordered)
+
+
+def _makes_sets(server: Any, queue: Any) -> bool:
+    """Whether a queue's nodes may lie in several placement sets."""
+    named = any(str(attribute(one, "node_group_key") or "") for one in (queue, server))
+    return named and str(attribute(server, "node_group_enable")) in ("1", "True")
 
 
 def _bounds_several(one: Any) -> bool:

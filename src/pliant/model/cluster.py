@@ -64,6 +64,9 @@ class Partition:
     its jobs the batch system would end others that run now. ``default_time_s``: the time limit of
     jobs that name none, where it is another than ``max_time_s``. ``sharers``: how many jobs that
     were marked so may share a CPU; 1: none shares. ``limits``: of what one job has in all.
+    ``sets``: what parts its nodes into sets that a job on several nodes does not leave, in words:
+    none is spread over nodes but as its owner wrote; "": nothing. ``keeps_shapes``: why no job in
+    it is given another shape, in words; "": they are.
     """
 
     name: str
@@ -87,6 +90,17 @@ class Partition:
     default_time_s: int = 0
     sharers: int = 1
     limits: Limits = NO_LIMITS
+    sets: str = ""
+    keeps_shapes: str = ""
+
+    def keeps_from(self, nodes: int) -> str:
+        """Return why no job in it is given a shape of so many nodes; "" where one is.
+
+        A job may have the shape that its owner wrote all the same.
+        """
+        several = self.sets if nodes > 1 else ""
+        words = f"{several}: over several nodes only as its owner wrote" if several else ""
+        return self.keeps_shapes or words
 
     def allows(self, demand: Demand, nodes: int) -> bool:
         """Whether its limits let a job take ``demand`` on each of ``nodes`` nodes."""

@@ -10,6 +10,8 @@
     reservations.py    reservations, as its text has them
     vnodes.py          the vnodes of a host as one node, GPUs in shares
     values.py          PBS's words          reasons.py    why a job waits
+    site.py                                 what jobs are read with
+    schedulers.py                           who starts a queue's jobs, and in which order
     jobs.py, snapshot.py                    rows as policies see them
     update.py          what qalter is told, and what must be read back
 """

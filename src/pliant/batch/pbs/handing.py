@@ -26,10 +26,11 @@ from datetime import UTC, datetime
 
 from pliant.batch.clients import Runs
 from pliant.batch.pbs.fences import Fences, Kept
-from pliant.batch.pbs.jobs import Site, carried, job_of, nodes_of, spec_of
-from pliant.batch.pbs.queries import KICK, Queries
+from pliant.batch.pbs.jobs import carried, job_of, nodes_of, spec_of
+from pliant.batch.pbs.queries import Queries
 from pliant.batch.pbs.reasons import blocked
 from pliant.batch.pbs.rows import ENDING, JobRow
+from pliant.batch.pbs.site import Site
 from pliant.batch.pbs.standing import AHEAD_S, is_later_run, is_same_run, stands
 from pliant.batch.pbs.update import shape_words
 from pliant.errors import Refused, Unavailable
@@ -95,7 +96,7 @@ class Handing:
         minutes (scheduler_iteration). Raises Unavailable, BadAnswer.
         """
         if self._fences.fell():
-            self._kick()
+            self._queries.kick()
 
     def release(self, rows: Iterable[JobRow]) -> None:
         """Let those start again that are held for going back to the queue, and for nothing else.
@@ -211,7 +212,7 @@ class Handing:
             self._fences.open(over.job)
         else:
             self._fences.end(over.job)
-        self._kick()
+        self._queries.kick()
 
     def _reshape(self, over: HandOver, job: Job, site: Site) -> None:
         row = {one.id: one for one in self._queries.jobs()}.get(over.job)
@@ -240,10 +241,6 @@ class Handing:
             except Refused as error:
                 log.warning("%s", error)
         self._tell(step, over, ("qalter", *begin, over.job))
-
-    def _kick(self) -> None:
-        if self._queries.schedules():  # else someone has stopped it
-            self._commands.run(KICK)
 
     def _tell(self, step: Step, over: HandOver, argv: Sequence[str]) -> None:
         answer = self._commands.run(argv)

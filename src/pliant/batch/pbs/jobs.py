@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from pliant.batch.pbs.reasons import reason
-from pliant.batch.pbs.rows import ENDING, JobRow, QueueRow, ServerRow
+from pliant.batch.pbs.rows import ENDING, JobRow, QueueRow
+from pliant.batch.pbs.site import Site
 from pliant.batch.pbs.unreal import WORDS, is_unreal
 from pliant.batch.pbs.values import duration_s, number, size_mib, tasks_in
-from pliant.batch.pbs.vnodes import NO_NAMES, SHARDS, Names, Vnodes
+from pliant.batch.pbs.vnodes import SHARDS
 from pliant.cycle import allowed_shapes
 from pliant.filter.fields import Fixed
-from pliant.filter.pbs.defaults import Defaults
-from pliant.filter.pbs.limits import limits_of
 from pliant.filter.pbs.names import CHECKPOINTED, RETURNS, TOKEN
 from pliant.filter.pbs.said import words
 from pliant.filter.pbs.select import Chunk
@@ -33,8 +32,6 @@ from pliant.model import (
     Job,
     JobState,
     Kind,
-    Limits,
-    Reservation,
     Shape,
     Spec,
     shape_text,
@@ -47,42 +44,6 @@ CODE = str(CHECKPOINTED)
 """What RETURNS must be: where it is empty, PBS's JSON prints what stands behind it."""
 _VNODE = re.compile(r"\(?([^:()+]+)((?::[^:()+]+)*)\)?")
 ABILITIES = Abilities(share_to_whole=True, whole_to_share=True, gpu_to_cpu=True, cpu_to_gpu=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """What jobs are read with: vnodes, queues by name, and what the site's resources are called.
-
-    The queues of reservations are none of them. ``stranded``: why no job would go back to the queue
-    after its checkpoint, "" where one would.
-    """
-
-    vnodes: Vnodes = field(default_factory=Vnodes)
-    queues: Mapping[str, QueueRow] = field(default_factory=dict)
-    server: ServerRow = field(default_factory=ServerRow)
-    names: Names = NO_NAMES
-    reservations: tuple[Reservation, ...] = ()
-    stranded: str = ""
-
-    def demand(self, job: Job, shape: Shape) -> Demand:
-        """Return what a shape of a job takes on each node, with its cores as a number."""
-        demand = job.demand(shape)
-        return replace(demand, cpus=self.vnodes.cores(job.partitions[0], demand))
-
-    def allows(self, queue: str, shape: Shape, demand: Demand) -> bool:
-        """Whether a queue and the server let one job have so much."""
-        row = self.queues.get(queue)
-        return row is not None and not self.limits(row).why_not(shape.nodes, demand)
-
-    def limits(self, queue: QueueRow) -> Limits:
-        """Return what one job may have in a queue."""
-        return limits_of({**self.server.most, **queue.most}, queue.least)
-
-    def defaults(self, row: JobRow) -> Defaults:
-        """Return what a job's chunk has that does not say it, or will have once it is changed."""
-        queue = self.queues.get(row.queue)
-        of_queue = queue.chunk if queue else {}
-        return Defaults(chunk=tuple({**self.server.chunk, **of_queue, **row.added}.items()))
 
 
 def nodes_of(exec_vnode: str) -> tuple[str, ...]:
@@ -175,6 +136,8 @@ def _shaped(job: Job, row: JobRow, site: Site) -> Job:
     frozen = _left(row, job, site) or _changed(job, written.chunk, site)
     if frozen or spec.pinned:
         return replace(job, frozen=frozen or "its owner pinned it")
+    if site.keeps_shapes(site.queues[row.queue]):
+        return job  # it runs: a policy may have it make room, and come back as it is
     shapes = allowed_shapes(spec.request, own, shape, ABILITIES)
     possible = tuple(one for one in shapes if _possible(job, one, site))
     return replace(job, shapes=possible or (shape,)) if _may_change(job) else job
@@ -208,18 +171,20 @@ def _may_change(job: Job) -> bool:
 
 def _left(row: JobRow, job: Job, site: Site) -> str:
     """Why a flagged job is left alone, whatever it asks."""
+    queue, goes = site.queues.get(row.queue), not row.waits and job.spec is not None
     checks = (
         (row.queue not in site.queues, "its queue is a reservation's, or sends it on"),
         (row.is_subjob, "it is one of an array"),
         (row.is_array and row.state == "B", "an array that has begun keeps its shape"),
         (row.state in "SU", "it is suspended"),
         (not row.waits and row.holds != "", "it is held, and would not start again"),
-        (
-            not row.waits and job.spec is not None and not _goes_back(row, site),
-            "nothing here would send it back to the queue",
-        ),
+        (goes and not _goes_back(row, site), "nothing here would send it back to the queue"),
     )
-    return next((why for holds, why in checks if holds), "")
+    why = next((why for holds, why in checks if holds), "")
+    if not why and row.waits:
+        return site.keeps_shapes(queue) if queue else ""
+    stuck = site.why_none_starts(queue) if goes and not why else ""
+    return f"it would not start again: {stuck}" if stuck else why
 
 
 def _goes_back(row: JobRow, site: Site) -> bool:
@@ -233,6 +198,9 @@ def _possible(job: Job, shape: Shape, site: Site) -> bool:
     if demand.cpus % demand.tasks or (shape.gpu_type and not site.names.gpu_type):
         return False
     if shape.is_share and (not site.names.share or SHARDS % shape.share):
+        return False
+    own = job.spec.own if job.spec else None
+    if shape.nodes > 1 and shape != own and site.sets(site.queues[queue]):
         return False
     return site.allows(queue, shape, demand) and site.vnodes.holding(queue, demand) >= shape.nodes
 

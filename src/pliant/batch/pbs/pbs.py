@@ -12,9 +12,10 @@ from pliant.batch import HELD_FOR_SHAPE, Change
 from pliant.batch.clients import Runs
 from pliant.batch.pbs.fences import Fences
 from pliant.batch.pbs.handing import Handing
-from pliant.batch.pbs.jobs import Site, job_of
-from pliant.batch.pbs.queries import KICK, Queries
+from pliant.batch.pbs.jobs import job_of
+from pliant.batch.pbs.queries import Queries
 from pliant.batch.pbs.rows import JobRow, ServerRow
+from pliant.batch.pbs.site import Site
 from pliant.batch.pbs.snapshot import snapshot_of
 from pliant.batch.pbs.update import Words, carries, shape_words, token_words, unchanged
 from pliant.batch.pbs.vnodes import NO_NAMES, Names
@@ -110,7 +111,7 @@ class Pbs:
                 if row is not None and not row.waits:
                     words = "it started meanwhile as it was"
                 errors[at] = _refused(one, words)
-        self._kick()
+        self._queries.kick()
         return errors
 
     def _change(
@@ -178,7 +179,7 @@ class Pbs:
             self._qalter(row.id, shape_words(row, job, spec.own, back, site))
         except Refused as error:
             raise Refused(f"job {job.id}: {error}") from None
-        self._kick()
+        self._queries.kick()
 
     # --- hand over -------------------------------------------------------------------------
 
@@ -196,9 +197,15 @@ class Pbs:
         """
         self._handing.do(step, over, job, self._known_site())
 
-    def must_go_back(self) -> None:
-        """Raise Refused where a job that ends after its checkpoint would not come back."""
-        why = self._queries.no_way_back()
+    def must_go_back(self, job: Job) -> None:
+        """Raise Refused where a job that has saved would not come back, or not start again."""
+        try:
+            stopped = self._queries.why_none_starts(job.partitions[0])
+        except (Unavailable, BadAnswer) as error:
+            raise Refused(
+                f"job {job.id}: PBS does not say whether it would start: {error}"
+            ) from None
+        why = self._queries.no_way_back() or stopped
         if why:
             self._queries.forget_site()  # so that policies know of it, and of its end
             raise Refused(why)
@@ -217,11 +224,6 @@ class Pbs:
     def fences(self) -> Mapping[str, float]:
         """Return when each fence ends that stands now, by job."""
         return self._handing.fences()
-
-    def _kick(self) -> None:
-        """Start a cycle of the scheduler, unless someone has stopped it."""
-        if self._queries.schedules():
-            self._commands.run(KICK)
 
     def _qalter(self, job_id: str, words: Words) -> None:
         answer = self._commands.run(("qalter", *words, job_id))

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from pliant.batch.clients import Answer, Runs
-from pliant.batch.pbs.jobs import Site
 from pliant.batch.pbs.reservations import ReservationRow, keeping, parse_reservations
 from pliant.batch.pbs.rows import (
     JobRow,
@@ -18,15 +17,20 @@ from pliant.batch.pbs.rows import (
     parse_queues,
     parse_server,
 )
+from pliant.batch.pbs.schedulers import Schedulers, parse_schedulers
+from pliant.batch.pbs.site import Site
 from pliant.batch.pbs.unreal import without
 from pliant.batch.pbs.vnodes import NO_NAMES, Names, Vnodes
 from pliant.errors import BadAnswer, Unavailable
 from pliant.filter.pbs.names import SENDS_BACK
+from pliant.filter.pbs.schedulers import LIST, WAKE, kicks, listed
 
 SITE_S = 60.0
 """How often queues and server are read again."""
-KICK = ("qmgr", "-c", "set server scheduling = True")
-"""A qalter starts no cycle of the scheduler; this does, where nobody has stopped it."""
+
+
+KICK = ("qmgr", *WAKE)
+"""A qalter starts no cycle of the default scheduler; this does, where nobody has stopped it."""
 
 
 class Queries:
@@ -39,7 +43,7 @@ class Queries:
         self._commands, self._clock, self._names = commands, clock, names
         self.stranded = ""
         """What :meth:`no_way_back` said last."""
-        self._fixed: tuple[float, list[QueueRow], ServerRow] | None = None
+        self._fixed: tuple[float, list[QueueRow], ServerRow, Schedulers] | None = None
 
     def forget_site(self) -> None:
         """Read queues and server again next time."""
@@ -54,7 +58,7 @@ class Queries:
             nodes = pool.submit(self._ask, "pbsnodes", "-a", "-v", "-F", "json")
             fixed = pool.submit(self._fixed_side)
             rows = self.jobs()
-            queues, server = fixed.result()
+            queues, server, schedulers = fixed.result()
             of_nodes = parse_nodes(nodes.result())
         if not server.sees_others:
             raise BadAnswer("PBS shows nobody's jobs but one's own here: query_other_jobs is false")
@@ -64,7 +68,8 @@ class Queries:
         theirs = {row.queue for row in reserved}
         free = {row.name: row for row in queues if row.name not in theirs}
         kept = keeping(reserved, vnodes)
-        return rows, Site(vnodes, free, server, self._names, kept, self.stranded)
+        site = Site(vnodes, free, server, self._names, kept, self.stranded, schedulers)
+        return rows, site
 
     def _reservations(self) -> list[ReservationRow]:
         """Return the reservations; none where PBS does not say: it keeps to them by itself."""
@@ -101,18 +106,42 @@ class Queries:
         """Return what the server says; raises as above."""
         return self._fixed_side()[1]
 
-    def schedules(self) -> bool:
-        """Whether the scheduler is on at this moment; raises as above."""
-        return parse_server(self._ask("qstat", "-B", "-f", "-F", "json")).scheduling
+    def kick(self) -> None:
+        """Start a cycle of each scheduler that nobody has stopped.
 
-    def _fixed_side(self) -> tuple[list[QueueRow], ServerRow]:
+        Raises as above.
+        """
+        queues, *_ = self._fixed_side()
+        if self._server_now().scheduling:
+            self._commands.run(KICK)
+        if any(row.partition for row in queues):
+            for words in kicks(listed(self._commands.run(("qmgr", *LIST)).out)):
+                self._commands.run(("qmgr", *words))
+
+    def why_none_starts(self, queue: str) -> str:
+        """Ask now why no scheduler would start a job that goes back to a queue; "" where one would.
+
+        Raises as above.
+        """
+        partition = next((row.partition for row in self._fixed_side()[0] if row.name == queue), "")
+        return self._schedulers().why_none_starts(partition)
+
+    def _server_now(self) -> ServerRow:
+        return parse_server(self._ask("qstat", "-B", "-f", "-F", "json"))
+
+    def _schedulers(self) -> Schedulers:
+        answer = self._commands.run(("qmgr", *LIST))
+        if answer.status:
+            return Schedulers(unknown=answer.words)
+        return parse_schedulers(answer.out, self._names.share)
+
+    def _fixed_side(self) -> tuple[list[QueueRow], ServerRow, Schedulers]:
         known, now_s = self._fixed, self._clock()
         if known is None or not 0 <= now_s - known[0] < SITE_S:
             queues = parse_queues(self._ask("qstat", "-Q", "-f", "-F", "json"))
-            server = parse_server(self._ask("qstat", "-B", "-f", "-F", "json"))
-            known = self._fixed = (now_s, queues, server)
+            known = self._fixed = (now_s, queues, self._server_now(), self._schedulers())
             self.no_way_back()
-        return known[1], known[2]
+        return known[1:]
 
     def _ask(self, *argv: str) -> str:
         answer = self._commands.run(argv)

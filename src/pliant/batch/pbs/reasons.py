@@ -6,6 +6,7 @@ PBS                                            reason
 state W; H with depend; H                      BeginTime; Dependency; JobHeldUser
 Not Running: Insufficient amount of resource   Resources
 … Not enough …; No available resources …
+… Placement set … has too few free resources
 … PBS Error: pliant: … (kept for a moment)
 … conflict with reservation or top job         Priority
 Can Never Run                                  BadConstraints, where it carries a shape of ours
@@ -31,6 +32,7 @@ _RESOURCES = (
     "not running: host",
     "not running: pbs error: pliant: ",
 )
+_SET, _SET_IS_FULL = "not running: placement set ", " has too few free resources"
 _EARLIER = ("job run at", "job array began", "job was")
 
 
@@ -45,6 +47,7 @@ def reason(row: JobRow) -> str:
     checks = (
         (not words or words.startswith(_EARLIER), "None"),
         (words.startswith("can never run"), HELD_FOR_SHAPE),
+        (words.startswith(_SET) and _SET_IS_FULL in words, "Resources"),  # its name is the site's
         ("limit" in words and "resource" in words, "AssocGrpGRES"),
         ("conflict with" in words or "starving" in words, "Priority"),
         (words.startswith(_RESOURCES) and here and "limit" not in words, "Resources"),

@@ -27,6 +27,7 @@ from pliant.batch.pbs.values import (
 )
 from pliant.filter.pbs.limits import OF_RUNNING, OF_SEVERAL, SHAPED
 from pliant.filter.pbs.names import BACK, BY_QHOLD, HELD, RESTARTS, read_back, restarts
+from pliant.filter.pbs.schedulers import own_partition
 
 UP = frozenset({"free", "job-busy", "job-exclusive", "resv-exclusive", "busy"})
 """The states of a node that would take a job, now or when what is on it has gone."""
@@ -97,7 +98,7 @@ class JobRow:
 
     @property
     def starts_falsely(self) -> bool:
-        """Whether it is in the start that our prologue hook refuses."""
+        """Whether it is in the start that our launch hook refuses."""
         back = read_back(self.variables.get(BACK, ""))
         return self.state == RUNNING and back is not None and self.run_count == back.runs + 1
 
@@ -245,7 +246,7 @@ def parse_nodes(out: str) -> list[NodeRow]:
             texts(one.get("resources_assigned")),
             bool(one.get("resv")),
             _is_full(one),
-            text(one.get("partition")),
+            own_partition(text(one.get("partition"))),
         )
         for name, one in table(out, "nodes").items()
     ]
@@ -262,7 +263,8 @@ class QueueRow:
     """One execution queue, and what it lets a job have at most and at least.
 
     ``limited``: by what it bounds several jobs together. ``chunk``: what a chunk has that does not
-    say it.
+    say it. ``group_keys``: the resources whose values make placement sets, where it names some.
+    ``place``: that of jobs that say none.
     """
 
     name: str
@@ -274,6 +276,8 @@ class QueueRow:
     limited: tuple[str, ...] = ()
     chunk: Mapping[str, str] = field(default_factory=dict)
     partition: str = ""
+    group_keys: tuple[str, ...] = ()
+    place: str = ""
 
     @property
     def max_time_s(self) -> int:
@@ -301,7 +305,9 @@ def parse_queues(out: str) -> list[QueueRow]:
             duration_s(texts(one.get("resources_default")).get("walltime")),
             limits(one),
             _small(one.get("default_chunk")),
-            text(one.get("partition")),
+            own_partition(text(one.get("partition"))),
+            _keys(one),
+            _place(one),
         )
         for name, one in table(out, "Queue").items()
         if text(one.get("queue_type")).lower().startswith("e")
@@ -317,7 +323,11 @@ def limits(one: Table) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ServerRow:
-    """The server. ``limited``: as of a queue; ``most``, ``chunk``: for what that does not say."""
+    """The server. ``limited``: as of a queue; ``most``, ``chunk``: for what that does not say.
+
+    ``formula``: its job_sort_formula. ``groups``: whether there are placement sets, by
+    ``group_keys`` where a queue names none.
+    """
 
     version: str = ""
     scheduling: bool = True
@@ -327,6 +337,10 @@ class ServerRow:
     sees_others: bool = True
     most: Mapping[str, str] = field(default_factory=dict)
     chunk: Mapping[str, str] = field(default_factory=dict)
+    formula: str = ""
+    groups: bool = False
+    group_keys: tuple[str, ...] = ()
+    place: str = ""
 
     @property
     def max_time_s(self) -> int:
@@ -349,8 +363,23 @@ def parse_server(out: str) -> ServerRow:
             true(one.get("query_other_jobs", False)),
             texts(one.get("resources_max")),
             _small(one.get("default_chunk")),
+            text(one.get("job_sort_formula")),
+            true(one.get("node_group_enable", False)),
+            _keys(one),
+            _place(one),
         )
     return ServerRow()
+
+
+def _place(one: Table) -> str:
+    """Return the place of jobs that say none."""
+    return texts(one.get("resources_default")).get("place", "")
+
+
+def _keys(one: Table) -> tuple[str, ...]:
+    """Return the resources whose values make placement sets."""
+    keys = text(one.get("node_group_key")).split(",")
+    return tuple(key.strip().lower() for key in keys if key.strip())
 
 
 def _small(values: object) -> dict[str, str]:

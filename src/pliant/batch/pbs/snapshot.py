@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pliant.batch.pbs.jobs import ABILITIES, Site, job_of, queue_of
+from pliant.batch.pbs.jobs import ABILITIES, job_of, queue_of
 from pliant.batch.pbs.rows import JobRow, QueueRow
+from pliant.batch.pbs.site import Site
 from pliant.model import EVERYBODY, Abilities, Partition, Snapshot
 
 
@@ -38,6 +39,8 @@ def partition_of(row: QueueRow, site: Site) -> Partition:
         up=row.up,
         default_time_s=row.default_time_s or site.server.default_time_s,
         limits=limits,
+        sets=site.sets(row),
+        keeps_shapes=site.keeps_shapes(row),
     )
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pliant.batch.pbs.jobs import Site, carried, spec_of, written_of
+from pliant.batch.pbs.jobs import carried, spec_of, written_of
 from pliant.batch.pbs.rows import JobRow
+from pliant.batch.pbs.site import Site
 from pliant.errors import Refused
 from pliant.filter.fields import Fixed
 from pliant.filter.pbs.names import TOKEN
+from pliant.filter.pbs.places import place_of
 from pliant.filter.pbs.written import rewritten
 from pliant.grammar import token_text
 from pliant.model import Job, Shape, Spec
@@ -42,8 +44,19 @@ def shape_words(row: JobRow, job: Job, shape: Shape, spec: Spec, site: Site) -> 
         raise Refused(f"{shape}: a share of a GPU cannot be asked here")
     demand = site.demand(job, shape)
     changes = rewritten(written, shape, demand, site.names.gpu_type, site.names.share)
-    words = [word for name, value in changes.items() for word in ("-l", f"{name}={value}")]
+    if "select" in changes and (shape.nodes == 1 or shape == spec.own):
+        changes = {**changes, "place": ""} | _place(row, spec_of(row), site)
+    said = ((name, value) for name, value in changes.items() if value or name != "place")
+    words = [word for name, value in said for word in ("-l", f"{name}={value}")]
     return (*words, *token_words(spec))
+
+
+def _place(row: JobRow, spec: Spec | None, site: Site) -> dict[str, str]:
+    """Return the place of a job that Pliant spreads over nodes no more; nothing where it has it."""
+    default = site.place(row)
+    place = place_of(row.variables, row.resources, spec, default)
+    wanted = place.wanted(default)
+    return {"place": wanted} if place.ours and wanted != row.resources.get("place", "") else {}
 
 
 def carries(row: JobRow, shape: Shape, spec: Spec, site: Site) -> bool:

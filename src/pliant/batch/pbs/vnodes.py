@@ -79,6 +79,7 @@ class Vnodes:
         }
         self._place = {row.name: name for name, group in self.of.items() for row in group}
         self._in_shares = {name for name, group in self.of.items() if _in_shares(group[0], names)}
+        self._in_one_set: dict[tuple[str, tuple[str, ...]], bool] = {}
         self._capacities = Counter(map(self._capacity, self.of.values()))
 
     def places(self, vnodes: Iterable[str]) -> tuple[str, ...]:
@@ -101,6 +102,18 @@ class Vnodes:
     def of_queue(self, queue: str) -> tuple[str, ...]:
         """Return the nodes where jobs of a queue may run."""
         return tuple(name for name, group in self.of.items() if self.serves(group[0], queue))
+
+    def in_one_set(self, queue: str, keys: Iterable[str]) -> bool:
+        """Whether all nodes of a queue lie in one of the placement sets that some resources make.
+
+        A vnode with several values lies in several sets; one that says nothing, in none for sure.
+        """
+        asked = (queue, tuple(keys))
+        if asked not in self._in_one_set:  # once a look, and not for each job
+            serving = (group for group in self.of.values() if self.serves(group[0], queue))
+            rows = [row for group in serving for row in group]
+            self._in_one_set[asked] = any(_shared_values(rows, key) for key in asked[1])
+        return self._in_one_set[asked]
 
     def holding(self, queue: str, demand: Demand) -> int:
         """Return how many nodes of a queue have what ``demand`` takes when they are empty."""
@@ -169,6 +182,12 @@ class Vnodes:
 
     def _type(self, row: NodeRow) -> str:
         return row.has.get(self._names.gpu_type, "").partition(",")[0]
+
+
+def _shared_values(rows: Sequence[NodeRow], key: str) -> set[str]:
+    """Return the values of a resource that all of some vnodes have."""
+    values = ({*row.has.get(key, "").split(",")} - {""} for row in rows)
+    return set.intersection(*values) if rows else set()
 
 
 def _in_shares(row: NodeRow, names: Names) -> bool:

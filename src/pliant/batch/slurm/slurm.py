@@ -277,7 +277,7 @@ class Slurm:
         """
         self._handing.do(step, over, job, self._known_cluster())
 
-    def must_go_back(self) -> None:
+    def must_go_back(self, _job: Job) -> None:
         """Do nothing: Slurm itself requeues a job."""
 
     def before_end(self, _over: HandOver, _job: Job) -> None:

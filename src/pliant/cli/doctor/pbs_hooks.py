@@ -15,7 +15,7 @@ from pliant.cli.doctor.pbs_patient import PbsPatient, read_settings
 from pliant.cli.install.pbs_parts import PREFIX, Found, hook_attributes, resources_wanted
 from pliant.errors import BadInput
 from pliant.filter.pbs.state import MAX_AGE_S, MAX_BYTES, read_state
-from pliant.hooks import HOOKS, hook_text
+from pliant.hooks import FORMER, HOOKS, hook_text
 from pliant.hooks.reading import Settings
 
 INSTALL = "pliant install pbs --apply, as root on the server's host"
@@ -38,6 +38,9 @@ def check_hooks(patient: PbsPatient) -> Iterator[Finding]:
         return
     for event in HOOKS:
         yield _hook(event, patient.hooks)
+    for name in (PREFIX + event for event in FORMER):
+        if patient.hooks.has("hook", name):
+            yield advice(name, "of an earlier release: each job starts later for it", INSTALL)
     yield from _configuration(patient, patient.hooks)
 
 

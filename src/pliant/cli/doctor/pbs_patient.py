@@ -26,9 +26,9 @@ from pliant.cli.commands import is_there, run
 from pliant.cli.doctor.patient import Host, Patient
 from pliant.cli.install.pbs import printed
 from pliant.cli.install.pbs_parts import PREFIX, Found, found_in
-from pliant.cli.install.pbs_sched import LIST, listed
 from pliant.daemon.config import Config
 from pliant.errors import PliantError, Unavailable
+from pliant.filter.pbs.schedulers import LIST, listed
 
 PROGRAMS = ("qstat", "pbsnodes", "pbs_rstat", "qalter", "qmgr", "qrerun", "qrls", "qrun")
 """What pliantd runs of PBS."""
@@ -152,7 +152,7 @@ def looked_at(patient: PbsPatient) -> PbsPatient:
         patient = replace(
             patient,
             resources=found_in(printed(patient.commands, "resource")),
-            schedulers=listed(asked(*LIST)),
+            schedulers=listed(asked("qmgr", *LIST)),
         )
         return replace(patient, hooks=found_in(printed(patient.commands, "hook")))
     except PliantError as wrong:

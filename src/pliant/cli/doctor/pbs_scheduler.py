@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from pliant.batch.pbs.schedulers import path_of, read_config, schedulers_of
 from pliant.batch.pbs.values import true
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
 from pliant.cli.doctor.pbs_patient import PbsPatient
-from pliant.cli.install.pbs_sched import CURE, path_of, read_config, uncounted, wanted
+from pliant.cli.install.pbs_sched import CURE, uncounted, wanted
 from pliant.filter.pbs.limits import SHAPED
+from pliant.filter.pbs.schedulers import shaped_in
 from pliant.filter.pbs.written import JOB_WIDE
 
 _ORDERS = {"fair_share": "true", "round_robin": "true"}
@@ -27,11 +29,13 @@ def check_scheduler(patient: PbsPatient) -> Iterator[Finding]:
         )
     for name, said in patient.schedulers.items():
         yield _runs(name, said)
+    yield from _unserved(patient)
     configs = {
         name: read_config(said, patient.hostname) for name, said in patient.schedulers.items()
     }
     yield from _resources(patient, configs)
     yield _order(patient, configs)
+    yield from _sets(patient)
     yield _limits(patient)
     yield from _defaults(patient)
 
@@ -47,6 +51,18 @@ def _runs(name: str, said: Mapping[str, str]) -> Finding:
             f"if that is not meant: qmgr -c 'set sched {name} scheduling = True'",
         )
     return ok("scheduler", f"{name} on {host} is {state}")
+
+
+def _unserved(patient: PbsPatient) -> Iterator[Finding]:
+    """Name partitions whose queues' jobs nobody starts."""
+    served = schedulers_of(patient.schedulers).of if patient.schedulers else None
+    for row in patient.queues:
+        if served is not None and row.partition and row.partition not in served:
+            yield fault(
+                "scheduler",
+                f"partition {row.partition} of queue {row.name} has none: no job there starts",
+                f"qmgr -c 'set sched NAME partition = {row.partition}', and start it",
+            )
 
 
 def _resources(
@@ -72,6 +88,14 @@ def _resources(
 
 def _order(patient: PbsPatient, configs: Mapping[str, Mapping[str, str] | None]) -> Finding:
     """Say what orders jobs otherwise than Pliant takes them to be ordered."""
+    shaped = _shaped(patient)
+    if shaped:
+        return advice(
+            "order",
+            f"{'; '.join(shaped)}: no job is given another shape, which would change who is next",
+            "order jobs by what a shape leaves as it is (queue_priority, job_priority, "
+            "eligible_time), and their shapes are changed again",
+        )
     places = (patient.attributes, *patient.schedulers.values())
     formulas = (said.get("job_sort_formula") for said in places)
     found = {f"job_sort_formula {one}" for one in formulas if one}
@@ -89,6 +113,31 @@ def _order(patient: PbsPatient, configs: Mapping[str, Mapping[str, str] | None])
         "where PBS does not start it, that shape is left out for a while; leave queues in observe "
         "where this matters",
     )
+
+
+def _shaped(patient: PbsPatient) -> list[str]:
+    """Return what orders jobs by a resource that a shape changes."""
+    share = patient.settings.pbs.share_resource
+    named = shaped_in(patient.server.formula, share) if patient.server else ""
+    schedulers = schedulers_of(patient.schedulers, share, patient.hostname)
+    found = [f"job_sort_formula names {named}"] if named else []
+    return found + [row.order for row in schedulers.of.values() if row.order]
+
+
+def _sets(patient: PbsPatient) -> Iterator[Finding]:
+    """Say where no job is spread over nodes because they lie in placement sets."""
+    server = patient.server
+    if server is None or not server.groups:
+        return
+    keys = {"the server": server.group_keys}
+    keys |= {f"queue {row.name}": row.group_keys for row in patient.queues}
+    found = [f"{','.join(some)} of {where}" for where, some in keys.items() if some]
+    if found:
+        yield ok(
+            "placement sets",
+            f"node_group_key {', '.join(found)}: no job is spread over several nodes that lie in "
+            "several sets but as its owner wrote",
+        )
 
 
 def _limits(patient: PbsPatient) -> Finding:

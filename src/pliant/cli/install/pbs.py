@@ -28,12 +28,13 @@ from pliant.cli.install.pbs_parts import (
     to_remove,
     turned,
 )
-from pliant.cli.install.pbs_sched import LIST, listed, to_write
+from pliant.cli.install.pbs_sched import to_write
 from pliant.daemon.config import Config, config_path, fences_file, load, taken_file
 from pliant.errors import BadAnswer, BadInput, Refused, Unavailable
 from pliant.filter.pbs.names import SENDS_BACK
+from pliant.filter.pbs.schedulers import LIST, listed
 from pliant.grammar import quoted
-from pliant.hooks import HOOKS, hook_text
+from pliant.hooks import FORMER, HOOKS, hook_text
 from pliant.model import jobs_text
 
 RECORD = "/etc/pliant/pbs_resources.json"
@@ -76,7 +77,7 @@ def _put_in(
     if other:
         raise Refused(f"{other}; nothing was changed")
     hooks = {event: hook_text(event).encode() for event in HOOKS}
-    statements = to_install(found, hooks, config_text(settings(config, user)))
+    statements = to_install(found, hooks, config_text(settings(config, user)), FORMER)
     if applies:
         kept.add([name for name in resources_wanted() if not found.has("resource", name)])
     for statement in statements:
@@ -86,7 +87,7 @@ def _put_in(
         click.echo(statement.words)
     if not statements:
         click.echo("all is installed")
-    for line in to_write(listed(commands.run(LIST).out), config, gethostname()):
+    for line in to_write(listed(commands.run(("qmgr", *LIST)).out), config, gethostname()):
         click.echo(line)
     if applies and statements:
         click.echo(
@@ -95,7 +96,7 @@ def _put_in(
 
 
 def _take_out(commands: Runs, config: Config, found: Found, kept: Record) -> None:
-    statements = to_remove(found, kept.names(), HOOKS)
+    statements = to_remove(found, kept.names(), (*HOOKS, *FORMER))
     if not statements:
         click.echo("nothing is installed")
         return

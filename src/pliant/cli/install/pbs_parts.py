@@ -120,10 +120,13 @@ def config_text(settings: Mapping[str, object]) -> bytes:
     return (json.dumps(settings, sort_keys=True) + "\n").encode()
 
 
-def to_install(found: Found, hooks: Mapping[str, bytes], config: bytes) -> list[Statement]:
+def to_install(
+    found: Found, hooks: Mapping[str, bytes], config: bytes, former: Sequence[str] = ()
+) -> list[Statement]:
     """Return what is to be told so that all is there; the queuejob hook comes last.
 
-    ``hooks``: each hook's text by event. Once all else stands, jobs are changed.
+    ``hooks``: each hook's text by event. Once all else stands, jobs are changed. ``former``: the
+    events of hooks that an earlier release has made, and that are taken away.
     """
     statements: list[Statement] = []
     for name, wanted in resources_wanted().items():
@@ -140,7 +143,7 @@ def to_install(found: Found, hooks: Mapping[str, bytes], config: bytes) -> list[
                 statements.append(_import(name, kind, data))
         fresh = {} if found.has("hook", name) else {"enabled": "false"}
         statements += _settings("hook", name, hook_attributes(event), found, fresh)
-    return statements
+    return statements + _deleted(found, former)
 
 
 def to_remove(found: Found, created: Iterable[str], events: Sequence[str]) -> list[Statement]:
@@ -149,10 +152,14 @@ def to_remove(found: Found, created: Iterable[str], events: Sequence[str]) -> li
     The hook that sends jobs back goes before the one that refuses their next start.
     """
     firsts = ("queuejob", SENDS_BACK.removeprefix(PREFIX))
-    hooks = [PREFIX + event for event in sorted(events, key=lambda event: event not in firsts)]
-    statements = [_plain(f"delete hook {name}") for name in hooks if found.has("hook", name)]
+    statements = _deleted(found, sorted(events, key=lambda event: event not in firsts))
     ours = [name for name in created if found.has("resource", name)]
     return statements + [_plain(f"delete resource {name}") for name in ours]
+
+
+def _deleted(found: Found, events: Iterable[str]) -> list[Statement]:
+    hooks = (PREFIX + event for event in events)
+    return [_plain(f"delete hook {name}") for name in hooks if found.has("hook", name)]
 
 
 def turned(was: str, to: str) -> list[Statement]:

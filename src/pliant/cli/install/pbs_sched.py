@@ -5,52 +5,12 @@ That line is the administrator's to write: it decides about all jobs, and needs 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
-from pliant.batch.slurm.standby import is_controller
+from pliant.batch.pbs.schedulers import path_of, read_config
 from pliant.daemon.config import Config
 
-LIST = ("qmgr", "-c", "list sched")
 CURE = "then kill -HUP the scheduler"
-_LINE = re.compile(r'\s*([a-z_]+)\s*:\s*("[^"]*"|\S+)', re.ASCII)
-
-
-def listed(out: str) -> dict[str, dict[str, str]]:
-    """Read what qmgr lists of schedulers: ``Sched default``, then ``    sched_host = head``."""
-    found: dict[str, dict[str, str]] = {}
-    for line in out.splitlines():
-        kind, _, name = line.strip().partition(" ")
-        if kind == "Sched" and line[:1] == "S":
-            found[name] = {}
-        elif found:
-            key, equals, value = line.strip().partition(" = ")
-            found[next(reversed(found))].update({key: value} if equals else {})
-    return found
-
-
-def path_of(scheduler: Mapping[str, str]) -> Path:
-    """Return where a scheduler's sched_config lies on its host."""
-    return Path(scheduler.get("sched_priv", "")) / "sched_config"
-
-
-def read_config(scheduler: Mapping[str, str], hostname: str) -> dict[str, str] | None:
-    """Return a scheduler's sched_config; None where it cannot be read.
-
-    A host of jobs has a file of that name too.
-    """
-    if not is_controller([scheduler.get("sched_host", "")], hostname):
-        return None
-    try:
-        text = path_of(scheduler).read_text(errors="replace")
-    except OSError:
-        return None
-    config: dict[str, str] = {}
-    for found in filter(None, map(_LINE.match, text.splitlines())):
-        name, value = found[1], found[2].strip('"')
-        config[name] = f"{config.get(name, '')} {value}".lstrip()  # at prime time, and not
-    return config
 
 
 def wanted(config: Config) -> list[str]:

@@ -12,9 +12,11 @@ may be).
     said.py       what the owner said to Pliant
     select.py     select, place and sizes, as PBS writes them
     defaults.py   what PBS adds to that
+    places.py     whose place a job has
     written.py    what the owner wrote: own shape, footprint; and a shape back as select
     choose.py     the shape that fits right now, or the one to wait with
     state.py      the file by which pliantd tells what fits
     names.py      resources and variables
+    schedulers.py who starts jobs, and what orders them
     launched.py   what a job really has, once it runs
 """

@@ -17,6 +17,7 @@ from pliant.filter.pbs.defaults import NO_DEFAULTS
 from pliant.filter.pbs.names import (
     BACK,
     HELD,
+    PLACE,
     RESOURCES,
     RESTARTS,
     RETURNS,
@@ -27,6 +28,7 @@ from pliant.filter.pbs.names import (
     returns,
     shape_variables,
 )
+from pliant.filter.pbs.places import Place, place_of
 from pliant.filter.pbs.said import read_request, words
 from pliant.filter.pbs.written import JOB_WIDE, Written, own_shape, read_written, rewritten
 from pliant.grammar.shapes import shapes
@@ -49,16 +51,19 @@ def decide_change(
     after = replace(before, resources={**before.resources, **changed})
     counts = _restarts(before.variables, *run_count)
     request, answer = _meant(before, after, changed, known)
+    ours = TOKEN in changed
+    noted = {**counts, **_place_after(before, changed, known, ours=ours)}
     if request is None and not answer.resources:
-        return replace(answer, variables=_news(before, counts))
-    variables = {RETURNS: returns(request or Request()), **counts}
-    shaping = not _SHAPING.isdisjoint(changed)
+        return replace(answer, variables=_news(before, noted))
+    variables = {RETURNS: returns(request or Request()), **noted}
+    shaping = not _SHAPING.isdisjoint(changed.keys() - ({"place"} if ours else set()))
     back: Mapping[str, str] = {}
     if shaping:
         variables.update(_shape_after(after, known))
     else:
         own, back = _own_again(before, changed, known, request or Request())
         variables.update(shape_variables(own) if back else {})
+        back = {name: text for name, text in back.items() if name not in changed}
     token = answer.resources if request is None else _token_after(before, changed, request, back)
     return Answer(resources=(*back.items(), *token), variables=_news(before, variables))
 
@@ -126,6 +131,8 @@ class Set:
     written: Written
     own: Shape
     shape: Shape
+    place: Place
+    has_place: str
 
     def demand(self, shape: Shape, request: Request) -> Demand:
         """Return what a shape takes on each node."""
@@ -135,6 +142,9 @@ class Set:
         """Return the resources that give it its own shape, of this demand, back."""
         changes = rewritten(self.written, self.own, demand, *known.names)
         changes.pop("place", None)  # to fewer nodes it was left as the owner wrote it
+        wanted = self.place.wanted(known.defaults.place)
+        if self.place.ours and wanted != self.has_place:
+            changes["place"] = wanted
         return changes
 
 
@@ -149,7 +159,8 @@ def set_of(job: Submission, known: Known) -> Set | None:
     carries = own_shape(written)
     if carries == spec.own or carries != _as_carried(spec.set):
         return None
-    return Set(spec, written, spec.own, spec.set)
+    place = place_of(job.variables, job.resources, spec, known.defaults.place)
+    return Set(spec, written, spec.own, spec.set, place, job.resources.get("place", ""))
 
 
 def _as_set(resources: Mapping[str, str], known: Known) -> Written | None:
@@ -184,6 +195,19 @@ def _news(before: Submission, variables: Mapping[str, str]) -> tuple[tuple[str, 
         for name, value in variables.items()
         if before.variables.get(name, "") != value
     )
+
+
+def _place_after(
+    before: Submission, changed: Mapping[str, str], known: Known, *, ours: bool
+) -> Mapping[str, str]:
+    """Return what is noted of a place that is changed, by Pliant or by somebody else."""
+    if "place" not in changed:
+        return {}
+    if not ours:
+        return {PLACE: str(Place(changed["place"]))} if PLACE in before.variables else {}
+    spec = find_token(before.resources.get(TOKEN, ""))
+    was = place_of(before.variables, before.resources, spec, known.defaults.place)
+    return {PLACE: str(Place(was.own, ours=True))}
 
 
 def _shape_after(after: Submission, known: Known) -> Mapping[str, str]:

@@ -66,6 +66,7 @@ def case_of(
         and _is_writable(case.demand(shape))
         and not bounds.limits.why_not(shape.nodes, case.demand(shape))
         and not (bounds.careful and _is_more(shape, case))
+        and not (bounds.sets and shape.nodes > 1 and shape != meant)
         and _fits(shape, case.demand(shape), ground.kinds)
     )
     return replace(case, possible=possible)

@@ -16,12 +16,14 @@ from pliant.filter.pbs.choose import Case, case_of, shape_now, waiting_shape
 from pliant.filter.pbs.defaults import NO_DEFAULTS, Defaults
 from pliant.filter.pbs.limits import Bounds
 from pliant.filter.pbs.names import (
+    PLACE,
     RESTARTS,
     RETURNS,
     TOKEN,
     returns,
     shape_variables,
 )
+from pliant.filter.pbs.places import Place
 from pliant.filter.pbs.said import read_request, words
 from pliant.filter.pbs.state import State
 from pliant.filter.pbs.written import (
@@ -116,11 +118,12 @@ def decide(job: Submission, known: Known) -> Answer:
         written = read_written(job.resources, *known.names, known.defaults)
     except Fixed as why:
         return _rigid(request, str(why))
-    if known.state and known.bounds and mode is Mode.ENFORCE and request.is_moldable:
+    bounds = known.bounds if known.bounds and not known.bounds.ordered else None
+    if known.state and bounds and mode is Mode.ENFORCE and request.is_moldable:
         ground = known.state.ground(job.queue)
-        case = case_of(request, written, known.state, ground, known.bounds)
+        case = case_of(request, written, known.state, ground, bounds)
         return _chosen(job, known, known.state, case)
-    return _as_written(request, written)
+    return _as_written(job, request, written)
 
 
 def answer_to(wrong: BadSpec, mode: Mode | None) -> Answer:
@@ -139,31 +142,35 @@ def _rigid(request: Request, why: str) -> Answer:
     return Answer(resources=(token,), variables=((RETURNS, returns(rest)),), remark=why)
 
 
-def _as_written(request: Request, written: Written) -> Answer:
+def _as_written(job: Submission, request: Request, written: Written) -> Answer:
     spec = Spec(request)
     if request.is_moldable:
         spec = replace(spec, own=known_own(written, request), footprint=written.footprint)
-    return _noted(spec, own_shape(written))
+    return _noted(job, spec, own_shape(written))
 
 
 def _chosen(job: Submission, known: Known, state: State, case: Case) -> Answer:
     base = waiting_shape(case)
     if base is None:
-        return _as_written(case.request, case.written)
+        return _as_written(job, case.request, case.written)
     shape = base
     if not job.later:
         until_s = known.now_s + job.walltime_s if job.walltime_s else FOREVER
         ground = state.ground(job.queue)
         shape = shape_now(case, base, state, ground, until_s, fresh=known.fresh) or base
     if shape == case.own:
-        return _as_written(case.request, case.written)
+        return _as_written(job, case.request, case.written)
     own = case.own or base
     spec = Spec(case.request, own, shape if shape != own else None, case.written.footprint)
     changes = rewritten(case.written, shape, case.demand(shape), *known.names)
-    return _noted(spec, shape, changes)
+    return _noted(job, spec, shape, changes)
 
 
-def _noted(spec: Spec, shape: Shape, changes: Mapping[str, str] | None = None) -> Answer:
+def _noted(
+    job: Submission, spec: Spec, shape: Shape, changes: Mapping[str, str] | None = None
+) -> Answer:
     said = {**shape_variables(shape), RESTARTS: "0", RETURNS: returns(spec.request)}
+    if spec.own and max(spec.request.nodes, default=1) > 1:  # it may be spread some day
+        said[PLACE] = str(Place(job.resources.get("place", ""), ours="place" in (changes or ())))
     resources = ((TOKEN, token_text(spec)), *(changes or {}).items())
     return Answer(resources=resources, variables=tuple(said.items()))

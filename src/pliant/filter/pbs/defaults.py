@@ -21,5 +21,10 @@ class Defaults:
     job: Pairs = ()
     chunk: Pairs = ()
 
+    @property
+    def place(self) -> str:
+        """The place of a job that says none; "" where PBS's own."""
+        return dict(self.job).get("place", "")
+
 
 NO_DEFAULTS = Defaults()

@@ -34,12 +34,16 @@ class Bounds:
     """What bounds one job of a queue.
 
     ``careful``: what several have together is bounded too, so none is made larger than written.
-    ``defaults``: what it has that does not say it.
+    ``defaults``: what it has that does not say it. ``sets``: whether there are placement sets,
+    which one on several nodes does not leave: none is spread over nodes but as it was written.
+    ``ordered``: whether jobs are ordered by what a shape changes, so that none is given another.
     """
 
     limits: Limits
     careful: bool = False
     defaults: Defaults = NO_DEFAULTS
+    sets: bool = False
+    ordered: bool = False
 
 
 def limits_of(most: Said, least: Said) -> Limits:

@@ -15,9 +15,10 @@ from pliant.filter.pbs.change import Set, set_of
 from pliant.filter.pbs.decide import Answer, Known, Submission
 from pliant.filter.pbs.defaults import NO_DEFAULTS
 from pliant.filter.pbs.limits import Bounds
-from pliant.filter.pbs.names import TOKEN
+from pliant.filter.pbs.names import PLACE, TOKEN
+from pliant.filter.pbs.places import Place, place_of, read_note
 from pliant.filter.pbs.written import read_written
-from pliant.grammar.token import token_text
+from pliant.grammar.token import find_token, token_text
 from pliant.model.footprints import ALL_CORES
 from pliant.model.limits import totals
 from pliant.model.shapes import shape_text
@@ -43,7 +44,7 @@ def decide_move(job: Submission, known: Known, to: Destination) -> Answer:
     """
     was_set = set_of(job, known)
     if not was_set:
-        return Answer()
+        return _place_alone(job, to)
     own = was_set.demand(was_set.own, was_set.spec.request)
     if own.cpus == ALL_CORES or (to.bounds and to.bounds.limits.why_not(was_set.own.nodes, own)):
         return Answer()
@@ -52,7 +53,29 @@ def decide_move(job: Submission, known: Known, to: Destination) -> Answer:
     token = token_text(replace(was_set.spec, set=None))
     shapes = f"{shape_text(was_set.own)} again instead of {shape_text(was_set.shape)}"
     words = f"queue {to.name}: not as Pliant has set the job: it gets {shapes}: move it once more"
-    return Answer(refusal=f"pliant: {words}", resources=((TOKEN, token),))
+    return Answer(
+        refusal=f"pliant: {words}", resources=((TOKEN, token), *_place(was_set.place, job, to))
+    )
+
+
+def _place_alone(job: Submission, to: Destination) -> Answer:
+    """Answer for a job that has its own shape, and perhaps a place of Pliant's still."""
+    noted = read_note(job.variables.get(PLACE, "")) if job.waits else None
+    spec = find_token(job.resources.get(TOKEN, ""))
+    changes = _place(noted, job, to) if noted else ()
+    if not changes or (spec and spec.set and spec.set.nodes > 1):
+        return Answer()
+    ((_, place),) = changes
+    token = ((TOKEN, token_text(spec)),) if spec else ()  # by which it is known for Pliant's
+    words = f"queue {to.name}: not with the place that Pliant has set: it gets place={place}"
+    return Answer(refusal=f"pliant: {words}: move it once more", resources=(*token, *changes))
+
+
+def _place(place: Place, job: Submission, to: Destination) -> tuple[tuple[str, str], ...]:
+    """Return what gives a job the place that it would have had there without Pliant."""
+    wanted = place.wanted(to.bounds.defaults.place if to.bounds else "")
+    has = job.resources.get("place", "")
+    return (("place", wanted),) if place.ours and wanted != has else ()
 
 
 def _may_go(was_set: Set, to: Destination) -> bool:
@@ -64,6 +87,8 @@ def _may_go(was_set: Set, to: Destination) -> bool:
     own = was_set.demand(was_set.own, request)
     if has.cpus == ALL_CORES or to.bounds.limits.why_not(was_set.shape.nodes, has):
         return False
+    if to.bounds.sets and was_set.shape.nodes > 1:
+        return False
     had = totals(was_set.own.nodes, own)
     more = any(many > had[name] for name, many in totals(was_set.shape.nodes, has).items())
     return not (to.bounds.careful and more)
@@ -71,8 +96,12 @@ def _may_go(was_set: Set, to: Destination) -> bool:
 
 def _keeps_shapes(job: Submission, known: Known, to: Destination) -> bool:
     """Whether what each chunk has there by default would have kept its shape at submission."""
+    resources, spec = dict(job.resources), find_token(job.resources.get(TOKEN, ""))
+    place = place_of(job.variables, resources, spec, known.defaults.place)
+    if place.ours:
+        resources["place"] = place.own
     try:
-        read_written(job.resources, *known.names, to.bounds.defaults if to.bounds else NO_DEFAULTS)
+        read_written(resources, *known.names, to.bounds.defaults if to.bounds else NO_DEFAULTS)
     except Fixed:
         return True
     return False

@@ -33,6 +33,8 @@ BY_QHOLD = "Job held by"
 """How the comment of a job begins that somebody holds; a hook that does writes none."""
 BACK = "PLIANT_BACK"
 """What our hook that sends a job back to the queue notes of it: a Back as text."""
+PLACE = "PLIANT_PLACE"
+"""The place that the owner of a job wrote which may be spread over nodes (see places.py)."""
 CHECKPOINTED = 85
 HOOKS = "pliant_"
 """How the names of our hooks begin."""
@@ -58,7 +60,7 @@ class Back:
     """How a job was sent back to the queue, ``RUNS:TIMES[:BEGINS]``.
 
     ``runs``: run_count at the end of its run; the start after it is one that our hook refuses (see
-    execjob_prologue). ``times``: how often it was sent back. ``begins_s``: the time to begin that
+    execjob_launch). ``times``: how often it was sent back. ``begins_s``: the time to begin that
     it was given, in seconds since the epoch; 0: none.
     """
 

@@ -13,6 +13,8 @@ from pliant.filter.fields import Fixed
 from pliant.grammar.values import quoted
 
 MAX_CHUNKS = 4096
+SPREAD = "scatter"
+"""The place by which each chunk has a node of its own."""
 _BYTES = re.compile(r"([0-9]{1,15})([kmgtp]?)([bw]?)", re.ASCII | re.IGNORECASE)
 _PLAIN = re.compile(r"[0-9]{1,9}", re.ASCII)
 _POWERS = " kmgtp"

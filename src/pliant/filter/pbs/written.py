@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from pliant.filter.fields import Fixed
 from pliant.filter.pbs.defaults import NO_DEFAULTS, Defaults, Pairs
 from pliant.filter.pbs.names import RESOURCES, TOKEN
-from pliant.filter.pbs.select import Chunk, read_chunk, read_mem_mib, read_number, read_place
+from pliant.filter.pbs.select import (
+    SPREAD,
+    Chunk,
+    read_chunk,
+    read_mem_mib,
+    read_number,
+    read_place,
+)
 from pliant.filter.pbs.shares import read_share, share_text
 from pliant.grammar.values import quoted
 from pliant.model.footprints import Demand, Footprint
@@ -33,7 +40,7 @@ _OF_JOBS = frozenset(
 class Written:
     """A job without Pliant. ``own`` None: it asks for no GPU. ``old``: it has no select.
 
-    ``added``: what a chunk has of what it does not say.
+    ``added``: what a chunk has of what it does not say. ``shared``: its place says so.
     """
 
     own: Shape | None
@@ -42,6 +49,7 @@ class Written:
     arrangement: str = "free"
     old: bool = False
     added: Pairs = ()
+    shared: bool = False
 
 
 def read_written(
@@ -85,7 +93,8 @@ def read_written(
     )
     if gpus:
         footprint = footprint.by_gpu(gpus)
-    return Written(own, chunk, footprint, arrangement, old=not select, added=added)
+    shared = "shared" in place.lower().split(":")
+    return Written(own, chunk, footprint, arrangement, old=not select, added=added, shared=shared)
 
 
 def _arranged(resources: Mapping[str, str], default: Mapping[str, str]) -> tuple[str, str]:
@@ -184,7 +193,7 @@ def rewritten(
     chunk = Chunk(shape.nodes, tuple((name, value) for name, value in items.items() if value))
     changes = {"select": str(chunk)}
     if shape.nodes > 1 and written.chunk.count == 1:
-        changes["place"] = "scatter"
+        changes["place"] = f"{SPREAD}:shared" if written.shared else SPREAD
     return changes
 
 
