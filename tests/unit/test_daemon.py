@@ -375,7 +375,7 @@ def test_a_job_that_is_held_for_a_shape_of_ours_gets_its_own_back(
     batch.waiting["3"] = replace(batch.waiting.pop("2"), id="3")
     cycling.run()
     assert batch.changes == [("3", "rescue")]
-    assert [d.what for d in cycling.store.decisions("3")] == ["rescue", "refused"]
+    assert [d.what for d in cycling.store.decisions("3")] == ["rescue", "refused", "filter"]
     assert cycling.store.refused(1000.0)["3"] == {TWO}
 
 
@@ -1454,7 +1454,8 @@ def test_every_field_of_the_answers_is_a_sentence_or_known_to_be_none() -> None:
         "PlanAnswer.policy",
         "CannotRow.reason",  # what Slurm can change at all
         "DoneAnswer.message",  # of the asker's own job
-        *(f"HistoryAnswer.{name}" for name in ("job", "user")),
+        *(f"HistoryAnswer.{name}" for name in ("job", "user", "partition", "state", "request")),
+        *(f"HistoryAnswer.{name}" for name in ("own", "filtered", "would", "exit")),
         *("RunHistory.shape", "HandOverHistory.outcome"),
         *("HandOverHistory.before", "HandOverHistory.after"),
         *(f"SpeedRow.{name}" for name in ("job", "tier", "unit")),  # for administrators alone

@@ -108,7 +108,7 @@ def _surroundings(batch: Slurm | Pbs, config: Config) -> Surroundings:
     if isinstance(batch, Pbs):
         publisher = Publisher(Path(config.pbs.state), _names(config))
         return Surroundings(*common, publisher, batch.trouble)
-    return Surroundings(*common, trouble=batch.trouble)
+    return Surroundings(*common, trouble=batch.trouble, ended=batch.ended)
 
 
 def _pbs(config: Config) -> Pbs:

@@ -17,7 +17,7 @@ from pliant.daemon import answers as a
 from pliant.daemon import rows
 from pliant.daemon.cannot import beyond_reach, cannot_rows
 from pliant.daemon.cycling import Cycling
-from pliant.daemon.history import history_of
+from pliant.daemon.history import ended_answer, history_of
 from pliant.daemon.monitors import Monitors
 from pliant.daemon.named import find, ids_of, is_all_of, unknown
 from pliant.daemon.overview import overview
@@ -147,7 +147,10 @@ class Verbs:
         )
 
     def why(self, asker: Asker, fields: Mapping[str, str]) -> a.WhyAnswer:
-        """Why a job waits, or runs as it does."""
+        """Why a job waits, or runs as it does, or what became of it."""
+        ended = self._ended(asker, fields)
+        if ended is not None:
+            return ended
         seen, job = self._job(asker, fields)
         decisions = rows.decision_rows(self.cycling.store.decisions(job.id, 10))
         found = explain(seen.snapshot, seen.policy, job.id)
@@ -162,6 +165,14 @@ class Verbs:
             decisions=decisions,
             cannot=cannot_rows(job, seen.snapshot.abilities, seen.snapshot.partitions),
         )
+
+    def _ended(self, asker: Asker, fields: Mapping[str, str]) -> a.WhyAnswer | None:
+        """Return what became of a job that the last look did not show; None where none is known."""
+        name = _field(fields, "job")
+        seen = self.cycling.seen
+        if seen is None or find(seen.snapshot, asker, name) is not None:
+            return None
+        return ended_answer(self.cycling.store, asker, ids_of(name))
 
     def history(self, asker: Asker, fields: Mapping[str, str]) -> a.HistoryAnswer:
         """What became of a job, also of one that has ended."""

@@ -14,8 +14,8 @@ What a key that it does not know says of a request, an older pliantd cannot tell
 whole token for none. So what its owner said and Pliant has to overwrite is noted in words of their
 own beside it: for a hand-over the --time-min in minutes, ``pliant-time-min=20``, and the --nice,
 ``pliant-nice=100``, or the priority, ``pliant-priority=4294901400``; for a shape the CPUs that each
-node must have, ``pliant-min-cpus=1``, and on how many nodes it may be, ``pliant-max-nodes=2``. Where the submit
-filter got no answer in time it notes that too, ``pliant-unanswered=1``.
+node must have, ``pliant-min-cpus=1``, and on how many nodes it may be, ``pliant-max-nodes=2``.
+Where the submit filter got no answer in time it notes that too, ``pliant-unanswered=1``.
 Older ones leave these words as they are.
 """
 
