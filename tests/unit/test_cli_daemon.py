@@ -159,6 +159,15 @@ def test_status_says_how_the_daemon_is(
     )
 
 
+def test_status_says_how_many_submissions_got_no_answer(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answers["status"] = replace(STATUS, unanswered=132)
+    assert pliant("status") == 0
+    line = "since the start: 17 submissions answered, 132 unanswered, 45 changes, 1 refused\n"
+    assert line in capsys.readouterr().out
+
+
 def test_status_says_which_credentials_were_refused(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -804,6 +804,20 @@ def test_a_flagged_submission_is_answered_and_wakes_a_cycle(
     assert (door.answered, woken) == (2, [1])
 
 
+def test_what_is_refused_is_counted_by_partition(
+    make: Make, batch: FakeBatch, clock: Clock
+) -> None:
+    cycling = make()
+    cycling.run()
+    door = door_one(cycling, clock, [])
+    wrong = SUBMISSION | {"option.moldable": "gpus=x"}
+    requests = [wrong, wrong, wrong | {"partition": "gup"}, SUBMISSION]
+    submit(door, *(encode(Message("submit", fields)) for fields in requests))
+    cycling.run()
+    counted = cycling.remembering.counting.since_start
+    assert {name: tally.refused for name, tally in counted.items()} == {"gpu": 2}
+
+
 @pytest.mark.parametrize(
     "fields",
     [{"features": "," * 4200}, {f"option.x{n}": "," * 600 for n in range(40)}],

@@ -200,6 +200,16 @@ def test_a_job_that_came_and_went_between_two_looks_is_remembered(at: Remembers)
     assert at.counted().unanswered == 0  # it is not met again
 
 
+def test_status_says_how_many_submissions_got_no_answer(at: Remembers) -> None:
+    at.submit("7", answered=False)
+    at.submit("8")
+    at.look()
+    at.look()
+    status = at.ask(ROOT, "status", "")
+    assert isinstance(status, a.StatusAnswer)
+    assert status.unanswered == 1
+
+
 def test_what_happened_while_pliantd_was_dead_is_found_at_the_start(at: Remembers) -> None:
     at.submit("7")
     at.submit("8")

@@ -63,7 +63,9 @@ def _print_status(answer: StatusAnswer) -> None:
             f"options; {answer.running} running"
         )
     say(
-        f"since the start: {answer.submissions} submissions answered, {answer.updates} changes, "
+        f"since the start: {answer.submissions} submissions answered, "
+        + (f"{answer.unanswered} unanswered, " if answer.unanswered else "")
+        + f"{answer.updates} changes, "
         f"{answer.failures} refused" + (f"; {answer.deferred} put off" if answer.deferred else "")
     )
     if answer.refused_credentials:

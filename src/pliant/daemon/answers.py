@@ -48,6 +48,7 @@ class StatusAnswer:
     cycle_took_s: float = 0.0  # deciding alone
     cycles: int = 0
     submissions: int = 0  # answered by the filter since the start
+    unanswered: int = 0  # flagged jobs that got no answer in time at their submission, seen since
     updates: int = 0  # changes of jobs that worked, since the start
     failures: int = 0  # changes that the batch system refused, since the start
     deferred: int = 0  # changes that the cap left for the next cycle, now

@@ -30,6 +30,13 @@ class Counting:
         self.since_start.setdefault(partition, Tally(0.0, partition)).add(tally)
         self._hours.setdefault((hour_s, partition), Tally(hour_s, partition)).add(tally)
 
+    def total(self) -> Tally:
+        """Return what was counted since the start in all partitions; its GPUs are not added up."""
+        found = Tally()
+        for tally in [*self.since_start.values()]:
+            found.add(tally)
+        return found
+
     def looked(self, now_s: float, use: Mapping[str, Use]) -> None:
         """Count the time since the last look as its GPUs were used; from now on it is ``use``."""
         if self._use is not None:

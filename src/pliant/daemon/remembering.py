@@ -9,6 +9,7 @@ All that a look has shown is written in one transaction, and nothing where nothi
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -40,6 +41,8 @@ REGULARLY_S = 30.0
 SHARE = 30.0
 """The pause after that, in times that it took."""
 LEAST_S = 1.0
+MOST_REFUSED = 100_000
+"""Between two looks."""
 FLUSH_S = 60.0
 """How long counts alone wait to be written."""
 
@@ -73,6 +76,8 @@ class Remembering:
         self._store, self._clock, self._monotonic = store, clock, monotonic
         self._mode, self._ask = mode, ended
         self.counting = Counting()
+        self.refused: deque[str] = deque(maxlen=MOST_REFUSED)
+        """By partition, submissions that the filter refused; filled from its own thread."""
         self._known: dict[str, JobRecord] | None = None  # jobs that are there, by id
         self._dirty: set[str] = set()  # changed since the last look
         self._told: frozenset[str] = frozenset()  # ended jobs of the last answer
@@ -95,6 +100,8 @@ class Remembering:
         for job_id in self._dirty & known.keys():
             changes.jobs.setdefault(job_id, known[job_id])
         self._dirty.clear()
+        while self.refused:
+            self.counting.add(snapshot.now_s, self.refused.popleft(), refused=1)
         self.counting.looked(snapshot.now_s, gpu_use(snapshot, seen.shadow))
         self._keep(changes)
 

@@ -83,6 +83,7 @@ class Verbs:
             paused=cycling.store.paused,
             cycles=cycling.counts.cycles,
             submissions=self.submissions(),
+            unanswered=cycling.remembering.counting.total().unanswered,
             updates=cycling.counts.updates,
             failures=cycling.counts.failures,
             troubles=self.troubles(),
