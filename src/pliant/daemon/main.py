@@ -163,7 +163,8 @@ def _site(batch: Slurm | Pbs) -> Site:
     if isinstance(batch, Pbs):
         return Site()
     site = batch.site()
-    return Site(site.slurm_uid or 0, site.private_data, float(site.backfill_interval_s))
+    pace_s = float(site.backfill_interval_s)
+    return Site(site.slurm_uid or 0, site.private_data, pace_s, site.cluster)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def first_record(job: Job, mode: str, now_s: float) -> JobRecord:
         tasks=tasks_of(job),
         shape=shape_text(job.shape),
         array=job.array_tasks != "",
-        own_gpus=_gpus(own),
+        own_gpus=_gpus(own or job.shape),
     )
 
 

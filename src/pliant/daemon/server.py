@@ -140,6 +140,7 @@ class Daemon:
             started_s=time.time(),
             monitors=monitors,
             refused_credentials=self._refused_credentials,
+            cluster=lambda: self._site.cluster,
         )
         munge = Munge(config.daemon.munge_socket)
         self._door_two = MungeDoor(munge, verbs, self._who, self._watches(), monitors)

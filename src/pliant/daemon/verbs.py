@@ -23,6 +23,7 @@ from pliant.daemon.named import find, ids_of, is_all_of, unknown
 from pliant.daemon.overview import overview
 from pliant.daemon.private import without_private
 from pliant.daemon.renewal import renewed
+from pliant.daemon.reporting import ReportAnswer, report_answer
 from pliant.daemon.rights import Asker
 from pliant.daemon.seen import Seen
 from pliant.daemon.stalled import WHAT as STALLED
@@ -57,6 +58,7 @@ class Verbs:
     stands_by: Callable[[], str] = str  # which other host acts, in words; "" for none
     monitors: Monitors | None = None
     refused_credentials: Callable[[], Mapping[str, int]] = dict  # by kind
+    cluster: Callable[[], str] = str  # its name, "" where it is not known
 
     def answer(self, verb: str, fields: Mapping[str, str], asker: Asker) -> object:
         """Answer one request, with what the asker may see.
@@ -188,6 +190,12 @@ class Verbs:
         if found is None:
             raise BadInput(f"{quoted(name)}: nothing is known of this job")
         return found
+
+    def report(self, asker: Asker, fields: Mapping[str, str]) -> ReportAnswer:
+        """Tell an administrator what Pliant did, and would have done, over a time."""
+        asker.must_be_admin()
+        since = _field(fields, "since")
+        return report_answer(self.cycling, self.cluster(), since, self.clock())
 
     # What an owner may do
 
@@ -336,6 +344,7 @@ _VERBS: dict[str, Verb] = {
     "plan": Verbs.plan,
     "why": Verbs.why,
     "history": Verbs.history,
+    "report": Verbs.report,
     "set": Verbs.set,
     "pin": Verbs.pin,
     "unpin": Verbs.unpin,

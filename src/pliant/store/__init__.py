@@ -9,6 +9,14 @@ Only a file that a later release wrote raises: pliantd leaves it as it is, and e
 """
 
 from pliant.store.database import RETRY_S
+from pliant.store.reported import (
+    JobSums,
+    PartitionReport,
+    Refusal,
+    Report,
+    Resizes,
+    Waits,
+)
 from pliant.store.rows import ENDED, Decision, HandOverRow, JobRecord, RunRow, Tally
 from pliant.store.schema import MIGRATIONS
 from pliant.store.store import Store
@@ -20,7 +28,13 @@ __all__ = [
     "Decision",
     "HandOverRow",
     "JobRecord",
+    "JobSums",
+    "PartitionReport",
+    "Refusal",
+    "Report",
+    "Resizes",
     "RunRow",
     "Store",
     "Tally",
+    "Waits",
 ]

@@ -10,7 +10,7 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ log = logging.getLogger("pliant.store")
 
 Step = tuple[str, Sequence[tuple[object, ...]]]
 """A statement, and the rows for each of which it is run."""
-Reads = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
+Values = tuple[object, ...] | Mapping[str, object]
+Reads = Callable[[str, Values], list[tuple[Any, ...]]]
 """Returns what one statement finds."""
 
 RETRY_S = 60.0
@@ -68,7 +69,7 @@ class Database:
                 _write(self._db, (("INSERT INTO refused VALUES (?, ?, ?, ?)", refused),))
                 return _write(self._db, steps)
 
-    def read(self, statement: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+    def read(self, statement: str, values: Values) -> list[tuple[Any, ...]]:
         """Return what one statement finds; nothing where the file cannot be read."""
         with self._lock:
             try:
@@ -177,6 +178,7 @@ def _open_to_read(file: Path) -> sqlite3.Connection:
     db = sqlite3.connect(f"{file.as_uri()}?mode=ro", timeout=2, uri=True)
     try:
         db.execute("BEGIN")
+        db.execute("SELECT 1 FROM sqlite_master LIMIT 1")  # from here on nothing new is seen
     except sqlite3.Error:
         db.close()
         raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 LONGEST_REASON = 2000
 
@@ -158,5 +158,13 @@ class Tally:
         for name in COUNTED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
+    def without_gpus(self) -> Tally:
+        """Return what happened alone: nodes in two partitions would count twice."""
+        found = replace(self)
+        for name in OF_GPUS:
+            setattr(found, name, 0.0)
+        return found
+
 
 COUNTED = tuple(field.name for field in fields(Tally))[2:]
+OF_GPUS = tuple(name for name in COUNTED if name.endswith("_gpu_s"))

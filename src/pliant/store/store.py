@@ -11,6 +11,8 @@ from pliant.grammar import parse_shape
 from pliant.model import Shape, shape_text
 from pliant.store.database import Database
 from pliant.store.remembered import DECIDES, Remembered, decision_values
+from pliant.store.report import report
+from pliant.store.reported import Report
 from pliant.store.rows import Decision, HandOverRow, RunRow, clean
 
 MOST_ROWS = 200_000
@@ -69,6 +71,11 @@ class Store:
         except OSError as error:
             return f"{self._marker}: {error.strerror}"
         return ""
+
+    def report(self, since_s: float, until_s: float) -> Report:
+        """Add up what is known of a time; nobody is kept from writing meanwhile."""
+        with self._db.reading() as read:
+            return report(read, since_s, until_s)
 
     # What was meant and what was done
 
