@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import random
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +18,7 @@ from pliant.sandbox import Sandbox
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 
+MANY = 100
 FIELDS = "JobID,User,Partition,State,Submit,Start,End,AllocTRES"
 
 
@@ -140,3 +144,36 @@ def test_jobs_that_came_and_went_while_pliantd_was_dead_are_found(
         wait_until(lambda job=job: has_ended(clean, job), f"the end of job {job}")  # type: ignore[misc]  # bound early
     assert [history(clean, job).answered for job in (before, unseen)] == [True, False]
     assert [d.what for d in history(clean, unseen).decisions] == ["unanswered"]
+
+
+def test_the_report_of_many_jobs_is_what_sacct_says(clean: Sandbox, submit: Submit) -> None:
+    wait_for_look(clean)
+    began_s, draw = time.time(), random.Random(20)
+    jobs = []
+    for _ in range(MANY):
+        gpus, least = draw.choice([(4, 1), (2, 1), (2, 2), (1, 1)])
+        script = f"sleep {draw.choice([0, 0.5, 1])}; exit {draw.choice([0, 0, 0, 1])}"
+        options = (f"--gres=gpu:{gpus}", f"--moldable=gpus={least}-{gpus}", "--time=5")
+        jobs.append(submit(*options, script=script))
+    told = accounted(clean, jobs)
+    for job in jobs:
+        wait_until(lambda job=job: has_ended(clean, job), f"pliantd to know the end of job {job}")  # type: ignore[misc]  # bound early
+    since = f"{int(time.time() - began_s)}s"
+    done = clean.run(["pliant", "report", "--since", since, "--json"], check=True)
+    (part,) = json.loads(done.stdout)["report"]["partitions"]
+    sums = part["sums"]
+    waits_s = [one.start_s - one.submit_s for one in told.values()]
+    assert {name: sums[name] for name in ("jobs", "started", "ended", "failed")} == {
+        "jobs": MANY,
+        "started": MANY,
+        "ended": MANY,
+        "failed": sum(one.state != "COMPLETED" for one in told.values()),
+    }
+    assert sums["gpu_s"] == sum(one.gpus * (one.end_s - one.start_s) for one in told.values())
+    kinds = [(part[kind]["jobs"], part[kind]["mean_s"]) for kind in ("written", "molded")]
+    assert sum(n for n, _ in kinds) == MANY
+    assert sum(n * mean_s for n, mean_s in kinds) == pytest.approx(sum(waits_s))
+    own = {str(job): history(clean, job).own for job in jobs}
+    assert sums["smaller"] == sum(one.gpus < int(own[job]) for job, one in told.items())
+    assert sums["larger"] == sum(one.gpus > int(own[job]) for job, one in told.items())
+    assert part["counted"]["answered"] + part["counted"]["unanswered"] >= MANY

@@ -1589,7 +1589,12 @@ def test_a_pin_is_set_and_taken_back(setting: Setting, batch: FakeBatch) -> None
         (BOB, "set", {"job": "1", "spec": "gpus=1"}, "job 1 does not wait any more: it is running"),
         (ALICE, "pause", {}, "only an administrator may do this"),
         (ALICE, "resume", {}, "only an administrator may do this"),
-        (ROOT, "reboot", {}, "'reboot': one of status, jobs, top, plan, why, history, set, pin, "),
+        (
+            ROOT,
+            "reboot",
+            {},
+            "'reboot': one of status, jobs, top, plan, why, history, report, set, pin, ",
+        ),
     ],
 )
 def test_what_may_not_be_done_is_said_in_one_line(

@@ -16,6 +16,7 @@ from pliant.daemon.cycling import Cycling
 from pliant.daemon.idling import ALL, Use, gpu_use
 from pliant.daemon.patience import Patience
 from pliant.daemon.remembering import REGULARLY_S
+from pliant.daemon.reporting import ReportAnswer
 from pliant.daemon.rights import Asker
 from pliant.daemon.verbs import Verbs
 from pliant.errors import PliantError, Unavailable
@@ -92,7 +93,7 @@ class Remembers:
         """Let a running job end; the batch system remembers how."""
         self.ended.append(Ended(self.batch.running.pop(number), exit, self.clock.now_s))
 
-    def ask(self, who: Asker, verb: str, job: str) -> object:
+    def ask(self, who: Asker, verb: str, job: str = "", **fields: str) -> object:
         verbs = Verbs(
             self.cycling,
             wake=lambda: None,
@@ -102,7 +103,7 @@ class Remembers:
             started_s=0.0,
         )
         try:
-            return verbs.answer(verb, {"job": job}, who)
+            return verbs.answer(verb, {"job": job, **fields}, who)
         except PliantError as error:
             return str(error)
 
@@ -380,6 +381,23 @@ def test_counts_outlast_a_restart_by_the_hour(at: Remembers) -> None:
     with at.cycling.store.jobs._db.reading() as read:
         rows = read("SELECT hour_s, answered FROM hours WHERE partition = 'gpu'", ())
     assert rows == [(0.0, 2)]
+
+
+def test_a_report_is_for_administrators_and_adds_up(at: Remembers) -> None:
+    at.submit("7", own=TWO)
+    at.look()
+    at.start("7")
+    at.look(30.0)
+    at.end("7")
+    at.look(30.0)
+    found = at.ask(ROOT, "report", since="3600")
+    assert isinstance(found, ReportAnswer)
+    (part,) = found.report.partitions
+    assert (part.partition, part.mode) == ("gpu", "enforce")
+    assert (part.sums.jobs, part.sums.ended, part.counted.answered) == (1, 1, 1)
+    assert "only an administrator" in str(at.ask(ALICE, "report", since="3600"))
+    for wrong in ("0", "x", "-1", "9" * 12):
+        assert "a number of seconds is expected" in str(at.ask(ROOT, "report", since=wrong))
 
 
 def test_gpus_are_flagged_others_idle_avoidable_or_down() -> None:

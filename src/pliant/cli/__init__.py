@@ -36,6 +36,7 @@ SECTIONS = {
         "doctor": "pliant.cli.doctor:doctor",
         "install": "pliant.cli.install:install",
         "plan": "pliant.cli.planning:plan_command",
+        "report": "pliant.cli.report:report",
         "monitor": "pliant.cli.monitor:monitor",
         "metrics": "pliant.cli.metrics:metrics",
         "pause": "pliant.cli.admin:pause",

@@ -8,7 +8,16 @@ import click
 
 from pliant.cli.door import ask
 from pliant.cli.job_number import job_argument
-from pliant.cli.output import Column, Style, duration, json_option, print_json, print_table, say
+from pliant.cli.output import (
+    Column,
+    Style,
+    duration,
+    gpu_hours,
+    json_option,
+    print_json,
+    print_table,
+    say,
+)
 from pliant.cli.why import DECISION_COLUMNS, clock
 from pliant.daemon.answers import HandOverHistory, HistoryAnswer, RunHistory
 
@@ -19,12 +28,6 @@ def _launch(row: RunHistory) -> str:
 
 def _ran(row: RunHistory) -> str:
     return duration(row.end_s - row.start_s) if row.end_s and row.start_s else ""
-
-
-def gpu_hours(gpu_s: float) -> str:
-    """Write GPU time: 0.02 GPU-h, 3.1 GPU-h, 4711 GPU-h."""
-    hours = gpu_s / 3600
-    return f"{hours:.0f} GPU-h" if abs(hours) >= 100 else f"{hours:.2g} GPU-h"
 
 
 def _gpu_cost(row: HandOverHistory) -> str:
