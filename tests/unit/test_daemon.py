@@ -1474,6 +1474,7 @@ def test_every_field_of_the_answers_is_a_sentence_or_known_to_be_none() -> None:
         *("HandOverHistory.before", "HandOverHistory.after"),
         *(f"SpeedRow.{name}" for name in ("job", "tier", "unit")),  # for administrators alone
         "MonitorRow.node",
+        *("Tally.partition", "ResizeCount.why", "ResizeCount.result"),
         # only rows that may be seen are made at all: tests/unit/test_top.py
         *(f"RunningRow.{name}" for name in ("id", "user", "name", "state", "shape")),
         *("NodeRow.name", "TierSpeed.tier", "TierSpeed.unit", "TopAnswer.policy"),
@@ -1593,7 +1594,7 @@ def test_a_pin_is_set_and_taken_back(setting: Setting, batch: FakeBatch) -> None
             ROOT,
             "reboot",
             {},
-            "'reboot': one of status, jobs, top, plan, why, history, report, set, pin, ",
+            "'reboot': one of status, counts, jobs, top, plan, why, history, report, set, pin, ",
         ),
     ],
 )
@@ -1664,6 +1665,7 @@ def test_every_answer_goes_over_the_wire_and_back(setting: Setting) -> None:
     for verb, kind, fields in (
         ("status", a.StatusAnswer, {}),
         ("jobs", a.JobsAnswer, {}),
+        ("counts", a.CountsAnswer, {}),
         ("plan", a.PlanAnswer, {}),
         ("why", a.WhyAnswer, {"job": "2"}),
         ("pin", a.DoneAnswer, {"job": "2"}),

@@ -12,6 +12,7 @@ from test_daemon import ALICE, BOB, ENFORCE, FOUR, ONE, ROOT, SHY_BOB, TWO, Cloc
 from pliant.batch import Ended
 from pliant.daemon import answers as a
 from pliant.daemon.config import parse
+from pliant.daemon.counting import Took
 from pliant.daemon.cycling import Cycling
 from pliant.daemon.idling import ALL, Use, gpu_use
 from pliant.daemon.patience import Patience
@@ -20,10 +21,11 @@ from pliant.daemon.reporting import ReportAnswer
 from pliant.daemon.rights import Asker
 from pliant.daemon.verbs import Verbs
 from pliant.errors import PliantError, Unavailable
+from pliant.handover import Outcome
 from pliant.model import Job, JobState, Node, Partition, Pool, Shape, Snapshot, Spec
 from pliant.plan import Plan, Start
 from pliant.policies import by_name
-from pliant.store import Store, Tally
+from pliant.store import HandOverRow, Store, Tally
 
 OBSERVE = {"partitions": {"default": "observe"}}
 
@@ -398,6 +400,29 @@ def test_a_report_is_for_administrators_and_adds_up(at: Remembers) -> None:
     assert "only an administrator" in str(at.ask(ALICE, "report", since="3600"))
     for wrong in ("0", "x", "-1", "9" * 12):
         assert "a number of seconds is expected" in str(at.ask(ROOT, "report", since=wrong))
+
+
+def test_what_was_counted_is_told_for_metrics(at: Remembers) -> None:
+    at.submit("7", own=TWO, answered=False)
+    at.start("7")
+    at.look(0.0)
+    at.look(30.0)
+    row = HandOverRow(1, 0.0, "7", "alice", "", 0, "4", "2", "", "it fits", 0.0, 10.0, 14.0)
+    counting = at.cycling.remembering.counting
+    counting.resized(row, Outcome.DONE)
+    counting.resized(replace(row, guest="9"), Outcome.NOT_SAVED)
+    told = at.ask(ALICE, "counts")
+    assert isinstance(told, a.CountsAnswer)
+    assert (told.total.unanswered, told.total.starts) == (1, 1)
+    assert (told.total.flagged_gpu_s, told.total.idle_gpu_s) == (60.0, 60.0)
+    assert [(row.why, row.result, row.count) for row in told.resizes] == [
+        ("policy", "done", 1),
+        ("room", "not_saved", 1),
+    ]
+    assert told.took == Took([0, 0, 1, 1, 1, 1, 1, 1, 1], 1, 4.0)
+    assert [row.partition for row in told.partitions] == ["gpu"]
+    blind = at.ask(replace(ALICE, sees_partitions=False), "counts")
+    assert blind == replace(told, partitions=())
 
 
 def test_gpus_are_flagged_others_idle_avoidable_or_down() -> None:

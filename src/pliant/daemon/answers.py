@@ -14,8 +14,10 @@ from typing import TypeVar
 
 import msgspec
 
+from pliant.daemon.counting import ResizeCount, Took
 from pliant.daemon.watched import MonitorsRow
 from pliant.decoding import Decoder
+from pliant.store import Tally
 
 NOT_SHOWN = -1
 """For a number that the asker may not see."""
@@ -55,6 +57,7 @@ class StatusAnswer:
     waiting: int = 0  # jobs waiting now, arrays counted once
     waiting_flagged: int = 0  # ... of which Pliant may change
     running: int = 0
+    running_flagged: int = 0  # ... with Pliant's options
     partitions: tuple[PartitionRow, ...] = ()
     troubles: tuple[str, ...] = ()  # what is wrong now, one line each; empty: all is well
     stands_by: str = ""  # which other host acts, in words; "" where this one does
@@ -252,6 +255,19 @@ class HistoryAnswer:
     start_s: float = 0.0  # of its first run
     end_s: float = 0.0
     exit: str = ""  # the batch system's word for its end
+
+
+@dataclass(frozen=True, slots=True)
+class CountsAnswer:
+    """What was counted since the start, for metrics.
+
+    ``partitions``: one row each; none for who may not see them. ``total``: of all.
+    """
+
+    total: Tally
+    partitions: tuple[Tally, ...] = ()
+    resizes: tuple[ResizeCount, ...] = ()
+    took: Took = field(default_factory=Took)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,8 @@ class Cycling:
         self._clock, self._monotonic = clock, monotonic
         self._recording = Recording(store, clock, self.acts_on)
         self.remembering = Remembering(store, clock, monotonic, self.mode, ended)
+        if elastic is not None:
+            elastic.count = self.remembering.counting.resized
         self._marking = Marking(self.acting, self._recording.note, self.counts, monotonic)
 
     def stop(self) -> None:

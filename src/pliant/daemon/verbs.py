@@ -105,8 +105,16 @@ class Verbs:
             waiting=len(snapshot.waiting),
             waiting_flagged=sum(job.spec is not None for job in snapshot.waiting),
             running=len(snapshot.running),
+            running_flagged=sum(job.spec is not None for job in snapshot.running),
             partitions=tuple(rows.partition_rows(snapshot)),
         )
+
+    def counts(self, asker: Asker, _fields: Mapping[str, str]) -> a.CountsAnswer:
+        """What was counted since the start."""
+        counting = self.cycling.remembering.counting
+        tallies = [tally for tally in [*counting.since_start.values()] if tally.partition]
+        shown = tuple(tallies) if asker.sees_partitions else ()
+        return a.CountsAnswer(counting.total(), shown, *counting.resizes())
 
     def jobs(self, asker: Asker, _fields: Mapping[str, str]) -> a.JobsAnswer:
         """The flagged jobs."""
@@ -339,6 +347,7 @@ def _most(items: list[_T]) -> tuple[list[_T], int]:
 
 _VERBS: dict[str, Verb] = {
     "status": Verbs.status,
+    "counts": Verbs.counts,
     "jobs": Verbs.jobs,
     "top": Verbs.top,
     "plan": Verbs.plan,

@@ -16,6 +16,7 @@ from pliant.store.reported import (
     Report,
     Resizes,
     Waits,
+    reason_of,
 )
 from pliant.store.rows import ENDED, Decision, HandOverRow, JobRecord, RunRow, Tally
 from pliant.store.schema import MIGRATIONS
@@ -37,4 +38,5 @@ __all__ = [
     "Store",
     "Tally",
     "Waits",
+    "reason_of",
 ]

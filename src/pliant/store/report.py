@@ -8,7 +8,16 @@ from dataclasses import replace
 from itertools import groupby
 
 from pliant.store.database import Reads
-from pliant.store.reported import HOUR_S, JobSums, PartitionReport, Refusal, Report, Resizes, Waits
+from pliant.store.reported import (
+    HOUR_S,
+    JobSums,
+    PartitionReport,
+    Refusal,
+    Report,
+    Resizes,
+    Waits,
+    reason_of,
+)
 from pliant.store.rows import COUNTED, Tally
 
 ALL = ""
@@ -198,13 +207,6 @@ def _resizes(read: Reads, since_s: float, until_s: float) -> Iterable[Resizes]:
         gpu_s[key] += saving + lost_s * gpus
         took_s[key] += max(0.0, done_s - saved_s) if word == "done" and saved_s else 0.0
     return (Resizes(*key, n, gpu_s[key], took_s[key]) for key, n in sorted(count.items()))
-
-
-def reason_of(guest: str, reason: str) -> str:
-    """Return in a word why a running job was changed."""
-    if guest:
-        return "room"
-    return "owner" if reason.endswith(" asked for it") else "policy"
 
 
 _REFUSED = (

@@ -108,3 +108,10 @@ class Report:
     refusals: tuple[Refusal, ...] = ()
     step_s: float = HOUR_S
     steps: tuple[Tally, ...] = ()
+
+
+def reason_of(guest: str, reason: str) -> str:
+    """Return in a word why a running job was changed."""
+    if guest:
+        return "room"
+    return "owner" if reason.endswith(" asked for it") else "policy"
