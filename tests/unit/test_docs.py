@@ -68,6 +68,10 @@ NOT_TYPED = {
     "pliant top": "tests/unit/test_top.py runs it, on a terminal of its own",
     "pliant metrics": "tests/unit/test_top.py runs it",
     "pliant metrics --textfile FILE": "as the last",
+    "pliant metrics --serve 127.0.0.1:9680": "tests/unit/test_metrics.py serves, at another port",
+    "pliant history 3": "tests/slurm/test_history.py asks for others",
+    "pliant history JOB": "as the last",
+    "pliant report": "tests/slurm/test_history.py runs it",
 }
 """Commands of the pages that no test types, and why."""
 

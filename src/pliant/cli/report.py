@@ -15,6 +15,7 @@ from pliant.cli.report_words import (
     RESIZE_COLUMNS,
     head,
     sentences,
+    used,
 )
 from pliant.cli.reporting import HTML, MODE
 from pliant.cli.seconds import span_s
@@ -64,7 +65,7 @@ def print_report(answer: ReportAnswer) -> None:
     for sentence in sentences(answer.report):
         say(sentence.text)
     found = answer.report
-    _print_part("", found.partitions, PARTITION_COLUMNS)
+    _print_part("", used(found), PARTITION_COLUMNS)
     _print_part("changes of running jobs:", found.resizes, RESIZE_COLUMNS)
     _print_part("changes of waiting jobs that were refused:", found.refusals, REFUSAL_COLUMNS)
 

@@ -22,6 +22,7 @@ from pliant.cli.report_words import (
     minute,
     sentences,
     span,
+    used,
 )
 from pliant.daemon.reporting import ReportAnswer
 from pliant.store import PartitionReport, Report, Tally
@@ -194,7 +195,7 @@ def _waits_of(part: PartitionReport, longest_s: float) -> Iterator[Line]:
 
 def tables(found: Report) -> Iterator[Rows]:
     """Yield what the results are made of."""
-    yield _rows("By partition", found.partitions, PARTITION_COLUMNS)
+    yield _rows("By partition", used(found), PARTITION_COLUMNS)
     yield _rows("Changes of running jobs", found.resizes, RESIZE_COLUMNS)
     yield _rows("Refused changes of waiting jobs", found.refusals, REFUSAL_COLUMNS)
 

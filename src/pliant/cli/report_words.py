@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -40,6 +40,16 @@ def span(found: Report) -> str:
     began = f", history since {minute(found.first_s)}" if found.first_s > found.since_s else ""
     length = duration(found.until_s - found.since_s)
     return f"{minute(found.since_s)} to {minute(found.until_s)} ({length}{began})"
+
+
+def used(found: Report) -> Sequence[PartitionReport]:
+    """Return the partitions in which something was said to Pliant; all where it was in none."""
+    return [part for part in found.partitions if _is_used(part)] or found.partitions
+
+
+def _is_used(part: PartitionReport) -> bool:
+    counted = part.counted
+    return bool(part.sums.jobs or counted.answered or counted.unanswered or counted.refused)
 
 
 def minute(at_s: float) -> str:

@@ -176,8 +176,10 @@ def _steps(hours: Iterable[Tally], step_s: float) -> Iterable[Tally]:
 
 
 def _first_s(read: Reads) -> float:
-    rows = read("SELECT min(seen_s) FROM jobs", ()) + read("SELECT min(hour_s) FROM hours", ())
-    return min((float(row[0]) for row in rows if row[0]), default=0.0)
+    """The first job seen; where there is none, the first hour counted."""
+    ((seen_s,),) = read("SELECT min(seen_s) FROM jobs", ()) or [(None,)]
+    ((hour_s,),) = read("SELECT min(hour_s) FROM hours", ()) or [(None,)]
+    return float(seen_s or hour_s or 0.0)
 
 
 # What became of running jobs
