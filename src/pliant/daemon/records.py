@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
+from sys import intern
 
 from pliant.batch import Ended
 from pliant.batch.slurm.values import tasks_in
@@ -27,9 +29,9 @@ def first_record(job: Job, mode: str, now_s: float) -> JobRecord:
         job=job.id,
         user=job.user,
         account=job.account,
-        partition=",".join(job.partitions),
+        partition=_joined(job.partitions),
         mode=mode,
-        request=request_text(spec.request),
+        request=intern(request_text(spec.request)),
         own=_text(own),
         filtered=_text(spec.set) if job.answered else "",
         answered=job.answered,
@@ -37,7 +39,7 @@ def first_record(job: Job, mode: str, now_s: float) -> JobRecord:
         submit_s=job.submit_s,
         state="",
         tasks=tasks_of(job),
-        shape=shape_text(job.shape),
+        shape=_text(job.shape),
         array=job.array_tasks != "",
         own_gpus=_gpus(own or job.shape),
     )
@@ -53,12 +55,12 @@ def submitted(record: JobRecord) -> Iterator[tuple[str, str, str]]:
 
 def as_seen(before: JobRecord, job: Job, now_s: float) -> JobRecord:
     """Return the record of a job after a look; ``before`` itself where nothing has changed."""
-    shape, tasks = shape_text(job.shape), tasks_of(job)
+    shape, tasks = _text(job.shape), tasks_of(job)
     waits = job.state is JobState.WAITING
     same = before.shape == shape and before.state == job.state and before.tasks == tasks
     if same and before.run == job.restarts and (waits or before.run_s == job.start_s):
         return before
-    record = replace(before, state=str(job.state), shape=shape, tasks=tasks)
+    record = replace(before, state=job.state.value, shape=shape, tasks=tasks)
     if ends_run(before, job):
         record = _run_over(record, end_of_run(before, job, now_s))
     if waits or not job.start_s:
@@ -68,7 +70,7 @@ def as_seen(before: JobRecord, job: Job, now_s: float) -> JobRecord:
         return record
     own = job.spec.own if job.spec is not None else None
     molded = _molded(own, job.shape) if own is not None else ""
-    return replace(record, start_s=job.start_s, molded=molded, partition=",".join(job.partitions))
+    return replace(record, start_s=job.start_s, molded=molded, partition=_joined(job.partitions))
 
 
 def ends_run(before: JobRecord, job: Job) -> bool:
@@ -151,9 +153,19 @@ def _molded(own: Shape, shape: Shape) -> str:
     return "smaller" if shape.amount < own.amount else "larger"
 
 
+# There is a record for each flagged job: what is alike in them is the same object.
+
+
+@lru_cache(maxsize=4096)
 def _gpus(shape: Shape | None) -> float:
     return float(shape.amount) if shape is not None else 0.0
 
 
+@lru_cache(maxsize=4096)
 def _text(shape: Shape | None) -> str:
     return shape_text(shape) if shape is not None else ""
+
+
+@lru_cache(maxsize=4096)
+def _joined(names: tuple[str, ...]) -> str:
+    return ",".join(names)
