@@ -402,6 +402,20 @@ def test_a_report_is_for_administrators_and_adds_up(at: Remembers) -> None:
         assert "a number of seconds is expected" in str(at.ask(ROOT, "report", since=wrong))
 
 
+def test_an_administrator_lets_a_users_ended_jobs_be_forgotten(at: Remembers) -> None:
+    at.submit("7", own=TWO)
+    at.start("7")
+    at.look()
+    at.end("7")
+    at.look()
+    assert "only an administrator" in str(at.ask(ALICE, "forget", user="alice"))
+    told = at.ask(ROOT, "forget", user="alice")
+    assert told == a.DoneAnswer("1 jobs of alice that have ended are forgotten")
+    assert "no waiting or running job" in str(at.ask(ROOT, "history", "7"))
+    at.look(REGULARLY_S)
+    assert "no waiting or running job" in str(at.ask(ROOT, "history", "7"))  # though Slurm knows it
+
+
 def test_what_was_counted_is_told_for_metrics(at: Remembers) -> None:
     at.submit("7", own=TWO, answered=False)
     at.start("7")

@@ -200,6 +200,38 @@ def test_where_the_history_is_in_memory_a_report_is_of_that(tmp_path: Path) -> N
     assert total(store).jobs == 1
 
 
+def test_the_oldest_go_where_there_are_too_many(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pliant.store.remembered.MOST_JOBS", 3)
+    lives = replace(BASE, job="9", state="waiting", end_s=0.0)
+    runs = [RunRow(str(n), 0, "alice", "a", "4", "n1", 0.0, 1e6, 0.0) for n in range(9)]
+    store.jobs.keep([lives, *(ran(str(n), float(n), 10.0, 4.0) for n in range(6))], runs)
+    store.prune(2000.0, DAY_S)
+    assert [n for n in range(10) if store.jobs.job(str(n))] == [3, 4, 5, 9]
+    assert [n for n in range(10) if store.runs(str(n), silent=True)] == [3, 4, 5, 6, 7, 8]
+
+
+def test_a_users_jobs_that_have_ended_are_forgotten(store: Store) -> None:
+    lives = replace(BASE, job="2", state="waiting", end_s=0.0)
+    others = replace(ran("3", 0.0, 10.0, 4.0), user="bob")
+    store.jobs.keep(
+        [ran("1", 0.0, 10.0, 4.0), lives, others],
+        [RunRow(job, 0, user, "a", "4", "n1", 0.0, 1.0, 0.0) for job, user in (("1", "alice"), ("3", "bob"))],
+        decisions=[Decision(1.0, job, "start", "4", "it fits") for job in "123"],
+    )  # fmt: skip
+    over = HandOverRow(0, 1000.0, "1", "alice", "a", 0, "4", "2", "", "it fits", 2000.0)
+    store.handed_over(store.hand_over(over), 1100.0, "done")
+    going_on = store.hand_over(replace(over, job="2"))
+    assert store.jobs.forget_user("alice") == 1
+    assert [bool(store.jobs.job(job)) for job in "123"] == [False, True, True]
+    assert [bool(store.runs(job, silent=True)) for job in "123"] == [False, False, True]
+    assert [bool(store.decisions(job)) for job in "123"] == [False, True, True]
+    assert [row.id for row in store.handovers()] == [going_on]
+    assert store.handovers("1") == ()
+    assert store.jobs.forget_user("alice' OR 1=1 --") == 0
+
+
 def test_what_ended_before_the_retention_goes_and_what_lives_stays(tmp_path: Path) -> None:
     store = Store(tmp_path)
     lives = replace(BASE, job="2", state="waiting", end_s=0.0)

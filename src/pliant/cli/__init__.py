@@ -39,6 +39,7 @@ SECTIONS = {
         "report": "pliant.cli.report:report",
         "monitor": "pliant.cli.monitor:monitor",
         "metrics": "pliant.cli.metrics:metrics",
+        "forget": "pliant.cli.admin:forget",
         "pause": "pliant.cli.admin:pause",
         "resume": "pliant.cli.admin:resume",
     },

@@ -140,8 +140,7 @@ class Cycling:
 
     def prune(self) -> None:
         """Drop the history that is too old."""
-        day_s = 24 * 3600.0
-        self.store.prune(self._clock(), self.config.daemon.retention_days * day_s)
+        self.store.prune(self._clock(), self.config.keep_s)
 
     # Decide
 

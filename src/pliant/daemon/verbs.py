@@ -257,6 +257,13 @@ class Verbs:
         """Change jobs again."""
         return self._pause(asker, False, "resumed")
 
+    def forget(self, asker: Asker, fields: Mapping[str, str]) -> a.DoneAnswer:
+        """Forget a user's jobs that have ended."""
+        asker.must_be_admin()
+        user = _field(fields, "user")
+        jobs = self.cycling.store.jobs.forget_user(user)
+        return a.DoneAnswer(f"{jobs} jobs of {user} that have ended are forgotten")
+
     def _pause(self, asker: Asker, paused: bool, message: str) -> a.DoneAnswer:
         asker.must_be_admin()
         trouble = self.cycling.store.pause(paused)
@@ -360,6 +367,7 @@ _VERBS: dict[str, Verb] = {
     "resize": Verbs.resize,
     "pause": Verbs.pause,
     "resume": Verbs.resume,
+    "forget": Verbs.forget,
 }
 
 

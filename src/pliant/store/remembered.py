@@ -98,6 +98,31 @@ class Remembered:
             " ORDER BY end_s DESC LIMIT 1 OFFSET ?)",
             (MOST_JOBS,),
         )
+        self._db.write(
+            "DELETE FROM runs WHERE rowid <= (SELECT max(rowid) FROM runs) - ?", (2 * MOST_JOBS,)
+        )
+
+    def forget_user(self, user: str) -> int:
+        """Drop all that is kept of a user's jobs that have ended; return how many jobs that were.
+
+        How fast the user's programs run stays: pliantd goes on measuring them.
+        """
+        ended = "SELECT job FROM jobs WHERE user = ? AND state = ?"
+        ((number,),) = self._db.read(f"SELECT count(*) FROM ({ended})", (user, ENDED))  # noqa: S608  # our own words
+        steps = [
+            (f"DELETE FROM {table} WHERE job IN ({ended})", [(user, ENDED)])  # noqa: S608  # our own names
+            for table in ("decisions", "intentions", "refused", "runs", "handovers")
+        ]
+        rest = (
+            ("DELETE FROM handovers WHERE user = ? AND done_s IS NOT NULL", [(user,)]),
+            ("DELETE FROM jobs WHERE user = ? AND state = ?", [(user, ENDED)]),
+            (
+                "DELETE FROM runs WHERE user = ? AND job NOT IN (SELECT job FROM jobs)",
+                [(user,)],
+            ),
+        )
+        self._db.write_all(*steps, *rest)
+        return int(number)
 
 
 def _record(row: tuple[object, ...]) -> JobRecord:
