@@ -17,6 +17,7 @@ from pliant import __version__
 from pliant.batch.pbs import Commands as PbsCommands
 from pliant.batch.pbs import Names, Pbs
 from pliant.batch.slurm import Commands, Native, Slurm, Worker
+from pliant.daemon import journal
 from pliant.daemon.config import Config, config_path, fences_file, load
 from pliant.daemon.publishing import Publisher
 from pliant.daemon.rights import Site
@@ -91,8 +92,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _log(level: str) -> None:
-    """Log in lines to stderr; systemd adds the time."""
-    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    """Log in lines to the journal, or to stderr; systemd adds the time."""
+    logging.basicConfig(handlers=[journal.handler()])
     logging.getLogger("pliant").setLevel(level.upper())
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pliant.batch import Ended
 from pliant.daemon.counting import Counting
 from pliant.daemon.idling import gpu_use
+from pliant.daemon.journal import about
 from pliant.daemon.records import (
     array_of,
     as_ended,
@@ -161,7 +162,9 @@ class Remembering:
         """Tell what the filter did with a submission."""
         for what, shape, words in submitted(record):
             changes.decisions.append(Decision(record.seen_s, record.job, what, shape, words))
-            log.info("job %s: %s %s: %s", record.job, what, shape, words)
+            change = {"before": record.own, "after": shape} if record.filtered else {}
+            fields = about(record.job, user=record.user, partition=record.partition, **change)
+            log.info("job %s: %s %s: %s", record.job, what, shape, words, extra=fields)
 
     def _knows_array(self, array: str, task: JobRecord, changes: _Changes) -> bool:
         """Whether a task's array is known, which it is from here on."""
