@@ -21,7 +21,7 @@ from pliant.grammar import quoted
 SECTIONS = {
     "For users": {
         "status": "pliant.cli.look:status",
-        "jobs": "pliant.cli.look:jobs",
+        "jobs": "pliant.cli.jobs:jobs",
         "top": "pliant.cli.top:top",
         "why": "pliant.cli.why:why",
         "history": "pliant.cli.history:history",
