@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from test_daemon import ALICE, BOB, ENFORCE, FOUR, ONE, ROOT, SHY_BOB, TWO, Clock, FakeBatch
 
-from pliant.batch import Ended
+from pliant.batch import Change, Ended
 from pliant.daemon import answers as a
 from pliant.daemon.config import parse
 from pliant.daemon.counting import Took
@@ -20,7 +20,7 @@ from pliant.daemon.remembering import REGULARLY_S
 from pliant.daemon.reporting import ReportAnswer
 from pliant.daemon.rights import Asker
 from pliant.daemon.verbs import Verbs
-from pliant.errors import PliantError, Unavailable
+from pliant.errors import BatchError, PliantError, TooLate, Unavailable
 from pliant.handover import Outcome
 from pliant.model import Job, JobState, Node, Partition, Pool, Shape, Snapshot, Spec
 from pliant.plan import Plan, Start
@@ -228,6 +228,42 @@ def test_what_happened_while_pliantd_was_dead_is_found_at_the_start(at: Remember
     assert [at.history(job).state for job in "789"] == ["ended", "running", "ended"]
     assert [at.history(job).exit for job in "789"] == ["TIMEOUT", "", "COMPLETED"]
     assert (at.counted().answered, at.counted().unanswered) == (0, 1)
+
+
+def test_a_change_that_was_made_as_pliantd_was_killed_is_told_once_the_job_runs(
+    at: Remembers,
+) -> None:
+    at.batch.run("1", TWO)
+    job = at.submit("7", "gpus=2:4", own=FOUR)
+    at.submit("8", "gpus=4", own=FOUR)
+    at.look()
+    store = at.cycling.store
+    store._db.write("DELETE FROM decisions WHERE job = ?", ("7",))  # as if killed before
+    at.begin()
+    at.batch.waiting["7"] = replace(job, shape=TWO, spec=molded(job.spec, TWO))
+    at.start("7")
+    at.look()
+    (told,) = at.history("7").decisions
+    assert (told.what, told.shape) == ("mold", "2")
+    assert told.reason.endswith(" (pliantd ended before it was noted)")
+    assert not told.reason.startswith("it is not known why")
+    at.look()
+    assert len(at.history("7").decisions) == 1
+
+
+def test_a_job_that_started_before_it_was_changed_is_no_refusal(
+    at: Remembers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at.batch.run("1", TWO)
+    at.submit("7", "gpus=2:4", own=FOUR)
+
+    def too_late(changes: Sequence[Change]) -> list[BatchError | None]:
+        return [TooLate(f"job {one.job.id}: it does not wait any more") for one in changes]
+
+    monkeypatch.setattr(FakeBatch, "change", lambda _batch, changes: too_late(changes))
+    at.look()
+    assert at.cycling.counts.failures == at.counted().failures == 0
+    assert "refused" not in [d.what for d in at.history("7").decisions]
 
 
 def test_while_the_batch_system_does_not_say_how_it_ended_a_job_is_not_closed(

@@ -267,6 +267,9 @@ class Cycling:
         back = [*self._taken_back(seen)][: self.config.daemon.updates_per_cycle]
         for outcome in self.acting.act([*molds, *back]):
             mold = outcome.mold
+            if outcome.missed:
+                log.debug("%s", outcome.words)
+                continue
             self.remembering.changed(mold.job, refused=bool(outcome.words))
             if outcome.words:
                 self.counts.failures += 1

@@ -42,6 +42,8 @@ REGULARLY_S = 30.0
 SHARE = 30.0
 """The pause after that, in times that it took."""
 LEAST_S = 1.0
+MOST_LOOKED = 100
+"""So many of a job's decisions are looked through for one."""
 MOST_REFUSED = 100_000
 """Between two looks."""
 FLUSH_S = 60.0
@@ -137,6 +139,7 @@ class Remembering:
         if starts_run(before, record):
             changes.begun.append(run_row(job, record))
             if not before.start_s:
+                self._tell_molded(record, changes)
                 partition = _partition(job)
                 molded = 1 if record.molded else 0
                 self.counting.add(self._clock(), partition, starts=1, molded=molded)
@@ -165,6 +168,21 @@ class Remembering:
             change = {"before": record.own, "after": shape} if record.filtered else {}
             fields = about(record.job, user=record.user, partition=record.partition, **change)
             log.info("job %s: %s %s: %s", record.job, what, shape, words, extra=fields)
+
+    def _tell_molded(self, record: JobRecord, changes: _Changes) -> None:
+        """Tell of a change that was made when pliantd ended, before it could be noted."""
+        if not record.molded or record.shape == record.filtered:
+            return
+        job, shape = record.job, record.shape
+        if any(
+            made.shape == shape
+            for made in self._store.decisions(job, MOST_LOOKED)
+            if made.what == "mold"
+        ):
+            return
+        why = self._store.intended(job, shape) or "it is not known why"
+        words = f"{why} (pliantd ended before it was noted)"
+        changes.decisions.append(Decision(record.start_s, job, "mold", shape, words))
 
     def _knows_array(self, array: str, task: JobRecord, changes: _Changes) -> bool:
         """Whether a task's array is known, which it is from here on."""

@@ -93,6 +93,14 @@ class Store:
             (now_s, clean(outcome), intention),
         )
 
+    def intended(self, job: str, shape: str) -> str:
+        """Return why a job was last to become a shape; "" where that is not known."""
+        rows = self._db.read(
+            "SELECT reason FROM intentions WHERE job = ? AND after = ? ORDER BY id DESC LIMIT 1",
+            (job, shape),
+        )
+        return str(rows[0][0]) if rows else ""
+
     def unfinished(self) -> tuple[str, ...]:
         """Return the jobs whose last change has no known end, and forget that it has none."""
         rows = self._db.read("SELECT DISTINCT job FROM intentions WHERE done_s IS NULL", ())
