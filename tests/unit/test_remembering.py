@@ -355,6 +355,11 @@ def test_tasks_of_an_array_are_one_submission(at: Remembers) -> None:
     assert (array.state, array.tasks) == ("ended", 0)
     assert (at.counted().answered, at.counted().starts) == (1, 2)
     assert at.history("7_2").state == "waiting"
+    at.submit("70", own=ONE)
+    at.look()
+    why = at.ask(ROOT, "why", "7")
+    assert isinstance(why, a.WhyAnswer)
+    assert why.text == "it is an array, whose tasks are asked for one by one: 7_0, 7_1, 7_2"
 
 
 def test_where_pliant_observes_it_is_remembered_what_would_have_been(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from pliant.daemon import answers as a
 from pliant.daemon import rows
+from pliant.daemon.named import MOST_NAMED
 from pliant.daemon.rights import Asker
 from pliant.model import Job
 from pliant.store import ENDED, HandOverRow, JobRecord, RunRow, Store
@@ -52,7 +53,8 @@ def ended_answer(store: Store, asker: Asker, ids: Sequence[str]) -> a.WhyAnswer 
     if record is None or not asker.may_see(Job(record.job, record.user, record.account)):
         return None
     decisions = rows.decision_rows(store.decisions(record.job, 10))
-    return a.WhyAnswer(record.end_s, _row(record), _became(record), decisions=decisions)
+    tasks = store.jobs.tasks(record.job, MOST_NAMED + 1) if record.array else ()
+    return a.WhyAnswer(record.end_s, _row(record), _became(record, tasks), decisions=decisions)
 
 
 def _row(record: JobRecord) -> a.JobRow:
@@ -73,9 +75,11 @@ def _row(record: JobRecord) -> a.JobRow:
     )
 
 
-def _became(record: JobRecord) -> str:
-    if record.array and not record.exit:
-        return f"all its tasks have started: ask for them one by one, {record.job}_0 or so"
+def _became(record: JobRecord, tasks: Sequence[str]) -> str:
+    if tasks and not record.exit:
+        more = " ..." if tasks[MOST_NAMED:] else ""
+        named = ", ".join(tasks[:MOST_NAMED])
+        return f"it is an array, whose tasks are asked for one by one: {named}{more}"
     how = record.exit or f"how is not known{'' if record.state == ENDED else ' yet'}"
     if not record.start_s:
         return f"it has ended before it started: {how}"

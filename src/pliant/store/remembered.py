@@ -84,6 +84,15 @@ class Remembered:
         rows = self._db.read(f"{_READ_JOB} WHERE job = ?", (job_id,))
         return _record(rows[0]) if rows else None
 
+    def tasks(self, array: str, most: int) -> tuple[str, ...]:
+        """Return some tasks of an array, ``7`` or ``7[]``, that have a record of their own."""
+        prefix = f"{array[:-1]}" if array.endswith("[]") else f"{array}_"
+        rows = self._db.read(
+            "SELECT job FROM jobs WHERE job > ?1 AND job < ?1 || char(127) AND job != ?2 LIMIT ?3",
+            (prefix, array, most),
+        )
+        return tuple(str(row[0]) for row in rows)
+
     def live(self) -> tuple[JobRecord, ...]:
         """Return the jobs of which no end is known."""
         rows = self._db.read(f"{_READ_JOB} WHERE end_s = 0 AND state != ?", (ENDED,))
