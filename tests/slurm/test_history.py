@@ -34,8 +34,8 @@ class Accounted:
     gpus: float
 
 
-def accounted(sandbox: Sandbox, jobs: Iterable[int]) -> Mapping[str, Accounted]:
-    """Ask slurmdbd, once it knows all ends."""
+def accounted(sandbox: Sandbox, jobs: Iterable[int], count: int) -> Mapping[str, Accounted]:
+    """Ask slurmdbd, once it knows all ends of so many jobs and tasks."""
     argv = ["sacct", "-X", "-n", "-P", "-o", FIELDS, "-j", ",".join(map(str, jobs))]
     found: dict[str, Accounted] = {}
 
@@ -48,7 +48,7 @@ def accounted(sandbox: Sandbox, jobs: Iterable[int]) -> Mapping[str, Accounted]:
             submit_s, start_s, end_s = map(instant, instants)
             word = state.split()[0]
             found[job] = Accounted(user, partition, word, submit_s, start_s, end_s, gpus)
-        return bool(found) and all(one.end_s for one in found.values())
+        return len(found) >= count and all(one.end_s for one in found.values())
 
     wait_until(told, "sacct to tell all ends")
     return found
@@ -91,7 +91,7 @@ def test_what_is_remembered_of_ended_jobs_is_what_sacct_says(
     clean: Sandbox, ended: list[int]
 ) -> None:
     *flagged, silent = ended
-    jobs = accounted(clean, flagged)
+    jobs = accounted(clean, flagged, len(flagged) + 2)
     assert len(jobs) == len(flagged) + 2
     for job in jobs:
         wait_until(lambda job=job: has_ended(clean, job), f"pliantd to know the end of job {job}")  # type: ignore[misc]  # bound early
@@ -167,7 +167,7 @@ def test_the_report_of_many_jobs_is_what_sacct_says(clean: Sandbox, submit: Subm
         script = f"sleep {draw.choice([0, 0.5, 1])}; exit {draw.choice([0, 0, 0, 1])}"
         options = (f"--gres=gpu:{gpus}", f"--moldable=gpus={least}-{gpus}", "--time=5")
         jobs.append(submit(*options, script=script))
-    told = accounted(clean, jobs)
+    told = accounted(clean, jobs, MANY)
     for job in jobs:
         wait_until(lambda job=job: has_ended(clean, job), f"pliantd to know the end of job {job}")  # type: ignore[misc]  # bound early
     after = reported(clean)
