@@ -391,6 +391,20 @@ def test_changes_are_counted_and_so_is_when_a_job_would_have_started_unchanged(
     assert (at.counted().updates, at.counted().failures) == (1, 1)
 
 
+def test_a_mistake_in_remembering_stops_no_cycle(
+    at: Remembers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    at.batch.run("1", TWO)
+    at.submit("7", "gpus=2:4", own=FOUR, array_tasks="what?")
+    monkeypatch.setattr("pliant.daemon.remembering.gpu_use", lambda *_some: 1 / 0)
+    at.look()
+    assert at.batch.changes == [("7", "2")]
+    assert "a mistake of Pliant's own" in caplog.text
+    monkeypatch.undo()
+    at.look()
+    assert at.history("7").state == "waiting"
+
+
 def test_a_look_that_shows_nothing_new_writes_nothing(at: Remembers) -> None:
     at.submit("7", "gpus=4", own=FOUR)
     at.look()

@@ -115,11 +115,17 @@ class Cycling:
         self._publish(seen)
         self.counts.cycles += 1
         self._recording.record(seen)
-        self.remembering.looked(seen, self.acts_on)
+        self._remember(seen)
         self._lose_patience(seen)
         self._leave_out(seen)
         self._rescue(seen)
         self._act(seen)
+
+    def _remember(self, seen: Seen) -> None:
+        try:
+            self.remembering.looked(seen, self.acts_on)
+        except Exception:  # all else goes on, and history has a hole
+            log.exception("what was seen is not remembered: a mistake of Pliant's own")
 
     def _show(self, seen: Seen | None) -> None:
         with self._looked:

@@ -10,6 +10,7 @@ from sys import intern
 from pliant.batch import Ended
 from pliant.batch.slurm.values import tasks_in
 from pliant.daemon.named import parts
+from pliant.errors import BadAnswer
 from pliant.grammar import request_text
 from pliant.model import Job, JobState, Shape, shape_text
 from pliant.store import ENDED, JobRecord, RunRow
@@ -130,7 +131,10 @@ def array_of(job: Job) -> str:
 
 def tasks_of(job: Job) -> int:
     """Return how many jobs it stands for: all waiting tasks of an array."""
-    return tasks_in(job.array_tasks) if job.array_tasks else job.tasks_waiting
+    try:
+        return tasks_in(job.array_tasks) if job.array_tasks else job.tasks_waiting
+    except BadAnswer:
+        return job.tasks_waiting
 
 
 def _run_over(record: JobRecord, end_s: float) -> JobRecord:
