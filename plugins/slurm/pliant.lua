@@ -41,6 +41,7 @@ local MAX_ADMIN_COMMENT = 16 * 1024 -- the most that is searched for old tokens
 local SPANK = "_SLURM_SPANK_OPTION_pliant_"
 local COMMENT = "pliant:"
 local TOKEN = "pliant=v1:"
+local UNANSWERED = "pliant-unanswered=1" -- stands beside the token: pliantd counts such jobs
 
 -- --job-class would make sbatch's --job= ambiguous: the SPANK plugin calls it --class.
 local OF_SPANK = { class = "job-class" }
@@ -161,7 +162,7 @@ local function with_token(admin_comment, token)
    end
    local words = {}
    for word in (admin_comment .. " "):gmatch("([^ ]*) ") do
-      if word:sub(1, #TOKEN) ~= TOKEN then
+      if word:sub(1, #TOKEN) ~= TOKEN and word ~= UNANSWERED then
          words[#words + 1] = word
       end
    end
@@ -817,13 +818,14 @@ local function changeable(job_desc, words, flags)
 end
 
 -- Note what was said; the words, or nil where they are not understood or longer than `most`.
--- `prepare` may change the request, and what is noted.
+-- `prepare` may change the request, and what is noted: for one that got no answer.
 local function write_token(job_desc, said, flags, most, prepare)
    local words = words_of(said, flags)
    words = words and #words <= most and words
    if words then
       local noted = prepare and prepare(job_desc, words, flags) or words
-      job_desc.admin_comment = with_token(job_desc.admin_comment or "", token_of(noted))
+      local token = token_of(noted) .. (prepare and " " .. UNANSWERED or "")
+      job_desc.admin_comment = with_token(job_desc.admin_comment or "", token)
    end
    return words
 end

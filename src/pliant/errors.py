@@ -11,6 +11,7 @@
     └── BatchError           the batch system refused or did not understand
         ├── Refused          ... an update, in its own words
         │   ├── NotNow       ... any update now
+        │   ├── TooLate      ... the job does not wait any more
         │   └── Infeasible   ... this one, whenever it is asked
         └── BadAnswer        ... its output is not what this adapter knows
 """
@@ -50,6 +51,10 @@ class Refused(BatchError):
 
 class NotNow(Refused):
     """The batch system changes nothing of a job now, whatever is asked, and will later."""
+
+
+class TooLate(Refused):
+    """The job has started or ended since it was looked at, before the update: nobody's fault."""
 
 
 class Infeasible(Refused):

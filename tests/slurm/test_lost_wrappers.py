@@ -11,6 +11,8 @@ from asking_helpers import answer_of
 from resizing_helpers import Place, Resizable
 from slurm_helpers import WaitForState, wait_until
 
+from pliant.daemon import answers as a
+
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 
 SCRIPT = """#!/bin/bash
@@ -57,7 +59,11 @@ class Step:
         wait_until(self._is_known, "pliantd to know it")
 
     def _is_known(self) -> bool:
-        return answer_of(self.place.sandbox, "history", job=str(self.job.job)).is_ok
+        answer = answer_of(self.place.sandbox, "history", job=str(self.job.job))
+        if not answer.is_ok:
+            return False
+        told = a.from_json(a.HistoryAnswer, answer.fields["json"])
+        return any(run.launched_s for run in told.runs)
 
     def pids(self, rank: int) -> list[int]:
         path = self.folder / f"rank{rank}"

@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from io import StringIO
 from pathlib import Path
 
 import msgspec
@@ -157,6 +158,27 @@ def test_status_says_how_the_daemon_is(
         "PARTITION  MODE     UP   NODES  GPUS  FREE\n"
         "gpu        enforce  yes      4    32    10\n"
     )
+
+
+def test_a_user_is_forgotten_only_after_a_yes(
+    daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answers["forget"] = DoneAnswer("3 jobs of ann that have ended are forgotten")
+    monkeypatch.setattr("sys.stdin", StringIO("n\n"))
+    assert pliant("forget", "ann") == 2
+    assert daemon.asked == []
+    assert pliant("forget", "ann", "--yes") == 0
+    assert daemon.asked == [Message("forget", {"user": "ann"})]
+    assert "3 jobs of ann" in capsys.readouterr().out
+
+
+def test_status_says_how_many_submissions_got_no_answer(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answers["status"] = replace(STATUS, unanswered=132)
+    assert pliant("status") == 0
+    line = "since the start: 17 submissions answered, 132 unanswered, 45 changes, 1 refused\n"
+    assert line in capsys.readouterr().out
 
 
 def test_status_says_which_credentials_were_refused(

@@ -16,7 +16,7 @@ from pliant.batch.slurm.node_rows import parse_nodes
 from pliant.batch.slurm.site import parse_config
 from pliant.cli.doctor import SLURM, examine
 from pliant.cli.doctor.access import check_access, loads
-from pliant.cli.doctor.daemon import check_daemon, modes
+from pliant.cli.doctor.daemon import check_daemon, modes, unanswered
 from pliant.cli.doctor.filter import check_filter
 from pliant.cli.doctor.findings import Finding, State
 from pliant.cli.doctor.munge import check_munge
@@ -538,3 +538,10 @@ def test_the_modes_are_judged(
     assert [
         (finding.name, finding.state) for finding in modes(patient(), config, status)
     ] == expected
+
+
+def test_submissions_without_an_answer_are_told() -> None:
+    (found,) = unanswered(patient(), replace(STATUS, unanswered=132, submissions=269))
+    assert found.state is State.ADVICE
+    assert found.says.startswith("132 jobs with Pliant's options got no answer in time")
+    assert [*unanswered(patient(), STATUS)] == []

@@ -78,12 +78,25 @@ def test_a_full_file_says_all(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ({}, 30),
+        ({"daemon": {"retention_days": 3}}, 3),
+        ({"store": {"keep_days": 7}}, 7),
+        ({"daemon": {"retention_days": 3}, "store": {"keep_days": 7}}, 7),
+    ],
+)
+def test_how_long_the_history_is_kept(text: dict[str, dict[str, int]], days: int) -> None:
+    assert parse(text).keep_s == days * 86_400
+
+
+@pytest.mark.parametrize(
     ("raw", "message"),
     [
         (
             {"deamon": {}},
             "pliant.toml: deamon: '{}': [daemon], [policy], [slurm], [pbs], [partitions], "
-            "[trial] or [gpu_memory] is expected",
+            "[store], [trial] or [gpu_memory] is expected",
         ),
         ({"slurm": 3}, "pliant.toml: slurm: '3': a section [slurm] is expected"),
         (

@@ -375,7 +375,7 @@ def test_a_job_that_is_held_for_a_shape_of_ours_gets_its_own_back(
     batch.waiting["3"] = replace(batch.waiting.pop("2"), id="3")
     cycling.run()
     assert batch.changes == [("3", "rescue")]
-    assert [d.what for d in cycling.store.decisions("3")] == ["rescue", "refused"]
+    assert [d.what for d in cycling.store.decisions("3")] == ["rescue", "refused", "filter"]
     assert cycling.store.refused(1000.0)["3"] == {TWO}
 
 
@@ -802,6 +802,20 @@ def test_a_flagged_submission_is_answered_and_wakes_a_cycle(
     assert flagged is not None and flagged.is_ok and "token" in flagged.fields
     assert plain == Message("ok")
     assert (door.answered, woken) == (2, [1])
+
+
+def test_what_is_refused_is_counted_by_partition(
+    make: Make, batch: FakeBatch, clock: Clock
+) -> None:
+    cycling = make()
+    cycling.run()
+    door = door_one(cycling, clock, [])
+    wrong = SUBMISSION | {"option.moldable": "gpus=x"}
+    requests = [wrong, wrong, wrong | {"partition": "gup"}, SUBMISSION]
+    submit(door, *(encode(Message("submit", fields)) for fields in requests))
+    cycling.run()
+    counted = cycling.remembering.counting.since_start
+    assert {name: tally.refused for name, tally in counted.items()} == {"gpu": 2}
 
 
 @pytest.mark.parametrize(
@@ -1454,11 +1468,13 @@ def test_every_field_of_the_answers_is_a_sentence_or_known_to_be_none() -> None:
         "PlanAnswer.policy",
         "CannotRow.reason",  # what Slurm can change at all
         "DoneAnswer.message",  # of the asker's own job
-        *(f"HistoryAnswer.{name}" for name in ("job", "user")),
+        *(f"HistoryAnswer.{name}" for name in ("job", "user", "partition", "state", "request")),
+        *(f"HistoryAnswer.{name}" for name in ("own", "filtered", "would", "exit")),
         *("RunHistory.shape", "HandOverHistory.outcome"),
         *("HandOverHistory.before", "HandOverHistory.after"),
         *(f"SpeedRow.{name}" for name in ("job", "tier", "unit")),  # for administrators alone
         "MonitorRow.node",
+        *("Tally.partition", "ResizeCount.why", "ResizeCount.result"),
         # only rows that may be seen are made at all: tests/unit/test_top.py
         *(f"RunningRow.{name}" for name in ("id", "user", "name", "state", "shape")),
         *("NodeRow.name", "TierSpeed.tier", "TierSpeed.unit", "TopAnswer.policy"),
@@ -1574,7 +1590,12 @@ def test_a_pin_is_set_and_taken_back(setting: Setting, batch: FakeBatch) -> None
         (BOB, "set", {"job": "1", "spec": "gpus=1"}, "job 1 does not wait any more: it is running"),
         (ALICE, "pause", {}, "only an administrator may do this"),
         (ALICE, "resume", {}, "only an administrator may do this"),
-        (ROOT, "reboot", {}, "'reboot': one of status, jobs, top, plan, why, history, set, pin, "),
+        (
+            ROOT,
+            "reboot",
+            {},
+            "'reboot': one of status, counts, jobs, top, plan, why, history, report, set, pin, ",
+        ),
     ],
 )
 def test_what_may_not_be_done_is_said_in_one_line(
@@ -1644,6 +1665,7 @@ def test_every_answer_goes_over_the_wire_and_back(setting: Setting) -> None:
     for verb, kind, fields in (
         ("status", a.StatusAnswer, {}),
         ("jobs", a.JobsAnswer, {}),
+        ("counts", a.CountsAnswer, {}),
         ("plan", a.PlanAnswer, {}),
         ("why", a.WhyAnswer, {"job": "2"}),
         ("pin", a.DoneAnswer, {"job": "2"}),

@@ -20,7 +20,7 @@ from limits import HANG_S
 from pliant import policies
 from pliant.cli import cli
 from pliant.cli.manual import markdown, pages, roff
-from pliant.daemon.config import DaemonConfig, PbsConfig, SlurmConfig, parse
+from pliant.daemon.config import DaemonConfig, PbsConfig, SlurmConfig, StoreConfig, parse
 from pliant.daemon.main import main as daemon
 from pliant.errors import BadSpec
 from pliant.filter.pbs.names import RESOURCES
@@ -68,6 +68,11 @@ NOT_TYPED = {
     "pliant top": "tests/unit/test_top.py runs it, on a terminal of its own",
     "pliant metrics": "tests/unit/test_top.py runs it",
     "pliant metrics --textfile FILE": "as the last",
+    "pliant metrics --serve 127.0.0.1:9680": "tests/unit/test_metrics.py serves, at another port",
+    "pliant forget USER": "tests/unit/test_remembering.py lets a user be forgotten",
+    "pliant history 3": "tests/slurm/test_history.py asks for others",
+    "pliant history JOB": "as the last",
+    "pliant report": "tests/slurm/test_history.py runs it",
 }
 """Commands of the pages that no test types, and why."""
 
@@ -253,6 +258,7 @@ def test_every_key_of_the_configuration_is_documented(page: str) -> None:
         *DaemonConfig.__struct_fields__,
         *SlurmConfig.__struct_fields__,
         *PbsConfig.__struct_fields__,
+        *StoreConfig.__struct_fields__,
     ]
     words = [*keys, *Mode, *policies.names(), "default"]
     plain = text.replace("\\-", "-")

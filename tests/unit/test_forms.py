@@ -87,7 +87,8 @@ def submitted(lua: str, tmp_path: Path, steps: list[str]) -> list[list[str]]:
 def fields_and_token(told: list[str]) -> tuple[dict[str, str], str]:
     """Split what was set into the fields and what the token says."""
     fields = dict(line.split("=", 1) for line in told)
-    word = fields.pop("admin_comment")
+    word, *beside = fields.pop("admin_comment").split(" ")
+    assert beside == ["pliant-unanswered=1"]
     return fields, unpack(word) or ""
 
 

@@ -23,12 +23,12 @@ from rich.console import Console
 from fake_door import FakeDoor, munge_program
 from limits import HANG_S
 from pliant.cli import main
-from pliant.cli.metrics import MISSING
 from pliant.cli.top_fit import title
 from pliant.cli.top_screen import page
 from pliant.cli.top_view import NO_MONITOR, TEXTS, view
-from pliant.daemon.answers import NOT_SHOWN, PartitionRow, StatusAnswer
+from pliant.daemon.answers import NOT_SHOWN, CountsAnswer, PartitionRow, StatusAnswer
 from pliant.daemon.beats import Steps
+from pliant.daemon.counting import ResizeCount, Took
 from pliant.daemon.overview import FRESH_S, overview
 from pliant.daemon.rights import Asker
 from pliant.daemon.watched import (
@@ -41,6 +41,7 @@ from pliant.daemon.watched import (
     TopAnswer,
 )
 from pliant.model import Snapshot
+from pliant.store import Tally
 from pliant.wire.monitor import GpuUse, NodeGpu
 
 NOW_S = 10_000.0
@@ -516,11 +517,19 @@ def test_without_rich_it_is_plain_text_again_and_again(door: FakeDoor) -> None:
 STATUS = StatusAnswer(
     *("0.1.0", "ctl", "easy", 1000.0, NOW_S, True),
     partitions=(PartitionRow("gpu", "enforce", True, 2, 8, 3), PartitionRow("cpu", "off", True, *[NOT_SHOWN] * 3)),
-    submissions=17,
+    running_flagged=4,
     troubles=("slurmctld hangs",),
     refused_credentials={"replayed": 2, "for another connection": 3},
     monitors=MonitorsRow(2, 40, 1, 2, 300, {"not root": 5, "malformed": 1}),
 )  # fmt: skip
+
+
+COUNTS = CountsAnswer(
+    Tally(answered=17, unanswered=5, refused=3, molded=9, avoidable_gpu_s=60.0),
+    (Tally(0.0, "gpu", molded=9),),
+    (ResizeCount("policy", "done", 2),),
+    Took([0, 0, 1, 2, 2, 2, 2, 2, 2], 2, 13.0),
+)
 
 
 def told(text: str) -> dict[str, str]:
@@ -530,7 +539,7 @@ def told(text: str) -> dict[str, str]:
 def test_metrics_are_what_status_and_top_say(
     door: FakeDoor, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    door.answers["status"] = STATUS
+    door.answers |= {"status": STATUS, "counts": COUNTS}
     assert pliant("metrics") == 0
     found = told(capsys.readouterr().out)
     assert all(name.startswith("pliant_") for name in found)
@@ -541,7 +550,18 @@ def test_metrics_are_what_status_and_top_say(
             'pliant_build_info{version="0.1.0"}': "1.0",
             "pliant_paused": "1.0",
             "pliant_troubles": "1.0",
-            "pliant_submissions_total": "17.0",
+            'pliant_flagged_jobs{state="running"}': "4.0",
+            'pliant_partition_mode_info{partition="gpu",mode="enforce"}': "1.0",
+            'pliant_submissions_total{answer="answered"}': "17.0",
+            'pliant_submissions_total{answer="unanswered"}': "5.0",
+            'pliant_submissions_total{answer="refused"}': "3.0",
+            'pliant_molded_starts_total{partition="gpu"}': "9.0",
+            'pliant_gpu_seconds_total{state="avoidable"}': "60.0",
+            'pliant_resizes_total{reason="policy",result="done"}': "2.0",
+            'pliant_handover_seconds_bucket{le="5.0"}': "1.0",
+            'pliant_handover_seconds_bucket{le="+Inf"}': "2.0",
+            "pliant_handover_seconds_sum": "13.0",
+            "pliant_handover_seconds_count": "2.0",
             'pliant_partition_gpus_free{partition="gpu"}': "3.0",
             'pliant_refused_credentials_total{kind="replayed"}': "2.0",
             'pliant_refused_credentials_total{kind="for another connection"}': "3.0",
@@ -559,7 +579,7 @@ def test_a_file_for_node_exporter_says_that_pliantd_is_away(
     door: FakeDoor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "pliant.prom"
-    door.answers["status"] = STATUS
+    door.answers |= {"status": STATUS, "counts": COUNTS}
     assert pliant("metrics", "--textfile", str(file)) == 0
     assert told(file.read_text())["pliant_up"] == "1.0"
     assert file.stat().st_mode & 0o777 == 0o644
@@ -569,12 +589,3 @@ def test_a_file_for_node_exporter_says_that_pliantd_is_away(
     assert "Connection refused" in capsys.readouterr().err
     assert pliant("metrics", "--textfile", str(tmp_path / "none" / "x")) == 2
     assert "its directory is not there" in capsys.readouterr().err
-
-
-def test_without_prometheus_client_what_to_install_is_said(
-    door: FakeDoor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    door.answers["status"] = STATUS
-    monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    assert pliant("metrics") == 2
-    assert capsys.readouterr().err == f"pliant: {MISSING}\n"

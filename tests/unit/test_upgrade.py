@@ -11,7 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
@@ -20,12 +20,14 @@ from grammar_cases import GOOD, pairs
 from limits import HANG_S
 from older_release import Release, install
 from pliant.daemon.config import load
+from pliant.daemon.history import history_of
+from pliant.daemon.rights import Asker
 from pliant.errors import BadInput
 from pliant.filter.pbs.state import Ground, Room, State, read_state, state_text
 from pliant.grammar import find_token, parse
 from pliant.grammar.token import pack, parse_spec, spec_text, token_text
 from pliant.model import Footprint, Mode, Shape, Spec
-from pliant.store import MIGRATIONS, Store
+from pliant.store import MIGRATIONS, RunRow, Store
 from wrapped_job import HEAD, Job, ended, taken_over, wrapped_job
 
 JOBS = ("3", "4", "5", "6", "7", "8", "4711")
@@ -52,7 +54,7 @@ def test_what_is_installed_is_that_release(old: Release) -> None:
 
 ROWS = f"""
 import json, sys
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 from pliant.model import shape_text
 from pliant.store import Store
@@ -117,6 +119,25 @@ def test_a_history_that_was_written_here_does_not_stop_0_1_0(old: Release, histo
         [],
         [True],
     )
+
+
+def test_what_0_1_0_wrote_is_told_and_added_to(history: Path) -> None:
+    store, root = Store(history), Asker(0, "root", admin=True, sees_all=True)
+    told = {job: history_of(store, root, job, None) for job in JOBS}
+    known = {job: one for job, one in told.items() if one is not None}
+    assert known
+    assert {one.state for one in known.values()} == {""}  # it kept no record of them
+    assert any(run.launched_s for one in known.values() for run in one.runs)
+    (job, one), *_ = ((job, one) for job, one in known.items() if one.runs)
+    first = one.runs[0]
+    begins = RunRow(job, first.run, "x", "", first.shape, "n1", 0.0, first.start_s, 0.0, gpus=4.0)
+    store.jobs.keep(begun=[begins], ended=[(first.start_s + 60, job, first.run)])
+    again = history_of(store, root, job, None)
+    assert again is not None
+    assert again.runs[0] == replace(first, gpus=4.0, end_s=first.start_s + 60)
+    found = store.report(0.0, 2e9)
+    assert found.total.sums.jobs == 0
+    assert sum(row.count for row in found.resizes) > 0
 
 
 def newer(history: Path) -> int:

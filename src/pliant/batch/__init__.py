@@ -24,6 +24,19 @@ class Change:
     spec: Spec
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A job that has ended, or the tasks of an array that were taken out of the queue together.
+
+    ``job``: as it ran last, with no ``start_s`` where it never did. ``exit``: the batch system's
+    word for its end (COMPLETED, CANCELLED, TIMEOUT ...).
+    """
+
+    job: Job
+    exit: str
+    end_s: float
+
+
 class Batch(Protocol):
     """A batch system. Every call may raise Unavailable or BadAnswer; calls block."""
 
@@ -65,4 +78,4 @@ class Batch(Protocol):
 HELD_FOR_SHAPE = "BadConstraints"
 """The reason of a job that is held because no node can ever hold its shape, in Slurm's word."""
 
-__all__ = ["HELD_FOR_SHAPE", "Batch", "Change"]
+__all__ = ["HELD_FOR_SHAPE", "Batch", "Change", "Ended"]

@@ -21,7 +21,7 @@ from pliant.grammar import quoted
 SECTIONS = {
     "For users": {
         "status": "pliant.cli.look:status",
-        "jobs": "pliant.cli.look:jobs",
+        "jobs": "pliant.cli.jobs:jobs",
         "top": "pliant.cli.top:top",
         "why": "pliant.cli.why:why",
         "history": "pliant.cli.history:history",
@@ -36,8 +36,10 @@ SECTIONS = {
         "doctor": "pliant.cli.doctor:doctor",
         "install": "pliant.cli.install:install",
         "plan": "pliant.cli.planning:plan_command",
+        "report": "pliant.cli.report:report",
         "monitor": "pliant.cli.monitor:monitor",
         "metrics": "pliant.cli.metrics:metrics",
+        "forget": "pliant.cli.admin:forget",
         "pause": "pliant.cli.admin:pause",
         "resume": "pliant.cli.admin:resume",
     },

@@ -1,11 +1,11 @@
-"""``pliant pause`` and ``pliant resume``: the administrator's switch, without a restart."""
+"""``pliant pause`` and ``resume``, the administrator's switch without a restart; ``forget``."""
 
 from __future__ import annotations
 
 import click
 
 from pliant.cli.door import ask_each
-from pliant.cli.output import json_option
+from pliant.cli.output import json_option, printable
 from pliant.cli.owner import tell
 from pliant.daemon.answers import DoneAnswer
 
@@ -29,9 +29,24 @@ def resume(as_json: bool) -> None:
     _tell_each("resume", as_json)
 
 
-def _tell_each(verb: str, as_json: bool) -> None:
+@click.command(short_help="Forget what is kept of a user's jobs.")
+@click.argument("user")
+@click.option("--yes", is_flag=True, help="Do not ask before.")
+@json_option
+def forget(user: str, yes: bool, as_json: bool) -> None:
+    """Forget what Pliant's history keeps of USER's jobs that have ended: it cannot be undone.
+
+    Jobs that wait or run stay known, and so does how fast the user's programs run: that is
+    forgotten keep_days after the last run. Slurm's own accounting is not touched.
+    """
+    if not yes:
+        click.confirm(f"forget all ended jobs of {printable(user)}?", abort=True, err=True)
+    _tell_each("forget", as_json, user=user)
+
+
+def _tell_each(verb: str, as_json: bool, **fields: str) -> None:
     """Tell every pliantd, so that it is so after a failover too."""
-    answer, missing = ask_each(DoneAnswer, verb)
+    answer, missing = ask_each(DoneAnswer, verb, **fields)
     tell(answer, as_json)
     for trouble in missing:
         click.echo(f"pliant: {trouble}: {verb} again when it runs", err=True)

@@ -47,12 +47,12 @@ def ask(kind: type[T], verb: str, **fields: str) -> T:
     return _understood(kind, _first_answer(_answers(Message(verb, fields))))
 
 
-def ask_each(kind: type[T], verb: str) -> tuple[T, list[str]]:
+def ask_each(kind: type[T], verb: str, **fields: str) -> tuple[T, list[str]]:
     """Ask every pliantd; return the answer of the one that acts, and of whom there is none.
 
     Raises as :func:`ask`.
     """
-    answers = list(_answers(Message(verb)))
+    answers = list(_answers(Message(verb, fields)))
     found = _understood(kind, _first_answer(answers))
     missing = [str(answer) for answer in answers if isinstance(answer, Unavailable)]
     return found, missing

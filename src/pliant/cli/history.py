@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 
 from pliant.cli.door import ask
 from pliant.cli.job_number import job_argument
-from pliant.cli.output import Column, Style, duration, json_option, print_json, print_table, say
+from pliant.cli.output import (
+    Column,
+    Style,
+    duration,
+    gpu_hours,
+    json_option,
+    print_json,
+    print_table,
+    say,
+)
 from pliant.cli.why import DECISION_COLUMNS, clock
 from pliant.daemon.answers import HandOverHistory, HistoryAnswer, RunHistory
 
 
 def _launch(row: RunHistory) -> str:
     return duration(row.launched_s - row.start_s) if row.launched_s and row.start_s else ""
+
+
+def _ran(row: RunHistory) -> str:
+    return duration(row.end_s - row.start_s) if row.end_s and row.start_s else ""
+
+
+def _gpu_cost(row: HandOverHistory) -> str:
+    return gpu_hours(row.lost_gpu_s) if row.lost_gpu_s else ""
 
 
 def _cost(seconds: float) -> str:
@@ -22,6 +41,7 @@ def _cost(seconds: float) -> str:
 RUN_COLUMNS: list[Column[RunHistory]] = [
     Column("run", lambda row: str(row.run), right=True),
     Column("started", lambda row: clock(row.start_s)),
+    Column("ran", _ran, right=True),
     Column("shape", lambda row: row.shape),
     Column("nodes", lambda row: ",".join(row.nodes)),
     Column("launch", _launch, right=True),
@@ -37,6 +57,7 @@ CHANGE_COLUMNS: list[Column[HandOverHistory]] = [
     Column("to", lambda row: row.after),
     Column("for", lambda row: row.guest),
     Column("lost", lambda row: _cost(row.lost_s), right=True),
+    Column("cost", _gpu_cost, right=True),
     Column("came of it", lambda row: row.outcome or "under way"),
     Column("reason", lambda row: row.reason),
 ]
@@ -46,9 +67,10 @@ CHANGE_COLUMNS: list[Column[HandOverHistory]] = [
 @job_argument
 @json_option
 def history(job: str, as_json: bool) -> None:
-    """Tell what became of JOB: its runs, what changed it while it ran, what was decided.
+    """Tell what became of JOB: what was set at its submission, its runs, what changed it, and why.
 
-    Also of a job that has ended, for as long as Pliant keeps its history.
+    Also of a job that has ended, for as long as Pliant keeps its history. What a resize costs is
+    the time for its checkpoint and until the program works again, times the job's GPUs.
     """
     answer = ask(HistoryAnswer, "history", job=job)
     if as_json:
@@ -57,14 +79,36 @@ def history(job: str, as_json: bool) -> None:
         print_history(answer)
 
 
+def _story(answer: HistoryAnswer) -> Iterator[str]:
+    """Yield what was asked and set at its submission, how long it waited, and how it ended."""
+    if answer.request:
+        yield f"it says {answer.request}"
+    if answer.filtered:
+        yield f"submitted as {answer.filtered}, in place of {answer.own}"
+    elif not answer.answered:
+        yield f"submitted as {answer.own}: Pliant gave no answer in time"
+    if answer.would:
+        yield f"it would have started as {answer.would} at {clock(answer.would_s)}: Pliant observes"
+    if answer.start_s and answer.submit_s:
+        yield f"it waited {duration(answer.start_s - answer.submit_s)}"
+    if answer.end_s:
+        yield f"it ended {clock(answer.end_s)}: {answer.exit or 'how is not known'}"
+
+
 def print_history(answer: HistoryAnswer) -> None:
     """Print an answer for a person."""
     first = f", first submitted {clock(answer.submit_s)}" if answer.submit_s else ""
-    say(f"job {answer.job} of {answer.user}{first}")
+    where = f" in {answer.partition}" if answer.partition else ""
+    state = f": {answer.state}" if answer.state else ""
+    say(f"job {answer.job} of {answer.user}{where}{state}{first}")
+    for line in _story(answer):
+        say(line)
     if answer.handovers:
         resized = sum(not row.guest and row.outcome == "done" for row in answer.handovers)
         made_room = sum(bool(row.guest and row.saved_s) for row in answer.handovers)
-        say(f"resized {resized} times, made room {made_room} times: {answer.lost_s:.1f} s lost")
+        cost = f", {gpu_hours(answer.lost_gpu_s)}" if answer.lost_gpu_s else ""
+        lost = f"{answer.lost_s:.1f} s lost{cost}"
+        say(f"resized {resized} times, made room {made_room} times: {lost}")
     if answer.runs:
         click.echo()
         print_table(answer.runs, RUN_COLUMNS, Style())

@@ -1,4 +1,4 @@
-"""``pliant status`` and ``pliant jobs``: how Pliant is, and the jobs that say something to it."""
+"""``pliant status``: how Pliant is."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from pliant.cli.output import (
     print_json,
     print_table,
     say,
-    table_options,
 )
-from pliant.daemon.answers import NOT_SHOWN, JobRow, JobsAnswer, PartitionRow, StatusAnswer
+from pliant.daemon.answers import NOT_SHOWN, PartitionRow, StatusAnswer
 
 
 def _number(number: int) -> str:
@@ -63,7 +62,9 @@ def _print_status(answer: StatusAnswer) -> None:
             f"options; {answer.running} running"
         )
     say(
-        f"since the start: {answer.submissions} submissions answered, {answer.updates} changes, "
+        f"since the start: {answer.submissions} submissions answered, "
+        + (f"{answer.unanswered} unanswered, " if answer.unanswered else "")
+        + f"{answer.updates} changes, "
         f"{answer.failures} refused" + (f"; {answer.deferred} put off" if answer.deferred else "")
     )
     if answer.refused_credentials:
@@ -77,59 +78,3 @@ def _print_status(answer: StatusAnswer) -> None:
     if answer.partitions:
         click.echo()
         print_table(answer.partitions, PARTITION_COLUMNS, Style())
-
-
-def note(row: JobRow) -> str:
-    """Return the most useful word about a job: why it is left alone, or what was decided last."""
-    if row.pinned:
-        return "pinned"
-    if row.frozen:
-        return f"left alone: {row.frozen}"
-    return row.last if row.state == "waiting" else ""
-
-
-def _waits(row: JobRow, now_s: float) -> str:
-    since = row.submitted_s if row.state == "waiting" else row.started_s
-    return duration(now_s - since) if since else ""
-
-
-def job_columns(now_s: float) -> list[Column[JobRow]]:
-    """Return the columns of ``pliant jobs`` as they read at ``now_s``."""
-    return [
-        Column("job", lambda row: row.id),
-        Column("user", lambda row: row.user),
-        Column("partition", lambda row: ",".join(row.partitions)),
-        Column("state", lambda row: row.state),
-        Column("for", lambda row: _waits(row, now_s), right=True),
-        Column("tasks", lambda row: str(row.tasks), right=True, usual=False),
-        Column("own", lambda row: row.own),
-        Column("now", lambda row: row.carried),
-        Column("allowed", lambda row: " ".join(row.allowed)),
-        Column("request", lambda row: row.request, usual=False),
-        Column("reason", lambda row: row.reason),
-        Column("mode", lambda row: row.mode, usual=False),
-        Column("nodes", lambda row: ",".join(row.nodes), usual=False),
-        Column("note", note),
-    ]
-
-
-@click.command(short_help="The jobs that carry Pliant's options.")
-@table_options(job_columns(0.0))
-def jobs(style: Style) -> None:
-    """List the jobs that carry Pliant's options, waiting ones in queue order, then running ones.
-
-    \b
-    own      the shape that its owner wrote without Pliant
-    now      the shape that it waits with or runs as
-    allowed  all that it may run as
-    """
-    answer = ask(JobsAnswer, "jobs")
-    if style.as_json:
-        print_json(answer)
-        return
-    if not answer.jobs and style.header:
-        click.echo("no job carries Pliant's options now", err=True)
-        return
-    print_table(answer.jobs, job_columns(answer.observed_s), style)
-    if answer.more:
-        click.echo(f"{answer.more} more jobs are not shown", err=True)

@@ -152,6 +152,12 @@ def duration(seconds: float) -> str:
     return f"{days} d {hours} h" if hours else f"{days} d"
 
 
+def gpu_hours(gpu_s: float) -> str:
+    """Write GPU time: 0.025 GPU-h, 3.1 GPU-h, 4711 GPU-h."""
+    hours = gpu_s / 3600
+    return f"{hours:.0f} GPU-h" if abs(hours) >= 100 else f"{hours:.2g} GPU-h"
+
+
 def _chosen(columns: Sequence[Column[T]], fields: str) -> Sequence[Column[T]]:
     if not fields:
         return [column for column in columns if column.usual]

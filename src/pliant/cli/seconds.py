@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from math import isfinite
 from typing import Any
 
 import click
+
+from pliant.errors import BadInput
+from pliant.grammar import quoted
+
+_SPAN = re.compile(r"([0-9]{1,7})(s|m|h|d|w|days?|hours?)", re.ASCII)
+_UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+LONGEST_S = 3650 * 86_400
+
+
+def span_s(option: str, text: str) -> int:
+    """Read a time up to now: 90m, 12h, 1d, 30days, 2w.
+
+    Raises BadInput.
+    """
+    match = _SPAN.fullmatch(text)
+    seconds = int(match[1]) * _UNIT_S[match[2][0]] if match else 0
+    if not 0 < seconds <= LONGEST_S:
+        right = "a time like 90m, 12h, 1d or 2w, at most ten years, is expected"
+        raise BadInput(f"{option}: {quoted(text)}: {right}")
+    return seconds
 
 
 class Seconds(click.FloatRange):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pliant.batch import Batch, Change
-from pliant.errors import NotNow, PliantError
+from pliant.errors import NotNow, PliantError, TooLate
 from pliant.model import Job, Spec
 from pliant.plan import Mark, Mold
 from pliant.store import Store
@@ -26,12 +26,14 @@ ACT_FOR_S = 10.0
 class Outcome:
     """What came of a change: ``words`` are the batch system's where it refused, else "".
 
-    ``later``: it refused because it changes nothing of the job now, whatever is asked.
+    ``later``: it refused because it changes nothing of the job now, whatever is asked. ``missed``:
+    the job did not wait any more.
     """
 
     mold: Mold
     words: str
     later: bool = False
+    missed: bool = False
 
 
 class Acting:
@@ -91,7 +93,8 @@ class Acting:
         for intention, mold, error in zip(intentions, molds, errors, strict=True):
             words = "" if error is None else str(error)
             store.done(intention, self._clock(), words or "done")
-            outcomes.append(Outcome(mold, words, isinstance(error, NotNow)))
+            later, missed = isinstance(error, NotNow), isinstance(error, TooLate)
+            outcomes.append(Outcome(mold, words, later, missed))
         return outcomes
 
     def mark(self, marks: Sequence[Mark]) -> Iterator[tuple[Mark, str]]:

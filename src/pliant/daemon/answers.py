@@ -14,8 +14,10 @@ from typing import TypeVar
 
 import msgspec
 
+from pliant.daemon.counting import ResizeCount, Took
 from pliant.daemon.watched import MonitorsRow
 from pliant.decoding import Decoder
+from pliant.store import Tally
 
 NOT_SHOWN = -1
 """For a number that the asker may not see."""
@@ -48,12 +50,14 @@ class StatusAnswer:
     cycle_took_s: float = 0.0  # deciding alone
     cycles: int = 0
     submissions: int = 0  # answered by the filter since the start
+    unanswered: int = 0  # flagged jobs that got no answer in time at their submission, seen since
     updates: int = 0  # changes of jobs that worked, since the start
     failures: int = 0  # changes that the batch system refused, since the start
     deferred: int = 0  # changes that the cap left for the next cycle, now
     waiting: int = 0  # jobs waiting now, arrays counted once
     waiting_flagged: int = 0  # ... of which Pliant may change
     running: int = 0
+    running_flagged: int = 0  # ... with Pliant's options
     partitions: tuple[PartitionRow, ...] = ()
     troubles: tuple[str, ...] = ()  # what is wrong now, one line each; empty: all is well
     stands_by: str = ""  # which other host acts, in words; "" where this one does
@@ -68,8 +72,8 @@ class JobRow:
     id: str
     user: str
     partitions: tuple[str, ...]
-    state: str  # waiting, running, ending
-    reason: str  # the batch system's, why it waits
+    state: str  # waiting, running, ending, ended
+    reason: str  # the batch system's, why it waits or how it ended
     request: str  # what its owner said: "moldable=gpus=1-4"
     mode: str  # what Pliant may do with it: the least of its partitions' modes
     own: str = ""  # the shape written without Pliant
@@ -82,6 +86,7 @@ class JobRow:
     nodes: tuple[str, ...] = ()  # where it runs
     submitted_s: float = 0.0
     started_s: float = 0.0
+    ended_s: float = 0.0
     last: str = ""  # what Pliant last decided about it, in words
     last_s: float = 0.0
 
@@ -168,7 +173,10 @@ class CannotRow:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRow:
-    """Something decided earlier: ``what`` is start, keep, mold, would, refused or rescue."""
+    """Something decided earlier: ``what`` is start, keep, mold, would, refused, rescue ...
+
+    Or, of its submission, filter (what was set) or unanswered (nothing was).
+    """
 
     at_s: float
     what: str
@@ -192,7 +200,7 @@ class WhyAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RunHistory:
-    """One run of a job whose program spoke with Pliant."""
+    """One run of a job; what its program says is there where it spoke with Pliant."""
 
     run: int  # how often it had been restarted before
     shape: str
@@ -203,6 +211,8 @@ class RunHistory:
     rate: float = 0.0  # steps per second
     saved_took_s: float = 0.0  # from the wish to the checkpoint's end; 0: none was made
     code: int | None = None  # how its program ended by itself
+    end_s: float = 0.0  # 0: it runs, or nobody saw its end
+    gpus: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +229,7 @@ class HandOverHistory:
     done_s: float = 0.0
     outcome: str = ""  # "" while it is under way
     lost_s: float = 0.0  # from the checkpoint until the next run's program worked
+    lost_gpu_s: float = 0.0  # the same and its checkpoint, times the GPUs that it had
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +243,31 @@ class HistoryAnswer:
     handovers: tuple[HandOverHistory, ...] = ()
     decisions: tuple[DecisionRow, ...] = ()  # latest first
     lost_s: float = 0.0  # by changes, in all: checkpoints and the times between
+    lost_gpu_s: float = 0.0  # the same, times the GPUs that it had
+    partition: str = ""
+    state: str = ""  # waiting, running, ending, ended; "": Pliant knows only what its program said
+    request: str = ""
+    own: str = ""  # the shape that its owner wrote
+    filtered: str = ""  # the shape that was set at its submission, in place of that; "": none
+    answered: bool = True  # whether its submission got an answer in time
+    would: str = ""  # as what it would have started where Pliant only observes
+    would_s: float = 0.0  # and when
+    start_s: float = 0.0  # of its first run
+    end_s: float = 0.0
+    exit: str = ""  # the batch system's word for its end
+
+
+@dataclass(frozen=True, slots=True)
+class CountsAnswer:
+    """What was counted since the start, for metrics.
+
+    ``partitions``: one row each; none for who may not see them. ``total``: of all.
+    """
+
+    total: Tally
+    partitions: tuple[Tally, ...] = ()
+    resizes: tuple[ResizeCount, ...] = ()
+    took: Took = field(default_factory=Took)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@
     cycle_s = 5.0                            # at least one look per so many seconds
     updates_per_cycle = 50
     log_level = "info"                       # error, warning, info, debug
-    retention_days = 30                      # of the history
+    retention_days = 30                      # as [store] keep_days, by its name of before 0.2
     admins = []                              # users with an administrator's rights, beside root
     batch = "slurm"                          # "pbs"
 
@@ -41,6 +41,9 @@
     [partitions]                             # of PBS: queues
     default = "observe"                      # off, observe, enforce
     gpu = "enforce"
+
+    [store]
+    keep_days = 30                           # of the history; not said: [daemon] retention_days
 
     [trial]                                  # see trials.py
     max_jobs = 4
@@ -119,6 +122,12 @@ class PbsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     away_s: Annotated[int, Meta(ge=30, le=86_400)] = 120
 
 
+class StoreConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of [store]; see the module."""
+
+    keep_days: Annotated[int, Meta(ge=1, le=3650)] | None = None
+
+
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """All of pliant.toml. ``partitions`` has a mode by partition, and one called ``default``.
 
@@ -133,6 +142,13 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     trial: TrialCaps = msgspec.field(default_factory=lambda: read_caps("", {}))
     pbs: PbsConfig = PbsConfig()
     gpu_memory: dict[str, int] = msgspec.field(default_factory=dict)
+    store: StoreConfig = StoreConfig()
+
+    @property
+    def keep_s(self) -> float:
+        """How long the history is kept."""
+        days = self.store.keep_days or self.daemon.retention_days
+        return days * 24 * 3600.0
 
     def mode(self, partition: str) -> Mode:
         """What Pliant may do in ``partition``."""
@@ -143,9 +159,10 @@ _SECTIONS: dict[str, type[Struct]] = {
     "daemon": DaemonConfig,
     "slurm": SlurmConfig,
     "pbs": PbsConfig,
+    "store": StoreConfig,
 }
 _DECODERS = {title: Decoder(kind) for title, kind in _SECTIONS.items()}
-_TITLES = ("daemon", "policy", "slurm", "pbs", "partitions", "trial", "gpu_memory")
+_TITLES = ("daemon", "policy", "slurm", "pbs", "partitions", "store", "trial", "gpu_memory")
 
 _RIGHT = {
     "daemon.socket": "an absolute path of at most 100 bytes",
@@ -160,6 +177,7 @@ _RIGHT = {
     "daemon.retention_days": "a whole number of days from 1 to 3650",
     "daemon.admins": 'a list of user names, like ["alice"],',
     "daemon.batch": "one of slurm, pbs",
+    "store.keep_days": "a whole number of days from 1 to 3650",
     "pbs.server": 'the name of a host, or ""',
     "pbs.bin_dir": 'the absolute path of a directory, or ""',
     "pbs.timeout_s": "a number of seconds from 1 to 600",
@@ -216,6 +234,7 @@ def parse(raw: Mapping[str, Any], name: str = "pliant.toml") -> Config:
         daemon=_as(DaemonConfig, sections.get("daemon")),
         slurm=_as(SlurmConfig, sections.get("slurm")),
         pbs=_as(PbsConfig, sections.get("pbs")),
+        store=_as(StoreConfig, sections.get("store")),
         policy=raw.get("policy", {}),
         partitions=_partitions(name, raw.get("partitions", {})),
         trial=read_caps(name, raw.get("trial", {})),

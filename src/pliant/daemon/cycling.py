@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pliant.batch import HELD_FOR_SHAPE, Batch
+from pliant.batch import HELD_FOR_SHAPE, Batch, Ended
 from pliant.cycle import (
     capped,
     cycle,
@@ -27,6 +27,7 @@ from pliant.daemon.gpu_memory import GpuMemory
 from pliant.daemon.marking import Marking
 from pliant.daemon.patience import Patience
 from pliant.daemon.recording import Recording
+from pliant.daemon.remembering import Remembering
 from pliant.daemon.seen import Counts, Seen
 from pliant.daemon.sharing import Sharing
 from pliant.errors import Refused, StandsBy
@@ -61,12 +62,13 @@ class Cycling:
         sharing: Sharing | None = None,
         seen_gpu_mib: Callable[[], Mapping[str, int]] = dict,
         publish: Callable[[Seen], None] = lambda _seen: None,
+        ended: Callable[[], Sequence[Ended]] | None = None,
     ) -> None:
         """``clock`` counts seconds since the epoch, ``monotonic`` from anywhere, evenly.
 
         ``elastic``: changes running jobs; None leaves all as they are. ``sharing``: knows how fast
         jobs are beside each other; None: nobody does. ``seen_gpu_mib``: see :class:`GpuMemory`.
-        ``publish``: is shown each cycle's outcome.
+        ``publish``: is shown each cycle's outcome. ``ended``: see :class:`Remembering`.
         """
         self.batch, self.store, self.patience = batch, store, patience
         self.elastic, self.sharing, self._publish = elastic, sharing, publish
@@ -78,6 +80,9 @@ class Cycling:
         self._looked = threading.Condition()
         self._clock, self._monotonic = clock, monotonic
         self._recording = Recording(store, clock, self.acts_on)
+        self.remembering = Remembering(store, clock, monotonic, self.mode, ended)
+        if elastic is not None:
+            elastic.count = self.remembering.counting.resized
         self._marking = Marking(self.acting, self._recording.note, self.counts, monotonic)
 
     def stop(self) -> None:
@@ -110,10 +115,17 @@ class Cycling:
         self._publish(seen)
         self.counts.cycles += 1
         self._recording.record(seen)
+        self._remember(seen)
         self._lose_patience(seen)
         self._leave_out(seen)
         self._rescue(seen)
         self._act(seen)
+
+    def _remember(self, seen: Seen) -> None:
+        try:
+            self.remembering.looked(seen, self.acts_on)
+        except Exception:  # all else goes on, and history has a hole
+            log.exception("what was seen is not remembered: a mistake of Pliant's own")
 
     def _show(self, seen: Seen | None) -> None:
         with self._looked:
@@ -134,8 +146,7 @@ class Cycling:
 
     def prune(self) -> None:
         """Drop the history that is too old."""
-        day_s = 24 * 3600.0
-        self.store.prune(self._clock(), self.config.daemon.retention_days * day_s)
+        self.store.prune(self._clock(), self.config.keep_s)
 
     # Decide
 
@@ -262,6 +273,10 @@ class Cycling:
         back = [*self._taken_back(seen)][: self.config.daemon.updates_per_cycle]
         for outcome in self.acting.act([*molds, *back]):
             mold = outcome.mold
+            if outcome.missed:
+                log.debug("%s", outcome.words)
+                continue
+            self.remembering.changed(mold.job, refused=bool(outcome.words))
             if outcome.words:
                 self.counts.failures += 1
                 self._recording.refuse(

@@ -27,7 +27,7 @@ from pliant.model import Job, JobClass, JobState, Request, Shape, Snapshot, shap
 from pliant.placement.giving_up import arrived
 from pliant.plan import Plan
 from pliant.speedup import Rates
-from pliant.store import Decision, Store
+from pliant.store import Decision, HandOverRow, Store
 
 log = logging.getLogger("pliant.elastic")
 
@@ -83,6 +83,8 @@ class Elastic:
         self._hears_since_s = float("inf")  # by the monotonic clock
         self._met: frozenset[str] = frozenset()  # the jobs of the last look
         self._unserved = Unserved()
+        self.count: Callable[[HandOverRow, Outcome], None] = lambda _row, _outcome: None
+        """Is told of each hand-over that has ended, in the thread that made it."""
         self._outgrown = Outgrown(self.overs.as_asked)
         self._unwanted: Callable[[str, str], bool] = lambda _job_id, _guest: False
 
@@ -377,6 +379,9 @@ class Elastic:
         self._stalled.ended(job.id)
         if guest and outcome in LEFT:
             self._unserved.made_room(guest, self._clock())
+        rows = self._store.handovers(job.id)
+        if rows:
+            self.count(rows[-1], outcome)
         what = "handed over" if outcome is Outcome.DONE else "not handed over"
         shape = shape_text(job.shape)
         self._store.decide([Decision(self._clock(), job.id, what, shape, told)])

@@ -66,7 +66,8 @@ class FilterDoor:
         self._view: View | None = None
         self._to_wake = False
         self._told_s = self._untaken_s = float("-inf")
-        self._alike: dict[bytes, tuple[bytes, bool]] = {}  # answer, and whether to wake, by line
+        # answer, whether to wake, and where it was refused in which partition, by line
+        self._alike: dict[bytes, tuple[bytes, bool, str | None]] = {}
         self.answered = 0
         """Submissions answered since the start."""
 
@@ -80,8 +81,9 @@ class FilterDoor:
         if known is None:
             return self._look_into(line, view)
         self.answered += 1
-        answer, wakes = known
+        answer, wakes, refused_in = known
         self._note(taken=False)
+        self._note_refusal(refused_in)
         self._to_wake |= wakes
         return answer
 
@@ -116,15 +118,21 @@ class FilterDoor:
             log.exception("a submission was left as it is: this is Pliant's own mistake")
             return encode(_AWAY)
         wakes, said = answer.away or answer.spec is not None, encode(ok(**answer.as_fields))
+        refused_in = _partition(request.fields, view) if answer.refusal else None
+        self._note_refusal(refused_in)
         if (
             not (answer.started or answer.once)
             and len(line) <= ALIKE_BYTES
             and len(self._alike) < ALIKE
         ):
-            self._alike[line] = (said, wakes)
+            self._alike[line] = (said, wakes, refused_in)
         self._note(taken=answer.started)
         self._to_wake |= wakes
         return said
+
+    def _note_refusal(self, partition: str | None) -> None:
+        if partition is not None:
+            self._cycling.remembering.refused.append(partition)
 
     def _note(self, *, taken: bool) -> None:
         """Note when the last job came, and the last of those that this view does not know of.
@@ -172,6 +180,12 @@ class FilterDoor:
         """A few cycles at the pace that they have here."""
         pace_s = self._cycling.config.daemon.cycle_s + 12 * seen.observe_s + seen.decide_s
         return max(STALE_S, 4 * pace_s)
+
+
+def _partition(fields: Mapping[str, str], view: View) -> str:
+    """Return the first partition of a submission that there is; "" for none."""
+    known = view.inventory.partitions(fields.get("partition", ""))
+    return known[0].name if known else ""
 
 
 def _is_too_long(line: bytes) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pliant.batch.snapshot_file import read_job, write_job
+from pliant.daemon.journal import about_job
 from pliant.errors import BadInput, BadSpec, Infeasible, PliantError, Refused
 from pliant.grammar import parse_shape
 from pliant.handover import (
@@ -168,7 +169,9 @@ class HandOvers:
                 self._store.saved(number, now_s)
             self._active[job.id] = _Active(number, over, asked)
             self._changed.notify_all()
-        log.info("job %s: to %s: %s", job.id, shape_text(wanted.shape), reason)
+        after = shape_text(wanted.shape)
+        fields = about_job(job, shape_text(job.shape), after)
+        log.info("job %s: to %s: %s", job.id, after, reason, extra=fields)
         self._told(job.id)
         return True
 
@@ -389,7 +392,7 @@ class HandOvers:
         with self._changed:
             if not active.over.is_hindered(now_s):
                 active.over = replace(active.over, hindered_s=0.0)
-        log.info("job %s: %s", active.over.job, step.do)
+        log.info("job %s: %s", active.over.job, step.do, extra=about_job(active.job))
 
     def _note_hindrance(self, active: _Active, step: Step, now_s: float, *, barred: bool) -> None:
         """Note since when it is hindered; a job that cannot even be requeued stays as it is."""
@@ -451,7 +454,8 @@ class HandOvers:
                 self._rests[active.over.job] = self._clock() + REST_S
             self._store.handed_over(active.number, self._clock(), told)
             self._changed.notify_all()
-        log.info("job %s: %s", active.over.job, told)
+        change = shape_text(active.job.shape), shape_text(active.over.shape)
+        log.info("job %s: %s", active.over.job, told, extra=about_job(active.job, *change))
         self._told(active.over.job)
         self._ended(active.job, active.over.guest, outcome, told)
 

@@ -1,14 +1,20 @@
-"""What became of a job: its runs, and the changes while it ran, from the store."""
+"""What became of a job: its runs, and the changes while it ran, from the store.
+
+Whose job it was is stored at first sight, so that also of one that has ended it can be told who may
+see it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pliant.daemon import answers as a
 from pliant.daemon import rows
+from pliant.daemon.named import MOST_NAMED
 from pliant.daemon.rights import Asker
 from pliant.model import Job
-from pliant.store import HandOverRow, RunRow, Store
+from pliant.store import ENDED, HandOverRow, JobRecord, RunRow, Store
 
 MOST_DECISIONS = 100
 
@@ -18,14 +24,16 @@ def history_of(store: Store, asker: Asker, job_id: str, job: Job | None) -> a.Hi
 
     None where nothing is known, or nothing that the asker may see.
     """
-    runs, overs = store.runs(job_id), store.handovers(job_id) if job_id else ()
-    whose = job or _owned(job_id, (*runs, *overs))
+    record = store.jobs.job(job_id)
+    runs = store.runs(job_id, silent=True)
+    overs = store.handovers(job_id) if job_id else ()
+    whose = job or _owned(job_id, (*([record] if record else []), *runs, *overs))
     if whose is None or not asker.may_see(whose):
         return None
     changes = tuple(_change(over, runs) for over in overs)
     saving_s = sum(run.saved_took_s for run in runs)
     first_s = runs[0].submit_s if runs else whose.submit_s
-    return a.HistoryAnswer(
+    found = a.HistoryAnswer(
         job=job_id,
         user=whose.user,
         submit_s=first_s,
@@ -33,10 +41,72 @@ def history_of(store: Store, asker: Asker, job_id: str, job: Job | None) -> a.Hi
         handovers=changes,
         decisions=rows.decision_rows(store.decisions(job_id, MOST_DECISIONS)),
         lost_s=saving_s + sum(change.lost_s for change in changes),
+        lost_gpu_s=sum(change.lost_gpu_s for change in changes),
+    )
+    return found if record is None else _with_record(found, record)
+
+
+def ended_answer(store: Store, asker: Asker, ids: Sequence[str]) -> a.WhyAnswer | None:
+    """Return what became of a job that is there no more; None where that is not known."""
+    found = (store.jobs.job(job_id) for job_id in ids)
+    record = next((one for one in found if one is not None), None)
+    if record is None or not asker.may_see(Job(record.job, record.user, record.account)):
+        return None
+    decisions = rows.decision_rows(store.decisions(record.job, 10))
+    tasks = store.jobs.tasks(record.job, MOST_NAMED + 1) if record.array else ()
+    return a.WhyAnswer(record.end_s, _row(record), _became(record, tasks), decisions=decisions)
+
+
+def _row(record: JobRecord) -> a.JobRow:
+    return a.JobRow(
+        id=record.job,
+        user=record.user,
+        partitions=tuple(record.partition.split(",")),
+        state="ended",
+        reason=record.exit,
+        request=record.request,
+        mode=record.mode,
+        own=record.own,
+        carried=record.shape,
+        tasks=record.tasks,
+        submitted_s=record.submit_s,
+        started_s=record.start_s,
+        ended_s=record.end_s,
     )
 
 
-def _owned(job_id: str, known: Sequence[RunRow | HandOverRow]) -> Job | None:
+def _became(record: JobRecord, tasks: Sequence[str]) -> str:
+    if tasks and not record.exit:
+        more = " ..." if tasks[MOST_NAMED:] else ""
+        named = ", ".join(tasks[:MOST_NAMED])
+        return f"it is an array, whose tasks are asked for one by one: {named}{more}"
+    how = record.exit or f"how is not known{'' if record.state == ENDED else ' yet'}"
+    if not record.start_s:
+        return f"it has ended before it started: {how}"
+    molded = f" instead of {record.own}" if record.molded else ""
+    would = f"; it would have started as {record.would} before" if record.would else ""
+    return f"it has ended: {how}; it started as {record.shape}{molded}{would}"
+
+
+def _with_record(found: a.HistoryAnswer, record: JobRecord) -> a.HistoryAnswer:
+    return replace(
+        found,
+        submit_s=record.submit_s,
+        partition=record.partition,
+        state=record.state,
+        request=record.request,
+        own=record.own,
+        filtered=record.filtered,
+        answered=record.answered,
+        would=record.would,
+        would_s=record.would_s,
+        start_s=record.start_s,
+        end_s=record.end_s,
+        exit=record.exit,
+    )
+
+
+def _owned(job_id: str, known: Sequence[JobRecord | RunRow | HandOverRow]) -> Job | None:
     return Job(job_id, known[0].user, known[0].account) if known else None
 
 
@@ -51,12 +121,17 @@ def _run(row: RunRow) -> a.RunHistory:
         row.rate,
         row.saved_took_s,
         row.code,
+        row.end_s,
+        row.gpus,
     )
 
 
 def _change(row: HandOverRow, runs: Sequence[RunRow]) -> a.HandOverHistory:
+    before = next((run for run in runs if run.run == row.run), None)
     after = next((run for run in runs if run.run > row.run), None)
     back_s = after.launched_s if after else 0.0
+    lost_s = max(0.0, back_s - row.saved_s) if row.saved_s and back_s else 0.0
+    saving = before.saved_took_s * before.gpus if before else 0.0
     return a.HandOverHistory(
         at_s=row.at_s,
         run=row.run,
@@ -67,5 +142,6 @@ def _change(row: HandOverRow, runs: Sequence[RunRow]) -> a.HandOverHistory:
         saved_s=row.saved_s,
         done_s=row.done_s,
         outcome=row.outcome,
-        lost_s=max(0.0, back_s - row.saved_s) if row.saved_s and back_s else 0.0,
+        lost_s=lost_s,
+        lost_gpu_s=saving + lost_s * (after.gpus if after else 0.0),
     )

@@ -17,6 +17,7 @@ from pliant import __version__
 from pliant.batch.pbs import Commands as PbsCommands
 from pliant.batch.pbs import Names, Pbs
 from pliant.batch.slurm import Commands, Native, Slurm, Worker
+from pliant.daemon import journal
 from pliant.daemon.config import Config, config_path, fences_file, load
 from pliant.daemon.publishing import Publisher
 from pliant.daemon.rights import Site
@@ -91,8 +92,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _log(level: str) -> None:
-    """Log in lines to stderr; systemd adds the time."""
-    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    """Log in lines to the journal, or to stderr; systemd adds the time."""
+    logging.basicConfig(handlers=[journal.handler()])
     logging.getLogger("pliant").setLevel(level.upper())
 
 
@@ -108,7 +109,7 @@ def _surroundings(batch: Slurm | Pbs, config: Config) -> Surroundings:
     if isinstance(batch, Pbs):
         publisher = Publisher(Path(config.pbs.state), _names(config))
         return Surroundings(*common, publisher, batch.trouble)
-    return Surroundings(*common, trouble=batch.trouble)
+    return Surroundings(*common, trouble=batch.trouble, ended=batch.ended)
 
 
 def _pbs(config: Config) -> Pbs:
@@ -163,7 +164,8 @@ def _site(batch: Slurm | Pbs) -> Site:
     if isinstance(batch, Pbs):
         return Site()
     site = batch.site()
-    return Site(site.slurm_uid or 0, site.private_data, float(site.backfill_interval_s))
+    pace_s = float(site.backfill_interval_s)
+    return Site(site.slurm_uid or 0, site.private_data, pace_s, site.cluster)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 
 from pliant.cycle import molded_from
+from pliant.daemon.journal import about_job
 from pliant.daemon.seen import Seen
 from pliant.model import Job, Shape, shape_text
 from pliant.store import Decision, Store
@@ -34,7 +35,9 @@ class Recording:
     def note(self, job: Job, what: str, shape: Shape, reason: str) -> None:
         self._store.decide([Decision(self._clock(), job.id, what, shape_text(shape), reason)])
         self._noted.pop(job.id, None)
-        log.info("job %s: %s %s: %s", job.id, what, shape_text(shape), reason)
+        before, after = shape_text(job.shape), shape_text(shape)
+        fields = about_job(job, *(("", "") if before == after else (before, after)))
+        log.info("job %s: %s %s: %s", job.id, what, after, reason, extra=fields)
 
     def record(self, seen: Seen) -> None:
         """Keep each flagged job's decision where it is not the one recorded last."""

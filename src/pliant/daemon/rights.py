@@ -19,6 +19,7 @@ class Site:
     slurm_uid: int = 0  # of SlurmUser
     private: frozenset[str] = frozenset()  # what only operators see (slurm.conf(5), PrivateData)
     backfill_s: float = 30.0  # bf_interval
+    cluster: str = ""
 
     @property
     def admin_uids(self) -> frozenset[int]:

@@ -95,6 +95,8 @@ _WORDS = {
     "mold": "was changed to {}",
     "would": "would be changed to {}",
     "refused": "{} is left out",
+    "filter": "was submitted as {}",
+    "unanswered": "was submitted as {}",
     "rescue": "was given back {}",
     "mark": "may start beside another as {}",
     "unmark": "starts beside nobody as {}",

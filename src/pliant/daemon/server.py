@@ -9,11 +9,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pliant.batch import Batch
+from pliant.batch import Batch, Ended
 from pliant.daemon import sockets
 from pliant.daemon.config import Config, load
 from pliant.daemon.cycling import Cycling
@@ -60,7 +60,8 @@ class Surroundings:
     ``forget``: lets the next look read it anew. ``hands``: changes running jobs; None: none.
     ``unmark``: takes from all jobs that wait the marks that let them share. ``publisher``: tells
     the hooks of PBS what each cycle saw; None: there are none. ``trouble``: what is wrong with the
-    batch system's part, "" for nothing.
+    batch system's part, "" for nothing. ``ended``: asks it for the flagged jobs that have ended;
+    None: it cannot tell.
     """
 
     batch: Batch
@@ -70,6 +71,7 @@ class Surroundings:
     unmark: Callable[[], object] = lambda: None
     publisher: Publisher | None = None
     trouble: Callable[[], str] = lambda: ""
+    ended: Callable[[], Sequence[Ended]] | None = None
 
 
 class Daemon:
@@ -98,6 +100,7 @@ class Daemon:
             self._build(store)
             async with self._doors.opened():
                 await self._serve()
+            self._cycling.remembering.flush()
         finally:
             store.close()
             os.close(handle)
@@ -122,6 +125,7 @@ class Daemon:
             sharing=sharing,
             seen_gpu_mib=monitors.gpu_mib,
             publish=self._publish,
+            ended=self._surroundings.ended,
         )
         self._loop = Loop(self._cycling, time.monotonic, self._know_site)
         wake = _from_any_thread(self._loop.wake)
@@ -136,6 +140,7 @@ class Daemon:
             started_s=time.time(),
             monitors=monitors,
             refused_credentials=self._refused_credentials,
+            cluster=lambda: self._site.cluster,
         )
         munge = Munge(config.daemon.munge_socket)
         self._door_two = MungeDoor(munge, verbs, self._who, self._watches(), monitors)

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Iterable
 
 from pliant.daemon.handing import LATE, HandOvers, Wanted
+from pliant.daemon.journal import about_job
 from pliant.daemon.runs import Beat, Runs
 from pliant.handover import Outcome
 from pliant.model import Job, shape_text
@@ -73,7 +74,7 @@ class Stalled:
         )
 
     def _say(self, job: Job, row: HandOverRow, outcome: Outcome, words: str) -> None:
-        log.warning("job %s: %s", job.id, words)
+        log.warning("job %s: %s", job.id, words, extra=about_job(job))
         self._store.handed_over(row.id, row.done_s, outcome)
         now_s = self._clock()
         self._store.decide([Decision(now_s, job.id, WHAT, shape_text(job.shape), words)])

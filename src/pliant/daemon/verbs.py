@@ -17,12 +17,13 @@ from pliant.daemon import answers as a
 from pliant.daemon import rows
 from pliant.daemon.cannot import beyond_reach, cannot_rows
 from pliant.daemon.cycling import Cycling
-from pliant.daemon.history import history_of
+from pliant.daemon.history import ended_answer, history_of
 from pliant.daemon.monitors import Monitors
 from pliant.daemon.named import find, ids_of, is_all_of, unknown
 from pliant.daemon.overview import overview
 from pliant.daemon.private import without_private
 from pliant.daemon.renewal import renewed
+from pliant.daemon.reporting import ReportAnswer, report_answer
 from pliant.daemon.rights import Asker
 from pliant.daemon.seen import Seen
 from pliant.daemon.stalled import WHAT as STALLED
@@ -57,6 +58,7 @@ class Verbs:
     stands_by: Callable[[], str] = str  # which other host acts, in words; "" for none
     monitors: Monitors | None = None
     refused_credentials: Callable[[], Mapping[str, int]] = dict  # by kind
+    cluster: Callable[[], str] = str  # its name, "" where it is not known
 
     def answer(self, verb: str, fields: Mapping[str, str], asker: Asker) -> object:
         """Answer one request, with what the asker may see.
@@ -83,6 +85,7 @@ class Verbs:
             paused=cycling.store.paused,
             cycles=cycling.counts.cycles,
             submissions=self.submissions(),
+            unanswered=cycling.remembering.counting.total().unanswered,
             updates=cycling.counts.updates,
             failures=cycling.counts.failures,
             troubles=self.troubles(),
@@ -102,8 +105,16 @@ class Verbs:
             waiting=len(snapshot.waiting),
             waiting_flagged=sum(job.spec is not None for job in snapshot.waiting),
             running=len(snapshot.running),
+            running_flagged=sum(job.spec is not None for job in snapshot.running),
             partitions=tuple(rows.partition_rows(snapshot)),
         )
+
+    def counts(self, asker: Asker, _fields: Mapping[str, str]) -> a.CountsAnswer:
+        """What was counted since the start."""
+        counting = self.cycling.remembering.counting
+        tallies = [tally for tally in [*counting.since_start.values()] if tally.partition]
+        shown = tuple(tallies) if asker.sees_partitions else ()
+        return a.CountsAnswer(counting.total(), shown, *counting.resizes())
 
     def jobs(self, asker: Asker, _fields: Mapping[str, str]) -> a.JobsAnswer:
         """The flagged jobs."""
@@ -147,7 +158,10 @@ class Verbs:
         )
 
     def why(self, asker: Asker, fields: Mapping[str, str]) -> a.WhyAnswer:
-        """Why a job waits, or runs as it does."""
+        """Why a job waits, or runs as it does, or what became of it."""
+        ended = self._ended(asker, fields)
+        if ended is not None:
+            return ended
         seen, job = self._job(asker, fields)
         decisions = rows.decision_rows(self.cycling.store.decisions(job.id, 10))
         found = explain(seen.snapshot, seen.policy, job.id)
@@ -163,6 +177,14 @@ class Verbs:
             cannot=cannot_rows(job, seen.snapshot.abilities, seen.snapshot.partitions),
         )
 
+    def _ended(self, asker: Asker, fields: Mapping[str, str]) -> a.WhyAnswer | None:
+        """Return what became of a job that the last look did not show; None where none is known."""
+        name = _field(fields, "job")
+        seen = self.cycling.seen
+        if seen is None or find(seen.snapshot, asker, name) is not None:
+            return None
+        return ended_answer(self.cycling.store, asker, ids_of(name))
+
     def history(self, asker: Asker, fields: Mapping[str, str]) -> a.HistoryAnswer:
         """What became of a job, also of one that has ended."""
         store, name = self.cycling.store, _field(fields, "job")
@@ -176,6 +198,12 @@ class Verbs:
         if found is None:
             raise BadInput(f"{quoted(name)}: nothing is known of this job")
         return found
+
+    def report(self, asker: Asker, fields: Mapping[str, str]) -> ReportAnswer:
+        """Tell an administrator what Pliant did, and would have done, over a time."""
+        asker.must_be_admin()
+        since = _field(fields, "since")
+        return report_answer(self.cycling, self.cluster(), since, self.clock())
 
     # What an owner may do
 
@@ -228,6 +256,13 @@ class Verbs:
     def resume(self, asker: Asker, _fields: Mapping[str, str]) -> a.DoneAnswer:
         """Change jobs again."""
         return self._pause(asker, False, "resumed")
+
+    def forget(self, asker: Asker, fields: Mapping[str, str]) -> a.DoneAnswer:
+        """Forget a user's jobs that have ended."""
+        asker.must_be_admin()
+        user = _field(fields, "user")
+        jobs = self.cycling.store.jobs.forget_user(user)
+        return a.DoneAnswer(f"{jobs} jobs of {user} that have ended are forgotten")
 
     def _pause(self, asker: Asker, paused: bool, message: str) -> a.DoneAnswer:
         asker.must_be_admin()
@@ -319,17 +354,20 @@ def _most(items: list[_T]) -> tuple[list[_T], int]:
 
 _VERBS: dict[str, Verb] = {
     "status": Verbs.status,
+    "counts": Verbs.counts,
     "jobs": Verbs.jobs,
     "top": Verbs.top,
     "plan": Verbs.plan,
     "why": Verbs.why,
     "history": Verbs.history,
+    "report": Verbs.report,
     "set": Verbs.set,
     "pin": Verbs.pin,
     "unpin": Verbs.unpin,
     "resize": Verbs.resize,
     "pause": Verbs.pause,
     "resume": Verbs.resume,
+    "forget": Verbs.forget,
 }
 
 

@@ -15,6 +15,7 @@ whole token for none. So what its owner said and Pliant has to overwrite is note
 own beside it: for a hand-over the --time-min in minutes, ``pliant-time-min=20``, and the --nice,
 ``pliant-nice=100``, or the priority, ``pliant-priority=4294901400``; for a shape the CPUs that each
 node must have, ``pliant-min-cpus=1``, and on how many nodes it may be, ``pliant-max-nodes=2``.
+Where the submit filter got no answer in time it notes that too, ``pliant-unanswered=1``.
 Older ones leave these words as they are.
 """
 
@@ -37,6 +38,7 @@ TIME_MIN = "pliant-time-min="
 NICE = "pliant-nice="
 PRIORITY = "pliant-priority="
 MIN_CPUS, MAX_NODES = "pliant-min-cpus=", "pliant-max-nodes="
+UNANSWERED = "pliant-unanswered="
 COMMENT = "pliant:"
 _FOOTPRINT_FIELDS = 7
 _NUMBER = re.compile(r"-?[0-9]{1,10}", re.ASCII)

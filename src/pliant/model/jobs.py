@@ -57,6 +57,7 @@ class Job:
     spec: Spec | None = None
     time_limit_s: int = 0  # 0: no limit
     time_min_s: int = 0
+    answered: bool = True  # not so where the submit filter got no answer for it in time
     owed: bool = False  # it lent something of its owner's to a hand-over, and may have it back
     tasks_waiting: int = 1
     array_tasks: str = ""  # which tasks of an array it stands for, like 3-9,12; "": no array

@@ -9,8 +9,34 @@ Only a file that a later release wrote raises: pliantd leaves it as it is, and e
 """
 
 from pliant.store.database import RETRY_S
-from pliant.store.rows import Decision, HandOverRow, RunRow
+from pliant.store.reported import (
+    JobSums,
+    PartitionReport,
+    Refusal,
+    Report,
+    Resizes,
+    Waits,
+    reason_of,
+)
+from pliant.store.rows import ENDED, Decision, HandOverRow, JobRecord, RunRow, Tally
 from pliant.store.schema import MIGRATIONS
 from pliant.store.store import Store
 
-__all__ = ["MIGRATIONS", "RETRY_S", "Decision", "HandOverRow", "RunRow", "Store"]
+__all__ = [
+    "ENDED",
+    "MIGRATIONS",
+    "RETRY_S",
+    "Decision",
+    "HandOverRow",
+    "JobRecord",
+    "JobSums",
+    "PartitionReport",
+    "Refusal",
+    "Report",
+    "Resizes",
+    "RunRow",
+    "Store",
+    "Tally",
+    "Waits",
+    "reason_of",
+]

@@ -10,8 +10,8 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,12 @@ from pliant.errors import Unavailable
 from pliant.store.schema import MIGRATIONS
 
 log = logging.getLogger("pliant.store")
+
+Step = tuple[str, Sequence[tuple[object, ...]]]
+"""A statement, and the rows for each of which it is run."""
+Values = tuple[object, ...] | Mapping[str, object]
+Reads = Callable[[str, Values], list[tuple[Any, ...]]]
+"""Returns what one statement finds."""
 
 RETRY_S = 60.0
 """How long memory stands in before the file is tried again."""
@@ -45,9 +51,13 @@ class Database:
         ``lasts``: once this returns it outlasts a loss of power, for some milliseconds of waiting
         for the disk; else only a crash of ours.
         """
+        return self.write_all((statement, rows), lasts=lasts)
+
+    def write_all(self, *steps: Step, lasts: bool = False) -> int:
+        """Run several statements, each for each of its rows, as :meth:`write` does."""
         with self._lock:
             try:
-                return _write_lasting(self._db, statement, rows, lasts)
+                return _write_lasting(self._db, steps, lasts)
             except (sqlite3.Error, OSError) as error:
                 refused = _copy_refused(self._db)
                 with suppress(sqlite3.Error):
@@ -56,10 +66,10 @@ class Database:
                     with suppress(OSError):
                         _move_aside(self.file)
                 self._db = self._to_memory(error)
-                _write(self._db, "INSERT INTO refused VALUES (?, ?, ?, ?)", refused)
-                return _write(self._db, statement, rows)
+                _write(self._db, (("INSERT INTO refused VALUES (?, ?, ?, ?)", refused),))
+                return _write(self._db, steps)
 
-    def read(self, statement: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+    def read(self, statement: str, values: Values) -> list[tuple[Any, ...]]:
         """Return what one statement finds; nothing where the file cannot be read."""
         with self._lock:
             try:
@@ -69,6 +79,21 @@ class Database:
                     self._db.close()
                 self._db = self._to_memory(error)
                 return []
+
+    @contextmanager
+    def reading(self) -> Iterator[Reads]:
+        """Read as of one moment, for long, without keeping anybody from writing meanwhile."""
+        try:
+            db = None if self.trouble else _open_to_read(self.file)
+        except sqlite3.Error:
+            db = None
+        if db is None:
+            yield self.read
+            return
+        try:
+            yield lambda statement, values: db.execute(statement, values).fetchall()
+        finally:
+            db.close()
 
     def heal(self, now_s: float) -> None:
         """Go back from memory to the file, where it can be written again."""
@@ -149,20 +174,30 @@ def _too_new(file: Path | None, version: int) -> str:
     )
 
 
-def _write(db: sqlite3.Connection, statement: str, rows: Iterable[tuple[object, ...]]) -> int:
+def _open_to_read(file: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(f"{file.as_uri()}?mode=ro", timeout=2, uri=True)
+    try:
+        db.execute("BEGIN")
+        db.execute("SELECT 1 FROM sqlite_master LIMIT 1")  # from here on nothing new is seen
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def _write(db: sqlite3.Connection, steps: Iterable[Step]) -> int:
     last = 0
     with db:
-        for row in rows:
-            last = db.execute(statement, row).lastrowid or 0
+        for statement, rows in steps:
+            for row in rows:
+                last = db.execute(statement, row).lastrowid or 0
     return last
 
 
-def _write_lasting(
-    db: sqlite3.Connection, statement: str, rows: Iterable[tuple[object, ...]], lasts: bool
-) -> int:
+def _write_lasting(db: sqlite3.Connection, steps: Iterable[Step], lasts: bool) -> int:
     """In WAL mode only FULL syncs each commit (https://sqlite.org/pragma.html, synchronous)."""
     db.execute(f"PRAGMA synchronous = {'FULL' if lasts else 'NORMAL'}")
-    return _write(db, statement, rows)
+    return _write(db, steps)
 
 
 def _copy_refused(db: sqlite3.Connection) -> list[tuple[object, ...]]:

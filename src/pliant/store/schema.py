@@ -42,5 +42,28 @@ MIGRATIONS = (
     """
     ALTER TABLE handovers ADD COLUMN asked TEXT NOT NULL DEFAULT '';
     """,
+    """
+    CREATE TABLE jobs (
+        job TEXT PRIMARY KEY, user TEXT NOT NULL, account TEXT NOT NULL, partition TEXT NOT NULL,
+        mode TEXT NOT NULL, request TEXT NOT NULL, own TEXT NOT NULL, filtered TEXT NOT NULL,
+        answered INTEGER NOT NULL, seen_s REAL NOT NULL, submit_s REAL NOT NULL,
+        state TEXT NOT NULL, tasks INTEGER NOT NULL, array INTEGER NOT NULL,
+        shape TEXT NOT NULL, molded TEXT NOT NULL,
+        would TEXT NOT NULL, would_s REAL NOT NULL, expected_s REAL NOT NULL,
+        start_s REAL NOT NULL, run INTEGER NOT NULL, run_s REAL NOT NULL, gpus REAL NOT NULL,
+        own_gpus REAL NOT NULL, gpu_s REAL NOT NULL, own_gpu_s REAL NOT NULL,
+        end_s REAL NOT NULL, exit TEXT NOT NULL) WITHOUT ROWID;
+    CREATE INDEX jobs_of_end ON jobs (end_s);
+    CREATE INDEX jobs_of_user ON jobs (user);
+    ALTER TABLE runs ADD COLUMN end_s REAL NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN gpus REAL NOT NULL DEFAULT 0;
+    CREATE TABLE hours (
+        hour_s REAL NOT NULL, partition TEXT NOT NULL, answered INTEGER NOT NULL,
+        unanswered INTEGER NOT NULL, refused INTEGER NOT NULL, starts INTEGER NOT NULL,
+        molded INTEGER NOT NULL, updates INTEGER NOT NULL, failures INTEGER NOT NULL,
+        flagged_gpu_s REAL NOT NULL, other_gpu_s REAL NOT NULL, idle_gpu_s REAL NOT NULL,
+        avoidable_gpu_s REAL NOT NULL, down_gpu_s REAL NOT NULL,
+        PRIMARY KEY (hour_s, partition)) WITHOUT ROWID;
+    """,
 )
 """Each brings the file from one version (PRAGMA user_version) to the next; only ever append."""

@@ -10,11 +10,13 @@ from pliant.errors import BadSpec
 from pliant.grammar import parse_shape
 from pliant.model import Shape, shape_text
 from pliant.store.database import Database
-from pliant.store.rows import Decision, HandOverRow, RunRow
+from pliant.store.remembered import DECIDES, Remembered, decision_values
+from pliant.store.report import report
+from pliant.store.reported import Report
+from pliant.store.rows import Decision, HandOverRow, RunRow, clean
 
 MOST_ROWS = 200_000
 """Of each kind, whatever the retention."""
-LONGEST_REASON = 2000
 MOST_MEASURED = 200
 """Of how many earlier runs the speeds count."""
 
@@ -33,6 +35,7 @@ class Store:
         self._marker = directory / "paused"
         self._paused = self._marker.exists()
         self._db = Database(directory / "pliant.db")
+        self.jobs = Remembered(self._db)
 
     @property
     def file(self) -> Path:
@@ -69,11 +72,16 @@ class Store:
             return f"{self._marker}: {error.strerror}"
         return ""
 
+    def report(self, since_s: float, until_s: float) -> Report:
+        """Add up what is known of a time; nobody is kept from writing meanwhile."""
+        with self._db.reading() as read:
+            return report(read, since_s, until_s)
+
     # What was meant and what was done
 
     def intend(self, now_s: float, job: str, before: Shape, after: Shape, reason: str) -> int:
         """Note a change that is about to be made; return its number."""
-        row = (now_s, job, shape_text(before), shape_text(after), _clean(reason))
+        row = (now_s, job, shape_text(before), shape_text(after), clean(reason))
         return self._db.write(
             "INSERT INTO intentions (at_s, job, before, after, reason) VALUES (?, ?, ?, ?, ?)", row
         )
@@ -82,8 +90,16 @@ class Store:
         """Note how a change ended: "done", or the batch system's words."""
         self._db.write(
             "UPDATE intentions SET done_s = ?, outcome = ? WHERE id = ?",
-            (now_s, _clean(outcome), intention),
+            (now_s, clean(outcome), intention),
         )
+
+    def intended(self, job: str, shape: str) -> str:
+        """Return why a job was last to become a shape; "" where that is not known."""
+        rows = self._db.read(
+            "SELECT reason FROM intentions WHERE job = ? AND after = ? ORDER BY id DESC LIMIT 1",
+            (job, shape),
+        )
+        return str(rows[0][0]) if rows else ""
 
     def unfinished(self) -> tuple[str, ...]:
         """Return the jobs whose last change has no known end, and forget that it has none."""
@@ -95,12 +111,9 @@ class Store:
 
     def decide(self, decisions: Iterable[Decision]) -> None:
         """Keep decisions, all at once."""
-        rows = [(d.at_s, d.job, d.what, d.shape, _clean(d.reason)) for d in decisions]
+        rows = [decision_values(decision) for decision in decisions]
         if rows:
-            self._db.write(
-                "INSERT INTO decisions (at_s, job, what, shape, reason) VALUES (?, ?, ?, ?, ?)",
-                *rows,
-            )
+            self._db.write(DECIDES, *rows)
 
     def decisions(self, job: str, most: int = 10) -> tuple[Decision, ...]:
         """Return the last decisions about a job, latest first."""
@@ -121,7 +134,7 @@ class Store:
             " until_s, end_s, asked) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(row.at_s, row.job, row.user, row.account, row.run, row.before, row.after),
-                *(row.guest, _clean(row.reason), row.until_s, row.end_s, row.asked),
+                *(row.guest, clean(row.reason), row.until_s, row.end_s, row.asked),
             ),
             lasts=True,
         )
@@ -149,7 +162,7 @@ class Store:
         """Note how it ended."""
         self._db.write(
             "UPDATE handovers SET done_s = ?, outcome = ? WHERE id = ?",
-            (now_s, _clean(outcome), handover),
+            (now_s, clean(outcome), handover),
             lasts=True,
         )
 
@@ -168,8 +181,9 @@ class Store:
     def run_began(self, row: RunRow) -> None:
         """Note that a job's program runs; once for each run."""
         self._db.write(
-            "INSERT OR IGNORE INTO runs (job, run, user, account, shape, nodes, submit_s, start_s,"
-            " at_s, name) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO runs (job, run, user, account, shape, nodes, submit_s, start_s, at_s,"
+            " name) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, run) DO UPDATE SET"
+            " at_s = excluded.at_s, name = excluded.name WHERE at_s = 0",
             (
                 *(row.job, row.run, row.user, row.account, row.shape, row.nodes),
                 *(row.submit_s, row.start_s, row.at_s, row.name),
@@ -187,12 +201,13 @@ class Store:
             ),
         )
 
-    def runs(self, job: str) -> tuple[RunRow, ...]:
-        """Return a job's runs in which its program spoke, oldest first."""
+    def runs(self, job: str, *, silent: bool = False) -> tuple[RunRow, ...]:
+        """Return a job's runs, oldest first; not the ``silent`` ones unless they are asked for."""
         rows = self._db.read(
             "SELECT job, run, user, account, shape, nodes, submit_s, start_s, at_s, launched_s,"
-            " step, rate, saved_took_s, code, name FROM runs WHERE job = ? ORDER BY run",
-            (job,),
+            " step, rate, saved_took_s, code, name, end_s, gpus FROM runs"
+            " WHERE job = ? AND at_s > ? ORDER BY run",
+            (job, -1 if silent else 0),
         )
         return tuple(RunRow(*row) for row in rows)
 
@@ -262,8 +277,10 @@ class Store:
     def forget_before(self, jobs: Iterable[tuple[str, float]]) -> None:
         """Drop what was told of jobs before an instant each: it was of others of these numbers."""
         rows = list(jobs)
-        for table in ("runs", "handovers", "decisions") if rows else ():
+        for table in ("handovers", "decisions") if rows else ():
             self._db.write(f"DELETE FROM {table} WHERE job = ? AND at_s < ?", *rows)  # noqa: S608  # our own names
+        if rows:
+            self._db.write("DELETE FROM runs WHERE job = ? AND max(at_s, start_s) < ?", *rows)
 
     def prune(self, now_s: float, retention_s: float) -> None:
         """Drop what is older than the retention, and the oldest above MOST_ROWS."""
@@ -273,7 +290,9 @@ class Store:
                 f"DELETE FROM {table} WHERE id <= (SELECT max(id) FROM {table}) - ?",  # noqa: S608  # our own names
                 (MOST_ROWS,),
             )
-        self._db.write("DELETE FROM runs WHERE at_s < ?", (now_s - retention_s,))
+        old_s = now_s - retention_s
+        self._db.write("DELETE FROM runs WHERE max(at_s, start_s, end_s) < ?", (old_s,))
+        self.jobs.prune(old_s)
         self._db.write("DELETE FROM speeds WHERE end_s < ?", (now_s - retention_s,))
         self._db.write(
             "DELETE FROM speeds WHERE key NOT IN"
@@ -281,8 +300,3 @@ class Store:
             (MOST_ROWS,),
         )
         self._db.write("DELETE FROM refused WHERE until_s < ?", (now_s - retention_s,))
-
-
-def _clean(text: str) -> str:
-    """Cut a reason, and replace what no UTF-8 can say: it may quote a user."""
-    return text[:LONGEST_REASON].encode("utf-8", "replace").decode()

@@ -20,7 +20,7 @@ from pliant.batch.pbs.snapshot import snapshot_of
 from pliant.batch.pbs.update import Words, carries, shape_words, token_words, unchanged
 from pliant.batch.pbs.vnodes import NO_NAMES, Names
 from pliant.cycle import kept_within_limits
-from pliant.errors import BadAnswer, BatchError, Refused, Unavailable
+from pliant.errors import BadAnswer, BatchError, Refused, TooLate, Unavailable
 from pliant.filter.pbs.fences import number_of
 from pliant.filter.pbs.said import NO_COLOCATE
 from pliant.handover import HandOver, Scene, Step
@@ -108,9 +108,10 @@ class Pbs:
             taken = row is None or carries(row, one.shape, one.spec, site)
             if errors[at] is None and not taken:
                 words = "PBS took the change and did not make it"
+                kind: type[Refused] = Refused
                 if row is not None and not row.waits:
-                    words = "it started meanwhile as it was"
-                errors[at] = _refused(one, words)
+                    words, kind = "it started meanwhile as it was", TooLate
+                errors[at] = _refused(one, words, kind)
         self._queries.kick()
         return errors
 
@@ -118,7 +119,7 @@ class Pbs:
         self, one: Change, seen: JobRow | None, now: JobRow | None, site: Site
     ) -> BatchError | None:
         if now is None or not now.waits:
-            return _refused(one, "it does not wait any more")
+            return _refused(one, "it does not wait any more", TooLate)
         if seen is None or not unchanged(seen, now):
             return _refused(one, "it was changed since it was last looked at; its owner wins")
         try:
@@ -242,5 +243,5 @@ class Pbs:
         return self._site
 
 
-def _refused(one: Change, words: str) -> Refused:
-    return Refused(f"job {one.job.id} to {one.shape}: {words}")
+def _refused(one: Change, words: str, kind: type[Refused] = Refused) -> Refused:
+    return kind(f"job {one.job.id} to {one.shape}: {words}")

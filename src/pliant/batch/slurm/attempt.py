@@ -17,7 +17,7 @@ from pliant.batch.slurm.update import (
     update_words,
     wanted,
 )
-from pliant.errors import BatchError, NotNow, Refused
+from pliant.errors import BatchError, NotNow, Refused, TooLate
 
 NO_INDEX = "the DB index is being set"
 """In what Slurm says of a job that slurmdbd has not taken note of yet, because it is away."""
@@ -54,7 +54,7 @@ class Attempt:
         """Refuse where the job is not any more as it was observed: its owner wins."""
         now = self._now = before.get(self.id)
         if now is None or not now.waits:
-            self._refuse("it does not wait any more")
+            self._refuse("it does not wait any more", TooLate)
         elif self.seen is None or not unchanged(self.seen, now):
             self._refuse("it was changed since it was last looked at; its owner wins")
 
@@ -74,12 +74,13 @@ class Attempt:
         """Compare what was read back with what was wanted."""
         assert self._then is not None  # noqa: S101 - callers see to it
         if after is None:
-            self._refuse(self.words or "it is gone")
+            self._refuse(self.words or "it is gone", TooLate)
             return
         found = self._asks(after)
         if not after.waits:
             if not as_started(found, self._then):
-                self._refuse(f"it started meanwhile as it was ({self.words or 'no change'})")
+                words = f"it started meanwhile as it was ({self.words or 'no change'})"
+                self._refuse(words, TooLate)
             return
         wrong = shortfall(found, self._then)
         if not wrong and not self.words:
@@ -98,6 +99,6 @@ class Attempt:
         if left:
             self._refuse(f"{self.words or 'refused'}; it could not be put back: {left}")
 
-    def _refuse(self, words: str) -> None:
-        kind = NotNow if NO_INDEX in words else Refused
+    def _refuse(self, words: str, kind: type[Refused] = Refused) -> None:
+        kind = NotNow if NO_INDEX in words else kind
         self.error = kind(f"job {self.id} to {self.change.shape}: {words}")

@@ -15,6 +15,7 @@ from pliant.batch.slurm.request import Asked, asked
 from pliant.batch.slurm.requested import as_expected, partitions_of, requested, spec_of
 from pliant.batch.slurm.values import NOTHING, duration_s, host_list, instant_s, tasks_in, whole
 from pliant.errors import BadAnswer
+from pliant.grammar import UNANSWERED, noted
 from pliant.model import Job, JobState
 
 USER_TOP = (
@@ -80,6 +81,7 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) ->
         spec=wants.spec,
         time_limit_s=duration_s(row.time_limit) or cluster.max_time_s(partitions),
         time_min_s=duration_s(row.time_min),
+        answered=not noted(row.admin_comment, UNANSWERED),
         owed=owed(row),
         tasks_waiting=_tasks(row, tasks_running) if row.is_array_record else 1,
         array_tasks=row.tasks if row.is_array_record else "",
@@ -147,6 +149,7 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
         shares=row.oversubscribe == SHARES,
         restarts=count(row.restarts),
         requeues=_requeues(row),
+        answered=not noted(row.admin_comment, UNANSWERED),
         owed=owed(row),
     )
     return _elastic(job, row, cluster) if may_change(job) else job

@@ -48,6 +48,9 @@ ARRAYS_APART = {"SQUEUE_ARRAY_UNIQUE": "1"}
 """An array's waiting tasks that have a record of their own stand on lines of their own. It is said
 in the environment because 24.11's squeue, which knows it no more, refuses the option."""
 
+ENDED = "BF,CA,CD,DL,F,NF,OOM,PR,TO"
+"""The states of jobs that have ended, as squeue's -t takes them."""
+
 _NICE = "JobID:|,Nice:|"
 _Run = tuple[str, str, str]  # JobID, start, restarts: one run of a job
 
@@ -145,6 +148,10 @@ class Queries:
         tasks = self._tasks(only)
         hidden = sorted(tasks.keys() - {row.job_id for row in rows})
         return arrays.apart(rows, tasks) + (self._hidden(hidden) if hidden else [])
+
+    def ended(self) -> list[JobRow]:
+        """Return the jobs that have ended and that slurmctld remembers yet (MinJobAge)."""
+        return self._rows("-t", ENDED)
 
     def _rows(self, *options: str) -> list[JobRow]:
         version = self.site().version

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from pliant.batch import HELD_FOR_SHAPE, Change
+from pliant.batch import HELD_FOR_SHAPE, Change, Ended
 from pliant.batch.slurm import marking
 from pliant.batch.slurm.attempt import Attempt
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer, Runs
+from pliant.batch.slurm.ended import ended_job, is_flagged
 from pliant.batch.slurm.handing import Handing
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.batch.slurm.jobs import running_job, waiting_job
@@ -139,6 +140,14 @@ class Slurm:
             reservations=reservations.result(),
         )
         return kept_within_limits(whole)
+
+    def ended(self) -> list[Ended]:
+        """Return the flagged jobs that have ended and that slurmctld remembers yet.
+
+        Raises Unavailable, BadAnswer.
+        """
+        cluster = self._known_cluster()
+        return [ended_job(row, cluster) for row in self._queries.ended() if is_flagged(row)]
 
     # --- change ----------------------------------------------------------------------------
 

@@ -97,7 +97,21 @@ def _second_door(patient: Patient, config: Config) -> Iterator[Finding]:
     yield ok(name, f"pliantd {status.version} on {status.host} answers")
     for trouble in status.troubles:
         yield fault("pliantd", trouble, f"{patient.log} has more")
+    yield from unanswered(patient, status)
     yield from modes(patient, config, status)
+
+
+def unanswered(patient: Patient, status: StatusAnswer) -> Iterator[Finding]:
+    """Say how many jobs were submitted without an answer since pliantd began."""
+    if status.unanswered:
+        yield advice(
+            "submissions",
+            f"{status.unanswered} jobs with Pliant's options got no answer in time at their "
+            f"submission since pliantd began, {status.submissions} submissions got one: those jobs "
+            "were accepted as written and looked into while they waited",
+            f"nothing where pliantd was stopped meanwhile; else see the load of {status.host}, "
+            f"{patient.log} and slurmctld's log for `pliant:`",
+        )
 
 
 def modes(patient: Patient, config: Config, status: StatusAnswer) -> Iterator[Finding]:

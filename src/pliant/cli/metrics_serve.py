@@ -1,0 +1,93 @@
+"""Serves metrics by HTTP, from a process of its own: pliantd opens no port for them.
+
+One request is answered after the other, each within a few seconds: whoever keeps a connection open
+keeps other scrapes waiting for so long, and pliantd not at all.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+from pliant import __version__
+from pliant.cli.metrics_text import TYPE
+from pliant.errors import BadInput, Unavailable
+from pliant.grammar import quoted
+
+LIMIT_S = 5.0
+"""For one request to come, and for its answer to be taken."""
+PATHS = ("/metrics", "/")
+_PORT = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
+
+
+def address_of(text: str) -> tuple[str, int]:
+    """Read ``127.0.0.1:9680`` or ``[::1]:9680``.
+
+    Raises BadInput; a name is none: it could come to mean another address.
+    """
+    host, _, port = text.rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]")
+    try:
+        ipaddress.ip_address(bare)
+    except ValueError:
+        bare = ""
+    if not bare or (":" in bare and bare == host) or not _PORT.fullmatch(port) or int(port) > 65535:
+        raise BadInput(f"--serve: {quoted(text)}: an address like 127.0.0.1:9680 is expected")
+    return bare, int(port)
+
+
+def serve(host: str, port: int, text: Callable[[], str]) -> None:
+    """Answer each request for /metrics with ``text()`` until interrupted.
+
+    Raises Unavailable where the address is taken.
+    """
+    try:
+        server = Server((host, port), text)
+    except OSError as error:
+        raise Unavailable(f"--serve: {host}:{port}: {error.strerror}") from error
+    with server:
+        server.serve_forever()
+
+
+class Server(HTTPServer):
+    """Answers at one address with what ``text`` returns; see :func:`serve`."""
+
+    def __init__(self, address: tuple[str, int], text: Callable[[], str]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self.text = text
+        super().__init__(address, _Handler)
+
+    def server_bind(self) -> None:
+        """Bind, and ask no name server who we are."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        host, port, *_ = self.server_address
+        self.server_name, self.server_port = str(host), int(port)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing: whoever broke off knows."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = LIMIT_S
+    server_version, sys_version = f"pliant/{__version__}", ""
+    server: Server
+
+    def do_GET(self) -> None:  # as http.server calls it
+        """Answer a scrape."""
+        if self.path.partition("?")[0] not in PATHS:
+            self.send_error(404)
+            return
+        body = self.server.text().encode()
+        self.send_response(200)
+        self.send_header("Content-Type", TYPE)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # its name there
+        """Log no request: there is one every few seconds."""

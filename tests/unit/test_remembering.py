@@ -1,0 +1,514 @@
+"""What pliantd remembers of flagged jobs: from their first sight to their end and after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from test_daemon import ALICE, BOB, ENFORCE, FOUR, ONE, ROOT, SHY_BOB, TWO, Clock, FakeBatch
+
+from pliant.batch import Change, Ended
+from pliant.daemon import answers as a
+from pliant.daemon.config import parse
+from pliant.daemon.counting import Took
+from pliant.daemon.cycling import Cycling
+from pliant.daemon.idling import ALL, Use, gpu_use
+from pliant.daemon.patience import Patience
+from pliant.daemon.remembering import REGULARLY_S
+from pliant.daemon.reporting import ReportAnswer
+from pliant.daemon.rights import Asker
+from pliant.daemon.verbs import Verbs
+from pliant.errors import BatchError, PliantError, TooLate, Unavailable
+from pliant.handover import Outcome
+from pliant.model import Job, JobState, Node, Partition, Pool, Shape, Snapshot, Spec
+from pliant.plan import Plan, Start
+from pliant.policies import by_name
+from pliant.store import HandOverRow, Store, Tally
+
+OBSERVE = {"partitions": {"default": "observe"}}
+
+
+@dataclass(slots=True)
+class Remembers:
+    """A cluster of one node of four GPUs, and pliantd's cycles over it; time is moved by hand."""
+
+    directory: Path
+    mode: dict[str, dict[str, str]] = field(default_factory=lambda: ENFORCE)
+    batch: FakeBatch = field(default_factory=FakeBatch)
+    clock: Clock = field(default_factory=Clock)
+    ended: list[Ended] = field(default_factory=list)
+    away: str = ""
+    asked: int = 0
+    cycling: Cycling = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Start pliantd, again."""
+        self.cycling = Cycling(
+            self.batch,
+            Store(self.directory),
+            parse(self.mode),
+            by_name("moldable-equipartition"),
+            patience=Patience(backfill_s=10.0),
+            clock=self.clock,
+            monotonic=self.clock,
+            ended=self.ask_ended,
+        )
+
+    def ask_ended(self) -> Sequence[Ended]:
+        self.asked += 1
+        if self.away:
+            raise Unavailable(self.away)
+        return self.ended
+
+    def look(self, after_s: float = 10.0) -> None:
+        self.clock.now_s += after_s
+        self.batch.now_s = self.clock.now_s
+        self.cycling.run()
+
+    def submit(self, number: str, text: str = "gpus=1-4", own: Shape = FOUR, **more: object) -> Job:
+        """Let a job wait, as the filter left it; what it says is in ``more``."""
+        self.batch.submit(number, text, own)
+        job = replace(self.batch.waiting[number], submit_s=self.clock.now_s, **more)  # type: ignore[arg-type]  # any will do
+        self.batch.waiting[number] = job
+        return job
+
+    def start(self, number: str, *, restarts: int = 0) -> Job:
+        """Let a waiting job run as it is."""
+        job = self.batch.waiting.pop(number)
+        runs = replace(
+            job,
+            state=JobState.RUNNING,
+            start_s=self.clock.now_s,
+            nodes=("n1",),
+            restarts=restarts,
+            shapes=(job.shape,),
+        )
+        self.batch.running[number] = runs
+        return runs
+
+    def end(self, number: str, exit: str = "COMPLETED") -> None:
+        """Let a running job end; the batch system remembers how."""
+        self.ended.append(Ended(self.batch.running.pop(number), exit, self.clock.now_s))
+
+    def ask(self, who: Asker, verb: str, job: str = "", **fields: str) -> object:
+        verbs = Verbs(
+            self.cycling,
+            wake=lambda: None,
+            clock=self.clock,
+            troubles=tuple,
+            submissions=lambda: 0,
+            started_s=0.0,
+        )
+        try:
+            return verbs.answer(verb, {"job": job, **fields}, who)
+        except PliantError as error:
+            return str(error)
+
+    def history(self, job: str, who: Asker = ROOT) -> a.HistoryAnswer:
+        answer = self.ask(who, "history", job)
+        assert isinstance(answer, a.HistoryAnswer), answer
+        return answer
+
+    def counted(self) -> Tally:
+        """What is counted since the start in partition gpu."""
+        return self.cycling.remembering.counting.since_start.get("gpu", Tally())
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pliant.daemon.verbs.NEW_LOOK_S", 0.0)
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Remembers:
+    return Remembers(tmp_path)
+
+
+def molded(spec: Spec | None, shape: Shape) -> Spec:
+    assert spec is not None
+    return replace(spec, set=shape)
+
+
+def test_what_the_filter_set_leaves_a_trace(at: Remembers) -> None:
+    job = at.submit("7")
+    at.batch.waiting["7"] = replace(job, shape=TWO, spec=molded(job.spec, TWO))
+    at.start("7")
+    at.look()
+    told = at.history("7")
+    assert (told.own, told.filtered, told.answered, told.state) == ("4", "2", True, "running")
+    assert [(d.what, d.shape, d.reason) for d in told.decisions] == [
+        ("filter", "2", "at its submission, in place of 4")
+    ]
+    assert at.counted() == Tally(0.0, "gpu", answered=1, starts=1, molded=1)
+
+
+def test_a_job_that_has_ended_has_a_history_and_a_why(at: Remembers) -> None:
+    at.submit("7", "gpus=2:4", own=FOUR)
+    at.look(0.0)
+    at.look(20.0)
+    at.start("7")
+    at.look(10.0)
+    at.look(30.0)
+    at.end("7", "FAILED")
+    at.look(5.0)
+    told = at.history("7", ALICE)
+    (run,) = told.runs
+    assert (told.state, told.exit, told.request) == ("ended", "FAILED", "moldable=gpus=2:4")
+    assert told.start_s - told.submit_s == 20.0
+    assert (run.shape, run.nodes, run.gpus) == ("4", ("n1",), 4.0)
+    assert run.end_s - run.start_s == told.end_s - told.start_s == 40.0
+    why = at.ask(ALICE, "why", "7")
+    assert isinstance(why, a.WhyAnswer)
+    assert (why.job.state, why.job.reason) == ("ended", "FAILED")
+    assert why.text == "it has ended: FAILED; it started as 4"
+    record = at.cycling.store.jobs.job("7")
+    assert record is not None
+    assert (record.gpu_s, record.own_gpu_s) == (160.0, 160.0)
+
+
+def test_who_may_not_see_others_jobs_sees_no_ended_ones(at: Remembers) -> None:
+    at.submit("7")
+    at.look()
+    at.start("7")
+    at.look()
+    at.end("7")
+    at.look()
+    at.begin()
+    at.look()
+    for verb in ("why", "history"):
+        assert "no waiting or running job" in str(at.ask(SHY_BOB, verb, "7"))
+        assert not isinstance(at.ask(BOB, verb, "7"), str)
+        assert not isinstance(at.ask(replace(ALICE, sees_all=False), verb, "7"), str)
+
+
+def test_a_job_that_came_and_went_between_two_looks_is_remembered(at: Remembers) -> None:
+    at.look()
+    at.submit("7", own=TWO, answered=False)
+    at.start("7")
+    at.end("7")
+    at.look(REGULARLY_S)
+    told = at.history("7")
+    assert (told.state, told.exit, told.answered) == ("ended", "COMPLETED", False)
+    assert [run.gpus for run in told.runs] == [2.0]
+    counted = at.counted()
+    assert (counted.answered, counted.unanswered, counted.starts) == (0, 1, 1)
+    at.look(REGULARLY_S)
+    at.begin()
+    at.look(REGULARLY_S)
+    assert at.counted().unanswered == 0  # it is not met again
+
+
+def test_status_says_how_many_submissions_got_no_answer(at: Remembers) -> None:
+    at.submit("7", answered=False)
+    at.submit("8")
+    at.look()
+    at.look()
+    status = at.ask(ROOT, "status", "")
+    assert isinstance(status, a.StatusAnswer)
+    assert status.unanswered == 1
+
+
+def test_what_happened_while_pliantd_was_dead_is_found_at_the_start(at: Remembers) -> None:
+    at.submit("7")
+    at.submit("8")
+    at.look()
+    at.start("7")
+    at.end("7", "TIMEOUT")
+    at.start("8")
+    at.submit("9", answered=False)
+    at.start("9")
+    at.end("9")
+    at.begin()
+    at.look()
+    assert [at.history(job).state for job in "789"] == ["ended", "running", "ended"]
+    assert [at.history(job).exit for job in "789"] == ["TIMEOUT", "", "COMPLETED"]
+    assert (at.counted().answered, at.counted().unanswered) == (0, 1)
+
+
+def test_a_change_that_was_made_as_pliantd_was_killed_is_told_once_the_job_runs(
+    at: Remembers,
+) -> None:
+    at.batch.run("1", TWO)
+    job = at.submit("7", "gpus=2:4", own=FOUR)
+    at.submit("8", "gpus=4", own=FOUR)
+    at.look()
+    store = at.cycling.store
+    store._db.write("DELETE FROM decisions WHERE job = ?", ("7",))  # as if killed before
+    at.begin()
+    at.batch.waiting["7"] = replace(job, shape=TWO, spec=molded(job.spec, TWO))
+    at.start("7")
+    at.look()
+    (told,) = at.history("7").decisions
+    assert (told.what, told.shape) == ("mold", "2")
+    assert told.reason.endswith(" (pliantd ended before it was noted)")
+    assert not told.reason.startswith("it is not known why")
+    at.look()
+    assert len(at.history("7").decisions) == 1
+
+
+def test_a_job_that_started_before_it_was_changed_is_no_refusal(
+    at: Remembers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at.batch.run("1", TWO)
+    at.submit("7", "gpus=2:4", own=FOUR)
+
+    def too_late(changes: Sequence[Change]) -> list[BatchError | None]:
+        return [TooLate(f"job {one.job.id}: it does not wait any more") for one in changes]
+
+    monkeypatch.setattr(FakeBatch, "change", lambda _batch, changes: too_late(changes))
+    at.look()
+    assert at.cycling.counts.failures == at.counted().failures == 0
+    assert "refused" not in [d.what for d in at.history("7").decisions]
+
+
+def test_while_the_batch_system_does_not_say_how_it_ended_a_job_is_not_closed(
+    at: Remembers,
+) -> None:
+    at.submit("7")
+    at.look()
+    at.start("7")
+    at.look()
+    at.end("7")
+    at.away = "slurmctld hangs"
+    at.look()
+    why = at.ask(ROOT, "why", "7")
+    assert isinstance(why, a.WhyAnswer)
+    assert why.text == "it has ended: how is not known yet; it started as 4"
+    at.away = ""
+    at.look()
+    assert at.history("7").exit == "COMPLETED"
+
+
+def test_a_job_that_the_batch_system_has_forgotten_ended_nobody_knows_how(at: Remembers) -> None:
+    at.submit("7")
+    at.look()
+    del at.batch.waiting["7"]
+    at.look()
+    told = at.history("7")
+    assert (told.state, told.exit, told.end_s) == ("ended", "", at.clock.now_s)
+    why = at.ask(ROOT, "why", "7")
+    assert isinstance(why, a.WhyAnswer)
+    assert why.text == "it has ended before it started: how is not known"
+
+
+def test_each_run_of_a_job_that_is_requeued_is_kept(at: Remembers) -> None:
+    at.batch.run("1", TWO)
+    at.submit("7", "gpus=1:2", own=TWO)
+    at.look()
+    runs = at.start("7")
+    at.look(10.0)
+    at.look(30.0)
+    at.batch.running.pop("7")
+    back_s = at.clock.now_s
+    at.batch.running["1"] = replace(at.batch.running["1"], shape=FOUR)
+    at.batch.waiting["7"] = replace(
+        runs, state=JobState.WAITING, restarts=1, submit_s=back_s, start_s=0.0, nodes=(), shape=ONE
+    )
+    at.look(5.0)
+    at.start("7", restarts=1)
+    at.look(5.0)
+    at.clock.now_s += 10.0
+    at.end("7")
+    at.look(5.0)
+    told = at.history("7")
+    assert [(run.run, run.shape, run.end_s - run.start_s) for run in told.runs] == [
+        (0, "2", 40.0),
+        (1, "1", 15.0),
+    ]
+    record = at.cycling.store.jobs.job("7")
+    assert record is not None
+    assert (record.gpu_s, record.own_gpu_s) == (2 * 40.0 + 15.0, 2 * 55.0)
+    assert at.counted().starts == 1
+
+
+def test_a_number_that_comes_again_is_another_job(at: Remembers) -> None:
+    at.submit("7")
+    at.look()
+    at.look(1000.0)
+    at.submit("7", "gpus=2:4", own=TWO)
+    at.look()
+    assert at.history("7").request == "moldable=gpus=2:4"
+    assert at.counted().answered == 2
+
+
+def test_tasks_of_an_array_are_one_submission(at: Remembers) -> None:
+    at.submit("7", own=ONE, text="gpus=1-2", tasks_waiting=3, array_tasks="0-2")
+    at.look()
+    record = at.cycling.store.jobs.job("7")
+    assert record is not None
+    assert (record.array, record.tasks) == (True, 3)
+    for task in "01":
+        at.submit(f"7_{task}", own=ONE, text="gpus=1-2")
+        at.start(f"7_{task}")
+    at.batch.waiting["7"] = replace(at.batch.waiting["7"], tasks_waiting=1, array_tasks="2")
+    at.look()
+    del at.batch.waiting["7"]
+    at.submit("7_2", own=ONE, text="gpus=1-2")
+    at.look()
+    array = at.cycling.store.jobs.job("7")
+    assert array is not None
+    assert (array.state, array.tasks) == ("ended", 0)
+    assert (at.counted().answered, at.counted().starts) == (1, 2)
+    assert at.history("7_2").state == "waiting"
+    at.submit("70", own=ONE)
+    at.look()
+    why = at.ask(ROOT, "why", "7")
+    assert isinstance(why, a.WhyAnswer)
+    assert why.text == "it is an array, whose tasks are asked for one by one: 7_0, 7_1, 7_2"
+
+
+def test_where_pliant_observes_it_is_remembered_what_would_have_been(tmp_path: Path) -> None:
+    at = Remembers(tmp_path, OBSERVE)
+    at.batch.run("1", TWO)
+    at.submit("7", "gpus=2:4", own=FOUR)
+    at.look(0.0)
+    told = at.history("7")
+    assert (told.would, told.would_s) == ("2", at.clock.now_s)
+    at.look(60.0)
+    total = at.cycling.remembering.counting.since_start[ALL]
+    assert (total.avoidable_gpu_s, total.other_gpu_s, total.idle_gpu_s) == (120.0, 120.0, 0.0)
+    assert at.counted().avoidable_gpu_s == 120.0
+
+
+def test_changes_are_counted_and_so_is_when_a_job_would_have_started_unchanged(
+    at: Remembers,
+) -> None:
+    at.batch.run("1", TWO)
+    at.submit("7", "gpus=2:4", own=FOUR, expected_s=5000.0)
+    at.look(0.0)
+    at.look(1.0)
+    record = at.cycling.store.jobs.job("7")
+    assert record is not None
+    assert record.expected_s == 5000.0
+    at.batch.refuses = "no"
+    at.batch.running.clear()
+    at.look(1.0)
+    assert (at.counted().updates, at.counted().failures) == (1, 1)
+
+
+def test_a_mistake_in_remembering_stops_no_cycle(
+    at: Remembers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    at.batch.run("1", TWO)
+    at.submit("7", "gpus=2:4", own=FOUR, array_tasks="what?")
+    monkeypatch.setattr("pliant.daemon.remembering.gpu_use", lambda *_some: 1 / 0)
+    at.look()
+    assert at.batch.changes == [("7", "2")]
+    assert "a mistake of Pliant's own" in caplog.text
+    monkeypatch.undo()
+    at.look()
+    assert at.history("7").state == "waiting"
+
+
+def test_a_look_that_shows_nothing_new_writes_nothing(at: Remembers) -> None:
+    at.submit("7", "gpus=4", own=FOUR)
+    at.look()
+    at.look()
+    written: list[object] = []
+    at.cycling.store.jobs.keep = lambda *some, **_more: written.append(some)  # type: ignore[method-assign]  # spied on
+    for _ in range(5):
+        at.look(1.0)
+    assert written == []
+
+
+def test_the_batch_system_is_not_asked_for_ended_jobs_all_the_time(at: Remembers) -> None:
+    for _ in range(60):
+        at.look(1.0)
+    assert at.asked == 60 / REGULARLY_S
+    at.submit("7")
+    at.look(1.0)
+    at.start("7")
+    at.look(1.0)
+    at.end("7")
+    at.look(1.0)
+    assert at.asked == 60 / REGULARLY_S + 2  # the next of these, and one because it is gone
+
+
+def test_counts_outlast_a_restart_by_the_hour(at: Remembers) -> None:
+    at.submit("7")
+    at.look()
+    at.begin()
+    at.submit("8")
+    at.look()
+    with at.cycling.store.jobs._db.reading() as read:
+        rows = read("SELECT hour_s, answered FROM hours WHERE partition = 'gpu'", ())
+    assert rows == [(0.0, 2)]
+
+
+def test_a_report_is_for_administrators_and_adds_up(at: Remembers) -> None:
+    at.submit("7", own=TWO)
+    at.look()
+    at.start("7")
+    at.look(30.0)
+    at.end("7")
+    at.look(30.0)
+    found = at.ask(ROOT, "report", since="3600")
+    assert isinstance(found, ReportAnswer)
+    (part,) = found.report.partitions
+    assert (part.partition, part.mode) == ("gpu", "enforce")
+    assert (part.sums.jobs, part.sums.ended, part.counted.answered) == (1, 1, 1)
+    assert "only an administrator" in str(at.ask(ALICE, "report", since="3600"))
+    for wrong in ("0", "x", "-1", "9" * 12):
+        assert "a number of seconds is expected" in str(at.ask(ROOT, "report", since=wrong))
+
+
+def test_an_administrator_lets_a_users_ended_jobs_be_forgotten(at: Remembers) -> None:
+    at.submit("7", own=TWO)
+    at.start("7")
+    at.look()
+    at.end("7")
+    at.look()
+    assert "only an administrator" in str(at.ask(ALICE, "forget", user="alice"))
+    told = at.ask(ROOT, "forget", user="alice")
+    assert told == a.DoneAnswer("1 jobs of alice that have ended are forgotten")
+    assert "no waiting or running job" in str(at.ask(ROOT, "history", "7"))
+    at.look(REGULARLY_S)
+    assert "no waiting or running job" in str(at.ask(ROOT, "history", "7"))  # though Slurm knows it
+
+
+def test_what_was_counted_is_told_for_metrics(at: Remembers) -> None:
+    at.submit("7", own=TWO, answered=False)
+    at.start("7")
+    at.look(0.0)
+    at.look(30.0)
+    row = HandOverRow(1, 0.0, "7", "alice", "", 0, "4", "2", "", "it fits", 0.0, 10.0, 14.0)
+    counting = at.cycling.remembering.counting
+    counting.resized(row, Outcome.DONE)
+    counting.resized(replace(row, guest="9"), Outcome.NOT_SAVED)
+    told = at.ask(ALICE, "counts")
+    assert isinstance(told, a.CountsAnswer)
+    assert (told.total.unanswered, told.total.starts) == (1, 1)
+    assert (told.total.flagged_gpu_s, told.total.idle_gpu_s) == (60.0, 60.0)
+    assert [(row.why, row.result, row.count) for row in told.resizes] == [
+        ("policy", "done", 1),
+        ("room", "not_saved", 1),
+    ]
+    assert told.took == Took([0, 0, 1, 1, 1, 1, 1, 1, 1], 1, 4.0)
+    assert [row.partition for row in told.partitions] == ["gpu"]
+    blind = at.ask(replace(ALICE, sees_partitions=False), "counts")
+    assert blind == replace(told, partitions=())
+
+
+def test_gpus_are_flagged_others_idle_avoidable_or_down() -> None:
+    def node(name: str, free: int, *, up: bool = True, parts: tuple[int, ...] = ()) -> Node:
+        pool = Pool("a100", 4, free, 4 if parts else 0, parts)
+        return Node(name, 16, 16, 1000, 1000, (pool,), up=up)
+
+    flagged = Job("1", shape=TWO, state=JobState.RUNNING, nodes=("n1",), spec=Spec(None))  # type: ignore[arg-type]  # any will do
+    other = Job("2", shape=ONE, state=JobState.RUNNING, nodes=("n1",))
+    waits = Job("3", shape=FOUR, spec=Spec(None))  # type: ignore[arg-type]  # any will do
+    snapshot = Snapshot(
+        0.0,
+        (node("n1", 1), node("n2", 4, up=False), node("n3", 3, parts=(1,)), Node("n4", 1, 1, 1, 1)),
+        (Partition("gpu", ("n1", "n2", "n4")), Partition("all", ("n1", "n2", "n3"))),
+        (waits,),
+        (flagged, other),
+    )
+    use = gpu_use(snapshot, Plan(starts=(Start(waits, ONE, ("n1",), "fits"),)))
+    assert use["gpu"] == Use(2.0, 1.0, 0.0, 1.0, 4.0)
+    assert use["all"] == Use(2.0, 1.75, 3.25, 1.0, 4.0) == use[ALL]
