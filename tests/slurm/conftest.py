@@ -6,6 +6,7 @@ which. Two ordinary users, pliant-alice and pliant-bob, are made where they are 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import shutil
@@ -176,6 +177,8 @@ def _standing(sandbox: Sandbox) -> str:
         for line in file.read_text(errors="replace").splitlines()[-30:]
     ]
     parts = str(sandbox.status()["parts"])
+    with contextlib.suppress(PliantError):
+        parts += f"\n{answer_of(sandbox, 'status').fields}"
     threads = [
         f"{task.name} {(task / 'comm').read_text().strip()} {(task / 'wchan').read_text()}"
         for task in Path(f"/proc/{sandbox.pid('slurmctld')}/task").glob("*")
