@@ -72,6 +72,19 @@ def test_where_the_wrapper_is_killed_the_job_ends_as_its_program(
     assert ended(process) == (code, "", "")
 
 
+@pytest.mark.parametrize("has_job", [True, False])
+def test_a_script_that_ignores_the_ends_of_its_children_learns_of_the_exit_code(
+    job: Job, has_job: bool
+) -> None:
+    """``trap '' CHLD; exec pliant run …``: the program ignores them too, as it would without us."""
+    if not has_job:
+        del job.environment["SLURM_JOB_ID"]
+    says = "print(signal.getsignal(signal.SIGCHLD).name, flush=True); sys.exit(7)"
+    deaf = "import os, signal, sys; signal.signal(17, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    job.pliant = [sys.executable, "-c", deaf, *job.pliant]
+    assert ended(job.start(says))[:2] == (7, "SIG_IGN\n")
+
+
 GUARDIAN_KILLED = "pliant run: its guardian was killed: the program is told to end\n"
 
 

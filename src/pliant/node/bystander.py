@@ -13,6 +13,21 @@ if MYPY:
 
 DEATH = 1  # PR_SET_PDEATHSIG
 FAULTS = (1, 70)  # of a wrapper that began nothing: an uncaught exception, and a caught one
+_is_deaf = False  # whether who started us ignores SIGCHLD
+
+
+def hear_ends() -> None:
+    """Take SIGCHLD again where it was ignored: nobody would learn of an exit code (wait(2))."""
+    global _is_deaf  # noqa: PLW0603  # one for each process
+    _is_deaf = _signal.getsignal(_signal.SIGCHLD) == _signal.SIG_IGN
+    if _is_deaf:
+        _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
+
+
+def as_started() -> None:
+    """Ignore SIGCHLD again, in what becomes the program, where we were started so."""
+    if _is_deaf:
+        _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)
 
 
 def bystander(prctl: Any) -> int:
@@ -48,6 +63,7 @@ def plainly(code: int, caught: Any, mask: Any) -> None:
         line = f"pliant run: its wrapper {how} before the program began: it runs without\n"
         attempt(os.write, 2, line.encode())
         _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+        as_started()
         argv = words[words.index("--") + 1 :]
         attempt(os.execvp, argv[0], argv)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import _signal  # what Python's signal stands on, without its enums, which take 6 ms
 import os
 
-from pliant.node.bystander import DEATH
+from pliant.node.bystander import DEATH, hear_ends
 from pliant.node.guardian import Guardian
 
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
@@ -17,6 +17,7 @@ link: tuple[int, int, int] | None = None
 def guard(environ: os._Environ[str]) -> None:
     """Return in a child, the wrapper; or here, where there is no job or can be no guardian."""
     global link  # noqa: PLW0603  # one for each process
+    hear_ends()
     job = environ.get("SLURM_JOB_ID") or environ.get("PBS_JOBID", "").partition(".")[0]
     asked = os.path.dirname(environ.get("PLIANT_CHECKPOINT_REQUESTED", ""))
     is_inside = os.path.basename(asked).startswith(f"pliant-{job}-") and os.path.exists(asked)

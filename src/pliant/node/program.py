@@ -26,6 +26,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from pliant.node import guarded
+from pliant.node.bystander import as_started
 
 _PR_SET_PDEATHSIG = 1
 WITNESS = ("sleep", "2147483647")
@@ -44,6 +45,7 @@ def _before(mask: Collection[int], at_our_end: int) -> Callable[[], None]:
         prctl(_PR_SET_PDEATHSIG, at_our_end, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(128 + at_our_end)
+        as_started()
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     return child
@@ -65,6 +67,7 @@ def _adopted(link: tuple[int, int, int], told: int, mask: Collection[int]) -> Ca
             os._exit(128 + signal.SIGTERM)
         os.write(tells, f"program {os.getpid()}\n".encode())
         os.write(told, f"{os.getpid()}".encode())
+        as_started()
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     return child
