@@ -270,6 +270,7 @@ FAULTS: Sequence[Fault] = (
         )
         for what, words, moments, stands, goes_back in (
             ("GPUs", "Gres=gpu:3", PENDING, ("TresPerNode", "gres:gpu:3"), True),
+            ("memory", "MinMemoryCPU=4000", PENDING, ("MinMemoryCPU", "4000M"), True),
             ("begin time", f"StartTime={BEGINS}", PENDING, ("EligibleTime", BEGINS), True),
             ("partition", "Partition=cpu", PENDING, ("Partition", "cpu"), True),
             ("time limit", "TimeLimit=7", PENDING[:1], ("TimeLimit", "00:07:00"), False),

@@ -22,6 +22,7 @@ KINDS = (
     "user cancels",
     "user updates",
     "user updates GPUs",
+    "user updates memory",
     "user updates begin time",
     "user updates partition",
     "user updates time limit",

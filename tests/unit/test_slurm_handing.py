@@ -71,6 +71,7 @@ def by_key(*rows: JobRow) -> dict[str, Any]:
 
 
 NOTED = "AdminComment=pliant-priority=500"
+MEMORY = Footprint(mem_per_node_mib=1000)
 RAN = {"state": "RUNNING", "start": "1970-01-01T00:17:15"}  # after the checkpoint
 
 
@@ -213,6 +214,19 @@ def test_with_basic_priorities_it_has_the_priority_again(
         ("scontrol", "update", job, f"Priority={pinned}"),
         ("scontrol", "update", job, "Priority=4294901700", f"AdminComment={token}"),
     ]
+
+
+@pytest.mark.parametrize(("footprint", "more"), [(None, " pliant-memory=1000"), (MEMORY, "")])
+def test_who_is_pinned_and_asked_for_no_memory_has_noted_what_it_has(
+    footprint: Footprint | None, more: str
+) -> None:
+    slurm, token = Slurm(), put_token("", replace(GPUS, footprint=footprint))
+    row = array(7, array_id="7", admin_comment=token, min_memory="1000M")
+    handing(slurm, by_key(row)).do(Step(Do.PIN), OVER, JOB, ANY)
+    assert slurm.asked[-1][-1] == f"AdminComment={token} pliant-priority=500{more}"
+    back = replace(row, priority="4294967000", admin_comment=slurm.asked[-1][-1].partition("=")[2])
+    handing(slurm, by_key(back)).do(Step(Do.RELEASE), OVER, JOB, ANY)
+    assert slurm.asked[-1][-1] == f"AdminComment={token}"
 
 
 def test_what_is_noted_where_there_was_no_comment_stands_alone() -> None:
@@ -497,6 +511,20 @@ def test_it_is_not_made_where_the_job_was_changed_since_the_last_look(
 ) -> None:
     with pytest.raises(Refused, match="it was changed since it was asked; its owner wins"):
         reshaped(carrying(2, GPUS, **changed), HAD_TWO)
+
+
+@pytest.mark.parametrize(("least", "told"), [("1000M", []), ("9G", [("scontrol", "release", "7")])])
+def test_who_was_changed_since_the_last_look_has_no_pin_when_its_fence_falls(
+    least: str, told: list[tuple[str, ...]]
+) -> None:
+    """What was noted stays: the next look tells by it that the job was changed."""
+    rows = carrying(2, GPUS, min_memory=least, priority="4294967000", time_limit="24:00")
+    comment = put_token("pliant-priority=500 pliant-memory=1000", GPUS)
+    rows = {"7": replace(rows["7"], admin_comment=comment, partition="gpu")}
+    slurm, over = Slurm(), replace(OVER, shape=TAKEN, before=Shape(1, 2), end_s=2500.0)
+    handing(slurm, rows).do(Step(Do.UNFENCE), over, HAD_TWO, _CLUSTER)
+    did = [argv for argv in slurm.asked if argv[1] in ("release", "delete", "update")]
+    assert did == [*told, ("scontrol", "delete", "ReservationName=pliant_7")]
 
 
 def test_memory_that_was_applied_alone_is_put_back() -> None:

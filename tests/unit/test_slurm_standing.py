@@ -123,6 +123,28 @@ def test_so_it_is_with_a_job_that_was_submitted_without_an_answer(
     assert stands(row(**NEW), job, OVER, CLUSTER)
 
 
+PINNED = put_token("pliant-priority=9 pliant-memory=1000", SPEC)
+BY_GPU = {"min_memory": "0", "mem_per_tres": "gpu:500"}
+
+
+@pytest.mark.parametrize(
+    ("said", "as_it_was"),
+    [
+        ({"admin_comment": PINNED, "min_memory": "1000M"}, True),
+        ({"admin_comment": PINNED, "min_memory": "20000M"}, False),
+        ({"admin_comment": PINNED, "min_memory": "0"}, False),  # all of a node
+        ({"admin_comment": PINNED, **BY_GPU}, True),  # while Slurm tries to start it
+        ({"admin_comment": put_token("pliant-priority=9", SPEC), "min_memory": "20000M"}, False),
+        ({"min_memory": "20000M"}, True),  # it has no place before others
+    ],
+)
+def test_memory_of_a_pinned_job_that_asked_for_none_is_what_it_had(
+    said: dict[str, str], as_it_was: bool
+) -> None:
+    """Else its owner could let it take before all others what they wait for."""
+    assert stands(row(**said), JOB, OVER, CLUSTER) is as_it_was
+
+
 @pytest.mark.parametrize(
     ("mib", "as_it_was_or_is_to_be"), [(400, True), (200, True), (300, False), (800, False)]
 )

@@ -35,6 +35,7 @@ from pliant.grammar.shapes import dropped, no_larger, shapes
 from pliant.grammar.text import request_text
 from pliant.grammar.token import (
     MAX_NODES,
+    MEMORY,
     MIN_CPUS,
     NICE,
     PRIORITY,
@@ -52,6 +53,7 @@ from pliant.grammar.values import parse_shape, quoted
 
 __all__ = [
     "MAX_NODES",
+    "MEMORY",
     "MIN_CPUS",
     "MOLDABLE_KEYS",
     "NICE",

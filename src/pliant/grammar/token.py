@@ -13,7 +13,8 @@ A token that the submit plugin wrote while the daemon was away has the request a
 What a key that it does not know says of a request, an older pliantd cannot tell: it would take the
 whole token for none. So what its owner said and Pliant has to overwrite is noted in words of their
 own beside it: for a hand-over the --time-min in minutes, ``pliant-time-min=20``, and the --nice,
-``pliant-nice=100``, or the priority, ``pliant-priority=4294901400``; for a shape the CPUs that each
+``pliant-nice=100``, or the priority, ``pliant-priority=4294901400``, with the memory in MiB that a
+job had which asked for none, ``pliant-memory=1000``; for a shape the CPUs that each
 node must have, ``pliant-min-cpus=1``, and on how many nodes it may be, ``pliant-max-nodes=2``.
 Where the submit filter got no answer in time it notes that too, ``pliant-unanswered=1``.
 Older ones leave these words as they are.
@@ -36,7 +37,7 @@ from pliant.model import Footprint, Request, Spec, shape_text
 PREFIX = "pliant=v1:"
 TIME_MIN = "pliant-time-min="
 NICE = "pliant-nice="
-PRIORITY = "pliant-priority="
+PRIORITY, MEMORY = "pliant-priority=", "pliant-memory="
 MIN_CPUS, MAX_NODES = "pliant-min-cpus=", "pliant-max-nodes="
 UNANSWERED = "pliant-unanswered="
 COMMENT = "pliant:"

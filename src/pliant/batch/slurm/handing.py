@@ -241,6 +241,8 @@ class Handing:
         if step.do is Do.GIVE_BACK:
             self._give_back(step, over, job)
             return
+        if step.do is Do.UNFENCE:
+            self._unpin_changed(over, job, cluster)
         self._tell(step, over, self._words(step, over, job, cluster))
 
     def _tell(self, step: Step, over: HandOver, words: Sequence[str]) -> None:
@@ -283,6 +285,21 @@ class Handing:
         self._tell(step, over, ("release", name))
         if lent:
             self._tell(step, over, ("update", f"jobid={name}", *lent))
+
+    def _unpin_changed(self, over: HandOver, job: Job, cluster: Cluster) -> None:
+        """Take the pin from a job that was changed since the last look, before its fence falls.
+
+        It would start at once, before all others, with what its owner asks now. What was noted
+        stays: by that the next look tells that it was changed.
+        """
+        row = self._queries.again([over.job]).get(over.job) if over.saved_s else None
+        if row is None or not row.waits or whole(row.priority) not in OURS:
+            return
+        try:
+            if not self._stands(row, over, job, cluster):
+                self._tell(Step(Do.RELEASE), over, ("release", job_words(row)))
+        except Refused as error:
+            log.warning("%s", error)
 
     def _who(self, step: Step, over: HandOver) -> JobRow:
         """Whom a step is for, the job or its guest.

@@ -18,6 +18,7 @@ from math import inf
 
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.job_rows import JobRow
+from pliant.batch.slurm.lent import has_its_memory
 from pliant.batch.slurm.request import asked
 from pliant.batch.slurm.requested import CHANGED, Requested, partitions_of, requested
 from pliant.batch.slurm.update import by_another, wanted
@@ -37,6 +38,7 @@ def stands(row: JobRow, job: Job, over: HandOver, cluster: Cluster) -> bool:
         return (
             _says_the_same(said, job)
             and not _is_elsewhere(row, said, job)
+            and has_its_memory(row, cluster.default_per_cpu_mib)
             and not _asks_otherwise(row, said, job, over, cluster)
             and not _may_run_longer(row, job, over)
         )
