@@ -177,6 +177,25 @@ static void drop_gpus(spank_t spank)
     drop_gpus_per_task(spank);
 }
 
+/* `--mem-per-gpu`, which Slurm changes on no waiting job, is memory of each node by now. Where that
+ * is what the GPUs make of it the job's steps have it by the GPU, as it was written: each would take
+ * all the memory of its node else, and the others would wait. srun ends at once where it finds two
+ * of the three; slurmd wrote the true one. */
+static void correct_memory(spank_t spank, const struct run *run)
+{
+    long each, node = 0;
+
+    if (!has(spank, "SLURM_MEM_PER_GPU"))
+        return;
+    each = get_number(spank, "SLURM_MEM_PER_GPU", 0);
+    if (!has(spank, "SLURM_MEM_PER_CPU"))
+        node = get_number(spank, "SLURM_MEM_PER_NODE", 0);
+    if (each > 0 && node == each * run->gpus)
+        spank_unsetenv(spank, "SLURM_MEM_PER_NODE");
+    else if (has(spank, "SLURM_MEM_PER_NODE") || has(spank, "SLURM_MEM_PER_CPU"))
+        spank_unsetenv(spank, "SLURM_MEM_PER_GPU");
+}
+
 static void correct_gpus(spank_t spank, const struct run *run)
 {
     if (!run->gpus || run->shards) {
@@ -187,10 +206,7 @@ static void correct_gpus(spank_t spank, const struct run *run)
     if (has(spank, "SLURM_GPUS_PER_NODE"))
         put_number(spank, "SLURM_GPUS_PER_NODE", run->gpus);
     correct_type_per_task(spank);
-    /* srun ends at once where it finds two of the three; slurmd wrote the true one. */
-    if (has(spank, "SLURM_MEM_PER_GPU") &&
-        (has(spank, "SLURM_MEM_PER_NODE") || has(spank, "SLURM_MEM_PER_CPU")))
-        spank_unsetenv(spank, "SLURM_MEM_PER_GPU");
+    correct_memory(spank, run);
 }
 
 void forget_told(spank_t spank)

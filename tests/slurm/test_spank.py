@@ -356,3 +356,22 @@ def test_the_plugin_is_not_needed_on_a_node(
         alone.run(["scontrol", "release", str(job)], check=True)
         wait_for_state(job, "COMPLETED")
     assert output(job) == "no\nno\n"
+
+
+AT_ONCE = """
+for step in 1 2 3 4; do
+    srun -n1 -N1 --gpus=1 --exact bash -c "touch met.$step
+        until [ -e met.1 ] && [ -e met.2 ] && [ -e met.3 ] && [ -e met.4 ]; do sleep 0.1; done" &
+done
+wait
+"""
+
+
+@pytest.mark.parametrize("options", ["--gres=gpu:4 -n4", "--gpus=4 -N1 -n4"])
+def test_steps_share_memory_that_was_asked_by_the_gpu(
+    alone: Sandbox, submit: Submit, wait_for_state: WaitForState, options: str
+) -> None:
+    """As one step's memory of the whole node each would wait for the one before."""
+    words = ("--moldable=gpus=1-4", "--mem-per-gpu=100", "--time=1", *options.split())
+    job = submit(*words, script=AT_ONCE)
+    assert wait_for_state(job, "COMPLETED|TIMEOUT") == "COMPLETED"
