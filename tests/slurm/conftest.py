@@ -162,7 +162,11 @@ def pytest_runtest_makereport(
     report = yield
     made = getattr(item, "funcargs", {}).get("sandbox")
     if report.failed and isinstance(made, Sandbox):
-        report.sections.append(("the cluster", _standing(made)))
+        try:
+            told = _standing(made)
+        except (PliantError, OSError, subprocess.SubprocessError) as error:  # it hangs, or is down
+            told = f"it does not say: {error}"
+        report.sections.append(("the cluster", told))
     return report
 
 
