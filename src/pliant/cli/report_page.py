@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-import jinja2
-
 from pliant import resources
 from pliant.cli.output import Column, duration, gpu_hours, printable
 from pliant.cli.report_words import (
@@ -102,14 +100,7 @@ SUBMISSION_KINDS: tuple[Kind, ...] = (
 
 def page(answer: ReportAnswer, since: str) -> str:
     """Return the file; ``since``: as the command was given."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resources.find("templates", "report")),
-        undefined=jinja2.StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    environment = resources.pages()
     environment.filters["plain"] = printable
     found = answer.report
     results = [*sentences(found)]

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from base64 import b64encode
 
-import jinja2
-
 from pliant import __version__, resources
 from pliant.simulator.report.page import Page
 
 
 def html(page: Page, note: str = "") -> str:
     """Return the file; ``note``: what is to be said at its end."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resources.find("templates", "report")),
-        undefined=jinja2.StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    environment = resources.pages()
     environment.filters["base64"] = lambda raw: b64encode(raw).decode()
     environment.filters["plain"] = _plain
     template = environment.get_template("report.html.j2")
