@@ -38,6 +38,7 @@ from pliant.batch.slurm.commands import Answer, Runs
 from pliant.batch.slurm.job_rows import JobRow, count
 from pliant.batch.slurm.jobs import running_job
 from pliant.batch.slurm.lent import (
+    ends_s,
     giving_back,
     is_anothers,
     lending,
@@ -58,6 +59,7 @@ from pliant.batch.slurm.standing import begins_by_others, left_min, stands
 from pliant.batch.slurm.update import job_words, shortfall, token_words, update_words, wanted
 from pliant.batch.slurm.values import duration_s, instant_s, wait_status, whole
 from pliant.errors import BadAnswer, Infeasible, PliantError, Refused, Unavailable
+from pliant.grammar import ENDS, note
 from pliant.handover import FENCE_S, OURS, PINNED, SETTLE_S, Do, HandOver, Scene, Sight, Step
 from pliant.model import ANYWHERE, UNMARKED, Job, JobState, Kind, Shape
 
@@ -196,8 +198,8 @@ class Handing:
             return sight
         if sight.run > over.run:
             return replace(sight, carries=running_job(row, cluster).shape)
-        ends_s = instant_s(row.end) if duration_s(row.time_limit) else 0.0
-        return replace(sight, ends_s=ends_s)
+        limited = duration_s(row.time_limit) > 0
+        return replace(sight, ends_s=ends_s(row) if limited else 0.0)
 
     def _stands(self, row: JobRow, over: HandOver, job: Job, cluster: Cluster) -> bool:
         now_s = self._clock() - min(0.0, self._clocks.ahead_s())
@@ -349,6 +351,9 @@ class Handing:
         spec = job.noted(over.shape)
         spec = replace(spec, mark=UNMARKED) if marked else spec
         least, row = lending(row)
+        limit = limit_words(over, row, step.begin_s)
+        if limit:
+            row = replace(row, admin_comment=note(row.admin_comment, ENDS, int(over.end_s)))
         words = (*least, f"StartTime={_text(step.begin_s)}", *((UNMARK,) if marked else ()))
         if marked and row.nodes_required == (job.mark or ANYWHERE):
             words = (*words, "ReqNodeList=")
@@ -356,7 +361,7 @@ class Handing:
             shape = token_words(row, spec)
         else:
             shape = update_words(row, now, wanted(job, over.shape, spec, cluster), spec)
-        return (*shape, *words, *limit_words(over, row, step.begin_s))
+        return (*shape, *words, *limit)
 
     def _put_back(self, step: Step, over: HandOver, job: Job, cluster: Cluster) -> None:
         """Put back what is half applied, part by part; what is refused is said, and left.
