@@ -130,9 +130,11 @@ static bool is_signal(struct slice text)
 
 static bool check_malleable(struct why *why, struct slice text)
 {
-    struct pairs pairs = {.keys = {"grace", "signal", "stalled"},
-                          .expected = "one of grace=, signal=, stalled= is expected"};
-    const struct slice *grace, *signal, *stalled;
+    struct pairs pairs = {
+        .keys = {"grace", "signal", "stalled", "max-resizes", "min-run"},
+        .expected = "one of grace=, signal=, stalled=, max-resizes=, min-run= is expected",
+    };
+    const struct slice *grace, *signal, *stalled, *most, *least;
 
     if (text.size == 0)
         return true;
@@ -148,7 +150,11 @@ static bool check_malleable(struct why *why, struct slice text)
     stalled = pair(&pairs, "stalled");
     if (stalled && !slice_is(*stalled, "requeue") && !slice_is(*stalled, "leave"))
         return bad(why, "malleable stalled", *stalled, "one of requeue, leave is expected");
-    return true;
+    most = pair(&pairs, "max-resizes");
+    if (most && !read_resizes(why, "malleable max-resizes", *most))
+        return false;
+    least = pair(&pairs, "min-run");
+    return !least || read_time(why, "malleable min-run", *least);
 }
 
 static bool check_job_class(struct why *why, struct slice text)

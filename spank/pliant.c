@@ -30,7 +30,7 @@ static const char *const words[] = {"moldable",   "malleable", "job-class",
                                     "throughput", "steps",     "colocate"};
 static struct spank_option options[] = {
     {"moldable", "SPEC", "shapes the job may run as: gpus=1-4,nodes=1-2", VALUE, 0, on_option},
-    {"malleable", "SPEC", "may be resized; alone, or with grace=2m,signal=USR1,stalled=requeue", MAYBE_VALUE, 1, on_option},
+    {"malleable", "SPEC", "may be resized; alone, or with grace=2m,max-resizes=5,min-run=2h ...", MAYBE_VALUE, 1, on_option},
     {"class", "CLASS", "trial or best-effort", VALUE, 2, on_option},
     {"throughput", "SPEC", "steps per second by shape: 1:5.2,2x4:16.9", VALUE, 3, on_option},
     {"steps", "N", "how many steps the job takes", VALUE, 4, on_option},

@@ -148,6 +148,15 @@ size_t count_nodes(struct slice text)
     return count_list(text, read_node_amount);
 }
 
+bool read_resizes(struct why *why, const char *option, struct slice text)
+{
+    long count = whole_number(text, 9);
+
+    if (count < 0 || count > MAX_COUNT)
+        return bad(why, option, text, "a whole number from 0 to 4096 is expected");
+    return true;
+}
+
 bool read_gpus(struct why *why, const char *option, struct slice text)
 {
     return read_list(why, option, text, read_amount);

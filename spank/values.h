@@ -37,6 +37,7 @@ bool is_number(struct slice text);
 bool is_steps(struct slice text);
 
 bool read_count(struct why *why, const char *option, struct slice text, long *count);
+bool read_resizes(struct why *why, const char *option, struct slice text);
 bool read_gpus(struct why *why, const char *option, struct slice text);
 bool read_nodes(struct why *why, const char *option, struct slice text);
 bool read_kinds(struct why *why, const char *option, struct slice text);

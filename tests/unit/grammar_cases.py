@@ -19,7 +19,9 @@ GOOD = {
     ],
     "malleable": [
         "", "grace=2m", "signal=USR1", "signal=SIGUSR1,grace=90", "grace=24h",
-        "stalled=requeue", "stalled=leave,grace=2m",
+        "stalled=requeue", "stalled=leave,grace=2m", "max-resizes=3,min-run=2h", "max-resizes=0",
+        "max-resizes=4096", "max-resizes=007", "min-run=24h", "min-run=1", "grace=2m+min-run=90s",
+        "min-run=2h,max-resizes=5,stalled=requeue,signal=USR1,grace=1m",
     ],
     "job-class": ["trial", "best-effort"],
     "throughput": [
@@ -54,6 +56,11 @@ BAD = {
         "signal=", "signal=KILL", "signal=usr1", "signal=SIG", "signal=SIGSIGHUP", "grace=1,grace=2",
         "signal=KILL,grace=x", "grace=999999h", "grace=86401", "(null)",
         "stalled=", "stalled=yes", "stalled=Requeue", "stalled=leave,stalled=leave", "stalled=x,grace=x",
+        "max-resizes", "max-resizes=", "max-resizes=-1", "max-resizes=4097", "max-resizes=1234567890",
+        "max-resizes=1.5", "max-resizes=x", "max-resizes=1,max-resizes=1", "max-resizes=１", "resizes=1",
+        "max-resizes= 1", "max-resizes=1h", "max_resizes=1", "min-run=", "min-run=0", "min-run=25h",
+        "min-run=1d", "min-run=-1", "min-run=1h,min-run=1h", "min-run=x,max-resizes=x", "min-run=1:30",
+        "max-resizes=x,stalled=x", "min-run=$(id)", "max-resizes=`id`",
         ",", "grace=2m signal=HUP",
     ],
     "job-class": ["", "Trial", "trial ", "best_effort", "trial,best-effort", "\n", "t" * 41],
@@ -76,7 +83,7 @@ def pairs(table: dict[str, list[str]]) -> list[tuple[str, str]]:
 
 
 PIECES = [
-    *"gpus nodes type cores gpu-type gpu-mem grace signal stalled requeue leave gpu cpu both all trial best-effort".split(),
+    *"gpus nodes type cores gpu-type gpu-mem grace signal stalled requeue leave max-resizes min-run gpu cpu both all trial best-effort".split(),
     *"yes no a100 h100 1x0@cpu 2x4 1/4 1/64 1/65 4096 4097 0 1 2 3 16 00 .5 5.2 1e3 90s 2m".split(),
     *"= = = , , + : : : - / @ x . ; % % | ' \" $( ) \\".split(),
     *SIGNALS, "SIG", " ", "\n", "\t", "é", "\udcff", "６",
@@ -99,7 +106,10 @@ NUMBERS = st.sampled_from(
 )
 RANGES = st.builds("{}-{}".format, NUMBERS, NUMBERS) | NUMBERS
 KEYS = st.sampled_from(
-    ["gpus", "nodes", "type", "cores", "gpu-type", "gpu-mem", "grace", "signal", "stalled"]
+    [
+        *("gpus", "nodes", "type", "cores", "gpu-type", "gpu-mem", "grace", "signal", "stalled"),
+        *("max-resizes", "min-run"),
+    ]
 )
 WORDS = st.sampled_from(
     ["gpu", "cpu", "both", "all", "a100", "6G", "90s", "2m", "requeue", "leave", *SIGNALS]

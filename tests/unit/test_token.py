@@ -81,6 +81,12 @@ def test_a_job_says_what_is_to_become_of_it_where_a_request_hangs_it() -> None:
     assert find_token(token_text(spec)) == spec
 
 
+def test_a_job_says_how_often_policies_may_resize_it_and_how_long_it_works_in_between() -> None:
+    spec = Spec(Request(malleable=Malleable(max_resizes=0, min_run_s=7200)))
+    assert spec_text(spec) == "malleable=max-resizes=0,min-run=7200s"
+    assert find_token(token_text(spec)) == spec
+
+
 def test_what_a_later_release_says_leaves_the_job_rigid_and_the_rest_of_the_comment_alone() -> None:
     """A pliantd that reads no ``stalled=``, 0.1.0, takes that of a later one so."""
     later = pack("malleable=grace=2m,later=yes")

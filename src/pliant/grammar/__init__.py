@@ -10,7 +10,12 @@
                 cores=N|all               per node, for cpu and both
                 gpu-type=NAME{:NAME}
                 gpu-mem=SIZE              6G; of one GPU, for shares
-    malleable   [grace=TIME][,signal=NAME]
+    malleable   KEY=VALUE{,KEY=VALUE}, or nothing
+                grace=TIME                at most so long for a checkpoint
+                signal=NAME
+                stalled=requeue|leave     what becomes of a program that a request hung
+                max-resizes=N             how often policies may resize it; 0: never
+                min-run=TIME              ... and how long it works in between, at least
     job-class   trial | best-effort
     throughput  SHAPE:NUMBER{,SHAPE:NUMBER}   steps per second
     steps       N

@@ -33,6 +33,7 @@ OPTIONS = ("moldable", "malleable", "job-class", "throughput", "steps", "colocat
 MOLDABLE_KEYS = ("gpus", "nodes", "type", "cores", "gpu-type", "gpu-mem")
 MAX_PAIRS = 4096
 """The most combinations of totals, numbers of nodes and types of GPU in one request."""
+MALLEABLE_KEYS = ("grace", "signal", "stalled", "max-resizes", "min-run")
 STALLED = ("requeue", "leave")
 SIGNALS = ("HUP", "INT", "QUIT", "USR1", "USR2", "TERM", "CONT", "URG", "WINCH")
 
@@ -90,7 +91,7 @@ def _check_size(request: Request) -> None:
 def _malleable(request: Request, text: str) -> Request:
     if not text:
         return replace(request, malleable=Malleable())
-    pairs = _pairs("malleable", text, ("grace", "signal", "stalled"))
+    pairs = _pairs("malleable", text, MALLEABLE_KEYS)
     grace_s = read_time_s("malleable grace", pairs["grace"]) if "grace" in pairs else 0
     signal = pairs.get("signal", "")
     if signal and signal.removeprefix("SIG") not in SIGNALS:
@@ -98,7 +99,14 @@ def _malleable(request: Request, text: str) -> Request:
     stalled = pairs.get("stalled", "leave")
     if stalled not in STALLED:
         raise bad("malleable stalled", stalled, f"one of {', '.join(STALLED)} is expected")
-    said = Malleable(grace_s, signal.removeprefix("SIG"), stalled == "requeue")
+    most, least = pairs.get("max-resizes"), pairs.get("min-run")
+    said = Malleable(
+        grace_s,
+        signal.removeprefix("SIG"),
+        stalled == "requeue",
+        None if most is None else read_count("malleable max-resizes", most, least=0),
+        read_time_s("malleable min-run", least) if least is not None else 0,
+    )
     return replace(request, malleable=said)
 
 

@@ -49,7 +49,10 @@ def _malleable_text(malleable: Malleable) -> str:
     grace = f"grace={malleable.grace_s}s" if malleable.grace_s else ""
     signal = f"signal={malleable.signal}" if malleable.signal else ""
     stalled = "stalled=requeue" if malleable.requeues_stalled else ""
-    value = ",".join(word for word in (grace, signal, stalled) if word)
+    most, least = malleable.max_resizes, malleable.min_run_s
+    resizes = f"max-resizes={most}" if most is not None else ""
+    runs = f"min-run={least}s" if least else ""
+    value = ",".join(word for word in (grace, signal, stalled, resizes, runs) if word)
     return f"malleable={value}" if value else "malleable"
 
 

@@ -24,6 +24,9 @@ class Malleable:
     grace_s: int = 0  # 0: the site's default
     signal: str = ""  # "": the site's default
     requeues_stalled: bool = False  # from its last checkpoint, where a request for one hung it
+    # what its owner leaves to policies; `pliant resize` is not bound by it
+    max_resizes: int | None = None  # how often it may be resized or make room; None: no limit
+    min_run_s: int = 0  # how long a run must work before the next time, once it was restarted
 
 
 @dataclass(frozen=True, slots=True)
