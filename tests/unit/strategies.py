@@ -172,7 +172,7 @@ def elastic_jobs(draw: st.DrawFn, number: int, abilities: Abilities) -> Job:
         found.spec.request if found.spec else Request(),
         gpus=amounts,
         kinds=(),
-        malleable=Malleable(),
+        malleable=Malleable(max_resizes=draw(rarely(None, 0, 1)), min_run_s=draw(rarely(0, 600))),
         job_class=draw(st.sampled_from([None, *JobClass])),
     )
     own = Shape(1, int(draw(st.sampled_from(amounts)))) if amounts[0] >= 1 else Shape(1, 1)
@@ -185,6 +185,8 @@ def elastic_jobs(draw: st.DrawFn, number: int, abilities: Abilities) -> Job:
         restart_s=draw(rarely(0.0, 100.0)),
         grace_s=draw(rarely(60.0, 0.0, 600.0)),
         preempted=draw(rarely(0, 1)),
+        restarts=draw(rarely(0, 1)),
+        changes=draw(rarely(0, 1)),
         time_limit_s=draw(st.sampled_from([3600, 7200, 0, 600])),
         shape=own,
         shapes=shapes,

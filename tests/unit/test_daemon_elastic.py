@@ -714,6 +714,82 @@ def test_one_that_has_saved_goes_on_where_nothing_would_send_it_back_any_more(
     assert bench.elastic.overs.stays("7", over.run, name_of(over))
 
 
+def saying(*, max_resizes: int | None = None, min_run_s: int = 0) -> Job:
+    """Job 7, and what its owner leaves to policies."""
+    says = Malleable(30, max_resizes=max_resizes, min_run_s=min_run_s)
+    return replace(JOB, spec=Spec(replace(MALLEABLE, malleable=says), own=FOUR))
+
+
+def after_a_resize(bench: Bench, job: Job) -> Job:
+    """It is resized by a policy, comes back as two GPUs, and works."""
+    bench.look(job)
+    bench.listens(job)
+    assert [*bench.elastic.begin(reshape(bench.one(job)), always)]
+    assert bench.elastic.overs.saved("7", job.restarts, bench.name())
+    slurm = bench.hands.slurm
+    while bench.elastic.overs.of("7") is not None:
+        bench.elastic.overs.turn()
+        slurm.pass_time(0.5, scheduler=True)
+        bench.now_s = slurm.now_s
+        assert bench.now_s < 2000, "it does not end"
+    assert bench.store.handovers("7")[-1].outcome == Outcome.DONE
+    again = replace(job, restarts=job.restarts + 1, shape=TWO, start_s=bench.now_s)
+    bench.look(again)
+    bench.listens(again)
+    return again
+
+
+def for_policies(bench: Bench, job: Job) -> tuple[Shape, ...]:
+    """As what policies may let it run."""
+    (shown,) = view(bench.seen(job)).running
+    return shown.shapes
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_policy_resizes_a_job_as_often_as_its_owner_says_and_its_owner_more_often(
+    bench: Bench, restarted: bool
+) -> None:
+    job = after_a_resize(bench, saying(max_resizes=2))
+    assert for_policies(bench, job) == (ONE, TWO, FOUR)
+    job = saying(max_resizes=1).but(restarts=1, shape=TWO, start_s=bench.now_s)
+    if restarted:
+        bench.store.close()
+        bench.start()
+        bench.listens(job)
+    assert for_policies(bench, job) == (TWO,)
+    bench.elastic.resize(bench.one(job), ONE, "alice")
+    assert bench.store.handovers("7")[-1].reason == "alice asked for it"
+
+
+def test_a_resize_that_came_to_nothing_is_none_that_its_owner_counts(bench: Bench) -> None:
+    job = saying(max_resizes=1)
+    bench.listens(job)
+    assert [*bench.elastic.begin(reshape(bench.one(job)), always)]
+    bench.elastic.overs.failed("7", 0, bench.name())
+    bench.elastic.overs.turn()
+    assert bench.elastic.overs.of("7") is None
+    assert for_policies(bench, job) == (ONE, TWO, FOUR)
+
+
+def test_a_run_works_as_long_as_its_owner_says_before_a_policy_resizes_it_again(
+    bench: Bench,
+) -> None:
+    first = saying(min_run_s=600)
+    bench.listens(first)
+    assert for_policies(bench, first) == (ONE, TWO, FOUR)
+    job = after_a_resize(bench, first)
+    until_s = bench.now_s + 600
+    assert for_policies(bench, job) == (TWO,)
+    assert bench.elastic.matures_s(bench.seen(job)) == until_s  # a cycle is made then
+    bench.now_s = until_s - 1
+    bench.listens(job)
+    assert for_policies(bench, job) == (TWO,)
+    bench.now_s = until_s
+    bench.listens(job)
+    assert for_policies(bench, job) == (ONE, TWO, FOUR)
+    assert bench.elastic.matures_s(bench.seen(job)) == float("inf")
+
+
 NODES = (node("n1", gpus=4, free=0, free_cpus=8),)
 LIMITED = replace(JOB, shape=TWO, time_limit_s=3600, partitions=("gpu",))
 

@@ -12,9 +12,10 @@ from slurm_recorded import NONCE, recorded
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.job_rows import JobRow, parse_jobs
 from pliant.batch.slurm.snapshot import NEXT_TASK, snapshot_of
-from pliant.cycle import kept_within_limits, view, why_stays
+from pliant.cycle import explain, kept_within_limits, view, why_stays
 from pliant.grammar import parse, parse_shape, token_text
 from pliant.model import EVERYBODY, Abilities, Job, Snapshot, Spec
+from pliant.policies import by_name
 
 SLURM = Cluster((22, 5), {}, {})
 TOKENS = {
@@ -144,6 +145,41 @@ def test_a_running_job_under_a_limit_on_minutes_is_left_alone(
     (job,) = found.running
     assert why_stays(job) == (f"it is not resized: {words}" if stays else "")
     assert (len(view(found).running[0].shapes) == 1) is stays
+
+
+@pytest.mark.parametrize(
+    ("says", "job", "words"),
+    [
+        ("max-resizes=0", {}, "its owner's max-resizes=0: only `pliant resize` does"),
+        ("max-resizes=2", {"changes": 1}, ""),
+        (
+            "max-resizes=2",
+            {"changes": 2},
+            "its owner's max-resizes=2: it has been resized or made room 2 times",
+        ),
+        ("max-resizes=1", {"changes": 1}, "its owner's max-resizes=1: it has been resized or made room once"),
+        ("min-run=2h", {}, ""),
+        ("min-run=2h", {"restarts": 1}, "its owner's min-run=2h: this run has worked 2 min"),
+        ("min-run=90s", {"restarts": 1}, ""),
+        ("min-run=90s", {"restarts": 1, "works_s": -60.0}, "its owner's min-run=90s: this run has worked 1 min"),
+        ("min-run=5m", {"restarts": 1, "works_s": -300.0}, ""),
+    ],
+)  # fmt: skip
+def test_a_policy_keeps_to_what_the_owner_says_of_how_often_and_how_soon(
+    says: str, job: dict[str, Any], words: str
+) -> None:
+    spec = Spec(parse(f"gpus=1-2;malleable={says};job-class=best-effort"), parse_shape("2"))
+    found = replace(ELASTIC, spec=spec, preemptible=True, grace_s=30.0, **job)
+    whole = snapshot([node("n1")], [], [found])
+    (shown,) = view(whole).running
+    assert (len(shown.shapes) == 1, shown.preemptible, shown.grace_s) == (
+        (True, False, 0.0) if words else (False, True, 30.0)
+    )
+    told = (
+        f"it runs as 2; it is neither resized nor preempted: {words}" if words else "it runs as 2"
+    )
+    assert explain(whole, by_name("fitgpp"), "7").says == told
+    assert view(view(whole)) == view(whole)
 
 
 def test_jobs_that_are_never_requeued_are_not_said_to_be_left_alone() -> None:

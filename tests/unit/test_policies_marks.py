@@ -272,6 +272,14 @@ def test_of_a_slow_pair_the_later_one_leaves_if_it_may() -> None:
     assert parted(seen([], leaving(7), leaving(8))) == {}
 
 
+def test_nobody_leaves_a_pair_whose_owner_has_said_how_often_it_may_be_moved() -> None:
+    resting = leaving(8, changes=1)
+    assert resting.spec is not None
+    request = replace(resting.spec.request, malleable=Malleable(30, max_resizes=1))
+    resting = replace(resting, spec=replace(resting.spec, request=request))
+    assert [*places(seen([], leaving(7), resting, speeds="7.3 8.4"))] == ["7"]
+
+
 def places(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
     """Where jobs that are parted go."""
     return {one.job.id: one.nodes for one in cycle(snapshot, live(FCS, {})).reshapes}

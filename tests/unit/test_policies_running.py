@@ -12,7 +12,7 @@ from strategies import clusters
 from test_policies_properties import off, often, overfull, started
 
 from pliant.cycle import cycle, view
-from pliant.model import Footprint, Job, JobClass, Kind, Shape, Snapshot
+from pliant.model import Footprint, Job, JobClass, Kind, Shape, Snapshot, why_rests
 from pliant.placement import Free
 from pliant.plan import Policy, Preempt, Reshape
 from pliant.policies import by_name, live_names, names
@@ -118,7 +118,8 @@ def may_stop(snapshot: Snapshot, preempt: Preempt) -> bool:
 
 
 def may_be_touched(snapshot: Snapshot, job: Job) -> bool:
-    return not job.frozen and not off(snapshot, job) and not (job.spec and job.spec.pinned)
+    left = job.frozen or off(snapshot, job) or why_rests(job, snapshot.now_s)
+    return not left and not (job.spec and job.spec.pinned)
 
 
 @every_resizing_policy

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 
 import pytest
@@ -13,7 +14,18 @@ from replaying import Counted, Watched, as_plain, replayed
 from strategies import workloads
 from test_policies_properties import ALL, often
 
-from pliant.model import Footprint, Job, Node, Partition, Pool, Request, Shape, Snapshot, Spec
+from pliant.model import (
+    Footprint,
+    Job,
+    Malleable,
+    Node,
+    Partition,
+    Pool,
+    Request,
+    Shape,
+    Snapshot,
+    Spec,
+)
 from pliant.placement import ground, queue
 from pliant.placement.ground import Ground, Grounded
 from pliant.plan import Plan, Policy, Reshape
@@ -210,6 +222,30 @@ def test_no_job_is_changed_for_ever_in_one_instant() -> None:
     started = 1
     often = starts_in_one_instant(replace(whole, arrivals=both), ToAndFro("own"))
     assert often == started + CHANGES
+
+
+@pytest.mark.parametrize(
+    ("says", "lengths_s"),
+    [
+        (Malleable(max_resizes=0), [1000.0]),
+        (Malleable(max_resizes=2), [110.0, 10.0, 900.0]),
+        (Malleable(min_run_s=200), [110.0, 210.0, 210.0, 210.0, 210.0, 100.0]),
+        (Malleable(max_resizes=2, min_run_s=200), [110.0, 210.0, 700.0]),
+    ],
+)
+def test_a_job_is_resized_as_often_and_as_soon_again_as_its_owner_says(
+    says: Malleable, lengths_s: list[float]
+) -> None:
+    """Its other shape is wanted whenever something happens: another job comes after 100 s."""
+    both, large = (Shape(1, 1), Shape(1, 2)), Shape(1, 4)
+    other = Job("2", partitions=("all",), submit_s=100.0, shape=large, shapes=(large,))
+    spec = Spec(Request(gpus=(Fraction(1), Fraction(2)), malleable=says))
+    first = replace(other, id="1", submit_s=0.0, shape=both[0], shapes=both, spec=spec)
+    arrivals = (Arrival(first, 1000.0, save_s=10.0), Arrival(other, 1.0))
+    node = Node("n1", 16, 16, 0, 0, (Pool("", 4, 4),))
+    workload = Workload("often", (node,), (Partition("all", ("n1",), default=True),), arrivals)
+    tasks = {task.id: task for task in Replay(workload, ToAndFro("own")).run()}
+    assert [span.end_s - span.start_s for span in tasks["1"].spans] == lengths_s
 
 
 def at_once(pools: tuple[Pool, ...], *asks: tuple[Shape, int]) -> Replay:

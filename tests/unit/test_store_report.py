@@ -228,6 +228,20 @@ def test_a_users_jobs_that_have_ended_are_forgotten(store: Store) -> None:
     assert [bool(store.runs(job, silent=True)) for job in "123"] == [False, False, True]
     assert [bool(store.decisions(job)) for job in "123"] == [False, True, True]
     assert [row.id for row in store.handovers()] == [going_on]
+
+
+def test_what_has_changed_a_job_that_still_lives_is_kept_however_long_ago(store: Store) -> None:
+    """How often it may be resized counts from its first run."""
+    lives = replace(BASE, job="2", state="running", end_s=0.0)
+    runs = [RunRow(job, 0, "alice", "a", "4", "n1", 0.0, 1.0, 0.0) for job in "123"]
+    store.jobs.keep([ran("1", 0.0, 10.0, 4.0), lives], runs)
+    over = HandOverRow(0, 1000.0, "", "alice", "a", 0, "4", "2", "", "it fits", 2000.0)
+    for job in "123":
+        store.handed_over(store.hand_over(replace(over, job=job)), 1100.0, "done")
+    assert store.jobs.forget_user("alice") == 1
+    store.prune(90 * DAY_S, 30 * DAY_S)
+    assert [len(store.handovers(job)) for job in "123"] == [0, 1, 0]
+    assert [len(store.runs(job, silent=True)) for job in "123"] == [0, 1, 0]
     assert store.handovers("1") == ()
     assert store.jobs.forget_user("alice' OR 1=1 --") == 0
 

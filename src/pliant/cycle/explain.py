@@ -102,7 +102,9 @@ def molded_from(job: Job) -> str:
 
 def _running(job: Job, policy: str, snapshot: Snapshot) -> Explanation:
     verb = "is ending" if job.state is JobState.ENDING else "runs"
-    stays = why_stays(job, snapshot.abilities.preempts) or _kept(job, snapshot)
+    stays = why_stays(job, snapshot.abilities.preempts, now_s=snapshot.now_s) or _kept(
+        job, snapshot
+    )
     says = f"it {verb} as {job.shape}{'; ' + stays if stays else ''}{_class(job)}"
     return Explanation(job, policy, "it does not wait", (), (), None, None, None, False, says)
 

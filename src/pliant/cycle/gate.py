@@ -264,7 +264,9 @@ def view(snapshot: Snapshot) -> Snapshot:
     if some_wait_for_all(snapshot):
         seen = _behind_others(snapshot, seen)
     preempts = snapshot.abilities.preempts
-    running = tuple([as_running(job, off, preempts) for job in snapshot.running])
+    running = tuple(
+        [as_running(job, off, preempts, now_s=snapshot.now_s) for job in snapshot.running]
+    )
     waiting = tuple([bounds.within(job) for job in seen])
     return replace(snapshot, waiting=waiting, running=running)
 

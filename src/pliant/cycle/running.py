@@ -3,16 +3,17 @@
 A running job is changed only where its owner calls it malleable, and stopped only where it is
 best-effort; never one that is frozen (as one that would lose its place to another while it holds
 nothing, see :mod:`.bounds`) or pinned, or in a partition where Pliant is off, or that the
-batch system would not requeue. None is stopped where the batch system itself ends jobs for others:
-two that do so undo each other's work. And none grows onto a node on which the batch system expects
-to start a waiting job meanwhile.
+batch system would not requeue, or whose owner's max-resizes or min-run keep it. None is stopped
+where the batch system itself ends jobs for others: two that do so undo each other's work. And none
+grows onto a node on which the batch system expects to start a waiting job meanwhile.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
-from pliant.model import Job, JobClass, JobState, Snapshot
+from pliant.model import Job, JobClass, JobState, Snapshot, why_rests
 from pliant.placement import limit_s
 from pliant.plan import Plan, Reshape
 
@@ -20,11 +21,14 @@ NO_REQUEUE = "the batch system would not requeue it (--no-requeue, -r n, or no b
 ITSELF = "the batch system itself preempts here"
 
 
-def as_running(job: Job, off: frozenset[str], preempts: str = "") -> Job:
+def as_running(job: Job, off: frozenset[str], preempts: str = "", *, now_s: float = inf) -> Job:
     """Return a running job as policies see it: with its own shape alone where it may not change.
 
     ``off``: the partitions where Pliant is off; ``preempts``: as :attr:`Abilities.preempts`.
+    Nor is a job asked for anything whose owner's max-resizes or min-run keep it at ``now_s``.
     """
+    if why_rests(job, now_s):
+        return replace(job, shapes=(job.shape,), preemptible=False, grace_s=0.0)
     if len(job.shapes) < 2 and not job.preemptible:
         return job
     free = _is_free(job) and off.isdisjoint(job.partitions)
@@ -49,17 +53,17 @@ def _is_free(job: Job) -> bool:
     return job.state is JobState.RUNNING and not (under_way or kept)
 
 
-def why_stays(job: Job, preempts: str = "") -> str:
-    """Return why a running job is never changed although its owner allows it; "" for all others.
+def why_stays(job: Job, preempts: str = "", *, now_s: float = inf) -> str:
+    """Return why a running job is not changed although its owner allows it; "" for all others.
 
-    ``preempts``: as for :func:`as_running`.
+    ``preempts``, ``now_s``: as for :func:`as_running`.
     """
     request = job.spec.request if job.spec is not None else None
     if request is None or job.state is not JobState.RUNNING:
         return ""
     resizes = request.malleable is not None
     stops = request.job_class is JobClass.BEST_EFFORT
-    why = job.frozen or ("" if job.requeues else NO_REQUEUE)
+    why = job.frozen or ("" if job.requeues else NO_REQUEUE) or why_rests(job, now_s)
     if why and (resizes or stops):
         kinds = {"resized": resizes, "preempted": stops}
         words = " nor ".join(kind for kind, applies in kinds.items() if applies)

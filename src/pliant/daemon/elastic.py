@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
 from pliant.daemon.beats import Beats
+from pliant.daemon.changes import Changes
 from pliant.daemon.handing import HandOvers, Hands, Wanted
 from pliant.daemon.kept import Outgrown, unwanted
 from pliant.daemon.places import Places
@@ -23,7 +24,16 @@ from pliant.errors import PliantError, Refused
 from pliant.grammar import shapes as request_shapes
 from pliant.handover import OURS, PINNED, Do, HandOver, Outcome, Step
 from pliant.lifecycle import Phase
-from pliant.model import Job, JobClass, JobState, Request, Shape, Snapshot, shape_text
+from pliant.model import (
+    Job,
+    JobClass,
+    JobState,
+    Request,
+    Shape,
+    Snapshot,
+    job_rests_until_s,
+    shape_text,
+)
 from pliant.placement.giving_up import arrived
 from pliant.plan import Plan
 from pliant.speedup import Rates
@@ -77,7 +87,7 @@ class Elastic:
         )
         self.runs = Runs(store, self.overs, clock, monotonic, beats)
         self._stalled = Stalled(store, self.overs, self.runs, clock)
-        self._made_room: dict[str, int] = {}  # how often, by job
+        self._changes = Changes(store)
         self._resumed = False
         self._trouble = ""  # why one was not asked, as it was logged last
         self._hears_since_s = float("inf")  # by the monotonic clock
@@ -120,7 +130,9 @@ class Elastic:
             measured=self._measured(job),
             preemptible=request.job_class is JobClass.BEST_EFFORT
             and (listens or self._is_mute(job)),
-            preempted=self._preempted(job.id),
+            preempted=self._changes.made_room(job.id),
+            changes=self._changes.done(job.id),
+            works_s=self.runs.launched_s(job),
             room_for=wanted.guest if wanted else "",
             next_shape=wanted.shape if wanted and not wanted.guest else None,
             next_nodes=wanted.nodes if wanted and not wanted.guest else (),
@@ -173,16 +185,15 @@ class Elastic:
         heard_s = self._monotonic() - self._hears_since_s
         return min(runs_s, heard_s) > MUTE_S and not self.runs.speaks(job)
 
-    def _preempted(self, job_id: str) -> int:
-        if job_id not in self._made_room:
-            rows = self._store.handovers(job_id)
-            self._made_room[job_id] = sum(r.guest != "" and r.saved_s > 0 for r in rows)
-        return self._made_room[job_id]
-
     def matures_s(self, snapshot: Snapshot) -> float:
-        """Return when the next job's protected time is over, seconds since the epoch; inf: none."""
-        lives = (self.runs.life(job) for job in snapshot.running if elastic_request(job))
-        return min((life.mature_s for life in lives), default=float("inf"))
+        """Return when the next job's protected time is over, or its owner's min-run.
+
+        Seconds since the epoch; inf: none.
+        """
+        elastic = [job for job in snapshot.running if elastic_request(job)]
+        mature = [self.runs.life(job).mature_s for job in elastic]
+        rest = [at_s for job in elastic if (at_s := job_rests_until_s(job)) > self._clock()]
+        return min((*mature, *rest), default=float("inf"))
 
     # --- what is done ----------------------------------------------------------------------
 
@@ -201,7 +212,7 @@ class Elastic:
         self.runs.forget(jobs)
         self.overs.forget(there)
         self._stalled.forget(there)
-        self._made_room = {job: n for job, n in self._made_room.items() if job in there}
+        self._changes.forget(there)
         under_way = self.overs.all()
         self._unserved.looked(snapshot, (wanted.guest for wanted in under_way.values()))
         self._unwanted = unwanted(snapshot, acts_on)
@@ -375,7 +386,7 @@ class Elastic:
         return self.overs.begin(job, wanted, until_s, reason, listens=listens)
 
     def _ended(self, job: Job, guest: str, outcome: Outcome, told: str) -> None:
-        self._made_room.pop(job.id, None)
+        self._changes.ended(job.id)
         self._stalled.ended(job.id)
         if guest and outcome in LEFT:
             self._unserved.made_room(guest, self._clock())

@@ -214,6 +214,12 @@ class Runs:
         )
         return observed(seen, self._clock())
 
+    def launched_s(self, job: Job) -> float:
+        """Return since when the program of this run works; 0 not known."""
+        with self._lock:
+            row = self._told(job, job.restarts)
+        return row.launched_s if row is not None else 0.0
+
     def may_reshape(self, job: Job) -> bool:
         """Whether its program may be asked for a checkpoint now: it listens, and is not busy.
 

@@ -11,6 +11,7 @@ from pliant.model.footprints import ALL_CORES, Demand, Footprint
 from pliant.model.jobs import Job, JobState, jobs_text
 from pliant.model.limits import NO_LIMITS, Amounts, Limits
 from pliant.model.requests import ANYWHERE, UNMARKED, JobClass, Malleable, Request, Spec
+from pliant.model.resting import job_rests_until_s, rests_until_s, why_rests
 from pliant.model.shapes import Kind, Shape, shape_text
 from pliant.model.snapshot import Snapshot
 from pliant.model.trials import TrialCap, TrialCaps
@@ -46,6 +47,9 @@ __all__ = [
     "TrialCap",
     "TrialCaps",
     "UNMARKED",
+    "job_rests_until_s",
     "jobs_text",
+    "rests_until_s",
     "shape_text",
+    "why_rests",
 ]

@@ -92,6 +92,8 @@ class Job:
     ordinary: str = ""  # why it is no trial job here although it says so; "" where it does not
     preemptible: bool = False  # running, best-effort, and may be told now to make room
     preempted: int = 0  # how often it has made room
+    changes: int = 0  # how often it was resized or has made room
+    works_s: float = 0.0  # since when the program of this run works; 0.0: since its start
     room_for: str = ""  # the waiting job that it makes room for, or has made and waits itself
     next_shape: Shape | None = None  # what it is being changed to, while it still runs
     next_nodes: tuple[str, ...] = ()

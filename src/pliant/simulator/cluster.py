@@ -12,7 +12,7 @@ from functools import partial
 from math import inf, nextafter
 from typing import TypeVar
 
-from pliant.model import Job, JobClass, JobState, Node, Shape, Snapshot
+from pliant.model import Job, JobClass, JobState, Node, Shape, Snapshot, rests_until_s
 from pliant.placement import Need, limit_s
 from pliant.placement.ground import Ground, Grounded
 from pliant.placement.needs import find
@@ -107,7 +107,8 @@ class Cluster:
         if run.seen is None or now_s >= run.seen_until_s:
             done = run.done_at(now_s) if progress else run.job.progress
             run.seen = self._seen(run, now_s, done)
-            later = [at_s for at_s in (run.protected_s, run.free_s) if at_s > now_s]
+            known = (run.protected_s, run.free_s, run.rests_s)
+            later = [at_s for at_s in known if at_s > now_s]
             run.seen_until_s = min(later, default=inf)
         elif progress:
             run.seen = run.seen.at(run.done_at(now_s))
@@ -116,7 +117,7 @@ class Cluster:
     def _seen(self, run: Run, now_s: float, done: float) -> Job:
         under_way = run.next_shape is not None or bool(run.room_for)
         request = run.job.spec.request if run.job.spec is not None else None
-        free = not under_way and now_s >= run.protected_s
+        free = not under_way and now_s >= max(run.protected_s, run.rests_s)
         elastic = free and now_s >= run.free_s
         effort = request is not None and request.job_class is JobClass.BEST_EFFORT
         return run.job.but(
@@ -129,6 +130,8 @@ class Cluster:
             nodes=self.names(run.places),
             restarts=len(run.of.spans),
             preempted=run.of.preemptions,
+            changes=len(run.of.spans),
+            works_s=run.works_s,
             preemptible=free and effort,
             room_for=run.room_for,
             next_shape=run.next_shape,
@@ -187,6 +190,9 @@ class Cluster:
         self.ground.ends.begin(run.number, release)
         run.free_s = run.protected_s if run.elastic else inf
         spans = run.of.spans
+        malleable = run.job.spec.request.malleable if run.job.spec is not None else None
+        run.rests_s = rests_until_s(malleable, len(spans), len(spans), run.works_s)
+        run.free_s = max(run.free_s, run.rests_s)
         if len(spans) >= CHANGES and spans[-CHANGES].end_s >= start_s:
             run.free_s = max(run.free_s, nextafter(start_s, inf))
 

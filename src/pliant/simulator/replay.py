@@ -6,7 +6,8 @@ says is carried out at once. The same workload and policy give the same replay.
 
 What a change costs is the job's: from being told until it holds nothing any more ``save_s``, in
 which it makes no progress; then ``launch_s`` at every start and ``restart_s`` more at every start
-but its first. Nothing may be taken from a job for three times its launch (paper 003). A time limit
+but its first. Nothing may be taken from a job for three times its launch (paper 003), nor while its
+owner's max-resizes or min-run keep it. A time limit
 counts from each start, and ends a job that is still saving as it ends any other.
 """
 
@@ -253,6 +254,8 @@ class Replay:
             run.protected_s = run.works_s + PROTECTION * arrival.launch_s
             self._at(run.protected_s, _What.MATURE, run)
         self.cluster.begins(run, now_s)
+        if now_s < run.rests_s < NEVER_S:
+            self._at(run.rests_s, _What.MATURE, run)
         self._goes_on(run)
 
     def _goes_on(self, run: Run) -> None:

@@ -72,6 +72,7 @@ class Run:
     elastic: bool = False  # its owner lets it be changed while it runs
     over_s: float = 0.0  # when its time limit ends it
     free_s: float = inf  # from when on it may be changed
+    rests_s: float = -inf  # until then its owner's max-resizes and min-run keep it; inf: for good
     left_at_s: float = -1.0  # when was asked last what is left of its work, and what was said
     left_known_s: float = 0.0
     seen: Job | None = None  # as it was shown last

@@ -28,6 +28,9 @@ _RUN = ("job", "run", "user", "account", "shape", "nodes", "submit_s", "start_s"
 _TALLY = ("hour_s", "partition", *COUNTED)
 _job_values, _run_values, _tally_values = map(_values_of, (_JOB, _RUN, _TALLY))
 
+NOT_LIVING = "job NOT IN (SELECT job FROM jobs WHERE end_s = 0 AND state != 'ended')"
+"""A condition on rows of jobs that have ended, or of which nothing else is known."""
+
 _READ_JOB = f"SELECT {', '.join(_JOB)} FROM jobs"  # noqa: S608  # our own names
 _KEEP_JOB = f"INSERT OR REPLACE INTO jobs {_values(_JOB)}"
 _RUN_BEGINS = (
@@ -123,7 +126,10 @@ class Remembered:
             for table in ("decisions", "intentions", "refused", "runs", "handovers")
         ]
         rest = (
-            ("DELETE FROM handovers WHERE user = ? AND done_s IS NOT NULL", [(user,)]),
+            (
+                f"DELETE FROM handovers WHERE user = ? AND done_s IS NOT NULL AND {NOT_LIVING}",  # noqa: S608  # our own words
+                [(user,)],
+            ),
             ("DELETE FROM jobs WHERE user = ? AND state = ?", [(user, ENDED)]),
             (
                 "DELETE FROM runs WHERE user = ? AND job NOT IN (SELECT job FROM jobs)",

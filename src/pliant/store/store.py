@@ -10,7 +10,7 @@ from pliant.errors import BadSpec
 from pliant.grammar import parse_shape
 from pliant.model import Shape, shape_text
 from pliant.store.database import Database
-from pliant.store.remembered import DECIDES, Remembered, decision_values
+from pliant.store.remembered import DECIDES, NOT_LIVING, Remembered, decision_values
 from pliant.store.report import report
 from pliant.store.reported import Report
 from pliant.store.rows import Decision, HandOverRow, RunRow, clean
@@ -283,15 +283,23 @@ class Store:
             self._db.write("DELETE FROM runs WHERE job = ? AND max(at_s, start_s) < ?", *rows)
 
     def prune(self, now_s: float, retention_s: float) -> None:
-        """Drop what is older than the retention, and the oldest above MOST_ROWS."""
+        """Drop what is older than the retention, and the oldest above MOST_ROWS.
+
+        The runs and resizes of a job that has not ended stay: its owner may have said how many
+        there may be, and is told what they have cost.
+        """
         for table in ("intentions", "decisions", "handovers"):
-            self._db.write(f"DELETE FROM {table} WHERE at_s < ?", (now_s - retention_s,))  # noqa: S608  # our own names
+            kept = f" AND {NOT_LIVING}" if table == "handovers" else ""
+            self._db.write(f"DELETE FROM {table} WHERE at_s < ?{kept}", (now_s - retention_s,))  # noqa: S608  # our own names
             self._db.write(
                 f"DELETE FROM {table} WHERE id <= (SELECT max(id) FROM {table}) - ?",  # noqa: S608  # our own names
                 (MOST_ROWS,),
             )
         old_s = now_s - retention_s
-        self._db.write("DELETE FROM runs WHERE max(at_s, start_s, end_s) < ?", (old_s,))
+        self._db.write(
+            f"DELETE FROM runs WHERE max(at_s, start_s, end_s) < ? AND {NOT_LIVING}",  # noqa: S608  # our own words
+            (old_s,),
+        )
         self.jobs.prune(old_s)
         self._db.write("DELETE FROM speeds WHERE end_s < ?", (now_s - retention_s,))
         self._db.write(
