@@ -30,6 +30,7 @@ from pliant.daemon.answers import (
     NOT_SHOWN,
     CannotRow,
     ClaimRow,
+    CostRow,
     DecisionRow,
     DoneAnswer,
     JobRow,
@@ -593,6 +594,19 @@ def test_why_says_so_where_nothing_is_done(
         daemon.answers["why"] = WhyAnswer(1000.0, job, text="it waits", left=left)
         assert pliant("why", "4711") == 0
         assert line in capsys.readouterr().out.splitlines()
+
+
+def test_why_says_what_changes_have_cost_a_job_so_far(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = replace(WAITING, state="running", reason="")
+    words = "it is not resized: its owner's max-resizes=3: it has been resized or made room 3 times"
+    cost = CostRow(4, 3, 0, 62.5, 250.0)
+    daemon.answers["why"] = WhyAnswer(1000.0, job, text=words, cost=cost)
+    assert pliant("why", "4711") == 0
+    assert capsys.readouterr().out.endswith(
+        f"{words}\nresized 3 times, made room 0 times: 62.5 s lost, 0.069 GPU-h\n"
+    )
 
 
 def test_why_says_what_a_job_cannot_become(

@@ -55,7 +55,7 @@ from pliant.model import (
 )
 from pliant.plan import Mark
 from pliant.policies import by_name
-from pliant.store import Decision, RunRow, Store
+from pliant.store import Decision, HandOverRow, RunRow, Store
 from pliant.wire import SEAL_KEY, Message, decode, encode
 from pliant.wire.lines import unsealed
 
@@ -1181,6 +1181,31 @@ def test_why_says_of_a_running_job_that_it_hangs(setting: Setting, batch: FakeBa
     again = setting.ask(ROOT, "why", job="7")
     assert isinstance(again, a.WhyAnswer)
     assert again.text != words
+
+
+def test_why_and_history_say_what_resizing_has_cost_a_job_so_far(
+    setting: Setting, batch: FakeBatch
+) -> None:
+    """Its checkpoint took 5 s on 4 GPUs, and 20 s later it worked again, on 2."""
+    store, base = setting.verbs.cycling.store, RunRow("7", 0, "ann", "", "4", "n1", 1.0, 1.0, 1.0)
+    batch.run("7", ONE)
+    setting.verbs.cycling.run()
+    ran = replace(base, launched_s=2.0, saved_took_s=5.0)
+    goes_on = replace(base, run=1, shape="2", start_s=110.0, launched_s=125.0)
+    for run, gpus in ((ran, 4.0), (goes_on, 2.0)):
+        store.run_began(run)
+        store.run_told(run)
+        store.jobs.keep(begun=[replace(run, gpus=gpus)])
+    over = HandOverRow(0, 90.0, "7", "ann", "", 0, "4", "2", "", "it fits", 150.0)
+    store.handed_over(store.hand_over(over), 95.0, "no checkpoint in time")
+    number = store.hand_over(replace(over, at_s=100.0))
+    store.saved(number, 105.0)
+    store.handed_over(number, 112.0, "done")
+    why, history = setting.ask(ROOT, "why", job="7"), setting.ask(ROOT, "history", job="7")
+    assert isinstance(why, a.WhyAnswer) and isinstance(history, a.HistoryAnswer)
+    assert why.cost == a.CostRow(2, 1, 0, 25.0, 5 * 4.0 + 20 * 2.0)
+    assert (history.lost_s, history.lost_gpu_s) == (why.cost.lost_s, why.cost.lost_gpu_s)
+    assert [row.lost_gpu_s for row in history.handovers] == [0.0, 60.0]
 
 
 def test_a_waiting_task_is_its_array_and_no_other_number_is(

@@ -18,8 +18,8 @@ from pliant.cli.output import (
     print_table,
     say,
 )
-from pliant.cli.why import DECISION_COLUMNS, clock
-from pliant.daemon.answers import HandOverHistory, HistoryAnswer, RunHistory
+from pliant.cli.why import DECISION_COLUMNS, clock, cost_line
+from pliant.daemon.answers import CostRow, HandOverHistory, HistoryAnswer, RunHistory
 
 
 def _launch(row: RunHistory) -> str:
@@ -106,9 +106,8 @@ def print_history(answer: HistoryAnswer) -> None:
     if answer.handovers:
         resized = sum(not row.guest and row.outcome == "done" for row in answer.handovers)
         made_room = sum(bool(row.guest and row.saved_s) for row in answer.handovers)
-        cost = f", {gpu_hours(answer.lost_gpu_s)}" if answer.lost_gpu_s else ""
-        lost = f"{answer.lost_s:.1f} s lost{cost}"
-        say(f"resized {resized} times, made room {made_room} times: {lost}")
+        cost = (resized, made_room, answer.lost_s, answer.lost_gpu_s)
+        say(cost_line(CostRow(len(answer.handovers), *cost)))
     if answer.runs:
         click.echo()
         print_table(answer.runs, RUN_COLUMNS, Style())

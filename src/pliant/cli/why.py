@@ -12,12 +12,13 @@ from pliant.cli.output import (
     Column,
     Style,
     duration,
+    gpu_hours,
     json_option,
     print_json,
     print_table,
     say,
 )
-from pliant.daemon.answers import ClaimRow, DecisionRow, JobRow, ShapeRow, WhyAnswer
+from pliant.daemon.answers import ClaimRow, CostRow, DecisionRow, JobRow, ShapeRow, WhyAnswer
 
 
 def _starts(row: ShapeRow, now_s: float) -> str:
@@ -84,6 +85,8 @@ def print_why(answer: WhyAnswer) -> None:
         say(answer.text)
     if answer.left and answer.job.state == "waiting":
         say(f"its shape is not changed: {answer.left}")
+    if answer.cost.asked:
+        say(cost_line(answer.cost))
     for row in answer.cannot:
         say(f"it cannot become {', '.join(row.shapes)}: {row.reason}")
     if answer.shapes:
@@ -97,6 +100,13 @@ def print_why(answer: WhyAnswer) -> None:
         click.echo()
         say("decided so far, the latest first:")
         print_table(answer.decisions, DECISION_COLUMNS, Style())
+
+
+def cost_line(cost: CostRow) -> str:
+    """Return how often a job was changed, and what that has cost it so far."""
+    gpus = f", {gpu_hours(cost.lost_gpu_s)}" if cost.lost_gpu_s else ""
+    lost = f"{cost.lost_s:.1f} s lost{gpus}"
+    return f"resized {cost.resized} times, made room {cost.made_room} times: {lost}"
 
 
 def headline(row: JobRow) -> list[str]:

@@ -185,6 +185,17 @@ class DecisionRow:
 
 
 @dataclass(frozen=True, slots=True)
+class CostRow:
+    """What changes have cost a job so far, as far as that was measured."""
+
+    asked: int = 0  # how often its program was asked for a checkpoint, or it was requeued for one
+    resized: int = 0
+    made_room: int = 0
+    lost_s: float = 0.0  # by its checkpoints, and from these until its next runs worked
+    lost_gpu_s: float = 0.0  # the same, times the GPUs that it held or that were kept for it
+
+
+@dataclass(frozen=True, slots=True)
 class WhyAnswer:
     """Why a job waits, or runs as it does."""
 
@@ -196,6 +207,7 @@ class WhyAnswer:
     before: tuple[ClaimRow, ...] = ()  # what is kept for others that stand before it
     decisions: tuple[DecisionRow, ...] = ()  # latest first
     cannot: tuple[CannotRow, ...] = ()
+    cost: CostRow = field(default_factory=CostRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +229,10 @@ class RunHistory:
 
 @dataclass(frozen=True, slots=True)
 class HandOverHistory:
-    """One change of a running job."""
+    """One change of a running job.
+
+    A run's checkpoint counts once, with the last change that its program was asked for.
+    """
 
     at_s: float  # when its program was asked
     run: int

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from pliant.daemon import answers as a
 from pliant.daemon import rows
+from pliant.daemon.changes import counted
 from pliant.daemon.named import MOST_NAMED
 from pliant.daemon.rights import Asker
 from pliant.model import Job
@@ -30,8 +31,7 @@ def history_of(store: Store, asker: Asker, job_id: str, job: Job | None) -> a.Hi
     whose = job or _owned(job_id, (*([record] if record else []), *runs, *overs))
     if whose is None or not asker.may_see(whose):
         return None
-    changes = tuple(_change(over, runs) for over in overs)
-    saving_s = sum(run.saved_took_s for run in runs)
+    changes, cost = _changes(overs, runs), _cost(overs, runs)
     first_s = runs[0].submit_s if runs else whose.submit_s
     found = a.HistoryAnswer(
         job=job_id,
@@ -40,10 +40,16 @@ def history_of(store: Store, asker: Asker, job_id: str, job: Job | None) -> a.Hi
         runs=tuple(map(_run, runs)),
         handovers=changes,
         decisions=rows.decision_rows(store.decisions(job_id, MOST_DECISIONS)),
-        lost_s=saving_s + sum(change.lost_s for change in changes),
-        lost_gpu_s=sum(change.lost_gpu_s for change in changes),
+        lost_s=cost.lost_s,
+        lost_gpu_s=cost.lost_gpu_s,
     )
     return found if record is None else _with_record(found, record)
+
+
+def cost_of(store: Store, job_id: str) -> a.CostRow:
+    """Return what changes have cost a job so far."""
+    overs = store.handovers(job_id)
+    return _cost(overs, store.runs(job_id)) if overs else a.CostRow()
 
 
 def ended_answer(store: Store, asker: Asker, ids: Sequence[str]) -> a.WhyAnswer | None:
@@ -54,7 +60,11 @@ def ended_answer(store: Store, asker: Asker, ids: Sequence[str]) -> a.WhyAnswer 
         return None
     decisions = rows.decision_rows(store.decisions(record.job, 10))
     tasks = store.jobs.tasks(record.job, MOST_NAMED + 1) if record.array else ()
-    return a.WhyAnswer(record.end_s, _row(record), _became(record, tasks), decisions=decisions)
+    return a.WhyAnswer(
+        *(record.end_s, _row(record), _became(record, tasks)),
+        decisions=decisions,
+        cost=cost_of(store, record.job),
+    )
 
 
 def _row(record: JobRecord) -> a.JobRow:
@@ -126,12 +136,29 @@ def _run(row: RunRow) -> a.RunHistory:
     )
 
 
-def _change(row: HandOverRow, runs: Sequence[RunRow]) -> a.HandOverHistory:
+def _cost(overs: Sequence[HandOverRow], runs: Sequence[RunRow]) -> a.CostRow:
+    changes, counts = _changes(overs, runs), counted(overs)
+    return a.CostRow(
+        len(overs),
+        counts.resized,
+        counts.made_room,
+        sum(run.saved_took_s for run in runs) + sum(change.lost_s for change in changes),
+        sum(change.lost_gpu_s for change in changes),
+    )
+
+
+def _changes(overs: Sequence[HandOverRow], runs: Sequence[RunRow]) -> tuple[a.HandOverHistory, ...]:
+    last = {row.run: row.id for row in overs}
+    return tuple(_change(row, runs, saves=last[row.run] == row.id) for row in overs)
+
+
+def _change(row: HandOverRow, runs: Sequence[RunRow], *, saves: bool) -> a.HandOverHistory:
+    """Say what a change cost; ``saves``: its run's checkpoint is told of this one."""
     before = next((run for run in runs if run.run == row.run), None)
     after = next((run for run in runs if run.run > row.run), None)
     back_s = after.launched_s if after else 0.0
     lost_s = max(0.0, back_s - row.saved_s) if row.saved_s and back_s else 0.0
-    saving = before.saved_took_s * before.gpus if before else 0.0
+    saving = before.saved_took_s * before.gpus if before and saves else 0.0
     return a.HandOverHistory(
         at_s=row.at_s,
         run=row.run,

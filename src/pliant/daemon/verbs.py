@@ -17,7 +17,7 @@ from pliant.daemon import answers as a
 from pliant.daemon import rows
 from pliant.daemon.cannot import beyond_reach, cannot_rows
 from pliant.daemon.cycling import Cycling
-from pliant.daemon.history import ended_answer, history_of
+from pliant.daemon.history import cost_of, ended_answer, history_of
 from pliant.daemon.monitors import Monitors
 from pliant.daemon.named import find, ids_of, is_all_of, unknown
 from pliant.daemon.overview import overview
@@ -175,6 +175,7 @@ class Verbs:
             before=tuple(rows.claim_row(claim) for claim in visible),
             decisions=decisions,
             cannot=cannot_rows(job, seen.snapshot.abilities, seen.snapshot.partitions),
+            cost=cost_of(self.cycling.store, job.id),
         )
 
     def _ended(self, asker: Asker, fields: Mapping[str, str]) -> a.WhyAnswer | None:
