@@ -48,6 +48,7 @@ def resize(job: str, shape: str, as_json: bool) -> None:
     Its program is asked for a checkpoint; where none is made in time the job stays as it is. Only
     its owner or an administrator may. A job whose program hung since an earlier request is not
     asked again; with --malleable=stalled=requeue it is then requeued from its last checkpoint.
+    Its max-resizes and min-run bind policies alone, not this command.
 
     \b
     pliant resize 4711 2

@@ -68,7 +68,8 @@ def clock(at_s: float) -> str:
 def why(job: str, as_json: bool) -> None:
     """Say why JOB waits: the shapes tried, what could start now, and when each would.
 
-    JOB is a number as squeue or qstat shows it: 4711, of an array 4711_3, on PBS 4711[3].
+    JOB is a number as squeue or qstat shows it: 4711, of an array 4711_3, on PBS 4711[3]. Of a
+    running job it says why it is not resized, and what resizing has cost it so far.
     """
     answer = ask(WhyAnswer, "why", job=job)
     if as_json:
