@@ -131,10 +131,11 @@ static bool is_signal(struct slice text)
 static bool check_malleable(struct why *why, struct slice text)
 {
     struct pairs pairs = {
-        .keys = {"grace", "signal", "stalled", "max-resizes", "min-run"},
-        .expected = "one of grace=, signal=, stalled=, max-resizes=, min-run= is expected",
+        .keys = {"grace", "signal", "stalled", "max-resizes", "min-run", "checkpoint"},
+        .expected = "one of grace=, signal=, stalled=, max-resizes=, min-run=, checkpoint= is "
+                    "expected",
     };
-    const struct slice *grace, *signal, *stalled, *most, *least;
+    const struct slice *grace, *signal, *stalled, *most, *least, *path;
 
     if (text.size == 0)
         return true;
@@ -154,7 +155,10 @@ static bool check_malleable(struct why *why, struct slice text)
     if (most && !read_resizes(why, "malleable max-resizes", *most))
         return false;
     least = pair(&pairs, "min-run");
-    return !least || read_time(why, "malleable min-run", *least);
+    if (least && !read_time(why, "malleable min-run", *least))
+        return false;
+    path = pair(&pairs, "checkpoint");
+    return !path || read_path(why, "malleable checkpoint", *path);
 }
 
 static bool check_job_class(struct why *why, struct slice text)

@@ -232,6 +232,18 @@ size_t count_names(struct slice text)
     return count;
 }
 
+bool read_path(struct why *why, const char *option, struct slice text)
+{
+    size_t good = 0;
+
+    while (good < text.size &&
+           (letter_or_digit(text.at[good]) || memchr("._/@-", text.at[good], 5)))
+        good++;
+    if (text.size == 0 || text.size > MAX_PATH || good != text.size)
+        return bad(why, option, text, "a path of at most 255 letters, digits and ._/@- is expected");
+    return true;
+}
+
 bool read_size(struct why *why, const char *option, struct slice text)
 {
     char letter;

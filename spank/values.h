@@ -16,6 +16,7 @@ enum {
     MAX_SHAPES = 64,  /* shapes in one throughput */
     MAX_PAIRS = 4096, /* totals x numbers of nodes x types of GPU in one request */
     MAX_GRACE_S = 24 * 3600,
+    MAX_PATH = 255, /* bytes of a named checkpoint */
 };
 
 /* An amount of GPUs: `whole` of them, or one `share`-th of one (then whole is 0). */
@@ -43,6 +44,7 @@ bool read_nodes(struct why *why, const char *option, struct slice text);
 bool read_kinds(struct why *why, const char *option, struct slice text);
 bool read_cores(struct why *why, const char *option, struct slice text);
 bool read_names(struct why *why, const char *option, struct slice text);
+bool read_path(struct why *why, const char *option, struct slice text);
 bool read_size(struct why *why, const char *option, struct slice text);
 bool read_time(struct why *why, const char *option, struct slice text);
 bool read_shape(struct why *why, const char *option, struct slice text, struct shape *shape);

@@ -52,11 +52,12 @@ class FakeDoor:
             self._door.close()
             self._door = None
 
-    def want(self, wish: str, within_s: float = 120.0) -> None:
-        """Want a checkpoint; "" none any more."""
+    def want(self, wish: str, within_s: float = 120.0, checkpoint: str = "") -> None:
+        """Want a checkpoint; "" none any more. ``checkpoint``: which its owner named."""
         with self._news:
             until_s = time.time() + within_s if wish else 0.0
-            self.wish = RunAnswer(wish, "resize" if wish else "", "2", until_s)
+            why = "resize" if wish else ""
+            self.wish = RunAnswer(wish, why, "2", until_s, checkpoint=checkpoint)
             self._news.notify_all()
 
     def of(self, verb: str) -> list[dict[str, str]]:

@@ -22,6 +22,9 @@ FROM_SOURCE = (
 HASTY = (
     "import pliant.node.core as core; core.SILENT_S = 3.0; from pliant.entry import main; main()"
 )
+IMPATIENT = (
+    "import pliant.node.named as named; named.WAIT_S = 0.3; from pliant.entry import main; main()"
+)
 HEAD = "import os, pathlib, signal, sys, time, pliant\n"
 SCONTROL = '#!/bin/sh\necho "$@" >>{log}\n{then}\n'
 

@@ -21,7 +21,9 @@ GOOD = {
         "", "grace=2m", "signal=USR1", "signal=SIGUSR1,grace=90", "grace=24h",
         "stalled=requeue", "stalled=leave,grace=2m", "max-resizes=3,min-run=2h", "max-resizes=0",
         "max-resizes=4096", "max-resizes=007", "min-run=24h", "min-run=1", "grace=2m+min-run=90s",
-        "min-run=2h,max-resizes=5,stalled=requeue,signal=USR1,grace=1m",
+        "checkpoint=ckpt/last.pt", "checkpoint=/scratch/a.b_c-d@e,grace=2m", "checkpoint=" + "a" * 255,
+        "checkpoint=.+min-run=1h", "checkpoint=../-x",
+        "checkpoint=x,min-run=2h,max-resizes=5,stalled=requeue,signal=USR1,grace=1m",
     ],
     "job-class": ["trial", "best-effort"],
     "throughput": [
@@ -61,6 +63,10 @@ BAD = {
         "max-resizes= 1", "max-resizes=1h", "max_resizes=1", "min-run=", "min-run=0", "min-run=25h",
         "min-run=1d", "min-run=-1", "min-run=1h,min-run=1h", "min-run=x,max-resizes=x", "min-run=1:30",
         "max-resizes=x,stalled=x", "min-run=$(id)", "max-resizes=`id`",
+        "checkpoint=", "checkpoint", "checkpoint=a b", "checkpoint=$(id)", "checkpoint=`id`", "checkpoint=a;b",
+        "checkpoint=~/x", "checkpoint=a\nb", "checkpoint='a'", "checkpoint=a|b", "checkpoint=é", "checkpoint=a=b",
+        "checkpoint=*", "checkpoint=" + "a" * 256, "checkpoint=a,checkpoint=a", "checkpoint=%j", "checkpoint=a:b",
+        "checkpoint=$,min-run=x",
         ",", "grace=2m signal=HUP",
     ],
     "job-class": ["", "Trial", "trial ", "best_effort", "trial,best-effort", "\n", "t" * 41],
@@ -83,7 +89,7 @@ def pairs(table: dict[str, list[str]]) -> list[tuple[str, str]]:
 
 
 PIECES = [
-    *"gpus nodes type cores gpu-type gpu-mem grace signal stalled requeue leave max-resizes min-run gpu cpu both all trial best-effort".split(),
+    *"gpus nodes type cores gpu-type gpu-mem grace signal stalled requeue leave max-resizes min-run checkpoint ckpt gpu cpu both all trial best-effort".split(),
     *"yes no a100 h100 1x0@cpu 2x4 1/4 1/64 1/65 4096 4097 0 1 2 3 16 00 .5 5.2 1e3 90s 2m".split(),
     *"= = = , , + : : : - / @ x . ; % % | ' \" $( ) \\".split(),
     *SIGNALS, "SIG", " ", "\n", "\t", "é", "\udcff", "６",
@@ -108,7 +114,7 @@ RANGES = st.builds("{}-{}".format, NUMBERS, NUMBERS) | NUMBERS
 KEYS = st.sampled_from(
     [
         *("gpus", "nodes", "type", "cores", "gpu-type", "gpu-mem", "grace", "signal", "stalled"),
-        *("max-resizes", "min-run"),
+        *("max-resizes", "min-run", "checkpoint"),
     ]
 )
 WORDS = st.sampled_from(

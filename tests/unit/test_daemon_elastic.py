@@ -761,6 +761,24 @@ def test_a_policy_resizes_a_job_as_often_as_its_owner_says_and_its_owner_more_of
     assert bench.store.handovers("7")[-1].reason == "alice asked for it"
 
 
+@pytest.mark.parametrize("checkpoint", ["", "ckpt"])
+def test_a_job_whose_named_checkpoint_was_not_whole_is_left_alone_for_a_while(
+    bench: Bench, checkpoint: str
+) -> None:
+    """Its program was started again for it, and would be in every cycle."""
+    says = replace(MALLEABLE, malleable=Malleable(30, checkpoint=checkpoint))
+    job = replace(JOB, spec=Spec(says, own=FOUR))
+    bench.listens(job)
+    assert [*bench.elastic.begin(reshape(bench.one(job)), always)]
+    bench.elastic.overs.failed("7", 0, bench.name())
+    bench.elastic.overs.turn()
+    again = [*bench.elastic.begin(reshape(bench.one(job)), always)]
+    assert bool(again) is (checkpoint == "")
+    bench.now_s += REST_S + 1
+    bench.listens(job)
+    assert bool([*bench.elastic.begin(reshape(bench.one(job)), always)]) is (checkpoint != "")
+
+
 def test_a_resize_that_came_to_nothing_is_none_that_its_owner_counts(bench: Bench) -> None:
     job = saying(max_resizes=1)
     bench.listens(job)

@@ -212,6 +212,13 @@ def test_the_signal_that_was_said_at_submission_is_told(bench: Bench) -> None:
     assert bench.say("run-watch").signal == "USR1"
 
 
+def test_the_checkpoint_that_was_named_at_submission_is_told_with_each_wish(bench: Bench) -> None:
+    bench.look(replace(JOB, spec=Spec(Request(malleable=Malleable(checkpoint="ckpt/last")))))
+    assert bench.say("run-begin").checkpoint == ""
+    bench.wish()
+    assert bench.say("run-watch").checkpoint == "ckpt/last"
+
+
 @pytest.mark.parametrize(
     ("submitted", "said", "counts"),
     [

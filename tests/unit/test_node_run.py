@@ -17,7 +17,18 @@ import pytest
 import pliant
 from fake_door import wait_until
 from pliant.wire.runs import RunAnswer
-from wrapped_job import FROM_SOURCE, HASTY, HEAD, PLIANT, ROOT, Job, ended, taken_over, wrapped_job
+from wrapped_job import (
+    FROM_SOURCE,
+    HASTY,
+    HEAD,
+    IMPATIENT,
+    PLIANT,
+    ROOT,
+    Job,
+    ended,
+    taken_over,
+    wrapped_job,
+)
 
 LOOP = "while not {until}: time.sleep(0.02)\n"
 GO = "os.path.exists('go')"
@@ -252,6 +263,117 @@ def test_the_file_says_what_is_wanted(job: Job) -> None:
     taken_over(job, process)
     said = json.loads((job.folder / "copy").read_text())
     assert (said["wish"], said["why"], said["shape"]) == ("w1", "resize", "2")
+
+
+WHOLE = (
+    "os.makedirs('ckpt', exist_ok=True)\npathlib.Path('ckpt/step').write_text(str(time.time()))\n"
+)
+BESIDE = (
+    "there = pathlib.Path(os.environ['PLIANT_CHECKPOINT_DIR'])\n(there / 'ckpt').write_text('7')\n"
+)
+
+
+def saving(how: str) -> str:
+    """A program that says that it has saved, and goes on to the end where it is started again."""
+    return (
+        "if os.path.exists('asked'): print('again'); sys.exit(0)\n"
+        + LOOP.format(until="pliant.checkpoint_wanted()")
+        + f"pathlib.Path('asked').touch()\n{how}pliant.checkpointed()"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "how"),
+    [
+        ("", WHOLE),
+        ("old", WHOLE),
+        ("", "pathlib.Path('ckpt').write_text('7')\n"),
+        ("", BESIDE),
+    ],
+    ids=["folder", "folder that was there", "file", "in the directory for checkpoints"],
+)
+def test_a_named_checkpoint_that_is_new_and_whole_is_reported(
+    job: Job, before: str, how: str
+) -> None:
+    if before:
+        (job.folder / "ckpt").mkdir()
+        (job.folder / "ckpt" / "step").write_text(before)
+    process = job.start(saving(how))
+    job.door.wait_for("run-watch")
+    job.door.want("w1", checkpoint="ckpt")
+    assert taken_over(job, process)[0::2] == (85, "")
+    assert job.door.of("run-failed") == []
+
+
+@pytest.mark.parametrize(
+    ("before", "how", "words"),
+    [
+        ("", "", "ckpt is not there"),
+        ("old", "", "ckpt is no newer than the request"),
+        ("old", "os.rename('ckpt/step', 'ckpt/earlier')\n", "ckpt is no newer than the request"),
+        ("old", "open('ckpt/step', 'w').close()\n", "ckpt is empty"),
+        ("old", "open('ckpt/next', 'w').close()\n", "ckpt is no newer than the request"),
+        ("", "os.mkfifo('ckpt')\n", "ckpt is neither a file nor a directory"),
+        ("", "os.symlink('$(touch owned)', 'ckpt')\n", "ckpt is not there"),
+    ],
+)
+def test_where_a_named_checkpoint_is_not_new_and_whole_the_program_goes_on(
+    job: Job, before: str, how: str, words: str
+) -> None:
+    if before:
+        (job.folder / "ckpt").mkdir()
+        (job.folder / "ckpt" / "step").write_text(before)
+    job.pliant = [sys.executable, "-c", IMPATIENT]
+    process = job.start(saving(how))
+    job.door.wait_for("run-watch")
+    job.door.want("w1", checkpoint="ckpt")
+    says = f"the checkpoint is not new and whole: {words}"
+    assert ended(process) == (
+        0,
+        "again\n",
+        f"pliant run: {says}\npliant run: the program goes on here\n",
+    )
+    assert [said["words"] for said in job.door.of("run-failed")] == [says]
+    assert (job.door.of("run-saved"), job.requeues.exists()) == ([], False)
+    assert not (job.folder / "owned").exists()
+
+
+@pytest.mark.parametrize(("how", "reported"), [(WHOLE, "run-saved"), ("", "run-failed")])
+def test_what_is_saved_as_others_end_the_job_is_reported_only_where_it_is_whole(
+    job: Job, how: str, reported: str
+) -> None:
+    program = (
+        f"def end(*told):\n    {how.strip().replace(chr(10), chr(10) + '    ') or 'pass'}\n"
+        "    sys.exit(85)\nsignal.signal(signal.SIGTERM, end)\n"
+        + LOOP.format(until="pliant.checkpoint_wanted()")
+        + "pathlib.Path('asked').write_text('yes')\n"
+        + LOOP.format(until=GO)
+    )
+    process = job.start(program)
+    job.door.wait_for("run-watch")
+    job.door.want("w1", checkpoint="ckpt")
+    job.wait_for_file("asked")
+    process.terminate()
+    assert ended(process)[0] == 85
+    assert [verb for verb in ("run-saved", "run-failed") if job.door.of(verb)] == [reported]
+    assert not job.requeues.exists()
+
+
+def test_all_tasks_go_on_where_a_named_checkpoint_is_not_there(job: Job) -> None:
+    program = (
+        "mine = pathlib.Path('asked' + os.environ['SLURM_PROCID'])\n"
+        "if mine.exists(): print('again'); sys.exit(0)\n"
+        + LOOP.format(until="pliant.checkpoint_wanted()")
+        + "mine.touch()\npliant.checkpointed()"
+    )
+    job.pliant = [sys.executable, "-c", IMPATIENT]
+    tasks = [
+        job.start(program, SLURM_PROCID=str(rank), SLURM_STEP_NUM_TASKS="2") for rank in range(2)
+    ]
+    job.door.wait_for("run-watch")
+    job.door.want("w1", checkpoint="ckpt")
+    assert [ended(task)[:2] for task in tasks] == [(0, "again\n")] * 2
+    assert job.door.of("run-saved") == []
 
 
 def test_a_program_that_finishes_when_it_is_asked_has_finished(job: Job) -> None:

@@ -81,9 +81,9 @@ def test_a_job_says_what_is_to_become_of_it_where_a_request_hangs_it() -> None:
     assert find_token(token_text(spec)) == spec
 
 
-def test_a_job_says_how_often_policies_may_resize_it_and_how_long_it_works_in_between() -> None:
-    spec = Spec(Request(malleable=Malleable(max_resizes=0, min_run_s=7200)))
-    assert spec_text(spec) == "malleable=max-resizes=0,min-run=7200s"
+def test_a_job_says_what_it_leaves_to_policies_and_what_it_saves() -> None:
+    spec = Spec(Request(malleable=Malleable(max_resizes=0, min_run_s=7200, checkpoint="a/b.pt")))
+    assert spec_text(spec) == "malleable=max-resizes=0,min-run=7200s,checkpoint=a/b.pt"
     assert find_token(token_text(spec)) == spec
 
 

@@ -214,7 +214,7 @@ def test_every_token_that_is_written_here_says_the_same_to_it(old: Release) -> N
 
 def _is_new(text: str) -> bool:
     """Whether a request uses a key that 0.1.0 has not."""
-    return any(key in text for key in ("stalled=", "max-resizes=", "min-run="))
+    return any(key in text for key in ("stalled=", "max-resizes=", "min-run=", "checkpoint="))
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,9 @@ def run_command(
     again": the job is requeued, and starts at another shape. Outside a job, or where Pliant is
     not there, the program runs as if it had been started by itself.
 
+    Where the job says --malleable=checkpoint=PATH, that file or directory must be new and not empty
+    by then; else one line says so, and the program is started again in place.
+
     Where `pliant run` itself is killed, the program runs on unmanaged, and the job ends with its
     exit code; where it had saved, the job is requeued.
 

@@ -450,7 +450,7 @@ class HandOvers:
             self._refused.pop(active.over.job, None)
             if outcome in (Outcome.DONE, Outcome.AS_WAS, Outcome.REFUSED):
                 self._gone[active.over.job] = active.over.run
-            elif outcome is Outcome.STAYS:
+            elif outcome is Outcome.STAYS or _was_checked(active.job, outcome):
                 self._rests[active.over.job] = self._clock() + REST_S
             self._store.handed_over(active.number, self._clock(), told)
             self._changed.notify_all()
@@ -458,6 +458,12 @@ class HandOvers:
         log.info("job %s: %s", active.over.job, told, extra=about_job(active.job, *change))
         self._told(active.over.job)
         self._ended(active.job, active.over.guest, outcome, told)
+
+
+def _was_checked(job: Job, outcome: Outcome) -> bool:
+    """Whether a program may have been started again because its named checkpoint was not new."""
+    malleable = job.spec.request.malleable if job.spec is not None else None
+    return outcome is Outcome.NOT_SAVED and malleable is not None and malleable.checkpoint != ""
 
 
 def _told(over: HandOver, outcome: Outcome) -> str:

@@ -190,11 +190,17 @@ class RunVerbs:
             *(name_of(over), _why(over), shape_text(over.shape), over.until_s, state, now_s),
             run=run,
             signal=_signal(job),
+            checkpoint=_checkpoint(job),
         )
 
 
 def _why(over: HandOver) -> str:
     return "preempt" if over.guest else "resize"
+
+
+def _checkpoint(job: Job) -> str:
+    malleable = job.spec.request.malleable if job.spec is not None else None
+    return malleable.checkpoint if malleable is not None else ""
 
 
 def _signal(job: Job) -> str:

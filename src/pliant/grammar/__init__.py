@@ -16,6 +16,8 @@
                 stalled=requeue|leave     what becomes of a program that a request hung
                 max-resizes=N             how often policies may resize it; 0: never
                 min-run=TIME              ... and how long it works in between, at least
+                checkpoint=PATH           what a checkpoint must have changed, of letters, digits,
+                                          and ._/@-
     job-class   trial | best-effort
     throughput  SHAPE:NUMBER{,SHAPE:NUMBER}   steps per second
     steps       N

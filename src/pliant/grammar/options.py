@@ -23,6 +23,7 @@ from pliant.grammar.values import (
     read_count,
     read_list,
     read_names,
+    read_path,
     read_size_mib,
     read_time_s,
     read_words,
@@ -33,7 +34,7 @@ OPTIONS = ("moldable", "malleable", "job-class", "throughput", "steps", "colocat
 MOLDABLE_KEYS = ("gpus", "nodes", "type", "cores", "gpu-type", "gpu-mem")
 MAX_PAIRS = 4096
 """The most combinations of totals, numbers of nodes and types of GPU in one request."""
-MALLEABLE_KEYS = ("grace", "signal", "stalled", "max-resizes", "min-run")
+MALLEABLE_KEYS = ("grace", "signal", "stalled", "max-resizes", "min-run", "checkpoint")
 STALLED = ("requeue", "leave")
 SIGNALS = ("HUP", "INT", "QUIT", "USR1", "USR2", "TERM", "CONT", "URG", "WINCH")
 
@@ -106,6 +107,7 @@ def _malleable(request: Request, text: str) -> Request:
         stalled == "requeue",
         None if most is None else read_count("malleable max-resizes", most, least=0),
         read_time_s("malleable min-run", least) if least is not None else 0,
+        read_path("malleable checkpoint", pairs["checkpoint"]) if "checkpoint" in pairs else "",
     )
     return replace(request, malleable=said)
 

@@ -52,7 +52,9 @@ def _malleable_text(malleable: Malleable) -> str:
     most, least = malleable.max_resizes, malleable.min_run_s
     resizes = f"max-resizes={most}" if most is not None else ""
     runs = f"min-run={least}s" if least else ""
-    value = ",".join(word for word in (grace, signal, stalled, resizes, runs) if word)
+    path = f"checkpoint={malleable.checkpoint}" if malleable.checkpoint else ""
+    words = (grace, signal, stalled, resizes, runs, path)
+    value = ",".join(word for word in words if word)
     return f"malleable={value}" if value else "malleable"
 
 

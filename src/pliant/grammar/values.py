@@ -27,6 +27,7 @@ MAX_GRACE_S = 24 * 3600
 _COUNT = re.compile(r"[0-9]{1,9}", re.ASCII)
 _SHARE = re.compile(r"1/([0-9]{1,9})", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+_PATH = re.compile(r"[A-Za-z0-9._/@-]{1,255}", re.ASCII)
 _SIZE = re.compile(r"([0-9]{1,7})([MGT]?)", re.ASCII)
 _TIME = re.compile(r"([0-9]{1,6})([smh]?)", re.ASCII)
 NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
@@ -124,6 +125,13 @@ def read_names(option: str, text: str) -> tuple[str, ...]:
         if not _is_gpu_type(name):
             raise bad(option, name, "the name of a GPU type, like a100, is expected")
     return tuple(dict.fromkeys(names))
+
+
+def read_path(option: str, text: str) -> str:
+    if not _PATH.fullmatch(text):
+        right = "a path of at most 255 letters, digits and ._/@- is expected"
+        raise bad(option, text, right)
+    return text
 
 
 def read_size_mib(option: str, text: str) -> int:

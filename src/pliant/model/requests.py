@@ -27,6 +27,7 @@ class Malleable:
     # what its owner leaves to policies; `pliant resize` is not bound by it
     max_resizes: int | None = None  # how often it may be resized or make room; None: no limit
     min_run_s: int = 0  # how long a run must work before the next time, once it was restarted
+    checkpoint: str = ""  # a file or directory that a checkpoint must have changed; "": any
 
 
 @dataclass(frozen=True, slots=True)

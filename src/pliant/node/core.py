@@ -13,6 +13,9 @@
            FOLLOWING (tasks that do not lead) ──what the first says         │      RUNNING, started
                                                                            OVER    again in place
 
+Before HANDING stands CHECKING where the job's owner named the checkpoint: one that is not new and
+whole leads to no requeue, and the program is started again in place.
+
 What cannot happen in a stage changes nothing: answers come late and twice. A program that saved on
 request and ended is never lost: pliantd requeues the job; where it is silent, we do; where that is
 refused (no scontrol here, a job that may not be requeued), the program is started again right here
@@ -36,6 +39,8 @@ from pliant.node.words import (
     AskWhy,
     Beaten,
     Beside,
+    Check,
+    Checked,
     Decided,
     Effect,
     Ended,
@@ -71,6 +76,8 @@ SILENT_S = 20.0
 """How long pliantd may be silent to a saved checkpoint: longer than its restart."""
 GATHER_S = 10.0
 """How long the other tasks may take beyond the first one's end, at least."""
+CHECK_S = 15.0
+"""How long a look at the checkpoint may take: a file system may not answer."""
 FOLLOW_S = SILENT_S + 3 * TAKE_OVER_S
 """How long a task waits for the first one's decision, at most."""
 SEVERAL = (
@@ -264,6 +271,28 @@ def _ticked_gathering(state: State, event: Ticked) -> Next:
 def _hand(state: State, wish: Wish, at_s: float) -> Next:
     if not state.alone:
         return _go_on(state)
+    if wish.checkpoint:
+        return replace(state, stage=Stage.CHECKING, until_s=at_s + CHECK_S), (Check(wish),)
+    return _hand_over(state, wish, at_s)
+
+
+def _checked(state: State, event: Checked) -> Next:
+    assert state.wish is not None  # noqa: S101  # nothing is checked without one
+    if event.trouble:
+        words = f"the checkpoint is not new and whole: {event.trouble}"
+        running, effects = _go_on(state)
+        return running, (Say(words), *effects, ReportFailed(state.wish, words))
+    return _hand_over(state, state.wish, event.at_s) if state.alone else _go_on(state)
+
+
+def _ticked_checking(state: State, event: Ticked) -> Next:
+    if event.at_s < state.until_s or state.wish is None:
+        return state, ()
+    words = f"{state.wish.checkpoint} could not be looked at within {CHECK_S:.0f} s"
+    return _checked(state, Checked(event.at_s, words))
+
+
+def _hand_over(state: State, wish: Wish, at_s: float) -> Next:
     handing = replace(state, stage=Stage.HANDING, until_s=at_s + SILENT_S)
     return handing, (ReportSaved(wish, at_s - state.asked_s),)
 
@@ -319,7 +348,7 @@ def _signalled_waiting(state: State, event: Signalled) -> Next:
 def _orphaned_waiting(state: State, event: Orphaned) -> Next:
     """Say once more what pliantd may not have heard; the other tasks wait on."""
     says = Say("its guardian was killed; the program has saved and ended")
-    told = state.wish if state.stage is Stage.HANDING else None
+    told = state.wish if state.stage in (Stage.CHECKING, Stage.HANDING) else None
     took_s = event.at_s - state.asked_s
     return _over(
         state, CHECKPOINTED, says, *((ReportSaved(told, took_s, last=True),) if told else ())
@@ -363,7 +392,10 @@ def _decided(state: State, event: Decided) -> Next:
 
 
 _RUNS = (Stage.RUNNING, Stage.ASKED)
-_WAITS = (Stage.GATHERING, Stage.HANDING, Stage.REQUEUING, Stage.LEAVING, Stage.FOLLOWING)
+_WAITS = (
+    *(Stage.GATHERING, Stage.CHECKING, Stage.HANDING),
+    *(Stage.REQUEUING, Stage.LEAVING, Stage.FOLLOWING),
+)
 _Handler = Callable[[State, Any], Next]
 
 _ON: Mapping[tuple[Stage, type], _Handler] = {
@@ -381,6 +413,8 @@ _ON: Mapping[tuple[Stage, type], _Handler] = {
     (Stage.ASKED, Ticked): _ticked_asked,
     (Stage.GATHERING, Gathered): _gathered,
     (Stage.GATHERING, Ticked): _ticked_gathering,
+    (Stage.CHECKING, Checked): _checked,
+    (Stage.CHECKING, Ticked): _ticked_checking,
     (Stage.HANDING, Answered): _answered,
     (Stage.HANDING, Ticked): _ticked_handing,
     **{(stage, Requeued): _requeued for stage in (Stage.HANDING, Stage.REQUEUING)},

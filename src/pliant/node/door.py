@@ -145,7 +145,7 @@ class Door:
             return
         self.known = answer.wish
         left_s = answer.until_s - (answer.now_s or self.clock())
-        self.heard.wished(Wish(answer.wish, answer.why, answer.shape, left_s))
+        self.heard.wished(Wish(answer.wish, answer.why, answer.shape, left_s, answer.checkpoint))
 
     # Reports
 

@@ -17,6 +17,7 @@ class Stage(StrEnum):
 
     RUNNING = "running"
     ASKED = "asked"  # the program has been told to checkpoint
+    CHECKING = "checking"  # all have saved: is what the owner named new and whole?
     GATHERING = "gathering"  # ours has saved and ended; other tasks of the step have not yet
     HANDING = "handing"  # saved: reported to pliantd, which requeues the job
     REQUEUING = "requeuing"  # pliantd is silent: we requeue the job
@@ -27,12 +28,13 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A checkpoint that pliantd wants within ``left_s``."""
+    """A checkpoint that pliantd wants within ``left_s``; ``checkpoint``: which its owner named."""
 
     id: str
     why: str = ""
     shape: str = ""
     left_s: float = 0.0
+    checkpoint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,14 @@ class Gathered:
 
 
 @dataclass(frozen=True, slots=True)
+class Checked:
+    """The named checkpoint is new and whole, or (``trouble``) is not, in words."""
+
+    at_s: float
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     """Pliantd knows of the checkpoint and takes the job over."""
 
@@ -181,6 +191,7 @@ Event = (
     | Ticked
     | Beaten
     | Gathered
+    | Checked
     | Answered
     | Beside
     | Requeued
@@ -218,8 +229,15 @@ class Pass:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """Look whether the named checkpoint is new and whole, and say Checked."""
+
+    wish: Wish
+
+
+@dataclass(frozen=True, slots=True)
 class ReportSaved:
-    """Tell pliantd until it answers; where ``last``, once and shortly."""
+    """Tell pliantd until it answers; where ``last``, once and shortly, if a named one is whole."""
 
     wish: Wish
     took_s: float
@@ -291,6 +309,7 @@ Effect = (
     | Withdraw
     | Prompt
     | Pass
+    | Check
     | ReportSaved
     | ReportFailed
     | ReportEnd

@@ -24,6 +24,7 @@ from pliant.node.core import step
 from pliant.node.door import END_S, Ask, Door
 from pliant.node.files import Pace, Private
 from pliant.node.hearing import Hearing
+from pliant.node.named import NamedCheckpoint
 from pliant.node.program import Program, Witness
 from pliant.node.ranks import NONE, Ranks
 from pliant.node.run import Run
@@ -80,6 +81,7 @@ class Wrapper:
         self._door: Door | None = None
         self._asks_why: threading.Thread | None = None
         self._copies = Copies()
+        self._named = NamedCheckpoint(this.directory)
         self._guardian = guarded.link[0] if guarded.link is not None else -1
 
     def run(self) -> int:
@@ -243,6 +245,8 @@ class Wrapper:
         state = self._state
         match effect:
             case w.Ask(wish):
+                if wish.checkpoint and self._this.leads:
+                    self._named.remember(wish.checkpoint)
                 self._tell(wish)
                 if self._files is not None:
                     self._files.ask(wish)
@@ -271,8 +275,12 @@ class Wrapper:
                 self._later(lambda: self._requeue(job))
             case w.AskWhy() if job and self._this.leads:
                 self._asks_why = self._later(lambda: self._say_why(job))
-            case w.ReportSaved(wish, took_s, last) if door is not None:
-                (door.last_saved if last else door.saved)(wish, took_s)
+            case w.Check(wish):
+                self._later(lambda: self._check(wish))
+            case w.ReportSaved(wish, took_s, last=True) if door is not None:
+                self._report_last(door, wish, took_s)
+            case w.ReportSaved(wish, took_s) if door is not None:
+                door.saved(wish, took_s)
             case w.ReportFailed(wish, words) if door is not None:
                 (door.last_failed if over else door.failed)(wish, words)
             case w.ReportEnd(code, termed) if door is not None:
@@ -288,6 +296,18 @@ class Wrapper:
 
     def _requeue(self, job: str) -> None:
         self._post(w.Requeued(time.monotonic(), self._outside.requeue(job)))
+
+    def _check(self, wish: w.Wish) -> None:
+        trouble = self._named.trouble(wish.checkpoint)
+        self._post(w.Checked(time.monotonic(), trouble))
+
+    def _report_last(self, door: Door, wish: w.Wish, took_s: float) -> None:
+        trouble = self._named.trouble_soon(wish.checkpoint) if wish.checkpoint else ""
+        if trouble:
+            say(f"the checkpoint is not new and whole: {trouble}")
+            door.last_failed(wish, trouble)
+        else:
+            door.last_saved(wish, took_s)
 
     def _say_why(self, job: str) -> None:
         run = int(self._door.who["run"]) if self._door is not None else self._this.restarts

@@ -51,4 +51,5 @@ class RunAnswer:
     several: bool = False  # another wrapper speaks for this run: nothing is asked, nothing requeued
     run: int = -1  # which one it is; -1: an earlier release does not say
     signal: str = ""  # by which the job's program is told of a wish, as its owner said; "": none
+    checkpoint: str = ""  # which its owner named: to be new and whole before ``run-saved``
     stays: bool = False  # it has saved, and is to stay: it could not start again, or be requeued
