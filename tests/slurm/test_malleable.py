@@ -209,6 +209,30 @@ def test_a_job_moves_between_one_and_two_nodes(
     assert (workdir / f"{counting.job}.out").read_text().splitlines()[-1] == checksum(steps)
 
 
+@pytest.mark.parametrize(("checkpoint", "whole"), [("count", True), ("saves/it", False)])
+def test_an_owners_words_for_a_long_run_are_kept_and_bind_no_resize_of_its_own(
+    count: Count, wait_for_state: WaitForState, workdir: Path, checkpoint: str, whole: bool
+) -> None:
+    """The checkpoint is looked at on the node: where it is not there, the program goes on there."""
+    says = f"--malleable=grace=20,max-resizes=0,min-run=1h,checkpoint={workdir}/{checkpoint}"
+    steps = 1000
+    counting = count("--gres=gpu:2", "--moldable=gpus=1-2", says, steps=steps)
+    wait_until(counting.works, "the program to work")
+    why = ask(counting.sandbox, a.WhyAnswer, "why", job=str(counting.job))
+    assert "it is not resized: its owner's max-resizes=0: only `pliant resize` does" in why.text
+    wait_until(lambda: counting.resize("1").returncode == 0, "it to be asked")
+    out = workdir / f"{counting.job}.out"
+    wait_until(lambda: counting.history().handovers[0].outcome != "", "something to come of it")
+    (change,) = counting.history().handovers
+    assert (change.outcome == "done") is whole
+    wait_for_state(counting.job, "COMPLETED")
+    assert out.read_text().splitlines()[-1] == checksum(steps)
+    words = f"pliant run: the checkpoint is not new and whole: {workdir}/{checkpoint} is not there"
+    assert (words in out.read_text()) is not whole
+    cost = ask(counting.sandbox, a.WhyAnswer, "why", job=str(counting.job)).cost
+    assert (cost.resized, cost.lost_gpu_s > 0) == (int(whole), whole)
+
+
 def test_only_its_owner_resizes_a_job_and_only_to_what_it_allows(count: Count) -> None:
     counting = count("--gres=gpu:2", "--moldable=gpus=1-2", steps=4000)
     wait_until(counting.works, "the program to work")
