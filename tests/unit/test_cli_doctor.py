@@ -48,7 +48,9 @@ GOOD_GRES = "gpu:a100:4(S:0),shard:16,nogpu:no_consume:1"
 
 
 def healthy(argv: list[str], *, text: str = "") -> Answer:
-    """Every command as it is where all is well."""
+    """Every command as it is where all is well, and SELinux is not."""
+    if argv == ["getenforce"]:
+        raise Unavailable("getenforce: No such file or directory")
     said = {"sbatch": "      --moldable=SPEC     shapes\n", "munge": "MUNGE:x:", "unmunge": text}
     return Answer(said[argv[0]], "", 0)
 
@@ -90,15 +92,16 @@ def test_everything_but_ok_has_a_cure_or_could_not_be_seen(tmp_path: Path) -> No
     )  # fmt: skip
     findings = examine(sick)
     assert len(findings) > len(SLURM)
-    assert [f for f in findings if f.state in (State.ADVICE, State.FAULT) and not f.cure] == []
-    assert [f for f in findings if "\n" in f.says + f.cure] == []
+    bad = [f for f in findings if f.state in (State.ADVICE, State.FAULT)]
+    assert [f for f in bad if not (f.cure or f.commands)] == []
+    assert [f for f in findings if "\n" in f.says + f.cure + "".join(f.commands)] == []
 
 
 @pytest.mark.parametrize(
     ("hostname", "toml", "where"),
     [
-        ("ctl", "pliant install slurm --part daemon --apply writes one", ""),
-        ("login", "copy it from ctl", "on the controller: "),
+        ("ctl", "PLIANT_CONFIG names another", ""),
+        ("login", "copy it from ctl; PLIANT_CONFIG names another", "on the controller"),
     ],
 )
 def test_what_belongs_on_the_controller_is_the_cure_there_alone(
@@ -110,9 +113,13 @@ def test_what_belongs_on_the_controller_is_the_cure_there_alone(
         config_trouble="no file",
         hostname=hostname,
     )
-    cures = {finding.name: finding.cure for finding in examine(sick)}
-    assert cures["pliant.toml"] == f"{toml}; PLIANT_CONFIG names another"
-    assert cures["JobSubmitPlugins"].startswith(f"{where}pliant install slurm --part lua --apply")
+    cures = {finding.name: (finding.cure, finding.commands) for finding in examine(sick)}
+    writes = ("pliant install slurm --part daemon --apply",) if hostname == "ctl" else ()
+    assert cures["pliant.toml"] == (toml, writes)
+    assert cures["JobSubmitPlugins"] == (
+        where,
+        ("pliant install slurm --part lua --apply", "scontrol reconfigure"),
+    )
 
 
 def test_no_slurmctld_is_one_fault_and_the_rest_is_still_looked_at() -> None:
@@ -310,7 +317,7 @@ def test_a_controller_without_slurms_lua_plugin_is_told(tmp_path: Path) -> None:
 def filtered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., SlurmPatient]:
     """A controller with the filter's files, on a Lua that takes everything."""
     monkeypatch.setattr("pliant.cli.doctor.filter._library", lambda _patient: "liblua")
-    monkeypatch.setattr("pliant.cli.doctor.filter.compiles", lambda *_: "")
+    monkeypatch.setattr("pliant.cli.doctor.script.compiles", lambda *_: "")
     monkeypatch.setattr("pliant.cli.doctor.filter.runs", lambda *_: ("table", ""))
     for name in ("job_submit.lua", "pliant.lua"):
         shutil.copy(resources.find("plugins", "slurm", name), tmp_path / name)
@@ -471,7 +478,9 @@ def test_no_configuration_is_a_fault_with_the_command_that_writes_one() -> None:
     here = replace(patient(), config=None, config_trouble="no such file", hostname="ctl")
     [finding] = check_daemon(here)
     assert (finding.state, finding.says) == (State.FAULT, "no such file")
-    assert finding.cure.startswith("pliant install slurm --part daemon --apply")
+    assert finding.commands == ("pliant install slurm --part daemon --apply",)
+    [finding] = check_daemon(replace(here, config_path=Path("/nowhere/pliant.toml")))
+    assert (finding.cure, finding.commands) == ("write it; PLIANT_CONFIG names another", ())
 
 
 def test_a_door_that_is_shut_on_purpose_is_advice() -> None:

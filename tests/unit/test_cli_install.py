@@ -19,7 +19,12 @@ from pliant.batch.slurm.job_rows import JobRow
 from pliant.cli import main
 from pliant.cli.install.files import Change, Wish, apply, diff, planned, put_back, undone
 from pliant.cli.install.jobs import Flagged, flagged, warn_of_jobs
-from pliant.cli.install.lua_text import calls_pliant, with_lua_block
+from pliant.cli.install.lua_text import (
+    calls_pliant,
+    is_overridden,
+    is_unreached,
+    with_lua_block,
+)
 from pliant.cli.install.plugin import brought, build, shards_per_gpu
 from pliant.cli.install.record import Record, write
 from pliant.cli.install.site import Site, find_site, slurm_conf_values
@@ -239,6 +244,42 @@ def test_the_lua_block_stands_before_a_last_return() -> None:
         "return slurm.SUCCESS -- bye\n\n-- the end\n"
     )
     assert unedited(edited) == ended
+
+
+RETURNS = "do return slurm.SUCCESS end\n"
+SETS = "function slurm_job_submit(a, b, c) return 0 end\n"
+CALLS = "local before = slurm_job_submit\nslurm_job_submit = function(...) return before(...) end\n"
+BLOCK = "-- pliant: begin\nif x then y() end\n-- pliant: end\n"
+
+
+def test_the_lua_block_stands_before_what_always_returns() -> None:
+    edited = with_lua_block(f"{SITE_LUA}{RETURNS}{SETS}", "x()\n")
+    assert edited == f"{SITE_LUA}-- pliant: begin\nx()\n-- pliant: end\n{RETURNS}{SETS}"
+    assert with_lua_block(edited, "x()\n") == edited
+
+
+@pytest.mark.parametrize(
+    ("text", "unreached", "overridden"),
+    [
+        (f"{SITE_LUA}{BLOCK}", False, False),
+        (f"{SITE_LUA}{BLOCK}return 0\n", False, False),
+        (f"{SITE_LUA}{RETURNS}{BLOCK}", True, False),
+        (f"do while x() do y() end return 0 end\n{BLOCK}", True, False),
+        (f"if x then return 0 end\n{BLOCK}", False, False),  # not always
+        (f"for i = 1, 2 do return i end\n{BLOCK}", False, False),
+        (f"-- do return 0 end\nlocal s = 'do return 0 end'\n{BLOCK}", False, False),
+        (f"{BLOCK}{SETS}", False, True),
+        (f"{BLOCK}slurm_job_submit = nil\n", False, True),
+        (f"{BLOCK}-- {SETS}", False, False),
+        (f"{BLOCK}{CALLS}", False, False),
+        (f"{BLOCK}if slurm_job_submit == nil then x() end\n", False, False),
+        ('local p = require("pliant")\ndo return 0 end\n', False, False),
+        ('do return 0 end\nlocal p = require("pliant")\n', True, False),
+        (SITE_LUA, False, False),
+    ],
+)
+def test_what_calls_pliant_in_vain_is_known(text: str, unreached: bool, overridden: bool) -> None:
+    assert (is_unreached(text), is_overridden(text)) == (unreached, overridden)
 
 
 def test_the_lua_block_of_an_earlier_release_is_replaced() -> None:

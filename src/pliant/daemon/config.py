@@ -244,6 +244,13 @@ def parse(raw: Mapping[str, Any], name: str = "pliant.toml") -> Config:
     return config
 
 
+def keys_of(section: str) -> tuple[str, ...]:
+    """Return the keys of a section whose keys are fixed, else none; of "", the sections."""
+    if not section:
+        return _TITLES
+    return _SECTIONS[section].__struct_fields__ if section in _SECTIONS else ()
+
+
 def _as(kind: type[_T], section: Struct | None) -> _T:
     return section if isinstance(section, kind) else kind()
 

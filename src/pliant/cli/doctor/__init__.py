@@ -13,7 +13,11 @@ from pliant.cli.doctor.access import check_access
 from pliant.cli.doctor.daemon import check_daemon
 from pliant.cli.doctor.filter import check_filter
 from pliant.cli.doctor.findings import Finding, State, fault
+from pliant.cli.doctor.labels import check_labels
+from pliant.cli.doctor.memory import check_memory
 from pliant.cli.doctor.munge import check_munge
+from pliant.cli.doctor.partitions import check_partitions
+from pliant.cli.doctor.paths import check_paths
 from pliant.cli.doctor.patient import Host, Patient
 from pliant.cli.doctor.pbs_patient import PbsPatient, gather_pbs
 from pliant.cli.doctor.slurm import check_gpus, check_host, check_scheduler, check_slurm
@@ -31,8 +35,12 @@ SLURM: tuple[Callable[[SlurmPatient], Iterator[Finding]], ...] = (
     check_host,
     check_gpus,
     check_scheduler,
+    check_memory,
     check_filter,
     check_spank,
+    check_paths,
+    check_labels,
+    check_partitions,
     check_daemon,
 )
 PBS: tuple[Callable[[PbsPatient], Iterator[Finding]], ...] = (
@@ -53,7 +61,8 @@ def doctor(as_json: bool) -> None:
     """Look for what is wrong with this installation, and say the cure of each fault.
 
     It changes nothing. Run it as root on the controller (of PBS: on the server's host), where it
-    sees most. Exit 1 where it found a fault; advice is no fault.
+    sees most, also with the eyes of slurmctld's user, of pliantd's and of users. A line `run:` is a
+    command of the cure, to be run as it stands. Exit 1 where it found a fault; advice is no fault.
     """
     host = Host.of(getpass.getuser())
     findings = examine(gather_pbs(host) if host.is_of_pbs else gather_slurm(host))
@@ -89,8 +98,9 @@ def _print(findings: list[Finding]) -> None:
         word = finding.state.ljust(7)
         shown = click.style(word, COLOURS[finding.state]) if on_terminal() else word
         click.echo(f"{shown}  {finding.name.ljust(width)}  {printable(finding.says)}")
-        if finding.cure:
-            click.echo(f"{'':9}{'':{width}}  cure: {printable(finding.cure)}")
+        told = [("cure: ", finding.cure)] if finding.cure else []
+        for label, text in [*told, *(("run:  ", line) for line in finding.commands)]:
+            click.echo(f"{'':9}{'':{width}}  {label}{printable(text)}")
     faults = sum(finding.state is State.FAULT for finding in findings)
     advised = sum(finding.state is State.ADVICE for finding in findings)
     click.echo(f"\nfaults: {faults}, advice: {advised}")

@@ -7,8 +7,10 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from pliant.cli.commands import is_there
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
 from pliant.cli.doctor.patient import Patient
+from pliant.cli.doctor.toml_lines import edit, mended
 from pliant.cli.door import ask
 from pliant.daemon.answers import StatusAnswer
 from pliant.daemon.config import Config
@@ -24,8 +26,7 @@ def check_daemon(patient: Patient) -> Iterator[Finding]:
     """Look at pliant.toml, then at pliantd itself."""
     config = patient.config
     if config is None:
-        cure = f"{patient.writes_config}; PLIANT_CONFIG names another"
-        yield fault("pliant.toml", patient.config_trouble, cure)
+        yield broken(patient) if is_there(patient.config_path) else _missing(patient)
         return
     yield from _policy(patient, config)
     if patient.is_controller or patient.has_pliantd:
@@ -34,6 +35,25 @@ def check_daemon(patient: Patient) -> Iterator[Finding]:
     else:
         yield skipped(patient.door, f"it is looked at on {patient.place}")
     yield from _second_door(patient, config)
+
+
+def _missing(patient: Patient) -> Finding:
+    words = [patient.writes_config] if patient.writes_config else []
+    cure = "; ".join([*words, "PLIANT_CONFIG names another"])
+    return fault("pliant.toml", patient.config_trouble, cure, patient.config_commands)
+
+
+def broken(patient: Patient) -> Finding:
+    """A pliant.toml that is there and says what it should not: an installation leaves it alone."""
+    path, name = patient.config_path, "pliant.toml"
+    try:
+        commands = edit(path, mended(path.read_bytes().decode()))
+    except (OSError, ValueError):
+        commands = ()
+    if commands:
+        cure = f"then {patient.again}; a pliantd that runs keeps its settings until then"
+        return fault(name, patient.config_trouble, cure, commands)
+    return fault(name, patient.config_trouble, f"write what is expected, then {patient.again}")
 
 
 def _policy(patient: Patient, config: Config) -> Iterator[Finding]:
@@ -52,12 +72,13 @@ def _first_door(patient: Patient, config: Config) -> Iterator[Finding]:
     try:
         answer = ask_socket(path, Message("ping"))
     except Unavailable as wrong:
-        yield fault(name, f"{wrong}", f"{patient.start}; until then jobs pass as they are")
+        cure = f"{patient.start}; until then jobs pass as they are"
+        yield fault(name, f"{wrong}", cure, patient.start_commands)
         return
     if answer.is_ok:
         yield ok(name, f"{path} answers")
     else:
-        yield fault(name, answer.message, patient.start)
+        yield fault(name, answer.message, patient.start, patient.start_commands)
 
 
 def _store(patient: Patient, config: Config) -> Iterator[Finding]:
@@ -66,7 +87,8 @@ def _store(patient: Patient, config: Config) -> Iterator[Finding]:
         free = shutil.disk_usage(directory).free
         mine = os.access(directory, os.W_OK)
     except OSError as wrong:
-        yield fault("store", f"{directory}: {wrong.strerror}", patient.start)
+        says = f"{directory}: {wrong.strerror}"
+        yield fault("store", says, patient.start, patient.start_commands)
         return
     if patient.may_see_all and not mine:
         yield fault("store", f"{directory} cannot be written", "chown it to pliantd's user")
@@ -90,9 +112,8 @@ def _second_door(patient: Patient, config: Config) -> Iterator[Finding]:
     try:
         status = ask(StatusAnswer, "status")
     except PliantError as wrong:
-        yield fault(
-            name, str(wrong), f"{patient.start}; is port {config.daemon.listen} open between hosts?"
-        )
+        cure = f"{patient.start}; is port {config.daemon.listen} open between hosts?"
+        yield fault(name, str(wrong), cure, patient.start_commands)
         return
     yield ok(name, f"pliantd {status.version} on {status.host} answers")
     for trouble in status.troubles:
@@ -120,7 +141,7 @@ def modes(patient: Patient, config: Config, status: StatusAnswer) -> Iterator[Fi
         yield advice("mode", "paused: no job is changed", "pliant resume")
     known = {row.name for row in status.partitions}
     unknown = sorted(set(config.partitions) - known - {"default"})
-    if unknown and known:
+    if unknown and known and not patient.known_partitions:  # else Slurm itself was asked
         yield fault(
             "partitions",
             f"[partitions] of pliant.toml names {', '.join(unknown)}, which {patient.system} does "

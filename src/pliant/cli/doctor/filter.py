@@ -7,15 +7,16 @@ from pathlib import Path
 
 from pliant import resources
 from pliant.batch.slurm.standby import is_controller, runs_not
-from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
+from pliant.cli.doctor.cures import LUA, RECONFIGURE, install, written_anew
+from pliant.cli.doctor.findings import Finding, advice, command, fault, ok, skipped
+from pliant.cli.doctor.script import check_script
 from pliant.cli.doctor.script_errors import check_script_errors
 from pliant.cli.doctor.slurm_patient import SlurmPatient
 from pliant.cli.install.lua_text import calls_pliant, has_lua_block
 from pliant.cli.install.record import read
-from pliant.cli.lua_host import compiles, library_of, runs
+from pliant.cli.lua_host import library_of, runs
 from pliant.errors import Unavailable
 
-INSTALL = "pliant install slurm --part lua --apply, then scontrol reconfigure"
 FAKE_SLURM = (
     "slurm = setmetatable({SUCCESS = 0, ERROR = -1}, "
     "{__index = function() return function() end end})\n"
@@ -28,9 +29,7 @@ def check_filter(patient: SlurmPatient) -> Iterator[Finding]:
     if patient.site is None:
         return
     if not patient.submits_by_lua:
-        named = ",".join(patient.site.submit_plugins) or "not set"
-        where = "" if patient.is_controller else "on the controller: "
-        yield fault("JobSubmitPlugins", f"{named}: lua is not among them", f"{where}{INSTALL}")
+        yield _unnamed(patient, ",".join(patient.site.submit_plugins) or "not set")
     else:
         yield ok("JobSubmitPlugins", "names lua")
     if not patient.is_controller:
@@ -41,12 +40,30 @@ def check_filter(patient: SlurmPatient) -> Iterator[Finding]:
     except Unavailable as wrong:
         yield fault("slurmctld's Lua", str(wrong), "install Slurm's Lua plugin and its liblua")
         return
-    yield from _script(patient, library)
+    yield from check_script(patient, library)
     yield from check_script_errors(patient)
     yield from _module(patient, library)
     yield from _in_force(patient)
     yield from _socket(library)
     yield from _others(patient)
+
+
+def _unnamed(patient: SlurmPatient, named: str) -> Finding:
+    """Name lua in slurm.conf: from then on slurmctld runs the job_submit.lua that is there."""
+    says = f"{named}: lua is not among them"
+    where = "" if patient.is_controller else "on the controller"
+    try:
+        text = read(patient.conf_dir / "job_submit.lua") if patient.is_controller else None
+    except Unavailable:  # root may see it
+        text = None
+    if text is None or has_lua_block(text) or calls_pliant(text):
+        return fault("JobSubmitPlugins", says, where, [LUA, RECONFIGURE])
+    return fault(
+        "JobSubmitPlugins",
+        says,
+        "the job_submit.lua that is there will be in force from then on: read it before",
+        [install("lua", "--dormant-lua", "run"), RECONFIGURE],
+    )
 
 
 def _library(patient: SlurmPatient) -> str:
@@ -58,29 +75,6 @@ def _library(patient: SlurmPatient) -> str:
     raise Unavailable(f"job_submit_lua.so is in none of {', '.join(directories) or 'PluginDir'}")
 
 
-def _script(patient: SlurmPatient, library: str) -> Iterator[Finding]:
-    path = patient.conf_dir / "job_submit.lua"
-    try:
-        text = read(path)
-    except Unavailable as wrong:
-        yield skipped("job_submit.lua", str(wrong))
-        return
-    if text is None:
-        yield fault("job_submit.lua", f"{path} is not there", INSTALL)
-        return
-    wrong_lua = compiles(library, f"@{path}", text)
-    if wrong_lua:
-        yield fault(
-            "job_submit.lua",
-            f"it does not compile: {wrong_lua}",
-            "mend it before slurmctld restarts: it would not start",
-        )
-    elif has_lua_block(text) or calls_pliant(text):
-        yield ok("job_submit.lua", f"{path} calls Pliant")
-    else:
-        yield fault("job_submit.lua", f"{path} does not call Pliant", INSTALL)
-
-
 def _module(patient: SlurmPatient, library: str) -> Iterator[Finding]:
     path = patient.conf_dir / "pliant.lua"
     try:
@@ -89,13 +83,15 @@ def _module(patient: SlurmPatient, library: str) -> Iterator[Finding]:
         yield skipped("pliant.lua", str(wrong))
         return
     if text is None:
-        yield fault("pliant.lua", f"{path} is not there", INSTALL)
+        yield fault("pliant.lua", f"{path} is not there", "", [LUA])
         return
     result, wrong_lua = runs(library, f"@{path}", f"{FAKE_SLURM}{_as_chunk(text)}")
     if wrong_lua or result != "table":
-        yield fault("pliant.lua", f"{path} does not load: {wrong_lua or result}", INSTALL)
+        says = f"{path} does not load: {wrong_lua or result}"
+        yield fault("pliant.lua", says, "", written_anew(path, "lua"))
     elif text != read(resources.find("plugins", "slurm", "pliant.lua")):
-        yield advice("pliant.lua", f"{path} is of another release than this pliant", INSTALL)
+        says = f"{path} is of another release than this pliant"
+        yield advice("pliant.lua", says, "", written_anew(path, "lua"))
     else:
         yield ok("pliant.lua", "loads")
 
@@ -111,7 +107,8 @@ def _in_force(patient: SlurmPatient) -> Iterator[Finding]:
         yield advice(
             "pliant.lua in force",
             f"{module} is newer than {script}, so slurmctld may still run the one before",
-            f"touch {script}: it is read again at the next submission",
+            "it is read again at the next submission",
+            [command("touch", script)],
         )
 
 
@@ -129,7 +126,7 @@ def _others(patient: SlurmPatient) -> Iterator[Finding]:
         yield advice(
             "other controllers",
             f"slurmctld does not run on {', '.join(down)}; without a job_submit.lua it cannot",
-            f"there: {INSTALL.partition(',')[0]}, then start slurmctld, then pliant doctor",
+            f"there: {LUA}, then start slurmctld, then pliant doctor",
         )
     else:
         yield skipped(

@@ -1,7 +1,13 @@
-"""What a check finds: how it is, in words, and the cure."""
+"""What a check finds: how it is, in words, and the cure: words, commands, or both.
+
+A command is printed as it can be typed, and needs no more of a shell than quotes. What no command
+can do, as an edit of a site's own text, stands in words.
+"""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,12 +23,13 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """One thing that was looked at. ``commands``: what is run one after the other, of the cure."""
 
     name: str
     state: State
     says: str
     cure: str = ""
+    commands: tuple[str, ...] = ()
 
 
 def ok(name: str, says: str) -> Finding:
@@ -30,16 +37,21 @@ def ok(name: str, says: str) -> Finding:
     return Finding(name, State.OK, says)
 
 
-def advice(name: str, says: str, cure: str) -> Finding:
+def advice(name: str, says: str, cure: str, commands: Iterable[str] = ()) -> Finding:
     """Return what could be better."""
-    return Finding(name, State.ADVICE, says, cure)
+    return Finding(name, State.ADVICE, says, cure, tuple(commands))
 
 
-def fault(name: str, says: str, cure: str) -> Finding:
+def fault(name: str, says: str, cure: str, commands: Iterable[str] = ()) -> Finding:
     """Return what is broken."""
-    return Finding(name, State.FAULT, says, cure)
+    return Finding(name, State.FAULT, says, cure, tuple(commands))
 
 
 def skipped(name: str, says: str) -> Finding:
     """Return what cannot be seen from here."""
     return Finding(name, State.SKIPPED, says)
+
+
+def command(*argv: object) -> str:
+    """Return a command as it is typed."""
+    return shlex.join(str(word) for word in argv)

@@ -82,6 +82,9 @@ class Patient(Host):
     """How pliantd is started, and where it says why it ended."""
     again: ClassVar[str]
     """How pliantd is told to read pliant.toml again."""
+    start_commands: ClassVar[tuple[str, ...]] = ()
+    """Where commands do so, with ``start`` as what is to be known beside; so for ``again``."""
+    again_commands: ClassVar[tuple[str, ...]] = ()
     place: ClassVar[str]
     """Where the server of the batch system is."""
     door: ClassVar[str]
@@ -96,6 +99,16 @@ class Patient(Host):
     def writes_config(self) -> str:
         """How this host gets its pliant.toml."""
         raise NotImplementedError
+
+    @property
+    def known_partitions(self) -> frozenset[str]:
+        """The partitions that the batch system has; none where it was not asked."""
+        return frozenset()
+
+    @property
+    def config_commands(self) -> tuple[str, ...]:
+        """The commands that write it, where some do."""
+        return ()
 
     @property
     def may_see_all(self) -> bool:

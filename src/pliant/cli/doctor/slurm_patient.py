@@ -13,10 +13,14 @@ from pliant.batch.slurm.node_rows import NodeRow, parse_nodes
 from pliant.batch.slurm.site import Site, parse_config
 from pliant.batch.slurm.standby import is_controller
 from pliant.cli.commands import bin_here, conf_here, run
+from pliant.cli.doctor.cures import DAEMON
 from pliant.cli.doctor.patient import Host, Patient
+from pliant.daemon.config import DEFAULT_PATH
 from pliant.errors import PliantError, Unavailable
 
 _AS_OF = re.compile(r"^Configuration data as of ([0-9]+)", re.MULTILINE)
+
+_PARTITION = re.compile(r"^PartitionName=(\S+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +30,14 @@ class SlurmPatient(Patient):
     site: Site | None
     site_trouble: str
     nodes: tuple[NodeRow, ...]
+    partitions: tuple[str, ...] = ()
     skew_s: float = 0.0  # how far slurmctld's clock is from ours
     system = "Slurm"
     log = "journalctl -u pliantd"
-    start = f"systemctl start pliantd; {log} says why it ended"
+    start = f"start pliantd; {log} says why it ended"
     again = "systemctl reload pliantd"
+    start_commands = ("systemctl start pliantd",)
+    again_commands = (again,)
     place = "the controller"
     door = "filter's door"
 
@@ -50,10 +57,20 @@ class SlurmPatient(Patient):
 
     @property
     def writes_config(self) -> str:
-        """The command that does; where pliantd does not belong it is copied."""
+        """In words: where pliantd does not belong it is copied, and another one is the site's."""
         if self.site is not None and not self.is_controller:
             return f"copy it from {(*self.site.controllers, 'the controller')[0]}"
-        return "pliant install slurm --part daemon --apply writes one"
+        return "" if self.config_path == DEFAULT_PATH else "write it"
+
+    @property
+    def config_commands(self) -> tuple[str, ...]:
+        """An installation writes the default one alone."""
+        return () if self.writes_config else (DAEMON,)
+
+    @property
+    def known_partitions(self) -> frozenset[str]:
+        """Those that slurmctld has."""
+        return frozenset(self.partitions)
 
     @property
     def submits_by_lua(self) -> bool:
@@ -98,6 +115,7 @@ def gather_slurm(host: Host, clock: Callable[[], float] = time.time) -> SlurmPat
 
     site, trouble, skew_s = None, "", 0.0
     nodes: tuple[NodeRow, ...] = ()
+    partitions: tuple[str, ...] = ()
     try:
         answer = asked(["scontrol", "show", "config"])
         if answer.status != 0:
@@ -106,6 +124,7 @@ def gather_slurm(host: Host, clock: Callable[[], float] = time.time) -> SlurmPat
         skew_s = float(as_of[1]) - clock() if as_of else 0.0
         site = parse_config(answer.out)
         nodes = tuple(parse_nodes(asked(["scontrol", "-o", "-d", "show", "node"]).out))
+        partitions = tuple(_PARTITION.findall(asked(["scontrol", "-o", "show", "partition"]).out))
     except PliantError as wrong:
         trouble = str(wrong)
     return SlurmPatient(
@@ -114,5 +133,6 @@ def gather_slurm(host: Host, clock: Callable[[], float] = time.time) -> SlurmPat
         site=site,
         site_trouble=trouble,
         nodes=nodes,
+        partitions=partitions,
         skew_s=skew_s,
     )

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pliant.cli.commands import is_there
+from pliant.cli.doctor.cures import SPANK, written_anew
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
 from pliant.cli.doctor.slurm_patient import SlurmPatient
 from pliant.cli.install.record import read
 from pliant.errors import Unavailable
 
-INSTALL = "pliant install slurm --part spank --apply, on every login and compute node"
+WHERE = "on every login and compute node"
 PLUGIN = "pliant.so"
 FETCHED = Path("/run/slurm/conf/plugstack.conf")
 """Where it lies on a host that has its configuration from slurmctld."""
@@ -21,7 +22,7 @@ def check_spank(patient: SlurmPatient) -> Iterator[Finding]:
     """Look for the plugin's line, its file, and its options in sbatch's help."""
     if patient.site is None:
         return
-    stack = _stack(patient)
+    stack = stack_of(patient)
     if not is_there(stack) and "enable_configless" in patient.option("SlurmctldParameters"):
         yield skipped("plugstack.conf", "slurmctld has it: what it says is to be seen there")
         yield from _seen(patient)
@@ -33,12 +34,13 @@ def check_spank(patient: SlurmPatient) -> Iterator[Finding]:
         return
     if line:
         yield _judged(line)
-        yield from _seen(patient)
+        yield from _seen(patient, Path(line.split()[1]))
     else:
-        yield fault("plugstack.conf", f"{stack} and what it includes do not name it", INSTALL)
+        says = f"{stack} and what it includes do not name it"
+        yield fault("plugstack.conf", says, WHERE, [SPANK])
 
 
-def _stack(patient: SlurmPatient) -> Path:
+def stack_of(patient: SlurmPatient) -> Path:
     """Return plugstack.conf, or the copy that slurmd or sackd fetched from slurmctld."""
     own = Path(patient.option("PlugStackConfig") or patient.conf_dir / "plugstack.conf")
     return FETCHED if is_there(FETCHED) and not is_there(own) else own
@@ -63,20 +65,35 @@ def plugin_line(stack: Path) -> str:
 
     Raises Unavailable.
     """
+    return _named(stack)[1]
+
+
+def stack_paths(stack: Path) -> tuple[Path, ...]:
+    """Return plugstack.conf, the files by which it comes to our plugin's line, and the plugin.
+
+    Raises Unavailable.
+    """
+    files, line = _named(stack)
+    plugin = [Path(line.split()[1])] if line else []
+    return (*(files or (stack,)), *(path for path in plugin if path.is_absolute()))
+
+
+def _named(stack: Path) -> tuple[tuple[Path, ...], str]:
+    """Return the files from plugstack.conf to our plugin's line, and that; () and "" without it."""
     for line in (read(stack) or "").splitlines():
         words = line.split("#")[0].split()
-        if words[:1] == ["include"]:
+        if words[:1] == ["include"] and words[1:]:
             pattern = words[1] if words[1].startswith("/") else f"{stack.parent}/{words[1]}"
             for path in sorted(Path("/").glob(pattern.lstrip("/"))):
-                found = plugin_line(path) if path != stack else ""
+                files, found = _named(path) if path != stack else ((), "")
                 if found:
-                    return found
+                    return (stack, *files), found
         elif len(words) > 1 and Path(words[1]).name == PLUGIN:
-            return " ".join(words)
-    return ""
+            return (stack,), " ".join(words)
+    return (), ""
 
 
-def _seen(patient: SlurmPatient) -> Iterator[Finding]:
+def _seen(patient: SlurmPatient, plugin: Path | None = None) -> Iterator[Finding]:
     """Ask sbatch: it loads the plugin, and says why where it cannot."""
     try:
         answer = patient.run(["sbatch", "--help"])
@@ -91,5 +108,6 @@ def _seen(patient: SlurmPatient) -> Iterator[Finding]:
     yield fault(
         "sbatch",
         "it does not know --moldable" + (f": {complaints[0].strip()}" if complaints else ""),
-        f"build the plugin for Slurm {release}: {INSTALL}",
+        f"install the plugin for Slurm {release}, {WHERE}",
+        written_anew(plugin, "spank") if plugin else [SPANK],
     )

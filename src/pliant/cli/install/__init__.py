@@ -19,7 +19,7 @@ from pliant.cli.install.jobs import give_back, warn_of_jobs
 from pliant.cli.install.lua import DORMANT
 from pliant.cli.install.parting import parted
 from pliant.cli.install.pbs import pbs
-from pliant.cli.install.record import Record
+from pliant.cli.install.record import RECORD, RECORD_VARIABLE, Record
 from pliant.cli.install.site import LUA_PLUGIN, Site, default_conf, find_site, without_slurm
 from pliant.cli.install.steps import after_apply, after_remove, remains
 from pliant.cli.install.wanted import Wanted
@@ -28,7 +28,6 @@ from pliant.cli.lua_host import compiles, library_of
 from pliant.errors import BadInput, PliantError, Unavailable
 from pliant.grammar import quoted
 
-RECORD = "/etc/pliant/installed"
 UNITS = {"daemon": "pliantd", "monitor": "pliant-monitor"}
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", re.ASCII)
 
@@ -61,10 +60,18 @@ install.add_command(pbs)
     help="A pliant.so built for this Slurm.  [default: the Debian package's, else build it now]",
 )
 @click.option(
-    "--libdir", default="/usr/lib/pliant", show_default=True, help="Where pliant.so is put."
+    "--libdir",
+    default="/usr/lib/pliant",
+    show_default=True,
+    envvar="PLIANT_LIBDIR",
+    help="Where pliant.so is put; also PLIANT_LIBDIR says it.",
 )
 @click.option(
-    "--record", default=RECORD, show_default=True, help="Where the files' first states are kept."
+    "--record",
+    default=RECORD,
+    show_default=True,
+    envvar=RECORD_VARIABLE,
+    help="Where the files' first states are kept; also PLIANT_RECORD says it.",
 )
 @click.option(
     "--dormant-lua",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -16,8 +17,15 @@ import msgspec
 from pliant.decoding import Decoder
 from pliant.errors import Unavailable
 
+RECORD = "/etc/pliant/installed"
+RECORD_VARIABLE = "PLIANT_RECORD"
 UNFINISHED = ".pliant-new"
 """How the name of a file ends that is being written."""
+
+
+def default_record(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return where the record lies if no option says it: $PLIANT_RECORD, or /etc/pliant."""
+    return Path(environ.get(RECORD_VARIABLE) or RECORD)
 
 
 class Entry(msgspec.Struct):

@@ -21,6 +21,7 @@ _KEY = r"[A-Za-z][A-Za-z0-9_]*"
 _PAIR = re.compile(rf"({_KEY})\s*=\s*(.*?)\s*(?=\s{_KEY}\s*=|$)")
 _INCLUDE = re.compile(r"^\s*include\s+(\S.*?)\s*$", re.IGNORECASE)
 _OUR_INCLUDE = re.compile(r"^include \S*/plugstack\.conf\.d/pliant\.conf\s*$")
+_DESCRIBES = ("partitionname", "nodename", "nodeset", "downnodes", "frontendname")
 _EMPTY = ("", "(null)", "none")
 
 
@@ -32,6 +33,24 @@ def continued(line: str) -> bool:
 
 def settings(text: str) -> Iterator[tuple[str, str]]:
     """Yield slurm.conf's keys and values in order, several to a line, continued lines joined."""
+    for line in _joined(text):
+        yield from _pairs(line)
+
+
+def own_settings(text: str) -> Iterator[tuple[str, str]]:
+    """Yield those of the cluster itself: none of a line that describes nodes or partitions."""
+    for line in _joined(text):
+        pairs = list(_pairs(line))
+        if pairs and pairs[0][0].lower() not in _DESCRIBES:
+            yield from pairs
+
+
+def _pairs(line: str) -> Iterator[tuple[str, str]]:
+    return ((key, value.strip('"')) for key, value in _PAIR.findall(line))
+
+
+def _joined(text: str) -> Iterator[str]:
+    """Yield the lines without comments, continued ones as one."""
     before = ""
     for line in text.splitlines():
         bare = before + line.partition("#")[0].rstrip()
@@ -39,7 +58,7 @@ def settings(text: str) -> Iterator[tuple[str, str]]:
             before = bare[:-1]
             continue
         before = ""
-        yield from ((key, value.strip('"')) for key, value in _PAIR.findall(bare))
+        yield bare
 
 
 def job_submit_plugins(text: str) -> tuple[str, ...]:
