@@ -158,7 +158,8 @@ def test_a_partition_that_slurm_does_not_have_gets_the_name_that_was_meant(
 
 READ = {"SchedulerType": "sched/backfill", "SchedulerParameters": "bf_continue,bf_interval=5",
         "SelectType": "select/cons_tres", "SelectTypeParameters": "CR_CORE_MEMORY",
-        "JobSubmitPlugins": "lua", "SlurmctldHost[0]": "here", "HASH_VAL": "Match"}  # fmt: skip
+        "JobSubmitPlugins": "lua", "PreemptType": "preempt/none",
+        "SlurmctldHost[0]": "here", "HASH_VAL": "Match"}  # fmt: skip
 SAYS = (
     "SchedulerType=backfill\nschedulerparameters=bf_interval=5,bf_continue\n"
     "SelectTypeParameters=CR_Core_Memory # all\nJobSubmitPlugins=job_submit/lua\n"
@@ -170,6 +171,8 @@ SAYS = (
     ("text", "hash_val", "state", "says", "commands"),
     [
         (SAYS, "Match", State.OK, "as slurmctld has it", ()),
+        (f"{SAYS}PreemptType=none\nPlugStackConfig=plugstack.conf\nPartitionName=Default\n",
+         "Match", State.OK, "as slurmctld has it", ()),
         (SAYS, "Different Ours=0x1 Slurmctld=0x2", State.ADVICE,
          "is not the one that slurmctld has read, in what", ("scontrol reconfigure",)),
         (SAYS.replace("=5", "=9"), "Different", State.FAULT,
@@ -193,6 +196,16 @@ def test_an_edit_of_slurm_conf_that_slurmctld_has_not_read_is_found(  # noqa: PL
     assert (found.state, found.commands) == (state, commands)
     assert says in found.says
     assert list(check_memory(replace(here, hostname="login"))) == []
+
+
+def test_a_partition_that_slurmctld_may_hide_from_us_is_not_called_unknown(tmp_path: Path) -> None:
+    here = patient(tmp_path, f"{SAYS}PartitionName=secret\n", PrivateData="partitions", **READ)
+    seen = replace(here, hostname="here", partitions=("gpu",))
+    wishes = parse({"partitions": {"secret": "observe"}})
+    for is_root, states in ((True, [State.FAULT, State.FAULT]), (False, [State.OK])):
+        one = replace(seen, config=wishes, is_root=is_root, user="ann")
+        found = [*check_memory(one), *check_partitions(one)]
+        assert [finding.state for finding in found] == states
 
 
 def test_what_slurm_conf_includes_counts_too(tmp_path: Path) -> None:

@@ -67,16 +67,19 @@ def _differ(patient: SlurmPatient, text: str) -> Iterator[tuple[str, str]]:
     for name in (*RECONFIGURED, *RESTARTED):
         must = name == "JobSubmitPlugins"  # an option that is not said has a default
         value = said.get(name.lower(), "" if must else None)
+        if name == "PlugStackConfig" and value and not value.startswith("/"):
+            continue  # slurmctld shows where that lies
         if value is not None and _words(value) != _words(patient.option(name)):
             now = patient.option(name) or "none"
             yield name, f"it says {name}={value or '(nothing)'}, slurmctld has {now}"
     partitions = {value for key, value in settings(text) if key.lower() == "partitionname"}
-    new = sorted(partitions - {"DEFAULT"} - patient.known_partitions)
-    if new and patient.known_partitions and not any("," in name for name in new):
+    plain = {name for name in partitions if name.upper() != "DEFAULT" and not set(name) & set("[,")}
+    new = sorted(plain - patient.known_partitions)
+    if new and patient.known_partitions:
         yield "PartitionName", f"it has the partition {', '.join(new)}, slurmctld has not"
 
 
 def _words(value: str) -> frozenset[str]:
     """Return an option's words, however they are written: order, case, ``sched/`` before them."""
-    words = (word.strip() for word in value.lower().split(","))
-    return frozenset(_KIND.sub("", word) for word in words if word not in _NONE)
+    words = (_KIND.sub("", word.strip()) for word in value.lower().split(","))
+    return frozenset(word for word in words if word not in _NONE)

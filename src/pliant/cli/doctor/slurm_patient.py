@@ -69,8 +69,9 @@ class SlurmPatient(Patient):
 
     @property
     def known_partitions(self) -> frozenset[str]:
-        """Those that slurmctld has."""
-        return frozenset(self.partitions)
+        """Those that slurmctld has; none where it may hide some from us (PrivateData)."""
+        hides = self.site is not None and "partitions" in self.site.private_data
+        return frozenset() if hides and not self.may_see_all else frozenset(self.partitions)
 
     @property
     def submits_by_lua(self) -> bool:
@@ -124,7 +125,8 @@ def gather_slurm(host: Host, clock: Callable[[], float] = time.time) -> SlurmPat
         skew_s = float(as_of[1]) - clock() if as_of else 0.0
         site = parse_config(answer.out)
         nodes = tuple(parse_nodes(asked(["scontrol", "-o", "-d", "show", "node"]).out))
-        partitions = tuple(_PARTITION.findall(asked(["scontrol", "-o", "show", "partition"]).out))
+        shown = asked(["scontrol", "-a", "-o", "show", "partition"]).out  # hidden ones too
+        partitions = tuple(_PARTITION.findall(shown))
     except PliantError as wrong:
         trouble = str(wrong)
     return SlurmPatient(
