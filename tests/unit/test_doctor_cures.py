@@ -187,7 +187,7 @@ SAYS = (
          ("systemctl restart slurmctld",)),
     ],
 )  # fmt: skip
-def test_an_edit_of_slurm_conf_that_slurmctld_has_not_read_is_found(  # noqa: PLR0917
+def test_an_edit_of_slurm_conf_that_slurmctld_has_not_read_is_found(  # noqa: PLR0917  # a table's columns
     tmp_path: Path, text: str, hash_val: str, state: State, says: str, commands: tuple[str, ...]
 ) -> None:
     known = {**READ, "HASH_VAL": hash_val, "SLURM_VERSION": "22.05.8"}
@@ -264,7 +264,7 @@ CLOSED: dict[str, tuple[Break, str, str, str]] = {
 
 @as_root
 @pytest.mark.parametrize(("breaks", "letters", "says", "cure"), CLOSED.values(), ids=CLOSED)
-def test_a_path_that_is_closed_to_a_user_is_opened_by_the_command(  # noqa: PLR0917
+def test_a_path_that_is_closed_to_a_user_is_opened_by_the_command(  # noqa: PLR0917  # a table's columns
     closed: Path, tmp_path: Path, breaks: Break, letters: str, says: str, cure: str
 ) -> None:
     def look() -> list[Finding]:
