@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import pwd
-import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +12,13 @@ import click
 
 from pliant.cli.commands import run
 from pliant.cli.install import plugin as spank
+from pliant.cli.install.arguments import (
+    directory,
+    must_be_absolute,
+    must_be_one,
+    must_be_plugin,
+    must_be_user,
+)
 from pliant.cli.install.files import Change, apply, diff, planned, put_back, stale, undone
 from pliant.cli.install.jobs import give_back, warn_of_jobs
 from pliant.cli.install.lua import DORMANT
@@ -26,10 +31,8 @@ from pliant.cli.install.wanted import Wanted
 from pliant.cli.install.wishes import CONTROLLER, PARTS, wanted
 from pliant.cli.lua_host import compiles, library_of
 from pliant.errors import BadInput, PliantError, Unavailable
-from pliant.grammar import quoted
 
 UNITS = {"daemon": "pliantd", "monitor": "pliant-monitor"}
-_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", re.ASCII)
 
 
 @click.group(short_help="Install into a batch system, or take out again.")
@@ -107,19 +110,19 @@ def slurm(  # noqa: PLR0917  # click passes them by name
     On the controller the first three are wanted; login and compute nodes need spank alone. Nothing
     is restarted. Every file's first state is kept; --remove gives it back.
     """
-    _must_be_one({"--print": shows, "--apply": applies, "--remove": removes})
+    must_be_one({"--print": shows, "--apply": applies, "--remove": removes})
     named = {"conf": conf, "pliantd": pliantd, "libdir": libdir, "record": record}
     for option, path in named.items():
-        _must_be_absolute(option, path)
-    _must_be_plugin(plugin)
-    _must_be_user(user, root)
+        must_be_absolute(option, path)
+    must_be_plugin(plugin)
+    must_be_user(user, root)
     try:
-        site = find_site(_directory(root), conf, user, pliantd)
+        site = find_site(directory(root), conf, user, pliantd)
     except Unavailable as wrong:
-        if conf or not removes or default_conf(_directory(root)).exists():
+        if conf or not removes or default_conf(directory(root)).exists():
             raise
         click.echo(f"{wrong}: files go back as it was noted when they were changed", err=True)
-        site = without_slurm(_directory(root))
+        site = without_slurm(directory(root))
     site = replace(site, spank_plugin=Path(libdir) / "pliant.so")
     kept = Record(site.at(Path(record)), site.root)
     if removes:
@@ -236,44 +239,6 @@ def _part(path: Path) -> str:
     if "pliant-monitor.service" in text:
         return "monitor"
     return "spank" if "plugstack" in text or text.endswith(".so") else "lua"
-
-
-def _must_be_one(said: Mapping[str, bool]) -> None:
-    chosen = [option for option, is_said in said.items() if is_said]
-    if len(chosen) > 1:
-        raise BadInput(f"{' and '.join(chosen)} exclude each other")
-
-
-def _must_be_absolute(option: str, path: str) -> None:
-    if path and not Path(path).is_absolute():
-        raise BadInput(f"--{option}: {quoted(path)}: an absolute path is expected")
-
-
-def _must_be_plugin(plugin: str) -> None:
-    """Refuse what slurmd and sbatch could not load: they would complain at every job."""
-    try:
-        text = Path(plugin).read_bytes() if plugin else None
-    except OSError as error:
-        raise BadInput(f"--plugin: {quoted(plugin)}: {error.strerror}") from None
-    if text is not None and not (text.startswith(b"\x7fELF") and b"slurm_spank_init" in text):
-        raise BadInput(f"--plugin: {quoted(plugin)}: a pliant.so is expected")
-
-
-def _must_be_user(user: str, root: str) -> None:
-    """Refuse a user that is no name, or that this system, if it is meant, does not know."""
-    if user and not _USER.fullmatch(user):
-        raise BadInput(f"--user: {quoted(user)}: the name of a user is expected")
-    if user and root == "/":
-        try:
-            pwd.getpwnam(user)
-        except KeyError:
-            raise BadInput(f"--user: {quoted(user)}: no such user here") from None
-
-
-def _directory(root: str) -> Path:
-    if not root or not Path(root).is_dir():
-        raise BadInput(f"--root: {quoted(root)}: a directory is expected")
-    return Path(root).resolve()
 
 
 def _must_write(changes: Sequence[Change]) -> None:
