@@ -306,6 +306,38 @@ def test_pliantds_history_that_root_made_is_given_to_pliantd(closed: Path, tmp_p
     assert look() == []
 
 
+@as_root
+def test_a_user_sees_what_is_closed_to_that_very_user(closed: Path, tmp_path: Path) -> None:
+    _owned(closed.parent, 0o700)
+    child = os.fork()
+    if child == 0:  # nothing here goes back to pytest
+        says = ""
+        try:
+            os.setgroups([])
+            os.setgid(1)
+            os.setuid(1)
+            says = "".join(finding.says for finding in judged("paths", ELSE, [(closed, "r")]))
+        finally:
+            os._exit(0 if says.startswith(f"daemon may not enter {tmp_path}/etc/slurm") else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@as_root
+def test_where_root_may_not_take_anothers_rights_it_is_said(
+    closed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_groups: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.setgroups", refuse)
+        (found,) = judged("paths", ELSE, [(closed, "r")])
+    assert (found.state, found.says) == (
+        State.SKIPPED,
+        "the eyes of daemon cannot be had here: Operation not permitted",
+    )
+
+
 def test_without_roots_rights_others_eyes_are_not_guessed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,15 +66,16 @@ class Obstacle:
 def obstacle(path: Path, letters: str, user: Eyes) -> Obstacle | None:
     """Return what keeps a user from a path, the outermost directory first.
 
-    None: nothing does, or the path is not there. A link is followed.
+    None: nothing does, or the path is not there. A link is followed. Raises OSError where root may
+    not take another's rights, as in some containers.
     """
     real = Path(os.path.realpath(path))
-    if not is_there(real):
-        return None
     with _looking_as(user):
         for parent in reversed(real.parents):
             if not os.access(parent, os.X_OK, effective_ids=True):
-                return Obstacle(path, parent, "x")
+                return Obstacle(path, parent, "x") if is_there(parent) else None
+        if not is_there(real):
+            return None
         missing = [one for one in letters if not os.access(real, _BITS[one], effective_ids=True)]
     return Obstacle(path, real, "".join(missing)) if missing else None
 

@@ -87,15 +87,17 @@ def judged(name: str, eyes: Eyes, wants: Wants) -> Iterator[Finding]:
     if not eyes.can_be_ours:
         yield skipped(name, f"only root can look with the eyes of {eyes.name}")
         return
-    listed = [(path, letters) for path, letters in wants if is_there(path)]
-    found: dict[tuple[Path, str], Obstacle] = {}
-    for path, letters in listed:
-        one = obstacle(path, letters, eyes)
-        if one is not None:
-            found.setdefault((one.at, one.letters), one)
+    wants, found = list(wants), dict[tuple[Path, str], Obstacle]()
+    try:
+        for one in (obstacle(path, letters, eyes) for path, letters in wants):
+            if one is not None:
+                found.setdefault((one.at, one.letters), one)
+    except OSError as wrong:
+        yield skipped(name, f"the eyes of {eyes.name} cannot be had here: {wrong.strerror}")
+        return
     for one in found.values():
         yield _told(name, one, eyes)
-    if not found and listed:
+    if not found and any(is_there(path) for path, _ in wants):
         yield ok(name, f"open to {eyes.name}")
 
 
