@@ -28,6 +28,7 @@ pytestmark = pytest.mark.slurm
 PLIANT = str(Path(sys.executable).with_name("pliant"))
 SITE_RULE = (Path(__file__).parents[1] / "assets" / "site_job_submit.lua").read_text()
 ITS_OWN = "function slurm_job_submit(a, b, c)\n   return slurm.SUCCESS\nend\n"
+BEGIN, END = "-- pliant: begin\n", "-- pliant: end\n"
 UNITS = {"pliantd": "pliantd", "munge": "munged", "slurmctld": "slurmctld"}
 """The parts of a sandbox that systemd's units are on a host."""
 
@@ -69,7 +70,7 @@ def lua(change: Callable[[str], str]) -> Callable[[Sandbox], None]:
 
 
 def without_ours(text: str) -> str:
-    return re.sub(r"^-- pliant: begin$.*^-- pliant: end\n", "", text, flags=re.M | re.S)
+    return re.sub(f"{BEGIN}.*{END}", "", text, flags=re.DOTALL)
 
 
 def toml(before: str, after: str) -> Callable[[Sandbox], None]:
@@ -130,10 +131,10 @@ CASES = {
     "another job_submit.lua without our lines": Case(
         lua(without_ours), "job_submit.lua", "does not call Pliant"),
     "it returns before our lines": Case(
-        lua(lambda text: f"do return slurm.SUCCESS end\n{text}"),
+        lua(lambda text: text.replace(BEGIN, f"do return slurm.SUCCESS end\n{BEGIN}")),
         "job_submit.lua", "returns before it comes to what calls Pliant"),
     "a function of its own behind our lines": Case(
-        lua(lambda text: f"{text}{ITS_OWN}"), "job_submit.lua", "sets slurm_job_submit anew"),
+        lua(lambda text: text.replace(END, f"{END}{ITS_OWN}")), "job_submit.lua", "sets slurm_job_submit anew"),
     "it does not compile": Case(
         lua(lambda text: f"{text}if true then\n"), "job_submit.lua", "it does not compile",
         by_hand=lua(lambda text: text.removesuffix("if true then\n"))),
@@ -265,6 +266,7 @@ def test_what_the_doctor_prints_cures_what_it_finds(site: Sandbox, case: Case) -
 def test_after_all_of_it_a_job_is_marked_and_slurmctld_starts(site: Sandbox) -> None:
     site.restart("slurmctld")
     words = ["sbatch", "--parsable", "--hold", "-o", "/dev/null", "--moldable=gpus=1-2"]
+    assert site.layout.job_submit.read_text().startswith(SITE_RULE)
     done: subprocess.CompletedProcess[str] = site.run([*words, "--gres=gpu:1", "--wrap", "true"])
     job = done.stdout.strip()
     assert "AdminComment=pliant=v1:" in site.run(["scontrol", "show", "job", job]).stdout

@@ -272,6 +272,8 @@ def test_the_lua_block_stands_before_what_always_returns() -> None:
         (f"{BLOCK}slurm_job_submit = nil\n", False, True),
         (f"{BLOCK}-- {SETS}", False, False),
         (f"{BLOCK}{CALLS}", False, False),
+        (f"{BLOCK}{RETURNS}{SETS}", False, False),
+        (f"{BLOCK}{SETS}return slurm.SUCCESS\n", False, True),
         (f"{BLOCK}if slurm_job_submit == nil then x() end\n", False, False),
         ('local p = require("pliant")\ndo return 0 end\n', False, False),
         ('do return 0 end\nlocal p = require("pliant")\n', True, False),

@@ -27,6 +27,21 @@ def written_anew(path: Path, part: str) -> tuple[str, ...]:
     return (install(part),) if _is_as_written(path) else (aside, install(part))
 
 
+def given_back(path: Path) -> tuple[str, ...]:
+    """Return how a site's own file is as it was before the installation, none where there was none.
+
+    What was kept of it is root's alone; the file gets back the mode that it had.
+    """
+    try:
+        record = Record(default_record())
+        entry = record.find(path)
+    except Unavailable:  # root may see it
+        return ()
+    if entry is None or not entry.before:
+        return ()
+    return (command("install", "-m", f"{entry.mode:o}", record.backup(path), path),)
+
+
 def _is_as_written(path: Path) -> bool:
     try:
         entry, text = Record(default_record()).find(path), read(path)

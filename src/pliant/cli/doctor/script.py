@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pliant.cli.doctor.cures import LUA
+from pliant.cli.doctor.cures import LUA, given_back
 from pliant.cli.doctor.findings import Finding, fault, ok, skipped
 from pliant.cli.doctor.slurm_patient import SlurmPatient
 from pliant.cli.install.lua_text import (
@@ -30,7 +30,9 @@ def check_script(patient: SlurmPatient, library: str) -> Iterator[Finding]:
         yield skipped(NAME, str(wrong))
         return
     if text is None:
-        yield fault(NAME, f"{path} is not there", "", [LUA])
+        kept = given_back(path)
+        cure = "the site's own comes back as it was before the installation" if kept else ""
+        yield fault(NAME, f"{path} is not there", cure, [*kept, LUA])
         return
     wrong_lua = compiles(library, f"@{path}", text)
     if wrong_lua:

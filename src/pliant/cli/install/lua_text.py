@@ -75,11 +75,12 @@ def is_unreached(text: str) -> bool:
 def is_overridden(text: str) -> bool:
     """Say whether slurm_job_submit, which our block wraps, is set anew behind that.
 
-    One that keeps the function before, as ours does, calls it.
+    One that keeps the function before, as ours does, calls it; none behind a ``return`` is reached.
     """
     if not has_lua_block(text):
         return False
-    rest, sets = _SETS_SUBMIT.subn(" ", _TOKEN.sub(_blank, text)[_block(text)[1] :])
+    behind = _TOKEN.sub(_blank, text)[_block(text)[1] : _surely_returns(text)]
+    rest, sets = _SETS_SUBMIT.subn(" ", behind)
     return sets > 0 and "slurm_job_submit" not in rest
 
 
