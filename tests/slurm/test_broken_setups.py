@@ -179,9 +179,8 @@ CASES = {
     "pliant.lua is closed": Case(
         lambda site: closed(site.layout.etc / "pliant.lua"),
         "slurmctld's paths", "slurm may not read"),
-    "the socket is closed": Case(
-        lambda site: closed(site.layout.pliant_socket),
-        "slurmctld's paths", "slurm may not write"),
+    "the socket's directory is closed": Case(
+        lambda site: site.layout.run.chmod(0o600), "slurmctld's paths", "slurm may not enter"),
     "plugstack.conf is closed": Case(
         lambda site: closed(site.layout.plugstack), "users' paths", "a user may not read"),
     "pliant.so is closed": Case(
@@ -266,7 +265,9 @@ def test_what_the_doctor_prints_cures_what_it_finds(site: Sandbox, case: Case) -
 def test_after_all_of_it_a_job_is_marked_and_slurmctld_starts(site: Sandbox) -> None:
     site.restart("slurmctld")
     words = ["sbatch", "--parsable", "--hold", "-o", "/dev/null", "--moldable=gpus=1-2"]
-    assert site.layout.job_submit.read_text().startswith(SITE_RULE)
+    assert site.layout.job_submit.read_text().startswith(
+        SITE_RULE.removesuffix("return slurm.SUCCESS\n")
+    )
     done: subprocess.CompletedProcess[str] = site.run([*words, "--gres=gpu:1", "--wrap", "true"])
     job = done.stdout.strip()
     assert "AdminComment=pliant=v1:" in site.run(["scontrol", "show", "job", job]).stdout

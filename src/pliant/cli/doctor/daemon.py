@@ -51,7 +51,7 @@ def broken(patient: Patient) -> Finding:
     except (OSError, ValueError):
         commands = ()
     if commands:
-        cure = f"then {patient.again}; a pliantd that runs keeps its settings until then"
+        cure = f"mend it so, then {patient.again}: until then pliantd keeps the settings it has"
         return fault(name, patient.config_trouble, cure, commands)
     return fault(name, patient.config_trouble, f"write what is expected, then {patient.again}")
 

@@ -49,7 +49,7 @@ def check_memory(patient: SlurmPatient) -> Iterator[Finding]:
     yield fault(
         NAME,
         f"{'; '.join(words for _, words in differ)}: {conf} was edited and not read since",
-        "" if restarts else "where that is meant",
+        "where the edit is meant",
         [RESTART if restarts else RECONFIGURE],
     )
 
