@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import subprocess
 import sys
@@ -211,12 +210,14 @@ def test_a_broken_job_submit_lua_is_not_made_worse(
 
 def test_the_doctor_names_the_cure_of_what_is_not_installed(bare: Sandbox) -> None:
     done = bare.run([PLIANT, "doctor"])
-    lines = done.stdout.splitlines()
-    faults = {
-        line.split()[1]: after
-        for line, after in itertools.pairwise(lines)
-        if line.startswith("fault ")
-    }
+    told: dict[str, list[str]] = {}
+    for line in done.stdout.splitlines():
+        if line.startswith("fault "):
+            told[line.split()[1]] = []
+        elif line.startswith(" ") and told:
+            told[next(reversed(told))].append(line.strip())
     assert done.returncode == 1
-    assert set(faults) >= {"JobSubmitPlugins", "job_submit.lua", "plugstack.conf", "pliant.toml"}
-    assert [after for after in faults.values() if "cure: pliant install slurm" not in after] == []
+    assert set(told) >= {"JobSubmitPlugins", "job_submit.lua", "plugstack.conf", "pliant.toml"}
+    assert "cure: write it; PLIANT_CONFIG names another" in told.pop("pliant.toml")
+    commands = [[line for line in lines if line.startswith("run:  ")] for lines in told.values()]
+    assert [lines for lines in commands if "run:  pliant install slurm" not in lines[0]] == []
