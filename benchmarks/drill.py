@@ -181,7 +181,7 @@ def _until_quiet(area: Field, seen: Seen) -> None:
 
 def _stands(area: Field, fault: Fault, seen: Seen) -> None:
     """Say what the job's user changed and something else has changed since."""
-    name, value = fault.stands
+    name, value = fault.stands[0], fault.stands[1].format(rival=area.rival)
     found = area.show(area.job).get(name, "").replace("gres/", "gres:")  # from 23.02 on
     if found != value:
         seen.words.append(f"{name}={value} does not stand: {_told(area.show(area.job))}")

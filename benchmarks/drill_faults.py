@@ -120,7 +120,7 @@ def _owner(*words: str) -> Callable[[Field], None]:
     """Let the owner say it; Slurm 24.11 refuses it for a moment after a requeue: again then."""
 
     def does(field: Field) -> None:
-        argv = [word.format(job=field.job) for word in words]
+        argv = [word.format(job=field.job, rival=field.rival) for word in words]
 
         def was_taken() -> bool:
             return "temporarily unavailable" not in field.scontrol(*argv, user=USER)
@@ -209,6 +209,7 @@ _release = _owner("release", "{job}")
 
 BEGINS = "2031-02-03T04:05:06"
 """When an owner lets a job begin who does not mean the drill."""
+AFTER = "afterany:{rival}"
 PENDING = ("before:reshape", "after:reshape", "before:unfence")
 """While it waits between its two runs: an owner's update of these fields is refused before."""
 REQUEUED = ("after:requeue", "before:unfence")
@@ -272,6 +273,13 @@ FAULTS: Sequence[Fault] = (
             ("GPUs", "Gres=gpu:3", PENDING, ("TresPerNode", "gres:gpu:3"), True),
             ("memory", "MinMemoryCPU=4000", PENDING, ("MinMemoryCPU", "4000M"), True),
             ("begin time", f"StartTime={BEGINS}", PENDING, ("EligibleTime", BEGINS), True),
+            (
+                "dependency",
+                f"Dependency={AFTER}",
+                PENDING,
+                ("Dependency", f"{AFTER}(unfulfilled)"),
+                True,
+            ),
             ("partition", "Partition=cpu", PENDING, ("Partition", "cpu"), True),
             ("time limit", "TimeLimit=7", PENDING[:1], ("TimeLimit", "00:07:00"), False),
         )

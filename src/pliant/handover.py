@@ -81,8 +81,10 @@ PUT_BACK_S = 3.0
 """How long it is tried to put a request back; then the job starts as far as it can."""
 SETTLE_S = 2.0
 """How long after its start a kill may be one that was meant for its run before."""
+SOON_S = 1.0
+"""How long after it was put back into the queue a job may begin: the next second."""
 FRESH_S = 5.0
-"""A slurmd that has run for no longer may yet be told something a second time."""
+"""The same beside a slurmd that ran for no longer: it may yet be told something a second time."""
 STARTS = 3
 """How often its start may fail before it is left to the queue, which waits longer between two."""
 NOT_STARTED = "the batch system did not start it with that in time"
@@ -370,7 +372,7 @@ def _fenced(scene: Scene) -> Step | None:
 def _before_start(over: HandOver, scene: Scene) -> Step:
     """It waits: first what it asks for and when, then the way is cleared."""
     job = scene.job
-    begin_s = job.queued_s + (FRESH_S if job.fresh_s > job.queued_s - FRESH_S else 1)
+    begin_s = job.queued_s + (FRESH_S if job.fresh_s > job.queued_s - FRESH_S else SOON_S)
     words = _in_vain(over, scene)
     if words:
         return Step(Do.TURN_BACK, words=words)

@@ -83,6 +83,21 @@ def test_a_task_that_has_the_number_of_its_array_requeues_itself_alone(
     assert (other["Restarts"], other["JobState"]) == ("0", "RUNNING")
 
 
+def test_a_job_that_may_start_no_process_runs_its_program_alone(
+    submit: Submit,
+    wait_for_state: WaitForState,
+    output: Callable[[int], str],
+    show: Callable[[int | str], dict[str, str]],
+    programs: Path,
+) -> None:
+    program = "print('ran', flush=True); raise SystemExit(7)"
+    job = submit(script=f'ulimit -u 1; exec {programs}/pliant run -- {programs}/python -c "{program}"')
+    wait_for_state(job, "FAILED")
+    said = "no process can be made here: the program runs without its wrapper"
+    assert output(job) == f"pliant run: {said}\nran\n"
+    assert show(job)["ExitCode"] == "7:0"
+
+
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_cancel_reaches_the_program_of_a_script_once(  # noqa: PLR0917  # fixtures
     started: Callable[..., int],

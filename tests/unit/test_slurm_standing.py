@@ -73,6 +73,7 @@ LESS = {"tres_per_node": "gres:gpu:2"}
         {"time_limit": "28:00"},  # what is left, or less: that stands anyway
         {"reason": "BeginTime", "priority": "4294967000", "comment": "his", "name": "his"},
         {"nodes_expected": "n2", "start": instant(QUEUED_S + 900), "licenses": "(null)"},
+        {"dependency": "(null)"},
     ],
 )
 @pytest.mark.parametrize("over", [OVER, KEEPS])
@@ -98,6 +99,7 @@ def test_what_it_was_what_it_is_to_be_and_anything_between_stands(
         {"reservation": "course"},
         {"account": "other"},
         {"qos": "high"},
+        {"dependency": "afterok:3(unfulfilled)"},
         {"time_limit": "31:00"},
         {"time_limit": "1-00:00:00"},
         {"time_limit": "UNLIMITED"},
@@ -181,6 +183,7 @@ def test_what_was_odd_before_is_no_change() -> None:
         (QUEUED_S + 5, QUEUED_S, False),
         (QUEUED_S + 31, QUEUED_S + 30, False),  # ours, by a clock that is ahead
         (QUEUED_S + 40, QUEUED_S + 60, False),  # it is over
+        (QUEUED_S + 7, QUEUED_S + 1, True),
         (QUEUED_S + 60, QUEUED_S + 2, True),
         (QUEUED_S + 130, QUEUED_S + 2, True),
         (QUEUED_S + 86_400, QUEUED_S + 2, True),

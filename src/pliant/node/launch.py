@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pliant.node.bystander import as_started
 from pliant.node.files import Private, for_checkpoints
 from pliant.node.importable import with_pliant
 from pliant.node.own_requeue import with_stand_in
@@ -34,6 +37,8 @@ _LEFT = frozenset(
 CAUGHT = frozenset(signal.valid_signals() - _LEFT)
 """All that would end us, but for our own mistakes."""
 NOT_FOUND, NOT_RUN = 127, 126
+NO_PROCESS = (errno.EAGAIN, errno.ENOMEM)
+"""Why fork(2) fails: `ulimit -u`, and no memory."""
 
 
 def run(
@@ -48,23 +53,26 @@ def run(
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*caught, signal.SIGCHLD})
     files = _private(this) if this.job else None
     env = {**environ, **with_pliant(environ)}
-    if files is not None:
-        env[REQUESTED] = str(files.request)
-        if this.signal:
-            env |= with_stand_in(environ)
     if this.directory is not None:
         this = replace(this, directory=_for_checkpoints(this.directory, this.otherwise))
         env[DIRECTORY] = str(this.directory)
         if this.chosen:
             env[CHOSEN] = f"{this.job}:{this.directory}"
+    alone = dict(env)
+    if files is not None:
+        env[REQUESTED] = str(files.request)
+        if this.signal:
+            env |= with_stand_in(environ)
     try:
         program = started(argv, env, mask)
         if files is not None:
             program.tell("saved", files.saved)
     except OSError as error:
-        say(f"{argv[0]}: {error.strerror}")
         if files is not None:
             files.remove()
+        if error.errno in NO_PROCESS:
+            error = _become(argv, alone, mask)
+        say(f"{argv[0]}: {error.strerror}")
         return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUN
     witness = Witness(mask)
     parts = Parts(program, witness, files, outside, frozenset(caught))
@@ -77,6 +85,17 @@ def run(
         witness.end()
         if files is not None:
             files.remove()
+
+
+def _become(argv: Sequence[str], env: Mapping[str, str], mask: Collection[int]) -> OSError:
+    """Become the program, which needs no process more than a wrapper; return why that failed."""
+    say("no process can be made here: the program runs without its wrapper")
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    as_started()
+    try:
+        os.execvpe(argv[0], argv, env)  # noqa: S606  # no shell is meant
+    except OSError as error:
+        return error
 
 
 def _for_checkpoints(directory: Path, otherwise: Path | None) -> Path:

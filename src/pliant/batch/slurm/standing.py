@@ -7,6 +7,7 @@ What Slurm itself rewrites at a requeue is nobody's update (read in its source, 
 
 - it begins cred_expire and a second later (``requeue_delay`` from 25.11 on) than it was submitted
   anew, unless it was told meanwhile to begin later than that moment;
+- it forgets what the job depended on when it starts: after that a dependency is its owner's;
 - a job of several partitions, which shows the one in which it ran, shows all of them again;
 - before 26.05.3 a pass of backfill may write back the time limit that it saw before ours.
 """
@@ -24,7 +25,7 @@ from pliant.batch.slurm.requested import CHANGED, Requested, partitions_of, requ
 from pliant.batch.slurm.update import by_another, wanted
 from pliant.batch.slurm.values import NOTHING, duration_s, instant_s
 from pliant.errors import BadAnswer, Refused
-from pliant.handover import FRESH_S, HandOver
+from pliant.handover import FRESH_S, SOON_S, HandOver
 from pliant.model import Job
 
 ROUNDED_S = 2.0
@@ -37,6 +38,7 @@ def stands(row: JobRow, job: Job, over: HandOver, cluster: Cluster) -> bool:
         said = requested(replace(row, array_tasks="N/A"), cluster)  # a task has a record of its own
         return (
             _says_the_same(said, job)
+            and row.dependency in NOTHING
             and not _is_elsewhere(row, said, job)
             and has_its_memory(row, cluster.default_per_cpu_mib)
             and not _asks_otherwise(row, said, job, over, cluster)
@@ -50,11 +52,13 @@ def begins_by_others(row: JobRow, delay_s: float, now_s: float) -> bool:
     """Whether somebody else lets a job begin later: neither Slurm's requeue nor our reshape does.
 
     ``delay_s``: how much later it may begin than it was requeued; ``now_s``: by whichever clock is
-    ahead, ours or slurmctld's.
+    ahead, ours or slurmctld's, which takes what is past for its now.
     """
-    begins_s, queued_s = instant_s(row.eligible), instant_s(row.submit)
-    by_slurm = abs(begins_s - queued_s - delay_s) <= ROUNDED_S
-    return not by_slurm and begins_s > max(queued_s + FRESH_S, now_s) + ROUNDED_S
+    begins_s = instant_s(row.eligible)
+    later_s = begins_s - instant_s(row.submit)
+    by_slurm = abs(later_s - delay_s) <= ROUNDED_S
+    is_over = later_s < SOON_S or begins_s <= now_s + ROUNDED_S
+    return not (by_slurm or is_over or later_s in (SOON_S, FRESH_S))
 
 
 def left_min(over: HandOver, begin_s: float) -> int:
