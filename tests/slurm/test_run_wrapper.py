@@ -91,7 +91,9 @@ def test_a_job_that_may_start_no_process_runs_its_program_alone(
     programs: Path,
 ) -> None:
     program = "print('ran', flush=True); raise SystemExit(7)"
-    job = submit(script=f'ulimit -u 1; exec {programs}/pliant run -- {programs}/python -c "{program}"')
+    job = submit(
+        script=f'ulimit -u 1; exec {programs}/pliant run -- {programs}/python -c "{program}"'
+    )
     wait_for_state(job, "FAILED")
     said = "no process can be made here: the program runs without its wrapper"
     assert output(job) == f"pliant run: {said}\nran\n"

@@ -162,9 +162,17 @@ def test_where_pliantd_is_silent_the_wrapper_requeues_once() -> None:
 
 
 def test_where_pliantd_said_yes_and_does_nothing_the_wrapper_requeues() -> None:
-    handing, _ = play(asked(), w.Ended(4.0, 85, True), w.Answered(5.0))
+    handing, _ = play(asked(), w.Ended(4.0, 85, True))
+    answers = [w.Answered(5.0 + at_s) for at_s in range(0, round(TAKE_OVER_S), 4)]
+    handing, _ = play(handing, *answers)
     assert play(handing, w.Ticked(4.0 + TAKE_OVER_S))[1] == []
     assert play(handing, w.Ticked(5.0 + TAKE_OVER_S))[1] == [w.Requeue()]
+
+
+def test_where_pliantd_said_yes_and_is_silent_from_then_on_the_wrapper_requeues() -> None:
+    handing, _ = play(asked(), w.Ended(4.0, 85, True), w.Answered(5.0), w.Answered(9.0))
+    assert play(handing, w.Ticked(8.0 + SILENT_S))[1] == []
+    assert play(handing, w.Ticked(9.0 + SILENT_S))[1] == [w.Requeue()]
 
 
 def test_where_the_requeue_is_refused_the_program_goes_on_here() -> None:

@@ -293,7 +293,8 @@ def _ticked_checking(state: State, event: Ticked) -> Next:
 
 
 def _hand_over(state: State, wish: Wish, at_s: float) -> Next:
-    handing = replace(state, stage=Stage.HANDING, until_s=at_s + SILENT_S)
+    until_s = at_s + SILENT_S
+    handing = replace(state, stage=Stage.HANDING, until_s=until_s, most_s=float("inf"))
     return handing, (ReportSaved(wish, at_s - state.asked_s),)
 
 
@@ -314,7 +315,8 @@ def _beside(state: State, event: Beside) -> Next:
 def _answered(state: State, event: Answered) -> Next:
     if state.returns:
         return _leave(state)
-    return replace(state, until_s=event.at_s + TAKE_OVER_S), ()
+    most_s = min(state.most_s, event.at_s + TAKE_OVER_S)
+    return replace(state, most_s=most_s, until_s=min(most_s, event.at_s + SILENT_S)), ()
 
 
 def _ticked_handing(state: State, event: Ticked) -> Next:

@@ -164,19 +164,23 @@ class Door:
         _thread(lambda: self._insist("run-launched", fields, self._closed))
 
     def saved(self, wish: Wish, took_s: float) -> None:
-        """Report a checkpoint until pliantd answers or :meth:`give_up`."""
+        """Report a checkpoint until :meth:`give_up`: each answer says that pliantd still lives."""
         self._saving = stop = threading.Event()
         fields = self._saved_fields(wish, took_s)
 
-        def done(answer: RunAnswer) -> None:
-            if answer.several:  # it is not taken over
-                self.heard.beside(True)
-            elif answer.stays:
-                self.heard.stays()
-            else:
-                self.heard.answered()
+        def insist() -> None:
+            while (answer := self._insist("run-saved", fields, stop)) is not None:
+                if answer.several:  # it is not taken over
+                    self.heard.beside(True)
+                elif answer.stays:
+                    self.heard.stays()
+                else:
+                    self.heard.answered()
+                    stop.wait(REPORT_S)
+                    continue
+                return
 
-        _thread(lambda: self._insist("run-saved", fields, stop, done))
+        _thread(insist)
 
     def give_up(self) -> None:
         """Report the checkpoint no more."""
@@ -188,25 +192,21 @@ class Door:
         _thread(lambda: self._insist("run-failed", fields, self._closed))
 
     def _insist(
-        self,
-        verb: str,
-        fields: Mapping[str, str],
-        stop: threading.Event,
-        done: Callable[[RunAnswer], None] = lambda _answer: None,
-    ) -> None:
+        self, verb: str, fields: Mapping[str, str], stop: threading.Event
+    ) -> RunAnswer | None:
+        """Ask until there is an answer; None where it is wanted no more by then."""
         pause_s = FIRST_S
         for _ in range(TRIES):
             if stop.is_set():
-                return
+                return None
             try:
                 answer = self.ask(verb, fields, ANSWER_S)
             except PliantError:
                 stop.wait(pause_s)
                 pause_s = min(REPORT_S, 2 * pause_s)
             else:
-                if not stop.is_set():
-                    done(answer)
-                return
+                return None if stop.is_set() else answer
+        return None
 
     def last_saved(self, wish: Wish, took_s: float) -> None:
         """Report a checkpoint once, on our way out."""
@@ -246,7 +246,7 @@ class Door:
             thread.join(max(0.0, deadline - time.monotonic()))
 
 
-def _thread(work: Callable[[], None]) -> threading.Thread:
+def _thread(work: Callable[[], object]) -> threading.Thread:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     return thread

@@ -93,7 +93,7 @@ def _become(argv: Sequence[str], env: Mapping[str, str], mask: Collection[int]) 
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     as_started()
     try:
-        os.execvpe(argv[0], argv, env)  # noqa: S606  # no shell is meant
+        os.execvpe(argv[0], [*argv], env)  # noqa: S606  # no shell is meant
     except OSError as error:
         return error
 

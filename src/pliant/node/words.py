@@ -49,6 +49,7 @@ class State:
     seen: str = ""  # id of the last wish
     asked_s: float = 0.0
     until_s: float = float("inf")  # when this stage is over at the latest
+    most_s: float = float("inf")  # until when pliantd, which has taken it over, may still do it
     prompted: bool = False  # whether the signal was sent
     beat_s: float = 0.0  # when the program was last heard to be further than before, 0: never
     termed: bool = False  # whether somebody has sent us a TERM

@@ -13,7 +13,7 @@
 ``run-saved``     wish, took, step                    the program has saved and ended; where the
                                                       answer is ok, pliantd requeues, unless it
                                                       says ``several`` or ``stays``, as a later
-                                                      ``run-watch`` may
+                                                      ``run-watch`` may; said again until then
 ``run-failed``    wish, words                         no checkpoint was made; the program runs on
 ``run-end``       code, termed                        the program ended by itself; ``termed`` is 1
                                                       where it had been sent a TERM by others
