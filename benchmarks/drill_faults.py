@@ -8,6 +8,7 @@ it should run again.
 from __future__ import annotations
 
 import contextlib
+import signal
 import sqlite3
 import subprocess
 import time
@@ -67,6 +68,15 @@ def around(*steps: str) -> tuple[str, ...]:
 
 def _kill(part: str) -> Callable[[Field], None]:
     return lambda field: field.kill(part)
+
+
+def _stop_pliantd(field: Field) -> None:
+    """Stop it, silent but not gone, until the job's wrapper requeues by itself."""
+    field.sandbox.signal("pliantd", signal.SIGSTOP)
+    try:
+        field.wait(lambda: field.state(field.job) == "PENDING", "the wrapper to requeue", COME_S)
+    finally:
+        field.sandbox.signal("pliantd", signal.SIGCONT)
 
 
 def _kill_program(field: Field) -> None:
@@ -238,6 +248,7 @@ FAULTS: Sequence[Fault] = (
         for step in GUEST_STEPS
         for when in ("before", "after")
     ),
+    Fault("pliantd stopped until the wrapper requeues", SAVED, _stop_pliantd, first=True),
     Fault("slurmctld killed", ANY, _kill("slurmctld")),
     Fault("slurmd killed", ANY, _kill("slurmd-n1")),
     Fault("wrapper killed while the program saves", (ASKED,), _kill_wrapper, first=True),
