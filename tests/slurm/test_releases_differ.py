@@ -12,6 +12,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -385,6 +386,17 @@ def test_on_a_running_job_time_min_is_taken_and_does_nothing(cluster: Cluster) -
     job = cluster.run_long("--gres=gpu:1", "--time-min=20")
     cluster.run("scontrol", "update", f"jobid={job}", "TimeMin=10")
     assert cluster.fields(job)["TimeMin"] == "00:20:00"
+    cluster.empty()
+
+
+def test_on_a_running_job_its_end_is_taken_to_the_second(cluster: Cluster) -> None:
+    cluster.empty()
+    job = cluster.run_long("--gres=gpu:1", "--time=20")
+    told = cluster.fields(job)["EndTime"]
+    later = (datetime.fromisoformat(told) + timedelta(seconds=41)).isoformat()
+    cluster.run("scontrol", "update", f"jobid={job}", f"EndTime={later}")
+    shown = cluster.fields(job)
+    assert (shown["EndTime"], shown["TimeLimit"]) == (later, "00:21:00")
     cluster.empty()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -14,7 +13,7 @@ from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.handing import Handing, limit_words
 from pliant.batch.slurm.job_rows import JobRow
-from pliant.batch.slurm.lent import ends_s, owed
+from pliant.batch.slurm.lent import owed
 from pliant.batch.slurm.refusals import blocked, in_words
 from pliant.errors import Infeasible, Refused, Unavailable
 from pliant.grammar import put_token
@@ -149,6 +148,32 @@ def test_each_step_is_one_command(do: Do, words: str) -> None:
     slurm = Slurm()
     handing(slurm, by_key(array(7, array_id="7"))).do(Step(do), OVER, JOB, ANY)
     assert slurm.asked == [("scontrol", *words.split())]
+
+
+ENDS = "1970-01-01T00:47:20"
+AGAIN = {**RAN, "time_limit": "30:00", "end": "1970-01-01T00:47:15"}
+
+
+@pytest.mark.parametrize(
+    ("said", "end_s", "told"),
+    [
+        ({}, 2840.0, [("update", "jobid=7", f"EndTime={ENDS}")]),
+        ({}, 2840.9, [("update", "jobid=7", f"EndTime={ENDS}")]),
+        ({}, 2835.9, []),  # it is that
+        ({}, 2830.0, []),
+        ({}, 2835.0 + 60, []),  # somebody lowered its limit
+        ({}, 0.0, []),  # it begins anew
+        ({"end": "1970-01-01T00:47:00"}, 2840.0, []),  # somebody set its end
+        ({"time_limit": "UNLIMITED"}, 2840.0, []),
+        ({"state": "PENDING"}, 2840.0, []),
+    ],
+)
+def test_a_job_that_runs_again_ends_when_it_would_have_to_the_second(
+    said: dict[str, str], end_s: float, told: list[tuple[str, ...]]
+) -> None:
+    slurm, row = Slurm(), array(7, array_id="7", **{**AGAIN, **said})
+    handing(slurm, by_key(row)).do(Step(Do.RELEASE), replace(OVER, end_s=end_s), JOB, ANY)
+    assert slurm.asked == [("scontrol", *words) for words in [("release", "7"), *told]]
 
 
 def test_of_a_job_that_has_ended_nothing_is_changed() -> None:
@@ -500,25 +525,8 @@ def test_the_call_that_reshapes_notes_the_owners_time_min() -> None:
     rows = carrying(2, GPUS, time_limit="25:00", time_min="10:00")
     words = reshaped(rows, HAD_TWO)
     (comment,) = (word for word in words if word.startswith("AdminComment="))
-    assert comment.startswith("AdminComment=pliant-time-min=10 pliant-ends=2500 pliant=v1:")
+    assert comment.startswith("AdminComment=pliant-time-min=10 pliant=v1:")
     assert {"TimeMin=0", "TimeLimit=24"} <= {*words}
-
-
-def test_what_resizes_cut_from_a_time_limit_does_not_add_up() -> None:
-    """Slurm counts minutes: the last of them ends at most one before the limit that was had."""
-    start_s, minutes, ends, comment = 1_000_000.0, 10, 0.0, put_token("", GPUS)
-    for run in range(5):
-        row = array(7, state="RUNNING", time_limit=f"{minutes}:00", admin_comment=comment)
-        row = replace(row, end=datetime.fromtimestamp(start_s + minutes * 60, UTC).isoformat()[:19])
-        ends = ends_s(row)
-        start_s += 7.0
-        over = replace(OVER, shape=TAKEN, end_s=ends, saved_s=start_s)
-        waits = carrying(2, GPUS, admin_comment=comment, time_limit=f"{minutes}:00")["7"]
-        words = limit_words(over, waits, start_s)
-        comment = put_token(f"pliant-ends={int(ends)}", GPUS) if words else comment
-        minutes = int(words[0].partition("=")[2]) if words else minutes
-        assert 0 <= ends - (start_s + minutes * 60) < 60, run
-    assert ends == 1_000_600.0
 
 
 @pytest.mark.parametrize(

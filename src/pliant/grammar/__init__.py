@@ -41,7 +41,6 @@ from pliant.grammar.options import (
 from pliant.grammar.shapes import dropped, no_larger, shapes
 from pliant.grammar.text import request_text
 from pliant.grammar.token import (
-    ENDS,
     MAX_NODES,
     MEMORY,
     MIN_CPUS,
@@ -60,7 +59,6 @@ from pliant.grammar.token import (
 from pliant.grammar.values import parse_shape, quoted
 
 __all__ = [
-    "ENDS",
     "MAX_NODES",
     "MEMORY",
     "MIN_CPUS",

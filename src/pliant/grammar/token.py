@@ -16,9 +16,7 @@ own beside it: for a hand-over the --time-min in minutes, ``pliant-time-min=20``
 ``pliant-nice=100``, or the priority, ``pliant-priority=4294901400``, with the memory in MiB that a
 job had which asked for none, ``pliant-memory=1000``; for a shape the CPUs that each
 node must have, ``pliant-min-cpus=1``, and on how many nodes it may be, ``pliant-max-nodes=2``.
-Where a resize has cut a time limit to whole minutes, when the job ends by the limit that it had, in
-seconds since the epoch: ``pliant-ends=1795624615``. Where the submit filter got no answer in time
-it notes that too, ``pliant-unanswered=1``.
+Where the submit filter got no answer in time it notes that too, ``pliant-unanswered=1``.
 Older ones leave these words as they are.
 """
 
@@ -40,7 +38,6 @@ PREFIX = "pliant=v1:"
 TIME_MIN = "pliant-time-min="
 NICE = "pliant-nice="
 PRIORITY, MEMORY = "pliant-priority=", "pliant-memory="
-ENDS = "pliant-ends="
 MIN_CPUS, MAX_NODES = "pliant-min-cpus=", "pliant-max-nodes="
 UNANSWERED = "pliant-unanswered="
 COMMENT = "pliant:"

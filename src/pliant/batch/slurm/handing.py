@@ -12,6 +12,8 @@ Measured on 22.05.8 and 24.11.5; each line is a trap:
   changed on a job that waits. With TimeMin left below, backfill starts the job with no more (22.05:
   10 of 29 minutes); with TimeMin = TimeLimit its owner could not lower the limit once it runs. So a
   job has no TimeMin from its requeue to its start.
+- A time limit is in whole minutes; EndTime= of a running job is taken to the second, and stays with
+  that run: once it runs again a job is given the end that it had, else each resize would cost time.
 - Of a call that is refused nothing may be applied, or a part (22.05: nothing of one that names
   gres= first): the begin time of a job that goes on as it was is a call of its own.
 - Where no node can ever hold what a job asks for, Slurm holds it (BadConstraints): ``Priority=`` is
@@ -38,7 +40,6 @@ from pliant.batch.slurm.commands import Answer, Runs
 from pliant.batch.slurm.job_rows import JobRow, count
 from pliant.batch.slurm.jobs import running_job
 from pliant.batch.slurm.lent import (
-    ends_s,
     giving_back,
     is_anothers,
     lending,
@@ -59,7 +60,6 @@ from pliant.batch.slurm.standing import begins_by_others, left_min, stands
 from pliant.batch.slurm.update import job_words, shortfall, token_words, update_words, wanted
 from pliant.batch.slurm.values import duration_s, instant_s, wait_status, whole
 from pliant.errors import BadAnswer, Infeasible, PliantError, Refused, Unavailable
-from pliant.grammar import ENDS, note
 from pliant.handover import FENCE_S, OURS, PINNED, SETTLE_S, Do, HandOver, Scene, Sight, Step
 from pliant.model import ANYWHERE, UNMARKED, Job, JobState, Kind, Shape
 
@@ -68,6 +68,7 @@ log = logging.getLogger("pliant.handing")
 _FAILED = "RestartCnt:|,StartTime:|,SubmitTime:|,EndTime:|,exit_code:|"
 _TERMINATED = frozenset({signal.SIGTERM, signal.SIGKILL, (128 + signal.SIGTERM) << 8})
 """The exit codes of a batch script that was killed, as wait(2) gives them."""
+MINUTE_S = 60
 SKEW_S = 60.0
 """How far behind ours slurmctld's clock may be for a fence to stand at once."""
 NOT_LAUNCHED = "launch failed requeued held"
@@ -198,8 +199,8 @@ class Handing:
             return sight
         if sight.run > over.run:
             return replace(sight, carries=running_job(row, cluster).shape)
-        limited = duration_s(row.time_limit) > 0
-        return replace(sight, ends_s=ends_s(row) if limited else 0.0)
+        ends_s = instant_s(row.end) if duration_s(row.time_limit) else 0.0
+        return replace(sight, ends_s=ends_s)
 
     def _stands(self, row: JobRow, over: HandOver, job: Job, cluster: Cluster) -> bool:
         now_s = self._clock() - min(0.0, self._clocks.ahead_s())
@@ -283,10 +284,12 @@ class Handing:
         lent = giving_back(released(row), 0)
         if self._queries.site().basic_priority and before and before not in OURS:
             self._tell(step, over, ("update", f"jobid={name}", f"Priority={before}", *lent))
-            return
-        self._tell(step, over, ("release", name))
-        if lent:
-            self._tell(step, over, ("update", f"jobid={name}", *lent))
+        else:
+            self._tell(step, over, ("release", name))
+            if lent:
+                self._tell(step, over, ("update", f"jobid={name}", *lent))
+        if step.do is Do.RELEASE and ends_early(row, over.end_s):
+            self._tell(step, over, ("update", f"jobid={name}", f"EndTime={_text(over.end_s)}"))
 
     def _unpin_changed(self, over: HandOver, job: Job, cluster: Cluster) -> None:
         """Take the pin from a job that was changed since the last look, before its fence falls.
@@ -351,9 +354,6 @@ class Handing:
         spec = job.noted(over.shape)
         spec = replace(spec, mark=UNMARKED) if marked else spec
         least, row = lending(row)
-        limit = limit_words(over, row, step.begin_s)
-        if limit:
-            row = replace(row, admin_comment=note(row.admin_comment, ENDS, int(over.end_s)))
         words = (*least, f"StartTime={_text(step.begin_s)}", *((UNMARK,) if marked else ()))
         if marked and row.nodes_required == (job.mark or ANYWHERE):
             words = (*words, "ReqNodeList=")
@@ -361,7 +361,7 @@ class Handing:
             shape = token_words(row, spec)
         else:
             shape = update_words(row, now, wanted(job, over.shape, spec, cluster), spec)
-        return (*shape, *words, *limit)
+        return (*shape, *words, *limit_words(over, row, step.begin_s))
 
     def _put_back(self, step: Step, over: HandOver, job: Job, cluster: Cluster) -> None:
         """Put back what is half applied, part by part; what is refused is said, and left.
@@ -417,6 +417,16 @@ def limit_words(over: HandOver, row: JobRow, begin_s: float) -> Sequence[str]:
     limit_s, left = duration_s(row.time_limit), left_min(over, begin_s) if over.end_s else 0
     lowers = left > 0 and not 0 < limit_s <= left * 60
     return (f"TimeLimit={left}",) if lowers else ()
+
+
+def ends_early(row: JobRow, end_s: float) -> bool:
+    """Whether a job that runs again ends before its time is over: its limit is in whole minutes.
+
+    Not where somebody has changed its end since.
+    """
+    ends_s, limit_s = instant_s(row.end), duration_s(row.time_limit)
+    by_limit = row.state == "RUNNING" and ends_s == instant_s(row.start) + limit_s
+    return by_limit and 0 < int(end_s) - ends_s < MINUTE_S
 
 
 def _carries(row: JobRow, job: Job, cluster: Cluster) -> Shape | None:

@@ -9,7 +9,7 @@ from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.details import Allocation
 from pliant.batch.slurm.gres import GPU, SHARD, gres_list
 from pliant.batch.slurm.job_rows import JobRow, count
-from pliant.batch.slurm.lent import ends_s, owed
+from pliant.batch.slurm.lent import owed
 from pliant.batch.slurm.nodes import Use
 from pliant.batch.slurm.request import Asked, asked
 from pliant.batch.slurm.requested import as_expected, partitions_of, requested, spec_of
@@ -193,8 +193,8 @@ def _requeues(row: JobRow) -> bool:
 
 
 def _limit_s(row: JobRow, start_s: float) -> int:
-    """Seconds from its start to its end; 0 without a limit."""
-    end_s = ends_s(row)
+    """Seconds from its start to its end as Slurm has it; 0 without a limit."""
+    end_s = instant_s(row.end)
     limited = duration_s(row.time_limit) > 0 and end_s > start_s
     return max(1, round(end_s - start_s)) if limited else 0
 

@@ -18,11 +18,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pliant.batch.slurm.job_rows import JobRow
-from pliant.batch.slurm.values import NOTHING, duration_s, instant_s, size_mib, whole
-from pliant.grammar import ENDS, MEMORY, MIN_CPUS, NICE, PRIORITY, TIME_MIN, find_token, note, noted
+from pliant.batch.slurm.values import NOTHING, duration_s, size_mib, whole
+from pliant.grammar import MEMORY, MIN_CPUS, NICE, PRIORITY, TIME_MIN, find_token, note, noted
 from pliant.handover import OURS
 
-MINUTE_S = 60
 _COMMENT = "AdminComment="
 
 
@@ -50,15 +49,6 @@ def pinning(row: JobRow, nice: int) -> tuple[str, ...]:
     if not _asked_memory(row):
         then = note(then, MEMORY, size_mib(row.min_memory))
     return (f"{_COMMENT}{then}",)
-
-
-def ends_s(row: JobRow) -> float:
-    """Return when a running job ends, by the limit that it had before resizes cut it to minutes.
-
-    Where somebody has changed its limit since, what Slurm says.
-    """
-    by_slurm, by_its_own = instant_s(row.end), float(noted(row.admin_comment, ENDS))
-    return by_its_own if 0 <= by_its_own - by_slurm < MINUTE_S else by_slurm
 
 
 def has_its_memory(row: JobRow, default_mib: int) -> bool:
