@@ -12,7 +12,7 @@ MALFORMED = [
     "gpus=1,gpu-mem=6X", "gpus=1,gpu-type=cpu", "cores=4", "gpus=1,speed=2", "moldable=",
     "malleable=grace=2y", "malleable=signal=KILL", "malleable=max-resizes=-1",
     "malleable=max-resizes=$(id)", "malleable=min-run=0", "malleable=min-run=1d",
-    "malleable=checkpoint=$(id)", "malleable=checkpoint=a b", "job-class=vip", "throughput=2x4",
+    "malleable=checkpoint=$(id)", "malleable=checkpoint=a=b", "job-class=vip", "throughput=2x4",
     "throughput=1:-5", "steps=0", "steps=1e9", "colocate=maybe", "own=4", "gpus=1-4;set=4",
     "gpus=1-4;fp=1,0,1,0,0,0,0", "gpus=1-4;pinned", "", ";", "gpus=1-4096,nodes=1-4096",
     "gpus=$(id)", "gpus=`id`", "gpus=1|2", "gpus=\u0661", "gpus=1'", 'gpus="1"', "gpus=1\\n2",

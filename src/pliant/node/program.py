@@ -33,7 +33,14 @@ WITNESS = ("sleep", "2147483647")
 SAW_S = 0.2
 """How long the witness may take to die of a signal that we got."""
 GONE_S = 1.0
+BLOCKS_S = 0.5
+"""For how long a program blocks a signal that it waits for, at least."""
 _QUIET = frozenset({signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH})
+
+
+def _is_in(said: Mapping[str, str], mask: str, number: int) -> bool:
+    """Whether a mask in /proc/PID/status has a signal."""
+    return bool(int(said.get(mask, "0"), 16) >> (number - 1) & 1)
 
 
 def _before(mask: Collection[int], at_our_end: int) -> Callable[[], None]:
@@ -77,6 +84,7 @@ class Program:
     """The user's program."""
 
     pid = 0
+    _blocks = (0, 0.0)  # which process was found to block the signal at each look since when
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str], mask: Collection[int]) -> None:
         """``mask`` is what was blocked before we blocked anything.
@@ -119,9 +127,10 @@ class Program:
         self._process.send_signal(number)
 
     def survives(self, number: int) -> bool:
-        """Whether it catches, blocks (to wait for it) or ignores a signal, as proc(5) shows.
+        """Whether it catches, ignores or (to wait for it) blocks a signal, as proc(5) shows.
 
-        True where that is not known.
+        True where that is not known. Who starts a process blocks all signals for a moment, until
+        that has become another program (posix_spawn, vfork): blocked is what was so before, too.
         """
         if number in _QUIET:
             return True
@@ -129,9 +138,17 @@ class Program:
             text = Path(f"/proc/{self.pid}/status").read_text()
         except OSError:
             return True
-        masks = dict(line.split(":", 1) for line in text.splitlines() if line.startswith("Sig"))
-        kept = (int(masks.get(name, "0"), 16) for name in ("SigCgt", "SigBlk", "SigIgn"))
-        return any(mask >> (number - 1) & 1 for mask in kept)
+        said = dict(line.split(":", 1) for line in text.splitlines())
+        if _is_in(said, "SigCgt", number) or _is_in(said, "SigIgn", number):
+            return True
+        starts_another = "D" in said.get("State", "")
+        if starts_another or not _is_in(said, "SigBlk", number):
+            self._blocks = (0, 0.0)
+            return False
+        now_s = time.monotonic()
+        if self._blocks[0] != self.pid:
+            self._blocks = (self.pid, now_s)
+        return now_s - self._blocks[1] >= BLOCKS_S
 
 
 class Adopted(Program):
