@@ -193,6 +193,7 @@ def test_what_sacct_says_is_passed_on(slurm: Path) -> None:
         (("--since", "9days"), "pliant: sacct: Slurm accounting storage is disabled; --trace FI"),
         (("--since", "8days"), "pliant: sacct: no job that has ended since 8days\n"),
         (("--speedup", "x"), "pliant: --speedup: 'x': power:0.8, amdahl:0.95 or linear, say"),
+        (("--malleable", "grace=2m"), "pliant: --malleable: 'grace=2m': max-resizes=N, min-run"),
         (("--users", ","), "pliant: --users: ',': names such as alice,bob are expected\n"),
         (("--shrink", "0"), "pliant: Invalid value for '--shrink'"),
         (("--restart", "nan"), "pliant: Invalid value for '--restart': nan is not in the range "),

@@ -13,7 +13,7 @@ from slurm_recorded import recorded
 from pliant.batch.slurm.node_rows import parse_nodes
 from pliant.batch.slurm.partition_rows import parse_partitions
 from pliant.errors import BadInput
-from pliant.model import Kind, Node, Partition, Pool, Shape
+from pliant.model import Kind, Malleable, Node, Partition, Pool, Shape
 from pliant.policies import by_name
 from pliant.simulator.jobs import Flow, JobChange, job_sides
 from pliant.simulator.metrics import Task
@@ -24,7 +24,7 @@ from pliant.simulator.traces import read_sacct
 from pliant.simulator.traces.sacct import MONTH, left_out
 from pliant.simulator.users import Change, sides
 from pliant.simulator.whatif.cluster import PLENTY, SiteCluster, alike, from_slurm
-from pliant.simulator.whatif.molding import Curve, Molding, Relative, curve
+from pliant.simulator.whatif.molding import Curve, Molding, Relative, curve, owners_words
 from pliant.simulator.whatif.month import Month, happened
 from pliant.simulator.whatif.report import page
 from pliant.simulator.whatif.result import Fit, Result
@@ -104,6 +104,24 @@ def test_curves_are_read_as_users_write_them() -> None:
 def test_a_curve_that_cannot_be_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match=r"^--speedup: '.*': power:0.8, amdahl:0.95 or linear, say"):
         curve(text)
+
+
+def test_owners_may_say_how_often_a_job_is_resized() -> None:
+    assert owners_words("") == Malleable()
+    assert owners_words("max-resizes=5,min-run=2h") == Malleable(max_resizes=5, min_run_s=7200)
+    assert owners_words("max-resizes=0") == Malleable(max_resizes=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("grace=2m", "--malleable: 'grace=2m': max-resizes=N, min-run=TIME or both are expected"),
+        ("max-resizes=-1", "malleable max-resizes: '-1': a whole number from 0 to 4096"),
+    ],
+)
+def test_what_owners_cannot_say_is_refused(text: str, right: str) -> None:
+    with pytest.raises(BadInput, match=f"^{right}"):
+        owners_words(text)
 
 
 def test_a_job_may_have_its_gpus_halved_or_doubled(tmp_path: Path) -> None:
@@ -279,6 +297,15 @@ def test_assumptions_say_which_jobs_are_moldable_and_how_fast(tmp_path: Path) ->
     )
     assert speed.startswith("Speed: Amdahl's law, 90 % of the work in parallel: twice the GPUs run")
     assert "loses 10 s each time" in " ".join(rest)
+
+
+def test_what_owners_say_of_running_jobs_is_said_and_kept_to(tmp_path: Path) -> None:
+    of = month(tmp_path, row())
+    of = replace(of, molding=replace(of.molding, malleable=owners_words("min-run=2h")))
+    words = assumptions(seen([*of.records()], of, None), of, "easy-backfill")
+    assert "Owners say --malleable=min-run=7200s: no policy resizes" in " ".join(words)
+    spec = only(of).job.spec
+    assert spec is not None and spec.request.malleable == Malleable(min_run_s=7200)
 
 
 def test_agreement_is_judged() -> None:

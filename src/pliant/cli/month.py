@@ -28,7 +28,7 @@ from pliant.simulator.traces import Record
 from pliant.simulator.traces.guess import FORMATS, guess
 from pliant.simulator.traces.sacct import MONTH, left_out
 from pliant.simulator.whatif.cluster import SiteCluster, alike, from_slurm
-from pliant.simulator.whatif.molding import Molding, curve
+from pliant.simulator.whatif.molding import Molding, curve, owners_words
 from pliant.simulator.whatif.month import Month, happened
 from pliant.simulator.whatif.report import page
 from pliant.simulator.whatif.result import Result
@@ -101,7 +101,8 @@ def _molding(said: dict[str, Any]) -> Molding:
     if said["users"] and not users:
         raise BadInput(f"--users: {quoted(said['users'])}: names such as alice,bob are expected")
     speed = curve(said["speedup"])
-    return Molding(said["shrink"], said["grow"], speed, said["restart"], users)
+    words = owners_words(said["malleable"])
+    return Molding(said["shrink"], said["grow"], speed, said["restart"], users, words)
 
 
 def _check_files(trace: str, save: str, of: str) -> None:

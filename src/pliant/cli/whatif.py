@@ -96,6 +96,12 @@ _ASSUMED = (
         help="What resizing a running job costs it, each time.",
     ),
     click.option(
+        "--malleable",
+        metavar="SPEC",
+        default="",
+        help="What owners say of their jobs: max-resizes=N,min-run=TIME.  [default: neither]",
+    ),
+    click.option(
         "--users",
         metavar="USER,...",
         default="",

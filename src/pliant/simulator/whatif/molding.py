@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pliant.errors import BadInput
-from pliant.grammar import quoted
-from pliant.model import Shape
+from pliant.grammar import parse_option, quoted
+from pliant.model import Malleable, Request, Shape
 
 RIGHT = "power:0.8, amdahl:0.95 or linear, say"
+NOT_LIMITED = Malleable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +56,25 @@ def curve(text: str) -> Curve:
     return Curve("power" if kind == "power" else "amdahl", value)
 
 
+def owners_words(text: str) -> Malleable:
+    """Read ``max-resizes=5,min-run=2h``, as ``--malleable`` of a job; "": neither. Raises BadInput.
+
+    The other words of its grammar change nothing in a replay.
+    """
+    found = parse_option(Request(), "malleable", text).malleable or NOT_LIMITED
+    if found != Malleable(max_resizes=found.max_resizes, min_run_s=found.min_run_s):
+        right = "max-resizes=N, min-run=TIME or both are expected"
+        raise BadInput(f"--malleable: {quoted(text)}: {right}")
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Molding:
     """A job may have its GPUs halved, down to a ``shrink``-th, or doubled, up to ``grow`` times.
 
     ``restart_s``: what one change of a running job costs it, half of it in saving. ``users``: whose
-    jobs alone; (): everybody's.
+    jobs alone; (): everybody's. ``malleable``: how often, and how soon again, owners let policies
+    resize a running job.
     """
 
     shrink: int = 4
@@ -68,6 +82,7 @@ class Molding:
     curve: Curve = Curve()
     restart_s: float = 60.0
     users: tuple[str, ...] = ()
+    malleable: Malleable = NOT_LIMITED
 
     def is_of(self, user: str) -> bool:
         """Whether a user's jobs are taken as moldable."""

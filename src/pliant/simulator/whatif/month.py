@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pliant.errors import BadInput
-from pliant.model import Footprint, Job, Malleable, Request, Shape, Spec
+from pliant.model import Footprint, Job, Request, Shape, Spec
 from pliant.simulator.metrics import Span, Task
 from pliant.simulator.traces import Record
 from pliant.simulator.traces.guess import FORMATS, guess
@@ -161,7 +161,7 @@ class _Jobs:
             return _Kind(own, (own,), footprint, None, speed)
         shapes = self._shapes(room, own, each)
         totals = tuple(Fraction(shape.amount) for shape in shapes)
-        spec = Spec(Request(gpus=totals, malleable=Malleable()), own=own)
+        spec = Spec(Request(gpus=totals, malleable=self._month.molding.malleable), own=own)
         slower = max(1.0, *(1.0 / speed(shape) for shape in shapes))
         return _Kind(own, shapes, footprint, spec, speed, slower)
 

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from pliant.grammar import request_text
+from pliant.model import Request
 from pliant.simulator.report.page import number
 from pliant.simulator.traces import Record
-from pliant.simulator.whatif.molding import Molding
+from pliant.simulator.whatif.molding import NOT_LIMITED, Molding
 from pliant.simulator.whatif.month import Month
 from pliant.simulator.whatif.result import Fit
 
@@ -81,6 +83,9 @@ def assumptions(what: Seen, month: Month, baseline: str) -> Iterator[str]:
             f"A job that is resized while it runs saves, and loses {month.molding.restart_s:g} s"
             " each time; a policy that can weigh this resizes only where it pays, as pliantd does."
         )
+    if month.molding.malleable != NOT_LIMITED:
+        words = request_text(Request(malleable=month.molding.malleable))
+        yield f"Owners say --{words}: no policy resizes a job more often, nor sooner again."
     yield (
         "The queue is in order of first submission, one for each partition. Not looked at:"
         " priorities and fair share, QOS and limits of accounts, reservations, licences,"
