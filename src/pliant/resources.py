@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pliant.errors import Unavailable
-
-if TYPE_CHECKING:
-    import jinja2
 
 FOLDERS = ("templates", "plugins", "spank", "wrappers", "docker")
 
@@ -32,17 +28,3 @@ def folder(name: str) -> Path:
 def find(name: str, *parts: str) -> Path:
     """Return the path of a file in one of the folders; it need not exist."""
     return folder(name).joinpath(*parts)
-
-
-def pages() -> jinja2.Environment:
-    """Return what renders the templates of reports: all that is put into a page is escaped."""
-    import jinja2  # noqa: PLC0415  # slow to import, and pages alone need it
-
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(find("templates", "report")),
-        undefined=jinja2.StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )

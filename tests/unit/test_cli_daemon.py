@@ -25,7 +25,7 @@ from pliant.batch.slurm.site import Site as SlurmSite
 from pliant.batch.slurm.site import parse_config
 from pliant.cli import main
 from pliant.cli.door import controllers, hosts, reader
-from pliant.cli.output import Column, Style, duration, plain_table, print_table
+from pliant.cli.output import Column, Style, plain_table, print_table
 from pliant.daemon.answers import (
     NOT_SHOWN,
     CannotRow,
@@ -43,6 +43,7 @@ from pliant.daemon.answers import (
 )
 from pliant.daemon.config import parse
 from pliant.errors import BadInput, Unavailable
+from pliant.figures import duration
 from pliant.wire import Message, decode, encode, no, ok
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -76,6 +77,7 @@ def test_the_sites_own_sacct_is_replayed_on_its_own_cluster(
     words = ("whatif", "--since", "7days", "--processes", "1")
     found = printed(capsys, *words, "--save", str(saved))
     assert "Cluster: 4 nodes with 4 GPUs and 16 CPUs each, as it is today" in found
+    assert "Cluster: pliant-default, 4 nodes with 4 GPUs and 16 CPUs each\n" in found
     assert "Agreement: jobs waited" in found
     assert (saved.read_bytes(), mode(saved)) == ((ASSETS / "sacct.txt").read_bytes(), 0o600)
     asked = [line for line in slurm.read_text().splitlines() if line.startswith("sacct")]
@@ -113,19 +115,22 @@ def test_a_report_is_one_file_for_its_owner_alone(
     assert names == ["flow-time.png", "gpus-held.png", "slowdown.png", "users-1.png"]
     assert {mode(path) for path in drawn.iterdir()} == {0o600}
     text = html.read_text()
-    assert text.count("<img ") == 4
+    assert text.count("<figure>") == 4
     assert "Agreement: jobs waited" in text
+    assert f"Made by <code>pliant whatif --trace {MONTH} --nodes 2" in text
+    assert "Cluster: 2 nodes with 8 GPUs and 64 CPUs each" in text
+    assert re.search(r'class="number better">\d+ h \d+ min<span class="more">-\d+.\d % <span', text)
+    assert "jobs fare worse under moldable-equipartition, " in text
     assert "Agreement: jobs waited" in out.read_text()
 
 
-def test_a_report_can_do_without_plots(
+def test_a_page_needs_no_matplotlib_and_plots_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(plots, "find_spec", lambda _: None)
     html = tmp_path / "report.html"
     printed(capsys, "whatif", "--trace", MONTH, *CLUSTER, "--html", str(html))
-    assert "<img " not in html.read_text()
-    assert "Plots are left out: plots need matplotlib" in html.read_text()
+    assert html.read_text().count("<figure>") == 4
     assert pliant("whatif", "--trace", MONTH, *CLUSTER, "--plots", str(tmp_path / "x")) == 2
     assert capsys.readouterr().err == (
         "pliant: plots need matplotlib: pip install 'pliant[plots]' (Debian: python3-matplotlib)\n"
@@ -139,10 +144,14 @@ def test_policies_that_are_compared_make_a_report_too(
     words = ("compare", "torque", "rsa", "--workload", "ravi", "--jobs", "6", "--seeds", "2")
     printed(capsys, *words, "--processes", "1", "--html", str(html), "--plots", str(drawn))
     text = html.read_text()
-    assert "and 1 more draws of it." in text
+    assert "and 1 more draws of it</p>" in text
     assert " ± " in text
-    assert '<h2 id="part-1">Figures</h2>' in text
-    assert len([*drawn.iterdir()]) == text.count("<img ") == 4
+    assert re.findall(r"<h2 [^>]*>(.*?)</h2>", text)[:3] == [
+        "In pictures, of the first draw",
+        "Figures",
+        "For whom, of the first draw",
+    ]
+    assert len([*drawn.iterdir()]) == text.count("<figure>") == 4
 
 
 def test_policies_are_as_pliantd_has_them() -> None:

@@ -187,7 +187,7 @@ def test_the_command_writes_a_report_and_plots(
     assert pliant("reproduce", "cosched", "--html", str(html), "--plots", str(plots)) == 0
     assert "it is quick" in capsys.readouterr().out
     assert [path.name for path in plots.iterdir()] == ["somebody-1.png"]
-    assert 'alt="Figure 1: time, s by GPUs, of fcfs."' in html.read_text()
+    assert 'aria-label="Figure 1: time, s by GPUs, of fcfs."' in html.read_text()
 
 
 @pytest.mark.usefixtures("small")

@@ -14,6 +14,7 @@ from pliant.batch.slurm.node_rows import parse_nodes
 from pliant.batch.slurm.partition_rows import parse_partitions
 from pliant.errors import BadInput
 from pliant.model import Kind, Malleable, Node, Partition, Pool, Shape
+from pliant.pages.model import Marked, plain
 from pliant.policies import by_name
 from pliant.simulator.jobs import Flow, JobChange, job_sides
 from pliant.simulator.metrics import Task
@@ -313,8 +314,9 @@ def test_agreement_is_judged() -> None:
     assert near.is_close
     assert not far.is_close
     assert agreement(near, "easy-backfill") == (
-        "Agreement: jobs waited 100 s on average; replayed, rigid, under easy-backfill they wait"
-        " 130 s (flow time: 500 s and 530 s). That is close: within a minute, or a quarter."
+        "Agreement: jobs waited 1 min 40 s on average; replayed, rigid, under easy-backfill they"
+        " wait 2 min 10 s (flow time: 8 min 20 s and 8 min 50 s). That is close: within a minute,"
+        " or a quarter."
     )
     assert "That is much shorter" in agreement(far, "easy-backfill")
     assert "no job ended" in agreement(None, "easy-backfill")
@@ -391,10 +393,9 @@ def test_jobs_that_never_start_are_said_before_the_figures(tmp_path: Path) -> No
     truth = Outcome("", (), replayed(of.workload(1), by_name("fifo")))
     less = Outcome("", (), replace(truth.figures, never=3, never_example="9"))
     found = page(seen([*of.records()], of, None), of, Result(truth, {"fifo": truth, "mct": less}))
-    assert "mct: jobs that never start, and are in none of its figures: 3, job 9 for one." in (
-        found.lead
-    )
-    assert not any("fifo: jobs that never" in words for words in found.lead)
+    words = "mct: jobs that never start, and are in none of its figures: 3, job 9 for one."
+    assert Marked(words, "worse") in found.lead
+    assert not any("fifo: jobs that never" in plain(words) for words in found.lead)
 
 
 def test_that_jobs_grow_is_said_to_be_an_assumption(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from pliant.cli.simulating import (
 from pliant.cli.sweeping import sweep_asked
 from pliant.cli.written import check_written, printed_to
 from pliant.errors import BadInput
+from pliant.figures import number
 from pliant.simulator.comparison import Compared, WorstHit, compare, worst_hit
 from pliant.simulator.report.compared import Several, page
-from pliant.simulator.report.page import number
 from pliant.simulator.runs import Case, Choice, Outcome, run_case
 from pliant.simulator.seeds import Estimate
 from pliant.simulator.sources import source
@@ -51,11 +51,11 @@ def run_compare(
         raise BadInput(f"--seeds: workload {asked.name} draws nothing: each seed is the same")
     check_written({"--out": out, "--html": html}, {"--trace": asked.trace})
     sweep = sweep_asked(processes, slurm, sbatch)
-    with_plots = check_report(html, plots)
+    pictured = check_report(html, plots)
     # All policies of a seed one after the other: a process that does several reads it once.
     drawn = range(1, seeds + 1)
     cases = [
-        Case(c, asked, seed, idle=not no_idle, curves=with_plots) for seed in drawn for c in chosen
+        Case(c, asked, seed, idle=not no_idle, curves=pictured) for seed in drawn for c in chosen
     ]
     outcomes = run_cases(cases, sweep)
     words = [policy_words(choice) for choice in chosen]
@@ -64,9 +64,9 @@ def run_compare(
         for place, word in enumerate(words)
     }
     rows, hits = compare(results), worst_hit(results, drawn)
-    if html or plots:
+    if pictured:
         compared = Several(dict(zip(words, outcomes, strict=False)), seeds, rows, hits)
-        write_report(page(compared, with_plots), html, plots)
+        write_report(page(compared), html, plots)
     with printed_to(out):
         if as_json:
             print_json(_plain(outcomes[0], seeds, rows, hits))

@@ -8,18 +8,10 @@ import click
 
 from pliant.cli.door import ask
 from pliant.cli.job_number import job_argument
-from pliant.cli.output import (
-    Column,
-    Style,
-    duration,
-    gpu_hours,
-    json_option,
-    print_json,
-    print_table,
-    say,
-)
+from pliant.cli.output import Column, Style, json_option, print_json, print_table, say
 from pliant.cli.why import DECISION_COLUMNS, clock, cost_line
 from pliant.daemon.answers import CostRow, HandOverHistory, HistoryAnswer, RunHistory
+from pliant.figures import duration, gpu_hours
 
 
 def _launch(row: RunHistory) -> str:

@@ -12,18 +12,11 @@ import click
 
 from pliant.cli.door import ask
 from pliant.cli.one_line import lines
-from pliant.cli.output import (
-    Column,
-    Style,
-    duration,
-    on_terminal,
-    print_json,
-    print_table,
-    table_options,
-)
+from pliant.cli.output import Column, Style, on_terminal, print_json, print_table, table_options
 from pliant.cli.pager import height, paged, width
 from pliant.daemon.answers import JobRow, JobsAnswer
 from pliant.errors import BadInput
+from pliant.figures import duration
 from pliant.grammar import quoted
 
 STATES = ("waiting", "running", "ending")

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
 import click
+
+_CALLED = "pliant.called"
+
+
+def command_line() -> str:
+    """Return the command that runs, as a shell would take it."""
+    return str(click.get_current_context().meta[_CALLED])
 
 
 class LazyGroup(click.Group):
@@ -15,6 +23,11 @@ class LazyGroup(click.Group):
     def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, str]], **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.sections = sections
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Remember how the command was called, and go on."""
+        ctx.meta[_CALLED] = shlex.join([ctx.info_name or "", *args])
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
         """Return the commands in the order in which they were given."""

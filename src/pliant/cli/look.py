@@ -5,16 +5,9 @@ from __future__ import annotations
 import click
 
 from pliant.cli.door import ask
-from pliant.cli.output import (
-    Column,
-    Style,
-    duration,
-    json_option,
-    print_json,
-    print_table,
-    say,
-)
+from pliant.cli.output import Column, Style, json_option, print_json, print_table, say
 from pliant.daemon.answers import NOT_SHOWN, PartitionRow, StatusAnswer
+from pliant.figures import duration
 
 
 def _number(number: int) -> str:

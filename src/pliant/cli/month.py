@@ -61,7 +61,7 @@ def run_whatif(
     window = (instant("--since", since), instant("--until", until))
     _check_files(trace, save, format)
     check_written({"--out": out, "--html": html, "--save": save}, {"--trace": trace})
-    drawn = check_report(html, plots)
+    check_report(html, plots)
     cluster = _cluster(said)
     with _recorded(trace, save, window) as path:
         month = Month(path, _format(path, format), cluster, molding)
@@ -72,7 +72,7 @@ def run_whatif(
         truth = _truth(records, month)
         del records
         result = _replayed(month, truth, chosen, processes)
-    report = page(what, month, result, drawn)
+    report = page(what, month, result)
     write_report(report, html, plots)
     with printed_to(out, MODE):
         if as_json:
@@ -131,10 +131,10 @@ def _cluster(said: dict[str, Any]) -> SiteCluster:
         raise BadInput("--gpus-per-node and --cpus-per-node go with --nodes")
     queries = Queries(Commands())
     try:
-        rows, partitions = queries.nodes(), queries.partitions()
+        name, rows, partitions = queries.site().cluster, queries.nodes(), queries.partitions()
     except Unavailable as wrong:
         raise Unavailable(f"{wrong}; --nodes N --gpus-per-node G says which cluster") from wrong
-    return from_slurm(rows.values(), [row.partition for row in partitions.values()])
+    return from_slurm(rows.values(), [row.partition for row in partitions.values()], name)
 
 
 @contextmanager

@@ -137,27 +137,6 @@ def say(*words: str) -> None:
     click.echo(printable(" ".join(words)))
 
 
-def duration(seconds: float) -> str:
-    """Write a time as people say it: 45 s, 12 min, 3 h 20 min, 2 d 4 h."""
-    whole = max(0, round(seconds))
-    if whole < 90:
-        return f"{whole} s"
-    minutes = round(whole / 60)
-    if minutes < 90:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 48:
-        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-    days, hours = divmod(hours, 24)
-    return f"{days} d {hours} h" if hours else f"{days} d"
-
-
-def gpu_hours(gpu_s: float) -> str:
-    """Write GPU time: 0.025 GPU-h, 3.1 GPU-h, 4711 GPU-h."""
-    hours = gpu_s / 3600
-    return f"{hours:.0f} GPU-h" if abs(hours) >= 100 else f"{hours:.2g} GPU-h"
-
-
 def _chosen(columns: Sequence[Column[T]], fields: str) -> Sequence[Column[T]]:
     if not fields:
         return [column for column in columns if column.usual]

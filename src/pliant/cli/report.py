@@ -17,7 +17,7 @@ from pliant.cli.report_words import (
     sentences,
     used,
 )
-from pliant.cli.reporting import HTML, MODE
+from pliant.cli.reporting import HTML, write_report
 from pliant.cli.seconds import span_s
 from pliant.cli.written import check_written
 from pliant.daemon.reporting import ReportAnswer
@@ -46,12 +46,9 @@ def report(since: str, html: str, as_json: bool) -> None:
     check_written({"--html": html})
     answer = ask(ReportAnswer, "report", since=str(span_s("--since", since)))
     if html:
-        from pathlib import Path  # noqa: PLC0415  # only where something is written
+        from pliant.cli.report_page import page  # noqa: PLC0415  # only where one is written
 
-        from pliant.cli.install.record import write  # noqa: PLC0415  # as the last
-        from pliant.cli.report_page import page  # noqa: PLC0415  # needs jinja2, slow to import
-
-        write(Path(html), page(answer, since), MODE)
+        write_report(page(answer), html)
     if as_json:
         print_json(answer)
     else:

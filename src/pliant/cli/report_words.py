@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from pliant.cli.output import Column, duration, gpu_hours
+from pliant.cli.output import Column
 from pliant.daemon.reporting import ReportAnswer
+from pliant.figures import duration, gpu_hours
+from pliant.pages.model import Mark
 from pliant.store import JobSums, PartitionReport, Refusal, Report, Resizes, Tally, Waits
 
-Kind = Literal["", "better", "worse"]
 IDLE_PART = 0.05
 """An avoidable idle part of all GPU time above this is marked."""
 
@@ -23,7 +23,7 @@ class Sentence:
     text: str
     number: str = ""
     short: str = ""
-    kind: Kind = ""
+    kind: Mark = ""
 
 
 def head(answer: ReportAnswer) -> str:
@@ -113,7 +113,7 @@ def _gains(sums: JobSums) -> Iterator[Sentence]:
         f"of {sums.expected} that were changed while they waited it was known when they would "
         f"start otherwise: they started {duration(abs(gained_s))} {word} in all{later}"
     )
-    kind: Kind = "better" if gained_s >= 0 else "worse"
+    kind: Mark = "better" if gained_s >= 0 else "worse"
     yield Sentence(text, duration(abs(gained_s)), f"{word} than expected, in all", kind)
 
 
@@ -171,7 +171,7 @@ def _submissions(counted: Tally) -> Sentence:
         f"{counted.refused} refused; changes of waiting jobs: {counted.updates}, "
         f"{counted.failures} refused"
     )
-    kind: Kind = "worse" if counted.unanswered else ""
+    kind: Mark = "worse" if counted.unanswered else ""
     return Sentence(text, str(counted.unanswered), "submissions without an answer", kind)
 
 

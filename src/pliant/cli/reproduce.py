@@ -69,7 +69,7 @@ def reproduce(
     if data is not None and not data.is_dir():
         raise Unavailable(f"{data}: a directory is expected")
     check_written({"--out": out, "--html": html})
-    drawn = check_report(html, plots)
+    pictured = check_report(html, plots)
     check_solver(names)
     sweep = sweep_asked(processes, slurm, sbatch)
     asked = Asked(quick, seed, data, sweep)
@@ -82,9 +82,8 @@ def reproduce(
         if sections:
             with printed_to(out):
                 click.echo("\n".join(document(sections, asked)))
-            if html or plots:
-                would = any(section.charts for section in sections)
-                write_report(page(sections, asked, drawn=drawn), html, plots, drawn=would)
+            if pictured:
+                write_report(page(sections, asked), html, plots)
 
 
 @contextmanager

@@ -12,10 +12,10 @@ from pliant.cli.output import Column, Style, print_json, print_table, say, solve
 from pliant.cli.policy_options import policy_options
 from pliant.cli.written import check_written, printed_to
 from pliant.errors import BadInput
+from pliant.figures import number
 from pliant.grammar import quoted
 from pliant.policies.chosen import options_of, typed
 from pliant.simulator.metrics import Spread
-from pliant.simulator.report.page import number
 from pliant.simulator.runs import Case, Choice, Outcome, Value, run_case
 from pliant.simulator.sources import SOURCES, Asked, source
 from pliant.simulator.tally import Figures, Spreads

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from math import log10
 from typing import Any
 
-from pliant.cli.output import Column, duration, plain_table, printable
+from pliant.cli.output import Column, plain_table, printable
 from pliant.daemon.watched import TIERS, NodeRow, RunningRow, TierSpeed, TopAnswer
+from pliant.figures import duration
 from pliant.wire.monitor import NodeGpu
 
 IDLE_S = 300.0

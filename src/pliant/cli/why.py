@@ -8,17 +8,9 @@ import click
 
 from pliant.cli.door import ask
 from pliant.cli.job_number import job_argument
-from pliant.cli.output import (
-    Column,
-    Style,
-    duration,
-    gpu_hours,
-    json_option,
-    print_json,
-    print_table,
-    say,
-)
+from pliant.cli.output import Column, Style, json_option, print_json, print_table, say
 from pliant.daemon.answers import ClaimRow, CostRow, DecisionRow, JobRow, ShapeRow, WhyAnswer
+from pliant.figures import duration, gpu_hours
 
 
 def _starts(row: ShapeRow, now_s: float) -> str:

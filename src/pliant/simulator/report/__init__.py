@@ -1,5 +1,5 @@
-"""Reports of simulations: the same page as text, as one file of HTML, and as plots.
+"""What is said of simulations, as pages (:mod:`pliant.pages`): figures, changes, claims.
 
-``page`` is what all of them show. Plots need matplotlib (the extra ``plots``), imported where they
-are drawn.
+``plots`` draws a page's pictures as PNG too. It needs matplotlib (the extra ``plots``), imported
+where they are drawn.
 """

@@ -4,40 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pliant.simulator.report import plots
-from pliant.simulator.report.page import Page, Part, Plot, Table
+from pliant.pages.model import Marked, OverSizes, Page, Part, Picture, Table, Text
 from pliant.simulator.reproduce.asked import Asked
 from pliant.simulator.reproduce.claims import NOTHING, Chart, Claim, Section
 
 _HOLDS = {True: "yes", False: "no", None: NOTHING}
 
 
-def page(sections: Sequence[Section], asked: Asked, *, drawn: bool = False) -> Page:
-    """Return the page; ``drawn``: with charts. Raises Unavailable: no matplotlib."""
+def page(sections: Sequence[Section], asked: Asked) -> Page:
+    """Return the page."""
     size = "A quick look" if asked.quick else "In full"
-    lead = [f"{size}, first seed {asked.seed}."]
-    lead += [f"{section.title}: {section.count}" for section in sections]
-    return Page("The papers' claims, run again", lead, [_part(one, drawn) for one in sections])
+    lead = [f"{section.title}: {section.count}" for section in sections]
+    about = [f"{size}, first seed {asked.seed}", "Cluster: simulated, as each paper has it"]
+    return Page("The papers' claims, run again", about, lead, [*map(_part, sections)])
 
 
-def _part(section: Section, drawn: bool) -> Part:
+def _part(section: Section) -> Part:
     header = ("claim", "kind", "paper", "ours", "holds", "why")
-    claims = Table(header, [_cells(claim) for claim in section.claims], "Claims", words=6)
+    claims = Table(header, [_cells(claim) for claim in section.claims], "Claims", words=range(6))
     behind = [Table(one.header, one.rows, one.title, one.note) for one in section.tables]
     words = [section.sizes, section.count]
     if section.choices:
         words.append("What the paper leaves open is chosen so:")
-    charts = [_plot(chart) for chart in section.charts] if drawn else []
-    return Part(section.title, words, section.choices, [claims, *behind], charts)
+    pictures = [_picture(chart) for chart in section.charts]
+    return Part(section.title, words, section.choices, [claims, *behind], pictures)
 
 
-def _plot(chart: Chart) -> Plot:
+def _picture(chart: Chart) -> Picture:
     lines = next(iter(chart.panels.values()))
-    text = f"{' and '.join(chart.panels)} by {chart.x}, of {', '.join(lines)}."
-    png = plots.over_sizes(chart.sizes, chart.x, chart.panels)
-    return Plot(chart.name, f"{chart.title}.", f"{chart.title}: {text}", png)
+    text = f"{chart.title}: {' and '.join(chart.panels)} by {chart.x}, of {', '.join(lines)}."
+    return OverSizes(chart.name, f"{chart.title}.", text, chart.sizes, chart.x, chart.panels)
 
 
-def _cells(claim: Claim) -> tuple[str, ...]:
-    holds = _HOLDS[claim.holds]
+def _cells(claim: Claim) -> tuple[Text, ...]:
+    holds: Text = _HOLDS[claim.holds]
+    if claim.holds is not None:
+        holds = Marked(_HOLDS[claim.holds], "better" if claim.holds else "worse")
     return (claim.text, claim.kind, claim.paper, claim.ours, holds, claim.why or NOTHING)

@@ -11,31 +11,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from io import BytesIO
-from math import ceil, inf
 from typing import Any
 
 from pliant.errors import Unavailable
+from pliant.pages import scales
+from pliant.pages.model import Changes, Distributions, OverSizes, OverTime, Picture
 
 MISSING = "plots need matplotlib: pip install 'pliant[plots]' (Debian: python3-matplotlib)"
 _COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Okabe and Ito's, which everybody can tell apart; lines differ in their dashes besides."""
 _DASHES = ("-", "-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), ":")
 _LONGEST = 28
-_TIMES = {
-    count * unit_s: f"{count} {unit}"
-    for unit, unit_s, counts in (
-        ("s", 1.0, (1, 2, 5, 10, 20)),
-        ("min", 60.0, (1, 2, 5, 10, 20)),
-        ("h", 3600.0, (1, 2, 5, 10)),
-        ("d", 86_400.0, (1, 2, 5, 10, 20, 50, 100, 200, 500)),
-    )
-    for count in counts
-}
-_NUMBERS = {
-    count * 10.0**power: f"{count * 10**power:,}" for power in range(13) for count in (1, 2, 5)
-}
-_TICKS = 8
-"""No more of them stand side by side."""
 _LOOK = {
     "text.parse_math": False,
     "font.size": 11,
@@ -59,17 +45,26 @@ def check() -> None:
         raise Unavailable(MISSING)
 
 
-def distributions(lines: Mapping[str, Line], what: str, *, times: bool) -> bytes:
+def png(picture: Picture) -> bytes:
+    """Draw one of a page's pictures."""
+    match picture:
+        case Distributions():
+            return _distributions(picture.lines, picture.what, times=picture.times)
+        case OverTime():
+            return _over_time(picture.lines, picture.most)
+        case OverSizes():
+            return _over_sizes(picture.sizes, picture.what, picture.panels)
+        case Changes():
+            return _bars(picture.changes)
+    raise TypeError(f"{type(picture).__name__} is not drawn as PNG")
+
+
+def _distributions(lines: Mapping[str, Line], what: str, *, times: bool) -> bytes:
     """Draw for each policy which part of the jobs had at most so much; below 1 is drawn as 1.
 
     A line holds figures at equal parts of the jobs, ascending. ``times``: they are seconds.
     """
-    # A job that was ended before it made progress has an endless slowdown: no axis shows it.
-    most = max([1.0, *(value for of in lines.values() for value in of if value < inf)])
-    least = min(most / 2, *(max(1.0, of[0]) for of in lines.values()))
-    ticks = _TIMES if times else _NUMBERS
-    places = [at for at in ticks if 0.9 * least <= at <= 1.1 * most]
-    places = places[:: ceil(len(places) / _TICKS)] if places else []
+    least, most, ticks = scales.of_distributions(lines.values(), times=times)
 
     def draw(all_axes: Any) -> None:
         (axes,) = all_axes
@@ -78,7 +73,7 @@ def distributions(lines: Mapping[str, Line], what: str, *, times: bool) -> bytes
             shown = [min(max(value, 1.0), most) for value in values]
             axes.plot(shown, parts, label=_short(name), drawstyle="steps-post", **_style(place))
         axes.set_xscale("log")
-        axes.set_xticks(places, [ticks[at] for at in places])
+        axes.set_xticks([at for at, _ in ticks], [words for _, words in ticks])
         axes.set_xticks([], minor=True)
         axes.set_xlim(left=0.9 * least)
         axes.set_ylim(0, 100)
@@ -89,7 +84,7 @@ def distributions(lines: Mapping[str, Line], what: str, *, times: bool) -> bytes
     return _png(draw, 4.4)
 
 
-def over_time(lines: Mapping[str, tuple[float, float, Line]], most: float) -> bytes:
+def _over_time(lines: Mapping[str, tuple[float, float, Line]], most: float) -> bytes:
     """Draw how many GPUs were held when, each line below the other.
 
     A line: its begin and its steps in seconds, and its values.
@@ -119,7 +114,7 @@ def _unit(length_s: float) -> tuple[str, float]:
     return ("hours", 3600.0) if length_s > 2 * 3600 else ("minutes", 60.0)
 
 
-def over_sizes(sizes: Sequence[int], what: str, panels: Mapping[str, Mapping[str, Line]]) -> bytes:
+def _over_sizes(sizes: Sequence[int], what: str, panels: Mapping[str, Mapping[str, Line]]) -> bytes:
     """Draw lines over sizes, which stand equally far apart; each panel has its own scale.
 
     Where a panel's values are more than tenfold apart, its scale is logarithmic.
@@ -142,26 +137,16 @@ def over_sizes(sizes: Sequence[int], what: str, panels: Mapping[str, Mapping[str
 
 def _scale(axes: Any, values: Line) -> None:
     """Choose the vertical scale, with ticks in plain numbers."""
-    if not 0 < 10 * min(values) < max(values):
-        axes.set_ylim(bottom=0)
-        axes.yaxis.set_major_formatter(lambda value, _: _number(value))
-        return
-    axes.set_yscale("log")
-    places = [
-        place
-        for place in (count * 10.0**power for power in range(-6, 13) for count in (1, 2, 5))
-        if 0.9 * min(values) <= place <= 1.1 * max(values)
-    ]
-    places = places[:: max(1, ceil(len(places) / _TICKS))]
-    axes.set_yticks(places, [_number(place) for place in places])
+    is_log, ticks = scales.of_values(values)
+    if is_log:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(0, 1.05 * max(values) or 1.0)
+    axes.set_yticks([at for at, _ in ticks], [words for _, words in ticks])
     axes.set_yticks([], minor=True)
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 10 else f"{value:.3g}"
-
-
-def bars(changes: Sequence[tuple[str, float]]) -> bytes:
+def _bars(changes: Sequence[tuple[str, float]]) -> bytes:
     """Draw by what part users' figures change, from the top: -0.1 is 10 % less."""
 
     def draw(all_axes: Any) -> None:

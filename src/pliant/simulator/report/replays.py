@@ -1,64 +1,67 @@
-"""What plots say of several replays of the same jobs, for all reports that compare some."""
+"""Pictures of several replays of the same jobs, for all pages that compare some."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from pliant.figures import close_duration, number, percent
+from pliant.pages.model import Changes, Distributions, OverTime, Picture
 from pliant.simulator.curves import Curves
-from pliant.simulator.report import plots
-from pliant.simulator.report.page import Plot, number
+from pliant.simulator.users import SAME
 
 SHOWN = 12
-"""How many users a plot shows of each side."""
+"""How many users a picture shows of each side."""
 
 
-def plots_of(curves: Mapping[str, Curves], gpus: int) -> Iterator[Plot]:
-    """Yield the plots of replays, by what they are called. Raises Unavailable: no matplotlib."""
+def pictures_of(curves: Mapping[str, Curves], gpus: int) -> Iterator[Picture]:
+    """Yield the pictures of replays, by what they are called."""
     if not curves:
         return
     flows = {name: of.flow_s for name, of in curves.items()}
     slowdowns = {name: of.slowdown for name, of in curves.items()}
-    yield Plot(
+    yield Distributions(
         "flow-time",
         "Flow time, from submission to the last end: further left is better.",
-        f"Cumulative distribution of flow time. {_medians(flows, ' s')}",
-        plots.distributions(flows, "flow time", times=True),
+        f"Cumulative distribution of flow time. {_medians(flows, close_duration)}",
+        flows,
+        "flow time",
+        times=True,
     )
-    yield Plot(
+    yield Distributions(
         "slowdown",
         "Slowdown, 1 for a job that never waits: further left is better.",
-        f"Cumulative distribution of slowdown. {_medians(slowdowns)}",
-        plots.distributions(slowdowns, "slowdown", times=False),
+        f"Cumulative distribution of slowdown. {_medians(slowdowns, number)}",
+        slowdowns,
+        "slowdown",
+        times=False,
     )
-    busy = {name: (of.begin_s, of.step_s, of.busy) for name, of in curves.items()}
-    yield Plot(
+    yield OverTime(
         "gpus-held",
-        f"GPUs held over time, of {gpus}: the grey line.",
+        f"GPUs held over time, of {gpus}.",
         f"GPUs held over time, of {gpus}. {_means(curves)}",
-        plots.over_time(busy, float(max(1, gpus))),
+        {name: (of.begin_s, of.step_s, of.busy) for name, of in curves.items()},
+        float(max(1, gpus)),
     )
 
 
-def plot_of_users(policy: str, changes: Sequence[tuple[str, float]], name: str) -> Plot:
-    """Return the plot of users' changes under a policy; the worst hit stand first.
-
-    Raises Unavailable where there is no matplotlib.
-    """
+def picture_of_users(policy: str, changes: Sequence[tuple[str, float]], name: str) -> Picture:
+    """Return the picture of users' changes under a policy; the worst hit stand first."""
     shown = [*changes[:SHOWN], *changes[max(SHOWN, len(changes) - SHOWN) :]]
     (worst, most), (best, least) = changes[0], changes[-1]
     left = len(changes) - len(shown)
     rest = f" {left} users between them are not shown." if left else ""
-    return Plot(
+    return Changes(
         name,
-        f"{policy}: change of each user's mean flow time; bars to the left are gains.{rest}",
-        f"Change of mean flow time by user, from {worst}, {100 * most:+.1f} %,"
-        f" to {best}, {100 * least:+.1f} %.",
-        plots.bars(shown),
+        f"{policy}: change of each user's mean flow time; less is better.{rest}",
+        f"Change of mean flow time by user, from {worst}, {percent(most)}, to {best},"
+        f" {percent(least)}.",
+        shown,
+        SAME,
     )
 
 
-def _medians(lines: Mapping[str, Sequence[float]], unit: str = "") -> str:
-    words = [f"{name} {number(of[len(of) // 2])}{unit}" for name, of in lines.items()]
+def _medians(lines: Mapping[str, Sequence[float]], write: Callable[[float], str]) -> str:
+    words = [f"{name} {write(of[len(of) // 2])}" for name, of in lines.items()]
     return f"Medians: {', '.join(words)}."
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pliant.batch.slurm.gres import GPU
 from pliant.batch.slurm.node_rows import NodeRow
@@ -19,13 +19,14 @@ PLENTY = 1_000_000
 class SiteCluster:
     """Nodes and partitions, none of which sets a limit. ``by_cpu``: a CPU stands for a GPU.
 
-    ``counts_cpus``: else nodes have as many as anybody asks for.
+    ``counts_cpus``: else nodes have as many as anybody asks for. ``name``: "" where it has none.
     """
 
     nodes: tuple[Node, ...]
     partitions: tuple[Partition, ...]
     by_cpu: bool = False
     counts_cpus: bool = True
+    name: str = ""
 
     @property
     def gpus(self) -> int:
@@ -54,10 +55,12 @@ def alike(nodes: int, gpus: int, cpus: int) -> SiteCluster:
         raise BadInput("--nodes goes with --gpus-per-node or --cpus-per-node, or both")
     names = [f"n{number:0{len(str(nodes))}}" for number in range(1, nodes + 1)]
     made = _cluster([(name, gpus, cpus or PLENTY) for name in names], ())
-    return SiteCluster(made.nodes, made.partitions, made.by_cpu, counts_cpus=bool(cpus))
+    return replace(made, counts_cpus=bool(cpus))
 
 
-def from_slurm(rows: Iterable[NodeRow], partitions: Sequence[Partition]) -> SiteCluster:
+def from_slurm(
+    rows: Iterable[NodeRow], partitions: Sequence[Partition], name: str = ""
+) -> SiteCluster:
     """Return the cluster that ``scontrol show node`` and ``show partition`` describe.
 
     Raises BadInput where it has no nodes that jobs could use.
@@ -69,7 +72,7 @@ def from_slurm(rows: Iterable[NodeRow], partitions: Sequence[Partition]) -> Site
     ]
     if not sizes:
         raise BadInput("Slurm names no node that has CPUs: --nodes N --gpus-per-node G says others")
-    return _cluster(sizes, partitions)
+    return replace(_cluster(sizes, partitions), name=name)
 
 
 def _cluster(sizes: Sequence[tuple[str, int, int]], partitions: Sequence[Partition]) -> SiteCluster:

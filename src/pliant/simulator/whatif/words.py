@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from pliant.figures import close_duration
 from pliant.grammar import request_text
 from pliant.model import Request
-from pliant.simulator.report.page import number
 from pliant.simulator.traces import Record
 from pliant.simulator.whatif.molding import NOT_LIMITED, Molding
 from pliant.simulator.whatif.month import Month
@@ -133,9 +133,9 @@ def agreement(fit: Fit | None, baseline: str) -> str:
     if fit is None:
         return f"Agreement: no job ended in the replay under {baseline}."
     said = (
-        f"Agreement: jobs waited {number(fit.wait_s)} s on average; replayed, rigid, under"
-        f" {baseline} they wait {number(fit.replayed_wait_s)} s (flow time: {number(fit.flow_s)} s"
-        f" and {number(fit.replayed_flow_s)} s)."
+        f"Agreement: jobs waited {close_duration(fit.wait_s)} on average; replayed, rigid, under"
+        f" {baseline} they wait {close_duration(fit.replayed_wait_s)} (flow time:"
+        f" {close_duration(fit.flow_s)} and {close_duration(fit.replayed_flow_s)})."
     )
     if fit.is_close:
         return f"{said} That is close: within a minute, or a quarter."
