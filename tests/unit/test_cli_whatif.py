@@ -77,7 +77,7 @@ def test_the_sites_own_sacct_is_replayed_on_its_own_cluster(
     words = ("whatif", "--since", "7days", "--processes", "1")
     found = printed(capsys, *words, "--save", str(saved))
     assert "Cluster: 4 nodes with 4 GPUs and 16 CPUs each, as it is today" in found
-    assert "Cluster: pliant-default, 4 nodes with 4 GPUs and 16 CPUs each\n" in found
+    assert "Cluster: slc, 4 nodes with 4 GPUs and 16 CPUs each\n" in found
     assert "Agreement: jobs waited" in found
     assert (saved.read_bytes(), mode(saved)) == ((ASSETS / "sacct.txt").read_bytes(), 0o600)
     asked = [line for line in slurm.read_text().splitlines() if line.startswith("sacct")]
