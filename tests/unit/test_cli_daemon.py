@@ -33,7 +33,6 @@ from pliant.daemon.answers import (
     CostRow,
     DecisionRow,
     DoneAnswer,
-    JobRow,
     JobsAnswer,
     PartitionRow,
     ShapeRow,
@@ -42,6 +41,7 @@ from pliant.daemon.answers import (
     to_json,
 )
 from pliant.daemon.config import parse
+from pliant.daemon.flagged import JobRow
 from pliant.errors import BadInput, Unavailable
 from pliant.figures import duration
 from pliant.wire import Message, decode, encode, no, ok

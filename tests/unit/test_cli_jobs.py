@@ -17,7 +17,8 @@ from test_cli_daemon import WAITING, FakeDaemon, daemon, pliant
 from pliant.cli.jobs import SPARED, job_columns
 from pliant.cli.one_line import lines
 from pliant.cli.pager import paged
-from pliant.daemon.answers import JobRow, JobsAnswer
+from pliant.daemon.answers import JobsAnswer
+from pliant.daemon.flagged import JobRow
 
 __all__ = ["daemon"]  # a fixture
 

@@ -136,7 +136,8 @@ def test_the_page_shows_results_and_pictures_first(
     made = f"Made by pliant report --html {file}"
     for words in ("Pliant on alpha", "pliantd 0.2.0 on ctl", "Cluster alpha, 2026", made, *SAID):
         assert words in seen.text
-    assert ("li", {"class": "worse"}) in seen.tags  # submissions without an answer
+    assert ("li", {"class": "bad"}) in seen.tags  # submissions without an answer
+    assert "132 ✗ badsubmissions without an answer" in seen.text
     assert "<script>alert(1)</script>?&?[31m" in seen.text
 
 
@@ -156,7 +157,7 @@ def test_bars_lie_within_their_picture_and_are_as_high_as_their_part() -> None:
 @pytest.mark.parametrize(
     ("changed", "kinds"),
     [
-        ({}, {"sooner than expected, in all": "better", "submissions without an answer": "worse"}),
+        ({}, {"sooner than expected, in all": "better", "submissions without an answer": "bad"}),
         ({"sooner_s": 0.0}, {"later than expected, in all": "worse"}),
     ],
 )

@@ -21,6 +21,7 @@ from pliant.daemon.cannot import GIVE_UP_GPUS, OTHERWISE, SHARES, beyond_reach, 
 from pliant.daemon.config import Config, parse
 from pliant.daemon.cycling import AGAIN_S, Cycling
 from pliant.daemon.filter_door import FilterDoor
+from pliant.daemon.flagged import JobRow, ResizeRow
 from pliant.daemon.lines import Answer as DoorAnswer
 from pliant.daemon.lines import GivingWay
 from pliant.daemon.loop import Loop, Pace
@@ -1104,6 +1105,46 @@ def test_top_says_how_many_steps_a_program_makes(setting: Setting) -> None:
     assert (job.id, job.speeds) == ("1", (TierSpeed("heartbeat", 20.0, "steps/s", 1),))
 
 
+def test_top_says_who_waits_and_why_and_what_is_under_way(
+    setting: Setting, batch: FakeBatch
+) -> None:
+    batch.running["1"] = replace(batch.running["1"], spec=Spec(parse_request("gpus=1-2"), TWO))
+    setting.verbs.cycling.run()
+    store = setting.verbs.cycling.store
+    asked = HandOverRow(0, 990.0, "1", "bob", "", 0, "2", "1", "2", "job 2 needs it", 1110.0)
+    number = store.hand_over(asked)
+    gone = store.hand_over(replace(asked, job="9"))
+    top, jobs = setting.ask(BOB, "top"), setting.ask(BOB, "jobs")
+    assert isinstance(top, TopAnswer) and isinstance(jobs, a.JobsAnswer)
+    assert [(row.id, row.reason, row.note) for row in top.queue] == [
+        ("2", "Resources", jobs.jobs[0].note)
+    ]
+    assert top.queued == 1
+    assert top.resizes == (
+        ResizeRow("1", "bob", "2", "1", "job 2", "saving", 990.0, 1110.0, "job 2 needs it"),
+    )
+    assert jobs.jobs[1].note == "saving: makes room for job 2"
+    hidden = setting.ask(SHY_BOB, "top")
+    assert isinstance(hidden, TopAnswer)
+    assert (hidden.queue, hidden.queued) == ((), 0)
+    (own,) = hidden.resizes
+    assert (own.guest, own.reason) == ("another job", "another job needs it")
+    store.saved(number, 995.0)
+    store.handed_over(gone, 999.0, "no")
+    assert steps_of(setting) == ["saved"]
+    batch.running["1"] = replace(batch.running["1"], restarts=1)
+    setting.verbs.cycling.run()
+    assert steps_of(setting) == ["started"]
+    store.handed_over(number, 999.0, "done")
+    assert steps_of(setting) == []
+
+
+def steps_of(setting: Setting) -> list[str]:
+    top = setting.ask(ROOT, "top")
+    assert isinstance(top, TopAnswer)
+    return [row.step for row in top.resizes]
+
+
 def test_status_says_how_the_daemon_is(setting: Setting) -> None:
     status = setting.ask(BOB, "status")
     assert isinstance(status, a.StatusAnswer)
@@ -1129,7 +1170,7 @@ def test_jobs_lists_the_flagged_ones_that_the_asker_may_see(setting: Setting) ->
     jobs = setting.ask(ALICE, "jobs")
     assert isinstance(jobs, a.JobsAnswer)
     (row,) = jobs.jobs
-    assert replace(row, last="") == a.JobRow(
+    assert replace(row, last="") == JobRow(
         id="2",
         user="alice",
         partitions=("gpu",),
@@ -1460,7 +1501,7 @@ def test_lists_of_nodes_become_their_number() -> None:
     nodes = tuple(Node(f"n{i}", 1, 1, 1, 1, ()) for i in (1, 2, 3))
     snapshot = Snapshot(0.0, nodes, (), (), ())
     words = "it waits, and n1, n2, n3 and 2 more is kept; n1 alone; n9, x"
-    answer = a.WhyAnswer(0.0, a.JobRow("3", "bob", (), "waiting", "", "", "off"), words)
+    answer = a.WhyAnswer(0.0, JobRow("3", "bob", (), "waiting", "", "", "off"), words)
     told = without_private(answer, BLIND_BOB, snapshot)
     says = "it waits, and 5 nodes is kept; 1 node alone; n9, x"
     assert told == replace(answer, text=says)
@@ -1502,6 +1543,7 @@ def test_every_field_of_the_answers_is_a_sentence_or_known_to_be_none() -> None:
         *("Tally.partition", "ResizeCount.why", "ResizeCount.result"),
         # only rows that may be seen are made at all: tests/unit/test_top.py
         *(f"RunningRow.{name}" for name in ("id", "user", "name", "state", "shape")),
+        *(f"ResizeRow.{name}" for name in ("id", "user", "before", "after", "step")),
         *("NodeRow.name", "TierSpeed.tier", "TierSpeed.unit", "TopAnswer.policy"),
         "TopAnswer.stands_by",  # as in status
     }

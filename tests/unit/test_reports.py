@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pliant.errors import Unavailable
-from pliant.pages.model import Changes, Distributions, Lengths, Marked
+from pliant.pages.model import Changes, Distributions, Lengths
 from pliant.simulator.comparison import Compared
 from pliant.simulator.curves import PARTS, Curves, Trail, quantiles
 from pliant.simulator.metrics import Span, Task
@@ -161,8 +161,7 @@ def test_claims_are_a_page() -> None:
     assert found.lead == ["Somebody (009): 1 of 1 claims that could be tested hold."]
     (part,) = found.parts
     assert [table.title for table in part.tables] == ["Claims", "Numbers"]
-    yes = Marked("yes", "better")
-    assert part.tables[0].rows == [("it is quick", "predicted", "2 s", "1 s", yes, "–")]
+    assert part.tables[0].rows == [("it is quick", "predicted", "2 s", "1 s", "yes", "–")]
     assert part.items == ["it is chosen so"]
 
 

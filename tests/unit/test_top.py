@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -25,10 +26,11 @@ from limits import HANG_S
 from pliant.cli import main
 from pliant.cli.top_fit import title
 from pliant.cli.top_screen import page
-from pliant.cli.top_view import NO_MONITOR, TEXTS, view
+from pliant.cli.top_view import NO_MONITOR, TEXTS, Sheet, view
 from pliant.daemon.answers import NOT_SHOWN, CountsAnswer, PartitionRow, StatusAnswer
 from pliant.daemon.beats import Steps
 from pliant.daemon.counting import ResizeCount, Took
+from pliant.daemon.flagged import JobRow, ResizeRow
 from pliant.daemon.overview import FRESH_S, overview
 from pliant.daemon.rights import Asker
 from pliant.daemon.watched import (
@@ -217,16 +219,29 @@ ANSWER = TopAnswer(
             cpu=0.98,
         ),
     ),
+    queue=(
+        JobRow("12", "eve", ("gpu",), "waiting", "Resources", "moldable=gpus=1-4", "enforce", "4", "4",
+               ("1", "2", "4"), submitted_s=NOW_S - 600, last="waits; n1 is kept for it as 4 in 60 min"),
+        JobRow("13", "eve", ("gpu",), "waiting", "Priority", "moldable=gpus=1-4", "observe", "2", "2",
+               ("1", "2"), frozen="it has --exclusive", tasks=20, submitted_s=NOW_S - 60),
+    ),
+    queued=5,
+    resizes=(
+        ResizeRow("7", "alice", "2", "1", "", "saving", NOW_S - 20, NOW_S + 100, "others need a GPU"),
+        ResizeRow("8", "bob", "4", "4", "job 12", "requeued", NOW_S - 30, 0.0, "a trial job needs it"),
+    ),
 )  # fmt: skip
 
 
 def cells(answer: TopAnswer) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     """Each row of nodes and of jobs, by the names of the columns."""
-    nodes, jobs = (
-        [dict(zip([c.name for c in t.columns], line, strict=True)) for line in t.cells]
-        for t in (view(answer).nodes, view(answer).jobs)
-    )
-    return nodes, jobs
+    return by_name(view(answer).nodes), by_name(view(answer).jobs)
+
+
+def by_name(sheet: Sheet) -> list[dict[str, str]]:
+    """Each row of a table, by the names of the columns."""
+    names = [column.name for column in sheet.columns]
+    return [dict(zip(names, line, strict=True)) for line in sheet.cells]
 
 
 def test_rows_say_in_short_what_is_known() -> None:
@@ -240,18 +255,37 @@ def test_rows_say_in_short_what_is_known() -> None:
     name = jobs[0].pop("name")
     assert name.startswith("a?[2J???[bold red]x[/]?中文www") and name.isprintable()
     assert jobs == [
-        {"job": "7", "user": "alice", "shape": "2", "nodes": "n1", "for": "60 min", "tier": "1",
+        {"running": "7", "user": "alice", "shape": "2", "nodes": "n1", "for": "60 min", "tier": "1",
          "speed": "2.35 G/s", "cpu": "4.0/4", "mem_gib": "2.0", "gpu_%": "93", "gpu_gib": "20.0",
          "idle_gpus": "2, 20 min", "with": "8,9,10 +3"},
-        {"job": "8", "user": "bob", "name": "sim", "shape": "1x0@cpu", "nodes": "n1", "for": "60 s",
+        {"running": "8", "user": "bob", "name": "sim", "shape": "1x0@cpu", "nodes": "n1", "for": "60 s",
          "tier": "2+3", "speed": "12.5/s + 0.98", "cpu": "1.0", "mem_gib": "", "gpu_%": "",
          "gpu_gib": "", "idle_gpus": "", "with": ""},
     ]  # fmt: skip
 
 
+def test_the_queue_says_why_a_job_waits_and_what_else_it_may_be() -> None:
+    assert by_name(view(ANSWER).queue) == [
+        {"waiting": "12", "user": "eve", "partition": "gpu", "own": "4", "allowed": "1 2 4",
+         "for": "10 min", "reason": "Resources", "note": "waits; n1 is kept for it as 4 in 60 min"},
+        {"waiting": "13 x20", "user": "eve", "partition": "gpu", "own": "2", "allowed": "1 2",
+         "for": "60 s", "reason": "Priority", "note": "left alone: it has --exclusive"},
+    ]  # fmt: skip
+    assert view(ANSWER).queue.more == 3
+
+
+def test_changes_under_way_say_how_far_they_are() -> None:
+    assert by_name(view(ANSWER).resizes) == [
+        {"resizing": "7", "user": "alice", "change": "2 to 1", "step": "saving, 2 min left",
+         "for": "20 s", "why": "others need a GPU"},
+        {"resizing": "8", "user": "bob", "change": "4, room for job 12", "step": "requeued",
+         "for": "30 s", "why": "a trial job needs it"},
+    ]  # fmt: skip
+
+
 def test_the_head_says_what_is_missing_and_what_is_wrong() -> None:
     assert view(ANSWER).head == (
-        "2 nodes, 8 GPUs, 1 free; held and idle: 2 GPUs; 3 jobs run, 12 wait",
+        "2 nodes, 8 GPUs, 1 free; held and idle: 2 GPUs; 3 jobs run, 12 wait (5 flagged)",
         "policy moldable-equipartition, last look 2 s ago",
         "monitors of 1 of 2 nodes report",
     )
@@ -262,7 +296,8 @@ def test_the_head_says_what_is_missing_and_what_is_wrong() -> None:
         "4 more nodes and jobs are not shown",
         "trouble: slurmctld hangs",
     )
-    assert view(replace(ANSWER, nodes=(), jobs=())).plain().splitlines() == [
+    none = replace(ANSWER, nodes=(), jobs=(), queue=(), queued=0, resizes=())
+    assert view(none).plain().splitlines() == [
         "3 jobs run, 12 wait",
         "policy moldable-equipartition, last look 2 s ago",
     ]
@@ -271,7 +306,7 @@ def test_the_head_says_what_is_missing_and_what_is_wrong() -> None:
 def test_steps_are_shown_where_no_monitor_reports() -> None:
     answer = seen_by(ROOT, beats={"7": (NOW_S - 30, NOW_S - 5, 20.0)})
     _, jobs = cells(answer)
-    assert [(job["job"], job["tier"], job["speed"]) for job in jobs] == [
+    assert [(job["running"], job["tier"], job["speed"]) for job in jobs] == [
         ("7", "2", "20/s"),
         ("8_1", "", ""),
         ("10", "", ""),
@@ -315,7 +350,7 @@ def test_one_reading_is_plain_text_in_a_pipe_and_json_for_programs(
     assert pliant("top", "--once") == 0
     printed = capsys.readouterr().out
     assert printed == view(ANSWER).plain()
-    assert "\x1b" not in printed and len(printed.splitlines()) == 11
+    assert "\x1b" not in printed and len(printed.splitlines()) == 20
     assert pliant("top", "--json") == 0
     assert '"value": 2345600000.0' in capsys.readouterr().out
 
@@ -414,7 +449,7 @@ def test_a_hostile_name_breaks_no_line(door: FakeDoor, columns: int) -> None:
     assert screen.end() == 0
     assert "\x1b[2J" not in screen.out and "\a" not in screen.out and "\u202e" not in screen.out
     assert ("a?[2J???[bold red]x[/]" in screen.out) is (columns == 140)
-    shown = screen.out.replace("\x1b[0m", "").replace("\x1b[1m", "").splitlines()
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", screen.out).splitlines()
     assert max(map(len, shown)) <= columns
 
 
@@ -446,60 +481,108 @@ def crowded() -> TopAnswer:
         ANSWER,
         nodes=tuple(replace(node, name=f"gpu-node-{node.name}") for node in ANSWER.nodes),
         jobs=(*jobs, replace(jobs[0], id="43", speeds=speeds[:1], beside=())),
+        queue=tuple(
+            replace(job, user="someone", partitions=("long-partition",)) for job in ANSWER.queue
+        ),
     )
 
 
-def drawn(answer: TopAnswer, width: int) -> list[str]:
-    console = Console(file=StringIO(), width=width, height=60)
+def drawn(answer: TopAnswer, width: int, height: int = 60) -> list[str]:
+    console = Console(file=StringIO(), width=width, height=height)
     lines = console.render_lines(page(view(answer), "", console), pad=False)
     return ["".join(segment.text for segment in line).rstrip() for line in lines]
 
 
+def under(lines: list[str], first: str) -> list[str]:
+    """The rows of the table whose first column is called so."""
+    (titles,) = [place for place, line in enumerate(lines) if line.split()[:1] == [first]]
+    rows = lines[titles + 1 : -1]
+    return rows[: rows.index("")] if "" in rows else rows
+
+
 @pytest.mark.parametrize("answer", [crowded(), replace(crowded(), jobs=crowded().jobs[-2:])])
 def test_on_every_screen_a_jobs_whole_number_stands_in_its_row(answer: TopAnswer) -> None:
-    for width in range(40, 121):
+    for width in range(40, 161):
         lines = drawn(answer, width)
         assert max(map(len, lines)) <= width
-        (titles,) = [place for place, line in enumerate(lines) if line.startswith("Job ")]
-        rows = [line.split()[0] for line in lines[titles + 2 : -1]]
-        assert rows == [job.id for job in answer.jobs], width
-        names = [line.split()[0] for line in lines if line.startswith("gpu-node")]
-        assert names == [node.name for node in answer.nodes], width
+        for title_, ids in (
+            ("Running", [job.id for job in answer.jobs]),
+            ("Resizing", ["7", "8"]),
+            ("Node", [node.name for node in answer.nodes]),
+        ):
+            assert [line.split()[0] for line in under(lines, title_)] == ids, width
+        assert [line.split()[0] for line in under(lines, "Waiting")] == ["12", "13", "3"], width
 
 
 @pytest.mark.parametrize(
     ("width", "shown"),
     [
-        (200, "Job User Name Shape Nodes For Tier Speed Cpu Mem gib Gpu % Gpu gib Idle gpus With"),
-        (120, "Job User Shape Tier Speed Cpu Gpu % Idle gpus With"),
-        (80, "Job User Tier Speed Cpu Gpu % Idle gpus"),
-        (60, "Job User Tier Speed Gpu % Idle gpus"),
-        (40, "Job User Tier Speed"),
-        (20, "Job User"),
+        (200, "Running User Name Shape Nodes For Tier Speed Cpu Mem gib Gpu % Gpu gib Idle gpus With"),
+        (120, "Running User Shape Tier Speed Cpu Gpu % Idle gpus With"),
+        (80, "Running User Tier Speed Cpu Gpu % Idle gpus"),
+        (60, "Running User Tier Speed Gpu % Idle gpus"),
+        (40, "Running User Tier Speed"),
+        (20, "Running User"),
     ],
-)
+)  # fmt: skip
 def test_columns_are_left_out_in_their_order_and_no_number_is_cut(width: int, shown: str) -> None:
     lines = drawn(crowded(), width)
-    (titles,) = [place for place, line in enumerate(lines) if line.split()[:1] == ["Job"]]
-    assert " ".join(lines[titles].split()) == shown
+    (titles,) = [line for line in lines if line.split()[:1] == ["Running"]]
+    assert " ".join(titles.split()) == shown
     jobs = view(crowded()).jobs
-    for line, cells in zip(lines[titles + 2 : -1], jobs.cells, strict=True):
+    for line, cells in zip(under(lines, "Running"), jobs.cells, strict=True):
         for column, cell in zip(jobs.columns, cells, strict=True):
             if column.name not in TEXTS and title(column.name) in shown:
                 assert cell in line
 
 
-@pytest.mark.parametrize(("nodes", "jobs"), [(50, 50), (2, 50), (50, 2), (0, 50)])
-def test_a_screen_is_full_and_says_how_many_rows_it_has_no_room_for(nodes: int, jobs: int) -> None:
-    many = replace(ANSWER, nodes=ANSWER.nodes[:1] * nodes, jobs=ANSWER.jobs[:1] * jobs)
-    console = Console(file=StringIO(), width=80, height=30)
+def test_columns_that_say_nothing_are_left_out_first() -> None:
+    quiet = replace(ANSWER.jobs[1], name="train", speeds=(), cpu=None)
+    (titles,) = [line for line in drawn(replace(ANSWER, jobs=(quiet,)), 60) if "Running" in line]
+    assert titles.split() == ["Running", "User", "Name", "Shape", "Nodes", "For", "Tier", "Speed"]
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (160, ["Waiting", "User", "Partition", "Own", "Allowed", "For", "Reason", "Note"]),
+        (80, ["Waiting", "User", "Own", "Allowed", "For", "Reason", "Note"]),
+        (60, ["Waiting", "For", "Reason", "Note"]),
+    ],
+)
+def test_a_narrow_queue_still_says_why_a_job_waits(width: int, shown: list[str]) -> None:
+    lines = drawn(ANSWER, width)
+    (titles,) = [line for line in lines if line.startswith("Waiting")]
+    assert titles.split() == shown
+    first, second, more = under(lines, "Waiting")
+    assert "Resources" in first and "waits; n1 is kept for" in first
+    assert ("waits; n1 is kept for it as 4 in 60 min" in first) is (width == 160)
+    assert "left alone: it has" in second
+    assert more == "3 more"
+
+
+@pytest.mark.parametrize("height", [24, 30, 50])
+@pytest.mark.parametrize(
+    ("nodes", "queue", "jobs"), [(50, 50, 50), (2, 50, 50), (50, 0, 2), (0, 3, 50), (50, 50, 1)]
+)
+def test_a_screen_is_full_and_says_how_many_rows_it_has_no_room_for(
+    nodes: int, queue: int, jobs: int, height: int
+) -> None:
+    many = replace(
+        ANSWER,
+        nodes=ANSWER.nodes[:1] * nodes,
+        queue=ANSWER.queue[:1] * queue,
+        queued=queue,
+        jobs=ANSWER.jobs[:1] * jobs,
+    )
+    console = Console(file=StringIO(), width=80, height=height)
     shown = console.render_lines(page(view(many), "it is away", console), pad=False)
     lines = ["".join(segment.text for segment in line) for line in shown]
     assert lines[0] == "it is away" and lines[-1] == "q ends"
-    assert 24 < len(lines) <= 30
-    rows = sum(line.startswith(("n1", "7")) for line in lines)
+    assert height - 4 <= len(lines) <= height
+    rows = sum(line.startswith(("n1 ", "7 ", "8 ", "12 ")) for line in lines)
     more = sum(int(line.split()[0]) for line in lines if line.endswith(" more"))
-    assert rows + more == nodes + jobs
+    assert rows + more == nodes + queue + jobs + len(ANSWER.resizes)
 
 
 def test_without_rich_it_is_plain_text_again_and_again(door: FakeDoor) -> None:

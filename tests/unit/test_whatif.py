@@ -394,7 +394,7 @@ def test_jobs_that_never_start_are_said_before_the_figures(tmp_path: Path) -> No
     less = Outcome("", (), replace(truth.figures, never=3, never_example="9"))
     found = page(seen([*of.records()], of, None), of, Result(truth, {"fifo": truth, "mct": less}))
     words = "mct: jobs that never start, and are in none of its figures: 3, job 9 for one."
-    assert Marked(words, "worse") in found.lead
+    assert Marked(words, "bad") in found.lead
     assert not any("fifo: jobs that never" in plain(words) for words in found.lead)
 
 

@@ -14,23 +14,15 @@ from pliant.cli.door import ask
 from pliant.cli.one_line import lines
 from pliant.cli.output import Column, Style, on_terminal, print_json, print_table, table_options
 from pliant.cli.pager import height, paged, width
-from pliant.daemon.answers import JobRow, JobsAnswer
+from pliant.daemon.answers import JobsAnswer
+from pliant.daemon.flagged import JobRow
 from pliant.errors import BadInput
 from pliant.figures import duration
 from pliant.grammar import quoted
 
 STATES = ("waiting", "running", "ending")
-SPARED = ("allowed", "reason", "own", "partition", "user", "for")
+SPARED = ("partition", "allowed", "own", "for", "user", "reason")
 """The columns that a narrow terminal leaves out, in this order; the note stays."""
-
-
-def note(row: JobRow) -> str:
-    """Return the most useful word about a job: why it is left alone, or what was decided last."""
-    if row.pinned:
-        return "pinned"
-    if row.frozen:
-        return f"left alone: {row.frozen}"
-    return row.last if row.state == "waiting" else ""
 
 
 def _waits(row: JobRow, now_s: float) -> str:
@@ -54,7 +46,7 @@ def job_columns(now_s: float) -> list[Column[JobRow]]:
         Column("reason", lambda row: row.reason),
         Column("mode", lambda row: row.mode, usual=False),
         Column("nodes", lambda row: ",".join(row.nodes), usual=False),
-        Column("note", note),
+        Column("note", lambda row: row.note),
     ]
 
 

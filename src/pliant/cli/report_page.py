@@ -109,9 +109,14 @@ def _stacks(found: Report, series: _Series, tallest: float) -> Stacks:
         bars=bars,
         steps=(found.until_s - first_s) // found.step_s + 1,
         most=series.written(tallest),
-        first=minute(first_s),
-        last=minute(found.until_s),
+        first=_day(first_s),
+        last=_day(found.until_s),
     )
+
+
+def _day(at_s: float) -> str:
+    """Write an instant without its year, which stands above: a narrow screen has both ends."""
+    return minute(at_s).partition("-")[2]
 
 
 def waits(found: Report) -> Iterator[Picture]:

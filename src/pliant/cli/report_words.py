@@ -143,7 +143,7 @@ def _gpus(sums: JobSums, counted: Tally) -> Iterator[Sentence]:
             f"{gpu_hours(counted.avoidable_gpu_s)} of it although a waiting job could have had it",
             f"{100 * part:.1f} %",
             "of all GPU time avoidably idle",
-            "worse" if part > IDLE_PART else "",
+            "bad" if part > IDLE_PART else "",
         )
 
 
@@ -171,7 +171,7 @@ def _submissions(counted: Tally) -> Sentence:
         f"{counted.refused} refused; changes of waiting jobs: {counted.updates}, "
         f"{counted.failures} refused"
     )
-    kind: Mark = "worse" if counted.unanswered else ""
+    kind: Mark = "bad" if counted.unanswered else ""
     return Sentence(text, str(counted.unanswered), "submissions without an answer", kind)
 
 

@@ -1,4 +1,4 @@
-"""``pliant top``: nodes, GPUs and running jobs, live."""
+"""``pliant top``: nodes, the queue, resizes and running jobs, live."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EVERY_S = 2.0
 
 
-@click.command(short_help="Nodes, GPUs and running jobs, live.")
+@click.command(short_help="Nodes, queue, resizes and running jobs, live.")
 @click.option("--once", is_flag=True, help="Print one reading and end.")
 @json_option
 @click.option(
@@ -31,13 +31,18 @@ EVERY_S = 2.0
     help="The time from reading to reading.",
 )
 def top(once: bool, as_json: bool, every_s: float) -> None:
-    """Show nodes, their GPUs and the jobs that run there, again and again until q or Ctrl-C.
+    """Show nodes, the queue, resizes and running jobs, again and again until q or Ctrl-C.
 
     In a pipe it is plain text; --json prints one reading. Speeds and the use of GPUs are what the
     nodes' monitors have reported, about once a minute, and steps per second what programs under
-    pliant run have told. On a narrow terminal columns are left out; no number is cut.
+    pliant run have told. Of waiting jobs those with Pliant's options are listed, in queue order. On
+    a narrow terminal columns are left out; no number is cut.
 
     \b
+    resizing   running jobs that are changed now: saving (and how long they still may), saved,
+               requeued, or started again
+    waiting    why the batch system lets a job wait, what else it may run as (allowed), and what
+               Pliant decided last (note), or why it leaves the job alone
     busy %     for each GPU, how much of the time kernels ran
     tier       how the speed was measured: 1 counters (instructions per second), 2 the program's own
                steps per second, 3 CPU seconds per second. Never compare two tiers

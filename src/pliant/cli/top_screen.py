@@ -8,13 +8,12 @@ import signal
 import sys
 import termios
 import tty
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
 from typing import NoReturn
 
-from rich import box
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
@@ -24,8 +23,8 @@ from pliant.cli.top_fit import GAP, fitted, title
 from pliant.cli.top_view import Sheet, View
 from pliant.errors import PliantError
 
-_AROUND = 10
-"""Lines beside the head and rows: of each table a blank, two of titles, how many more; two more."""
+_AIRY = 40
+"""On a screen of so many lines there is a blank one above each table."""
 _KEYS = Text("q ends", style="dim")
 
 
@@ -51,7 +50,7 @@ def show(ask: Callable[[], View], every_s: float) -> None:
 def print_once(view: View) -> None:
     """Print one reading, as wide as the terminal."""
     console = Console(highlight=False)
-    for part in _parts(view, console.width, most=None):
+    for part in _parts(view, console.width, None, airy=True):
         console.print(part)
 
 
@@ -62,31 +61,43 @@ def can_draw() -> bool:
 
 def page(view: View, trouble: str, console: Console) -> Group:
     """Return what fills a screen: ``trouble`` is why there is nothing newer, "" where there is."""
-    most = max(4, console.height - len(view.head) - _AROUND)
     head = [Text("".join(c if c.isprintable() else "?" for c in trouble), "red")] if trouble else []
-    return Group(*head, *_parts(view, console.width, most), _KEYS)
+    airy = console.height >= _AIRY
+    above = 2 if airy else 1
+    room = console.height - len(head) - len(view.head) - 1 - above * len(view.sheets)
+    return Group(*head, *_parts(view, console.width, room, airy=airy), _KEYS)
 
 
-def _parts(view: View, width: int, most: int | None) -> Iterator[Text | Table]:
-    """Yield the lines and tables; nodes get a third of ``most`` rows, or what jobs leave."""
+def _parts(view: View, width: int, room: int | None, *, airy: bool) -> Iterator[Text | Table]:
+    """Yield the lines and tables; these have ``room`` for so many rows, or for all."""
     for line in view.head:
         yield Text(line, overflow="ellipsis", no_wrap=True)
-    jobs = len(view.jobs.cells)
-    for_nodes = None if most is None else max(most // 3, most - jobs)
-    for_jobs = None if most is None else most - min(for_nodes or 0, len(view.nodes.cells))
-    for sheet, rows in ((view.nodes, for_nodes), (view.jobs, for_jobs)):
-        if sheet.cells:
+    for sheet, rows in zip(view.sheets, _rows(view.sheets, room), strict=True):
+        if airy:
             yield Text()
-            yield _table(replace(sheet, cells=sheet.cells[:rows]), width)
-            if rows is not None and len(sheet.cells) > rows:
-                yield Text(f"{len(sheet.cells) - rows} more", style="dim")
+        yield _table(replace(sheet, cells=sheet.cells[:rows]), width)
+        if left := len(sheet.cells) - rows + sheet.more:
+            yield Text(f"{left} more", style="dim")
+
+
+def _rows(sheets: Sequence[Sheet], room: int | None) -> list[int]:
+    """Return how many rows of each table are shown: all, or as many as of others that have more."""
+    wanted = [len(sheet.cells) for sheet in sheets]
+    marked = sum(sheet.more > 0 for sheet in sheets)
+    if room is None or sum(wanted) + marked <= room:
+        return wanted
+    left, found = room - len(sheets), [1] * len(sheets)  # a line for how many more, of each
+    left -= len(sheets)
+    while left > 0 and found != wanted:
+        least = min(rows for rows, most in zip(found, wanted, strict=True) if rows < most)
+        place = next(p for p, rows in enumerate(found) if rows == least and rows < wanted[p])
+        found[place] += 1
+        left -= 1
+    return found
 
 
 def _table(sheet: Sheet, width: int) -> Table:
-    gap = (0, GAP - 1, 0, 0)  # the box has a blank too
-    table = Table(
-        box=box.SIMPLE_HEAD, show_edge=False, header_style="bold", padding=gap, pad_edge=False
-    )
+    table = Table(box=None, header_style="bold reverse", padding=(0, GAP, 0, 0), pad_edge=False)
     shown = fitted(sheet, width)
     for column in sheet.columns:
         if column.name in shown:

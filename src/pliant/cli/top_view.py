@@ -1,4 +1,7 @@
-"""What ``pliant top`` shows, as text: lines at the head, then nodes, then jobs. Pure."""
+"""What ``pliant top`` shows, as text: lines at the head, then tables. Pure.
+
+The tables: nodes, changes of running jobs under way, the queue, running jobs.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from math import log10
 from typing import Any
 
 from pliant.cli.output import Column, plain_table, printable
+from pliant.daemon.flagged import JobRow, ResizeRow
 from pliant.daemon.watched import TIERS, NodeRow, RunningRow, TierSpeed, TopAnswer
 from pliant.figures import duration
 from pliant.wire.monitor import NodeGpu
@@ -21,7 +25,12 @@ MOST_BESIDE = 3
 NO_MONITOR = (
     "no node's monitor reports: only programs' own steps are known (pliant monitor --report)"
 )
-TEXTS = frozenset({"node", "user", "name", "shape", "nodes"})
+LONG = frozenset({"note", "why"})
+"""Columns of sentences: they have what room the others leave."""
+TEXTS = LONG | {
+    *("node", "user", "name", "shape", "nodes"),
+    *("partition", "own", "allowed", "reason", "change"),
+}
 """Columns whose cells may be cut; a number that is cut reads as another one."""
 NODES_SPARED = ("gpu_gib", "cpus", "busy_%", "jobs", "heard", "up")
 JOBS_SPARED = (
@@ -36,6 +45,8 @@ JOBS_SPARED = (
     "gpu_%",
     "idle_gpus",
 )
+RESIZES_SPARED = ("user",)
+QUEUE_SPARED = ("partition", "own", "user", "allowed")
 """The columns that are left out where there is no room for all, in this order."""
 
 
@@ -43,12 +54,14 @@ JOBS_SPARED = (
 class Sheet:
     """A table: its columns, and the cells of each row, printable.
 
-    ``spared``: the columns that are left out first where there is no room, in this order.
+    ``spared``: the columns that are left out first where there is no room, in this order;
+    ``more``: rows that are not here.
     """
 
     columns: Sequence[Column[Any]]
     cells: list[list[str]]
     spared: Sequence[str]
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +70,43 @@ class View:
 
     head: tuple[str, ...]
     nodes: Sheet
+    resizes: Sheet
+    queue: Sheet
     jobs: Sheet
+
+    @property
+    def sheets(self) -> list[Sheet]:
+        """The tables that have rows."""
+        every = (self.nodes, self.resizes, self.queue, self.jobs)
+        return [sheet for sheet in every if sheet.cells]
 
     def plain(self) -> str:
         """Return it as plain text, with all columns."""
-        tables = [plain_table(t.columns, t.cells, True) for t in (self.nodes, self.jobs) if t.cells]
+        tables = [plain_table(t.columns, t.cells, True) + _more(t) for t in self.sheets]
         return "\n".join(["".join(f"{line}\n" for line in self.head), *tables])
+
+
+def _more(sheet: Sheet) -> str:
+    return f"{sheet.more} more\n" if sheet.more else ""
 
 
 def view(answer: TopAnswer) -> View:
     """Return what is shown of pliantd's answer."""
+    more = max(0, answer.queued - len(answer.queue))
     return View(
         tuple(map(printable, _head(answer))),
         _sheet(node_columns(answer), answer.nodes, NODES_SPARED),
+        _sheet(resize_columns(answer), answer.resizes, RESIZES_SPARED),
+        _sheet(queue_columns(answer), answer.queue, QUEUE_SPARED, more),
         _sheet(job_columns(answer), answer.jobs, JOBS_SPARED),
     )
 
 
-def _sheet(columns: Sequence[Column[Any]], rows: Sequence[Any], spared: Sequence[str]) -> Sheet:
+def _sheet(
+    columns: Sequence[Column[Any]], rows: Sequence[Any], spared: Sequence[str], more: int = 0
+) -> Sheet:
     cells = [[printable(column.text(row)) for column in columns] for row in rows]
-    return Sheet(columns, cells, spared)
+    return Sheet(columns, cells, spared, more)
 
 
 def _head(answer: TopAnswer) -> list[str]:
@@ -85,7 +115,8 @@ def _head(answer: TopAnswer) -> list[str]:
     idle = sum(len(held_idle(job, answer.now_s)) for job in answer.jobs)
     words = [f"{len(answer.nodes)} nodes, {gpus} GPUs, {free} free"] if answer.nodes else []
     words += [f"held and idle: {idle} GPUs"] if idle else []
-    words += [f"{answer.running} jobs run, {answer.waiting} wait"]
+    flagged = f" ({answer.queued} flagged)" if answer.queued else ""
+    words += [f"{answer.running} jobs run, {answer.waiting} wait{flagged}"]
     paused = ", PAUSED: no job is changed" if answer.paused else ""
     looked = duration(answer.now_s - answer.observed_s)
     head = ["; ".join(words), f"policy {answer.policy}{paused}, last look {looked} ago"]
@@ -146,6 +177,46 @@ def _heard(row: NodeRow, now_s: float) -> str:
     return f"{duration(now_s - row.heard_s)} ago" if row.heard_s else "never"
 
 
+# Changes under way, and the queue
+
+
+def resize_columns(answer: TopAnswer) -> list[Column[ResizeRow]]:
+    """Return the columns of changes under way as they read at the moment of the answer."""
+    now_s = answer.now_s
+    return [
+        Column("resizing", lambda row: row.id),
+        Column("user", lambda row: row.user),
+        Column("change", _change),
+        Column("step", lambda row: _step(row, now_s)),
+        Column("for", lambda row: duration(now_s - row.since_s), right=True),
+        Column("why", lambda row: row.reason),
+    ]
+
+
+def _change(row: ResizeRow) -> str:
+    return f"{row.before}, room for {row.guest}" if row.guest else f"{row.before} to {row.after}"
+
+
+def _step(row: ResizeRow, now_s: float) -> str:
+    left = f", {duration(row.until_s - now_s)} left" if row.until_s else ""
+    return f"{row.step}{left}"
+
+
+def queue_columns(answer: TopAnswer) -> list[Column[JobRow]]:
+    """Return the columns of waiting jobs as they read at the moment of the answer."""
+    now_s = answer.now_s
+    return [
+        Column("waiting", lambda row: f"{row.id} x{row.tasks}" if row.tasks > 1 else row.id),
+        Column("user", lambda row: row.user),
+        Column("partition", lambda row: ",".join(row.partitions)),
+        Column("own", lambda row: row.own),
+        Column("allowed", lambda row: " ".join(row.allowed)),
+        Column("for", lambda row: duration(now_s - row.submitted_s), right=True),
+        Column("reason", lambda row: row.reason),
+        Column("note", lambda row: row.note),
+    ]
+
+
 # Jobs
 
 
@@ -153,7 +224,7 @@ def job_columns(answer: TopAnswer) -> list[Column[RunningRow]]:
     """Return the columns of running jobs as they read at the moment of the answer."""
     now_s = answer.now_s
     return [
-        Column("job", lambda row: row.id),
+        Column("running", lambda row: row.id),
         Column("user", lambda row: row.user),
         Column("name", lambda row: row.name),
         Column("shape", lambda row: row.shape),

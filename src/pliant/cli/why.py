@@ -9,7 +9,8 @@ import click
 from pliant.cli.door import ask
 from pliant.cli.job_number import job_argument
 from pliant.cli.output import Column, Style, json_option, print_json, print_table, say
-from pliant.daemon.answers import ClaimRow, CostRow, DecisionRow, JobRow, ShapeRow, WhyAnswer
+from pliant.daemon.answers import ClaimRow, CostRow, DecisionRow, ShapeRow, WhyAnswer
+from pliant.daemon.flagged import JobRow
 from pliant.figures import duration, gpu_hours
 
 

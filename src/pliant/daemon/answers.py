@@ -15,6 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from pliant.daemon.counting import ResizeCount, Took
+from pliant.daemon.flagged import JobRow
 from pliant.daemon.watched import MonitorsRow
 from pliant.decoding import Decoder
 from pliant.store import Tally
@@ -63,32 +64,6 @@ class StatusAnswer:
     stands_by: str = ""  # which other host acts, in words; "" where this one does
     monitors: MonitorsRow = field(default_factory=MonitorsRow)
     refused_credentials: Mapping[str, int] = field(default_factory=dict)  # by kind, since the start
-
-
-@dataclass(frozen=True, slots=True)
-class JobRow:
-    """A job that says something to Pliant."""
-
-    id: str
-    user: str
-    partitions: tuple[str, ...]
-    state: str  # waiting, running, ending, ended
-    reason: str  # the batch system's, why it waits or how it ended
-    request: str  # what its owner said: "moldable=gpus=1-4"
-    mode: str  # what Pliant may do with it: the least of its partitions' modes
-    own: str = ""  # the shape written without Pliant
-    carried: str = ""  # the shape that it waits with or runs as
-    allowed: tuple[str, ...] = ()  # what it may run as now
-    refused: tuple[str, ...] = ()  # shapes that the batch system did not start, left out for now
-    frozen: str = ""  # why Pliant leaves it alone; "" where it does not
-    pinned: bool = False
-    tasks: int = 1  # waiting tasks of an array
-    nodes: tuple[str, ...] = ()  # where it runs
-    submitted_s: float = 0.0
-    started_s: float = 0.0
-    ended_s: float = 0.0
-    last: str = ""  # what Pliant last decided about it, in words
-    last_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pliant.daemon import answers as a
 from pliant.daemon import rows
 from pliant.daemon.changes import counted
+from pliant.daemon.flagged import JobRow
 from pliant.daemon.named import MOST_NAMED
 from pliant.daemon.rights import Asker
 from pliant.model import Job
@@ -67,8 +68,8 @@ def ended_answer(store: Store, asker: Asker, ids: Sequence[str]) -> a.WhyAnswer 
     )
 
 
-def _row(record: JobRecord) -> a.JobRow:
-    return a.JobRow(
+def _row(record: JobRecord) -> JobRow:
+    return JobRow(
         id=record.job,
         user=record.user,
         partitions=tuple(record.partition.split(",")),

@@ -22,11 +22,14 @@ from dataclasses import replace
 from typing import Any
 
 from pliant.daemon import answers as a
+from pliant.daemon.flagged import JobRow, ResizeRow
 from pliant.daemon.rights import Asker
+from pliant.daemon.watched import TopAnswer
 from pliant.model import Snapshot
 
 TEXTS: Mapping[type, tuple[str, ...]] = {
-    a.JobRow: ("frozen", "last"),
+    JobRow: ("frozen", "last", "changing"),
+    ResizeRow: ("guest", "reason"),
     a.StartRow: ("reason",),
     a.ClaimRow: ("reason",),
     a.ChangeRow: ("reason",),
@@ -40,6 +43,7 @@ TEXTS: Mapping[type, tuple[str, ...]] = {
 _PARTS: Mapping[type, tuple[str, ...]] = {
     a.StatusAnswer: ("partitions",),
     a.JobsAnswer: ("jobs",),
+    TopAnswer: ("queue", "resizes"),
     a.PlanAnswer: ("starts", "claims", "changes"),
     a.WhyAnswer: ("job", "shapes", "before", "decisions"),
     a.HistoryAnswer: ("runs", "handovers", "decisions"),

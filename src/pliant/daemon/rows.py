@@ -6,16 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pliant.cycle import Tried
-from pliant.daemon.answers import (
-    ChangeRow,
-    ClaimRow,
-    DecisionRow,
-    JobRow,
-    PartitionRow,
-    ShapeRow,
-    StartRow,
-)
+from pliant.daemon.answers import ChangeRow, ClaimRow, DecisionRow, PartitionRow, ShapeRow, StartRow
 from pliant.daemon.cycling import Cycling
+from pliant.daemon.flagged import JobRow, ResizeRow
 from pliant.daemon.seen import Seen
 from pliant.grammar import request_text
 from pliant.model import Job, JobState, Mode, Snapshot, shape_text
@@ -44,8 +37,14 @@ def flagged(snapshot: Snapshot) -> tuple[Job, ...]:
     return tuple(job for job in (*snapshot.waiting, *snapshot.running) if job.spec is not None)
 
 
-def job_row(job: Job, cycling: Cycling, kept_now: Mapping[str, str]) -> JobRow:
+def job_row(
+    job: Job,
+    cycling: Cycling,
+    kept_now: Mapping[str, str],
+    under_way: Mapping[str, ResizeRow] | None = None,
+) -> JobRow:
     """One job, with what was decided about it last. ``kept_now``: as :func:`kept` says."""
+    change = (under_way or {}).get(job.id)
     spec = job.spec
     last = next(iter(cycling.store.decisions(job.id, 1)), None)
     words = decision_text(last) if last else ""
@@ -71,6 +70,7 @@ def job_row(job: Job, cycling: Cycling, kept_now: Mapping[str, str]) -> JobRow:
         started_s=job.start_s,
         last=words,
         last_s=last.at_s if last else 0.0,
+        changing=change.words if change is not None else "",
     )
 
 

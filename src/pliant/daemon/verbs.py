@@ -17,6 +17,7 @@ from pliant.daemon import answers as a
 from pliant.daemon import rows
 from pliant.daemon.cannot import beyond_reach, cannot_rows
 from pliant.daemon.cycling import Cycling
+from pliant.daemon.flagged import JobRow, ResizeRow
 from pliant.daemon.history import cost_of, ended_answer, history_of
 from pliant.daemon.monitors import Monitors
 from pliant.daemon.named import find, ids_of, is_all_of, unknown
@@ -27,6 +28,7 @@ from pliant.daemon.reporting import ReportAnswer, report_answer
 from pliant.daemon.rights import Asker
 from pliant.daemon.seen import Seen
 from pliant.daemon.stalled import WHAT as STALLED
+from pliant.daemon.under_way import resize_rows
 from pliant.daemon.watched import MonitorsRow, TopAnswer
 from pliant.errors import BadInput, Refused, Unavailable
 from pliant.grammar import parse, parse_shape, quoted, request_text
@@ -34,6 +36,9 @@ from pliant.model import Job, JobState, Mode, Spec, shape_text
 
 MOST_ROWS = 10_000
 """Of each kind in one answer; what was left out is counted in ``more``."""
+
+MOST_QUEUED = 100
+"""Of waiting jobs in an overview: each costs a look into the history."""
 
 NEW_LOOK_S = 4.0
 """How long a question waits for a look that may show a job submitted just now."""
@@ -121,13 +126,15 @@ class Verbs:
         seen = self._seen()
         found = [job for job in rows.flagged(seen.snapshot) if asker.may_see(job)]
         shown, more = _most(found)
-        kept = rows.kept(seen, self.cycling)
-        jobs = tuple(rows.job_row(job, self.cycling, kept) for job in shown)
+        jobs = self._rows(shown, seen, self._under_way(seen))
         return a.JobsAnswer(seen.snapshot.now_s, jobs, more)
 
     def top(self, asker: Asker, _fields: Mapping[str, str]) -> TopAnswer:
-        """The nodes, and what runs there how fast."""
+        """The nodes, what runs there how fast, what is to change, and the queue."""
         seen = self._seen()
+        under_way = self._under_way(seen)
+        queue = [j for j in seen.snapshot.waiting if j.spec is not None and asker.may_see(j)]
+        may_see = {job.id for job in rows.flagged(seen.snapshot) if asker.may_see(job)}
         heard = self.monitors.nodes() if self.monitors is not None else {}
         sharing = self.cycling.sharing
         beats = sharing.beats.last() if sharing is not None else {}
@@ -137,6 +144,9 @@ class Verbs:
             paused=self.cycling.store.paused,
             troubles=self.troubles(),
             stands_by=self.stands_by(),
+            queue=self._rows(queue[:MOST_QUEUED], seen, under_way),
+            queued=len(queue),
+            resizes=tuple(row for job, row in under_way.items() if job in may_see),
         )
 
     def plan(self, asker: Asker, _fields: Mapping[str, str]) -> a.PlanAnswer:
@@ -273,6 +283,15 @@ class Verbs:
         return a.DoneAnswer(message + warning)
 
     # Helpers
+
+    def _rows(
+        self, jobs: Sequence[Job], seen: Seen, under_way: Mapping[str, ResizeRow]
+    ) -> tuple[JobRow, ...]:
+        kept = rows.kept(seen, self.cycling)
+        return tuple(rows.job_row(job, self.cycling, kept, under_way) for job in jobs)
+
+    def _under_way(self, seen: Seen) -> Mapping[str, ResizeRow]:
+        return resize_rows(self.cycling.store.handovers(), seen.snapshot)
 
     def _monitors(self, asker: Asker) -> MonitorsRow:
         monitors = self.monitors

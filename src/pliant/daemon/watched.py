@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pliant.daemon.flagged import JobRow, ResizeRow
 from pliant.wire.monitor import UNITS, GpuUse, NodeGpu
 
 TIERS = tuple(UNITS)
@@ -116,7 +117,11 @@ class RunningRow:
 
 @dataclass(frozen=True, slots=True)
 class TopAnswer:
-    """The nodes and the running jobs that the asker may see."""
+    """The nodes and jobs that the asker may see.
+
+    ``queue``: the first of the waiting jobs that say something to Pliant, of ``queued`` in all;
+    ``resizes``: what is under way with running ones.
+    """
 
     now_s: float
     observed_s: float
@@ -130,3 +135,6 @@ class TopAnswer:
     more: int = 0  # rows that did not fit into one answer
     troubles: tuple[str, ...] = ()
     stands_by: str = ""
+    queue: tuple[JobRow, ...] = ()
+    queued: int = 0
+    resizes: tuple[ResizeRow, ...] = ()

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Mark = Literal["", "better", "worse"]
+Mark = Literal["", "better", "worse", "bad"]
+"""Against something else, or, bad, by itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pliant.pages.model import Marked, OverSizes, Page, Part, Picture, Table, Text
+from pliant.pages.model import OverSizes, Page, Part, Picture, Table
 from pliant.simulator.reproduce.asked import Asked
 from pliant.simulator.reproduce.claims import NOTHING, Chart, Claim, Section
 
@@ -36,8 +36,6 @@ def _picture(chart: Chart) -> Picture:
     return OverSizes(chart.name, f"{chart.title}.", text, chart.sizes, chart.x, chart.panels)
 
 
-def _cells(claim: Claim) -> tuple[Text, ...]:
-    holds: Text = _HOLDS[claim.holds]
-    if claim.holds is not None:
-        holds = Marked(_HOLDS[claim.holds], "better" if claim.holds else "worse")
+def _cells(claim: Claim) -> tuple[str, ...]:
+    holds = _HOLDS[claim.holds]
     return (claim.text, claim.kind, claim.paper, claim.ours, holds, claim.why or NOTHING)

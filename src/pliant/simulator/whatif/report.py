@@ -77,12 +77,12 @@ def _never(result: Result) -> Iterator[Text]:
         never = outcome.figures.never
         if never:
             words = f"{name}: jobs that never start, and are in none of its figures: {never},"
-            yield Marked(f"{words} job {outcome.figures.never_example} for one.", "worse")
+            yield Marked(f"{words} job {outcome.figures.never_example} for one.", "bad")
 
 
 def _agreement(result: Result) -> Text:
     words = agreement(result.fit, result.baseline)
-    return words if result.fit is not None and result.fit.is_close else Marked(words, "worse")
+    return words if result.fit is not None and result.fit.is_close else Marked(words, "bad")
 
 
 def _read(baseline: str) -> tuple[str, ...]:
