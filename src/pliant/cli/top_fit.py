@@ -14,7 +14,10 @@ from pliant.cli.top_view import LONG, TEXTS, Sheet
 GAP = 2
 """Blanks between two columns."""
 MOST_LETTERS = 24
-"""Of a name on a screen: names may be long. So much of a sentence is shown before others are."""
+"""Of a name on a screen: names may be long."""
+LEAST_SENTENCE = 36
+"""So much of a sentence is shown at least, before other columns are left out."""
+NO_LIMIT = 1_000_000
 LEAST_LETTERS = 4
 """A name that is cut shorter says nothing."""
 
@@ -52,8 +55,14 @@ def _spared(sheet: Sheet) -> list[str]:
 
 def _whole(sheet: Sheet) -> Widths:
     """Return how wide each column would be with room for all, texts up to ``MOST_LETTERS``."""
-    widest = {column.name: _widest(sheet, column.name) for column in sheet.columns}
-    return {name: min(w, MOST_LETTERS) if name in TEXTS else w for name, w in widest.items()}
+    return {
+        column.name: min(_widest(sheet, column.name), _most(column.name))
+        for column in sheet.columns
+    }
+
+
+def _most(name: str) -> int:
+    return LEAST_SENTENCE if name in LONG else MOST_LETTERS if name in TEXTS else NO_LIMIT
 
 
 def _widest(sheet: Sheet, name: str) -> int:

@@ -213,7 +213,7 @@ def queue_columns(answer: TopAnswer) -> list[Column[JobRow]]:
         Column("allowed", lambda row: " ".join(row.allowed)),
         Column("for", lambda row: duration(now_s - row.submitted_s), right=True),
         Column("reason", lambda row: row.reason),
-        Column("note", lambda row: row.note),
+        Column("note", lambda row: row.note.removeprefix("waits; ")),
     ]
 
 
