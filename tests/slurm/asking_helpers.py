@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from typing import TypeVar
 
 from slurm_helpers import wait_until
@@ -42,3 +43,16 @@ def wait_for_look(sandbox: Sandbox) -> None:
 
     wait_until(looked, "pliantd to look")
     answer_of(sandbox, "why", job="0")  # the next look begins when all is done
+
+
+def wait_for_fresh_look(sandbox: Sandbox) -> None:
+    """Wait for a look that no submission may have outdated: these are known by whole seconds."""
+    told = sandbox.run(["squeue", "-h", "-t", "all", "-o", "%V"], check=True).stdout.split()
+    newest_s = max((datetime.fromisoformat(at).timestamp() for at in told), default=0.0)
+
+    def is_fresh() -> bool:
+        wait_for_look(sandbox)
+        told = ask(sandbox, a.StatusAnswer, "status")
+        return told.observed_s - told.observe_took_s >= newest_s + 2
+
+    wait_until(is_fresh, "a look after the last submission")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from asking_helpers import wait_for_look
+from asking_helpers import wait_for_fresh_look, wait_for_look
 from slurm_helpers import wait_until
 
 from pliant.sandbox import Sandbox
@@ -79,7 +79,7 @@ def answered(sandbox: Sandbox, submit: Callable[[], int]) -> int:
     """Submit as :func:`run_asked` does; return the job. The breaker may be open."""
     for _ in range(3):
         close_breaker(sandbox)
-        wait_for_look(sandbox)
+        wait_for_fresh_look(sandbox)
         before = _failures(sandbox)
         job = submit()
         if _failures(sandbox) == before:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import psutil
 import pytest
-from asking_helpers import answer_of
+from asking_helpers import answer_of, wait_for_look
 from resizing_helpers import Place, Resizable
 from slurm_helpers import WaitForState, wait_until
 
@@ -54,6 +54,7 @@ class Step:
         self.place, self.folder = place, place.folder
         (place.folder / "ranks.py").write_text(program)
         (place.folder / "ranks.sh").write_text(script)
+        wait_for_look(place.sandbox)  # with what is in use still it would have fewer GPUs
         self.job: Resizable = place.submit("ranks.sh")
         wait_until(lambda: self.starts() == [1, 1, 1, 1], "all tasks to begin")
         wait_until(self._is_known, "pliantd to know it")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
-from asking_helpers import wait_for_look
+from asking_helpers import wait_for_fresh_look, wait_for_look
 from daemon_helpers import LONG, OneNode, why
 from lua_helpers import close_breaker
 from release_helpers import Release, from_on
@@ -85,7 +85,7 @@ def test_every_submission_starts_whose_twin_without_a_flag_does(
     options: tuple[str, ...], runs_with: tuple[str, str], n1: OneNode
 ) -> None:
     close_breaker(n1.sandbox)
-    n1.look()
+    wait_for_fresh_look(n1.sandbox)
     job = n1.submit(*options, RANGE, script=LONG)
     n1.wait_for_state(job, "RUNNING")
     shown = n1.show(job)
