@@ -15,7 +15,7 @@ import pbs
 
 from pliant.filter.pbs.decide import Known, Submission
 from pliant.filter.pbs.move import Destination, decide_move
-from pliant.filter.pbs.names import PLACE, TOKEN
+from pliant.filter.pbs.names import PLACE, TOKEN, WROTE
 from pliant.hooks.reading import (
     WAITS,
     attribute,
@@ -43,7 +43,7 @@ def main(event: Any) -> None:
         event.accept()  # PBS refuses it, whatever the job is
     state, source = read_state_file(settings, queue), str(event.src_queue or "")
     waits = attribute(job, "job_state") in WAITS
-    said = variable_texts(job.Variable_List, (PLACE,))
+    said = variable_texts(job.Variable_List, (PLACE, WROTE))
     moved = Submission(source, resource_texts(job.Resource_List), said, waits=waits)
     known = Known(state, time.time(), bounds=bounds_now(source), resources=settings.resources)
     molds = state is not None and bool(state.queues)

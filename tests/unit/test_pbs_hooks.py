@@ -148,6 +148,29 @@ def test_what_its_owner_still_allows_is_left_to_pliantd(site: Site, to: str) -> 
     assert ";set=2;" in seen.token
 
 
+@pytest.mark.parametrize(
+    ("asked", "written"),
+    [
+        ({"select": "1:ngpus=0"}, {"select": "1"}),
+        ({"select": "1:ncpus=4"}, {"select": "1:ncpus=4"}),
+        ({"select": "2:ngpus=0:ncpus=4:mem=4gb"}, {"select": "2:ncpus=4:mem=4096mb"}),
+        ({"ncpus": 4, "ngpus": 0}, {"ncpus": "4", "ngpus": "0"}),
+    ],
+)
+@pytest.mark.parametrize("moldable", ["gpus=1-4", "gpus=4:8+nodes=1:2", "type=cpu:gpu+cores=2"])
+@pytest.mark.parametrize("still", ["", "yes"])
+def test_who_wrote_no_gpus_and_takes_the_request_back_has_none(
+    site: Site, asked: dict[str, Any], written: dict[str, str], moldable: str, still: str
+) -> None:
+    first = {**asked, "moldable": moldable, "malleable": "yes"}
+    assert "0@cpu" not in site.queuejob(first).variables["PLIANT_SHAPE"]
+    seen = changed(site, {"moldable": "", "malleable": still}, asked=first, job_state=1)
+    assert {name: seen.resources[name] for name in written} == written
+    shape = f"{seen.job.Resource_List['select'] or 1}"[0] + "x0@cpu"
+    assert (seen.variables["PLIANT_SHAPE"], seen.variables["PLIANT_GPUS"]) == (shape, "0")
+    assert (";own=" + shape in seen.token, "set=" in seen.token) == (bool(still), False)
+
+
 def test_who_takes_the_request_back_and_names_a_shape_has_that_in_its_variables(site: Site) -> None:
     seen = changed(site, {**TAKEN_BACK, "select": "1:ncpus=8:ngpus=3"}, job_state=1)
     assert (seen.job.Resource_List.writes, seen.variables["PLIANT_SHAPE"]) == (["pliant"], "3")

@@ -226,3 +226,21 @@ def test_the_alarm_lets_a_move_pass(site: Site) -> None:
         first = site.queuejob(ASKED)
         job = Job("movejob", first.resources, queue="route", job_state=1)
         assert site.seen("movejob", job, alarm_at=line, **WHO).verdict == ("accept", "")
+
+
+def test_who_wrote_no_gpus_is_moved_without_them(site: Site, moves: Moves) -> None:
+    """Also where the shape that it was given is the own one of its token."""
+    site.limits["small"] = {"resources_max": {"ngpus": "1"}}
+    first = site.queuejob({"select": "1:ngpus=0", "moldable": "gpus=8+nodes=2"})
+    assert (first.resources["select"], first.resources["place"]) == ("2:ngpus=4", "scatter")
+    there: dict[str, Any] = {"queue": "small", "job_state": 1, "variables": first.variables}
+    job = Job("movejob", first.resources, **there)
+    seen = site.seen("movejob", job, src_queue="workq", **WHO)
+    assert "it gets 1x0@cpu again instead of 2x4" in seen.verdict[1]
+    token, place = (word.partition("=")[2] for word in moves.told()[1:4:2])
+    old = Job("modifyjob", first.resources, first.variables, job_state=1, queue="workq")
+    job = Job("modifyjob", {"pliant": token, "place": place})
+    changed = site.seen("modifyjob", job, job_o=old)
+    assert (changed.resources["select"], changed.resources["place"]) == ("1", "free")
+    again = Job("movejob", {**first.resources, **changed.resources}, **there)
+    assert site.seen("movejob", again, **WHO).verdict == ("accept", "")

@@ -219,3 +219,13 @@ def test_an_owner_who_wrote_several_nodes_has_them_as_it_wrote_them() -> None:
     one.update(select="1:ngpus=2", pliant=token_text(replace(spec, set=Shape(1, 2))))
     recorded.said.clear()
     assert "place=scatter" in change(recorded, "2x2", "35")[1][0]
+
+
+def test_who_wrote_one_chunk_without_gpus_is_spread_as_its_token_says() -> None:
+    recorded = Recorded()
+    one = recorded.job("35")
+    one["Variable_List"].update(PLIANT_PLACE="-", PLIANT_WROTE="1x0@cpu")
+    spec = Spec(parse("gpus=2:4,nodes=1:2"), Shape(2, 1), Shape(1, 2))
+    said = {"select": "1:ngpus=2", "place": "free", "pliant": token_text(spec)}
+    one["Resource_List"].update(said)
+    assert "place=scatter" in change(recorded, "2x1", "35")[1][0]

@@ -11,7 +11,7 @@ from pliant.errors import Refused
 from pliant.filter.fields import Fixed
 from pliant.filter.pbs.names import TOKEN
 from pliant.filter.pbs.places import place_of
-from pliant.filter.pbs.written import rewritten
+from pliant.filter.pbs.written import rewritten, wrote_shape
 from pliant.grammar import token_text
 from pliant.model import Job, Shape, Spec
 
@@ -44,7 +44,8 @@ def shape_words(row: JobRow, job: Job, shape: Shape, spec: Spec, site: Site) -> 
         raise Refused(f"{shape}: a share of a GPU cannot be asked here")
     demand = site.demand(job, shape)
     changes = rewritten(written, shape, demand, site.names.gpu_type, site.names.share)
-    if "select" in changes and (shape.nodes == 1 or shape == spec.own):
+    own = wrote_shape(row.variables) or spec.own
+    if "select" in changes and (shape.nodes == 1 or shape == own):
         changes = {**changes, "place": ""} | _place(row, spec_of(row), site)
     said = ((name, value) for name, value in changes.items() if value or name != "place")
     words = [word for name, value in said for word in ("-l", f"{name}={value}")]

@@ -23,6 +23,7 @@ from pliant.filter.pbs.names import (
     RETURNS,
     TOKEN,
     TYPE,
+    WROTE,
     earlier_runs,
     read_back,
     returns,
@@ -30,7 +31,14 @@ from pliant.filter.pbs.names import (
 )
 from pliant.filter.pbs.places import Place, place_of
 from pliant.filter.pbs.said import read_request, words
-from pliant.filter.pbs.written import JOB_WIDE, Written, own_shape, read_written, rewritten
+from pliant.filter.pbs.written import (
+    JOB_WIDE,
+    Written,
+    own_shape,
+    read_written,
+    rewritten,
+    wrote_shape,
+)
 from pliant.grammar.shapes import shapes
 from pliant.grammar.token import find_token, token_text
 from pliant.model.cluster import Mode
@@ -58,13 +66,14 @@ def decide_change(
     variables = {RETURNS: returns(request or Request()), **noted}
     shaping = not _SHAPING.isdisjoint(changed.keys() - ({"place"} if ours else set()))
     back: Mapping[str, str] = {}
+    own: Shape | None = None
     if shaping:
-        variables.update(_shape_after(after, known))
+        variables.update({**_shape_after(after, known), WROTE: ""})
     else:
         own, back = _own_again(before, changed, known, request or Request())
-        variables.update(shape_variables(own) if back else {})
+        variables.update(shape_variables(own) if own else {})
         back = {name: text for name, text in back.items() if name not in changed}
-    token = answer.resources if request is None else _token_after(before, changed, request, back)
+    token = answer.resources if request is None else _token_after(before, changed, request, own)
     return Answer(resources=(*back.items(), *token), variables=_news(before, variables))
 
 
@@ -93,54 +102,65 @@ def _meant(
 
 def _own_again(
     before: Submission, changed: Mapping[str, str], known: Known, request: Request
-) -> tuple[Shape, Mapping[str, str]]:
+) -> tuple[Shape | None, Mapping[str, str]]:
     """Return a waiting job's own shape, and what gives it back where it may not be as it was set.
 
-    The latter is nothing where its owner has said nothing new, or has changed that shape. The token
-    alone, that of the own shape, asks for it too: so the movejob hook does, and the server decides
-    on the job as it is by then.
+    Who wrote no GPU has none again once nothing else is allowed. It is nothing where its owner has
+    said nothing new, or has changed that shape. The token alone, that of the own shape, asks for it
+    too: so the movejob hook does, and the server decides on the job as it is by then.
     """
     if TOKEN in changed:
         return _asked_back(before, changed[TOKEN], known)
-    if not _asks(changed):
-        return Shape(), {}
-    was_set = set_of(before, known)
-    if not was_set or _may_be(request, was_set.own, was_set.shape):
-        return Shape(), {}
-    demand = was_set.demand(was_set.own, request)
+    was_set = set_of(before, known) if _asks(changed) else None
+    if not was_set:
+        return None, {}
+    own = was_set.meant if request.is_moldable else was_set.own
+    if _may_be(request, own, was_set.shape):
+        return None, {}
+    demand = was_set.demand(own, request)
     if demand.cpus == ALL_CORES or known.bounds is None:
-        return Shape(), {}
-    if known.bounds.limits.why_not(was_set.own.nodes, demand):
-        return Shape(), {}  # PBS would refuse the whole change
-    return was_set.own, was_set.as_written(demand, known)
+        return None, {}
+    if known.bounds.limits.why_not(own.nodes, demand):
+        return None, {}  # PBS would refuse the whole change
+    return own, was_set.as_set(own, demand, known)
 
 
-def _asked_back(before: Submission, token: str, known: Known) -> tuple[Shape, Mapping[str, str]]:
+def _asked_back(
+    before: Submission, token: str, known: Known
+) -> tuple[Shape | None, Mapping[str, str]]:
     spec, was_set = find_token(token), set_of(before, known)
     if spec is None or not was_set or spec.set or spec.own != was_set.own:
-        return Shape(), {}
+        return None, {}
     demand = was_set.demand(was_set.own, spec.request)
-    return was_set.own, was_set.as_written(demand, known)
+    return was_set.own, was_set.as_set(was_set.own, demand, known)
 
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """A waiting job that carries the ``shape`` that Pliant gave it last, in place of its own."""
+    """A waiting job that carries the ``shape`` that Pliant gave it last, in place of its own.
+
+    ``own``: as its owner wrote it; ``meant``: the own one of its token, which has GPUs where its
+    owner forgot them.
+    """
 
     spec: Spec
     written: Written
     own: Shape
+    meant: Shape
     shape: Shape
     place: Place
     has_place: str
 
     def demand(self, shape: Shape, request: Request) -> Demand:
         """Return what a shape takes on each node."""
-        return (self.spec.footprint or self.written.footprint).demand(shape, request.cores)
+        cores = request.cores if self.own == self.meant or shape != self.own else 0
+        return (self.spec.footprint or self.written.footprint).demand(shape, cores)
 
-    def as_written(self, demand: Demand, known: Known) -> Mapping[str, str]:
-        """Return the resources that give it its own shape, of this demand, back."""
-        changes = rewritten(self.written, self.own, demand, *known.names)
+    def as_set(self, shape: Shape, demand: Demand, known: Known) -> Mapping[str, str]:
+        """Return the resources that give it its own shape, or what it meant, of this demand."""
+        changes = rewritten(self.written, shape, demand, *known.names)
+        if shape != self.own and shape.nodes > 1:
+            return changes
         changes.pop("place", None)  # to fewer nodes it was left as the owner wrote it
         wanted = self.place.wanted(known.defaults.place)
         if self.place.ours and wanted != self.has_place:
@@ -151,16 +171,19 @@ class Set:
 def set_of(job: Submission, known: Known) -> Set | None:
     """Return what a waiting job is as Pliant has set it; None where it has not, or not any more."""
     spec = find_token(job.resources.get(TOKEN, ""))
-    if not job.waits or not spec or not spec.own or not spec.set:
+    wrote = wrote_shape(job.variables)
+    shape = spec and (spec.set or (spec.own if wrote else None))
+    if not job.waits or not spec or not spec.own or not shape:
         return None
     written = _as_set(job.resources, known)
     if written is None:
         return None
     carries = own_shape(written)
-    if carries == spec.own or carries != _as_carried(spec.set):
+    own = wrote or spec.own
+    if carries == own or carries != _as_carried(shape):
         return None
     place = place_of(job.variables, job.resources, spec, known.defaults.place)
-    return Set(spec, written, spec.own, spec.set, place, job.resources.get("place", ""))
+    return Set(spec, written, own, spec.own, shape, place, job.resources.get("place", ""))
 
 
 def _as_set(resources: Mapping[str, str], known: Known) -> Written | None:
@@ -233,14 +256,15 @@ def _restarts(variables: Mapping[str, str], was: int, now: int | None) -> Mappin
 
 
 def _token_after(
-    before: Submission, changed: Mapping[str, str], request: Request, back: Mapping[str, str]
+    before: Submission, changed: Mapping[str, str], request: Request, own: Shape | None
 ) -> tuple[tuple[str, str | None], ...]:
     """Return the token with a new request of the owner's; nothing where the token is set itself.
 
-    ``back``: what gives the job its own shape back, if it gets it.
+    ``own``: the shape that the job gets back, if it does.
     """
     if TOKEN in changed or not _asks(changed):
         return ()  # pliantd writes it, or the owner said nothing new
     spec = find_token(before.resources.get(TOKEN, "")) or Spec(request)
-    spec = replace(spec, request=request, set=None if back else spec.set, renewed=True)
+    spec = replace(spec, own=own, set=None) if own else spec
+    spec = replace(spec, request=request, renewed=True)
     return ((TOKEN, token_text(spec)),)

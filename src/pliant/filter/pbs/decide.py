@@ -20,6 +20,7 @@ from pliant.filter.pbs.names import (
     RESTARTS,
     RETURNS,
     TOKEN,
+    WROTE,
     returns,
     shape_variables,
 )
@@ -36,7 +37,7 @@ from pliant.filter.pbs.written import (
 from pliant.grammar.token import token_text
 from pliant.model.cluster import Mode
 from pliant.model.requests import Request, Spec
-from pliant.model.shapes import Shape
+from pliant.model.shapes import Shape, shape_text
 
 FOREVER = float("inf")
 
@@ -163,7 +164,11 @@ def _chosen(job: Submission, known: Known, state: State, case: Case) -> Answer:
     own = case.own or base
     spec = Spec(case.request, own, shape if shape != own else None, case.written.footprint)
     changes = rewritten(case.written, shape, case.demand(shape), *known.names)
-    return _noted(job, spec, shape, changes)
+    noted = _noted(job, spec, shape, changes)
+    if case.own:
+        return noted
+    wrote = (WROTE, shape_text(own_shape(case.written)))
+    return replace(noted, variables=(*noted.variables, wrote))
 
 
 def _noted(

@@ -50,7 +50,7 @@ def decide_move(job: Submission, known: Known, to: Destination) -> Answer:
         return Answer()
     if _may_go(was_set, to) and not _keeps_shapes(job, known, to):
         return Answer()
-    token = token_text(replace(was_set.spec, set=None))
+    token = token_text(replace(was_set.spec, own=was_set.own, set=None))
     shapes = f"{shape_text(was_set.own)} again instead of {shape_text(was_set.shape)}"
     words = f"queue {to.name}: not as Pliant has set the job: it gets {shapes}: move it once more"
     return Answer(

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pliant.errors import BadSpec
 from pliant.filter.fields import Fixed
 from pliant.filter.pbs.defaults import NO_DEFAULTS, Defaults, Pairs
-from pliant.filter.pbs.names import RESOURCES, TOKEN
+from pliant.filter.pbs.names import RESOURCES, TOKEN, WROTE
 from pliant.filter.pbs.select import (
+    MAX_CHUNKS,
     SPREAD,
     Chunk,
     read_chunk,
@@ -22,7 +24,7 @@ from pliant.filter.pbs.select import (
     read_place,
 )
 from pliant.filter.pbs.shares import read_share, share_text
-from pliant.grammar.values import quoted
+from pliant.grammar.values import parse_shape, quoted
 from pliant.model.footprints import Demand, Footprint
 from pliant.model.requests import Request
 from pliant.model.shapes import Kind, Shape
@@ -146,6 +148,18 @@ def known_own(written: Written, request: Request) -> Shape | None:
     """Return the own shape; None for a job that should have named its GPUs and did not."""
     meant = meant_shape(written, request)
     return written.own or (meant if meant.kind is Kind.CPU else None)
+
+
+def wrote_shape(variables: Mapping[str, str]) -> Shape | None:
+    """Return what is noted of an owner who wrote no GPU; None where nothing of ours.
+
+    The variable is anybody's to write.
+    """
+    try:
+        shape = parse_shape(variables.get(WROTE, ""))
+    except BadSpec:
+        return None
+    return shape if shape.kind is Kind.CPU and shape.nodes <= MAX_CHUNKS else None
 
 
 def meant_shape(written: Written, request: Request) -> Shape:
