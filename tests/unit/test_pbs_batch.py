@@ -11,9 +11,11 @@ from pbs_recorded import NOW_S, Recorded
 from pliant.batch import Change
 from pliant.batch.clients import Answer
 from pliant.batch.pbs import Commands
+from pliant.batch.pbs.job_rows import JobRow, parse_jobs
 from pliant.batch.pbs.jobs import nodes_of
+from pliant.batch.pbs.node_rows import parse_nodes
 from pliant.batch.pbs.reasons import reason
-from pliant.batch.pbs.rows import JobRow, parse_jobs, parse_nodes, parse_queues, parse_server
+from pliant.batch.pbs.server_rows import parse_queues, parse_server
 from pliant.batch.pbs.values import duration_s, instant_s, job_id, number, size_mib, tasks_in
 from pliant.errors import BadAnswer, Refused, Unavailable
 from pliant.grammar import find_token, parse, parse_shape, token_text

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pbs_printing import kept, printed
 from pbs_recorded import ASSETS
 
-from pliant.batch.pbs.rows import JobRow, parse_jobs, parse_nodes
+from pliant.batch.pbs.job_rows import JobRow, parse_jobs
+from pliant.batch.pbs.node_rows import parse_nodes
 from pliant.errors import BadAnswer
 
 JOBS = (ASSETS / "jobs.json").read_text()

@@ -6,7 +6,7 @@
     pbs.py             observe, change, annotate, rescue
     queries.py         what is asked        handing.py    the steps of a hand-over
     fences.py          who is kept out while it lasts     shown.py   files that hooks read
-    rows.py            jobs, nodes, queues, and the server as PBS's JSON has them
+    job_rows.py, node_rows.py, server_rows.py   what PBS's JSON has, as rows
     reservations.py    reservations, as its text has them
     vnodes.py          the vnodes of a host as one node, GPUs in shares
     values.py          PBS's words          reasons.py    why a job waits

@@ -26,10 +26,10 @@ from datetime import UTC, datetime
 
 from pliant.batch.clients import Runs
 from pliant.batch.pbs.fences import Fences, Kept
+from pliant.batch.pbs.job_rows import ENDING, JobRow
 from pliant.batch.pbs.jobs import carried, job_of, nodes_of, spec_of
 from pliant.batch.pbs.queries import Queries
 from pliant.batch.pbs.reasons import blocked
-from pliant.batch.pbs.rows import ENDING, JobRow
 from pliant.batch.pbs.site import Site
 from pliant.batch.pbs.standing import AHEAD_S, is_later_run, is_same_run, stands
 from pliant.batch.pbs.update import shape_words

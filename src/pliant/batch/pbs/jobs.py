@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pliant.batch.pbs.job_rows import ENDING, JobRow
 from pliant.batch.pbs.reasons import reason
-from pliant.batch.pbs.rows import ENDING, JobRow, QueueRow
+from pliant.batch.pbs.server_rows import QueueRow
 from pliant.batch.pbs.site import Site
 from pliant.batch.pbs.unreal import WORDS, is_unreal
 from pliant.batch.pbs.values import duration_s, number, size_mib, tasks_in

@@ -12,9 +12,10 @@ from pliant.batch import HELD_FOR_SHAPE, Change
 from pliant.batch.clients import Runs
 from pliant.batch.pbs.fences import Fences
 from pliant.batch.pbs.handing import Handing
+from pliant.batch.pbs.job_rows import JobRow
 from pliant.batch.pbs.jobs import job_of
 from pliant.batch.pbs.queries import Queries
-from pliant.batch.pbs.rows import JobRow, ServerRow
+from pliant.batch.pbs.server_rows import ServerRow
 from pliant.batch.pbs.site import Site
 from pliant.batch.pbs.snapshot import snapshot_of
 from pliant.batch.pbs.update import Words, carries, shape_words, token_words, unchanged

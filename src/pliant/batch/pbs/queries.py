@@ -7,17 +7,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from pliant.batch.clients import Answer, Runs
+from pliant.batch.pbs.job_rows import JobRow, parse_jobs
+from pliant.batch.pbs.node_rows import parse_nodes
 from pliant.batch.pbs.reservations import ReservationRow, keeping, parse_reservations
-from pliant.batch.pbs.rows import (
-    JobRow,
-    QueueRow,
-    ServerRow,
-    parse_jobs,
-    parse_nodes,
-    parse_queues,
-    parse_server,
-)
 from pliant.batch.pbs.schedulers import Schedulers, parse_schedulers
+from pliant.batch.pbs.server_rows import QueueRow, ServerRow, parse_queues, parse_server
 from pliant.batch.pbs.site import Site
 from pliant.batch.pbs.unreal import without
 from pliant.batch.pbs.vnodes import NO_NAMES, Names, Vnodes

@@ -21,7 +21,7 @@ The comments are the scheduler's (src/scheduler/constant.h and job_info.cpp of O
 from __future__ import annotations
 
 from pliant.batch import HELD_FOR_SHAPE
-from pliant.batch.pbs.rows import JobRow
+from pliant.batch.pbs.job_rows import JobRow
 
 LONGEST = 200
 _RESOURCES = (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from pliant.batch.pbs.rows import JobRow, QueueRow, ServerRow
+from pliant.batch.pbs.job_rows import JobRow
 from pliant.batch.pbs.schedulers import Schedulers
+from pliant.batch.pbs.server_rows import QueueRow, ServerRow
 from pliant.batch.pbs.vnodes import NO_NAMES, Names, Vnodes
 from pliant.filter.pbs.defaults import Defaults
 from pliant.filter.pbs.limits import limits_of

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pliant.batch.pbs.job_rows import JobRow
 from pliant.batch.pbs.jobs import ABILITIES, job_of, queue_of
-from pliant.batch.pbs.rows import JobRow, QueueRow
+from pliant.batch.pbs.server_rows import QueueRow
 from pliant.batch.pbs.site import Site
 from pliant.model import EVERYBODY, Abilities, Partition, Snapshot
 

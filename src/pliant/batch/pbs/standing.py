@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pliant.batch.pbs.rows import JobRow
+from pliant.batch.pbs.job_rows import JobRow
 from pliant.handover import HandOver
 from pliant.model import Job
 

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pliant.batch.pbs.rows import JobRow, NodeRow
+from pliant.batch.pbs.job_rows import JobRow
+from pliant.batch.pbs.node_rows import NodeRow
 from pliant.batch.pbs.values import real
 
 MOST = 1_000_000_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pliant.batch.pbs.job_rows import JobRow
 from pliant.batch.pbs.jobs import carried, spec_of, written_of
-from pliant.batch.pbs.rows import JobRow
 from pliant.batch.pbs.site import Site
 from pliant.errors import Refused
 from pliant.filter.fields import Fixed

@@ -122,3 +122,8 @@ def tasks_in(indices: str) -> int:
             return 0
         total += (number(last or first) - number(first)) // max(1, number(step or 1)) + 1
     return total
+
+
+def lowered(values: object) -> dict[str, str]:
+    """Return a table with its names in small letters, by which PBS does not tell them."""
+    return {name.lower(): value for name, value in texts(values).items()}

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pliant.batch.pbs.rows import NodeRow
+from pliant.batch.pbs.node_rows import NodeRow
 from pliant.batch.pbs.values import number, real, size_mib
 from pliant.model import ALL_CORES, Demand, Node, Pool
 

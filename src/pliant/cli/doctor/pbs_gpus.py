@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pliant.batch.pbs.rows import NodeRow
+from pliant.batch.pbs.node_rows import NodeRow
 from pliant.batch.pbs.values import number, real
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
 from pliant.cli.doctor.pbs_patient import PbsPatient

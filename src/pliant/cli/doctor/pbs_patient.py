@@ -12,14 +12,8 @@ from pathlib import Path
 
 from pliant.batch.clients import Answer, Runs
 from pliant.batch.pbs import Commands
-from pliant.batch.pbs.rows import (
-    NodeRow,
-    QueueRow,
-    ServerRow,
-    parse_nodes,
-    parse_queues,
-    parse_server,
-)
+from pliant.batch.pbs.node_rows import NodeRow, parse_nodes
+from pliant.batch.pbs.server_rows import QueueRow, ServerRow, parse_queues, parse_server
 from pliant.batch.pbs.values import table, texts
 from pliant.batch.slurm.standby import is_controller
 from pliant.cli.commands import is_there, run
