@@ -96,6 +96,25 @@ def test_who_takes_the_request_back_has_a_waiting_job_as_it_was_written(server: 
     assert (str(job["Variable_List"]["PLIANT_SHAPE"]), job["job_state"]) == ("1", "Q")
 
 
+@pytest.mark.parametrize("chunk", ["ngpus=0", "ncpus=1", "ngpus=0:ncpus=1"])
+def test_so_has_who_wrote_no_gpu(server: Server, chunk: str) -> None:
+    """PBS keeps in Resource_List what a select does not name any more."""
+    server.tell("set server scheduling = False")
+    try:
+        job_id = server.submit(
+            "sleep 60", "-l", f"select=1:{chunk}", "-l", "moldable=gpus=8+nodes=2"
+        )
+        said = server.job(job_id)["Resource_List"]
+        assert (said["ngpus"], said["nodect"], said["place"]) == (8, 2, "scatter")
+        server.run("qalter", "-l", "moldable=", job_id, user=server.user)
+        said = server.job(job_id)["Resource_List"]
+        assert (said["ngpus"], said["nodect"], said["place"]) == (0, 1, "free")
+        assert {*said["select"].split(":")} == {"1", "ngpus=0", *chunk.split(":")}
+    finally:
+        server.tell("set server scheduling = True")
+    server.run_all(job_id)
+
+
 def test_a_job_has_all_cores_of_a_node_where_no_gpu_is_free(server: Server) -> None:
     name, node = server.nodes().popitem()
     has = node["resources_available"]

@@ -493,7 +493,7 @@ def test_all_cores_of_a_node_are_those_of_the_smallest(site: Recorded) -> None:
     site.answers["nodes"]["nodes"]["gn3"]["resources_available"]["ncpus"] = 12
     assert Shape(1, 0, kind=Kind.CPU) in job(site.pbs().observe(), "32").shapes
     error, said = change(site, "1x0@cpu")
-    assert (error, said[0][2]) == ("", "select=1:ncpus=12")
+    assert (error, said[0][2]) == ("", "select=1:ncpus=12:ngpus=0")
     after = job(site.pbs().observe(), "32")
     assert (after.shape, after.frozen) == (Shape(1, 0, kind=Kind.CPU), "")
     assert change(site, "4")[0] == ""

@@ -91,8 +91,15 @@ def test_what_is_not_as_by_default_any_more_is_said(site: Site) -> None:
     assert seen.token == "moldable=gpus=2:4;own=2;set=4;fp=1,1,2,0,1024,0,0"
 
 
-@pytest.mark.parametrize(("many", "given"), [(2, ":ngpus=0"), (0, "")])
-@pytest.mark.parametrize("select", ["1:ncpus=4", "1:ncpus=4:ngpus=9"])
+@pytest.mark.parametrize(
+    ("select", "many", "given"),
+    [
+        ("1:ncpus=4", 2, ":ngpus=0"),
+        ("1:ncpus=4", 0, ""),
+        ("1:ncpus=4:ngpus=9", 2, ":ngpus=0"),
+        ("1:ncpus=4:ngpus=9", 0, ":ngpus=0"),
+    ],
+)
 def test_a_job_of_cores_says_so_where_each_chunk_has_gpus_by_default(
     site: Site, select: str, many: int, given: str
 ) -> None:

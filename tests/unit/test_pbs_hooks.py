@@ -151,9 +151,9 @@ def test_what_its_owner_still_allows_is_left_to_pliantd(site: Site, to: str) -> 
 @pytest.mark.parametrize(
     ("asked", "written"),
     [
-        ({"select": "1:ngpus=0"}, {"select": "1"}),
-        ({"select": "1:ncpus=4"}, {"select": "1:ncpus=4"}),
-        ({"select": "2:ngpus=0:ncpus=4:mem=4gb"}, {"select": "2:ncpus=4:mem=4096mb"}),
+        ({"select": "1:ngpus=0"}, {"select": "1:ngpus=0"}),
+        ({"select": "1:ncpus=4"}, {"select": "1:ncpus=4:ngpus=0"}),
+        ({"select": "2:ngpus=0:ncpus=4:mem=4gb"}, {"select": "2:ngpus=0:ncpus=4:mem=4096mb"}),
         ({"ncpus": 4, "ngpus": 0}, {"ncpus": "4", "ngpus": "0"}),
     ],
 )

@@ -241,6 +241,6 @@ def test_who_wrote_no_gpus_is_moved_without_them(site: Site, moves: Moves) -> No
     old = Job("modifyjob", first.resources, first.variables, job_state=1, queue="workq")
     job = Job("modifyjob", {"pliant": token, "place": place})
     changed = site.seen("modifyjob", job, job_o=old)
-    assert (changed.resources["select"], changed.resources["place"]) == ("1", "free")
+    assert (changed.resources["select"], changed.resources["place"]) == ("1:ngpus=0", "free")
     again = Job("movejob", {**first.resources, **changed.resources}, **there)
     assert site.seen("movejob", again, **WHO).verdict == ("accept", "")

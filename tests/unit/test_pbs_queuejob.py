@@ -67,7 +67,11 @@ def test_a_job_gets_the_largest_shape_that_fits_now(site: Site) -> None:
         ),
         ({"select": "ncpus=4:ngpus=1", "moldable": "gpus=1:2"}, "1:ncpus=4:ngpus=2", None),
         ({"select": "1:ncpus=4", "moldable": '"gpus=1,nodes=1"'}, "1:ncpus=4:ngpus=1", None),
-        ({"select": "1:ncpus=4:ngpus=1", "moldable": "type=cpu+cores=8"}, "1:ncpus=8", None),
+        (
+            {"select": "1:ncpus=4:ngpus=1", "moldable": "type=cpu+cores=8"},
+            "1:ncpus=8:ngpus=0",
+            None,
+        ),
         (
             {"select": "1:ngpus=4", "moldable": "gpus=1-4", "throughput": "1:9+2:5"},
             "1:ngpus=1",

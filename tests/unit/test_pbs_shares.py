@@ -146,10 +146,10 @@ def changed(site: Recorded, shape: str) -> str:
 
 def test_from_whole_gpus_to_a_part_and_back(site: Recorded) -> None:
     asks(site, "1:ncpus=2:ngpus=1:mem=4096mb", "gpus=1/3:1:2", Shape(1, 1))
-    assert changed(site, "1/3") == "1:ncpus=2:mem=4096mb:gpu_share=0.3333"
+    assert changed(site, "1/3") == "1:ncpus=2:ngpus=0:mem=4096mb:gpu_share=0.3333"
     seen = job(site.pbs().observe(), "32")
     assert (seen.shape, seen.frozen) == (Shape(1, 1, 3), "")
-    assert changed(site, "2") == "1:ncpus=2:mem=4096mb:ngpus=2"
+    assert changed(site, "2") == "1:ncpus=2:ngpus=2:mem=4096mb"
     assert job(site.pbs().observe(), "32").frozen == ""
 
 

@@ -180,13 +180,16 @@ def rewritten(
 ) -> dict[str, str]:
     """Return the resources to set so that the job carries ``shape``.
 
-    One that has no select gets none: its shapes are on one node.
+    GPUs that it has no more are said as 0: of what a select does not name PBS keeps the old sum in
+    Resource_List, by which it holds limits against the job (OpenPBS 23.06). One that has no select
+    gets none: its shapes are on one node.
     """
     asked, added = dict(written.chunk.resources), dict(written.added)
     has = {**added, **asked}
+    gpus = 0 if shape.is_share else demand.gpus
     numbers = {
         "ncpus": str(demand.cpus) if "ncpus" in has or demand.cpus > 1 else "",
-        "ngpus": str(demand.gpus) if demand.gpus and not shape.is_share else "",
+        "ngpus": str(gpus) if gpus or "ngpus" in asked else "",
         "mem": f"{demand.mem_mib}mb" if "mem" in has else "",
         "mpiprocs": str(demand.tasks) if "mpiprocs" in has else "",
     }
