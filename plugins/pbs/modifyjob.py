@@ -17,6 +17,7 @@ from pliant.hooks.reading import (
     read_settings,
     read_state_file,
     remark,
+    resource_names,
     resource_texts,
     variable_texts,
 )
@@ -38,12 +39,13 @@ def main(event: Any) -> None:
     changed = {n: text for n, text in named.items() if before.resources.get(n, "") != text}
     count = attribute(job, "run_count")
     runs = (int(attribute(was, "run_count") or 0), None if count in (None, "") else int(count))
-    if not changed and runs[1] is None:
+    limited = bool(resource_names(job.Resource_List))
+    if not limited and runs[1] is None:
         event.accept()
     settings = read_settings(pbs.hook_config_filename)
     state = read_state_file(settings, before.queue)
     known = Known(state, time.time(), bounds=bounds_now(before.queue), resources=settings.resources)
-    answer = decide_change(before, changed, known, runs)
+    answer = decide_change(before, changed, known, runs, limited=limited)
     if answer.refusal:
         event.reject(answer.refusal)
     remark("modifyjob", answer.remark)

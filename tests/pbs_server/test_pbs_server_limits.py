@@ -131,6 +131,22 @@ def test_pliantd_gives_no_waiting_job_more_than_the_server_lets_one_have(server:
         assert "resources_max.ngpus" in server.pliant("doctor", check=False)
 
 
+@pytest.mark.parametrize("asks", ["walltime=9:00", "moldable=gpus=4"])
+def test_no_change_of_a_job_is_refused_for_what_pliant_made_of_it_before_a_limit(
+    server: Server, asks: str
+) -> None:
+    server.tell("set server scheduling = False")
+    try:
+        wish = ("-l", "moldable=gpus=4", *LONG)
+        job_id = server.submit("sleep 60", "-l", "select=1:ncpus=1:ngpus=1", *wish)
+        assert select_of(server, job_id) == "1:ncpus=1:ngpus=4"
+        with limit(server, "queue workq", "resources_max.ngpus=2"):
+            server.run("qalter", "-l", asks, job_id, user=server.user)
+            assert select_of(server, job_id) == "1:ncpus=1:ngpus=1"
+    finally:
+        server.tell("set server scheduling = True")
+
+
 def test_a_job_that_comes_when_gpus_came_free_just_now_is_not_shrunk(server: Server) -> None:
     fillers = server.fill(2)
     server.until_seen()

@@ -13,10 +13,12 @@ from pbs_site import Site
 
 from pbs_double import OF_SEVERAL, Text
 from pbs_double import Job as PbsJob
+from pliant.cycle import cycle
 from pliant.daemon.cannot import cannot_rows
 from pliant.filter.pbs.state import Ground, Room, State, state_text
-from pliant.grammar import find_token, token_text
+from pliant.grammar import find_token, parse, token_text
 from pliant.model import EVERYBODY, Demand, Job, Limits, Mode, Shape, Snapshot
+from pliant.policies import by_name
 
 FREE = Ground((Room(4, 4, 64, 256_000),), (Room(4, 4, 64, 256_000),))
 WISH = {"moldable": "gpus=1-8+nodes=1-2"}
@@ -118,6 +120,31 @@ def test_a_qalter_is_not_refused_for_an_own_shape_that_is_beyond_a_limit_now(sit
         assert (seen.verdict, seen.job.Resource_List.writes) == (("accept", ""), writes)
 
 
+@pytest.mark.parametrize(
+    ("asks", "token"),
+    [
+        ({"walltime": "1:00:00"}, "moldable=gpus=1-4;own=1;fp=1,0,1,0,0,0,0"),
+        ({"moldable": "gpus=1-4"}, "moldable=gpus=1-4;own=1;fp=1,0,1,0,0,0,0"),
+        ({"moldable": "gpus=2-4"}, "moldable=gpus=2-4;own=1;fp=1,0,1,0,0,0,0;renewed"),
+        ({"software": "x"}, "moldable=gpus=1-4;own=1;fp=1,0,1,0,0,0,0"),
+    ],
+)
+def test_nor_for_what_pliant_made_of_the_job_before_there_was_a_limit(
+    site: Site, asks: dict[str, str], token: str
+) -> None:
+    """PBS holds limits against the whole job, whichever resource is changed."""
+    site.says(queues=(("workq", FREE),))
+    first = site.queuejob({"select": "1:ngpus=1", "moldable": "gpus=1-4"})
+    assert first.resources["select"] == "1:ngpus=4"
+    old = PbsJob("modifyjob", first.resources, first.variables, job_state=1)
+    seen = site.seen("modifyjob", PbsJob("modifyjob", asks), job_o=old)
+    assert "select" not in seen.resources
+    site.limits = {"workq": {"resources_max": {"ngpus": 3}}}
+    seen = site.seen("modifyjob", PbsJob("modifyjob", asks), job_o=old)
+    assert (seen.resources["select"], seen.token) == ("1:ngpus=1", token)
+    assert seen.variables["PLIANT_SHAPE"] == "1"
+
+
 @pytest.mark.parametrize("of", ["", "workq"])
 @pytest.mark.parametrize("limit", OF_SEVERAL)
 @pytest.mark.parametrize("select", ["1:ncpus=4", "1:ngpus=8:ncpus=8"])
@@ -199,9 +226,30 @@ def test_a_shape_beyond_a_limit_is_not_allowed_and_why_says_so(
     assert (row.shapes, row.reason) == (("4",), "resources_max.ngpus is 3")
 
 
-def test_a_job_that_is_beyond_a_limit_already_keeps_its_own(recorded: Recorded) -> None:
+def says_token(recorded: Recorded, job_id: str, **says: Any) -> None:
+    """Let a job's token say something else."""
+    resources = recorded.job(job_id)["Resource_List"]
+    spec = find_token(resources["pliant"])
+    assert spec
+    resources["pliant"] = token_text(replace(spec, **says))
+
+
+def test_a_job_that_is_beyond_a_limit_as_it_was_written_keeps_its_own(recorded: Recorded) -> None:
     server_says(recorded, resources_max={"ngpus": 3})
+    says_token(recorded, "32", own=Shape(1, 4), set=None)
     assert [str(shape) for shape in job(recorded.pbs().observe(), "32").shapes] == ["2", "3", "4"]
+
+
+@pytest.mark.parametrize(("wish", "left"), [("gpus=2-4", ["2", "3"]), ("gpus=4", ["2"])])
+def test_one_that_is_beyond_it_as_pliant_set_it_is_given_its_own_shape_back(
+    recorded: Recorded, wish: str, left: list[str]
+) -> None:
+    server_says(recorded, resources_max={"ngpus": 3})
+    says_token(recorded, "32", request=parse(wish), own=Shape(1, 2), set=Shape(1, 4))
+    snapshot = recorded.pbs().observe()
+    assert [str(shape) for shape in job(snapshot, "32").shapes] == left
+    plan = cycle(replace(snapshot, nodes=()), by_name("moldable-equipartition"))
+    assert [(mold.job.id, str(mold.shape)) for mold in plan.actions] == [("32", "2")]
 
 
 def test_the_most_nodes_are_the_servers_too(recorded: Recorded) -> None:

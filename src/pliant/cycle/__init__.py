@@ -6,6 +6,7 @@ from pliant.cycle.explain import Explanation, Tried, explain, molded_from
 from pliant.cycle.gate import (
     Gate,
     allowed_shapes,
+    carries_ours,
     forbidden,
     gate,
     gate_of,
@@ -24,6 +25,7 @@ __all__ = [
     "Tried",
     "allowed_shapes",
     "capped",
+    "carries_ours",
     "could_start",
     "cycle",
     "explain",

@@ -201,14 +201,14 @@ def _makes_sets(server: Any, queue: Any) -> bool:
 def _bounds_several(one: Any) -> bool:
     """Whether the server or a queue bounds what several jobs may have of what a shape changes."""
     together = any(str(getattr(one, name)) for name in OF_SEVERAL)
-    return together or not _names(getattr(one, OF_RUNNING)).isdisjoint(SHAPED)
+    return together or not resource_names(getattr(one, OF_RUNNING)).isdisjoint(SHAPED)
 
 
 def _defaults(*some: Any) -> Pairs:
     """Return defaults by name, the last word of each; a value only where it is looked at."""
     found = {}
     for resources in some:
-        for name in _names(resources):
+        for name in resource_names(resources):
             found[name.lower()] = str(resources[name]) if name in DEFAULTED else ""
     return tuple(found.items())
 
@@ -219,7 +219,7 @@ def _limits(resources: Any) -> dict[str, str]:
     return {name: str(value) for name, value in found.items() if value is not None}
 
 
-def _names(resources: Any) -> set[str]:
+def resource_names(resources: Any) -> set[str]:
     """Return which resources are said; keys() of a server's or a queue's tells of none."""
     return {item.partition("=")[0] for item in str(resources).split(",")} - {""}
 

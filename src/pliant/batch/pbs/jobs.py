@@ -19,7 +19,7 @@ from pliant.batch.pbs.site import Site
 from pliant.batch.pbs.unreal import WORDS, is_unreal
 from pliant.batch.pbs.values import duration_s, number, size_mib, tasks_in
 from pliant.batch.pbs.vnodes import SHARDS
-from pliant.cycle import allowed_shapes
+from pliant.cycle import allowed_shapes, carries_ours
 from pliant.filter.fields import Fixed
 from pliant.filter.pbs.names import CHECKPOINTED, RETURNS, TOKEN
 from pliant.filter.pbs.said import words
@@ -141,7 +141,8 @@ def _shaped(job: Job, row: JobRow, site: Site) -> Job:
         return job  # it runs: a policy may have it make room, and come back as it is
     shapes = allowed_shapes(spec.request, own, shape, ABILITIES)
     possible = tuple(one for one in shapes if _possible(job, one, site))
-    return replace(job, shapes=possible or (shape,)) if _may_change(job) else job
+    left = own if _is_beyond(job, site) else shape
+    return replace(job, shapes=possible or (left,)) if _may_change(job) else job
 
 
 def _footprint(spec: Spec, written: Written, shape: Shape) -> Footprint:
@@ -195,7 +196,7 @@ def _goes_back(row: JobRow, site: Site) -> bool:
 def _possible(job: Job, shape: Shape, site: Site) -> bool:
     demand, queue = site.demand(job, shape), job.partitions[0]
     if shape == job.shape:
-        return True
+        return not _is_beyond(job, site)
     if demand.cpus % demand.tasks or (shape.gpu_type and not site.names.gpu_type):
         return False
     if shape.is_share and (not site.names.share or SHARDS % shape.share):
@@ -204,6 +205,13 @@ def _possible(job: Job, shape: Shape, site: Site) -> bool:
     if shape.nodes > 1 and shape != own and site.sets(site.queues[queue]):
         return False
     return site.allows(queue, shape, demand) and site.vnodes.holding(queue, demand) >= shape.nodes
+
+
+def _is_beyond(job: Job, site: Site) -> bool:
+    """Whether a limit that came since forbids what Pliant made of a job that waits."""
+    if job.state is not JobState.WAITING or not carries_ours(job):
+        return False
+    return not site.allows(job.partitions[0], job.shape, site.demand(job, job.shape))
 
 
 def _changed(job: Job, chunk: Chunk, site: Site) -> str:

@@ -50,11 +50,17 @@ _SHAPING = frozenset(("select", "place", *JOB_WIDE))
 
 
 def decide_change(
-    before: Submission, changed: Mapping[str, str], known: Known, run_count: tuple[int, int | None]
+    before: Submission,
+    changed: Mapping[str, str],
+    known: Known,
+    run_count: tuple[int, int | None],
+    *,
+    limited: bool = False,
 ) -> Answer:
     """Return what a qalter means for the token and for the job's variables.
 
     ``changed``: the resources that it names. ``run_count``: before, and what it is set to or None.
+    ``limited``: whether it names any at all, so that PBS holds limits against the whole job.
     """
     after = replace(before, resources={**before.resources, **changed})
     counts = _restarts(before.variables, *run_count)
@@ -70,7 +76,8 @@ def decide_change(
     if shaping:
         variables.update({**_shape_after(after, known), WROTE: ""})
     else:
-        own, back = _own_again(before, changed, known, request or Request())
+        asked = request or Request()
+        own, back = _own_again(before, changed, known, asked, limited=limited)
         variables.update(shape_variables(own) if own else {})
         back = {name: text for name, text in back.items() if name not in changed}
     token = answer.resources if request is None else _token_after(before, changed, request, own)
@@ -101,26 +108,33 @@ def _meant(
 
 
 def _own_again(
-    before: Submission, changed: Mapping[str, str], known: Known, request: Request
+    before: Submission,
+    changed: Mapping[str, str],
+    known: Known,
+    request: Request,
+    *,
+    limited: bool,
 ) -> tuple[Shape | None, Mapping[str, str]]:
     """Return a waiting job's own shape, and what gives it back where it may not be as it was set.
 
-    Who wrote no GPU has none again once nothing else is allowed. It is nothing where its owner has
-    said nothing new, or has changed that shape. The token alone, that of the own shape, asks for it
-    too: so the movejob hook does, and the server decides on the job as it is by then.
+    Who wrote no GPU has none again once nothing else is allowed. It is nothing where its owner
+    allows that shape still, or has changed it, unless a limit that came since would have PBS refuse
+    any change of a resource. The token alone, that of the own shape, asks for it too: so the
+    movejob hook does, and the server decides on the job as it is by then.
     """
     if TOKEN in changed:
         return _asked_back(before, changed[TOKEN], known)
-    was_set = set_of(before, known) if _asks(changed) else None
-    if not was_set:
+    was_set = set_of(before, known) if limited or _asks(changed) else None
+    if not was_set or known.bounds is None:
         return None, {}
     own = was_set.meant if request.is_moldable else was_set.own
-    if _may_be(request, own, was_set.shape):
+    limits, has = known.bounds.limits, was_set.demand(was_set.shape, request)
+    if limited and limits.why_not(was_set.shape.nodes, has):
+        own = was_set.own
+    elif not _asks(changed) or _may_be(request, own, was_set.shape):
         return None, {}
     demand = was_set.demand(own, request)
-    if demand.cpus == ALL_CORES or known.bounds is None:
-        return None, {}
-    if known.bounds.limits.why_not(own.nodes, demand):
+    if demand.cpus == ALL_CORES or limits.why_not(own.nodes, demand):
         return None, {}  # PBS would refuse the whole change
     return own, was_set.as_set(own, demand, known)
 
@@ -258,13 +272,14 @@ def _restarts(variables: Mapping[str, str], was: int, now: int | None) -> Mappin
 def _token_after(
     before: Submission, changed: Mapping[str, str], request: Request, own: Shape | None
 ) -> tuple[tuple[str, str | None], ...]:
-    """Return the token with a new request of the owner's; nothing where the token is set itself.
+    """Return the token with what is new; nothing where that is nothing, or the token itself is set.
 
     ``own``: the shape that the job gets back, if it does.
     """
-    if TOKEN in changed or not _asks(changed):
-        return ()  # pliantd writes it, or the owner said nothing new
+    asks = _asks(changed)
+    if TOKEN in changed or not (asks or own):
+        return ()
     spec = find_token(before.resources.get(TOKEN, "")) or Spec(request)
     spec = replace(spec, own=own, set=None) if own else spec
-    spec = replace(spec, request=request, renewed=True)
+    spec = replace(spec, request=request, renewed=True) if asks else spec
     return ((TOKEN, token_text(spec)),)
