@@ -12,7 +12,7 @@ from typing import Any
 import pbs
 
 from pliant.filter.pbs.decide import Answer, Known, Submission, decide
-from pliant.filter.pbs.names import ASKED, BACK, HELD, PLACE, RESOURCES, RETURNS, WROTE
+from pliant.filter.pbs.names import ASKED, BACK, HELD, PLACE, RESOURCES, RETURNS, UNANSWERED, WROTE
 from pliant.hooks.reading import (
     attribute,
     bounds_now,
@@ -34,7 +34,7 @@ def leave_others(event: Any) -> None:
     A job submitted from within a job by ``qsub -V`` has that one's variables: what our hooks would
     act upon is taken away.
     """
-    for name in (RETURNS, HELD, BACK, PLACE, WROTE):
+    for name in (RETURNS, HELD, BACK, PLACE, WROTE, UNANSWERED):
         if item(event.job.Variable_List, name):
             event.job.Variable_List[name] = ""
     said = [(event.job.Resource_List, name) for name in RESOURCES.values()]

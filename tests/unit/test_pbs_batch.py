@@ -446,6 +446,14 @@ def test_words_of_pbs() -> None:
     assert nodes_of("(gn1[0]:ngpus=1+gn1[1]:ngpus=1)+(gn2:ncpus=2)") == ("gn1[0]", "gn1[1]", "gn2")
 
 
+def test_a_submission_for_which_pliantd_was_away_counts_as_unanswered() -> None:
+    recorded = Recorded()
+    assert {job.answered for job in recorded.pbs().observe().waiting} == {True}
+    recorded.job("32")["Variable_List"]["PLIANT_UNANSWERED"] = 1  # a number, to PBS's JSON
+    unanswered = [job.id for job in recorded.pbs().observe().waiting if not job.answered]
+    assert unanswered == ["32"]
+
+
 @pytest.mark.parametrize("name", ["PLIANT_RESTART_COUNT", "PLIANT_BACK", "PLIANT_HELD"])
 @pytest.mark.parametrize("value", ["²", "²:²", "1:²:²", "-1:0", "9" * 5000, "9" * 39 + ":1", "inf"])
 def test_no_variable_that_a_user_may_write_costs_the_look(

@@ -253,9 +253,10 @@ def test_a_job_that_says_nothing_or_goes_where_pliant_is_off_is_left_alone(
 def test_a_job_does_not_inherit_the_marks_of_the_job_that_submits_it(
     site: Site, asked: dict[str, Any]
 ) -> None:
-    variables = {"PLIANT_RETURNS": "85", "PLIANT_HELD": "1"}
+    variables = dict.fromkeys(("RETURNS", "HELD", "WROTE", "UNANSWERED"), "1")
+    variables = {f"PLIANT_{name}": text for name, text in variables.items()}
     seen = site.seen("queuejob", Job("queuejob", asked, variables))
-    assert [seen.variables[name] for name in variables] == ["", ""]
+    assert [seen.variables[name] for name in variables] == [""] * 4
 
 
 @pytest.mark.parametrize(("mode", "age_s"), [(Mode.OBSERVE, 0), (Mode.ENFORCE, 60)])
@@ -267,6 +268,7 @@ def test_observed_or_with_an_old_state_only_what_is_noted_changes(
     assert seen.job.Resource_List.writes == ["pliant"]
     assert seen.token == "moldable=gpus=1-4;own=1;fp=1,0,8,0,16384,0,0"
     assert seen.variables["PLIANT_SHAPE"] == "1"
+    assert seen.variables.get("PLIANT_UNANSWERED") == ("1" if age_s else None)
     wrong = site.queuejob({**ASKED, "moldable": "gpus=0"})
     assert (wrong.verdict, wrong.job.Resource_List.writes) == (("accept", ""), [])
 

@@ -108,7 +108,7 @@ def _surroundings(batch: Slurm | Pbs, config: Config) -> Surroundings:
     common = (batch, lambda: _site(batch), batch.forget_site, batch, batch.unmark)
     if isinstance(batch, Pbs):
         publisher = Publisher(Path(config.pbs.state), _names(config))
-        return Surroundings(*common, publisher, batch.trouble)
+        return Surroundings(*common, publisher, batch.trouble, batch.ended)
     return Surroundings(*common, trouble=batch.trouble, ended=batch.ended)
 
 

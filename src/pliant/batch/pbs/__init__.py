@@ -7,6 +7,7 @@
     queries.py         what is asked        handing.py    the steps of a hand-over
     fences.py          who is kept out while it lasts     shown.py   files that hooks read
     job_rows.py, node_rows.py, server_rows.py   what PBS's JSON has, as rows
+    ended.py           jobs that have ended, as PBS's history has them
     reservations.py    reservations, as its text has them
     vnodes.py          the vnodes of a host as one node, GPUs in shares
     values.py          PBS's words          reasons.py    why a job waits

@@ -122,11 +122,12 @@ def parse_jobs(out: str) -> list[JobRow]:
 
     Raises BadAnswer.
     """
-    rows = (_job(name, one) for name, one in table(out, "Jobs").items())
+    rows = (job_row(name, one) for name, one in table(out, "Jobs").items())
     return [row for row in rows if row.id]
 
 
-def _job(name: str, one: Table) -> JobRow:
+def job_row(name: str, one: Table) -> JobRow:
+    """Return one job as PBS's JSON has it."""
     variables = texts(one.get("Variable_List"))
     holds = text(one.get("Hold_Types"))
     return JobRow(

@@ -21,7 +21,7 @@ from pliant.batch.pbs.values import duration_s, number, size_mib, tasks_in
 from pliant.batch.pbs.vnodes import SHARDS
 from pliant.cycle import allowed_shapes, carries_ours
 from pliant.filter.fields import Fixed
-from pliant.filter.pbs.names import CHECKPOINTED, RETURNS, TOKEN
+from pliant.filter.pbs.names import CHECKPOINTED, RETURNS, TOKEN, UNANSWERED
 from pliant.filter.pbs.said import words
 from pliant.filter.pbs.select import Chunk
 from pliant.filter.pbs.written import Written, own_shape, read_written
@@ -97,6 +97,7 @@ def job_of(row: JobRow, site: Site) -> Job:
         time_limit_s=limit_s or site.server.max_time_s,
         restarts=row.restarts,
         requeues=row.rerunable,
+        answered=not row.variables.get(UNANSWERED),
     )
     unreal = is_unreal(row)
     shaped = _unchanged(job, row) if unreal else _shaped(job, row, site)

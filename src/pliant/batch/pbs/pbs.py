@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pliant.batch import HELD_FOR_SHAPE, Change
+from pliant.batch import HELD_FOR_SHAPE, Change, Ended
 from pliant.batch.clients import Runs
+from pliant.batch.pbs.ended import History
 from pliant.batch.pbs.fences import Fences
 from pliant.batch.pbs.handing import Handing
 from pliant.batch.pbs.job_rows import JobRow
@@ -53,6 +54,7 @@ class Pbs:
         self._commands, self._clock = commands, clock
         self._queries = Queries(commands, clock, names)
         self._handing = Handing(commands, self._queries, clock, Fences(fences, clock))
+        self._history = History(commands)
         self._rows: Mapping[str, JobRow] = {}  # of the last look
         self._site: Site | None = None
         self._lock = threading.Lock()
@@ -86,6 +88,13 @@ class Pbs:
         self._handing.release(rows)
         self._handing.tend()
         return kept_within_limits(snapshot_of(rows, site, now_s))
+
+    def ended(self) -> list[Ended]:
+        """Return the flagged jobs that have ended since this was asked last.
+
+        Raises Unavailable, BadAnswer.
+        """
+        return self._history.ended(self._known_site(), self._clock())
 
     # --- change ----------------------------------------------------------------------------
 

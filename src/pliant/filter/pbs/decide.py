@@ -20,6 +20,7 @@ from pliant.filter.pbs.names import (
     RESTARTS,
     RETURNS,
     TOKEN,
+    UNANSWERED,
     WROTE,
     returns,
     shape_variables,
@@ -106,11 +107,18 @@ class Answer:
 
 
 def decide(job: Submission, known: Known) -> Answer:
-    """Return what is to be done with a submission."""
+    """Return what is to be done with a submission; one for which pliantd is away says so."""
     said = words(job.resources, job.variables)
     mode = known.mode(job.queue)
     if not said or mode is Mode.OFF:
         return Answer()
+    answer = _decided(job, known, mode, said)
+    if mode is None and answer.resources:
+        return replace(answer, variables=(*answer.variables, (UNANSWERED, "1")))
+    return answer
+
+
+def _decided(job: Submission, known: Known, mode: Mode | None, said: Mapping[str, str]) -> Answer:
     try:
         request = read_request(said)
     except BadSpec as wrong:

@@ -35,6 +35,8 @@ BACK = "PLIANT_BACK"
 """What our hook that sends a job back to the queue notes of it: a Back as text."""
 PLACE = "PLIANT_PLACE"
 """The place that the owner of a job wrote which may be spread over nodes (see places.py)."""
+UNANSWERED = "PLIANT_UNANSWERED"
+"""Whether pliantd told the hook nothing, for too long, when a job was submitted."""
 WROTE = "PLIANT_WROTE"
 """The shape that a job's owner wrote, where that has no GPU and the own one of its token has."""
 CHECKPOINTED = 85
