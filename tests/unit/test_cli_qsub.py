@@ -289,7 +289,7 @@ def test_the_fastest_come_first_then_the_largest_then_those_without_gpus() -> No
     natives(commands, "--native", *words, "t.sh")
     assert selects(commands) == [
         *(f"select=1:ncpus=4:ngpus={gpus}" for gpus in (2, 1, 3)),
-        "select=1:ncpus=9",
+        "select=1:ncpus=9:ngpus=0",
     ]
 
 

@@ -82,7 +82,9 @@ def test_an_instant_is_written_as_qselect_reads_it() -> None:
     assert "-tm.ge.202611252300.00" in select_words(NOW_S)
 
 
-@pytest.mark.parametrize("out", ["", "{}"])
-def test_who_is_gone_by_then_is_left_out(out: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("out", ["", "{}", "[]", "qstat: no"])
+def test_who_is_gone_by_then_or_not_understood_is_left_out(
+    out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("test_pbs_ended.ENDED", out)
     assert Pbs(Server(["1.head"]), lambda: NOW_S).ended() == []

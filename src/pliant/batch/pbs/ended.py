@@ -10,6 +10,7 @@ are known where others are not. Where there is no history nothing is known of ho
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -19,6 +20,7 @@ from pliant.batch.pbs.job_rows import job_row
 from pliant.batch.pbs.jobs import job_of
 from pliant.batch.pbs.site import Site
 from pliant.batch.pbs.values import Table, instant_s, number, table, text
+from pliant.errors import BadAnswer
 from pliant.filter.pbs.names import TOKEN
 
 FIRST_S = 86400.0
@@ -43,7 +45,8 @@ class History:
     def ended(self, site: Site, now_s: float) -> list[Ended]:
         """Return the flagged jobs that have ended since this was asked last; of arrays the tasks.
 
-        Raises Unavailable, BadAnswer.
+        What is not understood is left out: it would be so again for as long as PBS remembers it.
+        Raises Unavailable.
         """
         since_s = now_s - FIRST_S if self._since_s is None else self._since_s - AGAIN_S
         answer = self._commands.run(select_words(since_s))
@@ -54,7 +57,8 @@ class History:
         for at in range(0, len(ids), AT_ONCE):
             argv = ("qstat", "-x", "-f", "-F", "json", *ids[at : at + AT_ONCE])
             out = self._commands.run(argv).out
-            found += ended_jobs(out, site) if out.strip() else ()
+            with suppress(BadAnswer):
+                found += ended_jobs(out, site)
         self._since_s = now_s
         return found
 

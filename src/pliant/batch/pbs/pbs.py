@@ -92,7 +92,7 @@ class Pbs:
     def ended(self) -> list[Ended]:
         """Return the flagged jobs that have ended since this was asked last.
 
-        Raises Unavailable, BadAnswer.
+        Raises Unavailable; BadAnswer where the server itself is not understood.
         """
         return self._history.ended(self._known_site(), self._clock())
 
