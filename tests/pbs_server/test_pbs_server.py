@@ -125,7 +125,7 @@ def test_a_job_has_all_cores_of_a_node_where_no_gpu_is_free(server: Server) -> N
         words = ("-l", "select=1:ncpus=1:ngpus=1", "-l", "walltime=10:00", *asked)
         job_id = server.submit("sleep 60", *words)
         server.run_all(job_id)
-        assert server.job(job_id)["Resource_List"]["select"] == f"1:ncpus={has['ncpus']}"
+        assert server.job(job_id)["Resource_List"]["select"] == f"1:ncpus={has['ncpus']}:ngpus=0"
     finally:
         server.tell(f"set node {name} resources_available.ngpus = {has['ngpus']}")
 

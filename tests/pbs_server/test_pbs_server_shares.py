@@ -102,7 +102,7 @@ def test_a_job_starts_with_a_part_of_a_gpu_where_no_whole_one_is_free(
     whole(server, host)
     one = asks(server, "1:ncpus=1:ngpus=1", "gpus=1/4:1/2:1")
     server.run_all(one)
-    assert server.job(one)["Resource_List"]["select"] == f"1:ncpus=1:{SHARE}=0.5"
+    assert server.job(one)["Resource_List"]["select"] == f"1:ncpus=1:ngpus=0:{SHARE}=0.5"
     assert server.job(one)["exec_vnode"].startswith(f"({host}-gpu3:")
     assert said(server, one) == ["1/2", "2", "3"]
     server.until_seen()
