@@ -315,7 +315,9 @@ def _given_up(over: HandOver, scene: Scene) -> Outcome | None:
         return Outcome.NOT_LAUNCHED
     late = _is_cleared(over, scene) and now_s > max(job.begins_s, over.back_s) + START_S
     turns = late and _in_vain(over, scene) != ""
-    return Outcome.SLOW if (late and not turns) or now_s > over.saved_s + GIVE_UP_S else None
+    far = job.is_waiting and job.begins_s > now_s + GIVE_UP_S  # by a clock that was set back
+    gives_up = far or now_s > over.saved_s + GIVE_UP_S
+    return Outcome.SLOW if (late and not turns) or gives_up else None
 
 
 def _is_cleared(over: HandOver, scene: Scene) -> bool:
@@ -351,7 +353,7 @@ def _in_vain(over: HandOver, scene: Scene) -> str:
 def _settles(scene: Scene) -> bool:
     """Whether the job has only just started."""
     job = scene.job
-    return job.state is JobState.RUNNING and scene.now_s < job.started_s + SETTLE_S
+    return job.state is JobState.RUNNING and abs(scene.now_s - job.started_s) < SETTLE_S
 
 
 def _before_requeue(over: HandOver, scene: Scene) -> Step:

@@ -64,7 +64,7 @@ def test_ones_own_are_those_of_ones_name(
     assert [row["id"] for row in json.loads(capsys.readouterr().out)["jobs"]] == ["1"]
     daemon.answers["jobs"] = JobsAnswer(1000.0, (WAITING,))
     assert pliant("jobs", "--mine") == 0
-    assert capsys.readouterr().err == "no such a job carries Pliant's options now\n"
+    assert capsys.readouterr().err == "no such job carries Pliant's options now\n"
 
 
 @pytest.mark.parametrize(

@@ -74,10 +74,13 @@ class Bench:
         """As after a kill: only the store and the fake are left."""
         self.store = Store(self.directory)
         self.overs = HandOvers(
-            *(self.hands, self.store, lambda: self.hands.slurm.now_s),
+            *(self.hands, self.store, lambda: self.hands.slurm.now_s, self._monotonic),
             ended=lambda job, _guest, outcome, _told: self.ends.append((job.id, outcome)),
             changed=self.told.append,
         )
+
+    def _monotonic(self) -> float:
+        return self.hands.slurm.monotonic()
 
     def begin(self, guest: str = "") -> bool:
         until_s = self.hands.slurm.now_s + 60
@@ -124,6 +127,21 @@ def test_the_batch_system_is_ready_before_a_program_that_has_saved_is_answered(
     assert bench.save()
     assert bench.save()  # it is said until it is heard
     assert bench.hands.ends == [("7", [])]  # once, and before any step
+
+
+@pytest.mark.parametrize("turns", range(14))
+def test_a_clock_that_is_set_back_stops_no_hand_over(bench: Bench, turns: int) -> None:
+    bench.begin()
+    bench.save()
+    bench.go_on(turns)
+    bench.hands.slurm.set_back(900.0)
+    bench.go_on()
+    slurm, ((job, outcome),) = bench.hands.slurm, bench.ends
+    assert (job, slurm.fence_end_s) == ("7", 0.0)
+    if slurm.job.state is RUNNING:
+        assert (slurm.job.carries, slurm.job.pinned, outcome) == (NEW, False, Outcome.DONE)
+    else:  # it may begin in a while, by that clock: Slurm says when, and nobody is kept out for it
+        assert (slurm.job.is_waiting, outcome) == (True, Outcome.SLOW)
 
 
 def test_a_mistake_in_one_step_ends_neither_the_thread_nor_the_hand_over(bench: Bench) -> None:

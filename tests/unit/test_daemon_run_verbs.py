@@ -39,7 +39,8 @@ class Bench:
         self.store = Store(directory)
         self.has_place = True
         self.overs = HandOvers(
-            *(Hands(), self.store, lambda: self.now_s), has_place=lambda _job, _to: self.has_place
+            *(Hands(), self.store, lambda: self.now_s, lambda: self.now_s),
+            has_place=lambda _job, _to: self.has_place,
         )
         self.runs = Runs(self.store, self.overs, lambda: self.now_s, lambda: self.now_s)
         self.cycling = cast("Any", SimpleNamespace())

@@ -29,7 +29,7 @@ class Bench:
     def start(self) -> None:
         """As after a kill."""
         self.store = Store(self.directory)
-        self.overs = HandOvers(Hands(), self.store, lambda: self.now_s)
+        self.overs = HandOvers(Hands(), self.store, lambda: self.now_s, lambda: self.now_s)
         self.runs = Runs(self.store, self.overs, lambda: self.now_s, lambda: self.now_s)
 
     def phase(self, job: Job = JOB) -> Phase:

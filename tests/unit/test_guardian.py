@@ -213,6 +213,19 @@ def test_where_the_requeue_is_refused_the_program_goes_on_here(job: Job) -> None
     assert "pliant run: the job could not be requeued (no): the program goes on here\n" in err
 
 
+def test_where_the_job_is_requeued_already_it_is_left(job: Job) -> None:
+    job.scontrol("echo 'Job is pending execution for job 4711' >&2; exit 1")
+    told = f"echo 'COMPLETING|None|10:00|1|'; touch {job.folder / 'asked'}"
+    job.knows("squeue", "sh", "-c", told)
+    process = job.start("if os.path.exists('go'): sys.exit(6)\n" + WAITS + "sys.exit(85)")
+    _kill_wrapper(job, process)
+    (job.folder / "go").touch()
+    asked = (job.folder / "asked").exists
+    wait_until(lambda: asked() or process.poll() is not None, "Slurm to be asked")
+    process.terminate()
+    assert ended(process)[0] == 85
+
+
 def test_on_pbs_the_exit_code_is_kept(job: Job) -> None:
     del job.environment["SLURM_JOB_ID"]
     process = job.start(WAITS + "sys.exit(85)", PBS_JOBID="4711.server", PLIANT_RETURNS="85")

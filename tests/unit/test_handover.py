@@ -54,6 +54,14 @@ class FakeSlurm:
         0  # how many of the job's starts fail: PrologSlurmctld sends it back to the queue
     )
     idle_s: float = 0.0  # how long GPUs were idle behind a fence
+    back_s: float = 0.0  # how far all clocks were set back
+
+    def monotonic(self) -> float:
+        return self.now_s + self.back_s
+
+    def set_back(self, by_s: float) -> None:
+        self.now_s, self.ends_s = self.now_s - by_s, self.ends_s - by_s
+        self.back_s += by_s
 
     def scene(self) -> Scene:
         fence = self.fence_end_s if self.fence_end_s > self.now_s else 0.0

@@ -66,7 +66,7 @@ def test_prometheus_own_checker_finds_nothing_wrong() -> None:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server(("127.0.0.1", 0), lambda: TEXT)
+    made = Server(("127.0.0.1", 0), lambda: TEXT, limit_s=0.5)
     thread = threading.Thread(target=made.serve_forever, args=(0.05,))
     thread.start()
     yield made
@@ -91,6 +91,25 @@ def test_scrapes_are_answered_and_nothing_else(server: Server) -> None:
     with socket.create_connection(("127.0.0.1", server.server_port)) as rude:
         rude.sendall(b"\0" * 100)
     assert asked(server, "/metrics?x=1") == right
+
+
+def test_who_sends_a_request_byte_by_byte_keeps_nobody_waiting(server: Server) -> None:
+    with socket.create_connection(("127.0.0.1", server.server_port)) as slow:
+        slow.settimeout(0.05)
+        slow.sendall(b"GET /metrics HTTP/1.0\r\nX: ")
+        dropped = False
+        for _ in range(int(HANG_S / 0.05)):
+            try:
+                slow.sendall(b"x")
+                dropped = slow.recv(1000) == b""
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                dropped = True
+            if dropped:
+                break
+    assert dropped
+    assert asked(server, "/metrics")[0] == 200
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from pliant.node.files import Pace, Private, for_checkpoints
 from pliant.node.logs import cut_on_requeue
 from pliant.node.ranks import Ranks
 from pliant.node.run import CHOSEN, DIRECTORY, MALLEABLE, from_environment, signal_number
-from pliant.node.slurm import words
+from pliant.node.slurm import is_over, words
 from pliant.node.words import Wish
 
 SCRIPT = resources.find("wrappers", "pliant-run")
@@ -158,6 +158,20 @@ def test_a_step_that_is_none_is_not_told(step: str, told: bool) -> None:
 )
 def test_why_a_job_is_ended_is_said_in_words(row: str, says: str) -> None:
     assert words(row, 0) == says
+
+
+@pytest.mark.parametrize(
+    ("row", "over"),
+    [
+        ("RUNNING|None|10:00|2|", False),
+        ("COMPLETING|None|10:00|2|", True),
+        ("PENDING|BeginTime|10:00|3|", True),
+        ("RUNNING|None|10:00|3|", True),  # elsewhere
+        ("", False),  # slurmctld does not answer
+    ],
+)
+def test_a_run_is_over_once_its_job_waits_or_runs_again(row: str, over: bool) -> None:
+    assert is_over(row, 2) is over
 
 
 @pytest.mark.parametrize(

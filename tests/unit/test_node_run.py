@@ -497,6 +497,19 @@ def test_where_the_requeue_is_refused_the_program_goes_on_in_its_place(job: Job)
     assert "presently disabled): the program goes on here" in err
 
 
+@pytest.mark.parametrize("row", ["PENDING|BeginTime|10:00|1|", "COMPLETING|None|10:00|0|"])
+def test_where_the_job_is_requeued_already_the_program_does_not_go_on(job: Job, row: str) -> None:
+    """It may have begun elsewhere by now: Slurm says `Job is pending execution`."""
+    job.scontrol("echo 'Job is pending execution for job 4711' >&2; exit 1")
+    job.knows("squeue", "sh", "-c", f"echo '{row}'; touch {job.folder / 'asked'}")
+    job.pliant = [sys.executable, "-c", HASTY]
+    process = saved_in_silence(job)
+    asked = (job.folder / "asked").exists
+    wait_until(lambda: asked() or process.poll() is not None, "Slurm to be asked")
+    process.terminate()
+    assert ended(process)[:2] == (85, "")
+
+
 def test_pliantd_that_is_back_in_time_takes_over(job: Job) -> None:
     process = saved_in_silence(job)
     job.door.open()

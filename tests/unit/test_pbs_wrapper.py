@@ -39,7 +39,7 @@ def test_a_run_of_pbs_is_known_by_its_environment() -> None:
 )
 def test_without_our_hooks_nothing_returns(environ: dict[str, str]) -> None:
     assert not from_environment(environ).returns
-    assert "no hook of Pliant's" in pbs.requeue("7")
+    assert "no hook of Pliant's" in pbs.requeue("7", 0)
     assert pbs.why_ended("7", 0) == ""
 
 

@@ -120,7 +120,7 @@ def _print(answer: JobsAnswer, found: Sequence[JobRow], style: Style) -> None:
         print_json(JobsAnswer(answer.observed_s, tuple(found), answer.more))
         return
     if not found and style.header:
-        some = "such a job carries" if answer.jobs else "job carries"
+        some = "such job carries" if answer.jobs else "job carries"
         click.echo(f"no {some} Pliant's options now", err=True)
         return
     columns = job_columns(answer.observed_s)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from pliant import __version__
@@ -55,7 +57,10 @@ def serve(host: str, port: int, text: Callable[[], str]) -> None:
 class Server(HTTPServer):
     """Answers at one address with what ``text`` returns; see :func:`serve`."""
 
-    def __init__(self, address: tuple[str, int], text: Callable[[], str]) -> None:
+    def __init__(
+        self, address: tuple[str, int], text: Callable[[], str], limit_s: float = LIMIT_S
+    ) -> None:
+        self.limit_s = limit_s
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.text = text
         super().__init__(address, _Handler)
@@ -73,9 +78,25 @@ class Server(HTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    timeout = LIMIT_S
     server_version, sys_version = f"pliant/{__version__}", ""
     server: Server
+
+    def setup(self) -> None:
+        """Read for no longer than the limit, however often something comes."""
+        super().setup()
+        self.connection.settimeout(self.server.limit_s)  # of each piece, and of the answer
+        self._limit = threading.Timer(self.server.limit_s, self._read_no_more)
+        self._limit.daemon = True
+        self._limit.start()
+
+    def _read_no_more(self) -> None:
+        with suppress(OSError):  # it is closed by now
+            self.connection.shutdown(socket.SHUT_RD)
+
+    def finish(self) -> None:
+        """End what setup has begun."""
+        self._limit.cancel()
+        super().finish()
 
     def do_GET(self) -> None:  # as http.server calls it
         """Answer a scrape."""

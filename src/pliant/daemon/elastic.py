@@ -80,7 +80,7 @@ class Elastic:
         self._places = Places(clock)
         self._monotonic = monotonic
         self.overs = HandOvers(
-            *(hands, store, clock),
+            *(hands, store, clock, monotonic),
             ended=self._ended,
             changed=changed,
             has_place=self._has_place,

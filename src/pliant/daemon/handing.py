@@ -112,6 +112,7 @@ class HandOvers:
         hands: Hands,
         store: Store,
         clock: Callable[[], float],
+        monotonic: Callable[[], float],
         *,
         ended: Callable[[Job, str, Outcome, str], None] = lambda _job, _guest, _outcome, _told: (
             None
@@ -119,13 +120,15 @@ class HandOvers:
         changed: Callable[[str], None] = lambda _job_id: None,
         has_place: Callable[[Job, Wanted], bool] = lambda _job, _wanted: True,
     ) -> None:
-        """``clock`` counts seconds since the epoch; ``ended`` is told of each end, with the guest
-        and in words.
+        """``clock`` counts seconds since the epoch, and may be set; ``monotonic`` counts evenly.
+
+        ``ended`` is told of each end, with the guest and in words.
 
         ``changed`` is told which job something else is wanted of now, from any thread.
         ``has_place``: whether a job could still start so, asked once its program has saved.
         """
         self._hands, self._store, self._clock, self._ended = hands, store, clock, ended
+        self._monotonic = monotonic
         self._told, self._has_place = changed, has_place
         self._active: dict[str, _Active] = {}
         self._gone: dict[str, int] = {}  # the last run that was handed over, by job
@@ -148,7 +151,8 @@ class HandOvers:
         with self._changed:
             if job.id in self._active or job.restarts <= self._gone.get(job.id, -1):
                 return False
-            if now_s < self._rests.get(job.id, 0.0) or self.refused(job.id).get(wanted.shape):
+            rests = self._monotonic() < self._rests.get(job.id, float("-inf"))
+            if rests or self.refused(job.id).get(wanted.shape):
                 return False
             asked = replace(job, next_nodes=wanted.nodes)
             row = HandOverRow(
@@ -329,7 +333,7 @@ class HandOvers:
 
     def turn(self) -> float:
         """Do the next step of each hand-over that is due; return when the next one is."""
-        now_s = self._clock()
+        now_s = self._monotonic()
         with self._changed:
             due = [active for active in self._active.values() if active.next_s <= now_s]
         for active in due:
@@ -342,7 +346,7 @@ class HandOvers:
         while not stopping.is_set():
             next_s = self.turn() if acts() else float("inf")
             with self._changed:
-                self._changed.wait(min(SLOW_S, max(0.0, next_s - self._clock())))
+                self._changed.wait(min(SLOW_S, max(0.0, next_s - self._monotonic())))
 
     def _advance(self, active: _Active) -> None:
         over, job = active.over, active.job
@@ -364,14 +368,14 @@ class HandOvers:
             active.requeued &= not isinstance(error, Refused)
             if str(error) != active.trouble:
                 log.warning("%s", error)
-            active.trouble, active.next_s = str(error), self._clock() + AGAIN_S
+            active.trouble, active.next_s = str(error), self._monotonic() + AGAIN_S
             return
         except Exception:  # the thread lives on: the other jobs' GPUs stand idle
             log.exception("job %s: a mistake of Pliant's own in its hand-over", over.job)
-            active.next_s = self._clock() + AGAIN_S
+            active.next_s = self._monotonic() + AGAIN_S
             return
         active.trouble = ""
-        active.next_s = self._clock() + _pause_s(step, active)
+        active.next_s = self._monotonic() + _pause_s(step, active)
         active.did = step
 
     def _do(self, active: _Active, step: Step, now_s: float) -> None:
@@ -451,7 +455,7 @@ class HandOvers:
             if outcome in (Outcome.DONE, Outcome.AS_WAS, Outcome.REFUSED):
                 self._gone[active.over.job] = active.over.run
             elif outcome is Outcome.STAYS or _was_checked(active.job, outcome):
-                self._rests[active.over.job] = self._clock() + REST_S
+                self._rests[active.over.job] = self._monotonic() + REST_S
             self._store.handed_over(active.number, self._clock(), told)
             self._changed.notify_all()
         change = shape_text(active.job.shape), shape_text(active.over.shape)

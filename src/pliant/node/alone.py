@@ -48,7 +48,7 @@ def main() -> None:
 def _requeue(this: Run) -> str:
     """Requeue the job; return "" or why that failed."""
     time.sleep(SILENT_S)
-    trouble = (pbs if pbs.is_here(os.environ) else slurm).requeue(this.called)
+    trouble = (pbs if pbs.is_here(os.environ) else slurm).requeue(this.called, this.restarts)
     return trouble and f"the job could not be requeued ({trouble})"
 
 

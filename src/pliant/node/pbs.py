@@ -27,7 +27,7 @@ def returns(environ: Mapping[str, str]) -> bool:
     return is_here(environ) and environ.get(RETURNS, "") == str(CHECKPOINTED)
 
 
-def requeue(_job: str) -> str:
+def requeue(_job: str, _restarts: int) -> str:
     """Say why a job is not requeued: PBS never lets its owner do so."""
     return "PBS has no hook of Pliant's here that would send it back to the queue"
 

@@ -39,7 +39,7 @@ class Outside:
     """What the wrapper reaches beyond its node."""
 
     ask: Ask
-    requeue: Callable[[str], str]
+    requeue: Callable[[str, int], str]
     why_ended: Callable[[str, int], str]
 
 
@@ -295,7 +295,7 @@ class Wrapper:
         return thread
 
     def _requeue(self, job: str) -> None:
-        self._post(w.Requeued(time.monotonic(), self._outside.requeue(job)))
+        self._post(w.Requeued(time.monotonic(), self._outside.requeue(job, self._run)))
 
     def _check(self, wish: w.Wish) -> None:
         trouble = self._named.trouble(wish.checkpoint)
@@ -310,9 +310,13 @@ class Wrapper:
             door.last_saved(wish, took_s)
 
     def _say_why(self, job: str) -> None:
-        run = int(self._door.who["run"]) if self._door is not None else self._this.restarts
-        why = self._outside.why_ended(job, run)
+        why = self._outside.why_ended(job, self._run)
         say(f"the program was sent TERM{': ' if why else ''}{why}")
+
+    @property
+    def _run(self) -> int:
+        """How often the job was requeued before."""
+        return int(self._door.who["run"]) if self._door is not None else self._this.restarts
 
     # The door
 
