@@ -26,7 +26,7 @@ from pliant.cli.install.lua_text import (
     with_lua_block,
 )
 from pliant.cli.install.plugin import brought, build, shards_per_gpu
-from pliant.cli.install.record import Record, write
+from pliant.cli.install.record import Record, temporary, write
 from pliant.cli.install.site import Site, find_site, slurm_conf_values
 from pliant.cli.install.steps import after_apply, after_remove
 from pliant.cli.install.texts import (
@@ -40,8 +40,9 @@ from pliant.cli.install.texts import (
 from pliant.cli.install.wanted import Wanted
 from pliant.cli.install.wishes import PARTS, wanted
 from pliant.cli.lua_host import as_file, libraries
+from pliant.cli.written import check_written
 from pliant.daemon.config import parse as parse_config
-from pliant.errors import Unavailable
+from pliant.errors import BadInput, Unavailable
 from pliant.grammar import parse, put_token
 from pliant.model import Spec
 
@@ -448,6 +449,38 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     write(tmp_path / "link", "new\n", 0o600)
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_text() == "new\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes what is another user's")
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_what_another_user_put_into_a_directory_open_to_all_is_not_written(
+    tmp_path: Path, kind: str
+) -> None:
+    """Root's shell could not write it either: see protected_symlinks in proc(5)."""
+    (tmp_path / "precious").write_text("old\n")
+    shared = tmp_path / "tmp"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    path = shared / "report.html"
+    path.symlink_to("../precious") if kind == "link" else path.write_text("old\n")
+    os.chown(path, 65534, 65534, follow_symlinks=False)
+    with pytest.raises(Unavailable, match=r"report.html: it is another user's"):
+        write(path, "new\n", 0o600)
+    with pytest.raises(BadInput, match=r"--html: .*: it is another user's"):
+        check_written({"--html": str(path)})
+    assert path.read_text() == "old\n"
+    shared.chmod(0o755)  # of root's directories only root decides
+    write(path, "new\n", 0o600)
+    assert path.read_text() == "new\n"
+
+
+def test_a_link_in_the_temporary_files_place_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("old\n")
+    path = tmp_path / "report.html"
+    temporary(path).symlink_to("precious")
+    write(path, "new\n", 0o600)
+    assert tree(tmp_path) == {"precious": b"old\n", "report.html": b"new\n"}
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_what_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:

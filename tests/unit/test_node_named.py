@@ -11,6 +11,7 @@ import pytest
 from limits import HANG_S
 from pliant.node import named
 from pliant.node.named import NamedCheckpoint
+from pliant.node.ranks import Ranks
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +62,17 @@ def test_a_link_to_the_last_one_is_followed_and_one_in_a_circle_is_not(here: Pat
     assert checkpoint.trouble("last") == "last is empty"
     (here / "step7" / "model").write_text("weights")
     assert checkpoint.trouble("last") == ""
+
+
+def test_what_tasks_tell_each_other_among_checkpoints_is_none(here: Path) -> None:
+    checkpoint = NamedCheckpoint(here / "all")
+    checkpoint.remember("all")
+    ranks = Ranks(here / "all", "7-0-0", 0, 2)
+    ranks.prepare()
+    ranks.ended(85, "w1")
+    assert checkpoint.trouble("all") == "all is empty"
+    (here / "all" / "ckpt").write_text("weights")
+    assert checkpoint.trouble("all") == ""
 
 
 def test_what_nobody_looked_at_before_is_not_known_to_be_new(here: Path) -> None:

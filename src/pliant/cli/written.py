@@ -10,7 +10,7 @@ from io import StringIO
 from itertools import combinations
 from pathlib import Path
 
-from pliant.cli.install.record import write
+from pliant.cli.install.record import PLANTED, is_planted, write
 from pliant.errors import BadInput, Unavailable
 from pliant.grammar import quoted
 
@@ -61,6 +61,8 @@ def _check_one(option: str, name: str) -> None:
             raise BadInput(f"{option}: {quoted(name)}: a file is expected, not a directory")
         if target.exists() and not target.is_file():
             raise BadInput(f"{option}: {quoted(name)}: a regular file is expected")
+        if is_planted(path):
+            raise BadInput(f"{option}: {quoted(name)}: {PLANTED}")
     except OSError as wrong:
         raise BadInput(f"{option}: {quoted(name)}: {wrong.strerror}") from wrong
     check_directory(option, name, target.parent)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pliant.node import pbs, slurm
 from pliant.node.core import ENDING, FOLLOW_S, GATHER_S, SILENT_S
-from pliant.node.ranks import Ranks
+from pliant.node.ranks import PREFIX, Ranks
 from pliant.node.run import Run, from_environment
 from pliant.node.saying import say
 from pliant.node.words import CHECKPOINTED, Wish
@@ -54,7 +54,7 @@ def _requeue(this: Run) -> str:
 
 def _of_tasks(this: Run, shared: Path) -> str:
     """Say that this task has saved; the first one requeues when all have, the others wait."""
-    ranks = Ranks(shared.parent, shared.name.removeprefix(".pliant-"), this.rank, this.ranks)
+    ranks = Ranks(shared.parent, shared.name.removeprefix(PREFIX), this.rank, this.ranks)
     wish = (ranks.told() or (_NO_WISH,))[0] or _NO_WISH
     ranks.ended(CHECKPOINTED, wish.id)
     if not this.leads:

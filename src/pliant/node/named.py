@@ -16,6 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
+from pliant.node.ranks import PREFIX
+
 BEFORE_S = 2.0
 """How long a look may take before the program is told: signals wait for it."""
 WAIT_S = 5.0
@@ -122,6 +124,8 @@ def _files(place: Path) -> _Files:
     while folders:
         with os.scandir(folders.pop()) as entries:
             for entry in entries:
+                if entry.name.startswith(PREFIX):  # what tasks tell each other is no checkpoint
+                    continue
                 with suppress(FileNotFoundError):  # it is being written
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(Path(entry.path))

@@ -17,6 +17,8 @@ from pathlib import Path
 
 from pliant.node.words import CHECKPOINTED, Wish
 
+PREFIX = ".pliant-"
+"""How our directories begin among a program's checkpoints."""
 TOLD = "told"
 NONE = "-"
 FINE = (0, CHECKPOINTED)
@@ -29,7 +31,7 @@ class Ranks:
 
     def __init__(self, directory: Path, step: str, rank: int, ranks: int) -> None:
         """``directory`` is shared by all nodes of the job; ``step``: no two steps are called so."""
-        self.path = directory / f".pliant-{step}"
+        self.path = directory / f"{PREFIX}{step}"
         self._rank, self._ranks = rank, ranks
 
     def join(self) -> None:

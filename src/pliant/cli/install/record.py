@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,6 +22,9 @@ RECORD = "/etc/pliant/installed"
 RECORD_VARIABLE = "PLIANT_RECORD"
 UNFINISHED = ".pliant-new"
 """How the name of a file ends that is being written."""
+PLANTED = "it is another user's, in a directory that is open to all: another name is expected"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_SHARED = stat.S_ISVTX | stat.S_IWOTH
 
 
 def default_record(environ: Mapping[str, str] = os.environ) -> Path:
@@ -177,24 +181,41 @@ def write(path: Path, text: str | bytes, mode: int, owner: tuple[int, int] | Non
     """
     target, unfinished = path.resolve(), temporary(path)
     try:
+        if is_planted(path):
+            raise Unavailable(f"{path}: {PLANTED}")
         if target.exists() and not (target.is_file() or target.is_dir()):
             raise Unavailable(f"{path}: a regular file is expected: it is as it was")
         _make(target.parent)
-        with unfinished.open("wb") as file:
-            file.write(_raw(text))
-            file.flush()
-            os.fsync(file.fileno())
+        unfinished.unlink(missing_ok=True)
         if target.exists():
             old = target.stat()
             mode, owner = old.st_mode & 0o7777, (old.st_uid, old.st_gid)
-        if owner and os.geteuid() == 0:
-            os.chown(unfinished, *owner)
-        unfinished.chmod(mode)
+        with os.fdopen(os.open(unfinished, _NEW, 0o600), "wb") as file:
+            file.write(_raw(text))
+            file.flush()
+            if owner and os.geteuid() == 0:
+                os.fchown(file.fileno(), *owner)
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
         unfinished.replace(target)
     except OSError as wrong:
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)
         raise Unavailable(f"{path}: {wrong.strerror}: it is as it was") from wrong
+
+
+def is_planted(path: Path) -> bool:
+    """Whether another user made a file or link in a directory that is open to all, as /tmp is.
+
+    What the kernel keeps from being opened there, by proc(5)'s protected_symlinks and
+    protected_regular, is not to be written by its path either.
+    """
+    try:
+        made, directory = path.lstat(), path.parent.stat()
+    except FileNotFoundError:
+        return False
+    shared = directory.st_mode & _SHARED == _SHARED
+    return shared and made.st_uid not in (os.geteuid(), directory.st_uid)
 
 
 def temporary(path: Path) -> Path:
