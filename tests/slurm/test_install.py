@@ -170,7 +170,7 @@ def test_a_sites_function_that_raises_costs_no_job_its_mark_and_is_a_fault_to_th
 ) -> None:
     def says() -> str:
         lines = bare.run([PLIANT, "doctor"]).stdout.splitlines()
-        return next((line for line in lines if "at a submission it failed: " in line), "")
+        return next((line for line in lines if "failed at a submission: " in line), "")
 
     assert RAISES != SITE_RULE
     (conf / "job_submit.lua").write_text(RAISES)

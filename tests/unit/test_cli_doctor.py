@@ -356,10 +356,14 @@ RAISED = "attempt to index local 'x' (a nil value)"
     [
         ("[2026-11-23T23:25:08.973] error: job_submit/lua: {script}: {script}:3: " + RAISED,
          "{script}:3: " + RAISED),  # as Slurm 22.05 wrote it
-        ("[2026-11-23T23:25:08.973] error: job_submit/lua: slurm_job_submit failed: {script}:3: "
-         + RAISED, "{script}:3: " + RAISED),
+        ("[2026-11-23T23:25:08.973] error: lua: slurm_job_submit failed: {script}:3: " + RAISED,
+         "{script}:3: " + RAISED),  # as Slurm 22.05 writes what a script logs
         ("[1970-01-01T00:00:01.000] error: job_submit/lua: {script}: {script}:3: " + RAISED, ""),
         ("[2026-11-23T23:25:08.973] error: job_submit/lua: /else.lua: " + RAISED, ""),
+        ("[2026-11-23T23:25:08.973] _update_job: setting comment to slurm_job_submit failed: run: sh",
+         ""),
+        ("[2026-11-23T23:25:08.973] _update_job: setting comment to error: job_submit/lua: {script}: x",
+         ""),
     ],
 )  # fmt: skip
 def test_an_error_that_the_sites_own_script_raised_is_a_fault(
@@ -370,7 +374,7 @@ def test_an_error_that_the_sites_own_script_raised_is_a_fault(
     os.utime(tmp_path / "pliant.lua", (100_000, 100_000))
     log.write_text(f"[2026-11-23T23:00:00.000] up\n{line.format(script=script)}\n")
     told = found(check_filter, filtered(SlurmctldLogFile=str(log))).get("job_submit.lua runs")
-    failed = f"at a submission it failed: {says.format(script=script)}"
+    failed = f"slurmctld's log says that it failed at a submission: {says.format(script=script)}"
     assert told == ((State.FAULT, failed) if says else None)
 
 

@@ -3,6 +3,10 @@
 Slurm accepts a job whose script fails and writes one line. A script that calls Pliant by itself, or
 has Pliant's lines of 0.1.0, passes it over then. The line is Slurm's own, or that of the lines that
 ``pliant install`` writes, which go on.
+
+Users' words stand in that log too: Slurm writes down what a comment is changed to, as it is. A line
+counts that begins with the error. One with a newline before it cannot be told from Slurm's own: so
+it is said whose word it is.
 """
 
 from __future__ import annotations
@@ -19,7 +23,10 @@ from pliant.cli.doctor.slurm_patient import SlurmPatient
 _TAIL = 1 << 20
 """Of slurmctld's log so many bytes are looked at."""
 _STAMP = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
-_FAILED = r"error: job_submit/lua: {script}: (?P<slurm>.+)|slurm_job_submit failed: (?P<ours>.*)"
+_FAILED = (
+    r"(?:\[[^]]*\] )?error: (?:job_submit/lua: {script}: (?P<slurm>.+)"
+    r"|(?:job_submit/)?lua: slurm_job_submit failed: (?P<ours>.*))"
+)
 _NOT_A_SUBMISSION = ("not reading", "using previous")
 _LONGEST = 300
 
@@ -40,8 +47,9 @@ def check_script_errors(patient: SlurmPatient) -> Iterator[Finding]:
     if found:
         yield fault(
             "job_submit.lua runs",
-            f"at a submission it failed: {found}",
-            f"mend {script}: Slurm accepts such a job unchecked, and Pliant may not see it",
+            f"slurmctld's log says that it failed at a submission: {found}",
+            f"mend {script}: Slurm accepts such a job unchecked, and Pliant may not see it; where "
+            "it does not fail, the line is of a user's comment, which Slurm logs as it is",
         )
 
 
@@ -55,7 +63,7 @@ def last_error(lines: list[str], script: str, since: str) -> str:
     """Return the last error that a script raised ``since`` (ISO 8601, local), or ""."""
     failed = re.compile(_FAILED.format(script=re.escape(script)))
     for line in reversed(lines):
-        match = failed.search(line)
+        match = failed.match(line)
         stamp = _STAMP.match(line)
         if match and not (stamp and stamp[1] < since):
             words = match["slurm"] or match["ours"] or "(it says nothing)"
