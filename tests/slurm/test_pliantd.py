@@ -370,6 +370,22 @@ def test_a_second_one_does_not_start(clean: Sandbox, pliantd: Pliantd) -> None:
     assert ask(clean, a.StatusAnswer, "status").troubles == ()
 
 
+def test_one_with_a_configuration_of_its_own_does_not_start_beside_it(
+    clean: Sandbox, pliantd: Pliantd, workdir: Path
+) -> None:
+    """To it the programs of jobs would be silent: it would preempt them without a checkpoint."""
+    file = workdir / "pliant.toml"
+    conf = clean.layout.slurm_conf
+    file.write_text(
+        f'[daemon]\nsocket = "{workdir}/socket"\nstate_dir = "{workdir}/state"\n'
+        f'[slurm]\nconf = "{conf}"\n'
+    )
+    second = pliantd("--config", str(file))
+    words = f"another pliantd, process {clean.pid('pliantd')}, is this cluster's on this host"
+    said = f"pliantd: {conf}: {words}: end it first\n"
+    assert (second.returncode, second.stderr) == (2, said)
+
+
 def test_a_configuration_is_checked_without_starting(
     clean: Sandbox, pliantd: Pliantd, workdir: Path
 ) -> None:

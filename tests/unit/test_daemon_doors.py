@@ -229,6 +229,29 @@ def test_a_second_daemon_is_kept_out(tmp_path: Path) -> None:
     os.close(sockets.lock(tmp_path / "state"))
 
 
+def test_a_second_daemon_of_a_cluster_is_kept_out_whatever_its_state_dir(tmp_path: Path) -> None:
+    cluster = f"{tmp_path}/slurm.conf"
+    with sockets.only_one_of(cluster):
+        with sockets.only_one_of(f"{tmp_path}/another.conf"):
+            pass
+        with pytest.raises(Unavailable) as error:
+            sockets.only_one_of(cluster)
+    words = f"another pliantd, process {os.getpid()}, is this cluster's on this host: end it first"
+    assert str(error.value) == f"{cluster}: {words}"
+    sockets.only_one_of(cluster).close()
+
+
+def test_a_user_who_takes_a_clusters_name_keeps_no_daemon_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = f"{tmp_path}/slurm.conf"
+    monkeypatch.setattr(sockets, "_holder", lambda _name: (7, 65534))
+    with sockets.only_one_of(cluster):
+        sockets.only_one_of(cluster).close()
+    words = "whether another pliantd is this cluster's on this host is not known"
+    assert caplog.messages == [f"{cluster}: {words}: Address already in use"]
+
+
 # Munge: a stand-in that knows two credentials, and the library
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from pliant.cli.pbs_conf import conf_path, read_conf, server_hosts
 from pliant.daemon.answers import from_json
-from pliant.daemon.config import Config, address, config_path, load, parse
+from pliant.daemon.config import DEFAULT_CONF, Config, address, config_path, load, parse
 from pliant.errors import BadConfig, PliantError, Unavailable
 from pliant.grammar import quoted
 from pliant.wire import STANDS_BY, Message, ask_over_tcp
@@ -27,7 +27,6 @@ TIMEOUT_S = 10.0
 CONNECT_S = 2.0
 """For reaching one of several hosts: as long as Slurm's own clients wait (TCPTimeout)."""
 HOST_VARIABLE = "PLIANT_HOST"
-DEFAULT_CONF = "/etc/slurm/slurm.conf"
 _HOST = re.compile(r"(?:^|\s)SlurmctldHost\s*=\s*([^\s,]+)", re.IGNORECASE)
 _DOOR = ("listen", "munge_socket", "user")
 ANY_HOST = ("", "0.0.0.0", "::")  # noqa: S104  # compared with, not listened at

@@ -196,6 +196,8 @@ _RIGHT = {
 }
 _MODES = f"one of {', '.join(Mode)}"
 
+DEFAULT_CONF = "/etc/slurm/slurm.conf"
+
 
 def config_path(environ: Mapping[str, str] = os.environ) -> Path:
     """Return where pliant.toml is: $PLIANT_CONFIG, or /etc/pliant/pliant.toml."""

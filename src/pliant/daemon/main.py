@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import gc
 import logging
+import os
 import socket
 import sys
 import time
@@ -18,7 +19,7 @@ from pliant.batch.pbs import Commands as PbsCommands
 from pliant.batch.pbs import Names, Pbs
 from pliant.batch.slurm import Commands, Native, Slurm, Worker
 from pliant.daemon import journal
-from pliant.daemon.config import Config, config_path, fences_file, load
+from pliant.daemon.config import DEFAULT_CONF, Config, config_path, fences_file, load
 from pliant.daemon.publishing import Publisher
 from pliant.daemon.rights import Site
 from pliant.daemon.server import Daemon, Surroundings
@@ -108,8 +109,11 @@ def _surroundings(batch: Slurm | Pbs, config: Config) -> Surroundings:
     common = (batch, lambda: _site(batch), batch.forget_site, batch, batch.unmark)
     if isinstance(batch, Pbs):
         publisher = Publisher(Path(config.pbs.state), _names(config))
-        return Surroundings(*common, publisher, batch.trouble, batch.ended)
-    return Surroundings(*common, trouble=batch.trouble, ended=batch.ended)
+        cluster = f"pbs:{config.pbs.server}"
+        return Surroundings(*common, publisher, batch.trouble, batch.ended, cluster)
+    conf = config.slurm.conf or os.environ.get("SLURM_CONF") or DEFAULT_CONF
+    cluster = os.path.realpath(conf)
+    return Surroundings(*common, trouble=batch.trouble, ended=batch.ended, cluster=cluster)
 
 
 def _pbs(config: Config) -> Pbs:

@@ -61,7 +61,8 @@ class Surroundings:
     ``unmark``: takes from all jobs that wait the marks that let them share. ``publisher``: tells
     the hooks of PBS what each cycle saw; None: there are none. ``trouble``: what is wrong with the
     batch system's part, "" for nothing. ``ended``: asks it for the flagged jobs that have ended;
-    None: it cannot tell.
+    None: it cannot tell. ``cluster``: what it is called by on this host, where it has one pliantd;
+    "": any number.
     """
 
     batch: Batch
@@ -72,6 +73,7 @@ class Surroundings:
     publisher: Publisher | None = None
     trouble: Callable[[], str] = lambda: ""
     ended: Callable[[], Sequence[Ended]] | None = None
+    cluster: str = ""
 
 
 class Daemon:
@@ -93,7 +95,13 @@ class Daemon:
         config = self._config
         state_dir = Path(config.daemon.state_dir)
         handle = sockets.lock(state_dir)
-        store = Store(state_dir)
+        with contextlib.ExitStack() as stack:
+            stack.callback(os.close, handle)
+            if self._surroundings.cluster:
+                stack.enter_context(sockets.only_one_of(self._surroundings.cluster))
+            await self._run(Store(state_dir))
+
+    async def _run(self, store: Store) -> None:
         try:
             for job in store.unfinished():
                 log.info("job %s: a change was in flight when pliantd ended; looking anew", job)
@@ -103,7 +111,6 @@ class Daemon:
             self._cycling.remembering.flush()
         finally:
             store.close()
-            os.close(handle)
 
     def _build(self, store: Store) -> None:
         config = self._config

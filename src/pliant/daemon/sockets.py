@@ -1,17 +1,25 @@
-"""The doors' sockets, and the lock that keeps a second pliantd out."""
+"""The doors' sockets, and the locks that keep a second pliantd out."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import hashlib
+import logging
 import os
 import socket
+import struct
 from contextlib import suppress
 from pathlib import Path
 
 from pliant.daemon.config import address
 from pliant.errors import Unavailable
 
+log = logging.getLogger("pliant.daemon")
+
 BACKLOG = 128
+_PEER = struct.Struct("iII")
+"""A process, its user and its group: unix(7), SO_PEERCRED."""
 
 
 def lock(directory: Path) -> int:
@@ -32,6 +40,43 @@ def lock(directory: Path) -> int:
         os.close(handle)
         raise Unavailable(f"{directory}: another pliantd runs with this state_dir") from None
     return handle
+
+
+def only_one_of(cluster: str) -> socket.socket:
+    """Keep a second pliantd of a cluster off this host, whatever its state_dir; close it to end.
+
+    To it all programs that speak to the first are silent: it would requeue best-effort ones without
+    a checkpoint. The name is an abstract one, which ends with us (unix(7)). Any user could take it:
+    only root and our own user are believed.
+
+    Raises Unavailable.
+    """
+    name = f"\0pliantd:{hashlib.sha256(os.fsencode(cluster)).hexdigest()}"
+    mine = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        mine.bind(name)
+        mine.listen(BACKLOG)
+    except OSError as error:
+        pid, uid = _holder(name) if error.errno == errno.EADDRINUSE else (0, -1)
+        if uid in (0, os.geteuid()):
+            mine.close()
+            words = f"another pliantd, process {pid}, is this cluster's on this host: end it first"
+            raise Unavailable(f"{cluster}: {words}") from None
+        words = "%s: whether another pliantd is this cluster's on this host is not known: %s"
+        log.warning(words, cluster, error.strerror)
+    return mine
+
+
+def _holder(name: str) -> tuple[int, int]:
+    """Return the process that listens at an abstract name, and its user; -1 where none answers."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as asks:
+        try:
+            asks.connect(name)
+            told = asks.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+        except OSError:
+            return 0, -1
+    pid, uid, _ = _PEER.unpack(told)
+    return pid, uid
 
 
 def unix_socket(path: Path) -> socket.socket:
