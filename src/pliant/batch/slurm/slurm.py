@@ -13,7 +13,7 @@ from pliant.batch.slurm import marking
 from pliant.batch.slurm.attempt import Attempt
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer, Runs
-from pliant.batch.slurm.ended import ended_job, is_flagged
+from pliant.batch.slurm.ended import ended_jobs
 from pliant.batch.slurm.handing import Handing
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.batch.slurm.jobs import running_job, waiting_job
@@ -146,8 +146,7 @@ class Slurm:
 
         Raises Unavailable, BadAnswer.
         """
-        cluster = self._known_cluster()
-        return [ended_job(row, cluster) for row in self._queries.ended() if is_flagged(row)]
+        return ended_jobs(self._queries.ended(), self._known_cluster())
 
     # --- change ----------------------------------------------------------------------------
 
