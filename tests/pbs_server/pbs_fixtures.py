@@ -8,9 +8,10 @@
 ================================  ==================================================================
 
 It is to have no jobs, at least two nodes with four GPUs (``ngpus``) and four cores each that are
-alike, and ``ngpus`` in the scheduler's resources; munge on all hosts, and on the nodes an
-/etc/pliant/pliant.toml with ``batch = "pbs"`` and ``listen = "0.0.0.0:6830"`` under ``[daemon]``. Pliant is
-installed into it, and taken out again.
+alike and have less than 20 GB of memory, which a test fills (``resources_available.mem = 16gb``),
+and ``ngpus`` in the scheduler's resources; munge on all hosts, and on the nodes an
+/etc/pliant/pliant.toml with ``batch = "pbs"`` and ``listen = "0.0.0.0:6830"`` under ``[daemon]``.
+Pliant is installed into it, and taken out again.
 Where it has the resources ``gpu_share`` (type float, flag nh) and ``gpu_model`` (type string, flag
 h), and they stand in the scheduler's resources too, shares and types of GPUs are tried: for that
 vnodes are made on one of the nodes by a hook, and deleted again. (Its pbs_mom tells of them once more
