@@ -185,10 +185,13 @@ def test_a_fence_of_a_pliantd_that_is_no_more_ends(server: Server) -> None:
     try:
         (fence,) = server.fences(job_id)
         assert fence.vnodes == (vnode,)
+        # else it may have all of its vnode again, a minute after it went back
+        server.run("qhold", "-h", "u", job_id, user=server.user)
         other = server.takes(vnode, 1)
         server.run_all(other)  # the periodic hook's next time
     finally:
         server.start_pliantd()
+    server.run("qrls", "-h", "u", job_id, user=server.user)
     until(lambda: starts(server, job_id) == 2)
     server.enough(job_id)
 
