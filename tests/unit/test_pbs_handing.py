@@ -101,6 +101,18 @@ def test_the_fence_is_up_before_the_program_that_has_saved_ends(site: Recorded) 
     assert (fences(site), site.said) == ((KEPT,), [])
 
 
+def test_a_first_start_that_never_ends_keeps_others_out_for_no_more_than_two_minutes(
+    site: Recorded,
+) -> None:
+    """As PBS shows it for good where pbs_mom was killed meanwhile."""
+    under_way = Clocked(site)
+    under_way.step()
+    starts_again(site)
+    site.job("30")["run_count"] = 2
+    assert [under_way.step(at_s).do for at_s in (10, 70, 120)] == [Do.WAIT, Do.RENEW, Do.WAIT]
+    assert (under_way.step(123).do, fences(site)) == (Do.UNFENCE, ())
+
+
 def test_one_that_has_no_program_to_wait_for_is_requeued_at_once(site: Recorded) -> None:
     mute = Clocked(site)
     mute.over = replace(mute.over, asked_s=NOW_S)

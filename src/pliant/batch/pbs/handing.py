@@ -45,6 +45,8 @@ STANDS_S = 3600.0
 """How long a job's hold stands: longer than any fence that is looked at."""
 ENDS_S = 15.0
 """How long a program may take to end that has saved, before the job is requeued from outside."""
+FALSE_START_S = 120.0
+"""How long the start that our hook refuses may take: where its pbs_mom dies, PBS shows it so on."""
 _NOTHING = frozenset({Do.PIN, Do.RELEASE, Do.GIVE_BACK})
 _FENCING = frozenset({Do.FENCE, Do.RENEW, Do.PIN_GUEST})
 
@@ -131,7 +133,7 @@ class Handing:
     def _sight(self, row: JobRow | None, over: HandOver, job: Job, site: Site) -> Sight:
         if row is None or row.state == "F":
             return Sight(None)
-        state, now, run = _state(row), job_of(row, site), row.restarts
+        state, now, run = _state(row, self._clock()), job_of(row, site), row.restarts
         changed = row.waits and not stands(row, now, job, over, self._clock())
         if state is JobState.RUNNING:
             run = max(run, over.run + 1) if is_later_run(row, over) else run
@@ -249,10 +251,11 @@ class Handing:
             raise kind(f"job {over.job}: {step.do}: {answer.words}")
 
 
-def _state(row: JobRow) -> JobState:
+def _state(row: JobRow, now_s: float) -> JobState:
     if row.waits:
         return JobState.WAITING
-    ends = row.state == ENDING or row.starts_falsely
+    starts_falsely = row.starts_falsely and now_s < row.start_s + FALSE_START_S
+    ends = row.state == ENDING or starts_falsely
     return JobState.ENDING if ends else JobState.RUNNING
 
 
@@ -271,7 +274,7 @@ def _guest(row: JobRow | None, kept: Kept | None, over: HandOver, now_s: float) 
     stands = lets and kept is not None and kept.fence.stands(now_s)
     was_in_vain = lets and kept is not None and kept.opened and not stands
     return Sight(
-        _state(row),
+        _state(row, now_s),
         priority=PINNED + 1 if stands else 1,
         held=row.state in "HW" or was_in_vain,
     )
