@@ -188,7 +188,10 @@ def test_what_the_program_leaves_behind_is_reaped_and_holds_nobody_up(job: Job) 
     assert ended(process)[0] == 4
 
 
-@pytest.mark.parametrize("says", ["sys.exit(85)", "pliant.checkpointed()"])
+SAYS_SO_AND_ENDS = "try: pliant.checkpointed()\nfinally: os._exit(3)"
+
+
+@pytest.mark.parametrize("says", ["sys.exit(85)", "pliant.checkpointed()", SAYS_SO_AND_ENDS])
 def test_a_program_that_has_saved_without_its_wrapper_is_requeued(job: Job, says: str) -> None:
     job.door.want("w1")
     waits = "while not pliant.checkpoint_wanted(): time.sleep(0.02)\n"

@@ -9,6 +9,7 @@ import pytest
 
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.job_rows import JobRow
+from pliant.batch.slurm.jobs import running_job
 from pliant.batch.slurm.site import Site
 from pliant.batch.slurm.standing import begins_by_others, stands
 from pliant.grammar import parse, put_token
@@ -100,6 +101,7 @@ def test_what_it_was_what_it_is_to_be_and_anything_between_stands(
         {"account": "other"},
         {"qos": "high"},
         {"dependency": "afterok:3(unfulfilled)"},
+        {"licenses": "tool:1"},
         {"time_limit": "31:00"},
         {"time_limit": "1-00:00:00"},
         {"time_limit": "UNLIMITED"},
@@ -113,16 +115,46 @@ def test_what_is_neither_is_its_owners(said: dict[str, str], over: HandOver) -> 
     assert not stands(row(**said), JOB, over, CLUSTER)
 
 
-@pytest.mark.parametrize(("gpus", "as_it_was"), [(4, True), (3, False), (2, True)])
+UNANSWERED = Spec(SPEC.request)
+TWO_TASKS = {"num_tasks": "2", "num_cpus": "16", "min_cpus": "16"}
+
+
+@pytest.mark.parametrize(
+    ("said", "as_it_was"),
+    [
+        ({}, True),
+        (LESS, True),
+        ({"num_cpus": "6", "cpus_per_task": "6", "min_cpus": "6"}, True),  # it had whole cores
+        ({"tres_per_node": "gres:gpu:3"}, False),
+        ({"tres_per_node": "gres:gpu:a100:4"}, False),
+        ({"tres_per_node": "gres:gpu:4,gres:fast:1"}, False),
+        ({"num_cpus": "12"}, False),
+        ({"min_cpus": "12"}, False),
+        (TWO_TASKS, False),
+    ],
+)
+@pytest.mark.parametrize("over", [OVER, KEEPS])
 def test_so_it_is_with_a_job_that_was_submitted_without_an_answer(
-    gpus: int, as_it_was: bool
+    said: dict[str, str], over: HandOver, as_it_was: bool
 ) -> None:
-    """Its token has no shape of its own: what it asked when it was asked to save is what counts."""
-    spec = Spec(SPEC.request)
-    said = row(tres_per_node=f"gres:gpu:{gpus}", admin_comment=put_token("", spec))
-    job = replace(JOB, spec=spec)
-    assert stands(said, job, OVER, CLUSTER) is as_it_was
-    assert stands(row(**NEW), job, OVER, CLUSTER)
+    """Its token has no shape of its own: what it had when it was asked to save is what counts."""
+    token = put_token("", UNANSWERED)
+    runs = row(
+        **{"state": "RUNNING", "nodes": "n1", "tres": "cpu=8,node=1", "requeue": "1"},
+        **{"start": instant(10_000), "end": instant(11_800), "admin_comment": token},
+    )
+    job = running_job(runs, CLUSTER)
+    assert stands(row(**{"admin_comment": token, **said}), job, over, CLUSTER) is as_it_was
+    assert stands(row(**NEW), job, over, CLUSTER)
+
+
+def test_nor_is_it_a_change_where_slurm_chose_its_nodes_and_types() -> None:
+    token = put_token("", UNANSWERED)
+    job = replace(JOB, shape=Shape(2, 2, gpu_type="a100"), nodes=("n1", "n2"))
+    waits = {"admin_comment": token, "max_nodes": "2"}
+    assert stands(row(**waits), job, OVER, CLUSTER)  # four GPUs on one node or two
+    assert stands(row(**waits, tres_per_node="gres:gpu:2"), job, OVER, CLUSTER)
+    assert not stands(row(**waits, tres_per_node="gres:gpu:3"), job, OVER, CLUSTER)
 
 
 PINNED = put_token("pliant-priority=9 pliant-memory=1000", SPEC)
@@ -169,9 +201,11 @@ def test_of_a_resize_that_0_1_0_began_no_limit_is_an_owners_update() -> None:
     assert stands(row(), waits, KEEPS, CLUSTER)
 
 
-def test_what_was_odd_before_is_no_change() -> None:
-    odd = row(tres_per_node="gres:gpu:4,gres:fast:1")
-    assert stands(odd, replace(JOB, frozen="it asks for fast too"), OVER, CLUSTER)
+@pytest.mark.parametrize(
+    "said", [{"tres_per_node": "gres:gpu:4,gres:fast:1"}, {"licenses": "tool:1"}]
+)
+def test_what_was_odd_before_is_no_change(said: dict[str, str]) -> None:
+    assert stands(row(**said), replace(JOB, frozen="it asks for that too"), OVER, CLUSTER)
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,15 @@ What Slurm itself rewrites at a requeue is nobody's update (read in its source, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf
 
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.batch.slurm.lent import has_its_memory
-from pliant.batch.slurm.request import asked
-from pliant.batch.slurm.requested import CHANGED, Requested, partitions_of, requested
+from pliant.batch.slurm.request import Asked, asked
+from pliant.batch.slurm.requested import CHANGED, Requested, partitions_of, requested, spec_of
 from pliant.batch.slurm.update import by_another, wanted
 from pliant.batch.slurm.values import NOTHING, duration_s, instant_s
 from pliant.errors import BadAnswer, Refused
@@ -39,6 +40,7 @@ def stands(row: JobRow, job: Job, over: HandOver, cluster: Cluster) -> bool:
         return (
             _says_the_same(said, job)
             and row.dependency in NOTHING
+            and (row.licenses in NOTHING or job.frozen != "")  # none with licences is asked
             and not _is_elsewhere(row, said, job)
             and has_its_memory(row, cluster.default_per_cpu_mib)
             and not _asks_otherwise(row, said, job, over, cluster)
@@ -98,15 +100,38 @@ def _asks_otherwise(
     found = asked(row, job.footprint, cluster.default_per_cpu_mib)
     if job.spec is None or job.frozen:
         return False
-    if job.spec.own and not (said.frozen.startswith(CHANGED) or found.odd):
-        return False  # its token accounts for it; that of a job without an answer says no shape
+    noted = spec_of(row.admin_comment)
+    says_shape = noted is not None and noted.own is not None
+    if says_shape and not (said.frozen.startswith(CHANGED) or found.odd):
+        return False  # its token accounts for it
     try:
         forms = [wanted(job, shape, job.spec, cluster) for shape in (job.shape, over.shape)]
     except Refused:
         return True
+    if not says_shape:
+        return found.odd != "" or _is_neither(found, forms)
     mems = {form.mem_mib for form in forms}
     memory = 0 not in mems and found.mem_mib not in mems
     return memory or found.odd != "" or by_another(found, *forms)
+
+
+def _is_neither(found: Asked, forms: Sequence[Asked]) -> bool:
+    """Whether a job whose submission got no answer asks for what it neither had nor is to have.
+
+    Its token says no shape, and how it ran is what it was given: whole cores, a type of GPU, and as
+    many nodes as Slurm chose. So fewer CPUs are no change, nor are other nodes with as much on each
+    or in all.
+    """
+
+    def differ(name: str) -> Iterator[int]:
+        many = getattr(found, name)
+        for form in forms:
+            each = getattr(form, name)
+            yield min(many - each, found.nodes * many - form.nodes * each, key=abs)
+
+    other = any(all(differ(name)) for name in ("gpus", "shards", "tasks"))
+    types = {"", *(form.gpu_type for form in forms)}
+    return other or found.gpu_type not in types or min(differ("cpus")) > 0
 
 
 def _may_run_longer(row: JobRow, job: Job, over: HandOver) -> bool:
