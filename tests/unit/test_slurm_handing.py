@@ -529,14 +529,18 @@ def test_the_call_that_reshapes_notes_the_owners_time_min() -> None:
     assert {"TimeMin=0", "TimeLimit=24"} <= {*words}
 
 
+LATER = {"submit": "1970-01-01T00:17:00", "eligible": "1971-01-01T00:00:00"}
+"""Slurm itself lets nothing begin so long after its requeue."""
+
+
 @pytest.mark.parametrize(
-    "changed", [{"nodes_required": "n9"}, {"features": "fast"}, {"account": "other"}]
+    "changed", [{"nodes_required": "n9"}, {"features": "fast"}, {"account": "other"}, LATER]
 )
 def test_it_is_not_made_where_the_job_was_changed_since_the_last_look(
     changed: dict[str, str],
 ) -> None:
     with pytest.raises(Refused, match="it was changed since it was asked; its owner wins"):
-        reshaped(carrying(2, GPUS, **changed), HAD_TWO)
+        reshaped(carrying(2, GPUS, time_limit="24:00", **changed), HAD_TWO)
 
 
 @pytest.mark.parametrize(("least", "told"), [("1000M", []), ("9G", [("scontrol", "release", "7")])])
