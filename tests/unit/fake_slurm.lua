@@ -42,10 +42,17 @@ local function submit(step)
 end
 
 local function slow_down(patience)
-   local unix, core = require("socket.unix"), require("socket.core")
-   local clock, stream = core.gettime, type(unix) == "table" and unix.stream or unix
-   local began = clock()
-   core.gettime = function() return began + (clock() - began) / patience end
+   local has_unix, unix = pcall(require, "socket.unix")
+   if not has_unix then
+      return
+   end
+   local stream = type(unix) == "table" and unix.stream or unix
+   local has_core, core = pcall(require, "socket.core")
+   if has_core then
+      local clock = core.gettime
+      local began = clock()
+      core.gettime = function() return began + (clock() - began) / patience end
+   end
    local function patient()
       local connection = stream()
       local function same(name)
@@ -61,6 +68,9 @@ local function slow_down(patience)
 end
 
 local steps = dofile(steps_file)
+for name in pairs(steps.missing or {}) do
+   package.preload[name] = function() error("no module " .. name) end
+end
 if steps.patience then
    slow_down(steps.patience)
 end
@@ -69,9 +79,6 @@ if steps.clock then
    local now = steps.clock
    rawset(os, "time", function() return now end)
    steps.wait = function(s) now = now + s end
-end
-for name in pairs(steps.missing or {}) do
-   package.preload[name] = function() error("no module " .. name) end
 end
 local spent
 if steps.door then

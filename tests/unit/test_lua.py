@@ -94,7 +94,7 @@ def run(lua: str, tmp_path: Path) -> Steps:
             setup = f"{setup}, timeout = 30}}, door = {{{fake_door}"
         luasocket = "" if fake_door else f"patience = {patience}, "
         if missing:
-            luasocket = f"missing = {{[{quoted(missing)}] = true}}, "
+            luasocket += f"missing = {{[{quoted(missing)}] = true}}, "
         script = tmp_path / "steps.lua"
         script.write_text(
             f"return {{clock = 1000, setup = {{{setup}}}, {luasocket}{', '.join(steps)}}}"
