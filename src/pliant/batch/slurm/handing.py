@@ -288,7 +288,7 @@ class Handing:
             self._tell(step, over, ("release", name))
             if lent:
                 self._tell(step, over, ("update", f"jobid={name}", *lent))
-        if step.do is Do.RELEASE and ends_early(row, over.end_s):
+        if step.do is Do.RELEASE and _ends_early(row, over.end_s):
             self._tell(step, over, ("update", f"jobid={name}", f"EndTime={_text(over.end_s)}"))
 
     def _unpin_changed(self, over: HandOver, job: Job, cluster: Cluster) -> None:
@@ -419,7 +419,7 @@ def limit_words(over: HandOver, row: JobRow, begin_s: float) -> Sequence[str]:
     return (f"TimeLimit={left}",) if lowers else ()
 
 
-def ends_early(row: JobRow, end_s: float) -> bool:
+def _ends_early(row: JobRow, end_s: float) -> bool:
     """Whether a job that runs again ends before its time is over: its limit is in whole minutes.
 
     Not where somebody has changed its end since.
