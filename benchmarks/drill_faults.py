@@ -282,6 +282,7 @@ FAULTS: Sequence[Fault] = (
         )
         for what, words, moments, stands, goes_back in (
             ("GPUs", "Gres=gpu:3", PENDING, ("TresPerNode", "gres:gpu:3"), True),
+            ("GPUs back", "Gres=gpu:4", PENDING[2:], ("TresPerNode", "gres:gpu:4"), True),
             ("memory", "MinMemoryCPU=4000", PENDING, ("MinMemoryCPU", "4000M"), True),
             ("begin time", f"StartTime={BEGINS}", PENDING, ("EligibleTime", BEGINS), True),
             (

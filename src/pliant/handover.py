@@ -145,6 +145,9 @@ class HandOver:
     ``hindered_s``: since when a step of BEFORE_RESHAPE is refused, 0 where none is; ``barred``:
     trying again would not help.
 
+    ``made``: whether it was seen to ask for ``shape`` since: what it asked before is then no longer
+    what a refused reshape left. Not stored: who has not seen it takes it for that.
+
     ``refused``: in the batch system's words why it does not get that shape, said first at
     ``refused_s`` of a reshape; ``for_good``: trying again would not help. ``back_s``: since when it
     turns back, 0 where it does not.
@@ -161,6 +164,7 @@ class HandOver:
     guest: str = ""
     end_s: float = 0.0
     before: Shape | None = None
+    made: bool = False
     refused: str = ""
     refused_s: float = 0.0
     for_good: bool = False

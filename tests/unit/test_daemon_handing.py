@@ -32,10 +32,12 @@ class Hands:
         self.did: list[Do] = []
         self.ends: list[tuple[str, list[Do]]] = []  # which programs were to end, after what
         self.jobs: list[Job] = []  # as what each was looked at
+        self.overs: list[HandOver] = []  # and for what
 
     def scene(self, over: HandOver, job: Job) -> Scene:
         assert job.id == over.job
         self.jobs.append(job)
+        self.overs.append(over)
         return self.slurm.scene()
 
     def step(self, step: Step, over: HandOver, job: Job) -> None:
@@ -488,6 +490,19 @@ def test_a_reshape_that_is_taken_and_not_made_is_as_good_as_refused(bench: Bench
     bench.go_on()
     assert bench.ends == [("7", Outcome.REFUSED)]
     assert bench.hands.slurm.idle_s <= 15.0
+
+
+def test_that_a_reshape_was_made_is_remembered_until_the_end(bench: Bench) -> None:
+    bench.begin()
+    bench.save()
+    made = []
+    while bench.overs.of("7") is not None:
+        bench.go_on(1)
+        made.append((bench.hands.overs[-1].made, Do.RESHAPE in bench.hands.did))
+    assert made[0] == (False, False)
+    assert made[-1] == (True, True)
+    assert made == sorted(made)
+    assert all(reshaped for seen, reshaped in made if seen)
 
 
 def test_a_shape_that_is_taken_and_never_started_is_taken_back(bench: Bench) -> None:

@@ -115,6 +115,25 @@ def test_what_is_neither_is_its_owners(said: dict[str, str], over: HandOver) -> 
     assert not stands(row(**said), JOB, over, CLUSTER)
 
 
+@pytest.mark.parametrize(
+    ("said", "is_as_we_left_it"),
+    [
+        ({}, True),  # a slurmctld that was killed forgets the token too
+        (NEW, True),
+        ({"admin_comment": NEW["admin_comment"]}, False),
+        ({**NEW, "num_cpus": "8", "cpus_per_task": "8"}, False),
+        ({**NEW, "tres_per_node": "gres:gpu:4"}, False),
+    ],
+)
+@pytest.mark.parametrize("over", [OVER, KEEPS])
+def test_once_a_reshape_was_seen_what_the_job_had_before_is_its_owners(
+    said: dict[str, str], over: HandOver, is_as_we_left_it: bool
+) -> None:
+    assert stands(row(**said), JOB, replace(over, made=True), CLUSTER) is is_as_we_left_it
+    back = replace(over, made=True, back_s=QUEUED_S + 5.0)
+    assert stands(row(**said), JOB, back, CLUSTER)  # by us: it turns back
+
+
 UNANSWERED = Spec(SPEC.request)
 TWO_TASKS = {"num_tasks": "2", "num_cpus": "16", "min_cpus": "16"}
 

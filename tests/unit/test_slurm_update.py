@@ -272,8 +272,8 @@ def test_a_half_made_change_is_told_from_one_that_someone_else_made() -> None:
     half = replace(before, gpus=2)
     other = replace(before, gpus=3)
     assert shortfall(half, then) == "nodes: 1 instead of 2"
-    assert not by_another(half, before, then)
-    assert by_another(other, before, then)
+    assert not by_another(half, (before, then))
+    assert by_another(other, (before, then))
     assert shortfall(then, then) == ""
     assert as_started(then, then)
     assert not as_started(half, then)

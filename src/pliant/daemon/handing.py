@@ -354,6 +354,7 @@ class HandOvers:
             scene = self._hands.scene(over, job)
             if self._ends_otherwise(active, over, scene):
                 return
+            over = self._made(active, over, scene)
             step = next_step(over, scene)
             if not self._stands(active, over, step):
                 return
@@ -438,6 +439,15 @@ class HandOvers:
             active.over = replace(active.over, end_s=ends_s)
             self._store.ends(active.number, ends_s)
         return True
+
+    def _made(self, active: _Active, over: HandOver, scene: Scene) -> HandOver:
+        """Note that a job asks for what it is to become: what it asks then is its owner's."""
+        is_made = over.saved_s and scene.job.is_waiting and scene.job.carries == over.shape
+        with self._changed:
+            if active.over is not over or over.made or not is_made:
+                return over
+            active.over = replace(over, made=True)
+            return active.over
 
     def _stands(self, active: _Active, over: HandOver, step: Step) -> bool:
         """Whether a step is still right; it is not where its program has spoken meanwhile."""

@@ -85,7 +85,7 @@ class Attempt:
         wrong = shortfall(found, self._then)
         if not wrong and not self.words:
             return
-        if by_another(found, self.asked_before, self._then):
+        if by_another(found, (self.asked_before, self._then)):
             self._refuse("it was changed at the same time; its owner wins")
             return
         self._refuse(self.words or f"Slurm took the change and did not make it: {wrong}")

@@ -1,7 +1,9 @@
 """Whether a job that waits between two runs still says what it said, or what we made it say. Pure.
 
 Else its owner, or an administrator, has changed it since, and wins. A part of what we asked may
-have been taken where Slurm refused the rest: so each thing may be as it was or as it is to be.
+have been taken where Slurm refused the rest: so each thing may be as it was or as it is to be. Once
+all of it was seen to be taken, it is as it is to be: its token says so too, unless a slurmctld that
+was killed has forgotten both.
 
 What Slurm itself rewrites at a requeue is nobody's update (read in its source, measured on 22.05):
 
@@ -104,15 +106,17 @@ def _asks_otherwise(
     says_shape = noted is not None and noted.own is not None
     if says_shape and not (said.frozen.startswith(CHANGED) or found.odd):
         return False  # its token accounts for it
+    made = over.made and not over.back_s and noted is not None and noted.set == over.shape
+    shapes = (over.shape,) if made else (job.shape, over.shape)
     try:
-        forms = [wanted(job, shape, job.spec, cluster) for shape in (job.shape, over.shape)]
+        forms = [wanted(job, shape, job.spec, cluster) for shape in shapes]
     except Refused:
         return True
     if not says_shape:
         return found.odd != "" or _is_neither(found, forms)
     mems = {form.mem_mib for form in forms}
     memory = 0 not in mems and found.mem_mib not in mems
-    return memory or found.odd != "" or by_another(found, *forms)
+    return memory or found.odd != "" or by_another(found, forms)
 
 
 def _is_neither(found: Asked, forms: Sequence[Asked]) -> bool:

@@ -255,11 +255,9 @@ def shortfall(found: Asked, then: Asked) -> str:
     return "; ".join(wrong) or found.odd
 
 
-def by_another(found: Asked, before: Asked, then: Asked) -> bool:
-    """Whether something read back is neither as it was nor as we asked: someone else asked it."""
-    return any(
-        getattr(found, name) not in (getattr(before, name), getattr(then, name)) for name in _TOLD
-    )
+def by_another(found: Asked, forms: Sequence[Asked]) -> bool:
+    """Whether something read back is as in none of the forms it may have: someone else asked it."""
+    return any(all(getattr(found, name) != getattr(form, name) for form in forms) for name in _TOLD)
 
 
 def as_started(found: Asked, then: Asked) -> bool:
