@@ -118,7 +118,7 @@ live: ## two papers' experiments on a real Slurm; writes docs/live.md (needs roo
 	$(PY) -m benchmarks.live
 
 .PHONY: drill
-drill: ## inject faults into hand-overs, N= runs, K= at once; writes docs/drill.md (needs root; minutes)
+drill: ## inject faults into hand-overs, N= runs more, K= at once; writes docs/drill.md (needs root; minutes)
 	@.ci/packages test
 	@$(MAKE) $(VENV)/.dev spank
 	$(PY) -m benchmarks.drill --runs $(or $(N),0) --seed $(or $(SEED),0) $(if $(K),--at-once $(K))

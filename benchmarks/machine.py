@@ -15,7 +15,7 @@ def lines() -> Iterator[str]:
     yield f"- Date: {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     yield f"- Machine: {_cpu()}, {os.cpu_count()} CPUs, {_memory_gib():.0f} GiB of memory"
     yield f"- Load when it began (1, 5, 15 minutes): {load()}{_niceness()}"
-    yield f"- Slurm {_slurm()}, Python {platform.python_version()}"
+    yield f"- Slurm {slurm()}, Python {platform.python_version()}"
 
 
 def steal_s() -> float:
@@ -48,7 +48,8 @@ def _niceness() -> str:
     return f"; niceness {own}" if own else ""
 
 
-def _slurm() -> str:
+def slurm() -> str:
+    """Return the release of the Slurm that is installed here."""
     try:
         done = subprocess.run(
             ["slurmctld", "-V"], capture_output=True, text=True, timeout=10, check=False

@@ -1,34 +1,20 @@
-"""Hand-overs on a real Slurm into which one fault each is injected.
-
-``python -m benchmarks.drill [--runs N] [--at-once K] [--seed S] [--only WORDS]`` writes
-docs/drill.md: what was lost, stuck or left over, by kind of fault.
-"""
+"""One run of the drill: a hand-over on a real Slurm into which one fault is injected."""
 
 from __future__ import annotations
 
-import argparse
-import os
 import random
 import re
-import shutil
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from itertools import cycle, islice
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from queue import SimpleQueue
 
-from benchmarks import machine
-from benchmarks.drill_admin import Admin
-from benchmarks.drill_faults import FAULTS, UNHALTED_S, Fault
-from benchmarks.drill_field import COME_S, STEPS, Field, checksum, install
-from benchmarks.section import Section, verdict
+from benchmarks.drill.admin import Admin
+from benchmarks.drill.faults import UNHALTED_S, Fault
+from benchmarks.drill.field import COME_S, STEPS, Field, checksum
 from pliant.errors import PliantError
 from pliant.handover import Outcome
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "drill.md"
 QUIET_S = 90.0
 END_S = 120.0
 UNPINNED_S = 6.0
@@ -255,111 +241,3 @@ def _lost_work(log: Path, seen: Seen) -> None:
         else:
             seen.steps_lost += max(0, saved - step)
             seen.redone += max(0, done[0] - step)
-
-
-def drilled(faults: Sequence[Fault], seed: int, at_once: int = 1) -> Iterator[Seen]:
-    """Run faults, some at once, each in a sandbox of its own; yield what was seen."""
-    top = Path(tempfile.mkdtemp(prefix="pliant-drill-", dir="/tmp"))
-    top.chmod(0o755)
-    try:
-        lib = install(top)
-        free: SimpleQueue[Field] = SimpleQueue()
-        names = [f"drill-{os.getpid()}-{number}" for number in range(at_once)]
-        areas = [Field.up(name, lib) for name in names]
-        try:
-            for area in areas:
-                free.put(area)
-
-            def one(number: int, fault: Fault) -> Seen:
-                area = free.get()
-                try:
-                    return run(area, fault, top / str(number), random.Random(seed + number))
-                finally:
-                    free.put(area)
-
-            with ThreadPoolExecutor(at_once) as pool:
-                yield from pool.map(one, range(len(faults)), faults)
-        finally:
-            for area in areas:
-                area.sandbox.down()
-    finally:
-        shutil.rmtree(top, ignore_errors=True)
-
-
-_HEADER = (
-    *("fault", "the job ends", "runs", "jobs lost", "steps lost", "stuck", "slipped in"),
-    *("fences", "pins", "ended or requeued by Slurm itself first", "Slurm put right by hand"),
-    *("steps done again", "median s"),
-)
-
-
-def table(seen: Sequence[Seen]) -> Iterator[Sequence[str]]:
-    """Yield a row for each kind of fault, and one for all."""
-    kinds = list(dict.fromkeys(one.fault for one in seen))
-    for kind in kinds:
-        yield _row(kind, [one for one in seen if one.fault == kind])
-    yield _row("all", seen)
-
-
-def _row(name: str, seen: Sequence[Seen]) -> Sequence[str]:
-    def total(what: str) -> str:
-        return str(sum(getattr(one, what) for one in seen))
-
-    median = sorted(one.seconds for one in seen)[len(seen) // 2]
-    goals = ("lost", "steps_lost", "stuck", "slipped", "fences", "pins")
-    counts = (*goals, "first", "righted", "redone")
-    ends = next((kind.ends.lower() for kind in FAULTS if kind.name == name), "")
-    return (name, ends, str(len(seen)), *map(total, counts), f"{median:.0f}")
-
-
-_HEAD = """\
-# Hand-overs with faults
-
-Written by `make drill`; every number below was counted by that run. GPUs are fake; Slurm is real.
-"""
-
-_HOW = """\
-In each run a job that counts (docs/examples/count.py, its checkpoint made to take a second, \
-its protected time cut short) is \
-resized, or preempted for a trial job, while another waits for all GPUs of its node, and one \
-fault is injected at a moment drawn by the seed. What died is started again within 1.5 s, and what \
-is left is counted once pliantd has nothing under way. A slurmctld that is killed forgets its last \
-seconds, with or without Pliant: a job that it had started in them it starts again, its node \
-refuses that, and Slurm holds the job and drains the node; or it takes GPUs for used until it is \
-reconfigured. The drill then does what an administrator would, which is counted apart. Or it ends \
-the run that it has forgotten ("Registered PENDING") and starts the job again within the same \
-second, for which the node has just revoked the job's credential: the job has FAILED, as a plain \
-one would have; it is counted as ended by Slurm itself."""
-
-
-def main() -> None:
-    """Run it and write the document."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.drill", description=__doc__)
-    parser.add_argument("--runs", type=int, default=0, help="how many; each kind once by default")
-    parser.add_argument("--at-once", type=int, default=max(1, (os.cpu_count() or 2) // 2))
-    parser.add_argument("--seed", type=int, default=0, help="drawn where it is 0, and printed")
-    parser.add_argument("--only", default="", help="kinds with these words, split by commas")
-    parser.add_argument("--out", type=Path, default=DOCUMENT)
-    chosen = parser.parse_args()
-    seed = chosen.seed or random.SystemRandom().randrange(1, 2**31)
-    print(f"seed {seed}", flush=True)
-    kinds = [one for one in FAULTS if any(word in one.name for word in chosen.only.split(","))]
-    faults = list(islice(cycle(kinds), chosen.runs or len(kinds)))
-    random.Random(seed).shuffle(faults)
-    head = [_HEAD, *machine.lines(), ""]
-    seen = []
-    for one in drilled(faults, seed, chosen.at_once):
-        seen.append(one)
-        mark = "ok " if one.is_good else "NOT"
-        print(f"{mark} {one.seconds:4.0f} s  {one.fault} ({one.moment}) {one.words}", flush=True)
-        if not one.is_good:
-            print(f"    {replace(one, said='')}\n{one.said}", flush=True)
-    seen.sort(key=lambda one: [kind.name for kind in FAULTS].index(one.fault))
-    bad = [f"- {one.fault} ({one.moment}): {one.words}" for one in seen if not one.is_good]
-    words = f"Seed {seed}. Nothing lost, stuck or left: {verdict(not bad)}."
-    section = Section("What was seen", _HOW, _HEADER, [*table(seen)], words)
-    chosen.out.write_text("\n".join([*head, *section.markdown(), *bad]).rstrip() + "\n")
-
-
-if __name__ == "__main__":
-    main()

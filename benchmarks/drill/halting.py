@@ -1,6 +1,6 @@
 """The real pliantd, which halts once at a step of a hand-over until it is let go.
 
-``python -m benchmarks.halting DIRECTORY MOMENT --config FILE``; MOMENT is ``before:requeue``,
+``python -m benchmarks.drill.halting DIRECTORY MOMENT --config FILE``; MOMENT is ``before:requeue``,
 ``after:fence`` and so on, or ``never``. It makes DIRECTORY/reached there, and
 waits for DIRECTORY/go.
 A job's protected time is short, so that nothing waits for its end.

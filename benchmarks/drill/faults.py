@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from benchmarks.drill_field import COME_S, USER, Field
+from benchmarks.drill.field import COME_S, USER, Field
 from pliant.daemon.run_verbs import GONE
 
 STEPS = ("pin", "fence", "requeue", "reshape", "unfence", "release")

@@ -21,7 +21,7 @@ from pliant.sandbox import Options, Sandbox, accounts, environment, parts, proce
 from pliant.sandbox.notified import Notified
 from pliant.wire import Message, ask_over_tcp
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 USER = "pliant-alice"
 STEPS, STEP_S = 1500, 0.02
 PYTHON = "/usr/bin/python3"
@@ -54,7 +54,10 @@ def install(place: Path) -> Path:
     left_out = shutil.ignore_patterns(*_LEFT_OUT)
     shutil.copytree(sysconfig.get_path("purelib"), place / "lib", ignore=left_out)
     shutil.copytree(ROOT / "src" / "pliant", place / "lib" / "pliant")
-    for file in (ROOT / "docs" / "examples" / "count.py", ROOT / "benchmarks" / "faulty_count.py"):
+    for file in (
+        ROOT / "docs" / "examples" / "count.py",
+        Path(__file__).parent / "faulty_count.py",
+    ):
         shutil.copy(file, place / "lib")
     program = place / "lib" / "pliant-run"
     program.write_text(
@@ -101,7 +104,7 @@ class Field:
     def pliantd(self, moment: str = "never") -> None:
         """Start pliantd, which halts at this moment, and wait until it answers."""
         layout = self.sandbox.layout
-        argv = [sys.executable, "-m", "benchmarks.halting", str(self.place), moment]
+        argv = [sys.executable, "-m", "benchmarks.drill.halting", str(self.place), moment]
         env = {
             **environment.for_daemons(layout),
             "NOTIFY_SOCKET": str(layout.notify_socket),

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.drill_field import Field
+from benchmarks.drill.field import Field
 
 HELD = "launch_failed_requeued_held"
 IDLE_S = 15.0

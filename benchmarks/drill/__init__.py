@@ -1,0 +1,1 @@
+"""Hand-overs on a real Slurm into which faults are injected, run by run, over several sittings."""
