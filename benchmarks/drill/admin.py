@@ -48,8 +48,8 @@ class Admin:
             self.area.scontrol("release", str(job))
             self.did += 1
         if self.hurries and reason == "BeginTime" and job not in self._hurried:
-            self._hurried.add(job)
-            self.area.scontrol("update", f"jobid={job}", "StartTime=now+3")
+            if not self.area.scontrol("update", f"jobid={job}", "StartTime=now+3"):
+                self._hurried.add(job)
 
     def _look(self, every: Sequence[Mapping[str, str]]) -> None:
         """Look after the nodes, now and then."""

@@ -8,17 +8,11 @@ it should run again.
 from __future__ import annotations
 
 import contextlib
-import signal
-import sqlite3
-import subprocess
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import psutil
-
-from benchmarks.drill.field import COME_S, USER, Field
-from pliant.daemon.run_verbs import GONE
+from benchmarks.drill import acts
+from benchmarks.drill.field import Field
 
 STEPS = ("pin", "fence", "requeue", "reshape", "unfence", "release")
 GUEST_STEPS = ("fence", "requeue", "pin-guest", "unfence", "release-guest")
@@ -38,7 +32,7 @@ class Fault:
     GPUs. ``around``: what holds from before pliantd starts until all is over. ``after``: what the
     user does when all is quiet. ``first``: the batch system or its user sends the job back, behind
     whoever may start at once. ``stands``: a field of the
-    job, and what it must say once all is quiet.
+    job, and what it must say once all is quiet. ``options``: more of its sbatch.
     """
 
     name: str
@@ -56,6 +50,7 @@ class Fault:
     after: Callable[[Field], None] = lambda _field: None
     first: bool = False
     stands: tuple[str, str] = ("", "")
+    options: tuple[str, ...] = ()
 
 
 def around(*steps: str) -> tuple[str, ...]:
@@ -63,159 +58,8 @@ def around(*steps: str) -> tuple[str, ...]:
     return tuple(f"{when}:{step}" for step in steps for when in ("before", "after"))
 
 
-# --- what is done --------------------------------------------------------------------------
-
-
-def _kill(part: str) -> Callable[[Field], None]:
-    return lambda field: field.kill(part)
-
-
-def _stop_pliantd(field: Field) -> None:
-    """Stop it, silent but not gone, until the job's wrapper requeues by itself."""
-    field.sandbox.signal("pliantd", signal.SIGSTOP)
-    try:
-        field.wait(lambda: field.state(field.job) == "PENDING", "the wrapper to requeue", COME_S)
-    finally:
-        field.sandbox.signal("pliantd", signal.SIGCONT)
-
-
-def _kill_program(field: Field) -> None:
-    psutil.Process(field.program()[0]).kill()
-
-
-def _kill_wrapper(field: Field) -> None:
-    with contextlib.suppress(psutil.NoSuchProcess, StopIteration):
-        field.program()[1].kill()
-
-
-def _kill_wrapper_alone(field: Field) -> None:
-    """The program has ended by then: its wrapper is what keeps the job's place."""
-    field.program()[1].kill()
-
-
-def _kill_guardian(field: Field) -> None:
-    """Kill the job's script; Slurm ends the job of a script that is killed, whatever it runs."""
-    _kill_script(field, with_wrapper=False)
-
-
-def _kill_both(field: Field) -> None:
-    _kill_script(field, with_wrapper=True)
-
-
-def _kill_script(field: Field, *, with_wrapper: bool) -> None:
-    with contextlib.suppress(psutil.NoSuchProcess, StopIteration):
-        guardian = field.guardian()
-        wrapper = [field.program()[1]] if with_wrapper else []
-        for process in (*wrapper, guardian):
-            process.kill()
-        if not field.has_saved():  # one that just began again may be taken for told a second time
-            field.ends = ("FAILED", "COMPLETED")
-            field.told = ("its guardian was killed", f"job {field.job}: {GONE}")
-
-
-def _stop_guardian(field: Field) -> None:
-    """Stop it for longer than the program saves, and let it go on."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        guardian = field.guardian()
-        guardian.suspend()
-        time.sleep(2.0)
-        guardian.resume()
-
-
-def _node_down(field: Field) -> None:
-    field.scontrol("update", "nodename=n1", "state=down", "reason=drill")
-
-
-def _owner(*words: str) -> Callable[[Field], None]:
-    """Let the owner say it; Slurm 24.11 refuses it for a moment after a requeue: again then."""
-
-    def does(field: Field) -> None:
-        argv = [word.format(job=field.job, rival=field.rival) for word in words]
-
-        def was_taken() -> bool:
-            return "temporarily unavailable" not in field.scontrol(*argv, user=USER)
-
-        field.wait(was_taken, "the owner's words to be taken", COME_S)
-
-    return does
-
-
-def _cancel(field: Field) -> None:
-    field.sandbox.run(["scancel", str(field.job)], user=USER)
-
-
-def _restart_at_once(field: Field) -> None:
-    """Let the job start in the second in which it went back into the queue, as it was."""
-
-    def waits() -> bool:
-        return field.state(field.job) == "PENDING"
-
-    field.wait(waits, "the job to wait", 15)
-    field.scontrol("update", f"jobid={field.job}", "StartTime=now")
-    field.scontrol("delete", f"ReservationName=pliant_{field.job}")
-    time.sleep(1.5)
-
-
-def _kill_start(field: Field) -> None:
-    """End the next run as a kill does that is told a second time."""
-    field.sandbox.run(["scancel", "--signal=TERM", "--full", str(field.job)])
-
-
-@contextlib.contextmanager
-def full_disk(field: Field) -> Iterator[None]:
-    """Keep pliantd's state on a disk without a free byte."""
-    state = field.sandbox.layout.pliant_state
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "none", str(state)]
-    subprocess.run(mount, check=True, timeout=10)
-    try:
-        with contextlib.suppress(OSError), (state / "full").open("wb", buffering=0) as file:
-            while file.write(b"0" * 4096):
-                pass
-        yield
-    finally:
-        field.sandbox.stop("pliantd")
-        subprocess.run(["umount", str(state)], check=True, timeout=10)
-
-
-def _fill_disk(field: Field) -> None:
-    """Take what is left of the disk that pliantd's state lies on."""
-    state = field.sandbox.layout.pliant_state
-    with contextlib.suppress(OSError), (state / "full").open("ab", buffering=0) as file:
-        while file.write(b"0" * 1024):
-            pass
-
-
-@contextlib.contextmanager
-def small_disk(field: Field) -> Iterator[None]:
-    """Keep pliantd's state on a small disk."""
-    state = field.sandbox.layout.pliant_state
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "none", str(state)]
-    subprocess.run(mount, check=True, timeout=10)
-    try:
-        yield
-    finally:
-        field.sandbox.stop("pliantd")
-        subprocess.run(["umount", str(state)], check=True, timeout=10)
-
-
-def _fill_and_kill(field: Field) -> None:
-    _fill_disk(field)
-    field.kill("pliantd")
-
-
-def _stale(change: str) -> Callable[[Field], None]:
-    """Kill pliantd, and let its store say of the hand-over what it said earlier, or nothing."""
-
-    def does(field: Field) -> None:
-        field.kill("pliantd")
-        with contextlib.closing(sqlite3.connect(field.sandbox.layout.pliant_state / FILE)) as db:
-            db.execute(f"{change} WHERE done_s IS NULL")
-            db.commit()
-
-    return does
-
-
-_release = _owner("release", "{job}")
+_release = acts.by_owner("release", "{job}")
+_kill_pliantd = acts.kill("pliantd")
 
 BEGINS = "2031-02-03T04:05:06"
 """When an owner lets a job begin who does not mean the drill."""
@@ -224,7 +68,8 @@ PENDING = ("before:reshape", "after:reshape", "before:unfence")
 """While it waits between its two runs: an owner's update of these fields is refused before."""
 REQUEUED = ("after:requeue", "before:unfence")
 """While the job ends or waits, behind its fence."""
-FILE = "pliant.db"
+FAILS_ONCE = "if test -e $1/log && mkdir $1/failed 2>/dev/null; then exit 1; fi"
+"""A prolog that fails once for a job which has run before."""
 HOLDS = (ASKED, *SAVED, *WAITS)
 ANY = (ASKED, *around(*STEPS))
 """Every moment of a resize."""
@@ -232,9 +77,9 @@ ANY = (ASKED, *around(*STEPS))
 FAULTS: Sequence[Fault] = (
     Fault("nothing", (ASKED,)),
     Fault("nothing, preempted", (ASKED,), guest=True),
-    Fault("pliantd killed while the program saves", (ASKED,), _kill("pliantd")),
+    Fault("pliantd killed while the program saves", (ASKED,), acts.kill("pliantd")),
     *(
-        Fault(f"pliantd killed {when} {step}", (f"{when}:{step}",), _kill("pliantd"))
+        Fault(f"pliantd killed {when} {step}", (f"{when}:{step}",), acts.kill("pliantd"))
         for step in STEPS
         for when in ("before", "after")
     ),
@@ -242,41 +87,41 @@ FAULTS: Sequence[Fault] = (
         Fault(
             f"pliantd killed {when} {step}, preempted",
             (f"{when}:{step}",),
-            _kill("pliantd"),
+            acts.kill("pliantd"),
             guest=True,
         )
         for step in GUEST_STEPS
         for when in ("before", "after")
     ),
-    Fault("pliantd stopped until the wrapper requeues", SAVED, _stop_pliantd, first=True),
-    Fault("slurmctld killed", ANY, _kill("slurmctld")),
-    Fault("slurmd killed", ANY, _kill("slurmd-n1")),
-    Fault("wrapper killed while the program saves", (ASKED,), _kill_wrapper, first=True),
-    Fault("wrapper killed, checkpoint written", SAVED, _kill_wrapper_alone, first=True),
-    Fault("wrapper killed at any time", (ANY_TIME,), _kill_wrapper, first=True),
-    Fault("guardian killed at any time", (ANY_TIME,), _kill_guardian, first=True),
-    Fault("guardian killed, checkpoint written", (*SAVED, *WAITS), _kill_guardian, first=True),
-    Fault("guardian and wrapper killed at any time", (ANY_TIME,), _kill_both, first=True),
-    Fault("guardian and wrapper killed, checkpoint written", SAVED, _kill_both, first=True),
-    Fault("guardian stopped for a while", (ANY_TIME,), _stop_guardian, first=True),
-    Fault("program killed while it saves", (ASKED,), _kill_program, ends="FAILED"),
-    Fault("node down while the program saves", (ASKED,), _node_down, first=True),
-    Fault("node down, checkpoint written, no fence yet", SAVED[:2], _node_down, first=True),
-    Fault("node down, checkpoint written", (SAVED[-1], *WAITS), _node_down),
+    Fault("pliantd stopped until the wrapper requeues", SAVED, acts.stop_pliantd, first=True),
+    Fault("slurmctld killed", ANY, acts.kill("slurmctld")),
+    Fault("slurmd killed", ANY, acts.kill("slurmd-n1")),
+    Fault("wrapper killed while the program saves", (ASKED,), acts.kill_wrapper, first=True),
+    Fault("wrapper killed, checkpoint written", SAVED, acts.kill_wrapper_alone, first=True),
+    Fault("wrapper killed at any time", (ANY_TIME,), acts.kill_wrapper, first=True),
+    Fault("guardian killed at any time", (ANY_TIME,), acts.kill_guardian, first=True),
+    Fault("guardian killed, checkpoint written", (*SAVED, *WAITS), acts.kill_guardian, first=True),
+    Fault("guardian and wrapper killed at any time", (ANY_TIME,), acts.kill_both, first=True),
+    Fault("guardian and wrapper killed, checkpoint written", SAVED, acts.kill_both, first=True),
+    Fault("guardian stopped for a while", (ANY_TIME,), acts.stop_guardian, first=True),
+    Fault("program killed while it saves", (ASKED,), acts.kill_program, ends="FAILED"),
+    Fault("node down while the program saves", (ASKED,), acts.node_down, first=True),
+    Fault("node down, checkpoint written, no fence yet", SAVED[:2], acts.node_down, first=True),
+    Fault("node down, checkpoint written", (SAVED[-1], *WAITS), acts.node_down),
     Fault("checkpoint never ends", (ASKED,), checkpoint="never", grace_s=3),
     Fault("checkpoint comes too late", (ASKED,), checkpoint="late", grace_s=3),
     Fault("checkpoint fails", (ASKED,), checkpoint="fails", ends="FAILED"),
     Fault("checkpoint half written", (ASKED,), checkpoint="half", ends="FAILED"),
-    Fault("credential revoked", ("after:requeue",), _restart_at_once, rival=False),
-    Fault("next run killed at its start", ("after:release",), _kill_start, first=True),
-    Fault("user cancels", ANY, _cancel, ends="CANCELLED"),
-    Fault("user holds", HOLDS, _owner("hold", "{job}"), after=_release, first=True),
-    Fault("user updates", ANY, _owner("update", "jobid={job}", "TimeLimit=25")),
+    Fault("credential revoked", ("after:requeue",), acts.restart_at_once, rival=False),
+    Fault("next run killed at its start", ("after:release",), acts.kill_start, first=True),
+    Fault("user cancels", ANY, acts.cancel, ends="CANCELLED"),
+    Fault("user holds", HOLDS, acts.by_owner("hold", "{job}"), after=_release, first=True),
+    Fault("user updates", ANY, acts.by_owner("update", "jobid={job}", "TimeLimit=25")),
     *(
         Fault(
             f"user updates {what}",
             moments,
-            _owner("update", "jobid={job}", words),
+            acts.by_owner("update", "jobid={job}", words),
             first=goes_back,
             stands=stands,
         )
@@ -296,16 +141,21 @@ FAULTS: Sequence[Fault] = (
             ("time limit", "TimeLimit=7", PENDING[:1], ("TimeLimit", "00:07:00"), False),
         )
     ),
-    Fault("user requeues", (ASKED, *SAVED), _owner("requeue", "{job}"), first=True),
+    Fault("user requeues", (ASKED, *SAVED), acts.by_owner("requeue", "{job}"), first=True),
     Fault("clock of pliantd 30 s ahead", (ASKED,), skew_s=30),
     Fault("clock of pliantd 30 s behind", (ASKED,), skew_s=-30),
-    Fault("clock 30 s ahead, pliantd killed", around(*STEPS), _kill("pliantd"), skew_s=30),
-    Fault("clock 30 s behind, pliantd killed", around(*STEPS), _kill("pliantd"), skew_s=-30),
-    Fault("disk full from the start", (ASKED,), around=full_disk),
-    Fault("disk full from the start, pliantd killed", WAITS, _kill("pliantd"), around=full_disk),
-    Fault("disk full meanwhile, pliantd killed", ANY, _fill_and_kill, around=small_disk),
+    Fault("clock 30 s ahead, pliantd killed", around(*STEPS), acts.kill("pliantd"), skew_s=30),
+    Fault("clock 30 s behind, pliantd killed", around(*STEPS), acts.kill("pliantd"), skew_s=-30),
+    Fault("disk full from the start", (ASKED,), around=acts.full_disk),
+    Fault(
+        "disk full from the start, pliantd killed",
+        WAITS,
+        acts.kill("pliantd"),
+        around=acts.full_disk,
+    ),
+    Fault("disk full meanwhile, pliantd killed", ANY, acts.fill_and_kill, around=acts.small_disk),
     *(
-        Fault(f"store says {what}, pliantd killed{more}", REQUEUED, _stale(change), guest=guest)
+        Fault(f"store says {what}, pliantd killed{more}", REQUEUED, acts.stale(change), guest=guest)
         for what, change in (
             ("not saved", "UPDATE handovers SET saved_s = 0"),
             ("saved long ago", "UPDATE handovers SET saved_s = saved_s - 3600"),
@@ -314,5 +164,37 @@ FAULTS: Sequence[Fault] = (
         )
         for more, guest in (("", False), (", preempted", True))
     ),
-    Fault("slurmctld killed, preempted", around(*GUEST_STEPS), _kill("slurmctld"), guest=True),
+    Fault("slurmctld killed, preempted", around(*GUEST_STEPS), acts.kill("slurmctld"), guest=True),
+    Fault("slurmctld and pliantd killed", ANY, acts.both(acts.kill("slurmctld"), _kill_pliantd)),
+    Fault("slurmd and pliantd killed", ANY, acts.both(acts.kill("slurmd-n1"), _kill_pliantd)),
+    Fault("node rebooted while the program saves", (ASKED,), acts.reboot, first=True),
+    Fault("node rebooted, checkpoint written", SAVED, acts.reboot, first=True),
+    Fault("slurmctld stopped for a while", ANY, acts.stopped("slurmctld")),
+    Fault("slurmd stopped for a while", ANY, acts.stopped("slurmd-n1")),
+    Fault("pliantd stopped for a while", ANY, acts.stopped("pliantd")),
+    Fault("program stopped while it saves", (ASKED,), acts.stop_program),
+    Fault("second pliantd", ANY, acts.second_pliantd),
+    Fault("reconfigured", ANY, acts.says("reconfigure")),
+    Fault("node drained for a while", (ASKED, *SAVED, *WAITS), acts.drained),
+    Fault("partition down for a while", HOLDS, acts.partition_down),
+    Fault("reserved for others for a while", HOLDS, acts.reserved),
+    Fault("priority written back", WAITS, acts.says("update", "jobid={job}", "Priority=7")),
+    Fault("suspended for a while", (ASKED,), acts.suspended),
+    Fault("prolog fails once", (ASKED,), around=acts.scripted("Prolog", FAILS_ONCE), first=True),
+    Fault("epilog of 20 s", (ASKED,), around=acts.scripted("Epilog", "sleep 20")),
+    Fault("least time", (ASKED,), options=("--time-min=20",)),
+    Fault("least time, pliantd killed", ANY, _kill_pliantd, options=("--time-min=20",)),
+    Fault(
+        "user requeues unobserved",
+        SAVED,
+        acts.both(_kill_pliantd, acts.by_owner("requeue", "{job}")),
+        first=True,
+    ),
+    Fault(
+        "user updates GPUs unobserved",
+        PENDING,
+        acts.both(_kill_pliantd, acts.by_owner("update", "jobid={job}", "Gres=gpu:3")),
+        first=True,
+        stands=("TresPerNode", "gres:gpu:3"),
+    ),
 )

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -83,6 +84,7 @@ class Field:
     dead: list[str] = field(default_factory=list)
     trouble: str = ""  # pliantd's last no
     ends: tuple[str, ...] = ()  # how the job may; a fault may change it
+    later: list[threading.Timer] = field(default_factory=list)  # what ends a fault in a while
     told: tuple[str, ...] = ()  # one of these its output or pliantd's log is to say where it failed
 
     # --- parts -----------------------------------------------------------------------------
@@ -135,6 +137,12 @@ class Field:
         if self.sandbox.pid("pliantd") is None:
             self.pliantd()
         self.resume_nodes()
+
+    def have_passed(self) -> None:
+        """Wait until what was to last for a while is over."""
+        for timer in self.later:
+            timer.join()
+        self.later = []
 
     def resume_nodes(self) -> int:
         """Take nodes back that are down or drained; return how many."""

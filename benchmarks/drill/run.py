@@ -16,7 +16,8 @@ from pliant.errors import PliantError
 from pliant.handover import Outcome
 
 QUIET_S = 90.0
-END_S = 120.0
+END_S = 180.0
+"""More than the two minutes of a job that nobody could hurry."""
 UNPINNED_S = 6.0
 """How long after its start a job may still carry its pin: the next look takes it."""
 _SAID = re.compile("(INFO|WARNING|ERROR) pliant")
@@ -69,6 +70,7 @@ def run(area: Field, fault: Fault, place: Path, draw: random.Random) -> Seen:
                 seen.stuck += 1
             finally:
                 area.skew_s = 0
+                area.have_passed()
                 area.restore()
                 area.clear()
                 area.sandbox.stop("pliantd")
@@ -107,7 +109,7 @@ def _begin(area: Field, fault: Fault, moment: str, seen: Seen) -> None:
     if fault.checkpoint:
         (area.place / "how").write_text(fault.checkpoint)
     own = "--class=best-effort" if fault.guest else "--moldable=gpus=1:2:4"
-    area.submit(own, malleable)
+    area.submit(own, malleable, *fault.options)
     admin = Admin(area)  # of an earlier run Slurm may have kept something
     try:
         area.wait(lambda: admin.tend()[0].get("JobState") == "RUNNING", "the job to run", COME_S)
