@@ -47,9 +47,9 @@ class Admin:
         if reason == HELD:
             self.area.scontrol("release", str(job))
             self.did += 1
-        if self.hurries and reason == "BeginTime" and job not in self._hurried:
-            if not self.area.scontrol("update", f"jobid={job}", "StartTime=now+3"):
-                self._hurried.add(job)
+        waits = self.hurries and reason == "BeginTime" and job not in self._hurried
+        if waits and not self.area.scontrol("update", f"jobid={job}", "StartTime=now+3"):
+            self._hurried.add(job)
 
     def _look(self, every: Sequence[Mapping[str, str]]) -> None:
         """Look after the nodes, now and then."""

@@ -1,0 +1,117 @@
+"""Every order of events, until nothing new is found: states, moves, and what may never be."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from prove.moves import AT_ONCE, Move, moves
+from prove.rules import Wrong, check, check_settled
+from prove.world import Machine, World
+
+Faults = Callable[[Machine, World], Iterator[Move]]
+
+
+@dataclass
+class Explorer:
+    """Finds all states from one on; ``faults`` says what may go wrong in each.
+
+    ``wrong``: what may never be, and the moves that lead to it. ``cause``: of each state, from
+    which one and by which move it was found first; ``nexts``: where moves without a fault lead.
+    """
+
+    machine: Machine
+    faults: Faults
+    moves: int = 0
+    wrong: list[tuple[str, str]] = field(default_factory=list)
+    cause: list[tuple[int, str]] = field(default_factory=list)
+    nexts: list[list[int]] = field(default_factory=list)
+    _known: dict[object, int] = field(default_factory=dict)
+    _settled: list[bool] = field(default_factory=list)
+
+    def run(self, start: World, most: int, *, to_the_end: bool = True) -> None:
+        """Go on until the frontier is empty, or else until something is wrong.
+
+        Raises OverflowError where there are more than ``most`` states.
+        """
+        frontier = deque([(self._number(start, -1, "begin"), start)])
+        while frontier and (to_the_end or not self.wrong):
+            number, world = frontier.popleft()
+            for there, after in self._found(number, world):
+                frontier.append((there, after))
+            if len(self._known) > most:
+                raise OverflowError(f"more than {most} states")
+
+    def _found(self, number: int, world: World) -> Iterator[tuple[int, World]]:
+        """Make every move from here; yield what is new."""
+        for name, after, is_fault in self._moved(number, world):
+            many = len(self._known)
+            there = self._number(after, number, name)
+            if not is_fault and there != number:
+                self.nexts[number].append(there)
+            if there == many:
+                yield there, after
+
+    def _moved(self, number: int, world: World) -> Iterator[tuple[str, World, bool]]:
+        named = [*moves(self.machine, world, self.machine.same_by(world))]
+        try:
+            if world.is_settled and not any(name in AT_ONCE for name, _ in named):
+                check_settled(world)
+        except Wrong as error:
+            self.wrong.append((str(error), self.path(number, "")))
+        less = replace(world, faults=world.faults - 1)
+        faults = [*self.faults(self.machine, less)] if world.faults else []
+        for is_fault, some in ((False, named), (True, faults)):
+            for name, move in some:
+                self.moves += 1
+                after = move()
+                try:
+                    check(world, after)
+                except Wrong as error:
+                    self.wrong.append((str(error), self.path(number, name)))
+                else:
+                    yield name, after, is_fault
+
+    def _number(self, world: World, cause: int, name: str) -> int:
+        key, many = self.machine.same_by(world), len(self._known)
+        number = self._known.setdefault(key, many)
+        if number == many:
+            self.cause.append((cause, name))
+            self.nexts.append([])
+            self._settled.append(world.is_settled)
+        return number
+
+    @property
+    def states(self) -> int:
+        """How many were found."""
+        return len(self._known)
+
+    def path(self, number: int, last: str = "") -> str:
+        """Which moves led to a state."""
+        names = [last] if last else []
+        while number >= 0:
+            number, name = self.cause[number]
+            names.append(name)
+        return " > ".join(reversed(names))
+
+    def restless(self) -> list[str]:
+        """The ways to where pliantd may go on for ever, or is stuck, though nothing more comes."""
+        left = {
+            number: sum(not self._settled[there] for there in self.nexts[number])
+            for number, is_settled in enumerate(self._settled)
+            if not is_settled
+        }
+        into: dict[int, list[int]] = {}
+        for number in left:
+            for there in self.nexts[number]:
+                into.setdefault(there, []).append(number)
+        ends = [number for number in left if not left[number] and self.nexts[number]]
+        done = set(ends)
+        while ends:
+            for before in into.get(ends.pop(), ()):
+                left[before] -= 1
+                if not left[before]:
+                    done.add(before)
+                    ends.append(before)
+        return [self.path(number) for number in sorted(left.keys() - done)]

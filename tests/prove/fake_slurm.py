@@ -1,0 +1,363 @@
+"""A fake of Slurm: one node of four GPUs, what its commands print and take, when its jobs start.
+
+It speaks the text that squeue and scontrol speak, and takes the arguments that Pliant gives them.
+It keeps what was measured on real ones: a reservation holds all others out, a requeued job may
+begin two minutes later unless it is told when, the end of a reservation starts a pass of the
+scheduler, and a job that starts in the second in which it was put back is killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from pliant.batch.slurm.commands import Answer
+
+GPUS = 4
+OWN_PRIORITY = 10
+CLEANING_S = 1.0
+"""How long the processes of a run take to end after its requeue."""
+REQUEUE_S = 121.0
+LIMIT_MIN = 30
+CONFIG = """\
+Configuration data as of {now}
+AuthInfo                = (null)
+ClusterName             = fake
+PriorityType            = priority/multifactor
+SchedulerParameters     = (null)
+SLURM_CONF              = /etc/slurm/slurm.conf
+SLURM_VERSION           = 22.05.8
+SlurmUser               = slurm(64030)
+AccountingStorageEnforce = none
+GresTypes               = gpu
+SelectTypeParameters    = CR_CORE
+PrivateData             = none
+"""
+
+
+_IGNORED = frozenset(
+    ("NumNodes", "NumTasks", "CPUsPerTask", "TasksPerNode", "EndTime", "Nice", "TimeMin")
+)
+_OF_WAITING = frozenset(
+    ("Gres", "TresPerNode", "NumCPUs", "MinCPUsNode", "StartTime", "NumNodes", "NumTasks")
+)
+"""What Slurm changes of no job that runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A job as slurmctld has it; instants are seconds since the epoch, 0 for none."""
+
+    number: int
+    state: str = "PENDING"
+    gpus: int = GPUS
+    cpus: int = 8
+    min_cpus: int = 8
+    priority: int = OWN_PRIORITY
+    own_priority: int = OWN_PRIORITY
+    run: int = 0
+    limit_min: int = LIMIT_MIN
+    submit_s: float = 0.0
+    begin_s: float = 0.0
+    start_s: float = 0.0
+    end_s: float = 0.0
+    cleaned_s: float = 0.0
+    reason: str = "None"
+    comment: str = ""
+    dependency: str = "(null)"
+    user: str = "alice"
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has no allocation, and may have one."""
+        return self.state == "PENDING"
+
+    @property
+    def has_gpus(self) -> bool:
+        """Whether it takes GPUs now."""
+        return self.state in ("RUNNING", "COMPLETING")
+
+
+class Rejected(Exception):
+    """What scontrol complains of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """All that slurmctld knows: its jobs by number, and when each reservation ends."""
+
+    jobs: Mapping[int, Record]
+    fences: Mapping[str, float]
+
+    def free(self) -> int:
+        """How many GPUs no job has."""
+        return GPUS - sum(job.gpus for job in self.jobs.values() if job.has_gpus)
+
+    def with_job(self, job: Record) -> Jobs:
+        """The same with this job as it is now."""
+        return replace(self, jobs={**self.jobs, job.number: job})
+
+
+class FakeSlurm:
+    """Slurm at ``now_s``; ``state`` is all there is of it, and may be put back."""
+
+    def __init__(self, state: Jobs, now_s: float) -> None:
+        self.state, self.now_s = state, now_s
+
+    # --- what is asked ---------------------------------------------------------------------
+
+    def run(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> Answer:
+        """Answer a command of Pliant's."""
+        assert not stdin, argv
+        try:
+            return Answer(self._answer(tuple(argv), env or {}), "", 0)
+        except Rejected as error:
+            return Answer("", f"slurm_update error: {error}\n", 1)
+
+    def _answer(self, argv: tuple[str, ...], env: Mapping[str, str]) -> str:
+        match argv:
+            case ("squeue", *words):
+                return self._squeue(words, env)
+            case ("scontrol", "-o", "show", "reservation"):
+                return "".join(map(self._reservation, self.state.fences.items()))
+            case ("scontrol", "-o", "show", "node", _):
+                return "NodeName=n1 SlurmdStartTime=1000\n"
+            case ("scontrol", "show", "config"):
+                return CONFIG.format(now=int(self.now_s))
+            case ("scontrol", *words):
+                return self.told(words)
+        raise AssertionError(argv)
+
+    def _reservation(self, fence: tuple[str, float]) -> str:
+        name, end_s = fence
+        return (
+            f"ReservationName={name} StartTime=1000 EndTime={int(end_s)} Nodes=n1 NodeCnt=1"
+            " Flags=IGNORE_JOBS,SPEC_NODES Users=root\n"
+        )
+
+    def _squeue(self, words: Sequence[str], env: Mapping[str, str]) -> str:
+        only = words[words.index("-j") + 1].split(",") if "-j" in words else ()
+        numbers = {int(one) for one in only} or self.state.jobs.keys()
+        if "FAILED" in words:
+            return "".join(
+                f"{job.run}|{job.start_s:.0f}|{job.submit_s:.0f}|{job.end_s:.0f}|1:0|\n"
+                for job in self.state.jobs.values()
+                if job.number in numbers and job.state == "FAILED"
+            )
+        alive = [
+            job
+            for job in self.state.jobs.values()
+            if job.number in numbers and (job.waits or job.has_gpus)
+        ]
+        if "-O" in words:  # its nice value
+            return "".join(f"{job.number}|0|\n" for job in alive)
+        if "SQUEUE_FORMAT" in env:
+            nonce = env["SQUEUE_FORMAT"].partition("%x")[2]
+            return "".join(f"{job.number}|(null){nonce}\n" for job in alive)
+        fields, nonce = _fields(env["SQUEUE_FORMAT2"])
+        return "".join(_row(job, fields, nonce) for job in alive)
+
+    # --- what is told ----------------------------------------------------------------------
+
+    def told(self, words: Sequence[str], *, by_owner: bool = False) -> str:
+        """Do what scontrol is told. Raises Rejected, having done nothing."""
+        match words:
+            case ("update", what, *rest) if what.startswith("ReservationName="):
+                self._fence(what, rest)
+            case ("create", "reservation", what, *rest):
+                self._fence(what, rest)
+            case ("delete", what):
+                self._unfence(what.removeprefix("ReservationName="))
+            case ("requeue", number):
+                self._requeue(self._job(number))
+            case ("release", number):
+                self._release(self._job(number))
+            case ("hold", number):
+                self._keep(replace(self._job(number), priority=0, reason="JobHeldUser"))
+            case ("update", what, *rest):
+                self._update(self._job(what.removeprefix("jobid=")), rest, by_owner=by_owner)
+            case _:
+                raise AssertionError(words)
+        return ""
+
+    def _job(self, number: str) -> Record:
+        job = self.state.jobs.get(int(number))
+        if job is None or not (job.waits or job.has_gpus):
+            raise Rejected("Job/step already completing or completed")
+        return job
+
+    def _keep(self, job: Record) -> None:
+        self.state = self.state.with_job(job)
+
+    def _fence(self, what: str, words: Sequence[str]) -> None:
+        name = what.removeprefix("ReservationName=")
+        end_s = _instant(dict(word.split("=", 1) for word in words)["EndTime"])
+        if end_s <= self.now_s:
+            raise Rejected("Requested reservation has an invalid end time")
+        self.state = replace(self.state, fences={**self.state.fences, name: end_s})
+
+    def _unfence(self, name: str) -> None:
+        if name not in self.state.fences:
+            raise Rejected("Requested reservation is invalid")
+        left = {other: end_s for other, end_s in self.state.fences.items() if other != name}
+        self.state = replace(self.state, fences=left)
+        self.schedule()
+
+    def _requeue(self, job: Record) -> None:
+        if job.waits:
+            raise Rejected("Job is pending execution")
+        if job.state == "COMPLETING":
+            raise Rejected("Job/step already completing or completed")
+        self.sends_back(job)
+
+    def sends_back(self, job: Record) -> None:
+        """End its run, after which it waits again."""
+        ends = replace(job, state="COMPLETING", cleaned_s=self.now_s + CLEANING_S, begin_s=0.0)
+        self._keep(ends)
+
+    def _release(self, job: Record) -> None:
+        self._keep(replace(job, priority=job.own_priority, reason="None"))
+
+    def _update(self, job: Record, words: Sequence[str], *, by_owner: bool) -> None:
+        for word in words:
+            name, _, value = word.partition("=")
+            job = self._updated(job, name, value, by_owner=by_owner)
+        self._keep(job)
+
+    def _updated(self, job: Record, name: str, value: str, *, by_owner: bool) -> Record:
+        if name in _OF_WAITING:
+            self._only_waiting(job)
+        match name:
+            case "Priority":
+                if by_owner and int(value) > job.priority:
+                    raise Rejected("Access/permission denied")
+                job = replace(job, priority=int(value))
+            case "AdminComment":
+                job = replace(job, comment=value)
+            case "Gres" | "TresPerNode":
+                job = replace(job, gpus=int(value.rpartition(":")[2]))
+            case "NumCPUs":
+                job = replace(job, cpus=int(value.partition("-")[0]))
+            case "MinCPUsNode":
+                job = replace(job, min_cpus=int(value))
+            case "StartTime":
+                begin_s = max(_instant(value), self.now_s)
+                job = replace(job, begin_s=begin_s, reason="BeginTime")
+            case "TimeLimit":
+                job = replace(job, limit_min=int(value))
+            case _:
+                assert name in _IGNORED, (name, value)
+        return job
+
+    def _only_waiting(self, job: Record) -> None:
+        if not job.waits:
+            raise Rejected("Job is not pending execution")
+
+    # --- what happens by itself ------------------------------------------------------------
+
+    def pass_to(self, now_s: float) -> None:
+        """Let time pass; no pass of the scheduler comes with it."""
+        self.now_s = now_s
+        over = {name: end_s for name, end_s in self.state.fences.items() if end_s > now_s}
+        self.state = replace(self.state, fences=over)
+        for job in self.state.jobs.values():
+            if job.state == "COMPLETING" and job.cleaned_s <= now_s:
+                self._keep(self._again(job))
+
+    def _again(self, job: Record) -> Record:
+        """A requeued job whose processes have ended."""
+        second = float(int(self.now_s))
+        return replace(
+            job,
+            state="PENDING",
+            run=job.run + 1,
+            submit_s=second,
+            begin_s=second + REQUEUE_S,
+            start_s=0.0,
+            reason="BeginTime" if job.priority else job.reason,
+            dependency="(null)",
+        )
+
+    def starts(self) -> list[Record]:
+        """Who would start in a pass of the scheduler, in order."""
+        if self.state.fences:
+            return []
+        free, started = self.state.free(), list[Record]()
+        for job in sorted(self.state.jobs.values(), key=lambda job: -job.priority):
+            may = job.waits and job.priority > 0 and job.begin_s <= self.now_s
+            if not may or job.dependency != "(null)":
+                continue
+            if job.gpus > free:  # who is next keeps the node: nobody goes before
+                break
+            started.append(job)
+            free -= job.gpus
+        return started
+
+    def schedule(self) -> None:
+        """Make a pass of the scheduler."""
+        for job in self.starts():
+            second = float(int(self.now_s))
+            fails = job.run > 0 and second <= job.submit_s
+            state = "FAILED" if fails else "RUNNING"
+            self._keep(
+                replace(job, state=state, start_s=second, end_s=second if fails else 0.0, reason="")
+            )
+
+    def end(self, number: int, state: str) -> None:
+        """Let a job end."""
+        self._keep(replace(self.state.jobs[number], state=state, end_s=float(int(self.now_s))))
+
+
+def _instant(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def _fields(form: str) -> tuple[Sequence[tuple[str, bool]], str]:
+    """The names of a form in order, whether each is a number, and the nonce after the others."""
+    words = [word.partition(":") for word in form.split(",")]
+    last = words[-1][2]
+    return [(name, end == "|") for name, _, end in words], last[: len(last) // 2]
+
+
+_CONSTANT = {
+    **{"NumNodes": "1", "MaxNodes": "1", "NumTasks": "1", "NTPerNode": "0", "MinMemory": "0"},
+    **{"OverSubscribe": "OK", "HetJobID": "0", "Contiguous": "0", "BatchFlag": "1"},
+    **{"Requeue": "1", "Deadline": "N/A", "ArrayTaskID": "N/A", "Account": "lab"},
+    **{"QOS": "normal", "Partition": "gpu", "MinTime": "0:00", "Origin": "N/A", "Name": "train"},
+}
+
+
+def _row(job: Record, fields: Sequence[tuple[str, bool]], nonce: str) -> str:
+    runs = job.has_gpus
+    said = {
+        **_CONSTANT,
+        "JobID": str(job.number),
+        "ArrayJobID": str(job.number),
+        "State": job.state,
+        "PriorityLong": str(job.priority),
+        "SubmitTime": _said(job.submit_s),
+        "EligibleTime": _said(job.begin_s or job.submit_s),
+        "StartTime": _said(job.start_s),
+        "EndTime": _said(job.start_s + job.limit_min * 60 if runs else 0.0),
+        "TimeLimit": f"{job.limit_min}:00",
+        "NumCPUs": str(job.cpus),
+        "cpus-per-task": str(job.cpus),
+        "MinCpus": str(job.min_cpus),
+        "RestartCnt": str(job.run),
+        "Reason": job.reason or "None",
+        "UserName": job.user,
+        "tres-alloc": f"cpu={job.cpus},node=1,gres/gpu={job.gpus}" if runs else "",
+        "tres-per-node": f"gres:gpu:{job.gpus}",
+        "NodeList": "n1" if runs else "",
+        "Dependency": job.dependency,
+        "admin_comment": job.comment,
+    }
+    ends = (f"{said.get(name, '(null)')}{'|' if number else nonce}" for name, number in fields)
+    return "".join(ends) + nonce + "\n"
+
+
+def _said(instant_s: float) -> str:
+    return f"{instant_s:.0f}" if instant_s else "N/A"

@@ -1,0 +1,174 @@
+"""What may happen next where nothing goes wrong, and when something else is so than before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+from pliant.handover import (
+    BLOCKED_S,
+    GIVE_UP_S,
+    PUT_BACK_S,
+    REFUSED_S,
+    RENEW_S,
+    SETTLE_S,
+    START_S,
+)
+from pliant.node import words
+from pliant.node.words import CHECKPOINTED, Stage
+from prove.fake_slurm import FakeSlurm, Rejected
+from prove.world import JOB, RIVAL, Machine, Pliantd, World
+
+JUST_S = 0.05
+"""By how much something is over that lasts until an instant."""
+Move = tuple[str, Callable[[], World]]
+
+
+def moves(machine: Machine, world: World, key: object) -> Iterator[Move]:
+    """Yield what may happen; time goes on once nothing is left that happens at once.
+
+    ``key``: what the world is the same by.
+    """
+    soon = [*of_pliantd(machine, world, key)]
+    yield from soon
+    yield from of_the_job(machine, world)
+    yield from of_slurm(machine, world)
+    at_s = next_instant(world)
+    if at_s and not any(name in AT_ONCE for name, _ in soon) and not _is_told(world):
+        yield "time", partial(machine.passes, world, at_s)
+
+
+AT_ONCE = frozenset(("pliantd acts", "pliantd looks"))
+
+
+def of_pliantd(machine: Machine, world: World, key: object) -> Iterator[Move]:
+    if world.pliantd is None:
+        yield "pliantd starts", lambda: replace(world, pliantd=Pliantd())
+        return
+    for name, does in (("pliantd acts", machine.acts), ("pliantd looks", machine.looks)):
+        after = does(world)
+        if machine.same_by(after) != key:
+            yield name, partial(_as_found, after)
+
+
+def _as_found(world: World) -> World:
+    return world
+
+
+def of_the_job(machine: Machine, world: World) -> Iterator[Move]:
+    for name, event in _of_its_wrapper(world):
+        yield name, partial(machine.happens, world, event)
+    wrapper = world.wrapper
+    if wrapper is not None and wrapper.wish is not None and _is_unheard(world):
+        yield "wrapper says it again", partial(machine.reports, world, wrapper.wish)
+    if world.guarded:
+        for name, code in (("saves", CHECKPOINTED), ("completes", 0)):
+            yield f"program {name} unmanaged", partial(unmanaged, machine, world, code)
+    if world.job.waits and not world.job.priority:
+        yield "owner releases", partial(machine.tells, world, "release", str(JOB))
+
+
+def of_slurm(machine: Machine, world: World) -> Iterator[Move]:
+    if FakeSlurm(world.slurm, world.now_s).starts():
+        yield "Slurm schedules", partial(machine.does, world, FakeSlurm.schedule)
+    if world.slurm.jobs[RIVAL].state == "RUNNING":
+        yield "rival ends", partial(machine.does, world, _rival_ends)
+
+
+def _rival_ends(slurm: FakeSlurm) -> None:
+    slurm.end(RIVAL, "COMPLETED")
+
+
+def _of_its_wrapper(world: World) -> Iterator[tuple[str, words.Event]]:
+    wrapper, now_s = world.wrapper, world.now_s
+    if wrapper is None:
+        return
+    if _hears(world):
+        yield "wrapper hears", words.Wished(now_s, wished(world))
+    if wrapper.stage in (Stage.RUNNING, Stage.ASKED):
+        if wrapper.wish is not None:
+            yield "program saves", words.Ended(now_s, CHECKPOINTED, saved=True)
+        yield "program completes", words.Ended(now_s, 0, saved=False)
+    if now_s >= wrapper.until_s:
+        yield "wrapper's time is over", words.Ticked(now_s)
+
+
+def _hears(world: World) -> bool:
+    """Whether pliantd tells the wrapper something that it does not know."""
+    wrapper, wish = world.wrapper, wished(world)
+    if wrapper is None or world.pliantd is None:
+        return False
+    if wrapper.stage is Stage.ASKED:
+        return wish is None or wish.id != wrapper.seen
+    return wrapper.stage is Stage.RUNNING and wish is not None and wish.id != wrapper.seen
+
+
+def _is_unheard(world: World) -> bool:
+    """Whether it has saved, and pliantd lives and does not know."""
+    waits = world.wrapper is not None and world.wrapper.stage is Stage.HANDING
+    knows = world.over is not None and world.over.saved_s > 0
+    return waits and world.pliantd is not None and world.pliantd.resumed and not knows
+
+
+def _is_told(world: World) -> bool:
+    """Whether the wrapper does something at once."""
+    wrapper = world.wrapper
+    return wrapper is not None and (_hears(world) or world.now_s >= wrapper.until_s)
+
+
+def wished(world: World) -> words.Wish | None:
+    """What pliantd tells the wrapper."""
+    over = world.over
+    if over is None or over.saved_s or over.run != world.job.run:
+        return None
+    left_s = max(0.0, over.until_s - world.now_s)
+    return words.Wish(f"{over.run}.{over.asked_s:.3f}", "resize", "2", left_s)
+
+
+def unmanaged(machine: Machine, world: World, code: int) -> World:
+    """The program ends whose wrapper was killed: its guardian requeues where it has saved."""
+    alone = replace(world, guarded=False)
+    if code == CHECKPOINTED:
+        try:
+            return machine.tells(replace(alone, has_saved=True), "requeue", str(JOB))
+        except Rejected:  # it is so already
+            pass
+    state = "FAILED" if code else "COMPLETED"
+    return machine.does(alone, lambda slurm: slurm.end(JOB, state))
+
+
+def next_instant(world: World) -> float:
+    """When something else is so than now; 0 where nothing is any more."""
+    every = (*_of_jobs(world), *_of_the_hand_over(world))
+    return min((at_s for at_s in every if at_s > world.now_s), default=0.0)
+
+
+def _of_jobs(world: World) -> Iterator[float]:
+    for job in world.slurm.jobs.values():
+        yield {"RUNNING": job.start_s + SETTLE_S, "COMPLETING": job.cleaned_s}.get(
+            job.state, job.begin_s if job.waits else 0.0
+        )
+    for end_s in world.slurm.fences.values():
+        yield from (end_s, end_s - RENEW_S + JUST_S)
+    if world.wrapper is not None and world.wrapper.until_s != float("inf"):
+        yield world.wrapper.until_s
+
+
+def _of_the_hand_over(world: World) -> Iterator[float]:
+    over, job = world.over, world.job
+    if over is None:
+        return
+    if not over.saved_s:
+        yield over.until_s + JUST_S
+        return
+    yield over.saved_s + GIVE_UP_S + JUST_S
+    if job.waits:
+        yield max(job.begin_s, over.back_s) + START_S + JUST_S
+        yield job.begin_s + BLOCKED_S + JUST_S
+    for since_s, lasts_s in (
+        *((over.refused_s, REFUSED_S), (over.hindered_s, REFUSED_S)),
+        (over.back_s, PUT_BACK_S),
+    ):
+        if since_s:
+            yield since_s + lasts_s + JUST_S
