@@ -14,7 +14,7 @@ export PIP_ROOT_USER_ACTION := ignore
 # Folders that may hold something to check; folders that do not exist yet are no error.
 SHELL_ROOTS := $(wildcard .ci docker docs packaging plugins spank templates tests wrappers)
 LUA := $(shell find $(wildcard plugins tests benchmarks) -name '*.lua' 2>/dev/null)
-SUITES := $(wildcard tests/unit tests/slurm)
+SUITES := $(wildcard tests/unit tests/prove tests/slurm)
 
 # Root installs what Debian has of it; where that cannot be done, what is missing is said and then missed.
 packages = @if [ "$$(id -u)" -eq 0 ]; then .ci/packages $(1) || true; fi
