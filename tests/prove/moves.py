@@ -18,7 +18,7 @@ from pliant.handover import (
 from pliant.node import words
 from pliant.node.words import CHECKPOINTED, Stage
 from prove.fake_slurm import FakeSlurm, Rejected
-from prove.world import JOB, RIVAL, Machine, Pliantd, World
+from prove.world import GUEST, JOB, RIVAL, Machine, Pliantd, World
 
 JUST_S = 0.05
 """By how much something is over that lasts until an instant."""
@@ -72,12 +72,14 @@ def of_the_job(machine: Machine, world: World) -> Iterator[Move]:
 def of_slurm(machine: Machine, world: World) -> Iterator[Move]:
     if FakeSlurm(world.slurm, world.now_s).starts():
         yield "Slurm schedules", partial(machine.does, world, FakeSlurm.schedule)
-    if world.slurm.jobs[RIVAL].state == "RUNNING":
-        yield "rival ends", partial(machine.does, world, _rival_ends)
+    for name, number in (("rival", RIVAL), ("guest", GUEST)):
+        job = world.slurm.jobs.get(number)
+        if job is not None and job.state == "RUNNING":
+            yield f"{name} ends", partial(machine.does, world, partial(_ends, number))
 
 
-def _rival_ends(slurm: FakeSlurm) -> None:
-    slurm.end(RIVAL, "COMPLETED")
+def _ends(number: int, slurm: FakeSlurm) -> None:
+    slurm.end(number, "COMPLETED")
 
 
 def _of_its_wrapper(world: World) -> Iterator[tuple[str, words.Event]]:

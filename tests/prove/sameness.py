@@ -30,7 +30,7 @@ def same_by(world: World) -> object:
         return min(FAR_S, max(-FORGOTTEN_S, round(at_s - now_s, 2))) or 0.001
 
     jobs = world.slurm.jobs.values()
-    earlier = world.earlier
+    earlier = world.earlier if world.faults else None  # nothing else asks for it
     return (
         tuple(_of(job, seen) for job in jobs),
         tuple((name, seen(end_s)) for name, end_s in world.slurm.fences.items()),
@@ -67,7 +67,8 @@ def _remembered(world: World, seen: Callable[[float], float]) -> object:
     if pliantd is None:
         return None
     # but for its number, the job as it was asked, and when it is looked at next
-    return (pliantd.resumed, tuple((_of(one[1], seen), *one[4:]) for one in pliantd.active))
+    about = (pliantd.resumed, pliantd.unwanted)
+    return (about, tuple((_of(one[1], seen), *one[4:]) for one in pliantd.active))
 
 
 def _wrapped(world: World, seen: Callable[[float], float]) -> object:

@@ -26,19 +26,22 @@ from pliant.store import HandOverRow
 from prove.fake_slurm import FakeSlurm, Jobs, Record, Rejected
 from prove.fake_store import FakeStore
 
-JOB, RIVAL = 7, 8
+JOB, RIVAL, GUEST = 7, 8, 9
 BEGAN_S = 10_000.0
 GRACE_S = 60.0
 OLD, NEW = Shape(1, 4), Shape(1, 2)
 SPEC = Spec(parse("gpus=1-4;malleable"), OLD, OLD, Footprint(cpus_per_gpu=2))
+BEST_EFFORT = Spec(parse("job-class=best-effort;malleable"), OLD, OLD, Footprint(cpus_per_gpu=2))
+TRIAL = Spec(parse("job-class=trial"), OLD, OLD, Footprint(cpus_per_gpu=2))
 
 
 @dataclass(frozen=True, slots=True)
 class Pliantd:
-    """What a running pliantd remembers of the hand-over."""
+    """What a running pliantd remembers of the hand-over; ``unwanted``: nobody needs it any more."""
 
     active: tuple[Any, ...] = ()
     resumed: bool = False
+    unwanted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,18 +126,24 @@ class Machine:
 
     # --- one world in, the next one out ----------------------------------------------------
 
-    def begin(self) -> World:
-        """A job of four GPUs that is asked to become one of two."""
-        job = Record(
-            *(JOB, "RUNNING"), start_s=BEGAN_S - 500, submit_s=BEGAN_S - 600, begin_s=BEGAN_S - 600
-        )
-        job = replace(job, comment=put_token("", SPEC))
-        rival = Record(RIVAL, priority=1000, own_priority=1000, submit_s=BEGAN_S - 300)
-        slurm = Jobs({JOB: job, RIVAL: rival}, {})
+    def begin(self, *, guest: bool = False) -> World:
+        """A job of four GPUs that is asked to become one of two, or to make room for a guest."""
+        began_s = BEGAN_S - 600
+        spec = BEST_EFFORT if guest else SPEC
+        running = Record(JOB, "RUNNING", submit_s=began_s, begin_s=began_s, start_s=began_s + 100)
+        jobs = [
+            replace(running, comment=put_token("", spec)),
+            Record(RIVAL, priority=1000, own_priority=1000, submit_s=began_s + 300),
+        ]
+        if guest:
+            trial = Record(GUEST, priority=500, own_priority=500, submit_s=began_s + 400)
+            jobs.append(replace(trial, comment=put_token("", TRIAL)))
+        slurm = Jobs({job.number: job for job in jobs}, {})
         world = World(BEGAN_S, slurm, (), Pliantd(resumed=True), words.State())
         self._take(world)
         now = running_job(self._rows()[0], self.cluster)
-        assert self.overs.begin(now, Wanted(NEW, ("n1",)), BEGAN_S + GRACE_S, "explored")
+        wanted = Wanted(OLD if guest else NEW, ("n1",), str(GUEST) if guest else "")
+        assert self.overs.begin(now, wanted, BEGAN_S + GRACE_S, "explored")
         return self._given(world)
 
     def _take(self, world: World) -> None:
@@ -146,14 +155,18 @@ class Machine:
         overs._active = {one[1].job: _Active(*one) for one in pliantd.active}
         for name in ("_gone", "_rests", "_refused"):
             vars(overs)[name] = {}
-        cast("Any", self.elastic)._resumed = pliantd.resumed
+        elastic = cast("Any", self.elastic)
+        elastic._resumed, elastic._outgrown._had = pliantd.resumed, {}
+        elastic._unwanted = lambda _job, _guest: pliantd.unwanted
         cast("Any", self.slurm)._handing._fresh = {}
 
     def _given(self, world: World) -> World:
-        active = cast("Any", self.overs)._active.values()
+        active = [*cast("Any", self.overs)._active.values()]
+        elastic = cast("Any", self.elastic)
         pliantd = world.pliantd and Pliantd(
             tuple(tuple(getattr(one, name) for name in _NAMES) for one in active),
-            cast("Any", self.elastic)._resumed,
+            elastic._resumed,
+            elastic._unwanted(str(JOB), active[0].over.guest if active else ""),
         )
         job, wrapper, has_saved = self.fake.state.jobs[JOB], world.wrapper, world.has_saved
         guarded = world.guarded and job.state == "RUNNING"
@@ -193,7 +206,8 @@ class Machine:
     def looks(self, world: World) -> World:
         """Pliantd's cycle looks at all jobs, and tidies up."""
         self._take(world)
-        snapshot = snapshot_of(self._rows(), self.cluster, {}, self.fake.now_s)
+        seen = snapshot_of(self._rows(), self.cluster, {}, self.fake.now_s)
+        snapshot = replace(seen, reservations=self.slurm._queries.reservations())
         self.elastic.looked(snapshot, lambda _job: True)
         self.elastic.give_back(snapshot)
         return self._given(world)

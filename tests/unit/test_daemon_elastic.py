@@ -620,6 +620,25 @@ def test_what_an_earlier_pliantd_left_is_tidied_up(bench: Bench) -> None:
     assert bench.hands.did == []
 
 
+def test_a_fence_that_comes_back_with_a_killed_batch_system_falls_at_the_next_look(
+    bench: Bench,
+) -> None:
+    """One that is killed forgets its last seconds, and with them that a fence was taken down."""
+    bench.listens()
+    [*bench.elastic.begin(reshape(bench.one()), always)]
+    bench.look(JOB)
+    known = [
+        Reservation(name, ("n1",), 900.0, 2000.0) for name in ("pliant_7", "pliant_9", "course")
+    ]
+    seen = Snapshot(bench.now_s, (), (), running=(JOB,), reservations=tuple(known))
+    bench.hands.fenced = {"7": 2000.0, "9": 2000.0}
+    bench.elastic.looked(seen, always)
+    assert bench.hands.did == [("9", Do.UNFENCE)]
+    bench.hands.fenced = {"7": 2000.0}
+    bench.elastic.looked(seen, always)  # a look of before: it is gone
+    assert bench.hands.did == [("9", Do.UNFENCE)]
+
+
 @pytest.mark.parametrize(("submit_s", "knows"), [(5000.0, False), (1050.0, True)])
 def test_what_was_told_of_an_earlier_job_of_the_same_number_is_forgotten(
     bench: Bench, submit_s: float, knows: bool

@@ -15,6 +15,10 @@ from pliant.model import Job, Shape, Snapshot, Spec
 from pliant.plan import Mark
 
 
+FENCE = "pliant_"
+"""How the reservation's name begins that keeps a job's nodes in a hand-over; the job follows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One change of a waiting job, as it was observed: ``spec`` is what it carries then."""
@@ -78,4 +82,4 @@ class Batch(Protocol):
 HELD_FOR_SHAPE = "BadConstraints"
 """The reason of a job that is held because no node can ever hold its shape, in Slurm's word."""
 
-__all__ = ["HELD_FOR_SHAPE", "Batch", "Change", "Ended"]
+__all__ = ["FENCE", "HELD_FOR_SHAPE", "Batch", "Change", "Ended"]

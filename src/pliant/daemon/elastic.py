@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
+from pliant.batch import FENCE
 from pliant.daemon.beats import Beats
 from pliant.daemon.changes import Changes
 from pliant.daemon.handing import HandOvers, Hands, Wanted
@@ -204,9 +205,10 @@ class Elastic:
         """
         self._hears_since_s = min(self._hears_since_s, self._monotonic())
         jobs = (*snapshot.waiting, *snapshot.running)
-        if not self._resumed:
+        begins, self._resumed = not self._resumed, True
+        if begins:
             self.overs.resume(jobs)
-            self._resumed = True
+        if begins or self._left_fences(snapshot):
             self._unfence({job.id: job for job in jobs}, acts_on)
         there = frozenset(job.id for job in jobs)
         self.runs.forget(jobs)
@@ -260,8 +262,17 @@ class Elastic:
         """Note that programs speak to another host's pliantd."""
         self._hears_since_s = float("inf")
 
+    def _left_fences(self, snapshot: Snapshot) -> bool:
+        """Whether a look shows a fence of a hand-over that is not under way."""
+        names = (one.name for one in snapshot.reservations if one.name.startswith(FENCE))
+        under_way = self.overs.all()
+        return any(name.removeprefix(FENCE) not in under_way for name in names)
+
     def _unfence(self, known: Mapping[str, Job], acts_on: Callable[[Job], bool]) -> None:
-        """End the fences of a pliantd that is no more, and the pins of those it made room for.
+        """End the fences that are left, and the pins of those that room was made for.
+
+        They are a pliantd's that is no more, or a batch system's that was killed and forgot its
+        last seconds.
 
         Behind one a job may wait, or be about to, of which the store has forgotten what was meant:
         it starts as it is, and nobody before it.

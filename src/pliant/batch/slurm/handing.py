@@ -33,7 +33,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from pliant.batch import HELD_FOR_SHAPE
+from pliant.batch import FENCE, HELD_FOR_SHAPE
 from pliant.batch.slurm.clocks import Clocks
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer, Runs
@@ -77,9 +77,7 @@ HELD_BY_ADMIN = "JobHeldAdmin"
 """Why a job waits that somebody else than its owner holds: squeue(1), JOB REASON CODES."""
 MOST_FRESH = 1000
 """Of how many jobs it is remembered how fresh the slurmds of their nodes are."""
-PREFIX = "pliant_"
-"""How the names of fences begin."""
-_FENCE = re.compile(rf"{PREFIX}[0-9]+(?:_[0-9]+)?")
+_FENCE = re.compile(rf"{FENCE}[0-9]+(?:_[0-9]+)?")
 
 
 class Handing:
@@ -166,7 +164,7 @@ class Handing:
         if answer.status:
             raise Unavailable(f"scontrol show reservation: {answer.words}")
         return {
-            found.name.removeprefix(PREFIX): found.end_s
+            found.name.removeprefix(FENCE): found.end_s
             for found in parse_reservations(answer.out)
             if _FENCE.fullmatch(found.name) and found.end_s > self._clock()
         }
@@ -254,7 +252,7 @@ class Handing:
             raise _error(answer)(f"job {over.job}: {step.do}: {answer.words}")
 
     def _words(self, step: Step, over: HandOver, job: Job, cluster: Cluster) -> Sequence[str]:
-        fence = f"ReservationName={PREFIX}{over.job}"
+        fence = f"ReservationName={FENCE}{over.job}"
         if step.do is Do.RESHAPE:
             return ("update", f"jobid={over.job}", *self._reshape(step, over, job, cluster))
         if step.do in (Do.PIN, Do.PIN_GUEST):
