@@ -14,7 +14,6 @@ from pliant.errors import BatchError
 from pliant.model import Job, Shape, Snapshot, Spec
 from pliant.plan import Mark
 
-
 FENCE = "pliant_"
 """How the reservation's name begins that keeps a job's nodes in a hand-over; the job follows."""
 
