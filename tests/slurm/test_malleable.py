@@ -49,7 +49,12 @@ class Counting:
     def __init__(self, sandbox: Sandbox, pliant: Path, job: int | str) -> None:
         self.sandbox, self.pliant, self.job = sandbox, pliant, job
 
+    def is_known(self) -> bool:
+        """Whether pliantd has seen it: its next look may be a while away."""
+        return answer_of(self.sandbox, "history", job=str(self.job)).is_ok
+
     def history(self) -> a.HistoryAnswer:
+        wait_until(self.is_known, f"job {self.job} to be seen")
         return ask(self.sandbox, a.HistoryAnswer, "history", job=str(self.job))
 
     def resized(self) -> int:
