@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from asking_helpers import ask, wait_for_look
+from asking_helpers import answer_of, ask, wait_for_look
 from daemon_helpers import LONG, is_mature, slurm_says
 from resizing_helpers import LONG_STEP_S, Place
 from slurm_helpers import Submit, WaitForState, wait_until
