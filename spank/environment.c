@@ -94,11 +94,22 @@ static void tell_shape(spank_t spank, const struct run *run, const struct settin
 
 /* ---- SLURM_*: what sbatch wrote at submission and srun reads in the job ---- */
 
+/* Whether -n is less than --ntasks-per-node comes to on these very nodes, which Slurm counts as the
+ * job's tasks: `-N2 -n6 --ntasks-per-node=4` are 8 to it, and srun starts the 6 that were written. */
+static bool is_fewer(spank_t spank, const struct run *run)
+{
+    long written = get_number(spank, "SLURM_NTASKS", 0);
+    long each = get_number(spank, "SLURM_NTASKS_PER_NODE", 0);
+
+    return each > 0 && run->tasks == each * run->nodes && written < run->tasks &&
+           written > each * (run->nodes - 1);
+}
+
 /* `-n`, `--ntasks-per-node`: srun starts as many tasks as the job has now. Zero means that nobody
  * asked for a number; setting it would break srun. */
 static void correct_tasks(spank_t spank, const struct run *run)
 {
-    if (run->tasks < 1)
+    if (run->tasks < 1 || is_fewer(spank, run))
         return;
     if (has(spank, "SLURM_NTASKS"))
         put_number(spank, "SLURM_NTASKS", run->tasks);

@@ -733,7 +733,8 @@ local function footprint_of(job_desc, form)
 end
 
 -- GPUs of tasks, of which each node has as many, said for the node, and no more: --ntasks-per-node
--- keeps the tasks where they are whatever a core is, and can be changed later.
+-- keeps the tasks where they are whatever a core is, and can be changed later. Not where only the
+-- total is said over several nodes: such a job starts as 3 + 1 where no node has room for 2 more.
 local function with_its_tasks(job_desc, gpus, kept)
    local nodes, each = asked(job_desc, "min_nodes"), asked(job_desc, "ntasks_per_node")
    local count = asked(job_desc, "num_tasks") or nodes
@@ -742,7 +743,8 @@ local function with_its_tasks(job_desc, gpus, kept)
    end
    local tasks = nodes and nodes > 0 and math.floor(count / nodes)
    if gpus.count ~= 1 or not tasks or nodes ~= (asked(job_desc, "max_nodes") or nodes)
-      or tasks * nodes ~= count or tasks ~= (each or tasks) then
+      or tasks * nodes ~= count or tasks ~= (each or tasks)
+      or (not each and tasks > 1 and nodes > 1) then
       return nil
    end
    local changes = { { "tres_per_task", kept }, { "gres", gres_text(gpus, tasks) } }
@@ -773,15 +775,15 @@ local function per_node_form(job_desc, gpus, way, kept, by_flags)
    end
 end
 
--- Of an array each node gets room for all of its tasks, so that they lie alike on all.
+-- The tasks of an array's jobs that have one node, as the node's: what pliantd changes later. On
+-- several nodes they may lie as 3 + 1, and would wait for 2 + 2.
 local function packed(job_desc)
    local nodes, count = asked(job_desc, "min_nodes"), asked(job_desc, "num_tasks")
    if not has_text(job_desc, "array_inx") or is_open_array(job_desc) or not count
-      or count <= nodes or count % nodes > 0 or asked(job_desc, "ntasks_per_node") then
+      or nodes ~= 1 or count <= 1 or asked(job_desc, "ntasks_per_node") then
       return {}
    end
-   local tasks = math.floor(count / nodes)
-   return { { "pn_min_cpus", tasks * (asked(job_desc, "cpus_per_task") or 1) } }
+   return { { "pn_min_cpus", count * (asked(job_desc, "cpus_per_task") or 1) } }
 end
 
 -- The changes that make a request one that can be changed later, and its footprint.

@@ -111,6 +111,22 @@ def test_tasks_are_spread_as_their_owner_wrote_them_where_nobody_ever_answers(
     assert [output(job) for job in jobs] == ["2(x2)\n", "2(x2)\n"]
 
 
+@pytest.mark.parametrize("options", ["-N2 -n4 --gpus-per-task=1", "-N2 -n4 --gres=gpu:1 -a1"])
+def test_it_starts_where_slurm_lays_its_tasks_unevenly_and_nobody_ever_answers(
+    clean: Sandbox, submit: Submit, wait_for_state: WaitForState, output: Output, options: str
+) -> None:
+    """Three GPUs and three CPUs are free on one node, one of each on another."""
+    for node, gpus, cpus in (("n1", 1, 13), ("n2", 3, 15), ("n3", 4, 16), ("n4", 4, 16)):
+        where = (f"--nodelist={node}", f"--gres=gpu:{gpus}", f"-n{cpus}", "--time=60", "--mem=100")
+        wait_for_state(submit(*where, script=LONG, user=None), "RUNNING")
+    with nobody_answers(clean):
+        for more in ((), (MOLDABLE,)):
+            late = ("--mem=100", "--time=10", *options.split(), *more)
+            job = submit(*late, script="echo $SLURM_TASKS_PER_NODE")
+            wait_for_state(job, "COMPLETED")
+            assert output(job) == "3,1\n"
+
+
 LEFT = {
     "-N1 --ntasks-per-node=4 --gres=gpu:4": ("2", "2", "2"),
     "--array=0-1 -N1 --ntasks-per-node=4 --gres=gpu:4": ("1", "1", "1"),  # both tasks start

@@ -157,6 +157,21 @@ def test_two_nodes_become_one_and_one_becomes_two(
     assert text == said(2, "2x2", "2 x 2 devices 0,1")
 
 
+def test_fewer_tasks_than_nodes_may_have_stay_as_many(molded: Molded) -> None:
+    """Slurm counts four on each node of `-N2 -n6 --ntasks-per-node=4`; srun starts the six."""
+    written = "-N2 -n6 --ntasks-per-node=4 --gres=gpu:2"
+    script = 'env | grep -E "^(SLURM|PLIANT)_" > $SLURM_JOB_ID.env; srun hostname | wc -l'
+    for shape, changes, tasks in (
+        ("2x2", (), "6"),
+        ("2x4", ("gres=gpu:4",), "6"),
+        ("4", ("NumNodes=1-1 NumTasks=4 NumCPUs=4 gres=gpu:4",), "4"),
+    ):
+        text, env = molded(written, *changes, script=script)
+        found = (env["PLIANT_SHAPE"], env["SLURM_NTASKS"], env["SLURM_NPROCS"])
+        assert found == (shape, tasks, tasks)
+        assert tasks in text.splitlines()
+
+
 def test_a_share_is_told_as_a_part_of_one_gpu(
     molded: Molded,
 ) -> None:
