@@ -99,6 +99,9 @@ local settings = {
 
 local breaker_since -- when an exchange last failed
 
+-- Whether slurm.conf limits memory for all partitions, as pliantd last said: Lua sees only theirs.
+local limits_memory = false
+
 -- When a job was last submitted that pliantd was not told of: it may have what seemed free.
 local untold_since
 local UNTOLD_S = 10 -- for how long that is said: pliantd takes it so
@@ -486,6 +489,31 @@ local function asks_for_gpu(job_desc)
    return false
 end
 
+--- Limits of memory ---------------------------------------------------------------------------
+
+-- Whether a partition that a job names, or the default one, has MaxMemPerCPU or MaxMemPerNode, or
+-- gives whole nodes (OverSubscribe=EXCLUSIVE): there memory by the GPU is that of all their GPUs.
+local function has_limit(job_desc, part_list)
+   local named = job_desc.partition
+   for name, part in pairs(type(part_list) == "table" and part_list or {}) do
+      local is_its = named and ("," .. named .. ","):find("," .. name .. ",", 1, true)
+         or (not named and (tonumber(part.flag_default) or 0) ~= 0)
+      if is_its and ((part.max_mem_per_cpu or 0) > 0 or (part.max_mem_per_node or 0) > 0
+         or part.max_share == 0) then
+         return true
+      end
+   end
+   return false
+end
+
+-- Learn of a limit that holds in the job's partitions and is not their own.
+local function learn_limit(job_desc, part_list, fields)
+   local fine, own = pcall(has_limit, job_desc, part_list)
+   if fine and not own and (fields.mem_limit or not fields.away) then
+      limits_memory = fields.mem_limit ~= nil
+   end
+end
+
 --- A form that can be changed later ----------------------------------------------------------
 
 -- What --ntasks-per-node, --gpus-per-task, --cpus-per-gpu and --mem-per-gpu ask of a waiting job is
@@ -786,10 +814,18 @@ local function packed(job_desc)
    return { { "pn_min_cpus", count * (asked(job_desc, "cpus_per_task") or 1) } }
 end
 
+-- Whether the same may come to other CPUs or other memory, or be refused, once it is said per node:
+-- beyond a limit of memory Slurm gives a job more CPUs, and does not count what is said by the GPU.
+local function is_limited(job_desc, part_list)
+   local said = has_text(job_desc, "cpus_per_tres") or has_text(job_desc, "mem_per_tres")
+      or asked(job_desc, "min_mem_per_node") or asked(job_desc, "min_mem_per_cpu")
+   return said and (limits_memory or has_limit(job_desc, part_list))
+end
+
 -- The changes that make a request one that can be changed later, and its footprint.
-local function later_form(job_desc, by_flags)
+local function later_form(job_desc, by_flags, part_list)
    local gpus, way, kept = gpus_asked(job_desc)
-   if not gpus or stays(job_desc) then
+   if not gpus or stays(job_desc) or is_limited(job_desc, part_list) then
       return {}
    end
    local by_gpu = asked(job_desc, "ntasks_per_tres")
@@ -804,12 +840,12 @@ local function later_form(job_desc, by_flags)
 end
 
 -- The words of a token, with what was noted of the form that the job was given.
-local function changeable(job_desc, words, flags)
+local function changeable(job_desc, words, flags, part_list)
    if not words:match("^moldable") then
       return words
    end
    local fine, noted = pcall(function()
-      local changes, footprint = later_form(job_desc, flags)
+      local changes, footprint = later_form(job_desc, flags, part_list)
       set_all(job_desc, changes)
       for place, number in ipairs(footprint or {}) do
          footprint[place] = string.format("%.0f", number)
@@ -821,11 +857,11 @@ end
 
 -- Note what was said; the words, or nil where they are not understood or longer than `most`.
 -- `prepare` may change the request, and what is noted: for one that got no answer.
-local function write_token(job_desc, said, flags, most, prepare)
+local function write_token(job_desc, said, flags, most, prepare, part_list)
    local words = words_of(said, flags)
    words = words and #words <= most and words
    if words then
-      local noted = prepare and prepare(job_desc, words, flags) or words
+      local noted = prepare and prepare(job_desc, words, flags, part_list) or words
       local token = token_of(noted) .. (prepare and " " .. UNANSWERED or "")
       job_desc.admin_comment = with_token(job_desc.admin_comment or "", token)
    end
@@ -833,9 +869,9 @@ local function write_token(job_desc, said, flags, most, prepare)
 end
 
 -- pliantd is not there: let the request be one that it can change later.
-local function note_only(job_desc, said, flags)
+local function note_only(job_desc, said, flags, part_list)
    local wants_gpu = asks_for_gpu(job_desc) -- before it is said in another way
-   local words = write_token(job_desc, said, flags, MAX_WORDS, changeable)
+   local words = write_token(job_desc, said, flags, MAX_WORDS, changeable, part_list)
    if not words then
       say("pliant: not available now, and what was said to it is not understood:"
          .. " the job is submitted as written")
@@ -886,7 +922,7 @@ local function tell_node(job_desc, said, flags)
    end
 end
 
-local function submit(job_desc)
+local function submit(job_desc, part_list)
    local flags = flags_of(job_desc)
    local said = flags ~= false and said_in(job_desc.comment)
    if not flags and not said then
@@ -896,12 +932,15 @@ local function submit(job_desc)
    pcall(tell_node, job_desc, said, flags)
    local line, too_long = request_of(job_desc, said, flags)
    local fields = line and ask(line)
+   if fields then
+      learn_limit(job_desc, part_list, fields)
+   end
    if fields and not fields.away then
       return apply(job_desc, fields)
    end
    untold_since = os.time()
    if line then
-      note_only(job_desc, said, flags)
+      note_only(job_desc, said, flags, part_list)
    else
       write_token(job_desc, said, flags, MAX_TEXT) -- what is longer would keep pliantd busy
       say("pliant: " .. too_long .. ": the job is submitted as written")
@@ -928,8 +967,8 @@ function M.setup(options)
 end
 
 --- Look at a submission: slurm.SUCCESS accepts it, slurm.ERROR refuses it.
-function M.job_submit(job_desc, _part_list, _submit_uid)
-   local fine, result = pcall(submit, job_desc)
+function M.job_submit(job_desc, part_list, _submit_uid)
+   local fine, result = pcall(submit, job_desc, part_list)
    if fine then
       return result
    end

@@ -122,3 +122,27 @@ def test_a_job_whose_memory_slurm_counts_its_own_way_starts_as_its_owner_wrote_i
     job = n1.submit(*options, "--gres=gpu:2", "--moldable=gpus=1-4", script=LONG)
     n1.wait_for_state(job, "RUNNING")
     assert n1.gpus(job) == "gres:gpu:2"
+
+
+BY_GPU = (
+    "-praised --gres=gpu:1 --cpus-per-gpu=2 --mem-per-cpu=9000",
+    "-praised --gres=gpu:1 --mem-per-gpu=9000",
+    "-palone --gres=gpu:1 --mem-per-gpu=500",
+)
+
+
+@pytest.mark.parametrize("options", BY_GPU)
+def test_what_is_said_by_the_gpu_comes_to_the_same_where_nobody_answers(
+    clean: Sandbox, submit: Submit, show: Show, wait_for_state: WaitForState, options: str
+) -> None:
+    """Said for the node it would be more CPUs beyond MaxMemPerCPU, and less memory of whole nodes."""
+    clean.stop("pliantd")
+    close_breaker(clean)
+    given = []
+    for more in ((), ("--moldable=gpus=1-4",)):
+        job = submit("-N1", *options.split(), *more, script=LONG)
+        wait_for_state(job, "RUNNING")
+        given.append((show(job)["TRES"], show(job)["NumCPUs"]))
+        clean.run(["scancel", str(job)], check=True)
+        wait_for_state(job, "CANCELLED")
+    assert given[0] == given[1]

@@ -36,7 +36,8 @@ end
 
 local function submit(step)
    if what == "module" then
-      return require("pliant").job_submit(job_desc(step.fields, step.broken, step.unset), {}, 1000)
+      local described = job_desc(step.fields, step.broken, step.unset)
+      return require("pliant").job_submit(described, step.parts or {}, 1000)
    end
    return slurm_job_submit(job_desc(step.fields, step.broken, step.unset), {}, 1000)
 end

@@ -76,11 +76,16 @@ class FakeBatch:
     away_as: type[Unavailable] = Unavailable
     turned_away: int = 0
     partitions: tuple[str, ...] = ("gpu",)
+    max_mem_per_cpu_mib: int = 0
     refuses: str = ""
     later: bool = False  # it refuses because it changes nothing of the job now
     changes: list[tuple[str, str]] = field(default_factory=list)
     between: Callable[[], None] | None = None  # runs after each look, before the cycle goes on
     says: Callable[[Job], str] = lambda job: job.reason  # why a job waits, as it is now
+
+    def partition(self, name: str) -> Partition:
+        most = self.max_mem_per_cpu_mib
+        return Partition(name, ("n1",), default=name == "gpu", max_mem_per_cpu_mib=most)
 
     def observe(self) -> Snapshot:
         if self.away:
@@ -91,7 +96,7 @@ class FakeBatch:
         snapshot = Snapshot(
             self.now_s,
             (node,),
-            tuple(Partition(name, ("n1",), default=name == "gpu") for name in self.partitions),
+            tuple(map(self.partition, self.partitions)),
             tuple(replace(job, reason=self.says(job)) for job in self.waiting.values()),
             tuple(self.running.values()),
         )
@@ -787,6 +792,17 @@ def door_one(cycling: Cycling, clock: Clock, woken: list[int], *uids: int) -> Fi
 
 AWAY = Message("ok", {"away": "1"})
 """The plugin writes the token and nothing else."""
+
+
+def test_the_filter_is_told_where_memory_is_limited(
+    make: Make, batch: FakeBatch, clock: Clock
+) -> None:
+    cycling = make()
+    batch.max_mem_per_cpu_mib = 4000
+    cycling.run()
+    door = door_one(cycling, clock, [])
+    (told,) = submit(door, encode(Message("submit", SUBMISSION)))
+    assert told is not None and told.fields["mem_limit"] == "1"
 
 
 def test_a_flagged_submission_is_answered_and_wakes_a_cycle(

@@ -46,25 +46,26 @@ def literal(value: object) -> str:
     return "nil" if value is None else str(value)
 
 
-def step(fields: dict[str, Any], by_comment: bool = False, unset: str = "") -> str:
+def step(fields: dict[str, Any], by_comment: bool = False, unset: str = "", parts: str = "") -> str:
     """Write one submission as a step of fake_slurm.lua."""
     said = {"comment": f"pliant:{MOLDABLE}"} if by_comment else {"spank_job_env_size": 1}
     texts = [f"{name} = {literal(value)}" for name, value in (UNSET | fields | said).items()]
     spank = "" if by_comment else f", spank_job_env = {{[0] = {literal(FLAG)}}}"
     refuses = f", unset = {literal(unset)}" if unset else ""
-    return f"{{fields = {{{', '.join(texts)}{spank}}}{refuses}}}"
+    known = f", parts = {{{parts}}}" if parts else ""
+    return f"{{fields = {{{', '.join(texts)}{spank}}}{refuses}{known}}}"
 
 
-def submitted(lua: str, tmp_path: Path, steps: list[str]) -> list[list[str]]:
-    """Submit jobs while nobody answers; return what was told of each, but for reads."""
+def submitted(lua: str, tmp_path: Path, steps: list[str], answer: str = "") -> list[list[str]]:
+    """Submit jobs while nobody answers, or all is; return what was told of each, but for reads."""
     found = shutil.which(lua)
     assert found, f"{lua} is needed by these tests"
     script = tmp_path / "steps.lua"
     setup = f"socket = {literal(str(tmp_path / 'nobody'))}"
-    script.write_text(
-        f"return {{clock = 1000, setup = {{{setup}}}, missing = {{['socket.unix'] = true}},"
-        f" {', '.join(steps)}}}"
-    )
+    door = "missing = {['socket.unix'] = true}"
+    if answer:
+        door = f"door = {{answer = {literal(answer)}}}"
+    script.write_text(f"return {{clock = 1000, setup = {{{setup}}}, {door}, {', '.join(steps)}}}")
     done = subprocess.run(
         [found, str(HERE / "fake_slurm.lua"), "module", str(script)],
         env={"LUA_PATH": f"{PLUGINS}/?.lua;;"},
@@ -170,3 +171,39 @@ def test_where_slurm_refuses_one_field_all_are_as_they_were_written(
     as_written = UNSET | case["fields"]
     assert fields == {name: str(as_written.get(name, "")) for name in fields}
     assert len(fields) > 3
+
+
+BY_GPU = {"tres_per_node": "gres:gpu:2", "mem_per_tres": "gres:gpu:500"}
+LIMITS = {
+    "gpu = {max_mem_per_cpu = 300}, cpu = {max_mem_per_node = 0}": ({"partition": "gpu"}, True),
+    "gpu = {max_share = 0}": ({"partition": "gpu"}, True),
+    "gpu = {max_share = 1, max_mem_per_node = 0}": ({"partition": "gpu"}, False),
+    "gpu = {max_mem_per_node = 3000}": ({"partition": "cpu,gpu"}, True),
+    "gpu = {max_mem_per_cpu = 300, flag_default = 1}": ({}, True),
+    "gpu = {max_mem_per_cpu = 300, flag_default = 0}, cpu = {flag_default = 1}": ({}, False),
+    "gpu = {max_mem_per_cpu = 300}": ({"partition": "gpu2"}, False),
+}
+
+
+@pytest.mark.parametrize("lua", LUAS)
+@pytest.mark.parametrize("parts", LIMITS)
+def test_where_memory_is_limited_what_is_said_by_the_gpu_stays(
+    lua: str, parts: str, tmp_path: Path
+) -> None:
+    """Slurm gives memory that is said per node more CPUs there, or refuses it."""
+    where, stays = LIMITS[parts]
+    steps = [step(BY_GPU | where, parts=parts), step({"tres_per_node": "gres:gpu:2"}, parts=parts)]
+    told, plain = submitted(lua, tmp_path, steps)
+    assert (fields_and_token(told)[0] == {}) is stays
+    assert fields_and_token(plain)[0] == {}
+
+
+@pytest.mark.parametrize("lua", LUAS)
+@pytest.mark.parametrize("answer", ["ok away=1", "ok away=1&mem_limit=1"])
+def test_so_it_does_where_pliantd_told_of_a_limit_that_only_slurm_conf_has(
+    lua: str, answer: str, tmp_path: Path
+) -> None:
+    parts = "gpu = {max_mem_per_node = 0, max_share = 1}"
+    steps = [step(BY_GPU | {"partition": "gpu"}, parts=parts)]
+    (told,) = submitted(lua, tmp_path, steps, answer)
+    assert (fields_and_token(told)[0] == {}) is ("mem_limit" in answer)

@@ -117,7 +117,8 @@ class FilterDoor:
         except Exception:
             log.exception("a submission was left as it is: this is Pliant's own mistake")
             return encode(_AWAY)
-        wakes, said = answer.away or answer.spec is not None, encode(ok(**answer.as_fields))
+        wakes = answer.away or answer.spec is not None
+        said = encode(ok(**answer.as_fields, **_mem_limit(request.fields, view)))
         refused_in = _partition(request.fields, view) if answer.refusal else None
         self._note_refusal(refused_in)
         if (
@@ -180,6 +181,13 @@ class FilterDoor:
         """A few cycles at the pace that they have here."""
         pace_s = self._cycling.config.daemon.cycle_s + 12 * seen.observe_s + seen.decide_s
         return max(STALE_S, 4 * pace_s)
+
+
+def _mem_limit(fields: Mapping[str, str], view: View) -> Mapping[str, str]:
+    """Whether a submission's partitions limit memory: pliant.lua sees no limit of slurm.conf's."""
+    named = view.inventory.partitions(fields.get("partition", ""))
+    limited = any(p.max_mem_per_node_mib or p.max_mem_per_cpu_mib for p in named)
+    return {"mem_limit": "1"} if limited else {}
 
 
 def _partition(fields: Mapping[str, str], view: View) -> str:
