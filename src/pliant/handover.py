@@ -32,7 +32,7 @@ What each step is for:
 - *release*: gives it the priority back that the batch system computes.
 - *settle*: sees it run for a moment. A slurmd that was started again while the run before ended is
   told to end it twice. So the next one begins later there; should it be ended all the same, it is
-  requeued.
+  requeued. One that is suspended before its requeue is looked at so, too.
 
 - *give back*: no part of a hand-over; what a job lent to one, its owner's --time-min and --nice, it
   has again as soon as it may, outside of any.
@@ -194,7 +194,8 @@ class Sight:
     something else than when it was asked, or runs and may not be in the run that saved;
     ``blocked``: why it does not start, in the batch system's words, where that is not for others
     that have the room or are before it; ``not_launched``: it is held because its start failed;
-    ``held_by_admin``: by somebody other than its owner.
+    ``held_by_admin``: by somebody other than its owner; ``suspended``: it has its place, and stands
+    still until whoever stopped it lets it go on.
     """
 
     state: JobState | None
@@ -212,6 +213,7 @@ class Sight:
     ends_s: float = 0.0
     not_launched: bool = False
     held_by_admin: bool = False
+    suspended: bool = False
 
     @property
     def pinned(self) -> bool:
@@ -361,6 +363,8 @@ def _settles(scene: Scene) -> bool:
 
 
 def _before_requeue(over: HandOver, scene: Scene) -> Step:
+    if scene.job.suspended:  # requeued it would wait, held, and `scontrol resume` be refused
+        return Step(Do.SETTLE)
     if scene.job.held or over.is_hindered(scene.now_s):
         return Step(Do.REQUEUE)
     if not scene.job.pinned:

@@ -356,6 +356,25 @@ def test_an_owner_who_acts_meanwhile_wins(
     drill.assert_tidy()
 
 
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_a_job_that_is_suspended_keeps_its_place_until_it_may_go_on(after: int) -> None:
+    """Slurm gives it the priority 0 of a job that is held, and its own when it is resumed."""
+    drill = Drill(FakeSlurm(), intended())
+    slurm = drill.slurm
+    for _ in range(after):
+        slurm.do(next_step(drill.over, slurm.scene()), drill.over)
+    assert slurm.job.state is RUNNING
+    own = slurm.job.priority if not slurm.job.pinned else 1
+    slurm.job = replace(slurm.job, held=True, suspended=True, priority=0)
+    for _ in range(30):
+        assert next_step(drill.over, slurm.scene()).do is Do.SETTLE
+        slurm.pass_time(1.0, scheduler=True)
+    slurm.job = replace(slurm.job, held=False, suspended=False, priority=own)
+    drill.run()
+    assert drill.outcome is Outcome.DONE
+    drill.assert_tidy()
+
+
 @given(st.integers(0, 4), st.booleans())
 def test_a_job_that_is_held_while_it_runs_stays_held(after: int, before_saved: bool) -> None:
     slurm = FakeSlurm()

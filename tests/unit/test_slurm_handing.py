@@ -690,3 +690,9 @@ def test_who_holds_a_job_is_said(reason: str, outcome: Outcome) -> None:
     )
     assert scene.job.held
     assert next_step(OVER, replace(scene, fence_end_s=0.0)) == Step(Do.END, outcome=outcome)
+
+
+def test_a_job_that_is_suspended_is_not_taken_for_one_that_is_only_held() -> None:
+    row = array(7, array_id="7", state="SUSPENDED", priority="0", nodes="n1", restarts="0")
+    scene = handing(Slurm(), {"7": row}).scene(replace(OVER, guest=""), JOB, _CLUSTER)
+    assert (scene.job.held, scene.job.suspended) == (True, True)

@@ -184,6 +184,7 @@ class Handing:
             blocked=in_words(blocked(row.reason)) if row.waits else "",
             not_launched=row.reason.replace("_", " ") == NOT_LAUNCHED,
             held_by_admin=row.waits and row.reason == HELD_BY_ADMIN,
+            suspended=row.state in ("SUSPENDED", "STOPPED"),
         )
 
     def _of_job(
