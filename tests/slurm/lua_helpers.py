@@ -26,10 +26,13 @@ return slurm.SUCCESS
 """A job_submit.lua without Pliant."""
 
 
-def with_pliant(sandbox: Sandbox, before: str = "", setup: str = "", submit: str = "") -> str:
+def with_pliant(
+    sandbox: Sandbox, before: str = "", setup: str = "", submit: str = "", modify: str = ""
+) -> str:
     """Write a site's job_submit.lua that requires Pliant beside its own rules.
 
-    ``before`` stands first, ``setup`` goes into pliant.setup{}, ``submit`` holds the own rules.
+    ``before`` stands first, ``setup`` goes into pliant.setup{}, ``submit`` and ``modify`` hold the
+    own rules.
     """
     return f"""
 package.path = "{sandbox.layout.etc}/?.lua;" .. package.path
@@ -42,7 +45,10 @@ function slurm_job_submit(job_desc, part_list, submit_uid)
    {submit}
    return found and pliant.job_submit(job_desc, part_list, submit_uid) or slurm.SUCCESS
 end
-function slurm_job_modify() return slurm.SUCCESS end
+function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
+   {modify}
+   return slurm.SUCCESS
+end
 return slurm.SUCCESS
 """
 

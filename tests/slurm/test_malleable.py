@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from asking_helpers import answer_of, ask, wait_for_look
 from daemon_helpers import LONG, is_mature, slurm_says
+from lua_helpers import job_submit_lua, with_pliant
 from resizing_helpers import LONG_STEP_S, Place
 from slurm_helpers import Submit, WaitForState, wait_until
 
@@ -72,6 +73,11 @@ class Counting:
 
     def resize(self, shape: str, user: str | None = USERS[0]) -> subprocess.CompletedProcess[str]:
         return self.sandbox.run([str(self.pliant), "resize", str(self.job), shape], user=user)
+
+    def told(self, verb: str) -> str:
+        """Return what `pliant why` and the like print of it."""
+        argv = [str(self.pliant), verb, str(self.job)]
+        return self.sandbox.run(argv, user=USERS[0], check=True).stdout
 
     def becomes(self, shape: str) -> None:
         """Ask until it can be asked, and wait until it is done."""
@@ -414,6 +420,35 @@ def test_a_shape_that_a_limit_forbids_is_taken_back_and_not_tried_again(
     assert [run.shape for run in counting.history().runs] == ["1", "1"]
     tried = f"it was tried before, and refused: {limit}"
     wait_until(lambda: tried in counting.resize("2").stderr, "it not to be tried again")
+
+
+AGAINST_POLICY = "Job violates accounting/QOS policy"
+NOT_ONE_GPU = """
+   if job_desc.tres_per_node and job_desc.tres_per_node:find("gpu:1", 1, true) then
+      slurm.log_info("%s", "own rule: refused")
+      return slurm.ESLURM_ACCOUNTING_POLICY
+   end
+"""
+"""A site's own rule for updates."""
+
+
+def test_a_reshape_that_slurm_refuses_for_good_is_tried_once_and_the_job_goes_on_as_it_was(
+    count: Count, clean: Sandbox, wait_for_state: WaitForState, workdir: Path
+) -> None:
+    counting = count("--gres=gpu:2", "--moldable=gpus=1:2", steps=1500)
+    wait_until(counting.works, "the program to work")
+    with job_submit_lua(clean, with_pliant(clean, modify=NOT_ONE_GPU)):
+        wait_until(lambda: counting.resize("1").returncode == 0, "the job to be asked")
+        wait_until(lambda: counting.history().handovers[-1].outcome != "", "its end")
+    log = clean.layout.log("slurmctld").read_text(errors="replace")
+    assert log.count("own rule: refused") == 1
+    wait_for_state(counting.job, "COMPLETED")
+    told = counting.history()
+    assert [run.shape for run in told.runs] == ["2", "2"]
+    assert (workdir / f"{counting.job}.out").read_text().splitlines()[-1] == checksum(1500)
+    words = f"{Outcome.REFUSED}: {AGAINST_POLICY}"
+    assert told.handovers[-1].outcome.startswith(words)
+    assert all(words in counting.told(verb) for verb in ("why", "history"))
 
 
 def test_each_task_of_an_array_is_resized_by_itself(

@@ -631,8 +631,21 @@ def test_a_job_that_turns_back_has_no_less_than_its_time_limit(carries: int) -> 
 @pytest.mark.parametrize(
     ("words", "kind"),
     [
+        ("Access/permission denied for job 7", True),
         ("Invalid time-min specification (exceeds job's time or other limits) for job 7", True),
+        ("Invalid generic resource (gres) specification for job 7", True),
         ("Invalid GRES specification (with and without type identification) for job 7", True),
+        ("Invalid feature specification for job 7", True),
+        ("Invalid qos specification for job 7", True),
+        (
+            "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+            " for job 7",
+            True,
+        ),
+        ("Requested node configuration is not available for job 7", True),
+        ("Requested time limit is invalid (missing or exceeds some limit) for job 7", True),
+        ("Update of this parameter is not supported: AdminComment for job 7", True),
+        ("Job resizing not supported for job arrays for job 7", True),
         ("Job is pending execution", False),
         ("Transport endpoint is already connected", False),
     ],
