@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from slurm_helpers import wait_until
 
+from pliant import resources
 from pliant.sandbox import Options, Sandbox
 
 pytestmark = pytest.mark.slurm
@@ -161,34 +164,84 @@ def test_an_upgrade_is_in_force_at_once_and_a_removal_leaves_a_slurmctld_that_st
 RAISES = SITE_RULE.replace(
     "function slurm_job_submit(job_desc, part_list, submit_uid)\n",
     "function slurm_job_submit(job_desc, part_list, submit_uid)\n"
-    '   if job_desc.name == "raises" then return job_desc.name.no.field end\n',
+    '   if job_desc.name == "raises" then\n'
+    "      job_desc.time_limit = 7\n"
+    "      return job_desc.name.no.field\n"
+    "   end\n",
 )
+CALLS_PLIANT = RAISES.replace(
+    "   return slurm.SUCCESS\n",
+    '   local pliant = dofile("CONF/pliant.lua").setup({})\n'
+    "   return pliant.job_submit(job_desc, part_list, submit_uid)\n",
+    1,
+)
+"""By itself, behind its own rules, as the head of pliant.lua has it."""
+CHANGES = frozenset(("JobId", "SubmitTime", "EligibleTime", "AccrueTime", "LastSchedEval"))
 
 
-def test_a_sites_function_that_raises_costs_no_job_its_mark_and_is_a_fault_to_the_doctor(
-    bare: Sandbox, conf: Path, install: Install
+def raised(bare: Sandbox, *words: str) -> tuple[str, dict[str, str], int]:
+    """Let the site's function raise at a submission.
+
+    Return what sbatch says, what is recorded of the job, and how many lines more slurmctld's log
+    has that tell of it.
+    """
+
+    def told() -> int:
+        lines = bare.layout.log("slurmctld").read_text(errors="replace").splitlines()
+        return sum(" error: " in line and "attempt to index field 'no'" in line for line in lines)
+
+    before = told()
+    done = sbatch(bare, "--hold", "--gres=gpu:1", "-J", "raises", *words)
+    job = done.stdout.strip()
+    shown = bare.run(["scontrol", "show", "job", job], check=True).stdout.split()
+    bare.run(["scancel", job], check=True)
+    fields = (word.partition("=") for word in shown)
+    return done.stderr, {k: v for k, _, v in fields if k not in CHANGES}, told() - before
+
+
+def found_by_doctor(bare: Sandbox) -> str:
+    """What the doctor says of an error at a submission."""
+    lines = bare.run([PLIANT, "doctor"]).stdout.splitlines()
+    return next((line for line in lines if "failed at a submission: " in line), "")
+
+
+@pytest.fixture
+def lua_alone(bare: Sandbox, conf: Path, install: Install) -> Iterator[None]:
+    """The site's own job_submit.lua in force, without Pliant; in the end there is none."""
+    script, slurm_conf = conf / "job_submit.lua", conf / "slurm.conf"
+    before = slurm_conf.read_text()
+    script.write_text(RAISES)
+    slurm_conf.write_text(f"{before}JobSubmitPlugins=lua\n")
+    bare.restart("slurmctld")
+    yield
+    slurm_conf.write_text(before)
+    install("--remove", "--yes", "--part", "lua")
+    bare.restart("slurmctld")
+    install("--remove", "--yes", "--part", "lua")
+    script.unlink(missing_ok=True)
+    (conf / "pliant.lua").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("how", ["installed", "by hand"])
+def test_a_submission_at_which_a_sites_function_raises_passes_as_slurm_alone_lets_it(
+    bare: Sandbox, conf: Path, install: Install, lua_alone: None, how: str
 ) -> None:
-    def says() -> str:
-        lines = bare.run([PLIANT, "doctor"]).stdout.splitlines()
-        return next((line for line in lines if "failed at a submission: " in line), "")
-
-    assert RAISES != SITE_RULE
-    (conf / "job_submit.lua").write_text(RAISES)
-    done = install("--apply", "--part", "lua", "--dormant-lua", "run")
-    assert done.returncode == 0, done.stdout
-    bare.reconfigure()
-    wait_until(lambda: plugins(bare) == "lua", "slurmctld to load the filter")
-    assert says() == ""
-    words = ("--hold", "--comment=pliant:gpus=1-2", "--gres=gpu:1")
-    job = sbatch(bare, "-J", "raises", *words).stdout.strip()
-    assert "AdminComment=pliant=v1:" in bare.run(["scontrol", "show", "job", job]).stdout
-    assert "/job_submit.lua:4: attempt to index field 'no'" in says()  # Lua cuts a long path
-    bare.run(["scancel", job])
-    install("--remove", "--yes", "--part", "lua")
-    bare.reconfigure()
-    wait_until(lambda: plugins(bare) == "(null)", "slurmctld to forget the filter")
-    install("--remove", "--yes", "--part", "lua")
-    (conf / "job_submit.lua").unlink(missing_ok=True)
+    alone = raised(bare)
+    assert (alone[0], alone[1]["TimeLimit"], alone[2]) == ("", "00:07:00", 1)
+    second = int(time.time())  # slurmctld's log has whole ones
+    wait_until(lambda: time.time() > second + 1, "the next second")
+    if how == "installed":
+        assert install("--apply", "--part", "lua").returncode == 0
+    else:
+        shutil.copy(resources.find("plugins", "slurm", "pliant.lua"), conf)
+        (conf / "job_submit.lua").write_text(CALLS_PLIANT.replace("CONF", str(conf)))
+    bare.restart("slurmctld")
+    assert found_by_doctor(bare) == ""
+    assert raised(bare) == alone
+    assert "/job_submit.lua:" in found_by_doctor(bare)  # Lua cuts a long path
+    assert "attempt to index field 'no'" in found_by_doctor(bare)
+    marked_too = raised(bare, "--comment=pliant:gpus=1-2")[1].get("AdminComment", "")
+    assert marked_too.startswith("pliant=v1:") is (how == "installed")
 
 
 def test_a_broken_job_submit_lua_is_not_made_worse(
