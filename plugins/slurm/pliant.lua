@@ -228,7 +228,7 @@ local function words_of(said, flags)
    local first = true
    for word in ((said or "") .. ";"):gmatch("([^;]*);") do
       local option, equals, value = word:match("^([a-z-]+)(=?)(.*)$")
-      if said and first and option and MOLDABLE_KEYS[option] then
+      if said and first and equals == "=" and MOLDABLE_KEYS[option] then
          option, equals, value = "moldable", "=", word
       end
       first = false

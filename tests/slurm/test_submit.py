@@ -20,15 +20,20 @@ pytestmark = pytest.mark.slurm
 
 Show = Callable[[int | str], dict[str, str]]
 
+USER = "pliant-alice"
 HELD = "--hold"
 """A held job cannot start now: it is given its own shape, and stays to be looked at."""
+NOT_UNDERSTOOD = (
+    "pliant: not available now, and what was said to it is not understood: the job is submitted as"
+    " written"
+)
 
 
 @pytest.fixture
 def submit_asked(submit: Submit, clean: Sandbox, show: Show) -> Submit:
     """Submit, and once more where a busy machine let pliantd answer too late."""
 
-    def submitted(*options: str, script: str = "true", user: str | None = "pliant-alice") -> int:
+    def submitted(*options: str, script: str = "true", user: str | None = USER) -> int:
         for _ in range(3):
             job = submit(*options, script=script, user=user)
             if "own=" in noted(clean, job):
@@ -146,9 +151,32 @@ def test_an_array_and_a_job_by_its_comment_carry_the_token_too(
 ) -> None:
     wait_for_look(clean)
     array = submit_asked(HELD, "--moldable=gpus=1-2", "--array=1-3", "--gres=gpu:1")
-    comment = submit_asked(HELD, "--comment=pliant:gpus=1-2;steps=5 and my own", "--gres=gpu:1")
     assert noted(clean, array) == "moldable=gpus=1-2;own=1;fp=1,0,1,0,0,0,0"
-    assert noted(clean, comment) == "moldable=gpus=1-2;steps=5;own=1;fp=1,0,1,0,0,0,0"
+    for blank in ("", " "):
+        said = f"--comment=pliant:{blank}gpus=1-2;steps=5 and my own"
+        comment = submit_asked(HELD, said, "--gres=gpu:1")
+        assert noted(clean, comment) == "moldable=gpus=1-2;steps=5;own=1;fp=1,0,1,0,0,0,0"
+
+
+def test_a_job_by_its_comment_is_told_what_it_is_submitted_with_and_what_is_not_understood(
+    clean: Sandbox,
+) -> None:
+    """A blank after the colon or none; a comment that only begins so is not passed over."""
+    close_breaker(clean)
+
+    def says(words: str) -> str:
+        wait_for_look(clean)
+        options = ("sbatch", "--parsable", HELD, f"--comment=pliant:{words}", "--gres=gpu:2")
+        return run_asked(clean, [*options, "--wrap=true"], USER).stderr
+
+    less = "which is not among the shapes that it may have: it is submitted with 1\n"
+    assert [says(blank + "gpus=1").endswith(less) for blank in ("", " ")] == [True, True]
+    assert "pliant: 'see': one of moldable" in says(" see notes")
+    assert "a value is expected after gpus=" in says("gpus = 1-4")
+    clean.stop("pliantd")
+    for words in (" see notes", "gpus = 1-4", " gpus"):
+        done = clean.run(["sbatch", HELD, f"--comment=pliant:{words}", "--wrap=true"], user=USER)
+        assert (done.returncode, done.stderr) == (0, f"sbatch: {NOT_UNDERSTOOD}\n")
 
 
 def test_observing_writes_the_token_and_nothing_else(

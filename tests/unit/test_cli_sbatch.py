@@ -78,6 +78,14 @@ def test_a_flag_wins_over_the_same_word_of_a_comment() -> None:
     ]
 
 
+def test_a_blank_before_a_comments_words_loses_none_of_them() -> None:
+    words = ("--comment=pliant:  gpus=1-8;steps=9 mine  too", "--job-class=trial", "train.sh")
+    assert prepared(*words)[0] == [
+        "--comment=pliant:moldable=gpus=1-8;job-class=trial;steps=9 mine  too",
+        "train.sh",
+    ]
+
+
 def test_the_scripts_comment_is_kept() -> None:
     script = b"#!/bin/sh\n#SBATCH --comment='run 7'\n"
     assert prepared("--moldable=gpus=1-4", "t.sh", script=script)[0] == [

@@ -261,6 +261,7 @@ def test_what_a_job_asks_arrives_under_slurms_own_names(run: Steps, door: MakeDo
     [
         ({"spank": ("_SLURM_SPANK_OPTION_pliant_class=trial",)}, "alice"),
         ({"comment": "pliant:gpus=1-4;job-class=trial and more"}, "alice"),
+        ({"comment": "pliant: gpus=1-4;job-class=trial and more"}, "alice"),
         ({"comment": "pliant:job-class=best-effort"}, None),
         ({"spank": (FLAG,), "comment": "job-class=trial"}, None),
         (
@@ -676,7 +677,7 @@ def test_a_job_without_a_gpu_of_its_own_is_told_so(
     "comment",
     ["pliant:", "pliant:gpus=1-4;own=4", "pliant:set=4", "pliant:fp=1,2", "pliant:gpus=$(id)",
      "pliant:gpus=1;gpus=2", "pliant:gpus=1-4;pinned", "pliant:;", "pliant:gpus=1;moldable=gpus=2",
-     "pliant:\tgpus=1|2"],
+     "pliant:\tgpus=1|2", "pliant:gpus = 1-4", "pliant: gpus", "pliant: see notes"],
 )  # fmt: skip
 def test_words_that_cannot_be_right_write_no_token(run: Steps, comment: str) -> None:
     told = effects(run(job(comment=comment)))

@@ -19,7 +19,7 @@ import click
 from pliant.cli.directives import Found, read_command_line, read_script
 from pliant.cli.passing import REPLACED, PassedOn, Reader, become, read_script_file
 from pliant.errors import BadInput
-from pliant.grammar import MOLDABLE_KEYS, parse_option, request_text
+from pliant.grammar import MOLDABLE_KEYS, from_comment, parse_option, request_text
 from pliant.grammar.token import COMMENT
 from pliant.model import Request
 
@@ -84,9 +84,10 @@ def comment(line: Found, script: Found) -> str:
 
 def _from_own(own: str) -> tuple[dict[str, str], str]:
     """Split the owner's comment into Pliant's words, by option, and other text."""
-    if not own.startswith(COMMENT):
+    words = from_comment(own)
+    if words is None:
         return {}, own
-    words, _, text = own.removeprefix(COMMENT).partition(" ")
+    text = own.removeprefix(COMMENT).lstrip().removeprefix(words)[1:]
     pairs: dict[str, str] = {}
     for position, word in enumerate(words.split(";") if words else ()):
         option, _, value = word.partition("=")
