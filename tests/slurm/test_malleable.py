@@ -422,6 +422,16 @@ def test_a_shape_that_a_limit_forbids_is_taken_back_and_not_tried_again(
     wait_until(lambda: tried in counting.resize("2").stderr, "it not to be tried again")
 
 
+def test_a_job_whose_submission_got_no_answer_is_resized(count: Count, clean: Sandbox) -> None:
+    """What Slurm makes of its request at the start and the requeue is no update of its owner's."""
+    clean.stop("pliantd")
+    counting = count("--gres=gpu:2", "-c3", "--moldable=gpus=1:2", steps=20_000)
+    clean.start("pliantd")
+    wait_until(counting.works, "the program to work")
+    counting.becomes("1")
+    assert [run.shape for run in counting.history().runs] == ["2", "1"]
+
+
 AGAINST_POLICY = "Job violates accounting/QOS policy"
 NOT_ONE_GPU = """
    if job_desc.tres_per_node and job_desc.tres_per_node:find("gpu:1", 1, true) then

@@ -475,6 +475,27 @@ def test_a_requeued_job_waits_two_minutes_unless_its_begin_is_set(cluster: Clust
     cluster.empty()
 
 
+LEAST = (
+    *("-c3", "-n3", "-n2 --mincpus=5", "--ntasks-per-node=3", "--cpus-per-gpu=3"),
+    *("--ntasks-per-gpu=2", "--exclusive"),
+)
+
+
+@pytest.mark.parametrize("options", LEAST)
+def test_squeue_shows_the_least_cpus_of_a_running_job_as_it_asks_them_once_it_waits_again(
+    cluster: Cluster, options: str
+) -> None:
+    """Else each resize of a job without an answer would end as one that its owner has changed."""
+    cluster.empty()
+    job = cluster.run_long("--requeue", "--gres=gpu:2", *options.split())
+    told = ("squeue", "-h", "-j", job, "-O", "NumTasks:|,cpus-per-task:|,MinCpus:|")
+    runs = cluster.run(*told)
+    cluster.run("scontrol", "requeue", job)
+    wait_until(lambda: cluster.states([job]) == {"PENDING"}, "the job to wait again")
+    assert cluster.run(*told) == runs
+    cluster.empty()
+
+
 # How Slurm answers
 
 

@@ -143,7 +143,10 @@ TWO_TASKS = {"num_tasks": "2", "num_cpus": "16", "min_cpus": "16"}
     [
         ({}, True),
         (LESS, True),
-        ({"num_cpus": "6", "cpus_per_task": "6", "min_cpus": "6"}, True),  # it had whole cores
+        ({"num_cpus": "6"}, True),  # it had whole cores
+        ({"num_cpus": "6", "cpus_per_task": "6", "min_cpus": "6"}, False),
+        ({"cpus_per_task": "6"}, False),
+        ({"min_cpus": "6"}, False),
         ({"tres_per_node": "gres:gpu:3"}, False),
         ({"tres_per_node": "gres:gpu:a100:4"}, False),
         ({"tres_per_node": "gres:gpu:4,gres:fast:1"}, False),
@@ -165,6 +168,28 @@ def test_so_it_is_with_a_job_that_was_submitted_without_an_answer(
     job = running_job(runs, CLUSTER)
     assert stands(row(**{"admin_comment": token, **said}), job, over, CLUSTER) is as_it_was
     assert stands(row(**NEW), job, over, CLUSTER)
+
+
+@pytest.mark.parametrize(
+    ("said", "as_it_was"),
+    [
+        ({}, True),
+        ({"min_cpus": "8"}, True),  # by half of a reshape back to what it had
+        ({"cpus_per_task": "6"}, False),
+        ({"min_cpus": "6"}, False),
+    ],
+)
+def test_what_it_asked_is_known_of_a_job_that_had_whole_cores(
+    said: dict[str, str], as_it_was: bool
+) -> None:
+    """Seven CPUs of cores of two threads: it runs with eight."""
+    asks = {"cpus_per_task": "7", "min_cpus": "7", "admin_comment": put_token("", UNANSWERED)}
+    runs = {"state": "RUNNING", "nodes": "n1", "requeue": "1", "num_cpus": "8"}
+    job = running_job(row(**asks, **runs, start=instant(10_000), end=instant(11_800)), CLUSTER)
+    waits = {**asks, "num_cpus": "7", **said}
+    assert stands(row(**waits), job, OVER, CLUSTER) is as_it_was
+    older = replace(job, cpus_asked=())
+    assert stands(row(**waits), older, OVER, CLUSTER)
 
 
 def test_nor_is_it_a_change_where_slurm_chose_its_nodes_and_types() -> None:

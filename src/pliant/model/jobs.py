@@ -79,6 +79,7 @@ class Job:
     nodes: tuple[str, ...] = ()
     whole_nodes: bool = False  # it has all that is on them, whatever its shape says
     restarts: int = 0
+    cpus_asked: tuple[int, ...] = ()  # the least CPUs of a task and of a node; (): not known
     requeues: bool = True  # the batch system would start it again once it is requeued
     # what was measured, of this job or of earlier ones of its user and name: steps per second
     measured: tuple[tuple[Shape, float], ...] = ()

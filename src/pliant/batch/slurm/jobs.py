@@ -11,7 +11,7 @@ from pliant.batch.slurm.gres import GPU, SHARD, gres_list
 from pliant.batch.slurm.job_rows import JobRow, count
 from pliant.batch.slurm.lent import owed
 from pliant.batch.slurm.nodes import Use
-from pliant.batch.slurm.request import Asked, asked
+from pliant.batch.slurm.request import Asked, asked, least_cpus
 from pliant.batch.slurm.requested import as_expected, partitions_of, requested, spec_of
 from pliant.batch.slurm.values import NOTHING, duration_s, host_list, instant_s, tasks_in, whole
 from pliant.errors import BadAnswer
@@ -172,6 +172,7 @@ def _elastic(job: Job, row: JobRow, cluster: Cluster) -> Job:
         spec=wants.spec,
         shapes=wants.shapes if job.shape in wants.shapes else (job.shape,),
         footprint=wants.footprint,
+        cpus_asked=least_cpus(row),
         frozen=wants.frozen or _kept(row) or (USER_TOP if cluster.user_top else ""),
         features=wants.features,
         nodes_required=wants.nodes_required,

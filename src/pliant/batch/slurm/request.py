@@ -100,6 +100,14 @@ def asked(row: JobRow, noted: Footprint | None = None, default_per_cpu_mib: int 
     return Asked(nodes, gpu_type, gpus, shards, tasks, cpus, per_task, mem, per_cpu, odd, *by_gpu)
 
 
+def least_cpus(row: JobRow) -> tuple[int, int]:
+    """Return the least CPUs of a task and of a node, as asked, of one that runs too.
+
+    The number of all CPUs is what a running job has: of whole cores, that is more.
+    """
+    return count(row.cpus_per_task), count(row.min_cpus)
+
+
 def _nodes(row: JobRow) -> int:
     """The nodes; squeue's own count of waiting jobs is sometimes one too large."""
     if not row.waits:

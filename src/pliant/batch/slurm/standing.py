@@ -23,7 +23,7 @@ from math import inf
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.batch.slurm.lent import has_its_memory
-from pliant.batch.slurm.request import Asked, asked
+from pliant.batch.slurm.request import Asked, asked, least_cpus
 from pliant.batch.slurm.requested import CHANGED, Requested, partitions_of, requested, spec_of
 from pliant.batch.slurm.update import by_another, wanted
 from pliant.batch.slurm.values import NOTHING, duration_s, instant_s
@@ -113,7 +113,7 @@ def _asks_otherwise(
     except Refused:
         return True
     if not says_shape:
-        return found.odd != "" or _is_neither(found, forms)
+        return found.odd != "" or _is_neither(found, forms) or _asks_other_cpus(row, job, forms)
     mems = {form.mem_mib for form in forms}
     memory = 0 not in mems and found.mem_mib not in mems
     return memory or found.odd != "" or by_another(found, forms)
@@ -123,8 +123,8 @@ def _is_neither(found: Asked, forms: Sequence[Asked]) -> bool:
     """Whether a job whose submission got no answer asks for what it neither had nor is to have.
 
     Its token says no shape, and how it ran is what it was given: whole cores, a type of GPU, and as
-    many nodes as Slurm chose. So fewer CPUs are no change, nor are other nodes with as much on each
-    or in all.
+    many nodes as Slurm chose. So fewer CPUs in all are no change, nor are other nodes with as much
+    on each or in all.
     """
 
     def differ(name: str) -> Iterator[int]:
@@ -136,6 +136,16 @@ def _is_neither(found: Asked, forms: Sequence[Asked]) -> bool:
     other = any(all(differ(name)) for name in ("gpus", "shards", "tasks"))
     types = {"", *(form.gpu_type for form in forms)}
     return other or found.gpu_type not in types or min(differ("cpus")) > 0
+
+
+def _asks_other_cpus(row: JobRow, job: Job, forms: Sequence[Asked]) -> bool:
+    """Whether a task's or a node's least CPUs are neither as they were nor as they are to be."""
+    if not job.cpus_asked:  # an earlier pliantd has not stored it
+        return False
+    per_task, least = least_cpus(row)
+    return per_task not in (job.cpus_asked[0], *(form.cpus_per_task for form in forms)) or (
+        least not in (job.cpus_asked[1], *(form.cpus for form in forms))
+    )
 
 
 def _may_run_longer(row: JobRow, job: Job, over: HandOver) -> bool:
