@@ -336,6 +336,28 @@ def test_a_number_that_comes_again_is_another_job(at: Remembers) -> None:
     assert at.counted().answered == 2
 
 
+def test_a_number_that_comes_again_unseen_has_nothing_of_the_other_job(at: Remembers) -> None:
+    job = at.submit("7")
+    at.batch.waiting["7"] = replace(job, shape=TWO, spec=molded(job.spec, TWO))
+    at.start("7")
+    at.look()
+    at.end("7")
+    at.look()
+    at.ended.clear()
+    at.look(1000.0)
+    at.submit("7", "gpus=1", own=ONE, user="bob", account="chemistry")
+    at.start("7")
+    at.end("7")
+    at.look(REGULARLY_S)
+    told = at.history("7", SHY_BOB)
+    assert (told.user, told.own, told.filtered, told.decisions) == ("bob", "1", "", ())
+    (run,) = told.runs
+    assert (run.shape, run.gpus, run.start_s) == ("1", 1.0, told.start_s)
+    assert run.end_s == told.end_s
+    (stored,) = at.cycling.store.runs("7", silent=True)
+    assert (stored.user, stored.account) == ("bob", "chemistry")
+
+
 def test_tasks_of_an_array_are_one_submission(at: Remembers) -> None:
     at.submit("7", own=ONE, text="gpus=1-2", tasks_waiting=3, array_tasks="0-2")
     at.look()

@@ -18,6 +18,7 @@ from pliant.daemon.counting import Counting
 from pliant.daemon.idling import gpu_use
 from pliant.daemon.journal import about
 from pliant.daemon.records import (
+    SKEW_S,
     array_of,
     as_ended,
     as_gone,
@@ -152,6 +153,8 @@ class Remembering:
         stored = self._store.jobs.job(job.id)
         if stored is not None and not is_another(stored, job):
             return replace(stored, end_s=0.0, exit="", state="")  # requeued after its end, say
+        if stored is not None:  # of another job, which had this number
+            self._store.forget_before([(job.id, job.submit_s - SKEW_S)])
         record = first_record(job, str(self._mode(job)), self._clock())
         array = array_of(job)
         if array and self._knows_array(array, record, changes):

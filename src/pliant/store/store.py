@@ -277,7 +277,7 @@ class Store:
     def forget_before(self, jobs: Iterable[tuple[str, float]]) -> None:
         """Drop what was told of jobs before an instant each: it was of others of these numbers."""
         rows = list(jobs)
-        for table in ("handovers", "decisions") if rows else ():
+        for table in ("handovers", "decisions", "intentions") if rows else ():
             self._db.write(f"DELETE FROM {table} WHERE job = ? AND at_s < ?", *rows)  # noqa: S608  # our own names
         if rows:
             self._db.write("DELETE FROM runs WHERE job = ? AND max(at_s, start_s) < ?", *rows)
