@@ -17,7 +17,7 @@ from benchmarks.section import Section
 PARTS = (
     *("cycle", "pbs-hook", "pbs-runjob", "guardian"),
     *("ranks", "submission", "attack", "start", "idle", "native", "monitor", "monitors"),
-    *("sharing", "history"),
+    *("sharing", "history", "remembered"),
 )
 """Each is a module ``benchmarks.bench_PART`` with ``measure(quick) -> list[Section]``; _ for -."""
 

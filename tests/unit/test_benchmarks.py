@@ -101,7 +101,7 @@ def test_an_unknown_part_is_told_the_known_ones(capsys: pytest.CaptureFixture[st
     assert stopped.value.code == 2
     assert (
         "speed: of cycle, pbs-hook, pbs-runjob, guardian, ranks, submission, attack, start, idle, native, monitor,"
-        " monitors, sharing, history is expected" in capsys.readouterr().err
+        " monitors, sharing, history, remembered is expected" in capsys.readouterr().err
     )
 
 
