@@ -552,6 +552,17 @@ def test_a_job_is_named_as_squeue_or_qstat_names_it(
     assert [one.fields["job"] for one in daemon.asked] == [job]
 
 
+def test_a_component_of_a_heterogeneous_job_has_a_number_of_its_own(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert pliant("history", "4711+1") == 2
+    assert capsys.readouterr().err == (
+        "pliant: '4711+1': a component of a heterogeneous job has a number of its own:"
+        " JobId= of scontrol show job 4711+1\n"
+    )
+    assert daemon.asked == []
+
+
 @pytest.mark.parametrize(
     "job",
     [

@@ -126,7 +126,7 @@ def test_more_lines_than_the_screen_has_go_through_the_pager(
     pager.write_text('#!/bin/sh\necho paged $(wc -l) "$1"\n')
     pager.chmod(0o755)
     here, there = pty.openpty()
-    env = {**os.environ, "PAGER": f"'{pager}' '$(touch {tmp_path}/x)'"}
+    env = {**os.environ, "TERM": "xterm", "PAGER": f"'{pager}' '$(touch {tmp_path}/x)'"}
     done = subprocess.run(
         [sys.executable, "-c", SCREEN, str(count)],
         env=env, stdin=there, capture_output=True, text=True, timeout=60, check=True,
@@ -142,5 +142,15 @@ def test_without_a_pager_all_is_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], pager: str
 ) -> None:
     monkeypatch.setenv("PAGER", pager)
+    paged(["one", "two"], 1)
+    assert capsys.readouterr().out == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("terminal", ["dumb", ""])
+def test_no_pager_waits_for_a_key_on_a_terminal_that_cannot_be_drawn_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: str
+) -> None:
+    monkeypatch.setenv("PAGER", "true")
+    monkeypatch.setenv("TERM", terminal)
     paged(["one", "two"], 1)
     assert capsys.readouterr().out == "one\ntwo\n"

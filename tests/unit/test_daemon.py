@@ -1551,7 +1551,7 @@ def test_every_field_of_the_answers_is_a_sentence_or_known_to_be_none() -> None:
         "CannotRow.reason",  # what Slurm can change at all
         "DoneAnswer.message",  # of the asker's own job
         *(f"HistoryAnswer.{name}" for name in ("job", "user", "partition", "state", "request")),
-        *(f"HistoryAnswer.{name}" for name in ("own", "filtered", "would", "exit")),
+        *(f"HistoryAnswer.{name}" for name in ("own", "filtered", "would", "exit", "tasks")),
         *("RunHistory.shape", "HandOverHistory.outcome"),
         *("HandOverHistory.before", "HandOverHistory.after"),
         *(f"SpeedRow.{name}" for name in ("job", "tier", "unit")),  # for administrators alone

@@ -10,6 +10,7 @@ import pytest
 from test_daemon import ALICE, BOB, ENFORCE, FOUR, ONE, ROOT, SHY_BOB, TWO, Clock, FakeBatch
 
 from pliant.batch import Change, Ended
+from pliant.cli.history import print_history
 from pliant.daemon import answers as a
 from pliant.daemon.config import parse
 from pliant.daemon.counting import Took
@@ -358,7 +359,9 @@ def test_a_number_that_comes_again_unseen_has_nothing_of_the_other_job(at: Remem
     assert (stored.user, stored.account) == ("bob", "chemistry")
 
 
-def test_tasks_of_an_array_are_one_submission(at: Remembers) -> None:
+def test_tasks_of_an_array_are_one_submission(
+    at: Remembers, capsys: pytest.CaptureFixture[str]
+) -> None:
     at.submit("7", own=ONE, text="gpus=1-2", tasks_waiting=3, array_tasks="0-2")
     at.look()
     record = at.cycling.store.jobs.job("7")
@@ -381,7 +384,13 @@ def test_tasks_of_an_array_are_one_submission(at: Remembers) -> None:
     at.look()
     why = at.ask(ROOT, "why", "7")
     assert isinstance(why, a.WhyAnswer)
-    assert why.text == "it is an array, whose tasks are asked for one by one: 7_0, 7_1, 7_2"
+    tasks = "it is an array, whose tasks are asked for one by one: 7_0, 7_1, 7_2"
+    assert why.text == tasks
+    assert at.history("7").tasks == tasks
+    print_history(at.history("7"))
+    told = capsys.readouterr().out
+    assert f"\n{tasks}\n" in told
+    assert "it ended" not in told
 
 
 def test_where_pliant_observes_it_is_remembered_what_would_have_been(tmp_path: Path) -> None:

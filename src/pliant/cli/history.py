@@ -83,7 +83,9 @@ def _story(answer: HistoryAnswer) -> Iterator[str]:
         yield f"it would have started as {answer.would} at {clock(answer.would_s)}: Pliant observes"
     if answer.start_s and answer.submit_s:
         yield f"it waited {duration(answer.start_s - answer.submit_s)}"
-    if answer.end_s:
+    if answer.tasks:
+        yield answer.tasks
+    elif answer.end_s:
         yield f"it ended {clock(answer.end_s)}: {answer.exit or 'how is not known'}"
 
 
@@ -91,7 +93,8 @@ def print_history(answer: HistoryAnswer) -> None:
     """Print an answer for a person."""
     first = f", first submitted {clock(answer.submit_s)}" if answer.submit_s else ""
     where = f" in {answer.partition}" if answer.partition else ""
-    state = f": {answer.state}" if answer.state else ""
+    over = answer.tasks and answer.end_s  # of an array: its tasks may still run
+    state = f": {answer.state}" if answer.state and not over else ""
     say(f"job {answer.job} of {answer.user}{where}{state}{first}")
     for line in _story(answer):
         say(line)

@@ -14,8 +14,16 @@ _SERVER = r"(?:\.[A-Za-z][A-Za-z0-9-]{0,62}(?:\.[A-Za-z0-9-]{1,63}){0,8})?"
 _JOB = re.compile(rf"((?:0|[1-9][0-9]{{0,11}}){_TASK}){_SERVER}", re.ASCII)
 """PBS's first job is 0; Slurm has none of that number, which pliantd says."""
 
+_COMPONENT = re.compile(r"[1-9][0-9]{0,11}\+[0-9]{1,9}", re.ASCII)
+"""As squeue shows a part of a heterogeneous job; its own number is not always the sum."""
+
 
 def _checked(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    if _COMPONENT.fullmatch(value):
+        raise BadInput(
+            f"{quoted(value)}: a component of a heterogeneous job has a number of its own: "
+            f"JobId= of scontrol show job {value}"
+        )
     found = _JOB.fullmatch(value)
     if not found:
         raise BadInput(

@@ -35,7 +35,12 @@ def paged(lines: Sequence[str], most: int) -> None:
 
 
 def _pager() -> list[str]:
-    """Return the pager's words; none where it is not there, or $PAGER is empty."""
+    """Return the pager's words; none where it is not there, or $PAGER is empty.
+
+    Nor on a terminal that cannot be drawn on: less waits for a key there before it shows anything.
+    """
+    if os.environ.get("TERM", "") in {"", "dumb"}:
+        return []
     try:
         argv = shlex.split(os.environ.get("PAGER", PAGER))
     except ValueError:

@@ -245,6 +245,7 @@ class HistoryAnswer:
     start_s: float = 0.0  # of its first run
     end_s: float = 0.0
     exit: str = ""  # the batch system's word for its end
+    tasks: str = ""  # of an array, which have a history of their own, in words
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ def history_of(store: Store, asker: Asker, job_id: str, job: Job | None) -> a.Hi
         lost_s=cost.lost_s,
         lost_gpu_s=cost.lost_gpu_s,
     )
-    return found if record is None else _with_record(found, record)
+    return found if record is None else _with_record(found, record, _tasks(store, record))
 
 
 def cost_of(store: Store, job_id: str) -> a.CostRow:
@@ -60,9 +60,9 @@ def ended_answer(store: Store, asker: Asker, ids: Sequence[str]) -> a.WhyAnswer 
     if record is None or not asker.may_see(Job(record.job, record.user, record.account)):
         return None
     decisions = rows.decision_rows(store.decisions(record.job, 10))
-    tasks = store.jobs.tasks(record.job, MOST_NAMED + 1) if record.array else ()
+    became = _tasks(store, record) or _became(record)
     return a.WhyAnswer(
-        *(record.end_s, _row(record), _became(record, tasks)),
+        *(record.end_s, _row(record), became),
         decisions=decisions,
         cost=cost_of(store, record.job),
     )
@@ -86,11 +86,19 @@ def _row(record: JobRecord) -> JobRow:
     )
 
 
-def _became(record: JobRecord, tasks: Sequence[str]) -> str:
-    if tasks and not record.exit:
-        more = " ..." if tasks[MOST_NAMED:] else ""
-        named = ", ".join(tasks[:MOST_NAMED])
-        return f"it is an array, whose tasks are asked for one by one: {named}{more}"
+def _tasks(store: Store, record: JobRecord) -> str:
+    """Say which tasks of an array are told of apart; "" where there are none, or it was one job."""
+    if not record.array or record.exit:
+        return ""
+    tasks = store.jobs.tasks(record.job, MOST_NAMED + 1)
+    if not tasks:
+        return ""
+    more = " ..." if tasks[MOST_NAMED:] else ""
+    named = ", ".join(tasks[:MOST_NAMED])
+    return f"it is an array, whose tasks are asked for one by one: {named}{more}"
+
+
+def _became(record: JobRecord) -> str:
     how = record.exit or f"how is not known{'' if record.state == ENDED else ' yet'}"
     if not record.start_s:
         return f"it has ended before it started: {how}"
@@ -99,7 +107,7 @@ def _became(record: JobRecord, tasks: Sequence[str]) -> str:
     return f"it has ended: {how}; it started as {record.shape}{molded}{would}"
 
 
-def _with_record(found: a.HistoryAnswer, record: JobRecord) -> a.HistoryAnswer:
+def _with_record(found: a.HistoryAnswer, record: JobRecord, tasks: str) -> a.HistoryAnswer:
     return replace(
         found,
         submit_s=record.submit_s,
@@ -114,6 +122,7 @@ def _with_record(found: a.HistoryAnswer, record: JobRecord) -> a.HistoryAnswer:
         start_s=record.start_s,
         end_s=record.end_s,
         exit=record.exit,
+        tasks=tasks,
     )
 
 
