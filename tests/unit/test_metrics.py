@@ -6,15 +6,17 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
-from contextlib import closing
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection
+from itertools import count
 
 import pytest
 
 from limits import HANG_S
 from pliant.cli import main
-from pliant.cli.metrics_serve import Server, address_of
+from pliant.cli.metrics_serve import MOST_READING, Server, address_of
 from pliant.cli.metrics_text import Histogram, Told, written
 from pliant.errors import BadInput
 
@@ -64,15 +66,24 @@ def test_prometheus_own_checker_finds_nothing_wrong() -> None:
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    made = Server(("127.0.0.1", 0), lambda: TEXT, limit_s=0.5)
+@contextmanager
+def served(
+    text: Callable[[], str], *, limit_s: float, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Server]:
+    """A server at a free port, in a thread."""
+    made = Server(("127.0.0.1", 0), text, limit_s=limit_s, clock=clock)
     thread = threading.Thread(target=made.serve_forever, args=(0.05,))
     thread.start()
     yield made
     made.shutdown()
     thread.join(HANG_S)
     made.server_close()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with served(lambda: TEXT, limit_s=0.5) as made:
+        yield made
 
 
 def asked(server: Server, path: str) -> tuple[int, str | None, str]:
@@ -110,6 +121,25 @@ def test_who_sends_a_request_byte_by_byte_keeps_nobody_waiting(server: Server) -
                 break
     assert dropped
     assert asked(server, "/metrics")[0] == 200
+
+
+def test_who_keeps_connections_open_keeps_no_scrape_waiting() -> None:
+    with served(lambda: TEXT, limit_s=10 * HANG_S) as server, ExitStack() as open_:
+        address = ("127.0.0.1", server.server_port)
+        idle = [
+            open_.enter_context(socket.create_connection(address)) for _ in range(MOST_READING + 3)
+        ]
+        assert asked(server, "/metrics")[0] == 200
+        idle[0].settimeout(HANG_S)
+        assert idle[0].recv(1) == b""  # who has waited longest makes room
+
+
+def test_scrapes_that_come_together_ask_pliantd_once() -> None:
+    times = iter([0.0, 0.5, 0.9, 1.5])
+    counted = count(1)
+    with served(lambda: f"{next(counted)}\n", limit_s=HANG_S, clock=lambda: next(times)) as server:
+        texts = [asked(server, "/metrics")[2] for _ in range(4)]
+    assert texts == ["1\n", "1\n", "1\n", "2\n"]
 
 
 @pytest.mark.parametrize(
