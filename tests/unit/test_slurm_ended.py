@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import fields
 
 from pliant.batch.slurm.cluster import Cluster
-from pliant.batch.slurm.ended import ended_jobs
+from pliant.batch.slurm.ended import EndedJobs
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.grammar import parse, put_token
 from pliant.model import Footprint, Shape, Spec
 
 TOKEN = put_token("", Spec(parse("gpus=1-4"), Shape(1, 2), None, Footprint()))
+
+CLUSTER = Cluster((26, 5), {}, {})
 
 
 def row(number: int, **said: str) -> JobRow:
@@ -32,5 +34,17 @@ def test_one_that_cannot_be_understood_hides_no_other() -> None:
     odd = row(2, tres_per_node="gres:gpu:4|x:4")
     unread = row(3, end="yesterday")
     unflagged = row(4, admin_comment="")
-    found = ended_jobs([odd, unread, unflagged, row(5)], Cluster((26, 5), {}, {}))
+    found = EndedJobs().of([odd, unread, unflagged, row(5)], CLUSTER)
     assert [(ended.job.id, ended.exit) for ended in found] == [("5", "COMPLETED")]
+
+
+def test_each_is_read_once_and_anew_where_it_has_run_again() -> None:
+    jobs = EndedJobs()
+    first, other = jobs.of([row(5), row(6)], CLUSTER)
+    again, changed = jobs.of([row(5), row(6, restarts="1", state="FAILED")], CLUSTER)
+    assert again is first
+    assert (other.exit, changed.exit, changed.job.restarts) == ("COMPLETED", "FAILED", 1)
+    assert jobs.of([], CLUSTER) == []
+    (after,) = jobs.of([row(5)], CLUSTER)
+    assert after == first
+    assert after is not first

@@ -15,14 +15,31 @@ from pliant.batch.slurm.values import NOTHING, instant_s, tasks_in
 from pliant.errors import BadAnswer
 
 
-def ended_jobs(rows: Iterable[JobRow], cluster: Cluster) -> list[Ended]:
-    """Return what became of the flagged ones; what cannot be understood of a job is left out."""
-    found: list[Ended] = []
-    for row in rows:
-        if spec_of(row.admin_comment) is not None:
-            with suppress(BadAnswer):
-                found.append(_ended_job(row, cluster))
-    return [ended for ended in found if ended.job.spec is not None]
+class EndedJobs:
+    """Reads each job that has ended once, though Slurm tells of it for minutes (MinJobAge)."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, tuple[str, Ended | None]] = {}  # by JobID, and as what it was read
+
+    def of(self, rows: Iterable[JobRow], cluster: Cluster) -> list[Ended]:
+        """Return what became of the flagged ones; one that cannot be understood is left out."""
+        before, self._read = self._read, {}
+        for row in rows:
+            if spec_of(row.admin_comment) is None:
+                continue
+            stamp = f"{row.restarts} {row.state} {row.end} {row.array_tasks}"
+            known = before.get(row.job_id)
+            if known is None or known[0] != stamp:
+                known = stamp, _ended_or_none(row, cluster)
+            self._read[row.job_id] = known
+        return [ended for _, ended in self._read.values() if ended is not None]
+
+
+def _ended_or_none(row: JobRow, cluster: Cluster) -> Ended | None:
+    with suppress(BadAnswer):
+        ended = _ended_job(row, cluster)
+        return ended if ended.job.spec is not None else None
+    return None
 
 
 def _ended_job(row: JobRow, cluster: Cluster) -> Ended:

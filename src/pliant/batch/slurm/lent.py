@@ -23,6 +23,8 @@ from pliant.grammar import MEMORY, MIN_CPUS, NICE, PRIORITY, TIME_MIN, find_toke
 from pliant.handover import OURS
 
 _COMMENT = "AdminComment="
+_LENT = (TIME_MIN, MIN_CPUS, NICE, PRIORITY, MEMORY)
+"""What is noted beside a token of what may be put back."""
 
 
 def lending(row: JobRow) -> tuple[tuple[str, ...], JobRow]:
@@ -99,12 +101,14 @@ def giving_back(row: JobRow, nice: int) -> tuple[str, ...]:
     What the job has by now is newer than what was noted; ``nice``: of its nice value.
     """
     then, words = _comment(row), list[str]()
+    if not any(key in then for key in _LENT):  # of nearly all jobs, at each look
+        return ()
     own, limit = noted(then, TIME_MIN), duration_s(row.time_limit) // 60
     if own and row.waits and (not limit or own <= limit or duration_s(row.time_min)):
         words += [] if duration_s(row.time_min) else [f"TimeMin={own}"]
         then = note(then, TIME_MIN, 0)
-    least, spec = noted(then, MIN_CPUS), find_token(then)
-    if least and row.waits and spec is not None and spec.set in (None, spec.own):
+    least = noted(then, MIN_CPUS)
+    if least and row.waits and _has_own_shape(then):
         words += [f"MinCPUsNode={least}", f"NumCPUs={row.num_cpus}"]
         then = note(then, MIN_CPUS, 0)
     if whole(row.priority) not in OURS:
@@ -113,6 +117,11 @@ def giving_back(row: JobRow, nice: int) -> tuple[str, ...]:
         for key in (NICE, PRIORITY, MEMORY):
             then = note(then, key, 0)
     return (*words, f"{_COMMENT}{then}") if then != _comment(row) else ()
+
+
+def _has_own_shape(comment: str) -> bool:
+    spec = find_token(comment)
+    return spec is not None and spec.set in (None, spec.own)
 
 
 def _asked_memory(row: JobRow) -> bool:

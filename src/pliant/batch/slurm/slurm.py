@@ -13,7 +13,7 @@ from pliant.batch.slurm import marking
 from pliant.batch.slurm.attempt import Attempt
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer, Runs
-from pliant.batch.slurm.ended import ended_jobs
+from pliant.batch.slurm.ended import EndedJobs
 from pliant.batch.slurm.handing import Handing
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.batch.slurm.jobs import running_job, waiting_job
@@ -64,6 +64,7 @@ class Slurm:
         )
         self._handing = Handing(commands, self._queries, clock)
         self._rows: Mapping[str, JobRow] = {}  # of the last look
+        self._ended = EndedJobs()
         self._cluster: Cluster | None = None
         self._lock = threading.Lock()
 
@@ -146,7 +147,7 @@ class Slurm:
 
         Raises Unavailable, BadAnswer.
         """
-        return ended_jobs(self._queries.ended(), self._known_cluster())
+        return self._ended.of(self._queries.ended(), self._known_cluster())
 
     # --- change ----------------------------------------------------------------------------
 
