@@ -16,7 +16,17 @@ import pytest
 
 from pliant.errors import Unavailable
 from pliant.model import Kind, Shape
-from pliant.store import MIGRATIONS, RETRY_S, Decision, HandOverRow, Store
+from pliant.store import (
+    ENDED,
+    MIGRATIONS,
+    RETRY_S,
+    Decision,
+    HandOverRow,
+    JobRecord,
+    RunRow,
+    Store,
+    Tally,
+)
 
 TWO = Shape(1, 2)
 FOUR = Shape(1, 4)
@@ -24,6 +34,17 @@ FOUR = Shape(1, 4)
 
 def decision(number: int, job: str = "7", at_s: float = 100.0) -> Decision:
     return Decision(at_s, job, "mold", str(number), f"reason {number}")
+
+
+def record(job: str, state: str, end_s: float = 0.0) -> JobRecord:
+    words = (job, "alice", "physics", "gpu", "enforce", "moldable=gpus=1-4", "4", "")
+    return JobRecord(
+        *words, answered=True, seen_s=1.0, submit_s=1.0, state=state, start_s=2.0, end_s=end_s
+    )
+
+
+def run(job: str) -> RunRow:
+    return RunRow(job, 0, "alice", "physics", "4", "n1", 1.0, 2.0, 0.0, gpus=4.0)
 
 
 def test_decisions_are_read_back_latest_first_after_a_restart(tmp_path: Path) -> None:
@@ -199,6 +220,47 @@ def test_a_full_disk_leaves_the_history_in_memory_until_there_is_room(small_disk
     assert store.refused(1.0) == {"7": {TWO}}
     store.decide([decision(1000)])
     assert Store(small_disk).decisions("7", most=1) == (decision(1000),)
+
+
+def test_what_memory_held_of_jobs_meanwhile_goes_to_the_file(tmp_path: Path) -> None:
+    here, away = tmp_path / "here", tmp_path / "away"
+    here.mkdir()
+    before = Store(here)
+    before.jobs.keep([record("1", "running")], [run("1")], [], [Tally(0.0, "gpu", answered=2)])
+    before.decide([decision(1)])
+    before.close()
+    here.rename(away)
+    store = Store(here)
+    ended = [record("1", ENDED, end_s=60.0), record("2", ENDED, end_s=70.0)]
+    ends = [(60.0, "1", 0), (70.0, "2", 0)]
+    store.jobs.keep(ended, [run("2")], ends, [Tally(0.0, "gpu", answered=3)], [decision(2)])
+    assert "history is kept in memory only" in store.trouble
+    away.rename(here)
+    store.heal(RETRY_S)
+    assert store.trouble == ""
+    store.close()
+    again = Store(here)
+    assert [again.jobs.job(job) for job in "12"] == ended
+    assert [[row.end_s for row in again.runs(job, silent=True)] for job in "12"] == [[60.0], [70.0]]
+    assert again.decisions("7") == (decision(2), decision(1))
+    assert again.report(0.0, 100.0).total.counted.answered == 5
+
+
+def test_memory_stands_in_for_longer_where_the_file_cannot_take_all_of_it(
+    small_disk: Path,
+) -> None:
+    (small_disk / "there").mkdir()
+    store = Store(small_disk / "here")
+    store.jobs.keep([record(str(number), ENDED, end_s=60.0) for number in range(9000)])
+    (small_disk / "there").rename(small_disk / "here")
+    store.heal(RETRY_S)
+    assert "history is kept in memory only" in store.trouble
+    assert store.jobs.job("8999") == record("8999", ENDED, end_s=60.0)
+    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    store.heal(2 * RETRY_S)
+    assert store.trouble == ""
+    store.close()
+    assert Store(small_disk / "here").jobs.job("8999") == record("8999", ENDED, end_s=60.0)
 
 
 def test_a_directory_that_cannot_be_written_is_said(tmp_path: Path) -> None:

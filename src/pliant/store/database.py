@@ -1,7 +1,8 @@
 """The file of the history: opened, written and read without ever raising, but for a newer file.
 
 A broken file is moved aside and a new one begun; where the disk is full, memory takes over until
-the disk can be written again. A file of a later release is none of both: nothing is done to it.
+the disk can be written again, and what it has held of jobs is written there then. A file of a later
+release is none of both: nothing is done to it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pliant.errors import Unavailable
+from pliant.store.rows import COUNTED
 from pliant.store.schema import MIGRATIONS
 
 log = logging.getLogger("pliant.store")
@@ -111,10 +113,12 @@ class Database:
             if self.trouble:
                 self._db, self.trouble = memory, trouble
                 return
-            with suppress(sqlite3.Error), memory:
-                rows = memory.execute("SELECT job, shape, times, until_s FROM refused").fetchall()
-                with self._db:
-                    self._db.executemany("INSERT OR REPLACE INTO refused VALUES (?, ?, ?, ?)", rows)
+            try:
+                _carry(memory, self.file)
+            except sqlite3.Error:
+                self._db.close()
+                self._db, self.trouble = memory, trouble
+                return
             memory.close()
 
     def close(self) -> None:
@@ -165,6 +169,35 @@ def _open(file: Path | None) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+_CARRIED = (
+    "INSERT OR REPLACE INTO file.refused SELECT * FROM main.refused",
+    "INSERT OR REPLACE INTO file.speeds SELECT * FROM main.speeds",
+    "INSERT OR REPLACE INTO file.jobs SELECT * FROM main.jobs",
+    "INSERT OR REPLACE INTO file.runs SELECT * FROM main.runs",
+    "UPDATE file.runs SET end_s = (SELECT end_s FROM main.jobs AS j WHERE j.job = runs.job)"
+    " WHERE end_s = 0 AND job IN (SELECT job FROM main.jobs WHERE end_s > 0)",
+    "INSERT INTO file.decisions (at_s, job, what, shape, reason)"
+    " SELECT at_s, job, what, shape, reason FROM main.decisions ORDER BY id",
+    "INSERT INTO file.hours SELECT * FROM main.hours WHERE true ON CONFLICT (hour_s, partition)"  # noqa: S608  # our own names
+    " DO UPDATE SET " + ", ".join(f"{name} = {name} + excluded.{name}" for name in COUNTED),
+)
+"""What memory has held for a while, into the file; not resizes, whose numbers are others' there."""
+
+
+def _carry(memory: sqlite3.Connection, file: Path) -> None:
+    """Write what memory holds into the file, all or nothing.
+
+    Raises sqlite3.Error.
+    """
+    memory.execute("ATTACH ? AS file", (str(file),))
+    try:
+        with memory:
+            for statement in _CARRIED:
+                memory.execute(statement)
+    finally:
+        memory.execute("DETACH file")
 
 
 def _too_new(file: Path | None, version: int) -> str:
