@@ -1,11 +1,11 @@
-"""PyTorch DDP under torchrun, on CPUs by gloo: as many processes as the job has GPUs.
+"""PyTorch DDP under torchrun, as many processes as the job has GPUs: by nccl, on CPUs by gloo.
 
 usage: pliant run -- torchrun --standalone --nproc-per-node=$SLURM_GPUS_ON_NODE \\
            ddp.py STEPS [SECONDS A STEP]
 
 The batch of a step is the same at every world size, and each process takes its part of it. So the
 losses, one line for each step, are the same however often the job was resized, but for rounding:
-floats are added in another order. For GPUs: nccl; model and tensors on the device of LOCAL_RANK.
+floats are added in another order.
 """
 
 import os
@@ -21,6 +21,15 @@ from torch.nn.parallel import DistributedDataParallel
 import pliant
 
 BATCH = 64
+
+
+def own_device():
+    """This process's GPU; the CPU where there is not one for each process, as in a sandbox."""
+    if torch.cuda.device_count() < int(os.environ["LOCAL_WORLD_SIZE"]):
+        return torch.device("cpu")
+    own = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    torch.cuda.set_device(own)  # also where checkpoint_wanted_everywhere() asks the others
+    return own
 
 
 def part(step, rank, world):
@@ -43,18 +52,19 @@ def load(path, model, optimizer):
     """Take up the last checkpoint; return its step, 0 at the first start."""
     if not path.exists():
         return 0
-    state = torch.load(path, weights_only=True)
+    state = torch.load(path, weights_only=True, map_location="cpu")
     model.load_state_dict(state["model"])
     optimizer.load_state_dict(state["optimizer"])
     return state["step"]
 
 
 def main(last, step_s):
-    dist.init_process_group("gloo")
+    own = own_device()
+    dist.init_process_group("gloo" if own.type == "cpu" else "nccl")
     rank, world = dist.get_rank(), dist.get_world_size()
     path = Path(os.environ.get("PLIANT_CHECKPOINT_DIR", ".")) / "ddp.pt"
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(16, 64), nn.Tanh(), nn.Linear(64, 1))
+    model = nn.Sequential(nn.Linear(16, 64), nn.Tanh(), nn.Linear(64, 1)).to(own)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     step = load(path, model, optimizer)
     parallel = DistributedDataParallel(model)
@@ -62,7 +72,7 @@ def main(last, step_s):
         print(f"world size {world}, from step {step}", flush=True)
     while step < last:
         time.sleep(step_s)
-        inputs, targets = part(step, rank, world)
+        inputs, targets = (each.to(own) for each in part(step, rank, world))
         # DDP averages gradients over the processes: from the sums of their parts that makes the
         # gradient of the batch's mean, also where one part is a row longer.
         squares = nn.functional.mse_loss(parallel(inputs), targets, reduction="sum")

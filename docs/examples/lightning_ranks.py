@@ -1,4 +1,4 @@
-"""PyTorch Lightning with several ranks, on CPUs by gloo: as many as the job has GPUs.
+"""PyTorch Lightning with several ranks, as many as the job has GPUs: by nccl, on CPUs by gloo.
 
 usage: pliant run -- torchrun --standalone --nproc-per-node=$SLURM_GPUS_ON_NODE \\
            lightning_ranks.py STEPS [SECONDS A STEP]
@@ -56,9 +56,11 @@ class Model(lightning.LightningModule):
 
 def main(last, step_s):
     data = torch.utils.data.TensorDataset(torch.randn(64 * 100, 16))
+    ranks = int(os.environ["LOCAL_WORLD_SIZE"])
     trainer = lightning.Trainer(
-        accelerator="cpu",
-        devices=int(os.environ["LOCAL_WORLD_SIZE"]),
+        # A sandbox has no real GPUs.
+        accelerator="gpu" if torch.cuda.device_count() >= ranks else "cpu",
+        devices=ranks,
         strategy="ddp",
         max_steps=last,
         callbacks=[Resizable()],

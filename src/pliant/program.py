@@ -151,9 +151,12 @@ def _by_torch(torch: "Any") -> "AnyRank":
     group = torch.distributed
     if group.get_world_size() == 1:
         return bool
-    backend = str(group.get_backend()).lower()
-    on_cpu = any(name in backend for name in ("gloo", "mpi", "ucc", "undefined"))
-    if not on_cpu and "nccl" not in backend:
+    # "cuda:nccl,cpu:gloo": get_backend() says "undefined" where the program named none.
+    backend = str(getattr(group, "get_backend_config", group.get_backend)()).lower()
+    by_device = ":" in backend
+    of_cpus = ("cpu:",) if by_device else ("gloo", "mpi", "ucc", "undefined")
+    on_cpu = any(name in backend for name in of_cpus)
+    if not on_cpu and ("cuda:" if by_device else "nccl") not in backend:
         raise RuntimeError(
             f"checkpoint_wanted_everywhere: torch.distributed's backend {backend} is none of gloo, "
             "mpi, ucc, nccl: give any_rank, a function that takes a bool and returns whether any "

@@ -174,7 +174,8 @@ class Torch:
 
     int32 = "int32"
 
-    def __init__(self, backend: str = "gloo", ranks: int = 2) -> None:
+    def __init__(self, backend: str = "gloo", ranks: int = 2, config: str = "") -> None:
+        """``config``: which backend is for which device; "": an old torch does not tell."""
         self.asked_on: list[str] = []
         self.distributed = SimpleNamespace(
             is_available=lambda: True,
@@ -184,6 +185,8 @@ class Torch:
             ReduceOp=SimpleNamespace(MAX="max"),
             all_reduce=lambda tensor, **_op: self.asked_on.append(tensor.device),
         )
+        if config:
+            self.distributed.get_backend_config = lambda: config
         self.cuda = SimpleNamespace(current_device=lambda: 1)
 
     @staticmethod
@@ -204,6 +207,26 @@ def test_torchs_ranks_agree_by_themselves(
     asked: Path, monkeypatch: pytest.MonkeyPatch, backend: str, device: str
 ) -> None:
     torch = Torch(backend)
+    loaded(monkeypatch, "torch", torch)
+    assert pliant.checkpoint_wanted_everywhere()
+    assert torch.asked_on == [device]
+
+
+@pytest.mark.parametrize(
+    ("backend", "config", "device"),
+    [
+        ("undefined", "cuda:nccl", "cuda:1"),  # torch 2.11 where no backend is named and GPUs are
+        ("undefined", "cpu:gloo", "cpu"),  # the same where there are none
+        ("undefined", "cpu:gloo,cuda:nccl", "cpu"),
+        ("nccl", "cuda:nccl", "cuda:1"),
+        ("gloo", "cpu:gloo,cuda:gloo", "cpu"),
+        ("cpu:gloo,cuda:nccl", "cpu:gloo,cuda:nccl", "cpu"),
+    ],
+)
+def test_torchs_ranks_agree_on_a_device_that_their_group_has_a_backend_for(
+    asked: Path, monkeypatch: pytest.MonkeyPatch, backend: str, config: str, device: str
+) -> None:
+    torch = Torch(backend, config=config)
     loaded(monkeypatch, "torch", torch)
     assert pliant.checkpoint_wanted_everywhere()
     assert torch.asked_on == [device]
