@@ -427,6 +427,7 @@ def test_a_job_whose_submission_got_no_answer_is_resized(count: Count, clean: Sa
     clean.stop("pliantd")
     counting = count("--gres=gpu:2", "-c3", "--moldable=gpus=1:2", steps=20_000)
     clean.start("pliantd")
+    wait_for_look(clean)
     wait_until(counting.works, "the program to work")
     counting.becomes("1")
     assert [run.shape for run in counting.history().runs] == ["2", "1"]
