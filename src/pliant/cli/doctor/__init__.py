@@ -11,6 +11,7 @@ import click
 from pliant.cli.doctor import pbs, pbs_gpus, pbs_hooks, pbs_scheduler
 from pliant.cli.doctor.access import check_access
 from pliant.cli.doctor.daemon import check_daemon
+from pliant.cli.doctor.down import check_down
 from pliant.cli.doctor.filter import check_filter
 from pliant.cli.doctor.findings import Finding, State, fault
 from pliant.cli.doctor.labels import check_labels
@@ -29,6 +30,7 @@ from pliant.errors import PliantError
 T = TypeVar("T", bound=Patient)
 
 SLURM: tuple[Callable[[SlurmPatient], Iterator[Finding]], ...] = (
+    check_down,  # what slurmctld needs before it can be started
     check_slurm,
     check_access,
     check_munge,

@@ -9,7 +9,8 @@ from pliant.batch.slurm.gres import GPU, NO_GPU
 from pliant.batch.slurm.nodes import shards_per_gpu
 from pliant.batch.slurm.site import OLDEST
 from pliant.cli.commands import is_there
-from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
+from pliant.cli.doctor.down import starts_here
+from pliant.cli.doctor.findings import Finding, advice, command, fault, ok, skipped
 from pliant.cli.doctor.slurm_patient import SlurmPatient
 from pliant.cli.pbs_conf import conf_path
 from pliant.daemon.rights import PRIVATE
@@ -30,7 +31,8 @@ def check_slurm(patient: SlurmPatient) -> Iterator[Finding]:
         cure = "start it, or name slurm.conf by SLURM_CONF or by [slurm] conf in pliant.toml"
         if is_there(conf_path()):
             cure += f'; for PBS, whose {conf_path()} is here, write batch = "pbs" under [daemon]'
-        yield fault("slurmctld", patient.site_trouble, cure)
+        start = [command("systemctl", "start", "slurmctld")] if starts_here(patient) else []
+        yield fault("slurmctld", patient.site_trouble, cure, start)
         return
     yield ok("slurmctld", f"cluster {site.cluster} answers, {site.conf}")
     if OLDEST <= site.version <= NEWEST:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable
@@ -46,9 +47,16 @@ class SlurmPatient(Patient):
         return self.site.options.get(name, "") if self.site else ""
 
     @property
+    def conf_path(self) -> Path:
+        """slurm.conf: slurmctld's, or where it does not answer, that of its commands here."""
+        named = self.config.slurm.conf if self.config else ""
+        here = named or os.environ.get("SLURM_CONF") or "/etc/slurm/slurm.conf"
+        return Path(self.site.conf if self.site and self.site.conf else here)
+
+    @property
     def conf_dir(self) -> Path:
         """The directory of slurm.conf."""
-        return Path(self.site.conf).parent if self.site and self.site.conf else Path("/etc/slurm")
+        return self.conf_path.parent
 
     @property
     def is_controller(self) -> bool:
