@@ -262,18 +262,45 @@ LIST(Compute, 2)
 LIST(Graphics, 2)
 LIST(MPSCompute, 2)
 
+/*
+ * A process's samples that are newer, as one: their mean, and when the newest was taken. So does
+ * driver 580.159 on an H200; one that is listed more than once has its answer where it is first.
+ */
+static bool mean_since(const struct device *device, const struct process *process,
+                       unsigned long long since_us, struct sample *mean)
+{
+    unsigned int sum = 0, number = 0;
+
+    for (const struct process *other = device->processes; other < process; other++)
+        if (other->pid == process->pid)
+            return false;
+    *mean = (struct sample){ .pid = process->pid };
+    for (unsigned int i = 0; i < device->sample_count; i++) {
+        const struct sample *one = &device->samples[i];
+        if (one->pid != process->pid || one->time_us <= since_us)
+            continue;
+        sum += one->sm;
+        number++;
+        if (one->time_us > mean->time_us)
+            mean->time_us = one->time_us;
+    }
+    mean->sm = number ? sum / number : 0;
+    return number > 0;
+}
+
 NVML(nvmlDeviceGetProcessUtilization, struct device *device, struct sample *samples,
      unsigned int *count, unsigned long long since_us)
 {
+    struct sample mean;
     unsigned int room = *count, newer = 0;
 
     ENTER(device);
     if (device->parent || device->mig_mode)
         return NOT_SUPPORTED;
-    for (unsigned int i = 0; i < device->sample_count; i++)
-        if (device->samples[i].time_us > since_us) {
+    for (unsigned int i = 0; i < device->process_count; i++)
+        if (mean_since(device, &device->processes[i], since_us, &mean)) {
             if (samples && newer < room)
-                samples[newer] = device->samples[i];
+                samples[newer] = mean;
             newer++;
         }
     *count = newer;
@@ -292,7 +319,7 @@ NVML(nvmlDeviceGetMigMode, struct device *device, unsigned int *now, unsigned in
 NVML(nvmlDeviceGetMaxMigDeviceCount, struct device *device, unsigned int *count)
 {
     ENTER(device);
-    *count = 7; /* as on an A100: there need not be so many */
+    *count = device->mig_mode ? 7 : 0; /* as on an A100: there need not be so many */
     return SUCCESS;
 }
 
@@ -308,13 +335,13 @@ NVML(nvmlDeviceGetGpuInstanceId, struct device *device, unsigned int *id)
 {
     ENTER(device);
     *id = device->gpu_instance;
-    return SUCCESS;
+    return device->parent ? SUCCESS : INVALID_ARGUMENT;
 }
 
 NVML(nvmlDeviceGetComputeInstanceId, struct device *device, unsigned int *id)
 {
     ENTER(device);
     *id = device->compute_instance;
-    return SUCCESS;
+    return device->parent ? SUCCESS : INVALID_ARGUMENT;
 }
 #endif

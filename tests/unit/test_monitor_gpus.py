@@ -222,7 +222,7 @@ process MPSCompute 6 2
     )
 
 
-def test_the_newest_sample_of_each_process_counts_and_only_once(boot: Boot) -> None:
+def test_the_samples_since_the_last_reading_count_as_their_mean_and_only_once(boot: Boot) -> None:
     gpu = "driver 1\ngpu GPU-aaaa 0 100 10 5 0 T4\nprocess Compute 7 1\nprocess Compute 8 1\n"
     node = boot()
 
@@ -234,7 +234,7 @@ def test_the_newest_sample_of_each_process_counts_and_only_once(boot: Boot) -> N
     long_past, ended = f"sample 8 60 {NOW_US - 31_000_000}", f"sample 9 60 {NOW_US}"
     newest, older = f"sample 7 30 {NOW_US - 200_000}", f"sample 7 20 {NOW_US - 400_000}"
     first = [newest, older, long_past, ended]
-    assert percents(0, *first) == [30, None]
+    assert percents(0, *first) == [25, None]
     assert percents(1, *first) == [None, None]
     nonsense = f"sample 7 4294967295 {NOW_US + 1_600_000}"
     assert percents(2, *first, f"sample 8 11 {NOW_US + 1_500_000}", nonsense) == [None, 11]

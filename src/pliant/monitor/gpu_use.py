@@ -18,7 +18,7 @@ class GpuUse:
     """A job on a GPU or MIG instance.
 
     ``mem_mib``: of all its processes there; None where one's is not told. ``sm_pct``: percent of
-    the last sample period in which its kernels ran; None where none of them was sampled.
+    the time since the last reading in which its kernels ran; None where none of them was sampled.
     """
 
     uuid: str

@@ -36,9 +36,9 @@ STALE_S = 30.0
 class GpuProcess:
     """One process on a GPU.
 
-    ``known``: whether pid is that process in our /proc. ``sm_pct``: percent of the last sample
-    period in which its kernels ran; None where it cannot be told, or was not sampled since the last
-    reading, as while it runs none.
+    ``known``: whether pid is that process in our /proc. ``sm_pct``: percent of the time since the
+    last reading, half a minute at most, in which its kernels ran; None where it cannot be told, or
+    was not sampled since then, as beside another process that fills the GPU.
     """
 
     pid: int
@@ -218,7 +218,7 @@ class Gpus:
         return self._nvml.ask(label, what, f"{call}_v2", handle, optional=kind != "Compute")
 
     def _sm_pct(self, handle: Any, label: str, uuid: str, now_us: int) -> dict[int, int]:
-        """Return by pid the newest sample since the last reading.
+        """Return by pid the newest sample since the last reading: the driver's mean over that time.
 
         No samples is the error NOT_FOUND, or one whose number is that of success; one more process
         between the binding's two calls is INSUFFICIENT_SIZE.
