@@ -99,8 +99,9 @@ local settings = {
 
 local breaker_since -- when an exchange last failed
 
--- Whether slurm.conf limits memory for all partitions, as pliantd last said: Lua sees only theirs.
-local limits_memory = false
+-- Whether slurm.conf limits memory for all partitions, as pliantd last said, or slurm.conf itself
+-- before; nil: not looked yet. Lua sees only the partitions' own limits.
+local limits_memory
 
 -- When a job was last submitted that pliantd was not told of: it may have what seemed free.
 local untold_since
@@ -506,6 +507,22 @@ local function has_limit(job_desc, part_list)
    return false
 end
 
+-- Whether slurm.conf limits memory for all partitions; also where that cannot be told.
+local function has_limit_for_all()
+   local conf = io.open(os.getenv("SLURM_CONF") or "/etc/slurm/slurm.conf")
+   if not conf then
+      return true
+   end
+   local found = false
+   for line in conf:lines() do
+      local said = line:lower()
+      local most = said:match("^%s*maxmemper[a-z]+%s*=%s*(%d+)")
+      found = found or said:match("^%s*include%s") ~= nil or (tonumber(most) or 0) > 0
+   end
+   conf:close()
+   return found
+end
+
 -- Learn of a limit that holds in the job's partitions and is not their own.
 local function learn_limit(job_desc, part_list, fields)
    local fine, own = pcall(has_limit, job_desc, part_list)
@@ -819,7 +836,13 @@ end
 local function is_limited(job_desc, part_list)
    local said = has_text(job_desc, "cpus_per_tres") or has_text(job_desc, "mem_per_tres")
       or asked(job_desc, "min_mem_per_node") or asked(job_desc, "min_mem_per_cpu")
-   return said and (limits_memory or has_limit(job_desc, part_list))
+   if not said then
+      return false
+   end
+   if limits_memory == nil then
+      limits_memory = has_limit_for_all()
+   end
+   return limits_memory or has_limit(job_desc, part_list)
 end
 
 -- The changes that make a request one that can be changed later, and its footprint.

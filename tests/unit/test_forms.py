@@ -56,8 +56,16 @@ def step(fields: dict[str, Any], by_comment: bool = False, unset: str = "", part
     return f"{{fields = {{{', '.join(texts)}{spank}}}{refuses}{known}}}"
 
 
-def submitted(lua: str, tmp_path: Path, steps: list[str], answer: str = "") -> list[list[str]]:
-    """Submit jobs while nobody answers, or all is; return what was told of each, but for reads."""
+def submitted(
+    lua: str, tmp_path: Path, steps: list[str], answer: str = "", conf: str | None = ""
+) -> list[list[str]]:
+    """Submit jobs while nobody answers, or all is; return what was told of each, but for reads.
+
+    ``conf``: what stands in slurm.conf, None where there is none.
+    """
+    slurm_conf = tmp_path / "slurm.conf"
+    if conf is not None:
+        slurm_conf.write_text(conf)
     found = shutil.which(lua)
     assert found, f"{lua} is needed by these tests"
     script = tmp_path / "steps.lua"
@@ -68,7 +76,7 @@ def submitted(lua: str, tmp_path: Path, steps: list[str], answer: str = "") -> l
     script.write_text(f"return {{clock = 1000, setup = {{{setup}}}, {door}, {', '.join(steps)}}}")
     done = subprocess.run(
         [found, str(HERE / "fake_slurm.lua"), "module", str(script)],
-        env={"LUA_PATH": f"{PLUGINS}/?.lua;;"},
+        env={"LUA_PATH": f"{PLUGINS}/?.lua;;", "SLURM_CONF": str(slurm_conf)},
         capture_output=True,
         text=True,
         timeout=HANG_S,
@@ -207,3 +215,25 @@ def test_so_it_does_where_pliantd_told_of_a_limit_that_only_slurm_conf_has(
     steps = [step(BY_GPU | {"partition": "gpu"}, parts=parts)]
     (told,) = submitted(lua, tmp_path, steps, answer)
     assert (fields_and_token(told)[0] == {}) is ("mem_limit" in answer)
+
+
+@pytest.mark.parametrize("lua", LUAS)
+@pytest.mark.parametrize(
+    ("conf", "stays"),
+    [
+        ("ClusterName=c\n#MaxMemPerCPU=300\nMaxMemPerNode=0\n", False),
+        ("MaxMemPerNode=UNLIMITED\nPartitionName=x MaxMemPerCPU=300\n", False),
+        ("ClusterName=c\n  maxmempercpu = 300\n", True),
+        ("MaxMemPerNode=3000", True),
+        ("include /etc/slurm/more.conf\n", True),
+        (None, True),
+    ],
+)
+def test_before_pliantd_has_answered_slurm_conf_itself_tells(
+    lua: str, conf: str | None, stays: bool, tmp_path: Path
+) -> None:
+    """It may be dead since slurmctld began, and a refused submission would be Pliant's doing."""
+    steps = [step(BY_GPU), step({"tres_per_node": "gres:gpu:2"})]
+    told, plain = submitted(lua, tmp_path, steps, conf=conf)
+    assert (fields_and_token(told)[0] == {}) is stays
+    assert fields_and_token(plain)[0] == {}

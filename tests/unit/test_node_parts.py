@@ -406,6 +406,15 @@ def test_what_another_user_has_made_is_no_directory_for_checkpoints(
     assert os.path.lexists(theirs)
 
 
+def test_where_none_can_be_made_checkpoints_go_home(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    home = tmp_path / "home" / "pliant-11"
+    assert for_checkpoints(tmp_path / "file" / "pliant-11", home) == home
+    assert home.is_dir()
+    with pytest.raises(OSError, match="Not a directory"):
+        for_checkpoints(tmp_path / "file" / "pliant-11", None)
+
+
 def test_a_named_directory_for_checkpoints_may_be_another_users(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -882,6 +882,23 @@ def test_a_checkpoint_directory_may_be_named(job: Job) -> None:
     assert ended(process)[:2] == (0, f"{job.folder}/here\n")
 
 
+def test_a_job_from_a_directory_that_its_user_may_not_write_saves_at_home(job: Job) -> None:
+    home = job.folder / "home"
+    job.environment |= {"SLURM_SUBMIT_DIR": "/proc", "HOME": str(home)}
+    code, out, err = ended(job.start("print(os.environ['PLIANT_CHECKPOINT_DIR'])"))
+    assert (code, out) == (0, f"{home}/pliant-4711\n")
+    said = f"pliant run: /proc/pliant-4711 cannot be made: checkpoints go to {home}/pliant-4711"
+    assert said in err.splitlines()
+    assert (home / "pliant-4711").is_dir()
+
+
+def test_of_a_named_directory_that_cannot_be_made_it_is_said(job: Job) -> None:
+    process = job.start("print(os.environ['PLIANT_CHECKPOINT_DIR'])", "--checkpoint-dir", "/proc/x")
+    code, out, err = ended(process)
+    assert (code, out) == (0, "/proc/x\n")
+    assert "pliant run: /proc/x cannot be made (No such file or directory)" in err
+
+
 @pytest.mark.parametrize("words", [("--checkpoint-dir", "shared"), ()])
 def test_a_checkpoint_directory_is_taken_from_nobody(job: Job, words: tuple[str, ...]) -> None:
     """Another wrapper of this job, or another job, may be about to save there."""

@@ -102,13 +102,19 @@ def _prefix(job: str) -> str:
 def for_checkpoints(directory: Path, otherwise: Path | None) -> Path:
     """Make the directory, for this user alone, and return it.
 
-    Return ``otherwise`` where another user has it. Where everybody may write, another user may make
-    it before the job runs, and lay into it what its program would take for its own checkpoint.
+    Return ``otherwise`` where it cannot be made, or another user has it. Where everybody may write,
+    another user may make it before the job runs, and lay into it what its program would take for
+    its own checkpoint.
 
     Raises OSError.
     """
-    with suppress(FileExistsError):  # no directory, so not ours
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        with suppress(FileExistsError):  # no directory, so not ours
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        if otherwise is None:
+            raise
+        return for_checkpoints(otherwise, None)
     if otherwise is None or _is_ours(directory):
         return directory
     return for_checkpoints(otherwise, None)

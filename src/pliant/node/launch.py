@@ -101,10 +101,12 @@ def _become(argv: Sequence[str], env: Mapping[str, str], mask: Collection[int]) 
 def _for_checkpoints(directory: Path, otherwise: Path | None) -> Path:
     try:
         made = for_checkpoints(directory, otherwise)
-    except OSError:  # the program says better what it cannot write
+    except OSError as error:
+        say(f"{directory} cannot be made ({error.strerror}): the program can save nothing there")
         return directory
     if made != directory:
-        say(f"{directory} is another user's: checkpoints go to {made}")
+        why = "is another user's" if os.path.lexists(directory) else "cannot be made"
+        say(f"{directory} {why}: checkpoints go to {made}")
     return made
 
 
