@@ -117,6 +117,11 @@ live: ## two papers' experiments on a real Slurm; writes docs/live.md (needs roo
 	@$(MAKE) $(VENV)/.dev spank
 	$(PY) -m benchmarks.live
 
+.PHONY: prove
+prove: ## explore every order of events of a hand-over, with FAULTS=2 of all faults in each (long)
+	@$(MAKE) $(VENV)/.dev
+	cd tests && $(abspath $(PY)) -m prove --faults $(or $(FAULTS),2)
+
 .PHONY: drill
 drill: ## inject faults into hand-overs, N= runs more, K= at once; writes docs/drill.md (needs root; minutes)
 	@.ci/packages test

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
 from pliant import handover
 from pliant.batch.slurm import handing
 from pliant.handover import Do, Step
-from prove.explore import Explorer
-from prove.faults import single
-from prove.sameness import same_by
-from prove.world import Machine
+from prove.__main__ import explored
 
-MOST = 60_000
-"""There are some 15,000 states; a mutant may have others."""
+MOST = 200_000
 
 
 @pytest.fixture(autouse=True)
@@ -27,19 +22,15 @@ def _silent() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-def explored(*, to_the_end: bool) -> Explorer:
-    machine = Machine(same_by)
-    found = Explorer(machine, single)
-    found.run(replace(machine.begin(), faults=1), MOST, to_the_end=to_the_end)
-    return found
-
-
-def test_whatever_goes_wrong_once_nothing_is_lost_left_or_overruled() -> None:
-    found = explored(to_the_end=True)
+@pytest.mark.parametrize(("guest", "least"), [(False, 10_000), (True, 50_000)])
+def test_whatever_goes_wrong_once_nothing_is_lost_left_or_overruled(
+    guest: bool, least: int
+) -> None:
+    found = explored(faults=1, guest=guest, most=MOST)
     print(f"{found.states} states, {found.moves} moves")
     assert found.wrong == []
     assert found.restless() == []
-    assert found.states > 10_000
+    assert found.states > least
 
 
 _MUTANTS: dict[str, tuple[object, str, object]] = {
@@ -61,5 +52,5 @@ _MUTANTS: dict[str, tuple[object, str, object]] = {
 def test_a_rule_that_is_missing_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     place, what, instead = _MUTANTS[name]
     monkeypatch.setattr(place, what, instead)
-    found = explored(to_the_end=False)
+    found = explored(faults=1, guest=False, most=MOST, to_the_end=False)
     assert found.wrong or found.restless()

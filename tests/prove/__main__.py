@@ -1,0 +1,56 @@
+"""``make prove``: every order of events of a hand-over, with so many faults in each.
+
+Prints states, moves and seconds; 1 where something is wrong, with the moves that lead to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+from dataclasses import replace
+
+from prove.explore import Explorer
+from prove.faults import single
+from prove.sameness import same_by
+from prove.world import Machine
+
+
+def explored(*, faults: int, guest: bool, most: int, to_the_end: bool = True) -> Explorer:
+    """Explore a resize, or a preemption for a ``guest``."""
+    machine = Machine(same_by)
+    found = Explorer(machine, single)
+    start = replace(machine.begin(guest=guest), faults=faults)
+    found.run(start, most, to_the_end=to_the_end)
+    return found
+
+
+def main() -> int:
+    """Explore both, and say what was found."""
+    parser = argparse.ArgumentParser(prog="make prove", description=__doc__)
+    parser.add_argument("--faults", type=int, default=2, help="how many come at most")
+    parser.add_argument("--most", type=int, default=10_000_000, help="states at which to give up")
+    chosen = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    bad = 0
+    for what, guest in (("resize", False), ("preemption", True)):
+        since_s = time.process_time()
+        found = explored(faults=chosen.faults, guest=guest, most=chosen.most)
+        took_s = time.process_time() - since_s
+        restless = found.restless()
+        print(
+            f"{what}, {chosen.faults} faults: {found.states} states, {found.moves} moves,"
+            f" {took_s:.0f} s: {len(found.wrong)} wrong, {len(restless)} without an end",
+            flush=True,
+        )
+        for words, path in found.wrong:
+            print(f"- {words}\n  {path}")
+        for path in restless:
+            print(f"- no end: {path}")
+        bad += len(found.wrong) + len(restless)
+    return int(bad > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
