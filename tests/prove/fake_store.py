@@ -16,7 +16,7 @@ class FakeStore:
 
     def _set(self, number: int, **values: object) -> None:
         self.rows = tuple(
-            replace(row, **values) if row.id == number else row  # type: ignore[arg-type]
+            replace(row, **values) if row.id == number else row  # type: ignore[arg-type]  # names of its own
             for row in self.rows
         )
 

@@ -47,7 +47,7 @@ def same_by(world: World) -> object:
 def _of(what: object, seen: Callable[[float], float]) -> object:
     kind = type(what)
     if kind not in _NAMES:
-        names = (one.name for one in fields(what))  # type: ignore[arg-type]
+        names = (one.name for one in fields(what))  # type: ignore[arg-type]  # each is a dataclass
         _NAMES[kind] = tuple((name, name in _INSTANTS) for name in names)
     return tuple(
         seen(getattr(what, name)) if is_instant else getattr(what, name)

@@ -149,15 +149,18 @@ def differs(answer: Answer, found: Requested) -> str:
 def reason(options: str, release: tuple[int, int]) -> str:
     """Why a form that pliantd changes in time stays after a late answer; "" for all others.
 
-    On how many nodes Slurm puts such a job, only pliantd knows: it is not a matter of the request.
+    On how many nodes Slurm puts such a job, and how many of its tasks on each, only pliantd knows:
+    it is not a matter of the request.
     """
     words = set(options.split())
+    spread = {"-N2", "-n4"} <= words
     in_total = "--gpus-per-task=1 -c" in options and not by_gpu(options) and release >= (23, 11)
-    said = in_total or words & {"-N1", "-N2", "-n8"}
+    said = in_total or words & {"-N1", "-n8"} or ("-N2" in words and not spread)
     if "--array=0-3" in words and not said and words & SEVERAL:
         return SPREAD
-    of_several = {"-N1-2", "-n8", "--gpus-per-task=1"} <= words
-    return IN_TOTAL if of_several and release < (23, 11) else ""
+    of_several = {"-N1-2", "-n8"} <= words or spread
+    by_task = of_several and "--gpus-per-task=1" in words
+    return IN_TOTAL if by_task and release < (23, 11) else ""
 
 
 def by_gpu(options: str) -> bool:
