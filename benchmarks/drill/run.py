@@ -16,8 +16,8 @@ from pliant.errors import PliantError
 from pliant.handover import Outcome
 
 QUIET_S = 90.0
-END_S = 180.0
-"""More than the two minutes of a job that nobody could hurry."""
+END_S = 400.0
+"""Slurm took three minutes to miss a job whose node was rebooted, and two to start it again."""
 UNPINNED_S = 6.0
 """How long after its start a job may still carry its pin: the next look takes it."""
 _SAID = re.compile("(INFO|WARNING|ERROR) pliant")
