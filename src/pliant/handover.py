@@ -32,7 +32,8 @@ What each step is for:
 - *release*: gives it the priority back that the batch system computes.
 - *settle*: sees it run for a moment. A slurmd that was started again while the run before ended is
   told to end it twice. So the next one begins later there; should it be ended all the same, it is
-  requeued. One that is suspended before its requeue is looked at so, too.
+  requeued; so is a victim whose guest has ended within these seconds. One that is suspended before
+  its requeue is looked at so, too.
 
 - *give back*: no part of a hand-over; what a job lent to one, its owner's --time-min and --nice, it
   has again as soon as it may, outside of any.
@@ -407,8 +408,11 @@ def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
         return Step(Do.PIN_GUEST)
     if scene.fence_end_s and scene.now_s >= begin_s:
         return Step(Do.UNFENCE)
-    has_made_room = over.guest and not scene.fence_end_s
-    return _tidy(scene, Outcome.DONE) if has_made_room else _WAIT
+    if not over.guest or scene.fence_end_s:
+        return _WAIT
+    step = _tidy(scene, Outcome.DONE)
+    is_fresh = scene.now_s < scene.job.queued_s + FRESH_S
+    return Step(Do.SETTLE) if step.do is Do.END and is_fresh else step
 
 
 def _tidy(scene: Scene, outcome: Outcome) -> Step:

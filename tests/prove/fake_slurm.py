@@ -20,6 +20,8 @@ CLEANING_S = 1.0
 """How long the processes of a run take to end after its requeue."""
 REQUEUE_S = 121.0
 LIMIT_MIN = 30
+HELD = "launch failed requeued held"
+"""Why a job waits whose node refused its start."""
 CONFIG = """\
 Configuration data as of {now}
 AuthInfo                = (null)
@@ -67,6 +69,7 @@ class Record:
     comment: str = ""
     dependency: str = "(null)"
     user: str = "alice"
+    code: str = "0:0"
 
     @property
     def waits(self) -> bool:
@@ -104,6 +107,8 @@ class FakeSlurm:
 
     def __init__(self, state: Jobs, now_s: float) -> None:
         self.state, self.now_s = state, now_s
+        self.start_fails: dict[int, str] = {}
+        """How the next start of a job fails: with an exit code, or HELD."""
 
     # --- what is asked ---------------------------------------------------------------------
 
@@ -143,7 +148,7 @@ class FakeSlurm:
         numbers = {int(one) for one in only} or self.state.jobs.keys()
         if "FAILED" in words:
             return "".join(
-                f"{job.run}|{job.start_s:.0f}|{job.submit_s:.0f}|{job.end_s:.0f}|1:0|\n"
+                f"{job.run}|{job.start_s:.0f}|{job.submit_s:.0f}|{job.end_s:.0f}|{job.code}|\n"
                 for job in self.state.jobs.values()
                 if job.number in numbers and job.state == "FAILED"
             )
@@ -172,7 +177,7 @@ class FakeSlurm:
             case ("delete", what):
                 self._unfence(what.removeprefix("ReservationName="))
             case ("requeue", number):
-                self._requeue(self._job(number))
+                self._requeue(self.state.jobs[int(number)])
             case ("release", number):
                 self._release(self._job(number))
             case ("hold", number):
@@ -209,9 +214,12 @@ class FakeSlurm:
     def _requeue(self, job: Record) -> None:
         if job.waits:
             raise Rejected("Job is pending execution")
-        if job.state == "COMPLETING":
+        if job.state == "FAILED":  # or completed: Slurm knows it for MinJobAge
+            self._keep(self._again(job))
+        elif job.state == "RUNNING":
+            self.sends_back(job)
+        else:
             raise Rejected("Job/step already completing or completed")
-        self.sends_back(job)
 
     def sends_back(self, job: Record) -> None:
         """End its run, after which it waits again."""
@@ -300,11 +308,15 @@ class FakeSlurm:
         """Make a pass of the scheduler."""
         for job in self.starts():
             second = float(int(self.now_s))
-            fails = job.run > 0 and second <= job.submit_s
-            state = "FAILED" if fails else "RUNNING"
-            self._keep(
-                replace(job, state=state, start_s=second, end_s=second if fails else 0.0, reason="")
-            )
+            old = job.run > 0 and second <= job.submit_s  # its credential is as old as the kill
+            how = self.start_fails.pop(job.number, "1:0" if old else "")
+            if how == HELD:
+                self._keep(replace(self._again(job), priority=0, reason=HELD))
+            elif how:
+                fails = replace(job, state="FAILED", reason="", code=how)
+                self._keep(replace(fails, start_s=second, end_s=second))
+            else:
+                self._keep(replace(job, state="RUNNING", start_s=second, end_s=0.0, reason=""))
 
     def end(self, number: int, state: str) -> None:
         """Let a job end."""

@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-from pliant.handover import OURS
+from pliant.handover import FRESH_S, OURS
 from pliant.node.words import CHECKPOINTED
-from prove.fake_slurm import FakeSlurm, Rejected
+from prove.fake_slurm import HELD, FakeSlurm, Rejected
 from prove.moves import Move, next_instant, unmanaged
 from prove.world import JOB, OLD, Machine, World
 
@@ -25,6 +25,7 @@ def single(machine: Machine, world: World) -> Iterator[Move]:
     yield from _of_pliantd(machine, world)
     yield from _refusals(machine, world)
     yield from _of_slurm(world)
+    yield from _of_its_start(machine, world)
     yield from _of_the_job(machine, world)
     yield from _of_its_owner(machine, world)
 
@@ -68,6 +69,21 @@ def _of_slurm(world: World) -> Iterator[Move]:
             "backfill writes its priority back",
             lambda: replace(world, slurm=unpinned, free=_is_free(world)),
         )
+
+
+def _of_its_start(machine: Machine, world: World) -> Iterator[Move]:
+    """Its next start fails, which may come with what pliantd does, or with the scheduler's pass.
+
+    A kill that was meant for its run before comes within seconds (measured).
+    """
+    free, ways = replace(world, free=True), [("refused by its node", HELD)]
+    if world.now_s < world.job.submit_s + FRESH_S:
+        ways.append(("killed by a kill of before", "0:15"))
+    for name, how in ways:
+        for move in (machine.acts, machine.schedules):
+            after = move(free, start_fails=how)
+            if after.job.state == "FAILED" or after.job.reason == HELD:
+                yield f"its start is {name}", partial(replace, after)
 
 
 def _of_the_job(machine: Machine, world: World) -> Iterator[Move]:

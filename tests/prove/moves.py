@@ -71,7 +71,7 @@ def of_the_job(machine: Machine, world: World) -> Iterator[Move]:
 
 def of_slurm(machine: Machine, world: World) -> Iterator[Move]:
     if FakeSlurm(world.slurm, world.now_s).starts():
-        yield "Slurm schedules", partial(machine.does, world, FakeSlurm.schedule)
+        yield "Slurm schedules", partial(machine.schedules, world)
     for name, number in (("rival", RIVAL), ("guest", GUEST)):
         job = world.slurm.jobs.get(number)
         if job is not None and job.state == "RUNNING":

@@ -13,7 +13,7 @@ class Wrong(AssertionError):
 def check(before: World, after: World) -> None:
     """Check that a move has lost nothing, let nobody slip in, and overruled nobody."""
     job, had = after.job, before.job
-    if before.has_saved and job.state == "FAILED" != had.state:
+    if before.has_saved and job.state == "FAILED" != had.state and job.end_s > job.start_s:
         raise Wrong(f"FAILED after its checkpoint: {job}")
     if _runs(after, RIVAL) and not _runs(before, RIVAL) and _waits_for_its_place(before, after):
         raise Wrong(f"the rival is in its place: {job}")
@@ -37,6 +37,8 @@ def _waits_for_its_place(before: World, after: World) -> bool:
 def check_settled(world: World) -> None:
     """Check a moment in which pliantd has nothing to do any more."""
     job = world.job
+    if world.has_saved and job.state == "FAILED":
+        raise Wrong(f"FAILED after its checkpoint: {job}")
     if world.slurm.fences:
         raise Wrong(f"a reservation is left: {world.slurm.fences}")
     if _runs(world, JOB) and (job.priority in OURS or "pliant-" in job.comment):

@@ -44,6 +44,7 @@ _MUTANTS: dict[str, tuple[object, str, object]] = {
     "an owner's update is not seen": (handing, "stands", lambda *_: True),
     "a begin time of others is not seen": (handing, "begins_by_others", lambda *_: False),
     "nothing is released": (handing.Handing, "_release", lambda *_: None),
+    "a killed start is not seen": (handing.Handing, "_was_killed", lambda *_: False),
     "it is never given up": (handover, "_given_up", lambda _over, _scene: None),
 }
 

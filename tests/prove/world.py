@@ -150,6 +150,7 @@ class Machine:
         self.fake.state, self.fake.now_s = world.slurm, world.now_s
         self.store.rows = world.store
         self.refuse, self.half, self.dies = "", False, ""
+        self.fake.start_fails = {}
         pliantd = world.pliantd or Pliantd()
         overs = cast("Any", self.overs)
         overs._active = {one[1].job: _Active(*one) for one in pliantd.active}
@@ -190,10 +191,19 @@ class Machine:
 
     # --- moves that need no fault ----------------------------------------------------------
 
-    def acts(self, world: World, *, refuse: str = "", half: bool = False, dies: str = "") -> World:
+    def acts(
+        self,
+        world: World,
+        *,
+        refuse: str = "",
+        half: bool = False,
+        dies: str = "",
+        start_fails: str = "",
+    ) -> World:
         """Pliantd looks at the hand-over, and does what is next."""
         self._take(world)
         self.refuse, self.half, self.dies = refuse, half, dies
+        self.fake.start_fails = {JOB: start_fails} if start_fails else {}
         for active in cast("Any", self.overs)._active.values():
             active.next_s = 0.0
         try:
@@ -210,6 +220,13 @@ class Machine:
         snapshot = replace(seen, reservations=self.slurm._queries.reservations())
         self.elastic.looked(snapshot, lambda _job: True)
         self.elastic.give_back(snapshot)
+        return self._given(world)
+
+    def schedules(self, world: World, *, start_fails: str = "") -> World:
+        """Slurm makes a pass."""
+        self._take(world)
+        self.fake.start_fails = {JOB: start_fails} if start_fails else {}
+        self.fake.schedule()
         return self._given(world)
 
     def passes(self, world: World, now_s: float) -> World:

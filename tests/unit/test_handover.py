@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from pliant.handover import (
     FENCE_S,
+    FRESH_S,
     GIVE_UP_S,
     PINNED,
     REFUSED_S,
@@ -432,6 +433,18 @@ def test_a_guest_gets_the_room_that_was_made_for_it(
     assert (slurm.guest.state, slurm.x, slurm.job.state) == (RUNNING, WAITING, WAITING)
     assert slurm.job.pinned  # it is the next to start
     drill.assert_tidy()
+
+
+@pytest.mark.parametrize(("after_s", "does"), [(2.0, Do.SETTLE), (FRESH_S + 1, Do.END)])
+def test_a_victim_is_looked_after_for_as_long_as_a_kill_of_before_may_meet_its_start(
+    after_s: float, does: Do
+) -> None:
+    """Its guest may end at once."""
+    waits = Sight(WAITING, run=1, priority=PINNED, carries=OLD, queued_s=1001.0, begins_s=1002.0)
+    scene = Scene(1001.0 + after_s, waits, Sight(None))
+    assert next_step(intended(guest="8"), scene).do is does
+    killed = replace(scene, job=replace(waits, state=None, killed=True))
+    assert next_step(intended(guest="8"), killed).do is Do.REQUEUE
 
 
 def test_a_guest_that_cannot_start_keeps_no_pin_once_the_victim_runs_again() -> None:
