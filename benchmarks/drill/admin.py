@@ -48,7 +48,8 @@ class Admin:
             self.area.scontrol("release", str(job))
             self.did += 1
         waits = self.hurries and reason == "BeginTime" and job not in self._hurried
-        if waits and not self.area.scontrol("update", f"jobid={job}", "StartTime=now+3"):
+        quiet = waits and not self.area.is_under_way()  # a checkpoint may have come after all
+        if quiet and not self.area.scontrol("update", f"jobid={job}", "StartTime=now+3"):
             self._hurried.add(job)
 
     def _look(self, every: Sequence[Mapping[str, str]]) -> None:

@@ -251,6 +251,11 @@ class Field:
         answer = self.ask("history", job=str(self.job))
         return from_json(HistoryAnswer, answer.fields["json"]) if answer else None
 
+    def is_under_way(self) -> bool:
+        """Whether the job is in a hand-over, as far as pliantd says."""
+        told = self.history()
+        return told is not None and not all(row.outcome for row in told.handovers)
+
     # --- what is left ----------------------------------------------------------------------
 
     def fences(self) -> int:
