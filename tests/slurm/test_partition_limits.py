@@ -142,7 +142,8 @@ def test_what_is_said_by_the_gpu_comes_to_the_same_where_nobody_answers(
     for more in ((), ("--moldable=gpus=1-4",)):
         job = submit("-N1", *options.split(), *more, script=LONG)
         wait_for_state(job, "RUNNING")
-        given.append((show(job)["TRES"], show(job)["NumCPUs"]))
+        shown = show(job)
+        given.append((shown.get("TRES") or shown["AllocTRES"], shown["NumCPUs"]))
         clean.run(["scancel", str(job)], check=True)
         wait_for_state(job, "CANCELLED")
     assert given[0] == given[1]
