@@ -169,7 +169,8 @@ def test_our_lua_broken(clean: Sandbox, all_end_as_written: Ended, show: Show, w
 def test_an_error_in_our_lua(clean: Sandbox, all_end_as_written: Ended) -> None:
     module = resources.find("plugins", "slurm", "pliant.lua").read_text()
     broken = module.replace(
-        "local function submit(job_desc)\n", "local function submit(job_desc)\n   error({})\n"
+        "local function submit(job_desc, part_list)\n",
+        "local function submit(job_desc, part_list)\n   error({})\n",
     )
     assert broken != module
     with job_submit_lua(clean, with_pliant(clean), broken):
