@@ -39,7 +39,13 @@ local function submit(step)
       local described = job_desc(step.fields, step.broken, step.unset)
       return require("pliant").job_submit(described, step.parts or {}, 1000)
    end
-   return slurm_job_submit(job_desc(step.fields, step.broken, step.unset), {}, 1000)
+   local described = job_desc(step.fields, step.broken, step.unset)
+   local fine, code = pcall(slurm_job_submit, described, {}, 1000)
+   if not fine then -- as Slurm before 25.11; from then on it refuses the job
+      told("error", "slurm_job_submit failed: " .. (type(code) == "string" and code or type(code)))
+      return slurm.SUCCESS
+   end
+   return code
 end
 
 local function slow_down(patience)

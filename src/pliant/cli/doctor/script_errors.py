@@ -1,8 +1,7 @@
 """Errors that a site's own job_submit.lua raised: slurmctld's log alone tells of them.
 
-Slurm accepts a job whose script fails and writes one line. A script that calls Pliant by itself, or
-has Pliant's lines of 0.1.0, passes it over then. The line is Slurm's own, or that of the lines that
-``pliant install`` writes, which go on.
+Slurm accepts a job whose script fails, from 25.11 on it refuses it, and writes one line. A script
+that calls Pliant by itself, or has Pliant's lines of 0.1.0, passes it over then.
 
 Users' words stand in that log too: Slurm writes down what a comment is changed to, as it is. A line
 counts that begins with the error. One with a newline before it cannot be told from Slurm's own: so
@@ -48,8 +47,9 @@ def check_script_errors(patient: SlurmPatient) -> Iterator[Finding]:
         yield fault(
             "job_submit.lua runs",
             f"slurmctld's log says that it failed at a submission: {found}",
-            f"mend {script}: Slurm accepts such a job unchecked, and Pliant may not see it; where "
-            "it does not fail, the line is of a user's comment, which Slurm logs as it is",
+            f"mend {script}: Slurm accepts such a job unchecked, and Pliant may not see it, or from "
+            "25.11 on refuses it; where it does not fail, the line is of a user's comment, which "
+            "Slurm logs as it is",
         )
 
 
