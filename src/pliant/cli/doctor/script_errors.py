@@ -47,9 +47,9 @@ def check_script_errors(patient: SlurmPatient) -> Iterator[Finding]:
         yield fault(
             "job_submit.lua runs",
             f"slurmctld's log says that it failed at a submission: {found}",
-            f"mend {script}: Slurm accepts such a job unchecked, and Pliant may not see it, or from "
-            "25.11 on refuses it; where it does not fail, the line is of a user's comment, which "
-            "Slurm logs as it is",
+            f"mend {script}: Slurm accepts such a job unchecked, and Pliant may not see it, or "
+            "(from 25.11 on) refuses it; where it does not fail, the line is of a user's comment, "
+            "which Slurm logs as it is",
         )
 
 
