@@ -117,19 +117,24 @@ def kill_start(field: Field) -> None:
 
 
 @contextlib.contextmanager
-def full_disk(field: Field) -> Iterator[None]:
-    """Keep pliantd's state on a disk without a free byte."""
+def small_disk(field: Field, size: str = "2m") -> Iterator[None]:
+    """Keep pliantd's state on a small disk."""
     state = field.sandbox.layout.pliant_state
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "none", str(state)]
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "none", str(state)]
     subprocess.run(mount, check=True, timeout=10)
     try:
-        with contextlib.suppress(OSError), (state / "full").open("wb", buffering=0) as file:
-            while file.write(b"0" * 4096):
-                pass
         yield
     finally:
         field.sandbox.stop("pliantd")
         subprocess.run(["umount", str(state)], check=True, timeout=10)
+
+
+@contextlib.contextmanager
+def full_disk(field: Field) -> Iterator[None]:
+    """Keep it on a disk without a free byte."""
+    with small_disk(field, "256k"):
+        fill_disk(field)
+        yield
 
 
 def fill_disk(field: Field) -> None:
@@ -138,19 +143,6 @@ def fill_disk(field: Field) -> None:
     with contextlib.suppress(OSError), (state / "full").open("ab", buffering=0) as file:
         while file.write(b"0" * 1024):
             pass
-
-
-@contextlib.contextmanager
-def small_disk(field: Field) -> Iterator[None]:
-    """Keep pliantd's state on a small disk."""
-    state = field.sandbox.layout.pliant_state
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "none", str(state)]
-    subprocess.run(mount, check=True, timeout=10)
-    try:
-        yield
-    finally:
-        field.sandbox.stop("pliantd")
-        subprocess.run(["umount", str(state)], check=True, timeout=10)
 
 
 def fill_and_kill(field: Field) -> None:
