@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -591,17 +590,6 @@ def test_who_has_nobody_to_ask_is_requeued_at_once(bench: Bench) -> None:
     assert bench.overs.begin(JOB, Wanted(OLD), until_s, "room is needed", listens=False)
     bench.go_on()
     assert bench.ends == [("7", Outcome.DONE)]
-
-
-def test_nothing_is_done_while_another_host_acts(bench: Bench) -> None:
-    bench.begin()
-    bench.save()
-    stopping = threading.Event()
-    thread = threading.Thread(target=bench.overs.run, args=(stopping, lambda: False))
-    thread.start()
-    stopping.set()
-    thread.join()
-    assert bench.hands.slurm.job == FakeSlurm().job
 
 
 def test_a_guest_is_remembered_through_a_restart(bench: Bench) -> None:

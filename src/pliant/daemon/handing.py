@@ -2,7 +2,8 @@
 
 Intentions are stored before anything is done, and each step is worked out anew from what is seen
 (see :mod:`pliant.handover`), so that a pliantd that was killed goes on where it was. One hand-over
-at a time for each job; they run in a thread of their own, beside the cycles.
+at a time for each job; they run in a thread of their own, beside the cycles (see
+:mod:`pliant.daemon.stepping`).
 """
 
 from __future__ import annotations
@@ -134,7 +135,10 @@ class HandOvers:
         self._gone: dict[str, int] = {}  # the last run that was handed over, by job
         self._rests: dict[str, float] = {}  # until when it is not asked again, by job
         self._refused: dict[str, dict[Shape, str]] = {}  # what it was not given, by job: as stored
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._stopping = False
+        self.woken: Callable[[], None] = lambda: None
+        """Is called, from any thread, where a step may be due sooner than :meth:`turn` said."""
 
     # --- what is intended ------------------------------------------------------------------
 
@@ -148,7 +152,7 @@ class HandOvers:
         Where none ``listens`` that could make one, it is as good as made at once.
         """
         now_s = self._clock()
-        with self._changed:
+        with self._lock:
             if job.id in self._active or job.restarts <= self._gone.get(job.id, -1):
                 return False
             rests = self._monotonic() < self._rests.get(job.id, float("-inf"))
@@ -172,7 +176,7 @@ class HandOvers:
                 over = replace(over, saved_s=now_s)
                 self._store.saved(number, now_s)
             self._active[job.id] = _Active(number, over, asked)
-            self._changed.notify_all()
+            self.woken()
         after = shape_text(wanted.shape)
         fields = about_job(job, shape_text(job.shape), after)
         log.info("job %s: to %s: %s", job.id, after, reason, extra=fields)
@@ -185,7 +189,7 @@ class HandOvers:
         What a job contradicts counts as not stored.
         """
         known = {job.id: job for job in jobs}
-        with self._changed:
+        with self._lock:
             for row in self._store.handovers():
                 if row.job in self._active:
                     continue
@@ -195,18 +199,18 @@ class HandOvers:
                 else:
                     job = _as_asked(row) or now or Job(row.job)
                     self._active[row.job] = _Active(row.id, over, job)
-            self._changed.notify_all()
+            self.woken()
 
     def forget(self, there: frozenset[str]) -> None:
         """Forget what is known of jobs that are not there any more."""
-        with self._changed:
+        with self._lock:
             self._gone = {job: run for job, run in self._gone.items() if job in there}
             self._rests = {job: until_s for job, until_s in self._rests.items() if job in there}
             self._refused = {job: some for job, some in self._refused.items() if job in there}
 
     def of(self, job_id: str) -> HandOver | None:
         """Return a job's hand-over; None where it has none."""
-        with self._changed:
+        with self._lock:
             active = self._active.get(job_id)
             return active.over if active else None
 
@@ -217,7 +221,7 @@ class HandOvers:
 
     def refused(self, job_id: str) -> Mapping[Shape, str]:
         """Return the shapes that the batch system did not give a running job, and its words."""
-        with self._changed:
+        with self._lock:
             if job_id not in self._refused:
                 rows = self._store.handovers(job_id)
                 self._refused[job_id] = dict(filter(None, map(_refused, rows)))
@@ -225,7 +229,7 @@ class HandOvers:
 
     def all(self) -> Mapping[str, Wanted]:
         """Return what the jobs of which one is under way are to become, by job."""
-        with self._changed:
+        with self._lock:
             return {
                 job_id: Wanted(active.over.shape, _places(active), active.over.guest)
                 for job_id, active in self._active.items()
@@ -235,7 +239,7 @@ class HandOvers:
 
     def saved(self, job_id: str, run: int, name: str) -> bool:
         """Note that the checkpoint of this run is written; False where nobody asked for it."""
-        with self._changed:
+        with self._lock:
             active = self._active.get(job_id)
             if active is None or (active.over.run, name_of(active.over)) != (run, name):
                 return self.stays(job_id, run, name)  # it is said again until it is heard
@@ -248,7 +252,7 @@ class HandOvers:
                 ends, active.over = True, replace(over, saved_s=self._clock())
                 self._store.saved(active.number, active.over.saved_s)
                 active.next_s = 0.0
-            self._changed.notify_all()
+            self.woken()
         if ends:
             self._before_end(over, job)
         return True
@@ -258,7 +262,7 @@ class HandOvers:
 
         ``name``: for which wish; None: for the last one.
         """
-        with self._changed:
+        with self._lock:
             active = self._active.get(job_id)
             if active is not None:
                 over = active.over if active.stays else None
@@ -274,7 +278,7 @@ class HandOvers:
         It has ended for it, and waits for us. False where there is none of this name. What was
         decided too long ago is not done any more: the job is requeued as it is, without a guest.
         """
-        with self._changed:
+        with self._lock:
             rows = self._store.handovers(job.id)
             over = (
                 _read(rows[-1])
@@ -291,7 +295,7 @@ class HandOvers:
                 return True
             self._store.reopened(rows[-1].id, over.saved_s, shape_text(over.shape), over.guest)
             self._active[job.id] = _Active(rows[-1].id, over, job)
-            self._changed.notify_all()
+            self.woken()
         self._before_end(over, job)
         log.info("job %s: its checkpoint came late; it goes on", job.id)
         self._told(job.id)
@@ -310,7 +314,7 @@ class HandOvers:
         Also one that was reported before: its program runs again, and has what it saved no more
         where it ends now. Once Slurm has been told to requeue it, that is not taken back.
         """
-        with self._changed:
+        with self._lock:
             active = self._active.get(job_id)
             mine = active and (active.over.run, name_of(active.over)) == (run, name)
             if active and mine and not active.requeued:
@@ -318,35 +322,33 @@ class HandOvers:
                     self._store.saved(active.number, 0.0)
                 active.over = replace(active.over, until_s=0.0, saved_s=0.0)
                 active.next_s = 0.0
-            self._changed.notify_all()
+            self.woken()
 
     def withdraw(self, job_id: str) -> None:
         """Take a wish back whose checkpoint is not written yet: the job goes on as it is."""
-        with self._changed:
+        with self._lock:
             active = self._active.get(job_id)
             if active and not active.over.saved_s:
                 active.over = replace(active.over, until_s=0.0)
                 active.next_s = 0.0
-            self._changed.notify_all()
+            self.woken()
 
     # --- the steps -------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Let the step that is under way be the last one: the next pliantd goes on."""
+        self._stopping = True
 
     def turn(self) -> float:
         """Do the next step of each hand-over that is due; return when the next one is."""
         now_s = self._monotonic()
-        with self._changed:
+        with self._lock:
             due = [active for active in self._active.values() if active.next_s <= now_s]
         for active in due:
-            self._advance(active)
-        with self._changed:
+            if not self._stopping:
+                self._advance(active)
+        with self._lock:
             return min((active.next_s for active in self._active.values()), default=float("inf"))
-
-    def run(self, stopping: threading.Event, acts: Callable[[], bool] = lambda: True) -> None:
-        """Do all steps, until told to stop; none while this is not the host that ``acts``."""
-        while not stopping.is_set():
-            next_s = self.turn() if acts() else float("inf")
-            with self._changed:
-                self._changed.wait(min(SLOW_S, max(0.0, next_s - self._monotonic())))
 
     def _advance(self, active: _Active) -> None:
         over, job = active.over, active.job
@@ -394,14 +396,14 @@ class HandOvers:
             elif step.do in BEFORE_RESHAPE:
                 self._note_hindrance(active, step, now_s, barred=for_good)
             raise
-        with self._changed:
+        with self._lock:
             if not active.over.is_hindered(now_s):
                 active.over = replace(active.over, hindered_s=0.0)
         log.info("job %s: %s", active.over.job, step.do, extra=about_job(active.job))
 
     def _note_hindrance(self, active: _Active, step: Step, now_s: float, *, barred: bool) -> None:
         """Note since when it is hindered; a job that cannot even be requeued stays as it is."""
-        with self._changed:
+        with self._lock:
             over = active.over
             active.over = replace(
                 over, hindered_s=over.hindered_s or now_s, barred=over.barred or barred
@@ -415,12 +417,12 @@ class HandOvers:
             self._told(over.job)
 
     def _note_refusal(self, active: _Active, words: str, now_s: float, *, for_good: bool) -> None:
-        with self._changed:
+        with self._lock:
             since_s = active.over.refused_s or now_s
             active.over = replace(active.over, refused=words, refused_s=since_s, for_good=for_good)
 
     def _turn_back(self, active: _Active, words: str, now_s: float) -> None:
-        with self._changed:
+        with self._lock:
             active.over = replace(active.over, refused=words, back_s=now_s)
         log.warning(
             *("job %s: it does not become %s and goes on as it was: %s",),
@@ -435,7 +437,7 @@ class HandOvers:
         ends_s = scene.job.ends_s
         if not (over.end_s and ends_s) or abs(ends_s - over.end_s) < 1 or scene.job.run != over.run:
             return False
-        with self._changed:
+        with self._lock:
             active.over = replace(active.over, end_s=ends_s)
             self._store.ends(active.number, ends_s)
         return True
@@ -443,7 +445,7 @@ class HandOvers:
     def _made(self, active: _Active, over: HandOver, scene: Scene) -> HandOver:
         """Note that a job asks for what it is to become: what it asks then is its owner's."""
         is_made = over.saved_s and scene.job.is_waiting and scene.job.carries == over.shape
-        with self._changed:
+        with self._lock:
             if active.over is not over or over.made or not is_made:
                 return over
             active.over = replace(over, made=True)
@@ -451,7 +453,7 @@ class HandOvers:
 
     def _stands(self, active: _Active, over: HandOver, step: Step) -> bool:
         """Whether a step is still right; it is not where its program has spoken meanwhile."""
-        with self._changed:
+        with self._lock:
             if active.over is not over:
                 return False
             active.requeued |= step.do is Do.REQUEUE
@@ -459,7 +461,7 @@ class HandOvers:
 
     def _end(self, active: _Active, outcome: Outcome) -> None:
         told = _told(active.over, outcome)
-        with self._changed:
+        with self._lock:
             self._active.pop(active.over.job, None)
             self._refused.pop(active.over.job, None)
             if outcome in (Outcome.DONE, Outcome.AS_WAS, Outcome.REFUSED):
@@ -467,7 +469,7 @@ class HandOvers:
             elif outcome is Outcome.STAYS or _was_checked(active.job, outcome):
                 self._rests[active.over.job] = self._monotonic() + REST_S
             self._store.handed_over(active.number, self._clock(), told)
-            self._changed.notify_all()
+            self.woken()
         change = shape_text(active.job.shape), shape_text(active.over.shape)
         log.info("job %s: %s", active.over.job, told, extra=about_job(active.job, *change))
         self._told(active.over.job)

@@ -194,11 +194,11 @@ class Loop:
         least_s = self._pace.least_s(observe_s)
         most_s = self._pace.most_s(observe_s, seen is not None and is_eager(seen))
         most_s = max(least_s, min(most_s, self.cycling.next_change_s()))
-        await _sleep(self._stopping, least_s)
+        await wait_for(self._stopping, least_s)
         if most_s > least_s:
-            await _sleep(self._wake, most_s - least_s)
+            await wait_for(self._wake, most_s - least_s)
             if self._wake.is_set() and not self._stopping.is_set():
-                await _sleep(self._stopping, SETTLE_S)
+                await wait_for(self._stopping, SETTLE_S)
 
 
 def is_eager(seen: Seen) -> bool:
@@ -210,8 +210,8 @@ def is_eager(seen: Seen) -> bool:
     )
 
 
-async def _sleep(event: asyncio.Event, for_s: float) -> None:
-    """Wait for an event, at most so long."""
+async def wait_for(event: asyncio.Event, for_s: float) -> None:
+    """Wait for an event, for so many seconds at most."""
     with suppress(TimeoutError):
         async with asyncio.timeout(for_s):
             await event.wait()

@@ -7,20 +7,20 @@ import contextlib
 import logging
 import os
 import signal
-import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pliant.batch import Batch, Ended
-from pliant.daemon import sockets
-from pliant.daemon.config import Config, load
+from pliant.daemon import libmunge, sockets
+from pliant.daemon.config import Config, DaemonConfig, load
 from pliant.daemon.cycling import Cycling
 from pliant.daemon.doors import Doors
 from pliant.daemon.elastic import Elastic
 from pliant.daemon.filter_door import FilterDoor
 from pliant.daemon.handing import Hands
+from pliant.daemon.libmunge import Proof
 from pliant.daemon.lines import LineServer
 from pliant.daemon.loop import Loop
 from pliant.daemon.monitors import Monitors
@@ -35,6 +35,7 @@ from pliant.daemon.rights import Asker, Site, asker
 from pliant.daemon.run_verbs import RunVerbs
 from pliant.daemon.seen import Seen
 from pliant.daemon.sharing import Sharing, sharing_trouble
+from pliant.daemon.stepping import Stepping
 from pliant.daemon.trials import preemption_trouble
 from pliant.daemon.vain import Vain
 from pliant.daemon.verbs import Verbs
@@ -62,7 +63,8 @@ class Surroundings:
     the hooks of PBS what each cycle saw; None: there are none. ``trouble``: what is wrong with the
     batch system's part, "" for nothing. ``ended``: asks it for the flagged jobs that have ended;
     None: it cannot tell. ``cluster``: what it is called by on this host, where it has one pliantd;
-    "": any number.
+    "": any number. ``clock`` counts seconds since the epoch, ``monotonic`` from anywhere, evenly.
+    ``doors``: opens what is asked at; ``prove``: tells whose a credential is.
     """
 
     batch: Batch
@@ -74,6 +76,10 @@ class Surroundings:
     trouble: Callable[[], str] = lambda: ""
     ended: Callable[[], Sequence[Ended]] | None = None
     cluster: str = ""
+    clock: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+    doors: Callable[[DaemonConfig, FilterDoor, LineServer], Doors] = Doors
+    prove: Callable[[bytes, str], Proof] = libmunge.decode
 
 
 class Daemon:
@@ -82,6 +88,7 @@ class Daemon:
     def __init__(self, path: Path, config: Config, surroundings: Surroundings) -> None:
         """Run with ``config``, which SIGHUP reads from ``path`` again."""
         self._path, self._config, self._surroundings = path, config, surroundings
+        self._clock, self._monotonic = surroundings.clock, surroundings.monotonic
         self._site = Site(slurm_uid=os.geteuid())
         self._notifier = Notifier()
         self._reload_trouble = ""
@@ -116,7 +123,7 @@ class Daemon:
         config = self._config
         self._watching = Watching()
         monitors = Monitors(
-            self._snapshot, time.time, Origins(time.monotonic), stands_by=self._stands_by
+            self._snapshot, self._clock, Origins(self._monotonic), stands_by=self._stands_by
         )
         patience = Patience()
         sharing = Sharing(monitors, ask=self._watching.tell, memory=store, vain=Vain(patience))
@@ -126,35 +133,35 @@ class Daemon:
             config,
             live(config.daemon.policy, config.policy),
             patience=patience,
-            clock=time.time,
-            monotonic=time.monotonic,
+            clock=self._clock,
+            monotonic=self._monotonic,
             elastic=self._elastic(store, sharing),
             sharing=sharing,
             seen_gpu_mib=monitors.gpu_mib,
             publish=self._publish,
             ended=self._surroundings.ended,
         )
-        self._loop = Loop(self._cycling, time.monotonic, self._know_site)
+        self._loop = Loop(self._cycling, self._monotonic, self._know_site)
         wake = _from_any_thread(self._loop.wake)
-        self._filter = FilterDoor(self._cycling, wake, self._may_submit, time.monotonic)
+        self._filter = FilterDoor(self._cycling, wake, self._may_submit, self._monotonic)
         verbs = Verbs(
             self._cycling,
             wake=wake,
-            clock=time.time,
+            clock=self._clock,
             troubles=self._troubles,
             stands_by=self._stands_by,
             submissions=self._answered,
-            started_s=time.time(),
+            started_s=self._clock(),
             monitors=monitors,
             refused_credentials=self._refused_credentials,
             cluster=lambda: self._site.cluster,
         )
-        munge = Munge(config.daemon.munge_socket)
+        munge = Munge(config.daemon.munge_socket, self._surroundings.prove)
         self._door_two = MungeDoor(munge, verbs, self._who, self._watches(), monitors)
         self._second = LineServer(
-            "the second door", self._door_two.begin, self._door_two.limits, time.monotonic
+            "the second door", self._door_two.begin, self._door_two.limits, self._monotonic
         )
-        self._doors = Doors(config.daemon, self._filter, self._second)
+        self._doors = self._surroundings.doors(config.daemon, self._filter, self._second)
 
     def _publish(self, seen: Seen) -> None:
         if self._surroundings.publisher is not None:
@@ -168,7 +175,7 @@ class Daemon:
             return None
         wake = _from_any_thread(self._wake)
         return Elastic(
-            *(hands, store, time.time, time.monotonic),
+            *(hands, store, self._clock, self._monotonic),
             changed=self._watching.tell,
             wake=wake,
             beats=sharing.beats,
@@ -181,7 +188,7 @@ class Daemon:
         elastic = self._cycling.elastic
         if elastic is None:
             return None
-        verbs = RunVerbs(self._cycling, elastic.runs, elastic.overs, time.time)
+        verbs = RunVerbs(self._cycling, elastic.runs, elastic.overs, self._clock)
         return Watches(verbs, self._watching)
 
     def _snapshot(self) -> Snapshot | None:
@@ -233,7 +240,7 @@ class Daemon:
         self._notifier.ready(f"deciding by {self._config.daemon.policy}")
         log.info("pliantd runs: %s, %s", self._config.daemon.policy, self._config.daemon.socket)
         try:
-            with self._handing_over():
+            async with self._handing_over():
                 await self._loop.run()
             await self._unmark()
         finally:
@@ -255,22 +262,20 @@ class Daemon:
             with contextlib.suppress(PliantError):  # its unit tries once more
                 await asyncio.to_thread(self._surroundings.unmark)
 
-    @contextlib.contextmanager
-    def _handing_over(self) -> Iterator[None]:
+    @contextlib.asynccontextmanager
+    async def _handing_over(self) -> AsyncIterator[None]:
         """Beside the cycles; a step that is under way at the end is gone on with at the start."""
-        elastic, stopping = self._cycling.elastic, threading.Event()
+        elastic = self._cycling.elastic
         if elastic is None:
             yield
             return
-        thread = threading.Thread(
-            target=elastic.overs.run, args=(stopping, self._acts), name="handing", daemon=True
-        )
-        thread.start()
+        stepping = Stepping(elastic.overs, self._monotonic, self._acts)
+        runs = asyncio.create_task(stepping.run())
         try:
             yield
         finally:
-            stopping.set()
-            thread.join(HANDING_END_S)
+            stepping.stop()
+            await asyncio.wait((runs,), timeout=HANDING_END_S)
 
     def _helped_by(self, call: Callable[[], Coroutine[None, None, None]]) -> None:
         """Run something beside the loop, and keep it alive meanwhile."""
@@ -320,7 +325,7 @@ class Daemon:
         every_s = self._notifier.watchdog_s / 2
         while every_s:
             since_s = self._loop.busy_since_s
-            if since_s is None or time.monotonic() - since_s < STUCK_S:
+            if since_s is None or self._monotonic() - since_s < STUCK_S:
                 self._notifier.alive()
             await asyncio.sleep(every_s)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 
 from pliant.batch import HELD_FOR_SHAPE, Change, Ended
@@ -49,8 +49,9 @@ class Slurm:
         clock: Callable[[], float] = time.time,
         here: str = "",
         native: Native | None = None,
+        threads: Callable[[int], Executor] = ThreadPoolExecutor,
     ) -> None:
-        """``clock`` counts seconds since the epoch.
+        """``clock`` counts seconds since the epoch; ``threads``: makes so many, for one look.
 
         ``native``: asks by the C library where it can (see native/); None: all by commands.
 
@@ -58,7 +59,7 @@ class Slurm:
         another one (see standby.py); "" looks whatever the host.
         """
         self._commands, self._clock, self._here = commands, clock, here
-        self._native = native
+        self._native, self._threads = native, threads
         self._queries = (
             NativeQueries(native, commands, clock) if native else Queries(commands, clock)
         )
@@ -104,7 +105,7 @@ class Slurm:
 
     def _observe(self, site: Site) -> Snapshot:
         ask = self._queries
-        with ThreadPoolExecutor(5) as pool:
+        with self._threads(5) as pool:
             jobs, excluded = pool.submit(ask.jobs), pool.submit(ask.excluded)
             nodes, partitions = pool.submit(ask.nodes), pool.submit(ask.partitions)
             reservations = pool.submit(ask.reservations)
