@@ -9,17 +9,29 @@ import argparse
 import logging
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 from prove.explore import Explorer
 from prove.faults import single
+from prove.on_slurm import OnSlurm
 from prove.sameness import same_by
-from prove.world import Machine
+from prove.world import Machine, World
+
+SYSTEMS = (OnSlurm,)
 
 
-def explored(*, faults: int, guest: bool, most: int, to_the_end: bool = True) -> Explorer:
-    """Explore a resize, or a preemption for a ``guest``."""
-    machine = Machine(same_by)
+def explored(
+    system: Callable[[Callable[[World], object]], Machine],
+    *,
+    faults: int,
+    guest: bool,
+    most: int,
+    to_the_end: bool = True,
+) -> Explorer:
+    """Explore a resize on a batch system, or a preemption for a ``guest``."""
+    machine = system(same_by)
     found = Explorer(machine, single)
     start = replace(machine.begin(guest=guest), faults=faults)
     found.run(start, most, to_the_end=to_the_end)
@@ -27,20 +39,20 @@ def explored(*, faults: int, guest: bool, most: int, to_the_end: bool = True) ->
 
 
 def main() -> int:
-    """Explore both, and say what was found."""
+    """Explore all, and say what was found."""
     parser = argparse.ArgumentParser(prog="make prove", description=__doc__)
     parser.add_argument("--faults", type=int, default=2, help="how many come at most")
     parser.add_argument("--most", type=int, default=10_000_000, help="states at which to give up")
     chosen = parser.parse_args()
     logging.disable(logging.CRITICAL)
     bad = 0
-    for what, guest in (("resize", False), ("preemption", True)):
+    for system, (what, guest) in product(SYSTEMS, (("resize", False), ("preemption", True))):
         since_s = time.process_time()
-        found = explored(faults=chosen.faults, guest=guest, most=chosen.most)
+        found = explored(system, faults=chosen.faults, guest=guest, most=chosen.most)
         took_s = time.process_time() - since_s
         restless = found.restless()
         print(
-            f"{what}, {chosen.faults} faults: {found.states} states, {found.moves} moves,"
+            f"{system.name}: {what}, {chosen.faults} faults: {found.states} states, {found.moves} moves,"
             f" {took_s:.0f} s: {len(found.wrong)} wrong, {len(restless)} without an end",
             flush=True,
         )

@@ -60,7 +60,7 @@ class Explorer:
         named = [*moves(self.machine, world, self.machine.same_by(world))]
         try:
             if world.is_settled and not any(name in AT_ONCE for name, _ in named):
-                check_settled(world)
+                check_settled(self.machine, world)
         except Wrong as error:
             self.wrong.append((str(error), self.path(number, "")))
         less = replace(world, faults=world.faults - 1)

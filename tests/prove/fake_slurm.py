@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pliant.batch.slurm.commands import Answer
+from prove.world import Rejected
 
 GPUS = 4
 OWN_PRIORITY = 10
@@ -77,13 +78,24 @@ class Record:
         return self.state == "PENDING"
 
     @property
+    def runs(self) -> bool:
+        """Whether its program may run."""
+        return self.state == "RUNNING"
+
+    @property
+    def is_between_runs(self) -> bool:
+        """Whether one of its runs is over, and the next one has not begun."""
+        return self.state in ("PENDING", "COMPLETING")
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it has ended for good, and was not to."""
+        return self.state == "FAILED"
+
+    @property
     def has_gpus(self) -> bool:
         """Whether it takes GPUs now."""
         return self.state in ("RUNNING", "COMPLETING")
-
-
-class Rejected(Exception):
-    """What scontrol complains of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +330,7 @@ class FakeSlurm:
             else:
                 self._keep(replace(job, state="RUNNING", start_s=second, end_s=0.0, reason=""))
 
-    def end(self, number: int, state: str) -> None:
+    def end(self, number: int, state: str = "COMPLETED") -> None:
         """Let a job end."""
         self._keep(replace(self.state.jobs[number], state=state, end_s=float(int(self.now_s))))
 

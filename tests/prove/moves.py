@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from pliant.handover import (
-    BLOCKED_S,
-    GIVE_UP_S,
-    PUT_BACK_S,
-    REFUSED_S,
-    RENEW_S,
-    SETTLE_S,
-    START_S,
-)
+from pliant.handover import BLOCKED_S, GIVE_UP_S, PUT_BACK_S, REFUSED_S, START_S
 from pliant.node import words
 from pliant.node.words import CHECKPOINTED, Stage
-from prove.fake_slurm import FakeSlurm, Rejected
-from prove.world import GUEST, JOB, RIVAL, Machine, Pliantd, World
+from prove.world import GUEST, RIVAL, Machine, Pliantd, World
 
 JUST_S = 0.05
 """By how much something is over that lasts until an instant."""
@@ -33,8 +25,8 @@ def moves(machine: Machine, world: World, key: object) -> Iterator[Move]:
     soon = [*of_pliantd(machine, world, key)]
     yield from soon
     yield from of_the_job(machine, world)
-    yield from of_slurm(machine, world)
-    at_s = next_instant(world)
+    yield from of_the_batch_system(machine, world)
+    at_s = next_instant(machine, world)
     if at_s and not any(name in AT_ONCE for name, _ in soon) and not _is_told(world):
         yield "time", partial(machine.passes, world, at_s)
 
@@ -65,21 +57,20 @@ def of_the_job(machine: Machine, world: World) -> Iterator[Move]:
     if world.guarded:
         for name, code in (("saves", CHECKPOINTED), ("completes", 0)):
             yield f"program {name} unmanaged", partial(unmanaged, machine, world, code)
-    if world.job.waits and not world.job.priority:
-        yield "owner releases", partial(machine.tells, world, "release", str(JOB))
 
 
-def of_slurm(machine: Machine, world: World) -> Iterator[Move]:
-    if FakeSlurm(world.slurm, world.now_s).starts():
-        yield "Slurm schedules", partial(machine.schedules, world)
+def of_the_batch_system(machine: Machine, world: World) -> Iterator[Move]:
+    yield from machine.moves(world)
+    if machine.would_start(world):
+        yield f"{machine.name} schedules", partial(machine.schedules, world)
     for name, number in (("rival", RIVAL), ("guest", GUEST)):
-        job = world.slurm.jobs.get(number)
-        if job is not None and job.state == "RUNNING":
+        job = world.batch.jobs.get(number)
+        if job is not None and job.runs:
             yield f"{name} ends", partial(machine.does, world, partial(_ends, number))
 
 
-def _ends(number: int, slurm: FakeSlurm) -> None:
-    slurm.end(number, "COMPLETED")
+def _ends(number: int, fake: Any) -> None:
+    fake.end(number)
 
 
 def _of_its_wrapper(world: World) -> Iterator[tuple[str, words.Event]]:
@@ -129,30 +120,17 @@ def wished(world: World) -> words.Wish | None:
 
 
 def unmanaged(machine: Machine, world: World, code: int) -> World:
-    """The program ends whose wrapper was killed: its guardian requeues where it has saved."""
-    alone = replace(world, guarded=False)
-    if code == CHECKPOINTED:
-        try:
-            return machine.tells(replace(alone, has_saved=True), "requeue", str(JOB))
-        except Rejected:  # it is so already
-            pass
-    state = "FAILED" if code else "COMPLETED"
-    return machine.does(alone, lambda slurm: slurm.end(JOB, state))
+    """The program ends whose wrapper was killed."""
+    return machine.goes_unmanaged(replace(world, guarded=False), code)
 
 
-def next_instant(world: World) -> float:
+def next_instant(machine: Machine, world: World) -> float:
     """When something else is so than now; 0 where nothing is any more."""
-    every = (*_of_jobs(world), *_of_the_hand_over(world))
+    every = (*machine.instants(world), *_of_the_wrapper(world), *_of_the_hand_over(world))
     return min((at_s for at_s in every if at_s > world.now_s), default=0.0)
 
 
-def _of_jobs(world: World) -> Iterator[float]:
-    for job in world.slurm.jobs.values():
-        yield {"RUNNING": job.start_s + SETTLE_S, "COMPLETING": job.cleaned_s}.get(
-            job.state, job.begin_s if job.waits else 0.0
-        )
-    for end_s in world.slurm.fences.values():
-        yield from (end_s, end_s - RENEW_S + JUST_S)
+def _of_the_wrapper(world: World) -> Iterator[float]:
     if world.wrapper is not None and world.wrapper.until_s != float("inf"):
         yield world.wrapper.until_s
 

@@ -29,18 +29,26 @@ def same_by(world: World) -> object:
             return at_s
         return min(FAR_S, max(-FORGOTTEN_S, round(at_s - now_s, 2))) or 0.001
 
-    jobs = world.slurm.jobs.values()
     earlier = world.earlier if world.faults else None  # nothing else asks for it
     return (
-        tuple(_of(job, seen) for job in jobs),
-        tuple((name, seen(end_s)) for name, end_s in world.slurm.fences.items()),
+        _all_of(world.batch, seen),
         _stored(world, seen),
         _remembered(world, seen),
         _wrapped(world, seen),
         (world.has_saved, world.faults, world.free, world.guarded),
         tuple((name, seen(value) if name in _INSTANTS else value) for name, value in world.said),
-        earlier and tuple(_of(job, seen) for job in earlier.jobs.values()),
-        earlier and tuple((name, seen(end_s)) for name, end_s in earlier.fences.items()),
+        earlier and _all_of(earlier, seen),
+    )
+
+
+def _all_of(batch: Any, seen: Callable[[float], float]) -> object:
+    """Return all that a batch system knows: its jobs by number, and instants by name."""
+    return tuple(
+        tuple(
+            (name, seen(one) if isinstance(one, float) else _of(one, seen))
+            for name, one in getattr(batch, part.name).items()
+        )
+        for part in fields(batch)
     )
 
 
@@ -67,7 +75,7 @@ def _remembered(world: World, seen: Callable[[float], float]) -> object:
     if pliantd is None:
         return None
     # but for its number, the job as it was asked, and when it is looked at next
-    about = (pliantd.resumed, pliantd.unwanted)
+    about = (pliantd.resumed, pliantd.unwanted, pliantd.memory)
     return (about, tuple((_of(one[1], seen), *one[4:]) for one in pliantd.active))
 
 

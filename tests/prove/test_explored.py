@@ -11,6 +11,7 @@ from pliant import handover
 from pliant.batch.slurm import handing
 from pliant.handover import Do, Step
 from prove.__main__ import explored
+from prove.on_slurm import OnSlurm
 
 MOST = 200_000
 
@@ -26,7 +27,7 @@ def _silent() -> Iterator[None]:
 def test_whatever_goes_wrong_once_nothing_is_lost_left_or_overruled(
     guest: bool, least: int
 ) -> None:
-    found = explored(faults=1, guest=guest, most=MOST)
+    found = explored(OnSlurm, faults=1, guest=guest, most=MOST)
     print(f"{found.states} states, {found.moves} moves")
     assert found.wrong == []
     assert found.restless() == []
@@ -53,5 +54,5 @@ _MUTANTS: dict[str, tuple[object, str, object]] = {
 def test_a_rule_that_is_missing_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     place, what, instead = _MUTANTS[name]
     monkeypatch.setattr(place, what, instead)
-    found = explored(faults=1, guest=False, most=MOST, to_the_end=False)
+    found = explored(OnSlurm, faults=1, guest=False, most=MOST, to_the_end=False)
     assert found.wrong or found.restless()

@@ -1,29 +1,25 @@
 """A malleable job, who waits for its GPUs, its wrapper and pliantd: all as it is at one moment.
 
-Pliantd's hand-overs, its adapter of Slurm and the wrapper's decisions are those that ship. What
-they remember is taken out after each move and put back before the next, so that one set of objects
-serves all moments.
+Pliantd's hand-overs, its adapter of a batch system and the wrapper's decisions are those that ship.
+What they remember is taken out after each move and put back before the next, so that one set of
+objects serves all moments. What is of one batch system alone stands in a module of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
-from pliant.batch.slurm import Slurm
-from pliant.batch.slurm.cluster import Cluster
-from pliant.batch.slurm.commands import Answer
-from pliant.batch.slurm.jobs import running_job
-from pliant.batch.slurm.snapshot import snapshot_of
+from pliant.batch.clients import Answer
 from pliant.daemon.elastic import Elastic
 from pliant.daemon.handing import Wanted, _Active, name_of
-from pliant.grammar import parse, put_token
+from pliant.grammar import parse
 from pliant.handover import HandOver
-from pliant.model import Footprint, Shape, Spec
+from pliant.model import Footprint, Job, Shape, Snapshot, Spec
 from pliant.node import core, words
 from pliant.store import HandOverRow
-from prove.fake_slurm import FakeSlurm, Jobs, Record, Rejected
 from prove.fake_store import FakeStore
 
 JOB, RIVAL, GUEST = 7, 8, 9
@@ -33,42 +29,52 @@ OLD, NEW = Shape(1, 4), Shape(1, 2)
 SPEC = Spec(parse("gpus=1-4;malleable"), OLD, OLD, Footprint(cpus_per_gpu=2))
 BEST_EFFORT = Spec(parse("job-class=best-effort;malleable"), OLD, OLD, Footprint(cpus_per_gpu=2))
 TRIAL = Spec(parse("job-class=trial"), OLD, OLD, Footprint(cpus_per_gpu=2))
+Said = tuple[tuple[str, float], ...]
+"""Fields of a job, and what its owner wants of them."""
+
+
+class Rejected(Exception):
+    """What a batch system's command complains of."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pliantd:
-    """What a running pliantd remembers of the hand-over; ``unwanted``: nobody needs it any more."""
+    """What a running pliantd remembers of the hand-over; ``unwanted``: nobody needs it any more.
+
+    ``memory``: what its adapter does.
+    """
 
     active: tuple[Any, ...] = ()
     resumed: bool = False
     unwanted: bool = False
+    memory: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class World:
     """One moment. ``faults``: how many more may come; ``free``: nobody keeps the job's place.
 
-    ``said``: what its owner has said last of what it asks, by field. ``earlier``: what slurmctld
-    knew before pliantd's last command. ``guarded``: its wrapper was killed, and its guardian waits
-    for its program.
+    ``batch``: all that the batch system knows. ``said``: what its owner has said last of what it
+    asks, by field. ``earlier``: what the batch system knew before pliantd's last command.
+    ``guarded``: its wrapper was killed, and its guardian waits for its program.
     """
 
     now_s: float
-    slurm: Jobs
+    batch: Any
     store: tuple[HandOverRow, ...]
     pliantd: Pliantd | None
     wrapper: words.State | None
     has_saved: bool = False
     faults: int = 1
     free: bool = False
-    said: tuple[tuple[str, float], ...] = ()
-    earlier: Jobs | None = None
+    said: Said = ()
+    earlier: Any = None
     guarded: bool = False
 
     @property
-    def job(self) -> Record:
+    def job(self) -> Any:
         """The malleable job."""
-        return self.slurm.jobs[JOB]
+        return self.batch.jobs[JOB]
 
     @property
     def over(self) -> HandOver | None:
@@ -86,68 +92,125 @@ class Died(BaseException):
     """Pliantd was killed just now."""
 
 
-class Machine:
-    """Does moves: takes one world in, and gives the next one out."""
+class Machine(ABC):
+    """Does moves: takes one world in, and gives the next one out.
 
-    def __init__(self, same_by: Callable[[World], object]) -> None:
-        """``same_by``: what all worlds have in common that are the same."""
-        self.same_by = same_by
-        self.fake = FakeSlurm(Jobs({}, {}), BEGAN_S)
+    There is one of each batch system: its fake, what ships for it, and what is its own alone.
+    """
+
+    name: str
+    """The batch system."""
+    temporary: str
+    for_good: str
+    """In which words it refuses what it may take yet, and what it never does."""
+
+    def __init__(self, same_by: Callable[[World], object], fake: Any, hands: Any) -> None:
+        """``same_by``: what all worlds have in common that are the same.
+
+        ``hands``: the adapter, which runs its commands here and has our clock.
+        """
+        self.same_by, self.fake, self.hands = same_by, fake, hands
         self.store = FakeStore()
-        self.slurm = Slurm(cast("Any", self), self._clock)
-        self.cluster = self.slurm._cluster = Cluster((22, 5), {}, {})
-        made = Elastic(cast("Any", self.slurm), cast("Any", self.store), self._clock, self._clock)
+        made = Elastic(hands, cast("Any", self.store), self._clock, self._clock)
         self.elastic, self.overs = made, made.overs
-        self.refuse = ""  # what Slurm answers to the next command that changes something
+        self.refuse = ""  # what is answered to the next command that changes something
         self.half = False  # whether it is refused halfway
         self.dies = ""  # "before" or "after" the next one
 
     def _clock(self) -> float:
-        return self.fake.now_s
+        return float(self.fake.now_s)
 
     def run(self, argv: Any, **rest: Any) -> Any:
         """Run a command of pliantd's, unless it is to fail."""
-        changes = argv[0] == "scontrol" and argv[1] in _CHANGES
+        changes = self.changes(argv)
         if changes and self.dies == "before":
             raise Died
         if changes and self.refuse:
-            return self._refused(argv)
+            words, self.refuse = self.refuse, ""
+            if self.half:
+                self.does_half(argv)
+            return Answer("", f"{words}\n", 1)
         answer = self.fake.run(argv, **rest)
         if changes and self.dies == "after":
             raise Died
         return answer
 
-    def _refused(self, argv: Any) -> Any:
-        words, self.refuse = self.refuse, ""
-        some = [word for word in argv if word.startswith("AdminComment=")]
-        if self.half and argv[1] == "update" and some:
-            self.fake.told(("update", argv[2], *some))
-        return Answer("", f"slurm_update error: {words}\n", 1)
+    # --- what is of one batch system -------------------------------------------------------
+
+    @abstractmethod
+    def jobs(self, *, guest: bool) -> Any:
+        """Return what the batch system knows at first: a job of four GPUs, and who waits."""
+
+    @abstractmethod
+    def asked(self) -> Job:
+        """Return the malleable job as the adapter sees it."""
+
+    @abstractmethod
+    def sees(self) -> Snapshot:
+        """Let pliantd's adapter look at everything."""
+
+    @abstractmethod
+    def remember(self, memory: Any) -> None:
+        """Let the adapter remember what it did once; None: nothing."""
+
+    @abstractmethod
+    def memory(self) -> Any:
+        """Return what the adapter remembers."""
+
+    @abstractmethod
+    def changes(self, argv: Sequence[str]) -> bool:
+        """Whether a command changes something."""
+
+    @abstractmethod
+    def does_half(self, argv: Sequence[str]) -> None:
+        """Do what is done of a command that is refused halfway."""
+
+    @abstractmethod
+    def instants(self, world: World) -> Iterator[float]:
+        """Yield when something of its jobs, or of what keeps others out, is otherwise than now."""
+
+    @abstractmethod
+    def left(self, world: World) -> str:
+        """Return what of ours is left where pliantd has nothing to do, in words; "" for nothing."""
+
+    @abstractmethod
+    def moves(self, world: World) -> Iterator[tuple[str, Callable[[], World]]]:
+        """Yield what may happen to a job of this batch system alone."""
+
+    @abstractmethod
+    def faults(self, world: World) -> Iterator[tuple[str, Callable[[], World]]]:
+        """Yield what may go wrong of this batch system alone."""
+
+    @abstractmethod
+    def owners(self, world: World) -> Sequence[tuple[str, tuple[str, ...], Said]]:
+        """Return what its owner may say: in words, as a command, and what it wants by it."""
+
+    @abstractmethod
+    def exits(self, world: World, code: int) -> World:
+        """Let the job's script end."""
+
+    @abstractmethod
+    def requeues(self, world: World) -> World:
+        """Let the wrapper requeue its job. Raises Rejected."""
+
+    @abstractmethod
+    def goes_unmanaged(self, world: World, code: int) -> World:
+        """Let its program end whose wrapper was killed: its guardian does what is then to do."""
 
     # --- one world in, the next one out ----------------------------------------------------
 
     def begin(self, *, guest: bool = False) -> World:
         """A job of four GPUs that is asked to become one of two, or to make room for a guest."""
-        began_s = BEGAN_S - 600
-        spec = BEST_EFFORT if guest else SPEC
-        running = Record(JOB, "RUNNING", submit_s=began_s, begin_s=began_s, start_s=began_s + 100)
-        jobs = [
-            replace(running, comment=put_token("", spec)),
-            Record(RIVAL, priority=1000, own_priority=1000, submit_s=began_s + 300),
-        ]
-        if guest:
-            trial = Record(GUEST, priority=500, own_priority=500, submit_s=began_s + 400)
-            jobs.append(replace(trial, comment=put_token("", TRIAL)))
-        slurm = Jobs({job.number: job for job in jobs}, {})
-        world = World(BEGAN_S, slurm, (), Pliantd(resumed=True), words.State())
+        batch = self.jobs(guest=guest)
+        world = World(BEGAN_S, batch, (), Pliantd(resumed=True), self.wrapper())
         self._take(world)
-        now = running_job(self._rows()[0], self.cluster)
+        now = self.asked()
         wanted = Wanted(OLD if guest else NEW, ("n1",), str(GUEST) if guest else "")
         assert self.overs.begin(now, wanted, BEGAN_S + GRACE_S, "explored")
         return self._given(world)
 
     def _take(self, world: World) -> None:
-        self.fake.state, self.fake.now_s = world.slurm, world.now_s
+        self.fake.state, self.fake.now_s = world.batch, world.now_s
         self.store.rows = world.store
         self.refuse, self.half, self.dies = "", False, ""
         self.fake.start_fails = {}
@@ -159,7 +222,7 @@ class Machine:
         elastic = cast("Any", self.elastic)
         elastic._resumed, elastic._outgrown._had = pliantd.resumed, {}
         elastic._unwanted = lambda _job, _guest: pliantd.unwanted
-        cast("Any", self.slurm)._handing._fresh = {}
+        self.remember(pliantd.memory)
 
     def _given(self, world: World) -> World:
         active = [*cast("Any", self.overs)._active.values()]
@@ -168,17 +231,18 @@ class Machine:
             tuple(tuple(getattr(one, name) for name in _NAMES) for one in active),
             elastic._resumed,
             elastic._unwanted(str(JOB), active[0].over.guest if active else ""),
+            self.memory(),
         )
         job, wrapper, has_saved = self.fake.state.jobs[JOB], world.wrapper, world.has_saved
-        guarded = world.guarded and job.state == "RUNNING"
-        if job.state != "RUNNING":
+        guarded = world.guarded and job.runs
+        if not job.runs:
             wrapper = None
-        elif job.run != world.job.run or world.job.state != "RUNNING":
-            wrapper, has_saved, guarded = words.State(), False, False
+        elif job.run != world.job.run or not world.job.runs:
+            wrapper, has_saved, guarded = self.wrapper(), False, False
         return replace(
             world,
             now_s=self.fake.now_s,
-            slurm=self.fake.state,
+            batch=self.fake.state,
             store=self.store.rows,
             pliantd=pliantd,
             wrapper=wrapper,
@@ -186,8 +250,9 @@ class Machine:
             guarded=guarded,
         )
 
-    def _rows(self) -> list[Any]:
-        return self.slurm._queries.jobs()
+    def wrapper(self) -> words.State:
+        """Return a wrapper that begins."""
+        return words.State()
 
     # --- moves that need no fault ----------------------------------------------------------
 
@@ -210,20 +275,24 @@ class Machine:
             self.overs.turn()
         except Died:
             return replace(self._given(world), pliantd=None)
-        earlier = world.slurm if self.fake.state is not world.slurm else world.earlier
+        earlier = world.batch if self.fake.state is not world.batch else world.earlier
         return replace(self._given(world), earlier=earlier)
 
     def looks(self, world: World) -> World:
         """Pliantd's cycle looks at all jobs, and tidies up."""
         self._take(world)
-        seen = snapshot_of(self._rows(), self.cluster, {}, self.fake.now_s)
-        snapshot = replace(seen, reservations=self.slurm._queries.reservations())
+        snapshot = self.sees()
         self.elastic.looked(snapshot, lambda _job: True)
         self.elastic.give_back(snapshot)
         return self._given(world)
 
+    def would_start(self, world: World) -> bool:
+        """Whether a pass of the scheduler would start one."""
+        self.fake.state, self.fake.now_s = world.batch, world.now_s
+        return bool(self.fake.starts())
+
     def schedules(self, world: World, *, start_fails: str = "") -> World:
-        """Slurm makes a pass."""
+        """Its scheduler makes a pass."""
         self._take(world)
         self.fake.start_fails = {JOB: start_fails} if start_fails else {}
         self.fake.schedule()
@@ -235,15 +304,15 @@ class Machine:
         self.fake.pass_to(now_s)
         return self._given(world)
 
-    def does(self, world: World, what: Callable[[FakeSlurm], object]) -> World:
-        """Somebody else does something to Slurm."""
+    def does(self, world: World, what: Callable[[Any], object]) -> World:
+        """Somebody else does something to the batch system."""
         self._take(world)
         what(self.fake)
         return self._given(world)
 
     def tells(self, world: World, *words: str, by_owner: bool = False) -> World:
-        """Somebody else tells scontrol something. Raises Rejected."""
-        return self.does(world, lambda slurm: slurm.told(words, by_owner=by_owner))
+        """Somebody else tells the batch system something. Raises Rejected."""
+        return self.does(world, lambda fake: fake.told(words, by_owner=by_owner))
 
     def withdraws(self, world: World) -> World:
         """Pliantd learns that the job's wrapper is gone."""
@@ -287,8 +356,7 @@ class Machine:
         run = world.job.run
         known = self.overs.saved(str(JOB), run, wish.id)
         if not known:
-            (row,) = (one for one in self._rows() if one.key == str(JOB))
-            known = self.overs.saved_late(running_job(row, self.cluster), run, wish.id)
+            known = self.overs.saved_late(self.asked(), run, wish.id)
         world = self._given(world)
         if self.overs.stays(str(JOB), run, wish.id):
             return self.happens(
@@ -307,17 +375,13 @@ class Machine:
 
     def _requeues(self, world: World) -> World:
         try:
-            return self.tells(world, "requeue", str(JOB))
+            return self.requeues(world)
         except Rejected as error:
             return self.happens(world, words.Requeued(world.now_s, str(error)))
 
     def _exits(self, world: World, code: int) -> World:
         ended = replace(world, wrapper=None)
-        if world.job.state != "RUNNING":
-            return ended
-        state = "FAILED" if code else "COMPLETED"
-        return self.does(ended, lambda slurm: slurm.end(JOB, state))
+        return self.exits(ended, code) if world.job.runs else ended
 
 
 _NAMES = tuple(one.name for one in fields(_Active))
-_CHANGES = frozenset(("update", "create", "delete", "requeue", "release"))

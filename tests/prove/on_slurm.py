@@ -1,0 +1,184 @@
+"""Hand-overs on Slurm: its fake behind the adapter that ships, and what is Slurm's alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, cast
+
+from pliant.batch.slurm import Slurm
+from pliant.batch.slurm.cluster import Cluster
+from pliant.batch.slurm.jobs import running_job
+from pliant.batch.slurm.snapshot import snapshot_of
+from pliant.grammar import put_token
+from pliant.handover import FRESH_S, OURS, RENEW_S, SETTLE_S
+from pliant.model import Job, Snapshot
+from pliant.node.words import CHECKPOINTED
+from prove.fake_slurm import HELD, FakeSlurm, Jobs, Record
+from prove.moves import JUST_S, Move
+from prove.world import (
+    BEGAN_S,
+    BEST_EFFORT,
+    GUEST,
+    JOB,
+    OLD,
+    RIVAL,
+    SPEC,
+    TRIAL,
+    Machine,
+    Rejected,
+    Said,
+    World,
+)
+
+LATER_S = 100.0
+_CHANGES = frozenset(("update", "create", "delete", "requeue", "release"))
+
+
+class OnSlurm(Machine):
+    """Does moves on Slurm."""
+
+    name = "Slurm"
+    temporary = "slurm_update error: Requested operation is presently disabled"
+    for_good = (
+        "slurm_update error: Job violates accounting/QOS policy (job submit limit,"
+        " user's size and/or time limits)"
+    )
+
+    def __init__(self, same_by: Callable[[World], object]) -> None:
+        self.slurm = Slurm(cast("Any", self), self._clock)
+        self.cluster = self.slurm._cluster = Cluster((22, 5), {}, {})
+        super().__init__(same_by, FakeSlurm(Jobs({}, {}), BEGAN_S), self.slurm)
+
+    def jobs(self, *, guest: bool) -> Jobs:
+        began_s = BEGAN_S - 600
+        spec = BEST_EFFORT if guest else SPEC
+        running = Record(JOB, "RUNNING", submit_s=began_s, begin_s=began_s, start_s=began_s + 100)
+        jobs = [
+            replace(running, comment=put_token("", spec)),
+            Record(RIVAL, priority=1000, own_priority=1000, submit_s=began_s + 300),
+        ]
+        if guest:
+            trial = Record(GUEST, priority=500, own_priority=500, submit_s=began_s + 400)
+            jobs.append(replace(trial, comment=put_token("", TRIAL)))
+        return Jobs({job.number: job for job in jobs}, {})
+
+    # --- the adapter -----------------------------------------------------------------------
+
+    def _rows(self) -> list[Any]:
+        return self.slurm._queries.jobs()
+
+    def asked(self) -> Job:
+        (row,) = (one for one in self._rows() if one.key == str(JOB))
+        return running_job(row, self.cluster)
+
+    def sees(self) -> Snapshot:
+        seen = snapshot_of(self._rows(), self.cluster, {}, self.fake.now_s)
+        return replace(seen, reservations=self.slurm._queries.reservations())
+
+    def remember(self, _memory: Any) -> None:
+        cast("Any", self.slurm)._handing._fresh = {}
+
+    def memory(self) -> None:
+        return None
+
+    def changes(self, argv: Sequence[str]) -> bool:
+        return argv[0] == "scontrol" and argv[1] in _CHANGES
+
+    def does_half(self, argv: Sequence[str]) -> None:
+        some = [word for word in argv if word.startswith("AdminComment=")]
+        if argv[1] == "update" and some:
+            self.fake.told(("update", argv[2], *some))
+
+    # --- what may happen, and what is left -------------------------------------------------
+
+    def instants(self, world: World) -> Iterator[float]:
+        for job in world.batch.jobs.values():
+            yield {"RUNNING": job.start_s + SETTLE_S, "COMPLETING": job.cleaned_s}.get(
+                job.state, job.begin_s if job.waits else 0.0
+            )
+        for end_s in world.batch.fences.values():
+            yield from (end_s, end_s - RENEW_S + JUST_S)
+
+    def left(self, world: World) -> str:
+        job = world.job
+        if world.batch.fences:
+            return f"a reservation is left: {world.batch.fences}"
+        ours = job.runs and (job.priority in OURS or "pliant-" in job.comment)
+        return f"it runs with what is ours: {job}" if ours else ""
+
+    def moves(self, world: World) -> Iterator[Move]:
+        if world.job.waits and not world.job.priority:
+            yield "owner releases", partial(self.tells, world, "release", str(JOB))
+
+    def exits(self, world: World, code: int) -> World:
+        state = "FAILED" if code else "COMPLETED"
+        return self.does(world, lambda slurm: slurm.end(JOB, state))
+
+    def requeues(self, world: World) -> World:
+        return self.tells(world, "requeue", str(JOB))
+
+    def goes_unmanaged(self, world: World, code: int) -> World:
+        if code == CHECKPOINTED:
+            try:
+                return self.requeues(replace(world, has_saved=True))
+            except Rejected:  # it is so already
+                pass
+        return self.exits(world, code)
+
+    # --- what may go wrong -----------------------------------------------------------------
+
+    def faults(self, world: World) -> Iterator[Move]:
+        earlier, job = world.earlier, world.job
+        if earlier is not None:
+            then = earlier.jobs[JOB]
+            if (then.state, then.run) == (job.state, job.run):
+                yield "slurmctld forgets", lambda: replace(world, batch=earlier, earlier=None)
+        if job.waits and job.priority in OURS:
+            unpinned = world.batch.with_job(replace(job, priority=job.own_priority))
+            yield (
+                "backfill writes its priority back",
+                lambda: replace(world, batch=unpinned, free=_is_free(world)),
+            )
+        yield from self._of_its_start(world)
+        if job.runs:
+            unkept = replace(world, free=_is_free(world))
+            yield "its node fails", partial(self.does, unkept, _node_fails)
+
+    def _of_its_start(self, world: World) -> Iterator[Move]:
+        """Its next start fails, which may come with what pliantd does, or with the scheduler's pass.
+
+        A kill that was meant for its run before comes within seconds (measured).
+        """
+        free, ways = replace(world, free=True), [("refused by its node", HELD)]
+        if world.now_s < world.job.submit_s + FRESH_S:
+            ways.append(("killed by a kill of before", "0:15"))
+        for name, how in ways:
+            for move in (self.acts, self.schedules):
+                after = move(free, start_fails=how)
+                if after.job.has_failed or after.job.reason == HELD:
+                    yield f"its start is {name}", partial(replace, after)
+
+    def owners(self, world: World) -> Sequence[tuple[str, tuple[str, ...], Said]]:
+        begin_s = float(int(world.now_s + LATER_S))
+        begin = f"StartTime={datetime.fromtimestamp(begin_s, UTC):%Y-%m-%dT%H:%M:%S}"
+        update = ("update", f"jobid={JOB}")
+        return (
+            ("holds it", ("hold", str(JOB)), ()),
+            ("requeues it", ("requeue", str(JOB)), ()),
+            ("asks three GPUs", (*update, "Gres=gpu:3"), (("gpus", 3),)),
+            ("asks what it had", (*update, f"Gres=gpu:{OLD.gpus}"), (("gpus", OLD.gpus),)),
+            ("lets it begin later", (*update, begin), (("begin_s", begin_s),)),
+            ("gives it less time", (*update, "TimeLimit=7"), (("limit_min", 7),)),
+        )
+
+
+def _is_free(world: World) -> bool:
+    """Whether nothing keeps its place where it is sent back now."""
+    return world.free or not world.batch.fences
+
+
+def _node_fails(slurm: FakeSlurm) -> None:
+    slurm.sends_back(slurm.state.jobs[JOB])
