@@ -1,4 +1,4 @@
-"""A fake of Slurm: one node of four GPUs, what its commands print and take, when its jobs start.
+"""A fake of Slurm: nodes of four GPUs, what its commands print and take, when its jobs start.
 
 It speaks the text that squeue and scontrol speak, and takes the arguments that Pliant gives them.
 It keeps what was measured on real ones: a reservation holds all others out, a requeued job may
@@ -8,8 +8,8 @@ scheduler, and a job that starts in the second in which it was put back is kille
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from pliant.batch.slurm.commands import Answer
@@ -39,9 +39,7 @@ PrivateData             = none
 """
 
 
-_IGNORED = frozenset(
-    ("NumNodes", "NumTasks", "CPUsPerTask", "TasksPerNode", "EndTime", "Nice", "TimeMin")
-)
+_IGNORED = frozenset(("NumTasks", "CPUsPerTask", "TasksPerNode", "EndTime", "Nice", "TimeMin"))
 _OF_WAITING = frozenset(
     ("Gres", "TresPerNode", "NumCPUs", "MinCPUsNode", "StartTime", "NumNodes", "NumTasks")
 )
@@ -50,11 +48,16 @@ _OF_WAITING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A job as slurmctld has it; instants are seconds since the epoch, 0 for none."""
+    """A job as slurmctld has it; instants are seconds since the epoch, 0 for none.
+
+    ``gpus``: on each of its ``nodes``; ``on``: where it runs, or ran last.
+    """
 
     number: int
     state: str = "PENDING"
     gpus: int = GPUS
+    nodes: int = 1
+    on: tuple[str, ...] = ("n1",)
     cpus: int = 8
     min_cpus: int = 8
     priority: int = OWN_PRIORITY
@@ -71,6 +74,7 @@ class Record:
     dependency: str = "(null)"
     user: str = "alice"
     code: str = "0:0"
+    name: str = "train"
 
     @property
     def waits(self) -> bool:
@@ -100,14 +104,19 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """All that slurmctld knows: its jobs by number, and when each reservation ends."""
+    """All that slurmctld knows: its jobs by number, and when each reservation ends.
+
+    ``fenced``: the nodes of each; ``down``: those that are none of its jobs' now.
+    """
 
     jobs: Mapping[int, Record]
     fences: Mapping[str, float]
+    fenced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    down: frozenset[str] = frozenset()
 
-    def free(self) -> int:
-        """How many GPUs no job has."""
-        return GPUS - sum(job.gpus for job in self.jobs.values() if job.has_gpus)
+    def free(self, node: str = "n1") -> int:
+        """How many of a node's GPUs no job has."""
+        return GPUS - sum(j.gpus for j in self.jobs.values() if j.has_gpus and node in j.on)
 
     def with_job(self, job: Record) -> Jobs:
         """The same with this job as it is now."""
@@ -117,8 +126,8 @@ class Jobs:
 class FakeSlurm:
     """Slurm at ``now_s``; ``state`` is all there is of it, and may be put back."""
 
-    def __init__(self, state: Jobs, now_s: float) -> None:
-        self.state, self.now_s = state, now_s
+    def __init__(self, state: Jobs, now_s: float, nodes: Sequence[str] = ("n1",)) -> None:
+        self.state, self.now_s, self.nodes = state, now_s, nodes
         self.start_fails: dict[int, str] = {}
         """How the next start of a job fails: with an exit code, or HELD."""
 
@@ -140,19 +149,23 @@ class FakeSlurm:
                 return self._squeue(words, env)
             case ("scontrol", "-o", "show", "reservation"):
                 return "".join(map(self._reservation, self.state.fences.items()))
-            case ("scontrol", "-o", "show", "node", _):
-                return "NodeName=n1 SlurmdStartTime=1000\n"
+            case ("scontrol", "-o", "show", "node", names):
+                return "".join(map(self._slurmd, names.split(",")))
             case ("scontrol", "show", "config"):
                 return CONFIG.format(now=int(self.now_s))
             case ("scontrol", *words):
                 return self.told(words)
         raise AssertionError(argv)
 
+    def _slurmd(self, node: str) -> str:
+        return f"NodeName={node} SlurmdStartTime=1000\n"
+
     def _reservation(self, fence: tuple[str, float]) -> str:
         name, end_s = fence
+        nodes = ",".join(self.state.fenced[name])
         return (
-            f"ReservationName={name} StartTime=1000 EndTime={int(end_s)} Nodes=n1 NodeCnt=1"
-            " Flags=IGNORE_JOBS,SPEC_NODES Users=root\n"
+            f"ReservationName={name} StartTime=1000 EndTime={int(end_s)} Nodes={nodes}"
+            " NodeCnt=1 Flags=IGNORE_JOBS,SPEC_NODES Users=root\n"
         )
 
     def _squeue(self, words: Sequence[str], env: Mapping[str, str]) -> str:
@@ -210,18 +223,30 @@ class FakeSlurm:
         self.state = self.state.with_job(job)
 
     def _fence(self, what: str, words: Sequence[str]) -> None:
-        name = what.removeprefix("ReservationName=")
-        end_s = _instant(dict(word.split("=", 1) for word in words)["EndTime"])
+        name, said = what.removeprefix("ReservationName="), dict(w.split("=", 1) for w in words)
+        fences, fenced = self.state.fences, self.state.fenced
+        if "Nodes" in said:
+            fenced = {**fenced, name: tuple(said["Nodes"].split(","))}
+        elif name not in fences:
+            raise Rejected("Requested reservation is invalid")
+        end_s = _instant(said["EndTime"])
         if end_s <= self.now_s:
             raise Rejected("Requested reservation has an invalid end time")
-        self.state = replace(self.state, fences={**self.state.fences, name: end_s})
+        self.state = replace(self.state, fences={**fences, name: end_s}, fenced=fenced)
 
     def _unfence(self, name: str) -> None:
         if name not in self.state.fences:
             raise Rejected("Requested reservation is invalid")
-        left = {other: end_s for other, end_s in self.state.fences.items() if other != name}
-        self.state = replace(self.state, fences=left)
+        self._keep_fences({other for other in self.state.fences if other != name})
         self.schedule()
+
+    def _keep_fences(self, names: Collection[str]) -> None:
+        fences, fenced = self.state.fences, self.state.fenced
+        self.state = replace(
+            self.state,
+            fences={name: fences[name] for name in fences if name in names},
+            fenced={name: fenced[name] for name in fenced if name in names},
+        )
 
     def _requeue(self, job: Record) -> None:
         if job.waits:
@@ -259,6 +284,8 @@ class FakeSlurm:
                 job = replace(job, comment=value)
             case "Gres" | "TresPerNode":
                 job = replace(job, gpus=int(value.rpartition(":")[2]))
+            case "NumNodes":
+                job = replace(job, nodes=int(value.partition("-")[0]))
             case "NumCPUs":
                 job = replace(job, cpus=int(value.partition("-")[0]))
             case "MinCPUsNode":
@@ -281,8 +308,7 @@ class FakeSlurm:
     def pass_to(self, now_s: float) -> None:
         """Let time pass; no pass of the scheduler comes with it."""
         self.now_s = now_s
-        over = {name: end_s for name, end_s in self.state.fences.items() if end_s > now_s}
-        self.state = replace(self.state, fences=over)
+        self._keep_fences({name for name, end_s in self.state.fences.items() if end_s > now_s})
         for job in self.state.jobs.values():
             if job.state == "COMPLETING" and job.cleaned_s <= now_s:
                 self._keep(self._again(job))
@@ -302,19 +328,25 @@ class FakeSlurm:
         )
 
     def starts(self) -> list[Record]:
-        """Who would start in a pass of the scheduler, in order."""
-        if self.state.fences:
-            return []
-        free, started = self.state.free(), list[Record]()
+        """Who would start in a pass of the scheduler, where, in order."""
+        free, started = self.open(), list[Record]()
         for job in sorted(self.state.jobs.values(), key=lambda job: -job.priority):
             may = job.waits and job.priority > 0 and job.begin_s <= self.now_s
             if not may or job.dependency != "(null)":
                 continue
-            if job.gpus > free:  # who is next keeps the node: nobody goes before
+            on = [node for node, gpus in free.items() if gpus >= job.gpus][: job.nodes]
+            if len(on) < job.nodes:  # who is next keeps the nodes: nobody goes before
                 break
-            started.append(job)
-            free -= job.gpus
+            started.append(replace(job, on=tuple(on)))
+            for node in on:
+                free[node] -= job.gpus
         return started
+
+    def open(self) -> dict[str, int]:
+        """The nodes that anybody may have, and how many of their GPUs no job has."""
+        state = self.state
+        shut = state.down.union(*state.fenced.values())
+        return {node: state.free(node) for node in self.nodes if node not in shut}
 
     def schedule(self) -> None:
         """Make a pass of the scheduler."""
@@ -347,10 +379,10 @@ def _fields(form: str) -> tuple[Sequence[tuple[str, bool]], str]:
 
 
 _CONSTANT = {
-    **{"NumNodes": "1", "MaxNodes": "1", "NumTasks": "1", "NTPerNode": "0", "MinMemory": "0"},
+    **{"NTPerNode": "0", "MinMemory": "0"},
     **{"OverSubscribe": "OK", "HetJobID": "0", "Contiguous": "0", "BatchFlag": "1"},
     **{"Requeue": "1", "Deadline": "N/A", "ArrayTaskID": "N/A", "Account": "lab"},
-    **{"QOS": "normal", "Partition": "gpu", "MinTime": "0:00", "Origin": "N/A", "Name": "train"},
+    **{"QOS": "normal", "Partition": "gpu", "MinTime": "0:00", "Origin": "N/A"},
 }
 
 
@@ -367,20 +399,28 @@ def _row(job: Record, fields: Sequence[tuple[str, bool]], nonce: str) -> str:
         "StartTime": _said(job.start_s),
         "EndTime": _said(job.start_s + job.limit_min * 60 if runs else 0.0),
         "TimeLimit": f"{job.limit_min}:00",
+        "NumNodes": str(job.nodes),
+        "MaxNodes": str(job.nodes),
+        "NumTasks": str(job.nodes),
         "NumCPUs": str(job.cpus),
-        "cpus-per-task": str(job.cpus),
+        "cpus-per-task": str(job.cpus // job.nodes),
         "MinCpus": str(job.min_cpus),
         "RestartCnt": str(job.run),
         "Reason": job.reason or "None",
         "UserName": job.user,
-        "tres-alloc": f"cpu={job.cpus},node=1,gres/gpu={job.gpus}" if runs else "",
+        "tres-alloc": _allocated(job) if runs else "",
         "tres-per-node": f"gres:gpu:{job.gpus}",
-        "NodeList": "n1" if runs else "",
+        "NodeList": ",".join(job.on) if runs else "",
+        "Name": job.name,
         "Dependency": job.dependency,
         "admin_comment": job.comment,
     }
     ends = (f"{said.get(name, '(null)')}{'|' if number else nonce}" for name, number in fields)
     return "".join(ends) + nonce + "\n"
+
+
+def _allocated(job: Record) -> str:
+    return f"cpu={job.cpus},node={job.nodes},gres/gpu={job.nodes * job.gpus}"
 
 
 def _said(instant_s: float) -> str:
