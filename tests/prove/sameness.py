@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from prove.moves import wished
@@ -43,11 +43,16 @@ def same_by(world: World) -> object:
 
 def _all_of(batch: Any, seen: Callable[[float], float]) -> object:
     """Return all that a batch system knows: its jobs by number, and instants by name."""
+
+    def each(one: object) -> object:
+        if isinstance(one, float):
+            return seen(one)
+        return _of(one, seen) if is_dataclass(one) else one
+
     return tuple(
-        tuple(
-            (name, seen(one) if isinstance(one, float) else _of(one, seen))
-            for name, one in getattr(batch, part.name).items()
-        )
+        tuple((name, each(one)) for name, one in value.items())
+        if isinstance(value := getattr(batch, part.name), Mapping)
+        else value
         for part in fields(batch)
     )
 
