@@ -122,6 +122,11 @@ prove: ## explore every order of events of a hand-over, with FAULTS=2 of all fau
 	@$(MAKE) $(VENV)/.dev
 	cd tests && $(abspath $(PY)) -m prove --faults $(or $(FAULTS),2)
 
+.PHONY: prove-mutants
+prove-mutants: ## take each decision of a hand-over out in turn, and say what notices it; MODULES= some alone (hours)
+	@$(MAKE) $(VENV)/.dev
+	cd tests && $(abspath $(PY)) -m prove.mutate $(MODULES)
+
 .PHONY: drill
 drill: ## inject faults into hand-overs, N= runs more, K= at once; writes docs/drill.md (needs root; minutes)
 	@.ci/packages test

@@ -20,6 +20,8 @@ from prove.sameness import same_by
 from prove.world import Machine, World
 
 SYSTEMS = (OnSlurm,)
+KINDS = (("resize", False), ("preemption", True))
+"""Each with whether it is for a guest."""
 
 
 def explored(
@@ -46,7 +48,7 @@ def main() -> int:
     chosen = parser.parse_args()
     logging.disable(logging.CRITICAL)
     bad = 0
-    for system, (what, guest) in product(SYSTEMS, (("resize", False), ("preemption", True))):
+    for system, (what, guest) in product(SYSTEMS, KINDS):
         since_s = time.process_time()
         found = explored(system, faults=chosen.faults, guest=guest, most=chosen.most)
         took_s = time.process_time() - since_s
