@@ -23,6 +23,8 @@ REQUEUE_S = 121.0
 LIMIT_MIN = 30
 HELD = "launch failed requeued held"
 """Why a job waits whose node refused its start."""
+AGAIN = "requeued"
+"""How a start fails whose PrologSlurmctld fails: the job goes back into the queue."""
 CONFIG = """\
 Configuration data as of {now}
 AuthInfo                = (null)
@@ -99,7 +101,10 @@ class Record:
     @property
     def has_gpus(self) -> bool:
         """Whether it takes GPUs now."""
-        return self.state in ("RUNNING", "COMPLETING")
+        return self.state in _HAVE_GPUS
+
+
+_HAVE_GPUS = frozenset(("RUNNING", "COMPLETING", "SUSPENDED"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +134,14 @@ class FakeSlurm:
     def __init__(self, state: Jobs, now_s: float, nodes: Sequence[str] = ("n1",)) -> None:
         self.state, self.now_s, self.nodes = state, now_s, nodes
         self.start_fails: dict[int, str] = {}
-        """How the next start of a job fails: with an exit code, or HELD."""
+        """How the next start of a job fails: with an exit code, HELD or AGAIN."""
+        self.bars: dict[int, str] = {}
+        """Why jobs of so many GPUs do not start: a limit's Reason."""
+        self.cleaning_s = CLEANING_S
+        self.slurmd_s = 1000.0
+        """Since when the slurmds of its nodes run."""
+        self.ahead_s = 0.0
+        """How far the clock of the host is ahead where scontrol runs."""
 
     # --- what is asked ---------------------------------------------------------------------
 
@@ -158,7 +170,7 @@ class FakeSlurm:
         raise AssertionError(argv)
 
     def _slurmd(self, node: str) -> str:
-        return f"NodeName={node} SlurmdStartTime=1000\n"
+        return f"NodeName={node} SlurmdStartTime={self.slurmd_s:.0f}\n"
 
     def _reservation(self, fence: tuple[str, float]) -> str:
         name, end_s = fence
@@ -207,6 +219,11 @@ class FakeSlurm:
                 self._release(self._job(number))
             case ("hold", number):
                 self._keep(replace(self._job(number), priority=0, reason="JobHeldUser"))
+            case ("suspend", number):
+                self._keep(replace(self._job(number), state="SUSPENDED", priority=0))
+            case ("resume", number):
+                job = self._job(number)
+                self._keep(replace(job, state="RUNNING", priority=job.own_priority))
             case ("update", what, *rest):
                 self._update(self._job(what.removeprefix("jobid=")), rest, by_owner=by_owner)
             case _:
@@ -260,7 +277,8 @@ class FakeSlurm:
 
     def sends_back(self, job: Record) -> None:
         """End its run, after which it waits again."""
-        ends = replace(job, state="COMPLETING", cleaned_s=self.now_s + CLEANING_S, begin_s=0.0)
+        cleaned_s = self.now_s + self.cleaning_s
+        ends = replace(job, state="COMPLETING", cleaned_s=cleaned_s, begin_s=0.0)
         self._keep(ends)
 
     def _release(self, job: Record) -> None:
@@ -279,6 +297,8 @@ class FakeSlurm:
             case "Priority":
                 if by_owner and int(value) > job.priority:
                     raise Rejected("Access/permission denied")
+                if not job.priority:
+                    raise Rejected("Job is in held state, pending scheduler release")
                 job = replace(job, priority=int(value))
             case "AdminComment":
                 job = replace(job, comment=value)
@@ -291,7 +311,7 @@ class FakeSlurm:
             case "MinCPUsNode":
                 job = replace(job, min_cpus=int(value))
             case "StartTime":
-                begin_s = max(_instant(value), self.now_s)
+                begin_s = max(_instant(value), float(int(self.now_s + self.ahead_s)))
                 job = replace(job, begin_s=begin_s, reason="BeginTime")
             case "TimeLimit":
                 job = replace(job, limit_min=int(value))
@@ -334,6 +354,8 @@ class FakeSlurm:
             may = job.waits and job.priority > 0 and job.begin_s <= self.now_s
             if not may or job.dependency != "(null)":
                 continue
+            if job.gpus in self.bars:
+                continue
             on = [node for node, gpus in free.items() if gpus >= job.gpus][: job.nodes]
             if len(on) < job.nodes:  # who is next keeps the nodes: nobody goes before
                 break
@@ -350,17 +372,26 @@ class FakeSlurm:
 
     def schedule(self) -> None:
         """Make a pass of the scheduler."""
+        if self.bars:
+            self._say_why()
         for job in self.starts():
             second = float(int(self.now_s))
             old = job.run > 0 and second <= job.submit_s  # its credential is as old as the kill
             how = self.start_fails.pop(job.number, "1:0" if old else "")
             if how == HELD:
                 self._keep(replace(self._again(job), priority=0, reason=HELD))
+            elif how == AGAIN:
+                self._keep(self._again(job))
             elif how:
                 fails = replace(job, state="FAILED", reason="", code=how)
                 self._keep(replace(fails, start_s=second, end_s=second))
             else:
                 self._keep(replace(job, state="RUNNING", start_s=second, end_s=0.0, reason=""))
+
+    def _say_why(self) -> None:
+        for job in self.state.jobs.values():
+            if job.waits and job.gpus in self.bars and job.begin_s <= self.now_s:
+                self._keep(replace(job, reason=self.bars[job.gpus]))
 
     def end(self, number: int, state: str = "COMPLETED") -> None:
         """Let a job end."""

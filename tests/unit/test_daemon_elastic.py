@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 from build import job as waiting
 from build import node, snapshot
-from test_handover import FakeSlurm
+from slurm_hands import NOW_S, Hands, slurm_of
 
 from fake_door import stays
 from pliant.cycle import view
@@ -27,7 +27,7 @@ from pliant.daemon.run_verbs import RunVerbs
 from pliant.daemon.runs import GRACE_S
 from pliant.daemon.watching import Watching
 from pliant.errors import Refused
-from pliant.handover import PINNED, Do, HandOver, Outcome, Scene, Sight, Step
+from pliant.handover import OURS, PINNED, Do, Outcome
 from pliant.model import (
     ALL_CORES,
     Footprint,
@@ -56,9 +56,13 @@ BEST_EFFORT = Request(gpus=GPUS, job_class=JobClass.BEST_EFFORT)
 JOB = Job(
     "7",
     user="alice",
+    account="lab",
+    qos="normal",
+    partitions=("gpu",),
     state=JobState.RUNNING,
     shape=FOUR,
     shapes=(ONE, TWO, FOUR),
+    footprint=Footprint(cpus_per_gpu=2),
     spec=Spec(MALLEABLE, own=FOUR),
     start_s=1000.0,
     nodes=("n1",),
@@ -66,38 +70,11 @@ JOB = Job(
 EFFORT = replace(JOB, spec=Spec(BEST_EFFORT, own=FOUR))
 
 
-class Hands:
-    """The fake Slurm, which notes the steps."""
-
-    def __init__(self) -> None:
-        self.slurm, self.did = FakeSlurm(), list[tuple[str, Do]]()
-        self.stranded = False
-        self.fenced: dict[str, float] = {}
-
-    def scene(self, over: HandOver, job: Job) -> Scene:
-        assert job.id == over.job
-        return self.slurm.scene()
-
-    def step(self, step: Step, over: HandOver, job: Job) -> None:
-        self.did.append((job.id, step.do))
-        self.slurm.do(step, over)
-
-    def must_go_back(self, _job: Job) -> None:
-        if self.stranded:
-            raise Refused("nothing would send it back")
-
-    def before_end(self, over: HandOver, job: Job) -> None:
-        assert job.id == over.job
-
-    def fences(self) -> dict[str, float]:
-        return self.fenced
-
-
 class Bench:
     """What is known of running jobs, with a clock that tests set."""
 
     def __init__(self, directory: Path) -> None:
-        self.directory, self.now_s, self.hands = directory, 1000.0, Hands()
+        self.directory, self.hands = directory, Hands(slurm_of(JOB))
         self.told: list[str] = []
         self.woken = 0
         self.decided: tuple[Snapshot, Plan] | None = None
@@ -110,6 +87,18 @@ class Bench:
             changed=self.told.append,
             wake=self.wake,
         )
+
+    @property
+    def now_s(self) -> float:
+        return self.hands.fake.now_s
+
+    @now_s.setter
+    def now_s(self, now_s: float) -> None:
+        self.hands.fake.pass_to(now_s)
+
+    def slurm_has(self, *jobs: Job) -> None:
+        """Let these be all jobs of Slurm's."""
+        self.hands.fake.state = slurm_of(*jobs).state
 
     def wake(self) -> None:
         self.woken += 1
@@ -321,12 +310,10 @@ def test_who_does_not_start_in_the_room_made_for_it_is_no_trial_job_for_a_while(
     bench.look(EFFORT, waiting=(guest,))
     bench.now_s += MUTE_S + 1
     [*bench.elastic.begin(Plan(preempts=(Preempt(bench.one(EFFORT), "8", "loses least"),)), always)]
-    slurm = bench.hands.slurm
-    slurm.guest = Sight(JobState.WAITING, held=True)
-    slurm.x, slurm.now_s = JobState.ENDING, bench.now_s
+    bench.slurm_has(EFFORT, guest)
+    bench.hands.fake.told(("hold", "8"), by_owner=True)
     while bench.elastic.overs.of("7") is not None:
-        bench.now_s += 1
-        slurm.pass_time(1, scheduler=True)
+        bench.hands.pass_time(1)
         bench.elastic.overs.turn()
         assert bench.now_s < 3000, "it does not end"
     bench.now_s += 1
@@ -481,11 +468,13 @@ def test_who_waits_for_the_next_run_keeps_its_place_for_what_it_had(
     """Also where that is changed before the first look at it."""
     bench.preempted(HAD)
     pinned = replace(HAD, state=JobState.WAITING, nodes=(), restarts=1, priority=PINNED)
+    bench.slurm_has(pinned)
     if not at_once:
         bench.look(waiting=(pinned,))
         assert bench.hands.did == []
     bench.look(waiting=(replace(pinned, **changes),))
     assert bench.hands.did == did
+    assert (bench.hands.job.priority in OURS) is (did == [])
 
 
 @pytest.mark.parametrize(
@@ -529,6 +518,7 @@ def test_only_more_than_it_had_and_by_its_owner_is_a_change(
 ) -> None:
     bench.preempted(had)
     pinned = replace(had, state=JobState.WAITING, nodes=(), restarts=1, priority=PINNED)
+    bench.slurm_has(pinned)
     bench.look(waiting=(replace(pinned, **changes),))
     assert bench.hands.did == did
 
@@ -557,6 +547,7 @@ def test_an_owner_has_again_what_its_job_lent_once_that_is_outside_a_hand_over(
     bench: Bench,
 ) -> None:
     owed = replace(JOB, state=JobState.WAITING, nodes=(), restarts=1, owed=True)
+    bench.slurm_has(JOB, replace(owed, id="8"), replace(JOB, id="9", owed=True))
     bench.listens()
     [*bench.elastic.begin(reshape(bench.one()), always)]
     bench.look(waiting=(owed,))
@@ -578,6 +569,7 @@ def test_nor_does_a_guest_that_its_user_makes_larger_or_longer_than_a_trial_may_
     bench: Bench, changes: dict[str, Any], did: list[tuple[str, Do]]
 ) -> None:
     guest = replace(JOB, id="8", state=JobState.WAITING, nodes=(), priority=PINNED + 1)
+    bench.slurm_has(EFFORT, guest)
     bench.look(EFFORT, waiting=(replace(guest, priority=500),))
     bench.listens(EFFORT)
     [*bench.elastic.begin(shrink(bench.one(EFFORT), "8"), always)]
@@ -597,18 +589,21 @@ def test_a_guest_has_its_place_for_what_it_asked_when_it_was_pinned(bench: Bench
 
 
 def test_a_guest_of_whose_room_nobody_remembers_anything_keeps_no_pin(bench: Bench) -> None:
-    bench.hands.slurm.guest = Sight(JobState.WAITING, priority=PINNED + 1)
     guest = replace(JOB, id="8", state=JobState.WAITING, nodes=(), priority=PINNED + 1)
+    bench.slurm_has(JOB, guest)
     bench.look(JOB, waiting=(guest,))
     assert bench.hands.did == [("8", Do.RELEASE_GUEST)]
+    assert bench.hands.fake.state.jobs[8].priority not in OURS
 
 
 def test_what_an_earlier_pliantd_left_is_tidied_up(bench: Bench) -> None:
-    bench.hands.fenced = {"7": 2000.0, "9": 2000.0}
+    pinned = replace(JOB, id="8", priority=PINNED)
+    bench.slurm_has(JOB, pinned)
+    bench.hands.fence("7")
+    bench.hands.fence("9")
     bench.listens()
     [*bench.elastic.begin(reshape(bench.one()), always)]
     bench.start()
-    pinned = replace(JOB, id="8", priority=PINNED)
     snapshot = Snapshot(
         bench.now_s, (), (), running=(JOB, pinned, replace(JOB, id="6", priority=99))
     )
@@ -631,10 +626,10 @@ def test_a_fence_that_comes_back_with_a_killed_batch_system_falls_at_the_next_lo
         Reservation(name, ("n1",), 900.0, 2000.0) for name in ("pliant_7", "pliant_9", "course")
     ]
     seen = Snapshot(bench.now_s, (), (), running=(JOB,), reservations=tuple(known))
-    bench.hands.fenced = {"7": 2000.0, "9": 2000.0}
+    bench.hands.fence("7")
+    bench.hands.fence("9")
     bench.elastic.looked(seen, always)
     assert bench.hands.did == [("9", Do.UNFENCE)]
-    bench.hands.fenced = {"7": 2000.0}
     bench.elastic.looked(seen, always)  # a look of before: it is gone
     assert bench.hands.did == [("9", Do.UNFENCE)]
 
@@ -667,20 +662,18 @@ def test_what_was_told_of_a_job_that_was_requeued_since_is_kept(bench: Bench) ->
 
 
 def test_a_job_behind_a_fence_that_nobody_remembers_starts_as_it_is(bench: Bench) -> None:
-    slurm = bench.hands.slurm
-    slurm.job = replace(slurm.job, state=JobState.WAITING, run=1, priority=PINNED)
-    slurm.job = replace(slurm.job, queued_s=999.0, begins_s=1120.0)
-    slurm.fence_end_s = 1100.0
-    bench.hands.fenced = {"7": 1100.0}
     waits = replace(JOB, state=JobState.WAITING, restarts=1, priority=PINNED, nodes=())
+    rival = replace(waits, id="8", restarts=0, priority=1000, spec=None)
+    bench.slurm_has(waits, rival)
+    bench.hands.has(submit_s=NOW_S - 1, begin_s=NOW_S + 120)
+    bench.hands.fence("7")
     bench.elastic.looked(Snapshot(bench.now_s, (), (), waiting=(waits,), running=()), always)
     for _ in range(20):
         bench.elastic.overs.turn()
-        slurm.pass_time(0.5, scheduler=True)
-        bench.now_s = slurm.now_s
+        bench.hands.pass_time(0.5)
     assert [do for _, do in bench.hands.did] == [Do.RESHAPE, Do.UNFENCE, Do.RELEASE]
-    seen = (slurm.job.state, slurm.job.carries, slurm.x)
-    assert seen == (JobState.RUNNING, FOUR, JobState.WAITING)
+    job = bench.hands.job
+    assert (job.state, job.gpus, bench.hands.rival) == ("RUNNING", 4, "PENDING")
 
 
 @pytest.mark.parametrize(
@@ -741,15 +734,14 @@ def saying(*, max_resizes: int | None = None, min_run_s: int = 0) -> Job:
 
 def after_a_resize(bench: Bench, job: Job) -> Job:
     """It is resized by a policy, comes back as two GPUs, and works."""
+    bench.slurm_has(job)
     bench.look(job)
     bench.listens(job)
     assert [*bench.elastic.begin(reshape(bench.one(job)), always)]
     assert bench.elastic.overs.saved("7", job.restarts, bench.name())
-    slurm = bench.hands.slurm
     while bench.elastic.overs.of("7") is not None:
         bench.elastic.overs.turn()
-        slurm.pass_time(0.5, scheduler=True)
-        bench.now_s = slurm.now_s
+        bench.hands.pass_time(0.5)
         assert bench.now_s < 2000, "it does not end"
     assert bench.store.handovers("7")[-1].outcome == Outcome.DONE
     again = replace(job, restarts=job.restarts + 1, shape=TWO, start_s=bench.now_s)

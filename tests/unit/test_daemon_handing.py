@@ -5,88 +5,70 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from test_handover import ENDING, NEW, OLD, RUNNING, WAITING, FakeSlurm
+from slurm_hands import NOW_S, Hands, begun
 
 from pliant.daemon.handing import STALE_S, HandOvers, Wanted, name_of
-from pliant.errors import Infeasible, Refused
-from pliant.handover import PINNED, Do, HandOver, Outcome, Scene, Sight, Step
-from pliant.model import Job, Shape
+from pliant.grammar import put_token
+from pliant.handover import OURS, PINNED, Do, HandOver, Outcome, Scene
+from pliant.model import Job, JobState, Shape
 from pliant.store import Store
+from prove.fake_slurm import FakeSlurm
+from prove.on_slurm import OnSlurm
+from prove.world import GUEST, JOB, NEW, OLD, SPEC
 
-JOB = Job("7", user="alice", state=RUNNING, shape=OLD, nodes=("n1",))
-
-
-class Hands:
-    """The fake Slurm, which may refuse steps."""
-
-    def __init__(self) -> None:
-        self.slurm = FakeSlurm()
-        self.stranded = False
-        self.refuses: set[Do] = set()
-        self.for_good = False
-        self.breaks: list[Do] = []
-        self.idle: set[Do] = set()  # what changes nothing
-        self.did: list[Do] = []
-        self.ends: list[tuple[str, list[Do]]] = []  # which programs were to end, after what
-        self.jobs: list[Job] = []  # as what each was looked at
-        self.overs: list[HandOver] = []  # and for what
-
-    def scene(self, over: HandOver, job: Job) -> Scene:
-        assert job.id == over.job
-        self.jobs.append(job)
-        self.overs.append(over)
-        return self.slurm.scene()
-
-    def step(self, step: Step, over: HandOver, job: Job) -> None:
-        if step.do in self.breaks:
-            self.breaks.remove(step.do)
-            raise OSError(22, "Invalid argument")
-        if step.do in self.refuses:
-            kind = Infeasible if self.for_good else Refused
-            raise kind(f"job {job.id}: {step.do}: no")
-        self.did.append(step.do)
-        if step.do not in self.idle:
-            self.slurm.do(step, over)
-
-    def must_go_back(self, _job: Job) -> None:
-        if self.stranded:
-            raise Refused("nothing would send it back")
-
-    def before_end(self, over: HandOver, job: Job) -> None:
-        assert job.id == over.job
-        self.ends.append((job.id, list(self.did)))
-
-    def fences(self) -> dict[str, float]:
-        return {"7": self.slurm.fence_end_s} if self.slurm.fence_end_s else {}
+ASKED = Hands(begun()).running()
+"""The job as it is asked."""
 
 
 class Bench:
     """Hand-overs on the fake, with a clock that is the fake's."""
 
     def __init__(self, directory: Path) -> None:
-        self.directory, self.hands = directory, Hands()
+        self.directory, self.back_s = directory, 0.0
         self.ends: list[tuple[str, Outcome]] = []
         self.told: list[str] = []
+        self.on(begun())
+
+    def on(self, slurm: FakeSlurm) -> None:
+        """Start on another Slurm."""
+        self.hands = Hands(slurm)
+        self.asked = self.hands.running()
         self.start()
 
     def start(self) -> None:
         """As after a kill: only the store and the fake are left."""
         self.store = Store(self.directory)
         self.overs = HandOvers(
-            *(self.hands, self.store, lambda: self.hands.slurm.now_s, self._monotonic),
+            *(self.hands, self.store, self.hands.clock, self._monotonic),
             ended=lambda job, _guest, outcome, _told: self.ends.append((job.id, outcome)),
             changed=self.told.append,
         )
 
     def _monotonic(self) -> float:
-        return self.hands.slurm.monotonic()
+        return self.hands.clock() + self.back_s
+
+    @property
+    def did(self) -> list[Do]:
+        return [do for _, do in self.hands.did]
+
+    @property
+    def is_pinned(self) -> bool:
+        return self.hands.job.priority in OURS
+
+    def set_back(self, by_s: float) -> None:
+        """Set the clocks of all hosts back."""
+        job = self.hands.job
+        self.hands.has(cleaned_s=job.cleaned_s - by_s)
+        self.hands.fake.now_s -= by_s
+        self.back_s += by_s
 
     def begin(self, guest: str = "") -> bool:
-        until_s = self.hands.slurm.now_s + 60
+        until_s = self.hands.clock() + 60
         wanted = Wanted(NEW, ("n1",), guest)
-        return self.overs.begin(JOB, wanted, until_s, "it fits better")
+        return self.overs.begin(self.asked, wanted, until_s, "it fits better")
 
     def save(self) -> bool:
         over = self.overs.of("7")
@@ -96,7 +78,7 @@ class Bench:
     def go_on(self, turns: int = 100) -> None:
         for _ in range(turns):
             self.overs.turn()
-            self.hands.slurm.pass_time(0.5, scheduler=True)
+            self.hands.pass_time(0.5)
 
 
 @pytest.fixture
@@ -109,11 +91,11 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 def test_a_checkpoint_that_was_asked_for_leads_to_the_other_shape(bench: Bench) -> None:
     assert bench.begin()
     bench.go_on(3)
-    assert bench.hands.slurm.job.run == 0  # nothing before the checkpoint
+    assert bench.hands.job.run == 0  # nothing before the checkpoint
     assert bench.save()
     bench.go_on()
-    job = bench.hands.slurm.job
-    assert (job.state, job.carries, job.run, bench.ends) == (RUNNING, NEW, 1, [("7", "done")])
+    job = bench.hands.job
+    assert (job.state, job.gpus, job.run, bench.ends) == ("RUNNING", 2, 1, [("7", "done")])
     (row,) = bench.store.handovers("7")
     assert (row.before, row.after, row.outcome) == ("4", "2", "done")
     assert 1000.0 <= row.at_s <= row.saved_s <= row.done_s
@@ -135,14 +117,14 @@ def test_a_clock_that_is_set_back_stops_no_hand_over(bench: Bench, turns: int) -
     bench.begin()
     bench.save()
     bench.go_on(turns)
-    bench.hands.slurm.set_back(900.0)
+    bench.set_back(900.0)
     bench.go_on()
-    slurm, ((job, outcome),) = bench.hands.slurm, bench.ends
-    assert (job, slurm.fence_end_s) == ("7", 0.0)
-    if slurm.job.state is RUNNING:
-        assert (slurm.job.carries, slurm.job.pinned, outcome) == (NEW, False, Outcome.DONE)
+    job, ((_, outcome),) = bench.hands.job, bench.ends
+    assert bench.hands.fence_end_s == 0.0
+    if job.state == "RUNNING":
+        assert (job.gpus, bench.is_pinned, outcome) == (2, False, Outcome.DONE)
     else:  # it may begin in a while, by that clock: Slurm says when, and nobody is kept out for it
-        assert (slurm.job.is_waiting, outcome) == (True, Outcome.SLOW)
+        assert (job.waits, outcome) == (True, Outcome.SLOW)
 
 
 def test_a_mistake_in_one_step_ends_neither_the_thread_nor_the_hand_over(bench: Bench) -> None:
@@ -150,7 +132,7 @@ def test_a_mistake_in_one_step_ends_neither_the_thread_nor_the_hand_over(bench: 
     bench.begin()
     bench.save()
     bench.go_on()
-    assert (bench.hands.slurm.job.carries, bench.ends) == (NEW, [("7", "done")])
+    assert (bench.hands.job.gpus, bench.ends) == (2, [("7", "done")])
 
 
 def test_there_is_one_at_a_time_for_a_job(bench: Bench) -> None:
@@ -165,7 +147,7 @@ def test_a_run_that_was_handed_over_is_not_asked_again_by_a_look_of_before(bench
     bench.go_on()
     assert not bench.begin()
     assert len(bench.store.handovers("7")) == 1
-    assert bench.overs.begin(replace(JOB, restarts=1), wanted, 2000.0, "it fits better")
+    assert bench.overs.begin(replace(ASKED, restarts=1), wanted, 2000.0, "it fits better")
     bench.overs.forget(frozenset({"7"}))
     assert not bench.begin()
 
@@ -180,7 +162,7 @@ def test_of_a_number_that_was_another_jobs_nothing_is_known(bench: Bench) -> Non
 
 def test_a_run_that_was_not_saved_may_be_asked_again(bench: Bench) -> None:
     bench.begin()
-    bench.hands.slurm.now_s += 61
+    bench.hands.fake.pass_to(NOW_S + 61)
     bench.go_on(3)
     assert bench.begin()
 
@@ -191,47 +173,47 @@ def test_a_checkpoint_that_nobody_asked_for_counts_for_nothing(bench: Bench) -> 
     assert not bench.overs.saved("7", 1, name_of(bench.overs.of("7") or pytest.fail()))
     assert not bench.overs.saved("7", 0, "0.1")
     bench.go_on(5)
-    assert bench.hands.slurm.job.run == 0
+    assert bench.hands.job.run == 0
 
 
 def test_a_checkpoint_that_comes_late_leads_to_the_other_shape_after_all(bench: Bench) -> None:
     bench.begin()
     name = name_of(bench.overs.of("7") or pytest.fail())
-    bench.hands.slurm.now_s += 61
+    bench.hands.fake.pass_to(NOW_S + 61)
     bench.go_on(3)
     assert bench.ends == [("7", Outcome.NOT_SAVED)]
-    assert not bench.overs.saved_late(JOB, 0, "0.1")
-    assert not bench.overs.saved_late(JOB, 1, name)
+    assert not bench.overs.saved_late(ASKED, 0, "0.1")
+    assert not bench.overs.saved_late(ASKED, 1, name)
     bench.start()  # another pliantd knows it too
     assert not bench.overs.saved("7", 0, name)
-    assert bench.overs.saved_late(JOB, 0, name)
+    assert bench.overs.saved_late(ASKED, 0, name)
     assert bench.hands.ends == [("7", [])]
     bench.go_on()
-    job = bench.hands.slurm.job
-    assert (job.state, job.carries, job.run, bench.ends[1:]) == (RUNNING, NEW, 1, [("7", "done")])
+    job = bench.hands.job
+    assert (job.state, job.gpus, job.run, bench.ends[1:]) == ("RUNNING", 2, 1, [("7", "done")])
     (row,) = bench.store.handovers("7")
     assert (row.outcome, row.saved_s > row.until_s) == ("done", True)
-    assert not bench.overs.saved_late(JOB, 0, name)
+    assert not bench.overs.saved_late(ASKED, 0, name)
 
 
 @pytest.mark.parametrize(("after_s", "shape"), [(STALE_S - 10, NEW), (STALE_S + 10, OLD)])
 def test_a_checkpoint_of_long_after_leads_to_no_change(
     bench: Bench, after_s: float, shape: Shape
 ) -> None:
-    bench.begin(guest="8")
+    bench.begin(guest=str(GUEST))
     name = name_of(bench.overs.of("7") or pytest.fail())
     bench.overs.withdraw("7")
     bench.go_on(3)
-    bench.hands.slurm.now_s += after_s
-    assert bench.overs.saved_late(JOB, 0, name)
+    bench.hands.pass_time(after_s, scheduler=False)
+    assert bench.overs.saved_late(ASKED, 0, name)
     bench.start()  # another pliantd means the same
-    bench.overs.resume([JOB])
+    bench.overs.resume([ASKED])
     (found,) = bench.overs.all().values()
-    assert (found.shape, found.guest) == (shape, "8" if shape == NEW else "")
+    assert (found.shape, found.guest) == (shape, str(GUEST) if shape == NEW else "")
     assert bench.overs.saved("7", 0, name)  # it is said until it is heard
     bench.go_on()
-    job = bench.hands.slurm.job
-    assert (job.state, job.run, job.carries) == (RUNNING, 1, shape)
+    job = bench.hands.job
+    assert (job.state, job.run, job.gpus) == ("RUNNING", 1, shape.gpus)
 
 
 def test_a_checkpoint_that_fails_leaves_the_job_as_it_is(bench: Bench) -> None:
@@ -241,7 +223,7 @@ def test_a_checkpoint_that_fails_leaves_the_job_as_it_is(bench: Bench) -> None:
     bench.overs.failed("7", 0, name_of(over))
     bench.go_on(3)
     assert bench.ends == [("7", Outcome.NOT_SAVED)]
-    assert bench.hands.slurm.job == FakeSlurm().job
+    assert _as_it_was(bench)
     assert bench.overs.of("7") is None
 
 
@@ -249,6 +231,12 @@ def fail(bench: Bench) -> None:
     over = bench.overs.of("7")
     assert over is not None
     bench.overs.failed("7", 0, name_of(over))
+
+
+def _as_it_was(bench: Bench) -> bool:
+    """Whether nothing is left of what was begun."""
+    fake, was = bench.hands.fake.state, begun().state
+    return (fake.jobs, {**fake.fences}) == (was.jobs, {})
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -264,14 +252,11 @@ def test_a_program_that_runs_again_after_its_checkpoint_is_not_requeued(
     fail(bench)
     if killed:
         bench.start()
-        bench.overs.resume([JOB])
-        bench.hands.slurm.now_s += 61  # as if it had not been saved in time
+        bench.overs.resume([ASKED])
+        bench.hands.fake.pass_to(NOW_S + 61)  # as if it had not been saved in time
     bench.go_on(5)
-    slurm = bench.hands.slurm
-    assert (slurm.job, slurm.fence_end_s, bench.ends) == (
-        *(FakeSlurm().job, 0.0),
-        [("7", Outcome.NOT_SAVED)],
-    )
+    assert _as_it_was(bench)
+    assert bench.ends == [("7", Outcome.NOT_SAVED)]
 
 
 def test_a_requeue_that_slurm_was_told_is_not_taken_back(bench: Bench) -> None:
@@ -294,10 +279,8 @@ def test_a_requeue_that_slurm_refused_is_taken_back(bench: Bench) -> None:
         bench.overs.turn()
     fail(bench)
     bench.go_on(5)
-    assert (bench.hands.slurm.job, bench.ends) == (
-        FakeSlurm().job,
-        [("7", Outcome.NOT_SAVED)],
-    )
+    assert _as_it_was(bench)
+    assert bench.ends == [("7", Outcome.NOT_SAVED)]
 
 
 def test_a_step_that_was_worked_out_before_the_program_spoke_is_not_done(bench: Bench) -> None:
@@ -314,7 +297,7 @@ def test_a_step_that_was_worked_out_before_the_program_spoke_is_not_done(bench: 
     bench.overs.turn()
     bench.hands.scene = seen  # type: ignore[method-assign]  # speaks in between
     bench.overs.turn()
-    assert bench.hands.did == [Do.PIN, Do.FENCE]
+    assert bench.did == [Do.PIN, Do.FENCE]
 
 
 @pytest.mark.parametrize("killed_after", range(10))
@@ -324,11 +307,11 @@ def test_a_restart_goes_on_where_it_was(bench: Bench, killed_after: int) -> None
     for _ in range(killed_after):
         bench.overs.turn()
     bench.start()
-    bench.overs.resume([JOB])
+    bench.overs.resume([ASKED])
     bench.go_on()
-    slurm = bench.hands.slurm
-    assert (slurm.job.state, slurm.job.carries, slurm.x) == (RUNNING, NEW, WAITING)
-    assert (slurm.fence_end_s, slurm.job.pinned) == (0.0, False)
+    job = bench.hands.job
+    assert (job.state, job.gpus, bench.hands.rival) == ("RUNNING", 2, "PENDING")
+    assert (bench.hands.fence_end_s, bench.is_pinned) == (0.0, False)
 
 
 def test_a_refused_step_is_tried_again(bench: Bench) -> None:
@@ -336,7 +319,7 @@ def test_a_refused_step_is_tried_again(bench: Bench) -> None:
     bench.begin()
     bench.save()
     bench.go_on(10)
-    assert (bench.hands.slurm.job.state, bench.hands.slurm.job.run) == (RUNNING, 0)
+    assert (bench.hands.job.state, bench.hands.job.run) == ("RUNNING", 0)
     bench.hands.refuses = set()
     bench.go_on()
     assert bench.ends == [("7", Outcome.DONE)]
@@ -355,13 +338,15 @@ def test_a_refused_step_is_tried_again(bench: Bench) -> None:
 def test_a_job_that_has_saved_does_not_wait_for_a_pin_or_a_fence_that_is_refused(
     bench: Bench, refuses: set[Do], fence_end_s: float, for_good: bool, after_s: float
 ) -> None:
+    slurm = begun(rival=False)  # nobody else is in its way
+    bench.on(slurm)
+    if fence_end_s:
+        bench.hands.fence("7", fence_end_s)
     bench.hands.refuses, bench.hands.for_good = refuses, for_good
-    bench.hands.slurm.fence_end_s = fence_end_s
-    bench.hands.slurm.x = ENDING  # nobody else is in its way
     bench.begin()
     bench.save()
     bench.go_on()
-    assert bench.hands.slurm.job.started_s - 1000.0 <= after_s
+    assert bench.hands.job.start_s - NOW_S <= after_s
     assert bench.ends == [("7", Outcome.DONE)]
 
 
@@ -380,9 +365,9 @@ def test_a_program_goes_on_in_place_whose_job_the_batch_system_does_not_requeue(
     assert bench.overs.stays("7", 0)
     assert len(bench.told) > told  # its wrapper hears of it at once
     bench.go_on()
-    slurm = bench.hands.slurm
-    assert (slurm.job.state, slurm.job.run, slurm.job.pinned) == (RUNNING, 0, False)
-    assert (slurm.fence_end_s, bench.ends) == (0.0, [("7", Outcome.STAYS)])
+    job = bench.hands.job
+    assert (job.state, job.run, bench.is_pinned) == ("RUNNING", 0, False)
+    assert (bench.hands.fence_end_s, bench.ends) == (0.0, [("7", Outcome.STAYS)])
     assert bench.overs.stays("7", 0, name_of(over))
     assert not bench.overs.stays("7", 1)  # the next run
 
@@ -392,7 +377,7 @@ def until_it_stays(bench: Bench) -> None:
         if bench.overs.stays("7", 0):
             return
         bench.overs.turn()
-        bench.hands.slurm.pass_time(0.5, scheduler=True)
+        bench.hands.pass_time(0.5)
     pytest.fail("it is not told to go on")
 
 
@@ -405,9 +390,9 @@ def test_a_pliantd_that_is_killed_once_a_program_was_told_to_go_on_does_not_requ
     until_it_stays(bench)
     bench.start()
     bench.hands.refuses = set()
-    bench.overs.resume([JOB])
+    bench.overs.resume([ASKED])
     bench.go_on()
-    assert (bench.hands.slurm.job.run, Do.REQUEUE in bench.hands.did) == (0, False)
+    assert (bench.hands.job.run, Do.REQUEUE in bench.did) == (0, False)
 
 
 def test_where_a_pin_is_refused_for_good_the_first_requeue_that_is_refused_is_the_last(
@@ -419,7 +404,7 @@ def test_where_a_pin_is_refused_for_good_the_first_requeue_that_is_refused_is_th
     bench.overs.turn()
     bench.hands.refuses, bench.hands.for_good = {Do.PIN, Do.REQUEUE}, False
     bench.go_on(6)
-    assert (bench.ends, bench.hands.did) == ([("7", Outcome.STAYS)], [])
+    assert (bench.ends, bench.did) == ([("7", Outcome.STAYS)], [])
 
 
 def test_what_is_refused_once_its_job_has_another_request_hinders_no_pin(bench: Bench) -> None:
@@ -429,7 +414,7 @@ def test_what_is_refused_once_its_job_has_another_request_hinders_no_pin(bench: 
     bench.go_on(20)
     over = bench.overs.of("7")
     assert over is not None
-    assert (over.hindered_s, over.barred, bench.hands.slurm.job.carries) == (0.0, False, NEW)
+    assert (over.hindered_s, over.barred, bench.hands.job.gpus) == (0.0, False, 2)
 
 
 def test_a_fence_that_was_refused_for_a_while_and_stands_hinders_no_more(bench: Bench) -> None:
@@ -438,7 +423,7 @@ def test_a_fence_that_was_refused_for_a_while_and_stands_hinders_no_more(bench: 
     bench.save()
     bench.go_on(10)
     bench.hands.refuses = set()
-    while Do.FENCE not in bench.hands.did:
+    while Do.FENCE not in bench.did:
         bench.go_on(1)
     bench.hands.refuses = {Do.REQUEUE}
     bench.go_on(14)  # more than ten seconds after the first refusal
@@ -447,28 +432,40 @@ def test_a_fence_that_was_refused_for_a_while_and_stands_hinders_no_more(bench: 
     assert bench.ends == [("7", Outcome.DONE)]
 
 
-NO = f"{Outcome.REFUSED}: no"
+def words(*, for_good: bool) -> str:
+    """In which words Slurm refuses."""
+    return OnSlurm.for_good if for_good else OnSlurm.temporary
 
 
-@pytest.mark.parametrize("carries", [OLD, Shape(1, 3)])
+@pytest.mark.parametrize(
+    "taken",
+    [
+        {},
+        {"gpus": 2},
+        {"gpus": 2, "cpus": 4, "min_cpus": 4},
+        {"comment": put_token("", replace(SPEC, set=NEW))},
+    ],
+)
 @pytest.mark.parametrize(("for_good", "idle_s"), [(True, 3.0), (False, 13.0)])
 def test_a_reshape_that_is_refused_ends_as_it_was(
-    bench: Bench, for_good: bool, idle_s: float, carries: Shape
+    bench: Bench, for_good: bool, idle_s: float, taken: dict[str, Any]
 ) -> None:
+    """Also where a part of it was taken."""
     bench.hands.refuses, bench.hands.for_good = {Do.RESHAPE}, for_good
-    bench.hands.slurm.job = replace(bench.hands.slurm.job, carries=OLD)
     bench.begin()
     bench.save()
-    while bench.hands.slurm.job.state is not WAITING:
+    while not bench.hands.job.waits:
         bench.go_on(1)
-    bench.hands.slurm.job = replace(bench.hands.slurm.job, carries=carries)  # half applied
+    bench.hands.has(**taken)
     bench.go_on()
-    slurm = bench.hands.slurm
-    assert (slurm.job.state, slurm.job.carries, slurm.job.run) == (RUNNING, OLD, 1)
-    assert (slurm.x, slurm.job.pinned, slurm.fence_end_s) == (WAITING, False, 0.0)
-    assert slurm.idle_s <= idle_s
+    job = bench.hands.job
+    assert (job.state, job.run) == ("RUNNING", 1)
+    assert (job.gpus, job.cpus, job.min_cpus, job.comment) == (4, 8, 8, put_token("", SPEC))
+    assert (bench.hands.rival, bench.is_pinned, bench.hands.fence_end_s) == ("PENDING", False, 0.0)
+    assert bench.hands.idle_s <= idle_s
     assert bench.ends == [("7", Outcome.REFUSED)]
-    assert [row.outcome for row in bench.store.handovers("7")] == [NO]
+    (row,) = bench.store.handovers("7")
+    assert row.outcome == f"{Outcome.REFUSED}: {words(for_good=for_good)}"
 
 
 @pytest.mark.parametrize("for_good", [True, False])
@@ -477,9 +474,9 @@ def test_a_fence_falls_in_time_though_all_is_refused(bench: Bench, for_good: boo
     bench.begin()
     bench.save()
     bench.go_on()
-    slurm = bench.hands.slurm
-    assert (slurm.fence_end_s, slurm.x) == (0.0, RUNNING)  # its nodes are not kept for nobody
-    assert 0 < slurm.idle_s <= 15.0
+    hands = bench.hands
+    assert (hands.fence_end_s, hands.rival) == (0.0, "RUNNING")  # its nodes are kept for nobody
+    assert 0 < hands.idle_s <= 15.0
 
 
 def test_a_reshape_that_is_taken_and_not_made_is_as_good_as_refused(bench: Bench) -> None:
@@ -488,7 +485,7 @@ def test_a_reshape_that_is_taken_and_not_made_is_as_good_as_refused(bench: Bench
     bench.save()
     bench.go_on()
     assert bench.ends == [("7", Outcome.REFUSED)]
-    assert bench.hands.slurm.idle_s <= 15.0
+    assert bench.hands.idle_s <= 15.0
 
 
 def test_that_a_reshape_was_made_is_remembered_until_the_end(bench: Bench) -> None:
@@ -497,7 +494,7 @@ def test_that_a_reshape_was_made_is_remembered_until_the_end(bench: Bench) -> No
     made = []
     while bench.overs.of("7") is not None:
         bench.go_on(1)
-        made.append((bench.hands.overs[-1].made, Do.RESHAPE in bench.hands.did))
+        made.append((bench.hands.seen[-1][0].made, Do.RESHAPE in bench.did))
     assert made[0] == (False, False)
     assert made[-1] == (True, True)
     assert made == sorted(made)
@@ -505,14 +502,15 @@ def test_that_a_reshape_was_made_is_remembered_until_the_end(bench: Bench) -> No
 
 
 def test_a_shape_that_is_taken_and_never_started_is_taken_back(bench: Bench) -> None:
-    bench.hands.slurm = FakeSlurm(x=ENDING, never=NEW)
+    bench.on(begun(rival=False))
+    bench.hands.fake.bars = {2: "QOSMinGRES"}
     bench.begin()
     bench.save()
     bench.go_on()
-    job = bench.hands.slurm.job
-    assert (job.state, job.carries, job.pinned) == (RUNNING, OLD, False)
+    job = bench.hands.job
+    assert (job.state, job.gpus, bench.is_pinned) == ("RUNNING", 4, False)
     (row,) = bench.store.handovers("7")
-    assert row.outcome == f"{Outcome.REFUSED}: QOSMaxGRESPerJob"
+    assert row.outcome == f"{Outcome.REFUSED}: QOSMinGRES, a limit of its QOS"
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -525,8 +523,8 @@ def test_a_shape_that_was_refused_is_not_tried_again_for_this_job(
     bench.go_on()
     if killed:
         bench.start()
-    again = replace(JOB, restarts=1)
-    assert bench.overs.refused("7") == {NEW: "no"}
+    again = replace(ASKED, restarts=1)
+    assert bench.overs.refused("7") == {NEW: words(for_good=True)}
     assert not bench.overs.begin(again, Wanted(NEW, ("n1",)), 2000.0, "it fits better")
     assert bench.overs.begin(again, Wanted(Shape(1, 1), ("n1",)), 2000.0, "it fits better")
 
@@ -538,11 +536,11 @@ def test_a_restart_goes_on_where_a_refused_reshape_was(bench: Bench, killed_afte
     bench.save()
     bench.go_on(killed_after)
     bench.start()
-    bench.overs.resume([JOB])
+    bench.overs.resume([ASKED])
     bench.go_on()
-    slurm = bench.hands.slurm
-    assert (slurm.job.state, slurm.job.carries, slurm.job.pinned) == (RUNNING, OLD, False)
-    assert (slurm.x, slurm.fence_end_s) == (WAITING, 0.0)
+    job = bench.hands.job
+    assert (job.state, job.gpus, bench.is_pinned) == ("RUNNING", 4, False)
+    assert (bench.hands.rival, bench.hands.fence_end_s) == ("PENDING", 0.0)
 
 
 def test_a_step_that_changes_nothing_is_not_repeated_at_once(bench: Bench) -> None:
@@ -551,21 +549,22 @@ def test_a_step_that_changes_nothing_is_not_repeated_at_once(bench: Bench) -> No
     bench.save()
     for _ in range(10):
         bench.overs.turn()
-        bench.hands.slurm.now_s += 0.1
-    assert bench.hands.did == [Do.PIN, Do.FENCE, Do.FENCE]
+        bench.hands.pass_time(0.1)
+    assert bench.did == [Do.PIN, Do.FENCE, Do.FENCE]
 
 
 def test_a_checkpoint_that_comes_after_its_owner_held_the_job_leaves_it_held(bench: Bench) -> None:
     bench.begin()
-    slurm, over = bench.hands.slurm, bench.overs.of("7")
+    over = bench.overs.of("7")
     assert over is not None
-    slurm.job = replace(slurm.job, held=True, priority=0)
+    bench.hands.fake.told(("hold", "7"), by_owner=True)
     bench.go_on(3)
     assert bench.ends == [("7", Outcome.HELD)]
-    assert bench.overs.saved_late(JOB, 0, name_of(over))
+    assert bench.overs.saved_late(ASKED, 0, name_of(over))
     bench.go_on()
-    assert (bench.ends[1:], slurm.job.state) == ([("7", Outcome.HELD)], WAITING)
-    assert bench.hands.did == [Do.REQUEUE]
+    job = bench.hands.job
+    assert (bench.ends[1:], job.state, job.priority) == ([("7", Outcome.HELD)], "PENDING", 0)
+    assert bench.did == [Do.REQUEUE]
 
 
 def test_who_watches_is_told_of_a_wish_and_of_its_end(bench: Bench) -> None:
@@ -586,22 +585,21 @@ def test_a_wish_whose_checkpoint_is_written_is_not_withdrawn(bench: Bench) -> No
 
 
 def test_who_has_nobody_to_ask_is_requeued_at_once(bench: Bench) -> None:
-    until_s = bench.hands.slurm.now_s + 60
-    assert bench.overs.begin(JOB, Wanted(OLD), until_s, "room is needed", listens=False)
+    assert bench.overs.begin(
+        ASKED, Wanted(OLD), bench.hands.clock() + 60, "room is needed", listens=False
+    )
     bench.go_on()
     assert bench.ends == [("7", Outcome.DONE)]
 
 
 def test_a_guest_is_remembered_through_a_restart(bench: Bench) -> None:
-    bench.hands.slurm.guest = Sight(WAITING, priority=500, carries=OLD)
-    bench.begin(guest="8")
+    bench.on(begun(guest=True))
+    bench.begin(guest=str(GUEST))
     bench.save()
     bench.start()
-    bench.overs.resume([JOB])
+    bench.overs.resume([bench.asked])
     bench.go_on()
-    guest = bench.hands.slurm.guest
-    assert guest is not None
-    assert (guest.state, bench.ends) == (RUNNING, [("7", Outcome.DONE)])
+    assert (bench.hands.guest.state, bench.ends) == ("RUNNING", [("7", Outcome.DONE)])
 
 
 def test_a_job_that_is_gone_after_a_restart_is_only_tidied_up_after(bench: Bench) -> None:
@@ -609,11 +607,11 @@ def test_a_job_that_is_gone_after_a_restart_is_only_tidied_up_after(bench: Bench
     bench.save()
     for _ in range(2):
         bench.overs.turn()
-    bench.hands.slurm.job = replace(bench.hands.slurm.job, state=None)
+    bench.hands.fake.end(JOB, "CANCELLED")
     bench.start()
     bench.overs.resume([])
     bench.go_on(5)
-    assert (bench.hands.slurm.fence_end_s, bench.ends) == (0.0, [("7", Outcome.GONE)])
+    assert (bench.hands.fence_end_s, bench.ends) == (0.0, [("7", Outcome.GONE)])
 
 
 def test_a_new_pliantd_compares_with_the_job_as_it_was_asked_not_as_it_says_now(
@@ -622,23 +620,25 @@ def test_a_new_pliantd_compares_with_the_job_as_it_was_asked_not_as_it_says_now(
     bench.begin()
     bench.save()
     bench.start()
-    changed = replace(JOB, shape=Shape(1, 3), state=WAITING, nodes=(), partitions=("cpu",))
+    changed = replace(
+        ASKED, shape=Shape(1, 3), state=JobState.WAITING, nodes=(), partitions=("cpu",)
+    )
     bench.overs.resume([changed])
     bench.go_on()
-    assert bench.hands.jobs[-1] == replace(JOB, next_nodes=("n1",))
+    assert bench.hands.seen[-1][1] == replace(ASKED, next_nodes=("n1",))
 
 
 def test_a_run_that_is_given_another_limit_ends_by_that(bench: Bench) -> None:
-    slurm = bench.hands.slurm
-    wanted = Wanted(NEW, ("n1",), end_s=slurm.now_s + 900)
-    assert bench.overs.begin(JOB, wanted, slurm.now_s + 60, "its owner asked for it")
-    slurm.job = replace(slurm.job, ends_s=slurm.now_s + 300)
+    began_s = bench.hands.job.start_s
+    wanted = Wanted(NEW, ("n1",), end_s=began_s + 30 * 60)
+    assert bench.overs.begin(ASKED, wanted, NOW_S + 60, "its owner asked for it")
+    bench.hands.fake.told(("update", "jobid=7", "TimeLimit=20"), by_owner=True)
     bench.go_on(3)
     over = bench.overs.of("7")
     assert over is not None
-    assert over.end_s == slurm.job.ends_s
+    assert over.end_s == began_s + 20 * 60
     (row,) = bench.store.handovers()
-    assert row.end_s == slurm.job.ends_s
+    assert row.end_s == over.end_s
     bench.save()
     bench.go_on()
     assert bench.ends == [("7", Outcome.DONE)]
@@ -647,6 +647,6 @@ def test_a_run_that_is_given_another_limit_ends_by_that(bench: Bench) -> None:
 def test_a_row_that_the_batch_system_contradicts_is_not_gone_on_with(bench: Bench) -> None:
     bench.begin()
     bench.start()
-    bench.overs.resume([replace(JOB, state=WAITING, priority=PINNED, restarts=1)])
+    bench.overs.resume([replace(ASKED, state=JobState.WAITING, priority=PINNED, restarts=1)])
     assert (bench.overs.of("7"), bench.store.handovers()) == (None, ())
     assert [row.outcome for row in bench.store.handovers("7")] == ["?"]

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from test_daemon_handing import Hands
+from slurm_hands import Hands, begun
 
 from fake_door import stays
 from pliant.daemon.handing import HandOvers, Wanted, name_of
@@ -39,7 +39,7 @@ class Bench:
         self.store = Store(directory)
         self.has_place = True
         self.overs = HandOvers(
-            *(Hands(), self.store, lambda: self.now_s, lambda: self.now_s),
+            *(Hands(begun()), self.store, lambda: self.now_s, lambda: self.now_s),
             has_place=lambda _job, _to: self.has_place,
         )
         self.runs = Runs(self.store, self.overs, lambda: self.now_s, lambda: self.now_s)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_daemon_handing import Hands
+from slurm_hands import Hands, begun
 
 from pliant.daemon.handing import HandOvers, Wanted, name_of
 from pliant.daemon.runs import Runs
@@ -29,7 +29,7 @@ class Bench:
     def start(self) -> None:
         """As after a kill."""
         self.store = Store(self.directory)
-        self.overs = HandOvers(Hands(), self.store, lambda: self.now_s, lambda: self.now_s)
+        self.overs = HandOvers(Hands(begun()), self.store, lambda: self.now_s, lambda: self.now_s)
         self.runs = Runs(self.store, self.overs, lambda: self.now_s, lambda: self.now_s)
 
     def phase(self, job: Job = JOB) -> Phase:

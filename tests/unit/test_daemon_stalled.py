@@ -42,7 +42,6 @@ def ask(bench: Bench, job: Job = JOB) -> None:
         bench.elastic.begin(Plan(reshapes=(Reshape(found, TWO, ("n1",), "price"),)), always)
     )
     bench.now_s = ASKED_S + GRACE_S + 1
-    bench.hands.slurm.now_s = bench.now_s
     bench.elastic.overs.turn()
     assert bench.elastic.overs.of("7") is None
     beats(bench, job, 1000, GRACE_S + 1)
@@ -116,7 +115,7 @@ def test_one_that_tells_no_steps_is_never_taken_for_one_that_hangs(bench: Bench)
     bench.look(JOB)
     bench.elastic.runs.heard(JOB, 0, launched=True)
     list(bench.elastic.begin(Plan(reshapes=(Reshape(bench.one(), TWO, (), "price"),)), always))
-    bench.hands.slurm.now_s = bench.now_s = DUE_S
+    bench.now_s = DUE_S
     bench.elastic.overs.turn()
     bench.elastic.runs.heard(JOB, 0, launched=True)
     bench.look(JOB)
