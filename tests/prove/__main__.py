@@ -16,8 +16,9 @@ from itertools import product
 from prove.explore import Explorer
 from prove.faults import single
 from prove.on_slurm import OnSlurm
+from prove.once import running_jobs_once
 from prove.sameness import same_by
-from prove.world import Machine, World
+from prove.world import Machine, SameBy
 
 SYSTEMS = (OnSlurm,)
 KINDS = (("resize", False), ("preemption", True))
@@ -25,7 +26,7 @@ KINDS = (("resize", False), ("preemption", True))
 
 
 def explored(
-    system: Callable[[Callable[[World], object]], Machine],
+    system: Callable[[SameBy], Machine],
     *,
     faults: int,
     guest: bool,
@@ -36,7 +37,8 @@ def explored(
     machine = system(same_by)
     found = Explorer(machine, single)
     start = replace(machine.begin(guest=guest), faults=faults)
-    found.run(start, most, to_the_end=to_the_end)
+    with running_jobs_once():
+        found.run(start, most, to_the_end=to_the_end)
     return found
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from prove.moves import AT_ONCE, Move, moves
 from prove.rules import Wrong, check, check_settled
+from prove.sameness import faults_by
 from prove.world import Machine, World
 
 Faults = Callable[[Machine, World], Iterator[Move]]
@@ -16,6 +17,10 @@ Faults = Callable[[Machine, World], Iterator[Move]]
 @dataclass
 class Explorer:
     """Finds all states from one on; ``faults`` says what may go wrong in each.
+
+    First those that no fault leads to, then those that one leads to, and so on. So one that was
+    known before all its faults came, for a fault that left no trace, is not gone on from again:
+    all that may follow was found where more faults may come.
 
     ``wrong``: what may never be, and the moves that lead to it. ``cause``: of each state, from
     which one and by which move it was found first; ``nexts``: where moves without a fault lead.
@@ -30,7 +35,8 @@ class Explorer:
     wrong: list[tuple[str, str]] = field(default_factory=list)
     cause: list[tuple[int, str]] = field(default_factory=list)
     nexts: list[list[int]] = field(default_factory=list)
-    _known: dict[int, int] = field(default_factory=dict)
+    _known: dict[int, int] = field(default_factory=dict)  # where more faults may come
+    _spent: dict[int, int] = field(default_factory=dict)  # whether or not any may
     _settled: list[bool] = field(default_factory=list)
 
     def run(self, start: World, most: int, *, to_the_end: bool = True) -> None:
@@ -38,47 +44,52 @@ class Explorer:
 
         Raises OverflowError where there are more than ``most`` states.
         """
-        frontier = deque([(self._number(start, -1, "begin"), start)])
-        while frontier and (to_the_end or not self.wrong):
-            number, world = frontier.popleft()
-            for there, after in self._found(number, world):
-                frontier.append((there, after))
-            if len(self._known) > most:
-                raise OverflowError(f"more than {most} states")
+        level = [(self._number(start, -1, "begin"), start)]
+        while level and (to_the_end or not self.wrong):
+            frontier, level = deque(level), []
+            while frontier and (to_the_end or not self.wrong):
+                number, world = frontier.popleft()
+                for there, after in self._found(number, world):
+                    (frontier if after.faults == world.faults else level).append((there, after))
+                if self.states > most:
+                    raise OverflowError(f"more than {most} states")
 
     def _found(self, number: int, world: World) -> Iterator[tuple[int, World]]:
         """Make every move from here; yield what is new."""
-        for name, after, is_fault in self._moved(number, world):
-            many = len(self._known)
+        for name, after in self._moved(number, world):
+            many = self.states
             there = self._number(after, number, name)
-            if not is_fault and there != number:
+            if after.faults == world.faults and there != number:
                 self.nexts[number].append(there)
             if there == many:
                 yield there, after
 
-    def _moved(self, number: int, world: World) -> Iterator[tuple[str, World, bool]]:
+    def _moved(self, number: int, world: World) -> Iterator[tuple[str, World]]:
         named = [*moves(self.machine, world, self.machine.same_by(world))]
         try:
             if world.is_settled and not any(name in AT_ONCE for name, _ in named):
                 check_settled(self.machine, world)
         except Wrong as error:
             self.wrong.append((str(error), self.path(number, "")))
-        less = replace(world, faults=world.faults - 1)
-        faults = [*self.faults(self.machine, less)] if world.faults else []
-        for is_fault, some in ((False, named), (True, faults)):
-            for name, move in some:
-                self.moves += 1
-                after = move()
-                try:
-                    check(world, after)
-                except Wrong as error:
-                    self.wrong.append((str(error), self.path(number, name)))
-                else:
-                    yield name, after, is_fault
+        if world.faults:
+            named += self.faults(self.machine, replace(world, faults=world.faults - 1))
+        for name, move in named:
+            self.moves += 1
+            after = move()
+            try:
+                check(world, after)
+            except Wrong as error:
+                self.wrong.append((str(error), self.path(number, name)))
+            else:
+                yield name, after
 
     def _number(self, world: World, cause: int, name: str) -> int:
-        key, many = hash(self.machine.same_by(world)), len(self._known)  # of 64 bits: see above
-        number = self._known.setdefault(key, many)
+        many = self.states
+        key = self.machine.same_by(world)
+        spent = hash(key)
+        number = self._spent.setdefault(spent, many)
+        if world.faults:
+            number = self._known.setdefault(hash((key, faults_by(self.machine, world))), many)
         if number == many:
             self.cause.append((cause, name))
             self.nexts.append([])
@@ -88,7 +99,7 @@ class Explorer:
     @property
     def states(self) -> int:
         """How many were found."""
-        return len(self._known)
+        return len(self.cause)
 
     def path(self, number: int, last: str = "") -> str:
         """Which moves led to a state."""

@@ -181,19 +181,14 @@ class FakeSlurm:
         )
 
     def _squeue(self, words: Sequence[str], env: Mapping[str, str]) -> str:
-        only = words[words.index("-j") + 1].split(",") if "-j" in words else ()
-        numbers = {int(one) for one in only} or self.state.jobs.keys()
+        only = self.named(words)
         if "FAILED" in words:
             return "".join(
                 f"{job.run}|{job.start_s:.0f}|{job.submit_s:.0f}|{job.end_s:.0f}|{job.code}|\n"
                 for job in self.state.jobs.values()
-                if job.number in numbers and job.state == "FAILED"
+                if job.number in only and job.state == "FAILED"
             )
-        alive = [
-            job
-            for job in self.state.jobs.values()
-            if job.number in numbers and (job.waits or job.has_gpus)
-        ]
+        alive = self.alive(only)
         if "-O" in words:  # its nice value
             return "".join(f"{job.number}|0|\n" for job in alive)
         if "SQUEUE_FORMAT" in env:
@@ -201,6 +196,17 @@ class FakeSlurm:
             return "".join(f"{job.number}|(null){nonce}\n" for job in alive)
         fields, nonce = _fields(env["SQUEUE_FORMAT2"])
         return "".join(_row(job, fields, nonce) for job in alive)
+
+    def named(self, words: Sequence[str]) -> Collection[int]:
+        """Return which jobs squeue is asked for: all where none is named."""
+        if "-j" not in words:
+            return self.state.jobs.keys()
+        return {int(one) for one in words[words.index("-j") + 1].split(",")}
+
+    def alive(self, only: Collection[int]) -> list[Record]:
+        """Return those of them that wait or have an allocation."""
+        jobs = self.state.jobs.values()
+        return [job for job in jobs if job.number in only and (job.waits or job.has_gpus)]
 
     # --- what is told ----------------------------------------------------------------------
 

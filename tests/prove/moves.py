@@ -39,6 +39,8 @@ def of_pliantd(machine: Machine, world: World, key: object) -> Iterator[Move]:
         yield "pliantd starts", lambda: replace(world, pliantd=Pliantd())
         return
     for name, does in (("pliantd acts", machine.acts), ("pliantd looks", machine.looks)):
+        if does == machine.acts and not world.pliantd.active:
+            continue  # there is nothing that it could do
         after = does(world)
         if machine.same_by(after) != key:
             yield name, partial(_as_found, after)

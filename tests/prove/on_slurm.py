@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from operator import attrgetter
 from typing import Any, cast
 
 from pliant.batch.slurm import Slurm
@@ -18,6 +19,7 @@ from pliant.model import Job, Snapshot
 from pliant.node.words import CHECKPOINTED
 from prove.fake_slurm import HELD, FakeSlurm, Jobs, Record
 from prove.moves import JUST_S, Move
+from prove.once import QueriesOnce
 from prove.world import (
     BEGAN_S,
     BEST_EFFORT,
@@ -30,10 +32,16 @@ from prove.world import (
     Machine,
     Rejected,
     Said,
+    SameBy,
+    Seen,
     World,
 )
 
 LATER_S = 100.0
+_CHANGED = attrgetter(
+    *("number", "state", "gpus", "cpus", "min_cpus", "priority", "run", "limit_min"),
+    *("reason", "comment", "dependency", "code"),
+)
 _CHANGES = frozenset(("update", "create", "delete", "requeue", "release"))
 
 
@@ -47,10 +55,13 @@ class OnSlurm(Machine):
         " user's size and/or time limits)"
     )
 
-    def __init__(self, same_by: Callable[[World], object]) -> None:
+    def __init__(self, same_by: SameBy) -> None:
         self.slurm = Slurm(cast("Any", self), self._clock)
         self.cluster = self.slurm._cluster = Cluster((22, 5), {}, {})
-        super().__init__(same_by, FakeSlurm(Jobs({}, {}), BEGAN_S), self.slurm)
+        fake = FakeSlurm(Jobs({}, {}), BEGAN_S)
+        queries = QueriesOnce(self, self._clock, fake)
+        self.slurm._queries = cast("Any", self.slurm)._handing._queries = queries
+        super().__init__(same_by, fake, self.slurm)
 
     def jobs(self, *, guest: bool) -> Jobs:
         began_s = BEGAN_S - 600
@@ -84,6 +95,10 @@ class OnSlurm(Machine):
     def memory(self) -> None:
         return None
 
+    def known(self, batch: Jobs, seen: Seen) -> object:
+        fences = tuple([(name, seen(end_s)) for name, end_s in batch.fences.items()])
+        return (fences, *[_asked_of(job, seen) for job in batch.jobs.values()])
+
     def changes(self, argv: Sequence[str]) -> bool:
         return argv[0] == "scontrol" and argv[1] in _CHANGES
 
@@ -95,10 +110,11 @@ class OnSlurm(Machine):
     # --- what may happen, and what is left -------------------------------------------------
 
     def instants(self, world: World) -> Iterator[float]:
+        if world.job.runs:
+            yield world.job.start_s + SETTLE_S
         for job in world.batch.jobs.values():
-            yield {"RUNNING": job.start_s + SETTLE_S, "COMPLETING": job.cleaned_s}.get(
-                job.state, job.begin_s if job.waits else 0.0
-            )
+            if job.is_between_runs:
+                yield job.begin_s if job.waits else job.cleaned_s
         for end_s in world.batch.fences.values():
             yield from (end_s, end_s - RENEW_S + JUST_S)
 
@@ -173,6 +189,21 @@ class OnSlurm(Machine):
             ("lets it begin later", (*update, begin), (("begin_s", begin_s),)),
             ("gives it less time", (*update, "TimeLimit=7"), (("limit_min", 7),)),
         )
+
+
+def _asked_of(job: Record, seen: Seen) -> object:
+    """Since when a job waits or runs nobody asks but of the malleable one."""
+    is_it = job.number == JOB
+    match job.state:
+        case "PENDING":
+            return (_CHANGED(job), seen(job.begin_s), is_it and seen(job.submit_s))
+        case "RUNNING":
+            return (_CHANGED(job), is_it and seen(job.start_s))
+        case "COMPLETING":
+            return (_CHANGED(job), seen(job.cleaned_s))
+        case _:
+            how = (job.start_s <= job.submit_s, job.end_s - job.start_s <= SETTLE_S)
+            return (_CHANGED(job), is_it and how)
 
 
 def _is_free(world: World) -> bool:

@@ -1,92 +1,99 @@
-"""Which moments are the same: those that differ only by when they are."""
+"""Which moments are the same: those that differ only by when they are, or by what nobody asks for.
+
+An instant is seen from now, and is only known as far back as somebody asks how long ago it was.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any
+from operator import attrgetter
 
+from pliant.handover import GIVE_UP_S, Do, HandOver
 from prove.moves import wished
-from prove.world import World
+from prove.world import LATELY_S, Machine, Seen, World
 
-FORGOTTEN_S, FAR_S = 700.0, 5000.0
-"""What is longer ago, or comes later, makes no difference: a hand-over is given up before."""
-_INSTANTS = frozenset(
-    (
-        *("submit_s", "begin_s", "start_s", "end_s", "cleaned_s", "until_s", "asked_s"),
-        *("saved_s", "refused_s", "back_s", "hindered_s"),
-    )
+LONG_S = GIVE_UP_S + 1.0
+"""How long ago its checkpoint may be for that to be known."""
+_FAR_S = 5000.0
+_NEVER = float("inf")
+_DECIDED = attrgetter(
+    *("job", "run", "shape", "guest", "end_s", "before", "made", "refused", "for_good", "barred"),
 )
-_NAMES: dict[type, tuple[tuple[str, bool], ...]] = {}
 
 
-def same_by(world: World) -> object:
-    """Return what all worlds have in common that are the same, with instants as seen from now."""
-    now_s = world.now_s
+def same_by(machine: Machine, world: World) -> object:
+    """Return what all worlds have in common that are the same.
 
-    def seen(at_s: float) -> float:
-        if not at_s or at_s == float("inf"):
-            return at_s
-        return min(FAR_S, max(-FORGOTTEN_S, round(at_s - now_s, 2))) or 0.001
-
-    earlier = world.earlier if world.faults else None  # nothing else asks for it
+    But for how many faults may come, and for what only these ask (see faults_by).
+    """
+    seen = _seen_at(world.now_s)
     return (
-        _all_of(world.batch, seen),
+        machine.known(world.batch, seen),
         _stored(world, seen),
         _remembered(world, seen),
         _wrapped(world, seen),
-        (world.has_saved, world.faults, world.free, world.guarded),
-        tuple((name, seen(value) if name in _INSTANTS else value) for name, value in world.said),
-        earlier and _all_of(earlier, seen),
+        (world.has_saved, world.free, world.guarded),
+        tuple([(name, seen(to) if name == "begin_s" else to) for name, to in world.said]),
     )
 
 
-def _all_of(batch: Any, seen: Callable[[float], float]) -> object:
-    """Return all that a batch system knows: its jobs by number, and instants by name."""
-
-    def each(one: object) -> object:
-        if isinstance(one, float):
-            return seen(one)
-        return _of(one, seen) if is_dataclass(one) else one
-
-    return tuple(
-        tuple((name, each(one)) for name, one in value.items())
-        if isinstance(value := getattr(batch, part.name), Mapping)
-        else value
-        for part in fields(batch)
-    )
+def faults_by(machine: Machine, world: World) -> object:
+    """Return what they have in common besides by which the same faults lead to the same."""
+    return world.earlier and machine.known(world.earlier, _seen_at(world.now_s))
 
 
-def _of(what: object, seen: Callable[[float], float]) -> object:
-    kind = type(what)
-    if kind not in _NAMES:
-        names = (one.name for one in fields(what))  # type: ignore[arg-type]  # each is a dataclass
-        _NAMES[kind] = tuple((name, name in _INSTANTS) for name in names)
-    return tuple(
-        seen(getattr(what, name)) if is_instant else getattr(what, name)
-        for name, is_instant in _NAMES[kind]
-    )
+def _seen_at(now_s: float) -> Seen:
+    def seen(at_s: float, asked_s: float = LATELY_S) -> float:
+        """Return an instant in hundredths, above 0: of -1 and -2 Python makes the same hash.
+
+        ``asked_s``: how long ago it may be at most for that to be known.
+        """
+        if not at_s or at_s == _NEVER:
+            return at_s
+        ahead_s = at_s - now_s
+        if ahead_s < -asked_s:
+            return 1
+        return round(100 * ((ahead_s if ahead_s < _FAR_S else _FAR_S) + asked_s)) + 2
+
+    return seen
 
 
-def _stored(world: World, seen: Callable[[float], float]) -> object:
-    return tuple(
-        (row.run, row.after, *map(seen, (row.at_s, row.until_s, row.saved_s)), row.outcome)
-        for row in world.store[-1:]
-    )
+def _stored(world: World, seen: Seen) -> object:
+    if not world.store:
+        return None
+    row, job = world.store[-1], world.job
+    if row.done_s:
+        return (row.run, row.after, row.outcome)
+    requeued_since = job.submit_s > row.saved_s + GIVE_UP_S
+    return (row.run, row.after, seen(row.until_s, 0.0), seen(row.saved_s, LONG_S), requeued_since)
 
 
-def _remembered(world: World, seen: Callable[[float], float]) -> object:
+def _remembered(world: World, seen: Seen) -> object:
     pliantd = world.pliantd
     if pliantd is None:
         return None
-    # but for its number, the job as it was asked, and when it is looked at next
-    about = (pliantd.resumed, pliantd.unwanted, pliantd.memory)
-    return (about, tuple((_of(one[1], seen), *one[4:]) for one in pliantd.active))
+    return (
+        *(pliantd.resumed, pliantd.unwanted, pliantd.memory),
+        *[
+            (_of_the_hand_over(over, seen), did is not None and did.do is Do.RESHAPE, *rest)
+            for _number, over, _job, _next_s, _trouble, did, *rest in pliantd.active
+        ],
+    )
 
 
-def _wrapped(world: World, seen: Callable[[float], float]) -> object:
+def _of_the_hand_over(over: HandOver, seen: Seen) -> object:
+    """All but when it was asked, and by when it must save once it has."""
+    return (
+        _DECIDED(over),
+        over.saved_s == 0 and seen(over.until_s, 0.0),
+        seen(over.saved_s, LONG_S),
+        *[seen(at_s) for at_s in (over.refused_s, over.back_s, over.hindered_s)],
+    )
+
+
+def _wrapped(world: World, seen: Seen) -> object:
     wrapper, wish = world.wrapper, wished(world)
     if wrapper is None:
         return None
-    told: Any = (wish is not None and wrapper.seen == wish.id, wrapper.wish is not None)
-    return (wrapper.stage, wrapper.termed, told, seen(wrapper.until_s), seen(wrapper.most_s))
+    told = (wish is not None and wrapper.seen == wish.id, wrapper.wish is not None)
+    until = (seen(wrapper.until_s, 0.0), seen(wrapper.most_s, 0.0))
+    return (wrapper.stage, wrapper.termed, told, until)

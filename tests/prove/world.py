@@ -8,15 +8,24 @@ objects serves all moments. What is of one batch system alone stands in a module
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
 from typing import Any, cast
 
 from pliant.batch.clients import Answer
 from pliant.daemon.elastic import Elastic
 from pliant.daemon.handing import Wanted, _Active, name_of
 from pliant.grammar import parse
-from pliant.handover import HandOver
+from pliant.handover import (
+    BLOCKED_S,
+    FRESH_S,
+    PUT_BACK_S,
+    REFUSED_S,
+    SETTLE_S,
+    START_S,
+    HandOver,
+)
 from pliant.model import Footprint, Job, Shape, Snapshot, Spec
 from pliant.node import core, words
 from pliant.store import HandOverRow
@@ -29,6 +38,15 @@ OLD, NEW = Shape(1, 4), Shape(1, 2)
 SPEC = Spec(parse("gpus=1-4;malleable"), OLD, OLD, Footprint(cpus_per_gpu=2))
 BEST_EFFORT = Spec(parse("job-class=best-effort;malleable"), OLD, OLD, Footprint(cpus_per_gpu=2))
 TRIAL = Spec(parse("job-class=trial"), OLD, OLD, Footprint(cpus_per_gpu=2))
+FORGOTTEN_S = 700.0
+"""What is longer ago makes no difference: a hand-over is given up before."""
+LATELY_S = BLOCKED_S + FRESH_S + PUT_BACK_S + REFUSED_S + SETTLE_S + START_S
+"""All that is asked of a job, and of what was refused to it, is whether it is longer ago than one
+of these."""
+Seen = Callable[..., float]
+"""How far away an instant is; beyond a second argument, LATELY_S where none is given, no more than
+that it is over."""
+SameBy = Callable[["Machine", "World"], object]
 Said = tuple[tuple[str, float], ...]
 """Fields of a job, and what its owner wants of them."""
 
@@ -92,6 +110,27 @@ class Died(BaseException):
     """Pliantd was killed just now."""
 
 
+def all_of(what: Any, seen: Callable[[float], float]) -> object:
+    """Return all that something holds: instants, whose names end with ``_s``, as they are seen."""
+    if isinstance(what, Mapping):
+        return tuple(
+            (key, seen(value) if isinstance(value, float) else all_of(value, seen))
+            for key, value in what.items()
+        )
+    if not is_dataclass(what):
+        return what
+    return tuple(
+        seen(value) if name.endswith("_s") else all_of(value, seen)
+        for name in _names_of(what.__class__)
+        for value in (getattr(what, name),)
+    )
+
+
+@cache
+def _names_of(kind: Any) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(kind))
+
+
 class Machine(ABC):
     """Does moves: takes one world in, and gives the next one out.
 
@@ -104,12 +143,12 @@ class Machine(ABC):
     for_good: str
     """In which words it refuses what it may take yet, and what it never does."""
 
-    def __init__(self, same_by: Callable[[World], object], fake: Any, hands: Any) -> None:
+    def __init__(self, same_by: SameBy, fake: Any, hands: Any) -> None:
         """``same_by``: what all worlds have in common that are the same.
 
         ``hands``: the adapter, which runs its commands here and has our clock.
         """
-        self.same_by, self.fake, self.hands = same_by, fake, hands
+        self._same_by, self.fake, self.hands = same_by, fake, hands
         self.store = FakeStore()
         made = Elastic(hands, cast("Any", self.store), self._clock, self._clock)
         self.elastic, self.overs = made, made.overs
@@ -119,6 +158,10 @@ class Machine(ABC):
 
     def _clock(self) -> float:
         return float(self.fake.now_s)
+
+    def same_by(self, world: World) -> object:
+        """Return what all worlds have in common that are the same."""
+        return self._same_by(self, world)
 
     def run(self, argv: Any, **rest: Any) -> Any:
         """Run a command of pliantd's, unless it is to fail."""
@@ -156,6 +199,13 @@ class Machine(ABC):
     @abstractmethod
     def memory(self) -> Any:
         """Return what the adapter remembers."""
+
+    def known(self, batch: Any, seen: Seen) -> object:
+        """Return what of all that the batch system knows somebody asks for.
+
+        ``seen``: as an instant is. All of it, where its own module knows no better.
+        """
+        return all_of(batch, lambda at_s: seen(at_s, FORGOTTEN_S))
 
     @abstractmethod
     def changes(self, argv: Sequence[str]) -> bool:
@@ -239,15 +289,9 @@ class Machine(ABC):
             wrapper = None
         elif job.run != world.job.run or not world.job.runs:
             wrapper, has_saved, guarded = self.wrapper(), False, False
-        return replace(
-            world,
-            now_s=self.fake.now_s,
-            batch=self.fake.state,
-            store=self.store.rows,
-            pliantd=pliantd,
-            wrapper=wrapper,
-            has_saved=has_saved,
-            guarded=guarded,
+        return World(
+            *(self.fake.now_s, self.fake.state, self.store.rows, pliantd, wrapper, has_saved),
+            *(world.faults, world.free, world.said, world.earlier, guarded),
         )
 
     def wrapper(self) -> words.State:
