@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from pliant.batch.slurm.commands import Answer
 from prove.world import Rejected
@@ -29,7 +30,7 @@ CONFIG = """\
 Configuration data as of {now}
 AuthInfo                = (null)
 ClusterName             = fake
-PriorityType            = priority/multifactor
+PriorityType            = priority/{priority}
 SchedulerParameters     = (null)
 SLURM_CONF              = /etc/slurm/slurm.conf
 SLURM_VERSION           = 22.05.8
@@ -41,7 +42,19 @@ PrivateData             = none
 """
 
 
-_IGNORED = frozenset(("NumTasks", "CPUsPerTask", "TasksPerNode", "EndTime", "Nice", "TimeMin"))
+_IGNORED = frozenset(("NumTasks", "CPUsPerTask", "TasksPerNode", "EndTime"))
+_NUMBERS = {
+    **{"NumNodes": "nodes", "NumCPUs": "cpus", "MinCPUsNode": "min_cpus"},
+    **{"TimeLimit": "limit_min", "Nice": "nice"},
+}
+"""Which number a word of scontrol's sets; of a range, the least."""
+_ALSO = {
+    "TimeMin": ("MinTime", "{}:00"),
+    "MinMemoryNode": ("MinMemory", "{}M"),
+    "OverSubscribe": ("OverSubscribe", "{}"),
+    "ReqNodeList": ("ReqNodes", "{}"),
+}
+"""What squeue shows of a word of scontrol's that is nothing to the fake, and how."""
 _OF_WAITING = frozenset(
     ("Gres", "TresPerNode", "NumCPUs", "MinCPUsNode", "StartTime", "NumNodes", "NumTasks")
 )
@@ -77,6 +90,9 @@ class Record:
     user: str = "alice"
     code: str = "0:0"
     name: str = "train"
+    nice: int = 0
+    also: tuple[tuple[str, str], ...] = ()
+    """What else squeue shows of it, by the names of its fields."""
 
     @property
     def waits(self) -> bool:
@@ -138,8 +154,10 @@ class FakeSlurm:
         self.bars: dict[int, str] = {}
         """Why jobs of so many GPUs do not start: a limit's Reason."""
         self.cleaning_s = CLEANING_S
-        self.slurmd_s = 1000.0
-        """Since when the slurmds of its nodes run."""
+        self.slurmd = "1000"
+        """Since when the slurmds of its nodes run, as scontrol shows it."""
+        self.priority = "multifactor"
+        """How jobs' priorities come about."""
         self.ahead_s = 0.0
         """How far the clock of the host is ahead where scontrol runs."""
 
@@ -164,13 +182,13 @@ class FakeSlurm:
             case ("scontrol", "-o", "show", "node", names):
                 return "".join(map(self._slurmd, names.split(",")))
             case ("scontrol", "show", "config"):
-                return CONFIG.format(now=int(self.now_s))
+                return CONFIG.format(now=int(self.now_s), priority=self.priority)
             case ("scontrol", *words):
                 return self.told(words)
         raise AssertionError(argv)
 
     def _slurmd(self, node: str) -> str:
-        return f"NodeName={node} SlurmdStartTime={self.slurmd_s:.0f}\n"
+        return f"NodeName={node} SlurmdStartTime={self.slurmd}\n"
 
     def _reservation(self, fence: tuple[str, float]) -> str:
         name, end_s = fence
@@ -190,7 +208,7 @@ class FakeSlurm:
             )
         alive = self.alive(only)
         if "-O" in words:  # its nice value
-            return "".join(f"{job.number}|0|\n" for job in alive)
+            return "".join(f"{job.number}|{job.nice}|\n" for job in alive)
         if "SQUEUE_FORMAT" in env:
             nonce = env["SQUEUE_FORMAT"].partition("%x")[2]
             return "".join(f"{job.number}|(null){nonce}\n" for job in alive)
@@ -201,7 +219,9 @@ class FakeSlurm:
         """Return which jobs squeue is asked for: all where none is named."""
         if "-j" not in words:
             return self.state.jobs.keys()
-        return {int(one) for one in words[words.index("-j") + 1].split(",")}
+        only = words[words.index("-j") + 1].split(",")
+        tasks = [job.number for job in self.state.jobs.values() if _array(job) in only]
+        return {*map(int, only), *tasks}
 
     def alive(self, only: Collection[int]) -> list[Record]:
         """Return those of them that wait or have an allocation."""
@@ -237,10 +257,24 @@ class FakeSlurm:
         return ""
 
     def _job(self, number: str) -> Record:
-        job = self.state.jobs.get(int(number))
+        job = self._named(number)
         if job is None or not (job.waits or job.has_gpus):
             raise Rejected("Job/step already completing or completed")
         return job
+
+    def _named(self, number: str) -> Record | None:
+        """The job of this number; of an array, like ``8_[2-3,5]``, the record of these tasks."""
+        array, _, tasks = number.partition("_")
+        if not tasks:
+            return self.state.jobs.get(int(number))
+        known = ((job, dict(job.also)) for job in self.state.jobs.values())
+        found = (
+            job
+            for job, also in known
+            if also.get("ArrayJobID", str(job.number)) == array
+            and also.get("ArrayTaskID", "").partition("%")[0] == tasks.strip("[]")
+        )
+        return next(found, None)
 
     def _keep(self, job: Record) -> None:
         self.state = self.state.with_job(job)
@@ -288,7 +322,7 @@ class FakeSlurm:
         self._keep(ends)
 
     def _release(self, job: Record) -> None:
-        self._keep(replace(job, priority=job.own_priority, reason="None"))
+        self._keep(replace(job, priority=job.own_priority, nice=0, reason="None"))
 
     def _update(self, job: Record, words: Sequence[str], *, by_owner: bool) -> None:
         for word in words:
@@ -305,22 +339,20 @@ class FakeSlurm:
                     raise Rejected("Access/permission denied")
                 if not job.priority:
                     raise Rejected("Job is in held state, pending scheduler release")
-                job = replace(job, priority=int(value))
+                job = replace(job, priority=int(value), nice=0)
             case "AdminComment":
                 job = replace(job, comment=value)
             case "Gres" | "TresPerNode":
                 job = replace(job, gpus=int(value.rpartition(":")[2]))
-            case "NumNodes":
-                job = replace(job, nodes=int(value.partition("-")[0]))
-            case "NumCPUs":
-                job = replace(job, cpus=int(value.partition("-")[0]))
-            case "MinCPUsNode":
-                job = replace(job, min_cpus=int(value))
             case "StartTime":
                 begin_s = max(_instant(value), float(int(self.now_s + self.ahead_s)))
                 job = replace(job, begin_s=begin_s, reason="BeginTime")
-            case "TimeLimit":
-                job = replace(job, limit_min=int(value))
+            case _ if name in _NUMBERS:
+                number: Any = int(value.partition("-")[0] or value)
+                job = replace(job, **{_NUMBERS[name]: number})
+            case _ if name in _ALSO:
+                field, shows = _ALSO[name]
+                job = replace(job, also=(*job.also, (field, shows.format(value))))
             case _:
                 assert name in _IGNORED, (name, value)
         return job
@@ -404,6 +436,11 @@ class FakeSlurm:
         self._keep(replace(self.state.jobs[number], state=state, end_s=float(int(self.now_s))))
 
 
+def _array(job: Record) -> str:
+    """The number of the array that it is of; "" where that is its own."""
+    return dict(job.also).get("ArrayJobID", "") if job.also else ""
+
+
 def _instant(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
@@ -446,11 +483,12 @@ def _row(job: Record, fields: Sequence[tuple[str, bool]], nonce: str) -> str:
         "Reason": job.reason or "None",
         "UserName": job.user,
         "tres-alloc": _allocated(job) if runs else "",
-        "tres-per-node": f"gres:gpu:{job.gpus}",
+        "tres-per-node": f"gres:gpu:{job.gpus}" if job.gpus else "N/A",
         "NodeList": ",".join(job.on) if runs else "",
         "Name": job.name,
         "Dependency": job.dependency,
-        "admin_comment": job.comment,
+        "admin_comment": job.comment or "(null)",
+        **dict(job.also),
     }
     ends = (f"{said.get(name, '(null)')}{'|' if number else nonce}" for name, number in fields)
     return "".join(ends) + nonce + "\n"

@@ -19,6 +19,8 @@ from prove.on_slurm import OnSlurm
 from prove.world import BEST_EFFORT, GUEST, JOB, RIVAL, SPEC, TRIAL
 
 NOW_S = 1000.0
+CHANGES = ("update", "create", "delete", "requeue", "release")
+"""What scontrol may be told."""
 
 
 def begun(*, rival: bool = True, guest: bool = False, now_s: float = NOW_S) -> FakeSlurm:
@@ -35,7 +37,7 @@ def begun(*, rival: bool = True, guest: bool = False, now_s: float = NOW_S) -> F
         trial = Record(GUEST, priority=500, own_priority=500, submit_s=800.0)
         jobs[GUEST] = replace(trial, comment=put_token("", TRIAL))
     fake = FakeSlurm(Jobs(jobs, {}), now_s)
-    fake.slurmd_s = 100.0
+    fake.slurmd = "100"
     return fake
 
 
@@ -59,22 +61,26 @@ def _record(job: Job) -> Record:
 
 
 class Clients:
-    """The fake's commands; ``told``: to what scontrol was asked to do. It may be refused."""
+    """The fake's commands; ``asked``: all that were given. scontrol may refuse some."""
 
     def __init__(self, fake: FakeSlurm) -> None:
-        self.fake, self.told = fake, list[tuple[str, ...]]()
+        self.fake, self.asked = fake, list[tuple[str, ...]]()
         self.refuses: Mapping[str, str] = {}
-        """In which words what is refused of which an argument begins so; "": all."""
+        """In which words what is refused of which an argument begins so."""
+
+    @property
+    def told(self) -> list[tuple[str, ...]]:
+        """What scontrol was told to do."""
+        return [argv[1:] for argv in self.asked if argv[0] == "scontrol" and "show" not in argv]
 
     def run(
         self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: str = ""
     ) -> Answer:
         """Answer one command."""
-        if argv[0] == "scontrol" and "show" not in argv:
-            self.told.append(tuple(argv[1:]))
-            for begin, words in self.refuses.items():
-                if any(word.startswith(begin) for word in argv):
-                    return Answer("", f"{words}\n", 1)
+        self.asked.append(tuple(argv))
+        for begin, words in self.refuses.items():
+            if argv[0] == "scontrol" and any(word.startswith(begin) for word in argv[1:]):
+                return Answer("", f"{words}\n", 1)
         return self.fake.run(argv, env=env, stdin=stdin)
 
 
@@ -160,9 +166,14 @@ class Hands(Slurm):
             self.breaks.remove(step.do)
             raise OSError(22, "Invalid argument")
         words = OnSlurm.for_good if self.for_good else OnSlurm.temporary
-        self.clients.refuses = {"": words} if step.do in self.refuses else {}
-        if step.do not in self.idle:
-            super().step(step, over, job)
+        refused = self.clients.refuses
+        if step.do in self.refuses:
+            self.clients.refuses = dict.fromkeys(CHANGES, words)
+        try:
+            if step.do not in self.idle:
+                super().step(step, over, job)
+        finally:
+            self.clients.refuses = refused
         self.did.append((job.id, step.do))
 
     def must_go_back(self, _job: Job) -> None:

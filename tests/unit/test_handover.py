@@ -186,7 +186,7 @@ def test_where_a_slurmd_has_just_started_the_job_begins_later(
     fresh_s: float, later_s: float
 ) -> None:
     drill = Drill(begun(), intended())
-    drill.slurm.slurmd_s = fresh_s
+    drill.slurm.slurmd = f"{fresh_s:.0f}"
     drill.run()
     job = drill.hands.job
     assert (drill.outcome, drill.hands.rival) == (Outcome.DONE, "PENDING")

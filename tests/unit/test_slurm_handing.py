@@ -2,129 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields, replace
-from types import SimpleNamespace
-from typing import Any, cast
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
 import pytest
+from slurm_hands import Hands
 
-from pliant.batch.slurm.cluster import Cluster
-from pliant.batch.slurm.commands import Answer
-from pliant.batch.slurm.handing import Handing, limit_words
+from pliant.batch.slurm.handing import limit_words
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.batch.slurm.lent import owed
 from pliant.batch.slurm.refusals import blocked, in_words
 from pliant.errors import Infeasible, Refused, Unavailable
 from pliant.grammar import put_token
-from pliant.handover import PINNED, Do, HandOver, Outcome, Step, next_step
+from pliant.handover import OURS, PINNED, Do, HandOver, Outcome, Step, next_step
 from pliant.model import Footprint, Job, JobState, Kind, Malleable, Request, Shape, Spec
+from prove.fake_slurm import FakeSlurm, Jobs, Record
 
 OVER = HandOver("7", 2, Shape(1, 2), 1000.0, 1060.0, saved_s=1030.0, guest="8")
-JOB = Job("7", user="alice", nodes=("n1", "n2"))
-FENCE = (
-    "ReservationName=pliant_7 StartTime=1970-01-01T00:16:40 EndTime=2100-01-01T00:00:00 "
-    "Duration=00:02:05 Nodes=n1,n2 NodeCnt=2 CoreCnt=8 Features=(null) PartitionName=(null) "
-    "Flags=IGNORE_JOBS,SPEC_NODES TRES=cpu=8 Users=root Groups=(null) Accounts=(null) "
-    "Licenses=(null) State=ACTIVE BurstBuffer=(null) Watts=n/a MaxStartDelay=(null)\n"
-)
+JOB = Job("7", user="alice", account="lab", qos="normal", nodes=("n1", "n2"))
+NOW_S = 1040.0
+Also = Iterable[tuple[str, str]]
 
 
-class Slurm:
-    """Answers each command by its first words, and notes all."""
-
-    basic = False  # its priorities
-    nice = 0  # of every job
-
-    def __init__(self, **answers: Answer) -> None:
-        self.answers, self.asked = answers, list[tuple[str, ...]]()
-
-    def run(self, argv: Sequence[str], **_: object) -> Answer:
-        self.asked.append(tuple(argv))
-        return self.answers.get(argv[0], Answer("", "", 0))
+def waits(number: int = 7, also: Also = (), **said: Any) -> Record:
+    """A job that waits; ``also``: what else squeue shows of it."""
+    plain = {"gpus": 0, "priority": 500, "own_priority": 500, "also": tuple(also)}
+    return Record(number, **{**plain, **said})
 
 
-def handing(slurm: Slurm, rows: dict[str, Any] | None = None) -> Handing:
-    site = SimpleNamespace(basic_priority=slurm.basic, requeue_delay_s=121)
-    queries = SimpleNamespace(
-        again=lambda _ids: rows or {},
-        site=lambda: site,
-        nice=lambda _row: slurm.nice,
-        excluded=lambda _ids: {},
-    )
-    return Handing(cast("Any", slurm), cast("Any", queries), lambda: 1040.0)
+RAN: Mapping[str, Any] = {"state": "RUNNING", "start_s": 1035.0}  # after the checkpoint
 
 
-ANY = cast("Any", None)
-_CLUSTER = Cluster((22, 5), {}, {})
+def handing(*records: Record, fences: Iterable[str] = ("pliant_7",)) -> Hands:
+    """The hands on a Slurm that has these jobs, and fences of their names."""
+    ends, nodes = dict.fromkeys(fences, 2000.0), dict.fromkeys(fences, ("n1", "n2"))
+    jobs = Jobs({job.number: job for job in records}, ends, nodes)
+    return Hands(FakeSlurm(jobs, NOW_S))
 
 
-def array(number: int = 8, **said: str) -> JobRow:
-    """A row of job 8, or of a task of array 8, which waits."""
-    empty = {field.name: "" for field in fields(JobRow)}
-    plain = {"job_id": str(number), "array_id": "8", "state": "PENDING", "array_tasks": "N/A"}
-    return JobRow(**{**empty, **plain, "priority": "500", **said})
+def row(record: Record) -> JobRow:
+    """A job as squeue shows it."""
+    (found,) = handing(record)._queries.jobs()
+    return found
 
 
-def by_key(*rows: JobRow) -> dict[str, Any]:
-    return {row.key: row for row in rows}
+def job_of(hands: Hands, number: int = 7) -> Record:
+    return hands.fake.state.jobs[number]
 
 
 NOTED = "AdminComment=pliant-priority=500"
 MEMORY = Footprint(mem_per_node_mib=1000)
-RAN = {"state": "RUNNING", "start": "1970-01-01T00:17:15"}  # after the checkpoint
+
+
+def task(number: int, tasks: str, **said: Any) -> Record:
+    """A record of array 8."""
+    return waits(number, (("ArrayJobID", "8"), ("ArrayTaskID", tasks)), **said)
 
 
 @pytest.mark.parametrize(
-    ("row", "name"),
+    ("record", "name"),
     [
-        (array(), "8"),
-        (array(state="RUNNING"), "8"),
-        (array(array_tasks="2-3,5%4"), "8_[2-3,5]"),  # not 8_4, which its user holds
-        (array(array_tasks="5"), "8_5"),
+        (waits(8), "8"),
+        (waits(8, **RAN), "8"),
+        (task(8, "2-3,5%4"), "8_[2-3,5]"),  # not 8_4, which its user holds
+        (task(8, "5"), "8_5"),
     ],
 )
 def test_of_an_array_only_the_tasks_that_wait_together_are_pinned_and_released(
-    row: JobRow, name: str
+    record: Record, name: str
 ) -> None:
-    slurm = Slurm()
-    held = array(12, array_tasks="4", priority="0")
-    hands = handing(slurm, by_key(row, held))
-    hands.do(Step(Do.PIN_GUEST), OVER, JOB, ANY)
-    hands.do(Step(Do.RELEASE_GUEST), OVER, JOB, ANY)
-    assert slurm.asked == [
-        ("scontrol", "update", f"jobid={name}", "Priority=4294967001", NOTED),
-        ("scontrol", "release", name),
+    hands = handing(record, task(12, "4", priority=0))
+    hands.step(Step(Do.PIN_GUEST), OVER, JOB)
+    assert job_of(hands, 8).priority == PINNED + 1
+    hands.step(Step(Do.RELEASE_GUEST), OVER, JOB)
+    assert hands.clients.told == [
+        ("update", f"jobid={name}", "Priority=4294967001", NOTED),
+        ("release", name),
+        ("update", f"jobid={name}", "AdminComment="),
     ]
+    assert (job_of(hands, 8).priority, job_of(hands, 12).priority) == (500, 0)
 
 
 def test_a_guest_that_its_user_holds_is_not_released() -> None:
-    for rows, words in (({}, "it has ended"), (by_key(array(priority="0")), "it is held")):
+    for records, words in (([], "it has ended"), ([waits(8, priority=0)], "it is held")):
         with pytest.raises(Refused, match=f"job 8: {words}"):
-            handing(Slurm(), rows).do(Step(Do.RELEASE_GUEST), OVER, JOB, ANY)
+            handing(*records).step(Step(Do.RELEASE_GUEST), OVER, JOB)
 
 
 @pytest.mark.parametrize(
-    ("rows", "state"),
+    ("records", "state"),
     [
-        ([array(array_tasks="2-3")], JobState.WAITING),
-        ([array(array_tasks="2-3"), array(11, array_tasks="1", **RAN)], JobState.RUNNING),
-        ([array(array_tasks="3"), array(11, array_tasks="1", **RAN)], JobState.RUNNING),
-        (
-            [
-                array(array_tasks="2-3"),
-                array(11, array_tasks="1", state="RUNNING", start="1970-01-01T00:10:00"),
-            ],
-            JobState.WAITING,  # that one ran before
-        ),
-        ([array(array_tasks="2-3", priority="0"), array(11, array_tasks="1", **RAN)], None),
-        ([array(11, array_tasks="1", **RAN)], None),
+        ([task(8, "2-3")], JobState.WAITING),
+        ([task(8, "2-3"), task(11, "1", **RAN)], JobState.RUNNING),
+        ([task(8, "3"), task(11, "1", **RAN)], JobState.RUNNING),
+        # that one ran before
+        ([task(8, "2-3"), task(11, "1", state="RUNNING", start_s=600.0)], JobState.WAITING),
+        ([task(8, "2-3", priority=0), task(11, "1", **RAN)], None),
+        ([task(11, "1", **RAN)], None),
     ],
 )
 def test_an_array_has_the_room_that_was_made_for_it_once_one_of_its_tasks_runs(
-    rows: list[JobRow], state: JobState | None
+    records: list[Record], state: JobState | None
 ) -> None:
-    guest = handing(Slurm(), by_key(*rows)).scene(OVER, JOB, ANY).guest
+    guest = handing(*records).scene(OVER, JOB).guest
     assert guest is not None
     assert (None if guest.held else guest.state) == state
 
@@ -145,54 +127,54 @@ def test_an_array_has_the_room_that_was_made_for_it_once_one_of_its_tasks_runs(
     ],
 )
 def test_each_step_is_one_command(do: Do, words: str) -> None:
-    slurm = Slurm()
-    handing(slurm, by_key(array(7, array_id="7"))).do(Step(do), OVER, JOB, ANY)
-    assert slurm.asked == [("scontrol", *words.split())]
+    hands = handing(waits(**RAN))
+    hands.step(Step(do), OVER, JOB)
+    assert hands.clients.told == [tuple(words.split())]
 
 
 ENDS = "1970-01-01T00:47:20"
-AGAIN = {**RAN, "time_limit": "30:00", "end": "1970-01-01T00:47:15"}
 
 
 @pytest.mark.parametrize(
-    ("said", "end_s", "told"),
+    ("record", "end_s", "told"),
     [
-        ({}, 2840.0, [("update", "jobid=7", f"EndTime={ENDS}")]),
-        ({}, 2840.9, [("update", "jobid=7", f"EndTime={ENDS}")]),
-        ({}, 2835.9, []),  # it is that
-        ({}, 2830.0, []),
-        ({}, 2835.0 + 60, []),  # somebody lowered its limit
-        ({}, 0.0, []),  # it begins anew
-        ({"end": "1970-01-01T00:47:00"}, 2840.0, []),  # somebody set its end
-        ({"time_limit": "UNLIMITED"}, 2840.0, []),
-        ({"state": "PENDING"}, 2840.0, []),
+        (waits(**RAN), 2840.0, [("update", "jobid=7", f"EndTime={ENDS}")]),
+        (waits(**RAN), 2840.9, [("update", "jobid=7", f"EndTime={ENDS}")]),
+        (waits(**RAN), 2835.9, []),  # it is that
+        (waits(**RAN), 2830.0, []),
+        (waits(**RAN), 2835.0 + 60, []),  # somebody lowered its limit
+        (waits(**RAN), 0.0, []),  # it begins anew
+        (waits(7, [("EndTime", "1970-01-01T00:47:00")], **RAN), 2840.0, []),  # somebody set its end
+        (waits(7, [("TimeLimit", "UNLIMITED")], **RAN), 2840.0, []),
+        (waits(), 2840.0, []),
     ],
 )
 def test_a_job_that_runs_again_ends_when_it_would_have_to_the_second(
-    said: dict[str, str], end_s: float, told: list[tuple[str, ...]]
+    record: Record, end_s: float, told: list[tuple[str, ...]]
 ) -> None:
-    slurm, row = Slurm(), array(7, array_id="7", **{**AGAIN, **said})
-    handing(slurm, by_key(row)).do(Step(Do.RELEASE), replace(OVER, end_s=end_s), JOB, ANY)
-    assert slurm.asked == [("scontrol", *words) for words in [("release", "7"), *told]]
+    """By its limit of half an hour it would at 2835."""
+    hands = handing(record)
+    hands.step(Step(Do.RELEASE), replace(OVER, end_s=end_s), JOB)
+    assert hands.clients.told == [("release", "7"), *told]
 
 
 def test_of_a_job_that_has_ended_nothing_is_changed() -> None:
     for do in (Do.PIN, Do.RELEASE):
-        slurm = Slurm()
+        hands = handing()
         with pytest.raises(Refused, match="job 7: it has ended"):
-            handing(slurm).do(Step(do), OVER, JOB, ANY)
-        assert slurm.asked == []
+            hands.step(Step(do), OVER, JOB)
+        assert hands.clients.told == []
 
 
 def test_with_basic_priorities_a_job_gets_its_own_back() -> None:
-    slurm = Slurm()
-    slurm.basic = True
-    row = array(7, array_id="7", priority=str(PINNED))
-    for priority in (4294901700, PINNED):
-        handing(slurm, by_key(row)).do(Step(Do.RELEASE), OVER, replace(JOB, priority=priority), ANY)
-    assert slurm.asked == [
-        ("scontrol", "update", "jobid=7", "Priority=4294901700"),
-        ("scontrol", "release", "7"),  # what it was is not known
+    hands = handing(waits(priority=PINNED, own_priority=4294901000))
+    hands.fake.priority = "basic"
+    hands.step(Step(Do.RELEASE), OVER, replace(JOB, priority=4294901700))
+    assert job_of(hands).priority == 4294901700
+    hands.step(Step(Do.RELEASE), OVER, replace(JOB, priority=PINNED))
+    assert hands.clients.told == [
+        ("update", "jobid=7", "Priority=4294901700"),
+        ("release", "7"),  # what it was is not known
     ]
 
 
@@ -204,41 +186,35 @@ def test_who_is_pinned_has_its_nice_again_when_it_is_released(
     pin: Do, release: Do, number: int, pinned: int
 ) -> None:
     """Slurm sets it to 0 at either."""
-    slurm, token = Slurm(), put_token("", GPUS)
-    slurm.nice = -100
-    row = array(number, array_id=str(number), admin_comment=token)
-    handing(slurm, by_key(row)).do(Step(pin), OVER, JOB, ANY)
-    slurm.nice = 0
-    noted = f"{token} pliant-nice=-100 pliant-priority=500"
-    row = replace(row, priority=str(pinned), admin_comment=noted)
-    handing(slurm, by_key(row)).do(Step(pin), OVER, JOB, ANY)  # once more: what was noted stays
-    handing(slurm, by_key(row)).do(Step(release), OVER, JOB, ANY)
-    job = f"jobid={number}"
-    assert slurm.asked == [
-        ("scontrol", "update", job, f"Priority={pinned}", f"AdminComment={noted}"),
-        ("scontrol", "update", job, f"Priority={pinned}"),
-        ("scontrol", "release", str(number)),
-        ("scontrol", "update", job, "Nice=-100", f"AdminComment={token}"),
+    token = put_token("", GPUS)
+    hands = handing(waits(number, nice=-100, comment=token))
+    for do in (pin, pin, release):  # what was noted first stays
+        hands.step(Step(do), OVER, JOB)
+    job, noted = f"jobid={number}", f"{token} pliant-nice=-100 pliant-priority=500"
+    assert hands.clients.told == [
+        ("update", job, f"Priority={pinned}", f"AdminComment={noted}"),
+        ("update", job, f"Priority={pinned}"),
+        ("release", str(number)),
+        ("update", job, "Nice=-100", f"AdminComment={token}"),
     ]
+    assert (job_of(hands, number).nice, job_of(hands, number).comment) == (-100, token)
 
 
 @pytest.mark.parametrize(("pin", "release", "number", "pinned"), PINS)
 def test_with_basic_priorities_it_has_the_priority_again(
     pin: Do, release: Do, number: int, pinned: int
 ) -> None:
-    slurm, token = Slurm(), put_token("", GPUS)
-    slurm.basic, slurm.nice = True, 50  # which the priority has in it
-    row = array(number, array_id=str(number), priority="4294901700", admin_comment=token)
-    handing(slurm, by_key(row)).do(Step(pin), OVER, JOB, ANY)
-    noted = f"{token} pliant-priority=4294901700"
-    row = replace(row, priority=str(pinned), admin_comment=noted)
-    handing(slurm, by_key(row)).do(Step(pin), OVER, JOB, ANY)  # once more: what was noted stays
-    handing(slurm, by_key(row)).do(Step(release), OVER, replace(JOB, priority=PINNED), ANY)
-    job = f"jobid={number}"
-    assert slurm.asked == [
-        ("scontrol", "update", job, f"Priority={pinned}", f"AdminComment={noted}"),
-        ("scontrol", "update", job, f"Priority={pinned}"),
-        ("scontrol", "update", job, "Priority=4294901700", f"AdminComment={token}"),
+    token = put_token("", GPUS)
+    record = waits(number, priority=4294901700, nice=50, comment=token)  # which has that in it
+    hands = handing(record)
+    hands.fake.priority = "basic"
+    for do in (pin, pin, release):  # what was noted first stays
+        hands.step(Step(do), OVER, replace(JOB, priority=PINNED))
+    job, noted = f"jobid={number}", f"{token} pliant-priority=4294901700"
+    assert hands.clients.told == [
+        ("update", job, f"Priority={pinned}", f"AdminComment={noted}"),
+        ("update", job, f"Priority={pinned}"),
+        ("update", job, "Priority=4294901700", f"AdminComment={token}"),
     ]
 
 
@@ -246,101 +222,112 @@ def test_with_basic_priorities_it_has_the_priority_again(
 def test_who_is_pinned_and_asked_for_no_memory_has_noted_what_it_has(
     footprint: Footprint | None, more: str
 ) -> None:
-    slurm, token = Slurm(), put_token("", replace(GPUS, footprint=footprint))
-    row = array(7, array_id="7", admin_comment=token, min_memory="1000M")
-    handing(slurm, by_key(row)).do(Step(Do.PIN), OVER, JOB, ANY)
-    assert slurm.asked[-1][-1] == f"AdminComment={token} pliant-priority=500{more}"
-    back = replace(row, priority="4294967000", admin_comment=slurm.asked[-1][-1].partition("=")[2])
-    handing(slurm, by_key(back)).do(Step(Do.RELEASE), OVER, JOB, ANY)
-    assert slurm.asked[-1][-1] == f"AdminComment={token}"
+    token = put_token("", replace(GPUS, footprint=footprint))
+    hands = handing(waits(7, [("MinMemory", "1000M")], comment=token))
+    hands.step(Step(Do.PIN), OVER, JOB)
+    assert job_of(hands).comment == f"{token} pliant-priority=500{more}"
+    hands.step(Step(Do.RELEASE), OVER, JOB)
+    assert job_of(hands).comment == token
 
 
 def test_what_is_noted_where_there_was_no_comment_stands_alone() -> None:
-    slurm = Slurm()
-    slurm.nice = 70
-    row = array(7, array_id="7", admin_comment="(null)")
-    handing(slurm, by_key(row)).do(Step(Do.PIN), OVER, JOB, ANY)
-    assert slurm.asked[-1][-1] == "AdminComment=pliant-nice=70 pliant-priority=500"
+    hands = handing(waits(nice=70))
+    hands.step(Step(Do.PIN), OVER, JOB)
+    assert job_of(hands).comment == "pliant-nice=70 pliant-priority=500"
 
 
 @pytest.mark.parametrize(
     ("priority", "nice", "words"),
     [
-        ("500", 0, ("Nice=70", "AdminComment=")),  # a pliantd died after the release
-        ("500", 30, ("AdminComment=",)),  # it was given another one since
-        (str(PINNED), 0, None),
+        (500, 0, ("Nice=70", "AdminComment=")),  # a pliantd died after the release
+        (500, 30, ("AdminComment=",)),  # it was given another one since
+        (PINNED, 0, None),
     ],
 )
 def test_a_nice_that_was_not_put_back_is_so_later_unless_there_is_a_newer_one(
-    priority: str, nice: int, words: tuple[str, ...] | None
+    priority: int, nice: int, words: tuple[str, ...] | None
 ) -> None:
-    slurm = Slurm()
-    slurm.nice = nice
-    row = array(7, array_id="7", priority=priority, admin_comment="pliant-nice=70", **RAN)
-    assert owed(row) is (words is not None)
+    record = waits(priority=priority, nice=nice, comment="pliant-nice=70", **RAN)
+    hands = handing(record)
+    assert owed(row(record)) is (words is not None)
     if words is None:
         with pytest.raises(Refused, match="has all that was its own"):
-            handing(slurm, by_key(row)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
+            hands.step(Step(Do.GIVE_BACK), OVER, JOB)
     else:
-        handing(slurm, by_key(row)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
-        assert slurm.asked == [("scontrol", "update", "jobid=7", word) for word in words]
+        hands.step(Step(Do.GIVE_BACK), OVER, JOB)
+        assert hands.clients.told == [("update", "jobid=7", word) for word in words]
+        assert job_of(hands).nice == (nice or 70)
 
 
 @pytest.mark.parametrize("basic", [False, True])
 @pytest.mark.parametrize("ran", [{}, RAN])
 def test_a_pin_that_somebody_has_changed_is_taken_back_whatever_it_is(
-    basic: bool, ran: dict[str, str]
+    basic: bool, ran: Mapping[str, Any]
 ) -> None:
     """Slurm lets owners lower the priorities of their jobs: just below a pin is above all others."""
-    slurm, noted = Slurm(), "pliant-nice=30 pliant-priority=500"
-    slurm.basic = basic
-    row = array(7, array_id="7", priority=str(PINNED - 10), admin_comment=noted, **ran)
-    handing(slurm, by_key(row)).do(Step(Do.PIN), OVER, JOB, ANY)  # what was noted first stands
-    assert owed(row)
-    handing(slurm, by_key(row)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
-    pins, *back = slurm.asked
-    assert pins == ("scontrol", "update", "jobid=7", f"Priority={PINNED}")
+    hands = handing(
+        waits(priority=PINNED - 10, comment="pliant-nice=30 pliant-priority=500", **ran)
+    )
+    hands.fake.priority = "basic" if basic else "multifactor"
+    hands.step(Step(Do.PIN), OVER, JOB)  # what was noted first stands
+    assert not owed(row(job_of(hands)))
+    lower = ("update", "jobid=7", f"Priority={PINNED - 10}")
+    hands.fake.told(lower, by_owner=True)
+    assert owed(row(job_of(hands)))
+    hands.step(Step(Do.GIVE_BACK), OVER, JOB)
+    pins, *back = hands.clients.told
+    assert pins == ("update", "jobid=7", f"Priority={PINNED}")
     its_own = ("update", "jobid=7", "Priority=500", "Nice=30", "AdminComment=")
     computed = [("release", "7"), ("update", "jobid=7", "Nice=30", "AdminComment=")]
-    assert [words[1:] for words in back] == ([its_own] if basic else computed)
-    for lower in ("500", "400"):
-        assert owed(replace(row, priority=lower))
-    assert not owed(replace(row, priority=str(PINNED)))
-    held = replace(row, priority="0", admin_comment="pliant-priority=500")
-    handing(slurm, by_key(held)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)  # which stays held
-    assert slurm.asked[-1] == ("scontrol", "update", "jobid=7", "AdminComment=")
+    assert back == ([its_own] if basic else computed)
+    assert (job_of(hands).priority, job_of(hands).nice) == (500, 30)
+
+
+@pytest.mark.parametrize(("priority", "is_owed"), [(500, True), (400, True), (PINNED, False)])
+def test_who_has_its_own_priority_or_less_has_the_note_taken_away(
+    priority: int, is_owed: bool
+) -> None:
+    noted = waits(priority=priority, comment="pliant-nice=30 pliant-priority=500")
+    assert owed(row(noted)) is is_owed
+
+
+def test_who_is_held_stays_so_when_the_note_is_taken_away() -> None:
+    hands = handing(waits(priority=0, comment="pliant-priority=500"))
+    hands.step(Step(Do.GIVE_BACK), OVER, JOB)
+    assert hands.clients.told == [("update", "jobid=7", "AdminComment=")]
 
 
 def test_a_pin_that_was_another_jobs_is_taken_back() -> None:
     """`scontrol top` gives it to another job of its owner's, which has no note of its own."""
-    slurm = Slurm()
-    row = array(7, array_id="7", priority=str(PINNED))
-    assert owed(row)
-    assert not owed(replace(row, **RAN))
-    handing(slurm, by_key(row)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
-    assert slurm.asked == [("scontrol", "release", "7")]
+    pinned = waits(priority=PINNED)
+    assert owed(row(pinned))
+    assert not owed(row(replace(pinned, state="RUNNING")))
+    hands = handing(pinned)
+    hands.step(Step(Do.GIVE_BACK), OVER, JOB)
+    assert hands.clients.told == [("release", "7")]
 
 
 def test_the_nodes_that_a_job_goes_to_are_kept_as_those_that_it_leaves() -> None:
-    slurm = Slurm()
-    goes = replace(JOB, next_nodes=("n2", "n3"))
-    handing(slurm).do(Step(Do.FENCE), OVER, goes, ANY)
-    assert "Nodes=n1,n2,n3" in slurm.asked[0]
+    hands = handing(fences=())
+    hands.step(Step(Do.FENCE), OVER, replace(JOB, next_nodes=("n2", "n3")))
+    assert hands.fake.state.fenced == {"pliant_7": ("n1", "n2", "n3")}
 
 
 def test_a_refused_step_is_told_in_slurms_words_and_an_absent_slurm_apart() -> None:
-    with pytest.raises(Refused, match="job 7: requeue: Access/permission denied"):
-        handing(Slurm(scontrol=Answer("", "Access/permission denied", 1))).do(
-            Step(Do.REQUEUE), OVER, JOB, ANY
-        )
-    away = "slurm_requeue error: Unable to contact slurm controller (connect failure)"
-    with pytest.raises(Unavailable):
-        handing(Slurm(scontrol=Answer("", away, 1))).do(Step(Do.REQUEUE), OVER, JOB, ANY)
+    hands = handing(waits(**RAN))
+    for words, kind in (
+        ("Access/permission denied", Refused),
+        ("slurm_requeue error: Unable to contact slurm controller (connect failure)", Unavailable),
+    ):
+        hands.clients.refuses = {"requeue": words}
+        with pytest.raises(kind, match=f"job 7: requeue: {re.escape(words)}"):
+            hands.step(Step(Do.REQUEUE), OVER, JOB)
 
 
 def test_a_job_that_waits_no_more_is_not_reshaped() -> None:
-    with pytest.raises(Refused, match="does not wait any more"):
-        handing(Slurm()).do(Step(Do.RESHAPE), OVER, JOB, ANY)
+    for records in ([], [waits(**RAN)]):
+        with pytest.raises(Refused, match="does not wait any more"):
+            handing(*records).step(Step(Do.RESHAPE), OVER, HAD_TWO)
 
 
 @pytest.mark.parametrize(
@@ -358,18 +345,18 @@ def test_a_job_that_waits_no_more_is_not_reshaped() -> None:
 def test_what_is_left_of_a_time_limit_is_kept_and_never_begins_anew_for_being_little(
     end_s: float, limit: str, words: tuple[str, ...]
 ) -> None:
-    assert limit_words(replace(OVER, end_s=end_s), array(time_limit=limit), 1000.5) == words
+    limited = row(waits(7, [("TimeLimit", limit)]))
+    assert limit_words(replace(OVER, end_s=end_s), limited, 1000.5) == words
 
 
 def test_a_fence_that_has_ended_stands_no_more() -> None:
-    ended = FENCE.replace("2100-01-01T00:00:00", "1970-01-01T00:17:20")  # now
-    assert [*handing(Slurm(scontrol=Answer(ended, "", 0))).fences()] == []
+    hands = handing()
+    hands.fake.now_s = 2000.0
+    assert hands.fences() == {}
 
 
 def test_only_fences_are_ours() -> None:
-    other = FENCE.replace("pliant_7", "maintenance")
-    slurm = Slurm(scontrol=Answer(FENCE + other, "", 0))
-    assert [*handing(slurm).fences()] == ["7"]
+    assert [*handing(fences=("pliant_7", "maintenance", "pliant_course")).fences()] == ["7"]
 
 
 @pytest.mark.parametrize(
@@ -379,14 +366,19 @@ def test_only_fences_are_ours() -> None:
 def test_seconds_are_counted_by_slurmctlds_clock(
     theirs_s: int, now_s: float, ahead_s: float
 ) -> None:
-    said = f"Configuration data as of {theirs_s}\nAccountingStorageBackupHost = (null)\n"
-    scene = handing(Slurm(scontrol=Answer(said, "", 0))).scene(OVER, JOB, ANY)
+    hands = handing()
+    hands.fake.now_s, hands.fake.ahead_s = theirs_s, NOW_S - theirs_s
+    scene = hands.scene(OVER, JOB)
     assert (scene.now_s, scene.ahead_s) == (now_s, ahead_s)
 
 
 def test_where_slurmctld_does_not_say_the_clocks_are_taken_to_agree() -> None:
-    scene = handing(Slurm()).scene(OVER, JOB, ANY)
-    assert (scene.now_s, scene.ahead_s) == (1040.0, 0.0)
+    hands = handing()
+    hands.fake.ahead_s = 30.0
+    hands.site()  # known from before
+    hands.clients.refuses = {"config": "slurm_load_ctl_conf error: Invalid argument"}
+    scene = hands.scene(OVER, JOB)
+    assert (scene.now_s, scene.ahead_s) == (NOW_S + 30, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -401,40 +393,38 @@ def test_where_slurmctld_does_not_say_the_clocks_are_taken_to_agree() -> None:
 def test_how_fresh_the_slurmds_of_a_job_that_waits_are_is_asked_once(
     told: str, fresh_s: float
 ) -> None:
-    said = f"NodeName=n1 Arch=x86_64 SlurmdStartTime={told} LastBusyTime=None\nNodeName=n2\n"
-    slurm = Slurm(scontrol=Answer(said, "", 0))
-    hands = handing(slurm, {"7": array(7, array_id="7", submit="2026-01-01T00:00:01")})
-    scenes = [hands.scene(replace(OVER, guest=""), JOB, _CLUSTER) for _ in range(2)]
+    hands = handing(waits(submit_s=1031.0))
+    hands.fake.slurmd = told
+    scenes = [hands.scene(replace(OVER, guest=""), JOB) for _ in range(2)]
     assert [scene.job.fresh_s for scene in scenes] == [fresh_s, fresh_s]
-    assert slurm.asked.count(("scontrol", "-o", "show", "node", "n1,n2")) == 1
+    assert hands.clients.asked.count(("scontrol", "-o", "show", "node", "n1,n2")) == 1
 
 
-def _failed(start: str, end: str, code: int | str) -> str:
-    minute = "2026-01-01T00:00:"
-    return f"3|{minute}{start}|{minute}04|{minute}{end}|{code}|"
+def failed(start_s: float, end_s: float, code: str, run: int = 3) -> Record:
+    """It was put back into the queue at 1034."""
+    return waits(state="FAILED", run=run, code=code, submit_s=1034.0, start_s=start_s, end_s=end_s)
 
 
 @pytest.mark.parametrize(
-    ("told", "killed"),
+    ("records", "killed"),
     [
-        ("3|2026-01-01T00:00:05|2026-01-01T00:00:05|", True),
-        ("3|2026-01-01T00:00:06|2026-01-01T00:00:05|", False),  # it failed by itself, later
-        (_failed("05", "06", 15), True),  # by a kill that was told a second time
-        (_failed("05", "06", 9), True),
-        (_failed("05", "06", 143 << 8), True),
-        (_failed("05", "06", 1 << 8), False),
-        (_failed("05", "06", "0:9"), True),  # as squeue writes it from 24.11 on
-        (_failed("05", "06", "143:0"), True),
-        (_failed("05", "06", "1:0"), False),
-        (_failed("05", "08", 15), False),
-        ("2|2026-01-01T00:00:05|2026-01-01T00:00:01|", True),  # it had saved: its wrapper died
-        ("1|2026-01-01T00:00:05|2026-01-01T00:00:05|", False),
-        ("", False),
+        ([failed(1034.0, 1034.0, "1:0")], True),  # in the second of its requeue
+        ([failed(1036.0, 1036.0, "1:0")], False),  # it failed by itself, later
+        ([failed(1035.0, 1036.0, "15")], True),  # by a kill that was told a second time
+        ([failed(1035.0, 1036.0, "9")], True),
+        ([failed(1035.0, 1036.0, str(143 << 8))], True),
+        ([failed(1035.0, 1036.0, str(1 << 8))], False),
+        ([failed(1035.0, 1036.0, "0:9")], True),  # as squeue writes it from 24.11 on
+        ([failed(1035.0, 1036.0, "143:0")], True),
+        ([failed(1035.0, 1036.0, "1:0")], False),
+        ([failed(1035.0, 1038.0, "15")], False),
+        ([failed(1031.0, 1035.0, "1:0", run=2)], True),  # it had saved: its wrapper died
+        ([failed(1034.0, 1034.0, "1:0", run=1)], False),
+        ([], False),
     ],
 )
-def test_a_run_that_was_killed_at_its_start_is_known(told: str, killed: bool) -> None:
-    slurm = Slurm(squeue=Answer(told, "", 0))
-    sight = handing(slurm).scene(OVER, JOB, ANY).job
+def test_a_run_that_was_killed_at_its_start_is_known(records: list[Record], killed: bool) -> None:
+    sight = handing(*records).scene(OVER, JOB).job
     assert (sight.state, sight.killed) == (None, killed)
 
 
@@ -444,72 +434,21 @@ def test_who_is_parted_loses_its_mark_before_it_may_start_again() -> None:
     spec = Spec(Request(colocate=True, malleable=Malleable()), alone, mark="n1")
     job = replace(JOB, nodes=("n1",), shape=alone, spec=spec, shares=True, partitions=("gpu",))
     job = replace(job, nodes_required=("n1",))
-    row = array(7, num_nodes="1", num_tasks="1", num_cpus="4", cpus_per_task="4", restarts="3")
-    row = replace(row, **{"min_memory": "100M", "oversubscribe": "YES", "nodes_required": "n1"})
-    row = replace(row, partition="gpu")
-    row = replace(row, admin_comment=put_token("", spec), eligible="1970-01-01T00:17:20")
-    over = replace(OVER, shape=alone, guest="")
-    slurm = Slurm()
-    hands = handing(slurm, by_key(row))
-    hands.do(Step(Do.RESHAPE, begin_s=1040.0), over, job, _CLUSTER)
+    also = [("MinMemory", "100M"), ("OverSubscribe", "YES"), ("ReqNodes", "n1")]
+    marked = waits(7, also, cpus=4, run=3, comment=put_token("", spec), begin_s=NOW_S)
+    hands = handing(marked)
+    hands.step(Step(Do.RESHAPE, begin_s=NOW_S), replace(OVER, shape=alone, guest=""), job)
     token = put_token("", replace(spec, set=alone, mark="-", footprint=job.footprint))
-    assert slurm.asked[-1] == (
-        *("scontrol", "update", "jobid=7", f"AdminComment={token}"),
-        *("StartTime=1970-01-01T00:17:20", "OverSubscribe=NO", "ReqNodeList="),
-    )
+    assert hands.clients.told == [
+        (
+            *("update", "jobid=7", f"AdminComment={token}"),
+            *("StartTime=1970-01-01T00:17:20", "OverSubscribe=NO", "ReqNodeList="),
+        )
+    ]
 
 
-CARRIED = {"num_nodes": "1", "num_tasks": "1", "num_cpus": "1", "restarts": "3"}
 GPUS = Spec(Request(malleable=Malleable()), Shape(1, 2))
 TAKEN = Shape(1, 1)
-
-
-def carrying(gpus: int, spec: Spec, **said: str) -> dict[str, Any]:
-    note = {"tres_per_node": f"gres:gpu:{gpus}", "admin_comment": put_token("", spec)}
-    return by_key(array(7, array_id="7", **{**CARRIED, **note, **said}))
-
-
-class Picky(Slurm):
-    """Refuses what has a word that begins so."""
-
-    def __init__(self, refuses: str) -> None:
-        super().__init__()
-        self.refuses = refuses
-
-    def run(self, argv: Sequence[str], **more: object) -> Answer:
-        said = super().run(argv, **more)
-        bad = self.refuses and any(word.startswith(self.refuses) for word in argv)
-        return Answer("", "scontrol: error: no", 1) if bad else said
-
-
-def turning(
-    rows: dict[str, Any], refuses: str = "", slurm: Picky | None = None, spec: Spec = GPUS
-) -> list[tuple[str, ...]]:
-    """What is told to Slurm, which may refuse what begins so, where a hand-over turns back."""
-    slurm = slurm or Picky(refuses)
-    job = replace(HAD_TWO, spec=spec, footprint=spec.footprint or JOB.footprint)
-    over = replace(OVER, shape=TAKEN, before=Shape(1, 2), back_s=1039.0, guest="")
-    cluster = SimpleNamespace(
-        **vars(_CLUSTER), cores=lambda *_: 1, abilities=SimpleNamespace(gpu_to_cpu=False)
-    )
-    step = Step(Do.PUT_BACK, begin_s=1040.0)
-    handing(slurm, rows).do(step, over, job, cast("Any", cluster))
-    return [argv[3:] for argv in slurm.asked if argv[:2] == ("scontrol", "update")]
-
-
-BEGIN = ("StartTime=1970-01-01T00:17:20",)
-
-
-def reshaped(rows: dict[str, Any], job: Job) -> tuple[str, ...]:
-    """What Slurm is told for the shape of a hand-over."""
-    slurm = Slurm()
-    rows = {key: replace(row, partition="gpu") for key, row in rows.items()}
-    over = replace(OVER, shape=TAKEN, before=Shape(1, 2), guest="", end_s=2500.0)
-    step = Step(Do.RESHAPE, begin_s=1040.0)
-    handing(slurm, rows).do(step, over, job, _CLUSTER)
-    return slurm.asked[-1]
-
-
 HAD_TWO = replace(
     JOB,
     shape=Shape(1, 2),
@@ -520,68 +459,100 @@ HAD_TWO = replace(
 )
 
 
+def carrying(gpus: int, spec: Spec, also: Also = (), **said: Any) -> Record:
+    """The job between two runs, which asks for GPUs and has a core for all of them."""
+    plain = {"cpus": 1, "min_cpus": 1, "run": 3, "comment": put_token("", spec), "submit_s": 1034.0}
+    return waits(7, also, gpus=gpus, **{**plain, **said})
+
+
+BEGIN = ("StartTime=1970-01-01T00:17:20",)
+
+
+def turning(hands: Hands, spec: Spec = GPUS) -> list[tuple[str, ...]]:
+    """What is told to Slurm of the job where a hand-over turns back."""
+    job = replace(HAD_TWO, spec=spec, footprint=spec.footprint or JOB.footprint)
+    over = replace(OVER, shape=TAKEN, before=Shape(1, 2), back_s=1039.0, guest="")
+    hands.step(Step(Do.PUT_BACK, begin_s=NOW_S), over, job)
+    return [words[2:] for words in hands.clients.told if words[0] == "update"]
+
+
+def reshaped(record: Record) -> tuple[str, ...]:
+    """What Slurm is told for the shape of a hand-over."""
+    hands = handing(record)
+    over = replace(OVER, shape=TAKEN, before=Shape(1, 2), guest="", end_s=2500.0)
+    hands.step(Step(Do.RESHAPE, begin_s=NOW_S), over, HAD_TWO)
+    (words,) = hands.clients.told
+    return words
+
+
 def test_the_call_that_reshapes_notes_the_owners_time_min() -> None:
     """A job has none from its requeue to its start."""
-    rows = carrying(2, GPUS, time_limit="25:00", time_min="10:00")
-    words = reshaped(rows, HAD_TWO)
+    words = reshaped(carrying(2, GPUS, [("MinTime", "10:00")], limit_min=25))
     (comment,) = (word for word in words if word.startswith("AdminComment="))
     assert comment.startswith("AdminComment=pliant-time-min=10 pliant=v1:")
     assert {"TimeMin=0", "TimeLimit=24"} <= {*words}
 
 
-LATER = {"submit": "1970-01-01T00:17:00", "eligible": "1971-01-01T00:00:00"}
-"""Slurm itself lets nothing begin so long after its requeue."""
-
-
 @pytest.mark.parametrize(
-    "changed", [{"nodes_required": "n9"}, {"features": "fast"}, {"account": "other"}, LATER]
+    "changed",
+    [
+        carrying(2, GPUS, [("ReqNodes", "n9")], limit_min=24),
+        carrying(2, GPUS, [("Feature", "fast")], limit_min=24),
+        carrying(2, GPUS, [("Account", "other")], limit_min=24),
+        # Slurm itself lets nothing begin so long after its requeue
+        carrying(2, GPUS, limit_min=24, begin_s=31_536_000.0),
+    ],
 )
-def test_it_is_not_made_where_the_job_was_changed_since_the_last_look(
-    changed: dict[str, str],
-) -> None:
+def test_it_is_not_made_where_the_job_was_changed_since_the_last_look(changed: Record) -> None:
     with pytest.raises(Refused, match="it was changed since it was asked; its owner wins"):
-        reshaped(carrying(2, GPUS, time_limit="24:00", **changed), HAD_TWO)
+        reshaped(changed)
+    assert reshaped(carrying(2, GPUS, limit_min=24))[2] == "Gres=gpu:1"
 
 
-@pytest.mark.parametrize(("least", "told"), [("1000M", []), ("9G", [("scontrol", "release", "7")])])
+@pytest.mark.parametrize(("least", "told"), [("1000M", []), ("9G", [("release", "7")])])
 def test_who_was_changed_since_the_last_look_has_no_pin_when_its_fence_falls(
     least: str, told: list[tuple[str, ...]]
 ) -> None:
     """What was noted stays: the next look tells by it that the job was changed."""
-    rows = carrying(2, GPUS, min_memory=least, priority="4294967000", time_limit="24:00")
-    comment = put_token("pliant-priority=500 pliant-memory=1000", GPUS)
-    rows = {"7": replace(rows["7"], admin_comment=comment, partition="gpu")}
-    slurm, over = Slurm(), replace(OVER, shape=TAKEN, before=Shape(1, 2), end_s=2500.0)
-    handing(slurm, rows).do(Step(Do.UNFENCE), over, HAD_TWO, _CLUSTER)
-    did = [argv for argv in slurm.asked if argv[1] in ("release", "delete", "update")]
-    assert did == [*told, ("scontrol", "delete", "ReservationName=pliant_7")]
+    noted = put_token("pliant-priority=500 pliant-memory=1000", GPUS)
+    also = [("MinMemory", least)]
+    hands = handing(carrying(2, GPUS, also, priority=PINNED, limit_min=24, comment=noted))
+    over = replace(OVER, shape=TAKEN, before=Shape(1, 2), end_s=2500.0)
+    hands.step(Step(Do.UNFENCE), over, HAD_TWO)
+    assert hands.clients.told == [*told, ("delete", "ReservationName=pliant_7")]
+    assert (job_of(hands).priority in OURS, job_of(hands).comment) == (not told, noted)
 
 
 def test_memory_that_was_applied_alone_is_put_back() -> None:
     with_mem = replace(GPUS, footprint=Footprint(mem_per_node_mib=200))
-    rows = carrying(2, with_mem, min_memory="100M")
-    assert "MinMemoryNode=200" in turning(rows, spec=with_mem)[0]
+    hands = handing(carrying(2, with_mem, [("MinMemory", "100M")]))
+    assert "MinMemoryNode=200" in turning(hands, with_mem)[0]
 
 
 def test_what_was_not_applied_needs_no_putting_back() -> None:
-    assert turning(carrying(2, GPUS)) == [BEGIN]
+    assert turning(handing(carrying(2, GPUS))) == [BEGIN]
 
 
-@pytest.mark.parametrize("refuses", ["", "Gres="])
-def test_what_is_half_applied_is_put_back_before_a_begin_time_of_its_own(refuses: str) -> None:
-    first, *rest = turning(carrying(1, replace(GPUS, set=TAKEN)), refuses)
+@pytest.mark.parametrize("refuses", [{}, {"Gres=": "no"}])
+def test_what_is_half_applied_is_put_back_before_a_begin_time_of_its_own(
+    refuses: dict[str, str],
+) -> None:
+    hands = handing(carrying(1, replace(GPUS, set=TAKEN)))
+    hands.clients.refuses = refuses
+    first, *rest = turning(hands)
     assert first[0] == "Gres=gpu:2"
     assert first[-1] == f"AdminComment={put_token('', GPUS)}"
     assert rest == [BEGIN]  # whatever came of the first
+    assert (job_of(hands).gpus, job_of(hands).begin_s) == (1 if refuses else 2, NOW_S)
 
 
 def test_what_slurm_holds_for_its_shape_is_released_once_that_is_put_back() -> None:
-    rows = carrying(1, replace(GPUS, set=TAKEN), priority="0", reason="BadConstraints")
-    seen = handing(Slurm(), rows).scene(replace(OVER, guest=""), JOB, cast("Any", _CLUSTER)).job
+    hands = handing(carrying(1, replace(GPUS, set=TAKEN), priority=0, reason="BadConstraints"))
+    seen = hands.scene(replace(OVER, guest=""), HAD_TWO).job
     assert (seen.held, seen.blocked) == (False, "BadConstraints")
-    slurm = Picky("")
-    first, last, begin = turning(rows, slurm=slurm)[0], *slurm.asked[-2:]
-    assert (first[0], last, begin[3:]) == ("Gres=gpu:2", ("scontrol", "release", "7"), BEGIN)
+    turning(hands)
+    put_back, release, begin = hands.clients.told
+    assert (put_back[2], release, begin[2:]) == ("Gres=gpu:2", ("release", "7"), BEGIN)
 
 
 @pytest.mark.parametrize(
@@ -620,9 +591,9 @@ def test_whose_limit_it_is_is_said(reason: str, words: str) -> None:
 @pytest.mark.parametrize("carries", [2, 1])
 def test_a_job_that_turns_back_has_no_less_than_its_time_limit(carries: int) -> None:
     """And its owner's --time-min is noted, which no request puts out of the way."""
-    rows = carrying(carries, GPUS, time_limit="29:00", time_min="10:00")
+    hands = handing(carrying(carries, GPUS, [("MinTime", "10:00")], limit_min=29))
     noted = f"AdminComment={put_token('', GPUS)} pliant-time-min=10"
-    first, *others = turning(rows)
+    first, *others = turning(hands)
     assert first == ("TimeMin=0", noted)
     assert all("pliant-time-min=10" in words[-1] for words in others[:-1])
     assert (len(others), others[-1]) == (3 - carries, BEGIN)
@@ -651,40 +622,41 @@ def test_a_job_that_turns_back_has_no_less_than_its_time_limit(carries: int) -> 
     ],
 )
 def test_what_is_refused_for_good_is_told_apart(words: str, kind: bool) -> None:
+    hands = handing(waits(**RAN))
+    hands.clients.refuses = {"requeue": words}
     with pytest.raises(Refused) as told:
-        handing(Slurm(scontrol=Answer("", words, 1))).do(Step(Do.REQUEUE), OVER, JOB, ANY)
+        hands.step(Step(Do.REQUEUE), OVER, JOB)
     assert isinstance(told.value, Infeasible) is kind
 
 
+def lent(also: Also = (), **said: Any) -> Record:
+    """A job that lent its --time-min of 20 minutes."""
+    return waits(7, also, comment=f"{put_token('', GPUS)} pliant-time-min=20", **said)
+
+
 def test_an_owner_has_the_time_min_again_that_a_hand_over_borrowed() -> None:
-    comment = f"{put_token('', GPUS)} pliant-time-min=20"
-    slurm = Slurm()
-    row = array(7, array_id="7", time_limit="30:00", time_min="0:00", admin_comment=comment)
-    handing(slurm, by_key(row)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
     words = ("TimeMin=20", f"AdminComment={put_token('', GPUS)}")
-    assert slurm.asked == [("scontrol", "update", "jobid=7", word) for word in words]
-    newer = replace(row, time_min="5:00")  # its owner's since
-    handing(slurm, by_key(newer)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
-    assert slurm.asked[-1] == ("scontrol", "update", "jobid=7", words[1])
-    short = replace(row, time_limit="19:00")
+    newer = lent([("MinTime", "5:00")], limit_min=30)  # its owner's since
+    for record, told in ((lent(limit_min=30), words), (newer, words[1:])):
+        hands = handing(record)
+        hands.step(Step(Do.GIVE_BACK), OVER, JOB)
+        assert hands.clients.told == [("update", "jobid=7", word) for word in told]
     with pytest.raises(Refused, match="has all that was its own"):
-        handing(Slurm(), by_key(short)).do(Step(Do.GIVE_BACK), OVER, JOB, ANY)
+        handing(lent(limit_min=19)).step(Step(Do.GIVE_BACK), OVER, JOB)
 
 
 @pytest.mark.parametrize(
-    ("said", "may_be_put_back"),
+    ("record", "may_be_put_back"),
     [
-        ({"time_limit": "20:00"}, True),
-        ({"time_limit": "UNLIMITED"}, True),
-        ({"time_limit": "19:00"}, False),  # Slurm refuses it, and its owner may lengthen that yet
-        ({"time_limit": "19:00", "time_min": "5:00"}, True),  # what was noted is only forgotten
-        ({"time_limit": "20:00", "state": "RUNNING"}, False),  # it would do nothing
+        (lent(limit_min=20), True),
+        (lent([("TimeLimit", "UNLIMITED")]), True),
+        (lent(limit_min=19), False),  # Slurm refuses it, and its owner may lengthen that yet
+        (lent([("MinTime", "5:00")], limit_min=19), True),  # what was noted is only forgotten
+        (lent(limit_min=20, state="RUNNING"), False),  # it would do nothing
     ],
 )
-def test_a_time_min_is_owed_where_slurm_takes_it(
-    said: dict[str, str], may_be_put_back: bool
-) -> None:
-    assert owed(array(7, admin_comment="pliant-time-min=20", **said)) is may_be_put_back
+def test_a_time_min_is_owed_where_slurm_takes_it(record: Record, may_be_put_back: bool) -> None:
+    assert owed(row(record)) is may_be_put_back
 
 
 @pytest.mark.parametrize(
@@ -697,15 +669,14 @@ def test_a_time_min_is_owed_where_slurm_takes_it(
     ],
 )
 def test_who_holds_a_job_is_said(reason: str, outcome: Outcome) -> None:
-    row = array(7, array_id="7", reason=reason, priority="0", restarts="4")
-    scene = handing(Slurm(), {"7": replace(row, submit="1970-01-01T00:17:15")}).scene(
-        replace(OVER, guest=""), JOB, _CLUSTER
-    )
+    held = waits(reason=reason, priority=0, run=4, submit_s=1035.0)
+    scene = handing(held, fences=()).scene(replace(OVER, guest=""), JOB)
     assert scene.job.held
-    assert next_step(OVER, replace(scene, fence_end_s=0.0)) == Step(Do.END, outcome=outcome)
+    assert next_step(OVER, scene) == Step(Do.END, outcome=outcome)
 
 
 def test_a_job_that_is_suspended_is_not_taken_for_one_that_is_only_held() -> None:
-    row = array(7, array_id="7", state="SUSPENDED", priority="0", nodes="n1", restarts="0")
-    scene = handing(Slurm(), {"7": row}).scene(replace(OVER, guest=""), JOB, _CLUSTER)
+    hands = handing(waits(**RAN))
+    hands.fake.told(("suspend", "7"))
+    scene = hands.scene(replace(OVER, guest=""), JOB)
     assert (scene.job.held, scene.job.suspended) == (True, True)
