@@ -25,7 +25,7 @@ local M = {}
 local LIMIT_S = 0.05 -- the longest that one submission may be held up
 local MAX_ANSWER = 64 * 1024
 local MAX_WORDS = 4096 -- bytes in a token, as in pliant.grammar
-local NO_VAL = 4294967294 -- slurm.h; one more is "no limit"
+local NO_VAL16, NO_VAL = 65534, 4294967294 -- slurm.h: not set; one more is "no limit"
 
 -- The most bytes of one text that pliantd is told, and of all. Slurm (22.05 to 26.05) refuses most
 -- of these texts above the same length (measured), but only after job_submit has run.
@@ -67,6 +67,13 @@ local NUMBERS = {
    "ntasks_per_socket", "ntasks_per_core", "sockets_per_node", "cores_per_socket",
    "threads_per_core", "core_spec", "pn_min_tmp_disk",
    "requeue",
+}
+
+-- Numbers that are not set as NO_VAL; the others have 16 bits.
+local BITS32 = {
+   min_nodes = true, max_nodes = true, num_tasks = true, het_job_offset = true,
+   pn_min_tmp_disk = true, min_mem_per_node = true, min_mem_per_cpu = true, min_cpus = true,
+   time_limit = true, begin_time = true, priority = true,
 }
 
 -- pliantd uses only that these are there. They may be long: Slurm takes 120,000 bytes of most.
@@ -262,6 +269,13 @@ end
 
 --- Asking pliantd ----------------------------------------------------------------------------
 
+-- A number that was asked for, or nil.
+local function asked(job_desc, name)
+   local value = job_desc[name]
+   local none = BITS32[name] and NO_VAL or NO_VAL16
+   return type(value) == "number" and value >= 0 and value < none and value or nil
+end
+
 -- Only trial jobs are counted by user: to say whose a job is would make alike ones differ.
 local function is_trial(said, flags)
    local class = flags and flags["job-class"] or (said or ""):match("job%-class=([%w-]+)")
@@ -315,9 +329,9 @@ local function request_of(job_desc, said, flags)
       add("user_name", user)
    end
    for _, name in ipairs(NUMBERS) do
-      local value = job_desc[name]
-      if type(value) == "number" and value >= 0 and value < NO_VAL then
-         add(name, string.format("%.0f", value))
+      local value = asked(job_desc, name)
+      if value then
+         pairs_[#pairs_ + 1] = string.format("%s=%.0f", name, value)
       end
    end
    add("batch", job_desc.script and "1" or "0")
@@ -539,25 +553,11 @@ end
 -- pliant.filter.normal, without what only pliantd knows of the cluster; tests/assets/forms.json
 -- holds both to it. What is not understood here stays as it was written.
 
-local NO_VAL16 = 65534
-
 -- Layouts of which no more is known here than that they were asked for.
 local LEFT = {
    "het_job_offset", "ntasks_per_socket", "ntasks_per_core", "sockets_per_node",
    "cores_per_socket", "threads_per_core", "core_spec", "pn_min_tmp_disk", "contiguous", "reboot",
 }
-local BITS32 = {
-   min_nodes = true, max_nodes = true, num_tasks = true, het_job_offset = true,
-   pn_min_tmp_disk = true, min_mem_per_node = true, min_mem_per_cpu = true, min_cpus = true,
-}
-
--- A number that was asked for, or nil.
-local function asked(job_desc, name)
-   local value = job_desc[name]
-   local none = BITS32[name] and NO_VAL or NO_VAL16
-   return type(value) == "number" and value >= 0 and value < none and value or nil
-end
-
 local function has_text(job_desc, name)
    local value = job_desc[name]
    return value and value ~= ""

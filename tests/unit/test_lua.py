@@ -227,6 +227,7 @@ def test_what_a_job_asks_arrives_under_slurms_own_names(run: Steps, door: MakeDo
             min_nodes=4294967294,
             het_job_offset=4294967295,
             shared=65534,
+            priority=65534,
             contiguous=1,
             reboot=0,
             features="a&b=\n%",
@@ -246,11 +247,11 @@ def test_what_a_job_asks_arrives_under_slurms_own_names(run: Steps, door: MakeDo
             "option.job-class": "trial",
             "tres_per_node": "gres:gpu:2",
             "num_tasks": "4",
-            "shared": "65534",
             "contiguous": "1",
             "reboot": "0",
             "features": "a&b=\n%",
             "time_limit": "90",
+            "priority": "65534",
             "batch": "1",
         },
     )
@@ -277,10 +278,20 @@ def test_whose_a_job_is_is_told_of_trial_jobs_alone(
     run: Steps, door: MakeDoor, said: dict[str, Any], told: str | None
 ) -> None:
     asked = door(saying())
-    run(job(**said, user_name="alice", requeue=65534), door=asked.path)
+    run(job(**said, user_name="alice"), door=asked.path)
     (line,) = asked.asked()
     assert decode(line).fields.get("user_name") == told
-    assert decode(line).fields["requeue"] == "65534"
+
+
+@pytest.mark.parametrize("name", ["requeue", "cpus_per_task", "min_nodes", "time_limit"])
+def test_a_number_is_told_where_it_is_set(run: Steps, door: MakeDoor, name: str) -> None:
+    """Slurm's "not set" has 16 bits or 32, as its field does (slurm.h)."""
+    asked = door(saying())
+    unset = 2**32 - 2 if name in ("min_nodes", "time_limit") else 2**16 - 2
+    values: list[dict[str, Any]] = [{name: value} for value in (0, unset - 1, unset, unset + 1)]
+    run(*(job(spank=(FLAG,), **value) for value in values), door=asked.path)
+    told = [decode(line).fields.get(name) for line in asked.asked(4)]
+    assert told == ["0", str(unset - 1), None, None]
 
 
 def test_a_job_is_let_be_requeued(run: Steps, door: MakeDoor) -> None:
