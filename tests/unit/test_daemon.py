@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,9 +37,9 @@ from pliant.daemon.sharing import Sharing
 from pliant.daemon.verbs import Verbs
 from pliant.daemon.watched import TierSpeed, TopAnswer
 from pliant.errors import BatchError, NotNow, PliantError, Refused, StandsBy, Unavailable
-from pliant.filter import Answer, View
+from pliant.filter import Answer, View, filter_submission
+from pliant.grammar import find_token, token_text
 from pliant.grammar import parse as parse_request
-from pliant.grammar import token_text
 from pliant.model import (
     UNMARKED,
     Abilities,
@@ -907,6 +908,71 @@ def test_submissions_that_are_alike_are_looked_into_once_between_two_cycles(
     cycling.run()
     submit(door, waits)
     assert len(looked) == 4
+
+
+WAYS = ("min_mem_per_node", "min_mem_per_cpu")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_where_nothing_is_free_neither_time_limits_nor_memory_are_looked_into_each_for_itself(
+    make: Make, batch: FakeBatch, clock: Clock, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    batch.run("1", FOUR)
+    cycling = make()
+    cycling.run()
+    told = [
+        encode(Message("submit", SUBMISSION | {"time_limit": str(n + 1), way: str(n + 1)}))
+        for n in range(12)
+    ]
+    alone = [submit(door_one(cycling, clock, []), line)[0] for line in told]
+    looked: list[object] = []
+
+    def look(*given: Any, **named: Any) -> Answer:
+        looked.append(given)
+        return filter_submission(*given, **named)
+
+    monkeypatch.setattr("pliant.daemon.filter_door.filter_submission", look)
+    door = door_one(cycling, clock, [])
+    assert submit(door, *told) == alone
+    assert (len(looked), door.answered) == (1, len(told))
+    specs = [find_token(answer.fields["token"]) for answer in alone if answer]
+    field = way.removeprefix("min_") + "_mib"
+    memory = [getattr(spec.footprint, field) for spec in specs if spec]
+    assert memory == list(range(1, 13))
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"min_mem_per_node": "0"},
+        {"min_mem_per_node": ""},
+        {"min_mem_per_node": "1x"},
+        {"min_mem_per_node": "-1"},
+        {"min_mem_per_node": "07"},
+        {"min_mem_per_node": "99999999"},
+        {"min_mem_per_node": "9" * 18},
+        {"min_mem_per_cpu": "7"},
+        {"min_mem_per_node": "7", "min_mem_per_cpu": "7"},
+        {"mem_per_tres": "gres:gpu:7"},
+        {"comment": "pliant:x min_mem_per_node=8&time_limit=9"},
+        {"time_limit": ""},
+        {"time_limit": "0"},
+    ],
+)
+def test_an_odd_number_is_taken_for_no_other(
+    make: Make, batch: FakeBatch, clock: Clock, odd: dict[str, str]
+) -> None:
+    batch.run("1", FOUR)
+    cycling = make()
+    cycling.run()
+    usual = SUBMISSION | {"time_limit": "5", "min_mem_per_node": "7"}
+    submissions = [{k: v for k, v in usual.items() if k not in WAYS} | odd, usual | odd, usual]
+    lines = [encode(Message("submit", fields)) for fields in submissions]
+    lines.append(lines[-1] + b"&time_limit=9")  # twice
+    alone = [submit(door_one(cycling, clock, []), line)[0] for line in lines]
+    door = door_one(cycling, clock, [])
+    assert submit(door, *reversed(lines)) == alone[::-1]
+    assert submit(door, *lines) == alone
 
 
 def test_trial_jobs_that_are_alike_are_counted_one_by_one_between_two_cycles(

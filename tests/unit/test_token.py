@@ -18,6 +18,7 @@ from pliant.grammar import (
     parse,
     put_token,
     token_text,
+    tokens,
 )
 from pliant.grammar.token import pack, spec_text, unpack
 from pliant.model import Footprint, Malleable, Request, Shape, Spec
@@ -37,6 +38,13 @@ def test_a_token_is_one_word_that_reads_back() -> None:
     assert " " not in word
     assert "|" not in word
     assert find_token(word) == SPEC
+
+
+@pytest.mark.parametrize("spec", [SPEC, replace(SPEC, pinned=False, mark="n1")])
+def test_the_token_of_another_footprint_differs_in_that_alone(spec: Spec) -> None:
+    write = tokens(spec)
+    for footprint in (Footprint(), Footprint(1, 1, 4), Footprint(2, 0, 3, 4, 5, 6, 7)):
+        assert write(footprint) == token_text(replace(spec, footprint=footprint))
 
 
 def test_a_bare_request_is_a_whole_token() -> None:

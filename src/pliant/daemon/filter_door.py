@@ -4,15 +4,18 @@ So an answer comes from memory, whatever else goes on: nobody is asked, no lock 
 goes wrong here, and a snapshot that is too old to speak of, leave the job as its owner wrote it.
 
 Many submissions in a row are mostly alike, and between two cycles they are answered alike: only
-one that starts at once takes something away from the next, and a trial job counts.
+one that starts at once takes something away from the next, and a trial job counts. Where nothing
+could start, that is whatever their time limits, and up to a bound whatever their memory.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 
 from pliant.daemon.config import Config
 from pliant.daemon.cycling import Cycling
@@ -20,8 +23,9 @@ from pliant.daemon.lines import Limits, peer_uid
 from pliant.daemon.seen import Seen
 from pliant.daemon.trials import trials_seen
 from pliant.errors import BadInput
-from pliant.filter import Answer, View, filter_submission
-from pliant.wire import MAX_REQUEST, Message, decode, encode, no, ok
+from pliant.filter import Answer, View, alike_to_mib, filter_submission
+from pliant.grammar import tokens
+from pliant.wire import MAX_REQUEST, Message, decode, encode, escape, no, ok
 
 log = logging.getLogger("pliant.doors")
 
@@ -40,6 +44,10 @@ MAX_TEXT = 3 * 4096
 """The longest field that is read, in bytes of a line: pliant.lua tells of 4,096, each as %XX."""
 MAX_LINE = 3 * 16384 + 8192
 """The longest line that is read; pliant.lua tells 16 kB of texts, and some numbers."""
+
+_TIME_LIMIT = b"time_limit"
+_NUMBERS = re.compile(rb"&(time_limit|min_mem_per_node|min_mem_per_cpu)=([1-9][0-9]{0,8})(?=&|\Z)")
+"""What submissions differ in most, as far as it is said."""
 
 _AWAY = ok(**Answer(away=True).as_fields)
 """The plugin notes on the job what its owner said, as it does where nobody answers."""
@@ -65,9 +73,10 @@ class FilterDoor:
         self._config: Config | None = None
         self._view: View | None = None
         self._to_wake = False
+        self._to_keep: tuple[bytes, Mapping[str, str], View, _Known] | None = None
         self._told_s = self._untaken_s = float("-inf")
-        # answer, whether to wake, and where it was refused in which partition, by line
-        self._alike: dict[bytes, tuple[bytes, bool, str | None]] = {}
+        # by the line, or by what _apart leaves of it
+        self._alike: dict[object, _Known] = {}
         self.answered = 0
         """Submissions answered since the start."""
 
@@ -77,21 +86,29 @@ class FilterDoor:
             log.warning("uid %s may not ask at the filter's door", peer_uid(peer))
             return b""
         view = self._current()
-        known = self._alike.get(line) if view is not None else None
+        kind, mib = _apart(line)
+        known = self._known(line, kind, mib) if view is not None else None
         if known is None:
             return self._look_into(line, view)
         self.answered += 1
-        answer, wakes, refused_in = known
         self._note(taken=False)
-        self._note_refusal(refused_in)
-        self._to_wake |= wakes
-        return answer
+        self._note_refusal(known.refused_in)
+        self._to_wake |= known.wakes
+        return known.line(mib)
+
+    def _known(self, line: bytes, kind: object, mib: int) -> _Known | None:
+        """Return what such a submission was answered before; None where it is to be looked into."""
+        known = self._alike.get(kind)
+        return known if known is not None and mib <= known.to_mib else self._alike.get(line)
 
     def afterwards(self) -> None:
-        """Let a cycle run soon if the last answer was for a job that may be changed.
+        """Let a cycle run soon if the last answer was for a job that may be changed; remember it.
 
         Apart from :meth:`answer`, so that slurmctld does not wait for it.
         """
+        to_keep, self._to_keep = self._to_keep, None
+        if to_keep is not None:
+            self._keep(*to_keep)
         if self._to_wake:
             self._to_wake = False
             self._wake()
@@ -117,19 +134,25 @@ class FilterDoor:
         except Exception:
             log.exception("a submission was left as it is: this is Pliant's own mistake")
             return encode(_AWAY)
-        wakes = answer.away or answer.spec is not None
-        said = encode(ok(**answer.as_fields, **_mem_limit(request.fields, view)))
         refused_in = _partition(request.fields, view) if answer.refusal else None
-        self._note_refusal(refused_in)
-        if (
-            not (answer.started or answer.once)
-            and len(line) <= ALIKE_BYTES
-            and len(self._alike) < ALIKE
-        ):
-            self._alike[line] = (said, wakes, refused_in)
+        known = _Known(answer, _mem_limit(request.fields, view), refused_in)
+        if not (answer.started or answer.once):
+            self._to_keep = (line, request.fields, view, known)
         self._note(taken=answer.started)
-        self._to_wake |= wakes
-        return said
+        self._note_refusal(refused_in)
+        self._to_wake |= known.wakes
+        return known.first
+
+    def _keep(self, line: bytes, fields: Mapping[str, str], view: View, known: _Known) -> None:
+        """Remember an answer until the view is another one."""
+        if len(line) > ALIKE_BYTES or len(self._alike) >= ALIKE:
+            return
+        (kind, mib), to_mib = _apart(line), alike_to_mib(fields, view)
+        if to_mib is None or mib > to_mib:
+            self._alike[line] = known
+        else:
+            known.to_mib = to_mib
+            self._alike[kind] = known
 
     def _note_refusal(self, partition: str | None) -> None:
         if partition is not None:
@@ -181,6 +204,42 @@ class FilterDoor:
         """A few cycles at the pace that they have here."""
         pace_s = self._cycling.config.daemon.cycle_s + 12 * seen.observe_s + seen.decide_s
         return max(STALE_S, 4 * pace_s)
+
+
+class _Known:
+    """An answer, and what goes with it each time that it is given."""
+
+    def __init__(self, answer: Answer, more: Mapping[str, str], refused_in: str | None) -> None:
+        """``more``: fields that are not the filter's; ``refused_in``: a partition."""
+        self.wakes = answer.away or answer.spec is not None
+        self.refused_in = refused_in
+        self.to_mib = 0
+        """Up to how much memory it is the answer; 0: where none is said, or the same."""
+        self.first = encode(ok(**answer.as_fields, **more))
+        self._spec = answer.spec
+
+    def line(self, mib: int) -> bytes:
+        """Return the line to a submission that asks for so much memory, 0 for none."""
+        return self._of_memory(mib) if mib and self.to_mib else self.first
+
+    @cached_property
+    def _of_memory(self) -> Callable[[int], bytes]:
+        spec = self._spec
+        assert spec is not None and spec.footprint is not None  # noqa: S101  # to_mib is 0 there
+        footprint, token_of = spec.footprint, tokens(spec)
+        way = "mem_per_cpu_mib" if footprint.mem_per_cpu_mib else "mem_per_node_mib"
+        before, _, after = self.first.partition(escape(token_of(footprint)))
+        return lambda mib: before + escape(token_of(replace(footprint, **{way: mib}))) + after
+
+
+def _apart(line: bytes) -> tuple[object, int]:
+    """Return a line without its time limit and its memory, and that in MiB; 0: nothing is said."""
+    if len(line) > ALIKE_BYTES:
+        return line, 0
+    parts = _NUMBERS.split(line)
+    names, values = parts[1::3], parts[2::3]
+    memory = [int(value) for name, value in zip(names, values, strict=True) if name != _TIME_LIMIT]
+    return (*parts[::3], *names), memory[0] if memory else 0
 
 
 def _mem_limit(fields: Mapping[str, str], view: View) -> Mapping[str, str]:

@@ -22,12 +22,14 @@ their own names (numbers in decimal, unset ones left out), the words of the SPAN
     inventory.py  what stands at a site whatever runs there
     view.py       what is known when a job is submitted
     answer.py     what is said back
+    alike.py      which submissions are answered alike
 """
 
+from pliant.filter.alike import alike_to_mib
 from pliant.filter.answer import Answer
 from pliant.filter.decide import filter_submission
 from pliant.filter.inventory import Inventory
 from pliant.filter.trials import Trials
 from pliant.filter.view import FreeLike, View
 
-__all__ = ["Answer", "FreeLike", "Inventory", "Trials", "View", "filter_submission"]
+__all__ = ["Answer", "FreeLike", "Inventory", "Trials", "View", "alike_to_mib", "filter_submission"]

@@ -106,6 +106,12 @@ class Case:
         return sorted(self.possible, key=_worth(self.request, self.own), reverse=True)
 
     @cached_property
+    def without_memory(self) -> Footprint:
+        """What its shapes take of a node but for its memory."""
+        taken = self.written.taken
+        return replace(taken, mem_per_node_mib=0, mem_per_cpu_mib=0, mem_per_gpu_mib=0)
+
+    @cached_property
     def partitions(self) -> tuple[Partition, ...]:
         """Those that it may start in."""
         return self.inventory.partitions(self.submission.get("partition", ""))

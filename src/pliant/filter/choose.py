@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 from pliant.filter.case import Case, has_cpu
 from pliant.filter.fields import number
-from pliant.filter.view import View
+from pliant.filter.view import FreeLike, View
 from pliant.grammar import no_larger
 from pliant.model import Job, Kind, Shape
 
@@ -52,10 +53,8 @@ def shape_now(
     that may be beyond a limit, or where others were submitted since the look (``fresh`` is false),
     who may have what seemed free: the job would wait, and lose its turn.
     """
-    free = view.free
-    if free is None or not view.molds or not _can_start(submission):
-        return None
-    if case.inventory.abilities.limits_deny:
+    free = _free_for(case, submission, view)
+    if free is None:
         return None
     job = _as_job(case, base, submission)
     some = case.best_first
@@ -70,6 +69,22 @@ def shape_now(
             free.take(job, shape, nodes)
             return shape
     return None
+
+
+def none_starts_now(case: Case, submission: Mapping[str, str], view: View) -> bool:
+    """Whether no such job gets a shape to start in now, however little time and memory it asks."""
+    free = _free_for(case, submission, view)
+    if free is None:
+        return True
+    job = _as_job(case, case.possible[0], submission)
+    least = replace(job, time_limit_s=60, footprint=case.without_memory)
+    return all(free.fit(least, shape) is None for shape in case.possible)
+
+
+def _free_for(case: Case, submission: Mapping[str, str], view: View) -> FreeLike | None:
+    """Return what is free; None where that is no reason to give such a job another shape."""
+    chooses = view.molds and not case.inventory.abilities.limits_deny
+    return view.free if chooses and _can_start(submission) else None
 
 
 def _no_smaller(case: Case, some: list[Shape], *, limits_wait: bool) -> list[Shape]:

@@ -39,7 +39,7 @@ def filter_submission(submission: Mapping[str, str], view: View, *, fresh: bool 
     ``fresh``: no other job was submitted since what ``view`` was looked at.
     One that says nothing to Pliant, or goes to a partition where it is off, is left untouched.
     """
-    case = _known(submission, view.inventory)
+    case = known_case(submission, view.inventory)
     if isinstance(case, Answer):
         answer = case
     else:
@@ -49,7 +49,7 @@ def filter_submission(submission: Mapping[str, str], view: View, *, fresh: bool 
     return view.trials.judge(answer, submission, view.inventory) if view.trials else answer
 
 
-def _known(submission: Mapping[str, str], inventory: Inventory) -> Case | Answer:
+def known_case(submission: Mapping[str, str], inventory: Inventory) -> Case | Answer:
     """Look into what is not known yet: most submissions ask for what another one asked for."""
     key = tuple([(name, text) for name, text in submission.items() if name not in _OF_NOW])
     known: Case | Answer | None = inventory.known.get(key)

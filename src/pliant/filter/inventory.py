@@ -104,6 +104,21 @@ class Inventory:
                 return True
         return False
 
+    def unnoticed_mib(self, names: str) -> int:
+        """Return up to how much memory on a node decides nothing in these partitions.
+
+        Each of their nodes has so much, and no limit speaks of so little; 0: not known.
+        """
+        known = self.partitions(names)
+        nodes = [kind.mem_mib for p in known for kind in self.kinds[p.name]]
+        limits = [most for p in known for most in (p.max_mem_per_node_mib, p.max_mem_per_cpu_mib)]
+        return min([*nodes, *filter(None, limits)], default=0)
+
+    def most_cpus(self, names: str) -> int:
+        """Return the most CPUs that one node of these partitions has."""
+        known = self.partitions(names)
+        return max((kind.cpus for p in known for kind in self.kinds[p.name]), default=0)
+
     def least_gpu_mib(self, names: str, gpu_type: str) -> int:
         """Return the least memory of the GPUs in shares that a job may come to; 0: not known."""
         kinds = chain.from_iterable(self.kinds[known.name] for known in self.partitions(names))

@@ -55,6 +55,7 @@ from pliant.grammar.token import (
     put_token,
     spec_text,
     token_text,
+    tokens,
 )
 from pliant.grammar.values import parse_shape, quoted
 
@@ -84,4 +85,5 @@ __all__ = [
     "shapes",
     "spec_text",
     "token_text",
+    "tokens",
 ]

@@ -26,7 +26,9 @@ import base64
 import binascii
 import re
 import zlib
-from dataclasses import astuple, replace
+from collections.abc import Callable
+from dataclasses import fields, replace
+from operator import attrgetter
 
 from pliant.errors import BadSpec
 from pliant.grammar.options import parse
@@ -41,7 +43,7 @@ PRIORITY, MEMORY = "pliant-priority=", "pliant-memory="
 MIN_CPUS, MAX_NODES = "pliant-min-cpus=", "pliant-max-nodes="
 UNANSWERED = "pliant-unanswered="
 COMMENT = "pliant:"
-_FOOTPRINT_FIELDS = 7
+_numbers_of = attrgetter(*(field.name for field in fields(Footprint)))
 _NUMBER = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 
 
@@ -60,7 +62,7 @@ def spec_text(spec: Spec) -> str:
     if spec.set is not None:
         words.append(f"set={shape_text(spec.set)}")
     if spec.footprint is not None:
-        words.append("fp=" + ",".join(str(number) for number in astuple(spec.footprint)))
+        words.append(_footprint_text(spec.footprint))
     if spec.pinned:
         words.append("pinned")
     if spec.renewed:
@@ -97,16 +99,31 @@ def parse_spec(text: str) -> Spec:
     return replace(spec, request=parse(";".join(request_words)) if request_words else Request())
 
 
+def _footprint_text(footprint: Footprint) -> str:
+    return "fp=" + ",".join(map(str, _numbers_of(footprint)))
+
+
 def _footprint(text: str) -> Footprint:
-    numbers = text.split(",")
-    if len(numbers) != _FOOTPRINT_FIELDS or not all(n.isascii() and n.isdecimal() for n in numbers):
-        raise BadSpec(f"fp: '{text[:40]}': {_FOOTPRINT_FIELDS} whole numbers are expected")
+    numbers, count = text.split(","), len(fields(Footprint))
+    if len(numbers) != count or not all(n.isascii() and n.isdecimal() for n in numbers):
+        raise BadSpec(f"fp: '{text[:40]}': {count} whole numbers are expected")
     return Footprint(*(int(number) for number in numbers))
 
 
 def token_text(spec: Spec) -> str:
     """Write the token's one word."""
     return pack(spec_text(spec))
+
+
+def tokens(spec: Spec) -> Callable[[Footprint], str]:
+    """Return what writes the token of a spec that has a footprint, with another one in its place.
+
+    All else is written once.
+    """
+    assert spec.footprint is not None  # noqa: S101  # a mistake of our own
+    text = _footprint_text(spec.footprint)
+    before, _, after = spec_text(spec).rpartition(text)  # what an owner may have said comes before
+    return lambda footprint: pack(f"{before}{_footprint_text(footprint)}{after}")
 
 
 def pack(text: str) -> str:

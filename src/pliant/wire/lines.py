@@ -55,8 +55,8 @@ class Message:
 
 def encode(message: Message) -> bytes:
     """Write a message as a line, without its newline."""
-    pairs = (f"{_escape(name)}={_escape(value)}" for name, value in message.fields.items())
-    return f"{message.word} {'&'.join(pairs)}".rstrip(" ").encode("ascii")
+    pairs = [escape(name) + b"=" + escape(value) for name, value in message.fields.items()]
+    return b" ".join([message.word.encode("ascii"), *([b"&".join(pairs)] if pairs else [])])
 
 
 def decode(line: bytes) -> Message:
@@ -92,10 +92,11 @@ def no(message: str) -> Message:
     return Message(NO, {"message": message})
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> bytes:
+    """Write a name or a value as it stands in a line."""
     # urllib leaves "~" as it is; to the other side it is a byte like any other.
     raw = text.encode("utf-8", "surrogateescape")
-    return quote_from_bytes(raw, safe="").replace("~", "%7E")
+    return quote_from_bytes(raw, safe="").replace("~", "%7E").encode("ascii")
 
 
 def _unescape(raw: bytes) -> str:
