@@ -595,22 +595,58 @@ def test_all_parts_want_these_files_in_this_order(root: Path, tmp_path: Path) ->
         assert f"{line}\n" in monitor
 
 
-@pytest.mark.parametrize("name", ["pliantd.service", "pliant-monitor.service"])
-def test_systemd_understands_the_unit(root: Path, tmp_path: Path, name: str) -> None:
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("systemd is not installed")
+@pytest.mark.parametrize("program", ["/home/sw/bin/pliantd", "/opt/pliant/bin/pliantd"])
+def test_a_monitor_that_lies_in_a_home_may_read_it(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    monkeypatch.setattr("sys.executable", "/usr/bin/python3")
+    found = wants(find_site(root, "", "", program), tmp_path)
+    (text,) = (wish.text for wish in found.wishes if wish.path.name == "pliant-monitor.service")
+    (line,) = (line for line in text.splitlines() if line.startswith("ProtectHome="))
+    assert line == ("ProtectHome=read-only" if "home" in program else "ProtectHome=yes")
+
+
+def written(root: Path, tmp_path: Path, name: str, user: str) -> Path:
+    """Write a unit as it is installed where pliantd is of a user."""
     (tmp_path / "pliant").symlink_to("/bin/true")
-    found = wants(find_site(root, "", "root", str(tmp_path / "pliant")), tmp_path)
+    found = wants(find_site(root, "", user, str(tmp_path / "pliant")), tmp_path)
     unit = tmp_path / name
     unit.write_text(next(wish.text for wish in found.wishes if wish.path.name == unit.name))
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", str(unit)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=HANG_S,
+    return unit
+
+
+def analyzed(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run systemd-analyze, which needs no systemd that runs."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd is not installed")
+    return subprocess.run(
+        ("systemd-analyze", *words), capture_output=True, text=True, check=False, timeout=HANG_S
     )
+
+
+@pytest.mark.parametrize("name", ["pliantd.service", "pliant-monitor.service"])
+def test_systemd_understands_the_unit(root: Path, tmp_path: Path, name: str) -> None:
+    unit = written(root, tmp_path, name, "root")
+    done = analyzed("verify", "--man=no", str(unit))
     assert [line for line in done.stderr.splitlines() if unit.name in line] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "user", "most"),
+    [
+        ("pliantd.service", "slurm", 2.5),
+        ("pliantd.service", "root", 2.5),
+        ("pliant-monitor.service", "slurm", 3.0),
+    ],
+)
+def test_what_systemd_calls_the_units_exposure_is_low(
+    root: Path, tmp_path: Path, name: str, user: str, most: float
+) -> None:
+    unit = written(root, tmp_path, name, user)
+    words = ("--offline=true", "--no-pager", f"--threshold={most * 10:.0f}")
+    done = analyzed("security", *words, str(unit))
+    assert f"exposure level for {name}" in done.stdout, done.stderr
+    assert done.returncode == 0, done.stdout
 
 
 def test_a_pliantd_that_its_user_cannot_reach_is_told(root: Path, tmp_path: Path) -> None:

@@ -71,6 +71,16 @@ def test_a_line_has_the_fields_of_its_job(journal: socket.socket, tmp_path: Path
     to.close()
 
 
+def test_level_and_logger_are_fields_and_not_in_the_text_too(
+    journal: socket.socket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    logging.basicConfig(handlers=[handler(stderr_is_the_journals(), tmp_path / "journal")])
+    logging.getLogger("pliant.cycle").warning("x")
+    assert fields_of(journal.recv(65536))["MESSAGE"] == "x"
+    logging.getLogger().handlers[0].close()
+
+
 def test_what_is_not_known_is_no_field() -> None:
     assert about("7", user="", before="4") == {"journal": {"JOB_ID": "7", "FROM": "4"}}
 

@@ -64,6 +64,7 @@ class JournalHandler(logging.Handler):
     def __init__(self, path: Path, plain: logging.Handler) -> None:
         """``plain``: takes what the journal does not take."""
         super().__init__()
+        self.setFormatter(logging.Formatter())  # else basicConfig's own: what the fields say, again
         self._path, self._plain = path, plain
         self._socket: socket.socket | None = None
 

@@ -103,11 +103,16 @@ def unix_socket(path: Path) -> socket.socket:
 
 
 def hand_over(path: Path, uid: int) -> None:
-    """Let slurmctld's user in: 0660, its own where we may give it away."""
+    """Let slurmctld's user in: 0660, its own where we may give it away.
+
+    The mode comes first: of root's powers its unit leaves CAP_CHOWN alone, so what was given away
+    is no more ours to change.
+    """
+    with suppress(OSError):
+        path.chmod(0o660)
     with suppress(OSError):
         if os.geteuid() == 0 and path.stat().st_uid != uid:
             os.chown(path, uid, -1)
-        path.chmod(0o660)
 
 
 def tcp_socket(listen: str) -> socket.socket:

@@ -19,6 +19,7 @@ from pliant.cli.templates import render
 CONTROLLER = ("daemon", "lua", "spank")
 """The parts of a controller, where none is named."""
 PARTS = (*CONTROLLER, "monitor")
+HOMES = ("/home", "/root", "/run/user")
 
 
 def wanted(  # noqa: PLR0917  # all that an installation depends on
@@ -42,7 +43,8 @@ def wanted(  # noqa: PLR0917  # all that an installation depends on
         want_lua(site, compiles, dormant, found)
     if "monitor" in parts:
         unit = site.at(Path("/etc/systemd/system/pliant-monitor.service"))
-        text = render("install", unit.name, pliant=site.pliantd.with_name("pliant"))
+        pliant = site.pliantd.with_name("pliant")
+        text = render("install", unit.name, pliant=pliant, in_home=_in_home(pliant))
         found.wishes.append(Wish(unit, text, ours=True))
     return found
 
@@ -82,6 +84,12 @@ def _hidden_from(site: Site) -> str:
             if parent.exists() and not parent.stat().st_mode & stat.S_IXOTH:
                 return str(parent)
     return ""
+
+
+def _in_home(program: Path) -> bool:
+    """Whether a program or our Python lies where ProtectHome=yes hides it (systemd.exec(5))."""
+    paths = (program.resolve(), Path(sys.executable).resolve())
+    return any(path.is_relative_to(home) for path in paths for home in HOMES)
 
 
 def _spank(site: Site, plugin: Path | None, shards: int, found: Wanted) -> None:
