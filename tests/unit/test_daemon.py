@@ -704,7 +704,7 @@ def test_a_job_waits_for_minutes_at_most_where_every_look_is_slow(
     def between() -> None:  # five commands of 10 s, one after the other
         clock.now_s += 50.0
 
-    monkeypatch.setattr("pliant.daemon.loop._sleep", sleep)
+    monkeypatch.setattr("pliant.daemon.loop.wait_for", sleep)
     batch.between = between
     run_loop(make(), clock, lambda: len(paused) > 4)
     assert max(paused) > 100
