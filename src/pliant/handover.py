@@ -77,9 +77,9 @@ START_S = 10.0
 BLOCKED_S = 5.0
 """The same where the batch system says another reason than that others are in its way."""
 REFUSED_S = 10.0
-"""How long what is refused is tried again that may be taken yet."""
+"""What is refused that may be taken yet is given up when it is refused again so long after."""
 PUT_BACK_S = 3.0
-"""How long it is tried to put a request back; then the job starts as far as it can."""
+"""How long it is tried at least to put a request back; then the job starts as far as it can."""
 SETTLE_S = 2.0
 """How long after its start a kill may be one that was meant for its run before."""
 SOON_S = 1.0
@@ -144,14 +144,16 @@ class HandOver:
     limit begins anew. ``before``: what it had, None where that is not known.
 
     ``hindered_s``: since when a step of BEFORE_RESHAPE is refused, 0 where none is; ``barred``:
-    trying again would not help.
+    that is given up, and it goes on without: its GPUs stand idle.
 
     ``made``: whether it was seen to ask for ``shape`` since: what it asked before is then no longer
     what a refused reshape left. Not stored: who has not seen it takes it for that.
 
     ``refused``: in the batch system's words why it does not get that shape, said first at
-    ``refused_s`` of a reshape; ``for_good``: trying again would not help. ``back_s``: since when it
-    turns back, 0 where it does not.
+    ``refused_s`` of a reshape; ``for_good``: that is given up. ``back_s``: since when it turns
+    back, 0 where it does not; ``stuck``: what was to be put back had its time.
+
+    None of it is given up by time alone: pliantd may have been stopped, and tried it but once.
 
     Instants are seconds since the epoch, by slurmctld's clock.
     """
@@ -170,6 +172,7 @@ class HandOver:
     refused_s: float = 0.0
     for_good: bool = False
     back_s: float = 0.0
+    stuck: bool = False
     hindered_s: float = 0.0
     barred: bool = False
 
@@ -177,10 +180,6 @@ class HandOver:
     def goal(self) -> Shape | None:
         """The shape with which it is to start again; None: whichever it carries."""
         return self.before if self.back_s else self.shape
-
-    def is_hindered(self, now_s: float) -> bool:
-        """Whether it goes on without what is refused to it: its GPUs stand idle."""
-        return self.barred or 0 < self.hindered_s <= now_s - REFUSED_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,13 +329,8 @@ def _given_up(over: HandOver, scene: Scene) -> Outcome | None:
 def _is_cleared(over: HandOver, scene: Scene) -> bool:
     """Whether nothing of ours keeps it from starting, and it does not make room for a guest."""
     job = scene.job
-    asks = over.goal in (None, job.carries) or _is_stuck(over, scene)
+    asks = over.goal in (None, job.carries) or over.stuck
     return job.is_waiting and asks and not scene.fence_end_s and not over.guest
-
-
-def _is_stuck(over: HandOver, scene: Scene) -> bool:
-    """Whether what was to be put back had its time: it starts as far as it can."""
-    return over.back_s > 0 and scene.now_s >= over.back_s + PUT_BACK_S
 
 
 def _in_vain(over: HandOver, scene: Scene) -> str:
@@ -347,7 +341,7 @@ def _in_vain(over: HandOver, scene: Scene) -> str:
     job, now_s = scene.job, scene.now_s
     if over.back_s:
         return ""
-    if over.refused and (over.for_good or now_s >= over.refused_s + REFUSED_S):
+    if over.refused and over.for_good:
         return over.refused
     if over.before in (None, over.shape) or not _is_cleared(over, scene):
         return ""
@@ -366,7 +360,7 @@ def _settles(scene: Scene) -> bool:
 def _before_requeue(over: HandOver, scene: Scene) -> Step:
     if scene.job.suspended:  # requeued it would wait, held, and `scontrol resume` be refused
         return Step(Do.SETTLE)
-    if scene.job.held or over.is_hindered(scene.now_s):
+    if scene.job.held or over.barred:
         return Step(Do.REQUEUE)
     if not scene.job.pinned:
         return Step(Do.PIN)
@@ -387,8 +381,8 @@ def _before_start(over: HandOver, scene: Scene) -> Step:
     words = _in_vain(over, scene)
     if words:
         return Step(Do.TURN_BACK, words=words)
-    stuck = _is_stuck(over, scene)
-    behind = job.begins_s > scene.now_s and not (stuck or over.is_hindered(scene.now_s))
+    stuck = over.stuck
+    behind = job.begins_s > scene.now_s and not (stuck or over.barred)
     fence = _fenced(scene) if behind else None
     if fence is not None:  # it was requeued by somebody else, who made none
         return fence
@@ -402,7 +396,7 @@ def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
     """Clear the way from ``begin_s`` on, for whom it is to be."""
     guest = scene.guest
     forgotten = not scene.job.pinned  # a batch system that was killed forgets its last seconds
-    if forgotten and not over.is_hindered(scene.now_s):
+    if forgotten and not over.barred:
         return Step(Do.PIN)
     if guest is not None and guest.is_waiting and not guest.pinned:
         return Step(Do.PIN_GUEST)

@@ -16,7 +16,8 @@ LONG_S = GIVE_UP_S + 1.0
 _FAR_S = 5000.0
 _NEVER = float("inf")
 _DECIDED = attrgetter(
-    *("job", "run", "shape", "guest", "end_s", "before", "made", "refused", "for_good", "barred"),
+    *("job", "run", "shape", "guest", "end_s", "before", "made", "refused", "for_good"),
+    *("stuck", "barred"),
 )
 
 

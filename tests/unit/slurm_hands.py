@@ -98,6 +98,7 @@ class Hands(Slurm):
         self._cluster = Cluster((22, 5), {}, {})
         self.refuses, self.for_good = set[Do](), False
         self.breaks, self.idle, self.stranded = list[Do](), set[Do](), False
+        self.tried = set[Do]()
         self.did: list[tuple[str, Do]] = []
         self.ends: list[tuple[str, list[Do]]] = []
         """Which programs were to end, after what."""
@@ -165,6 +166,7 @@ class Hands(Slurm):
         if step.do in self.breaks:
             self.breaks.remove(step.do)
             raise OSError(22, "Invalid argument")
+        self.tried.add(step.do)
         words = OnSlurm.for_good if self.for_good else OnSlurm.temporary
         refused = self.clients.refuses
         if step.do in self.refuses:

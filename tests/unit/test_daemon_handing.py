@@ -12,7 +12,16 @@ from slurm_hands import NOW_S, Hands, begun
 
 from pliant.daemon.handing import STALE_S, HandOvers, Wanted, name_of
 from pliant.grammar import put_token
-from pliant.handover import OURS, PINNED, Do, HandOver, Outcome, Scene
+from pliant.handover import (
+    OURS,
+    PINNED,
+    PUT_BACK_S,
+    REFUSED_S,
+    Do,
+    HandOver,
+    Outcome,
+    Scene,
+)
 from pliant.model import Job, JobState, Shape
 from pliant.store import Store
 from prove.fake_slurm import FakeSlurm
@@ -65,15 +74,19 @@ class Bench:
         self.hands.fake.now_s -= by_s
         self.back_s += by_s
 
+    @property
+    def under_way(self) -> HandOver:
+        over = self.overs.of("7")
+        assert over is not None
+        return over
+
     def begin(self, guest: str = "") -> bool:
         until_s = self.hands.clock() + 60
         wanted = Wanted(NEW, ("n1",), guest)
         return self.overs.begin(self.asked, wanted, until_s, "it fits better")
 
     def save(self) -> bool:
-        over = self.overs.of("7")
-        assert over is not None
-        return self.overs.saved("7", 0, name_of(over))
+        return self.overs.saved("7", 0, name_of(self.under_way))
 
     def go_on(self, turns: int = 100) -> None:
         for _ in range(turns):
@@ -430,6 +443,39 @@ def test_a_fence_that_was_refused_for_a_while_and_stands_hinders_no_more(bench: 
     bench.hands.refuses = set()
     bench.go_on()
     assert bench.ends == [("7", Outcome.DONE)]
+
+
+def go_on_once_refused(bench: Bench, step: Do, *, for_good: bool, silent_s: float) -> None:
+    """Refuse a step once, then stop pliantd for a while."""
+    bench.hands.refuses, bench.hands.for_good = {step}, for_good
+    bench.begin()
+    bench.save()
+    while step not in bench.hands.tried:
+        bench.hands.pass_time(0.5)
+        bench.overs.turn()
+    bench.hands.refuses = set()
+    while for_good and not bench.under_way.back_s:
+        bench.hands.pass_time(0.25)
+        bench.overs.turn()
+    bench.hands.pass_time(silent_s)
+    bench.go_on()
+
+
+def test_a_pliantd_that_was_stopped_tries_once_more_what_was_refused_before_it_does_without(
+    bench: Bench,
+) -> None:
+    go_on_once_refused(bench, Do.PIN, for_good=False, silent_s=REFUSED_S + 1)
+    job = bench.hands.job
+    assert (job.state, job.gpus, bench.hands.rival) == ("RUNNING", 2, "PENDING")
+
+
+def test_a_pliantd_that_was_stopped_puts_a_request_back_before_the_fence_falls(
+    bench: Bench,
+) -> None:
+    go_on_once_refused(bench, Do.RESHAPE, for_good=True, silent_s=PUT_BACK_S + 1)
+    job = bench.hands.job
+    assert (job.state, job.gpus, bench.hands.rival) == ("RUNNING", 4, "PENDING")
+    assert bench.ends == [("7", Outcome.REFUSED)]
 
 
 def words(*, for_good: bool) -> str:

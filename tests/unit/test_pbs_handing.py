@@ -264,7 +264,7 @@ def test_a_request_that_pbs_refuses_is_put_back_and_begins_by_a_call_of_its_own(
     goes_back(site)
     step = next_step(over, under_way.pbs.scene(over, under_way.job))
     assert step.do is not Do.TURN_BACK
-    under_way.now_s = NOW_S + 10
+    over = replace(over, for_good=True)
     assert next_step(over, under_way.pbs.scene(over, under_way.job)).words == "no"
     under_way.over = replace(over, back_s=NOW_S + 10)
     site.said.clear()

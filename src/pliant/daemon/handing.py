@@ -20,6 +20,8 @@ from pliant.errors import BadInput, BadSpec, Infeasible, PliantError, Refused
 from pliant.grammar import parse_shape
 from pliant.handover import (
     BEFORE_RESHAPE,
+    PUT_BACK_S,
+    REFUSED_S,
     SETTLE_S,
     Do,
     HandOver,
@@ -371,7 +373,9 @@ class HandOvers:
             active.requeued &= not isinstance(error, Refused)
             if str(error) != active.trouble:
                 log.warning("%s", error)
-            active.trouble, active.next_s = str(error), self._monotonic() + AGAIN_S
+            gives_up = _given_up(active.over) != _given_up(over)
+            active.trouble = str(error)
+            active.next_s = self._monotonic() + (0.0 if gives_up else AGAIN_S)
             return
         except Exception:  # the thread lives on: the other jobs' GPUs stand idle
             log.exception("job %s: a mistake of Pliant's own in its hand-over", over.job)
@@ -389,26 +393,34 @@ class HandOvers:
         try:
             self._hands.step(step, active.over, active.job)
         except Refused as error:
-            for_good = isinstance(error, Infeasible)
-            if step.do is Do.RESHAPE:
-                words = str(error).removeprefix(f"job {active.over.job}: {step.do}: ")
-                self._note_refusal(active, words, now_s, for_good=for_good)
-            elif step.do in BEFORE_RESHAPE:
-                self._note_hindrance(active, step, now_s, barred=for_good)
+            self._note_refused(active, step, error, now_s)
             raise
         with self._lock:
-            if not active.over.is_hindered(now_s):
-                active.over = replace(active.over, hindered_s=0.0)
+            over = active.over
+            hindered_s = over.hindered_s if over.barred else 0.0
+            active.over = replace(over, hindered_s=hindered_s, stuck=_is_stuck(over, step, now_s))
         log.info("job %s: %s", active.over.job, step.do, extra=about_job(active.job))
 
-    def _note_hindrance(self, active: _Active, step: Step, now_s: float, *, barred: bool) -> None:
+    def _note_refused(self, active: _Active, step: Step, error: Refused, now_s: float) -> None:
+        for_good = isinstance(error, Infeasible)
+        if step.do is Do.RESHAPE:
+            words = str(error).removeprefix(f"job {active.over.job}: {step.do}: ")
+            self._note_refusal(active, words, now_s, for_good=for_good)
+        elif step.do in BEFORE_RESHAPE:
+            self._note_hindrance(active, step, now_s, for_good=for_good)
+        else:
+            with self._lock:
+                stuck = _is_stuck(active.over, step, now_s)
+                active.over = replace(active.over, stuck=stuck)
+
+    def _note_hindrance(self, active: _Active, step: Step, now_s: float, *, for_good: bool) -> None:
         """Note since when it is hindered; a job that cannot even be requeued stays as it is."""
         with self._lock:
             over = active.over
-            active.over = replace(
-                over, hindered_s=over.hindered_s or now_s, barred=over.barred or barred
-            )
-            if step.do is Do.REQUEUE and active.over.is_hindered(now_s):
+            since_s = over.hindered_s or now_s
+            barred = over.barred or for_good or now_s - since_s >= REFUSED_S
+            active.over = replace(over, hindered_s=since_s, barred=barred)
+            if step.do is Do.REQUEUE and barred:
                 active.stays = True
                 active.over = replace(active.over, until_s=0.0, saved_s=0.0)
                 self._store.saved(active.number, 0.0)
@@ -419,6 +431,7 @@ class HandOvers:
     def _note_refusal(self, active: _Active, words: str, now_s: float, *, for_good: bool) -> None:
         with self._lock:
             since_s = active.over.refused_s or now_s
+            for_good |= now_s - since_s >= REFUSED_S
             active.over = replace(active.over, refused=words, refused_s=since_s, for_good=for_good)
 
     def _turn_back(self, active: _Active, words: str, now_s: float) -> None:
@@ -480,6 +493,16 @@ def _was_checked(job: Job, outcome: Outcome) -> bool:
     """Whether a program may have been started again because its named checkpoint was not new."""
     malleable = job.spec.request.malleable if job.spec is not None else None
     return outcome is Outcome.NOT_SAVED and malleable is not None and malleable.checkpoint != ""
+
+
+def _given_up(over: HandOver) -> tuple[bool, ...]:
+    """What is not tried any more."""
+    return (over.barred, over.for_good, over.stuck)
+
+
+def _is_stuck(over: HandOver, step: Step, now_s: float) -> bool:
+    """Whether a request that is to be put back had its time, once this step was tried."""
+    return over.stuck or (step.do is Do.PUT_BACK and now_s >= over.back_s + PUT_BACK_S)
 
 
 def _told(over: HandOver, outcome: Outcome) -> str:
