@@ -146,8 +146,8 @@ class HandOver:
     ``hindered_s``: since when a step of BEFORE_RESHAPE is refused, 0 where none is; ``barred``:
     that is given up, and it goes on without: its GPUs stand idle.
 
-    ``made``: whether it was seen to ask for ``shape`` since: what it asked before is then no longer
-    what a refused reshape left. Not stored: who has not seen it takes it for that.
+    ``made``: whether it was seen to ask for ``shape`` since it was last reshaped: what it asked
+    before is then its owner's, and not what a refused reshape left. Stored with what is intended.
 
     ``refused``: in the batch system's words why it does not get that shape, said first at
     ``refused_s`` of a reshape; ``for_good``: that is given up. ``back_s``: since when it turns

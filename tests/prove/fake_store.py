@@ -30,6 +30,9 @@ class FakeStore:
     def ends(self, number: int, end_s: float) -> None:
         self._set(number, end_s=end_s)
 
+    def made(self, number: int, made: bool) -> None:
+        self._set(number, made=made)
+
     def reopened(self, number: int, saved_s: float, after: str, guest: str) -> None:
         self._set(number, saved_s=saved_s, done_s=0.0, outcome="", after=after, guest=guest)
 

@@ -64,8 +64,8 @@ def _stored(world: World, seen: Seen) -> object:
     row, job = world.store[-1], world.job
     if row.done_s:
         return (row.run, row.after, row.outcome)
-    requeued_since = job.submit_s > row.saved_s + GIVE_UP_S
-    return (row.run, row.after, seen(row.until_s, 0.0), seen(row.saved_s, LONG_S), requeued_since)
+    instants = (seen(row.until_s, 0.0), seen(row.saved_s, LONG_S))
+    return (row.run, row.after, row.made, instants, job.submit_s > row.saved_s + GIVE_UP_S)
 
 
 def _remembered(world: World, seen: Seen) -> object:

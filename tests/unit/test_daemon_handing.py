@@ -547,6 +547,42 @@ def test_that_a_reshape_was_made_is_remembered_until_the_end(bench: Bench) -> No
     assert all(reshaped for seen, reshaped in made if seen)
 
 
+def until_made(bench: Bench) -> None:
+    bench.begin()
+    bench.save()
+    while not bench.under_way.made:
+        bench.overs.turn()
+        bench.hands.pass_time(0.25)
+
+
+def test_what_its_owner_gives_it_back_while_pliantd_is_dead_stands(bench: Bench) -> None:
+    until_made(bench)
+    bench.hands.fake.told(("update", f"jobid={JOB}", "Gres=gpu:4"), by_owner=True)
+    bench.start()
+    bench.overs.resume([ASKED])
+    bench.go_on()
+    assert (bench.hands.job.gpus, bench.ends) == (4, [("7", Outcome.CHANGED)])
+
+
+def test_what_is_taken_of_a_reshape_that_slurm_had_forgotten_is_not_its_owners(
+    bench: Bench,
+) -> None:
+    """Slurmctld was killed within its save interval, and refuses half of the reshape then."""
+    until_made(bench)
+    job, half = bench.hands.job, put_token("", replace(SPEC, set=NEW))
+    bench.hands.has(
+        gpus=4, cpus=8, min_cpus=8, begin_s=job.submit_s + 121.0, comment=put_token("", SPEC)
+    )
+    bench.hands.refuses = {Do.RESHAPE}
+    bench.hands.tried.clear()
+    while Do.RESHAPE not in bench.hands.tried:
+        bench.go_on(1)
+    bench.hands.has(comment=half)
+    bench.hands.refuses = set()
+    bench.go_on()
+    assert (bench.hands.job.gpus, bench.ends) == (2, [("7", Outcome.DONE)])
+
+
 def test_a_shape_that_is_taken_and_never_started_is_taken_back(bench: Bench) -> None:
     bench.on(begun(rival=False))
     bench.hands.fake.bars = {2: "QOSMinGRES"}

@@ -319,6 +319,7 @@ os._exit(0)
     [
         ("store.hand_over(row)", 0.0, ""),
         ("store.saved(store.hand_over(row), 5.0)", 5.0, ""),
+        ("n = store.hand_over(row)\nstore.saved(n, 5.0)\nstore.made(n, True)", 5.0, ""),
         ("store.handed_over(store.hand_over(row), 9.0, 'done')", 0.0, "done"),
         ("n = store.hand_over(row)\nstore.handed_over(n, 9.0, 'late')\n"
          "store.reopened(n, 7.0, '2', '')", 7.0, ""),
@@ -329,4 +330,4 @@ def test_what_is_done_of_a_hand_over_outlasts_a_loss_of_power(
 ) -> None:
     """Else its job's next run would be ended for a checkpoint of long ago, or a third job let in."""
     (row,) = rows_after_power_loss(LOSES_POWER.format(steps=steps), tmp_path)
-    assert (row.saved_s, row.outcome) == (saved_s, outcome)
+    assert (row.saved_s, row.outcome, row.made) == (saved_s, outcome, "made" in steps)

@@ -390,6 +390,9 @@ class HandOvers:
         again = active.did is not None and active.did.do is step.do is Do.RESHAPE
         if again:  # it was taken, and is to be done once more
             self._note_refusal(active, UNMADE, now_s, for_good=False)
+        if step.do is Do.RESHAPE:
+            with self._lock:
+                self._note_made(active, made=False)
         try:
             self._hands.step(step, active.over, active.job)
         except Refused as error:
@@ -459,10 +462,15 @@ class HandOvers:
         """Note that a job asks for what it is to become: what it asks then is its owner's."""
         is_made = over.saved_s and scene.job.is_waiting and scene.job.carries == over.shape
         with self._lock:
-            if active.over is not over or over.made or not is_made:
-                return over
-            active.over = replace(over, made=True)
-            return active.over
+            if active.over is over and is_made and not over.made:
+                self._note_made(active, made=True)
+                return active.over
+        return over
+
+    def _note_made(self, active: _Active, *, made: bool) -> None:
+        if active.over.made != made:
+            active.over = replace(active.over, made=made)
+            self._store.made(active.number, made)
 
     def _stands(self, active: _Active, over: HandOver, step: Step) -> bool:
         """Whether a step is still right; it is not where its program has spoken meanwhile."""
@@ -542,7 +550,8 @@ def _read(row: HandOverRow) -> HandOver | None:
     if shape is None:
         return None
     times = (row.at_s, row.until_s, row.saved_s)
-    return HandOver(row.job, row.run, shape, *times, row.guest, row.end_s, _shape(row.before))
+    before = _shape(row.before)
+    return HandOver(row.job, row.run, shape, *times, row.guest, row.end_s, before, row.made)
 
 
 def _shape(text: str) -> Shape | None:

@@ -27,7 +27,8 @@ class Decision:
 class HandOverRow:
     """One hand-over; ``saved_s`` and ``done_s`` are 0 while that has not come.
 
-    ``asked``: the job as it was when it was asked, as JSON; "" in rows of 0.1.0.
+    ``asked``: the job as it was when it was asked, as JSON; "" in rows of 0.1.0; ``made``: it was
+    seen to ask for ``after`` since.
     """
 
     id: int
@@ -46,6 +47,7 @@ class HandOverRow:
     outcome: str = ""
     end_s: float = 0.0
     asked: str = ""
+    made: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,5 +65,8 @@ MIGRATIONS = (
         avoidable_gpu_s REAL NOT NULL, down_gpu_s REAL NOT NULL,
         PRIMARY KEY (hour_s, partition)) WITHOUT ROWID;
     """,
+    """
+    ALTER TABLE handovers ADD COLUMN made INTEGER NOT NULL DEFAULT 0;
+    """,
 )
 """Each brings the file from one version (PRAGMA user_version) to the next; only ever append."""

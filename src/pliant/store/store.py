@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from pliant.errors import BadSpec
@@ -149,6 +150,10 @@ class Store:
         """Note that its run must end at another moment than when it was asked."""
         self._db.write("UPDATE handovers SET end_s = ? WHERE id = ?", (end_s, handover), lasts=True)
 
+    def made(self, handover: int, made: bool) -> None:
+        """Note whether its job was seen to ask for what it is to become."""
+        self._db.write("UPDATE handovers SET made = ? WHERE id = ?", (made, handover), lasts=True)
+
     def reopened(self, handover: int, saved_s: float, after: str, guest: str) -> None:
         """Note that one goes on that had ended: its checkpoint came after all."""
         self._db.write(
@@ -170,11 +175,11 @@ class Store:
         """Return a job's hand-overs, oldest first; or those of all jobs that have not ended."""
         rows = self._db.read(
             "SELECT id, at_s, job, user, account, run, before, after, guest, reason, until_s,"
-            " saved_s, coalesce(done_s, 0), coalesce(outcome, ''), end_s, asked FROM handovers"
-            " WHERE job = ?1 OR (?1 = '' AND done_s IS NULL) ORDER BY id",
+            " saved_s, coalesce(done_s, 0), coalesce(outcome, ''), end_s, asked, made"
+            " FROM handovers WHERE job = ?1 OR (?1 = '' AND done_s IS NULL) ORDER BY id",
             (job,),
         )
-        return tuple(HandOverRow(*row) for row in rows)
+        return tuple(replace(HandOverRow(*row), made=bool(row[-1])) for row in rows)
 
     # Runs
 
