@@ -46,6 +46,7 @@ class Clocked:
         self.now_s, self.site = NOW_S, site
         self.pbs = Pbs(site, lambda: self.now_s, NAMES, fences=site.fences)
         self.job = job(self.pbs.observe(), "30")
+        site.said.clear()  # whom an earlier pliantd has kept out may start
         shape = Shape(1, 1 if guest else 2)
         self.over = HandOver("30", 0, shape, NOW_S - 5, NOW_S + 60, saved_s, guest)
 
@@ -193,6 +194,39 @@ def test_where_nobody_looks_at_a_hand_over_any_more_its_fence_ends_all_the_same(
     under_way.pbs.observe()
     under_way.pbs.observe()
     assert site.said == [KICK]
+
+
+def test_one_whose_time_to_begin_has_come_is_given_all_of_its_seconds_to_start(
+    site: Recorded,
+) -> None:
+    """PBS forgets an Execution_Time that has come; a cycle of its scheduler may take a while."""
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    under_way.step(1)
+    site.job("30").update(job_state="Q", etime="Mon Nov 23 06:22:34 2026")
+    site.job("30").pop("Execution_Time")
+    assert [under_way.step(3).do, under_way.step(4).do] == [Do.UNFENCE, Do.WAIT]
+    assert under_way.step(2 + START_S).do is Do.WAIT
+    assert under_way.step(3 + START_S).outcome is Outcome.SLOW
+
+
+def test_whom_a_pliantd_kept_out_that_was_killed_may_start(site: Recorded) -> None:
+    """It ended its fence, and was killed before it let PBS look again."""
+    Clocked(site)
+    Pbs(site, lambda: NOW_S, NAMES, fences=site.fences).observe()
+    assert site.said == [KICK]
+
+
+def test_one_that_its_owner_lets_begin_later_while_it_runs_is_asked_for_nothing(
+    site: Recorded,
+) -> None:
+    """What our hook gives it as a time to begin takes the place of that one."""
+    under_way = Clocked(site)
+    site.job("30")["Execution_Time"] = "Mon Nov 23 07:22:34 2026"
+    with pytest.raises(Refused, match="its owner lets it begin later"):
+        under_way.pbs.must_go_back(under_way.job)
+    assert job(under_way.pbs.observe(), "30").frozen.startswith("its owner lets it begin later")
 
 
 def test_one_that_does_not_start_keeps_nobody_out_for_long(site: Recorded) -> None:

@@ -37,6 +37,7 @@ class Fences:
         self._lock = threading.Lock()
         self._kept: dict[str, Kept] = {one.job: Kept(one) for one in _read(path)}
         self._stood = set(self._kept)  # when this was asked last, or since
+        self._asked = path is None
         self._trouble = ""
 
     def of(self, job: str) -> Kept | None:
@@ -52,12 +53,15 @@ class Fences:
         return {fence.job: fence.until_s for fence in some}
 
     def fell(self) -> bool:
-        """Whether one has ended since this was last asked: whom it kept out may start."""
+        """Whether one has ended since this was last asked: whom it kept out may start.
+
+        At first one may have: a pliantd may have been killed before it woke those.
+        """
         with self._lock:
             now_s = self._clock()
             stand = {job for job, one in self._kept.items() if one.fence.stands(now_s)}
-            fell = not self._stood <= stand
-            self._stood = stand
+            fell = not (self._asked and self._stood <= stand)
+            self._stood, self._asked = stand, True
             return fell
 
     def put(self, fence: Fence) -> None:

@@ -149,7 +149,7 @@ class Handing:
             changed=changed,
             carries=_carried(row, site),
             queued_s=over.saved_s,
-            begins_s=row.begin_s,
+            begins_s=_begins_s(row, over),
             started_s=row.start_s,
             blocked=blocked(row) if row.waits else "",
         )
@@ -257,6 +257,11 @@ def _state(row: JobRow, now_s: float) -> JobState:
     starts_falsely = row.starts_falsely and now_s < row.start_s + FALSE_START_S
     ends = row.state == ENDING or starts_falsely
     return JobState.ENDING if ends else JobState.RUNNING
+
+
+def _begins_s(row: JobRow, over: HandOver) -> float:
+    """When it may start, or since when: PBS forgets a time to begin that has come."""
+    return row.begin_s or max(row.eligible_s, over.saved_s)
 
 
 def _carried(row: JobRow, site: Site) -> Shape | None:

@@ -47,7 +47,8 @@ class JobRow:
     holds: str
     submit_s: float
     start_s: float
-    begin_s: float  # Execution_Time; 0.0: none
+    begin_s: float  # Execution_Time; 0.0: none, or it has come
+    eligible_s: float  # etime, since when it may start; 0.0: it may not, or it never could
     exec_vnode: str
     rerunable: bool
     run_count: int
@@ -145,6 +146,7 @@ def job_row(name: str, one: Table) -> JobRow:
         submit_s=instant_s(text(one.get("ctime"))),
         start_s=_start_s(one),
         begin_s=instant_s(text(one.get("Execution_Time"))),
+        eligible_s=instant_s(text(one.get("etime"))),
         exec_vnode=text(one.get("exec_vnode")),
         rerunable=true(one.get("Rerunable", True)),
         run_count=number(one.get("run_count")),

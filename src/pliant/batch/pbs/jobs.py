@@ -39,6 +39,8 @@ from pliant.model import (
 )
 
 CHANGED = "its owner or another tool has changed it: "
+LATER = "its owner lets it begin later where it goes back to the queue"
+"""Why a job that runs is asked for nothing: our hook gives it a time to begin of its own."""
 LOWEST = 1024
 """What is added to a job's Priority, which PBS counts from -1024 on."""
 CODE = str(CHECKPOINTED)
@@ -181,6 +183,7 @@ def _left(row: JobRow, job: Job, site: Site) -> str:
         (row.is_array and row.state == "B", "an array that has begun keeps its shape"),
         (row.state in "SU", "it is suspended"),
         (not row.waits and row.holds != "", "it is held, and would not start again"),
+        (not row.waits and row.begin_s > 0, LATER),
         (goes and not _goes_back(row, site), "nothing here would send it back to the queue"),
     )
     why = next((why for holds, why in checks if holds), "")

@@ -14,7 +14,7 @@ from pliant.batch.pbs.ended import History
 from pliant.batch.pbs.fences import Fences
 from pliant.batch.pbs.handing import Handing
 from pliant.batch.pbs.job_rows import JobRow
-from pliant.batch.pbs.jobs import job_of
+from pliant.batch.pbs.jobs import LATER, job_of
 from pliant.batch.pbs.queries import Queries
 from pliant.batch.pbs.server_rows import ServerRow
 from pliant.batch.pbs.site import Site
@@ -211,11 +211,14 @@ class Pbs:
     def must_go_back(self, job: Job) -> None:
         """Raise Refused where a job that has saved would not come back, or not start again."""
         try:
+            row = self._again().get(job.id)
             stopped = self._queries.why_none_starts(job.partitions[0])
         except (Unavailable, BadAnswer) as error:
             raise Refused(
                 f"job {job.id}: PBS does not say whether it would start: {error}"
             ) from None
+        if row is not None and row.begin_s:
+            raise Refused(f"job {job.id}: {LATER}")
         why = self._queries.no_way_back() or stopped
         if why:
             self._queries.forget_site()  # so that policies know of it, and of its end
