@@ -19,10 +19,10 @@ from pliant.cli.commands import run
 from pliant.cli.doctor.daemon import broken
 from pliant.cli.doctor.eyes import Eyes
 from pliant.cli.doctor.findings import Finding, State, command
-from pliant.cli.doctor.labels import check_labels
 from pliant.cli.doctor.memory import check_memory
 from pliant.cli.doctor.partitions import check_partitions
 from pliant.cli.doctor.paths import check_paths, judged
+from pliant.cli.doctor.selinux import COPY, DEVEL, check_selinux
 from pliant.cli.doctor.slurm_patient import SlurmPatient
 from pliant.cli.doctor.toml_lines import mended
 from pliant.daemon.config import load, parse
@@ -353,14 +353,16 @@ def test_without_roots_rights_others_eyes_are_not_guessed(
 
 
 class FakeSelinux:
-    """getenforce, matchpathcon and restorecon of a policy that gives all files one label."""
+    """getenforce, semodule, matchpathcon and restorecon of a policy that gives all files one label."""
 
-    def __init__(self, mode: str, labels: dict[str, str]) -> None:
-        self.mode, self.labels = mode, labels
+    def __init__(self, mode: str, labels: dict[str, str], modules: str = "") -> None:
+        self.mode, self.labels, self.modules = mode, labels, modules
 
     def run(self, argv: list[str], *, text: str = "") -> Answer:
         if argv[0] == "getenforce":
             return Answer(f"{self.mode}\n", text, 0)
+        if argv[0] == "semodule":
+            return Answer(self.modules, "", 0)
         path = argv[-1]
         if argv[0] == "restorecon":
             self.labels.pop(path)
@@ -370,18 +372,67 @@ class FakeSelinux:
         return Answer("", "", 0)
 
 
+LOADED = "apache\npliant\t1.0.0\nzabbix\n"
+"""As semodule(8) printed it before 2.4; later releases print names alone."""
+
+
+def controller(tmp_path: Path, fake: FakeSelinux) -> SlurmPatient:
+    """The controller of a cluster, with SELinux."""
+    here = patient(tmp_path, **{"SlurmctldHost[0]": "ctl(10.0.0.1)"})
+    return replace(here, run=fake.run, hostname="ctl")
+
+
 def test_a_label_that_selinuxs_policy_would_have_otherwise_is_restored(tmp_path: Path) -> None:
     (tmp_path / "pliant.lua").touch()
     path = str(tmp_path / "pliant.lua")
-    fake = FakeSelinux("Enforcing", {path: "user_tmp_t"})
-    here = replace(patient(tmp_path), run=fake.run)
-    (found,) = check_labels(here)
-    assert (found.state, found.says) == (
+    fake = FakeSelinux("Enforcing", {path: "user_tmp_t"}, LOADED)
+    here = controller(tmp_path, fake)
+    module, label = check_selinux(here)
+    assert (module.state, module.says) == (State.OK, "Enforcing, module pliant is loaded")
+    assert (label.state, label.says) == (
         State.FAULT,
         f"Enforcing, and {path} has context user_tmp_t, should be etc_t",
     )
-    assert found.commands == (command("restorecon", "-v", path),)
-    fake.run(shlex.split(found.commands[0]))
-    assert [finding.state for finding in check_labels(here)] == [State.OK]
-    fake.mode, fake.labels[path] = "Permissive", "user_tmp_t"
-    assert [finding.says for finding in check_labels(here)] == ["Permissive: nothing is refused"]
+    assert label.commands == (command("restorecon", "-v", path),)
+    fake.mode = "Permissive"
+    assert [finding.state for finding in check_selinux(here)] == [State.OK, State.ADVICE]
+    fake.run(shlex.split(label.commands[0]))
+    assert [finding.state for finding in check_selinux(here)] == [State.OK, State.OK]
+
+
+@pytest.mark.parametrize("mode", ["Disabled", ""])
+def test_nothing_is_said_of_selinux_where_it_is_off(tmp_path: Path, mode: str) -> None:
+    here = controller(tmp_path, FakeSelinux(mode, {}))
+    assert list(check_selinux(here)) == []
+
+
+def test_the_module_is_missed_where_pliantd_is(tmp_path: Path) -> None:
+    fake = FakeSelinux("Enforcing", {}, "apache\nzabbix\n")
+    here = controller(tmp_path, fake)
+    module, _ = check_selinux(here)
+    assert (module.state, module.says.partition(":")[0]) == (
+        State.ADVICE,
+        "Enforcing, without the module pliant",
+    )
+    assert module.commands[-1] == "semodule -i /root/pliant-selinux/pliant.pp"
+    user, _ = check_selinux(replace(here, is_root=False))
+    assert (user.state, user.says) == (
+        State.SKIPPED,
+        "Enforcing; only root sees which modules are loaded",
+    )
+    node, _ = check_selinux(replace(here, hostname="n1"))
+    assert (node.state, node.says) == (State.OK, "Enforcing")
+
+
+def test_what_the_doctor_prints_makes_the_module(tmp_path: Path) -> None:
+    if not DEVEL.exists():
+        pytest.skip("selinux-policy-dev is not installed")
+    here = controller(tmp_path, FakeSelinux("Enforcing", {}))
+    module, _ = check_selinux(here)
+    there = tmp_path / "module"
+    for line in module.commands[:2]:  # the third loads it, which is for a kernel with SELinux
+        words = shlex.split(line.replace(str(COPY), str(there)))
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=HANG_S)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert module.commands[2] == command("semodule", "-i", COPY / "pliant.pp")
+    assert (there / "pliant.pp").stat().st_size > 0

@@ -14,13 +14,13 @@ from pliant.cli.doctor.daemon import check_daemon
 from pliant.cli.doctor.down import check_down
 from pliant.cli.doctor.filter import check_filter
 from pliant.cli.doctor.findings import Finding, State, fault
-from pliant.cli.doctor.labels import check_labels
 from pliant.cli.doctor.memory import check_memory
 from pliant.cli.doctor.munge import check_munge
 from pliant.cli.doctor.partitions import check_partitions
 from pliant.cli.doctor.paths import check_paths
 from pliant.cli.doctor.patient import Host, Patient
 from pliant.cli.doctor.pbs_patient import PbsPatient, gather_pbs
+from pliant.cli.doctor.selinux import check_selinux
 from pliant.cli.doctor.slurm import check_gpus, check_host, check_scheduler, check_slurm
 from pliant.cli.doctor.slurm_patient import SlurmPatient, gather_slurm
 from pliant.cli.doctor.spank import check_spank
@@ -41,7 +41,7 @@ SLURM: tuple[Callable[[SlurmPatient], Iterator[Finding]], ...] = (
     check_filter,
     check_spank,
     check_paths,
-    check_labels,
+    check_selinux,
     check_partitions,
     check_daemon,
 )
