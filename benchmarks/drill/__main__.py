@@ -1,7 +1,7 @@
 """``python -m benchmarks.drill``: runs more of the drill, and writes docs/drill.md of all.
 
 Each run is a line of runs.jsonl, and counts with those of earlier sittings. The kinds of which
-there are fewest come first. SIGTERM and Ctrl-C let what runs end, and then end it.
+there are fewest hand-overs come first. SIGTERM and Ctrl-C let what runs end, and then end it.
 """
 
 from __future__ import annotations
@@ -13,29 +13,42 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 from benchmarks.drill.document import document
 from benchmarks.drill.faults import FAULTS, Fault
-from benchmarks.drill.record import ROOT, RUNS, Origin, append, read
+from benchmarks.drill.record import ROOT, RUNS, Origin, append, counted, read
+from benchmarks.drill.run import Ran
 from benchmarks.drill.sitting import Task, drilled
 
 DOCUMENT = ROOT / "docs" / "drill.md"
 
 
 def rarest(kinds: Sequence[Fault], counts: Counter[str], seed: int) -> Iterator[Task]:
-    """Yield runs without end, of the kinds first of which there are fewest so far."""
-    draw, had = random.Random(seed), Counter(counts)
+    """Yield runs without end, of the kinds first of which there are fewest hand-overs.
+
+    Those of a run count in ``counts`` once it is yielded, as many as it may make.
+    """
+    draw = random.Random(seed)
     while True:
-        least = min(had[one.name] for one in kinds)
-        some = [one for one in kinds if had[one.name] == least]
+        least = min(counts[one.name] for one in kinds)
+        some = [one for one in kinds if counts[one.name] == least]
         draw.shuffle(some)
         for one in some:
+            counts[one.name] += one.hand_overs
             yield Task(one, seed)
-            had[one.name] += 1
             seed += 1
+
+
+def enough(
+    tasks: Iterator[Task], runs: int, each: int, kinds: Sequence[Fault], counts: Counter[str]
+) -> Iterator[Task]:
+    """Yield so many of them, or until there are so many hand-overs of each kind."""
+    if runs or not each:
+        yield from islice(tasks, runs or len(kinds))
+    while each and min(counts[one.name] for one in kinds) < each:
+        yield next(tasks)
 
 
 def main() -> None:
@@ -44,24 +57,24 @@ def main() -> None:
     seed = chosen.seed or random.SystemRandom().randrange(1, 2**31)
     kinds = [one for one in FAULTS if any(word in one.name for word in chosen.only.split(","))]
     origin, stopping = Origin.now(), threading.Event()
-    before = read(chosen.record, origin.files)
-    counts = Counter(run.seen.fault for run in before if run.slurm == origin.slurm)
-    print(f"seed {seed}; {counts.total()} runs are recorded of these files", flush=True)
+    counts = counted(read(chosen.record, origin.files), origin.on)
+    print(f"seed {seed}; {counts.total()} hand-overs are recorded of these files", flush=True)
     _end_at_a_signal(stopping)
-    tasks = islice(rarest(kinds, counts, seed), chosen.runs or len(kinds))
-    for task, seen in drilled(tasks, chosen.at_once, stopping):
-        append(chosen.record, origin.noted(task, seen))
-        mark = "ok " if seen.is_good else "NOT"
-        print(
-            f"{mark} {seen.seconds:4.0f} s  {seen.fault} ({seen.moment}), seed {task.seed}"
-            f" {seen.words}",
-            flush=True,
-        )
-        if not seen.is_good:
-            print(f"    {replace(seen, said='')}\n{seen.said}", flush=True)
+    tasks = enough(rarest(kinds, counts, seed), chosen.runs, chosen.each, kinds, counts)
+    for task, ran in drilled(tasks, chosen.at_once, stopping, chosen.logs):
+        append(chosen.record, origin.noted(task, ran))
+        counts[ran.fault] += len(ran.seen) - task.fault.hand_overs
+        _print(task, ran)
     runs = read(chosen.record, origin.files)
     if runs:
         chosen.out.write_text(document(runs))
+
+
+def _print(task: Task, ran: Ran) -> None:
+    mark, moments = "ok " if ran.is_good else "NOT", ", ".join(seen.moment for seen in ran.seen)
+    print(f"{mark} {ran.seconds:4.0f} s  {ran.fault} ({moments}), seed {task.seed}", flush=True)
+    if not ran.is_good:
+        print(*ran.seen, ran.said, sep="\n    ", flush=True)
 
 
 def _end_at_a_signal(stopping: threading.Event) -> None:
@@ -79,12 +92,14 @@ def _end_at_a_signal(stopping: threading.Event) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.drill", description=__doc__)
     parser.add_argument("--runs", type=int, default=0, help="how many; each kind once by default")
+    parser.add_argument("--each", type=int, default=0, help="until there are so many of each kind")
     parser.add_argument("--at-once", type=int, default=max(1, (os.cpu_count() or 2) // 2))
     parser.add_argument(
         *("--seed",), type=int, default=0, help="of the first run; drawn where it is 0, and printed"
     )
     parser.add_argument("--only", default="", help="kinds with these words, split by commas")
     parser.add_argument("--record", type=Path, default=RUNS, help="where runs are kept")
+    parser.add_argument("--logs", type=Path, help="keep the logs of a run there that is not good")
     parser.add_argument("--out", type=Path, default=DOCUMENT)
     return parser
 

@@ -96,7 +96,7 @@ def by_owner(*words: str) -> Callable[[Field], None]:
 
 
 def cancel(field: Field) -> None:
-    field.sandbox.run(["scancel", str(field.job)], user=USER)
+    field.cancel(field.job, USER)
 
 
 def restart_at_once(field: Field) -> None:
@@ -125,7 +125,7 @@ def small_disk(field: Field, size: str = "2m") -> Iterator[None]:
     try:
         yield
     finally:
-        field.sandbox.stop("pliantd")
+        field.stop_pliantd()
         subprocess.run(["umount", str(state)], check=True, timeout=10)
 
 

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import comb
+from statistics import median
 
 from benchmarks import machine
 from benchmarks.drill.faults import FAULTS
 from benchmarks.drill.record import Run
-from benchmarks.drill.run import Seen
+from benchmarks.drill.run import Ran
 from benchmarks.section import Section, verdict
 
 _HEADER = (
-    *("fault", "the job ends", "runs", "jobs lost", "steps lost", "stuck", "slipped in"),
+    *(
+        "fault",
+        "the job ends",
+        "runs",
+        "hand-overs",
+        "jobs lost",
+        "steps lost",
+        "stuck",
+        "slipped in",
+    ),
     *("fences", "pins", "not good, at most", "ended or requeued by Slurm itself first"),
     *("Slurm put right by hand", "steps done again", "median s"),
 )
@@ -28,64 +38,68 @@ Written by `make drill`; every number below was counted by its runs. GPUs are fa
 
 _HOW = """\
 In each run a job that counts (docs/examples/count.py, its checkpoint made to take a second, \
-its protected time cut short) is \
-resized, or preempted for a trial job, while another waits for all GPUs of its node, and one \
-fault is injected at a moment drawn by the seed. What died is started again within 1.5 s, and what \
-is left is counted once pliantd has nothing under way. "Not good, at most" bounds how often a \
-fault of this kind does harm, with 95 % confidence (Clopper and Pearson). A slurmctld that is \
-killed forgets its last \
-seconds, with or without Pliant: a job that it had started in them it starts again, its node \
-refuses that, and Slurm holds the job and drains the node; or it takes GPUs for used until it is \
-reconfigured. The drill then does what an administrator would, which is counted apart. Or it ends \
-the run that it has forgotten ("Registered PENDING") and starts the job again within the same \
-second, for which the node has just revoked the job's credential: the job has FAILED, as a plain \
-one would have; it is counted as ended by Slurm itself."""
+its protected time cut short) is resized, or preempted for a trial job, while another waits for \
+all GPUs of its node, and the fault is injected at a moment drawn by the seed. Where the job goes \
+on, it is handed over again, three times in all, with the same fault at other moments. What died \
+is started again within 1.5 s, and what is left is counted once pliantd has nothing under way.
+
+"Not good, at most" bounds how often a hand-over with a fault of this kind does harm, with 95 % \
+confidence (Clopper and Pearson; for none of n about 3/n).
+
+A slurmctld that is killed forgets its last seconds, with or without Pliant: a job that it had \
+started in them it starts again, its node refuses that, and Slurm holds the job and drains the \
+node; or it takes GPUs for used until it is reconfigured. The drill then does what an \
+administrator would, which is counted apart. Or it ends the run that it has forgotten \
+("Registered PENDING") and starts the job again within the same second, for which the node has \
+just revoked the job's credential: the job has FAILED, as a plain one would have; it is counted \
+as ended by Slurm itself."""
 
 
 def document(runs: Sequence[Run]) -> str:
     """Return the whole page."""
     lines = [_HEAD, *machine.lines(), "", _HOW, ""]
-    releases = dict.fromkeys(run.slurm for run in runs)
-    for slurm in releases:
-        lines += _section(slurm, [run for run in runs if run.slurm == slurm]).markdown()
-    lines += [_bad(run) for run in runs if not run.seen.is_good]
+    for on in dict.fromkeys(run.origin.on for run in runs):
+        lines += _section(on, [run for run in runs if run.origin.on == on]).markdown()
+    lines += [line for run in runs for line in _bad(run)]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(slurm: str, runs: Sequence[Run]) -> Section:
-    good = all(run.seen.is_good for run in runs)
-    times, commits = sorted(run.at for run in runs), sorted({run.commit for run in runs})
+def _section(on: str, runs: Sequence[Run]) -> Section:
+    good = all(run.ran.is_good for run in runs)
+    times, commits = sorted(run.at for run in runs), sorted({run.origin.commit for run in runs})
     words = (
         f"{len(runs)} runs from {times[0]} to {times[-1]}, of {', '.join(commits)}, which have the"
-        " same files under test."
+        f" same files under test ({runs[0].origin.files})."
     )
-    rows = [*table([run.seen for run in runs])]
-    result = f"Nothing lost, stuck or left: {verdict(good)}."
-    return Section(f"Slurm {slurm}", words, _HEADER, rows, result)
+    rows = [*table([run.ran for run in runs])]
+    return Section(on, words, _HEADER, rows, f"Nothing lost, stuck or left: {verdict(good)}.")
 
 
-def _bad(run: Run) -> str:
-    seen = run.seen
-    return f"- Slurm {run.slurm}, {seen.fault} ({seen.moment}), seed {run.seed}: {seen.words}"
+def _bad(run: Run) -> Iterator[str]:
+    for number, seen in enumerate(run.ran.seen, 1):
+        if not seen.is_good:
+            which = f"{run.ran.fault}, hand-over {number} ({seen.moment}), seed {run.seed}"
+            yield f"- {run.origin.on}, {which}: {seen.words}"
 
 
-def table(seen: Sequence[Seen]) -> Iterator[Sequence[str]]:
+def table(ran: Sequence[Ran]) -> Iterator[Sequence[str]]:
     """Yield a row for each kind of fault, and one for all."""
     for kind in FAULTS:
-        those = [one for one in seen if one.fault == kind.name]
+        those = [one for one in ran if one.fault == kind.name]
         if those:
             yield _row(kind.name, kind.ends.lower(), those)
-    yield _row("all", "", seen)
+    yield _row("all", "", ran)
 
 
-def _row(name: str, ends: str, seen: Sequence[Seen]) -> Sequence[str]:
+def _row(name: str, ends: str, ran: Sequence[Ran]) -> Sequence[str]:
+    seen = [each for one in ran for each in one.seen]
+
     def totals(names: Sequence[str]) -> Iterator[str]:
         return (str(sum(getattr(one, what) for one in seen)) for what in names)
 
-    median = sorted(one.seconds for one in seen)[len(seen) // 2]
-    bad = sum(not one.is_good for one in seen)
-    counts = (*totals(_GOALS), f"{at_most(bad, len(seen)):.1%}", *totals(_TOLD))
-    return (name, ends, str(len(seen)), *counts, f"{median:.0f}")
+    bound = at_most(sum(not one.is_good for one in seen), len(seen))
+    counts = (str(len(ran)), str(len(seen)), f"{bound:.1%}", *totals(_GOALS), *totals(_TOLD))
+    return (name, ends, *counts, f"{median(one.seconds for one in ran):.0f}")
 
 
 def at_most(bad: int, runs: int) -> float:

@@ -52,6 +52,11 @@ class Fault:
     stands: tuple[str, str] = ("", "")
     options: tuple[str, ...] = ()
 
+    @property
+    def hand_overs(self) -> int:
+        """How many a run makes at most: one where the job ends, or keeps what its user said."""
+        return 1 if self.stands[0] or self.ends != "COMPLETED" else 3
+
 
 def around(*steps: str) -> tuple[str, ...]:
     """Return the moments before and after these steps."""
@@ -68,8 +73,8 @@ PENDING = ("before:reshape", "after:reshape", "before:unfence")
 """While it waits between its two runs: an owner's update of these fields is refused before."""
 REQUEUED = ("after:requeue", "before:unfence")
 """While the job ends or waits, behind its fence."""
-FAILS_ONCE = "if test -e $1/log && mkdir $1/failed 2>/dev/null; then exit 1; fi"
-"""A prolog that fails once for a job which has run before."""
+FAILS_ONCE = "test -e $1/log || exit 0; ! mkdir $1/failed-$(grep -c saved $1/log) 2>/dev/null"
+"""A prolog that fails once after each of a job's checkpoints."""
 HOLDS = (ASKED, *SAVED, *WAITS)
 ANY = (ASKED, *around(*STEPS))
 """Every moment of a resize."""

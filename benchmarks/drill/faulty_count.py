@@ -17,7 +17,7 @@ import count  # type: ignore[import-not-found]  # lies beside it where it runs
 import pliant
 
 SAVING_S = 1.0
-HURRIED_S = 0.0005
+HURRIED_S = 0.0
 PLACE = Path(sys.argv[2])
 _load, _save = count.load, count.save
 _heartbeat, _checkpointed = pliant.heartbeat, pliant.checkpointed
@@ -86,5 +86,7 @@ count.load, count.save, count.time = load, save, Time
 pliant.heartbeat, pliant.checkpointed = heartbeat, checkpointed
 
 if __name__ == "__main__":
-    (PLACE / "pid").write_text(f"{os.getpid()} {os.getppid()}")
+    new = PLACE / f"pid.{os.getpid()}"
+    new.write_text(f"{os.getpid()} {os.getppid()}")
+    new.rename(PLACE / "pid")
     count.main(int(sys.argv[1]), PLACE / "count", float(sys.argv[3]))

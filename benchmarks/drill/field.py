@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 
 import psutil
 
+from benchmarks.drill.halting import HALT, REACHED
 from pliant.daemon.answers import HistoryAnswer, from_json
 from pliant.errors import PliantError
 from pliant.handover import OURS
@@ -24,9 +26,10 @@ from pliant.wire import Message, ask_over_tcp
 
 ROOT = Path(__file__).parents[2]
 USER = "pliant-alice"
-STEPS, STEP_S = 1500, 0.02
+STEPS, STEP_S = 6000, 0.02
 PYTHON = "/usr/bin/python3"
-POLL_S = 0.05
+LOOK_S, ASK_S = 0.02, 0.25
+"""How often it is looked whether something is so: at a file, or by asking the batch system."""
 COME_S = 90.0
 """How long what should come in a second or two may take on a machine that is busy."""
 _LEFT_OUT = (
@@ -82,8 +85,11 @@ class Field:
     skew_s: int = 0
     submitted_s: float = 0.0  # the last job
     dead: list[str] = field(default_factory=list)
+    log_read: int = 0  # of slurmctld's log
     trouble: str = ""  # pliantd's last no
     ends: tuple[str, ...] = ()  # how the job may; a fault may change it
+    has_ended: bool = False
+    daemon: subprocess.Popen[bytes] | None = None  # the last pliantd
     later: list[threading.Timer] = field(default_factory=list)  # what ends a fault in a while
     told: tuple[str, ...] = ()  # one of these its output or pliantd's log is to say where it failed
 
@@ -94,19 +100,40 @@ class Field:
         """Bring a cluster of two nodes with four GPUs each up."""
         made = Sandbox(name, Options(nodes=2, gpus=4, users=(USER,)))
         made.up()
+        made.stop("pliantd")
         return cls(made, lib)
 
-    def deciding(self, policy: str) -> None:
+    def begin(self, place: Path, ends: str) -> None:
+        """Begin a run with nothing of the last; what it leaves lies in ``place``."""
+        self.place, self.job, self.ends, self.has_ended = place, 0, (ends,), False
+        self.told = ()
+
+    def deciding(self, policy: str, *options: str) -> None:
         """Let the next pliantd decide by this policy."""
         path = self.sandbox.layout.pliant_toml
-        lines = path.read_text().splitlines()
-        lines = [f'policy = "{policy}"' if line.startswith("policy =") else line for line in lines]
-        path.write_text("\n".join(lines) + "\n")
+        before, named, after = re.split(r'^(policy = )".*"$', path.read_text(), flags=re.M)
+        after = re.sub(
+            r"^\[policy\]$[^\[]*", "\n".join(["[policy]", *options, "\n"]), after, flags=re.M
+        )
+        path.write_text(f'{before}{named}"{policy}"{after}')
 
-    def pliantd(self, moment: str = "never") -> None:
-        """Start pliantd, which halts at this moment, and wait until it answers."""
+    def halt_at(self, moment: str) -> None:
+        """Let pliantd halt when it comes to this moment, once."""
+        (self.place / HALT).write_text(moment)
+
+    def is_halted(self) -> bool:
+        """Whether it has come to it."""
+        return (self.place / REACHED).exists()
+
+    def let_go(self) -> None:
+        """Let it go on, or not halt any more."""
+        for name in (HALT, REACHED):
+            (self.place / name).unlink(missing_ok=True)
+
+    def pliantd(self) -> None:
+        """Start pliantd, and wait until it answers."""
         layout = self.sandbox.layout
-        argv = [sys.executable, "-m", "benchmarks.drill.halting", str(self.place), moment]
+        argv = [sys.executable, "-m", "benchmarks.drill.halting", str(self.place)]
         env = {
             **environment.for_daemons(layout),
             "NOTIFY_SOCKET": str(layout.notify_socket),
@@ -117,12 +144,17 @@ class Field:
         notified = Notified(layout.notify_socket)
         try:
             argv += ["--config", str(layout.pliant_toml)]
-            child = processes.start(layout, "pliantd", argv, env)
-            self.wait(
-                lambda: notified.ready() or child.poll() is not None, "pliantd to start", COME_S
-            )
+            child = self.daemon = processes.start(layout, "pliantd", argv, env)
+            come = "pliantd to start"
+            self.wait(lambda: notified.ready() or child.poll() is not None, come, COME_S, LOOK_S)
         finally:
             notified.close()
+
+    def stop_pliantd(self) -> None:
+        """End it, and wait until it is gone."""
+        if self.daemon:
+            self.daemon.terminate()
+            self.daemon.wait(COME_S)
 
     def said(self, since: int = 0) -> str:
         """What pliantd said from this byte of its log on."""
@@ -134,7 +166,7 @@ class Field:
         for part in self.dead:
             self._start(part)
         self.dead = []
-        if self.sandbox.pid("pliantd") is None:
+        if self.daemon is None or self.daemon.poll() is not None:
             self.pliantd()
         self.resume_nodes()
 
@@ -171,6 +203,18 @@ class Field:
         job = f"JobId={self.job} "
         ended = any(f"non-startable batch {job[:-1]}{after}" in log for after in " :")
         return ended and f"Registered PENDING {job}" in log
+
+    def recount(self) -> bool:
+        """Let slurmctld count its GPUs anew, where it has miscounted them; return whether so.
+
+        One that was killed while a job completed did not free what the job had.
+        """
+        log = self.sandbox.layout.log("slurmctld").read_text(errors="replace")
+        miscounted = any(words in log[self.log_read :] for words in _MISCOUNTED)
+        if miscounted:
+            self.scontrol("reconfigure")
+        self.log_read = len(log)
+        return miscounted
 
     def kill(self, part: str) -> None:
         """Kill a part, and wait until it is gone; slurmctld not before it has saved all jobs."""
@@ -219,6 +263,14 @@ class Field:
     def state(self, job: int) -> str:
         """Return a job's state; "" where nothing answers."""
         return self.show(job).get("JobState", "")
+
+    def gpus(self) -> int:
+        """Return how many GPUs the job asks for."""
+        return int(self.show(self.job)["TresPerNode"].rpartition(":")[2])
+
+    def cancel(self, job: int, user: str | None = None) -> None:
+        """End a job."""
+        self.sandbox.run(["scancel", str(job)], user=user)
 
     def scontrol(self, *words: str, user: str | None = None) -> str:
         """Run scontrol; return what it complained of."""
@@ -288,6 +340,11 @@ class Field:
         """Whether the job's last run has written its checkpoint."""
         return (self.place / "log").read_text().splitlines()[-1].startswith("saved")
 
+    def works(self) -> bool:
+        """Whether the program counts."""
+        pid = int((self.place / "pid").read_text().split()[0])
+        return not self.has_saved() and psutil.pid_exists(pid)
+
     def clear(self) -> None:
         """End all jobs and fences."""
 
@@ -304,13 +361,14 @@ class Field:
         self.rival = self.guest = 0
 
     @staticmethod
-    def wait(is_so: Callable[[], bool], what: str, timeout_s: float) -> None:
+    def wait(is_so: Callable[[], bool], what: str, timeout_s: float, poll_s: float = ASK_S) -> None:
         """Wait until it is so; raises TimeoutError."""
         deadline = time.monotonic() + timeout_s
         while not is_so():
             if time.monotonic() > deadline:
                 raise TimeoutError(f"waited {timeout_s:.0f} s for {what}")
-            time.sleep(POLL_S)
+            time.sleep(poll_s)
 
 
+_MISCOUNTED = ("job_res_rm_job: plugin still initializing", "gres count underflow")
 _ALIVE = ("RUNNING", "PENDING", "COMPLETING", "CONFIGURING", "SUSPENDED", "REQUEUED")

@@ -1,8 +1,8 @@
-"""The real pliantd, which halts once at a step of a hand-over until it is let go.
+"""The real pliantd, which halts at a step of a hand-over for as long as it is made to.
 
-``python -m benchmarks.drill.halting DIRECTORY MOMENT --config FILE``; MOMENT is ``before:requeue``,
-``after:fence`` and so on, or ``never``. It makes DIRECTORY/reached there, and
-waits for DIRECTORY/go.
+``python -m benchmarks.drill.halting DIRECTORY --config FILE``. Where DIRECTORY/halt says
+``before:requeue``, ``after:fence`` and so on, that file is renamed to DIRECTORY/reached there, and
+pliantd goes on once it is removed: so it halts once, and one that is started anew goes on.
 A job's protected time is short, so that nothing waits for its end.
 DRILL_SKEW_S is how wrong its clock is, and that of the commands that it runs (by libfaketime).
 """
@@ -22,19 +22,21 @@ from pliant.daemon import main as daemon
 from pliant.handover import HandOver, Step
 from pliant.model import Job
 
+HALT, REACHED = "halt", "reached"
 MOST_S = 30.0
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 
 
-def halting(directory: Path, moment: str) -> type[Slurm]:
-    """Return a Slurm whose steps halt at this moment."""
+def halting(directory: Path) -> type[Slurm]:
+    """Return a Slurm whose steps halt where it is said."""
+    wanted, reached = directory / HALT, directory / REACHED
 
     def halt(when: str, step: Step) -> None:
-        if moment != f"{when}:{step.do}" or (directory / "reached").exists():
+        if not wanted.exists() or wanted.read_text() != f"{when}:{step.do}":
             return
-        (directory / "reached").touch()
+        wanted.rename(reached)
         deadline = time.monotonic() + MOST_S
-        while not (directory / "go").exists() and time.monotonic() < deadline:
+        while reached.exists() and time.monotonic() < deadline:
             time.sleep(0.005)
 
     class Halting(Slurm):
@@ -63,11 +65,11 @@ def skewed(skew_s: int) -> dict[str, str]:
 
 def main() -> None:
     """Run pliantd."""
-    directory, moment, *arguments = sys.argv[1:]
+    directory, *arguments = sys.argv[1:]
     passed = skewed(int(os.environ.get("DRILL_SKEW_S", "0")))
     commands = partial(Commands, env=passed)
     vars(lifecycle).update(PROTECTION=0.3)
-    vars(daemon).update(Slurm=halting(Path(directory), moment), Commands=commands)
+    vars(daemon).update(Slurm=halting(Path(directory)), Commands=commands)
     daemon.main(arguments)
 
 

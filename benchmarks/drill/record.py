@@ -1,4 +1,4 @@
-"""What the runs showed, a line of JSON each, kept over sittings.
+"""What the runs showed, a short line of JSON each, kept over sittings.
 
 A run counts for as long as the files under test are those that it ran with.
 """
@@ -8,13 +8,15 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from benchmarks import machine
-from benchmarks.drill.run import Seen
+from benchmarks.drill.run import Ran, Seen
 from benchmarks.drill.sitting import Task
 
 ROOT = Path(__file__).parents[2]
@@ -25,34 +27,31 @@ _KINDS = (".py", ".lua", ".c", ".h", ".j2")
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """One run: when, of what, with which Slurm, and what was seen."""
-
-    at: str
-    commit: str
-    files: str
-    slurm: str
-    seed: int
-    seen: Seen
-
-
-@dataclass(frozen=True, slots=True)
 class Origin:
-    """What is the same for all runs of a sitting."""
+    """What is the same for all runs of a sitting; ``on``: which batch system, and where."""
 
     commit: str
     files: str
-    slurm: str
+    on: str
 
     @classmethod
     def now(cls) -> Origin:
         """As the files and the Slurm of this machine are."""
-        return cls(_commit(), hash_of(ROOT), machine.slurm())
+        return cls(_commit(), hash_of(ROOT), f"Slurm {machine.slurm()}")
 
-    def noted(self, task: Task, seen: Seen) -> Run:
+    def noted(self, task: Task, ran: Ran) -> Run:
         """A run that ended just now."""
-        at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        return Run(at, self.commit, self.files, self.slurm, task.seed, seen)
+        return Run(f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}", self, task.seed, ran)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run: when, of what, drawn by which seed, and what it showed."""
+
+    at: str
+    origin: Origin
+    seed: int
+    ran: Ran
 
 
 def hash_of(root: Path) -> str:
@@ -68,27 +67,44 @@ def hash_of(root: Path) -> str:
 
 def append(path: Path, run: Run) -> None:
     """Add a line; what pliantd said is kept of runs only that showed something."""
-    said = {} if not run.seen.is_good else {"said": ""}
-    line = {name: getattr(run, name) for name in _OWN} | asdict(run.seen) | said
+    ran = run.ran
+    line = {"at": run.at, **_told(run.origin), "seed": run.seed, **_told(ran)}
+    line |= {"seconds": round(ran.seconds, 1), "seen": [_told(seen) for seen in ran.seen]}
+    if ran.is_good:
+        line.pop("said", None)
     with path.open("a") as file:
-        file.write(json.dumps(line) + "\n")
+        file.write(json.dumps(line, separators=(",", ":")) + "\n")
 
 
 def read(path: Path, files: str) -> Sequence[Run]:
     """Return the runs with these files under test."""
-    return tuple(run for run in _all(path) if run.files == files)
+    return tuple(run for run in _all(path) if run.origin.files == files)
+
+
+def counted(runs: Sequence[Run], on: str) -> Counter[str]:
+    """Return how many hand-overs there were of each kind on this batch system."""
+    counts = Counter[str]()
+    for run in runs:
+        if run.origin.on == on:
+            counts[run.ran.fault] += len(run.ran.seen)
+    return counts
 
 
 def _all(path: Path) -> Iterator[Run]:
     lines = path.read_text().splitlines() if path.exists() else ()
     for line in lines:
         told = json.loads(line)
-        yield Run(**{name: told.pop(name) for name in _OWN}, seen=Seen(**told))
+        seen = [Seen(**each) for each in told.pop("seen")]
+        origin = Origin(**{one.name: told.pop(one.name) for one in fields(Origin)})
+        yield Run(told.pop("at"), origin, told.pop("seed"), Ran(**told, seen=seen))
+
+
+def _told(what: Origin | Ran | Seen) -> Mapping[str, Any]:
+    """Return its fields that say anything."""
+    every = {one.name: getattr(what, one.name) for one in fields(what)}
+    return {name: value for name, value in every.items() if value}
 
 
 def _commit() -> str:
     argv = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
     return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip()
-
-
-_OWN = tuple(one.name for one in fields(Run) if one.name != "seen")

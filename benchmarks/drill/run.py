@@ -1,17 +1,19 @@
-"""One run of the drill: a hand-over on a real Slurm into which one fault is injected."""
+"""One run of the drill: a job on a real Slurm, handed over again and again with a fault in each."""
 
 from __future__ import annotations
 
 import random
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 from benchmarks.drill.admin import Admin
 from benchmarks.drill.faults import UNHALTED_S, Fault
-from benchmarks.drill.field import COME_S, STEPS, Field, checksum
+from benchmarks.drill.field import COME_S, LOOK_S, STEPS, Field, checksum
+from benchmarks.drill.work import Work
 from pliant.errors import PliantError
 from pliant.handover import Outcome
 
@@ -20,16 +22,16 @@ END_S = 400.0
 """Slurm took three minutes to miss a job whose node was rebooted, and two to start it again."""
 UNPINNED_S = 6.0
 """How long after its start a job may still carry its pin: the next look takes it."""
+SHAPES = ("1", "2", "4")
 _SAID = re.compile("(INFO|WARNING|ERROR) pliant")
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
 
 @dataclass(slots=True)
 class Seen:
-    """What one run showed; the goal of each count is 0; told only are ``redone`` in
+    """What one hand-over showed; the goal of each count is 0; told only are ``redone`` in
     steps, and what Slurm did itself: ``first``, and ``righted`` by hand."""
 
-    fault: str
     moment: str
     lost: int = 0
     steps_lost: int = 0
@@ -40,9 +42,7 @@ class Seen:
     righted: int = 0
     fences: int = 0
     pins: int = 0
-    seconds: float = 0.0
     words: list[str] = field(default_factory=list)
-    said: str = ""
 
     @property
     def is_good(self) -> bool:
@@ -51,64 +51,84 @@ class Seen:
         return not any(counts) and not self.words
 
 
-def run(area: Field, fault: Fault, place: Path, draw: random.Random) -> Seen:
-    """Make one hand-over with one fault in it; leave the sandbox whole and empty."""
-    seen = Seen(fault.name, draw.choice(fault.moments))
-    since_s = time.monotonic()
+@dataclass(slots=True)
+class Ran:
+    """What one run showed, hand-over by hand-over, and what pliantd ``said`` in it.
+
+    What is wrong only at the job's end, or keeps the run from going on, is its last hand-over's.
+    """
+
+    fault: str
+    seen: list[Seen]
+    seconds: float = 0.0
+    said: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether all of them were."""
+        return all(one.is_good for one in self.seen)
+
+
+def run(area: Field, fault: Fault, place: Path, draw: random.Random) -> Ran:
+    """Hand a job over with the fault at each of some moments; leave the sandbox whole and empty."""
+    moments, since_s = drawn(fault, draw), time.monotonic()
+    ran = Ran(fault.name, [Seen(moments[0])])
     place.mkdir(mode=0o777)
     place.chmod(0o777)
-    area.place, area.job, area.ends = place, 0, (fault.ends,)
-    area.told = ()
-    area.sandbox.stop("pliantd")
+    area.begin(place, fault.ends)
     said = len(area.said())
     try:
         with fault.around(area):
-            try:
-                _run(area, fault, seen, draw)
-            except TimeoutError as error:
-                seen.words.append(f"{error}: {area.trouble}")
-                seen.stuck += 1
-            finally:
-                area.skew_s = 0
-                area.have_passed()
-                area.restore()
-                area.clear()
-                area.sandbox.stop("pliantd")
+            _run(area, fault, moments, ran, draw)
     except (PliantError, OSError) as error:
-        seen.words.append(f"{type(error).__name__}: {error}")
+        ran.seen[-1].words.append(f"{type(error).__name__}: {error}")
     lines = area.said(said).splitlines()
-    seen.said = "\n".join(dict.fromkeys(line for line in lines if _SAID.match(line)))
-    seen.seconds = time.monotonic() - since_s
-    return seen
+    ran.said = "\n".join(line for line, _ in groupby(filter(_SAID.match, lines)))
+    ran.seconds = time.monotonic() - since_s
+    return ran
 
 
-def _run(area: Field, fault: Fault, seen: Seen, draw: random.Random) -> None:
-    area.deciding("fitgpp" if fault.guest else "easy-backfill")
-    moment = "never" if seen.moment in UNHALTED_S else seen.moment
-    area.skew_s = min(0, fault.skew_s)
-    area.pliantd(moment)
-    _begin(area, fault, moment, seen)
-    _ask(area, fault, draw)
-    if seen.moment in UNHALTED_S:
-        time.sleep(draw.uniform(*UNHALTED_S[seen.moment]))
-    else:
-        area.wait((area.place / "reached").exists, f"{seen.moment} to come", COME_S)
-    fault.inject(area)
-    (area.place / "go").touch()
-    time.sleep(draw.uniform(0.2, 1.5))
-    area.restore()
-    _until_quiet(area, seen)
-    _stands(area, fault, seen)
-    fault.after(area)
-    _until_ended(area, fault, seen)
+def _run(area: Field, fault: Fault, moments: Sequence[str], ran: Ran, draw: random.Random) -> None:
+    """Make the hand-overs for as long as the job goes on, and clear up."""
+    work = Work(area.place / "log")
+    try:
+        _begin(area, fault, ran.seen[0])
+        while not area.has_ended:
+            seen = ran.seen[-1]
+            _hand_over(area, fault, seen, draw, last=len(ran.seen) == len(moments))
+            seen.steps_lost, seen.redone = work.lost()
+            if not area.has_ended:
+                seen.righted += area.recount()
+                ran.seen.append(Seen(moments[len(ran.seen)]))
+    except TimeoutError as error:
+        ran.seen[-1].words.append(f"{error}: {area.trouble}")
+        ran.seen[-1].stuck += 1
+    finally:
+        area.skew_s = 0
+        area.let_go()
+        area.have_passed()
+        area.restore()
+        area.clear()
+        area.stop_pliantd()
 
 
-def _begin(area: Field, fault: Fault, moment: str, seen: Seen) -> None:
+def drawn(fault: Fault, draw: random.Random) -> Sequence[str]:
+    """Return the moments of a run, different ones where the fault has so many."""
+    moments: list[str] = []
+    while len(moments) < fault.hand_overs:
+        moments += draw.sample(fault.moments, len(fault.moments))
+    return moments[: fault.hand_overs]
+
+
+def _begin(area: Field, fault: Fault, seen: Seen) -> None:
     """Let the job run."""
+    area.deciding("fitgpp" if fault.guest else "easy-backfill", *(["p = 9"] if fault.guest else []))
+    area.skew_s = min(0, fault.skew_s)
+    area.pliantd()
     malleable = f"--malleable=grace={fault.grace_s}"
     if fault.checkpoint:
         (area.place / "how").write_text(fault.checkpoint)
-    own = "--class=best-effort" if fault.guest else "--moldable=gpus=1:2:4"
+    own = "--class=best-effort" if fault.guest else f"--moldable=gpus={':'.join(SHAPES)}"
     area.submit(own, malleable, *fault.options)
     admin = Admin(area)  # of an earlier run Slurm may have kept something
     try:
@@ -117,26 +137,51 @@ def _begin(area: Field, fault: Fault, moment: str, seen: Seen) -> None:
         raise TimeoutError(f"{error}: {_told(area.show(area.job))}") from None
     finally:
         seen.righted += admin.did
-    area.wait((area.place / "done").exists, "the program to work", COME_S)
+    area.wait((area.place / "done").exists, "the program to work", COME_S, LOOK_S)
     if fault.skew_s > 0:  # by such a clock it would have been launching for 30 s
         time.sleep(3.0)
-        area.sandbox.stop("pliantd")
+        area.stop_pliantd()
         area.skew_s = fault.skew_s
-        area.pliantd(moment)
+        area.pliantd()
+
+
+def _hand_over(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, last: bool) -> None:
+    """Make one hand-over with the fault in it, and wait until the job works again or has ended."""
+    unhalted_s = UNHALTED_S.get(seen.moment)
+    if not unhalted_s:
+        area.halt_at(seen.moment)
+    _ask(area, fault, draw)
+    if unhalted_s:
+        time.sleep(draw.uniform(*unhalted_s))
+    else:
+        area.wait(area.is_halted, f"{seen.moment} to come", COME_S, LOOK_S)
+    fault.inject(area)
+    area.let_go()
+    time.sleep(draw.uniform(0.2, 1.5))
+    area.restore()
+    _until_quiet(area, seen)
+    _stands(area, fault, seen)
+    fault.after(area)
+    _until_over(area, fault, seen, last=last)
 
 
 def _ask(area: Field, fault: Fault, draw: random.Random) -> None:
     """Ask for a resize or a preemption, and let another job wait."""
+    before = _overs(area)
     if fault.guest:
+        if area.rival:  # which would be before the guest
+            area.cancel(area.rival)
+            area.rival = 0
         trial = ("--gres=gpu:4", "--class=trial", "--time=2")
         area.guest = area.sbatch(None, "sleep 2", *trial)
-    if fault.rival:
+    if fault.rival and not area.rival:
         area.submit_rival()
     if fault.guest:
-        area.wait(lambda: _overs(area) > 0, "the job to be asked to make room", COME_S)
+        area.wait(lambda: _overs(area) > before, "the job to be asked to make room", COME_S)
     else:
-        wish = {"job": str(area.job), "shape": draw.choice(("1", "2"))}
-        area.wait(lambda: bool(area.ask("resize", **wish)), "the wish", COME_S)
+        others = [shape for shape in SHAPES if int(shape) != area.gpus()]
+        wish = {"job": str(area.job), "shape": draw.choice(others)}
+        area.wait(lambda: bool(area.ask("resize", **wish)), f"the wish {wish}", COME_S)
 
 
 def _overs(area: Field) -> int:
@@ -175,50 +220,74 @@ def _stands(area: Field, fault: Fault, seen: Seen) -> None:
         seen.words.append(f"{name}={value} does not stand: {_told(area.show(area.job))}")
 
 
-def _until_ended(area: Field, fault: Fault, seen: Seen) -> None:
-    """Wait for the jobs' ends, without the two minutes that Slurm makes them wait, and count."""
+def _until_over(area: Field, fault: Fault, seen: Seen, *, last: bool) -> None:
+    """Wait until the job works again and its guest has ended, after the last one for all ends.
+
+    Without the two minutes that Slurm makes them wait.
+    """
     admin, runs_s = Admin(area, hurries=True), list[float]()
 
-    def ended() -> bool:
+    def over() -> bool:
         rival = area.state(area.rival) if area.rival else ""  # first: it may start at the job's end
         every = admin.tend()
-        state = every[0].get("JobState", "")
-        if area.rival and rival not in _ENDED and (state in _ENDED or rival == "RUNNING"):
-            area.sandbox.run(["scancel", str(area.rival)])
-        if state not in _ENDED and rival == "RUNNING" and not seen.first + seen.slipped:
-            by_slurm = fault.first or _was_not_launched(area)
-            seen.first, seen.slipped = (1, 0) if by_slurm else (0, 1)
-            seen.words += [] if by_slurm else [f"slipped in before {_told(every[0])}"]
-        if state == "RUNNING" and not (area.place / "hurry").exists():
+        states = [shown.get("JobState", "") for shown in every]
+        _look_at_rival(area, fault, seen, rival, every[0])
+        runs = states[0] == "RUNNING" and area.works()
+        if runs and not runs_s:
             runs_s.append(time.monotonic())
-            pins = area.pins()
-            if not pins or time.monotonic() - runs_s[0] > UNPINNED_S:
-                seen.pins = pins
-                (area.place / "hurry").touch()
-        return all(shown.get("JobState") in _ENDED for shown in every)
+        if runs and not (area.place / "hurry").exists():
+            seen.pins = area.pins()
+            runs = not seen.pins or time.monotonic() - runs_s[0] > UNPINNED_S
+        goes_on = runs and not last and not area.is_under_way()
+        if runs and (last or (goes_on and "PENDING" in states[1:])):  # Slurm sent its guest back
+            (area.place / "hurry").touch()
+        area.has_ended = states[0] in _ENDED
+        guests_end = all(state in _ENDED for state in states[1:])
+        return guests_end and (area.has_ended or (goes_on and rival in ("", "PENDING")))
 
     try:
-        area.wait(ended, "the jobs' ends", END_S)
+        area.wait(over, "the jobs' ends", END_S)
     except TimeoutError:
         seen.words.append(f"stuck: {[_told(shown) for shown in admin.tend()]}")
         seen.stuck += 1
+        area.has_ended = True
         return
     finally:
         seen.righted += admin.did
-    state = area.state(area.job)
-    out = area.place / "out"
-    last = out.read_text().splitlines()[-1:] if out.exists() else []
+    seen.lost += bool(area.guest) and area.state(area.guest) != "COMPLETED"
+    if area.has_ended:
+        _judge(area, seen)
+
+
+def _look_at_rival(
+    area: Field, fault: Fault, seen: Seen, rival: str, shown: Mapping[str, str]
+) -> None:
+    """Note one that runs before the job has ended, and end one that has its turn."""
+    ended = shown.get("JobState", "") in _ENDED
+    if rival == "RUNNING" and not ended and not seen.first + seen.slipped:
+        by_slurm = fault.first or _was_not_launched(area)
+        seen.first, seen.slipped = (1, 0) if by_slurm else (0, 1)
+        seen.words += [] if by_slurm else [f"slipped in before {_told(shown)}"]
+    if rival in _ENDED:
+        area.rival = 0
+    elif rival and (ended or rival == "RUNNING"):
+        area.cancel(area.rival)
+
+
+def _judge(area: Field, seen: Seen) -> None:
+    """Say how the job ended, if not as it should."""
+    state, out = area.state(area.job), area.place / "out"
+    text = out.read_text() if out.exists() else ""
+    last = text.splitlines()[-1:]
     right = state != "COMPLETED" or last == [checksum(STEPS)]
     if state == "FAILED" and state not in area.ends and area.is_forgotten():
         seen.first += 1
     elif state not in area.ends or not right:
         seen.lost = 1
         seen.words.append(f"ended {state} {last}")
-    words = (out.read_text() if out.exists() else "") + area.said()
+    words = text + area.said()
     if state == "FAILED" and area.told and not any(line in words for line in area.told):
         seen.words.append("nobody says why it failed")
-    seen.lost += bool(area.guest) and area.state(area.guest) != "COMPLETED"
-    _lost_work(area.place / "log", seen)
 
 
 def _was_not_launched(area: Field) -> bool:
@@ -230,16 +299,3 @@ def _was_not_launched(area: Field) -> bool:
 def _told(shown: Mapping[str, str]) -> str:
     names = ("JobId", "JobState", "Reason", "Priority", "Restarts", "TresPerNode", "EligibleTime")
     return " ".join(f"{name}={shown.get(name)}" for name in names)
-
-
-def _lost_work(log: Path, seen: Seen) -> None:
-    """Compare where each run began with what was saved and done before."""
-    saved = 0
-    for line in log.read_text().splitlines():
-        what, *numbers = line.split()
-        step, *done = map(int, numbers)
-        if what == "saved":
-            saved = step
-        else:
-            seen.steps_lost += max(0, saved - step)
-            seen.redone += max(0, done[0] - step)

@@ -15,8 +15,9 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from benchmarks.drill.faults import Fault
-from benchmarks.drill.field import Field, install
-from benchmarks.drill.run import Seen, run
+from benchmarks.drill.field import USER, Field, install
+from benchmarks.drill.run import Ran, run
+from pliant.demo.users import users
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +29,27 @@ class Task:
 
 
 def drilled(
-    tasks: Iterable[Task], at_once: int, stopping: threading.Event | None = None
-) -> Iterator[tuple[Task, Seen]]:
-    """Make the runs; yield each as it ends. No more are begun once it is ``stopping``."""
+    tasks: Iterable[Task],
+    at_once: int,
+    stopping: threading.Event | None = None,
+    logs: Path | None = None,
+) -> Iterator[tuple[Task, Ran]]:
+    """Make the runs; yield each as it ends. No more are begun once it is ``stopping``.
+
+    What the daemons logged before one that was not good, and in it, is kept in ``logs``.
+    """
     ends = stopping or threading.Event()
-    waiting, running = enumerate(tasks), set[Future[tuple[Task, Seen]]]()
+    waiting, running = enumerate(tasks), set[Future[tuple[Task, Ran]]]()
     with _fields(at_once) as (top, free), ThreadPoolExecutor(at_once) as pool:
 
-        def one(number: int, task: Task) -> tuple[Task, Seen]:
-            area = free.get()
+        def one(number: int, task: Task) -> tuple[Task, Ran]:
+            area, place = free.get(), top / str(number)
             try:
-                return task, run(area, task.fault, top / str(number), random.Random(task.seed))
+                ran = run(area, task.fault, place, random.Random(task.seed))
+                if logs and not ran.is_good:
+                    shutil.copytree(area.sandbox.layout.logs, logs / str(task.seed))
+                    shutil.copytree(place, logs / str(task.seed) / "job")
+                return task, ran
             finally:
                 free.put(area)
 
@@ -62,6 +73,7 @@ def _fields(many: int) -> Iterator[tuple[Path, SimpleQueue[Field]]]:
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, top, ignore_errors=True)
         lib, free = install(top), SimpleQueue[Field]()
+        stack.enter_context(users([USER]))
         for number in range(many):
             area = Field.up(f"drill-{os.getpid()}-{number}", lib)
             stack.callback(area.sandbox.down)

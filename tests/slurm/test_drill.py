@@ -32,6 +32,6 @@ KINDS = (
 def test_nothing_is_lost_or_left_whatever_dies_in_a_hand_over(users: tuple[str, str]) -> None:
     faults = [fault for fault in FAULTS if fault.name in KINDS]
     tasks = [Task(fault, seed) for seed, fault in enumerate(faults, 1)]
-    seen = [seen for _, seen in drilled(tasks, at_once=3)]
-    assert [one for one in seen if not one.is_good] == []
-    assert sorted(one.fault for one in seen) == sorted(KINDS)
+    ran = [ran for _, ran in drilled(tasks, at_once=3)]
+    assert [one for one in ran if not one.is_good] == []
+    assert sorted(one.fault for one in ran) == sorted(KINDS)

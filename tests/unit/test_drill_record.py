@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import pytest
-from benchmarks.drill.__main__ import rarest
+from benchmarks.drill.__main__ import enough, rarest
 from benchmarks.drill.document import at_most, document
-from benchmarks.drill.faults import FAULTS
-from benchmarks.drill.record import Origin, append, hash_of, read
-from benchmarks.drill.run import Seen
+from benchmarks.drill.faults import FAULTS, Fault
+from benchmarks.drill.record import Origin, append, counted, hash_of, read
+from benchmarks.drill.run import Ran, Seen, drawn
 from benchmarks.drill.sitting import Task
+from benchmarks.drill.work import Work
 
-HERE = Origin("abc1234", "f00d", "22.05.8")
+HERE = Origin("abc1234", "f00d", "Slurm 22.05.8")
 KIND = FAULTS[2]
+TASK = Task(KIND, 7)
+GOOD, BAD = Seen("asked"), Seen("asked", stuck=1, words=["so"])
 
 
 def test_runs_count_for_as_long_as_the_files_under_test_are_the_same(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     assert read(path, HERE.files) == ()
-    good = HERE.noted(Task(KIND, 7), Seen(KIND.name, "asked", said="much"))
-    bad = HERE.noted(Task(KIND, 8), Seen(KIND.name, "asked", stuck=1, words=["so"], said="this"))
-    other = Origin("def", "0ther", "22.05.8").noted(Task(KIND, 9), Seen(KIND.name, "asked"))
-    for run in (good, bad, other):
+    good = HERE.noted(TASK, Ran(KIND.name, [GOOD, Seen("after:pin", redone=3)], 12.0, said="much"))
+    bad = HERE.noted(Task(KIND, 8), Ran(KIND.name, [GOOD, BAD], 13.5, said="this"))
+    other = replace(HERE, files="0ther").noted(Task(KIND, 9), Ran(KIND.name, [GOOD]))
+    there = replace(HERE, on="Slurm 26.05.5").noted(Task(KIND, 10), Ran(KIND.name, [GOOD]))
+    for run in (good, bad, other, there):
         append(path, run)
     kept = read(path, HERE.files)
-    assert [run.seed for run in kept] == [7, 8]
-    assert kept[1] == bad
-    assert (kept[0].seen.is_good, kept[0].seen.said) == (True, "")
+    assert kept == (replace(good, ran=replace(good.ran, said="")), bad, there)
+    assert counted(kept, HERE.on) == {KIND.name: 4}
 
 
 def test_a_change_of_what_is_under_test_begins_the_counting_anew(tmp_path: Path) -> None:
@@ -46,15 +51,32 @@ def test_a_change_of_what_is_under_test_begins_the_counting_anew(tmp_path: Path)
     assert len({first, renamed, hash_of(tmp_path)}) == 3
 
 
-def test_the_kinds_of_which_there_are_fewest_runs_come_first() -> None:
-    kinds = FAULTS[:4]
-    had = Counter({kinds[0].name: 2, kinds[1].name: 1, kinds[2].name: 2, kinds[3].name: 1})
-    tasks = [*islice(rarest(kinds, had, 100), 6)]
+def test_the_kinds_of_which_there_are_fewest_hand_overs_come_first() -> None:
+    thrice, once = FAULTS[:2], [fault for fault in FAULTS if fault.ends == "FAILED"][:2]
+    kinds = [*thrice, *once]
+    had = Counter({thrice[0].name: 2, thrice[1].name: 1, once[0].name: 2, once[1].name: 1})
+    tasks = [*islice(rarest(kinds, Counter(had), 100), 5)]
     names = [task.fault.name for task in tasks]
-    assert set(names[:2]) == {kinds[1].name, kinds[3].name}
-    assert set(names[2:]) == {kind.name for kind in kinds}
-    assert [task.seed for task in tasks] == [*range(100, 106)]
-    assert tasks == [*islice(rarest(kinds, had, 100), 6)]
+    assert set(names[:2]) == {thrice[1].name, once[1].name}
+    assert set(names[2:5]) == {thrice[0].name, once[0].name, once[1].name}
+    assert [task.seed for task in tasks] == [*range(100, 105)]
+    assert tasks == [*islice(rarest(kinds, Counter(had), 100), 5)]
+
+
+def test_a_sitting_ends_after_so_many_runs_or_with_so_many_hand_overs_of_each_kind() -> None:
+    kinds = FAULTS[:3]
+    for runs, each, made in ((0, 0, 3), (5, 0, 5), (0, 4, 6), (0, 3, 3)):
+        counts = Counter[str]()
+        tasks = enough(rarest(kinds, counts, 1), runs, each, kinds, counts)
+        assert len([*tasks]) == made
+
+
+def test_a_run_has_the_fault_at_other_moments_as_long_as_there_are_some() -> None:
+    draw = random.Random(1)  # noqa: S311  # a draw, no secret
+    many = Fault("x", ("a", "b", "c", "d"))
+    assert {len(set(drawn(many, draw))) for _ in range(20)} == {3}
+    assert drawn(Fault("x", ("a",)), draw) == ["a", "a", "a"]
+    assert drawn(Fault("x", ("a",), ends="FAILED"), draw) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -65,16 +87,25 @@ def test_how_often_harm_may_be_done_yet(bad: int, runs: int, rate: float) -> Non
     assert at_most(bad, runs) == pytest.approx(rate, abs=5e-4)
 
 
-def test_the_page_has_a_table_for_each_release_and_names_what_was_not_good() -> None:
+def test_the_page_has_a_table_for_each_batch_system_and_names_what_was_not_good() -> None:
     runs = [
-        HERE.noted(Task(KIND, 7), Seen(KIND.name, "asked", seconds=12.0)),
-        HERE.noted(Task(KIND, 8), Seen(KIND.name, "asked", stuck=1, words=["so"], seconds=14.0)),
-        Origin("abc1234", "f00d", "26.05").noted(Task(KIND, 9), Seen(KIND.name, "asked")),
+        HERE.noted(TASK, Ran(KIND.name, [GOOD, GOOD], 12.0)),
+        HERE.noted(Task(KIND, 8), Ran(KIND.name, [GOOD, BAD], 14.0)),
+        replace(HERE, on="Slurm 26.05.5 in a container").noted(TASK, Ran(KIND.name, [GOOD])),
     ]
     page = document(runs)
     assert "## Slurm 22.05.8\n" in page
-    assert "## Slurm 26.05\n" in page
-    row = f"| {KIND.name} | completed | 2 | 0 | 0 | 1 | 0 | 0 | 0 | 97.5% | 0 | 0 | 0 | 14 |"
+    assert "## Slurm 26.05.5 in a container\n" in page
+    row = f"| {KIND.name} | completed | 2 | 4 | 75.1% | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 13 |"
     assert row in page
-    assert f"- Slurm 22.05.8, {KIND.name} (asked), seed 8: ['so']" in page
+    assert f"- Slurm 22.05.8, {KIND.name}, hand-over 2 (asked), seed 8: ['so']" in page
     assert page.count("**not reached**") == 1
+
+
+def test_what_a_run_lost_is_told_hand_over_by_hand_over(tmp_path: Path) -> None:
+    work = Work(tmp_path / "log")
+    work.log.write_text("began 0 0\nsaved 90\nbegan 90 90\n")
+    assert work.lost() == (0, 0)
+    work.log.write_text(f"{work.log.read_text()}saved 120\nbegan 90 120\nbegan 120 125\n")
+    assert work.lost() == (30, 35)
+    assert work.lost() == (0, 0)
