@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import sqlite3
 import subprocess
@@ -10,10 +11,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import psutil
 
-from benchmarks.drill.field import COME_S, USER, Field
+from benchmarks.drill.field import COME_S, KEPT, USER, Field
 from pliant.daemon.run_verbs import GONE
 from pliant.errors import PliantError
 from pliant.sandbox import environment
@@ -139,15 +141,41 @@ def full_disk(field: Field) -> Iterator[None]:
 
 def fill_disk(field: Field) -> None:
     """Take what is left of the disk that pliantd's state lies on."""
-    state = field.sandbox.layout.pliant_state
-    with contextlib.suppress(OSError), (state / "full").open("ab", buffering=0) as file:
-        while file.write(b"0" * 1024):
+    _fill(field.sandbox.layout.pliant_state / "full")
+
+
+def _fill(file: Path) -> None:
+    with contextlib.suppress(OSError), file.open("ab", buffering=0) as to:
+        while to.write(b"0" * 1024):
             pass
 
 
 def fill_and_kill(field: Field) -> None:
     fill_disk(field)
     field.kill("pliantd")
+
+
+@contextlib.contextmanager
+def quota(field: Field) -> Iterator[None]:
+    """Let the job's user write no more than a little where its checkpoints lie."""
+    kept = str(field.place / KEPT)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k,mode=777", "none", kept], check=True, timeout=10
+    )
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", kept], check=True, timeout=10)
+
+
+def fill_quota(field: Field) -> None:
+    """Use it up."""
+    _fill(field.place / KEPT / "full")
+
+
+def free_quota(field: Field) -> None:
+    """Let it be enough again."""
+    (field.place / KEPT / "full").unlink()
 
 
 def stale(change: str) -> Callable[[Field], None]:
@@ -217,6 +245,36 @@ def _resumed(process: psutil.Process) -> None:
         process.resume()
 
 
+def twice(part: str) -> Callable[[Field], None]:
+    """Kill a part, and again as soon as it has been started anew and has begun to work."""
+
+    def does(field: Field) -> None:
+        field.kill(part)
+        field.restore()
+        time.sleep(0.4)
+        field.kill(part)
+
+    return does
+
+
+def start_anew(field: Field) -> None:
+    """Let the owner requeue it, and let it start again without the two minutes of wait."""
+    by_owner("requeue", "{job}")(field)
+
+    def waits() -> bool:
+        return field.state(field.job) == "PENDING"
+
+    field.wait(waits, "the job to wait", COME_S)
+    time.sleep(1.0)  # not in the second of its kill
+    field.scontrol("update", f"jobid={field.job}", "StartTime=now")
+    field.wait(lambda: field.state(field.job) == "RUNNING", "the job to run", COME_S)
+
+
+def cancel_guest(field: Field) -> None:
+    """End the trial job that room is made for."""
+    field.cancel(field.guest)
+
+
 def reboot(field: Field) -> None:
     """Let its node lose power for a moment, and with it all that the job ran there."""
     field.kill("slurmd-n1")
@@ -259,16 +317,17 @@ def second_pliantd(field: Field) -> None:
         raise PliantError("a second pliantd of one cluster began to work")
 
 
-def scripted(name: str, script: str) -> Callable[[Field], contextlib.AbstractContextManager[None]]:
-    """Let slurm.conf name a script, Prolog or Epilog, that finds the run's directory in $1."""
+_Around = Callable[[Field], contextlib.AbstractContextManager[None]]
+
+
+def configured(change: Callable[[Field, str], str]) -> _Around:
+    """Let slurm.conf say something else."""
 
     @contextlib.contextmanager
     def around(field: Field) -> Iterator[None]:
-        conf, file = field.sandbox.layout.slurm_conf, field.place / name
-        file.write_text(f"#!/bin/sh\nset -- {field.place}\n{script}\n")
-        file.chmod(0o755)
+        conf = field.sandbox.layout.slurm_conf
         before = conf.read_text()
-        conf.write_text(f"{before}\n{name}={file}\n")
+        conf.write_text(change(field, before))
         field.sandbox.reconfigure()
         try:
             yield
@@ -277,3 +336,44 @@ def scripted(name: str, script: str) -> Callable[[Field], contextlib.AbstractCon
             field.sandbox.reconfigure()
 
     return around
+
+
+def scripted(name: str, script: str) -> _Around:
+    """Let slurm.conf name a script, Prolog or Epilog, that finds the run's directory in $1."""
+
+    def change(field: Field, conf: str) -> str:
+        file = field.place / name
+        file.write_text(f"#!/bin/sh\nset -- {field.place}\n{script}\n")
+        file.chmod(0o755)
+        return f"{conf}\n{name}={file}\n"
+
+    return configured(change)
+
+
+def capped(more: str) -> _Around:
+    """Let the scheduler hold a job after so many requeues."""
+    return configured(
+        lambda _, conf: re.sub(r"(?m)^(SchedulerParameters=.*)$", rf"\1,{more}", conf)
+    )
+
+
+REFUSING = """
+function slurm_job_modify()
+   return slurm.ERROR
+end
+return slurm.SUCCESS
+"""
+
+
+def _refuses(field: Field) -> None:
+    file = field.sandbox.layout.job_submit
+    file.write_text(file.read_text() + REFUSING)
+
+
+def _allows(field: Field) -> None:
+    file = field.sandbox.layout.job_submit
+    file.write_text(file.read_text().removesuffix(REFUSING))
+
+
+refused = for_a_while(_refuses, _allows, 4.0)
+"""Let the site's script refuse every update of a job."""

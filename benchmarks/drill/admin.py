@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.drill.field import Field
 
-HELD = "launch_failed_requeued_held"
+HELD = ("launch_failed_requeued_held", "JobHoldMaxRequeue")
 IDLE_S = 15.0
 """How long a job may wait for its node with none of ours on it."""
 LOOK_S = 1.0
@@ -44,7 +44,7 @@ class Admin:
         return every
 
     def _tend(self, job: int, reason: str) -> None:
-        if reason == HELD:
+        if reason in HELD:
             self.area.scontrol("release", str(job))
             self.did += 1
         waits = self.hurries and reason == "BeginTime" and job not in self._hurried

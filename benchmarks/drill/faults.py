@@ -32,7 +32,8 @@ class Fault:
     GPUs. ``around``: what holds from before pliantd starts until all is over. ``after``: what the
     user does when all is quiet. ``first``: the batch system or its user sends the job back, behind
     whoever may start at once. ``stands``: a field of the
-    job, and what it must say once all is quiet. ``options``: more of its sbatch.
+    job, and what it must say once all is quiet. ``options``: more of its sbatch. ``guest_ends``:
+    how the trial job ends.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Fault:
     first: bool = False
     stands: tuple[str, str] = ("", "")
     options: tuple[str, ...] = ()
+    guest_ends: str = "COMPLETED"
 
     @property
     def hand_overs(self) -> int:
@@ -65,6 +67,7 @@ def around(*steps: str) -> tuple[str, ...]:
 
 _release = acts.by_owner("release", "{job}")
 _kill_pliantd = acts.kill("pliantd")
+_written_back = acts.says("update", "jobid={job}", "Priority=7")
 
 BEGINS = "2031-02-03T04:05:06"
 """When an owner lets a job begin who does not mean the drill."""
@@ -183,7 +186,7 @@ FAULTS: Sequence[Fault] = (
     Fault("node drained for a while", (ASKED, *SAVED, *WAITS), acts.drained),
     Fault("partition down for a while", HOLDS, acts.partition_down),
     Fault("reserved for others for a while", HOLDS, acts.reserved),
-    Fault("priority written back", WAITS, acts.says("update", "jobid={job}", "Priority=7")),
+    Fault("priority written back", WAITS, _written_back),
     Fault("suspended for a while", (ASKED,), acts.suspended),
     Fault("prolog fails once", (ASKED,), around=acts.scripted("Prolog", FAILS_ONCE), first=True),
     Fault("epilog of 20 s", (ASKED,), around=acts.scripted("Epilog", "sleep 20")),
@@ -201,5 +204,128 @@ FAULTS: Sequence[Fault] = (
         acts.both(_kill_pliantd, acts.by_owner("update", "jobid={job}", "Gres=gpu:3")),
         first=True,
         stands=("TresPerNode", "gres:gpu:3"),
+    ),
+    Fault("quota full at save", (ASKED,), acts.fill_quota, around=acts.quota, ends="FAILED"),
+    Fault(
+        "quota full at save, program goes on",
+        (ASKED,),
+        acts.fill_quota,
+        checkpoint="again",
+        grace_s=3,
+        around=acts.quota,
+        after=acts.free_quota,
+    ),
+    Fault(
+        "quota full for a while, program saves again",
+        (ASKED,),
+        acts.for_a_while(acts.fill_quota, acts.free_quota, 2.5),
+        checkpoint="again",
+        around=acts.quota,
+    ),
+    Fault(
+        "user forbids requeues",
+        (ASKED, *SAVED, *WAITS),
+        acts.by_owner("update", "jobid={job}", "Requeue=0"),
+        stands=("Requeue", "0"),
+    ),
+    Fault("at most one requeue", (ASKED,), around=acts.capped("max_batch_requeue=1")),
+    Fault(
+        "at most one requeue, pliantd killed",
+        ANY,
+        _kill_pliantd,
+        around=acts.capped("max_batch_requeue=1"),
+    ),
+    Fault(
+        "at most one requeue, wrapper killed",
+        (ANY_TIME,),
+        acts.kill_wrapper,
+        around=acts.capped("max_batch_requeue=1"),
+        first=True,
+    ),
+    Fault("updates refused for a while", ANY, acts.refused),
+    Fault(
+        "updates refused for a while, pliantd killed", ANY, acts.both(acts.refused, _kill_pliantd)
+    ),
+    *(
+        Fault(f"{what} unobserved", moments, acts.both(_kill_pliantd, act), first=goes_back)
+        for what, moments, act, goes_back in (
+            ("node down", SAVED[:2], acts.node_down, True),
+            ("node down while it waits", (SAVED[-1], *WAITS), acts.node_down, False),
+            ("node rebooted", SAVED, acts.reboot, True),
+            ("priority written back", WAITS, _written_back, False),
+            ("reconfigured", ANY, acts.says("reconfigure"), False),
+            ("wrapper killed", SAVED, acts.kill_wrapper_alone, True),
+            ("next run killed", ("after:release",), acts.kill_start, True),
+        )
+    ),
+    Fault(
+        "user holds unobserved",
+        HOLDS,
+        acts.both(_kill_pliantd, acts.by_owner("hold", "{job}")),
+        after=_release,
+        first=True,
+    ),
+    Fault("user cancels unobserved", ANY, acts.both(_kill_pliantd, acts.cancel), ends="CANCELLED"),
+    Fault(
+        "user starts it anew unobserved",
+        SAVED[:2],  # behind the fence it could not
+        acts.both(_kill_pliantd, acts.start_anew),
+        rival=False,
+    ),
+    *(
+        Fault(
+            f"trial job cancelled{more}, preempted",
+            (ASKED, *around(*GUEST_STEPS[:-1]), "before:release-guest"),
+            act,
+            guest=True,
+            guest_ends="CANCELLED",
+        )
+        for more, act in (
+            ("", acts.cancel_guest),
+            (" unobserved", acts.both(_kill_pliantd, acts.cancel_guest)),
+        )
+    ),
+    Fault("pliantd killed twice", ANY, acts.twice("pliantd")),
+    Fault("slurmctld killed twice", ANY, acts.twice("slurmctld")),
+    Fault(
+        "slurmctld and slurmd killed",
+        ANY,
+        acts.both(acts.kill("slurmctld"), acts.kill("slurmd-n1")),
+    ),
+    Fault(
+        "wrapper killed, slurmctld killed",
+        (ANY_TIME,),
+        acts.both(acts.kill_wrapper, acts.kill("slurmctld")),
+        first=True,
+    ),
+    Fault(
+        "node down, slurmctld killed",
+        (SAVED[-1], *WAITS),
+        acts.both(acts.node_down, acts.kill("slurmctld")),
+        first=True,
+    ),
+    Fault(
+        "user holds, slurmctld killed",
+        HOLDS,
+        acts.both(acts.by_owner("hold", "{job}"), acts.kill("slurmctld")),
+        after=_release,
+        first=True,
+    ),
+    Fault(
+        "priority written back, slurmctld killed",
+        WAITS,
+        acts.both(_written_back, acts.kill("slurmctld")),
+    ),
+    Fault(
+        "checkpoint comes too late, pliantd killed",
+        (ASKED,),
+        _kill_pliantd,
+        checkpoint="late",
+        grace_s=3,
+    ),
+    Fault(
+        "program stopped while it saves, pliantd killed",
+        (ASKED,),
+        acts.both(acts.stop_program, _kill_pliantd),
     ),
 )

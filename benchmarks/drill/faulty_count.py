@@ -1,7 +1,8 @@
 """docs/examples/count.py, whose checkpoints fail as the file PLACE/how says, and which keeps a log.
 
 ``python faulty_count.py STEPS PLACE STEP_S``, beside a copy of count.py. PLACE/log has a line for
-each start (``began STEP DONE``: where it goes on, how far it was) and for each checkpoint.
+each start (``began STEP DONE``: where it goes on, how far it was) and for each checkpoint, which
+lies in PLACE/kept.
 """
 
 from __future__ import annotations
@@ -72,14 +73,25 @@ def save(path: Path, step: int, checksum: int) -> None:
                 time.sleep(0.05)
             return
         time.sleep(6.0 if how == "late" else SAVING_S)
-    _save(path, step, checksum)
+    try:
+        _save(path, step, checksum)
+    except OSError:
+        if _how() != "again":
+            raise
+        return
     _log(f"saved {step}")
 
 
 def checkpointed() -> None:
-    """End after a checkpoint; not after one that never came."""
-    if _how() != "never":
+    """End after a checkpoint; not after one that never came, or could not be written."""
+    if _saved_now():
         _checkpointed()
+
+
+def _saved_now() -> bool:
+    """Whether the last thing that was done is a checkpoint."""
+    with (PLACE / "log").open() as file:
+        return file.readlines()[-1].startswith("saved")
 
 
 count.load, count.save, count.time = load, save, Time
@@ -89,4 +101,4 @@ if __name__ == "__main__":
     new = PLACE / f"pid.{os.getpid()}"
     new.write_text(f"{os.getpid()} {os.getppid()}")
     new.rename(PLACE / "pid")
-    count.main(int(sys.argv[1]), PLACE / "count", float(sys.argv[3]))
+    count.main(int(sys.argv[1]), PLACE / "kept" / "count", float(sys.argv[3]))

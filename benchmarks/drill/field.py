@@ -27,6 +27,7 @@ from pliant.wire import Message, ask_over_tcp
 ROOT = Path(__file__).parents[2]
 USER = "pliant-alice"
 STEPS, STEP_S = 6000, 0.02
+KEPT = "kept"
 PYTHON = "/usr/bin/python3"
 LOOK_S, ASK_S = 0.02, 0.25
 """How often it is looked whether something is so: at a file, or by asking the batch system."""
@@ -107,6 +108,9 @@ class Field:
         """Begin a run with nothing of the last; what it leaves lies in ``place``."""
         self.place, self.job, self.ends, self.has_ended = place, 0, (ends,), False
         self.told = ()
+        for directory in (place, place / KEPT):  # the job's user writes there
+            directory.mkdir()
+            directory.chmod(0o777)
 
     def deciding(self, policy: str, *options: str) -> None:
         """Let the next pliantd decide by this policy."""

@@ -73,8 +73,6 @@ def run(area: Field, fault: Fault, place: Path, draw: random.Random) -> Ran:
     """Hand a job over with the fault at each of some moments; leave the sandbox whole and empty."""
     moments, since_s = drawn(fault, draw), time.monotonic()
     ran = Ran(fault.name, [Seen(moments[0])])
-    place.mkdir(mode=0o777)
-    place.chmod(0o777)
     area.begin(place, fault.ends)
     said = len(area.said())
     try:
@@ -254,7 +252,7 @@ def _until_over(area: Field, fault: Fault, seen: Seen, *, last: bool) -> None:
         return
     finally:
         seen.righted += admin.did
-    seen.lost += bool(area.guest) and area.state(area.guest) != "COMPLETED"
+    seen.lost += bool(area.guest) and area.state(area.guest) != fault.guest_ends
     if area.has_ended:
         _judge(area, seen)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from benchmarks.drill.faults import FAULTS
 from benchmarks.drill.sitting import Task, drilled
@@ -29,9 +31,11 @@ KINDS = (
 )
 
 
-def test_nothing_is_lost_or_left_whatever_dies_in_a_hand_over(users: tuple[str, str]) -> None:
+def test_nothing_is_lost_or_left_whatever_dies_in_a_hand_over(
+    users: tuple[str, str], tmp_path: Path
+) -> None:
     faults = [fault for fault in FAULTS if fault.name in KINDS]
     tasks = [Task(fault, seed) for seed, fault in enumerate(faults, 1)]
-    ran = [ran for _, ran in drilled(tasks, at_once=3)]
+    ran = [ran for _, ran in drilled(tasks, at_once=3, logs=tmp_path)]
     assert [one for one in ran if not one.is_good] == []
     assert sorted(one.fault for one in ran) == sorted(KINDS)
