@@ -11,7 +11,8 @@
 -- It runs under slurmctld's locks, so it is made to hurt nobody:
 --   * a job that says nothing to Pliant costs two field reads and is left as it is;
 --   * pliantd is asked once, within 50 ms for the whole exchange; after a failure nobody is asked
---     for some seconds;
+--     for some seconds; a connection serves the next submission too, but none that failed, or on
+--     which more was said than the one answer;
 --   * a text is measured before anything else is done with it: Slurm hands over 10 MB too;
 --   * an error in here accepts the job as it was written;
 --   * without luasocket or pliantd the token is written, and what nobody could change later is said
@@ -105,6 +106,7 @@ local settings = {
 }
 
 local breaker_since -- when an exchange last failed
+local connected -- by the last one that went well
 
 -- Whether slurm.conf limits memory for all partitions, as pliantd last said, or slurm.conf itself
 -- before; nil: not looked yet. Lua sees only the partitions' own limits.
@@ -350,31 +352,69 @@ local function stream()
    return unix()
 end
 
--- One line out, one line in; nil and why where that does not end within the limit. luasocket's
--- total time limit holds for one call, so each gets what the calls before it have left.
-local function exchange(line)
+local function hang_up()
+   if connected then
+      connected:close()
+      connected = nil
+   end
+end
+
+-- Whether the last submission left a connection on which nothing was said since: what comes next is
+-- the answer to this one. pliantd closes it after some seconds, or some lines.
+local function is_connected()
+   if connected then
+      connected:settimeout(0, "t")
+      local _, why = connected:receive(1)
+      if why ~= "timeout" then
+         hang_up()
+      end
+   end
+   return connected ~= nil
+end
+
+-- What calls the connection's methods until the limit is over, and whether there is a clock.
+-- luasocket's total time limit holds for one call, so each gets what the calls before it have left.
+local function within_limit()
    local has_core, core = pcall(require, "socket.core")
    local clock = has_core and core.gettime or nil
    local limit = math.min(settings.timeout, LIMIT_S)
    local ends = clock and clock() + limit
-   local connection = stream()
-   local function call(method, ...)
+   return function(method, ...)
       local left = ends and ends - clock() or limit / 3
       if left <= 0 then
          return nil, "timeout"
       end
-      connection:settimeout(left, "t")
-      return connection[method](connection, ...)
+      connected:settimeout(left, "t")
+      return connected[method](connected, ...)
+   end, clock ~= nil
+end
+
+-- One line out, one line in; nil and why where that does not end within the limit.
+local function exchange(line)
+   local call, has_clock = within_limit()
+   local function said_back()
+      local done, why = call("send", line)
+      if not done then
+         return nil, why
+      end
+      return call("receive", "*l")
    end
-   local done, why = call("connect", settings.socket)
-   if done then
-      done, why = call("send", line)
+   local answer, why = nil, "closed"
+   if is_connected() then
+      answer, why = said_back()
    end
-   local answer
-   if done then
-      answer, why = call("receive", "*l")
+   if why == "closed" then -- or it was only now
+      hang_up()
+      connected = stream()
+      local done
+      done, why = call("connect", settings.socket)
+      if done then
+         answer, why = said_back()
+      end
    end
-   connection:close()
+   if not has_clock then -- five calls could take longer than the limit
+      hang_up()
+   end
    return answer, why
 end
 
@@ -411,6 +451,7 @@ local function ask(line)
       return fields
    end
    breaker_since = now
+   hang_up()
    why = not fine and answer or why or "its answer is not understood"
    slurm.log_info("%s", "pliant: " .. settings.socket .. ": " .. tostring(why) ..
       ": jobs are accepted as they are written")

@@ -2,6 +2,7 @@
 -- Returns a function of a door that installs socket.unix and socket.core in luasocket's place.
 -- A door says how long calls take, in seconds: connect, send, and gap before each byte of answer
 -- (math.huge: never). busy: by how much later a busy machine comes back from a call that went well.
+-- keeps: the connection stays open after an answer, with nothing more to be read.
 -- Returned is a function that tells what was spent, and how often somebody was asked, since it was
 -- last called.
 return function(door)
@@ -38,14 +39,17 @@ return function(door)
    end
 
    function methods:send(line)
+      asked, self.answered = asked + (self.answered and 1 or 0), false
       local done, why = wait(self, door.send or 0, 1)
       return done and #line, why
    end
 
    function methods:receive()
+      if self.answered then return nil, door.keeps and "timeout" or "closed", "" end
       local size = #(door.answer or "") + 1
       local done, why = wait(self, (door.gap or 0) * size, size)
       if not done then return nil, why end
+      self.answered = true
       return door.answer
    end
 

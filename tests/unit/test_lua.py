@@ -699,6 +699,77 @@ def test_words_that_cannot_be_right_write_no_token(run: Steps, comment: str) -> 
     ]
 
 
+# A connection that is kept
+
+
+def test_the_next_submission_is_asked_on_the_same_connection(run: Steps) -> None:
+    fake = "connect = 0.02, send = 0.01, gap = 0.005, answer = 'ok', keeps = true"
+    told = effects(run(*[job(spank=(FLAG,))] * 3, fake_door=fake))
+    first, later = ["rc 0", "spent 0.0450 asking 1"], ["rc 0", "spent 0.0250 asking 1"]
+    assert told == first + later + later
+
+
+def test_without_a_clock_none_is_kept(run: Steps) -> None:
+    fake = "connect = 0.01, send = 0.01, gap = 0.001, answer = 'ok', keeps = true, no_clock = true"
+    told = effects(run(*[job(spank=(FLAG,))] * 2, fake_door=fake))
+    assert told == ["rc 0", "spent 0.0230 asking 1"] * 2
+
+
+def sized(line: bytes) -> bytes:
+    """An answer that only this request gets."""
+    return b"ok set.num_tasks=" + decode(line).fields["num_tasks"].encode() + b"\n"
+
+
+SIZES = [job(spank=(FLAG,), num_tasks=number) for number in range(1, 5)]
+EACH_ITS_OWN = [line for number in range(1, 5) for line in (f"set num_tasks={number}", "rc 0")]
+
+
+@pytest.mark.parametrize("after", [b"ok set.num_tasks=9\n", b"ok set.num_tasks=9", b"\n", b"\0"])
+def test_no_job_gets_what_was_said_beyond_the_answer_to_another(
+    run: Steps, door: MakeDoor, after: bytes
+) -> None:
+    def twice(connection: socket.socket, line: bytes) -> None:
+        connection.sendall(sized(line) + after)
+        connection.recv(65536)  # until it is closed
+
+    asked = door(twice)
+    assert effects(run(*SIZES, door=asked.path)) == EACH_ITS_OWN
+    assert [decode(line).fields["num_tasks"] for line in asked.asked(4)] == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("half", [b"", b"ok set.num_tasks=9"])
+def test_a_connection_that_ends_while_it_is_used_again_is_replaced(
+    run: Steps, door: MakeDoor, half: bytes
+) -> None:
+    """As pliantd does that is started anew, or has waited for two seconds."""
+
+    def once(connection: socket.socket, line: bytes) -> None:
+        connection.sendall(sized(line))
+        connection.recv(65536)
+        connection.sendall(half)
+
+    asked = door(once)
+    assert effects(run(*SIZES, door=asked.path)) == EACH_ITS_OWN
+    assert len(asked.asked(2)) == 4
+
+
+def test_what_comes_too_late_is_the_answer_to_nobody(run: Steps, door: MakeDoor) -> None:
+    def late(connection: socket.socket, line: bytes) -> None:
+        connection.sendall(sized(line))
+        if more := connection.recv(65536):
+            connection.recv(65536)  # until nobody waits any more
+            connection.sendall(sized(more))
+
+    asked = door(late)
+    jobs = [job(spank=(FLAG,), num_tasks=number, wait=6) for number in (1, 2, 3)]
+    told = effects(run(*jobs, door=asked.path, patience=1))
+    assert [line for line in told if line.startswith("set")] == [
+        "set num_tasks=1",
+        f"set admin_comment={NOTED}",
+        "set num_tasks=3",
+    ]
+
+
 # Mistakes of our own
 
 
