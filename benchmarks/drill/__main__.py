@@ -1,7 +1,8 @@
-"""``python -m benchmarks.drill``: runs more of the drill, and writes docs/drill.md of all.
+"""``python -m benchmarks.drill``: makes more runs of the drill.
 
-Each run is a line of runs.jsonl, and counts with those of earlier sittings. The kinds of which
-there are fewest hand-overs come first. SIGTERM and Ctrl-C let what runs end, and then end it.
+Each run is a line of runs.jsonl, and counts with those of earlier sittings (see document.py). The
+kinds of which there are fewest hand-overs come first. SIGTERM and Ctrl-C let what runs end, and
+then end it.
 """
 
 from __future__ import annotations
@@ -16,13 +17,10 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from benchmarks.drill.document import document
 from benchmarks.drill.faults import FAULTS, Fault
-from benchmarks.drill.record import ROOT, RUNS, Origin, append, counted, read
+from benchmarks.drill.record import RUNS, Origin, append, counted, read
 from benchmarks.drill.run import Ran
 from benchmarks.drill.sitting import Task, drilled
-
-DOCUMENT = ROOT / "docs" / "drill.md"
 
 
 def rarest(kinds: Sequence[Fault], counts: Counter[str], seed: int) -> Iterator[Task]:
@@ -52,11 +50,11 @@ def enough(
 
 
 def main() -> None:
-    """Run it and write the document."""
+    """Make the runs, and note each as it ends."""
     chosen = _parser().parse_args()
     seed = chosen.seed or random.SystemRandom().randrange(1, 2**31)
     kinds = [one for one in FAULTS if any(word in one.name for word in chosen.only.split(","))]
-    origin, stopping = Origin.now(), threading.Event()
+    origin, stopping = Origin.now(chosen.where), threading.Event()
     counts = counted(read(chosen.record, origin.files), origin.on)
     print(f"seed {seed}; {counts.total()} hand-overs are recorded of these files", flush=True)
     _end_at_a_signal(stopping)
@@ -65,9 +63,6 @@ def main() -> None:
         append(chosen.record, origin.noted(task, ran))
         counts[ran.fault] += len(ran.seen) - task.fault.hand_overs
         _print(task, ran)
-    runs = read(chosen.record, origin.files)
-    if runs:
-        chosen.out.write_text(document(runs))
 
 
 def _print(task: Task, ran: Ran) -> None:
@@ -100,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", default="", help="kinds with these words, split by commas")
     parser.add_argument("--record", type=Path, default=RUNS, help="where runs are kept")
     parser.add_argument("--logs", type=Path, help="keep the logs of a run there that is not good")
-    parser.add_argument("--out", type=Path, default=DOCUMENT)
+    parser.add_argument("--where", default="", help="what the record says of this machine")
     return parser
 
 

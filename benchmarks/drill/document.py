@@ -1,14 +1,17 @@
-"""docs/drill.md: what all runs showed, by release of Slurm and kind of fault."""
+"""``python -m benchmarks.drill.document``: writes docs/drill.md of all runs that count.
+
+What they showed, by batch system and by kind of fault.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import comb
 from statistics import median
 
 from benchmarks import machine
 from benchmarks.drill.faults import FAULTS
-from benchmarks.drill.record import Run
+from benchmarks.drill.record import ROOT, RUNS, Run, counted, hash_of, read
 from benchmarks.drill.run import Ran
 from benchmarks.section import Section, verdict
 
@@ -25,6 +28,10 @@ _HEADER = (
     ),
     *("fences", "pins", "not good, at most", "ended or requeued by Slurm itself first"),
     *("Slurm put right by hand", "steps done again", "median s"),
+)
+_ALL_HEADER = (
+    *("batch system", "runs", "hand-overs", "kinds of fault", "fewest of a kind", "not good"),
+    "not good, at most",
 )
 _GOALS = ("lost", "steps_lost", "stuck", "slipped", "fences", "pins")
 _TOLD = ("first", "righted", "redone")
@@ -54,25 +61,61 @@ administrator would, which is counted apart. Or it ends the run that it has forg
 just revoked the job's credential: the job has FAILED, as a plain one would have; it is counted \
 as ended by Slurm itself."""
 
+_GO_ON = """\
+## How to go on
+
+A run is a line of benchmarks/drill/runs.jsonl, and counts for as long as the files under test \
+(src/pliant, plugins/slurm, spank, wrappers, benchmarks/drill) have that hash. More are made by
+
+    make drill N=100          100 runs, of the kinds first that were tried least; K=4: four at once
+    make drill EACH=15 K=4    until there are 15 hand-overs of each kind
+    make drill SUITE=forky N=100    on the Slurm of that Debian, in a container
+
+and end clean at Ctrl-C or SIGTERM. A run is drawn by its seed: \
+`python -m benchmarks.drill --runs 1 --only KIND --seed SEED --logs DIR` draws it again."""
+
 
 def document(runs: Sequence[Run]) -> str:
     """Return the whole page."""
-    lines = [_HEAD, *machine.lines(), "", _HOW, ""]
-    for on in dict.fromkeys(run.origin.on for run in runs):
-        lines += _section(on, [run for run in runs if run.origin.on == on]).markdown()
+    systems = sorted({run.origin.on for run in runs})
+    of = {on: [run for run in runs if run.origin.on == on] for on in systems}
+    lines = [_HEAD, *_machine(), "", _HOW, "", *_overall(of).markdown(), *_GO_ON.splitlines(), ""]
+    for on, some in of.items():
+        lines += _section(on, some).markdown()
     lines += [line for run in runs for line in _bad(run)]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(on: str, runs: Sequence[Run]) -> Section:
-    good = all(run.ran.is_good for run in runs)
-    times, commits = sorted(run.at for run in runs), sorted({run.origin.commit for run in runs})
+def _machine() -> Iterator[str]:
+    """Yield what is not told of each run: the machine that all are taken to be of."""
+    return (line for line in machine.lines() if line.startswith("- Machine"))
+
+
+def _overall(of: Mapping[str, Sequence[Run]]) -> Section:
+    rows = [_sum(on, runs) for on, runs in of.items()]
+    good = all(run.ran.is_good for runs in of.values() for run in runs)
+    result = f"Nothing lost, stuck or left: {verdict(good)}."
+    every = [run for runs in of.values() for run in runs]
+    times, commits = sorted(run.at for run in every), sorted({run.origin.commit for run in every})
     words = (
-        f"{len(runs)} runs from {times[0]} to {times[-1]}, of {', '.join(commits)}, which have the"
-        f" same files under test ({runs[0].origin.files})."
+        f"From {times[0]} to {times[-1]}, of {', '.join(commits)}: in all the files under test are"
+        f" the same, whose hash is {every[0].origin.files}."
     )
-    rows = [*table([run.ran for run in runs])]
-    return Section(on, words, _HEADER, rows, f"Nothing lost, stuck or left: {verdict(good)}.")
+    return Section("All", words, _ALL_HEADER, rows, result)
+
+
+def _sum(on: str, runs: Sequence[Run]) -> Sequence[str]:
+    counts = counted(runs, on)
+    bad = sum(not seen.is_good for run in runs for seen in run.ran.seen)
+    done = (len(runs), counts.total(), len(counts), min(counts.values()), bad)
+    return (on, *map(str, done), f"{at_most(bad, counts.total()):.2%}")
+
+
+def _section(on: str, runs: Sequence[Run]) -> Section:
+    made = counted(runs, on)
+    rest = [kind.name for kind in FAULTS if kind.name not in made]
+    words = f"Not tried: {'; '.join(rest)}." if rest else "Each kind was tried."
+    return Section(on, words, _HEADER, [*table([run.ran for run in runs])])
 
 
 def _bad(run: Run) -> Iterator[str]:
@@ -112,3 +155,14 @@ def at_most(bad: int, runs: int) -> float:
         )
         low, high = (rate, high) if chance > 1 - CONFIDENCE else (low, rate)
     return high
+
+
+def main() -> None:
+    """Write it."""
+    runs = read(RUNS, hash_of(ROOT))
+    if runs:
+        (ROOT / "docs" / "drill.md").write_text(document(runs))
+
+
+if __name__ == "__main__":
+    main()

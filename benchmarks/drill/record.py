@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,9 +36,9 @@ class Origin:
     on: str
 
     @classmethod
-    def now(cls) -> Origin:
-        """As the files and the Slurm of this machine are."""
-        return cls(_commit(), hash_of(ROOT), f"Slurm {machine.slurm()}")
+    def now(cls, where: str = "") -> Origin:
+        """As the files and the Slurm of this machine are; ``where`` that is, if not just here."""
+        return cls(_commit(), hash_of(ROOT), f"Slurm {machine.slurm()} {where}".rstrip())
 
     def noted(self, task: Task, ran: Ran) -> Run:
         """A run that ended just now."""
@@ -69,7 +70,7 @@ def append(path: Path, run: Run) -> None:
     """Add a line; what pliantd said is kept of runs only that showed something."""
     ran = run.ran
     line = {"at": run.at, **_told(run.origin), "seed": run.seed, **_told(ran)}
-    line |= {"seconds": round(ran.seconds, 1), "seen": [_told(seen) for seen in ran.seen]}
+    line |= {"seconds": round(ran.seconds, 1), "seen": [_short(seen) for seen in ran.seen]}
     if ran.is_good:
         line.pop("said", None)
     with path.open("a") as file:
@@ -94,9 +95,19 @@ def _all(path: Path) -> Iterator[Run]:
     lines = path.read_text().splitlines() if path.exists() else ()
     for line in lines:
         told = json.loads(line)
-        seen = [Seen(**each) for each in told.pop("seen")]
+        seen = [Seen(**_long(each)) for each in told.pop("seen")]
         origin = Origin(**{one.name: told.pop(one.name) for one in fields(Origin)})
         yield Run(told.pop("at"), origin, told.pop("seed"), Ran(**told, seen=seen))
+
+
+def _short(seen: Seen) -> str | Mapping[str, Any]:
+    """Of one that showed nothing else its moment."""
+    told = _told(seen)
+    return seen.moment if len(told) == 1 else told
+
+
+def _long(told: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"moment": told} if isinstance(told, str) else told
 
 
 def _told(what: Origin | Ran | Seen) -> Mapping[str, Any]:
@@ -106,5 +117,8 @@ def _told(what: Origin | Ran | Seen) -> Mapping[str, Any]:
 
 
 def _commit() -> str:
+    """As git says, or who started this where there is no git."""
+    if "DRILL_COMMIT" in os.environ:
+        return os.environ["DRILL_COMMIT"]
     argv = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
     return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip()

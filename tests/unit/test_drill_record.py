@@ -94,10 +94,13 @@ def test_the_page_has_a_table_for_each_batch_system_and_names_what_was_not_good(
         replace(HERE, on="Slurm 26.05.5 in a container").noted(TASK, Ran(KIND.name, [GOOD])),
     ]
     page = document(runs)
+    assert "| Slurm 22.05.8 | 2 | 4 | 1 | 4 | 1 | 75.14% |\n" in page
+    assert "| Slurm 26.05.5 in a container | 1 | 1 | 1 | 1 | 0 | 95.00% |\n" in page
     assert "## Slurm 22.05.8\n" in page
     assert "## Slurm 26.05.5 in a container\n" in page
     row = f"| {KIND.name} | completed | 2 | 4 | 75.1% | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 13 |"
     assert row in page
+    assert f"Not tried: {FAULTS[0].name}; " in page
     assert f"- Slurm 22.05.8, {KIND.name}, hand-over 2 (asked), seed 8: ['so']" in page
     assert page.count("**not reached**") == 1
 
