@@ -27,8 +27,7 @@ import binascii
 import re
 import zlib
 from collections.abc import Callable
-from dataclasses import fields, replace
-from operator import attrgetter
+from dataclasses import astuple, replace
 
 from pliant.errors import BadSpec
 from pliant.grammar.options import parse
@@ -43,7 +42,7 @@ PRIORITY, MEMORY = "pliant-priority=", "pliant-memory="
 MIN_CPUS, MAX_NODES = "pliant-min-cpus=", "pliant-max-nodes="
 UNANSWERED = "pliant-unanswered="
 COMMENT = "pliant:"
-_numbers_of = attrgetter(*(field.name for field in fields(Footprint)))
+_FOOTPRINT_FIELDS = 7
 _NUMBER = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 
 
@@ -100,13 +99,13 @@ def parse_spec(text: str) -> Spec:
 
 
 def _footprint_text(footprint: Footprint) -> str:
-    return "fp=" + ",".join(map(str, _numbers_of(footprint)))
+    return "fp=" + ",".join(str(number) for number in astuple(footprint))
 
 
 def _footprint(text: str) -> Footprint:
-    numbers, count = text.split(","), len(fields(Footprint))
-    if len(numbers) != count or not all(n.isascii() and n.isdecimal() for n in numbers):
-        raise BadSpec(f"fp: '{text[:40]}': {count} whole numbers are expected")
+    numbers = text.split(",")
+    if len(numbers) != _FOOTPRINT_FIELDS or not all(n.isascii() and n.isdecimal() for n in numbers):
+        raise BadSpec(f"fp: '{text[:40]}': {_FOOTPRINT_FIELDS} whole numbers are expected")
     return Footprint(*(int(number) for number in numbers))
 
 
