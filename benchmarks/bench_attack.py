@@ -16,7 +16,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
 from benchmarks.section import Section, verdict
@@ -31,7 +31,7 @@ _REQUEST = 90_000
 _MOST = 1000  # of one block's attacks
 _SETTLE_S = 1.5
 _LONGEST_S = 10
-_ATTACKER, _VICTIM = "pliant-bob", "pliant-alice"
+ATTACKER, VICTIM = "pliant-bob", "pliant-alice"
 _PLAIN = ("sbatch", "--parsable", "--hold", "--output=/dev/null", "--job-name=bench")
 _FLAGGED = (*_PLAIN, "--moldable=gpus=1-4", "--gres=gpu:1")
 
@@ -86,55 +86,29 @@ def _scripts() -> Mapping[str, str]:
     }
 
 
-class Bench:
-    """A sandbox, with Pliant in it or not."""
+class Attacks:
+    """What one user does to a sandbox. ``has_pliant``: whether slurmctld and sbatch have it."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
-        self._conf = sandbox.layout.slurm_conf.read_text()
-        self._plugstack = sandbox.layout.plugstack.read_text()
-        self._has_pliant = True
+        self.has_pliant = True
         self._scripts = _scripts()
 
     @property
-    def attacks(self) -> Sequence[str]:
-        """What they are called; the first is none."""
-        return ("none", *self._scripts, "the second door, 90 kB")
-
-    def switch(self, has_pliant: bool) -> None:
-        """Take Pliant into slurmctld and sbatch, or out."""
-        layout = self.sandbox.layout
-        bare = re.sub(r"^JobSubmitPlugins=.*\n", "", self._conf, flags=re.MULTILINE)
-        layout.slurm_conf.write_text(self._conf if has_pliant else bare)
-        layout.plugstack.write_text(self._plugstack if has_pliant else "")
-        self._run("scontrol", "reconfigure")
-        self._has_pliant = has_pliant
-        time.sleep(_SETTLE_S)
-        for _ in range(3):
-            self.submission_ms()
-
-    def _run(self, *argv: str, stdin: str = "", user: str | None = None) -> str:
-        return self.sandbox.run(argv, user=user, stdin=stdin, timeout=_LONGEST_S).stdout
-
-    def submission_ms(self) -> float:
-        """Let the other user submit, and return how long it took."""
-        began = time.perf_counter()
-        done = self.sandbox.run((*_PLAIN, "--wrap=true"), user=_VICTIM, timeout=_LONGEST_S)
-        took_ms = 1000 * (time.perf_counter() - began)
-        assert done.returncode == 0, f"a plain submission was refused: {done.stderr}"
-        return took_ms
+    def names(self) -> Sequence[str]:
+        """What they are called."""
+        return (*self._scripts, "the second door, 90 kB")
 
     def attack(self, name: str) -> None:
         """Attack once."""
-        if name in self._scripts:
-            argv = _FLAGGED if self._has_pliant else _PLAIN
-            script = self._scripts[name]
-            if not self._has_pliant:  # unknown there
-                script = script.replace("#SBATCH --moldable=", "#SBATCH --comment=")
-            with suppress(subprocess.TimeoutExpired):  # it is killed then
-                self._run(*argv, stdin=f"#!/bin/sh\n{script}", user=_ATTACKER)
-        elif name != "none":
+        if name not in self._scripts:
             self._ask_the_door()
+            return
+        argv, script = _FLAGGED if self.has_pliant else _PLAIN, self._scripts[name]
+        if not self.has_pliant:  # unknown there
+            script = script.replace("#SBATCH --moldable=", "#SBATCH --comment=")
+        with suppress(subprocess.TimeoutExpired):  # it is killed then
+            self.sandbox.run(argv, ATTACKER, _LONGEST_S, stdin=f"#!/bin/sh\n{script}")
 
     def _ask_the_door(self) -> None:
         address = ("127.0.0.1", self.sandbox.record.ports.pliant)
@@ -157,16 +131,59 @@ class Bench:
                 done[0] += 1
 
         thread = threading.Thread(target=go_on, daemon=True)
-        if name != "none":
-            thread.start()
-            begun.wait()
+        thread.start()
+        begun.wait()
         try:
             yield lambda: done[0]
         finally:
             over.set()
-            if name != "none":
-                thread.join()
-            self._run("scancel", "--state=PENDING", "--name=bench")
+            thread.join()
+            self.sandbox.run(("scancel", "--state=PENDING", "--name=bench"), timeout=_LONGEST_S)
+
+
+class Bench:
+    """A sandbox, with Pliant in it or not."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self._conf = sandbox.layout.slurm_conf.read_text()
+        self._plugstack = sandbox.layout.plugstack.read_text()
+        self._attacks = Attacks(sandbox)
+
+    @property
+    def attacks(self) -> Sequence[str]:
+        """What they are called; the first is none."""
+        return ("none", *self._attacks.names)
+
+    def switch(self, has_pliant: bool) -> None:
+        """Take Pliant into slurmctld and sbatch, or out."""
+        layout = self.sandbox.layout
+        bare = re.sub(r"^JobSubmitPlugins=.*\n", "", self._conf, flags=re.MULTILINE)
+        layout.slurm_conf.write_text(self._conf if has_pliant else bare)
+        layout.plugstack.write_text(self._plugstack if has_pliant else "")
+        self._run("scontrol", "reconfigure")
+        self._attacks.has_pliant = has_pliant
+        time.sleep(_SETTLE_S)
+        for _ in range(3):
+            self.submission_ms()
+
+    def _run(self, *argv: str, stdin: str = "", user: str | None = None) -> str:
+        return self.sandbox.run(argv, user=user, stdin=stdin, timeout=_LONGEST_S).stdout
+
+    def submission_ms(self) -> float:
+        """Let the other user submit, and return how long it took."""
+        began = time.perf_counter()
+        done = self.sandbox.run((*_PLAIN, "--wrap=true"), user=VICTIM, timeout=_LONGEST_S)
+        took_ms = 1000 * (time.perf_counter() - began)
+        assert done.returncode == 0, f"a plain submission was refused: {done.stderr}"
+        return took_ms
+
+    @contextmanager
+    def under(self, name: str) -> Iterator[Callable[[], int]]:
+        """Let an attack go on, or none; what is given counts them."""
+        with nullcontext(lambda: 0) if name == "none" else self._attacks.under(name) as attacks:
+            yield attacks
+        self._run("scancel", "--state=PENDING", "--name=bench")
 
     def block(self, name: str, count: int, times: Times, number: int) -> None:
         """Measure so many submissions under an attack; one attack must have ended meanwhile."""
@@ -198,7 +215,7 @@ class Bench:
         self.sandbox.signal("pliantd", signal.SIGHUP)
 
     def _is_marked(self) -> bool:
-        job = self._run(*_FLAGGED, "--wrap=true", user=_VICTIM).strip()
+        job = self._run(*_FLAGGED, "--wrap=true", user=VICTIM).strip()
         return "AdminComment=pliant=v1:" in self._run("scontrol", "show", "job", job)
 
 

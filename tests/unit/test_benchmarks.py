@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks import __main__ as frame
 from benchmarks import bench_cycle, bench_idle, bench_native, bench_pbs_hook, bench_pbs_runjob
-from benchmarks.bench_submission import _RPC
+from benchmarks.bench_submission import row_of
 from benchmarks.section import Section, verdict
 from benchmarks.stats import Estimate, difference, estimate, quantile
 
@@ -23,7 +23,11 @@ from pliant.policies import live_names
 SDIAG = """\
 Remote Procedure Call statistics by message type
 \tREQUEST_PARTITION_INFO                  ( 2009) count:4      ave_time:181    total_time:727
-\tREQUEST_SUBMIT_BATCH_JOB                ( 4003) count:17     ave_time:912    total_time:15517
+\tREQUEST_SUBMIT_BATCH_JOB                ( 4003) count:21     ave_time:912    total_time:19152
+
+Remote Procedure Call statistics by user
+\troot            (       0) count:54     ave_time:333    total_time:17995
+\tpliant-alice    (     997) count:17     ave_time:912    total_time:15517
 """
 
 
@@ -53,9 +57,10 @@ def test_an_estimate_is_written_with_its_interval() -> None:
 
 
 def test_sdiags_own_time_of_a_submission_is_read() -> None:
-    found = _RPC.search(SDIAG)
+    found = row_of("pliant-alice").search(SDIAG)
     assert found is not None
     assert found.groups() == ("17", "15517")
+    assert row_of("alice").search(SDIAG) is None
 
 
 def test_a_section_is_a_table_with_its_result() -> None:
