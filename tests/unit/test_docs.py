@@ -55,8 +55,6 @@ NOT_TYPED = {
     "journalctl -u pliant-monitor": "as the last",
     "pliantd --unmark": "tests/slurm/test_sharing.py runs it with the sandbox's configuration",
     "pliantd --release": "tests/slurm/test_lent.py does so",
-    "systemctl daemon-reload && systemctl enable --now pliant-monitor": "no systemd in containers",
-    "pliant install slurm --part monitor --apply": "tests/unit/test_cli_install.py runs it",
     "make bench-speed": "takes minutes on an idle machine",
     "make test-pbs": "needs a PBS",
     "pliant install pbs": "tests/pbs_server runs it, and tests/unit/test_pbs_install.py",
