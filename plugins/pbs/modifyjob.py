@@ -11,6 +11,7 @@ from pliant.filter.pbs.change import decide_change
 from pliant.filter.pbs.decide import Known, Submission
 from pliant.filter.pbs.names import BACK, HELD, PLACE, RESTARTS, RETURNS, WROTE, shape_variables
 from pliant.hooks.reading import (
+    RUNS,
     WAITS,
     attribute,
     bounds_now,
@@ -51,8 +52,9 @@ def main(event: Any) -> None:
     remark("modifyjob", answer.remark)
     for name, value in typed(answer):
         job.Resource_List[name] = value
-    for name, text in answer.variables:
-        job.Variable_List[name] = text
+    if attribute(was, "job_state") != RUNS:  # PBS would refuse the whole change
+        for name, text in answer.variables:
+            job.Variable_List[name] = text
     event.accept()
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import stat
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pbs_recorded import NAMES, NOW_S, Recorded
 
+from pliant.batch.clients import Answer
 from pliant.batch.pbs import Pbs
 from pliant.batch.pbs.queries import KICK
-from pliant.errors import Refused
+from pliant.errors import Refused, Unavailable
 from pliant.filter.pbs.fences import Fence, read_fences
 from pliant.grammar import parse, token_text
 from pliant.handover import (
@@ -216,6 +220,28 @@ def test_whom_a_pliantd_kept_out_that_was_killed_may_start(site: Recorded) -> No
     Clocked(site)
     Pbs(site, lambda: NOW_S, NAMES, fences=site.fences).observe()
     assert site.said == [KICK]
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_where_pbs_cannot_be_told_to_look_again_it_is_told_once_more(
+    site: Recorded, monkeypatch: pytest.MonkeyPatch, *, away: bool
+) -> None:
+    pbs, run, refuses = Pbs(site, lambda: NOW_S, NAMES, fences=site.fences), site.run, [True]
+
+    def answered(argv: Sequence[str], **more: Any) -> Answer:
+        answer = run(argv, **more)
+        if tuple(argv) != KICK or not refuses:
+            return answer
+        refuses.clear()
+        if away:
+            raise Unavailable("qmgr: no answer within 10 s")
+        return Answer("", "qmgr: Error (15039) returned from server", 1)
+
+    monkeypatch.setattr(site, "run", answered)
+    for _ in range(3):
+        with contextlib.suppress(Unavailable):
+            pbs.observe()
+    assert site.said == [KICK, KICK]
 
 
 def test_one_that_its_owner_lets_begin_later_while_it_runs_is_asked_for_nothing(

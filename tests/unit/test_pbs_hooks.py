@@ -198,6 +198,12 @@ def test_a_wrong_request_is_refused_and_the_job_stays(site: Site) -> None:
     )
 
 
+def test_a_run_count_that_a_manager_sets_of_a_job_that_runs_is_set(site: Site) -> None:
+    """PBS refuses a change of a running job with a variable in it, whole."""
+    seen = changed(site, {}, 0, run_count=3, job_state=4)
+    assert (seen.verdict[0], seen.variables) == ("accept", {})
+
+
 def test_run_count_that_begins_anew_is_not_forgotten(site: Site) -> None:
     was = {"PLIANT_RESTART_COUNT": "2", "PLIANT_HELD": "3", "PLIANT_BACK": "3:2"}
     seen = changed(site, {}, 0, run_count=3, variables=was)

@@ -148,3 +148,28 @@ def test_where_no_start_can_be_noted_nobody_is_made_larger(site: Site) -> None:
     seen = site.queuejob({"select": "1:ngpus=1", "moldable": "gpus=1-2"})
     assert seen.resources["select"] == "1:ngpus=1"
     assert not site.state.with_name("elsewhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("back", "run_count", "exit_status", "said"),
+    [
+        ("0:1:1795000000", 0, -18, "0:1:1795000000"),  # the next start is the one already
+        ("0:1:1795000000", 1, -18, "1:2:1795000000"),  # that one never came to the launch hook
+        ("0:1", 3, -18, "3:4"),
+        ("0:1", 1, -16, "0:1"),  # it was refused
+        ("0:1", 1, 0, "0:1"),
+    ],
+)
+def test_a_start_is_to_be_refused_until_pbs_forgets_that_it_has_sent_the_job_back(
+    site: Site, back: str, run_count: int, exit_status: int, said: str
+) -> None:
+    """pbs_server may be started anew meanwhile, and a node not be reached."""
+    told: dict[str, Any] = {"run_count": run_count, "Exit_status": exit_status}
+    job = Job("runjob", variables={"PLIANT_BACK": back}, exec_vnode="(gn1:ncpus=2)", **told)
+    seen = site.seen("runjob", job, requestor="Scheduler")
+    assert (seen.verdict[0], seen.variables["PLIANT_BACK"]) == ("accept", said)
+
+
+def test_a_job_that_was_never_sent_back_starts_as_it_is(site: Site) -> None:
+    job = Job("runjob", exec_vnode="(gn1:ncpus=2)", Exit_status=-18, run_count=1)
+    assert site.seen("runjob", job, requestor="root").variables == {}

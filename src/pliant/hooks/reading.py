@@ -26,6 +26,8 @@ DEFAULTED = ("select", "place", "nodes", *JOB_WIDE)
 """Those whose defaults are looked at; of all others it counts that there is one."""
 WAITS = (1, 2, 3)
 """Queued, held, waiting for its time: job_state as PBS's hooks have it."""
+RUNS = 4
+"""Running, as above."""
 INSTANT = 32
 """As many characters as an instant is written with."""
 

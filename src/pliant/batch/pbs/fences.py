@@ -64,6 +64,11 @@ class Fences:
             self._stood, self._asked = stand, True
             return fell
 
+    def not_woken(self) -> None:
+        """Note that those who may start could not be woken: it is to be tried again."""
+        with self._lock:
+            self._asked = False
+
     def put(self, fence: Fence) -> None:
         """Put up a fence, in place of an earlier one of its job."""
         self._set(Kept(fence))

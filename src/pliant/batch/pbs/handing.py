@@ -97,8 +97,14 @@ class Handing:
         PBS starts none for a job that a hook refused: it waits for what happens next, up to 10
         minutes (scheduler_iteration). Raises Unavailable, BadAnswer.
         """
-        if self._fences.fell():
-            self._queries.kick()
+        if not self._fences.fell():
+            return
+        woken = False
+        try:
+            woken = self._queries.kick()
+        finally:
+            if not woken:
+                self._fences.not_woken()
 
     def release(self, rows: Iterable[JobRow]) -> None:
         """Let those start again that are held for going back to the queue, and for nothing else.

@@ -100,17 +100,18 @@ class Queries:
         """Return what the server says; raises as above."""
         return self._fixed_side()[1]
 
-    def kick(self) -> None:
-        """Start a cycle of each scheduler that nobody has stopped.
+    def kick(self) -> bool:
+        """Start a cycle of each scheduler that nobody has stopped; False where PBS refuses one.
 
         Raises as above.
         """
         queues, *_ = self._fixed_side()
-        if self._server_now().scheduling:
-            self._commands.run(KICK)
+        told = [KICK] if self._server_now().scheduling else []
         if any(row.partition for row in queues):
-            for words in kicks(listed(self._commands.run(("qmgr", *LIST)).out)):
-                self._commands.run(("qmgr", *words))
+            listing = listed(self._commands.run(("qmgr", *LIST)).out)
+            told += [("qmgr", *words) for words in kicks(listing)]
+        answers = [self._commands.run(argv) for argv in told]
+        return not any(answer.status for answer in answers)
 
     def why_none_starts(self, queue: str) -> str:
         """Ask now why no scheduler would start a job that goes back to a queue; "" where one would.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pliant.errors import BadSpec
 from pliant.filter.pbs.names import (
@@ -11,6 +11,7 @@ from pliant.filter.pbs.names import (
     GPUS,
     NODES,
     RESTARTS,
+    SENT_BACK,
     SHAPE,
     SHARE,
     TYPE,
@@ -58,6 +59,18 @@ def is_false_start(back: str, run_count: int) -> bool:
     """
     said = read_back(back)
     return said is not None and run_count == said.runs + 1
+
+
+def refused_next(back: str, run_count: int, exit_status: str) -> str:
+    """Return what BACK is to say so that the start is refused that comes now; "": as it does.
+
+    A start that never came to our launch hook (its node was not reached, or pbs_server was started
+    anew meanwhile) has left that mark, and is no run of the job: it counts as one that was refused.
+    """
+    said = read_back(back)
+    if said is None or exit_status != SENT_BACK or run_count <= said.runs:
+        return ""
+    return str(replace(said, runs=run_count, times=said.times + run_count - said.runs))
 
 
 def variables(
