@@ -222,6 +222,15 @@ def test_whom_a_pliantd_kept_out_that_was_killed_may_start(site: Recorded) -> No
     assert site.said == [KICK]
 
 
+def test_one_that_its_owner_lets_nobody_requeue_since_the_last_look_goes_on_where_it_is(
+    site: Recorded,
+) -> None:
+    under_way = Clocked(site)
+    site.job("30")["Rerunable"] = "False"
+    with pytest.raises(Refused, match="qalter -r n"):
+        under_way.pbs.must_go_back(under_way.job)
+
+
 @pytest.mark.parametrize("away", [False, True])
 def test_where_pbs_cannot_be_told_to_look_again_it_is_told_once_more(
     site: Recorded, monkeypatch: pytest.MonkeyPatch, *, away: bool

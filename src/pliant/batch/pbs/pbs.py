@@ -35,6 +35,9 @@ STAYS_SO = (
 )
 
 
+NOT_AGAIN = "its owner lets PBS not requeue it (qalter -r n)"
+
+
 class Pbs:
     """The batch system of a PBS server; safe to call from several threads."""
 
@@ -217,8 +220,8 @@ class Pbs:
             raise Refused(
                 f"job {job.id}: PBS does not say whether it would start: {error}"
             ) from None
-        if row is not None and row.begin_s:
-            raise Refused(f"job {job.id}: {LATER}")
+        if row is not None and (row.begin_s or not row.rerunable):
+            raise Refused(f"job {job.id}: {LATER if row.rerunable else NOT_AGAIN}")
         why = self._queries.no_way_back() or stopped
         if why:
             self._queries.forget_site()  # so that policies know of it, and of its end
