@@ -15,12 +15,13 @@ from itertools import product
 
 from prove.explore import Explorer
 from prove.faults import single
+from prove.on_pbs import OnPbs
 from prove.on_slurm import OnSlurm
 from prove.once import running_jobs_once
 from prove.sameness import same_by
 from prove.world import Machine, SameBy
 
-SYSTEMS = (OnSlurm,)
+SYSTEMS = (OnSlurm, OnPbs)
 KINDS = (("resize", False), ("preemption", True))
 """Each with whether it is for a guest."""
 

@@ -77,7 +77,7 @@ class Explorer:
             self.moves += 1
             after = move()
             try:
-                check(world, after)
+                check(self.machine, world, after)
             except Wrong as error:
                 self.wrong.append((str(error), self.path(number, name)))
             else:

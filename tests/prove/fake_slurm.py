@@ -115,6 +115,11 @@ class Record:
         return self.state == "FAILED"
 
     @property
+    def is_lost(self) -> bool:
+        """Whether it has failed after it ran: one that failed at its start may be requeued."""
+        return self.has_failed and self.end_s > self.start_s
+
+    @property
     def has_gpus(self) -> bool:
         """Whether it takes GPUs now."""
         return self.state in _HAVE_GPUS

@@ -23,7 +23,7 @@ def single(machine: Machine, world: World) -> Iterator[Move]:
 def _of_pliantd(machine: Machine, world: World) -> Iterator[Move]:
     if world.pliantd is None:
         return
-    yield "pliantd is killed", lambda: replace(world, pliantd=None)
+    yield "pliantd is killed", partial(machine.killed, world)
     if world.pliantd.active:
         yield "pliantd is killed before its command", partial(machine.acts, world, dies="before")
         yield "pliantd is killed after its command", partial(machine.acts, world, dies="after")

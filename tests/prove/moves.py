@@ -10,7 +10,7 @@ from typing import Any
 from pliant.handover import BLOCKED_S, GIVE_UP_S, PUT_BACK_S, REFUSED_S, START_S
 from pliant.node import words
 from pliant.node.words import CHECKPOINTED, Stage
-from prove.world import GUEST, RIVAL, Machine, Pliantd, World
+from prove.world import GUEST, RIVAL, Machine, World
 
 JUST_S = 0.05
 """By how much something is over that lasts until an instant."""
@@ -27,7 +27,8 @@ def moves(machine: Machine, world: World, key: object) -> Iterator[Move]:
     yield from of_the_job(machine, world)
     yield from of_the_batch_system(machine, world)
     at_s = next_instant(machine, world)
-    if at_s and not any(name in AT_ONCE for name, _ in soon) and not _is_told(world):
+    is_busy = _is_told(world) or machine.hurries(world)
+    if at_s and not any(name in AT_ONCE for name, _ in soon) and not is_busy:
         yield "time", partial(machine.passes, world, at_s)
 
 
@@ -36,7 +37,7 @@ AT_ONCE = frozenset(("pliantd acts", "pliantd looks"))
 
 def of_pliantd(machine: Machine, world: World, key: object) -> Iterator[Move]:
     if world.pliantd is None:
-        yield "pliantd starts", lambda: replace(world, pliantd=Pliantd())
+        yield "pliantd starts", partial(machine.started, world)
         return
     for name, does in (("pliantd acts", machine.acts), ("pliantd looks", machine.looks)):
         if does == machine.acts and not world.pliantd.active:

@@ -9,15 +9,18 @@ class Wrong(AssertionError):
     """It is."""
 
 
-def check(before: World, after: World) -> None:
+def check(machine: Machine, before: World, after: World) -> None:
     """Check that a move has lost nothing, let nobody slip in, and overruled nobody."""
     job, had = after.job, before.job
-    if before.has_saved and job.has_failed and not had.has_failed and job.end_s > job.start_s:
+    if before.has_saved and job.is_lost and not had.has_failed:
         raise Wrong(f"FAILED after its checkpoint: {job}")
     if _runs(after, RIVAL) and not _runs(before, RIVAL) and _waits_for_its_place(before, after):
         raise Wrong(f"the rival is in its place: {job}")
+    words = machine.wrong(before, after)
+    if words:
+        raise Wrong(words)
     for name, value in after.said:
-        if getattr(job, name) != value and (job.waits or job.runs):
+        if (job.waits or job.runs) and not machine.stands(after, name, value):
             raise Wrong(f"its owner said {name}={value}: {job}")
     if after.batch.free() < 0:
         raise Wrong(f"two have the same GPUs: {after.batch.jobs}")

@@ -30,7 +30,7 @@ def same_by(machine: Machine, world: World) -> object:
     return (
         machine.known(world.batch, seen),
         _stored(world, seen),
-        _remembered(world, seen),
+        _remembered(machine, world, seen),
         _wrapped(world, seen),
         (world.has_saved, world.free, world.guarded),
         tuple([(name, seen(to) if name == "begin_s" else to) for name, to in world.said]),
@@ -68,12 +68,12 @@ def _stored(world: World, seen: Seen) -> object:
     return (row.run, row.after, row.made, instants, job.submit_s > row.saved_s + GIVE_UP_S)
 
 
-def _remembered(world: World, seen: Seen) -> object:
+def _remembered(machine: Machine, world: World, seen: Seen) -> object:
     pliantd = world.pliantd
     if pliantd is None:
         return None
     return (
-        *(pliantd.resumed, pliantd.unwanted, pliantd.memory),
+        *(pliantd.resumed, pliantd.unwanted, machine.recalled(pliantd.memory, seen)),
         *[
             (_of_the_hand_over(over, seen), did is not None and did.do is Do.RESHAPE, *rest)
             for _number, over, _job, _next_s, _trouble, did, *rest in pliantd.active

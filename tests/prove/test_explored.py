@@ -8,10 +8,15 @@ from collections.abc import Iterator
 import pytest
 
 from pliant import handover
+from pliant.batch.pbs import fences, pbs, queries, standing
+from pliant.batch.pbs import handing as on_pbs
 from pliant.batch.slurm import handing
+from pliant.filter.pbs import launched
 from pliant.handover import Do, Step
 from prove.__main__ import explored
+from prove.on_pbs import OnPbs
 from prove.on_slurm import OnSlurm
+from prove.world import Machine
 
 MOST = 200_000
 
@@ -23,11 +28,14 @@ def _silent() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-@pytest.mark.parametrize(("guest", "least"), [(False, 2_000), (True, 8_000)])
+@pytest.mark.parametrize(
+    ("system", "guest", "least"),
+    [(OnSlurm, False, 2_000), (OnSlurm, True, 8_000), (OnPbs, False, 4_000), (OnPbs, True, 8_000)],
+)
 def test_whatever_goes_wrong_once_nothing_is_lost_left_or_overruled(
-    guest: bool, least: int
+    system: type[Machine], guest: bool, least: int
 ) -> None:
-    found = explored(OnSlurm, faults=1, guest=guest, most=MOST)
+    found = explored(system, faults=1, guest=guest, most=MOST)
     print(f"{found.states} states, {found.moves} moves")
     assert found.wrong == []
     assert found.restless() == []
@@ -55,4 +63,25 @@ def test_a_rule_that_is_missing_is_noticed(name: str, monkeypatch: pytest.Monkey
     place, what, instead = _MUTANTS[name]
     monkeypatch.setattr(place, what, instead)
     found = explored(OnSlurm, faults=1, guest=False, most=MOST, to_the_end=False)
+    assert found.wrong or found.restless()
+
+
+_MUTANTS_OF_PBS: dict[str, tuple[object, str, object]] = {
+    "no fence": (fences.Fences, "put", lambda *_: None),
+    "a fence comes with the next look": (on_pbs.Handing, "before_end", lambda *_: None),
+    "nobody is woken": (queries.Queries, "kick", lambda _queries: True),
+    "an owner's change is not seen": (on_pbs, "stands", lambda *_: True),
+    "a begin time of others is not seen": (standing, "begins_by_others", lambda *_: False),
+    "the first start is not refused": (launched, "is_false_start", lambda *_: False),
+    "nor the one after a lost one": (launched, "refused_next", lambda *_: ""),
+    "nobody asks whether it would return": (pbs.Pbs, "must_go_back", lambda *_: None),
+    "it is never given up": (handover, "_given_up", lambda _over, _scene: None),
+}
+
+
+@pytest.mark.parametrize("name", _MUTANTS_OF_PBS)
+def test_so_is_one_of_pbs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, what, instead = _MUTANTS_OF_PBS[name]
+    monkeypatch.setattr(place, what, instead)
+    found = explored(OnPbs, faults=1, guest=False, most=MOST, to_the_end=False)
     assert found.wrong or found.restless()

@@ -47,7 +47,7 @@ Seen = Callable[..., float]
 """How far away an instant is; beyond a second argument, LATELY_S where none is given, no more than
 that it is over."""
 SameBy = Callable[["Machine", "World"], object]
-Said = tuple[tuple[str, float], ...]
+Said = tuple[tuple[str, float | str], ...]
 """Fields of a job, and what its owner wants of them."""
 
 
@@ -200,6 +200,10 @@ class Machine(ABC):
     def memory(self) -> Any:
         """Return what the adapter remembers."""
 
+    def recalled(self, memory: Any, _seen: Seen) -> object:
+        """Return what of that somebody asks for."""
+        return memory
+
     def known(self, batch: Any, seen: Seen) -> object:
         """Return what of all that the batch system knows somebody asks for.
 
@@ -298,6 +302,26 @@ class Machine(ABC):
         """Return a wrapper that begins."""
         return words.State()
 
+    def stands(self, world: World, name: str, value: float | str) -> bool:
+        """Whether it is so what its owner wants of a field of its job."""
+        return bool(getattr(world.job, name) == value)
+
+    def wrong(self, _before: World, _after: World) -> str:
+        """Return what else may not come of a move, in words; "" for nothing."""
+        return ""
+
+    def hurries(self, _world: World) -> bool:
+        """Whether the batch system does something at once."""
+        return False
+
+    def killed(self, world: World) -> World:
+        """Pliantd is killed."""
+        return replace(world, pliantd=None)
+
+    def started(self, world: World) -> World:
+        """Pliantd is started."""
+        return replace(world, pliantd=Pliantd())
+
     # --- moves that need no fault ----------------------------------------------------------
 
     def acts(
@@ -318,7 +342,7 @@ class Machine(ABC):
         try:
             self.overs.turn()
         except Died:
-            return replace(self._given(world), pliantd=None)
+            return self.killed(self._given(world))
         earlier = world.batch if self.fake.state is not world.batch else world.earlier
         return replace(self._given(world), earlier=earlier)
 

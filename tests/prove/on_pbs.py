@@ -1,0 +1,334 @@
+"""Hand-overs on PBS: its fake behind the adapter and the hooks that ship, and what is PBS's alone."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, cast
+
+from pliant.batch.pbs import Pbs
+from pliant.batch.pbs.fences import Kept
+from pliant.batch.pbs.handing import ENDS_S, FALSE_START_S
+from pliant.batch.pbs.job_rows import JobRow
+from pliant.batch.pbs.jobs import job_of
+from pliant.batch.pbs.snapshot import snapshot_of
+from pliant.batch.pbs.standing import AHEAD_S
+from pliant.errors import Unavailable
+from pliant.filter.pbs.fences import Fence, fences_text, read_fences
+from pliant.filter.pbs.state import MAX_AGE_S
+from pliant.grammar import request_text, token_text
+from pliant.handover import RENEW_S, SETTLE_S, START_S
+from pliant.model import Job, Snapshot, Spec
+from pliant.node import words
+from pliant.node.words import CHECKPOINTED
+from prove.fake_pbs import SILENT, FakePbs, Jobs, Record
+from prove.moves import JUST_S, Move, next_instant
+from prove.world import (
+    BEGAN_S,
+    BEST_EFFORT,
+    GUEST,
+    JOB,
+    OLD,
+    RIVAL,
+    SPEC,
+    TRIAL,
+    Machine,
+    Said,
+    SameBy,
+    Seen,
+    World,
+)
+
+LATER_S = 100.0
+SLOW_S = 200.0
+"""How long a hook on a node takes that is slow: its alarm is at 300 s."""
+OTHER = "other"
+"""Another queue."""
+CHANGES = frozenset(("qalter", "qrls", "qrerun"))
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A fence as pliantd remembers it; ``stood``: when it was looked last who may start."""
+
+    job: str
+    until_s: float
+    vnodes: tuple[str, ...]
+    lets: tuple[str, ...]
+    queues: tuple[str, ...]
+    opened: bool
+    stood: bool
+
+
+class OnPbs(Machine):
+    """Does moves on PBS."""
+
+    name = "PBS"
+    temporary = "qalter: Request rejected by a hook of the site's"
+    for_good = temporary  # PBS has no words by which one could tell
+
+    def __init__(self, same_by: SameBy) -> None:
+        memory = Path("/dev/shm")  # a directory that is nobody else's, in memory
+        within = memory if memory.is_dir() else None
+        self._directory = tempfile.TemporaryDirectory(prefix="pliant-prove-", dir=within)
+        self._path = Path(self._directory.name) / "pbs_fences.json"
+        self.pbs = Pbs(cast("Any", self), self._clock, fences=self._path)
+        super().__init__(same_by, FakePbs(_jobs([]), BEGAN_S), self.pbs)
+        self._handing, self._queries = self.pbs._handing, self.pbs._queries
+        self._fences = self._handing._fences
+        _, self._site = self._queries.look()
+        self.pbs._site = self._site
+        self._fixed: Any = self._queries._fixed
+        self._taken: Any = None
+
+    def jobs(self, *, guest: bool) -> Jobs:
+        spec = BEST_EFFORT if guest else SPEC
+        running = replace(_record(JOB, spec), state="R", run_count=1, start_s=BEGAN_S - 5000)
+        jobs = [running, Record(RIVAL)]
+        if guest:
+            jobs.append(_record(GUEST, TRIAL))
+        return _jobs(jobs)
+
+    def wrapper(self) -> words.State:
+        return words.State(returns=True)
+
+    # --- the adapter -----------------------------------------------------------------------
+
+    def run(self, argv: Any, **rest: Any) -> Any:
+        answer = super().run(argv, **rest)
+        if self.dies == "unheard" and self.changes(argv):
+            self.dies = ""
+            raise Unavailable(f"{argv[0]}: no answer within 10 s")
+        return answer
+
+    def asked(self) -> Job:
+        (row,) = (one for one in self._queries.jobs() if one.id == str(JOB))
+        return job_of(row, self._site)
+
+    def sees(self) -> Snapshot:
+        rows = self._queries.jobs()
+        self._handing.release(rows)
+        self._handing.tend()
+        return snapshot_of(rows, self._site, self.fake.now_s)
+
+    def remember(self, memory: Any) -> None:
+        fences = cast("Any", self._fences)
+        if memory is None:  # it begins, and reads what another has left
+            self._path.write_text(fences_text(self.fake.state.fences.values()))
+            fences.__init__(self._path, self._clock)
+        else:
+            fences._asked, *kept = memory
+            fences._kept = {one.job: _kept(one) for one in kept}
+            fences._stood = {one.job for one in kept if one.stood}
+        self._taken = fences._kept
+        self._queries._fixed = (self.fake.now_s, *self._fixed[1:])
+        self._handing._rows = cast("dict[str, JobRow]", {})
+
+    def memory(self) -> Any:
+        fences = cast("Any", self._fences)
+        kept = (_remembered(one, fences._stood) for one in fences._kept.values())
+        return (fences._asked, *kept)
+
+    def _given(self, world: World) -> World:
+        if cast("Any", self._fences)._kept is not self._taken:
+            text = self._path.read_text() if self._path.exists() else ""
+            shown = {one.job: one for one in (read_fences(text) if text else ())}
+            self.fake.state = replace(self.fake.state, fences=shown)
+        self.fake.settle()
+        return super()._given(world)
+
+    def recalled(self, memory: Any, seen: Seen) -> object:
+        asked, *kept = memory or (False,)
+        return (asked, *[(one.opened, one.stood, one.lets, seen(one.until_s)) for one in kept])
+
+    def known(self, batch: Jobs, seen: Seen) -> object:
+        return (
+            *[(fence.lets, fence.vnodes, seen(fence.until_s)) for fence in batch.fences.values()],
+            seen(batch.since[SILENT]),
+            tuple(batch.flags.values()),
+            *[_asked_of(job, seen) for job in batch.jobs.values()],
+        )
+
+    def acts(self, world: World, **how: Any) -> World:
+        return replace(super().acts(world, **how), earlier=None)  # PBS forgets no command
+
+    def changes(self, argv: Sequence[str]) -> bool:
+        return argv[0] in CHANGES or (argv[0] == "qmgr" and argv[2].startswith("set"))
+
+    def does_half(self, argv: Sequence[str]) -> None:
+        """Do nothing: PBS takes a qalter whole or not at all."""
+
+    # --- pliantd's life --------------------------------------------------------------------
+
+    def killed(self, world: World) -> World:
+        batch = replace(world.batch, since={SILENT: world.now_s})
+        return super().killed(replace(world, batch=batch))
+
+    def started(self, world: World) -> World:
+        batch = replace(world.batch, since={SILENT: 0.0})
+        return super().started(replace(world, batch=batch))
+
+    def passes(self, world: World, now_s: float) -> World:
+        after = super().passes(world, now_s)
+        silent_s = after.batch.since[SILENT]
+        return replace(after, free=after.free or 0 < silent_s < now_s - MAX_AGE_S)
+
+    # --- what may happen, and what is left -------------------------------------------------
+
+    def instants(self, world: World) -> Iterator[float]:
+        for job in world.batch.jobs.values():
+            yield from (job.begin_s, job.ends_s)
+            if job.state == "W":
+                yield job.begin_s - AHEAD_S
+            if job.falsely:
+                yield job.start_s + FALSE_START_S
+        if world.job.runs:
+            yield world.job.start_s + SETTLE_S
+        for fence in world.batch.fences.values():
+            yield from (fence.until_s, fence.until_s - RENEW_S + JUST_S)
+        silent_s = world.batch.since[SILENT]
+        if silent_s and world.batch.fences:
+            yield silent_s + MAX_AGE_S + JUST_S
+        if world.over is not None and world.over.saved_s and world.job.runs:
+            yield world.over.saved_s + ENDS_S
+
+    def stands(self, world: World, name: str, value: float | str) -> bool:
+        if name == "begin_s" and float(value) <= world.now_s:  # PBS forgets it then
+            return True
+        return super().stands(world, name, value)
+
+    def hurries(self, world: World) -> bool:
+        return bool(world.batch.flags["due"])
+
+    def left(self, world: World) -> str:
+        self.fake.state, self.fake.now_s = world.batch, world.now_s
+        until_s = max((one.until_s for one in world.batch.fences.values()), default=0.0)
+        if until_s > world.now_s + START_S:  # one that is open ends by itself
+            return f"a fence is left: {world.batch.fences}"
+        self.fake.state = world.batch.flagged(due=True)
+        is_told = world.batch.flags["due"] or world.batch.flags["missed"]
+        starts = [] if is_told else self.fake.starts()
+        return f"nobody looks who could start: {starts}" if starts else ""
+
+    def moves(self, world: World) -> Iterator[Move]:
+        if world.job.is_held and world.job.waits:
+            told = replace(world, said=())
+            yield "owner releases", partial(self.tells, told, "qrls", "-h", "u", str(JOB))
+
+    def exits(self, world: World, code: int) -> World:
+        """End its script: where pliantd has not heard of the checkpoint, nobody keeps its place."""
+        heard = world.over is not None and world.over.saved_s > 0
+        free = world.free or (code == CHECKPOINTED and not heard and not world.batch.fences)
+        return self.does(replace(world, free=free), lambda pbs: pbs.end(JOB, code))
+
+    def requeues(self, world: World) -> World:
+        raise AssertionError(world)  # PBS never lets an owner do so
+
+    def goes_unmanaged(self, world: World, code: int) -> World:
+        has_saved = world.has_saved or code == CHECKPOINTED
+        return self.exits(replace(world, has_saved=has_saved), code)
+
+    # --- what may go wrong -----------------------------------------------------------------
+
+    def faults(self, world: World) -> Iterator[Move]:
+        if world.over is not None:
+            yield "PBS's answer is lost", partial(self.acts, world, dies="unheard")
+            if not world.batch.flags["deaf"]:
+                deaf = world.batch.flagged(deaf=True)
+                yield "a site's hook refuses its shape", lambda: replace(world, batch=deaf)
+        at_s = next_instant(self, world)
+        if at_s and self.hurries(world):
+            yield "PBS's scheduler is slow", partial(self.passes, world, at_s)
+        if world.job.ends_s:
+            slow = replace(world.job, ends_s=world.job.ends_s + SLOW_S)
+            batch = world.batch.with_job(slow)
+            yield "a hook on its node is slow", lambda: replace(world, batch=batch)
+        free = replace(world, free=True)
+        if world.job.runs:
+            yield "its node fails", partial(self.does, free, _node_fails)
+        after = self.schedules(free, start_fails="unreachable")
+        if after.job.run_count > world.job.run_count and not after.job.has_gpus:
+            yield "its node is not reached", partial(replace, after)
+        yield "pbs_server is started anew", partial(self.does, world, FakePbs.restart)
+        yield from self._of_the_guest(world)
+
+    def _of_the_guest(self, world: World) -> Iterator[Move]:
+        guest = world.batch.jobs.get(GUEST)
+        if guest is not None and guest.waits:
+            for name, words in (("holds", ("qhold", "-h", "u")), ("deletes", ("qdel",))):
+                if not (guest.holds and name == "holds"):
+                    move = partial(self.tells, world, *words, str(GUEST), by_owner=True)
+                    yield f"the guest's owner {name} it", move
+
+    def wrong(self, before: World, after: World) -> str:
+        repeats = after.job.repeats and not before.job.repeats
+        return f"it has ended, and comes back: {after.job}" if repeats else ""
+
+    def owners(self, world: World) -> Sequence[tuple[str, tuple[str, ...], Said]]:
+        if world.job.over:  # what its owner says of its next run while its epilogue runs is lost
+            return ()
+        begin_s = float(int(world.now_s + LATER_S))
+        begin = f"{datetime.fromtimestamp(begin_s, UTC):%Y%m%d%H%M.%S}"
+        job, three = str(JOB), "select=1:ncpus=6:ngpus=3"
+        had = f"select=1:ncpus=8:ngpus={OLD.gpus}"
+        said: tuple[tuple[str, tuple[str, ...], Said], ...] = (
+            ("holds it", ("qhold", "-h", "u", job), (("is_held", True),)),
+            ("deletes it", ("qdel", job), ()),
+            ("asks three GPUs", ("qalter", "-l", three, job), (("gpus", 3),)),
+            ("asks what it had", ("qalter", "-l", had, job), (("gpus", OLD.gpus),)),
+            ("lets it begin later", ("qalter", "-a", begin, job), (("begin_s", begin_s),)),
+            ("gives it less time", ("qalter", "-l", "walltime=7:00", job), (("walltime_s", 420),)),
+            ("moves it", ("qmove", OTHER, job), (("queue", OTHER),)),
+            ("forbids requeues", ("qalter", "-r", "n", job), ()),
+        )
+        return said
+
+
+def _node_fails(pbs: FakePbs) -> None:
+    """Send it back to the queue, as PBS does where a node has not answered for long."""
+    pbs._ends(pbs.state.jobs[JOB], "Q")
+
+
+def _jobs(jobs: Sequence[Record]) -> Jobs:
+    flags = dict.fromkeys(("due", "deaf", "missed"), False)
+    return Jobs({job.number: job for job in jobs}, {}, {SILENT: 0.0}, flags)
+
+
+def _record(number: int, spec: Spec) -> Record:
+    said = dict(part.partition("=")[::2] for part in request_text(spec.request).split(";"))
+    asks = tuple((name.replace("-", "_"), text or "yes") for name, text in said.items())
+    returns = str(CHECKPOINTED) if spec.request.is_elastic else ""
+    return Record(number, token=token_text(spec), asks=asks, returns=returns)
+
+
+_CHANGED = attrgetter(
+    *("state", "gpus", "cpus", "walltime_s", "queue", "token", "asks", "holds", "run", "run_count"),
+    *("returns", "restarts", "back_runs", "back_times", "marked", "falsely", "over", "rerunable"),
+    *("code", "then"),
+)
+
+
+def _asked_of(job: Record, seen: Seen) -> object:
+    """Since when a job waits or runs nobody asks but of the malleable one."""
+    if job.number != JOB:
+        return (job.state, job.holds, seen(job.ends_s))
+    by_hook = job.back_begins_s == job.begin_s
+    instants = [seen(at_s) for at_s in (job.begin_s, job.ends_s, job.etime_s)]
+    return (_CHANGED(job), by_hook, *instants, seen(job.start_s, FALSE_START_S + JUST_S))
+
+
+def _kept(one: Remembered) -> Kept:
+    return Kept(Fence(one.job, one.until_s, one.vnodes, one.lets, one.queues), one.opened)
+
+
+def _remembered(one: Kept, stood: set[str]) -> Remembered:
+    fence = one.fence
+    return Remembered(
+        *(fence.job, fence.until_s, fence.vnodes, fence.lets, fence.queues),
+        *(one.opened, fence.job in stood),
+    )
