@@ -17,7 +17,7 @@ from prove.explore import Explorer
 from prove.faults import single
 from prove.on_pbs import OnPbs
 from prove.on_slurm import OnSlurm
-from prove.once import running_jobs_once
+from prove.once import jobs_once
 from prove.sameness import same_by
 from prove.world import Machine, SameBy
 
@@ -38,7 +38,7 @@ def explored(
     machine = system(same_by)
     found = Explorer(machine, single)
     start = replace(machine.begin(guest=guest), faults=faults)
-    with running_jobs_once():
+    with jobs_once():
         found.run(start, most, to_the_end=to_the_end)
     return found
 

@@ -223,8 +223,11 @@ class FakePbs:
         return _FIXED.get(argv) or self.told(argv)
 
     def _qstat(self) -> str:
-        alive = (job for job in self.state.jobs.values() if job.state != "F")
-        return '{"Jobs":{' + ",".join(map(_printed, alive)) + "}}"
+        return '{"Jobs":{' + ",".join(map(_printed, self.alive())) + "}}"
+
+    def alive(self) -> list[Record]:
+        """Return whom qstat prints, in order."""
+        return [job for job in self.state.jobs.values() if job.state != "F"]
 
     # --- what is told ----------------------------------------------------------------------
 

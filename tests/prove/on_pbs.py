@@ -28,6 +28,7 @@ from pliant.node import words
 from pliant.node.words import CHECKPOINTED
 from prove.fake_pbs import SILENT, FakePbs, Jobs, Record
 from prove.moves import JUST_S, Move, next_instant
+from prove.once import PbsQueriesOnce
 from prove.world import (
     BEGAN_S,
     BEST_EFFORT,
@@ -78,8 +79,10 @@ class OnPbs(Machine):
         self._directory = tempfile.TemporaryDirectory(prefix="pliant-prove-", dir=within)
         self._path = Path(self._directory.name) / "pbs_fences.json"
         self.pbs = Pbs(cast("Any", self), self._clock, fences=self._path)
-        super().__init__(same_by, FakePbs(_jobs([]), BEGAN_S), self.pbs)
-        self._handing, self._queries = self.pbs._handing, self.pbs._queries
+        fake = FakePbs(_jobs([]), BEGAN_S)
+        super().__init__(same_by, fake, self.pbs)
+        self._handing, self._queries = self.pbs._handing, PbsQueriesOnce(self, self._clock, fake)
+        self.pbs._queries = self._handing._queries = self._queries
         self._fences = self._handing._fences
         _, self._site = self._queries.look()
         self.pbs._site = self._site
