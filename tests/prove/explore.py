@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from prove.moves import AT_ONCE, Move, moves
-from prove.rules import Wrong, check, check_settled
+from prove.rules import Wrong, check, check_settled, check_undisturbed
 from prove.sameness import faults_by
 from prove.world import Machine, World
 
@@ -32,6 +32,7 @@ class Explorer:
     machine: Machine
     faults: Faults
     moves: int = 0
+    most_faults: int = 0
     wrong: list[tuple[str, str]] = field(default_factory=list)
     cause: list[tuple[int, str]] = field(default_factory=list)
     nexts: list[list[int]] = field(default_factory=list)
@@ -44,6 +45,7 @@ class Explorer:
 
         Raises OverflowError where there are more than ``most`` states.
         """
+        self.most_faults = start.faults
         level = [(self._number(start, -1, "begin"), start)]
         while level and (to_the_end or not self.wrong):
             frontier, level = deque(level), []
@@ -69,6 +71,8 @@ class Explorer:
         try:
             if world.is_settled and not any(name in AT_ONCE for name, _ in named):
                 check_settled(self.machine, world)
+                if world.faults == self.most_faults:
+                    check_undisturbed(world)
         except Wrong as error:
             self.wrong.append((str(error), self.path(number, "")))
         if world.faults:

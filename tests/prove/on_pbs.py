@@ -22,7 +22,7 @@ from pliant.errors import Unavailable
 from pliant.filter.pbs.fences import Fence, fences_text, read_fences
 from pliant.filter.pbs.state import MAX_AGE_S
 from pliant.grammar import request_text, token_text
-from pliant.handover import RENEW_S, SETTLE_S, START_S
+from pliant.handover import FRESH_S, RENEW_S, SETTLE_S, START_S
 from pliant.model import Job, Snapshot, Spec
 from pliant.node import words
 from pliant.node.words import CHECKPOINTED
@@ -197,8 +197,8 @@ class OnPbs(Machine):
         silent_s = world.batch.since[SILENT]
         if silent_s and world.batch.fences:
             yield silent_s + MAX_AGE_S + JUST_S
-        if world.over is not None and world.over.saved_s and world.job.runs:
-            yield world.over.saved_s + ENDS_S
+        if world.over is not None and world.over.saved_s:
+            yield world.over.saved_s + (ENDS_S if world.job.runs else FRESH_S)
 
     def stands(self, world: World, name: str, value: float | str) -> bool:
         if name == "begin_s" and float(value) <= world.now_s:  # PBS forgets it then

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pliant.handover import Outcome
 from prove.world import RIVAL, Machine, World
 
 
@@ -33,6 +34,18 @@ def _runs(world: World, number: int) -> bool:
 def _waits_for_its_place(before: World, after: World) -> bool:
     """Whether it has saved for a place that nobody but pliantd has given away."""
     return after.job.is_between_runs and before.has_saved and not after.free
+
+
+def check_undisturbed(world: World) -> None:
+    """Check a moment to which nothing that went wrong has led: what was wanted is made, if saved."""
+    outcome = world.store[-1].outcome
+    if outcome in _NOT_MADE:
+        raise Wrong(f"nothing went wrong, and it was not made: {outcome}")
+
+
+_NOT_MADE = frozenset(
+    (Outcome.AS_WAS, Outcome.CHANGED, Outcome.NOT_LAUNCHED, Outcome.REFUSED, Outcome.SLOW)
+)
 
 
 def check_settled(machine: Machine, world: World) -> None:
