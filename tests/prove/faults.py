@@ -70,10 +70,11 @@ def _says(machine: Machine, world: World, words: Sequence[str], said: Said) -> W
     """Let its owner say it; None where that is refused, or it is so."""
     if any(getattr(world.job, name) == value for name, value in said):
         return None
-    over = world.over
+    over, fields = world.over, {name for name, _ in said}
     if said == (("gpus", OLD.gpus),) and over is not None and not over.made:
         said = ()  # until pliantd has seen what came of its command, that may be that one's doing
-    told = replace(world, free=world.free or said != (("limit_min", 7),), said=said or world.said)
+    kept = tuple(one for one in world.said if one[0] not in fields)
+    told = replace(world, free=world.free or said != (("limit_min", 7),), said=said or kept)
     try:
         return machine.tells(told, *words, by_owner=True)
     except Rejected:

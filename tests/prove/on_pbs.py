@@ -225,9 +225,14 @@ class OnPbs(Machine):
 
     def exits(self, world: World, code: int) -> World:
         """End its script: where pliantd has not heard of the checkpoint, nobody keeps its place."""
-        heard = world.over is not None and world.over.saved_s > 0
-        free = world.free or (code == CHECKPOINTED and not heard and not world.batch.fences)
-        return self.does(replace(world, free=free), lambda pbs: pbs.end(JOB, code))
+        over, run = world.over, world.job.run
+        heard = over is not None and over.saved_s > 0 and over.run == run
+        if code == CHECKPOINTED and not heard:  # nor does anybody ask what its owner says of that
+            free = world.free or not world.batch.fences
+            said = tuple(one for one in world.said if one[0] != "begin_s")
+            has_saved = world.has_saved and world.job.rerunable
+            world = replace(world, free=free, said=said, has_saved=has_saved)
+        return self.does(world, lambda pbs: pbs.end(JOB, code))
 
     def requeues(self, world: World) -> World:
         raise AssertionError(world)  # PBS never lets an owner do so

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from pliant import handover
-from pliant.batch.pbs import fences, pbs, queries, standing
+from pliant.batch.pbs import fences, pbs, queries
 from pliant.batch.pbs import handing as on_pbs
 from pliant.batch.slurm import handing
 from pliant.filter.pbs import launched
@@ -71,7 +71,6 @@ _MUTANTS_OF_PBS: dict[str, tuple[object, str, object]] = {
     "a fence comes with the next look": (on_pbs.Handing, "before_end", lambda *_: None),
     "nobody is woken": (queries.Queries, "kick", lambda _queries: True),
     "an owner's change is not seen": (on_pbs, "stands", lambda *_: True),
-    "a begin time of others is not seen": (standing, "begins_by_others", lambda *_: False),
     "the first start is not refused": (launched, "is_false_start", lambda *_: False),
     "nor the one after a lost one": (launched, "refused_next", lambda *_: ""),
     "nobody asks whether it would return": (pbs.Pbs, "must_go_back", lambda *_: None),

@@ -222,6 +222,15 @@ def test_whom_a_pliantd_kept_out_that_was_killed_may_start(site: Recorded) -> No
     assert site.said == [KICK]
 
 
+def test_a_time_to_begin_of_its_owners_that_is_near_stands_to_the_second(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:35 2026"
+    assert under_way.step(1).do is Do.RESHAPE
+    assert site.said[-1][-2:] == ("202611230622.35", "30")
+
+
 def test_one_that_its_owner_lets_nobody_requeue_since_the_last_look_goes_on_where_it_is(
     site: Recorded,
 ) -> None:

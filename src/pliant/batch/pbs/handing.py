@@ -228,7 +228,7 @@ class Handing:
             raise Refused(f"job {over.job}: it does not wait any more")
         if not stands(row, job_of(row, site), job, over, self._clock()):
             raise Refused(f"job {over.job}: it was changed since it was asked; its owner wins")
-        begin_s = int(self._clock()) + 1
+        begin_s = _may_begin_s(row, self._clock())
         words = (
             *shape_words(row, job, over.shape, job.noted(over.shape), site),
             *_left(over, begin_s),
@@ -241,7 +241,7 @@ class Handing:
         row = {one.id: one for one in self._queries.jobs()}.get(over.job)
         if row is None or not row.waits or job.spec is None:
             raise Refused(f"job {over.job}: it does not wait any more")
-        begin = ("-W", "run_count=0", "-a", _text(int(self._clock()) + 1))
+        begin = ("-W", "run_count=0", "-a", _text(_may_begin_s(row, self._clock())))
         if over.before is not None and over.before != over.shape:
             try:
                 words = shape_words(row, job, over.before, job.spec, site)
@@ -268,6 +268,11 @@ def _state(row: JobRow, now_s: float) -> JobState:
 def _begins_s(row: JobRow, over: HandOver) -> float:
     """When it may start, or since when: PBS forgets a time to begin that has come."""
     return row.begin_s or max(row.eligible_s, over.saved_s)
+
+
+def _may_begin_s(row: JobRow, now_s: float) -> float:
+    """Return the next second, or a later one from which on somebody else lets it begin."""
+    return max(int(now_s) + 1, 0 if row.begins_by_hook else row.begin_s)
 
 
 def _carried(row: JobRow, site: Site) -> Shape | None:
