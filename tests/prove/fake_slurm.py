@@ -37,9 +37,18 @@ SLURM_VERSION           = 22.05.8
 SlurmUser               = slurm(64030)
 AccountingStorageEnforce = none
 GresTypes               = gpu
-SelectTypeParameters    = CR_CORE
+SelectTypeParameters    = {counts}
 PrivateData             = none
 """
+NODE = (
+    "NodeName={node} CPUAlloc={cpus} CPUEfctv=32 CPUTot=32 ActiveFeatures=(null) Gres=gpu:4"
+    " GresUsed=gpu:{gpus} RealMemory=64000 AllocMem=0 MemSpecLimit=0 State={state}"
+    " ThreadsPerCore=1 Partitions=gpu\n"
+)
+PARTITION = (
+    "PartitionName={name} DefaultTime=NONE MaxNodes=UNLIMITED MaxTime=UNLIMITED"
+    " MinNodes=0 Nodes={nodes} PriorityTier=1 OverSubscribe=NO State=UP QoS=N/A {more}\n"
+)
 
 
 _IGNORED = frozenset(("NumTasks", "CPUsPerTask", "TasksPerNode", "EndTime"))
@@ -120,6 +129,11 @@ class Record:
         return self.has_failed and self.end_s > self.start_s
 
     @property
+    def is_over(self) -> bool:
+        """Whether it has ended: Slurm remembers it for a while (MinJobAge)."""
+        return not self.waits and not self.has_gpus
+
+    @property
     def has_gpus(self) -> bool:
         """Whether it takes GPUs now."""
         return self.state in _HAVE_GPUS
@@ -161,6 +175,10 @@ class FakeSlurm:
         self.cleaning_s = CLEANING_S
         self.slurmd = "1000"
         """Since when the slurmds of its nodes run, as scontrol shows it."""
+        self.partitions = {"gpu": "Default=YES"}
+        """What each partition says beside what all of them say."""
+        self.counts = "CR_CORE"
+        """What of a node jobs share out among themselves."""
         self.priority = "multifactor"
         """How jobs' priorities come about."""
         self.ahead_s = 0.0
@@ -182,18 +200,39 @@ class FakeSlurm:
         match argv:
             case ("squeue", *words):
                 return self._squeue(words, env)
-            case ("scontrol", "-o", "show", "reservation"):
-                return "".join(map(self._reservation, self.state.fences.items()))
-            case ("scontrol", "-o", "show", "node", names):
-                return "".join(map(self._slurmd, names.split(",")))
-            case ("scontrol", "show", "config"):
-                return CONFIG.format(now=int(self.now_s), priority=self.priority)
+            case ("scontrol", *words) if "show" in words:
+                return self._shown(words)
             case ("scontrol", *words):
                 return self.told(words)
         raise AssertionError(argv)
 
+    def _shown(self, words: Sequence[str]) -> str:
+        match words:
+            case ("show", "config"):
+                return CONFIG.format(
+                    now=int(self.now_s), priority=self.priority, counts=self.counts
+                )
+            case ("-o", "show", "reservation"):
+                return "".join(map(self._reservation, self.state.fences.items()))
+            case ("-o", "show", "node", names):
+                return "".join(map(self._slurmd, names.split(",")))
+            case ("-o", "-d", "-a", "show", "node"):
+                return "".join(map(self._node, self.nodes))
+            case ("-o", "-a", "show", "partition"):
+                nodes, said = ",".join(self.nodes), self.partitions.items()
+                return "".join(PARTITION.format(name=n, nodes=nodes, more=m) for n, m in said)
+        raise AssertionError(words)
+
     def _slurmd(self, node: str) -> str:
         return f"NodeName={node} SlurmdStartTime={self.slurmd}\n"
+
+    def _node(self, node: str) -> str:
+        jobs = [job for job in self.state.jobs.values() if job.has_gpus and node in job.on]
+        gpus, cpus = sum(job.gpus for job in jobs), sum(job.cpus // job.nodes for job in jobs)
+        state = "DOWN" if node in self.state.down else "MIXED" if cpus else "IDLE"
+        if any(job.state == "COMPLETING" for job in jobs):
+            state += "+COMPLETING"
+        return NODE.format(node=node, gpus=gpus, cpus=cpus, state=state)
 
     def _reservation(self, fence: tuple[str, float]) -> str:
         name, end_s = fence
@@ -211,14 +250,15 @@ class FakeSlurm:
                 for job in self.state.jobs.values()
                 if job.number in only and job.state == "FAILED"
             )
-        alive = self.alive(only)
+        ended = "-t" in words and "CA" in words[words.index("-t") + 1].split(",")
+        some = self.ended(only) if ended else self.alive(only)
         if "-O" in words:  # its nice value
-            return "".join(f"{job.number}|{job.nice}|\n" for job in alive)
+            return "".join(f"{job.number}|{job.nice}|\n" for job in some)
         if "SQUEUE_FORMAT" in env:
             nonce = env["SQUEUE_FORMAT"].partition("%x")[2]
-            return "".join(f"{job.number}|(null){nonce}\n" for job in alive)
+            return "".join(f"{job.number}|(null){nonce}\n" for job in some)
         fields, nonce = _fields(env["SQUEUE_FORMAT2"])
-        return "".join(_row(job, fields, nonce) for job in alive)
+        return "".join(_row(job, fields, nonce) for job in some)
 
     def named(self, words: Sequence[str]) -> Collection[int]:
         """Return which jobs squeue is asked for: all where none is named."""
@@ -232,6 +272,10 @@ class FakeSlurm:
         """Return those of them that wait or have an allocation."""
         jobs = self.state.jobs.values()
         return [job for job in jobs if job.number in only and (job.waits or job.has_gpus)]
+
+    def ended(self, only: Collection[int]) -> list[Record]:
+        """Return those of them that have ended."""
+        return [job for job in self.state.jobs.values() if job.number in only and job.is_over]
 
     # --- what is told ----------------------------------------------------------------------
 
@@ -416,7 +460,7 @@ class FakeSlurm:
     def schedule(self) -> None:
         """Make a pass of the scheduler."""
         if self.bars:
-            self._say_why()
+            self.say_why()
         for job in self.starts():
             second = float(int(self.now_s))
             old = job.run > 0 and second <= job.submit_s  # its credential is as old as the kill
@@ -431,10 +475,12 @@ class FakeSlurm:
             else:
                 self._keep(replace(job, state="RUNNING", start_s=second, end_s=0.0, reason=""))
 
-    def _say_why(self) -> None:
+    def say_why(self) -> None:
+        """Note why jobs wait that a limit keeps from starting, or no longer does."""
         for job in self.state.jobs.values():
-            if job.waits and job.gpus in self.bars and job.begin_s <= self.now_s:
-                self._keep(replace(job, reason=self.bars[job.gpus]))
+            if job.waits and job.begin_s <= self.now_s:
+                free = "None" if job.reason in self.bars.values() else job.reason
+                self._keep(replace(job, reason=self.bars.get(job.gpus, free)))
 
     def end(self, number: int, state: str = "COMPLETED") -> None:
         """Let a job end."""
@@ -467,6 +513,8 @@ _CONSTANT = {
 
 def _row(job: Record, fields: Sequence[tuple[str, bool]], nonce: str) -> str:
     runs = job.has_gpus
+    ran = runs or (job.is_over and job.start_s > 0)
+    limit_s = job.start_s + job.limit_min * 60
     said = {
         **_CONSTANT,
         "JobID": str(job.number),
@@ -476,7 +524,7 @@ def _row(job: Record, fields: Sequence[tuple[str, bool]], nonce: str) -> str:
         "SubmitTime": _said(job.submit_s),
         "EligibleTime": _said(job.begin_s or job.submit_s),
         "StartTime": _said(job.start_s),
-        "EndTime": _said(job.start_s + job.limit_min * 60 if runs else 0.0),
+        "EndTime": _said(limit_s if runs else job.end_s),
         "TimeLimit": f"{job.limit_min}:00",
         "NumNodes": str(job.nodes),
         "MaxNodes": str(job.nodes),
@@ -487,9 +535,9 @@ def _row(job: Record, fields: Sequence[tuple[str, bool]], nonce: str) -> str:
         "RestartCnt": str(job.run),
         "Reason": job.reason or "None",
         "UserName": job.user,
-        "tres-alloc": _allocated(job) if runs else "",
+        "tres-alloc": _allocated(job) if ran else "",
         "tres-per-node": f"gres:gpu:{job.gpus}" if job.gpus else "N/A",
-        "NodeList": ",".join(job.on) if runs else "",
+        "NodeList": ",".join(job.on) if ran else "",
         "Name": job.name,
         "Dependency": job.dependency,
         "admin_comment": job.comment or "(null)",

@@ -10,7 +10,7 @@ from pliant.batch.slurm import Slurm
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.jobs import running_job
-from pliant.errors import Refused
+from pliant.errors import Refused, Unavailable
 from pliant.grammar import NICE, note, put_token
 from pliant.handover import Do, HandOver, Scene, Step
 from pliant.model import Job, JobState
@@ -67,21 +67,35 @@ class Clients:
         self.fake, self.asked = fake, list[tuple[str, ...]]()
         self.refuses: Mapping[str, str] = {}
         """In which words what is refused of which an argument begins so."""
+        self.away: Unavailable | None = None
+        """Why no command finds slurmctld."""
+        self.turned_away = 0
+        self.took: list[tuple[str, ...]] = []
+        """What scontrol was told to do, and Slurm did."""
 
     @property
     def told(self) -> list[tuple[str, ...]]:
         """What scontrol was told to do."""
-        return [argv[1:] for argv in self.asked if argv[0] == "scontrol" and "show" not in argv]
+        return [argv[1:] for argv in self.asked if self._changes(argv)]
+
+    def _changes(self, argv: Sequence[str]) -> bool:
+        return argv[0] == "scontrol" and argv[1] in CHANGES
 
     def run(
         self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: str = ""
     ) -> Answer:
         """Answer one command."""
         self.asked.append(tuple(argv))
+        if self.away:
+            self.turned_away += 1
+            raise self.away
         for begin, words in self.refuses.items():
             if argv[0] == "scontrol" and any(word.startswith(begin) for word in argv[1:]):
                 return Answer("", f"{words}\n", 1)
-        return self.fake.run(argv, env=env, stdin=stdin)
+        answer = self.fake.run(argv, env=env, stdin=stdin)
+        if self._changes(argv) and not answer.status:
+            self.took.append(tuple(argv[1:]))
+        return answer
 
 
 class Hands(Slurm):

@@ -1,4 +1,4 @@
-"""The daemon without Slurm: cycles over a small fake batch system, the loop, and both doors' words."""
+"""The daemon on the fake Slurm: cycles, the loop, and both doors' words."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import asyncio
 import dataclasses
 import socket
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pbs_recorded import Recorded
+from slurm_queue import Clock, Queue
 
 from fake_door import stays
-from pliant.batch import Change
+from pliant.batch import Batch
+from pliant.batch.slurm.attempt import NO_INDEX
 from pliant.daemon import answers as a
 from pliant.daemon import watched
 from pliant.daemon.cannot import GIVE_UP_GPUS, OTHERWISE, SHARES, beyond_reach, cannot_rows
@@ -36,26 +39,21 @@ from pliant.daemon.rows import decision_text
 from pliant.daemon.sharing import Sharing
 from pliant.daemon.verbs import Verbs
 from pliant.daemon.watched import TierSpeed, TopAnswer
-from pliant.errors import BatchError, NotNow, PliantError, Refused, StandsBy, Unavailable
+from pliant.errors import PliantError, StandsBy, Unavailable
 from pliant.filter import Answer, View, filter_submission
-from pliant.grammar import find_token, token_text
+from pliant.grammar import find_token, put_token, token_text
 from pliant.grammar import parse as parse_request
 from pliant.model import (
-    UNMARKED,
     Abilities,
     Footprint,
     Job,
-    JobState,
     Mode,
     Node,
-    Partition,
-    Pool,
     Request,
     Shape,
     Snapshot,
     Spec,
 )
-from pliant.plan import Mark
 from pliant.policies import by_name
 from pliant.store import Decision, HandOverRow, RunRow, Store
 from pliant.wire import SEAL_KEY, Message, decode, encode
@@ -63,152 +61,27 @@ from pliant.wire.lines import unsealed
 
 ONE, TWO, FOUR, EIGHT = (Shape(1, gpus) for gpus in (1, 2, 4, 8))
 ENFORCE = {"partitions": {"default": "enforce"}}
-BY_HAND = "its owner or another tool has changed it"
-
-
-@dataclass(slots=True)
-class FakeBatch:
-    """One node of four GPUs; updates are made as asked, unless ``refuses`` or ``away``."""
-
-    waiting: dict[str, Job] = field(default_factory=dict)
-    running: dict[str, Job] = field(default_factory=dict)
-    now_s: float = 1000.0
-    away: str = ""
-    away_as: type[Unavailable] = Unavailable
-    turned_away: int = 0
-    partitions: tuple[str, ...] = ("gpu",)
-    max_mem_per_cpu_mib: int = 0
-    refuses: str = ""
-    later: bool = False  # it refuses because it changes nothing of the job now
-    changes: list[tuple[str, str]] = field(default_factory=list)
-    between: Callable[[], None] | None = None  # runs after each look, before the cycle goes on
-    says: Callable[[Job], str] = lambda job: job.reason  # why a job waits, as it is now
-
-    def partition(self, name: str) -> Partition:
-        most = self.max_mem_per_cpu_mib
-        return Partition(name, ("n1",), default=name == "gpu", max_mem_per_cpu_mib=most)
-
-    def observe(self) -> Snapshot:
-        if self.away:
-            self.turned_away += 1
-            raise self.away_as(self.away)
-        used = sum(job.shape.gpus for job in self.running.values())
-        node = Node("n1", 16, 16 - used, 64_000, 64_000, (Pool("a100", 4, 4 - used),))
-        snapshot = Snapshot(
-            self.now_s,
-            (node,),
-            tuple(map(self.partition, self.partitions)),
-            tuple(replace(job, reason=self.says(job)) for job in self.waiting.values()),
-            tuple(self.running.values()),
-        )
-        if self.between:
-            self.between()
-        return snapshot
-
-    def change(self, changes: Sequence[Change]) -> list[BatchError | None]:
-        if self.away:
-            raise Unavailable(self.away)
-        if self.refuses:
-            kind = NotNow if self.later else Refused
-            return [kind(self.refuses) for _ in changes]
-        for one in changes:
-            self.changes.append((one.job.id, str(one.shape)))
-            waiting = self.waiting[one.job.id]
-            self.waiting[one.job.id] = replace(waiting, shape=one.shape, spec=one.spec)
-        return [None for _ in changes]
-
-    def annotate(self, job: Job, says: Callable[[Job], Spec]) -> Job:
-        if self.away:
-            raise Unavailable(self.away)
-        self.changes.append((job.id, "token"))
-        now = self.waiting[job.id]
-        spec = says(now)
-        shapes = tuple(Shape(1, int(gpus)) for gpus in spec.request.gpus)
-        taken_up = now.frozen == BY_HAND and (spec.own, spec.set) == (now.shape, None)
-        frozen = "" if taken_up and spec.footprint == now.footprint else now.frozen
-        noted = self.waiting[job.id] = replace(now, spec=spec, shapes=shapes, frozen=frozen)
-        return noted
-
-    def mark(self, marks: Sequence[Mark]) -> list[BatchError | None]:
-        if self.away:
-            raise Unavailable(self.away)
-        if self.refuses:
-            return [Refused(self.refuses) for _ in marks]
-        for mark in marks:
-            now = self.waiting[mark.job.id]
-            assert now.spec is not None
-            self.changes.append((now.id, f"mark {mark.mark}"))
-            spec = replace(now.spec, mark=mark.mark)
-            self.waiting[now.id] = replace(now, spec=spec, shares=mark.mark != UNMARKED)
-        return [None for _ in marks]
-
-    def rescue(self, job: Job) -> None:
-        if self.refuses:
-            raise Refused(self.refuses)
-        self.changes.append((job.id, "rescue"))
-        spec = job.spec
-        assert spec is not None
-        assert spec.own is not None
-        self.waiting[job.id] = replace(
-            job, shape=spec.own, spec=replace(spec, set=None), reason="Resources", eligible=True
-        )
-
-    def submit(self, number: str, text: str, own: Shape, user: str = "alice") -> None:
-        """Let a job wait: ``text`` is its request, "" for none."""
-        request = parse_request(text) if text else None
-        allowed = tuple(Shape(1, int(gpus)) for gpus in request.gpus) if request else (own,)
-        self.waiting[number] = Job(
-            id=number,
-            user=user,
-            partitions=("gpu",),
-            reason="Resources",
-            shape=own,
-            shapes=allowed,
-            spec=Spec(request, own) if request else None,
-            time_limit_s=3600,
-        )
-
-    def run(self, number: str, shape: Shape, user: str = "bob") -> None:
-        """Let a job run on n1."""
-        self.running[number] = Job(
-            id=number,
-            user=user,
-            partitions=("gpu",),
-            state=JobState.RUNNING,
-            shape=shape,
-            start_s=0.0,
-            time_limit_s=7200,
-            nodes=("n1",),
-        )
-
-
-@dataclass(slots=True)
-class Clock:
-    """Stands still until it is moved."""
-
-    now_s: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.now_s
+ALONE = Footprint()
+"""What a job has beside its GPUs that asks for nothing else."""
 
 
 @pytest.fixture
-def batch() -> FakeBatch:
-    return FakeBatch()
+def batch() -> Queue:
+    return Queue()
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock(batch: Queue) -> Clock:
+    return batch.clock
 
 
 @pytest.fixture
-def make(batch: FakeBatch, clock: Clock, tmp_path: Path) -> Callable[..., Cycling]:
+def make(batch: Queue, clock: Clock, tmp_path: Path) -> Callable[..., Cycling]:
     """Make a Cycling over the fake batch system; its state lasts from one to the next."""
 
-    def build(config: Config | None = None) -> Cycling:
+    def build(config: Config | None = None, over: Batch = batch) -> Cycling:
         return Cycling(
-            batch,
+            over,
             Store(tmp_path),
             config or parse(ENFORCE),
             by_name("moldable-equipartition"),
@@ -227,7 +100,7 @@ Make = Callable[..., Cycling]
 
 
 def test_a_waiting_job_is_molded_into_what_is_free_and_then_left_alone(
-    make: Make, batch: FakeBatch
+    make: Make, batch: Queue
 ) -> None:
     batch.run("1", TWO)
     batch.submit("2", "gpus=1-4", own=FOUR)
@@ -235,7 +108,7 @@ def test_a_waiting_job_is_molded_into_what_is_free_and_then_left_alone(
     cycling.run()
     cycling.run()
     assert batch.changes == [("2", "2")]
-    spec = batch.waiting["2"].spec
+    spec = batch.spec("2")
     assert spec is not None
     assert spec == Spec(parse_request("gpus=1-4"), own=FOUR, set=TWO, footprint=spec.footprint)
     said = [(d.what, d.reason) for d in cycling.store.decisions("2")]
@@ -249,7 +122,7 @@ def test_a_waiting_job_is_molded_into_what_is_free_and_then_left_alone(
 
 @pytest.mark.parametrize("mode", ["observe", "off"])
 def test_where_pliant_does_not_enforce_nothing_is_changed(
-    make: Make, batch: FakeBatch, mode: str
+    make: Make, batch: Queue, mode: str
 ) -> None:
     batch.run("1", TWO)
     batch.submit("2", "gpus=1-4", own=FOUR)
@@ -260,7 +133,7 @@ def test_where_pliant_does_not_enforce_nothing_is_changed(
     assert decided == ([("would", "2")] if mode == "observe" else [("keep", "4")])
 
 
-def molded(make: Make, batch: FakeBatch) -> Cycling:
+def molded(make: Make, batch: Queue) -> Cycling:
     """A cycling that has changed job 2, whose user wrote four GPUs, to the two that are free."""
     batch.run("1", TWO)
     batch.submit("2", "gpus=1-4", own=FOUR)
@@ -272,7 +145,7 @@ def molded(make: Make, batch: FakeBatch) -> Cycling:
 
 @pytest.mark.parametrize("mode", ["observe", "off"])
 def test_where_pliant_is_switched_off_what_still_waits_carries_what_its_user_wrote(
-    make: Make, batch: FakeBatch, mode: str
+    make: Make, batch: Queue, mode: str
 ) -> None:
     cycling = molded(make, batch)
     cycling.config = parse({"partitions": {"default": mode}})
@@ -285,16 +158,14 @@ def test_where_pliant_is_switched_off_what_still_waits_carries_what_its_user_wro
 
 @pytest.mark.parametrize("case", ["pinned", "changed by its owner", "paused"])
 def test_what_is_an_owners_or_paused_stays_as_it_is_when_pliant_is_switched_off(
-    make: Make, batch: FakeBatch, case: str
+    make: Make, batch: Queue, case: str
 ) -> None:
     cycling = molded(make, batch)
-    job = batch.waiting["2"]
-    assert job.spec is not None
     match case:
         case "pinned":
-            batch.waiting["2"] = replace(job, spec=replace(job.spec, pinned=True))
+            batch.says("2", pinned=True)
         case "changed by its owner":
-            batch.waiting["2"] = replace(job, shape=ONE, shapes=(ONE,), frozen="its owner did")
+            batch.has("2", gpus=1)
         case _:
             cycling.store.pause(True)
     cycling.config = parse({"partitions": {"default": "off"}})
@@ -303,7 +174,7 @@ def test_what_is_an_owners_or_paused_stays_as_it_is_when_pliant_is_switched_off(
 
 
 def test_a_pause_holds_until_it_is_taken_back_and_survives_a_restart(
-    make: Make, batch: FakeBatch
+    make: Make, batch: Queue
 ) -> None:
     batch.run("1", TWO)
     batch.submit("2", "gpus=1-4", own=FOUR)
@@ -316,16 +187,13 @@ def test_a_pause_holds_until_it_is_taken_back_and_survives_a_restart(
     assert batch.changes == [("2", "2")]
 
 
-def test_a_job_in_an_observed_partition_is_rigid_for_the_others(
-    make: Make, batch: FakeBatch
-) -> None:
+def test_a_job_in_an_observed_partition_is_rigid_for_the_others(make: Make, batch: Queue) -> None:
     """Its user's four GPUs are not free: nothing is planned on what it would give up."""
     batch.run("1", TWO)
-    batch.submit("2", "gpus=1-4", own=FOUR)
-    batch.waiting["2"] = replace(batch.waiting["2"], partitions=("seen",))
+    batch.submit("2", "gpus=1-4", own=FOUR, also=[("Partition", "seen")])
     batch.submit("3", "gpus=1-2", own=TWO)
     cycling = make(parse({"partitions": {"gpu": "enforce", "seen": "observe"}}))
-    batch.partitions = ("gpu", "seen")
+    batch.fake.partitions["seen"] = "Default=NO"
     cycling.run()
     assert cycling.seen is not None
     assert [start.job.id for start in cycling.seen.plan.starts] == ["3"]
@@ -333,7 +201,7 @@ def test_a_job_in_an_observed_partition_is_rigid_for_the_others(
     assert batch.changes == []
 
 
-def test_a_refused_change_is_told_and_not_tried_again_at_once(make: Make, batch: FakeBatch) -> None:
+def test_a_refused_change_is_told_and_not_tried_again_at_once(make: Make, batch: Queue) -> None:
     batch.run("1", TWO)
     batch.submit("2", "gpus=2:4", own=FOUR)
     batch.refuses = "slurm_update error: Requested node configuration is not available"
@@ -349,45 +217,46 @@ def test_a_refused_change_is_told_and_not_tried_again_at_once(make: Make, batch:
 
 
 def test_a_change_that_is_refused_for_now_is_tried_again_as_soon_each_time(
-    make: Make, batch: FakeBatch, clock: Clock
+    make: Make, batch: Queue, clock: Clock
 ) -> None:
     batch.run("1", TWO)
     batch.submit("2", "gpus=2:4", own=FOUR)
-    batch.refuses, batch.later = "the DB index is being set", True
+    batch.refuses = f"slurm_update error: {NO_INDEX}"
     cycling = make()
     for _ in range(5):
         cycling.run()
         clock.now_s += AGAIN_S
-        batch.now_s += AGAIN_S
     assert cycling.counts.failures == 5
     batch.refuses = ""
     cycling.run()
     assert batch.changes == [("2", "2")]
 
 
-def test_a_job_that_is_held_for_a_shape_of_ours_gets_its_own_back(
-    make: Make, batch: FakeBatch
-) -> None:
+def test_a_job_that_is_held_for_a_shape_of_ours_gets_its_own_back(make: Make, batch: Queue) -> None:
     batch.run("1", FOUR)
-    batch.submit("2", "gpus=1-4", own=FOUR)
-    spec = Spec(parse_request("gpus=1-4"), FOUR, set=TWO)
-    held = replace(batch.waiting["2"], reason="BadConstraints", eligible=False, shape=TWO)
-    batch.waiting["2"] = replace(held, spec=spec, shapes=(TWO,))
+
+    def held(number: str) -> None:
+        batch.submit(number, "gpus=2:4", own=FOUR)
+        batch.says(number, set=TWO)
+        batch.has(number, gpus=2, priority=0, reason="BadConstraints")
+
+    held("2")
     cycling = make()
     batch.refuses = "no"
     cycling.run()
     batch.refuses = ""
     cycling.run()
     assert batch.changes == []  # what was refused is left for a while
-    batch.waiting["3"] = replace(batch.waiting.pop("2"), id="3")
+    batch.gone("2")
+    held("3")
     cycling.run()
-    assert batch.changes == [("3", "rescue")]
-    assert [d.what for d in cycling.store.decisions("3")] == ["rescue", "refused", "filter"]
-    assert cycling.store.refused(1000.0)["3"] == {TWO}
+    assert batch.changes == [("3", "4"), ("3", "release")]
+    assert "rescue" in [d.what for d in cycling.store.decisions("3")]
+    assert TWO in cycling.store.refused(1000.0)["3"]
 
 
 def test_a_shape_that_does_not_start_in_time_is_given_up_and_the_job_restored(
-    make: Make, batch: FakeBatch, clock: Clock
+    make: Make, batch: Queue, clock: Clock
 ) -> None:
     batch.run("1", TWO)
     batch.submit("2", "gpus=2:4", own=FOUR)
@@ -395,7 +264,6 @@ def test_a_shape_that_does_not_start_in_time_is_given_up_and_the_job_restored(
     for _ in range(12):
         cycling.run()
         clock.now_s += 10
-        batch.now_s += 10
     assert batch.changes == [("2", "2"), ("2", "4")]
     assert "the batch system did not start it so in time" in [
         d.reason.partition(";")[0] for d in cycling.store.decisions("2")
@@ -404,30 +272,24 @@ def test_a_shape_that_does_not_start_in_time_is_given_up_and_the_job_restored(
     assert ("start", "2") not in told[: told.index(("refused", "2"))]  # the newest stand first
 
 
-def least_of_three(job: Job) -> str:
-    """A quality of service with MinTRESPerJob=gres/gpu=3."""
-    return "Resources" if job.shape.gpus > 2 else "QOSMinGRES"
-
-
 def test_a_shape_that_a_limit_forbids_is_taken_back_and_left_out_from_then_on(
-    make: Make, batch: FakeBatch, clock: Clock
+    make: Make, batch: Queue, clock: Clock
 ) -> None:
     batch.run("1", TWO)
     batch.submit("2", "gpus=1-4", own=FOUR)
-    batch.says = least_of_three
+    batch.fake.bars = dict.fromkeys((1, 2), "QOSMinGRES")  # its MinTRESPerJob is gres/gpu=3
     cycling = make()
     for _ in range(30):
         cycling.run()
         clock.now_s += 50
-        batch.now_s += 50
     assert batch.changes == [("2", "2"), ("2", "4")]
-    assert cycling.store.refused(batch.now_s) == {"2": {ONE, TWO}}
+    assert cycling.store.refused(clock.now_s) == {"2": {ONE, TWO}}
     told = {d.shape: d.reason for d in cycling.store.decisions("2") if d.what == "refused"}
     words = "the batch system does not start it so: QOSMinGRES; left out for 86400 s"
     assert told == {"1": words, "2": words}
 
 
-def enforced(make: Make, batch: FakeBatch, clock: Clock) -> Setting:
+def enforced(make: Make, batch: Queue, clock: Clock) -> Setting:
     """Verbs over an enforcing daemon."""
     cycling, woken = make(), list[int]()
     cycling.run()
@@ -437,7 +299,7 @@ def enforced(make: Make, batch: FakeBatch, clock: Clock) -> Setting:
 
 @pytest.mark.parametrize("text", ["gpus=1-4", "gpus=4", ""])
 def test_an_owners_last_word_is_carried_though_it_is_one_shape_and_cannot_start(
-    make: Make, batch: FakeBatch, clock: Clock, text: str
+    make: Make, batch: Queue, clock: Clock, text: str
 ) -> None:
     batch.run("1", FOUR)
     batch.submit("2", text, own=FOUR)
@@ -457,7 +319,7 @@ def test_an_owners_last_word_is_carried_though_it_is_one_shape_and_cannot_start(
 
 
 def test_an_owners_last_word_stays_when_pliant_is_switched_off(
-    make: Make, batch: FakeBatch, clock: Clock
+    make: Make, batch: Queue, clock: Clock
 ) -> None:
     batch.run("1", FOUR)
     batch.submit("2", "gpus=1-4", own=FOUR)
@@ -470,7 +332,7 @@ def test_an_owners_last_word_stays_when_pliant_is_switched_off(
 
 
 def test_what_an_owner_sets_where_pliant_does_not_act_is_not_applied_and_that_is_said(
-    setting: Setting, batch: FakeBatch
+    setting: Setting, batch: Queue
 ) -> None:
     done = setting.ask(ALICE, "set", job="2", spec="gpus=1")
     words = "job 2 now says moldable=gpus=1; it is not applied in partition gpu (observe)"
@@ -493,7 +355,7 @@ def test_a_new_request_takes_a_pin_back_and_says_so(setting: Setting) -> None:
 
 
 def test_a_daemon_that_slept_gives_no_shape_up_for_that(
-    make: Make, batch: FakeBatch, clock: Clock
+    make: Make, batch: Queue, clock: Clock
 ) -> None:
     batch.run("1", TWO)
     batch.submit("2", "gpus=2:4", own=FOUR)
@@ -501,15 +363,14 @@ def test_a_daemon_that_slept_gives_no_shape_up_for_that(
     for _ in range(2):
         cycling.run()
         clock.now_s += 3600
-        batch.now_s += 3600
-        batch.running["1"] = replace(batch.running["1"], start_s=batch.now_s)
+        batch.has("1", start_s=clock.now_s)
     cycling.run()
-    assert cycling.store.refused(batch.now_s) == {}
+    assert cycling.store.refused(clock.now_s) == {}
     assert batch.changes == [("2", "2")]
 
 
 def test_a_restart_in_the_middle_of_a_cycle_goes_on_from_what_the_batch_system_says(
-    make: Make, batch: FakeBatch
+    make: Make, batch: Queue
 ) -> None:
     batch.run("1", TWO)
     batch.submit("2", "gpus=1-4", own=FOUR)
@@ -521,13 +382,11 @@ def test_a_restart_in_the_middle_of_a_cycle_goes_on_from_what_the_batch_system_s
     assert batch.changes == [("2", "2")]
 
 
-def test_what_an_owner_notes_during_a_cycle_is_not_written_over(
-    make: Make, batch: FakeBatch
-) -> None:
+def test_what_an_owner_notes_during_a_cycle_is_not_written_over(make: Make, batch: Queue) -> None:
     batch.run("1", TWO)
     batch.submit("2", "gpus=1-4", own=FOUR)
     cycling = make()
-    job = batch.waiting["2"]
+    job = batch.job("2")
     pinned = Spec(parse_request("gpus=1-4"), FOUR, pinned=True)
 
     def pin() -> None:
@@ -536,24 +395,24 @@ def test_what_an_owner_notes_during_a_cycle_is_not_written_over(
     batch.between = pin
     cycling.run()
     assert batch.changes == [("2", "token")]
-    assert batch.waiting["2"].spec == pinned
+    assert batch.spec("2") == pinned
 
 
 def test_what_an_owner_notes_after_a_change_that_was_not_seen_yet_keeps_the_change(
-    make: Make, batch: FakeBatch
+    make: Make, batch: Queue
 ) -> None:
     batch.run("1", TWO)
     batch.submit("2", "gpus=1-4", own=FOUR)
     cycling = make()
-    seen = batch.waiting["2"]
+    seen = batch.job("2")
     cycling.run()
     cycling.acting.annotate(seen, lambda now: replace(said(now), pinned=True))
     pinned = Spec(parse_request("gpus=1-4"), FOUR, pinned=True)
-    assert batch.waiting["2"].spec == replace(pinned, set=TWO, footprint=Footprint())
+    assert batch.spec("2") == replace(pinned, set=TWO, footprint=Footprint())
 
 
 def test_no_cycle_changes_more_jobs_than_it_may_nor_takes_more_back(
-    make: Make, batch: FakeBatch
+    make: Make, batch: Queue
 ) -> None:
     for number in ("1", "2", "3", "4"):
         batch.submit(number, "gpus=1-4", own=FOUR)
@@ -564,14 +423,12 @@ def test_no_cycle_changes_more_jobs_than_it_may_nor_takes_more_back(
             made.run()
             assert len(batch.changes) == changed
         assert sorted(batch.changes) == [(number, shape) for number in ("1", "2", "3", "4")]
-        batch.changes.clear()
+        batch.clients.took.clear()
 
 
-def test_a_mark_is_given_noted_and_taken_back_in_a_pause(make: Make, batch: FakeBatch) -> None:
-    batch.submit("1", "colocate", FOUR)
-    job = batch.waiting["1"]
-    assert job.spec is not None
-    batch.waiting["1"] = replace(job, spec=replace(job.spec, mark="*"), shares=True)
+def test_a_mark_is_given_noted_and_taken_back_in_a_pause(make: Make, batch: Queue) -> None:
+    batch.submit("1", "colocate", FOUR, also=[("OverSubscribe", "YES")])
+    batch.says("1", mark="*")
     cycling = make()
     cycling.store.pause(True)
     cycling.run()
@@ -583,12 +440,10 @@ def test_a_mark_is_given_noted_and_taken_back_in_a_pause(make: Make, batch: Fake
 
 
 def test_a_mark_that_is_refused_is_tried_again_less_and_less(
-    make: Make, batch: FakeBatch, clock: Clock
+    make: Make, batch: Queue, clock: Clock
 ) -> None:
-    batch.submit("1", "colocate", TWO)
-    job = batch.waiting["1"]
-    assert job.spec is not None
-    batch.waiting["1"] = replace(job, spec=replace(job.spec, mark="*"), shares=True)
+    batch.submit("1", "colocate", TWO, also=[("OverSubscribe", "YES")])
+    batch.says("1", mark="*")
     batch.refuses = "Slurm says no"
     cycling = make()
     cycling.store.pause(True)
@@ -611,7 +466,7 @@ class Silent:
 
 
 def test_where_speeds_beside_others_cannot_be_told_the_rest_goes_on(
-    make: Make, batch: FakeBatch
+    make: Make, batch: Queue
 ) -> None:
     class Broken(Sharing):
         def known(self, snapshot: Snapshot) -> Snapshot:
@@ -624,7 +479,7 @@ def test_where_speeds_beside_others_cannot_be_told_the_rest_goes_on(
     assert cycling.seen is not None
 
 
-def test_a_stop_leaves_the_rest_of_the_changes(make: Make, batch: FakeBatch) -> None:
+def test_a_stop_leaves_the_rest_of_the_changes(make: Make, batch: Queue) -> None:
     batch.submit("2", "gpus=1-2", own=FOUR)
     batch.submit("3", "gpus=1-2", own=FOUR)
     cycling = make()
@@ -654,14 +509,14 @@ def run_loop(cycling: Cycling, clock: Clock, until: Callable[[], bool]) -> Loop:
 
 
 def test_the_loop_survives_a_batch_system_that_is_away_and_a_mistake_of_its_own(
-    make: Make, batch: FakeBatch, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    make: Make, batch: Queue, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pliant.daemon.loop.AWAY_S", 0.01)
     cycling, looks = make(), list[int]()
-    batch.away = "slurmctld does not answer"
-    loop = run_loop(cycling, clock, lambda: batch.turned_away > 2)
+    batch.clients.away = Unavailable("slurmctld does not answer")
+    loop = run_loop(cycling, clock, lambda: batch.clients.turned_away > 2)
     assert loop.trouble == "slurmctld does not answer"
-    batch.away = ""
+    batch.clients.away = None
     assert run_loop(cycling, clock, lambda: cycling.counts.cycles > 0).trouble == ""
 
     def fail() -> None:
@@ -692,7 +547,7 @@ def test_the_pace_follows_what_there_is_to_do() -> None:
 
 
 def test_a_job_waits_for_minutes_at_most_where_every_look_is_slow(
-    make: Make, batch: FakeBatch, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    make: Make, batch: Queue, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paused: list[float] = []
 
@@ -712,7 +567,7 @@ def test_a_job_waits_for_minutes_at_most_where_every_look_is_slow(
 
 
 def test_one_slow_look_makes_no_long_pause(
-    make: Make, batch: FakeBatch, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    make: Make, batch: Queue, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
 
@@ -733,30 +588,31 @@ def test_one_slow_look_makes_no_long_pause(
 
 
 def test_a_daemon_that_stands_by_speaks_of_nothing_it_saw(
-    make: Make, batch: FakeBatch, clock: Clock
+    make: Make, batch: Queue, clock: Clock
 ) -> None:
     batch.submit("2", "gpus=2:4", own=FOUR)
     cycling = make()
     cycling.run()
-    batch.away, batch.away_as = "ctl1 stands by: slurmctld runs on ctl2", StandsBy
-    loop = run_loop(cycling, clock, lambda: batch.turned_away > 0)
-    assert (loop.stands_by, loop.trouble) == (batch.away, "")
+    words = "ctl1 stands by: slurmctld runs on ctl2"
+    batch.clients.away = StandsBy(words)
+    loop = run_loop(cycling, clock, lambda: batch.clients.turned_away > 0)
+    assert (loop.stands_by, loop.trouble) == (words, "")
     verbs = Verbs(cycling, lambda: None, clock, tuple, int, 0.0, stands_by=lambda: loop.stands_by)
     with pytest.raises(Unavailable, match=r"^ctl1 stands by: slurmctld runs on ctl2$"):
         verbs.answer("jobs", {}, ROOT)
     status = verbs.answer("status", {}, ROOT)
     assert isinstance(status, a.StatusAnswer)
-    assert (status.stands_by, status.troubles, status.waiting) == (batch.away, (), 0)
+    assert (status.stands_by, status.troubles, status.waiting) == (words, (), 0)
 
     async def ask(verb: str) -> Message:
         door = MungeDoor(_KnowsAlice(""), verbs, lambda _uid: ALICE)
         return await ask_door(door.begin(), Message(verb))
 
     assert {verb: asyncio.run(ask(verb)).fields["stands-by"] for verb in ("status", "jobs")} == {
-        "status": batch.away,
-        "jobs": batch.away,
+        "status": words,
+        "jobs": words,
     }
-    batch.away = ""
+    batch.clients.away = None
     assert run_loop(cycling, clock, lambda: cycling.seen is not None).stands_by == ""
 
 
@@ -795,11 +651,9 @@ AWAY = Message("ok", {"away": "1"})
 """The plugin writes the token and nothing else."""
 
 
-def test_the_filter_is_told_where_memory_is_limited(
-    make: Make, batch: FakeBatch, clock: Clock
-) -> None:
+def test_the_filter_is_told_where_memory_is_limited(make: Make, batch: Queue, clock: Clock) -> None:
     cycling = make()
-    batch.max_mem_per_cpu_mib = 4000
+    batch.fake.partitions["gpu"] += " MaxMemPerCPU=4000"
     cycling.run()
     door = door_one(cycling, clock, [])
     (told,) = submit(door, encode(Message("submit", SUBMISSION)))
@@ -807,7 +661,7 @@ def test_the_filter_is_told_where_memory_is_limited(
 
 
 def test_a_flagged_submission_is_answered_and_wakes_a_cycle(
-    make: Make, batch: FakeBatch, clock: Clock
+    make: Make, batch: Queue, clock: Clock
 ) -> None:
     cycling, woken = make(), list[int]()
     cycling.run()
@@ -822,9 +676,7 @@ def test_a_flagged_submission_is_answered_and_wakes_a_cycle(
     assert (door.answered, woken) == (2, [1])
 
 
-def test_what_is_refused_is_counted_by_partition(
-    make: Make, batch: FakeBatch, clock: Clock
-) -> None:
+def test_what_is_refused_is_counted_by_partition(make: Make, batch: Queue, clock: Clock) -> None:
     cycling = make()
     cycling.run()
     door = door_one(cycling, clock, [])
@@ -843,7 +695,7 @@ def test_what_is_refused_is_counted_by_partition(
 )
 def test_what_is_longer_than_the_plugin_sends_is_left_unread(
     make: Make,
-    batch: FakeBatch,
+    batch: Queue,
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
     fields: dict[str, str],
@@ -856,9 +708,7 @@ def test_what_is_longer_than_the_plugin_sends_is_left_unread(
     assert submit(door, long) == [AWAY], "the job gets its token, and pliantd is asked again"
 
 
-def test_the_longest_that_the_plugin_sends_is_read(
-    make: Make, batch: FakeBatch, clock: Clock
-) -> None:
+def test_the_longest_that_the_plugin_sends_is_read(make: Make, batch: Queue, clock: Clock) -> None:
     cycling = make()
     cycling.run()
     texts = {f"option.x{n}": "," * 1024 for n in range(12)} | {"array_inx": "," * 4096}
@@ -868,7 +718,7 @@ def test_the_longest_that_the_plugin_sends_is_read(
 
 
 def test_a_switch_to_off_waits_for_no_look_at_the_cluster(
-    make: Make, batch: FakeBatch, clock: Clock
+    make: Make, batch: Queue, clock: Clock
 ) -> None:
     cycling = make()
     cycling.run()
@@ -886,7 +736,7 @@ def test_a_switch_to_off_waits_for_no_look_at_the_cluster(
 
 
 def test_submissions_that_are_alike_are_looked_into_once_between_two_cycles(
-    make: Make, batch: FakeBatch, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    make: Make, batch: Queue, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cycling, woken = make(), list[int]()
     cycling.run()
@@ -915,7 +765,7 @@ WAYS = ("min_mem_per_node", "min_mem_per_cpu")
 
 @pytest.mark.parametrize("way", WAYS)
 def test_where_nothing_is_free_neither_time_limits_nor_memory_are_looked_into_each_for_itself(
-    make: Make, batch: FakeBatch, clock: Clock, monkeypatch: pytest.MonkeyPatch, way: str
+    make: Make, batch: Queue, clock: Clock, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     batch.run("1", FOUR)
     cycling = make()
@@ -960,7 +810,7 @@ def test_where_nothing_is_free_neither_time_limits_nor_memory_are_looked_into_ea
     ],
 )
 def test_an_odd_number_is_taken_for_no_other(
-    make: Make, batch: FakeBatch, clock: Clock, odd: dict[str, str]
+    make: Make, batch: Queue, clock: Clock, odd: dict[str, str]
 ) -> None:
     batch.run("1", FOUR)
     cycling = make()
@@ -976,7 +826,7 @@ def test_an_odd_number_is_taken_for_no_other(
 
 
 def test_trial_jobs_that_are_alike_are_counted_one_by_one_between_two_cycles(
-    make: Make, batch: FakeBatch, clock: Clock
+    make: Make, batch: Queue, clock: Clock
 ) -> None:
     cycling = make(parse({**ENFORCE, "trial": {"max_jobs": 2, "users": {"bob": {"max_jobs": 9}}}}))
     cycling.policy = by_name("fitgpp")
@@ -996,7 +846,7 @@ def test_trial_jobs_that_are_alike_are_counted_one_by_one_between_two_cycles(
 
 @pytest.mark.parametrize(("since", "shape"), [("", "4"), ("8", "4"), ("5", "2"), ("0", "2")])
 def test_where_another_job_came_since_the_look_none_gets_more_than_its_owner_wrote(
-    make: Make, batch: FakeBatch, clock: Clock, since: str, shape: str
+    make: Make, batch: Queue, clock: Clock, since: str, shape: str
 ) -> None:
     cycling = make()
     cycling.run()
@@ -1011,7 +861,7 @@ def test_where_another_job_came_since_the_look_none_gets_more_than_its_owner_wro
 
 @pytest.mark.parametrize(("age_s", "shape"), [(9, "4"), (12, "2")])
 def test_who_came_since_an_older_look_than_the_plugin_counts_is_not_known(
-    make: Make, batch: FakeBatch, clock: Clock, age_s: int, shape: str
+    make: Make, batch: Queue, clock: Clock, age_s: int, shape: str
 ) -> None:
     cycling = make()
     cycling.run()
@@ -1034,7 +884,7 @@ def shape_of_two(door: FilterDoor) -> str:
 
 @pytest.mark.parametrize("line", [ARRAY, encode(Message("submit", {"name": "x"}))])
 def test_a_job_that_was_given_nothing_may_have_what_seems_free_until_the_next_look(
-    make: Make, batch: FakeBatch, clock: Clock, line: bytes
+    make: Make, batch: Queue, clock: Clock, line: bytes
 ) -> None:
     cycling = make()
     cycling.run()
@@ -1048,28 +898,26 @@ def test_a_job_that_was_given_nothing_may_have_what_seems_free_until_the_next_lo
 
 
 def test_a_job_that_came_while_pliantd_looked_may_have_what_seems_free(
-    make: Make, batch: FakeBatch, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    make: Make, batch: Queue, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cycling = make()
     cycling.run()
     door = door_one(cycling, clock, [])
     observe = batch.observe
 
-    def meanwhile(_: FakeBatch) -> Snapshot:
+    def meanwhile(_: Queue) -> Snapshot:
         seen = observe()
         clock.now_s += 1
         submit(door, TAKEN)
         clock.now_s += 1
         return seen
 
-    monkeypatch.setattr(FakeBatch, "observe", meanwhile)
+    monkeypatch.setattr(Queue, "observe", meanwhile)
     cycling.run()
     assert shape_of_two(door) == "gpu:2"
 
 
-def test_what_is_known_of_the_inventory_stands_until_it_changes(
-    make: Make, batch: FakeBatch
-) -> None:
+def test_what_is_known_of_the_inventory_stands_until_it_changes(make: Make, batch: Queue) -> None:
     cycling = make()
     cycling.run()
     first = cycling.seen
@@ -1085,7 +933,7 @@ def test_what_is_known_of_the_inventory_stands_until_it_changes(
 
 
 def test_an_old_snapshot_leaves_submissions_as_they_are(
-    make: Make, batch: FakeBatch, clock: Clock
+    make: Make, batch: Queue, clock: Clock
 ) -> None:
     cycling = make()
     door = door_one(cycling, clock, [])
@@ -1097,7 +945,7 @@ def test_an_old_snapshot_leaves_submissions_as_they_are(
 
 
 def test_a_mistake_in_the_filter_leaves_submissions_as_they_are(
-    make: Make, batch: FakeBatch, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    make: Make, batch: Queue, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cycling = make()
     cycling.run()
@@ -1106,16 +954,14 @@ def test_a_mistake_in_the_filter_leaves_submissions_as_they_are(
     assert submit(door, encode(Message("submit", SUBMISSION))) == [AWAY]
 
 
-def test_strangers_and_other_words_are_turned_away(
-    make: Make, batch: FakeBatch, clock: Clock
-) -> None:
+def test_strangers_and_other_words_are_turned_away(make: Make, batch: Queue, clock: Clock) -> None:
     cycling = make()
     assert submit(door_one(cycling, clock, [], 54321), b"ping") == [None]
     answers = submit(door_one(cycling, clock, []), b"ping", b"why job=1", b"\xff\0", b"")
     assert [answer.word for answer in answers if answer] == ["ok", "no", "no", "no"]
 
 
-def test_a_paused_pliant_changes_no_submission(make: Make, batch: FakeBatch, clock: Clock) -> None:
+def test_a_paused_pliant_changes_no_submission(make: Make, batch: Queue, clock: Clock) -> None:
     batch.run("1", TWO)
     cycling = make()
     cycling.run()
@@ -1159,7 +1005,7 @@ BLIND_BOB = replace(SHY_BOB, sees_nodes=False, sees_partitions=False)
 
 
 @pytest.fixture
-def setting(make: Make, batch: FakeBatch, clock: Clock) -> Setting:
+def setting(make: Make, batch: Queue, clock: Clock) -> Setting:
     """One running job of bob's on two of four GPUs; alice's moldable one waits."""
     batch.run("1", TWO)
     batch.submit("2", "gpus=2:4", own=FOUR)
@@ -1187,10 +1033,8 @@ def test_top_says_how_many_steps_a_program_makes(setting: Setting) -> None:
     assert (job.id, job.speeds) == ("1", (TierSpeed("heartbeat", 20.0, "steps/s", 1),))
 
 
-def test_top_says_who_waits_and_why_and_what_is_under_way(
-    setting: Setting, batch: FakeBatch
-) -> None:
-    batch.running["1"] = replace(batch.running["1"], spec=Spec(parse_request("gpus=1-2"), TWO))
+def test_top_says_who_waits_and_why_and_what_is_under_way(setting: Setting, batch: Queue) -> None:
+    batch.has("1", comment=put_token("", Spec(parse_request("gpus=1-2"), TWO)))
     setting.verbs.cycling.run()
     store = setting.verbs.cycling.store
     asked = HandOverRow(0, 990.0, "1", "bob", "", 0, "2", "1", "2", "job 2 needs it", 1110.0)
@@ -1214,7 +1058,7 @@ def test_top_says_who_waits_and_why_and_what_is_under_way(
     store.saved(number, 995.0)
     store.handed_over(gone, 999.0, "no")
     assert steps_of(setting) == ["saved"]
-    batch.running["1"] = replace(batch.running["1"], restarts=1)
+    batch.has("1", run=1)
     setting.verbs.cycling.run()
     assert steps_of(setting) == ["started"]
     store.handed_over(number, 999.0, "done")
@@ -1264,6 +1108,7 @@ def test_jobs_lists_the_flagged_ones_that_the_asker_may_see(setting: Setting) ->
         carried="4",
         allowed=("2", "4"),
         last_s=1000.0,
+        submitted_s=1000.0,
     )
     assert row.last.startswith("would be changed to 2: ")
     assert setting.ask(SHY_BOB, "jobs") == a.JobsAnswer(1000.0)
@@ -1292,7 +1137,7 @@ def test_why_tells_each_shape_and_the_last_decisions(setting: Setting) -> None:
     assert why.text.startswith("it can start now as 2 on n1")
 
 
-def test_why_says_of_a_running_job_that_it_hangs(setting: Setting, batch: FakeBatch) -> None:
+def test_why_says_of_a_running_job_that_it_hangs(setting: Setting, batch: Queue) -> None:
     batch.run("7", ONE)
     setting.verbs.cycling.run()
     words = "no heartbeat since the checkpoint was requested 99 s ago"
@@ -1307,7 +1152,7 @@ def test_why_says_of_a_running_job_that_it_hangs(setting: Setting, batch: FakeBa
 
 
 def test_why_and_history_say_what_resizing_has_cost_a_job_so_far(
-    setting: Setting, batch: FakeBatch
+    setting: Setting, batch: Queue
 ) -> None:
     """Its checkpoint took 5 s on 4 GPUs, and 20 s later it worked again, on 2."""
     store, base = setting.verbs.cycling.store, RunRow("7", 0, "ann", "", "4", "n1", 1.0, 1.0, 1.0)
@@ -1331,11 +1176,9 @@ def test_why_and_history_say_what_resizing_has_cost_a_job_so_far(
     assert [row.lost_gpu_s for row in history.handovers] == [0.0, 60.0]
 
 
-def test_a_waiting_task_is_its_array_and_no_other_number_is(
-    setting: Setting, batch: FakeBatch
-) -> None:
-    array = batch.waiting.pop("2")
-    batch.waiting["5"] = replace(array, id="5", array_tasks="3-9:2,12", tasks_waiting=5)
+def test_a_waiting_task_is_its_array_and_no_other_number_is(setting: Setting, batch: Queue) -> None:
+    batch.gone("2")
+    batch.submit("5", "gpus=2:4", own=FOUR, also=[("ArrayTaskID", "3-9:2,12")])
     batch.run("7_1", ONE)
     setting.verbs.cycling.run()
     for name, found in (("5", "5"), ("5_7", "5"), ("5_12", "5"), ("7_1", "7_1")):
@@ -1351,30 +1194,29 @@ def test_a_waiting_task_is_its_array_and_no_other_number_is(
     assert {name: setting.ask(ROOT, "why", job=name) for name in unknown} == unknown
 
 
-def test_an_array_of_pbs_is_named_as_its_users_write_it(setting: Setting, batch: FakeBatch) -> None:
-    array = batch.waiting.pop("2")
-    batch.waiting["5[]"] = replace(array, id="5[]", array_tasks="3-9:2,12", tasks_waiting=5)
-    batch.run("5[1]", ONE)
-    batch.run("7[1]", ONE)
+def test_an_array_of_pbs_is_named_as_its_users_write_it(setting: Setting, make: Make) -> None:
+    setting.verbs.cycling = make(over=Recorded().pbs())
     setting.verbs.cycling.run()
     for name, found in (
-        *(("5", "5[]"), ("5[]", "5[]"), ("5[7]", "5[]"), ("5_7", "5[]")),
-        *(("5[1]", "5[1]"), ("5_1", "5[1]"), ("7[1]", "7[1]")),
+        *(("34", "34[]"), ("34[]", "34[]"), ("34[4]", "34[]"), ("34_4", "34[]")),
+        *(("34[1]", "34[1]"), ("34_1", "34[1]"), ("34[2]", "34[2]")),
     ):
         why = setting.ask(ROOT, "why", job=name)
         assert isinstance(why, a.WhyAnswer) and why.job.id == found
     unknown = {
-        "1[1]": "'1[1]': job 1 is not an array: ask for 1",
-        "5[4]": "'5[4]': no waiting or running job of this number is known",
-        "5[": "'5[': no waiting or running job of this number is known",
-        "7[]": "'7[]': an array, whose tasks are asked for one by one: 7[1]",
+        "30[1]": "'30[1]': job 30 is not an array: ask for 30",
+        "34[6]": "'34[6]': no waiting or running job of this number is known",
+        "34[": "'34[': no waiting or running job of this number is known",
     }
     assert {name: setting.ask(ROOT, "why", job=name) for name in unknown} == unknown
-    whole = setting.ask(ALICE, "pin", job="5")
-    task = setting.ask(ALICE, "pin", job="5[7]")
+    ada = replace(ALICE, name="ada")
+    assert isinstance(setting.ask(ada, "set", job="34", spec="gpus=1-2"), a.DoneAnswer)
+    setting.verbs.cycling.run()
+    whole = setting.ask(ada, "pin", job="34")
+    task = setting.ask(ada, "pin", job="34[4]")
     assert isinstance(whole, a.DoneAnswer) and isinstance(task, a.DoneAnswer)
-    assert whole.message == "job 5[] stays as it is"
-    assert task.message == "job 5[] stays as it is: all its waiting tasks, not 5[7] alone"
+    assert whole.message == "job 34[] stays as it is"
+    assert task.message == "job 34[] stays as it is: all its waiting tasks, not 34[4] alone"
 
 
 @pytest.mark.parametrize(("kept", "names"), [("9[3]", ("9[3]", "9_3")), ("9_3", ("9_3", "9[3]"))])
@@ -1391,9 +1233,9 @@ def test_a_task_that_has_ended_has_a_history(
 
 
 def test_what_is_done_to_a_waiting_task_is_done_to_its_array_and_that_is_said(
-    setting: Setting, batch: FakeBatch
+    setting: Setting, batch: Queue
 ) -> None:
-    batch.waiting["2"] = replace(batch.waiting["2"], array_tasks="1-3", tasks_waiting=3)
+    batch.has("2", [("ArrayTaskID", "1-3")])
     setting.verbs.cycling.run()
     for verb, spec, words in (
         ("set", "gpus=1-2", "now says moldable=gpus=1-2"),
@@ -1409,11 +1251,11 @@ def test_what_is_done_to_a_waiting_task_is_done_to_its_array_and_that_is_said(
 
 
 def test_why_names_the_shapes_that_a_waiting_job_cannot_be_changed_to(
-    setting: Setting, batch: FakeBatch
+    setting: Setting, batch: Queue
 ) -> None:
     request = parse_request("gpus=1/4:2:4:8,type=gpu:cpu")
-    job = batch.waiting["2"]
-    batch.waiting["2"] = replace(job, spec=Spec(request, FOUR), shapes=(TWO, FOUR))
+    batch.says("2", request=request)
+    job = batch.job("2")
     setting.verbs.cycling.run()
     why = setting.ask(ALICE, "why", job="2")
     assert isinstance(why, a.WhyAnswer)
@@ -1431,7 +1273,7 @@ def test_why_names_the_shapes_that_a_waiting_job_cannot_be_changed_to(
 
 
 def test_a_job_that_something_is_kept_for_says_what_and_when(
-    setting: Setting, batch: FakeBatch
+    setting: Setting, batch: Queue
 ) -> None:
     batch.submit("2", "gpus=4", own=FOUR)
     setting.verbs.cycling.run()
@@ -1443,7 +1285,7 @@ def test_a_job_that_something_is_kept_for_says_what_and_when(
     assert decision_text(before) == "waited for an opening as 4: first in the queue"
 
 
-def test_where_pliant_is_off_why_says_so(setting: Setting, batch: FakeBatch) -> None:
+def test_where_pliant_is_off_why_says_so(setting: Setting, batch: Queue) -> None:
     setting.verbs.cycling.config = parse({"partitions": {"default": "off"}})
     batch.submit("3", "", own=TWO)
     setting.verbs.cycling.run()
@@ -1456,11 +1298,11 @@ def test_where_pliant_is_off_why_says_so(setting: Setting, batch: FakeBatch) -> 
     silent = setting.ask(ALICE, "why", job="3")
     assert isinstance(silent, a.WhyAnswer)
     assert silent.left == "it says nothing to Pliant; `pliant set` gives it a request"
-    batch.waiting = {id_: replace(job, frozen="place keeps") for id_, job in batch.waiting.items()}
+    batch.has("2", [("Reservation", "course")])
     setting.verbs.cycling.run()
-    asked = setting.ask(ALICE, "why", job="3")
+    asked = setting.ask(ALICE, "why", job="2")
     assert isinstance(asked, a.WhyAnswer)
-    assert asked.left == "place keeps"
+    assert asked.left == "it belongs to a reservation"
 
 
 @pytest.mark.parametrize(
@@ -1478,7 +1320,7 @@ def test_an_unknown_job_may_be_newer_than_an_old_look(setting: Setting, clock: C
 
 
 def test_a_job_submitted_just_now_is_found_in_a_new_look(
-    setting: Setting, batch: FakeBatch, monkeypatch: pytest.MonkeyPatch
+    setting: Setting, batch: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pliant.daemon.verbs.NEW_LOOK_S", 10.0)
     batch.submit("3", "gpus=1-2", own=TWO)
@@ -1497,11 +1339,10 @@ def test_a_job_that_may_not_be_seen_is_not_there(setting: Setting) -> None:
 
 
 @pytest.fixture
-def behind(setting: Setting, batch: FakeBatch) -> Setting:
+def behind(setting: Setting, batch: Queue) -> Setting:
     """A job of bob's waits behind alice's, for which the node is kept."""
     batch.submit("2", "gpus=4", own=FOUR)
-    batch.submit("3", "gpus=1-2", own=ONE, user="bob")
-    batch.waiting["3"] = replace(batch.waiting["3"], time_limit_s=9000)
+    batch.submit("3", "gpus=1-2", own=ONE, user="bob", limit_min=150)
     setting.verbs.cycling.run()
     return setting
 
@@ -1531,10 +1372,10 @@ def test_why_a_shape_does_not_fit_names_no_job_that_may_not_be_seen(
 
 
 def test_why_a_shape_is_left_names_no_job_that_may_not_be_seen(
-    behind: Setting, batch: FakeBatch
+    behind: Setting, batch: Queue
 ) -> None:
     for number in ("2", "3"):
-        batch.waiting[number] = replace(batch.waiting[number], reason="QOSGrpGRES")
+        batch.has(number, reason="QOSGrpGRES")
     behind.verbs.cycling.run()
     words = "before it waits for a limit that may be its own too"
     assert why_3(behind, BOB).left == f"job 2 {words}"
@@ -1558,11 +1399,10 @@ def test_the_history_names_no_job_that_may_not_be_seen(behind: Setting) -> None:
 
 
 def test_nodes_and_partitions_are_not_shown_to_whom_slurm_would_not_show_them(
-    setting: Setting, batch: FakeBatch
+    setting: Setting, batch: Queue
 ) -> None:
     batch.submit("2", "gpus=2:4", own=FOUR, user="bob")
-    batch.run("1", TWO, user="bob")
-    batch.running["1"] = replace(batch.running["1"], spec=Spec(parse_request("gpus=2"), TWO))
+    batch.run("1", TWO, user="bob", comment=put_token("", Spec(parse_request("gpus=2"), TWO)))
     setting.verbs.cycling.run()
     status, plan = setting.ask(BLIND_BOB, "status"), setting.ask(BLIND_BOB, "plan")
     why, jobs = setting.ask(BLIND_BOB, "why", job="2"), setting.ask(BLIND_BOB, "jobs")
@@ -1631,35 +1471,31 @@ def test_every_field_of_the_answers_is_a_sentence_or_known_to_be_none() -> None:
     }
 
 
-def test_an_owner_gives_a_job_another_request(setting: Setting, batch: FakeBatch) -> None:
+def test_an_owner_gives_a_job_another_request(setting: Setting, batch: Queue) -> None:
     done = setting.ask(ALICE, "set", job="2", spec="gpus=1-2")
     assert isinstance(done, a.DoneAnswer)
     assert done.message.startswith("job 2 now says moldable=gpus=1-2")
-    assert batch.waiting["2"].spec == Spec(parse_request("gpus=1-2"), own=FOUR, renewed=True)
+    assert batch.spec("2") == Spec(parse_request("gpus=1-2"), FOUR, None, ALONE, renewed=True)
     assert setting.woken == [1]
 
 
 @pytest.mark.parametrize("mark", ["n1", "*", "-"])
 def test_a_mark_is_known_for_pliants_own_once_a_request_is_set(
-    setting: Setting, batch: FakeBatch, mark: str
+    setting: Setting, batch: Queue, mark: str
 ) -> None:
     """Else nobody would take it back from a job whose owner says that it shares with nobody."""
-    job = batch.waiting["2"]
-    batch.waiting["2"] = replace(job, spec=replace(job.spec or Spec(Request()), mark=mark))
+    batch.says("2", mark=mark)
     setting.ask(ALICE, "set", job="2", spec="colocate=no")
-    said = batch.waiting["2"].spec
+    said = batch.spec("2")
     assert said is not None and (said.mark, said.request.colocate) == (mark, False)
 
 
 def test_what_an_owner_changed_by_hand_is_the_own_shape_once_a_request_is_set(
-    setting: Setting, batch: FakeBatch
+    setting: Setting, batch: Queue
 ) -> None:
-    changed = replace(batch.waiting["2"], shape=ONE, frozen=BY_HAND)
-    batch.waiting["2"] = changed
+    batch.has("2", gpus=1)
     setting.ask(ALICE, "set", job="2", spec="gpus=1-2")  # not looked at since
-    assert batch.waiting["2"].spec == Spec(
-        parse_request("gpus=1-2"), ONE, None, changed.footprint, renewed=True
-    )
+    assert batch.spec("2") == Spec(parse_request("gpus=1-2"), ONE, None, ALONE, renewed=True)
 
 
 PER_GPU = Footprint(cpus_per_gpu=2)
@@ -1669,46 +1505,50 @@ PER_GPU = Footprint(cpus_per_gpu=2)
     ("noted", "carries", "then"),
     [
         # as Pliant left it: what was noted stays, and memory that the batch system gave is its own
-        (PER_GPU, PER_GPU, PER_GPU),
-        (PER_GPU, replace(PER_GPU, mem_per_node_mib=500), PER_GPU),
+        (PER_GPU, {"cpus": 4, "min_cpus": 4}, PER_GPU),
+        (PER_GPU, {"cpus": 4, "min_cpus": 4, "also": [("MinMemory", "500M")]}, PER_GPU),
         # other CPUs, tasks or memory under the same shape: what it carries is its owner's
-        (PER_GPU, Footprint(cpus_per_task=8), Footprint(cpus_per_task=8)),
-        (PER_GPU, Footprint(2, mem_per_node_mib=500), Footprint(2)),
+        (PER_GPU, {"cpus": 8, "min_cpus": 8}, Footprint(cpus_per_task=8)),
+        (
+            PER_GPU,
+            {"cpus": 3, "also": [("NumTasks", "3"), ("cpus-per-task", "1"), ("NTPerNode", "3")]},
+            Footprint(3),
+        ),
         (
             Footprint(mem_per_gpu_mib=100),
-            Footprint(mem_per_node_mib=300),
+            {"also": [("MinMemory", "300M")]},
             Footprint(mem_per_node_mib=300),
         ),
     ],
 )
 def test_what_a_job_carries_beside_its_shape_is_its_owners_too_once_a_request_is_set(
-    setting: Setting,
-    batch: FakeBatch,
-    noted: Footprint,
-    carries: Footprint,
-    then: Footprint,
+    setting: Setting, batch: Queue, noted: Footprint, carries: dict[str, Any], then: Footprint
 ) -> None:
-    request = parse_request("gpus=1-2")
-    spec = Spec(parse_request("gpus=2:4"), FOUR, TWO, noted)
-    batch.waiting["2"] = replace(batch.waiting["2"], shape=TWO, spec=spec, footprint=carries)
+    batch.says("2", set=TWO, footprint=noted)
+    batch.has("2", gpus=2, **carries)
     setting.ask(ALICE, "set", job="2", spec="gpus=1-2")
-    assert batch.waiting["2"].spec == Spec(request, FOUR, TWO, then, renewed=True)
+    assert batch.spec("2") == Spec(parse_request("gpus=1-2"), FOUR, TWO, then, renewed=True)
 
 
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"gpus": 1}, ""),
+        ({"also": [("Reservation", "course")]}, "; it is not applied: it belongs to a reservation"),
+    ],
+)
 def test_where_a_request_is_not_applied_the_answer_says_why(
-    setting: Setting, batch: FakeBatch
+    setting: Setting, batch: Queue, changed: dict[str, Any], says: str
 ) -> None:
     setting.verbs.cycling.config = parse(ENFORCE)
-    waits = batch.waiting["2"]
-    for changed, says in (
-        (replace(waits, shape=ONE, frozen=BY_HAND), ""),
-        (replace(waits, frozen="it belongs to a reservation"), "it belongs to a reservation"),
-    ):
-        batch.waiting["2"] = changed
-        done = setting.ask(ALICE, "set", job="2", spec="gpus=1-2")
-        told = f"; it is not applied: {says}" if says else ""
-        assert done == a.DoneAnswer(f"job 2 now says moldable=gpus=1-2{told}")
-    waits = replace(waits, spec=Spec(parse_request("gpus=1/4"), FOUR, renewed=True))
+    batch.has("2", **changed)
+    done = setting.ask(ALICE, "set", job="2", spec="gpus=1-2")
+    assert done == a.DoneAnswer(f"job 2 now says moldable=gpus=1-2{says}")
+
+
+def test_a_request_that_is_beyond_reach_is_told_so(batch: Queue) -> None:
+    batch.submit("2", "gpus=1/4", own=FOUR)
+    waits = batch.job("2").but(spec=Spec(parse_request("gpus=1/4"), FOUR, renewed=True))
     assert beyond_reach(replace(waits, shapes=(FOUR,)), Abilities()) == (
         f"it cannot become 1/4: {SHARES}"
     )
@@ -1721,12 +1561,12 @@ def said(job: Job) -> Spec:
     return job.spec
 
 
-def test_a_pin_is_set_and_taken_back(setting: Setting, batch: FakeBatch) -> None:
+def test_a_pin_is_set_and_taken_back(setting: Setting, batch: Queue) -> None:
     assert setting.ask(ALICE, "pin", job="2") == a.DoneAnswer("job 2 stays as it is")
-    assert batch.waiting["2"].spec == Spec(parse_request("gpus=2:4"), own=FOUR, pinned=True)
+    assert batch.spec("2") == Spec(parse_request("gpus=2:4"), FOUR, None, ALONE, pinned=True)
     setting.verbs.cycling.run()
     assert setting.ask(ROOT, "unpin", job="2") == a.DoneAnswer("job 2 may change again")
-    assert batch.waiting["2"].spec == Spec(parse_request("gpus=2:4"), own=FOUR)
+    assert batch.spec("2") == Spec(parse_request("gpus=2:4"), FOUR, None, ALONE)
 
 
 @pytest.mark.parametrize(
@@ -1756,7 +1596,7 @@ def test_what_may_not_be_done_is_said_in_one_line(
 ) -> None:
     answer = setting.ask(who, verb, **fields)
     assert isinstance(answer, str) and answer.startswith(message)
-    assert isinstance(setting.verbs.cycling.batch, FakeBatch)
+    assert isinstance(setting.verbs.cycling.batch, Queue)
     assert setting.verbs.cycling.batch.changes == []
 
 
@@ -1776,10 +1616,8 @@ def test_before_the_first_look_troubles_are_told(make: Make, clock: Clock) -> No
     assert isinstance(verbs.answer("status", {}, ROOT), a.StatusAnswer)
 
 
-def test_a_batch_system_that_is_away_is_the_answer_to_set(
-    setting: Setting, batch: FakeBatch
-) -> None:
-    batch.away = "slurmctld does not answer"
+def test_a_batch_system_that_is_away_is_the_answer_to_set(setting: Setting, batch: Queue) -> None:
+    batch.clients.away = Unavailable("slurmctld does not answer")
     assert setting.ask(ALICE, "pin", job="2") == "slurmctld does not answer"
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from test_daemon import ALICE, BOB, ENFORCE, FOUR, ONE, ROOT, SHY_BOB, TWO, Clock, FakeBatch
+from slurm_queue import Queue
+from test_daemon import ALICE, BOB, ENFORCE, FOUR, ONE, ROOT, SHY_BOB, TWO
 
-from pliant.batch import Change, Ended
+from pliant.batch import Ended
 from pliant.cli.history import print_history
 from pliant.daemon import answers as a
 from pliant.daemon.config import parse
@@ -20,8 +22,10 @@ from pliant.daemon.patience import Patience
 from pliant.daemon.remembering import REGULARLY_S
 from pliant.daemon.reporting import ReportAnswer
 from pliant.daemon.rights import Asker
+from pliant.daemon.seen import Seen
 from pliant.daemon.verbs import Verbs
-from pliant.errors import BatchError, PliantError, TooLate, Unavailable
+from pliant.errors import PliantError, Unavailable
+from pliant.grammar import UNANSWERED, note
 from pliant.handover import Outcome
 from pliant.model import Job, JobState, Node, Partition, Pool, Shape, Snapshot, Spec
 from pliant.plan import Plan, Start
@@ -37,9 +41,7 @@ class Remembers:
 
     directory: Path
     mode: dict[str, dict[str, str]] = field(default_factory=lambda: ENFORCE)
-    batch: FakeBatch = field(default_factory=FakeBatch)
-    clock: Clock = field(default_factory=Clock)
-    ended: list[Ended] = field(default_factory=list)
+    batch: Queue = field(default_factory=Queue)
     away: str = ""
     asked: int = 0
     cycling: Cycling = field(init=False)
@@ -55,8 +57,8 @@ class Remembers:
             parse(self.mode),
             by_name("moldable-equipartition"),
             patience=Patience(backfill_s=10.0),
-            clock=self.clock,
-            monotonic=self.clock,
+            clock=self.batch.clock,
+            monotonic=self.batch.clock,
             ended=self.ask_ended,
         )
 
@@ -64,43 +66,44 @@ class Remembers:
         self.asked += 1
         if self.away:
             raise Unavailable(self.away)
-        return self.ended
+        return self.batch.ended()
+
+    @property
+    def now_s(self) -> float:
+        return self.batch.clock()
 
     def look(self, after_s: float = 10.0) -> None:
-        self.clock.now_s += after_s
-        self.batch.now_s = self.clock.now_s
+        self.batch.clock.now_s += after_s
         self.cycling.run()
 
-    def submit(self, number: str, text: str = "gpus=1-4", own: Shape = FOUR, **more: object) -> Job:
-        """Let a job wait, as the filter left it; what it says is in ``more``."""
-        self.batch.submit(number, text, own)
-        job = replace(self.batch.waiting[number], submit_s=self.clock.now_s, **more)  # type: ignore[arg-type]  # any will do
-        self.batch.waiting[number] = job
-        return job
+    def submit(
+        self,
+        number: str,
+        text: str = "gpus=1-4",
+        own: Shape = FOUR,
+        *,
+        answered: bool = True,
+        **more: Any,
+    ) -> None:
+        """Let a job wait, as the filter left it where it was ``answered``."""
+        self.batch.submit(number, text, own, **more)
+        if not answered:
+            comment = self.batch.record(number).comment
+            self.batch.has(number, comment=note(comment, UNANSWERED, 1))
 
-    def start(self, number: str, *, restarts: int = 0) -> Job:
+    def start(self, number: str) -> None:
         """Let a waiting job run as it is."""
-        job = self.batch.waiting.pop(number)
-        runs = replace(
-            job,
-            state=JobState.RUNNING,
-            start_s=self.clock.now_s,
-            nodes=("n1",),
-            restarts=restarts,
-            shapes=(job.shape,),
-        )
-        self.batch.running[number] = runs
-        return runs
+        self.batch.has(number, state="RUNNING", start_s=self.now_s)
 
-    def end(self, number: str, exit: str = "COMPLETED") -> None:
-        """Let a running job end; the batch system remembers how."""
-        self.ended.append(Ended(self.batch.running.pop(number), exit, self.clock.now_s))
+    def end(self, number: str, state: str = "COMPLETED") -> None:
+        """Let a running job end; Slurm remembers how."""
+        self.batch.has(number, state=state, end_s=self.now_s)
 
     def ask(self, who: Asker, verb: str, job: str = "", **fields: str) -> object:
         verbs = Verbs(
             self.cycling,
             wake=lambda: None,
-            clock=self.clock,
+            clock=self.batch.clock,
             troubles=tuple,
             submissions=lambda: 0,
             started_s=0.0,
@@ -114,6 +117,12 @@ class Remembers:
         answer = self.ask(who, "history", job)
         assert isinstance(answer, a.HistoryAnswer), answer
         return answer
+
+    @property
+    def seen(self) -> Seen:
+        """What the last cycle saw."""
+        assert self.cycling.seen is not None
+        return self.cycling.seen
 
     def counted(self) -> Tally:
         """What is counted since the start in partition gpu."""
@@ -130,14 +139,9 @@ def at(tmp_path: Path) -> Remembers:
     return Remembers(tmp_path)
 
 
-def molded(spec: Spec | None, shape: Shape) -> Spec:
-    assert spec is not None
-    return replace(spec, set=shape)
-
-
 def test_what_the_filter_set_leaves_a_trace(at: Remembers) -> None:
-    job = at.submit("7")
-    at.batch.waiting["7"] = replace(job, shape=TWO, spec=molded(job.spec, TWO))
+    at.submit("7", gpus=2)
+    at.batch.says("7", set=TWO)
     at.start("7")
     at.look()
     told = at.history("7")
@@ -235,13 +239,12 @@ def test_a_change_that_was_made_as_pliantd_was_killed_is_told_once_the_job_runs(
     at: Remembers,
 ) -> None:
     at.batch.run("1", TWO)
-    job = at.submit("7", "gpus=2:4", own=FOUR)
+    at.submit("7", "gpus=2:4", own=FOUR)
     at.submit("8", "gpus=4", own=FOUR)
     at.look()
     store = at.cycling.store
     store._db.write("DELETE FROM decisions WHERE job = ?", ("7",))  # as if killed before
     at.begin()
-    at.batch.waiting["7"] = replace(job, shape=TWO, spec=molded(job.spec, TWO))
     at.start("7")
     at.look()
     (told,) = at.history("7").decisions
@@ -252,17 +255,13 @@ def test_a_change_that_was_made_as_pliantd_was_killed_is_told_once_the_job_runs(
     assert len(at.history("7").decisions) == 1
 
 
-def test_a_job_that_started_before_it_was_changed_is_no_refusal(
-    at: Remembers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_started_before_it_was_changed_is_no_refusal(at: Remembers) -> None:
     at.batch.run("1", TWO)
     at.submit("7", "gpus=2:4", own=FOUR)
-
-    def too_late(changes: Sequence[Change]) -> list[BatchError | None]:
-        return [TooLate(f"job {one.job.id}: it does not wait any more") for one in changes]
-
-    monkeypatch.setattr(FakeBatch, "change", lambda _batch, changes: too_late(changes))
+    at.batch.between = lambda: at.start("7")
     at.look()
+    assert [start.job.id for start in at.seen.plan.starts] == ["7"]  # as two GPUs
+    assert at.batch.changes == []
     assert at.cycling.counts.failures == at.counted().failures == 0
     assert "refused" not in [d.what for d in at.history("7").decisions]
 
@@ -288,10 +287,10 @@ def test_while_the_batch_system_does_not_say_how_it_ended_a_job_is_not_closed(
 def test_a_job_that_the_batch_system_has_forgotten_ended_nobody_knows_how(at: Remembers) -> None:
     at.submit("7")
     at.look()
-    del at.batch.waiting["7"]
+    at.batch.gone("7")
     at.look()
     told = at.history("7")
-    assert (told.state, told.exit, told.end_s) == ("ended", "", at.clock.now_s)
+    assert (told.state, told.exit, told.end_s) == ("ended", "", at.now_s)
     why = at.ask(ROOT, "why", "7")
     assert isinstance(why, a.WhyAnswer)
     assert why.text == "it has ended before it started: how is not known"
@@ -301,19 +300,16 @@ def test_each_run_of_a_job_that_is_requeued_is_kept(at: Remembers) -> None:
     at.batch.run("1", TWO)
     at.submit("7", "gpus=1:2", own=TWO)
     at.look()
-    runs = at.start("7")
+    at.start("7")
     at.look(10.0)
     at.look(30.0)
-    at.batch.running.pop("7")
-    back_s = at.clock.now_s
-    at.batch.running["1"] = replace(at.batch.running["1"], shape=FOUR)
-    at.batch.waiting["7"] = replace(
-        runs, state=JobState.WAITING, restarts=1, submit_s=back_s, start_s=0.0, nodes=(), shape=ONE
-    )
+    at.batch.has("1", gpus=3)
+    at.batch.has("7", state="PENDING", run=1, submit_s=at.now_s, start_s=0.0, gpus=1)
+    at.batch.says("7", set=ONE)
     at.look(5.0)
-    at.start("7", restarts=1)
+    at.start("7")
     at.look(5.0)
-    at.clock.now_s += 10.0
+    at.batch.clock.now_s += 10.0
     at.end("7")
     at.look(5.0)
     told = at.history("7")
@@ -338,15 +334,15 @@ def test_a_number_that_comes_again_is_another_job(at: Remembers) -> None:
 
 
 def test_a_number_that_comes_again_unseen_has_nothing_of_the_other_job(at: Remembers) -> None:
-    job = at.submit("7")
-    at.batch.waiting["7"] = replace(job, shape=TWO, spec=molded(job.spec, TWO))
+    at.submit("7", gpus=2)
+    at.batch.says("7", set=TWO)
     at.start("7")
     at.look()
     at.end("7")
     at.look()
-    at.ended.clear()
+    at.batch.gone("7")
     at.look(1000.0)
-    at.submit("7", "gpus=1", own=ONE, user="bob", account="chemistry")
+    at.submit("7", "gpus=1", own=ONE, user="bob", also=[("Account", "chemistry")])
     at.start("7")
     at.end("7")
     at.look(REGULARLY_S)
@@ -362,7 +358,7 @@ def test_a_number_that_comes_again_unseen_has_nothing_of_the_other_job(at: Remem
 def test_tasks_of_an_array_are_one_submission(
     at: Remembers, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    at.submit("7", own=ONE, text="gpus=1-2", tasks_waiting=3, array_tasks="0-2")
+    at.submit("7", own=ONE, text="gpus=1-2", also=[("ArrayTaskID", "0-2")])
     at.look()
     record = at.cycling.store.jobs.job("7")
     assert record is not None
@@ -370,10 +366,7 @@ def test_tasks_of_an_array_are_one_submission(
     for task in "01":
         at.submit(f"7_{task}", own=ONE, text="gpus=1-2")
         at.start(f"7_{task}")
-    at.batch.waiting["7"] = replace(at.batch.waiting["7"], tasks_waiting=1, array_tasks="2")
-    at.look()
-    del at.batch.waiting["7"]
-    at.submit("7_2", own=ONE, text="gpus=1-2")
+    at.batch.has("7", [("ArrayTaskID", "2")])  # which is how task 2 is named from now on
     at.look()
     array = at.cycling.store.jobs.job("7")
     assert array is not None
@@ -399,7 +392,7 @@ def test_where_pliant_observes_it_is_remembered_what_would_have_been(tmp_path: P
     at.submit("7", "gpus=2:4", own=FOUR)
     at.look(0.0)
     told = at.history("7")
-    assert (told.would, told.would_s) == ("2", at.clock.now_s)
+    assert (told.would, told.would_s) == ("2", at.now_s)
     at.look(60.0)
     total = at.cycling.remembering.counting.since_start[ALL]
     assert (total.avoidable_gpu_s, total.other_gpu_s, total.idle_gpu_s) == (120.0, 120.0, 0.0)
@@ -410,14 +403,15 @@ def test_changes_are_counted_and_so_is_when_a_job_would_have_started_unchanged(
     at: Remembers,
 ) -> None:
     at.batch.run("1", TWO)
-    at.submit("7", "gpus=2:4", own=FOUR, expected_s=5000.0)
+    expected = [("SchedNodes", "n1"), ("StartTime", "5000")]
+    at.submit("7", "gpus=2:4", own=FOUR, also=expected)
     at.look(0.0)
     at.look(1.0)
     record = at.cycling.store.jobs.job("7")
     assert record is not None
     assert record.expected_s == 5000.0
     at.batch.refuses = "no"
-    at.batch.running.clear()
+    at.batch.gone("1")
     at.look(1.0)
     assert (at.counted().updates, at.counted().failures) == (1, 1)
 
@@ -426,7 +420,7 @@ def test_a_mistake_in_remembering_stops_no_cycle(
     at: Remembers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     at.batch.run("1", TWO)
-    at.submit("7", "gpus=2:4", own=FOUR, array_tasks="what?")
+    at.submit("7", "gpus=2:4", own=FOUR)
     monkeypatch.setattr("pliant.daemon.remembering.gpu_use", lambda *_some: 1 / 0)
     at.look()
     assert at.batch.changes == [("7", "2")]
