@@ -251,8 +251,9 @@ def test_a_job_that_is_held_for_a_shape_of_ours_gets_its_own_back(make: Make, ba
     held("3")
     cycling.run()
     assert batch.changes == [("3", "4"), ("3", "release")]
-    assert "rescue" in [d.what for d in cycling.store.decisions("3")]
-    assert TWO in cycling.store.refused(1000.0)["3"]
+    assert [d.what for d in cycling.store.decisions("3")] == ["rescue", "refused", "filter"]
+    assert cycling.store.refused(1000.0)["3"] == {TWO}
+    assert cycling.counts.failures == 0
 
 
 def test_a_shape_that_does_not_start_in_time_is_given_up_and_the_job_restored(

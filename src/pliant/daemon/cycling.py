@@ -118,8 +118,7 @@ class Cycling:
         self._remember(seen)
         self._lose_patience(seen)
         self._leave_out(seen)
-        self._rescue(seen)
-        self._act(seen)
+        self._act(seen, self._rescue(seen))
 
     def _remember(self, seen: Seen) -> None:
         try:
@@ -242,11 +241,13 @@ class Cycling:
 
     # Act
 
-    def _rescue(self, seen: Seen) -> None:
+    def _rescue(self, seen: Seen) -> frozenset[str]:
         """Give back its own shape to each job that is held for one of ours, in any mode.
 
-        Raises PliantError where the batch system is away.
+        Return for which that was tried: they are not as they were seen any more. Raises PliantError
+        where the batch system is away.
         """
+        tried = set[str]()
         under_way = self.elastic.overs.all() if self.elastic is not None else {}
         for job in seen.snapshot.waiting:
             own = job.spec.own if job.spec and job.spec.set else None
@@ -254,6 +255,7 @@ class Cycling:
                 continue
             if job.id in under_way:  # which turns back by itself, to what it had
                 continue
+            tried.add(job.id)
             try:
                 self.acting.rescue(job)
             except Refused as error:
@@ -263,15 +265,16 @@ class Cycling:
                 if job.shape != own:
                     self._recording.refuse(job, job.shape, FORBIDDEN_S, words)
                 self._recording.note(job, "rescue", own, words)
+        return frozenset(tried)
 
-    def _act(self, seen: Seen) -> None:
-        """Make the plan's changes, and note what came of each.
+    def _act(self, seen: Seen, rescued: frozenset[str]) -> None:
+        """Make the plan's changes but of those ``rescued``, and note what came of each.
 
         Raises PliantError where the batch system is away.
         """
         molds = [m for m in seen.plan.actions if m.job.spec is not None and self.acts_on(m.job)]
         back = [*self._taken_back(seen)][: self.config.daemon.updates_per_cycle]
-        for outcome in self.acting.act([*molds, *back]):
+        for outcome in self.acting.act([m for m in (*molds, *back) if m.job.id not in rescued]):
             mold = outcome.mold
             if outcome.missed:
                 log.debug("%s", outcome.words)
