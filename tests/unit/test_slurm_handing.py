@@ -16,7 +16,7 @@ from pliant.batch.slurm.lent import owed
 from pliant.batch.slurm.refusals import blocked, in_words
 from pliant.errors import Infeasible, Refused, Unavailable
 from pliant.grammar import put_token
-from pliant.handover import OURS, PINNED, Do, HandOver, Outcome, Step, next_step
+from pliant.handover import PINNED, Do, HandOver, Outcome, Step, next_step
 from pliant.model import Footprint, Job, JobState, Kind, Malleable, Request, Shape, Spec
 from prove.fake_slurm import FakeSlurm, Jobs, Record
 
@@ -146,7 +146,8 @@ ENDS = "1970-01-01T00:47:20"
         (waits(**RAN), 0.0, []),  # it begins anew
         (waits(7, [("EndTime", "1970-01-01T00:47:00")], **RAN), 2840.0, []),  # somebody set its end
         (waits(7, [("TimeLimit", "UNLIMITED")], **RAN), 2840.0, []),
-        (waits(), 2840.0, []),
+        # it waits, and Slurm says when it expects it to run
+        (waits(7, [("StartTime", "1035"), ("EndTime", "2835")]), 2840.0, []),
     ],
 )
 def test_a_job_that_runs_again_ends_when_it_would_have_to_the_second(
@@ -400,9 +401,12 @@ def test_how_fresh_the_slurmds_of_a_job_that_waits_are_is_asked_once(
     assert hands.clients.asked.count(("scontrol", "-o", "show", "node", "n1,n2")) == 1
 
 
-def failed(start_s: float, end_s: float, code: str, run: int = 3) -> Record:
+def failed(
+    start_s: float, end_s: float, code: str, run: int = 3, submit_s: float = 1034.0
+) -> Record:
     """It was put back into the queue at 1034."""
-    return waits(state="FAILED", run=run, code=code, submit_s=1034.0, start_s=start_s, end_s=end_s)
+    failed = Record(7, "FAILED", run=run, code=code, submit_s=submit_s)
+    return replace(failed, start_s=start_s, end_s=end_s)
 
 
 @pytest.mark.parametrize(
@@ -418,7 +422,10 @@ def failed(start_s: float, end_s: float, code: str, run: int = 3) -> Record:
         ([failed(1035.0, 1036.0, "143:0")], True),
         ([failed(1035.0, 1036.0, "1:0")], False),
         ([failed(1035.0, 1038.0, "15")], False),
-        ([failed(1031.0, 1035.0, "1:0", run=2)], True),  # it had saved: its wrapper died
+        (
+            [failed(1010.0, 1035.0, "1:0", run=2, submit_s=1009.0)],
+            True,
+        ),  # it had saved: its wrapper died
         ([failed(1034.0, 1034.0, "1:0", run=1)], False),
         ([], False),
     ],
@@ -509,18 +516,26 @@ def test_it_is_not_made_where_the_job_was_changed_since_the_last_look(changed: R
     assert reshaped(carrying(2, GPUS, limit_min=24))[2] == "Gres=gpu:1"
 
 
-@pytest.mark.parametrize(("least", "told"), [("1000M", []), ("9G", [("release", "7")])])
+@pytest.mark.parametrize(
+    ("least", "priority", "told"),
+    [
+        ("1000M", PINNED, []),
+        ("9G", PINNED, [("release", "7")]),
+        ("9G", 500, []),
+    ],
+)
 def test_who_was_changed_since_the_last_look_has_no_pin_when_its_fence_falls(
-    least: str, told: list[tuple[str, ...]]
+    least: str, priority: int, told: list[tuple[str, ...]]
 ) -> None:
     """What was noted stays: the next look tells by it that the job was changed."""
     noted = put_token("pliant-priority=500 pliant-memory=1000", GPUS)
     also = [("MinMemory", least)]
-    hands = handing(carrying(2, GPUS, also, priority=PINNED, limit_min=24, comment=noted))
+    hands = handing(carrying(2, GPUS, also, priority=priority, limit_min=24, comment=noted))
     over = replace(OVER, shape=TAKEN, before=Shape(1, 2), end_s=2500.0)
     hands.step(Step(Do.UNFENCE), over, HAD_TWO)
     assert hands.clients.told == [*told, ("delete", "ReservationName=pliant_7")]
-    assert (job_of(hands).priority in OURS, job_of(hands).comment) == (not told, noted)
+    kept = 500 if told else priority
+    assert (job_of(hands).priority, job_of(hands).comment) == (kept, noted)
 
 
 def test_memory_that_was_applied_alone_is_put_back() -> None:
