@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from slurm_queue import Queue
 from slurm_recorded import NONCE, recorded
 
-from pliant.batch.slurm import Slurm
 from pliant.batch.slurm.cluster import Cluster
-from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.job_rows import JobRow, parse_jobs
 from pliant.batch.slurm.jobs import waiting_job
 from pliant.batch.slurm.marking import check, is_marked, left_marks, mark_words
 from pliant.batch.slurm.node_rows import parse_nodes
 from pliant.batch.slurm.partition_rows import parse_partitions
-from pliant.batch.slurm.site import parse_config
-from pliant.batch.slurm.update import Words
 from pliant.daemon import main
 from pliant.errors import Refused, Unavailable
 from pliant.grammar import find_token, put_token
-from pliant.model import ANYWHERE, UNMARKED
+from pliant.model import ANYWHERE, UNMARKED, Shape
 
 ROWS = {row.key: row for row in parse_jobs(recorded("22.05", "jobs.txt"), NONCE, (22, 5))}
 PLAIN = replace(ROWS["302"], nodes_required="")
@@ -111,79 +108,79 @@ def test_how_many_share_a_cpu_is_read_of_a_partition(said: str, sharers: int) ->
     assert {row.partition.sharers for row in parse_partitions(text)} == {sharers}
 
 
-class Answers:
-    """A Slurm whose jobs wait with marks, and are told what."""
+@pytest.fixture
+def queue() -> Queue:
+    """Jobs wait that may share: 7 and 8 for their owners say so, 302 and 999 by marks of Pliant's."""
+    made, shares = Queue(), ("OverSubscribe", "YES")
+    made.submit("7", "", Shape(1, 1), comment="theirs", also=[shares])
+    made.submit("8", "colocate", Shape(1, 1), also=[shares])
+    for number, mark, also in (("302", "n1", [("ReqNodes", "n1")]), ("999", ANYWHERE, [])):
+        made.submit(number, "colocate", Shape(1, 1), also=[shares, *also])
+        made.says(number, mark=mark)
+    return made
 
-    def __init__(self, refused: str = "", away: int = 0) -> None:
-        """``refused``: a job that is not changed; ``away``: how many calls find nobody."""
-        self.refused, self.away = refused, away
-        self.told: dict[str, Words] = {}
 
-    def run(
-        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: str = ""
-    ) -> Answer:
-        del env, stdin
-        self.away -= 1
-        if self.away >= 0:
-            raise Unavailable("scontrol: Unable to contact slurm controller")
-        job = argv[2].removeprefix("jobid=")
-        if job == self.refused:
-            return Answer("", "slurm_update error: Invalid job id", 1)
-        self.told[job] = tuple(argv[3:])
-        return Answer("", "", 0)
+Unmark = Callable[[float], tuple[int, float]]
 
 
 @pytest.fixture
-def unmark(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[[Answers], tuple[int, float]]:
-    """Run ``pliantd --unmark`` against answers; return how it ends, and after how many seconds."""
+def unmark(queue: Queue, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Unmark:
+    """Run ``pliantd --unmark``; return how it ends, and after how many seconds.
 
-    def run(answers: Answers) -> tuple[int, float]:
-        now = [0.0]
-        slurm = Slurm(answers)
-        ours = [marked("n1"), replace(marked(ANYWHERE), job_id="999", array_id="999")]
+    Slurm answers after as many seconds as are given.
+    """
 
-        def jobs() -> list[JobRow]:
-            left = [row for row in ours if row.key not in answers.told]
-            return [replace(PLAIN, oversubscribe="YES", admin_comment="theirs"), *left]
+    def run(answers_s: float) -> tuple[int, float]:
+        now_s = 0.0
 
-        monkeypatch.setattr(slurm, "site", lambda: parse_config(recorded("22.05", "config.txt")))
-        monkeypatch.setattr(slurm._queries, "jobs", jobs)
-        monkeypatch.setattr(main, "_slurm", lambda _config: slurm)
-        monkeypatch.setattr(time, "monotonic", lambda: now[0])
-        monkeypatch.setattr(time, "sleep", lambda for_s: now.append(now.pop() + for_s))
+        def monotonic() -> float:
+            assert len(queue.clients.asked) < 1000, "it asks without a pause"
+            return now_s
+
+        def sleep(for_s: float) -> None:
+            nonlocal now_s
+            now_s += for_s
+            queue.clients.away = AWAY if now_s < answers_s else None
+
+        monkeypatch.setattr(main, "_slurm", lambda _config: queue)
+        monkeypatch.setattr(time, "monotonic", monotonic)
+        monkeypatch.setattr(time, "sleep", sleep)
         config = tmp_path / "pliant.toml"
         config.write_text("")
         code = 0
+        sleep(0.0)
         try:
             main.main(["--config", str(config), "--unmark"])
         except SystemExit as end:
             code = int(end.code or 0)
-        return code, now[0]
+        return code, now_s
 
     return run
 
 
-Unmark = Callable[[Answers], tuple[int, float]]
+AWAY = Unavailable("scontrol: Unable to contact slurm controller")
 
 
 def test_marks_that_any_pliantd_gave_are_taken_as_soon_as_slurm_answers(
-    unmark: Unmark, capsys: pytest.CaptureFixture[str]
+    queue: Queue, unmark: Unmark, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answers = Answers(away=3)
-    assert unmark(answers) == (0, 6.0)
+    assert unmark(6.0) == (0, 6.0)
     assert capsys.readouterr().out == "job 302 starts beside nobody\njob 999 starts beside nobody\n"
-    assert answers.told["302"] == ("OverSubscribe=NO", "ReqNodeList=", token(UNMARKED))
+    assert queue.changes == [("302", "mark -"), ("999", "mark -")]
+    assert queue.clients.took[0][2:4] == ("OverSubscribe=NO", "ReqNodeList=")
+    shares = {number: queue.job(number).shares for number in ("7", "8", "302", "999")}
+    assert shares == {"7": True, "8": True, "302": False, "999": False}
 
 
 def test_marks_that_cannot_be_taken_are_told_in_one_line_after_a_while(
-    unmark: Unmark, capsys: pytest.CaptureFixture[str]
+    queue: Queue, unmark: Unmark, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = "pliantd: --unmark: tried for 20 s: jobs may wait with Pliant's marks: "
-    assert unmark(Answers(away=1000)) == (2, 22.0)
-    assert capsys.readouterr().err == f"{told}scontrol: Unable to contact slurm controller\n"
-    assert unmark(Answers(refused="302")) == (2, 22.0)
+    assert unmark(1000.0) == (2, 22.0)
+    assert capsys.readouterr().err == f"{told}{AWAY}\n"
+    queue.clients.refuses = {"jobid=302": "slurm_update error: Invalid job id"}
+    assert unmark(0.0) == (2, 22.0)
     found = capsys.readouterr()
     assert found.out == "job 999 starts beside nobody\n"
     assert found.err == f"{told}job 302: slurm_update error: Invalid job id\n"
+    assert queue.changes == [("999", "mark -")]
