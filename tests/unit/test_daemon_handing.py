@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from slurm_hands import NOW_S, Hands, begun
 
 from pliant.daemon.handing import STALE_S, HandOvers, Wanted, name_of
-from pliant.grammar import put_token
+from pliant.grammar import parse, put_token
 from pliant.handover import (
     OURS,
     PINNED,
@@ -22,7 +23,7 @@ from pliant.handover import (
     Outcome,
     Scene,
 )
-from pliant.model import Job, JobState, Shape
+from pliant.model import Job, JobState, Shape, Spec
 from pliant.store import Store
 from prove.fake_slurm import FakeSlurm
 from prove.on_slurm import OnSlurm
@@ -101,7 +102,10 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made.store.close()
 
 
-def test_a_checkpoint_that_was_asked_for_leads_to_the_other_shape(bench: Bench) -> None:
+def test_a_checkpoint_that_was_asked_for_leads_to_the_other_shape(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "pliant.handing")
     assert bench.begin()
     bench.go_on(3)
     assert bench.hands.job.run == 0  # nothing before the checkpoint
@@ -112,6 +116,8 @@ def test_a_checkpoint_that_was_asked_for_leads_to_the_other_shape(bench: Bench) 
     (row,) = bench.store.handovers("7")
     assert (row.before, row.after, row.outcome) == ("4", "2", "done")
     assert 1000.0 <= row.at_s <= row.saved_s <= row.done_s
+    steps = ("pin", "fence", "requeue", "reshape", "unfence", "release", "done")
+    assert caplog.messages == [f"job 7: {words}" for words in ("to 2: it fits better", *steps)]
 
 
 def test_the_batch_system_is_ready_before_a_program_that_has_saved_is_answered(
@@ -229,7 +235,13 @@ def test_a_checkpoint_of_long_after_leads_to_no_change(
     assert (job.state, job.run, job.gpus) == ("RUNNING", 1, shape.gpus)
 
 
-def test_a_checkpoint_that_fails_leaves_the_job_as_it_is(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    "asked",
+    [ASKED, replace(ASKED, spec=None), replace(ASKED, spec=Spec(parse("job-class=best-effort")))],
+    ids=["malleable", "without a request", "best-effort"],
+)
+def test_a_checkpoint_that_fails_leaves_the_job_as_it_is(bench: Bench, asked: Job) -> None:
+    bench.asked = asked
     bench.begin()
     over = bench.overs.of("7")
     assert over is not None

@@ -197,6 +197,7 @@ def test_nothing_is_done_before_the_checkpoint_is_reported() -> None:
     drill = Drill(begun(), intended(saved_s=0.0))
     drill.run()
     assert (drill.outcome, drill.hands.clients.told) == (Outcome.NOT_SAVED, [])
+    assert drill.slurm.now_s > drill.over.until_s
 
 
 PAUSES = st.lists(
@@ -314,6 +315,19 @@ def test_a_job_that_is_changed_while_it_waits_goes_on_as_it_says_without_its_pin
     assert (drill.hands.job.gpus, drill.hands.job.begin_s) == (3, 5000.0)
     assert not drill.is_pinned
     drill.assert_tidy()
+
+
+def test_a_job_that_is_changed_once_its_fence_has_fallen_loses_its_pin() -> None:
+    drill = Drill(begun(), intended())
+    while Do.REQUEUE not in drill.did:
+        drill.begin(1)
+    drill.slurm.state = replace(drill.slurm.state, down=frozenset(("n1",)))
+    while Do.UNFENCE not in drill.did:
+        drill.begin(1, 0.25)
+    drill.told("update", f"jobid={JOB}", "Gres=gpu:3")
+    drill.run()
+    assert (drill.outcome, drill.did[-1]) == (Outcome.CHANGED, Do.RELEASE)
+    assert (drill.hands.job.gpus, drill.is_pinned) == (3, False)
 
 
 def test_a_job_that_is_held_once_it_has_started_again_is_done() -> None:
