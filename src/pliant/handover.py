@@ -32,8 +32,9 @@ What each step is for:
 - *release*: gives it the priority back that the batch system computes.
 - *settle*: sees it run for a moment. A slurmd that was started again while the run before ended is
   told to end it twice. So the next one begins later there; should it be ended all the same, it is
-  requeued; so is a victim whose guest has ended within these seconds. One that is suspended before
-  its requeue is looked at so, too.
+  requeued, however late that is seen; so is one that is left to the queue and starts within these
+  seconds, a victim or one that its owner has changed. One that is suspended before its requeue is
+  looked at so, too.
 
 - *give back*: no part of a hand-over; what a job lent to one, its owner's --time-min and --nice, it
   has again as soon as it may, outside of any.
@@ -69,7 +70,7 @@ Above those of priority/basic too, which begin at 4,294,901,760; Slurm's largest
 """
 OURS = frozenset({PINNED, PINNED + 1})
 FENCE_S = 125.0
-"""How long a fence stands that nobody ends: as long as a requeued job is kept from starting."""
+"""How long a fence stands at least that nobody ends."""
 RENEW_S = 60.0
 """A fence that ends sooner than this is renewed while it is needed."""
 START_S = 10.0
@@ -189,9 +190,10 @@ class Sight:
     ``carries``: the shape it asks for, None where not told; ``queued_s``: since when it waits, in
     whole seconds; ``begins_s``: when it may begin; ``started_s``: when it started, in whole
     seconds; ``ends_s``: when its time limit ends the run that is asked, 0 where that is not told;
-    ``fresh_s``: when the youngest slurmd of its nodes started; ``killed``: it failed after
-    its checkpoint, at the very start of a later run or before it was requeued; ``changed``: it says
-    something else than when it was asked, or runs and may not be in the run that saved;
+    ``fresh_s``: when the youngest slurmd of its nodes started, 0 where there is none; ``killed``:
+    it failed after its checkpoint, at the very start of a later run or before it was requeued;
+    ``changed``: it says something else than when it was asked, or runs and may not be in the run
+    that saved;
     ``blocked``: why it does not start, in the batch system's words, where that is not for others
     that have the room or are before it; ``not_launched``: it is held because its start failed;
     ``held_by_admin``: by somebody other than its owner; ``suspended``: it has its place, and stands
@@ -230,8 +232,9 @@ class Sight:
 class Scene:
     """All that is seen at ``now_s``, by the batch system's clock.
 
-    ``fence_end_s``: when the fence ends, 0 without one. ``ahead_s``: how far our clock is ahead of
-    that: nothing can be made to begin before ours.
+    ``fence_end_s``: when the fence ends, 0 without one; ``fence_least_s``: how long it must stand
+    yet for the job to be requeued behind it, should pliantd be killed then. ``ahead_s``: how far
+    our clock is ahead of that: nothing can be made to begin before ours.
     """
 
     now_s: float
@@ -239,6 +242,7 @@ class Scene:
     guest: Sight | None = None
     fence_end_s: float = 0.0
     ahead_s: float = 0.0
+    fence_least_s: float = RENEW_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +277,7 @@ def next_step(over: HandOver, scene: Scene) -> Step:
     outcome = _outcome(over, scene)
     if outcome is not None:
         step = _tidy(scene, outcome)
-        return Step(Do.SETTLE) if step.do is Do.END and _settles(scene) else step
+        return Step(Do.SETTLE) if step.do is Do.END and _settles(over, scene) else step
     if not over.saved_s:
         return _WAIT
     if scene.job.state is JobState.RUNNING:
@@ -281,7 +285,7 @@ def next_step(over: HandOver, scene: Scene) -> Step:
     if scene.job.killed:
         return Step(Do.REQUEUE)
     if scene.job.state is not JobState.WAITING:
-        return _fenced(scene) or _WAIT
+        return _fenced(scene, scene.fence_least_s) or _WAIT
     return _before_start(over, scene)
 
 
@@ -289,11 +293,7 @@ def _outcome(over: HandOver, scene: Scene) -> Outcome | None:
     """How it ended; None while it goes on."""
     job, now_s = scene.job, scene.now_s
     if job.run > over.run and job.state is JobState.RUNNING:
-        turned = over.back_s and over.before != over.shape
-        has_it = job.carries in (None, over.shape) and not turned
-        if has_it:
-            return Outcome.DONE
-        return Outcome.REFUSED if turned else Outcome.AS_WAS
+        return _started(over, job)
     if job.held and not (over.saved_s and job.state is JobState.RUNNING):
         return _held(job)
     if over.saved_s:
@@ -301,6 +301,16 @@ def _outcome(over: HandOver, scene: Scene) -> Outcome | None:
     if job.state is not JobState.RUNNING or job.run != over.run:
         return Outcome.RUN_OVER
     return Outcome.NOT_SAVED if now_s > over.until_s else None
+
+
+def _started(over: HandOver, job: Sight) -> Outcome:
+    """How it ended of one that runs again."""
+    turned = over.back_s and over.before != over.shape
+    if job.carries in (None, over.shape) and not turned:
+        return Outcome.DONE
+    if over.before is not None and job.carries not in (over.shape, over.before):
+        return Outcome.CHANGED
+    return Outcome.REFUSED if turned else Outcome.AS_WAS
 
 
 def _held(job: Sight) -> Outcome:
@@ -322,7 +332,8 @@ def _given_up(over: HandOver, scene: Scene) -> Outcome | None:
     late = _is_cleared(over, scene) and now_s > max(job.begins_s, over.back_s) + START_S
     turns = late and _in_vain(over, scene) != ""
     far = job.is_waiting and job.begins_s > now_s + GIVE_UP_S  # by a clock that was set back
-    gives_up = far or now_s > over.saved_s + GIVE_UP_S
+    long = now_s > over.saved_s + GIVE_UP_S and not job.killed  # which nobody else starts again
+    gives_up = far or long
     return Outcome.SLOW if (late and not turns) or gives_up else None
 
 
@@ -351,10 +362,13 @@ def _in_vain(over: HandOver, scene: Scene) -> str:
     return NOT_STARTED if more and now_s > job.begins_s + START_S else ""
 
 
-def _settles(scene: Scene) -> bool:
-    """Whether the job has only just started."""
-    job = scene.job
-    return job.state is JobState.RUNNING and abs(scene.now_s - job.started_s) < SETTLE_S
+def _settles(over: HandOver, scene: Scene) -> bool:
+    """Whether a kill that was meant for its run before may meet the one that has begun, or may."""
+    job, now_s = scene.job, scene.now_s
+    if job.state is JobState.WAITING:
+        kills = over.saved_s > 0 and job.fresh_s > 0
+        return kills and 0 <= now_s - job.queued_s < FRESH_S
+    return job.state is JobState.RUNNING and abs(now_s - job.started_s) < SETTLE_S
 
 
 def _before_requeue(over: HandOver, scene: Scene) -> Step:
@@ -364,14 +378,14 @@ def _before_requeue(over: HandOver, scene: Scene) -> Step:
         return Step(Do.REQUEUE)
     if not scene.job.pinned:
         return Step(Do.PIN)
-    return _fenced(scene) or Step(Do.REQUEUE)
+    return _fenced(scene, scene.fence_least_s) or Step(Do.REQUEUE)
 
 
-def _fenced(scene: Scene) -> Step | None:
-    """What keeps the fence standing; None where it does."""
+def _fenced(scene: Scene, least_s: float = RENEW_S) -> Step | None:
+    """What keeps the fence standing, for ``least_s`` more; None where it does."""
     if not scene.fence_end_s:
         return Step(Do.FENCE)
-    return Step(Do.RENEW) if scene.fence_end_s - scene.now_s < RENEW_S else None
+    return Step(Do.RENEW) if scene.fence_end_s - scene.now_s < least_s else None
 
 
 def _before_start(over: HandOver, scene: Scene) -> Step:
@@ -405,8 +419,7 @@ def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
     if not over.guest or scene.fence_end_s:
         return _WAIT
     step = _tidy(scene, Outcome.DONE)
-    is_fresh = scene.now_s < scene.job.queued_s + FRESH_S
-    return Step(Do.SETTLE) if step.do is Do.END and is_fresh else step
+    return Step(Do.SETTLE) if step.do is Do.END and _settles(over, scene) else step
 
 
 def _tidy(scene: Scene, outcome: Outcome) -> Step:

@@ -875,10 +875,12 @@ def switched_off(seen: Snapshot) -> Snapshot:
     return replace(seen, partitions=tuple(replace(p, up=False) for p in seen.partitions))
 
 
-def reserved(seen: Snapshot, in_s: float = 1800.0, for_s: float = 7200.0) -> Snapshot:
+def reserved(
+    seen: Snapshot, in_s: float = 1800.0, for_s: float = 7200.0, name: str = "work"
+) -> Snapshot:
     """Maintenance: the job would have ended before it, without a requeue."""
     start_s = seen.now_s + in_s
-    some = (Reservation("work", ("n1",), start_s, start_s + for_s),)
+    some = (Reservation(name, ("n1",), start_s, start_s + for_s),)
     return replace(seen, reservations=some)
 
 
@@ -922,6 +924,15 @@ def test_a_job_that_saved_in_vain_is_not_asked_again_at_once(bench: Bench) -> No
         bench.elastic.resize(job, ONE, "alice")
     bench.now_s += REST_S
     bench.listens(LIMITED)
+    assert [*bench.elastic.begin(shrink(job), always)]
+
+
+def test_a_fence_however_long_is_not_in_the_way(bench: Bench) -> None:
+    """Where requeued jobs wait for longer, it is longer (AuthInfo=cred_expire=)."""
+    bench.listens(LIMITED)
+    job = bench.one(LIMITED)
+    cluster(bench, job, 2)
+    bench.close(lambda seen: reserved(seen, in_s=-60.0, for_s=400.0, name="pliant_9"))
     assert [*bench.elastic.begin(shrink(job), always)]
 
 

@@ -432,6 +432,22 @@ def test_where_a_pin_is_refused_for_good_the_first_requeue_that_is_refused_is_th
     assert (bench.ends, bench.did) == ([("7", Outcome.STAYS)], [])
 
 
+def test_one_that_was_killed_at_its_start_is_requeued_as_soon_as_slurm_does_so(
+    bench: Bench,
+) -> None:
+    """However often it refuses: there is no program any more that could go on."""
+    bench.begin()
+    bench.save()
+    while bench.hands.job.run == 0 or bench.hands.job.state != "RUNNING":
+        bench.go_on(1)
+    bench.hands.has(state="FAILED", code="0:15", end_s=bench.hands.job.start_s)
+    bench.hands.refuses, bench.hands.for_good = {Do.REQUEUE}, True
+    bench.go_on(30)
+    bench.hands.refuses = set()
+    bench.go_on()
+    assert bench.hands.job.run == 2
+
+
 def test_what_is_refused_once_its_job_has_another_request_hinders_no_pin(bench: Bench) -> None:
     bench.hands.refuses, bench.hands.for_good = {Do.UNFENCE}, True
     bench.begin()

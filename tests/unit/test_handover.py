@@ -245,6 +245,23 @@ def test_a_fence_is_renewed_for_as_long_as_the_run_before_takes_to_end() -> None
     assert drill.did.count(Do.RENEW) >= 3
 
 
+@pytest.mark.parametrize(("late_s", "cleaning_s"), [(0.0, 25.0), (18.0, 1.0), (60.0, 25.0)])
+def test_nobody_slips_in_where_pliantd_dies_as_soon_as_it_has_requeued(
+    late_s: float, cleaning_s: float
+) -> None:
+    """It may have been slow before."""
+    drill = Drill(begun(), intended())
+    drill.slurm.cleaning_s = cleaning_s
+    drill.begin(2)
+    drill.hands.pass_time(late_s)
+    while Do.REQUEUE not in drill.did:
+        drill.begin(1)
+    for _ in range(200):
+        drill.hands.pass_time(1.0)
+    job = drill.hands.job
+    assert (job.state, job.run, drill.hands.rival) == ("RUNNING", 1, "PENDING")
+
+
 def test_a_job_whose_run_never_ends_is_left_to_the_queue_and_its_nodes_to_all() -> None:
     """Its node is down, or its epilogue hangs: no fence stands for ever."""
     drill = Drill(begun(), intended())
@@ -253,6 +270,44 @@ def test_a_job_whose_run_never_ends_is_left_to_the_queue_and_its_nodes_to_all() 
     assert (drill.outcome, drill.hands.job.state) == (Outcome.SLOW, "COMPLETING")
     assert drill.hands.fence_end_s == 0.0
     assert GIVE_UP_S < drill.slurm.now_s - drill.over.saved_s <= GIVE_UP_S + 1
+
+
+FAILED = Sight(None, killed=True)
+
+
+@pytest.mark.parametrize("after_s", [1.0, GIVE_UP_S + 60])
+def test_one_that_was_killed_at_its_start_is_requeued_however_late_that_is_seen(
+    after_s: float,
+) -> None:
+    assert next_step(intended(), Scene(NOW_S + after_s, FAILED)).do is Do.REQUEUE
+
+
+@pytest.mark.parametrize("owner", ["asks", "holds"])
+def test_one_that_its_owner_has_changed_is_looked_after_for_as_long_as_a_kill_may_meet_its_start(
+    owner: str,
+) -> None:
+    drill = Drill(begun(rival=False), intended())
+    while not drill.hands.job.waits:
+        drill.begin(1, 0.25)
+    changes = {"asks": ("update", f"jobid={JOB}", "Gres=gpu:3"), "holds": ("hold", str(JOB))}
+    drill.told(*changes[owner])
+    drill.begin(8, 0.25)
+    assert drill.look().do is Do.SETTLE
+    now_s = drill.slurm.now_s
+    drill.hands.has(state="FAILED", code="0:15", start_s=now_s, end_s=now_s)
+    assert drill.look().do is Do.REQUEUE
+    drill.run()
+    assert drill.hands.job.run == 2
+
+
+@pytest.mark.parametrize(
+    ("carries", "outcome"),
+    [(NEW, Outcome.DONE), (OLD, Outcome.AS_WAS), (Shape(1, 3), Outcome.CHANGED)],
+)
+def test_how_it_ended_of_one_that_runs_again(carries: Shape, outcome: Outcome) -> None:
+    runs = Scene(NOW_S + 9, Sight(RUNNING, run=1, carries=carries))
+    over = replace(intended(), before=OLD)
+    assert next_step(over, runs) == Step(Do.END, outcome=outcome)
 
 
 @given(PAUSES, st.integers(0, 20), st.sampled_from(["hold", "cancel"]))
@@ -357,6 +412,7 @@ def test_a_victim_is_looked_after_for_as_long_as_a_kill_of_before_may_meet_its_s
 ) -> None:
     """Its guest may end at once."""
     waits = Sight(WAITING, run=1, priority=PINNED, carries=OLD, queued_s=1001.0, begins_s=1002.0)
+    waits = replace(waits, fresh_s=100.0)
     scene = Scene(1001.0 + after_s, waits, Sight(None))
     assert next_step(intended(guest="8"), scene).do is does
     killed = replace(scene, job=replace(waits, state=None, killed=True))

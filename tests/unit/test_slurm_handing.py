@@ -16,7 +16,7 @@ from pliant.batch.slurm.lent import owed
 from pliant.batch.slurm.refusals import blocked, in_words
 from pliant.errors import Infeasible, Refused, Unavailable
 from pliant.grammar import put_token
-from pliant.handover import PINNED, Do, HandOver, Outcome, Step, next_step
+from pliant.handover import FENCE_S, PINNED, Do, HandOver, Outcome, Step, next_step
 from pliant.model import Footprint, Job, JobState, Kind, Malleable, Request, Shape, Spec
 from prove.fake_slurm import FakeSlurm, Jobs, Record
 
@@ -118,9 +118,9 @@ def test_an_array_has_the_room_that_was_made_for_it_once_one_of_its_tasks_runs(
         (
             Do.FENCE,
             "create reservation ReservationName=pliant_7 StartTime=1970-01-01T00:16:20 "
-            "EndTime=1970-01-01T00:19:25 Users=root Nodes=n1,n2 Flags=IGNORE_JOBS,OVERLAP",
+            "EndTime=1970-01-01T00:19:51 Users=root Nodes=n1,n2 Flags=IGNORE_JOBS,OVERLAP",
         ),
-        (Do.RENEW, "update ReservationName=pliant_7 EndTime=1970-01-01T00:19:25"),
+        (Do.RENEW, "update ReservationName=pliant_7 EndTime=1970-01-01T00:19:51"),
         (Do.REQUEUE, "requeue 7"),
         (Do.UNFENCE, "delete ReservationName=pliant_7"),
         (Do.RELEASE, "release 7"),
@@ -371,6 +371,14 @@ def test_seconds_are_counted_by_slurmctlds_clock(
     hands.fake.now_s, hands.fake.ahead_s = theirs_s, NOW_S - theirs_s
     scene = hands.scene(OVER, JOB)
     assert (scene.now_s, scene.ahead_s) == (now_s, ahead_s)
+
+
+def test_a_fence_is_as_long_by_slurmctlds_clock_where_ours_is_behind() -> None:
+    hands = handing()
+    hands.fake.ahead_s = -30.0
+    hands.step(Step(Do.FENCE), OVER, JOB)
+    (fence_end_s,) = hands.fake.state.fences.values()
+    assert fence_end_s >= NOW_S + FENCE_S
 
 
 def test_where_slurmctld_does_not_say_the_clocks_are_taken_to_agree() -> None:

@@ -53,6 +53,8 @@ LATE = frozenset(
 
 _TURNED = frozenset((Outcome.REFUSED, Outcome.SLOW, Outcome.AS_WAS))
 """What stands before why a shape was refused: before 0.2 it was AS_WAS for REFUSED."""
+_AGAIN = frozenset((Outcome.DONE, Outcome.AS_WAS, Outcome.REFUSED, Outcome.CHANGED))
+"""The ends in which its next run may have begun."""
 WHY = ": "
 """Between an outcome and the batch system's words."""
 UNMADE = "the batch system took the change and did not make it"
@@ -368,7 +370,7 @@ class HandOvers:
             if step.do is Do.TURN_BACK:
                 self._turn_back(active, step.words, scene.now_s)
             elif step.do not in (Do.WAIT, Do.SETTLE):
-                self._do(active, step, scene.now_s)
+                self._do(active, step, scene)
         except PliantError as error:
             active.requeued &= not isinstance(error, Refused)
             if str(error) != active.trouble:
@@ -385,8 +387,9 @@ class HandOvers:
         active.next_s = self._monotonic() + _pause_s(step, active)
         active.did = step
 
-    def _do(self, active: _Active, step: Step, now_s: float) -> None:
+    def _do(self, active: _Active, step: Step, scene: Scene) -> None:
         """Do one step; note since when, and in which words, a reshape is refused."""
+        now_s = scene.now_s
         again = active.did is not None and active.did.do is step.do is Do.RESHAPE
         if again:  # it was taken, and is to be done once more
             self._note_refusal(active, UNMADE, now_s, for_good=False)
@@ -396,7 +399,7 @@ class HandOvers:
         try:
             self._hands.step(step, active.over, active.job)
         except Refused as error:
-            self._note_refused(active, step, error, now_s)
+            self._note_refused(active, step, error, scene)
             raise
         with self._lock:
             over = active.over
@@ -404,12 +407,12 @@ class HandOvers:
             active.over = replace(over, hindered_s=hindered_s, stuck=_is_stuck(over, step, now_s))
         log.info("job %s: %s", active.over.job, step.do, extra=about_job(active.job))
 
-    def _note_refused(self, active: _Active, step: Step, error: Refused, now_s: float) -> None:
-        for_good = isinstance(error, Infeasible)
+    def _note_refused(self, active: _Active, step: Step, error: Refused, scene: Scene) -> None:
+        now_s, for_good = scene.now_s, isinstance(error, Infeasible)
         if step.do is Do.RESHAPE:
             words = str(error).removeprefix(f"job {active.over.job}: {step.do}: ")
             self._note_refusal(active, words, now_s, for_good=for_good)
-        elif step.do in BEFORE_RESHAPE:
+        elif step.do in BEFORE_RESHAPE and not scene.job.killed:
             self._note_hindrance(active, step, now_s, for_good=for_good)
         else:
             with self._lock:
@@ -485,7 +488,7 @@ class HandOvers:
         with self._lock:
             self._active.pop(active.over.job, None)
             self._refused.pop(active.over.job, None)
-            if outcome in (Outcome.DONE, Outcome.AS_WAS, Outcome.REFUSED):
+            if outcome in _AGAIN:
                 self._gone[active.over.job] = active.over.run
             elif outcome is Outcome.STAYS or _was_checked(active.job, outcome):
                 self._rests[active.over.job] = self._monotonic() + REST_S

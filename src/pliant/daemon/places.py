@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from pliant.batch import FENCE
 from pliant.cycle import could_start, has_room
 from pliant.daemon.handing import Wanted
 from pliant.handover import FENCE_S
@@ -50,12 +51,16 @@ class Places:
     def is_open(self, job: Job, wanted: Wanted) -> bool:
         """Return whether a job could start now where it is to run, or its guest where it runs.
 
-        Reservations that end by themselves as fences do are not in the way.
+        Fences, and reservations that end as soon as fences do, are not in the way.
         """
         if self._decided is None:
             return True
         snapshot, _ = self._decided
-        lasting = [r for r in snapshot.reservations if r.end_s > snapshot.now_s + FENCE_S]
+        lasting = [
+            one
+            for one in snapshot.reservations
+            if one.end_s > snapshot.now_s + FENCE_S and not one.name.startswith(FENCE)
+        ]
         snapshot = replace(snapshot, reservations=tuple(lasting))
         nodes = () if wanted.guest else wanted.nodes
         return is_open(snapshot, self._limited(job, wanted), nodes or job.nodes)

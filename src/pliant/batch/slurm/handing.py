@@ -69,6 +69,10 @@ _FAILED = "RestartCnt:|,StartTime:|,SubmitTime:|,EndTime:|,exit_code:|"
 _TERMINATED = frozenset({signal.SIGTERM, signal.SIGKILL, (128 + signal.SIGTERM) << 8})
 """The exit codes of a batch script that was killed, as wait(2) gives them."""
 MINUTE_S = 60
+KILL_WAIT_S = 30.0
+"""How long a run may take to end once it is requeued: KillWait where the site says nothing."""
+LATE_S = 20.0
+"""By how much later than its fence was made a job may be requeued behind it."""
 SKEW_S = 60.0
 """How far behind ours slurmctld's clock may be for a fence to stand at once."""
 NOT_LAUNCHED = "launch failed requeued held"
@@ -107,11 +111,12 @@ class Handing:
             sight = self._of_job(row, sight, over, job, cluster)
         if sight.state is None and over.saved_s:
             sight = replace(sight, killed=self._was_killed(over))
-        if sight.is_waiting and over.saved_s:
+        if sight.state is JobState.WAITING and over.saved_s:
             sight = replace(sight, fresh_s=self._fresh_s(job, sight.queued_s))
         ahead_s = self._clocks.ahead_s() if over.saved_s else 0.0
         guest = self._guest(over, rows, ahead_s) if over.guest else None
-        return Scene(self._clock() - ahead_s, sight, guest, fence_end_s, max(0.0, ahead_s))
+        now_s, least_s = self._clock() - ahead_s, self._fence_s() - LATE_S
+        return Scene(now_s, sight, guest, fence_end_s, max(0.0, ahead_s), least_s)
 
     def _fresh_s(self, job: Job, queued_s: float) -> float:
         """When the youngest slurmd of a job's nodes started, by that node's clock; asked once."""
@@ -340,7 +345,12 @@ class Handing:
         )
 
     def _fence_end(self) -> str:
-        return _text(self._clock() + FENCE_S)
+        """By whichever clock is ahead: what has ended by ours counts as none."""
+        return _text(self._clock() - min(0.0, self._clocks.ahead_s()) + self._fence_s())
+
+    def _fence_s(self) -> float:
+        """How long a fence stands: pliantd may be killed as soon as it has requeued the job."""
+        return max(FENCE_S, self._queries.site().requeue_delay_s + KILL_WAIT_S)
 
     def _reshape(self, step: Step, over: HandOver, job: Job, cluster: Cluster) -> Sequence[str]:
         row = self._queries.again([over.job]).get(over.job)
