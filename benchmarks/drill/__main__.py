@@ -17,10 +17,11 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from benchmarks.drill.faults import FAULTS, Fault
+from benchmarks.drill.fault import Fault
 from benchmarks.drill.record import RUNS, Origin, append, counted, read
 from benchmarks.drill.run import Ran
 from benchmarks.drill.sitting import Task, drilled
+from benchmarks.drill.slurm_faults import FAULTS
 
 
 def rarest(kinds: Sequence[Fault], counts: Counter[str], seed: int) -> Iterator[Task]:
@@ -61,7 +62,7 @@ def main() -> None:
     tasks = enough(rarest(kinds, counts, seed), chosen.runs, chosen.each, kinds, counts)
     for task, ran in drilled(tasks, chosen.at_once, stopping, chosen.logs):
         append(chosen.record, origin.noted(task, ran))
-        counts[ran.fault] += len(ran.seen) - task.fault.hand_overs
+        counts[ran.fault] += ran.faults - task.fault.hand_overs
         _print(task, ran)
 
 

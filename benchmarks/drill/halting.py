@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pliant import lifecycle
+from pliant.batch.pbs import Pbs
 from pliant.batch.slurm import Commands, Slurm
 from pliant.daemon import main as daemon
 from pliant.handover import HandOver, Step
@@ -27,8 +28,8 @@ MOST_S = 30.0
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 
 
-def halting(directory: Path) -> type[Slurm]:
-    """Return a Slurm whose steps halt where it is said."""
+def halting(batch: type[Slurm] | type[Pbs], directory: Path, **own: Any) -> type:
+    """Return the batch system with steps that halt where it is said; ``own``: more for its init."""
     wanted, reached = directory / HALT, directory / REACHED
 
     def halt(when: str, step: Step) -> None:
@@ -39,16 +40,15 @@ def halting(directory: Path) -> type[Slurm]:
         while reached.exists() and time.monotonic() < deadline:
             time.sleep(0.005)
 
-    class Halting(Slurm):
-        def __init__(self, commands: Commands, **rest: Any) -> None:
-            super().__init__(commands, time.time, **rest)  # as it is now, skewed perhaps
+    def init(self: Any, commands: Any, **rest: Any) -> None:
+        batch.__init__(self, commands, **own, **rest)
 
-        def step(self, step: Step, over: HandOver, job: Job) -> None:
-            halt("before", step)
-            super().step(step, over, job)
-            halt("after", step)
+    def stepping(self: Any, step: Step, over: HandOver, job: Job) -> None:
+        halt("before", step)
+        batch.step(self, step, over, job)
+        halt("after", step)
 
-    return Halting
+    return type(f"Halting{batch.__name__}", (batch,), {"__init__": init, "step": stepping})
 
 
 def skewed(skew_s: int) -> dict[str, str]:
@@ -69,7 +69,8 @@ def main() -> None:
     passed = skewed(int(os.environ.get("DRILL_SKEW_S", "0")))
     commands = partial(Commands, env=passed)
     vars(lifecycle).update(PROTECTION=0.3)
-    vars(daemon).update(Slurm=halting(Path(directory)), Commands=commands)
+    slurm = halting(Slurm, Path(directory), clock=time.time)  # as it is now, skewed perhaps
+    vars(daemon).update(Slurm=slurm, Pbs=halting(Pbs, Path(directory)), Commands=commands)
     daemon.main(arguments)
 
 

@@ -83,11 +83,11 @@ def read(path: Path, files: str) -> Sequence[Run]:
 
 
 def counted(runs: Sequence[Run], on: str) -> Counter[str]:
-    """Return how many hand-overs there were of each kind on this batch system."""
+    """Return how many hand-overs with a fault there were of each kind on this batch system."""
     counts = Counter[str]()
     for run in runs:
         if run.origin.on == on:
-            counts[run.ran.fault] += len(run.ran.seen)
+            counts[run.ran.fault] += run.ran.faults
     return counts
 
 

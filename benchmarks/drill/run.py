@@ -1,4 +1,4 @@
-"""One run of the drill: a job on a real Slurm, handed over again and again with a fault in each."""
+"""One run of the drill: a job that is handed over again and again with a fault in each."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from benchmarks.drill.admin import Admin
-from benchmarks.drill.faults import UNHALTED_S, Fault
-from benchmarks.drill.field import COME_S, LOOK_S, STEPS, Field, checksum
+from benchmarks.drill.fault import UNHALTED_S, Fault
+from benchmarks.drill.field import COME_S, ENDED, LOOK_S, SHAPES, STEPS, Field, checksum
 from benchmarks.drill.work import Work
 from pliant.errors import PliantError
 from pliant.handover import Outcome
@@ -22,9 +21,12 @@ END_S = 400.0
 """Slurm took three minutes to miss a job whose node was rebooted, and two to start it again."""
 UNPINNED_S = 6.0
 """How long after its start a job may still carry its pin: the next look takes it."""
-SHAPES = ("1", "2", "4")
+RESTS_S = 10.0
+PASSED_BY = "passed by"
+"""The moment of a hand-over that ended without having come to the one that it was to halt at."""
+_RESTS = ("saved in vain", "it was tried before, and refused")
+"""What pliantd says of a job that it does not ask again for a while, or of a shape."""
 _SAID = re.compile("(INFO|WARNING|ERROR) pliant")
-_ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
 
 @dataclass(slots=True)
@@ -45,6 +47,11 @@ class Seen:
     words: list[str] = field(default_factory=list)
 
     @property
+    def is_faulty(self) -> bool:
+        """Whether the fault was injected: two of pliantd's threads may do what one step is for."""
+        return self.moment != PASSED_BY
+
+    @property
     def is_good(self) -> bool:
         """Whether nothing was lost, stuck or left."""
         counts = (self.lost, self.steps_lost, self.stuck, self.slipped, self.fences, self.pins)
@@ -62,6 +69,11 @@ class Ran:
     seen: list[Seen]
     seconds: float = 0.0
     said: str = ""
+
+    @property
+    def faults(self) -> int:
+        """In how many of them the fault was injected."""
+        return sum(one.is_faulty for one in self.seen)
 
     @property
     def is_good(self) -> bool:
@@ -90,11 +102,16 @@ def _run(area: Field, fault: Fault, moments: Sequence[str], ran: Ran, draw: rand
     """Make the hand-overs for as long as the job goes on, and clear up."""
     work = Work(area.place / "log")
     try:
-        _begin(area, fault, ran.seen[0])
+        _begin(area, fault, ran.seen[0], draw)
         while not area.has_ended:
-            seen = ran.seen[-1]
-            _hand_over(area, fault, seen, draw, last=len(ran.seen) == len(moments))
-            seen.steps_lost, seen.redone = work.lost()
+            last = len(ran.seen) == len(moments)
+            if _is_asked(area, fault, ran.seen[-1], draw, again=len(ran.seen) > 1):
+                _hand_over(area, fault, ran.seen[-1], draw, last=last)
+            else:
+                ran.seen.pop()
+                _until_over(area, fault, ran.seen[-1], last=True)
+            seen, (lost, redone) = ran.seen[-1], work.lost()
+            seen.steps_lost, seen.redone = seen.steps_lost + lost, seen.redone + redone
             if not area.has_ended:
                 seen.righted += area.recount()
                 ran.seen.append(Seen(moments[len(ran.seen)]))
@@ -118,17 +135,17 @@ def drawn(fault: Fault, draw: random.Random) -> Sequence[str]:
     return moments[: fault.hand_overs]
 
 
-def _begin(area: Field, fault: Fault, seen: Seen) -> None:
-    """Let the job run."""
+def _begin(area: Field, fault: Fault, seen: Seen, draw: random.Random) -> None:
+    """Let the job run; one of two is submitted before pliantd may be asked about it."""
     area.deciding("fitgpp" if fault.guest else "easy-backfill", *(["p = 9"] if fault.guest else []))
     area.skew_s = min(0, fault.skew_s)
     area.pliantd()
-    malleable = f"--malleable=grace={fault.grace_s}"
+    if draw.random() < 0.5:
+        area.wait(area.answers, "pliantd to be asked", COME_S)
     if fault.checkpoint:
         (area.place / "how").write_text(fault.checkpoint)
-    own = "--class=best-effort" if fault.guest else f"--moldable=gpus={':'.join(SHAPES)}"
-    area.submit(own, malleable, *fault.options)
-    admin = Admin(area)  # of an earlier run Slurm may have kept something
+    area.submit(fault.options, best_effort=fault.guest, grace_s=fault.grace_s)
+    admin = area.admin()  # of an earlier run Slurm may have kept something
     try:
         area.wait(lambda: admin.tend()[0].get("JobState") == "RUNNING", "the job to run", COME_S)
     except TimeoutError as error:
@@ -143,43 +160,72 @@ def _begin(area: Field, fault: Fault, seen: Seen) -> None:
         area.pliantd()
 
 
-def _hand_over(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, last: bool) -> None:
-    """Make one hand-over with the fault in it, and wait until the job works again or has ended."""
-    unhalted_s = UNHALTED_S.get(seen.moment)
-    if not unhalted_s:
+def _is_asked(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, again: bool) -> bool:
+    """Ask for a resize or a preemption, and let another job wait; pliantd halts where it is to.
+
+    False for one that is not to be asked ``again`` so soon.
+    """
+    if seen.moment not in UNHALTED_S:
         area.halt_at(seen.moment)
-    _ask(area, fault, draw)
-    if unhalted_s:
-        time.sleep(draw.uniform(*unhalted_s))
-    else:
-        area.wait(area.is_halted, f"{seen.moment} to come", COME_S, LOOK_S)
-    fault.inject(area)
-    area.let_go()
-    time.sleep(draw.uniform(0.2, 1.5))
-    area.restore()
-    _until_quiet(area, seen)
-    _stands(area, fault, seen)
-    fault.after(area)
-    _until_over(area, fault, seen, last=last)
-
-
-def _ask(area: Field, fault: Fault, draw: random.Random) -> None:
-    """Ask for a resize or a preemption, and let another job wait."""
     before = _overs(area)
     if fault.guest:
         if area.rival:  # which would be before the guest
             area.cancel(area.rival)
-            area.rival = 0
-        trial = ("--gres=gpu:4", "--class=trial", "--time=2")
-        area.guest = area.sbatch(None, "sleep 2", *trial)
+            area.rival = ""
+        area.submit_guest()
     if fault.rival and not area.rival:
         area.submit_rival()
     if fault.guest:
         area.wait(lambda: _overs(area) > before, "the job to be asked to make room", COME_S)
-    else:
-        others = [shape for shape in SHAPES if int(shape) != area.gpus()]
-        wish = {"job": str(area.job), "shape": draw.choice(others)}
-        area.wait(lambda: bool(area.ask("resize", **wish)), f"the wish {wish}", COME_S)
+        return True
+    shapes, since_s = draw.sample(SHAPES, len(SHAPES)), time.monotonic()
+
+    def is_asked() -> bool:
+        others = (one for one in shapes if int(one) != area.gpus())
+        return any(area.ask("resize", job=area.number, shape=shape) for shape in others)
+
+    def rests() -> bool:
+        says_so = any(words in area.trouble for words in _RESTS)
+        return says_so and time.monotonic() - since_s > RESTS_S and not area.is_under_way()
+
+    area.wait(lambda: (again and rests()) or is_asked(), "the wish", COME_S)
+    return not area.trouble
+
+
+def _hand_over(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, last: bool) -> None:
+    """Inject the fault, and wait until the job works again or has ended."""
+    if seen.moment in UNHALTED_S:
+        time.sleep(draw.uniform(*UNHALTED_S[seen.moment]))
+    elif not _has_come(area, seen.moment):
+        seen.moment = PASSED_BY
+    if seen.is_faulty:
+        fault.inject(area)
+        area.let_go()
+        time.sleep(draw.uniform(0.2, 1.5))
+        area.restore()
+    _until_quiet(area, seen)
+    if seen.is_faulty:
+        _stands(area, fault, seen)
+        fault.after(area)
+    _until_over(area, fault, seen, last=last)
+
+
+def _has_come(area: Field, moment: str) -> bool:
+    """Wait until pliantd halts at this moment; False where the hand-over ended without it."""
+    looked_s = time.monotonic()
+
+    def halts_or_ended() -> bool:
+        nonlocal looked_s
+        if area.is_halted() or time.monotonic() - looked_s < 1.0:
+            return area.is_halted()
+        looked_s, told = time.monotonic(), area.history()
+        return told is not None and all(row.outcome for row in told.handovers)
+
+    area.wait(halts_or_ended, f"{moment} to come", COME_S, LOOK_S)
+    came = area.is_halted()
+    if not came:
+        area.let_go()
+    return came
 
 
 def _overs(area: Field) -> int:
@@ -190,14 +236,14 @@ def _overs(area: Field) -> int:
 def _until_quiet(area: Field, seen: Seen) -> None:
     """Wait until pliantd has nothing under way, and count what it left."""
 
-    admin = Admin(area)
+    admin = area.admin()
 
     def quiet() -> bool:
         admin.tend()
         told = area.history()
         if told is None or not all(row.outcome for row in told.handovers):
             return False
-        waits = area.state(area.job) == "PENDING"  # it keeps its pin until it has started
+        waits = area.state_of(area.job) == "PENDING"  # it keeps its pin until it has started
         return not area.fences() and (waits or not area.pins())
 
     try:
@@ -213,7 +259,7 @@ def _until_quiet(area: Field, seen: Seen) -> None:
 def _stands(area: Field, fault: Fault, seen: Seen) -> None:
     """Say what the job's user changed and something else has changed since."""
     name, value = fault.stands[0], fault.stands[1].format(rival=area.rival)
-    found = area.show(area.job).get(name, "").replace("gres/", "gres:")  # from 23.02 on
+    found = area.show(area.job).get(name, "")
     if found != value:
         seen.words.append(f"{name}={value} does not stand: {_told(area.show(area.job))}")
 
@@ -223,10 +269,12 @@ def _until_over(area: Field, fault: Fault, seen: Seen, *, last: bool) -> None:
 
     Without the two minutes that Slurm makes them wait.
     """
-    admin, runs_s = Admin(area, hurries=True), list[float]()
+    admin, runs_s = area.admin(hurries=True), list[float]()
 
     def over() -> bool:
-        rival = area.state(area.rival) if area.rival else ""  # first: it may start at the job's end
+        rival = (
+            area.state_of(area.rival) if area.rival else ""
+        )  # first: it may start at the job's end
         every = admin.tend()
         states = [shown.get("JobState", "") for shown in every]
         _look_at_rival(area, fault, seen, rival, every[0])
@@ -239,8 +287,8 @@ def _until_over(area: Field, fault: Fault, seen: Seen, *, last: bool) -> None:
         goes_on = runs and not last and not area.is_under_way()
         if runs and (last or (goes_on and "PENDING" in states[1:])):  # Slurm sent its guest back
             (area.place / "hurry").touch()
-        area.has_ended = states[0] in _ENDED
-        guests_end = all(state in _ENDED for state in states[1:])
+        area.has_ended = states[0] in ENDED
+        guests_end = all(state in ENDED for state in states[1:])
         return guests_end and (area.has_ended or (goes_on and rival in ("", "PENDING")))
 
     try:
@@ -252,7 +300,7 @@ def _until_over(area: Field, fault: Fault, seen: Seen, *, last: bool) -> None:
         return
     finally:
         seen.righted += admin.did
-    seen.lost += bool(area.guest) and area.state(area.guest) != fault.guest_ends
+    seen.lost += bool(area.guest) and area.state_of(area.guest) != fault.guest_ends
     if area.has_ended:
         _judge(area, seen)
 
@@ -261,20 +309,20 @@ def _look_at_rival(
     area: Field, fault: Fault, seen: Seen, rival: str, shown: Mapping[str, str]
 ) -> None:
     """Note one that runs before the job has ended, and end one that has its turn."""
-    ended = shown.get("JobState", "") in _ENDED
+    ended = shown.get("JobState", "") in ENDED
     if rival == "RUNNING" and not ended and not seen.first + seen.slipped:
         by_slurm = fault.first or _was_not_launched(area)
         seen.first, seen.slipped = (1, 0) if by_slurm else (0, 1)
         seen.words += [] if by_slurm else [f"slipped in before {_told(shown)}"]
-    if rival in _ENDED:
-        area.rival = 0
+    if rival in ENDED:
+        area.rival = ""
     elif rival and (ended or rival == "RUNNING"):
         area.cancel(area.rival)
 
 
 def _judge(area: Field, seen: Seen) -> None:
     """Say how the job ended, if not as it should."""
-    state, out = area.state(area.job), area.place / "out"
+    state, out = area.state_of(area.job), area.place / "out"
     text = out.read_text() if out.exists() else ""
     last = text.splitlines()[-1:]
     right = state != "COMPLETED" or last == [checksum(STEPS)]

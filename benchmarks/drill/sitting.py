@@ -1,23 +1,26 @@
-"""Runs of the drill, some at once, each in a sandbox that is its own for as long as it runs."""
+"""Runs of the drill, some at once, each on a batch system that is its own meanwhile."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from benchmarks.drill.faults import Fault
-from benchmarks.drill.field import USER, Field, install
+from benchmarks.drill.fault import Fault
+from benchmarks.drill.field import Field
+from benchmarks.drill.installing import install
 from benchmarks.drill.run import Ran, run
-from pliant.demo.users import users
+from benchmarks.drill.slurm_field import SlurmField
+
+Up = Callable[[Path, int], contextlib.AbstractContextManager[Field]]
+"""Brings a batch system up, given what its jobs need, and takes it down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ def drilled(
     at_once: int,
     stopping: threading.Event | None = None,
     logs: Path | None = None,
+    up: Up = SlurmField.up,
 ) -> Iterator[tuple[Task, Ran]]:
     """Make the runs; yield each as it ends. No more are begun once it is ``stopping``.
 
@@ -40,15 +44,16 @@ def drilled(
     """
     ends = stopping or threading.Event()
     waiting, running = enumerate(tasks), set[Future[tuple[Task, Ran]]]()
-    with _fields(at_once) as (top, free), ThreadPoolExecutor(at_once) as pool:
+    with _fields(at_once, up) as (top, free), ThreadPoolExecutor(at_once) as pool:
 
         def one(number: int, task: Task) -> tuple[Task, Ran]:
             area, place = free.get(), top / str(number)
             try:
                 ran = run(area, task.fault, place, random.Random(task.seed))
                 if logs and not ran.is_good:
-                    shutil.copytree(area.sandbox.layout.logs, logs / str(task.seed))
-                    shutil.copytree(place, logs / str(task.seed) / "job")
+                    to = logs / f"{task.seed} {task.fault.name}".replace(" ", "_")
+                    shutil.copytree(area.logs, to, dirs_exist_ok=True)
+                    shutil.copytree(place, to / "job", dirs_exist_ok=True)
                 return task, ran
             finally:
                 free.put(area)
@@ -66,16 +71,13 @@ def drilled(
 
 
 @contextlib.contextmanager
-def _fields(many: int) -> Iterator[tuple[Path, SimpleQueue[Field]]]:
-    """A directory that all may read, and so many sandboxes; gone in the end."""
+def _fields(many: int, up: Up) -> Iterator[tuple[Path, SimpleQueue[Field]]]:
+    """A directory that all may read, and so many fields; gone in the end."""
     top = Path(tempfile.mkdtemp(prefix="pliant-drill-", dir="/tmp"))
     top.chmod(0o755)
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, top, ignore_errors=True)
         lib, free = install(top), SimpleQueue[Field]()
-        stack.enter_context(users([USER]))
         for number in range(many):
-            area = Field.up(f"drill-{os.getpid()}-{number}", lib)
-            stack.callback(area.sandbox.down)
-            free.put(area)
+            free.put(stack.enter_context(up(lib, number)))
         yield top, free

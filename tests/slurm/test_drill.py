@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks.drill.faults import FAULTS
 from benchmarks.drill.sitting import Task, drilled
+from benchmarks.drill.slurm_faults import FAULTS
 
 pytestmark = pytest.mark.slurm
 

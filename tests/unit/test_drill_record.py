@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from benchmarks.drill.__main__ import enough, rarest
 from benchmarks.drill.document import at_most, document
-from benchmarks.drill.faults import FAULTS, Fault
+from benchmarks.drill.fault import Fault
 from benchmarks.drill.record import Origin, append, counted, hash_of, read
-from benchmarks.drill.run import Ran, Seen, drawn
+from benchmarks.drill.run import PASSED_BY, Ran, Seen, drawn
 from benchmarks.drill.sitting import Task
+from benchmarks.drill.slurm_faults import FAULTS
 from benchmarks.drill.work import Work
 
 HERE = Origin("abc1234", "f00d", "Slurm 22.05.8")
@@ -29,12 +30,14 @@ def test_runs_count_for_as_long_as_the_files_under_test_are_the_same(tmp_path: P
     good = HERE.noted(TASK, Ran(KIND.name, [GOOD, Seen("after:pin", redone=3)], 12.0, said="much"))
     bad = HERE.noted(Task(KIND, 8), Ran(KIND.name, [GOOD, BAD], 13.5, said="this"))
     other = replace(HERE, files="0ther").noted(Task(KIND, 9), Ran(KIND.name, [GOOD]))
-    there = replace(HERE, on="Slurm 26.05.5").noted(Task(KIND, 10), Ran(KIND.name, [GOOD]))
+    passed = [GOOD, Seen(PASSED_BY)]
+    there = replace(HERE, on="Slurm 26.05.5").noted(Task(KIND, 10), Ran(KIND.name, passed))
     for run in (good, bad, other, there):
         append(path, run)
     kept = read(path, HERE.files)
     assert kept == (replace(good, ran=replace(good.ran, said="")), bad, there)
     assert counted(kept, HERE.on) == {KIND.name: 4}
+    assert counted(kept, there.origin.on) == {KIND.name: 1}
 
 
 def test_a_change_of_what_is_under_test_begins_the_counting_anew(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What time or an administrator would do for the jobs of a run, so that nobody waits for it.
+"""What time or an administrator of a Slurm would do for the jobs of a run.
 
 A slurmctld that is killed has forgotten its last seconds. It may start a job a second time, which
 the node refuses: it then requeues and holds the job and drains the node. A job that was completing
@@ -10,8 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from benchmarks.drill.field import Field
+from benchmarks.drill.field import Admin
+
+if TYPE_CHECKING:
+    from benchmarks.drill.slurm_field import SlurmField
 
 HELD = ("launch_failed_requeued_held", "JobHoldMaxRequeue")
 IDLE_S = 15.0
@@ -20,16 +24,13 @@ LOOK_S = 1.0
 
 
 @dataclass(slots=True)
-class Admin:
-    """Looks after the jobs; ``did``: what of Slurm's own it has put right.
+class SlurmAdmin(Admin):
+    """``hurries``: no job waits the two minutes that Slurm makes it wait after a requeue."""
 
-    ``hurries``: no job waits the two minutes that Slurm makes it wait after a requeue.
-    """
-
-    area: Field
+    area: SlurmField
     hurries: bool = False
     did: int = 0
-    _hurried: set[int] = field(default_factory=set)
+    _hurried: set[str] = field(default_factory=set)
     _looked_s: float = 0.0
     _idle_s: float = 0.0  # since when
 
@@ -43,9 +44,9 @@ class Admin:
         self._look([shown for shown in every if shown])
         return every
 
-    def _tend(self, job: int, reason: str) -> None:
+    def _tend(self, job: str, reason: str) -> None:
         if reason in HELD:
-            self.area.scontrol("release", str(job))
+            self.area.scontrol("release", job)
             self.did += 1
         waits = self.hurries and reason == "BeginTime" and job not in self._hurried
         quiet = waits and not self.area.is_under_way()  # a checkpoint may have come after all
