@@ -121,8 +121,8 @@ def _instead(node: Any) -> Iterator[tuple[str, Any]]:
 
 def _of_statement(node: Any) -> Iterator[tuple[str, Any]]:
     match node:
-        case ast.Expr(ast.Constant()):  # a docstring
-            return
+        case ast.Expr(ast.Constant() | ast.Call(ast.Attribute(ast.Name("log")))):
+            return  # a docstring, or what is only logged
         case ast.Expr() | ast.AugAssign() | ast.Delete():
             yield ast.unparse(node), ast.Pass()
         case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
