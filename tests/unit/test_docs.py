@@ -63,6 +63,8 @@ NOT_TYPED = {
     "pliant qsub --moldable=gpus=1-4 -l select=1:ncpus=8:ngpus=4 train.sh": "tests/pbs_server does",
     "pliant qsub --native --moldable=gpus=1:2:4 -l select=1:ncpus=8:ngpus=4 train.sh": "as the last",
     "make test-pmu": "takes minutes in an emulated machine",
+    "make drill SUITE=": "takes minutes in a container; tests/slurm/test_drill.py drills here",
+    "make drill SUITE=forky N=100": "as the last",
     "pliant top": "tests/unit/test_top.py runs it, on a terminal of its own",
     "pliant metrics": "tests/unit/test_top.py runs it",
     "pliant metrics --textfile FILE": "as the last",
