@@ -313,3 +313,12 @@ def test_man_pages_have_no_mistake(page: Path) -> None:
         timeout=HANG_S,
     )
     assert done.stderr == ""
+
+
+def test_what_is_said_to_test_a_promise_is_there() -> None:
+    page = (TOP / "docs" / "promises.md").read_text()
+    named = set(re.findall(r"`(tests/[^`]+)`", page))
+    assert len(named) > 20
+    assert [name for name in sorted(named) if not (TOP / name).is_file()] == []
+    targets = set(re.findall(r"`make ([a-z-]+)`", page))
+    assert targets <= set(re.findall(r"^([a-z-]+):", (TOP / "Makefile").read_text(), re.M))
