@@ -58,7 +58,7 @@ of Yabuuchi et al. (paper 001, FitGpp).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pliant.model import Job, JobState, Shape
@@ -140,9 +140,9 @@ BEFORE_RESHAPE = frozenset((Do.PIN, Do.FENCE, Do.RENEW, Do.REQUEUE))
 class HandOver:
     """What is intended: ``run`` counts the job's restarts before it; ``guest`` is made room for.
 
-    ``shape`` is what it is to carry next; ``until_s`` by when its checkpoint must be written;
-    ``saved_s`` when it was, 0 before; ``end_s`` by when the job must end for good, 0 where its time
-    limit begins anew. ``before``: what it had, None where that is not known.
+    ``before``: what it had; ``shape``: what it is to carry next; ``until_s``: by when its
+    checkpoint must be written; ``saved_s``: when it was, 0 before; ``end_s``: by when the job must
+    end for good, 0 where its time limit begins anew.
 
     ``hindered_s``: since when a step of BEFORE_RESHAPE is refused, 0 where none is; ``barred``:
     that is given up, and it goes on without: its GPUs stand idle.
@@ -167,7 +167,7 @@ class HandOver:
     saved_s: float = 0.0
     guest: str = ""
     end_s: float = 0.0
-    before: Shape | None = None
+    before: Shape = field(kw_only=True)
     made: bool = False
     refused: str = ""
     refused_s: float = 0.0
@@ -178,8 +178,8 @@ class HandOver:
     barred: bool = False
 
     @property
-    def goal(self) -> Shape | None:
-        """The shape with which it is to start again; None: whichever it carries."""
+    def goal(self) -> Shape:
+        """The shape with which it is to start again."""
         return self.before if self.back_s else self.shape
 
 
@@ -239,7 +239,7 @@ class Scene:
 
     now_s: float
     job: Sight
-    guest: Sight | None = None
+    guest: Sight = Sight(None)
     fence_end_s: float = 0.0
     ahead_s: float = 0.0
     fence_least_s: float = RENEW_S
@@ -298,19 +298,18 @@ def _outcome(over: HandOver, scene: Scene) -> Outcome | None:
         return _held(job)
     if over.saved_s:
         return _given_up(over, scene)
-    if job.state is not JobState.RUNNING or job.run != over.run:
+    if job.state is not JobState.RUNNING:
         return Outcome.RUN_OVER
     return Outcome.NOT_SAVED if now_s > over.until_s else None
 
 
 def _started(over: HandOver, job: Sight) -> Outcome:
     """How it ended of one that runs again."""
-    turned = over.back_s and over.before != over.shape
-    if job.carries in (None, over.shape) and not turned:
+    if job.carries in (None, over.shape):
         return Outcome.DONE
-    if over.before is not None and job.carries not in (over.shape, over.before):
+    if job.carries != over.before:
         return Outcome.CHANGED
-    return Outcome.REFUSED if turned else Outcome.AS_WAS
+    return Outcome.REFUSED if over.back_s else Outcome.AS_WAS
 
 
 def _held(job: Sight) -> Outcome:
@@ -327,20 +326,19 @@ def _given_up(over: HandOver, scene: Scene) -> Outcome | None:
         return Outcome.GONE
     if job.changed:
         return Outcome.CHANGED
-    if job.is_waiting and job.run > over.run + STARTS:
+    if job.run > over.run + STARTS:
         return Outcome.NOT_LAUNCHED
     late = _is_cleared(over, scene) and now_s > max(job.begins_s, over.back_s) + START_S
-    turns = late and _in_vain(over, scene) != ""
     far = job.is_waiting and job.begins_s > now_s + GIVE_UP_S  # by a clock that was set back
     long = now_s > over.saved_s + GIVE_UP_S and not job.killed  # which nobody else starts again
-    gives_up = far or long
-    return Outcome.SLOW if (late and not turns) or gives_up else None
+    gives_up = far or long or (late and not _in_vain(over, scene))
+    return Outcome.SLOW if gives_up else None
 
 
 def _is_cleared(over: HandOver, scene: Scene) -> bool:
     """Whether nothing of ours keeps it from starting, and it does not make room for a guest."""
     job = scene.job
-    asks = over.goal in (None, job.carries) or over.stuck
+    asks = job.carries == over.goal or over.stuck
     return job.is_waiting and asks and not scene.fence_end_s and not over.guest
 
 
@@ -354,11 +352,11 @@ def _in_vain(over: HandOver, scene: Scene) -> str:
         return ""
     if over.refused and over.for_good:
         return over.refused
-    if over.before in (None, over.shape) or not _is_cleared(over, scene):
+    if over.before == over.shape or not _is_cleared(over, scene):
         return ""
     if job.blocked and now_s > job.begins_s + BLOCKED_S:
         return job.blocked
-    more = over.before is not None and over.shape.amount > over.before.amount
+    more = over.shape.amount > over.before.amount
     return NOT_STARTED if more and now_s > job.begins_s + START_S else ""
 
 
@@ -368,7 +366,7 @@ def _settles(over: HandOver, scene: Scene) -> bool:
     if job.state is JobState.WAITING:
         kills = over.saved_s > 0 and job.fresh_s > 0
         return kills and 0 <= now_s - job.queued_s < FRESH_S
-    return job.state is JobState.RUNNING and abs(now_s - job.started_s) < SETTLE_S
+    return abs(now_s - job.started_s) < SETTLE_S
 
 
 def _before_requeue(over: HandOver, scene: Scene) -> Step:
@@ -401,7 +399,7 @@ def _before_start(over: HandOver, scene: Scene) -> Step:
     if fence is not None:  # it was requeued by somebody else, who made none
         return fence
     in_time = job.begins_s <= max(begin_s, scene.now_s + scene.ahead_s)
-    if not stuck and not (in_time and over.goal in (None, job.carries)):
+    if not stuck and not (in_time and job.carries == over.goal):
         return Step(Do.PUT_BACK if over.back_s else Do.RESHAPE, begin_s)
     return _cleared(over, scene, begin_s if stuck else max(begin_s, job.begins_s))
 
@@ -412,7 +410,7 @@ def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
     forgotten = not scene.job.pinned  # a batch system that was killed forgets its last seconds
     if forgotten and not over.barred:
         return Step(Do.PIN)
-    if guest is not None and guest.is_waiting and not guest.pinned:
+    if guest.is_waiting and not guest.pinned:
         return Step(Do.PIN_GUEST)
     if scene.fence_end_s and scene.now_s >= begin_s:
         return Step(Do.UNFENCE)
@@ -427,17 +425,11 @@ def _tidy(scene: Scene, outcome: Outcome) -> Step:
     if scene.fence_end_s:
         return Step(Do.UNFENCE)
     guest = scene.guest
-    if guest is not None and guest.pinned:
+    if guest.pinned:
         room = scene.job.state is not JobState.RUNNING  # else it is the job's again
-        if outcome is Outcome.DONE and guest.is_waiting and room:
-            return _WAIT
-        if guest.state is not None:
-            return Step(Do.RELEASE_GUEST)
-    if scene.job.pinned and (scene.job.state is JobState.RUNNING or _goes_back(scene, outcome)):
+        waits = outcome is Outcome.DONE and guest.is_waiting and room
+        return _WAIT if waits else Step(Do.RELEASE_GUEST)
+    changed = outcome is Outcome.CHANGED  # it may ask for more now than it gave up
+    if scene.job.pinned and (scene.job.state is JobState.RUNNING or changed):
         return Step(Do.RELEASE)
     return Step(Do.END, outcome=outcome)
-
-
-def _goes_back(scene: Scene, outcome: Outcome) -> bool:
-    """Whether it takes its place in the queue again: it may ask for more now than it gave up."""
-    return outcome is Outcome.CHANGED and scene.job.is_waiting

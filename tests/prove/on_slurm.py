@@ -90,7 +90,7 @@ class OnSlurm(Machine):
         return replace(seen, reservations=self.slurm._queries.reservations())
 
     def remember(self, _memory: Any) -> None:
-        cast("Any", self.slurm)._handing._fresh = {}
+        cast("Any", self.slurm)._handing._fresh_s.cache_clear()
 
     def memory(self) -> None:
         return None

@@ -212,7 +212,8 @@ def test_a_job_that_has_its_own_shape_again_says_what_its_owner_wrote(cluster: C
         changes = [Change(seen[job], to[job], seen[job].noted(to[job])) for job in jobs]
         assert slurm.change(changes) == [None] * len(jobs)
     for owed in (job for job in slurm.observe().waiting if job.owed):  # as pliantd does
-        slurm.step(Step(Do.GIVE_BACK), HandOver(owed.id, 0, owed.shape, 0.0, 0.0), owed)
+        over = HandOver(owed.id, 0, owed.shape, 0.0, 0.0, before=owed.shape)
+        slurm.step(Step(Do.GIVE_BACK), over, owed)
     told = [cluster.fields(job) for job in jobs]
     differ = [
         {k for k in {**a, **b} if a.get(k) != b.get(k)} for a, b in zip(written, told, strict=True)

@@ -109,7 +109,7 @@ class Drill:
 
 def intended(guest: str = "", saved_s: float = NOW_S) -> HandOver:
     shape = OLD if guest else NEW
-    return HandOver("7", 0, shape, NOW_S - 10, NOW_S + 100, saved_s, guest)
+    return HandOver("7", 0, shape, NOW_S - 10, NOW_S + 100, saved_s, guest, before=OLD)
 
 
 RESIZED = [Do.PIN, Do.FENCE, Do.REQUEUE, Do.RESHAPE, Do.UNFENCE, Do.RELEASE]
@@ -301,13 +301,20 @@ def test_one_that_its_owner_has_changed_is_looked_after_for_as_long_as_a_kill_ma
 
 
 @pytest.mark.parametrize(
-    ("carries", "outcome"),
-    [(NEW, Outcome.DONE), (OLD, Outcome.AS_WAS), (Shape(1, 3), Outcome.CHANGED)],
+    ("carries", "back_s", "outcome"),
+    [
+        (NEW, 0.0, Outcome.DONE),
+        (OLD, 0.0, Outcome.AS_WAS),
+        (OLD, NOW_S + 5, Outcome.REFUSED),
+        (NEW, NOW_S + 5, Outcome.DONE),  # what it had could not be put back
+        (Shape(1, 3), 0.0, Outcome.CHANGED),
+    ],
 )
-def test_how_it_ended_of_one_that_runs_again(carries: Shape, outcome: Outcome) -> None:
+def test_how_it_ended_of_one_that_runs_again(
+    carries: Shape, back_s: float, outcome: Outcome
+) -> None:
     runs = Scene(NOW_S + 9, Sight(RUNNING, run=1, carries=carries))
-    over = replace(intended(), before=OLD)
-    assert next_step(over, runs) == Step(Do.END, outcome=outcome)
+    assert next_step(replace(intended(), back_s=back_s), runs) == Step(Do.END, outcome=outcome)
 
 
 @given(PAUSES, st.integers(0, 20), st.sampled_from(["hold", "cancel"]))
@@ -439,10 +446,9 @@ def test_a_guest_that_is_cancelled_leaves_the_room_to_the_victim() -> None:
 
 @pytest.mark.parametrize("priority", [4_294_901_760, 4_000_000_000, 4_294_967_293])
 def test_a_priority_that_is_not_ours_is_no_pin_however_high(priority: int) -> None:
-    over = HandOver("7", 0, NEW, 0.0, 60.0, saved_s=1.0)
+    over = HandOver("7", 0, NEW, 0.0, 60.0, saved_s=1.0, before=OLD)
     runs = Scene(2.0, Sight(RUNNING, priority=priority, carries=OLD))
     assert next_step(over, runs).do is Do.PIN
-    over = HandOver("7", 0, NEW, 0.0, 60.0, saved_s=1.0)
     again = Scene(9.0, Sight(RUNNING, run=1, priority=priority, carries=NEW))
     assert next_step(over, again) == Step(Do.END, outcome=Outcome.DONE)
 
@@ -469,7 +475,7 @@ def turned(refused: str = "no such GPU", *, before: Shape = OLD, shape: Shape = 
 
 def waits(now_s: float, carries: Shape, *, fence_end_s: float, blocked: str = "") -> Scene:
     job = Sight(WAITING, 1, PINNED, carries=carries, queued_s=1001.0, begins_s=1002.0)
-    return Scene(now_s, replace(job, blocked=blocked), None, fence_end_s)
+    return Scene(now_s, replace(job, blocked=blocked), fence_end_s=fence_end_s)
 
 
 @pytest.mark.parametrize(("for_good", "do"), [(True, Do.TURN_BACK), (False, Do.RESHAPE)])

@@ -51,7 +51,9 @@ class Clocked:
         self.job = job(self.pbs.observe(), "30")
         site.said.clear()  # whom an earlier pliantd has kept out may start
         shape = Shape(1, 1 if guest else 2)
-        self.over = HandOver("30", 0, shape, NOW_S - 5, NOW_S + 60, saved_s, guest)
+        self.over = HandOver(
+            *("30", 0, shape, NOW_S - 5, NOW_S + 60, saved_s, guest), before=self.job.shape
+        )
 
     def step(self, at_s: float = 0.0) -> Step:
         """Do the next step, so many seconds after the first."""
@@ -211,7 +213,7 @@ def test_one_whose_time_to_begin_has_come_is_given_all_of_its_seconds_to_start(
     site.job("30").pop("Execution_Time")
     assert [under_way.step(3).do, under_way.step(4).do] == [Do.UNFENCE, Do.WAIT]
     assert under_way.step(2 + START_S).do is Do.WAIT
-    assert under_way.step(3 + START_S).outcome is Outcome.SLOW
+    assert under_way.step(3 + START_S).do is Do.TURN_BACK  # it had less
 
 
 def test_whom_a_pliantd_kept_out_that_was_killed_may_start(site: Recorded) -> None:
@@ -280,7 +282,7 @@ def test_one_that_does_not_start_keeps_nobody_out_for_long(site: Recorded) -> No
     site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
     under_way.step(3)
     site.said.clear()
-    assert under_way.step(3 + START_S + 2).outcome is Outcome.SLOW
+    assert under_way.step(3 + START_S + 2).do is Do.TURN_BACK
     assert (under_way.pbs.fences(), site.said) == ({}, [KICK])  # whom it kept out may start
 
 
@@ -520,7 +522,7 @@ def test_what_pbs_refuses_of_a_step_is_told(site: Recorded) -> None:
 def test_a_job_that_is_gone_ends_its_hand_over(site: Recorded) -> None:
     pbs = site.pbs()
     pbs.observe()
-    over = HandOver("99", 0, Shape(1, 2), NOW_S, NOW_S + 60, NOW_S)
+    over = HandOver("99", 0, Shape(1, 2), NOW_S, NOW_S + 60, NOW_S, before=Shape(1, 1))
     assert next_step(over, pbs.scene(over, Job("99"))).outcome is Outcome.GONE
 
 

@@ -20,7 +20,9 @@ from pliant.handover import FENCE_S, PINNED, Do, HandOver, Outcome, Step, next_s
 from pliant.model import Footprint, Job, JobState, Kind, Malleable, Request, Shape, Spec
 from prove.fake_slurm import FakeSlurm, Jobs, Record
 
-OVER = HandOver("7", 2, Shape(1, 2), 1000.0, 1060.0, saved_s=1030.0, guest="8")
+OVER = HandOver(
+    *("7", 2, Shape(1, 2), 1000.0, 1060.0), saved_s=1030.0, guest="8", before=Shape(1, 2)
+)
 JOB = Job("7", user="alice", account="lab", qos="normal", nodes=("n1", "n2"))
 NOW_S = 1040.0
 Also = Iterable[tuple[str, str]]
@@ -85,10 +87,22 @@ def test_of_an_array_only_the_tasks_that_wait_together_are_pinned_and_released(
     assert (job_of(hands, 8).priority, job_of(hands, 12).priority) == (500, 0)
 
 
-def test_a_guest_that_its_user_holds_is_not_released() -> None:
-    for records, words in (([], "it has ended"), ([waits(8, priority=0)], "it is held")):
-        with pytest.raises(Refused, match=f"job 8: {words}"):
-            handing(*records).step(Step(Do.RELEASE_GUEST), OVER, JOB)
+@pytest.mark.parametrize("do", [Do.PIN_GUEST, Do.RELEASE_GUEST])
+@pytest.mark.parametrize(
+    ("records", "words"),
+    [
+        ([], "it has ended"),
+        ([task(8, "5", **RAN)], "it has ended"),  # by that number its held tasks would go too
+        ([waits(8, priority=0)], "it is held"),
+    ],
+)
+def test_a_guest_that_its_user_holds_or_that_has_ended_is_left_alone(
+    do: Do, records: list[Record], words: str
+) -> None:
+    hands = handing(*records)
+    with pytest.raises(Refused, match=f"job 8: {words}"):
+        hands.step(Step(do), OVER, JOB)
+    assert hands.clients.told == []
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ JOB = Job(
     start_s=10_000.0,
     nodes=("n1",),
 )
-OVER = HandOver("7", 0, TWO, 10_100.0, 10_160.0, 10_110.0)
+OVER = HandOver("7", 0, TWO, 10_100.0, 10_160.0, 10_110.0, before=FOUR)
 KEEPS = replace(OVER, end_s=10_000.0 + 1800)
 """By its owner's wish: it keeps what is left of its time limit."""
 QUEUED_S = 10_112

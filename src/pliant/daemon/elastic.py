@@ -298,7 +298,8 @@ class Elastic:
                 self._do(Do.RELEASE_GUEST, job)
 
     def _do(self, what: Do, job: Job) -> None:
-        over = HandOver(job.id, job.restarts, job.shape, self._clock(), 0.0, guest=job.id)
+        shape, now_s = job.shape, self._clock()
+        over = HandOver(job.id, job.restarts, shape, now_s, 0.0, guest=job.id, before=shape)
         try:
             self._hands.step(Step(what), over, job)
             log.info("job %s: %s: left from before", job.id, what)

@@ -549,12 +549,12 @@ def name_of(over: HandOver) -> str:
 
 
 def _read(row: HandOverRow) -> HandOver | None:
-    shape = _shape(row.after)
-    if shape is None:
+    shape, before = _shape(row.after), _shape(row.before)
+    if shape is None or before is None:
         return None
     times = (row.at_s, row.until_s, row.saved_s)
-    before = _shape(row.before)
-    return HandOver(row.job, row.run, shape, *times, row.guest, row.end_s, before, row.made)
+    over = HandOver(row.job, row.run, shape, *times, row.guest, row.end_s, before=before)
+    return replace(over, made=row.made)
 
 
 def _shape(text: str) -> Shape | None:

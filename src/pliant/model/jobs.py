@@ -137,12 +137,17 @@ class Job:
         _consume(map(call, _PUT, repeat(other), values))
         return other
 
+    @property
+    def flag(self) -> Spec:
+        """What the token of a flagged job says."""
+        assert self.spec is not None  # noqa: S101  # only flagged jobs are ever changed
+        return self.spec
+
     def noted(self, shape: Shape) -> Spec:
         """What the token of a flagged job says once it carries ``shape``."""
-        assert self.spec is not None  # noqa: S101  # only flagged jobs are ever changed
-        own = self.spec.own if self.spec.own is not None else self.shape
-        footprint = self.spec.footprint or self.footprint
-        return replace(self.spec, own=own, set=shape, footprint=footprint)
+        own = self.flag.own if self.flag.own is not None else self.shape
+        footprint = self.flag.footprint or self.footprint
+        return replace(self.flag, own=own, set=shape, footprint=footprint)
 
     def demand(self, shape: Shape) -> Demand:
         """What ``shape`` takes on each node for this job."""

@@ -86,7 +86,7 @@ class Handing:
         return Scene(
             now_s,
             self._sight(row, over, job, site),
-            _guest(rows.get(over.guest), kept, over, now_s) if over.guest else None,
+            _guest(rows.get(over.guest), kept, over, now_s),
             kept.fence.until_s if fenced and kept else fence_end_s,
             AHEAD_S,
         )
@@ -224,7 +224,7 @@ class Handing:
 
     def _reshape(self, over: HandOver, job: Job, site: Site) -> None:
         row = {one.id: one for one in self._queries.jobs()}.get(over.job)
-        if row is None or not row.waits or job.spec is None:
+        if row is None or not row.waits:
             raise Refused(f"job {over.job}: it does not wait any more")
         if not stands(row, job_of(row, site), job, over, self._clock()):
             raise Refused(f"job {over.job}: it was changed since it was asked; its owner wins")
@@ -239,12 +239,12 @@ class Handing:
     def _put_back(self, step: Step, over: HandOver, job: Job, site: Site) -> None:
         """Put back the request that a job had; then the time to begin, whatever came of that."""
         row = {one.id: one for one in self._queries.jobs()}.get(over.job)
-        if row is None or not row.waits or job.spec is None:
+        if row is None or not row.waits:
             raise Refused(f"job {over.job}: it does not wait any more")
         begin = ("-W", "run_count=0", "-a", _text(_may_begin_s(row, self._clock())))
-        if over.before is not None and over.before != over.shape:
+        if over.before != over.shape:
             try:
-                words = shape_words(row, job, over.before, job.spec, site)
+                words = shape_words(row, job, over.before, job.flag, site)
                 self._tell(step, over, ("qalter", *words, over.job))
             except Refused as error:
                 log.warning("%s", error)

@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from pliant.batch import FENCE, HELD_FOR_SHAPE
 from pliant.batch.slurm.clocks import Clocks
@@ -61,7 +62,7 @@ from pliant.batch.slurm.update import job_words, shortfall, token_words, update_
 from pliant.batch.slurm.values import duration_s, instant_s, wait_status, whole
 from pliant.errors import BadAnswer, Infeasible, PliantError, Refused, Unavailable
 from pliant.handover import FENCE_S, OURS, PINNED, SETTLE_S, Do, HandOver, Scene, Sight, Step
-from pliant.model import ANYWHERE, UNMARKED, Job, JobState, Kind, Shape
+from pliant.model import UNMARKED, Job, JobState, Kind, Shape
 
 log = logging.getLogger("pliant.handing")
 
@@ -93,7 +94,7 @@ class Handing:
         """``clock`` counts seconds since the epoch, as slurmctld's host does or about so."""
         self._commands, self._queries, self._clock = commands, queries, clock
         self._clocks = Clocks(commands, clock)
-        self._fresh: dict[str, tuple[float, float]] = {}  # by job, since when it waits: see Sight
+        self._fresh_s = lru_cache(MOST_FRESH)(self._ask_fresh_s)
 
     # --- see -------------------------------------------------------------------------------
 
@@ -112,25 +113,25 @@ class Handing:
         if sight.state is None and over.saved_s:
             sight = replace(sight, killed=self._was_killed(over))
         if sight.state is JobState.WAITING and over.saved_s:
-            sight = replace(sight, fresh_s=self._fresh_s(job, sight.queued_s))
+            sight = replace(sight, fresh_s=self._fresh_s(job.id, job.nodes, sight.queued_s))
         ahead_s = self._clocks.ahead_s() if over.saved_s else 0.0
-        guest = self._guest(over, rows, ahead_s) if over.guest else None
+        guest = self._guest(over, rows, ahead_s)
         now_s, least_s = self._clock() - ahead_s, self._fence_s() - LATE_S
         return Scene(now_s, sight, guest, fence_end_s, max(0.0, ahead_s), least_s)
 
-    def _fresh_s(self, job: Job, queued_s: float) -> float:
-        """When the youngest slurmd of a job's nodes started, by that node's clock; asked once."""
-        since_s, fresh_s = self._fresh.get(job.id, (0.0, 0.0))
-        if since_s != queued_s and job.nodes:
-            answer = self._commands.run(("scontrol", "-o", "show", "node", ",".join(job.nodes)))
-            rows = records(answer.out, "NodeName", ("SlurmdStartTime",))
-            starts = (row.get("SlurmdStartTime", "None") for row in rows)
-            with suppress(BadAnswer):  # then as if they had run for long
-                fresh_s = max(map(instant_s, starts), default=0.0)
-            if len(self._fresh) >= MOST_FRESH:
-                self._fresh.clear()
-            self._fresh[job.id] = (queued_s, fresh_s)
-        return fresh_s
+    def _ask_fresh_s(self, _job: str, nodes: Sequence[str], _queued_s: float) -> float:
+        """When the youngest slurmd of a job's nodes started, by that node's clock.
+
+        Asked once for each time that it was put back into the queue.
+        """
+        if not nodes:
+            return 0.0
+        answer = self._commands.run(("scontrol", "-o", "show", "node", ",".join(nodes)))
+        rows = records(answer.out, "NodeName", ("SlurmdStartTime",))
+        starts = (row.get("SlurmdStartTime", "None") for row in rows)
+        with suppress(BadAnswer):
+            return max(map(instant_s, starts), default=0.0)
+        return 0.0  # as if they had run for long
 
     def _guest(self, over: HandOver, rows: Mapping[str, JobRow], ahead_s: float) -> Sight:
         """What is seen of the guest; of an array it is one task that the room is made for.
@@ -139,12 +140,10 @@ class Handing:
         """
         row = _guest_row(rows, over.guest)
         sight = self._sight(row)
-        since_s = over.saved_s - max(0.0, ahead_s)
+        since_s = over.saved_s - ahead_s
         tasks = [one for one in rows.values() if row and one.array_id == row.array_id]
-        came = over.saved_s and any(
-            not one.waits and instant_s(one.start) >= since_s for one in tasks
-        )
-        return replace(sight, state=JobState.RUNNING) if came and sight.is_waiting else sight
+        came = any(not one.waits and instant_s(one.start) >= since_s for one in tasks)
+        return replace(sight, state=JobState.RUNNING) if came else sight
 
     def _was_killed(self, over: HandOver) -> bool:
         """Whether it failed without a fault of its own, after its checkpoint.
@@ -156,12 +155,12 @@ class Handing:
             ("squeue", "-h", "-a", "--local", "-t", "FAILED", "-j", over.job, "-O", _FAILED)
         )
         restarts, start, submit, end, code, *_ = [*answer.out.strip().split("|"), *[""] * 5]
-        if answer.status or not restarts.isdecimal():
+        if not restarts.isdecimal() or int(restarts) < over.run:
             return False
         if int(restarts) == over.run or start <= submit:
-            return int(restarts) >= over.run
+            return True
         at_once = instant_s(end) - instant_s(start) <= SETTLE_S
-        return int(restarts) > over.run and at_once and wait_status(code) in _TERMINATED
+        return at_once and wait_status(code) in _TERMINATED
 
     def fences(self) -> dict[str, float]:
         """Return when each fence ends that stands now, by job."""
@@ -182,13 +181,13 @@ class Handing:
             state=_state(row),
             run=count(row.restarts),
             priority=priority,
-            held=priority == 0 and not (row.waits and row.reason == HELD_FOR_SHAPE),
+            held=priority == 0 and row.reason != HELD_FOR_SHAPE,
             queued_s=instant_s(row.submit),
             begins_s=instant_s(row.eligible),
             started_s=instant_s(row.start),
-            blocked=in_words(blocked(row.reason)) if row.waits else "",
+            blocked=in_words(blocked(row.reason)),
             not_launched=row.reason.replace("_", " ") == NOT_LAUNCHED,
-            held_by_admin=row.waits and row.reason == HELD_BY_ADMIN,
+            held_by_admin=row.reason == HELD_BY_ADMIN,
             suspended=row.state in ("SUSPENDED", "STOPPED"),
         )
 
@@ -197,7 +196,7 @@ class Handing:
     ) -> Sight:
         """Add what is seen of the job itself, not of a guest."""
         if row.waits:
-            changed = over.saved_s > 0 and not self._stands(row, over, job, cluster)
+            changed = not self._stands(row, over, job, cluster)
             return replace(sight, carries=_carries(row, job, cluster), changed=changed)
         if row.state != "RUNNING":
             return sight
@@ -227,7 +226,8 @@ class Handing:
     def _taken_back(self, job_id: str, do: Do, cluster: Cluster) -> str:
         job = Job(job_id)
         try:
-            self.do(Step(do), HandOver(job_id, 0, job.shape, 0.0, 0.0), job, cluster)
+            over = HandOver(job_id, 0, job.shape, 0.0, 0.0, before=job.shape)
+            self.do(Step(do), over, job, cluster)
         except Refused as error:
             return str(error)
         return ""
@@ -243,7 +243,7 @@ class Handing:
             self._put_back(step, over, job, cluster)
             return
         if step.do in (Do.RELEASE, Do.RELEASE_GUEST):
-            self._release(self._who(step, over), step, over, job)
+            self._release(self._unheld(step, over), step, over, job)
             return
         if step.do is Do.GIVE_BACK:
             self._give_back(step, over, job)
@@ -272,17 +272,13 @@ class Handing:
         return words[step.do]
 
     def _pin(self, step: Step, over: HandOver) -> Sequence[str]:
-        row = self._who(step, over)
-        if step.do is Do.PIN_GUEST and not whole(row.priority):
-            raise Refused(f"job {over.guest}: it is held")
+        row = self._unheld(step, over)
         nice = 0 if self._queries.site().basic_priority else self._queries.nice(row)
         priority = PINNED + (step.do is Do.PIN_GUEST)
         return ("update", f"jobid={job_words(row)}", f"Priority={priority}", *pinning(row, nice))
 
     def _release(self, row: JobRow, step: Step, over: HandOver, job: Job) -> None:
         """With basic priorities a release puts a job behind all others: it gets its own back."""
-        if not whole(row.priority):
-            raise Refused(f"job {row.key}: it is held")
         name = job_words(row)
         before = own_priority(row) or (job.priority if step.do is Do.RELEASE else 0)
         lent = giving_back(released(row), 0)
@@ -322,6 +318,13 @@ class Handing:
             raise Refused(f"job {job_id}: it has ended")
         return row
 
+    def _unheld(self, step: Step, over: HandOver) -> JobRow:
+        """The same, where nobody holds it: either step would end that."""
+        row = self._who(step, over)
+        if not whole(row.priority):
+            raise Refused(f"job {row.key}: it is held")
+        return row
+
     def _give_back(self, step: Step, over: HandOver, job: Job) -> None:
         """What was lent first, and then the comment: Slurm notes that of a job that has started."""
         row = self._who(step, over)
@@ -354,7 +357,7 @@ class Handing:
 
     def _reshape(self, step: Step, over: HandOver, job: Job, cluster: Cluster) -> Sequence[str]:
         row = self._queries.again([over.job]).get(over.job)
-        if row is None or not row.waits or job.spec is None:
+        if row is None or not row.waits:
             raise Refused(f"job {over.job}: it does not wait any more")
         if not self._stands(row, over, job, cluster):
             raise Refused(f"job {over.job}: it was changed since it was asked; its owner wins")
@@ -364,7 +367,7 @@ class Handing:
         spec = replace(spec, mark=UNMARKED) if marked else spec
         least, row = lending(row)
         words = (*least, f"StartTime={_text(step.begin_s)}", *((UNMARK,) if marked else ()))
-        if marked and row.nodes_required == (job.mark or ANYWHERE):
+        if marked and row.nodes_required == job.mark:
             words = (*words, "ReqNodeList=")
         if over.shape.kind is Kind.CPU and now.shape(0) == over.shape:  # there is nothing to take
             shape = token_words(row, spec)
@@ -396,14 +399,11 @@ class Handing:
 
     def _as_before(self, row: JobRow, over: HandOver, job: Job, cluster: Cluster) -> Sequence[str]:
         """The request that a job had when it was asked; nothing where it has it."""
-        if over.before is None or job.spec is None:
-            return ()
-        spec = replace(job.spec, mark=UNMARKED) if left_marks([row]) else job.spec
         now = asked(row, job.footprint, cluster.default_per_cpu_mib)
-        then = wanted(job, over.before, spec, cluster)
+        then = wanted(job, over.before, job.flag, cluster)
         if shortfall(now, then) or now.mem_mib != then.mem_mib:
-            return update_words(row, now, then, spec)
-        return () if spec_of(row.admin_comment) == spec else token_words(row, spec)
+            return update_words(row, now, then, job.flag)
+        return () if spec_of(row.admin_comment) == job.flag else token_words(row, job.flag)
 
 
 def _error(answer: Answer) -> type[PliantError]:

@@ -61,7 +61,7 @@ def begins_by_others(row: JobRow, delay_s: float, now_s: float) -> bool:
     begins_s = instant_s(row.eligible)
     later_s = begins_s - instant_s(row.submit)
     by_slurm = abs(later_s - delay_s) <= ROUNDED_S
-    is_over = later_s < SOON_S or begins_s <= now_s + ROUNDED_S
+    is_over = begins_s <= now_s + ROUNDED_S
     return not (by_slurm or is_over or later_s in (SOON_S, FRESH_S))
 
 
@@ -74,7 +74,7 @@ def _says_the_same(said: Requested, job: Job) -> bool:
     """Whether its token says what it said: ``pliant set`` and ``pin`` write it too."""
     now, then = said.spec, job.spec
     if now is None or then is None:
-        return now is then
+        return False
     return (now.request, now.pinned) == (then.request, then.pinned)
 
 
@@ -100,7 +100,7 @@ def _asks_otherwise(
     Of one whose form was odd before nothing is changed, and nothing can be told.
     """
     found = asked(row, job.footprint, cluster.default_per_cpu_mib)
-    if job.spec is None or job.frozen:
+    if job.frozen:
         return False
     noted = spec_of(row.admin_comment)
     says_shape = noted is not None and noted.own is not None
@@ -109,7 +109,7 @@ def _asks_otherwise(
     made = over.made and not over.back_s and noted is not None and noted.set == over.shape
     shapes = (over.shape,) if made else (job.shape, over.shape)
     try:
-        forms = [wanted(job, shape, job.spec, cluster) for shape in shapes]
+        forms = [wanted(job, shape, job.flag, cluster) for shape in shapes]
     except Refused:
         return True
     if not says_shape:
