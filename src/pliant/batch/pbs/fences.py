@@ -77,7 +77,7 @@ class Fences:
         """Let whom it is for be first, for some seconds."""
         known = self.of(job)
         if known is not None:
-            until_s = min(known.fence.until_s, self._clock() + START_S)
+            until_s = self._clock() + START_S
             self._set(Kept(replace(known.fence, until_s=until_s), opened=True))
 
     def end(self, job: str) -> None:

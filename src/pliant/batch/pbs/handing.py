@@ -20,14 +20,13 @@ A job that is not any more what it was asked as is left so (see standing.py).
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from pliant.batch.clients import Runs
 from pliant.batch.pbs.fences import Fences, Kept
 from pliant.batch.pbs.job_rows import ENDING, JobRow
-from pliant.batch.pbs.jobs import carried, job_of, nodes_of, spec_of
+from pliant.batch.pbs.jobs import carried, job_of, spec_of
 from pliant.batch.pbs.queries import Queries
 from pliant.batch.pbs.reasons import blocked
 from pliant.batch.pbs.site import Site
@@ -47,7 +46,6 @@ ENDS_S = 15.0
 """How long a program may take to end that has saved, before the job is requeued from outside."""
 FALSE_START_S = 120.0
 """How long the start that our hook refuses may take: where its pbs_mom dies, PBS shows it so on."""
-_NOTHING = frozenset({Do.PIN, Do.RELEASE, Do.GIVE_BACK})
 _FENCING = frozenset({Do.FENCE, Do.RENEW, Do.PIN_GUEST})
 
 
@@ -58,12 +56,12 @@ class Handing:
         self,
         commands: Runs,
         queries: Queries,
-        clock: Callable[[], float] = time.time,
-        fences: Fences | None = None,
+        clock: Callable[[], float],
+        fences: Fences,
     ) -> None:
         """``clock`` counts seconds since the epoch, as the server's host does or about so."""
         self._commands, self._queries, self._clock = commands, queries, clock
-        self._fences = Fences(None, clock) if fences is None else fences
+        self._fences = fences
         self._rows: Mapping[str, JobRow] = {}  # of the last look
 
     # --- see -------------------------------------------------------------------------------
@@ -80,14 +78,15 @@ class Handing:
             self._fences.end(over.job)
             kept = self._fences.of(over.job)
         self.tend()
-        fenced = kept is not None and not kept.opened and kept.fence.stands(now_s)
-        holds = row is not None and row.waits and row.is_held_by_us
+        holds = row is not None and row.is_held_by_us
         fence_end_s = now_s + STANDS_S if holds else 0.0
+        if kept is not None and not kept.opened:
+            fence_end_s = kept.fence.until_s
         return Scene(
             now_s,
             self._sight(row, over, job, site),
-            _guest(rows.get(over.guest), kept, over, now_s),
-            kept.fence.until_s if fenced and kept else fence_end_s,
+            _guest(rows.get(over.guest), kept, now_s),
+            fence_end_s,
             AHEAD_S,
         )
 
@@ -137,19 +136,18 @@ class Handing:
         return self._fences.standing()
 
     def _sight(self, row: JobRow | None, over: HandOver, job: Job, site: Site) -> Sight:
-        if row is None or row.state == "F":
+        if row is None:
             return Sight(None)
         state, now, run = _state(row, self._clock()), job_of(row, site), row.restarts
         changed = row.waits and not stands(row, now, job, over, self._clock())
         if state is JobState.RUNNING:
-            run = max(run, over.run + 1) if is_later_run(row, over) else run
+            run = over.run + 1 if is_later_run(row, over) else run
             changed = not is_same_run(row, now, job, over)
-        goes = over.saved_s > 0 and self._clock() <= over.saved_s + GIVE_UP_S
-        back = not changed and (row.waits or (goes and run <= over.run))
+        goes_on = not changed and self._clock() <= over.saved_s + GIVE_UP_S
         return Sight(
             state=state,
             run=run,
-            priority=PINNED if back else 1,
+            priority=PINNED if goes_on else 1,
             held=row.state == "H" and not row.is_held_by_us,
             held_by_admin="o" in row.holds and "u" not in row.holds,
             changed=changed,
@@ -157,7 +155,7 @@ class Handing:
             queued_s=over.saved_s,
             begins_s=_begins_s(row, over),
             started_s=row.start_s,
-            blocked=blocked(row) if row.waits else "",
+            blocked=blocked(row),
         )
 
     # --- do --------------------------------------------------------------------------------
@@ -167,8 +165,6 @@ class Handing:
 
         Raises Refused in PBS's words, Unavailable.
         """
-        if step.do in _NOTHING:
-            return
         has_saved = over.saved_s > over.asked_s  # else there is no program that could end
         if step.do is Do.REQUEUE and has_saved and self._clock() < over.saved_s + ENDS_S:
             return
@@ -194,32 +190,28 @@ class Handing:
 
     def _fence(self, over: HandOver, job: Job, site: Site) -> Fence:
         """Return the fence around what a job has, or had, and what it is to have."""
-        row, known = self._rows.get(over.job), self._fences.of(over.job)
-        has = nodes_of(row.exec_vnode) if row is not None else ()
-        had = known.fence.vnodes if known is not None else ()
         hosts = frozenset((*job.nodes, *job.next_nodes))
         groups = site.vnodes.of.items()
-        theirs = (row.name for name, group in groups if name in hosts for row in group)
         return Fence(
             over.job,
             self._clock() + FENCE_S,
-            tuple(dict.fromkeys((*has, *had, *theirs))),
+            tuple(row.name for name, group in groups if name in hosts for row in group),
             (number_of(over.guest or over.job),),
             tuple(row.name for row in site.queues.values() if row.may_be_kept_out),
         )
 
     def _unfence(self, step: Step, over: HandOver) -> None:
         row, now_s = self._rows.get(over.job), self._clock()
-        if row is not None and row.waits and row.begins_by_hook and now_s + AHEAD_S < row.begin_s:
+        if row is None or not row.waits:
+            self._fences.end(over.job)
+        elif row.begins_by_hook and now_s + AHEAD_S < row.begin_s:
             # it was not reshaped, and has the hook's time to begin; the fence stands until ours
             self._tell(step, over, ("qalter", "-a", _text(int(now_s) + 1), over.job))
             return
-        if row is not None and row.waits and row.is_held_by_us:
-            self._tell(step, over, ("qrls", "-h", "s", over.job))
-        if row is not None and row.waits:
-            self._fences.open(over.job)
         else:
-            self._fences.end(over.job)
+            if row.is_held_by_us:
+                self._tell(step, over, ("qrls", "-h", "s", over.job))
+            self._fences.open(over.job)
         self._queries.kick()
 
     def _reshape(self, over: HandOver, job: Job, site: Site) -> None:
@@ -242,12 +234,11 @@ class Handing:
         if row is None or not row.waits:
             raise Refused(f"job {over.job}: it does not wait any more")
         begin = ("-W", "run_count=0", "-a", _text(_may_begin_s(row, self._clock())))
-        if over.before != over.shape:
-            try:
-                words = shape_words(row, job, over.before, job.flag, site)
-                self._tell(step, over, ("qalter", *words, over.job))
-            except Refused as error:
-                log.warning("%s", error)
+        try:
+            words = shape_words(row, job, over.before, job.flag, site)
+            self._tell(step, over, ("qalter", *words, over.job))
+        except Refused as error:
+            log.warning("%s", error)
         self._tell(step, over, ("qalter", *begin, over.job))
 
     def _tell(self, step: Step, over: HandOver, argv: Sequence[str]) -> None:
@@ -282,13 +273,12 @@ def _carried(row: JobRow, site: Site) -> Shape | None:
         return None
 
 
-def _guest(row: JobRow | None, kept: Kept | None, over: HandOver, now_s: float) -> Sight:
+def _guest(row: JobRow | None, kept: Kept | None, now_s: float) -> Sight:
     """See the guest; one that did not start while a fence kept others out is not waited for."""
     if row is None:
         return Sight(None)
-    lets = kept is not None and number_of(over.guest) in kept.fence.lets
-    stands = lets and kept is not None and kept.fence.stands(now_s)
-    was_in_vain = lets and kept is not None and kept.opened and not stands
+    stands = kept is not None and kept.fence.stands(now_s)
+    was_in_vain = kept is not None and kept.opened and not stands
     return Sight(
         _state(row, now_s),
         priority=PINNED + 1 if stands else 1,
@@ -299,9 +289,7 @@ def _guest(row: JobRow | None, kept: Kept | None, over: HandOver, now_s: float) 
 def _has_come(over: HandOver, rows: Mapping[str, JobRow]) -> bool:
     """Whether one has started for whom a fence was, or will not any more."""
     row = rows.get(over.guest or over.job)
-    if row is None or row.waits:
-        return row is None
-    return bool(over.guest) or (row.restarts > over.run and not row.starts_falsely)
+    return row is None or not (row.waits or row.starts_falsely)
 
 
 def _left(over: HandOver, begin_s: float) -> Sequence[str]:

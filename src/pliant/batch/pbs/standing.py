@@ -40,7 +40,7 @@ def stands(row: JobRow, now: Job, job: Job, over: HandOver, now_s: float) -> boo
         return False
     if over.back_s:  # as far as it could be put back
         return True
-    if now.shape == over.shape and now.spec == job.noted(over.shape):
+    if now.spec == job.noted(over.shape):
         return True
     # only then do we write a time limit: PBS itself gives one to jobs that ask for a range
     limits = not over.end_s or now.time_limit_s == job.time_limit_s
