@@ -200,6 +200,12 @@ def test_nothing_is_done_before_the_checkpoint_is_reported() -> None:
     assert drill.slurm.now_s > drill.over.until_s
 
 
+@pytest.mark.parametrize("job", [Sight(None), Sight(ENDING), Sight(WAITING, run=1)])
+def test_a_run_that_ends_before_its_checkpoint_is_asked_no_more(job: Sight) -> None:
+    step = next_step(intended(saved_s=0.0), Scene(NOW_S, job))
+    assert step == Step(Do.END, outcome=Outcome.RUN_OVER)
+
+
 PAUSES = st.lists(
     st.tuples(st.sampled_from([0.0, 0.25, 1.0, 40.0]), st.booleans(), st.booleans()), max_size=40
 )
@@ -275,11 +281,13 @@ def test_a_job_whose_run_never_ends_is_left_to_the_queue_and_its_nodes_to_all() 
 FAILED = Sight(None, killed=True)
 
 
+@pytest.mark.parametrize("stuck", [False, True])
 @pytest.mark.parametrize("after_s", [1.0, GIVE_UP_S + 60])
 def test_one_that_was_killed_at_its_start_is_requeued_however_late_that_is_seen(
-    after_s: float,
+    after_s: float, stuck: bool
 ) -> None:
-    assert next_step(intended(), Scene(NOW_S + after_s, FAILED)).do is Do.REQUEUE
+    over = replace(intended(), back_s=NOW_S if stuck else 0.0, stuck=stuck)
+    assert next_step(over, Scene(NOW_S + after_s, FAILED)).do is Do.REQUEUE
 
 
 @pytest.mark.parametrize("owner", ["asks", "holds"])
@@ -293,6 +301,7 @@ def test_one_that_its_owner_has_changed_is_looked_after_for_as_long_as_a_kill_ma
     drill.told(*changes[owner])
     drill.begin(8, 0.25)
     assert drill.look().do is Do.SETTLE
+    assert (drill.is_pinned, drill.hands.fence_end_s) == (False, 0.0)  # others need not wait
     now_s = drill.slurm.now_s
     drill.hands.has(state="FAILED", code="0:15", start_s=now_s, end_s=now_s)
     assert drill.look().do is Do.REQUEUE
@@ -436,6 +445,14 @@ def test_a_guest_that_cannot_start_keeps_no_pin_once_the_victim_runs_again() -> 
     drill.assert_tidy()
 
 
+def test_a_guest_that_does_not_start_keeps_its_pin_for_no_longer_than_a_hand_over_lasts() -> None:
+    victim = Sight(WAITING, run=1, priority=PINNED, carries=OLD, queued_s=1001.0, begins_s=1002.0)
+    guest = Sight(WAITING, priority=PINNED + 1)
+    over = intended(guest="8")
+    assert next_step(over, Scene(NOW_S + GIVE_UP_S, victim, guest)).do is Do.WAIT
+    assert next_step(over, Scene(NOW_S + GIVE_UP_S + 1, victim, guest)).do is Do.RELEASE_GUEST
+
+
 def test_a_guest_that_is_cancelled_leaves_the_room_to_the_victim() -> None:
     drill = Drill(begun(guest=True), intended(guest=str(GUEST)))
     drill.slurm.end(GUEST, "CANCELLED")
@@ -478,28 +495,59 @@ def waits(now_s: float, carries: Shape, *, fence_end_s: float, blocked: str = ""
     return Scene(now_s, replace(job, blocked=blocked), fence_end_s=fence_end_s)
 
 
+@pytest.mark.parametrize("fence_end_s", [1120.0, 0.0])
 @pytest.mark.parametrize(("for_good", "do"), [(True, Do.TURN_BACK), (False, Do.RESHAPE)])
-def test_a_reshape_that_is_refused_for_good_turns_back(for_good: bool, do: Do) -> None:
-    """However long ago another was refused that was tried but once."""
+def test_a_reshape_that_is_refused_for_good_turns_back(
+    for_good: bool, do: Do, fence_end_s: float
+) -> None:
+    """However long ago another was refused that was tried but once, and its fence has ended."""
     over = replace(turned(), for_good=for_good)
-    assert next_step(over, waits(1030.0, OLD, fence_end_s=1120.0)).do is do
+    assert next_step(over, waits(1030.0, OLD, fence_end_s=fence_end_s)).do is do
 
 
 @pytest.mark.parametrize(
-    ("now_s", "blocked", "shape", "do"),
+    ("now_s", "blocked", "shape", "fence_end_s", "do"),
     [
-        (1007.0, "QOSMaxGRESPerJob", NEW, Do.WAIT),
-        (1007.5, "QOSMaxGRESPerJob", NEW, Do.TURN_BACK),
-        (1012.0, "", Shape(1, 8), Do.WAIT),
-        (1012.5, "", Shape(1, 8), Do.TURN_BACK),  # as it was there may be room
-        (1012.5, "", NEW, Do.END),  # as it was there would be none either
+        (1007.0, "QOSMaxGRESPerJob", NEW, 0.0, Do.WAIT),
+        (1007.5, "QOSMaxGRESPerJob", NEW, 0.0, Do.TURN_BACK),
+        (1007.5, "QOSMaxGRESPerJob", OLD, 0.0, Do.WAIT),  # as it was it would be, too
+        (1012.0, "", Shape(1, 8), 0.0, Do.WAIT),
+        (1012.5, "", Shape(1, 8), 0.0, Do.TURN_BACK),  # as it was there may be room
+        (1012.5, "", Shape(1, 8), 1120.0, Do.UNFENCE),  # until now our fence kept it out
+        (1012.5, "", NEW, 0.0, Do.END),  # as it was there would be none either
     ],
 )
 def test_a_shape_that_is_taken_and_not_started_turns_back(
-    now_s: float, blocked: str, shape: Shape, do: Do
+    now_s: float, blocked: str, shape: Shape, fence_end_s: float, do: Do
 ) -> None:
     over = turned("", shape=shape)
-    assert next_step(over, waits(now_s, shape, fence_end_s=0.0, blocked=blocked)).do is do
+    assert next_step(over, waits(now_s, shape, fence_end_s=fence_end_s, blocked=blocked)).do is do
+
+
+@pytest.mark.parametrize(("now_s", "do"), [(1020.5, Do.WAIT), (1021.5, Do.END)])
+def test_one_that_turned_back_has_as_long_to_start_as_before(now_s: float, do: Do) -> None:
+    """PBS forgets a time to begin that has come, and tells the one before."""
+    over = replace(turned(shape=Shape(1, 8)), back_s=1011.0)
+    assert next_step(over, waits(now_s, OLD, fence_end_s=0.0)).do is do
+
+
+@pytest.mark.parametrize(("now_s", "do"), [(1001.5, Do.WAIT), (1002.0, Do.UNFENCE)])
+def test_no_fence_falls_in_the_second_in_which_the_job_went_back(now_s: float, do: Do) -> None:
+    """Where requeue_delay=0 lets it begin in that second, in which slurmd refuses its launch."""
+    scene = waits(now_s, OLD, fence_end_s=1120.0)
+    scene = replace(scene, job=replace(scene.job, begins_s=1001.0))
+    assert next_step(turned("", shape=OLD), scene).do is do
+
+
+@pytest.mark.parametrize(
+    ("state", "do"), [(RUNNING, Do.PIN), (ENDING, Do.FENCE), (WAITING, Do.END)]
+)
+def test_a_time_to_begin_by_a_clock_that_was_set_back_is_not_waited_for(
+    state: JobState, do: Do
+) -> None:
+    """One that has saved goes back into the queue all the same."""
+    job = Sight(state, carries=OLD, begins_s=NOW_S + GIVE_UP_S + 1)
+    assert next_step(intended(), Scene(NOW_S, job)).do is do
 
 
 def test_a_guest_has_its_room_where_the_reshape_of_the_victim_is_refused() -> None:

@@ -103,10 +103,11 @@ def _asks_otherwise(
     if job.frozen:
         return False
     noted = spec_of(row.admin_comment)
-    says_shape = noted is not None and noted.own is not None
+    assert noted is not None  # noqa: S101  # it says the same as it did
+    says_shape = noted.own is not None
     if says_shape and not (said.frozen.startswith(CHANGED) or found.odd):
         return False  # its token accounts for it
-    made = over.made and not over.back_s and noted is not None and noted.set == over.shape
+    made = over.made and not over.back_s and noted.set == over.shape
     shapes = (over.shape,) if made else (job.shape, over.shape)
     try:
         forms = [wanted(job, shape, job.flag, cluster) for shape in shapes]
