@@ -87,6 +87,9 @@ def test_of_an_array_only_the_tasks_that_wait_together_are_pinned_and_released(
     assert (job_of(hands, 8).priority, job_of(hands, 12).priority) == (500, 0)
 
 
+ARRAY = (("ArrayJobID", "8"), ("ArrayTaskID", "2-3"))
+
+
 @pytest.mark.parametrize("do", [Do.PIN_GUEST, Do.RELEASE_GUEST])
 @pytest.mark.parametrize(
     ("records", "words"),
@@ -113,8 +116,12 @@ def test_a_guest_that_its_user_holds_or_that_has_ended_is_left_alone(
         ([task(8, "3"), task(11, "1", **RAN)], JobState.RUNNING),
         # that one ran before
         ([task(8, "2-3"), task(11, "1", state="RUNNING", start_s=600.0)], JobState.WAITING),
+        # so squeue says when it expects it to run
+        ([waits(8, (*ARRAY, ("StartTime", "2000")))], JobState.WAITING),
+        ([task(8, "2-3"), waits(7, **RAN)], JobState.WAITING),
         ([task(8, "2-3", priority=0), task(11, "1", **RAN)], None),
         ([task(11, "1", **RAN)], None),
+        ([waits(7, **RAN)], None),
     ],
 )
 def test_an_array_has_the_room_that_was_made_for_it_once_one_of_its_tasks_runs(
@@ -171,6 +178,31 @@ def test_a_job_that_runs_again_ends_when_it_would_have_to_the_second(
     hands = handing(record)
     hands.step(Step(Do.RELEASE), replace(OVER, end_s=end_s), JOB)
     assert hands.clients.told == [("release", "7"), *told]
+
+
+@pytest.mark.parametrize("priority", ["multifactor", "basic"])
+def test_a_guest_gets_neither_the_priority_nor_the_end_of_its_victim(priority: str) -> None:
+    hands = handing(waits(8, priority=PINNED + 1, **RAN))
+    hands.fake.priority = priority
+    over, job = replace(OVER, end_s=2840.0), replace(JOB, priority=4294901700)
+    hands.step(Step(Do.RELEASE_GUEST), over, job)
+    assert hands.clients.told == [("release", "8")]
+
+
+@pytest.mark.parametrize(
+    ("record", "carries", "ends_s"),
+    [
+        (waits(run=2, **RAN), None, 2835.0),
+        (waits(7, [("TimeLimit", "UNLIMITED")], run=2, **RAN), None, 0.0),  # in a year, Slurm says
+        (waits(run=2, state="COMPLETING", start_s=1035.0), None, 0.0),  # it ended sooner
+        (waits(run=3, gpus=2, **RAN), Shape(1, 2), 0.0),
+    ],
+)
+def test_when_the_run_that_is_asked_ends_and_what_the_next_one_has_is_seen(
+    record: Record, carries: Shape | None, ends_s: float
+) -> None:
+    sight = handing(record).scene(OVER, JOB).job
+    assert (sight.carries, sight.ends_s) == (carries, ends_s)
 
 
 def test_of_a_job_that_has_ended_nothing_is_changed() -> None:
@@ -339,10 +371,13 @@ def test_a_refused_step_is_told_in_slurms_words_and_an_absent_slurm_apart() -> N
             hands.step(Step(Do.REQUEUE), OVER, JOB)
 
 
-def test_a_job_that_waits_no_more_is_not_reshaped() -> None:
-    for records in ([], [waits(**RAN)]):
-        with pytest.raises(Refused, match="does not wait any more"):
-            handing(*records).step(Step(Do.RESHAPE), OVER, HAD_TWO)
+@pytest.mark.parametrize("do", [Do.RESHAPE, Do.PUT_BACK])
+@pytest.mark.parametrize("records", [[], [waits(**RAN)]])
+def test_the_request_of_a_job_that_waits_no_more_stays(do: Do, records: list[Record]) -> None:
+    hands = handing(*records)
+    with pytest.raises(Refused, match="does not wait any more"):
+        hands.step(Step(do), OVER, HAD_TWO)
+    assert hands.clients.told == []
 
 
 @pytest.mark.parametrize(
@@ -370,6 +405,13 @@ def test_a_fence_that_has_ended_stands_no_more() -> None:
     assert hands.fences() == {}
 
 
+def test_where_slurm_does_not_say_which_fences_stand_that_is_not_known() -> None:
+    hands = handing()
+    hands.clients.refuses = {"reservation": "slurm_load_reservations error: Invalid argument"}
+    with pytest.raises(Unavailable, match="Invalid argument"):
+        hands.fences()
+
+
 def test_only_fences_are_ours() -> None:
     assert [*handing(fences=("pliant_7", "maintenance", "pliant_course")).fences()] == ["7"]
 
@@ -385,6 +427,26 @@ def test_seconds_are_counted_by_slurmctlds_clock(
     hands.fake.now_s, hands.fake.ahead_s = theirs_s, NOW_S - theirs_s
     scene = hands.scene(OVER, JOB)
     assert (scene.now_s, scene.ahead_s) == (now_s, ahead_s)
+
+
+def test_until_its_program_has_saved_seconds_are_counted_by_the_clock_that_it_was_asked_by() -> (
+    None
+):
+    hands = handing()
+    hands.fake.ahead_s = 30.0
+    assert hands.scene(replace(OVER, saved_s=0.0), JOB).now_s == NOW_S + 30
+
+
+@pytest.mark.parametrize(
+    ("ahead_s", "begin_s", "changed"),
+    [(30.0, 1071.0, False), (30.0, 1074.0, True), (-30.0, 1041.0, False), (-30.0, 1044.0, True)],
+)
+def test_a_time_to_begin_that_is_past_by_either_clock_is_nobodys(
+    ahead_s: float, begin_s: float, changed: bool
+) -> None:
+    hands = handing(carrying(2, GPUS, submit_s=1001.0, begin_s=begin_s))
+    hands.fake.ahead_s = ahead_s
+    assert hands.scene(replace(OVER, guest=""), HAD_TWO).job.changed is changed
 
 
 def test_a_fence_is_as_long_by_slurmctlds_clock_where_ours_is_behind() -> None:
@@ -421,6 +483,27 @@ def test_how_fresh_the_slurmds_of_a_job_that_waits_are_is_asked_once(
     scenes = [hands.scene(replace(OVER, guest=""), JOB) for _ in range(2)]
     assert [scene.job.fresh_s for scene in scenes] == [fresh_s, fresh_s]
     assert hands.clients.asked.count(("scontrol", "-o", "show", "node", "n1,n2")) == 1
+
+
+@pytest.mark.parametrize(
+    ("records", "saved_s", "nodes", "asked"),
+    [
+        ([waits()], 1030.0, ("n1", "n2"), ["slurmds"]),
+        ([waits()], 1030.0, (), []),  # where it ran an earlier pliantd has not stored
+        ([waits()], 0.0, ("n1", "n2"), []),
+        ([waits(**RAN)], 1030.0, ("n1", "n2"), []),
+        ([], 1030.0, ("n1", "n2"), ["killed"]),
+        ([], 0.0, ("n1", "n2"), []),
+    ],
+)
+def test_a_look_asks_for_no_more_than_it_needs(
+    records: list[Record], saved_s: float, nodes: tuple[str, ...], asked: list[str]
+) -> None:
+    hands = handing(*records)
+    hands.scene(replace(OVER, guest="", saved_s=saved_s), replace(JOB, nodes=nodes))
+    named = {"node": "slurmds", "FAILED": "killed"}
+    words = [word for argv in hands.clients.asked for word in argv]
+    assert [named[word] for word in words if word in named] == asked
 
 
 def failed(
@@ -466,6 +549,7 @@ def test_who_is_parted_loses_its_mark_before_it_may_start_again() -> None:
     also = [("MinMemory", "100M"), ("OverSubscribe", "YES"), ("ReqNodes", "n1")]
     marked = waits(7, also, cpus=4, run=3, comment=put_token("", spec), begin_s=NOW_S)
     hands = handing(marked)
+    assert hands.scene(replace(OVER, guest=""), job).job.carries is None
     hands.step(Step(Do.RESHAPE, begin_s=NOW_S), replace(OVER, shape=alone, guest=""), job)
     token = put_token("", replace(spec, set=alone, mark="-", footprint=job.footprint))
     assert hands.clients.told == [
@@ -505,13 +589,48 @@ def turning(hands: Hands, spec: Spec = GPUS) -> list[tuple[str, ...]]:
     return [words[2:] for words in hands.clients.told if words[0] == "update"]
 
 
-def reshaped(record: Record) -> tuple[str, ...]:
+def reshaped(record: Record, job: Job = HAD_TWO, shape: Shape = TAKEN) -> tuple[str, ...]:
     """What Slurm is told for the shape of a hand-over."""
     hands = handing(record)
-    over = replace(OVER, shape=TAKEN, before=Shape(1, 2), guest="", end_s=2500.0)
-    hands.step(Step(Do.RESHAPE, begin_s=NOW_S), over, HAD_TWO)
+    over = replace(OVER, shape=shape, before=job.shape, guest="", end_s=2500.0)
+    hands.step(Step(Do.RESHAPE, begin_s=NOW_S), over, job)
     (words,) = hands.clients.told
     return words
+
+
+ALONE = Shape(1, 0, kind=Kind.CPU)
+
+
+def test_nodes_that_an_owner_names_stay_named_and_only_a_mark_of_ours_is_taken_away() -> None:
+    named = [("ReqNodes", "n1"), ("MinMemory", "100M")]
+    words = reshaped(
+        carrying(2, GPUS, named, limit_min=24), replace(HAD_TWO, nodes_required=("n1",))
+    )
+    assert not any(word.startswith(("ReqNodeList", "OverSubscribe")) for word in words)
+    token = put_token("", replace(GPUS, set=TAKEN, footprint=HAD_TWO.footprint))
+    assert f"AdminComment={token}" in words
+    spec = Spec(Request(colocate=True, malleable=Malleable()), ALONE, mark="*")
+    job = replace(HAD_TWO, shape=ALONE, spec=spec, shares=True, nodes_required=("n1",))
+    marked = carrying(0, spec, [*named, ("OverSubscribe", "YES")], limit_min=24)
+    words = reshaped(marked, job, ALONE)
+    assert "OverSubscribe=NO" in words
+    assert "ReqNodeList=" not in words
+
+
+def test_what_is_half_taken_of_a_shape_is_asked_again() -> None:
+    """Its GPUs are those of it already, and its CPUs are not."""
+    footprint = Footprint(cpus_per_gpu=1)
+    spec = replace(GPUS, set=TAKEN, footprint=footprint)
+    half = carrying(1, spec, cpus=2, min_cpus=2, limit_min=24)
+    job = replace(HAD_TWO, spec=replace(spec, set=None), footprint=footprint)
+    assert {"NumCPUs=1", "MinCPUsNode=1"} <= {*reshaped(half, job)}
+
+
+def test_of_a_shape_without_gpus_that_cannot_be_asked_not_even_the_token_is_written() -> None:
+    spec = Spec(Request(malleable=Malleable()), ALONE)
+    job = replace(HAD_TWO, shape=ALONE, spec=spec)
+    with pytest.raises(Refused, match="cannot give up its GPUs"):
+        reshaped(carrying(0, spec, limit_min=24), job, replace(ALONE, nodes=2))
 
 
 def test_the_call_that_reshapes_notes_the_owners_time_min() -> None:
@@ -560,6 +679,43 @@ def test_who_was_changed_since_the_last_look_has_no_pin_when_its_fence_falls(
     assert (job_of(hands).priority, job_of(hands).comment) == (kept, noted)
 
 
+@pytest.mark.parametrize(
+    ("saved_s", "ran"),
+    [
+        (0.0, {}),  # a fence that is left of a hand-over from before
+        (1030.0, RAN),  # it is released next
+    ],
+)
+def test_a_pin_is_left_by_the_fall_of_a_fence_otherwise(
+    saved_s: float, ran: Mapping[str, Any]
+) -> None:
+    hands = handing(carrying(2, GPUS, [("Feature", "fast")], priority=PINNED, **ran))
+    hands.step(Step(Do.UNFENCE), replace(OVER, saved_s=saved_s), HAD_TWO)
+    assert hands.clients.told == [("delete", "ReservationName=pliant_7")]
+
+
+def test_what_is_left_of_hand_overs_is_taken_back() -> None:
+    """A fence first: until it is open to all, the pin keeps the job before them."""
+    pinned = waits(7, priority=PINNED, comment="pliant-priority=500")
+    owes = waits(8, comment="pliant-nice=70")
+    hands = handing(pinned, owes, waits(9))
+    assert hands.release() == {"7": "", "8": ""}
+    assert hands.clients.told == [
+        ("delete", "ReservationName=pliant_7"),
+        ("release", "7"),
+        ("update", "jobid=7", "AdminComment="),
+        ("update", "jobid=8", "Nice=70"),
+        ("update", "jobid=8", "AdminComment="),
+    ]
+    hands = handing(pinned, owes)
+    hands.clients.refuses = {"delete": "no fence", "Nice=": "no nice"}
+    assert hands.release() == {
+        "7": "job 7: unfence: no fence",
+        "8": "job 8: give back: no nice",
+    }
+    assert job_of(hands).priority == PINNED
+
+
 def test_memory_that_was_applied_alone_is_put_back() -> None:
     with_mem = replace(GPUS, footprint=Footprint(mem_per_node_mib=200))
     hands = handing(carrying(2, with_mem, [("MinMemory", "100M")]))
@@ -567,7 +723,9 @@ def test_memory_that_was_applied_alone_is_put_back() -> None:
 
 
 def test_what_was_not_applied_needs_no_putting_back() -> None:
-    assert turning(handing(carrying(2, GPUS))) == [BEGIN]
+    hands = handing(carrying(2, GPUS))
+    turning(hands)
+    assert hands.clients.told == [("update", "jobid=7", *BEGIN)]
 
 
 @pytest.mark.parametrize("refuses", [{}, {"Gres=": "no"}])
