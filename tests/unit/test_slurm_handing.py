@@ -277,6 +277,22 @@ def test_who_is_pinned_and_asked_for_no_memory_has_noted_what_it_has(
     assert job_of(hands).comment == token
 
 
+@pytest.mark.parametrize(
+    ("priority", "comment", "noted"),
+    [
+        # a pliantd died after the release; its owner's nice is not forgotten
+        (500, "pliant-nice=70", "pliant-nice=70 pliant-priority=500"),
+        (PINNED, "", ""),  # `scontrol top` brought it: it is no priority of its own
+    ],
+)
+def test_what_was_noted_stands_when_it_is_pinned_again(
+    priority: int, comment: str, noted: str
+) -> None:
+    hands = handing(waits(priority=priority, comment=comment))
+    hands.step(Step(Do.PIN), OVER, JOB)
+    assert job_of(hands).comment == noted
+
+
 def test_what_is_noted_where_there_was_no_comment_stands_alone() -> None:
     hands = handing(waits(nice=70))
     hands.step(Step(Do.PIN), OVER, JOB)
@@ -852,6 +868,21 @@ def test_an_owner_has_the_time_min_again_that_a_hand_over_borrowed() -> None:
 )
 def test_a_time_min_is_owed_where_slurm_takes_it(record: Record, may_be_put_back: bool) -> None:
     assert owed(row(record)) is may_be_put_back
+
+
+@pytest.mark.parametrize(
+    ("comment", "ran", "is_owed"),
+    [
+        (put_token("", GPUS), {}, True),
+        (put_token("", GPUS), RAN, False),  # Slurm changes it of no job that runs
+        (put_token("", replace(GPUS, set=TAKEN)), {}, False),
+        ("of others", {}, False),
+    ],
+)
+def test_least_cpus_are_owed_to_one_that_waits_in_its_own_shape(
+    comment: str, ran: Mapping[str, Any], is_owed: bool
+) -> None:
+    assert owed(row(waits(comment=f"{comment} pliant-min-cpus=2", **ran))) is is_owed
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.batch.slurm.jobs import running_job
+from pliant.batch.slurm.lent import has_its_memory
 from pliant.batch.slurm.site import Site
 from pliant.batch.slurm.standing import begins_by_others, stands
 from pliant.grammar import parse, put_token
@@ -75,6 +76,7 @@ LESS = {"tres_per_node": "gres:gpu:2"}
         {"reason": "BeginTime", "priority": "4294967000", "comment": "his", "name": "his"},
         {"nodes_expected": "n2", "start": instant(QUEUED_S + 900), "licenses": "(null)"},
         {"dependency": "(null)"},
+        {**LESS, "min_memory": "20000M"},  # the site's own: none was asked
     ],
 )
 @pytest.mark.parametrize("over", [OVER, KEEPS])
@@ -199,6 +201,32 @@ def test_nor_is_it_a_change_where_slurm_chose_its_nodes_and_types() -> None:
     assert stands(row(**waits), job, OVER, CLUSTER)  # four GPUs on one node or two
     assert stands(row(**waits, tres_per_node="gres:gpu:2"), job, OVER, CLUSTER)
     assert not stands(row(**waits, tres_per_node="gres:gpu:3"), job, OVER, CLUSTER)
+    to_one = replace(OVER, shape=Shape(1, 1))
+    assert stands(row(**waits, tres_per_node="gres:gpu:2"), job, to_one, CLUSTER)  # as on each
+
+
+def test_a_job_that_says_nothing_to_pliant_is_not_what_was_asked() -> None:
+    assert not stands(row(), replace(JOB, spec=None), OVER, CLUSTER)
+    assert not stands(row(admin_comment=""), replace(JOB, spec=None), OVER, CLUSTER)
+
+
+@pytest.mark.parametrize(
+    ("mark", "required", "said", "same"),
+    [
+        ("n1", "n1", "", True),  # our mark named it
+        ("n1", "n1", "n9", False),
+        ("n1", "n1", "n1", True),
+        ("", "n1", "", False),
+        ("", "n1", "n1", True),
+    ],
+)
+def test_the_nodes_that_its_owner_names_are_the_same_but_for_what_a_mark_named(
+    mark: str, required: str, said: str, same: bool
+) -> None:
+    spec = replace(SPEC, mark=mark)
+    job = replace(JOB, spec=spec, shares=True, nodes_required=(required,))
+    waits = row(admin_comment=put_token("", spec), nodes_required=said)
+    assert stands(waits, job, OVER, CLUSTER) is same
 
 
 PINNED = put_token("pliant-priority=9 pliant-memory=1000", SPEC)
@@ -212,6 +240,7 @@ BY_GPU = {"min_memory": "0", "mem_per_tres": "gpu:500"}
         ({"admin_comment": PINNED, "min_memory": "20000M"}, False),
         ({"admin_comment": PINNED, "min_memory": "0"}, False),  # all of a node
         ({"admin_comment": PINNED, **BY_GPU}, True),  # while Slurm tries to start it
+        ({"admin_comment": PINNED, **BY_GPU, "min_memory": "20000M"}, False),
         ({"admin_comment": put_token("pliant-priority=9", SPEC), "min_memory": "20000M"}, False),
         ({"min_memory": "20000M"}, True),  # it has no place before others
     ],
@@ -221,6 +250,20 @@ def test_memory_of_a_pinned_job_that_asked_for_none_is_what_it_had(
 ) -> None:
     """Else its owner could let it take before all others what they wait for."""
     assert stands(row(**said), JOB, OVER, CLUSTER) is as_it_was
+
+
+def test_memory_of_who_was_pinned_by_0_1_0_is_the_sites() -> None:
+    """It noted none."""
+    bare = put_token("pliant-priority=9", SPEC)
+    assert has_its_memory(row(admin_comment=bare, min_memory="500M"), 500)
+    assert not has_its_memory(row(admin_comment=bare, min_memory="600M"), 500)
+    assert not has_its_memory(row(admin_comment=PINNED, min_memory="500M"), 500)
+
+
+def test_memory_that_its_owner_asked_for_is_in_its_token() -> None:
+    asks = replace(SPEC, footprint=Footprint(mem_per_node_mib=200))
+    noted = put_token("pliant-priority=9", asks)
+    assert has_its_memory(row(admin_comment=noted, min_memory="300M"), 0)
 
 
 @pytest.mark.parametrize(
