@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import stat
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ from pbs_recorded import NAMES, NOW_S, Recorded
 
 from pliant.batch.clients import Answer
 from pliant.batch.pbs import Pbs
+from pliant.batch.pbs.fences import Fences
 from pliant.batch.pbs.queries import KICK
 from pliant.errors import Refused, Unavailable
 from pliant.filter.pbs.fences import Fence, read_fences
@@ -28,7 +30,7 @@ from pliant.handover import (
     Step,
     next_step,
 )
-from pliant.model import Job, Shape, Snapshot, Spec
+from pliant.model import Footprint, Job, Shape, Snapshot, Spec
 
 
 @pytest.fixture
@@ -151,6 +153,35 @@ def test_where_no_fence_can_be_shown_the_hand_over_goes_on(
     assert "others may take what a job has given up" in caplog.text
 
 
+def test_one_that_ends_is_not_sent_back_twice_nor_taken_for_changed(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    site.job("30").update(job_state="E", Execution_Time="Mon Nov 23 07:22:34 2026")
+    assert (under_way.step(20).do, site.said) == (Do.WAIT, [])
+
+
+@pytest.mark.parametrize("do", [Do.PIN, Do.RELEASE, Do.GIVE_BACK, Do.RELEASE_GUEST])
+def test_what_pbs_needs_not_be_told_it_is_not(site: Recorded, do: Do) -> None:
+    under_way = Clocked(site)
+    under_way.pbs.step(Step(do), under_way.over, under_way.job)
+    assert (site.said, fences(site)) == ([], ())
+
+
+def test_a_fence_that_fell_between_two_looks_is_known_and_forgotten_in_time() -> None:
+    now_s = [NOW_S]
+    kept = Fences(None, lambda: now_s[0])
+    assert not kept.fell()
+    kept.put(KEPT)
+    kept.end("30")
+    assert [kept.fell(), kept.fell()] == [True, False]
+    now_s[0] += GIVE_UP_S - 1
+    kept.put(replace(KEPT, job="31"))
+    assert kept.of("30") is not None
+    now_s[0] += 1
+    kept.put(replace(KEPT, job="32"))
+    assert kept.of("30") is None
+
+
 def test_what_it_is_to_have_elsewhere_is_kept_too(site: Recorded) -> None:
     under_way = Clocked(site)
     under_way.job = replace(under_way.job, next_nodes=("gn1", "gn3"))
@@ -186,6 +217,22 @@ def test_back_in_the_queue_it_gets_its_shape_and_is_the_first_there(site: Record
     site.said.clear()
     assert (under_way.step(8).outcome, fences(site)) == (Outcome.DONE, ())
     assert site.said == [KICK]  # nobody else starts one: for those that were kept out
+    under_way.step(9)
+    assert site.said == [KICK]
+
+
+def test_the_start_that_our_hook_refuses_opens_nothing_to_others(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    under_way.step(1)
+    site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+    under_way.step(3)
+    site.said.clear()
+    starts_again(site)
+    site.job("30")["run_count"] = 2
+    assert (under_way.step(6).do, site.said) == (Do.FENCE, [])
+    assert fences(site) == (replace(KEPT, until_s=NOW_S + 6 + FENCE_S),)
 
 
 def test_where_nobody_looks_at_a_hand_over_any_more_its_fence_ends_all_the_same(
@@ -201,19 +248,20 @@ def test_where_nobody_looks_at_a_hand_over_any_more_its_fence_ends_all_the_same(
     assert site.said == [KICK]
 
 
+@pytest.mark.parametrize(("etime", "since_s"), [("Mon Nov 23 06:22:34 2026", 2), (None, 0)])
 def test_one_whose_time_to_begin_has_come_is_given_all_of_its_seconds_to_start(
-    site: Recorded,
+    site: Recorded, etime: str | None, since_s: int
 ) -> None:
     """PBS forgets an Execution_Time that has come; a cycle of its scheduler may take a while."""
     under_way = Clocked(site)
     under_way.step()
     goes_back(site)
     under_way.step(1)
-    site.job("30").update(job_state="Q", etime="Mon Nov 23 06:22:34 2026")
+    site.job("30").update(job_state="Q", etime=etime)
     site.job("30").pop("Execution_Time")
     assert [under_way.step(3).do, under_way.step(4).do] == [Do.UNFENCE, Do.WAIT]
-    assert under_way.step(2 + START_S).do is Do.WAIT
-    assert under_way.step(3 + START_S).do is Do.TURN_BACK  # it had less
+    assert under_way.step(since_s + START_S).do is Do.WAIT
+    assert under_way.step(since_s + 1 + START_S).do is Do.TURN_BACK  # it had less
 
 
 def test_whom_a_pliantd_kept_out_that_was_killed_may_start(site: Recorded) -> None:
@@ -286,6 +334,48 @@ def test_one_that_does_not_start_keeps_nobody_out_for_long(site: Recorded) -> No
     assert (under_way.pbs.fences(), site.said) == ({}, [KICK])  # whom it kept out may start
 
 
+def test_a_shape_that_pbs_says_it_can_never_start_turns_back_before_that(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    under_way.step(1)
+    never = "Can Never Run: Insufficient amount of resource: ngpus"
+    site.job("30").update(job_state="Q", etime="Mon Nov 23 06:22:34 2026", comment=never)
+    site.job("30").pop("Execution_Time")
+    assert under_way.step(3).do is Do.UNFENCE
+    assert under_way.step(8) == Step(Do.TURN_BACK, words=never)
+
+
+@pytest.mark.parametrize("do", [Do.RESHAPE, Do.PUT_BACK])
+@pytest.mark.parametrize("gone", [False, True])
+def test_the_request_of_one_that_waits_no_more_stays(site: Recorded, do: Do, gone: bool) -> None:
+    under_way = Clocked(site)
+    if gone:
+        del site.answers["jobs"]["Jobs"]["30.head"]
+    with pytest.raises(Refused, match="job 30: it does not wait any more"):
+        under_way.pbs.step(Step(do), under_way.over, under_way.job)
+    assert site.said == []
+
+
+@pytest.mark.parametrize(
+    ("end_s", "words"),
+    [
+        (0.0, []),  # its time limit begins anew
+        (NOW_S + 500, ["walltime=498"]),
+        (NOW_S + 30, ["walltime=60"]),
+    ],
+)
+def test_what_is_left_of_its_time_limit_is_kept(
+    site: Recorded, end_s: float, words: list[str]
+) -> None:
+    under_way = Clocked(site)
+    under_way.over = replace(under_way.over, end_s=end_s)
+    under_way.step()
+    goes_back(site)
+    assert under_way.step(1).do is Do.RESHAPE
+    assert [word for word in site.said[-1] if word.startswith("walltime")] == words
+
+
 def test_a_scheduler_that_someone_has_stopped_stays_so(site: Recorded) -> None:
     under_way = Clocked(site)
     under_way.step()
@@ -309,7 +399,12 @@ def test_one_that_our_hook_holds_is_released(site: Recorded) -> None:
 
 @pytest.mark.parametrize(
     ("holds", "outcome"),
-    [("u", Outcome.HELD), ("o", Outcome.HELD_BY_ADMIN), ("uo", Outcome.HELD)],
+    [
+        ("u", Outcome.HELD),
+        ("o", Outcome.HELD_BY_ADMIN),
+        ("uo", Outcome.HELD),
+        ("s", Outcome.HELD),  # by what its owner lets it wait for
+    ],
 )
 def test_one_that_somebody_holds_is_left(site: Recorded, holds: str, outcome: Outcome) -> None:
     under_way = Clocked(site)
@@ -355,11 +450,14 @@ def test_a_request_that_pbs_refuses_is_put_back_and_begins_by_a_call_of_its_own(
 
 # What somebody else has changed meanwhile
 
+ASKS = Footprint(tasks_per_node=1, cpus_per_task=2, mem_per_node_mib=4096)
+NARROWER = {"pliant": token_text(Spec(parse("gpus=1-3;malleable"), Shape(1, 3), Shape(1, 1), ASKS))}
 OWNERS: tuple[dict[str, str], ...] = (
     {"select": "1:ncpus=2:ngpus=3:mem=4096mb"},
     {"select": "1:ncpus=4:ngpus=1:mem=4096mb"},
     {"select": "1:ncpus=2:ngpus=1:mem=4096mb:host=gn1"},
     {"pliant": token_text(Spec(parse("gpus=4"), Shape(1, 3), Shape(1, 1), renewed=True))},
+    NARROWER,
     {"pliant": ""},
 )
 
@@ -395,6 +493,40 @@ def test_so_is_where_and_when_its_owner_lets_it_begin(site: Recorded, key: str, 
     site.job("30")[key] = value
     assert [under_way.step(2).do, under_way.step(3).outcome] == [Do.UNFENCE, Outcome.CHANGED]
     assert site.said == [KICK]
+
+
+def test_one_that_turns_back_is_what_could_be_put_back(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    site.job("30")["Resource_List"].update(NARROWER)
+    under_way.over = replace(under_way.over, back_s=NOW_S)
+    assert under_way.step(1).do is Do.PUT_BACK
+
+
+def test_one_that_said_nothing_to_pliant_is_left(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    under_way.job = replace(under_way.job, spec=None)
+    goes_back(site, Execution_Time="Mon Nov 23 06:22:33 2026")
+    assert [under_way.step(2).do, under_way.step(3).outcome] == [Do.UNFENCE, Outcome.CHANGED]
+
+
+def test_a_time_to_begin_of_our_hook_that_has_nearly_come_is_waited_for(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site, queue="debug", Execution_Time="Mon Nov 23 06:22:34 2026")
+    site.job("30")["Variable_List"]["PLIANT_BACK"] = f"1:1:{NOW_S + 2:.0f}"
+    assert (under_way.step(1).do, site.said) == (Do.UNFENCE, [KICK])
+
+
+def test_a_time_limit_that_begins_anew_anyway_is_its_owners(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    site.job("30")["Resource_List"]["walltime"] = "02:00:00"
+    assert under_way.step(1).do is Do.RESHAPE
+    assert not any("walltime" in word for word in site.said[-1])
 
 
 def test_a_time_limit_that_its_owner_gave_it_meanwhile_stands(site: Recorded) -> None:
@@ -503,6 +635,14 @@ def test_a_guest_that_is_held_or_gone_keeps_nobody_out(
     assert (done[-1].outcome, fences(site)) == (Outcome.DONE, ())
 
 
+def test_a_guest_is_kept_the_room_once_more_where_no_pliantd_opened_its_fence(
+    site: Recorded,
+) -> None:
+    under_way = makes_room(site)
+    assert under_way.step(FENCE_S + 5).do is Do.PIN_GUEST
+    assert fences(site) == (replace(KEPT, until_s=NOW_S + 2 * FENCE_S + 5, lets=("32",)),)
+
+
 def test_a_pliantd_that_comes_back_finds_its_fences(site: Recorded) -> None:
     makes_room(site)
     again = Clocked(site, guest="32")
@@ -510,20 +650,30 @@ def test_a_pliantd_that_comes_back_finds_its_fences(site: Recorded) -> None:
     assert again.step(3).do is Do.UNFENCE
 
 
-def test_what_pbs_refuses_of_a_step_is_told(site: Recorded) -> None:
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("qalter: Job has finished", Refused),
+        ("qalter: cannot connect to server head (errno=111)", Unavailable),
+    ],
+)
+def test_what_pbs_refuses_of_a_step_is_told_and_an_absent_pbs_apart(
+    site: Recorded, words: str, kind: type[Exception]
+) -> None:
     under_way = Clocked(site)
     under_way.step()
     goes_back(site)
-    site.refuses = "qalter: Job has finished"
-    with pytest.raises(Refused, match="job 30: reshape: qalter: Job has finished"):
+    site.refuses = words
+    with pytest.raises(kind, match=re.escape(f"job 30: reshape: {words}")):
         under_way.step(1)
 
 
 def test_a_job_that_is_gone_ends_its_hand_over(site: Recorded) -> None:
-    pbs = site.pbs()
-    pbs.observe()
-    over = HandOver("99", 0, Shape(1, 2), NOW_S, NOW_S + 60, NOW_S, before=Shape(1, 1))
-    assert next_step(over, pbs.scene(over, Job("99"))).outcome is Outcome.GONE
+    under_way = Clocked(site)
+    under_way.step()
+    del site.answers["jobs"]["Jobs"]["30.head"]
+    assert (under_way.step(1).do, fences(site)) == (Do.UNFENCE, ())
+    assert under_way.step(2).outcome is Outcome.GONE
 
 
 TOO_MANY = "job held, too many failed attempts to run"
@@ -535,6 +685,14 @@ def test_who_is_held_for_going_back_so_often_is_let_start_again(site: Recorded, 
     site.job("30")["Variable_List"]["PLIANT_BACK"] = back
     Pbs(site, lambda: NOW_S, NAMES).observe()
     assert site.said == [("qalter", "-W", "run_count=1", "30"), ("qrls", "-h", "s", "30")]
+
+
+def test_who_would_be_refused_its_next_start_stays_held(site: Recorded) -> None:
+    goes_back(site, job_state="H", Hold_Types="s", run_count=21, comment=TOO_MANY)
+    site.job("30")["Variable_List"]["PLIANT_BACK"] = "21:11"
+    site.refuses = "qalter: Unauthorized Request"
+    Pbs(site, lambda: NOW_S, NAMES).observe()
+    assert site.said == [("qalter", "-W", "run_count=1", "30")]
 
 
 @pytest.mark.parametrize(
@@ -573,3 +731,14 @@ def test_who_was_asked_is_released_by_its_hand_over(site: Recorded) -> None:
     under_way.now_s += FENCE_S + GIVE_UP_S + 1  # there is none any more
     under_way.pbs.observe()
     assert site.said == [("qrls", "-h", "s", "30"), KICK]
+
+
+def test_who_goes_back_again_once_its_hand_over_has_let_it_go_is_released(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site, job_state="H", Hold_Types="s", Execution_Time=None, run_count=1)
+    site.job("30")["Variable_List"]["PLIANT_HELD"] = 1
+    assert [under_way.step(1).do, under_way.step(2).do] == [Do.RESHAPE, Do.UNFENCE]
+    site.said.clear()
+    under_way.pbs.observe()
+    assert site.said == [("qrls", "-h", "s", "30")]
