@@ -170,6 +170,10 @@ def test_so_it_is_with_a_job_that_was_submitted_without_an_answer(
     job = running_job(runs, CLUSTER)
     assert stands(row(**{"admin_comment": token, **said}), job, over, CLUSTER) is as_it_was
     assert stands(row(**NEW), job, over, CLUSTER)
+    forgot = row(
+        admin_comment=token
+    )  # a slurmctld that was killed: the shape, and that it was made
+    assert stands(forgot, job, replace(over, made=True), CLUSTER)
 
 
 @pytest.mark.parametrize(
