@@ -139,7 +139,7 @@ def _lost(state: State, event: Lost) -> Next:
         return state, ()
     if event.task is None:
         return replace(state, deaf=False), ()
-    deaf = replace(state, deaf=True, late=state.late or state.stage is Stage.GATHERING)
+    deaf = replace(state, deaf=True, late=state.stage is Stage.GATHERING)
     words = f"task {event.task} has lost its wrapper"
     says = Say(f"{words}: no checkpoint is asked for any more")
     if state.stage is not Stage.ASKED or state.wish is None:
@@ -249,22 +249,27 @@ def _over(state: State, code: int, *effects: Effect) -> Next:
 
 
 def _gathered(state: State, event: Gathered) -> Next:
-    assert state.wish is not None  # noqa: S101  # nothing is gathered without one
     if event.failed is None:
-        return _hand(state, state.wish, event.at_s)
+        return _hand(state, _wish(state), event.at_s)
     task, code = event.failed
     words = f"task {task} has not saved, it ended with exit code {code}: the job is not requeued"
     return _over(state, code, Say(words), ReportEnd(code, state.termed), *_end(state, code))
 
 
+def _wish(state: State) -> Wish:
+    """What the program has saved for: no stage after its end is without one."""
+    assert state.wish is not None  # noqa: S101  # else it has not saved on request
+    return state.wish
+
+
 def _ticked_gathering(state: State, event: Ticked) -> Next:
-    if event.at_s < state.until_s or state.wish is None:
+    if event.at_s < state.until_s:
         return state, ()
     words = "not every task has ended after its checkpoint"
     if state.late:  # it may not have been asked, or not for long enough
         running, effects = _go_on(state)
-        return running, (Say(words), *effects, ReportFailed(state.wish, words))
-    handing, effects = _hand(state, state.wish, event.at_s)
+        return running, (Say(words), *effects, ReportFailed(_wish(state), words))
+    handing, effects = _hand(state, _wish(state), event.at_s)
     return handing, (Say(words), *effects)
 
 
@@ -277,18 +282,17 @@ def _hand(state: State, wish: Wish, at_s: float) -> Next:
 
 
 def _checked(state: State, event: Checked) -> Next:
-    assert state.wish is not None  # noqa: S101  # nothing is checked without one
     if event.trouble:
         words = f"the checkpoint is not new and whole: {event.trouble}"
         running, effects = _go_on(state)
-        return running, (Say(words), *effects, ReportFailed(state.wish, words))
-    return _hand_over(state, state.wish, event.at_s) if state.alone else _go_on(state)
+        return running, (Say(words), *effects, ReportFailed(_wish(state), words))
+    return _hand_over(state, _wish(state), event.at_s) if state.alone else _go_on(state)
 
 
 def _ticked_checking(state: State, event: Ticked) -> Next:
-    if event.at_s < state.until_s or state.wish is None:
+    if event.at_s < state.until_s:
         return state, ()
-    words = f"{state.wish.checkpoint} could not be looked at within {CHECK_S:.0f} s"
+    words = f"{_wish(state).checkpoint} could not be looked at within {CHECK_S:.0f} s"
     return _checked(state, Checked(event.at_s, words))
 
 
@@ -334,9 +338,8 @@ def _requeued(state: State, event: Requeued) -> Next:
         return replace(state, stage=Stage.LEAVING, until_s=event.at_s + TAKE_OVER_S), ()
     running, start = _again(state)
     words = f"the job could not be requeued ({event.trouble}): the program goes on here"
-    wish = state.wish
-    report = (ReportFailed(wish, words),) if wish else ()
-    return running, (Say(words), Tell(again=True), *start, *report)
+    report = ReportFailed(_wish(state), words)
+    return running, (Say(words), Tell(again=True), *start, report)
 
 
 def _again(state: State) -> Next:
