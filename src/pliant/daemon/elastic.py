@@ -117,7 +117,7 @@ class Elastic:
 
     def _running(self, job: Job, wanted: Wanted | None) -> Job:
         request = elastic_request(job)
-        if request is None or job.spec is None:
+        if request is None:
             return job
         listens = self.runs.may_reshape(job) and not self._stalled.has_hung(job)
         resizes = request.malleable is not None and listens
@@ -142,8 +142,6 @@ class Elastic:
     def _offered(self, job: Job) -> tuple[Shape, ...]:
         """What it may become, but for what the batch system did not give it before."""
         refused = self.overs.refused(job.id)
-        if not refused:
-            return job.shapes
         return tuple(shape for shape in job.shapes if shape not in refused)
 
     def _waiting(self, job: Job, wanted: Wanted | None) -> Job:
@@ -171,7 +169,7 @@ class Elastic:
             [
                 replace(job, shape=to.shape, shapes=(to.shape,), nodes=to.nodes)
                 for job, to in there
-                if not to.guest and len(to.nodes) == to.shape.nodes
+                if not to.guest
             ],
         )
 
@@ -334,8 +332,7 @@ class Elastic:
         It keeps what is left of its time limit: nobody who waits for its end waits longer for it.
         ``job``: as :meth:`known` returned it. Raises Refused.
         """
-        request = elastic_request(job)
-        if request is None or request.malleable is None or job.spec is None:
+        if job.spec is None or job.spec.request.malleable is None:
             raise Refused(f"job {job.id}: it was not submitted with --malleable")
         now_s, end_s = self._clock(), job.end_s if job.time_limit_s else 0.0
         wanted = Wanted(shape, end_s=end_s)
@@ -393,14 +390,13 @@ class Elastic:
         if listens:
             self._hands.must_go_back(job)
         until_s = now_s + self.runs.grace_s(job)
-        if wanted.guest:
-            self._unserved.asked(wanted.guest)
+        self._unserved.asked(wanted.guest)
         return self.overs.begin(job, wanted, until_s, reason, listens=listens)
 
     def _ended(self, job: Job, guest: str, outcome: Outcome, told: str) -> None:
         self._changes.ended(job.id)
         self._stalled.ended(job.id)
-        if guest and outcome in LEFT:
+        if outcome in LEFT:
             self._unserved.made_room(guest, self._clock())
         rows = self._store.handovers(job.id)
         if rows:

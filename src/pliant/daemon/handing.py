@@ -22,11 +22,11 @@ from pliant.handover import (
     BEFORE_RESHAPE,
     PUT_BACK_S,
     REFUSED_S,
-    SETTLE_S,
     Do,
     HandOver,
     Outcome,
     Scene,
+    Sight,
     Step,
     is_contradicted,
     next_step,
@@ -247,17 +247,18 @@ class HandOvers:
             active = self._active.get(job_id)
             if active is None or (active.over.run, name_of(active.over)) != (run, name):
                 return self.stays(job_id, run, name)  # it is said again until it is heard
-            ends, over, job = False, active.over, active.job
+            if active.over.saved_s or active.stays:
+                return True
+            over, job = active.over, active.job
             wanted = Wanted(over.shape, job.next_nodes, over.guest, over.end_s)
-            if not over.saved_s and not active.stays and not self._has_place(job, wanted):
-                active.stays = True
-                active.over, active.next_s = replace(over, until_s=0.0), 0.0
-            elif not over.saved_s and not active.stays:
-                ends, active.over = True, replace(over, saved_s=self._clock())
+            active.stays = not self._has_place(job, wanted)
+            if active.stays:
+                active.over = replace(over, until_s=0.0)
+            else:
+                active.over = replace(over, saved_s=self._clock())
                 self._store.saved(active.number, active.over.saved_s)
-                active.next_s = 0.0
-            self.woken()
-        if ends:
+            self._hasten(active)
+        if not active.stays:
             self._before_end(over, job)
         return True
 
@@ -273,8 +274,7 @@ class HandOvers:
             else:
                 rows = self._store.handovers(job_id)
                 over = _read(rows[-1]) if rows and rows[-1].outcome == Outcome.STAYS else None
-            is_it = over is not None and name in (None, name_of(over))
-            return over is not None and is_it and over.run == run
+            return over is not None and name in (None, name_of(over)) and over.run == run
 
     def saved_late(self, job: Job, run: int, name: str) -> bool:
         """Go on with a hand-over that was given up before this run's program saved after all.
@@ -289,7 +289,7 @@ class HandOvers:
                 if rows and rows[-1].outcome in (*LATE, Outcome.STALLED.value)
                 else None
             )
-            if over is None or job.id in self._active or (over.run, name_of(over)) != (run, name):
+            if over is None or (over.run, name_of(over)) != (run, name):
                 return False
             over = replace(over, saved_s=self._clock())
             if over.saved_s - rows[-1].done_s > STALE_S:
@@ -320,22 +320,25 @@ class HandOvers:
         """
         with self._lock:
             active = self._active.get(job_id)
-            mine = active and (active.over.run, name_of(active.over)) == (run, name)
-            if active and mine and not active.requeued:
-                if active.over.saved_s:
-                    self._store.saved(active.number, 0.0)
+            if active is None or (active.over.run, name_of(active.over)) != (run, name):
+                return
+            if not active.requeued:
+                self._store.saved(active.number, 0.0)
                 active.over = replace(active.over, until_s=0.0, saved_s=0.0)
-                active.next_s = 0.0
-            self.woken()
+                self._hasten(active)
 
     def withdraw(self, job_id: str) -> None:
         """Take a wish back whose checkpoint is not written yet: the job goes on as it is."""
         with self._lock:
             active = self._active.get(job_id)
-            if active and not active.over.saved_s:
-                active.over = replace(active.over, until_s=0.0)
-                active.next_s = 0.0
-            self.woken()
+            if active is not None:
+                active.over = replace(active.over, until_s=0.0)  # of no account once it is written
+                self._hasten(active)
+
+    def _hasten(self, active: _Active) -> None:
+        """Let its next step be due at once."""
+        active.next_s = 0.0
+        self.woken()
 
     # --- the steps -------------------------------------------------------------------------
 
@@ -360,12 +363,11 @@ class HandOvers:
             scene = self._hands.scene(over, job)
             if self._ends_otherwise(active, over, scene):
                 return
-            over = self._made(active, over, scene)
             step = next_step(over, scene)
-            if not self._stands(active, over, step):
+            if not self._stands(active, over, step, scene.job):
                 return
-            if step.do is Do.END:
-                self._end(active, Outcome.STAYS if active.stays else step.outcome or Outcome.DONE)
+            if step.outcome is not None:
+                self._end(active, Outcome.STAYS if active.stays else step.outcome)
                 return
             if step.do is Do.TURN_BACK:
                 self._turn_back(active, step.words, scene.now_s)
@@ -454,32 +456,28 @@ class HandOvers:
         Its owner may make that shorter, an administrator longer.
         """
         ends_s = scene.job.ends_s
-        if not (over.end_s and ends_s) or abs(ends_s - over.end_s) < 1 or scene.job.run != over.run:
+        if not (over.end_s and ends_s) or abs(ends_s - over.end_s) < 1:
             return False
         with self._lock:
             active.over = replace(active.over, end_s=ends_s)
             self._store.ends(active.number, ends_s)
         return True
 
-    def _made(self, active: _Active, over: HandOver, scene: Scene) -> HandOver:
-        """Note that a job asks for what it is to become: what it asks then is its owner's."""
-        is_made = over.saved_s and scene.job.is_waiting and scene.job.carries == over.shape
-        with self._lock:
-            if active.over is over and is_made and not over.made:
-                self._note_made(active, made=True)
-                return active.over
-        return over
-
     def _note_made(self, active: _Active, *, made: bool) -> None:
         if active.over.made != made:
             active.over = replace(active.over, made=made)
             self._store.made(active.number, made)
 
-    def _stands(self, active: _Active, over: HandOver, step: Step) -> bool:
-        """Whether a step is still right; it is not where its program has spoken meanwhile."""
+    def _stands(self, active: _Active, over: HandOver, step: Step, job: Sight) -> bool:
+        """Whether a step is still right; it is not where its program has spoken meanwhile.
+
+        Note then that a job asks for what it is to become: what it asks later is its owner's.
+        """
         with self._lock:
             if active.over is not over:
                 return False
+            if over.saved_s and job.is_waiting and job.carries == over.shape:
+                self._note_made(active, made=True)
             active.requeued |= step.do is Do.REQUEUE
             return True
 
@@ -493,7 +491,6 @@ class HandOvers:
             elif outcome is Outcome.STAYS or _was_checked(active.job, outcome):
                 self._rests[active.over.job] = self._monotonic() + REST_S
             self._store.handed_over(active.number, self._clock(), told)
-            self.woken()
         change = shape_text(active.job.shape), shape_text(active.over.shape)
         log.info("job %s: %s", active.over.job, told, extra=about_job(active.job, *change))
         self._told(active.over.job)
@@ -538,8 +535,6 @@ def _places(active: _Active) -> tuple[str, ...]:
 def _pause_s(step: Step, active: _Active) -> float:
     if step.do is Do.WAIT:
         return QUICK_S if active.over.saved_s else SLOW_S
-    if step.do is Do.SETTLE:
-        return SETTLE_S / 2
     return AGAIN_S if step == active.did else 0.0
 
 
@@ -567,6 +562,6 @@ def _shape(text: str) -> Shape | None:
 def _as_asked(row: HandOverRow) -> Job | None:
     """Return the job as it was when it was asked; None where an older pliantd did not note it."""
     try:
-        return read_job(row.asked) if row.asked else None
+        return read_job(row.asked)
     except BadInput:
         return None
