@@ -210,7 +210,8 @@ def measure(quick: bool) -> list[Section]:
         Section(
             "Memory of pliantd",
             f"Resident, before and after the {flagged} moldable submissions above (and their "
-            "cancellation); it decided every second meanwhile.",
+            "cancellation); it decided every second meanwhile. It keeps what Slurm shows of ended "
+            "jobs: here for half an hour (MinJobAge), so of them all.",
             ("", "MiB"),
             [("before", f"{before_mib:.1f}"), ("after", f"{after_mib:.1f}")],
         ),
