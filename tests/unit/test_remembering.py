@@ -323,6 +323,24 @@ def test_each_run_of_a_job_that_is_requeued_is_kept(at: Remembers) -> None:
     assert at.counted().starts == 1
 
 
+def test_one_that_is_cancelled_before_it_was_seen_to_wait_again_has_run_until_its_requeue(
+    at: Remembers,
+) -> None:
+    at.submit("7", "gpus=1:2", own=TWO)
+    at.look()
+    at.start("7")
+    at.look(10.0)
+    at.batch.has("7", state="PENDING", run=1, submit_s=at.now_s + 30.0, start_s=0.0)
+    at.batch.clock.now_s += 35.0
+    at.end("7", "CANCELLED")
+    at.look(5.0)
+    told = at.history("7")
+    assert [(run.run, run.end_s - run.start_s) for run in told.runs] == [(0, 40.0)]
+    record = at.cycling.store.jobs.job("7")
+    assert record is not None
+    assert (record.exit, record.run, record.gpu_s) == ("CANCELLED", 1, 2 * 40.0)
+
+
 def test_a_number_that_comes_again_is_another_job(at: Remembers) -> None:
     at.submit("7")
     at.look()

@@ -253,7 +253,7 @@ class Remembering:
                 if not stored.exit and ended.exit:
                     changes.jobs[job.id] = replace(stored, exit=ended.exit, end_s=ended.end_s)
                 return
-        if job.start_s:
+        if job.start_s or (record is not None and job.restarts != record.run):
             record = self._follow(job, changes)
         elif record is None:
             record = self._meet(job, changes)
