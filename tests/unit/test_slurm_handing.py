@@ -473,6 +473,16 @@ def test_a_fence_is_as_long_by_slurmctlds_clock_where_ours_is_behind() -> None:
     assert fence_end_s >= NOW_S + FENCE_S
 
 
+def test_a_fence_stands_until_it_has_ended_by_slurmctlds_clock() -> None:
+    hands = handing(fences=("pliant_7",))
+    hands.fake.ahead_s = 4000.0
+    assert [*hands.fences()] == ["7"]
+    hands = handing(fences=("pliant_7",))
+    hands.fake.state = replace(hands.fake.state, fences={"pliant_7": NOW_S - 1.0})
+    hands.fake.ahead_s = -4000.0
+    assert not hands.fences()
+
+
 def test_where_slurmctld_does_not_say_the_clocks_are_taken_to_agree() -> None:
     hands = handing()
     hands.fake.ahead_s = 30.0

@@ -167,11 +167,9 @@ class Handing:
         answer = self._commands.run(("scontrol", "-o", "show", "reservation"))
         if answer.status:
             raise Unavailable(f"scontrol show reservation: {answer.words}")
-        return {
-            found.name.removeprefix(FENCE): found.end_s
-            for found in parse_reservations(answer.out)
-            if _FENCE.fullmatch(found.name) and found.end_s > self._clock()
-        }
+        ours = [one for one in parse_reservations(answer.out) if _FENCE.fullmatch(one.name)]
+        now_s = self._clock() - self._clocks.ahead_s() if ours else 0.0
+        return {one.name.removeprefix(FENCE): one.end_s for one in ours if one.end_s > now_s}
 
     def _sight(self, row: JobRow | None) -> Sight:
         if row is None:
