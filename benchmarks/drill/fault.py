@@ -31,7 +31,7 @@ class Fault:
     user does when all is quiet. ``first``: the batch system or its user sends the job back, behind
     whoever may start at once. ``stands``: a field of the
     job, and what it must say once all is quiet. ``options``: more of its submission.
-    ``guest_ends``: how the trial job ends.
+    ``guest_ends``: how the trial job ends. ``once``: the next hand-over would not begin as this.
     """
 
     name: str
@@ -49,11 +49,12 @@ class Fault:
     stands: tuple[str, str] = ("", "")
     options: tuple[str, ...] = ()
     guest_ends: str = "COMPLETED"
+    once: bool = False
 
     @property
     def hand_overs(self) -> int:
         """How many a run makes at most: one where the job ends, or keeps what its user said."""
-        return 1 if self.stands[0] or self.ends != "COMPLETED" else 3
+        return 1 if self.once or self.stands[0] or self.ends != "COMPLETED" else 3
 
 
 def around(*steps: str) -> tuple[str, ...]:

@@ -5,6 +5,8 @@ What is common to all batch systems; what a job shows is told in Slurm's words.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import signal
 import subprocess
@@ -43,6 +45,13 @@ def checksum(steps: int) -> str:
     for step in range(1, steps + 1):
         total = (total * 31 + step) % (2**61 - 1)
     return f"{steps} {total}"
+
+
+def runs(process: psutil.Process) -> bool:
+    """Whether it does; what has ended may stay in the table where a container has no init."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 class Admin(ABC):
@@ -251,7 +260,9 @@ class Field(ABC):
         """Kill a daemon, and wait until it is gone."""
         process = psutil.Process(self.pid(part))
         process.kill()
-        process.wait(COME_S)
+        if process.ppid() == os.getpid():
+            process.wait(COME_S)
+        self.wait(lambda: not runs(process), f"{part} to end", COME_S, LOOK_S)
         self.dead.append(part)
 
     def signal(self, part: str, number: signal.Signals) -> None:
@@ -300,7 +311,9 @@ class Field(ABC):
     def works(self) -> bool:
         """Whether the program counts."""
         pid = int((self.place / "pid").read_text().split()[0])
-        return not self.has_saved() and psutil.pid_exists(pid)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return not self.has_saved() and runs(psutil.Process(pid))
+        return False
 
     @staticmethod
     def wait(is_so: Callable[[], bool], what: str, timeout_s: float, poll_s: float = ASK_S) -> None:

@@ -24,6 +24,8 @@ from pliant.handover import HandOver, Step
 from pliant.model import Job
 
 HALT, REACHED = "halt", "reached"
+END = "end"
+"""No step: that the program has saved, and will end now; on PBS it has a fence put up."""
 MOST_S = 30.0
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 
@@ -32,8 +34,8 @@ def halting(batch: type[Slurm] | type[Pbs], directory: Path, **own: Any) -> type
     """Return the batch system with steps that halt where it is said; ``own``: more for its init."""
     wanted, reached = directory / HALT, directory / REACHED
 
-    def halt(when: str, step: Step) -> None:
-        if not wanted.exists() or wanted.read_text() != f"{when}:{step.do}":
+    def halt(when: str, step: str) -> None:
+        if not wanted.exists() or wanted.read_text() != f"{when}:{step}":
             return
         wanted.rename(reached)
         deadline = time.monotonic() + MOST_S
@@ -43,12 +45,21 @@ def halting(batch: type[Slurm] | type[Pbs], directory: Path, **own: Any) -> type
     def init(self: Any, commands: Any, **rest: Any) -> None:
         batch.__init__(self, commands, **own, **rest)
 
-    def stepping(self: Any, step: Step, over: HandOver, job: Job) -> None:
-        halt("before", step)
-        batch.step(self, step, over, job)
-        halt("after", step)
+    def ending(self: Any, over: HandOver, job: Job) -> None:
+        halt("before", END)
+        batch.before_end(self, over, job)
+        halt("after", END)
 
-    return type(f"Halting{batch.__name__}", (batch,), {"__init__": init, "step": stepping})
+    def stepping(self: Any, step: Step, over: HandOver, job: Job) -> None:
+        halt("before", step.do)
+        batch.step(self, step, over, job)
+        halt("after", step.do)
+
+    return type(
+        f"Halting{batch.__name__}",
+        (batch,),
+        {"__init__": init, "before_end": ending, "step": stepping},
+    )
 
 
 def skewed(skew_s: int) -> dict[str, str]:

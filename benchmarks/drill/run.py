@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+
+import psutil
 
 from benchmarks.drill.fault import UNHALTED_S, Fault
 from benchmarks.drill.field import COME_S, ENDED, LOOK_S, SHAPES, STEPS, Field, checksum
@@ -90,7 +93,7 @@ def run(area: Field, fault: Fault, place: Path, draw: random.Random) -> Ran:
     try:
         with fault.around(area):
             _run(area, fault, moments, ran, draw)
-    except (PliantError, OSError) as error:
+    except (PliantError, OSError, psutil.Error, subprocess.SubprocessError) as error:
         ran.seen[-1].words.append(f"{type(error).__name__}: {error}")
     lines = area.said(said).splitlines()
     ran.said = "\n".join(line for line, _ in groupby(filter(_SAID.match, lines)))
@@ -339,7 +342,8 @@ def _judge(area: Field, seen: Seen) -> None:
 def _was_not_launched(area: Field) -> bool:
     """Whether Slurm, which had forgotten that it runs, started it twice and then held it."""
     told = area.history()
-    return told is not None and told.handovers[-1].outcome == Outcome.NOT_LAUNCHED
+    rows = told.handovers if told else ()
+    return bool(rows) and rows[-1].outcome == Outcome.NOT_LAUNCHED
 
 
 def _told(shown: Mapping[str, str]) -> str:

@@ -21,6 +21,8 @@ HELD = ("launch_failed_requeued_held", "JobHoldMaxRequeue")
 IDLE_S = 15.0
 """How long a job may wait for its node with none of ours on it."""
 LOOK_S = 1.0
+FAR_S = 10.0
+"""No begin time of a hand-over's is so far ahead."""
 
 
 @dataclass(slots=True)
@@ -30,7 +32,7 @@ class SlurmAdmin(Admin):
     area: SlurmField
     hurries: bool = False
     did: int = 0
-    _hurried: set[str] = field(default_factory=set)
+    _hurried: set[tuple[str, str]] = field(default_factory=set)
     _looked_s: float = 0.0
     _idle_s: float = 0.0  # since when
 
@@ -40,18 +42,20 @@ class SlurmAdmin(Admin):
         every = [self.area.show(job) for job in jobs]
         for job, shown in zip(jobs, every, strict=True):
             if shown.get("JobState") == "PENDING":
-                self._tend(job, shown.get("Reason", ""))
+                self._tend(job, shown)
         self._look([shown for shown in every if shown])
         return every
 
-    def _tend(self, job: str, reason: str) -> None:
+    def _tend(self, job: str, shown: Mapping[str, str]) -> None:
+        reason, start = shown.get("Reason", ""), (job, shown.get("Restarts", ""))
         if reason in HELD:
             self.area.scontrol("release", job)
             self.did += 1
-        waits = self.hurries and reason == "BeginTime" and job not in self._hurried
+        far = reason == "BeginTime" and _instant(shown["EligibleTime"]) > time.time() + FAR_S
+        waits = self.hurries and far and start not in self._hurried
         quiet = waits and not self.area.is_under_way()  # a checkpoint may have come after all
         if quiet and not self.area.scontrol("update", f"jobid={job}", "StartTime=now+3"):
-            self._hurried.add(job)
+            self._hurried.add(start)
 
     def _look(self, every: Sequence[Mapping[str, str]]) -> None:
         """Look after the nodes, now and then."""
@@ -68,3 +72,8 @@ class SlurmAdmin(Admin):
             self.area.scontrol("reconfigure")
             self._idle_s, self.did = now_s, self.did + 1
         self._idle_s = self._idle_s or now_s
+
+
+def _instant(text: str) -> float:
+    """Read an instant of Slurm's, which is in local time."""
+    return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))

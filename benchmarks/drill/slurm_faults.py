@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from benchmarks.drill import acts, disks
 from benchmarks.drill import slurm_acts as slurm
 from benchmarks.drill.fault import ANY_TIME, ASKED, Fault, around
+from benchmarks.drill.halting import END
 
 STEPS = ("pin", "fence", "requeue", "reshape", "unfence", "release")
 GUEST_STEPS = ("fence", "requeue", "pin-guest", "unfence", "release-guest")
@@ -48,6 +49,15 @@ FAULTS: Sequence[Fault] = (
         )
         for step in GUEST_STEPS
         for when in ("before", "after")
+    ),
+    *(
+        Fault(
+            f"pliantd killed before its answer that the program may end{more}",
+            (f"before:{END}",),
+            acts.kill("pliantd"),
+            guest=guest,
+        )
+        for more, guest in (("", False), (", preempted", True))
     ),
     Fault("pliantd stopped until the wrapper requeues", SAVED, acts.stop_pliantd, first=True),
     Fault("slurmctld killed", ANY, acts.kill("slurmctld")),
@@ -109,7 +119,13 @@ FAULTS: Sequence[Fault] = (
         acts.kill("pliantd"),
         around=disks.full_disk,
     ),
-    Fault("disk full meanwhile, pliantd killed", ANY, disks.fill_and_kill, around=disks.small_disk),
+    Fault(
+        "disk full meanwhile, pliantd killed",
+        ANY,
+        disks.fill_and_kill,
+        around=disks.small_disk,
+        once=True,
+    ),
     *(
         Fault(f"store says {what}, pliantd killed{more}", REQUEUED, acts.stale(change), guest=guest)
         for what, change in (
