@@ -21,7 +21,7 @@ from benchmarks.drill.fault import Fault
 from benchmarks.drill.record import RUNS, Origin, append, counted, read
 from benchmarks.drill.run import Ran
 from benchmarks.drill.sitting import Task, drilled
-from benchmarks.drill.slurm_faults import FAULTS
+from benchmarks.drill.systems import SYSTEMS
 
 
 def rarest(kinds: Sequence[Fault], counts: Counter[str], seed: int) -> Iterator[Task]:
@@ -54,13 +54,16 @@ def main() -> None:
     """Make the runs, and note each as it ends."""
     chosen = _parser().parse_args()
     seed = chosen.seed or random.SystemRandom().randrange(1, 2**31)
-    kinds = [one for one in FAULTS if any(word in one.name for word in chosen.only.split(","))]
-    origin, stopping = Origin.now(chosen.where), threading.Event()
+    system, words = SYSTEMS[chosen.batch], chosen.only.split(",")
+    kinds = [one for one in system.faults if any(word in one.name for word in words)]
+    origin = Origin.now(f"{system.name} {system.release()}", chosen.where)
+    stopping = threading.Event()
     counts = counted(read(chosen.record, origin.files), origin.on)
     print(f"seed {seed}; {counts.total()} hand-overs are recorded of these files", flush=True)
     _end_at_a_signal(stopping)
+    at_once = system.at_once or chosen.at_once
     tasks = enough(rarest(kinds, counts, seed), chosen.runs, chosen.each, kinds, counts)
-    for task, ran in drilled(tasks, chosen.at_once, stopping, chosen.logs):
+    for task, ran in drilled(tasks, at_once, stopping, chosen.logs, system.up):
         append(chosen.record, origin.noted(task, ran))
         counts[ran.fault] += ran.faults - task.fault.hand_overs
         _print(task, ran)
@@ -87,6 +90,7 @@ def _end_at_a_signal(stopping: threading.Event) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.drill", description=__doc__)
+    parser.add_argument("--batch", choices=[*SYSTEMS], default="slurm", help="pbs: pbs_field.py")
     parser.add_argument("--runs", type=int, default=0, help="how many; each kind once by default")
     parser.add_argument("--each", type=int, default=0, help="until there are so many of each kind")
     parser.add_argument("--at-once", type=int, default=max(1, (os.cpu_count() or 2) // 2))

@@ -10,9 +10,10 @@ from math import comb
 from statistics import median
 
 from benchmarks import machine
+from benchmarks.drill.fault import Fault
 from benchmarks.drill.record import ROOT, RUNS, Run, counted, hash_of, read
 from benchmarks.drill.run import Ran
-from benchmarks.drill.slurm_faults import FAULTS
+from benchmarks.drill.systems import faults_on
 from benchmarks.section import Section, verdict
 
 _HEADER = (
@@ -40,7 +41,8 @@ CONFIDENCE = 0.95
 _HEAD = """\
 # Hand-overs with faults
 
-Written by `make drill`; every number below was counted by its runs. GPUs are fake; Slurm is real.
+Written by `make drill`; every number below was counted by its runs. GPUs are fake; the batch \
+systems are real.
 """
 
 _HOW = """\
@@ -52,7 +54,8 @@ jobs is submitted before pliantd may be asked about it. What died is started aga
 and what is left is counted once pliantd has nothing under way.
 
 "Not good, at most" bounds how often a hand-over with a fault of this kind does harm, with 95 % \
-confidence (Clopper and Pearson; for none of n about 3/n).
+confidence (Clopper and Pearson; for none of n about 3/n). "Another first by the fault itself": \
+the batch system or a user sends the job back, and whoever waits may start before it.
 
 A slurmctld that is killed forgets its last seconds, with or without Pliant: a job that it had \
 started in them it starts again, its node refuses that, and Slurm holds the job and drains the \
@@ -60,7 +63,7 @@ node; or it takes GPUs for used until it is reconfigured. The drill then does wh
 administrator would, which is counted apart. Or it ends the run that it has forgotten \
 ("Registered PENDING") and starts the job again within the same second, for which the node has \
 just revoked the job's credential: the job has FAILED, as a plain one would have; it is counted \
-as ended by Slurm itself."""
+as another first."""
 
 _GO_ON = """\
 ## How to go on
@@ -71,6 +74,8 @@ A run is a line of benchmarks/drill/runs.jsonl, and counts for as long as the fi
     make drill N=100          100 runs, of the kinds first that were tried least; K=4: four at once
     make drill EACH=15 K=4    until there are 15 hand-overs of each kind
     make drill SUITE=forky N=100    on the Slurm of that Debian, in a container
+    python -m benchmarks.drill --batch pbs --each 5    on the PBS that PLIANT_PBS_* points at: \
+see benchmarks/drill/pbs_field.py
 
 and end clean at Ctrl-C or SIGTERM. A run is drawn by its seed: \
 `python -m benchmarks.drill --runs 1 --only KIND --seed SEED --logs DIR` draws it again."""
@@ -114,9 +119,10 @@ def _sum(on: str, runs: Sequence[Run]) -> Sequence[str]:
 
 def _section(on: str, runs: Sequence[Run]) -> Section:
     made = counted(runs, on)
-    rest = [kind.name for kind in FAULTS if kind.name not in made]
+    kinds = faults_on(on)
+    rest = [kind.name for kind in kinds if kind.name not in made]
     words = f"Not tried: {'; '.join(rest)}." if rest else "Each kind was tried."
-    return Section(on, words, _HEADER, [*table([run.ran for run in runs])])
+    return Section(on, words, _HEADER, [*table([run.ran for run in runs], kinds)])
 
 
 def _bad(run: Run) -> Iterator[str]:
@@ -126,9 +132,9 @@ def _bad(run: Run) -> Iterator[str]:
             yield f"- {run.origin.on}, {which}: {seen.words}"
 
 
-def table(ran: Sequence[Ran]) -> Iterator[Sequence[str]]:
+def table(ran: Sequence[Ran], kinds: Sequence[Fault]) -> Iterator[Sequence[str]]:
     """Yield a row for each kind of fault, and one for all."""
-    for kind in FAULTS:
+    for kind in kinds:
         those = [one for one in ran if one.fault == kind.name]
         if those:
             yield _row(kind.name, kind.ends.lower(), those)

@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine
 from benchmarks.drill.run import Ran, Seen
 from benchmarks.drill.sitting import Task
 
@@ -36,9 +35,9 @@ class Origin:
     on: str
 
     @classmethod
-    def now(cls, where: str = "") -> Origin:
-        """As the files and the Slurm of this machine are; ``where`` that is, if not just here."""
-        return cls(_commit(), hash_of(ROOT), f"Slurm {machine.slurm()} {where}".rstrip())
+    def now(cls, system: str, where: str = "") -> Origin:
+        """As the files are now; ``system``: with its release; ``where`` it is, if not just here."""
+        return cls(_commit(), hash_of(ROOT), f"{system} {where}".rstrip())
 
     def noted(self, task: Task, ran: Ran) -> Run:
         """A run that ended just now."""

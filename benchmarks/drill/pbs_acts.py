@@ -1,0 +1,53 @@
+"""What is done to a PBS and by its users while the drill runs."""
+
+from __future__ import annotations
+
+from benchmarks.drill.acts import for_a_while
+from benchmarks.drill.fault import Act
+from benchmarks.drill.pbs_field import STATE_FILE, PbsField
+
+
+def by_owner(*words: str) -> Act:
+    """Let the owner say it."""
+
+    def does(field: PbsField) -> None:
+        field.tell(*(word.format(job=field.job) for word in words), user=field.user)
+
+    return does
+
+
+def says(*words: str) -> Act:
+    """Let a manager say it."""
+
+    def does(field: PbsField) -> None:
+        field.tell(*(word.format(job=field.job) for word in words))
+
+    return does
+
+
+cancel = by_owner("qdel", "{job}")
+hold, release = by_owner("qhold", "-h", "u", "{job}"), by_owner("qrls", "-h", "u", "{job}")
+rerun = says("qrerun", "{job}")
+
+
+def _switch(field: PbsField, to: str) -> None:
+    """Switch our runjob hook, which keeps others out of a fence."""
+    field.tell("qmgr", "-c", f"set hook pliant_runjob enabled={to}")
+
+
+unguarded = for_a_while(
+    lambda field: _switch(field, "False"), lambda field: _switch(field, "True"), 3.0
+)
+
+
+def forget(_field: PbsField) -> None:
+    """Lose what pliantd tells the hooks: what is there and which fences stand."""
+    for file in (STATE_FILE, STATE_FILE.with_name("pbs_fences.json")):
+        file.unlink(missing_ok=True)
+
+
+def _nodes(field: PbsField, option: str) -> None:
+    field.tell("pbsnodes", option, *field.nodes())
+
+
+offline = for_a_while(lambda field: _nodes(field, "-o"), lambda field: _nodes(field, "-r"), 3.0)

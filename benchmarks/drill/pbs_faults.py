@@ -1,0 +1,97 @@
+"""The faults of the drill on PBS: what is done to which part, and when.
+
+A program that has saved ends of itself there, and a hook sends its job back: the steps before are
+none of pliantd's. ``end`` is its answer that the program may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.drill import acts, disks
+from benchmarks.drill import pbs_acts as pbs
+from benchmarks.drill.fault import ANY_TIME, ASKED, Fault, around
+from benchmarks.drill.halting import END
+
+STEPS = (END, "reshape", "unfence")
+GUEST_STEPS = (*STEPS, "release-guest")
+WAITS = ("before:reshape", "after:reshape", "before:unfence")
+"""While it waits between its two runs."""
+ANY = (ASKED, *around(*STEPS))
+
+_kill_pliantd = acts.kill("pliantd")
+
+FAULTS: Sequence[Fault] = (
+    Fault("nothing", (ASKED,)),
+    Fault("nothing, preempted", (ASKED,), guest=True),
+    Fault("pliantd killed while the program saves", (ASKED,), _kill_pliantd),
+    *(
+        Fault(
+            f"pliantd killed {moment.replace(':', ' ')}{more}",
+            (moment,),
+            _kill_pliantd,
+            guest=guest,
+        )
+        for steps, more, guest in ((STEPS, "", False), (GUEST_STEPS, ", preempted", True))
+        for moment in around(*steps)
+    ),
+    Fault("pliantd killed twice", ANY, acts.twice("pliantd")),
+    Fault("pliantd stopped for a while", ANY, acts.stopped("pliantd")),
+    Fault("second pliantd", ANY, acts.second_pliantd),
+    Fault("pbs_server killed", ANY, acts.kill("pbs_server")),
+    Fault(
+        "pbs_server killed, preempted", around(*GUEST_STEPS), acts.kill("pbs_server"), guest=True
+    ),
+    Fault("pbs_server stopped for a while", ANY, acts.stopped("pbs_server")),
+    Fault("pbs_server and pliantd killed", ANY, acts.both(acts.kill("pbs_server"), _kill_pliantd)),
+    Fault("pbs_mom killed", ANY, acts.kill("pbs_mom"), first=True),
+    Fault("pbs_sched killed", ANY, acts.kill("pbs_sched")),
+    Fault("runjob hook off for a while", ANY, pbs.unguarded, first=True),
+    Fault("what the hooks are told lost", ANY, pbs.forget, first=True),
+    Fault("node offline for a while", ANY, pbs.offline),
+    Fault("wrapper killed while the program saves", (ASKED,), acts.kill_wrapper, first=True),
+    Fault("wrapper killed at any time", (ANY_TIME,), acts.kill_wrapper, first=True),
+    Fault("guardian killed at any time", (ANY_TIME,), acts.kill_guardian, first=True),
+    Fault("program killed while it saves", (ASKED,), acts.kill_program, ends="FAILED"),
+    Fault("program stopped while it saves", (ASKED,), acts.stop_program),
+    Fault("checkpoint never ends", (ASKED,), checkpoint="never", grace_s=3),
+    Fault("checkpoint comes too late", (ASKED,), checkpoint="late", grace_s=3),
+    Fault("checkpoint fails", (ASKED,), checkpoint="fails", ends="FAILED"),
+    Fault("user deletes", ANY, pbs.cancel, ends="CANCELLED"),
+    Fault("user holds", ANY, pbs.hold, after=pbs.release, first=True),
+    Fault(
+        "user lowers the time limit",
+        ANY,
+        pbs.by_owner("qalter", "-l", "walltime=25:00", "{job}"),
+    ),
+    Fault(
+        "user alters GPUs",
+        WAITS,
+        pbs.by_owner("qalter", "-l", "select=1:ncpus=1:ngpus=3", "{job}"),
+        first=True,
+        stands=("Resource_List.select", "1:ncpus=1:ngpus=3"),
+    ),
+    Fault("manager reruns", (ASKED, "before:end", "after:end"), pbs.rerun, first=True),
+    Fault(
+        "trial job deleted, preempted",
+        (ASKED, *around(*STEPS[:2]), "before:unfence"),
+        acts.cancel_guest,
+        guest=True,
+        guest_ends="CANCELLED",
+    ),
+    Fault("disk full from the start, pliantd killed", ANY, _kill_pliantd, around=disks.full_disk),
+    *(
+        Fault(f"store says {what}, pliantd killed", WAITS, acts.stale(change))
+        for what, change in (
+            ("not saved", "UPDATE handovers SET saved_s = 0"),
+            ("nothing", "DELETE FROM handovers"),
+        )
+    ),
+    Fault(
+        "user holds unobserved",
+        ANY,
+        acts.both(_kill_pliantd, pbs.hold),
+        after=pbs.release,
+        first=True,
+    ),
+)
