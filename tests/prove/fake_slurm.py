@@ -22,6 +22,8 @@ CLEANING_S = 1.0
 """How long the processes of a run take to end after its requeue."""
 REQUEUE_S = 121.0
 LIMIT_MIN = 30
+BACKFILL_S = 30.0
+"""How long a pass of backfill lasts at most: its bf_max_time, where nothing is said."""
 HELD = "launch failed requeued held"
 """Why a job waits whose node refused its start."""
 AGAIN = "requeued"
@@ -74,7 +76,8 @@ _OF_WAITING = frozenset(
 class Record:
     """A job as slurmctld has it; instants are seconds since the epoch, 0 for none.
 
-    ``gpus``: on each of its ``nodes``; ``on``: where it runs, or ran last.
+    ``gpus``: on each of its ``nodes``; ``on``: where it runs, or ran last; ``bf_priority``: that
+    with which a pass of backfill may have begun that has not come to it yet, 0 for its own.
     """
 
     number: int
@@ -100,6 +103,7 @@ class Record:
     code: str = "0:0"
     name: str = "train"
     nice: int = 0
+    bf_priority: int = 0
     also: tuple[tuple[str, str], ...] = ()
     """What else squeue shows of it, by the names of its fields."""
 
@@ -371,7 +375,7 @@ class FakeSlurm:
         self._keep(ends)
 
     def _release(self, job: Record) -> None:
-        self._keep(replace(job, priority=job.own_priority, nice=0, reason="None"))
+        self._keep(replace(_prior(job, job.own_priority), reason="None"))
 
     def _update(self, job: Record, words: Sequence[str], *, by_owner: bool) -> None:
         for word in words:
@@ -388,7 +392,7 @@ class FakeSlurm:
                     raise Rejected("Access/permission denied")
                 if not job.priority:
                     raise Rejected("Job is in held state, pending scheduler release")
-                job = replace(job, priority=int(value), nice=0)
+                job = _prior(job, int(value))
             case "AdminComment":
                 job = replace(job, comment=value)
             case "Gres" | "TresPerNode":
@@ -414,9 +418,11 @@ class FakeSlurm:
 
     def pass_to(self, now_s: float) -> None:
         """Let time pass; no pass of the scheduler comes with it."""
-        self.now_s = now_s
+        is_over, self.now_s = now_s - self.now_s > BACKFILL_S, now_s
         self._keep_fences({name for name, end_s in self.state.fences.items() if end_s > now_s})
         for job in self.state.jobs.values():
+            if job.bf_priority and is_over:
+                self._keep(replace(job, bf_priority=0))
             if job.state == "COMPLETING" and job.cleaned_s <= now_s:
                 self._keep(self._again(job))
 
@@ -430,6 +436,7 @@ class FakeSlurm:
             submit_s=second,
             begin_s=second + REQUEUE_S,
             start_s=0.0,
+            bf_priority=0,
             reason="BeginTime" if job.priority else job.reason,
             dependency="(null)",
         )
@@ -473,7 +480,8 @@ class FakeSlurm:
                 fails = replace(job, state="FAILED", reason="", code=how)
                 self._keep(replace(fails, start_s=second, end_s=second))
             else:
-                self._keep(replace(job, state="RUNNING", start_s=second, end_s=0.0, reason=""))
+                runs = replace(job, state="RUNNING", start_s=second, end_s=0.0)
+                self._keep(replace(runs, reason="", bf_priority=0))
 
     def say_why(self) -> None:
         """Note why jobs wait that a limit keeps from starting, or no longer does."""
@@ -485,6 +493,12 @@ class FakeSlurm:
     def end(self, number: int, state: str = "COMPLETED") -> None:
         """Let a job end."""
         self._keep(replace(self.state.jobs[number], state=state, end_s=float(int(self.now_s))))
+
+
+def _prior(job: Record, priority: int) -> Record:
+    """Give a job a priority; a pass of backfill writes back the one with which it began."""
+    begun = job.bf_priority or job.priority if job.waits else 0
+    return replace(job, priority=priority, nice=0, bf_priority=begun)
 
 
 def _array(job: Record) -> str:

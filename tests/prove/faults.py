@@ -67,15 +67,19 @@ def _of_its_owner(machine: Machine, world: World) -> Iterator[Move]:
 
 
 def _says(machine: Machine, world: World, words: Sequence[str], said: Said) -> World | None:
-    """Let its owner say it; None where that is refused, or it is so."""
+    """Let its owner say it; None where that is refused, or it is so.
+
+    Of each field what was said last is what stands. What a job had before may be what is left of
+    pliantd's command, until it has noted what came of that.
+    """
     if any(getattr(world.job, name) == value for name, value in said):
         return None
-    over, fields = world.over, {name for name, _ in said}
-    if said == (("gpus", OLD.gpus),) and over is not None and not over.made:
-        said = ()  # until pliantd has seen what came of its command, that may be that one's doing
-    kept = tuple(one for one in world.said if one[0] not in fields)
-    told = replace(world, free=world.free or said != (("limit_min", 7),), said=said or kept)
+    others = tuple(one for one in world.said if one[0] not in dict(said))
+    is_noted = bool(world.store) and world.store[-1].made
+    stands = () if said == (("gpus", OLD.gpus),) and not is_noted else said
+    free = world.free or said != (("limit_min", 7),)
     try:
+        told = replace(world, free=free, said=(*others, *stands))
         return machine.tells(told, *words, by_owner=True)
     except Rejected:
         return None

@@ -13,7 +13,7 @@ from pliant.batch.slurm import Slurm
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.jobs import running_job
 from pliant.batch.slurm.snapshot import snapshot_of
-from pliant.grammar import put_token
+from pliant.grammar import PRIORITY, find_token, noted, put_token
 from pliant.handover import FRESH_S, OURS, RENEW_S, SETTLE_S
 from pliant.model import Job, Snapshot
 from pliant.node.words import CHECKPOINTED
@@ -25,6 +25,7 @@ from prove.world import (
     BEST_EFFORT,
     GUEST,
     JOB,
+    NEW,
     OLD,
     RIVAL,
     SPEC,
@@ -40,7 +41,7 @@ from prove.world import (
 LATER_S = 100.0
 _CHANGED = attrgetter(
     *("number", "state", "gpus", "cpus", "min_cpus", "priority", "run", "limit_min"),
-    *("reason", "comment", "dependency", "code"),
+    *("bf_priority", "reason", "comment", "dependency", "code"),
 )
 _CHANGES = frozenset(("update", "create", "delete", "requeue", "release"))
 
@@ -49,6 +50,7 @@ class OnSlurm(Machine):
     """Does moves on Slurm."""
 
     name = "Slurm"
+    saves_s = 5.0
     temporary = "slurm_update error: Requested operation is presently disabled"
     for_good = (
         "slurm_update error: Job violates accounting/QOS policy (job submit limit,"
@@ -151,17 +153,47 @@ class OnSlurm(Machine):
         if earlier is not None:
             then = earlier.jobs[JOB]
             if (then.state, then.run) == (job.state, job.run):
-                yield "slurmctld forgets", lambda: replace(world, batch=earlier, earlier=None)
-        if job.waits and job.priority in OURS:
-            unpinned = world.batch.with_job(replace(job, priority=job.own_priority))
-            yield (
-                "backfill writes its priority back",
-                lambda: replace(world, batch=unpinned, free=_is_free(world)),
-            )
+                yield "slurmctld forgets", partial(self._forgets, world)
+        for whose, number in (("its", JOB), ("its guest's", GUEST)):
+            one = world.batch.jobs.get(number)
+            if one is not None and one.waits and one.priority and one.bf_priority:
+                begun = replace(one, priority=one.bf_priority, bf_priority=0)
+                yield (
+                    f"backfill writes {whose} priority back",
+                    partial(replace, world, batch=world.batch.with_job(begun)),
+                )
         yield from self._of_its_start(world)
         if job.runs:
             unkept = replace(world, free=_is_free(world))
             yield "its node fails", partial(self.does, unkept, _node_fails)
+
+    def _forgets(self, world: World) -> World:
+        """Slurmctld is killed before it has stored what it was told, by pliantd or by an owner.
+
+        What a job had before the reshape that is forgotten is no owner's word any more. Where it
+        remembers half of a reshape that it had refused halfway, and pliantd has noted that
+        the whole was made since, that looks as if the job's owner had set the rest back: nobody
+        can tell, and the job loses its place.
+        """
+        before = FakeSlurm(world.earlier, world.now_s)
+        before.pass_to(world.now_s)
+        job = before.state.jobs[JOB]
+        spec = find_token(job.comment)
+        told = spec is not None and spec.set == NEW
+        said = [one for one in world.said if told or one != ("gpus", OLD.gpus)]
+        return replace(
+            world,
+            batch=before.state,
+            earlier=None,
+            said=tuple(one for one in said if getattr(job, one[0]) == one[1]),
+            free=world.free or (told and job.gpus == OLD.gpus and world.store[-1].made),
+        )
+
+    def has_lost_its_place(self, world: World) -> bool:
+        """Whether backfill has written the priority back that it had, while pliantd is dead."""
+        job = world.job
+        was_pinned = noted(job.comment, PRIORITY) > 0
+        return world.pliantd is None and was_pinned and job.priority not in OURS
 
     def _of_its_start(self, world: World) -> Iterator[Move]:
         """Its next start fails, which may come with what pliantd does, or with the scheduler's pass.

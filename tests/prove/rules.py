@@ -15,7 +15,8 @@ def check(machine: Machine, before: World, after: World) -> None:
     job, had = after.job, before.job
     if before.has_saved and job.is_lost and not had.has_failed:
         raise Wrong(f"FAILED after its checkpoint: {job}")
-    if _runs(after, RIVAL) and not _runs(before, RIVAL) and _waits_for_its_place(before, after):
+    slips_in = _runs(after, RIVAL) and not _runs(before, RIVAL)
+    if slips_in and _waits_for_its_place(machine, before, after):
         raise Wrong(f"the rival is in its place: {job}")
     words = machine.wrong(before, after)
     if words:
@@ -31,9 +32,10 @@ def _runs(world: World, number: int) -> bool:
     return bool(world.batch.jobs[number].runs)
 
 
-def _waits_for_its_place(before: World, after: World) -> bool:
+def _waits_for_its_place(machine: Machine, before: World, after: World) -> bool:
     """Whether it has saved for a place that nobody but pliantd has given away."""
-    return after.job.is_between_runs and before.has_saved and not after.free
+    free = after.free or machine.has_lost_its_place(before)
+    return after.job.is_between_runs and before.has_saved and not free
 
 
 def check_undisturbed(world: World) -> None:

@@ -139,6 +139,8 @@ class Machine(ABC):
 
     name: str
     """The batch system."""
+    saves_s = float("inf")
+    """How soon it has stored what it was told."""
     temporary: str
     for_good: str
     """In which words it refuses what it may take yet, and what it never does."""
@@ -210,6 +212,10 @@ class Machine(ABC):
         ``seen``: as an instant is. All of it, where its own module knows no better.
         """
         return all_of(batch, lambda at_s: seen(at_s, FORGOTTEN_S))
+
+    def has_lost_its_place(self, _world: World) -> bool:
+        """Whether the batch system itself has taken it from the job, and nobody can mend that."""
+        return False
 
     @abstractmethod
     def changes(self, argv: Sequence[str]) -> bool:
@@ -367,10 +373,15 @@ class Machine(ABC):
         return self._given(world)
 
     def passes(self, world: World, now_s: float) -> World:
-        """Time goes on."""
+        """Time goes on.
+
+        What its owner said is done once it may begin: a later run of it may begin when it likes.
+        """
         self._take(world)
         self.fake.pass_to(now_s)
-        return self._given(world)
+        earlier = world.earlier if now_s - world.now_s < self.saves_s else None
+        said = tuple(one for one in world.said if one[0] != "begin_s" or float(one[1]) > now_s)
+        return replace(self._given(world), earlier=earlier, said=said)
 
     def does(self, world: World, what: Callable[[Any], object]) -> World:
         """Somebody else does something to the batch system."""
