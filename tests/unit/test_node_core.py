@@ -104,6 +104,11 @@ def test_a_wish_that_is_withdrawn_is_taken_from_the_program() -> None:
     assert (state.stage, done) == (Stage.RUNNING, [w.Withdraw()])
 
 
+def test_where_nothing_is_asked_nothing_is_withdrawn_and_no_signal_sent() -> None:
+    assert play(State(signal=USR1), w.Wished(1.0, None), w.Ticked(2.0))[1] == []
+    assert play(asked(), w.Ticked(2.0))[1] == []  # it is told by the file alone
+
+
 @pytest.mark.parametrize("over", [w.Ticked(30.0), w.Wished(30.0, None), w.Wished(29.8, None)])
 @pytest.mark.parametrize(
     ("beat_s", "says"),
@@ -128,6 +133,31 @@ def test_a_program_that_saves_too_late_runs_on_and_pliantd_is_told() -> None:
         w.Say(f"no checkpoint was made: {words}; the program runs on"),
         w.ReportFailed(WISH, words),
     ]
+
+
+@pytest.mark.parametrize(
+    ("prompted", "words"),
+    [
+        ([], "the program does not handle signal 10, which would have killed it"),
+        ([w.Prompted(0.1)], "no checkpoint within the grace period"),
+    ],
+)
+def test_of_a_program_that_could_not_be_sent_its_signal_that_is_said(
+    prompted: list[w.Event], words: str
+) -> None:
+    done = play(asked(State(signal=USR1)), *prompted, w.Ticked(30.0))[1]
+    assert w.ReportFailed(WISH, words) in done
+
+
+@pytest.mark.parametrize(
+    ("state", "orphaned"),
+    [(State(ranks=3, leads=False), []), (State(ranks=3), [w.Orphaned(1.0)])],
+    ids=["not the first task", "the first without its guardian"],
+)
+def test_who_does_not_speak_for_the_step_says_nothing_of_its_being_late(
+    state: State, orphaned: list[w.Event]
+) -> None:
+    assert play(play(asked(state), *orphaned)[0], w.Ticked(30.0))[1] == [w.Withdraw()]
 
 
 def test_a_checkpoint_that_comes_late_is_handed_over_all_the_same() -> None:
@@ -159,6 +189,18 @@ def test_where_pliantd_is_silent_the_wrapper_requeues_once() -> None:
     assert done[-1] == w.Requeue()
     state, done = play(state, w.Ticked(100.0), w.Requeued(101.0), w.Ticked(101.0 + TAKE_OVER_S))
     assert (state.stage, done) == (Stage.OVER, [w.Exit(85)])
+
+
+def test_one_that_has_requeued_its_job_leaves_slurm_time_to_end_it() -> None:
+    events = (w.Ended(4.0, 85, True), w.Ticked(99.0), w.Requeued(100.0))
+    leaving, _ = play(asked(), *events)
+    assert play(leaving, w.Ticked(99.0 + TAKE_OVER_S)) == (leaving, [])
+
+
+@pytest.mark.parametrize("event", [w.Answered(5.0), w.Ticked(4.0 + SILENT_S)])
+def test_where_its_own_end_requeues_the_job_it_waits_for_nobody(event: w.Event) -> None:
+    handing, _ = play(asked(State(returns=True)), w.Ended(4.0, 85, True))
+    assert play(handing, event)[1] == [w.Exit(85)]
 
 
 def test_where_pliantd_said_yes_and_does_nothing_the_wrapper_requeues() -> None:
@@ -203,10 +245,30 @@ def test_a_program_that_our_signal_killed_is_a_mistake_in_how_it_was_started() -
     assert done[-1] == w.Exit(138)
 
 
+@pytest.mark.parametrize(
+    ("ranks", "events"),
+    [
+        (1, [w.Prompted(0.1), w.Ended(0.2, -11, False)]),  # by another signal
+        (1, [w.Ended(0.2, -USR1, False)]),  # by somebody else's
+        (3, [w.Prompted(0.1), w.Orphaned(0.2), w.Ended(0.3, -USR1, False)]),  # asked no more
+    ],
+)
+def test_another_end_is_not_laid_to_our_signal(ranks: int, events: list[w.Event]) -> None:
+    done = play(asked(State(signal=USR1, ranks=ranks)), *events)[1]
+    assert not any(isinstance(effect, w.ReportFailed) for effect in done)
+
+
+def test_one_that_ends_after_its_wish_was_withdrawn_decides_for_no_other_task() -> None:
+    done = play(asked(State(ranks=2)), w.Wished(3.0, None), w.Ended(40.0, 7, False))[1]
+    assert done == [w.Withdraw(), w.Gather(7), w.ReportEnd(7, False), w.Exit(7)]
+
+
 def test_a_signal_is_passed_on_unless_the_program_had_it_too() -> None:
     assert play(State(), w.Signalled(1.0, USR1, False))[1] == [w.Pass(USR1)]
     assert play(State(), w.Signalled(1.0, USR1, True))[1] == []
-    assert play(State(), w.Signalled(1.0, TERM, False))[1] == [w.Pass(TERM), w.AskWhy()]
+    termed, done = play(State(), w.Signalled(1.0, TERM, False))
+    assert done == [w.Pass(TERM), w.AskWhy()]
+    assert play(termed, w.Signalled(2.0, TERM, False))[1] == [w.Pass(TERM)]  # why is said once
 
 
 def test_after_a_term_nothing_is_asked_and_nothing_requeued() -> None:
@@ -230,6 +292,11 @@ def test_without_its_guardian_a_wrapper_reports_what_is_saved_and_leaves() -> No
     assert done[-2:] == [w.ReportSaved(WISH, 5.0, last=True), w.Exit(85)]
 
 
+def test_after_a_term_another_task_than_the_first_reports_nothing() -> None:
+    state, _ = play(asked(State(ranks=3, leads=False)), w.Signalled(1.0, TERM, True))
+    assert play(state, w.Ended(2.0, 85, True))[1] == [w.Withdraw(), w.Gather(), w.Exit(85)]
+
+
 def test_a_task_without_its_guardian_says_nothing_of_what_others_have_saved() -> None:
     state = asked(State(ranks=3))
     _, done = play(state, w.Orphaned(2.0), w.Ended(2.0, -9, True))
@@ -242,8 +309,16 @@ def test_the_first_task_waits_for_the_others_and_says_what_all_do() -> None:
     state, done = play(asked(State(ranks=3)), w.Ended(2.0, 85, True))
     assert (state.stage, done) == (Stage.GATHERING, [w.Withdraw(), w.Gather()])
     assert play(state, w.Gathered(3.0))[1] == [w.ReportSaved(WISH, 3.0)]
-    late = play(state, w.Ticked(max(30.0, 2.0 + GATHER_S)))[1]
-    assert [type(effect) for effect in late] == [w.Say, w.ReportSaved]
+
+
+@pytest.mark.parametrize(("ended_s", "until_s"), [(2.0, 30.0), (25.0, 25.0 + GATHER_S)])
+def test_it_waits_for_all_until_the_grace_period_is_over_and_a_moment_at_least(
+    ended_s: float, until_s: float
+) -> None:
+    state, _ = play(asked(State(ranks=3)), w.Ended(ended_s, 85, True))
+    assert play(state, w.Ticked(until_s - 0.1)) == (state, [])
+    done = play(state, w.Ticked(until_s))[1]
+    assert [type(effect) for effect in done] == [w.Say, w.ReportSaved]
 
 
 def test_a_task_that_fails_when_it_is_asked_ends_all_with_its_code() -> None:
@@ -286,12 +361,16 @@ def test_another_task_reports_nothing_and_does_what_the_first_says() -> None:
     assert play(state, w.Decided(3.0, again=False))[1] == [w.Exit(85)]
     says = w.Say("task 0 is silent: the program goes on here")
     assert play(state, w.Ticked(2.0 + FOLLOW_S))[1] == [says, w.Start()]
+    assert play(state, w.Signalled(3.0, TERM, False))[1] == [w.Exit(85)]  # and tells nobody
 
 
-def test_a_task_that_has_saved_for_a_wish_that_is_withdrawn_goes_on_in_place() -> None:
+@pytest.mark.parametrize("now", [None, Wish("w2")])
+def test_a_task_that_has_saved_for_a_wish_that_is_withdrawn_goes_on_in_place(
+    now: Wish | None,
+) -> None:
     """Unless the first one's program saves as well, late."""
     state = play(asked(State(ranks=3, leads=False)), w.Ended(2.0, 85, True))[0]
-    state = play(state, w.Wished(3.0, WISH), w.Wished(30.0, None), w.Wished(31.0, None))[0]
+    state = play(state, w.Wished(3.0, WISH), w.Wished(30.0, now), w.Wished(31.0, now))[0]
     says = w.Say("the checkpoint is not wanted any more: the program goes on here")
     assert play(state, w.Ticked(30.0 + GATHER_S - 1))[1] == []
     assert play(state, w.Ticked(30.0 + GATHER_S))[1] == [says, w.Start()]
@@ -308,6 +387,14 @@ def test_a_lost_wrapper_of_a_task_takes_a_wish_back_and_the_next_are_not_taken()
         [says, w.Withdraw(), w.ReportFailed(WISH, words)],
     )
     assert play(state, w.Lost(4.0, None), w.Wished(5.0, Wish("w2")))[1] == [w.Ask(Wish("w2"))]
+
+
+def test_of_a_lost_wrapper_only_the_first_task_speaks_and_of_no_wish_that_it_gave_up() -> None:
+    other = asked(State(ranks=3, leads=False))
+    assert play(other, w.Lost(2.0, 1)) == (other, [])
+    orphaned = play(asked(State(ranks=3)), w.Orphaned(1.0))[0]
+    says = w.Say("task 1 has lost its wrapper: no checkpoint is asked for any more")
+    assert play(orphaned, w.Lost(2.0, 1))[1] == [says]
 
 
 @pytest.mark.parametrize("why", ["lost", "late"])
@@ -343,6 +430,11 @@ def test_a_checkpoint_that_is_made_beside_another_wrapper_is_not_reported() -> N
         *(w.Withdraw(), w.Say("the program goes on here")),
         *(w.Tell(again=True), w.Start()),
     ]
+
+
+def test_one_that_hears_that_it_is_alone_goes_on_with_what_it_does() -> None:
+    handing, _ = play(asked(), w.Ended(2.0, 85, True))
+    assert play(handing, w.Beside(3.0, False)) == (handing, [])
 
 
 # Over all histories
