@@ -19,7 +19,7 @@ from slurm_hands import NOW_S, Hands, slurm_of
 from fake_door import stays
 from pliant.cycle import view
 from pliant.daemon.elastic import MUTE_S, Elastic
-from pliant.daemon.handing import REST_S, Wanted, name_of
+from pliant.daemon.handing import REST_S, STALE_S, Wanted, name_of
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.munge_door import MungeDoor, Watches
 from pliant.daemon.rights import Asker
@@ -989,6 +989,26 @@ def test_a_job_grows_beside_one_that_is_between_two_runs(bench: Bench) -> None:
         bench.elastic.resize(job, FOUR, "alice")
     cluster(bench, job, 3, back)
     bench.elastic.resize(job, FOUR, "alice")
+
+
+def test_of_a_job_that_goes_back_to_its_own_shape_late_it_is_not_known_where_that_will_be(
+    bench: Bench,
+) -> None:
+    """Decided was where it was to have the other one: stored, and read by the next pliantd."""
+    two = replace(JOB, shape=Shape(2, 4), nodes=("n1", "n2"))
+    bench.look(two)
+    bench.elastic.overs.begin(two, Wanted(FOUR, ("n1",)), bench.now_s, "it is fair")
+    bench.elastic.overs.withdraw("7")
+    bench.elastic.overs.turn()
+    bench.now_s += STALE_S + 1
+    assert bench.elastic.overs.saved_late(two, 0, bench.name())
+    bench.store.close()
+    bench.start()
+    back = waiting(7, "4", nodes=2, spec=two.spec)
+    bench.look(waiting=(back,))
+    seen = snapshot([node("n1", gpus=4), node("n2", gpus=4)], [back], [])
+    assert bench.elastic.overs.all()["7"] == Wanted(two.shape, ("n1",))
+    assert bench.elastic.arriving(seen) == seen
 
 
 def test_a_job_has_room_beside_what_others_are_on_their_way_to(bench: Bench) -> None:

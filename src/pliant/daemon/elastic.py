@@ -160,7 +160,8 @@ class Elastic:
         """Return what was seen as if those between two runs were where they will run.
 
         The batch system says only that they wait, and expects them on nodes that are then kept
-        whole; nobody else could be given what is beside them there.
+        whole; nobody else could be given what is beside them there. Of one that goes back to its
+        own shape after all, decided was where it was to have the other.
         """
         wanted = self.overs.all()
         there = [(job, wanted[job.id]) for job in snapshot.waiting if job.id in wanted]
@@ -169,7 +170,7 @@ class Elastic:
             [
                 replace(job, shape=to.shape, shapes=(to.shape,), nodes=to.nodes)
                 for job, to in there
-                if not to.guest
+                if not to.guest and len(to.nodes) == to.shape.nodes
             ],
         )
 
