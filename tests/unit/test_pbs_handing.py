@@ -650,6 +650,33 @@ def test_a_pliantd_that_comes_back_finds_its_fences(site: Recorded) -> None:
     assert again.step(3).do is Do.UNFENCE
 
 
+def test_a_fence_that_is_renewed_keeps_what_it_kept_where_it_is_not_stored_how_the_job_ran(
+    site: Recorded,
+) -> None:
+    """As of what 0.1.0 asked: pliantd was updated meanwhile, and sees the job wait."""
+    under_way = makes_room(site)
+    under_way.job = replace(under_way.job, nodes=())
+    assert under_way.step(FENCE_S + 5).do is Do.PIN_GUEST
+    assert fences(site)[0].vnodes == KEPT.vnodes
+
+
+@pytest.mark.parametrize("ago_s", [START_S / 2, START_S + 1])
+def test_a_guest_has_nothing_of_a_fence_that_its_victim_had_before(
+    site: Recorded, ago_s: float
+) -> None:
+    """Neither the room nor that it did not start there."""
+    under_way = Clocked(site, guest="32")
+    earlier = replace(under_way.over, guest="")
+    under_way.pbs.before_end(earlier, under_way.job)
+    goes_back(site, job_state="Q")
+    site.job("30").pop("Execution_Time")
+    under_way.pbs.scene(earlier, under_way.job)
+    under_way.pbs.step(Step(Do.UNFENCE), earlier, under_way.job)
+    under_way.now_s += ago_s
+    guest = under_way.pbs.scene(under_way.over, under_way.job).guest
+    assert (guest.is_waiting, guest.pinned) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("words", "kind"),
     [

@@ -85,7 +85,7 @@ class Handing:
         return Scene(
             now_s,
             self._sight(row, over, job, site),
-            _guest(rows.get(over.guest), kept, now_s),
+            _guest(rows.get(over.guest), kept, over, now_s),
             fence_end_s,
             AHEAD_S,
         )
@@ -189,13 +189,18 @@ class Handing:
         self._fences.put(self._fence(over, job, site))
 
     def _fence(self, over: HandOver, job: Job, site: Site) -> Fence:
-        """Return the fence around what a job has, or had, and what it is to have."""
-        hosts = frozenset((*job.nodes, *job.next_nodes))
+        """Return the fence around what a job has, or had, and what it is to have.
+
+        What it had its fence tells where 0.1.0 asked it, which did not store where it ran.
+        """
+        known, hosts = self._fences.of(over.job), frozenset((*job.nodes, *job.next_nodes))
+        had = known.fence.vnodes if known is not None else ()
         groups = site.vnodes.of.items()
+        theirs = (row.name for name, group in groups if name in hosts for row in group)
         return Fence(
             over.job,
             self._clock() + FENCE_S,
-            tuple(row.name for name, group in groups if name in hosts for row in group),
+            tuple(dict.fromkeys((*had, *theirs))),
             (number_of(over.guest or over.job),),
             tuple(row.name for row in site.queues.values() if row.may_be_kept_out),
         )
@@ -273,12 +278,16 @@ def _carried(row: JobRow, site: Site) -> Shape | None:
         return None
 
 
-def _guest(row: JobRow | None, kept: Kept | None, now_s: float) -> Sight:
-    """See the guest; one that did not start while a fence kept others out is not waited for."""
+def _guest(row: JobRow | None, kept: Kept | None, over: HandOver, now_s: float) -> Sight:
+    """See the guest; one that did not start while a fence kept others out is not waited for.
+
+    A fence that lets others in is of an earlier hand-over of the same job.
+    """
     if row is None:
         return Sight(None)
-    stands = kept is not None and kept.fence.stands(now_s)
-    was_in_vain = kept is not None and kept.opened and not stands
+    own = kept if kept is not None and number_of(over.guest) in kept.fence.lets else None
+    stands = own is not None and own.fence.stands(now_s)
+    was_in_vain = own is not None and own.opened and not stands
     return Sight(
         _state(row, now_s),
         priority=PINNED + 1 if stands else 1,
