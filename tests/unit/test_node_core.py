@@ -263,6 +263,13 @@ def test_one_that_ends_after_its_wish_was_withdrawn_decides_for_no_other_task() 
     assert done == [w.Withdraw(), w.Gather(7), w.ReportEnd(7, False), w.Exit(7)]
 
 
+def test_of_a_step_the_first_task_alone_reports_its_end() -> None:
+    other = State(ranks=3, leads=False, signal=USR1)
+    assert play(other, w.Ended(5.0, 7, False))[1] == [w.Gather(7), w.Exit(7)]
+    done = play(asked(other), w.Prompted(0.1), w.Ended(0.2, -USR1, False))[1]
+    assert [type(effect) for effect in done] == [w.Gather, w.Say, w.Exit]  # by our signal too
+
+
 def test_a_signal_is_passed_on_unless_the_program_had_it_too() -> None:
     assert play(State(), w.Signalled(1.0, USR1, False))[1] == [w.Pass(USR1)]
     assert play(State(), w.Signalled(1.0, USR1, True))[1] == []

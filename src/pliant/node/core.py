@@ -139,7 +139,7 @@ def _lost(state: State, event: Lost) -> Next:
         return state, ()
     if event.task is None:
         return replace(state, deaf=False), ()
-    deaf = replace(state, deaf=True, late=state.stage is Stage.GATHERING)
+    deaf = replace(state, deaf=True, late=True)
     words = f"task {event.task} has lost its wrapper"
     says = Say(f"{words}: no checkpoint is asked for any more")
     if state.stage is not Stage.ASKED or state.wish is None:
