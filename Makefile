@@ -122,6 +122,11 @@ prove: ## explore every order of events of a hand-over, with FAULTS=2 of all fau
 	@$(MAKE) $(VENV)/.dev
 	cd tests && $(abspath $(PY)) -m prove --faults $(or $(FAULTS),2)
 
+.PHONY: prove-seeds
+prove-seeds: ## run the whole of pliantd under N=50 seeds, in one thread each; SEED= one again, with its trace
+	@$(MAKE) $(VENV)/.dev
+	cd tests && $(abspath $(PY)) -m prove.seeds $(if $(SEED),--one $(SEED),--seeds $(or $(N),50))
+
 .PHONY: prove-mutants
 prove-mutants: ## take each decision of a hand-over out in turn, and say what notices it; MODULES= some alone (hours)
 	@$(MAKE) $(VENV)/.dev

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from pliant.batch.slurm.commands import Answer
@@ -24,8 +25,11 @@ REQUEUE_S = 121.0
 LIMIT_MIN = 30
 BACKFILL_S = 30.0
 """How long a pass of backfill lasts at most: its bf_max_time, where nothing is said."""
+NONCE, MOST_ROWS = "\0", 10_000
 HELD = "launch failed requeued held"
 """Why a job waits whose node refused its start."""
+BY_OWNER = "JobHeldUser"
+"""Why one waits that its owner holds."""
 AGAIN = "requeued"
 """How a start fails whose PrologSlurmctld fails: the job goes back into the queue."""
 CONFIG = """\
@@ -71,13 +75,17 @@ _OF_WAITING = frozenset(
 )
 """What Slurm changes of no job that runs."""
 
+Fields = tuple[tuple[str, bool], ...]
+"""The names of a form of squeue's, and whether each is a number."""
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """A job as slurmctld has it; instants are seconds since the epoch, 0 for none.
 
-    ``gpus``: on each of its ``nodes``; ``on``: where it runs, or ran last; ``bf_priority``: that
-    with which a pass of backfill may have begun that has not come to it yet, 0 for its own.
+    ``gpus``: on each of its ``nodes``; ``on``: where it runs, or ran last. ``final``: the state in
+    which it ends once its processes have, "" where it waits again then. ``bf_priority``: that with
+    which a pass of backfill may have begun that has not come to it yet, 0 for its own.
     """
 
     number: int
@@ -102,6 +110,7 @@ class Record:
     user: str = "alice"
     code: str = "0:0"
     name: str = "train"
+    final: str = ""
     nice: int = 0
     bf_priority: int = 0
     also: tuple[tuple[str, str], ...] = ()
@@ -172,6 +181,7 @@ class FakeSlurm:
 
     def __init__(self, state: Jobs, now_s: float, nodes: Sequence[str] = ("n1",)) -> None:
         self.state, self.now_s, self.nodes = state, now_s, nodes
+        self._rows: dict[Fields, dict[int, tuple[Record, str]]] = {}  # by form, and by record
         self.start_fails: dict[int, str] = {}
         """How the next start of a job fails: with an exit code, HELD or AGAIN."""
         self.bars: dict[int, str] = {}
@@ -262,7 +272,17 @@ class FakeSlurm:
             nonce = env["SQUEUE_FORMAT"].partition("%x")[2]
             return "".join(f"{job.number}|(null){nonce}\n" for job in some)
         fields, nonce = _fields(env["SQUEUE_FORMAT2"])
-        return "".join(_row(job, fields, nonce) for job in some)
+        return "".join(self._row(job, fields) for job in some).replace(NONCE, nonce)
+
+    def _row(self, job: Record, fields: Fields) -> str:
+        """A job's row, made once for each record, with NONCE for the nonce."""
+        rows = self._rows.setdefault(fields, {})
+        known = rows.get(id(job))
+        if known is None or known[0] is not job:
+            if len(rows) > MOST_ROWS:
+                rows.clear()
+            known = rows[id(job)] = job, _row(job, fields)
+        return known[1]
 
     def named(self, words: Sequence[str]) -> Collection[int]:
         """Return which jobs squeue is asked for: all where none is named."""
@@ -275,7 +295,7 @@ class FakeSlurm:
     def alive(self, only: Collection[int]) -> list[Record]:
         """Return those of them that wait or have an allocation."""
         jobs = self.state.jobs.values()
-        return [job for job in jobs if job.number in only and (job.waits or job.has_gpus)]
+        return [job for job in jobs if job.number in only and not job.is_over]
 
     def ended(self, only: Collection[int]) -> list[Record]:
         """Return those of them that have ended."""
@@ -297,7 +317,7 @@ class FakeSlurm:
             case ("release", number):
                 self._release(self._job(number))
             case ("hold", number):
-                self._keep(replace(self._job(number), priority=0, reason="JobHeldUser"))
+                self._keep(replace(self._job(number), priority=0, reason=BY_OWNER))
             case ("suspend", number):
                 self._keep(replace(self._job(number), state="SUSPENDED", priority=0))
             case ("resume", number):
@@ -311,7 +331,7 @@ class FakeSlurm:
 
     def _job(self, number: str) -> Record:
         job = self._named(number)
-        if job is None or not (job.waits or job.has_gpus):
+        if job is None or job.is_over:
             raise Rejected("Job/step already completing or completed")
         return job
 
@@ -424,7 +444,8 @@ class FakeSlurm:
             if job.bf_priority and is_over:
                 self._keep(replace(job, bf_priority=0))
             if job.state == "COMPLETING" and job.cleaned_s <= now_s:
-                self._keep(self._again(job))
+                over = replace(job, state=job.final, end_s=float(int(now_s)))
+                self._keep(over if job.final else self._again(job))
 
     def _again(self, job: Record) -> Record:
         """A requeued job whose processes have ended."""
@@ -437,6 +458,7 @@ class FakeSlurm:
             begin_s=second + REQUEUE_S,
             start_s=0.0,
             bf_priority=0,
+            end_s=0.0,
             reason="BeginTime" if job.priority else job.reason,
             dependency="(null)",
         )
@@ -460,28 +482,36 @@ class FakeSlurm:
 
     def open(self) -> dict[str, int]:
         """The nodes that anybody may have, and how many of their GPUs no job has."""
-        state = self.state
-        shut = state.down.union(*state.fenced.values())
-        return {node: state.free(node) for node in self.nodes if node not in shut}
+        shut = self.state.down.union(*self.state.fenced.values())
+        free = {node: GPUS for node in self.nodes if node not in shut}
+        for job in self.state.jobs.values():
+            for node in job.on if job.has_gpus else ():
+                if node in free:
+                    free[node] -= job.gpus
+        return free
 
     def schedule(self) -> None:
         """Make a pass of the scheduler."""
         if self.bars:
             self.say_why()
         for job in self.starts():
-            second = float(int(self.now_s))
-            old = job.run > 0 and second <= job.submit_s  # its credential is as old as the kill
-            how = self.start_fails.pop(job.number, "1:0" if old else "")
-            if how == HELD:
-                self._keep(replace(self._again(job), priority=0, reason=HELD))
-            elif how == AGAIN:
-                self._keep(self._again(job))
-            elif how:
-                fails = replace(job, state="FAILED", reason="", code=how)
-                self._keep(replace(fails, start_s=second, end_s=second))
-            else:
-                runs = replace(job, state="RUNNING", start_s=second, end_s=0.0)
-                self._keep(replace(runs, reason="", bf_priority=0))
+            self.start(job)
+
+    def start(self, job: Record) -> None:
+        """Start a job where it is to run, unless its start fails."""
+        second = float(int(self.now_s))
+        old = job.run > 0 and second <= job.submit_s  # its credential is as old as the kill
+        how = self.start_fails.pop(job.number, "1:0" if old else "")
+        if how == HELD:
+            self._keep(replace(self._again(job), priority=0, reason=HELD))
+        elif how == AGAIN:
+            self._keep(self._again(job))
+        elif how:
+            fails = replace(job, state="FAILED", reason="", code=how)
+            self._keep(replace(fails, start_s=second, end_s=second))
+        else:
+            runs = replace(job, state="RUNNING", start_s=second, end_s=0.0)
+            self._keep(replace(runs, reason="", bf_priority=0))
 
     def say_why(self) -> None:
         """Note why jobs wait that a limit keeps from starting, or no longer does."""
@@ -510,11 +540,17 @@ def _instant(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
-def _fields(form: str) -> tuple[Sequence[tuple[str, bool]], str]:
+@lru_cache(maxsize=8)
+def _names(form: str) -> Fields:
+    words = (word.partition(":") for word in form.split(","))
+    return tuple((name, end == "|") for name, _, end in words)
+
+
+def _fields(form: str) -> tuple[Fields, str]:
     """The names of a form in order, whether each is a number, and the nonce after the others."""
-    words = [word.partition(":") for word in form.split(",")]
-    last = words[-1][2]
-    return [(name, end == "|") for name, _, end in words], last[: len(last) // 2]
+    last = form.rpartition(":")[2]
+    nonce = last[: len(last) // 2]
+    return _names(form.replace(nonce, "")), nonce
 
 
 _CONSTANT = {
@@ -525,7 +561,7 @@ _CONSTANT = {
 }
 
 
-def _row(job: Record, fields: Sequence[tuple[str, bool]], nonce: str) -> str:
+def _row(job: Record, fields: Fields) -> str:
     runs = job.has_gpus
     ran = runs or (job.is_over and job.start_s > 0)
     limit_s = job.start_s + job.limit_min * 60
@@ -557,8 +593,8 @@ def _row(job: Record, fields: Sequence[tuple[str, bool]], nonce: str) -> str:
         "admin_comment": job.comment or "(null)",
         **dict(job.also),
     }
-    ends = (f"{said.get(name, '(null)')}{'|' if number else nonce}" for name, number in fields)
-    return "".join(ends) + nonce + "\n"
+    ends = (f"{said.get(name, '(null)')}{'|' if number else NONCE}" for name, number in fields)
+    return "".join(ends) + NONCE + "\n"
 
 
 def _allocated(job: Record) -> str:

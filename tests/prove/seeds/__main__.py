@@ -1,0 +1,59 @@
+"""``make prove-seeds``: so many seeds, some at once; or one again, with all that happened in it.
+
+Prints a line for each seed; 1 where something was wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable
+from multiprocessing import get_context
+
+from prove.seeds.seed import Found, run
+
+
+def main() -> int:
+    """Run them, and say what was found."""
+    parser = argparse.ArgumentParser(prog="make prove-seeds", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=50, help="how many")
+    parser.add_argument("--first", type=int, default=0, help="the first of them")
+    parser.add_argument("--one", type=int, help="this one alone, with its trace")
+    parser.add_argument("--at-once", type=int, default=os.cpu_count(), help="processes")
+    chosen = parser.parse_args()
+    if chosen.one is not None:
+        found = run(chosen.one, shown=True)
+        return _told([found], 0.0)
+    since_s = time.monotonic()
+    seeds = range(chosen.first, chosen.first + chosen.seeds)
+    with get_context("fork").Pool(chosen.at_once) as pool:
+        return _told(pool.imap(run, seeds), since_s)
+
+
+def _told(every: Iterable[Found], since_s: float) -> int:
+    """Print each as it comes, and then all together."""
+    many, jobs, hand_overs, wrong, faults = 0, 0, 0, 0, Counter[str]()
+    for found in every:
+        many, jobs, hand_overs = many + 1, jobs + found.jobs, hand_overs + found.hand_overs
+        faults.update(found.faults)
+        wrong += bool(found.wrong)
+        came = sum(found.faults.values())
+        print(
+            f"seed {found.seed}: {found.jobs} jobs, {found.hand_overs} hand-overs,"
+            f" {came} faults, {found.hash[:16]}{': WRONG' if found.wrong else ''}",
+            *found.wrong,
+            sep="\n  ",
+            flush=True,
+        )
+    print(f"{many} seeds: {jobs} jobs, {hand_overs} hand-overs, {wrong} seeds wrong", end="")
+    print(f"; {time.monotonic() - since_s:.0f} s" if since_s else "")
+    for name, times in sorted(faults.items()):
+        print(f"{times:6} {name}")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

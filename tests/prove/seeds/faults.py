@@ -1,0 +1,254 @@
+"""What goes wrong, and when: at moments of hand-overs, the rarer ones more often than they come.
+
+Each fault waits for a moment (a step of pliantd's, a program that is asked or has saved, or merely
+an instant), and comes then or shortly after; what it strikes is the job that the moment is of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from prove.fake_slurm import HELD
+from prove.seeds.commands import Armed, Trouble
+from prove.seeds.disk import Disk
+from prove.seeds.owners import Owners
+from prove.seeds.programs import Habit
+from prove.seeds.site import Site
+
+FEWEST, MOST = 9, 14
+STEPS: Mapping[str, float] = {
+    "pin": 2, "fence": 2, "requeue": 2, "reshape": 3, "unfence": 3, "release": 2, "note": 1,
+    "pin-guest": 4, "put back": 4, "renew": 4, "mold": 1,
+}  # fmt: skip
+"""Steps of pliantd's, and how much is made of each."""
+MOMENTS: Mapping[str, float] = {**STEPS, "asked": 3, "saved": 3, "waits": 3, "time": 2}
+WAITS_S = 120.0
+"""A fault whose moment does not come comes so long after it could have."""
+Strikes = Callable[[int], None]
+
+
+@dataclass(slots=True)
+class Fault:
+    """``name`` is what it is counted by."""
+
+    name: str
+    moment: str
+    from_s: float
+    delay_s: float
+    strikes: Strikes
+
+
+class Faults:
+    """Those of one seed, from ``from_s`` to ``until_s``."""
+
+    def __init__(
+        self, site: Site, owners: Owners, disk: Disk, random: Random, span_s: tuple[float, float]
+    ) -> None:
+        self._site, self._owners, self._disk, self._random = site, owners, disk, random
+        self.came: Counter[str] = Counter()
+        self._configured: tuple[str, str, str] | None = None  # before anything was reloaded
+        self.disturbed: Callable[[], None] = lambda: None
+        every: Sequence[tuple[str, float, Strikes | None]] = (
+            ("pliantd killed at a command", 6, None),
+            ("a command refused", 4, None),
+            ("a command unanswered", 3, None),
+            ("a command slow", 2, None),
+            ("pliantd killed", 3, self._kills),
+            ("pliantd ended and started", 1, self._ends),
+            ("pliantd started from an older store", 1, self._ages),
+            ("slurmctld forgets", 4, self._forgets),
+            ("node down", 2, self._node_fails),
+            ("slurmd started again", 2, self._slurmd),
+            ("priority written back", 3, self._writes_back),
+            ("start refused", 2, self._refuses_start),
+            ("start killed", 2, self._kills_start),
+            ("owner acts", 5, self._owner),
+            ("wrapper killed", 3, self._wrapper),
+            ("checkpoint goes wrong", 4, self._habit),
+            ("clock jumps", 2, self._clock),
+            ("disk full", 2, self._fills),
+            ("configuration reloaded", 2, self._reloads),
+            ("pliantd unreachable", 2, self._unreachable),
+        )
+        many = random.randint(FEWEST, MOST)
+        chosen = random.choices(every, [weight for _, weight, _ in every], k=many)
+        self._due = [self._fault(name, strikes, span_s) for name, _, strikes in chosen]
+        for fault in self._due:
+            site.time.at(fault.from_s + WAITS_S, self._comes_late, fault)
+        site.told.append(self._told)
+        site.moments.append(self.moment)
+
+    def _fault(self, name: str, strikes: Strikes | None, span_s: tuple[float, float]) -> Fault:
+        random = self._random
+        from_s = random.uniform(*span_s)
+        if strikes is None:
+            trouble, step = self._trouble(name), _drawn(random, STEPS)
+            if trouble in (Trouble.UNHEARD, Trouble.SLOW) and random.random() < 0.3:
+                step = "read"
+            self._site.time.at(from_s, self._arms, name, step, trouble)
+            return Fault(name, "", float("inf"), 0.0, lambda _number: None)
+        moment = _drawn(random, MOMENTS)
+        delay_s = random.choice((0.0, 0.0, random.uniform(0, 1), random.uniform(0, 8)))
+        return Fault(name, moment, from_s, delay_s, strikes)
+
+    def _trouble(self, name: str) -> Trouble:
+        return self._random.choice(
+            {
+                "pliantd killed at a command": (Trouble.DIES_BEFORE, Trouble.DIES_AFTER),
+                "a command refused": (Trouble.REFUSED, Trouble.BARRED, Trouble.HALF),
+                "a command unanswered": (Trouble.UNHEARD, Trouble.UNANSWERED),
+                "a command slow": (Trouble.SLOW,),
+            }[name]
+        )
+
+    def _arms(self, name: str, step: str, trouble: Trouble) -> None:
+        nth = self._random.choice((1, 1, 2))
+        self._site.armed.append(Armed(step, trouble, nth, lambda: self._came(name, trouble, step)))
+
+    def _came(self, name: str, trouble: str, where: str) -> None:
+        self.came[name] += 1
+        self._site.trace.note(f"FAULT: {trouble} ({where})")
+        self.disturbed()
+
+    # --- moments ---------------------------------------------------------------------------
+
+    def _told(self, step: str, argv: Sequence[str], complaint: str) -> None:
+        number = _job_of(argv)
+        if not complaint and number in self._site.work:
+            self.moment(step, number)
+
+    def moment(self, moment: str, number: int) -> None:
+        """Something has come to a moment."""
+        now_s = self._site.time.now_s
+        for fault in [one for one in self._due if one.moment == moment and one.from_s <= now_s]:
+            self._due.remove(fault)
+            self._site.time.after(fault.delay_s, self._strikes, fault, number)
+
+    def _comes_late(self, fault: Fault) -> None:
+        """Its moment did not come: strike whoever there is."""
+        if fault in self._due:
+            self._due.remove(fault)
+            jobs = self._site.cluster.state.jobs.values()
+            there = [
+                j.number for j in jobs if not j.is_over and "malleable" in self._site.says[j.number]
+            ]
+            if there:
+                self._strikes(fault, self._random.choice(there))
+
+    def _strikes(self, fault: Fault, number: int) -> None:
+        self._came(fault.name, fault.name, f"job {number}, {fault.moment}")
+        fault.strikes(number)
+
+    # --- faults ----------------------------------------------------------------------------
+
+    def _kills(self, _number: int) -> None:
+        self._site.kill("at once")
+
+    def _ends(self, _number: int) -> None:
+        self._site.stop()
+
+    def _ages(self, _number: int) -> None:
+        self._site.kill("at once, its store as it was a while ago")
+        self._site.ages()
+
+    def _forgets(self, _number: int) -> None:
+        before = self._site.cluster.state.jobs
+        self._site.cluster.goes_away(self._random.uniform(1, 12))
+        for number, job in self._site.cluster.state.jobs.items():
+            if job is not before[number]:
+                self._owners.forgotten(number)
+
+    def _node_fails(self, number: int) -> None:
+        self._site.cluster.fails(self._node(number), self._random.uniform(5, 60))
+
+    def _slurmd(self, number: int) -> None:
+        self._site.cluster.starts_slurmd(self._node(number))
+
+    def _node(self, number: int) -> str:
+        job = self._site.cluster.state.jobs.get(number)
+        return self._random.choice(job.on if job is not None else self._site.cluster.nodes)
+
+    def _writes_back(self, _number: int) -> None:
+        self._site.cluster.writes_back()
+
+    def _refuses_start(self, number: int) -> None:
+        self._site.cluster.start_fails[number] = HELD
+
+    def _kills_start(self, number: int) -> None:
+        self._site.cluster.start_fails[number] = "0:15"
+
+    def _owner(self, number: int) -> None:
+        self._owners.acts(number)
+
+    def _wrapper(self, number: int) -> None:
+        run = self._site.runs.get(number)
+        if run is not None and run.wrapper is not None:
+            run.loses_its_wrapper()
+
+    def _habit(self, number: int) -> None:
+        habits = (Habit.NEVER, Habit.LATE, Habit.LATE, Habit.FAILS)
+        self._site.work[number].habits.append(self._random.choice(habits))
+
+    def _clock(self, _number: int) -> None:
+        random = self._random
+        self._site.ahead_s = random.choice((-1, 1)) * random.choice((3.0, 40.0, 400.0, 4000.0))
+        self._lasts(random.uniform(5, 90), self._is_right_again)
+
+    def _is_right_again(self) -> None:
+        self._site.ahead_s = 0.0
+
+    def _lasts(self, for_s: float, until: Callable[..., object], *args: object) -> None:
+        """Let something be over after a while."""
+        self._site.lasting += 1
+        self._site.time.after(for_s, self._is_over, until, *args)
+
+    def _is_over(self, until: Callable[..., object], *args: object) -> None:
+        self._site.lasting -= 1
+        until(*args)
+        self.disturbed()
+
+    def _fills(self, _number: int) -> None:
+        self._disk.fills()
+        self._lasts(self._random.uniform(5, 90), self._has_room)
+
+    def _has_room(self) -> None:
+        self._disk.is_full = False
+
+    def _reloads(self, _number: int) -> None:
+        site = self._site
+        before = self._configured = self._configured or (site.mode, site.policy, site.options)
+        site.mode, site.policy, site.options = self._random.choice(
+            (
+                ("observe", site.policy, site.options),
+                ("off", site.policy, site.options),
+                ("enforce", "f-scheduling", ""),
+                ("enforce", "no-such-policy", ""),
+                ("enforce", "malleable-proportional", "least_left_s = 10.0\npays = false"),
+            )
+        )
+        site.reload()
+        self._lasts(self._random.uniform(5, 60), self._reloads_again, *before)
+
+    def _reloads_again(self, *before: str) -> None:
+        self._site.mode, self._site.policy, self._site.options = before
+        self._site.reload()
+
+    def _unreachable(self, number: int) -> None:
+        self._site.unreached.add(number)
+        self._lasts(self._random.uniform(5, 60), self._site.unreached.discard, number)
+
+
+def _drawn(random: Random, weights: Mapping[str, float]) -> str:
+    return random.choices([*weights], [*weights.values()])[0]
+
+
+def _job_of(argv: Sequence[str]) -> int:
+    """Which job a command is about."""
+    for word in argv[1:]:
+        text = word.removeprefix("ReservationName=pliant_").removeprefix("jobid=")
+        if text.isdecimal():
+            return int(text)
+    return 0

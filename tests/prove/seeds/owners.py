@@ -1,0 +1,169 @@
+"""What owners do about their jobs: they resize, hold, change, requeue and cancel them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from random import Random
+
+from pliant.errors import PliantError
+from pliant.grammar import find_token, parse_shape
+from pliant.grammar import shapes as request_shapes
+from pliant.model import shape_text
+from pliant.wire import Message
+from prove.fake_slurm import BY_OWNER, Record
+from prove.seeds.site import UIDS, Site
+from prove.world import Rejected
+
+RESIZES_S = 2.5
+"""How often somebody asks for a resize, on average."""
+SAYS_S = 40.0
+"""How often somebody does something else."""
+
+
+class Owners:
+    """All of them.
+
+    ``said``: what they said last of what their jobs ask, by job and field; ``spoke_s``: when.
+    """
+
+    def __init__(self, site: Site, random: Random) -> None:
+        self._site, self._random = site, random
+        self.said: dict[int, dict[str, float]] = {}
+        self.spoke_s: dict[int, float] = {}
+        self.cancelled: set[int] = set()
+        self.is_quiet = False
+        self.did: Callable[[str], None] = lambda _what: None
+        self._next(RESIZES_S, self._resizes)
+        self._next(SAYS_S, self._says)
+
+    def _next(self, every_s: float, does: Callable[[], None]) -> None:
+        def again() -> None:
+            if not self.is_quiet:
+                does()
+                self._next(every_s, does)
+
+        self._site.time.after(self._random.expovariate(1 / every_s), again)
+
+    # --- by pliant resize ------------------------------------------------------------------
+
+    def _resizes(self) -> None:
+        jobs = [j for j in self._site.cluster.state.jobs.values() if self._is_malleable(j)]
+        if jobs:
+            job = self._random.choice(jobs)
+            shapes = self._shapes(job)
+            smaller = [text for text in shapes if parse_shape(text).amount < job.nodes * job.gpus]
+            shape = self._random.choice(self._random.choice((smaller, shapes)) or shapes)
+            self._site.nodes.create_task(self._ask("resize", job, shape=shape))
+
+    def _is_malleable(self, job: Record) -> bool:
+        malleable = "malleable" in self._site.says.get(job.number, "")
+        return job.state == "RUNNING" and malleable and len(self._shapes(job)) > 0
+
+    def _shapes(self, job: Record) -> Sequence[str]:
+        """The shapes that a job may have, but for the one that it has."""
+        spec = find_token(job.comment)
+        if spec is None or spec.own is None:
+            return ()
+        has = f"{job.nodes}x{job.gpus}" if job.nodes > 1 else str(job.gpus)
+        found = map(shape_text, request_shapes(spec.request, spec.own))
+        return [text for text in found if text != has]
+
+    async def _ask(self, verb: str, job: Record, **fields: str) -> None:
+        """Ask pliantd where it knows the job: it would look anew for one that it does not."""
+        if not self._site.knows(job.number):
+            return
+        message = Message(verb, {"job": str(job.number), **fields})
+        try:
+            answer = await self._site.say(UIDS[job.user], message, 30.0)
+        except PliantError as error:
+            words = str(error)
+        else:
+            words = answer.message or "done"
+        self._site.trace.note(f"owner: {verb} {job.number} {' '.join(fields.values())}: {words}")
+
+    # --- by Slurm's own commands -----------------------------------------------------------
+
+    def _says(self) -> None:
+        jobs = [job for job in self._site.cluster.state.jobs.values() if not job.is_over]
+        if jobs:
+            self.acts(self._random.choice(jobs).number)
+
+    def acts(self, number: int) -> None:
+        """Do something to one job."""
+        every = (self._holds, self._requeues, self._cancels, self._changes, self._pins)
+        self._random.choices(every, (5, 3, 1, 6, 2))[0](number)
+
+    def _tells(self, *words: str) -> bool:
+        try:
+            self._site.cluster.tell(*words)
+        except Rejected as error:
+            self._site.trace.note(f"owner: {' '.join(words)}: {error}")
+            return False
+        self._site.trace.note(f"owner: {' '.join(words)}")
+        self.did(words[0])
+        return True
+
+    def _holds(self, number: int) -> None:
+        if self._tells("hold", str(number)):
+            self._note(number, held=1.0)
+            self._releases_later(number)
+
+    def _releases_later(self, number: int) -> None:
+        self._site.time.after(self._random.uniform(3, 30), self._releases, number)
+
+    def _releases(self, number: int) -> None:
+        self.said.get(number, {}).pop("held", None)
+        self._tells("release", str(number))
+
+    def _requeues(self, number: int) -> None:
+        self._tells("requeue", str(number))
+
+    def _cancels(self, number: int) -> None:
+        job = self._site.cluster.state.jobs.get(number)
+        if job is not None and not job.is_over:
+            self.cancelled.add(number)
+            self._site.trace.note(f"owner: cancels {number}")
+            self.did("cancel")
+            self._site.cluster.cancel(number)
+
+    def _changes(self, number: int) -> None:
+        job = self._site.cluster.state.jobs.get(number)
+        if job is None:
+            return
+        begin_s = float(int(self._site.time.now_s + self._random.uniform(5, 40)))
+        begin = f"{datetime.fromtimestamp(begin_s, UTC):%Y-%m-%dT%H:%M:%S}"
+        gpus = self._random.choice([some for some in (1, 2, 3, 4) if some != job.gpus])
+        less = max(1, job.limit_min - 1)
+        lower = max(1, job.own_priority - 200)
+        word, said = self._random.choice(
+            (
+                (f"Gres=gpu:{gpus}", {"gpus": float(gpus)}),
+                (f"StartTime={begin}", {"begin_s": begin_s}),
+                (f"TimeLimit={less}", {"limit_min": float(less)}),
+                (f"Priority={lower}", {}),  # which Slurm gives back, once Pliant has pinned it
+            )
+        )
+        before = self._site.unnoted(number)
+        if self._tells("update", f"jobid={number}", word):
+            if before and said.get("gpus") == parse_shape(before).gpus:
+                said = {}  # for what pliantd knows, its own command may have come to nothing
+                self.said.get(number, {}).pop("gpus", None)
+            self._note(number, **said)
+
+    def _pins(self, number: int) -> None:
+        job = self._site.cluster.state.jobs.get(number)
+        if job is not None and "pliant=" in job.comment:
+            verb = self._random.choice(("pin", "unpin"))
+            self._site.nodes.create_task(self._ask(verb, job))
+
+    def _note(self, number: int, **said: float) -> None:
+        self.said.setdefault(number, {}).update(said)
+        self.spoke_s[number] = self._site.time.now_s
+
+    def forgotten(self, number: int) -> None:
+        """Slurmctld has forgotten what was said of a job: also that a hold was ended."""
+        said = self.said.pop(number, {})
+        job = self._site.cluster.state.jobs[number]
+        if job.reason == BY_OWNER and "held" not in said:
+            self._releases_later(number)

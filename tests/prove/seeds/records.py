@@ -1,0 +1,135 @@
+"""What happened to each job, and whether the history that pliantd has stored says the same."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pliant.grammar import parse_shape
+from pliant.handover import Outcome
+from prove.fake_slurm import Record
+
+
+@dataclass(slots=True)
+class Ran:
+    """A run of a job: what it was, and whether its program had saved when it ended."""
+
+    run: int
+    gpus: int
+    start_s: float
+    end_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Known:
+    """What happened to one job."""
+
+    says: str
+    submit_s: float
+    state: str = ""
+    run: int = 0
+    runs: list[Ran] = field(default_factory=list)
+
+
+class Records:
+    """What happened; ``killed_s``: when pliantd was killed, each time."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[int, Known] = {}
+
+    def submitted(self, job: Record, says: str) -> None:
+        self.jobs[job.number] = Known(says, job.submit_s)
+
+    def changed(self, before: Record | None, job: Record) -> None:
+        """Follow a job."""
+        known = self.jobs.get(job.number)
+        if known is None or before is None or before.state == job.state:
+            return
+        known.state, known.run = job.state if job.is_over else "", job.run
+        if job.state == "RUNNING":
+            known.runs.append(Ran(job.run, job.gpus * job.nodes, job.start_s))
+        elif job.state == "FAILED" and before.waits:  # it was killed at its start
+            known.runs.append(Ran(job.run, job.gpus * job.nodes, job.start_s, job.end_s))
+        elif known.runs and not known.runs[-1].end_s and not job.has_gpus:
+            known.runs[-1].end_s = job.submit_s if job.waits else job.end_s
+
+    def differences(self, file: Path, requeued: Collection[tuple[int, int]]) -> Iterator[str]:
+        """Yield what the history says otherwise; ``requeued``: the runs that pliantd has ended."""
+        db = sqlite3.connect(f"file:{file}?mode=ro", uri=True)
+        try:
+            yield from self._of_jobs(db)
+            yield from self._of_runs(db)
+            yield from self._of_hand_overs(db)
+            yield from _of_requeued(db, requeued)
+            yield from self._of_counts(db)
+        finally:
+            db.close()
+
+    def _flagged(self) -> dict[int, Known]:
+        return {number: known for number, known in self.jobs.items() if known.says}
+
+    def _of_jobs(self, db: sqlite3.Connection) -> Iterator[str]:
+        rows = {
+            int(job): (state, exit_, run)
+            for job, state, exit_, run in db.execute("SELECT job, state, exit, run FROM jobs")
+        }
+        for number, known in self._flagged().items():
+            expected = ("ended", known.state, known.run)
+            found = rows.pop(number, None)
+            if found is None or found[:2] != expected[:2] or (known.runs and found != expected):
+                yield f"job {number}: history says {found}, not {expected}"
+        for number in rows:
+            yield f"job {number}: history has it, and it says nothing to Pliant"
+
+    def _of_runs(self, db: sqlite3.Connection) -> Iterator[str]:
+        rows = {
+            (int(job), run): (gpus, start_s, end_s)
+            for job, run, gpus, start_s, end_s in db.execute(
+                "SELECT job, run, gpus, start_s, end_s FROM runs"
+            )
+        }
+        for number, known in self._flagged().items():
+            for ran in known.runs:
+                found = rows.pop((number, ran.run), None)
+                if found is None:
+                    if ran.end_s - ran.start_s > UNSEEN_S:
+                        yield f"job {number}: history knows nothing of {ran}"
+                elif (found[0], found[1]) != (ran.gpus, ran.start_s) or not found[2]:
+                    yield f"job {number}: history says {found} of {ran}"
+        for (
+            number,
+            run,
+        ) in rows:  # wrappers speak of jobs that say nothing in a partition that is off
+            if all(ran.run != run for ran in self.jobs[number].runs):
+                yield f"job {number}: history has a run {run}, which there was not"
+
+    def _of_hand_overs(self, db: sqlite3.Connection) -> Iterator[str]:
+        """What was done is what happened; what was begun has ended."""
+        for job, run, after, done_s, outcome in db.execute(
+            "SELECT job, run, after, done_s, outcome FROM handovers"
+        ):
+            if not done_s:
+                yield f"job {job}: a hand-over of run {run} has no end"
+            runs = [one for one in self.jobs[int(job)].runs if one.run > run]
+            if outcome == Outcome.DONE.value and runs:
+                amount = parse_shape(after).amount
+                if runs[0].gpus != amount:
+                    yield f"job {job}: it became {runs[0].gpus} after run {run}, not {after}"
+
+    def _of_counts(self, db: sqlite3.Connection) -> Iterator[str]:
+        told = db.execute("SELECT sum(answered + unanswered) FROM hours").fetchone()[0]
+        if told != len(self._flagged()):
+            yield f"history counts {told} submissions, not {len(self._flagged())}"
+
+
+def _of_requeued(db: sqlite3.Connection, requeued: Collection[tuple[int, int]]) -> Iterator[str]:
+    """Whether each run that pliantd has ended is in the history as one that had saved."""
+    rows = db.execute("SELECT job, run FROM handovers WHERE saved_s > 0")
+    for number, run in sorted(set(requeued) - {(int(job), run) for job, run in rows}):
+        yield f"job {number}: history does not say why its run {run} was ended"
+
+
+UNSEEN_S = 30.0
+"""A run that was shorter may have come and gone between two looks."""

@@ -1,0 +1,257 @@
+"""What may never be, whatever goes wrong."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pliant.handover import OURS, Outcome
+from prove.fake_slurm import HELD, Record
+from prove.seeds.disk import Disk
+from prove.seeds.owners import Owners
+from prove.seeds.programs import Run
+from prove.seeds.site import Site
+
+LOOKS = 5
+"""Within so many looks nothing is left of a hand-over that is over."""
+AGAIN_S = 20.0
+"""A job that gave up its place for no more than that has it again within so long, undisturbed."""
+IDLE_S = 15.0
+"""So long does a program that has saved wait at most for what comes of it, undisturbed."""
+FRESH_S = 20.0
+"""A place that was taken so shortly ago may be lost and taken again in the same hand-over."""
+BACK_S = 70.0
+"""After a pause as long as this each wrapper speaks to a pliantd that was started again."""
+ON_ITS_WAY_S = 0.1
+"""So long lies between pliantd's last look at a job before a command and what that does."""
+NOT_AGAIN = (Outcome.NOT_SAVED, Outcome.RUN_OVER, Outcome.NOT_LAUNCHED)
+"""What came of a hand-over of which no start is to follow."""
+OF_JOBS = frozenset(
+    ("pin", "pin-guest", "requeue", "reshape", "put back", "release", "note", "mold")
+)
+LENT = ("pliant-priority=", "pliant-nice=", "pliant-memory=")
+"""What is noted beside a token as long as it is lent."""
+
+
+@dataclass(slots=True)
+class Place:
+    """The place of one job: GPUs that it gave up, and that pliantd made it ask for since.
+
+    ``each``: of those that it gave up, on each of its nodes; ``fits``: what it asks for is there.
+
+    ``saved_s``: when its program saved that has not run since; ``requeued_s``: when pliantd
+    requeued it that has not started since; ``had_s``: when it last had a place of its own;
+    ``was_lost``: it had one, and lost it so soon that the same hand-over may take it again.
+    """
+
+    gave_up: int = 0
+    each: int = 0
+    asked: int = 0
+    fits: bool = True
+    saved_s: float = 0.0
+    requeued_s: float = 0.0
+    had_s: float = 0.0
+    was_lost: bool = False
+    is_guest: bool = False
+    makes_room: bool = False
+
+
+class Rules:
+    """Watches a site; ``wrong``: what was seen that may never be."""
+
+    def __init__(self, site: Site, owners: Owners, disk: Disk) -> None:
+        self._site, self._owners, self._disk = site, owners, disk
+        self.wrong: list[str] = []
+        self.hand_overs = 0
+        self.requeued: set[tuple[int, int]] = set()
+        """The runs that pliantd has ended, by job and number."""
+        self._places: dict[int, Place] = defaultdict(Place)
+        self._final: dict[int, str] = {}  # how each job has ended
+        self._left: dict[str, int] = {}  # for how many looks something of ours was left
+        self._disturbed_s = 0.0
+        site.watches.append(self._changed)
+        site.told.append(self._told)
+        site.moments.append(self._moment)
+
+    def is_wrong(self, what: str) -> None:
+        self._site.trace.note(f"WRONG: {what}")
+        self.wrong.append(what)
+
+    def disturbed(self) -> None:
+        """Something has gone wrong, or an owner has spoken: count anew."""
+        self._left.clear()
+        self._disturbed_s = self._site.time.now_s
+
+    def _is_calm(self, since_s: float) -> bool:
+        return self._disturbed_s < since_s and not self._site.lasting
+
+    # --- of what pliantd does --------------------------------------------------------------
+
+    def _told(self, step: str, argv: Sequence[str], complaint: str) -> None:
+        if complaint or step not in OF_JOBS:
+            return
+        number = int(argv[2].removeprefix("jobid="))
+        job, place = self._site.cluster.state.jobs[number], self._places[number]
+        if "pliant=" not in job.comment:
+            self.is_wrong(f"job {number} says nothing to Pliant: {' '.join(argv)}")
+        self._stands(job, argv)
+        if step == "requeue":
+            self._requeued(job, self._site.runs.get(number))
+        elif step == "reshape":
+            place.asked = job.gpus * job.nodes
+            place.fits = place.asked <= place.gave_up and job.gpus <= place.each
+        elif step == "pin-guest":
+            place.is_guest = True
+            for other in self._places.values():
+                other.makes_room |= other.requeued_s > 0
+
+    def _requeued(self, job: Record, run: Run | None) -> None:
+        place = self._places[job.number]
+        place.had_s = place.requeued_s = self._site.time.now_s
+        if run is not None:
+            self.requeued.add((job.number, run.run))
+            if run.was_managed and not run.has_saved:
+                self.is_wrong(f"job {job.number}: its run is ended, which has not saved")
+
+    def _stands(self, job: Record, argv: Sequence[str]) -> None:
+        """Whether what its owner said last is so yet."""
+        said = self._owners.said.get(job.number, {})
+        if said and self._site.time.now_s - self._owners.spoke_s[job.number] < ON_ITS_WAY_S:
+            said.clear()  # the command was on its way; Slurm has none that looks first
+        is_so = {
+            "gpus": job.gpus == said.get("gpus"),
+            "begin_s": job.begin_s >= said.get("begin_s", 0.0),
+            "limit_min": job.limit_min <= said.get("limit_min", 0.0),
+            "held": job.priority == 0,
+        }
+        for name in said:
+            if not is_so[name] and (job.waits or job.state == "RUNNING"):
+                self.is_wrong(f"its owner said {name}={said[name]:g}: {job}: {' '.join(argv)}")
+
+    # --- of what becomes of jobs -----------------------------------------------------------
+
+    def _changed(self, before: Record | None, job: Record) -> None:
+        if before is not None and before.state == job.state:
+            return
+        number, run = job.number, self._site.runs.get(job.number)
+        self._final.pop(number, None)
+        if job.is_over:
+            self._final[number] = job.state
+        if job.state == "COMPLETING" and run is not None:
+            self._gives_up(job, run)
+        elif job.state == "RUNNING":
+            self._starts(job, self._places[number])
+        elif job.state == "FAILED":
+            self._fails(job, run)
+
+    def _gives_up(self, job: Record, run: Run) -> None:
+        place = self._places[job.number]
+        now_s = self._site.time.now_s
+        place.gave_up, place.each, place.fits = job.gpus * job.nodes, job.gpus, True
+        place.was_lost = place.had_s > now_s - FRESH_S
+        if run.has_saved:
+            place.had_s = place.saved_s = now_s
+
+    def _starts(self, job: Record, place: Place) -> None:
+        number, now_s = job.number, self._site.time.now_s
+        crowded = [node for node in job.on if self._site.cluster.state.free(node) < 0]
+        if crowded:
+            self.is_wrong(f"two jobs have the same GPUs of {crowded}")
+        if job.priority in OURS:
+            self._starts_first(job, place)
+        self.hand_overs += place.saved_s > 0
+        if place.requeued_s:
+            self._starts_again(job, place)
+        self._owners.said.get(number, {}).pop("begin_s", None)
+        had_s = now_s if place.requeued_s or place.saved_s else place.had_s
+        self._places[number] = Place(gave_up=place.gave_up, asked=place.asked, had_s=had_s)
+
+    def _starts_first(self, job: Record, place: Place) -> None:
+        """Before all others, by a pin of ours."""
+        recent = place.was_lost or self._site.time.now_s - place.had_s < FRESH_S
+        again = self._disk.was_full  # of a hand-over whose end could not be stored
+        if not (place.saved_s or place.requeued_s or place.is_guest or recent or again):
+            self.is_wrong(f"job {job.number} starts with a pin, and has no place to return to")
+        more = job.gpus * job.nodes > max(place.gave_up, place.asked)
+        if more and not place.is_guest:
+            self.is_wrong(f"job {job.number} starts with a pin as more than it had: {job}")
+
+    def _starts_again(self, job: Record, place: Place) -> None:
+        """A job that was requeued by pliantd, for whom nobody else was to be first."""
+        waited_s = self._site.time.now_s - place.requeued_s
+        may_start = place.fits and not place.makes_room
+        if may_start and waited_s > AGAIN_S and self._is_calm(place.requeued_s - AGAIN_S):
+            self.is_wrong(f"job {job.number} had its place taken: it waited for {waited_s:.0f} s")
+
+    def _fails(self, job: Record, run: Run | None) -> None:
+        """By itself, or killed at its start: then it is to be requeued by who hands it over."""
+        left = not self._places[job.number].saved_s or self._site.outcome(job.number) in NOT_AGAIN
+        if run is None and (left or self._disk.was_full):  # then what is to follow is not stored
+            self._site.excused.add(job.number)  # as Slurm alone would have it
+
+    def _moment(self, moment: str, number: int) -> None:
+        if moment == "saved":
+            now_s = self._site.time.now_s
+            self._site.time.after(IDLE_S, self._goes_on, number, self._site.runs[number], now_s)
+
+    def _goes_on(self, number: int, run: Run, saved_s: float) -> None:
+        """Whether something has come of what a program has saved."""
+        idles = self._site.runs.get(number) is run and not run.program.runs and not run.is_over
+        if idles and run.saved_s == saved_s and self._is_calm(saved_s - BACK_S):
+            self.is_wrong(f"job {number} has saved, and idles since {IDLE_S:.0f} s")
+
+    # --- of what is left -------------------------------------------------------------------
+
+    def looked(self) -> None:
+        """After each look of a pliantd that is not disturbed: nothing of ours outlasts its use."""
+        self._left = {what: self._left.get(what, 0) + 1 for what in self._leftovers()}
+        for what, looks in self._left.items():
+            if looks == LOOKS + 1:
+                self.is_wrong(f"after {LOOKS} looks: {what}")
+
+    def _leftovers(self) -> Iterator[str]:
+        state = self._site.cluster.state
+        for job in state.jobs.values():
+            run = self._site.runs.get(job.number)
+            if job.state == "RUNNING" and run and not run.has_saved:
+                if job.priority in OURS:
+                    yield f"job {job.number} runs with a pin (run {job.run})"
+                elif any(words in job.comment for words in LENT) and job.priority:
+                    yield f"job {job.number} runs with what it lent (run {job.run}): {job.comment}"
+        for name in state.fences:
+            number = int(name.removeprefix("pliant_").partition("_")[0])
+            known, run = state.jobs.get(number), self._site.runs.get(number)
+            runs = known is not None and known.state == "RUNNING" and run and not run.has_saved
+            if known is None or known.is_over or runs:
+                yield f"{name} stands, and its job {'runs' if runs else 'is over'}"
+
+    def settled(self) -> None:
+        """Check how all jobs have ended, and that nothing of ours is left at the end."""
+        for words in self._site.trace.internal:
+            self.is_wrong(f"internal: {words}")
+        for number, how in sorted(self._final.items()):
+            self._ended(number, how)
+        for name in self._site.cluster.state.fences:
+            self.is_wrong(f"{name} is left at the end")
+        for job in self._site.cluster.state.jobs.values():
+            if not job.is_over:
+                self.is_wrong(f"job {job.number} has not ended: {job}")
+
+    def _ended(self, number: int, state: str) -> None:
+        """Check how a job has ended."""
+        work = self._site.work[number]
+        cancelled = number in self._owners.cancelled
+        shorter = "limit_min" in self._owners.said.get(number, {})
+        if state == "COMPLETED" or (cancelled and state == "CANCELLED"):
+            return
+        if state == "FAILED" and (work.doomed or number in self._site.excused):
+            return
+        if state == "TIMEOUT" and shorter:
+            return
+        self.is_wrong(f"job {number} has ended: {state}")
+
+
+def is_held_by_slurm(job: Record) -> bool:
+    """Whether a job waits for an administrator: its node refused its start."""
+    return job.waits and job.priority == 0 and job.reason == HELD

@@ -1,0 +1,315 @@
+"""A site: its cluster, the pliantd that runs or does not, the programs on its nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import pwd
+import shutil
+import signal
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from pliant.batch.slurm import Slurm
+from pliant.errors import Unavailable
+from pliant.wire import CHALLENGE, HELLO, Message, decode, encode
+from pliant.wire.runs import RunAnswer
+from prove.fake_slurm import Record
+from prove.seeds.cluster import Cluster
+from prove.seeds.commands import Armed, Commands
+from prove.seeds.loops import BEGAN_S, Loop, Time
+from prove.seeds.pliantd import CONF, Inline, Process, credential_of
+from prove.seeds.programs import Run, Work, understood
+from prove.world import Rejected
+
+USERS = ("daemon", "bin", "sys", "games")
+"""Users that every Debian has: whose job it is, pliantd asks the machine."""
+UIDS = {name: pwd.getpwnam(name).pw_uid for name in USERS}
+
+
+class Trace(logging.Handler):
+    """What has happened, line by line; what pliantd logs is among it."""
+
+    def __init__(self, time: Time, folder: Path, *, shown: bool) -> None:
+        super().__init__()
+        self._time, self._shown, self.folder = time, shown, str(folder)
+        self._hash = hashlib.sha256()
+        self.internal: list[str] = []  # errors that should not be
+        self.lines: list[str] = []
+
+    def note(self, what: str) -> None:
+        line = f"{self._time.now_s - BEGAN_S:9.3f} {what}"
+        self._hash.update(line.encode() + b"\n")
+        self.lines.append(line)
+        if self._shown:
+            print(line, flush=True)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info:
+            self.internal.append(f"{record.getMessage()}: {record.exc_info[1]!r}")
+        self.note(f"  pliantd: {record.getMessage().replace(self.folder, 'DIR')}")
+        if record.exc_info:
+            self.note(f"  pliantd: {record.exc_info[0]}: {record.exc_info[1]}")
+
+    @property
+    def hash(self) -> str:
+        """What two runs of one seed have in common."""
+        return self._hash.hexdigest()
+
+
+class Site:
+    """All that a seed moves. ``folder`` is on tmpfs."""
+
+    def __init__(self, folder: Path, time: Time, cluster: Cluster, trace: Trace) -> None:
+        self.folder, self.time, self.cluster, self.trace = folder, time, cluster, trace
+        self.nodes = Loop(time)
+        self.work: dict[int, Work] = {}
+        self.runs: dict[int, Run] = {}
+        self.process: Process | None = None
+        self.ahead_s = 0.0  # pliantd's clock
+        self.takes_s: Callable[[bool], float] = lambda _is_look: 0.05
+        self.armed: list[Armed] = []
+        self.says: dict[int, str] = {}  # what each job says to Pliant
+        self.excused: set[int] = set()  # jobs that Slurm alone would have lost, too
+        self.unreached: set[int] = set()  # jobs whose node does not reach pliantd
+        self.moments: list[Callable[[str, int], None]] = []
+        self.policy, self.options, self.mode, self.cycle_s = "rigid-fcfs", "", "enforce", 5.0
+        self.told: list[Callable[[str, Sequence[str], str], None]] = []
+        self.starts = 0
+        self.steps: Counter[str] = Counter()
+        self._dead: list[Process] = []
+        self._older: Path | None = None
+        self._state = folder / "state-0"
+        self._state.mkdir()
+        cluster.changed = self._changed
+        self.restarts_s: Callable[[], float] = lambda: 2.0
+        self.disturbed: Callable[[], None] = lambda: None
+        self.has_aged = False  # whether pliantd was given a store of a while ago
+        self.lasting = 0  # faults that last yet
+        self._is_over = False
+        self.watches: list[Callable[[Record | None, Record], None]] = []
+
+    # --- pliantd ---------------------------------------------------------------------------
+
+    @property
+    def conf(self) -> Path:
+        return self.folder / "pliant.toml"
+
+    def configure(self) -> None:
+        """Write pliant.toml."""
+        text = CONF.format(
+            folder=self.folder,
+            state=self._state,
+            policy=self.policy,
+            options=self.options,
+            mode=self.mode,
+            cycle_s=self.cycle_s,
+        )
+        self.conf.write_text(text)
+
+    def start(self) -> None:
+        """Start pliantd, from its store as it is on disk."""
+        if self.process is not None or self._is_over:
+            return
+        self.starts += 1
+        self.configure()
+        commands = Commands(
+            self.time,
+            Loop(self.time),
+            self.cluster,
+            self._takes_s,
+            self.kill,
+            self._done,
+            self.armed,
+        )
+        slurm = Slurm(commands, self.clock, threads=Inline)
+        process = self.process = Process(self.time, self.conf, slurm, self.clock)
+        commands.loop = process.loop
+        process.loop.on_error = self._internal
+        self.trace.note("pliantd starts")
+
+    def _takes_s(self, is_look: bool) -> float:
+        return self.takes_s(is_look)
+
+    def _internal(self, context: Mapping[str, object]) -> None:
+        self.trace.note(
+            f"an internal error: {context.get('message')}: {context.get('exception')!r}"
+        )
+
+    def clock(self) -> float:
+        """What pliantd's host takes for now."""
+        return self.time.now_s + self.ahead_s
+
+    def kill(self, why: str) -> None:
+        """Kill pliantd, as it is, with its store as it is."""
+        if self.process is None:
+            return
+        self.trace.note(f"pliantd is killed {why}")
+        process, self.process = self.process, None
+        process.dies()
+        self._keep_store(process.state)
+        self._dead.append(process)
+        self.disturbed()
+        self.time.after(self.restarts_s(), self.start)
+
+    def _keep_store(self, before: Path) -> None:
+        """What it has written is there for the next one, and what the dead one does is not."""
+        self._state = self.folder / f"state-{self.starts}"
+        shutil.copytree(before, self._state, ignore=shutil.ignore_patterns("*-shm"))
+
+    def ages(self) -> None:
+        """Let the store be as it was a while ago."""
+        if self._older is not None and self._older != self._state:
+            self.has_aged = True
+            shutil.rmtree(self._state)
+            shutil.copytree(self._older, self._state, ignore=shutil.ignore_patterns("*-shm"))
+
+    def keeps_a_copy(self) -> None:
+        """Copy the store, as a backup does."""
+        if self.process is not None:
+            older = self.folder / "older"
+            shutil.rmtree(older, ignore_errors=True)
+            shutil.copytree(self.process.state, older, ignore=shutil.ignore_patterns("*-shm"))
+            self._older = older
+
+    def knows(self, number: int) -> bool:
+        """Whether pliantd's last look has shown a job."""
+        seen = self.process.daemon._cycling.seen if self.process and self.process.listens else None
+        jobs = (*seen.snapshot.waiting, *seen.snapshot.running) if seen is not None else ()
+        return any(job.id == str(number) for job in jobs)
+
+    def unnoted(self, number: int) -> str:
+        """What a job had before a hand-over of which pliantd has not noted yet what came; or ""."""
+        found = self._last(number)
+        return str(found[1]) if found and not found[0] and found[2] is None else ""
+
+    def outcome(self, number: int) -> str | None:
+        """What came of the last hand-over of a job; None while it is under way, "" without one."""
+        found = self._last(number)
+        return found[2] if found else ""
+
+    def _last(self, number: int) -> tuple[int, str, str | None] | None:
+        """The last one that is stored: what it was ``made``, what it had before, what came of it."""
+        last = "SELECT made, before, outcome FROM handovers WHERE job = ? ORDER BY id DESC LIMIT 1"
+        with closing(sqlite3.connect(self._state / "pliant.db")) as db:
+            found: tuple[int, str, str | None] | None = db.execute(last, (str(number),)).fetchone()
+        return found
+
+    @property
+    def looks(self) -> int:
+        """How many cycles this pliantd has come through."""
+        return (
+            self.process.daemon._cycling.counts.cycles
+            if self.process and self.process.listens
+            else 0
+        )
+
+    def stop(self) -> None:
+        """End pliantd as systemd does."""
+        if self.process is not None and signal.SIGTERM in self.process.loop.signals:
+            self.trace.note("pliantd is told to end")
+            self.process.loop.signal(signal.SIGTERM)
+
+    def reload(self) -> None:
+        """Let pliantd read its configuration again."""
+        self.configure()
+        if self.process is not None and signal.SIGHUP in self.process.loop.signals:
+            self.process.loop.signal(signal.SIGHUP)
+
+    def ends(self) -> None:
+        """Let it be over."""
+        self._is_over = True
+        self.kill("at the end")
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Let go of pliantds that are no more; nothing of theirs may be running."""
+        if self.process is not None and self.process.has_ended:
+            self.kill("by itself: it has ended")
+        while self._dead:
+            process = self._dead.pop()
+            process.loop.bury()
+            shutil.rmtree(process.state)
+
+    def _done(self, step: str, argv: Sequence[str], complaint: str) -> None:
+        self.steps[step] += 1
+        words = " ".join(word for word in argv[1:] if not word.startswith("AdminComment="))
+        self.trace.note(f"  {words}{': ' + complaint if complaint else ''}")
+        for tell in self.told:
+            tell(step, argv, complaint)
+
+    # --- how it is reached -----------------------------------------------------------------
+
+    async def ask(
+        self, uid: int, verb: str, fields: Mapping[str, str], timeout_s: float
+    ) -> RunAnswer:
+        """Ask as a wrapper does. Raises PliantError."""
+        if int(fields["job"]) in self.unreached:
+            raise Unavailable("pliantd: no route to host")
+        return understood(await self.say(uid, Message(verb, fields), timeout_s))
+
+    async def say(self, uid: int, message: Message, timeout_s: float) -> Message:
+        """Ask pliantd something at its second door. Raises Unavailable."""
+        if self.process is None:
+            raise Unavailable("pliantd: connection refused")
+        line = self.process.connect(self.nodes)
+        try:
+            async with asyncio.timeout(timeout_s):
+                hello = decode(await line.say(HELLO.encode()))
+                fields = {**message.fields, CHALLENGE: hello.fields[CHALLENGE]}
+                payload = encode(Message(message.word, fields))
+                return decode(await line.say(b"munge " + credential_of(uid, payload)))
+        except TimeoutError:
+            raise Unavailable("pliantd: no answer in time") from None
+        finally:
+            line.hang_up()
+
+    # --- its nodes -------------------------------------------------------------------------
+
+    def _changed(self, before: Record | None, now: Record) -> None:
+        """Follow a job on its nodes."""
+        if not (before is not None and before == now):
+            for watch in self.watches:
+                watch(before, now)
+        if before is not None and before.state == now.state:
+            return
+        self.trace.note(_line(now))
+        run = self.runs.get(now.number)
+        if now.state == "RUNNING":
+            self.runs[now.number] = Run(
+                self.nodes, self, now, self.work[now.number], UIDS[now.user]
+            )
+        elif run is not None and now.state == "COMPLETING":
+            run.termed()
+        elif run is not None:
+            run.killed()
+            del self.runs[now.number]
+            if now.waits:
+                self.moment("waits", now.number)
+
+    def requeue(self, number: int) -> str:
+        """Run scontrol requeue on a job's node; return what it complains of."""
+        try:
+            self.cluster.tell("requeue", str(number))
+        except Rejected as error:
+            return str(error)
+        return ""
+
+    def exits(self, number: int, code: int) -> None:
+        self.cluster.exits(number, code)
+
+    def moment(self, moment: str, number: int) -> None:
+        for tell in self.moments:
+            tell(moment, number)
+
+    def happened(self, what: str) -> None:
+        self.trace.note(f"  {what}")
+
+
+def _line(job: Record) -> str:
+    on = f" on {','.join(job.on)}" if job.has_gpus else ""
+    return f"job {job.number}: {job.state} run {job.run}, {job.nodes}x{job.gpus}{on}"
