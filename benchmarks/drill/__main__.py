@@ -24,6 +24,12 @@ from benchmarks.drill.sitting import Task, drilled
 from benchmarks.drill.systems import SYSTEMS
 
 
+def named(kinds: Sequence[Fault], only: str) -> Sequence[Fault]:
+    """Return the kind of this name, or those with any of its words, which commas split."""
+    same = [one for one in kinds if one.name == only]
+    return same or [one for one in kinds if any(word in one.name for word in only.split(","))]
+
+
 def rarest(kinds: Sequence[Fault], counts: Counter[str], seed: int) -> Iterator[Task]:
     """Yield runs without end, of the kinds first of which there are fewest hand-overs.
 
@@ -54,8 +60,8 @@ def main() -> None:
     """Make the runs, and note each as it ends."""
     chosen = _parser().parse_args()
     seed = chosen.seed or random.SystemRandom().randrange(1, 2**31)
-    system, words = SYSTEMS[chosen.batch], chosen.only.split(",")
-    kinds = [one for one in system.faults if any(word in one.name for word in words)]
+    system = SYSTEMS[chosen.batch]
+    kinds = named(system.faults, chosen.only)
     origin = Origin.now(f"{system.name} {system.release()}", chosen.where)
     stopping = threading.Event()
     counts = counted(read(chosen.record, origin.files), origin.on)
@@ -97,7 +103,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         *("--seed",), type=int, default=0, help="of the first run; drawn where it is 0, and printed"
     )
-    parser.add_argument("--only", default="", help="kinds with these words, split by commas")
+    parser.add_argument(
+        "--only", default="", help="a kind, or those with these words, split by commas"
+    )
     parser.add_argument("--record", type=Path, default=RUNS, help="where runs are kept")
     parser.add_argument("--logs", type=Path, help="keep the logs of a run there that is not good")
     parser.add_argument("--where", default="", help="what the record says of this machine")

@@ -17,18 +17,9 @@ from benchmarks.drill.systems import faults_on
 from benchmarks.section import Section, verdict
 
 _HEADER = (
-    *(
-        "fault",
-        "the job ends",
-        "runs",
-        "hand-overs",
-        "jobs lost",
-        "steps lost",
-        "stuck",
-        "slipped in",
-    ),
-    *("fences", "pins", "not good, at most", "ended or requeued by Slurm itself first"),
-    *("Slurm put right by hand", "steps done again", "median s"),
+    *("fault", "the job ends", "runs", "hand-overs", "not good, at most"),
+    *("jobs lost", "steps lost", "stuck", "slipped in", "fences", "pins"),
+    *("another first by the fault itself", "put right by hand", "steps done again", "median s"),
 )
 _ALL_HEADER = (
     *("batch system", "runs", "hand-overs", "kinds of fault", "fewest of a kind", "not good"),
@@ -55,7 +46,8 @@ and what is left is counted once pliantd has nothing under way.
 
 "Not good, at most" bounds how often a hand-over with a fault of this kind does harm, with 95 % \
 confidence (Clopper and Pearson; for none of n about 3/n). "Another first by the fault itself": \
-the batch system or a user sends the job back, and whoever waits may start before it.
+the batch system or a user sends the job back, and whoever waits may start before it. "Put right \
+by hand": what an administrator does where the batch system itself does not go on.
 
 A slurmctld that is killed forgets its last seconds, with or without Pliant: a job that it had \
 started in them it starts again, its node refuses that, and Slurm holds the job and drains the \
@@ -78,7 +70,7 @@ A run is a line of benchmarks/drill/runs.jsonl, and counts for as long as the fi
 see benchmarks/drill/pbs_field.py
 
 and end clean at Ctrl-C or SIGTERM. A run is drawn by its seed: \
-`python -m benchmarks.drill --runs 1 --only KIND --seed SEED --logs DIR` draws it again."""
+`python -m benchmarks.drill --runs 1 --only 'KIND' --seed SEED --logs DIR` draws it again."""
 
 
 def document(runs: Sequence[Run]) -> str:

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from benchmarks.drill.__main__ import enough, rarest
+from benchmarks.drill.__main__ import enough, named, rarest
 from benchmarks.drill.document import at_most, document
 from benchmarks.drill.fault import Fault
 from benchmarks.drill.record import Origin, append, counted, hash_of, read
@@ -66,6 +66,17 @@ def test_the_kinds_of_which_there_are_fewest_hand_overs_come_first() -> None:
     assert tasks == [*islice(rarest(kinds, Counter(had), 100), 5)]
 
 
+def test_a_kind_is_named_whole_or_by_words() -> None:
+    preempted = "nothing, preempted"
+    assert [fault.name for fault in named(FAULTS, preempted)] == [preempted]
+    assert [fault.name for fault in named(FAULTS, "nothing")] == ["nothing"]
+    some = [fault.name for fault in named(FAULTS, "quota,epilog")]
+    assert some == [
+        name for name in (one.name for one in FAULTS) if "quota" in name or "epilog" in name
+    ]
+    assert [*named(FAULTS, "")] == [*FAULTS]
+
+
 def test_a_sitting_ends_after_so_many_runs_or_with_so_many_hand_overs_of_each_kind() -> None:
     kinds = FAULTS[:3]
     for runs, each, made in ((0, 0, 3), (5, 0, 5), (0, 4, 6), (0, 3, 3)):
@@ -101,6 +112,10 @@ def test_the_page_has_a_table_for_each_batch_system_and_names_what_was_not_good(
     assert "| Slurm 26.05.5 in a container | 1 | 1 | 1 | 1 | 0 | 95.00% |\n" in page
     assert "## Slurm 22.05.8\n" in page
     assert "## Slurm 26.05.5 in a container\n" in page
+    header = next(line for line in page.splitlines() if line.startswith("| fault | the job ends |"))
+    assert header.split(" | ")[3:8] == [
+        *("hand-overs", "not good, at most", "jobs lost", "steps lost", "stuck")
+    ]
     row = f"| {KIND.name} | completed | 2 | 4 | 75.1% | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 13 |"
     assert row in page
     assert f"Not tried: {FAULTS[0].name}; " in page
