@@ -259,8 +259,9 @@ class Field(ABC):
     def kill(self, part: str) -> None:
         """Kill a daemon, and wait until it is gone."""
         process = psutil.Process(self.pid(part))
+        is_ours = process.ppid() == os.getpid()  # asked now: any thread's Popen may reap it then
         process.kill()
-        if process.ppid() == os.getpid():
+        if is_ours:
             process.wait(COME_S)
         self.wait(lambda: not runs(process), f"{part} to end", COME_S, LOOK_S)
         self.dead.append(part)
