@@ -20,6 +20,7 @@ from pliant import lifecycle
 from pliant.batch.pbs import Pbs
 from pliant.batch.slurm import Commands, Slurm
 from pliant.daemon import main as daemon
+from pliant.daemon.server import Surroundings
 from pliant.handover import HandOver, Step
 from pliant.model import Job
 
@@ -82,6 +83,7 @@ def main() -> None:
     vars(lifecycle).update(PROTECTION=0.3)
     slurm = halting(Slurm, Path(directory), clock=time.time)  # as it is now, skewed perhaps
     vars(daemon).update(Slurm=slurm, Pbs=halting(Pbs, Path(directory)), Commands=commands)
+    vars(daemon).update(Surroundings=partial(Surroundings, clock=time.time))
     daemon.main(arguments)
 
 
