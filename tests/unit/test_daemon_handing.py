@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from slurm_hands import NOW_S, Hands, begun
@@ -129,6 +130,21 @@ def test_the_batch_system_is_ready_before_a_program_that_has_saved_is_answered(
     assert bench.save()
     assert bench.save()  # it is said until it is heard
     assert bench.hands.ends == [("7", [])]  # once, and before any step
+
+
+def test_it_is_ready_too_where_pliantd_was_killed_once_it_had_noted_the_checkpoint(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.begin()
+    bench.go_on(3)
+    with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
+        killed.setattr(bench.hands, "before_end", Mock(side_effect=KeyboardInterrupt))
+        bench.save()
+    bench.store.close()
+    bench.start()
+    bench.overs.resume([ASKED])
+    assert bench.save()
+    assert bench.hands.ends == [("7", [])]
 
 
 @pytest.mark.parametrize("turns", range(14))

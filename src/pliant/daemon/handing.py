@@ -107,6 +107,7 @@ class _Active:
     did: Step | None = None  # in the last look
     requeued: bool = False  # Slurm was told so, or may have been
     stays: bool = False  # it has saved, and goes on where it is
+    ready: bool = False  # the batch system is, for its program's end
 
 
 class HandOvers:
@@ -247,20 +248,24 @@ class HandOvers:
             active = self._active.get(job_id)
             if active is None or (active.over.run, name_of(active.over)) != (run, name):
                 return self.stays(job_id, run, name)  # it is said again until it is heard
-            if active.over.saved_s or active.stays:
-                return True
-            over, job = active.over, active.job
-            wanted = Wanted(over.shape, job.next_nodes, over.guest, over.end_s)
-            active.stays = not self._has_place(job, wanted)
-            if active.stays:
-                active.over = replace(over, until_s=0.0)
-            else:
-                active.over = replace(over, saved_s=self._clock())
-                self._store.saved(active.number, active.over.saved_s)
-            self._hasten(active)
-        if not active.stays:
+            if not (active.over.saved_s or active.stays):
+                self._note_saved(active)
+            over, job, ends = active.over, active.job, not (active.stays or active.ready)
+        if ends:  # of one noted as saved too: pliantd may have been killed just then
             self._before_end(over, job)
+            active.ready = True
         return True
+
+    def _note_saved(self, active: _Active) -> None:
+        over, job = active.over, active.job
+        wanted = Wanted(over.shape, job.next_nodes, over.guest, over.end_s)
+        active.stays = not self._has_place(job, wanted)
+        if active.stays:
+            active.over = replace(over, until_s=0.0)
+        else:
+            active.over = replace(over, saved_s=self._clock())
+            self._store.saved(active.number, active.over.saved_s)
+        self._hasten(active)
 
     def stays(self, job_id: str, run: int, name: str | None = None) -> bool:
         """Whether a run that has saved is to go on where it is: it would have lost its place.
