@@ -31,9 +31,14 @@ class Mutant:
     code: CodeType
 
     @property
+    def where(self) -> str:
+        """The function, with its module."""
+        return f"{self.module.__name__}.{self.function}"
+
+    @property
     def name(self) -> str:
         """Where it is, and what is taken out."""
-        return f"{self.module.__name__}.{self.function}: {self.what}"
+        return f"{self.where}: {self.what}"
 
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:

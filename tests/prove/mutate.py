@@ -1,8 +1,9 @@
 """``make prove-mutants``: takes each decision of a hand-over out in turn, and says what notices it.
 
-A mutant is tried in a process of its own: by the unit tests first, then by the exploration with
-single faults. Prints what nothing notices, and exits with 1 where that is not known to make no
-difference (see unneeded.py), or where what is known so is noticed, or is no more.
+A mutant is tried in a process of its own: by the tests that noticed another of its function, as
+docs/mutants.md says, by the unit tests, then by the exploration with single faults. Prints what
+nothing notices, and exits with 1 where that is not known to make no difference (see unneeded.py),
+or where what is known so is noticed, or is no more. Writes docs/mutants.md.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ import logging
 import multiprocessing
 import os
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from multiprocessing.connection import Connection
@@ -25,6 +25,7 @@ import pytest
 
 from prove.__main__ import KINDS, SYSTEMS, explored
 from prove.mutants import Mutant, mutants
+from prove.noted import Noted, noted_of, read_page, write_page
 from prove.unneeded import UNNEEDED
 
 UNIT = Path(__file__).parents[1] / "unit"
@@ -48,6 +49,10 @@ PARTS = {
 """Whose decisions are taken out, and by which unit tests they are looked at."""
 
 
+Found = tuple[Mutant, str, str]
+"""A mutant, what notices it ("" for nothing), and why nothing need."""
+
+
 class _First:
     """The test that failed first."""
 
@@ -58,11 +63,11 @@ class _First:
             self.name = report.nodeid.removeprefix("unit/")
 
 
-def _noticed(mutant: Mutant, told: Connection) -> None:
+def _noticed(mutant: Mutant, likely: Sequence[str], told: Connection) -> None:
     """Say what notices a mutant; "" where nothing does."""
     with mutant.at_work():
         name = mutant.module.__name__
-        told.send(_by_a_test(PARTS[name]) or _by_exploring(name))
+        told.send(_by_one_of(likely) or _by_a_test(PARTS[name]) or _by_exploring(name))
 
 
 def _unit_tests(name: str, told: Connection) -> None:
@@ -70,17 +75,24 @@ def _unit_tests(name: str, told: Connection) -> None:
     told.send(_by_a_test(PARTS[name]))
 
 
+def _by_one_of(tests: Sequence[str]) -> str:
+    first = _First()
+    if tests:
+        _pytest(tests, "-x", "--hypothesis-seed=0", plugins=[first])
+    return first.name
+
+
 def _by_a_test(names: Sequence[str]) -> str:
     first = _First()
     for name in dict.fromkeys(names):
-        status = _pytest(name, "-x", "--hypothesis-seed=0", plugins=[first])
+        status = _pytest([f"test_{name}.py"], "-x", "--hypothesis-seed=0", plugins=[first])
         if status:
             return first.name or f"test_{name}.py: {status!s}"
     return ""
 
 
-def _pytest(name: str, *options: str, plugins: Sequence[object] = ()) -> int:
-    argv = ["-q", "-p", "no:cacheprovider", *options, str(UNIT / f"test_{name}.py")]
+def _pytest(tests: Sequence[str], *options: str, plugins: Sequence[object] = ()) -> int:
+    argv = ["-q", "-p", "no:cacheprovider", *options, *(f"{UNIT}/{test}" for test in tests)]
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
         return int(pytest.main(argv, plugins=plugins))
 
@@ -100,15 +112,15 @@ def _by_exploring(module: str) -> str:
     return ""
 
 
-def tried(mutant: Mutant) -> str:
-    """Try a mutant; return what notices it, "" for nothing."""
-    return _apart(_noticed, mutant)
+def tried(mutant: Mutant, likely: Sequence[str] = ()) -> str:
+    """Try a mutant, by ``likely`` tests first; return what notices it, "" for nothing."""
+    return _apart(_noticed, mutant, likely)
 
 
-def _apart(target: Callable[..., None], what: object) -> str:
+def _apart(target: Callable[..., None], *what: object) -> str:
     """Do it in a process of its own; return what that tells."""
     ours, its = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.get_context("fork").Process(target=target, args=(what, its))
+    process = multiprocessing.get_context("fork").Process(target=target, args=(*what, its))
     process.start()
     its.close()
     try:
@@ -126,32 +138,72 @@ def _chosen(words: Sequence[str]) -> Iterator[Mutant]:
             yield from mutants(importlib.import_module(name))
 
 
+def _likely() -> dict[str, list[str]]:
+    """By function, the tests of docs/mutants.md that are still there."""
+    files = {path.name: path.read_text() for path in UNIT.glob("test_*.py")}
+
+    def is_there(test: str) -> bool:
+        file, _, name = test.partition("::")
+        return f"def {name}(" in files.get(file, "")
+
+    return {one.name: [*filter(is_there, one.by)] for one in read_page()}
+
+
+def _all_tried(every: Sequence[Mutant], at_once: int) -> Iterator[Found]:
+    """Try them all; print and yield each with what notices it, or why nothing need."""
+    likely = _likely()
+    with ThreadPoolExecutor(at_once) as pool:
+        told = pool.map(tried, every, (likely.get(one.where, ()) for one in every))
+        for mutant, by in zip(every, told, strict=True):
+            reason = "" if by else UNNEEDED.get(mutant.name, "")
+            print(f"{mutant.name} [{mutant.line}]\t{by or reason or 'NOT NOTICED'}", flush=True)
+            yield mutant, by, reason
+
+
+def _may_be_told(modules: Iterable[str]) -> str:
+    """Import the tests once, for all processes; return which fails as it is."""
+    for name in modules:
+        _pytest([f"test_{test}.py" for test in PARTS[name]], "--collect-only")
+        if by := _apart(_unit_tests, name):
+            return by
+    return ""
+
+
+def _note(found: Sequence[Found]) -> list[Noted]:
+    """Write docs/mutants.md, with what it says of other modules; return what was found."""
+    told: dict[str, list[tuple[str, str]]] = {}
+    for mutant, by, reason in found:
+        told.setdefault(mutant.where, []).append((by, reason))
+    new = [noted_of(name, some) for name, some in told.items()]
+    modules = {mutant.module.__name__ for mutant, _, _ in found}
+    others = [one for one in read_page() if not one.name.startswith(_in(modules))]
+    write_page([*PARTS], [*new, *others], UNNEEDED)
+    return new
+
+
+def _in(modules: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"{name}." for name in modules)
+
+
 def main() -> int:
     """Try them all, and say what was found."""
     parser = argparse.ArgumentParser(prog="make prove-mutants", description=__doc__)
     parser.add_argument("part", nargs="*", help="modules alone, by a part of their names")
     parser.add_argument("--at-once", type=int, default=2, help="how many are tried at a time")
     chosen = parser.parse_args()
-    every, counts = [*_chosen(chosen.part)], Counter[str]()
+    every = [*_chosen(chosen.part)]
     modules = {mutant.module.__name__ for mutant in every}
-    known = {name for name in UNNEEDED if name.startswith(tuple(f"{one}." for one in modules))}
-    for name in modules:
-        for test in PARTS[name]:
-            _pytest(test, "--collect-only")  # imported once, for all processes
-        if by := _apart(_unit_tests, name):
-            parser.error(f"{by} fails as it is: nothing can be told by it")
-    with ThreadPoolExecutor(chosen.at_once) as pool:
-        for mutant, by in zip(every, pool.map(tried, every), strict=True):
-            reason = "" if by else UNNEEDED.get(mutant.name, "")
-            kind = "noticed" if by else "makes no difference" if reason else "NOT NOTICED"
-            counts[f"{mutant.module.__name__}: {kind}"] += 1
-            known -= {mutant.name} if reason else set()
-            print(f"{mutant.name} [{mutant.line}]\t{by or reason or kind}", flush=True)
+    if by := _may_be_told(modules):
+        parser.error(f"{by} fails as it is: nothing can be told by it")
+    found = [*_all_tried(every, chosen.at_once)]
+    noted = _note(found)
+    known = {name for name in UNNEEDED if name.startswith(_in(modules))}
+    known -= {mutant.name for mutant, _, reason in found if reason}
     for name in known:
         print(f"{name}: NOT to be in unneeded.py: it is noticed, or no more")
-    for name, many in sorted(counts.items()):
-        print(f"{many:5} {name}")
-    return int(bool(known) or any("NOT" in name for name in counts))
+    missed = sum(one.missed for one in noted)
+    print(f"{len(found)} decisions, {missed} NOT NOTICED")
+    return int(bool(known or missed))
 
 
 if __name__ == "__main__":

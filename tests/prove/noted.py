@@ -1,0 +1,123 @@
+"""docs/mutants.md: what noticed each function's decisions where they were missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+PAGE = Path(__file__).parents[2] / "docs" / "mutants.md"
+_HEAD = """\
+# Each decision of a hand-over, and what notices it where it is missing
+
+`make prove-mutants` takes each decision out in turn: a statement, a condition, a part of one, a case, one
+argument of `min` or `max`. Then a unit test must fail, or the exploration must find something wrong. It writes
+this page; `MODULES=` tries some modules alone, and leaves the rows of the others as they were. Named is what
+failed first, so others may fail too.
+"""
+_COLUMNS = ("decisions", "noticed", "no difference", "not noticed")
+_ROW = re.compile(r"\| `([\w.]+)` \|" + r" (\d+) \|" * 4 + r" (.*) \|")
+_TEST = re.compile(r"`(test_\w+\.py)`|`(test_\w+)`")
+_EXPLORED = "the exploration"
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """One function: how many decisions were noticed, need not be, or were not; and by what."""
+
+    name: str
+    noticed: int = 0
+    unneeded: int = 0
+    missed: int = 0
+    by: Sequence[str] = ()  # as test_file.py::test_name, or in other words
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """What the columns say."""
+        every = self.noticed + self.unneeded + self.missed
+        return (every, self.noticed, self.unneeded, self.missed)
+
+
+def noted_of(name: str, told: Iterable[tuple[str, str]]) -> Noted:
+    """Return what is noted of a function: of each mutant what noticed it, or why none need."""
+    told = tuple(told)
+    by = [_plain(by) for by, _ in told if by]
+    unneeded = sum(1 for by, reason in told if reason and not by)
+    return Noted(name, len(by), unneeded, len(told) - len(by) - unneeded, tuple(dict.fromkeys(by)))
+
+
+def _plain(by: str) -> str:
+    """The test without its parameters, and without where it lies."""
+    if "::" not in by:
+        return _EXPLORED if "explored" in by else by
+    return by.rpartition("/")[2].partition("[")[0]
+
+
+def read_page(page: Path = PAGE) -> Iterator[Noted]:
+    """Yield what the page says as it is."""
+    module = ""
+    for line in page.read_text().splitlines() if page.exists() else ():
+        module = line.removeprefix("## ") if line.startswith("## ") else module
+        if (row := _ROW.fullmatch(line)) and module:
+            name, _, noticed, unneeded, missed, by = row.groups()
+            counts = (int(noticed), int(unneeded), int(missed))
+            yield Noted(f"{module}.{name}", *counts, tuple(_named(by)))
+
+
+def _named(words: str) -> Iterator[str]:
+    file = ""
+    for found in _TEST.finditer(words):
+        file = found[1] or file
+        if found[2]:
+            yield f"{file}::{found[2]}"
+    if _EXPLORED in words:
+        yield _EXPLORED
+
+
+def write_page(
+    modules: Sequence[str], noted: Iterable[Noted], unneeded: Mapping[str, str], page: Path = PAGE
+) -> None:
+    """Write the page anew, by module and function."""
+    parts = {one: [each for each in noted if each.name.startswith(f"{one}.")] for one in modules}
+    lines = [_HEAD, _columns("module"), "|---|---|---|---|---|"]
+    lines += [_row(name, _summed(some)) for name, some in parts.items() if some]
+    for module, some in parts.items():
+        if some:
+            lines += [
+                "",
+                f"## {module}",
+                "",
+                f"{_columns('function')} by |",
+                "|---|---|---|---|---|---|",
+            ]
+            lines += [
+                f"{_row(one.name.removeprefix(f'{module}.'), one.counts)} {_said(one.by)} |"
+                for one in some
+            ]
+    lines += ["", "## Known to make no difference", ""]
+    lines += [f"- `{name}`: {reason}." for name, reason in sorted(unneeded.items())]
+    page.write_text("\n".join(lines) + "\n")
+
+
+def _columns(first: str) -> str:
+    return f"| {first} | {' | '.join(_COLUMNS)} |"
+
+
+def _row(name: str, counts: Sequence[int]) -> str:
+    return f"| `{name}` | {' | '.join(map(str, counts))} |"
+
+
+def _summed(some: Iterable[Noted]) -> tuple[int, ...]:
+    return tuple(map(sum, zip(*(one.counts for one in some), strict=True)))
+
+
+def _said(by: Sequence[str]) -> str:
+    """Name the tests, each file once."""
+    tests = sorted(tuple(one.split("::")) for one in by if "::" in one)
+    files = [
+        f"`{file}`: {', '.join(f'`{name}`' for _, name in some)}"
+        for file, some in groupby(tests, key=lambda test: test[0])
+    ]
+    return "; ".join((*files, *sorted(one for one in by if "::" not in one)))
