@@ -14,10 +14,11 @@ import importlib
 import logging
 import multiprocessing
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
+from itertools import chain, product
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -139,14 +140,14 @@ def _chosen(words: Sequence[str]) -> Iterator[Mutant]:
 
 
 def _likely() -> dict[str, list[str]]:
-    """By function, the tests of docs/mutants.md that are still there."""
-    files = {path.name: path.read_text() for path in UNIT.glob("test_*.py")}
-
-    def is_there(test: str) -> bool:
-        file, _, name = test.partition("::")
-        return f"def {name}(" in files.get(file, "")
-
-    return {one.name: [*filter(is_there, one.by)] for one in read_page()}
+    """By function, the tests of docs/mutants.md that are still there, in the order of PARTS."""
+    files = [UNIT / f"test_{one}.py" for one in dict.fromkeys(chain(*PARTS.values()))]
+    there = [
+        f"{file.name}::{name}"
+        for file in files
+        for name in re.findall(r"^def (test_\w+)", file.read_text(), re.M)
+    ]
+    return {one.name: [test for test in there if test in one.by] for one in read_page()}
 
 
 def _all_tried(every: Sequence[Mutant], at_once: int) -> Iterator[Found]:
