@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shutil
 import stat
 from collections.abc import Sequence
 from dataclasses import replace
@@ -151,6 +152,28 @@ def test_where_no_fence_can_be_shown_the_hand_over_goes_on(
     under_way = Clocked(site)
     assert [under_way.step().do, under_way.step().do] == [Do.FENCE, Do.REQUEUE]
     assert "others may take what a job has given up" in caplog.text
+
+
+def test_that_no_fence_can_be_shown_is_said_once_and_again_where_it_could_be_meanwhile(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tmp_path / "run"
+    kept = Fences(run / "fences.json", lambda: NOW_S)
+    for _ in range(2):
+        run.write_text("a file")
+        kept.put(KEPT)
+        kept.put(KEPT)
+        run.unlink()
+        kept.put(KEPT)
+        shutil.rmtree(run)
+    assert caplog.text.count("others may take what a job has given up") == 2
+
+
+def test_where_none_stands_any_more_the_hooks_find_no_file(tmp_path: Path) -> None:
+    kept = Fences(tmp_path / "fences.json", lambda: NOW_S)
+    kept.put(KEPT)
+    kept.end("30")
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_one_that_ends_is_not_sent_back_twice_nor_taken_for_changed(site: Recorded) -> None:
