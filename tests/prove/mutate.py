@@ -15,6 +15,7 @@ import logging
 import multiprocessing
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +33,8 @@ from prove.unneeded import UNNEEDED
 UNIT = Path(__file__).parents[1] / "unit"
 MOST_S, MOST = 600.0, 200_000
 """After so many seconds, or states, a mutant does not end."""
+TEST_S = 60
+"""After so many seconds a test does not, which takes a few."""
 _PLIANTD = ("daemon_handing", "daemon_elastic", "daemon_run_verbs", "daemon_stalled", "daemon")
 _SLURM = ("slurm_handing", "slurm_standing", "slurm_update")
 _PBS = ("pbs_handing", "pbs_batch")
@@ -50,14 +53,29 @@ PARTS = {
 """Whose decisions are taken out, and by which unit tests they are looked at."""
 
 
+def _too_long(_number: int, _frame: object) -> None:
+    raise _TooLongError
+
+
 Found = tuple[Mutant, str, str]
 """A mutant, what notices it ("" for nothing), and why nothing need."""
 
 
+class _TooLongError(BaseException):
+    """A test does not end: nothing on its way catches this."""
+
+
 class _First:
-    """The test that failed first."""
+    """The test that failed first, or did not end."""
 
     name = ""
+
+    def pytest_runtest_logstart(self) -> None:
+        signal.signal(signal.SIGALRM, _too_long)
+        signal.alarm(TEST_S)
+
+    def pytest_runtest_logfinish(self) -> None:
+        signal.alarm(0)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed and not self.name:
