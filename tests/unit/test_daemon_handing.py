@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from pliant.handover import (
     Scene,
 )
 from pliant.model import Job, JobState, Shape, Spec
-from pliant.store import Store
+from pliant.store import HandOverRow, Store
 from prove.fake_slurm import FakeSlurm
 from prove.on_slurm import OnSlurm
 from prove.world import GUEST, JOB, NEW, OLD, SPEC
@@ -38,7 +38,7 @@ class Bench:
     """Hand-overs on the fake, with a clock that is the fake's."""
 
     def __init__(self, directory: Path) -> None:
-        self.directory, self.back_s = directory, 0.0
+        self.directory, self.back_s, self.room = directory, 0.0, True
         self.ends: list[tuple[str, Outcome]] = []
         self.told: list[str] = []
         self.on(begun())
@@ -56,6 +56,7 @@ class Bench:
             *(self.hands, self.store, self.hands.clock, self._monotonic),
             ended=lambda job, _guest, outcome, _told: self.ends.append((job.id, outcome)),
             changed=self.told.append,
+            has_place=lambda _job, _wanted: self.room,
         )
 
     def _monotonic(self) -> float:
@@ -160,6 +161,127 @@ def test_a_clock_that_is_set_back_stops_no_hand_over(bench: Bench, turns: int) -
         assert (job.gpus, bench.is_pinned, outcome) == (2, False, Outcome.DONE)
     else:  # it may begin in a while, by that clock: Slurm says when, and nobody is kept out for it
         assert (job.waits, outcome) == (True, Outcome.SLOW)
+
+
+def wakes(bench: Bench, do: Callable[[], object]) -> bool:
+    """Whether the thread that does the steps is told that one may be due sooner."""
+    woken: list[Job] = []
+    bench.overs.woken = lambda: woken.append(ASKED)
+    do()
+    return woken != []
+
+
+def test_whoever_does_the_steps_is_woken_where_one_is_due(bench: Bench) -> None:
+    assert wakes(bench, bench.begin)
+    name = name_of(bench.under_way)
+    assert wakes(bench, lambda: bench.overs.withdraw("7"))
+    bench.overs.turn()
+    told = len(bench.told)
+    assert wakes(bench, lambda: bench.overs.saved_late(ASKED, 0, name))
+    assert len(bench.told) > told  # and who watches
+    assert wakes(bench, lambda: fail(bench))
+    bench.start()
+    assert wakes(bench, lambda: bench.overs.resume([ASKED]))
+    assert wakes(bench, bench.save)
+
+
+def test_what_a_program_says_is_gone_on_with_at_once(bench: Bench) -> None:
+    bench.begin()
+    bench.overs.turn()
+    bench.save()
+    bench.overs.turn()
+    assert bench.did == [Do.PIN]
+
+
+def test_a_program_for_which_there_is_no_place_any_more_goes_on_whatever_there_is_later(
+    bench: Bench,
+) -> None:
+    bench.begin()
+    bench.room = False
+    assert bench.save()
+    bench.room = True
+    assert bench.save()  # it is said until it is heard
+    name = name_of(bench.under_way)
+    assert bench.overs.stays("7", 0, name)
+    assert not bench.overs.stays("7", 0, "0.1")
+    bench.overs.turn()
+    assert (bench.ends, bench.hands.ends) == ([("7", Outcome.STAYS)], [])
+    assert bench.overs.stays("7", 0, name)
+    assert not bench.overs.stays("7", 0, "0.1")
+
+
+def test_one_that_is_under_way_is_not_begun_anew_by_what_is_stored(bench: Bench) -> None:
+    bench.begin()
+    bench.overs.withdraw("7")
+    was = bench.under_way
+    bench.overs.resume([ASKED])
+    assert bench.under_way == was
+
+
+OF_0_1_0 = HandOverRow(0, NOW_S, "7", "alice", "lab", 0, "4", "2", "", "it fits", NOW_S + 60)
+
+
+@pytest.mark.parametrize(("there", "nodes"), [([ASKED], ASKED.nodes), ([], ())])
+def test_what_0_1_0_asked_is_gone_on_with_by_what_is_seen_of_the_job(
+    bench: Bench, there: list[Job], nodes: tuple[str, ...]
+) -> None:
+    bench.store.hand_over(OF_0_1_0)
+    bench.overs.resume(there)
+    assert bench.overs.all() == {"7": Wanted(NEW, nodes)}
+
+
+@pytest.mark.parametrize("unread", ["before", "after"])
+def test_a_row_that_cannot_be_read_is_not_gone_on_with(bench: Bench, unread: str) -> None:
+    for there in ([ASKED], []):
+        bench.store.hand_over(replace(OF_0_1_0, **{unread: "?"}))
+        bench.overs.resume(there)
+        assert (bench.overs.all(), bench.store.handovers("7")[-1].outcome) == ({}, "?")
+
+
+def test_of_a_job_that_is_there_it_is_known_that_it_rests_and_what_it_was_refused(
+    bench: Bench,
+) -> None:
+    bench.begin()
+    bench.room = False
+    bench.save()
+    bench.overs.turn()
+    assert bench.overs.refused("7") == {}
+    row = bench.store.hand_over(OF_0_1_0)
+    bench.store.handed_over(row, NOW_S, f"{Outcome.REFUSED}: no")
+    bench.overs.forget(frozenset({"7"}))
+    assert (bench.begin(), bench.overs.refused("7")) == (False, {})
+    bench.overs.forget(frozenset())
+    assert bench.overs.refused("7") == {NEW: "no"}
+    assert bench.overs.begin(ASKED, Wanted(Shape(1, 1)), NOW_S + 60, "it fits better")
+
+
+def test_a_pliantd_that_is_to_stop_does_no_step_more(bench: Bench) -> None:
+    bench.begin()
+    bench.save()
+    bench.overs.turn()
+    bench.overs.stop()
+    bench.overs.turn()
+    assert bench.did == [Do.PIN]
+
+
+def test_nothing_is_done_of_one_that_is_waited_for(bench: Bench) -> None:
+    bench.begin()
+    bench.overs.turn()
+    assert (bench.did, bench.hands.tried) == ([], set())
+
+
+def test_what_is_refused_is_said_once_and_again_where_it_was_taken_meanwhile(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.begin()
+    bench.save()
+    for _ in range(2):
+        bench.hands.refuses = {Do.FENCE, Do.REQUEUE}
+        bench.go_on(8)
+        bench.hands.refuses = set()
+        bench.go_on(3)
+        bench.hands.fake.state = begun().state
+    assert caplog.text.count("job 7: fence: ") == 2
 
 
 def test_a_mistake_in_one_step_ends_neither_the_thread_nor_the_hand_over(bench: Bench) -> None:
