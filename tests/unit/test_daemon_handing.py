@@ -12,7 +12,15 @@ from unittest.mock import Mock
 import pytest
 from slurm_hands import NOW_S, Hands, begun
 
-from pliant.daemon.handing import STALE_S, HandOvers, Wanted, name_of
+from pliant.daemon.handing import (
+    AGAIN_S,
+    QUICK_S,
+    SLOW_S,
+    STALE_S,
+    HandOvers,
+    Wanted,
+    name_of,
+)
 from pliant.grammar import parse, put_token
 from pliant.handover import (
     OURS,
@@ -24,7 +32,7 @@ from pliant.handover import (
     Outcome,
     Scene,
 )
-from pliant.model import Job, JobState, Shape, Spec
+from pliant.model import Job, JobState, Malleable, Request, Shape, Spec
 from pliant.store import HandOverRow, Store
 from prove.fake_slurm import FakeSlurm
 from prove.on_slurm import OnSlurm
@@ -282,6 +290,106 @@ def test_what_is_refused_is_said_once_and_again_where_it_was_taken_meanwhile(
         bench.go_on(3)
         bench.hands.fake.state = begun().state
     assert caplog.text.count("job 7: fence: ") == 2
+
+
+@pytest.mark.parametrize(("run", "name"), [(1, None), (0, "0.1")])
+def test_that_another_wish_has_failed_counts_for_nothing(
+    bench: Bench, run: int, name: str | None
+) -> None:
+    bench.begin()
+    bench.save()
+    was = bench.under_way
+    bench.overs.failed("7", run, name or name_of(was))
+    bench.overs.failed("9", 0, name_of(was))
+    assert bench.under_way == was
+
+
+def test_when_the_next_look_is_due(bench: Bench) -> None:
+    bench.begin()
+    assert bench.overs.turn() == NOW_S + SLOW_S
+    bench.save()
+    bench.hands.breaks = [Do.PIN]
+    assert bench.overs.turn() == NOW_S + AGAIN_S
+    bench.hands.pass_time(1)
+    bench.hands.fake.cleans_s = 5
+    while Do.REQUEUE not in bench.did:
+        bench.overs.turn()
+    assert bench.overs.turn() == bench.hands.clock() + QUICK_S
+
+
+CHECKED = replace(SPEC.request, malleable=Malleable(30, checkpoint="ck.pt"))
+
+
+@pytest.mark.parametrize(
+    ("request_", "holds", "again"),
+    [
+        (CHECKED, False, False),
+        (CHECKED, True, True),
+        (SPEC.request, False, True),
+        (parse("job-class=best-effort"), False, True),
+        (None, False, True),
+    ],
+)
+def test_a_program_whose_named_checkpoint_was_not_new_is_let_rest(
+    bench: Bench, request_: Request | None, holds: bool, again: bool
+) -> None:
+    bench.asked = replace(ASKED, spec=replace(SPEC, request=request_) if request_ else None)
+    bench.begin()
+    if holds:
+        bench.hands.has(priority=0)
+    else:
+        fail(bench)
+    bench.overs.turn()
+    assert len(bench.ends) == 1
+    assert bench.begin() is again
+
+
+@pytest.mark.parametrize(
+    ("wanted", "nodes"),
+    [
+        (Wanted(NEW), ASKED.nodes),
+        (Wanted(NEW, ("n2",)), ("n2",)),
+        (Wanted(Shape(2, 1)), ()),
+        (Wanted(Shape(2, 1), ("n1", "n2")), ("n1", "n2")),
+    ],
+)
+def test_where_it_will_be_is_as_decided_or_where_it_is(
+    bench: Bench, wanted: Wanted, nodes: tuple[str, ...]
+) -> None:
+    bench.overs.begin(ASKED, wanted, NOW_S + 60, "it fits better")
+    assert bench.overs.all()["7"].nodes == nodes
+
+
+@pytest.mark.parametrize("outcome", [Outcome.AS_WAS, Outcome.DONE, f"{Outcome.CHANGED}: no"])
+def test_a_shape_of_which_nobody_said_why_it_was_not_given_may_be_tried(
+    bench: Bench, outcome: str
+) -> None:
+    bench.store.handed_over(bench.store.hand_over(OF_0_1_0), NOW_S, outcome)
+    assert bench.overs.refused("7") == {}
+
+
+def test_in_whose_words_it_ended_is_said_only_where_that_is_why(bench: Bench) -> None:
+    bench.hands.refuses = {Do.RESHAPE}
+    bench.begin()
+    bench.save()
+    while not bench.under_way.refused:
+        bench.go_on(1)
+    bench.hands.has(state="RUNNING", start_s=bench.hands.fake.now_s)
+    bench.go_on(20)
+    (row,) = bench.store.handovers("7")
+    assert row.outcome == Outcome.AS_WAS
+
+
+def test_what_hinders_a_pin_keeps_no_program_where_it_is(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.hands.refuses = {Do.PIN}
+    bench.begin()
+    bench.save()
+    told = len(bench.told)
+    bench.go_on(3)
+    assert "its program goes on" not in caplog.text
+    assert len(bench.told) == told
 
 
 def test_a_mistake_in_one_step_ends_neither_the_thread_nor_the_hand_over(bench: Bench) -> None:
