@@ -51,7 +51,10 @@ class Entry:
     def run(self) -> None:
         """Call it, unless it was cancelled or its process is no more."""
         loop = self.loop
-        if self._is_cancelled or (loop is not None and loop.is_dead):
+        if self._is_cancelled:
+            return
+        if loop is not None and loop.is_dead:
+            loop.missed.append(self)
             return
         before = asyncio._get_running_loop()
         asyncio._set_running_loop(loop.as_asyncio if loop is not None else None)
@@ -108,8 +111,10 @@ class Loop:
 
     def __init__(self, time: Time) -> None:
         self._time = time
-        self.is_dead = False
+        self.is_dead = self._is_buried = False
         self._threads: dict[bool, deque[Callable[[], None]]] = {True: deque(), False: deque()}
+        self.missed: list[Entry] = []
+        """What was to happen in it, and it was dead."""
         self.signals: dict[int, tuple[Callable[..., object], tuple[Any, ...]]] = {}
         self.on_error: Callable[[dict[str, Any]], None] = lambda _context: None
 
@@ -160,6 +165,9 @@ class Loop:
         self, executor: Executor | None, call: Callable[..., _T], *args: Any
     ) -> asyncio.Future[_T]:
         done: asyncio.Future[_T] = self.create_future()
+        if self._is_buried:
+            done.cancel()
+            return done
         steps = getattr(executor, "_thread_name_prefix", "") == "handing"
         thread = self._threads[steps]
         thread.append(partial(self._in_thread, done, call, args))
@@ -168,6 +176,8 @@ class Loop:
         return done
 
     def _turn_of(self, thread: deque[Callable[[], None]]) -> None:
+        if self._is_buried:
+            return
         with suppress(Killed):
             thread[0]()
             thread.popleft()
@@ -192,13 +202,15 @@ class Loop:
     # --- a process -------------------------------------------------------------------------
 
     def bury(self) -> None:
-        """Let go of what a process held that was killed: nobody hears of it."""
-        due, self._time, self.is_dead = self._time.of(self), Time(), False
+        """Let go of what a process held that was killed: nobody hears of it, and it does nothing."""
+        due, self._time = [*self.missed, *self._time.of(self)], Time()
+        self.is_dead, self._is_buried = False, True
         for entry in due:
             self._time.at(self._time.now_s, entry.run, loop=self)
         for task in asyncio.all_tasks(self.as_asyncio):
             task.cancel()
         self._time.pass_for(BURY_S)
+        assert not asyncio.all_tasks(self.as_asyncio)
         self.is_dead = True
 
     def signal(self, number: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from random import Random
 
 from pliant.errors import PliantError
@@ -51,23 +52,14 @@ class Owners:
         jobs = [j for j in self._site.cluster.state.jobs.values() if self._is_malleable(j)]
         if jobs:
             job = self._random.choice(jobs)
-            shapes = self._shapes(job)
+            shapes = _others(job)
             smaller = [text for text in shapes if parse_shape(text).amount < job.nodes * job.gpus]
             shape = self._random.choice(self._random.choice((smaller, shapes)) or shapes)
             self._site.nodes.create_task(self._ask("resize", job, shape=shape))
 
     def _is_malleable(self, job: Record) -> bool:
         malleable = "malleable" in self._site.says.get(job.number, "")
-        return job.state == "RUNNING" and malleable and len(self._shapes(job)) > 0
-
-    def _shapes(self, job: Record) -> Sequence[str]:
-        """The shapes that a job may have, but for the one that it has."""
-        spec = find_token(job.comment)
-        if spec is None or spec.own is None:
-            return ()
-        has = f"{job.nodes}x{job.gpus}" if job.nodes > 1 else str(job.gpus)
-        found = map(shape_text, request_shapes(spec.request, spec.own))
-        return [text for text in found if text != has]
+        return job.state == "RUNNING" and malleable and len(_others(job)) > 0
 
     async def _ask(self, verb: str, job: Record, **fields: str) -> None:
         """Ask pliantd where it knows the job: it would look anew for one that it does not."""
@@ -167,3 +159,17 @@ class Owners:
         job = self._site.cluster.state.jobs[number]
         if job.reason == BY_OWNER and "held" not in said:
             self._releases_later(number)
+
+
+def _others(job: Record) -> Sequence[str]:
+    """The shapes that a job may have, but for the one that it has."""
+    has = f"{job.nodes}x{job.gpus}" if job.nodes > 1 else str(job.gpus)
+    return [text for text in _allowed(job.comment) if text != has]
+
+
+@lru_cache(maxsize=1024)
+def _allowed(comment: str) -> Sequence[str]:
+    spec = find_token(comment)
+    if spec is None or spec.own is None:
+        return ()
+    return [*map(shape_text, request_shapes(spec.request, spec.own))]

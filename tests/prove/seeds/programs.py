@@ -24,6 +24,8 @@ from prove.seeds.loops import Entry, Loop, Time
 
 STEP_S = 1.0
 """How long a program takes for a step on one GPU."""
+LAST_S = 0.01
+"""A wrapper's line outlasts by so much what it says on its way out."""
 LATE_S = 15.0
 """How long after its grace period a program saves that saves late."""
 
@@ -184,7 +186,7 @@ class Run:
     def _exits(self, code: int) -> None:
         if not self.is_over:
             self.is_over = True
-            self._stop()
+            self._time.after(LAST_S, self._stop)
             self._outside.exits(self.number, code)
 
     def _stop(self) -> None:
