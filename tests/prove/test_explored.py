@@ -10,10 +10,9 @@ import pytest
 from pliant import handover
 from pliant.batch.pbs import fences, pbs, queries
 from pliant.batch.pbs import handing as on_pbs
-from pliant.batch.slurm import handing
 from pliant.filter.pbs import launched
-from pliant.handover import Do, Step
 from prove.__main__ import explored
+from prove.missing import ON_SLURM
 from prove.on_pbs import OnPbs
 from prove.on_slurm import OnSlurm
 from prove.world import Machine
@@ -42,25 +41,9 @@ def test_whatever_goes_wrong_once_nothing_is_lost_left_or_overruled(
     assert found.states > least
 
 
-_MUTANTS: dict[str, tuple[object, str, object]] = {
-    "no fence": (handover, "_fenced", lambda _scene: None),
-    "no pin": (
-        handover,
-        "_before_requeue",
-        lambda _over, scene: handover._fenced(scene) or Step(Do.REQUEUE),
-    ),
-    "the fence falls before it may begin": (handover, "SOON_S", 0.0),
-    "an owner's update is not seen": (handing, "stands", lambda *_: True),
-    "a begin time of others is not seen": (handing, "begins_by_others", lambda *_: False),
-    "nothing is released": (handing.Handing, "_release", lambda *_: None),
-    "a killed start is not seen": (handing.Handing, "_was_killed", lambda *_: False),
-    "it is never given up": (handover, "_given_up", lambda _over, _scene: None),
-}
-
-
-@pytest.mark.parametrize("name", _MUTANTS)
+@pytest.mark.parametrize("name", ON_SLURM)
 def test_a_rule_that_is_missing_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    place, what, instead = _MUTANTS[name]
+    place, what, instead = ON_SLURM[name]
     monkeypatch.setattr(place, what, instead)
     found = explored(OnSlurm, faults=1, guest=False, most=MOST, to_the_end=False)
     assert found.wrong or found.restless()
