@@ -238,10 +238,12 @@ def test_what_0_1_0_asked_is_gone_on_with_by_what_is_seen_of_the_job(
     assert bench.overs.all() == {"7": Wanted(NEW, nodes)}
 
 
-@pytest.mark.parametrize("unread", ["before", "after"])
-def test_a_row_that_cannot_be_read_is_not_gone_on_with(bench: Bench, unread: str) -> None:
+@pytest.mark.parametrize(
+    "unread", [replace(OF_0_1_0, before="?"), replace(OF_0_1_0, after="?")], ids=("before", "after")
+)
+def test_a_row_that_cannot_be_read_is_not_gone_on_with(bench: Bench, unread: HandOverRow) -> None:
     for there in ([ASKED], []):
-        bench.store.hand_over(replace(OF_0_1_0, **{unread: "?"}))
+        bench.store.hand_over(unread)
         bench.overs.resume(there)
         assert (bench.overs.all(), bench.store.handovers("7")[-1].outcome) == ({}, "?")
 
@@ -311,7 +313,7 @@ def test_when_the_next_look_is_due(bench: Bench) -> None:
     bench.hands.breaks = [Do.PIN]
     assert bench.overs.turn() == NOW_S + AGAIN_S
     bench.hands.pass_time(1)
-    bench.hands.fake.cleans_s = 5
+    bench.hands.fake.cleaning_s = 5
     while Do.REQUEUE not in bench.did:
         bench.overs.turn()
     assert bench.overs.turn() == bench.hands.clock() + QUICK_S
