@@ -401,7 +401,8 @@ def _before_start(over: HandOver, scene: Scene) -> Step:
     in_time = job.begins_s <= max(begin_s, scene.now_s + scene.ahead_s)
     if not stuck and not (in_time and job.carries == over.goal):
         return Step(Do.PUT_BACK if over.back_s else Do.RESHAPE, begin_s)
-    return _cleared(over, scene, begin_s if stuck else max(begin_s, job.begins_s))
+    soon = not stuck or job.begins_s <= scene.now_s + PUT_BACK_S
+    return _cleared(over, scene, max(begin_s, job.begins_s) if soon else begin_s)
 
 
 def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:

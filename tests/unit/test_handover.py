@@ -290,6 +290,16 @@ def test_one_that_was_killed_at_its_start_is_requeued_however_late_that_is_seen(
     assert next_step(over, Scene(NOW_S + after_s, FAILED)).do is Do.REQUEUE
 
 
+@pytest.mark.parametrize(("ahead_s", "do"), [(1.0, Do.WAIT), (3.0, Do.WAIT), (3.5, Do.UNFENCE)])
+def test_one_that_could_not_be_put_back_keeps_its_fence_for_as_long_as_it_begins_soon(
+    ahead_s: float, do: Do
+) -> None:
+    over = replace(intended(), back_s=NOW_S + 2, stuck=True)
+    begins_s = NOW_S + 10 + ahead_s
+    job = Sight(WAITING, 1, PINNED, carries=OLD, queued_s=NOW_S + 1, begins_s=begins_s)
+    assert next_step(over, Scene(NOW_S + 10, job, fence_end_s=NOW_S + 200)).do is do
+
+
 @pytest.mark.parametrize("owner", ["asks", "holds"])
 def test_one_that_its_owner_has_changed_is_looked_after_for_as_long_as_a_kill_may_meet_its_start(
     owner: str,
