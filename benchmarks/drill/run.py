@@ -20,8 +20,8 @@ from pliant.errors import PliantError
 from pliant.handover import Outcome
 
 QUIET_S = 90.0
-END_S = 400.0
-"""Slurm took three minutes to miss a job whose node was rebooted, and two to start it again."""
+END_S = 900.0
+"""Slurm took six minutes to miss a job whose node was back at once, and two to start it again."""
 UNPINNED_S = 6.0
 """How long after its start a job may still carry its pin: the next look takes it."""
 RESTS_S = 10.0

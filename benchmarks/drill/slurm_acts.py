@@ -14,6 +14,9 @@ from benchmarks.drill.fault import Act, Around
 from benchmarks.drill.field import COME_S
 from benchmarks.drill.slurm_field import USER, SlurmField
 
+BOOTS_S = 30.0
+"""Longer than Slurm lets a job's start take: one that is not there by then it misses at once."""
+
 
 def node_down(field: SlurmField) -> None:
     field.scontrol("update", "nodename=n1", "state=down", "reason=drill")
@@ -84,6 +87,12 @@ def reboot(field: SlurmField) -> None:
     for process in (*([stepd] if stepd else ()), guardian, *guardian.children(recursive=True)):
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
+
+
+def reboot_slowly(field: SlurmField) -> None:
+    """The same for as long as a node boots: one that is back sooner Slurm asks minutes later."""
+    reboot(field)
+    time.sleep(BOOTS_S)
 
 
 drained = for_a_while(

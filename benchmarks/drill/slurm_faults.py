@@ -139,7 +139,7 @@ FAULTS: Sequence[Fault] = (
     Fault("slurmctld killed, preempted", around(*GUEST_STEPS), acts.kill("slurmctld"), guest=True),
     Fault("slurmctld and pliantd killed", ANY, acts.both(acts.kill("slurmctld"), _kill_pliantd)),
     Fault("slurmd and pliantd killed", ANY, acts.both(acts.kill("slurmd-n1"), _kill_pliantd)),
-    Fault("node rebooted while the program saves", (ASKED,), slurm.reboot, first=True),
+    Fault("node rebooted while the program saves", (ASKED,), slurm.reboot_slowly, first=True),
     Fault("node rebooted, checkpoint written", SAVED, slurm.reboot, first=True),
     Fault("slurmctld stopped for a while", ANY, acts.stopped("slurmctld")),
     Fault("slurmd stopped for a while", ANY, acts.stopped("slurmd-n1")),
