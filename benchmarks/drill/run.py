@@ -284,10 +284,11 @@ def _until_over(area: Field, fault: Fault, seen: Seen, *, last: bool) -> None:
         runs = states[0] == "RUNNING" and area.works()
         if runs and not runs_s:
             runs_s.append(time.monotonic())
-        if runs and not (area.place / "hurry").exists():
+        hurries = (area.place / "hurry").exists()  # to its end, whatever else is done with it
+        if runs and not hurries:
             seen.pins = area.pins()
             runs = not seen.pins or time.monotonic() - runs_s[0] > UNPINNED_S
-        goes_on = runs and not last and not area.is_under_way()
+        goes_on = runs and not (last or hurries) and not area.is_under_way()
         if runs and (last or (goes_on and "PENDING" in states[1:])):  # Slurm sent its guest back
             (area.place / "hurry").touch()
         area.has_ended = states[0] in ENDED
