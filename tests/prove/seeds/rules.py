@@ -38,7 +38,8 @@ LENT = ("pliant-priority=", "pliant-nice=", "pliant-memory=")
 class Place:
     """The place of one job: GPUs that it gave up, and that pliantd made it ask for since.
 
-    ``each``: of those that it gave up, on each of its nodes; ``fits``: what it asks for is there.
+    ``on``, ``each``: where those are that it gave up, and how many on each of its nodes; ``fits``:
+    what it asks for is there.
 
     ``saved_s``: when its program saved that has not run since; ``requeued_s``: when pliantd
     requeued it that has not started since; ``had_s``: when it last had a place of its own;
@@ -46,6 +47,7 @@ class Place:
     """
 
     gave_up: int = 0
+    on: tuple[str, ...] = ()
     each: int = 0
     asked: int = 0
     fits: bool = True
@@ -149,6 +151,7 @@ class Rules:
         place = self._places[job.number]
         now_s = self._site.time.now_s
         place.gave_up, place.each, place.fits = job.gpus * job.nodes, job.gpus, True
+        place.on = job.on
         place.was_lost = place.had_s > now_s - FRESH_S
         if run.has_saved:
             place.had_s = place.saved_s = now_s
@@ -158,6 +161,9 @@ class Rules:
         crowded = [node for node in job.on if self._site.cluster.state.free(node) < 0]
         if crowded:
             self.is_wrong(f"two jobs have the same GPUs of {crowded}")
+        for other, kept in self._places.items():
+            if other != number and kept.requeued_s and not set(kept.on).isdisjoint(job.on):
+                self._takes(job, other, kept)
         if job.priority in OURS:
             self._starts_first(job, place)
         self.hand_overs += place.saved_s > 0
@@ -166,6 +172,15 @@ class Rules:
         self._owners.said.get(number, {}).pop("begin_s", None)
         had_s = now_s if place.requeued_s or place.saved_s else place.had_s
         self._places[number] = Place(gave_up=place.gave_up, asked=place.asked, had_s=had_s)
+
+    def _takes(self, job: Record, other: int, kept: Place) -> None:
+        """Whether another job, which pliantd has requeued, has its place yet once this one starts."""
+        state = self._site.cluster.state
+        waits = state.jobs[other]
+        room = sum(state.free(node) >= waits.gpus for node in kept.on)
+        is_its_own = kept.fits and not kept.makes_room and self._is_calm(kept.requeued_s - AGAIN_S)
+        if is_its_own and room < waits.nodes:
+            self.is_wrong(f"job {job.number} starts where job {other} is to have its place again")
 
     def _starts_first(self, job: Record, place: Place) -> None:
         """Before all others, by a pin of ours."""
