@@ -463,6 +463,27 @@ def test_a_checkpoint_that_comes_late_leads_to_the_other_shape_after_all(bench: 
     assert not bench.overs.saved_late(ASKED, 0, name)
 
 
+@pytest.mark.parametrize("given_up", [False, True])
+def test_a_checkpoint_for_a_wish_that_was_given_up_does_for_the_next_one(
+    bench: Bench, given_up: bool
+) -> None:
+    """Its program has ended, and had heard of no other: pliantd was away meanwhile."""
+    bench.begin()
+    name = name_of(bench.under_way)
+    bench.hands.pass_time(61, scheduler=False)
+    bench.go_on(3)
+    assert bench.begin()
+    if given_up:
+        bench.hands.pass_time(61, scheduler=False)
+        bench.go_on(3)
+    assert not bench.overs.saved("7", 1, name)
+    saves = bench.overs.saved_late if given_up else lambda job, *of: bench.overs.saved(job.id, *of)
+    assert saves(ASKED, 0, name)
+    bench.go_on()
+    job = bench.hands.job
+    assert (job.state, job.gpus, job.run, bench.ends[-1]) == ("RUNNING", 2, 1, ("7", "done"))
+
+
 @pytest.mark.parametrize(("after_s", "shape"), [(STALE_S - 10, NEW), (STALE_S + 10, OLD)])
 def test_a_checkpoint_of_long_after_leads_to_no_change(
     bench: Bench, after_s: float, shape: Shape

@@ -51,6 +51,7 @@ LATE = frozenset(
 )
 """What is given up before a checkpoint that may still come."""
 
+_GIVEN_UP = LATE | {Outcome.STALLED.value}
 _TURNED = frozenset((Outcome.REFUSED, Outcome.SLOW, Outcome.AS_WAS))
 """What stands before why a shape was refused: before 0.2 it was AS_WAS for REFUSED."""
 _AGAIN = frozenset((Outcome.DONE, Outcome.AS_WAS, Outcome.REFUSED, Outcome.CHANGED))
@@ -246,7 +247,7 @@ class HandOvers:
         """Note that the checkpoint of this run is written; False where nobody asked for it."""
         with self._lock:
             active = self._active.get(job_id)
-            if active is None or (active.over.run, name_of(active.over)) != (run, name):
+            if active is None or not self._does_for(active.over, run, name):
                 return self.stays(job_id, run, name)  # it is said again until it is heard
             if not (active.over.saved_s or active.stays):
                 self._note_saved(active)
@@ -255,6 +256,17 @@ class HandOvers:
             self._before_end(over, job)
             active.ready = True
         return True
+
+    def _does_for(self, over: HandOver, run: int, name: str) -> bool:
+        """Whether a checkpoint of this name is what a hand-over waits for.
+
+        One for a wish that was given up is too: its program has ended, and heard of no later one.
+        """
+        if over.run != run or name == name_of(over):
+            return over.run == run
+        rows = self._store.handovers(over.job)
+        earlier = [_read(row) for row in rows if row.run == run and row.outcome in _GIVEN_UP]
+        return name in (name_of(one) for one in earlier if one is not None)
 
     def _note_saved(self, active: _Active) -> None:
         over, job = active.over, active.job
@@ -279,7 +291,9 @@ class HandOvers:
             else:
                 rows = self._store.handovers(job_id)
                 over = _read(rows[-1]) if rows and rows[-1].outcome == Outcome.STAYS else None
-            return over is not None and name in (None, name_of(over)) and over.run == run
+            if over is None:
+                return False
+            return over.run == run if name is None else self._does_for(over, run, name)
 
     def saved_late(self, job: Job, run: int, name: str) -> bool:
         """Go on with a hand-over that was given up before this run's program saved after all.
@@ -289,12 +303,8 @@ class HandOvers:
         """
         with self._lock:
             rows = self._store.handovers(job.id)
-            over = (
-                _read(rows[-1])
-                if rows and rows[-1].outcome in (*LATE, Outcome.STALLED.value)
-                else None
-            )
-            if over is None or (over.run, name_of(over)) != (run, name):
+            over = _read(rows[-1]) if rows and rows[-1].outcome in _GIVEN_UP else None
+            if over is None or not self._does_for(over, run, name):
                 return False
             over = replace(over, saved_s=self._clock())
             if over.saved_s - rows[-1].done_s > STALE_S:
