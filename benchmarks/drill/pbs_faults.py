@@ -80,12 +80,16 @@ FAULTS: Sequence[Fault] = (
         guest_ends="CANCELLED",
     ),
     Fault("disk full from the start, pliantd killed", ANY, _kill_pliantd, around=disks.full_disk),
-    *(
-        Fault(f"store says {what}, pliantd killed", WAITS, acts.stale(change))
-        for what, change in (
-            ("not saved", "UPDATE handovers SET saved_s = 0"),
-            ("nothing", "DELETE FROM handovers"),
-        )
+    Fault(
+        "store says not saved, pliantd killed",
+        WAITS,
+        acts.stale("UPDATE handovers SET saved_s = 0"),
+    ),
+    Fault(  # no priority says there, as it does on Slurm, that the job was on its way
+        "store says nothing, pliantd killed",
+        WAITS,
+        acts.stale("DELETE FROM handovers"),
+        first=True,
     ),
     Fault(
         "user holds unobserved",
