@@ -64,6 +64,8 @@ NOT_TYPED = {
     "pliant qsub --native --moldable=gpus=1:2:4 -l select=1:ncpus=8:ngpus=4 train.sh": "as the last",
     "make test-pmu": "takes minutes in an emulated machine",
     "make prove": "takes minutes; tests/prove explores single faults",
+    "make prove-seeds": "takes minutes; tests/prove runs fifty seeds",
+    "make prove-seeds N=1000": "takes 40 minutes of CPU; tests/prove runs fifty seeds",
     "make prove-mutants": "takes hours; tests/prove takes some decisions out",
     "make drill": "takes minutes; tests/slurm/test_drill.py drills",
     "make bench": "takes half an hour",
@@ -326,4 +328,14 @@ def test_what_is_said_to_test_a_promise_is_there() -> None:
     assert len(named) > 20
     assert [name for name in sorted(named) if not (TOP / name).is_file()] == []
     targets = set(re.findall(r"`make ([a-z-]+)`", page))
+    assert targets <= set(re.findall(r"^([a-z-]+):", (TOP / "Makefile").read_text(), re.M))
+
+
+def test_what_finds_a_fault_again_is_there() -> None:
+    page = (TOP / "docs" / "found.md").read_text()
+    named = re.findall(r"`(tests/[^`]+)`: `(test_[^`]+)`", page)
+    assert len(named) > 30
+    for file, name in named:
+        assert f"def {name}(" in (TOP / file).read_text(), (file, name)
+    targets = set(re.findall(r"`make ([a-z-]+)", page))
     assert targets <= set(re.findall(r"^([a-z-]+):", (TOP / "Makefile").read_text(), re.M))
