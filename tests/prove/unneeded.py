@@ -4,8 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+_ONCE = (
+    "it is quicker: what was told of an earlier job of a number is forgotten once, not each look"
+)
+
 UNNEEDED: Mapping[str, str] = {
     "pliant.batch.slurm.lent.giving_back: if not any((key in then for key in _LENT)): never": (
         "it is quicker: of nearly all jobs, at each look, there is nothing to give back"
+    ),
+    "pliant.daemon.elastic.Elastic._meet: job.id not in self._met": _ONCE,
+    "pliant.daemon.elastic.Elastic._meet: self._met = frozenset((job.id for job in jobs))": _ONCE,
+    "pliant.daemon.elastic.Elastic._waiting: if measured: always": (
+        "it is quicker: what has no speeds is not copied to have none"
+    ),
+    "pliant.daemon.elastic.Elastic._waiting: if job.is_trial: always": (
+        "it is quicker: of none but trial jobs it is kept that they did not start"
+    ),
+    "pliant.daemon.elastic.Elastic._waiting: if ordinary: always": (
+        "it is quicker: a job that is not ordinary for a reason is not copied to have none"
+    ),
+    "pliant.daemon.handing.HandOvers.refused: if job_id not in self._refused: always": (
+        "it is quicker: of each running job the store is asked once, not at each look"
     ),
 }

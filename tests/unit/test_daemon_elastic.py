@@ -18,7 +18,7 @@ from slurm_hands import NOW_S, Hands, slurm_of
 
 from fake_door import stays
 from pliant.cycle import view
-from pliant.daemon.elastic import MUTE_S, Elastic
+from pliant.daemon.elastic import MUTE_S, UNMANAGED, Elastic
 from pliant.daemon.handing import REST_S, STALE_S, Wanted, name_of
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.munge_door import MungeDoor, Watches
@@ -45,7 +45,7 @@ from pliant.model import (
 from pliant.node.door import ANSWER_S, MOST_S
 from pliant.plan import Plan, Preempt, Reshape
 from pliant.policies.easy import EasyBackfill
-from pliant.store import Store
+from pliant.store import HandOverRow, Store
 from pliant.wire import Message, decode, encode
 from pliant.wire.runs import WATCH_S
 
@@ -180,6 +180,50 @@ def test_what_its_wrapper_was_told_of_its_checkpoints_counts(bench: Bench) -> No
     over = bench.elastic.overs.of("7")
     assert over is not None
     assert over.until_s == bench.now_s + 10.0
+
+
+def test_what_is_shown_of_one_that_does_not_listen_yet_or_has_lost_its_wrapper(
+    bench: Bench,
+) -> None:
+    assert (bench.one().grace_s, bench.one().frozen) == (0.0, "")
+    bench.listens()
+    bench.elastic.runs.heard(JOB, 0, lost=True)
+    assert bench.one().frozen == UNMANAGED
+    assert bench.one(replace(JOB, frozen="it is held")).frozen == "it is held"
+
+
+def test_a_shape_that_was_refused_is_not_offered_again(bench: Bench) -> None:
+    bench.listens()
+    row = HandOverRow(0, NOW_S, "7", "alice", "lab", 0, "4", "2", "", "it fits", NOW_S + 60)
+    bench.store.handed_over(bench.store.hand_over(row), NOW_S, f"{Outcome.REFUSED}: no")
+    assert bench.one().shapes == (ONE, FOUR)
+
+
+def test_one_that_has_just_started_is_not_mute_however_long_others_were_heard(
+    bench: Bench,
+) -> None:
+    bench.look()
+    bench.now_s += MUTE_S + 1
+    bench.look()
+    assert bench.one(EFFORT).preemptible
+    assert not bench.one(replace(EFFORT, start_s=bench.now_s)).preemptible
+
+
+def test_a_job_that_never_changes_is_awaited_for_nothing(bench: Bench) -> None:
+    plain = replace(JOB, spec=Spec(Request(gpus=GPUS), own=FOUR))
+    assert bench.elastic.matures_s(bench.seen(plain)) == float("inf")
+
+
+def test_who_makes_room_is_on_its_way_to_no_other_place(bench: Bench) -> None:
+    bench.look(EFFORT)
+    bench.now_s += MUTE_S + 1
+    [*bench.elastic.begin(shrink(bench.one(EFFORT), "8"), always)]
+    assert (bench.one(EFFORT).room_for, bench.one(EFFORT).next_nodes) == ("8", ())
+    back = waiting(7, "4", spec=EFFORT.spec, frozen="it is held")
+    (shown,) = bench.seen(waiting=(back,)).waiting
+    assert (shown.frozen, shown.room_for) == ("it is held", "8")
+    seen = snapshot([node("n1", gpus=4)], [back], [])
+    assert bench.elastic.arriving(seen) == seen
 
 
 def test_a_job_that_says_nothing_of_it_is_shown_as_it_was_seen(bench: Bench) -> None:
