@@ -19,7 +19,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, product
+from itertools import chain, groupby, product
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -188,16 +188,13 @@ def _may_be_told(modules: Iterable[str]) -> str:
     return ""
 
 
-def _note(found: Sequence[Found]) -> list[Noted]:
-    """Write docs/mutants.md, with what it says of other modules; return what was found."""
-    told: dict[str, list[tuple[str, str]]] = {}
-    for mutant, by, reason in found:
-        told.setdefault(mutant.where, []).append((by, reason))
-    new = [noted_of(name, some) for name, some in told.items()]
-    modules = {mutant.module.__name__ for mutant, _, _ in found}
-    others = [one for one in read_page() if not one.name.startswith(_in(modules))]
-    write_page([*PARTS], [*new, *others], UNNEEDED)
-    return new
+def _noted(found: Iterable[Found]) -> Iterator[tuple[Noted, set[str]]]:
+    """Yield what was found by function, and which were needed after all; each written at once."""
+    for where, some in groupby(found, key=lambda one: one[0].where):
+        told = [*some]
+        new = noted_of(where, [(by, reason) for _, by, reason in told])
+        write_page([*PARTS], {one.name: one for one in (*read_page(), new)}.values(), UNNEEDED)
+        yield new, {mutant.name for mutant, _, reason in told if reason}
 
 
 def _in(modules: Iterable[str]) -> tuple[str, ...]:
@@ -214,14 +211,16 @@ def main() -> int:
     modules = {mutant.module.__name__ for mutant in every}
     if by := _may_be_told(modules):
         parser.error(f"{by} fails as it is: nothing can be told by it")
-    found = [*_all_tried(every, chosen.at_once)]
-    noted = _note(found)
-    known = {name for name in UNNEEDED if name.startswith(_in(modules))}
-    known -= {mutant.name for mutant, _, reason in found if reason}
+    noted, known = [], {name for name in UNNEEDED if name.startswith(_in(modules))}
+    for one, unneeded in _noted(_all_tried(every, chosen.at_once)):
+        noted.append(one)
+        known -= unneeded
+    others = [one for one in read_page() if not one.name.startswith(_in(modules))]
+    write_page([*PARTS], [*noted, *others], UNNEEDED)  # without functions that are no more
     for name in known:
         print(f"{name}: NOT to be in unneeded.py: it is noticed, or no more")
     missed = sum(one.missed for one in noted)
-    print(f"{len(found)} decisions, {missed} NOT NOTICED")
+    print(f"{sum(one.counts[0] for one in noted)} decisions, {missed} NOT NOTICED")
     return int(bool(known or missed))
 
 
