@@ -698,6 +698,31 @@ def test_what_was_told_of_an_earlier_job_of_the_same_number_is_forgotten(
     assert bool(bench.store.decisions("7")) is knows
 
 
+def test_of_a_number_that_is_another_jobs_nothing_is_remembered(bench: Bench) -> None:
+    """Neither that it listened, nor that it made room, nor that it rests or hung."""
+    says = replace(MALLEABLE, malleable=Malleable(30, checkpoint="ckpt"))
+    job = replace(JOB, spec=Spec(says, own=FOUR), submit_s=NOW_S)
+    asked = HandOverRow(0, NOW_S, "7", "alice", "lab", 0, "4", "4", "8", "room", NOW_S + 60)
+    for outcome in (Outcome.DONE, Outcome.STALLED):
+        number = bench.store.hand_over(asked)
+        bench.store.saved(number, NOW_S)
+        bench.store.handed_over(number, NOW_S, outcome)
+    bench.listens(job)
+    bench.look(job)
+    bench.elastic.overs.begin(job, Wanted(TWO), NOW_S + 60, "it fits better")
+    bench.elastic.overs.failed("7", 0, bench.name())
+    bench.elastic.overs.turn()
+    assert (bench.one(job).preempted, bench.one(job).shapes) == (2, (FOUR,))  # it hung
+    bench.seen()
+    bench.look()
+    bench.now_s += 200
+    other = replace(job, submit_s=bench.now_s, start_s=bench.now_s)
+    assert (bench.one(other).preempted, bench.one(other).shapes) == (0, (FOUR,))  # it is mute yet
+    bench.listens(other)
+    assert bench.one(other).shapes == (ONE, TWO, FOUR)
+    assert [*bench.elastic.begin(reshape(bench.one(other)), always)]
+
+
 def test_what_was_told_of_a_job_that_was_requeued_since_is_kept(bench: Bench) -> None:
     bench.listens()
     bench.start()
