@@ -176,7 +176,9 @@ class Rules:
     def _takes(self, job: Record, other: int, kept: Place) -> None:
         """Whether another job, which pliantd has requeued, has its place yet once this one starts."""
         state = self._site.cluster.state
-        waits = state.jobs[other]
+        waits = state.jobs.get(other)
+        if waits is None or not waits.waits:
+            return
         room = sum(state.free(node) >= waits.gpus for node in kept.on)
         is_its_own = kept.fits and not kept.makes_room and self._is_calm(kept.requeued_s - AGAIN_S)
         if is_its_own and room < waits.nodes:
