@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pliant import handover
 from pliant.batch.slurm import handing
+from pliant.daemon.elastic import Elastic
+from pliant.daemon.handing import HandOvers
+from pliant.daemon.remembering import Remembering
 from pliant.handover import Do, Step
+from pliant.store import Store
 
 Mutants = dict[str, tuple[object, str, object]]
 
@@ -22,3 +26,19 @@ ON_SLURM: Mutants = {
     "a killed start is not seen": (handing.Handing, "_was_killed", lambda *_: False),
     "it is never given up": (handover, "_given_up", lambda _over, _scene: None),
 }
+
+OF_PLIANTD: Mutants = {
+    "a hand-over is not stored": (Store, "hand_over", lambda _store, _row: 0),
+    "a checkpoint is not stored": (Store, "saved", lambda *_: None),
+    "its end is not stored": (Store, "handed_over", lambda *_: None),
+    "nothing is gone on with at the start": (HandOvers, "resume", lambda *_: None),
+    "a checkpoint is not heard of": (HandOvers, "saved", lambda *_: True),
+    "one that comes late is refused": (HandOvers, "saved_late", lambda *_: False),
+    "one that failed is not heard of": (HandOvers, "failed", lambda *_: None),
+    "nothing is withdrawn": (HandOvers, "withdraw", lambda *_: None),
+    "what hand-overs left is not taken away": (Elastic, "_do", lambda *_: None),
+    "nor are their fences": (Elastic, "_unfence", lambda *_: None),
+    "nothing is given back": (Elastic, "give_back", lambda *_: None),
+    "how jobs ended is not asked": (Remembering, "_ended_now", lambda _self: None),
+}
+"""What :mod:`prove.explore` does not run: pliantd's own part."""

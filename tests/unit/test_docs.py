@@ -66,6 +66,7 @@ NOT_TYPED = {
     "make prove": "takes minutes; tests/prove explores single faults",
     "make prove-seeds": "takes minutes; tests/prove runs fifty seeds",
     "make prove-seeds N=1000": "takes 40 minutes of CPU; tests/prove runs fifty seeds",
+    "make prove-seeds MUTANTS=1": "takes minutes",
     "make prove-mutants": "takes hours; tests/prove takes some decisions out",
     "make drill": "takes minutes; tests/slurm/test_drill.py drills",
     "make bench": "takes half an hour",

@@ -1,0 +1,57 @@
+"""``make prove-seeds MUTANTS=1``: which seed is the first to notice that a rule is missing.
+
+Prints it for each; 1 where none of so many notices a rule that :data:`UNNOTICED` does not name, or
+one notices a rule that it does.
+"""
+
+from __future__ import annotations
+
+import sys
+from unittest.mock import patch
+
+from prove.missing import OF_PLIANTD, ON_SLURM
+from prove.seeds.seed import run
+
+SEEDS = 8
+UNNOTICED = {
+    "no pin": "it is set before the fence falls all the same",
+    "the fence falls before it may begin": "no start comes in the second of the requeue",
+    "an owner's update is not seen": "none comes between two runs in these seeds",
+    "a begin time of others is not seen": "none is there in these seeds",
+    "a killed start is not seen": "none is there in these seeds",
+    "what hand-overs left is not taken away": "twelve things are left in these seeds; why no rule tells is not known",
+    "nor are their fences": "why no rule tells is not known",
+    "nothing is given back": "why no rule tells is not known",
+    "one that comes late is refused": "three come in these seeds; why no rule tells is not known",
+    "one that failed is not heard of": "it is given up a little later, at its time",
+    "nothing is withdrawn": "it is given up a little later, at its time",
+}
+"""What so many seeds do not notice, and why."""
+
+
+def noticed(place: object, what: str, instead: object) -> tuple[int, str] | None:
+    """Return the first seed that notices it, and what it says is wrong."""
+    for seed in range(SEEDS):
+        with patch.object(place, what, instead):
+            try:
+                wrong = run(seed).wrong
+            except Exception as error:
+                wrong = [repr(error)]
+        if wrong:
+            return seed, wrong[0]
+    return None
+
+
+def main() -> int:
+    """Try them all, and say what was found."""
+    bad = 0
+    for name, mutant in {**ON_SLURM, **OF_PLIANTD}.items():
+        found, reason = noticed(*mutant), UNNOTICED.get(name, "")
+        bad += bool(found) == bool(reason)
+        told = f"seed {found[0]}: {found[1]}" if found else reason or f"NOT of {SEEDS} seeds"
+        print(f"{name}\t{told}", flush=True)
+    return int(bad > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
