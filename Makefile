@@ -128,7 +128,7 @@ prove-seeds: ## run the whole of pliantd under N=50 seeds, in one thread each; S
 	cd tests && $(abspath $(PY)) -m prove.seeds$(if $(MUTANTS),.mutants,$(if $(SEED), --one $(SEED), --seeds $(or $(N),50)))
 
 .PHONY: prove-mutants
-prove-mutants: ## take each decision of a hand-over out in turn, and say what notices it; MODULES= some alone (hours)
+prove-mutants: ## take each decision of a hand-over out in turn, and say what notices it, MODULES= some alone; writes docs/mutants.md (hours)
 	@$(MAKE) $(VENV)/.dev
 	cd tests && $(abspath $(PY)) -m prove.mutate $(MODULES)
 

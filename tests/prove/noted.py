@@ -14,8 +14,8 @@ _HEAD = """\
 
 `make prove-mutants` takes each decision out in turn: a statement, a condition, a part of one, a case, one
 argument of `min` or `max`. Then a unit test must fail, or the exploration must find something wrong. It writes
-this page; `MODULES=` tries some modules alone, and leaves the rows of the others as they were. Named is what
-failed first, so others may fail too.
+this page; `MODULES=` tries some modules alone, and leaves the rows of the others as they were. A function that
+is not listed was not tried yet. Named is what failed first, so others may fail too.
 """
 _COLUMNS = ("decisions", "noticed", "no difference", "not noticed")
 _ROW = re.compile(r"\| `([\w.]+)` \|" + r" (\d+) \|" * 4 + r" (.*) \|")

@@ -340,3 +340,16 @@ def test_what_finds_a_fault_again_is_there() -> None:
         assert f"def {name}(" in (TOP / file).read_text(), (file, name)
     targets = set(re.findall(r"`make ([a-z-]+)", page))
     assert targets <= set(re.findall(r"^([a-z-]+):", (TOP / "Makefile").read_text(), re.M))
+
+
+def test_what_is_said_to_notice_a_missing_decision_is_there() -> None:
+    said = (TOP / "docs" / "mutants.md").read_text()
+    files = re.findall(r"`(test_\w+)\.py`: ((?:`test_\w+`(?:, )?)+)", said)
+    assert len(files) > 20
+    gone = [
+        (file, name)
+        for file, names in files
+        for name in re.findall(r"`(\w+)`", names)
+        if f"def {name}(" not in (TOP / "tests" / "unit" / f"{file}.py").read_text()
+    ]
+    assert gone == []
