@@ -319,6 +319,17 @@ def test_one_that_its_owner_has_changed_is_looked_after_for_as_long_as_a_kill_ma
     assert drill.hands.job.run == 2
 
 
+def test_one_whose_request_could_not_be_put_back_has_its_seconds_to_start_as_well() -> None:
+    """Not until all is given up: others wait for those GPUs."""
+    over = replace(intended(), back_s=NOW_S, stuck=True)
+    waits = Sight(WAITING, run=1, carries=Shape(1, 3), queued_s=NOW_S, begins_s=NOW_S + 1)
+    scenes = [Scene(at_s, replace(waits, priority=PINNED)) for at_s in (NOW_S + 9, NOW_S + 12)]
+    assert [next_step(over, scene) for scene in scenes] == [
+        Step(Do.WAIT),
+        Step(Do.END, outcome=Outcome.SLOW),
+    ]
+
+
 @pytest.mark.parametrize(
     ("carries", "back_s", "outcome"),
     [
