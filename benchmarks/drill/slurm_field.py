@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from benchmarks.drill.field import COME_S, GPUS, SHAPES, Field
 from benchmarks.drill.installing import script
@@ -16,6 +19,8 @@ from benchmarks.drill.slurm_admin import SlurmAdmin
 from pliant.demo.users import users
 from pliant.handover import OURS
 from pliant.sandbox import Options, Sandbox, accounts, environment, parts, processes
+from pliant.sandbox.layout import base_directory
+from pliant.sandbox.record import all_names
 
 USER = "pliant-alice"
 _MISCOUNTED = ("job_res_rm_job: plugin still initializing", "gres count underflow")
@@ -34,6 +39,7 @@ class SlurmField(Field):
     @contextlib.contextmanager
     def up(cls, lib: Path, number: int) -> Iterator[Field]:
         """Have a cluster of two nodes with four GPUs each."""
+        _remove_dead()
         name, options = f"drill-{os.getpid()}-{number}", Options(nodes=2, gpus=GPUS, users=(USER,))
         with users([USER]):
             made = Sandbox(name, options)
@@ -224,3 +230,15 @@ class SlurmField(Field):
             if line.startswith("ReservationName="):
                 self.scontrol("delete", line.split()[0])
         self.rival = self.guest = ""
+
+
+def _remove_dead() -> None:
+    """Remove what drills have left that were killed, as their machine was perhaps."""
+    base = base_directory()
+    for name in all_names(base):
+        drill = re.fullmatch(r"drill-(\d+)-\d+", name)
+        if drill and not psutil.pid_exists(int(drill[1])):
+            for disk in psutil.disk_partitions(all=True):
+                if Path(disk.mountpoint).is_relative_to(base / name):
+                    subprocess.run(["umount", "--lazy", disk.mountpoint], check=True, timeout=10)
+            Sandbox(name).down()
