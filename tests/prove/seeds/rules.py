@@ -177,8 +177,8 @@ class Rules:
         """Whether another job, which pliantd has requeued, has its place yet once this one starts."""
         state = self._site.cluster.state
         waits = state.jobs.get(other)
-        if waits is None or not waits.waits or job.priority in OURS:
-            return  # who is handed over too, or is a guest, may come first
+        if waits is None or not (waits.waits and waits.priority) or job.priority in OURS:
+            return  # it is held; or who is handed over too, or is a guest, comes first
         room = sum(state.free(node) >= waits.gpus for node in kept.on)
         is_its_own = kept.fits and not kept.makes_room and self._is_calm(kept.requeued_s - AGAIN_S)
         if is_its_own and room < waits.nodes:
