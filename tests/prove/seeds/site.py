@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 
 from pliant.batch.slurm import Slurm
-from pliant.errors import Unavailable
+from pliant.errors import BadConfig, Unavailable
 from pliant.wire import CHALLENGE, HELLO, Message, decode, encode
 from pliant.wire.runs import RunAnswer
 from prove.fake_slurm import Record
@@ -28,6 +28,8 @@ from prove.world import Rejected
 
 USERS = ("daemon", "bin", "sys", "games")
 """Users that every Debian has: whose job it is, pliantd asks the machine."""
+AGAIN_S = 5.0
+"""After how long systemd starts again what could not start."""
 UIDS = {name: pwd.getpwnam(name).pw_uid for name in USERS}
 
 
@@ -127,7 +129,12 @@ class Site:
             self.armed,
         )
         slurm = Slurm(commands, self.clock, threads=Inline)
-        process = self.process = Process(self.time, self.conf, slurm, self.clock)
+        try:
+            process = self.process = Process(self.time, self.conf, slurm, self.clock)
+        except BadConfig:
+            self.trace.note("pliantd does not start: its configuration is wrong")
+            self.time.after(AGAIN_S, self.start)  # as systemd has it, until that is mended
+            return
         commands.loop = process.loop
         process.loop.on_error = self._internal
         self.trace.note("pliantd starts")
