@@ -355,6 +355,10 @@ class FakeSlurm:
     def _fence(self, what: str, words: Sequence[str]) -> None:
         name, said = what.removeprefix("ReservationName="), dict(w.split("=", 1) for w in words)
         fences, fenced = self.state.fences, self.state.fenced
+        if said.get("Nodes") == "":
+            raise Rejected(
+                "CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified"
+            )
         if "Nodes" in said:
             fenced = {**fenced, name: tuple(said["Nodes"].split(","))}
         elif name not in fences:

@@ -145,7 +145,11 @@ def test_what_is_not_taken_of_a_job_that_runs(both: Both) -> None:
     both.come_to(RUNS)
 
 
-def test_a_fence_that_is_not_there(both: Both) -> None:
+def test_a_fence_around_nothing_and_one_that_is_not_there(both: Both) -> None:
+    both.tell(
+        f"create reservation {FENCE} StartTime={{+0}} EndTime={{+150}} Users=root Nodes=",
+        refused=True,
+    )
     both.tell(f"delete {FENCE}", refused=True)
     both.tell(f"update {FENCE} EndTime={{+150}}", refused=True)
 
