@@ -181,7 +181,8 @@ class Rules:
             return  # it is held; or who is handed over too, or is a guest, comes first
         room = sum(state.free(node) >= waits.gpus for node in kept.on)
         is_its_own = kept.fits and not kept.makes_room and self._is_calm(kept.requeued_s - AGAIN_S)
-        if is_its_own and room < waits.nodes:
+        is_under_way = self._site.outcome(other) is None
+        if is_its_own and is_under_way and room < waits.nodes:
             self.is_wrong(f"job {job.number} starts where job {other} is to have its place again")
 
     def _starts_first(self, job: Record, place: Place) -> None:
