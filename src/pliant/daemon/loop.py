@@ -116,7 +116,7 @@ class Loop:
         self._pace = Pace(cycling.config.daemon.cycle_s)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="cycle")
         self._pruned_s = -PRUNE_S
-        self._looks_s: deque[float] = deque(maxlen=2)  # how long the last ones took
+        self._looks_s = deque((0.0,), maxlen=2)  # how long the last ones took
         self.busy_since_s: float | None = None
         """Since when the running cycle runs, by the monotonic clock."""
 
@@ -190,7 +190,7 @@ class Loop:
         self._pace.cycle_s = self.cycling.config.daemon.cycle_s
         seen = self.cycling.seen
         # One slow look, as of a slurmctld that is just starting, makes no long pause.
-        observe_s = min(self._looks_s, default=0.0)
+        observe_s = min(self._looks_s)
         least_s = self._pace.least_s(observe_s)
         most_s = self._pace.most_s(observe_s, seen is not None and is_eager(seen))
         most_s = max(least_s, min(most_s, self.cycling.next_change_s()))
