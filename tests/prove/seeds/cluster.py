@@ -268,39 +268,11 @@ class Cluster(FakeSlurm):
 
     # --- what is shown ---------------------------------------------------------------------
 
-    def _answer(self, argv: tuple[str, ...], env: Mapping[str, str]) -> str:
-        match argv:
-            case ("scontrol", "-o", "-d", "-a", "show", "node"):
-                return "".join(map(self._node, self.nodes))
-            case ("scontrol", "-o", "-a", "show", "partition"):
-                return PARTITION.format(nodes=",".join(self.nodes))
-        return super()._answer(argv, env)
-
     def _slurmd(self, node: str) -> str:
         return f"NodeName={node} SlurmdStartTime={self.slurmds[node]:.0f}\n"
-
-    def _node(self, node: str) -> str:
-        jobs = [job for job in self.state.jobs.values() if job.has_gpus and node in job.on]
-        gpus, cpus = sum(j.gpus for j in jobs), sum(j.cpus // j.nodes for j in jobs)
-        state = "DOWN" if node in self.state.down else "MIXED" if cpus else "IDLE"
-        if any(job.state == "COMPLETING" for job in jobs):
-            state += "+COMPLETING"
-        return NODE.format(node=node, gpus=gpus, cpus=cpus, state=state)
 
 
 def _place(free: Mapping[str, int], job: Record) -> tuple[str, ...]:
     """Where a job has room; nowhere where it has none."""
     on = [node for node, gpus in free.items() if gpus >= job.gpus][: job.nodes]
     return tuple(on) if len(on) == job.nodes else ()
-
-
-NODE = (
-    "NodeName={node} CPUAlloc={cpus} CPUEfctv=32 CPUTot=32 ActiveFeatures=(null) Gres=gpu:4"
-    " GresUsed=gpu:{gpus} RealMemory=64000 AllocMem=0 MemSpecLimit=0 State={state}"
-    " ThreadsPerCore=1 Partitions=gpu\n"
-)
-PARTITION = (
-    "PartitionName=gpu Default=YES DefaultTime=NONE MaxNodes=UNLIMITED MaxTime=UNLIMITED"
-    " MinNodes=0 Nodes={nodes} PriorityTier=1 OverSubscribe=NO State=UP QoS=N/A"
-    " MaxCPUsPerNode=UNLIMITED\n"
-)

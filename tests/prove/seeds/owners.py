@@ -72,6 +72,8 @@ class Owners:
             words = str(error)
         else:
             words = answer.message or "done"
+            if verb != "resize":
+                self.did(verb)
         self._site.trace.note(f"owner: {verb} {job.number} {' '.join(fields.values())}: {words}")
 
     # --- by Slurm's own commands -----------------------------------------------------------
