@@ -17,7 +17,8 @@ no memory of the steps before: a pliantd that was killed after any of them looks
 
 What each step is for:
 
-- *pin*: the highest priority there is, which survives the requeue, so that it starts first.
+- *pin*: a priority above all others, which survives the requeue, so that it starts first; before
+  victims that wait, too, and before guests.
 - *fence*: a reservation of its nodes that keeps all others out while it holds nothing; it ends by
   itself should nobody end it.
 - *reshape*: the new request and the begin time in one call. It begins in the second after it went
@@ -29,6 +30,7 @@ What each step is for:
   falls in time: its nodes stand idle for 15 s at most.
 - *unfence*: ends the reservation, and by that starts a pass of the scheduler. Not before the job
   may begin, or another would be first.
+- *lower*: a job that waits with none of its own place left to return to waits as a victim does.
 - *release*: gives it the priority back that the batch system computes.
 - *settle*: sees it run for a moment. A slurmd that was started again while the run before ended is
   told to end it twice. So the next one begins later there; should it be ended all the same, it is
@@ -43,8 +45,8 @@ A preemption is the same with a guest: the job that room is made for is pinned a
 before the fence falls, and released as soon as it runs, or as the victim does: it may not start.
 
 A job that waits at the end, a victim or one whose place was taken while pliantd was dead, keeps
-its pin: it is the next to start, for as long as it asks for no more than it had, and nowhere else.
-Whoever sees it run, or ask otherwise, releases it.
+a pin, that of a victim: it is the next to start, for as long as it asks for no more than it had,
+and nowhere else. Whoever sees it run, or ask otherwise, releases it.
 
 Nothing is done against an owner: a job that is held, cancelled or requeued by its owner meanwhile
 is only cleaned up after. One that is held while it runs is asked for nothing; where its program has
@@ -64,11 +66,17 @@ from enum import StrEnum
 from pliant.model import Job, JobState, Shape
 
 PINNED = 4_294_967_000
-"""The priority of a job in a hand-over; its guest has one more.
+"""The priority of a victim, and of a job whose place was taken: the next to start.
 
 Above those of priority/basic too, which begin at 4,294,901,760; Slurm's largest is 4,294,967,293.
 """
-OURS = frozenset({PINNED, PINNED + 1})
+GUEST = PINNED + 1
+"""That of a guest: it starts before its victim."""
+RETURNS = PINNED + 2
+"""That of a job that returns to its own place: what is free there is nobody else's."""
+HANDED = frozenset({PINNED, RETURNS})
+"""Those of a job that has been handed over."""
+OURS = HANDED | {GUEST}
 FENCE_S = 125.0
 """How long a fence stands at least that nobody ends."""
 RENEW_S = 60.0
@@ -107,6 +115,7 @@ class Do(StrEnum):
     PUT_BACK = "put back"
     PIN_GUEST = "pin-guest"
     UNFENCE = "unfence"
+    LOWER = "lower"
     RELEASE = "release"
     RELEASE_GUEST = "release-guest"
     SETTLE = "settle"
@@ -267,7 +276,7 @@ def is_contradicted(over: HandOver, job: Job) -> bool:
     A disk may lose what was written last. A pin tells that the job's program has saved; and where
     that is said to be long ago, it was requeued for another checkpoint than this.
     """
-    if job.priority != PINNED or job.state is JobState.RUNNING:
+    if job.priority not in HANDED or job.state is JobState.RUNNING:
         return False
     return not over.saved_s or job.submit_s > over.saved_s + GIVE_UP_S
 
@@ -433,4 +442,6 @@ def _tidy(scene: Scene, outcome: Outcome) -> Step:
     changed = outcome is Outcome.CHANGED  # it may ask for more now than it gave up
     if scene.job.pinned and (scene.job.state is JobState.RUNNING or changed):
         return Step(Do.RELEASE)
+    if scene.job.is_waiting and scene.job.priority == RETURNS:
+        return Step(Do.LOWER)
     return Step(Do.END, outcome=outcome)

@@ -28,7 +28,7 @@ from pliant.handover import (
     next_step,
 )
 from pliant.model import Job, JobState, Shape
-from prove.fake_slurm import AGAIN, FakeSlurm
+from prove.fake_slurm import AGAIN, FakeSlurm, Record
 from prove.world import GUEST, JOB, NEW, OLD
 
 Pauses = Sequence[tuple[float, bool, bool]]
@@ -125,6 +125,19 @@ def test_a_resize_from_its_checkpoint_to_its_next_run() -> None:
     drill.assert_tidy()
 
 
+@pytest.mark.parametrize("priority", [PINNED, PINNED + 1])
+def test_a_job_has_its_own_place_before_a_victim_that_waits_and_before_a_guest(
+    priority: int,
+) -> None:
+    slurm = begun()
+    other = Record(JOB - 1, priority=priority, run=1)
+    slurm.state = replace(slurm.state, jobs={other.number: other, **slurm.state.jobs})
+    drill = Drill(slurm, intended())
+    drill.run()
+    assert (drill.outcome, drill.hands.job.state) == (Outcome.DONE, "RUNNING")
+    assert slurm.state.jobs[other.number].waits
+
+
 @pytest.mark.parametrize("rival", [True, False])
 def test_a_run_that_is_killed_in_place_of_the_one_before_is_requeued(rival: bool) -> None:
     drill = Drill(begun(rival=rival), intended())
@@ -137,7 +150,7 @@ def test_a_run_that_is_killed_in_place_of_the_one_before_is_requeued(rival: bool
     assert (job.run, job.gpus) == (2, 2)
     if rival:  # it started as soon as the job had failed
         assert (drill.outcome, job.state) == (Outcome.SLOW, "PENDING")
-        assert drill.is_pinned  # it is the next to start
+        assert job.priority == PINNED  # it is the next to start
     else:
         assert (drill.outcome, job.state) == (Outcome.DONE, "RUNNING")
         assert drill.slurm.now_s >= job.start_s + SETTLE_S

@@ -153,6 +153,23 @@ def test_each_step_is_one_command(do: Do, words: str) -> None:
     assert hands.clients.told == [tuple(words.split())]
 
 
+@pytest.mark.parametrize(
+    ("do", "guest", "priority"),
+    [
+        (Do.PIN, "", PINNED + 2),  # nobody else is to have what is its own
+        (Do.LOWER, "", PINNED),
+        (Do.PIN, "8", PINNED),
+        (Do.PIN_GUEST, "8", PINNED + 1),
+    ],
+)
+def test_who_returns_goes_before_guests_and_they_before_who_waits_for_a_place(
+    do: Do, guest: str, priority: int
+) -> None:
+    hands = handing(waits(7, **RAN), waits(8))
+    hands.step(Step(do), replace(OVER, guest=guest), JOB)
+    assert job_of(hands, 8 if do is Do.PIN_GUEST else 7).priority == priority
+
+
 ENDS = "1970-01-01T00:47:20"
 
 

@@ -23,7 +23,7 @@ from pliant.daemon.stalled import Stalled
 from pliant.daemon.unserved import Unserved
 from pliant.errors import PliantError, Refused
 from pliant.grammar import shapes as request_shapes
-from pliant.handover import OURS, PINNED, Do, HandOver, Outcome, Step
+from pliant.handover import GUEST, HANDED, OURS, Do, HandOver, Outcome, Step
 from pliant.lifecycle import Phase
 from pliant.model import (
     Job,
@@ -284,7 +284,7 @@ class Elastic:
         under_way = self.overs.all()
         for job_id in sorted(fences.keys() - under_way.keys()):
             job = known.get(job_id, Job(job_id))
-            if job.state is not JobState.RUNNING and job.priority == PINNED and acts_on(job):
+            if job.state is not JobState.RUNNING and job.priority in HANDED and acts_on(job):
                 before = replace(job, restarts=job.restarts - 1)
                 words = "it was on its way to another shape, which is forgotten"
                 self.overs.begin(before, Wanted(job.shape), self._clock(), words, listens=False)
@@ -293,7 +293,7 @@ class Elastic:
         guests = {wanted.guest for wanted in under_way.values()}
         for job in known.values():
             waits = job.state is JobState.WAITING and job.id not in guests
-            if waits and job.priority in OURS and job.priority != PINNED:
+            if waits and job.priority == GUEST:
                 self._do(Do.RELEASE_GUEST, job)
 
     def _do(self, what: Do, job: Job) -> None:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from pliant.batch.slurm.commands import Answer
 from pliant.errors import Unavailable
-from pliant.handover import OURS, PINNED
+from pliant.handover import GUEST, HANDED
 from prove.seeds.cluster import Cluster
 from prove.seeds.loops import Killed, Loop, Time
 
@@ -119,6 +119,9 @@ class Commands:
             self.cluster.run(("scontrol", "update", argv[2], *some))
 
 
+_PINS = {**{str(priority): "pin" for priority in HANDED}, str(GUEST): "pin-guest"}
+
+
 def step_of(argv: Sequence[str]) -> str:
     """Return what a command does, as the steps of hand-overs are called; "" for one that reads."""
     match list(argv):
@@ -137,8 +140,8 @@ def _update(what: str, words: Sequence[str]) -> str:
     if not what.startswith("jobid="):
         return "renew"
     said = dict(word.partition("=")[::2] for word in words)
-    if said.get("Priority", "0").isdecimal() and int(said.get("Priority", "0")) in OURS:
-        return "pin" if int(said["Priority"]) == PINNED else "pin-guest"
+    if said.get("Priority") in _PINS:
+        return _PINS[said["Priority"]]
     if "StartTime" in said:
         return "reshape" if len(said) > 1 else "put back"
     if "Gres" in said or "TresPerNode" in said:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pliant.handover import OURS, Outcome
+from pliant.handover import OURS, RETURNS, Outcome
 from prove.fake_slurm import HELD, Record
 from prove.seeds.disk import Disk
 from prove.seeds.owners import Owners
@@ -177,8 +177,8 @@ class Rules:
         """Whether another job, which pliantd has requeued, has its place yet once this one starts."""
         state = self._site.cluster.state
         waits = state.jobs.get(other)
-        if waits is None or not (waits.waits and waits.priority) or job.priority in OURS:
-            return  # it is held; or who is handed over too, or is a guest, comes first
+        if waits is None or not (waits.waits and waits.priority) or job.priority == RETURNS:
+            return  # it is held; or who starts returns too
         room = sum(state.free(node) >= waits.gpus for node in kept.on)
         is_its_own = kept.fits and not kept.makes_room and self._is_calm(kept.requeued_s - AGAIN_S)
         is_under_way = self._site.outcome(other) is None

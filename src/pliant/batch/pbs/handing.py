@@ -35,7 +35,7 @@ from pliant.batch.pbs.update import shape_words
 from pliant.errors import Refused, Unavailable
 from pliant.filter.fields import Fixed
 from pliant.filter.pbs.fences import Fence, number_of
-from pliant.handover import FENCE_S, GIVE_UP_S, PINNED, Do, HandOver, Scene, Sight, Step
+from pliant.handover import FENCE_S, GIVE_UP_S, GUEST, PINNED, Do, HandOver, Scene, Sight, Step
 from pliant.model import Job, JobState, Shape
 
 log = logging.getLogger("pliant.handing")
@@ -290,7 +290,7 @@ def _guest(row: JobRow | None, kept: Kept | None, over: HandOver, now_s: float) 
     was_in_vain = own is not None and own.opened and not stands
     return Sight(
         _state(row, now_s),
-        priority=PINNED + 1 if stands else 1,
+        priority=GUEST if stands else 1,
         held=row.state in "HW" or was_in_vain,
     )
 

@@ -61,7 +61,19 @@ from pliant.batch.slurm.standing import begins_by_others, left_min, stands
 from pliant.batch.slurm.update import job_words, shortfall, token_words, update_words, wanted
 from pliant.batch.slurm.values import duration_s, instant_s, wait_status, whole
 from pliant.errors import BadAnswer, Infeasible, PliantError, Refused, Unavailable
-from pliant.handover import FENCE_S, OURS, PINNED, SETTLE_S, Do, HandOver, Scene, Sight, Step
+from pliant.handover import (
+    FENCE_S,
+    GUEST,
+    OURS,
+    PINNED,
+    RETURNS,
+    SETTLE_S,
+    Do,
+    HandOver,
+    Scene,
+    Sight,
+    Step,
+)
 from pliant.model import UNMARKED, Job, JobState, Kind, Shape
 
 log = logging.getLogger("pliant.handing")
@@ -259,7 +271,7 @@ class Handing:
         fence = f"ReservationName={FENCE}{over.job}"
         if step.do is Do.RESHAPE:
             return ("update", f"jobid={over.job}", *self._reshape(step, over, job, cluster))
-        if step.do in (Do.PIN, Do.PIN_GUEST):
+        if step.do in (Do.PIN, Do.PIN_GUEST, Do.LOWER):
             return self._pin(step, over)
         words: dict[Do, Sequence[str]] = {
             Do.FENCE: ("create", "reservation", fence, *self._fence_words(job)),
@@ -272,8 +284,9 @@ class Handing:
     def _pin(self, step: Step, over: HandOver) -> Sequence[str]:
         row = self._unheld(step, over)
         nice = 0 if self._queries.site().basic_priority else self._queries.nice(row)
-        priority = PINNED + (step.do is Do.PIN_GUEST)
-        return ("update", f"jobid={job_words(row)}", f"Priority={priority}", *pinning(row, nice))
+        returns = step.do is Do.PIN and not over.guest
+        pin = GUEST if step.do is Do.PIN_GUEST else RETURNS if returns else PINNED
+        return ("update", f"jobid={job_words(row)}", f"Priority={pin}", *pinning(row, nice))
 
     def _release(self, row: JobRow, step: Step, over: HandOver, job: Job) -> None:
         """With basic priorities a release puts a job behind all others: it gets its own back."""
