@@ -44,6 +44,7 @@ class Remembers:
     batch: Queue = field(default_factory=Queue)
     away: str = ""
     asked: int = 0
+    takes_s: float = 0.0
     cycling: Cycling = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,6 +65,7 @@ class Remembers:
 
     def ask_ended(self) -> Sequence[Ended]:
         self.asked += 1
+        self.batch.clock.now_s += self.takes_s
         if self.away:
             raise Unavailable(self.away)
         return self.batch.ended()
@@ -470,6 +472,23 @@ def test_the_batch_system_is_not_asked_for_ended_jobs_all_the_time(at: Remembers
     at.end("7")
     at.look(1.0)
     assert at.asked == 60 / REGULARLY_S + 2  # the next of these, and one because it is gone
+
+
+@pytest.mark.parametrize(("slow", "asked"), [(1, 3), (2, 2)])
+def test_it_is_asked_again_soon_unless_two_answers_were_slow(
+    at: Remembers, slow: int, asked: int
+) -> None:
+    at.submit("7")
+    at.start("7")
+    at.look()
+    at.end("7")
+    at.asked, at.takes_s, at.away = 0, 10.0, "no answer within 10 s"
+    for _ in range(slow):
+        at.look()
+    at.takes_s = 0.0
+    for _ in range(3 - slow):
+        at.look()
+    assert at.asked == asked
 
 
 def test_counts_outlast_a_restart_by_the_hour(at: Remembers) -> None:

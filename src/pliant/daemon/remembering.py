@@ -41,7 +41,7 @@ log = logging.getLogger("pliant.remembering")
 REGULARLY_S = 30.0
 """How often the batch system is asked for jobs that have ended, whether one is missed or not."""
 SHARE = 30.0
-"""The pause after that, in times that it took."""
+"""The pause after that, in times that it took, where the time before took no less."""
 LEAST_S = 1.0
 MOST_LOOKED = 100
 """So many of a job's decisions are looked through for one."""
@@ -86,6 +86,7 @@ class Remembering:
         self._dirty: set[str] = set()  # changed since the last look
         self._told: frozenset[str] = frozenset()  # ended jobs of the last answer
         self._asked_s = self._ask_from_s = self._flushed_s = float("-inf")  # monotonic
+        self._took_s = deque((0.0,), maxlen=2)  # how long the last answers took
 
     # --- what happens ----------------------------------------------------------------------
 
@@ -241,7 +242,8 @@ class Remembering:
             log.debug("jobs that have ended: %s", error)
             found = None
         self._asked_s = self._monotonic()
-        self._ask_from_s = self._asked_s + max(LEAST_S, SHARE * (self._asked_s - began_s))
+        self._took_s.append(self._asked_s - began_s)
+        self._ask_from_s = self._asked_s + max(LEAST_S, SHARE * min(self._took_s))
         return found
 
     def _note_end(self, ended: Ended, changes: _Changes) -> None:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from pliant.handover import FRESH_S as FRESH_SLURMD_S
 from pliant.handover import OURS, RETURNS, Outcome
 from prove.fake_slurm import HELD, Record
 from prove.seeds.disk import Disk
@@ -203,8 +204,13 @@ class Rules:
             self.is_wrong(f"job {job.number} had its place taken: it waited for {waited_s:.0f} s")
 
     def _fails(self, job: Record, run: Run | None) -> None:
-        """By itself, or killed at its start: then it is to be requeued by who hands it over."""
-        left = not self._places[job.number].saved_s or self._site.outcome(job.number) in NOT_AGAIN
+        """By itself, or killed at its start: then it is to be requeued by who hands it over.
+
+        A victim that waits is not looked after for longer than a kill of before may meet its start.
+        """
+        outcome = self._site.outcome(job.number)
+        left = not self._places[job.number].saved_s or outcome in NOT_AGAIN
+        left |= outcome is not None and job.start_s >= job.submit_s + FRESH_SLURMD_S
         if run is None and (left or self._disk.was_full):  # then what is to follow is not stored
             self._site.excused.add(job.number)  # as Slurm alone would have it
 
