@@ -1,8 +1,12 @@
 """``python -m benchmarks.drill``: makes more runs of the drill.
 
-Each run is a line of runs.jsonl, and counts with those of earlier sittings (see document.py). The
-kinds of which there are fewest hand-overs come first. SIGTERM and Ctrl-C let what runs end, and
-then end it.
+Each run is a line of benchmarks/drill/runs.jsonl: when, of which commit and hash of the files under
+test, on which batch system and release, drawn by which seed, and what it showed. Those of the same
+hash and batch system count together, over sittings; a change of a file under test begins the
+counting anew. The kinds of which there are fewest hand-overs come first. SIGTERM and Ctrl-C let
+what runs end, and then end it; the next sitting goes on from there. ``python -m
+benchmarks.drill.document`` writes docs/drill.md of all that count: how many, of what, what was
+lost, stuck or done again, and by kind how often harm may be done at most.
 """
 
 from __future__ import annotations
@@ -65,14 +69,30 @@ def main() -> None:
     origin = Origin.now(f"{system.name} {system.release()}", chosen.where)
     stopping = threading.Event()
     counts = counted(read(chosen.record, origin.files), origin.on)
-    print(f"seed {seed}; {counts.total()} hand-overs are recorded of these files", flush=True)
+    print(f"seed {seed}; {origin.on}, commit {origin.commit}, hash of files {origin.files}")
+    print(_standing(chosen.record, origin, system.faults), flush=True)
     _end_at_a_signal(stopping)
     at_once = system.at_once or chosen.at_once
     tasks = enough(rarest(kinds, counts, seed), chosen.runs, chosen.each, kinds, counts)
     for task, ran in drilled(tasks, at_once, stopping, chosen.logs, system.up):
-        append(chosen.record, origin.noted(task, ran))
-        counts[ran.fault] += ran.faults - task.fault.hand_overs
-        _print(task, ran)
+        if origin.is_as_now():
+            append(chosen.record, origin.noted(task, ran))
+            counts[ran.fault] += ran.faults - task.fault.hand_overs
+            _print(task, ran)
+        else:
+            stopping.set()
+            print("a file under test was changed: this run does not count, ending", flush=True)
+    print(_standing(chosen.record, origin, system.faults), flush=True)
+
+
+def _standing(record: Path, origin: Origin, kinds: Sequence[Fault]) -> str:
+    counts = counted(read(record, origin.files), origin.on)
+    tried = sum(counts[kind.name] > 0 for kind in kinds)
+    least = min(counts[kind.name] for kind in kinds)
+    return (
+        f"recorded of these files: {counts.total()} hand-overs, of {tried} of"
+        f" {len(kinds)} kinds, at least {least} of each"
+    )
 
 
 def _print(task: Task, ran: Ran) -> None:
@@ -98,8 +118,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.drill", description=__doc__)
     parser.add_argument("--batch", choices=[*SYSTEMS], default="slurm", help="pbs: pbs_field.py")
     parser.add_argument("--runs", type=int, default=0, help="how many; each kind once by default")
-    parser.add_argument("--each", type=int, default=0, help="until there are so many of each kind")
-    parser.add_argument("--at-once", type=int, default=max(1, (os.cpu_count() or 2) // 2))
+    parser.add_argument("--each", type=int, default=0, help="until so many hand-overs of each kind")
+    half = max(1, (os.cpu_count() or 2) // 2)
+    parser.add_argument("--at-once", type=int, default=half, help="how many at the same time")
     parser.add_argument(
         *("--seed",), type=int, default=0, help="of the first run; drawn where it is 0, and printed"
     )

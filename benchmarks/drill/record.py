@@ -21,9 +21,13 @@ from benchmarks.drill.sitting import Task
 
 ROOT = Path(__file__).parents[2]
 RUNS = Path(__file__).parent / "runs.jsonl"
-UNDER_TEST = ("src/pliant", "plugins/slurm", "spank", "wrappers", "benchmarks/drill")
-"""Where the files are whose change begins the counting anew."""
-_KINDS = (".py", ".lua", ".c", ".h", ".j2")
+UNDER_TEST = (
+    *("src/pliant/**/*", "plugins/**/*", "spank/**/*", "wrappers/**/*", "benchmarks/drill/**/*"),
+    *("templates/*.j2", "docs/examples/count.py"),
+)
+"""Which files' change begins the counting anew; the last two: the sandbox's, and the program."""
+_KINDS = (".py", ".lua", ".c", ".h", ".map", ".j2", "")
+"""What they end in: the last are scripts and a Makefile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,10 @@ class Origin:
         """A run that ended just now."""
         return Run(f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}", self, task.seed, ran)
 
+    def is_as_now(self) -> bool:
+        """Whether the files are what they were: pliantd is started from them in every run."""
+        return self.files == hash_of(ROOT)
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -57,11 +65,11 @@ class Run:
 def hash_of(root: Path) -> str:
     """Return what tells the files under test, by path and content, from any others."""
     total = hashlib.sha256()
-    for place in UNDER_TEST:
-        for path in sorted((root / place).rglob("*")):
-            if path.suffix in _KINDS and path.is_file():
-                total.update(f"{path.relative_to(root)}\0".encode())
-                total.update(hashlib.sha256(path.read_bytes()).digest())
+    for path in sorted(path for pattern in UNDER_TEST for path in root.glob(pattern)):
+        content = path.read_bytes() if path.suffix in _KINDS and path.is_file() else None
+        if content is not None and b"\0" not in content:  # else it is built from the others
+            total.update(f"{path.relative_to(root)}\0".encode())
+            total.update(hashlib.sha256(content).digest())
     return total.hexdigest()[:16]
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import pytest
-from benchmarks.drill.__main__ import enough, named, rarest
+from benchmarks.drill.__main__ import enough, main, named, rarest
 from benchmarks.drill.document import at_most, document
 from benchmarks.drill.fault import Fault
-from benchmarks.drill.record import Origin, append, counted, hash_of, read
+from benchmarks.drill.record import ROOT, Origin, append, counted, hash_of, read
 from benchmarks.drill.run import PASSED_BY, Ran, Seen, drawn
 from benchmarks.drill.sitting import Task
 from benchmarks.drill.slurm_faults import FAULTS
@@ -21,6 +23,7 @@ from benchmarks.drill.work import Work
 HERE = Origin("abc1234", "f00d", "Slurm 22.05.8")
 KIND = FAULTS[2]
 TASK = Task(KIND, 7)
+Ended = Iterator[tuple[Task, Ran]]
 GOOD, BAD = Seen("asked"), Seen("asked", stuck=1, words=["so"])
 
 
@@ -52,6 +55,65 @@ def test_a_change_of_what_is_under_test_begins_the_counting_anew(tmp_path: Path)
     renamed = hash_of(tmp_path)
     file.with_name("handing.py").write_text("A = 2\n")
     assert len({first, renamed, hash_of(tmp_path)}) == 3
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("wrappers/requeue/scontrol", "wrappers/pliant-run", "spank/Makefile", "spank/pliant.map"),
+        *("plugins/pbs/prelude.py", "templates/slurm.conf.j2", "docs/examples/count.py"),
+    ],
+)
+def test_so_does_one_of_a_script_and_of_what_a_run_is_set_up_with(
+    name: str, tmp_path: Path
+) -> None:
+    assert (ROOT / name).is_file()
+    file = tmp_path / name
+    file.parent.mkdir(parents=True)
+    hashes = {hash_of(tmp_path)}
+    for text in ("one\n", "two\n"):
+        file.write_text(text)
+        hashes.add(hash_of(tmp_path))
+    assert len(hashes) == 3
+
+
+def test_what_is_built_or_noted_beside_them_changes_nothing(tmp_path: Path) -> None:
+    for place in ("spank", "benchmarks/drill"):
+        (tmp_path / place).mkdir(parents=True)
+    before = hash_of(tmp_path)
+    (tmp_path / "spank" / "grammar-check").write_bytes(b"\x7fELF\0")
+    (tmp_path / "spank" / "pliant.so").write_bytes(b"\x7fELF\0")
+    (tmp_path / "benchmarks" / "drill" / "runs.jsonl").write_text("{}\n")
+    assert hash_of(tmp_path) == before
+
+
+def test_a_run_does_not_count_in_which_a_file_under_test_was_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """pliantd is started from these files again in each run, whatever they were when it began."""
+    now = ["f00d"]
+
+    def drilled(tasks: Iterable[Task], _many: int, stopping: threading.Event, *_: object) -> Ended:
+        for task in tasks:
+            if stopping.is_set():
+                return
+            yield task, Ran(task.fault.name, [GOOD])
+            now[0] = "0ther"
+
+    monkeypatch.setattr("benchmarks.drill.record.hash_of", lambda _root: now[0])
+    monkeypatch.setattr("benchmarks.drill.__main__.drilled", drilled)
+    path = tmp_path / "runs.jsonl"
+    monkeypatch.setattr("sys.argv", ["drill", "--runs", "5", "--seed", "7", "--record", str(path)])
+    main()
+    (kept,) = read(path, "f00d")
+    assert (kept.seed, len(path.read_text().splitlines())) == (7, 1)
+    first, empty, *_, changed, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("seed 7; Slurm ")
+    assert first.endswith(f", commit {kept.origin.commit}, hash of files f00d")
+    counts = "recorded of these files: {} hand-overs, of {} of {} kinds, at least 0 of each"
+    assert empty == counts.format(0, 0, len(FAULTS))
+    assert changed == "a file under test was changed: this run does not count, ending"
+    assert last == counts.format(1, 1, len(FAULTS))
 
 
 def test_the_kinds_of_which_there_are_fewest_hand_overs_come_first() -> None:
