@@ -12,7 +12,7 @@ from statistics import median
 from benchmarks import machine
 from benchmarks.drill.fault import Fault
 from benchmarks.drill.record import ROOT, RUNS, Run, counted, hash_of, read
-from benchmarks.drill.run import Ran
+from benchmarks.drill.run import Ran, Seen
 from benchmarks.drill.systems import faults_on
 from benchmarks.section import Section, verdict
 
@@ -22,8 +22,9 @@ _HEADER = (
     *("another first by the fault itself", "put right by hand", "steps done again", "median s"),
 )
 _ALL_HEADER = (
-    *("batch system", "runs", "hand-overs", "kinds of fault", "fewest of a kind", "not good"),
-    "not good, at most",
+    *("batch system", "runs", "hand-overs", "kinds tried", "fewest of a kind"),
+    *("jobs lost", "steps lost", "stuck", "slipped in", "fences", "pins"),
+    *("not good", "not good, at most"),
 )
 _GOALS = ("lost", "steps_lost", "stuck", "slipped", "fences", "pins")
 _TOLD = ("first", "righted", "redone")
@@ -45,7 +46,8 @@ jobs is submitted before pliantd may be asked about it. What died is started aga
 and what is left is counted once pliantd has nothing under way.
 
 "Not good, at most" bounds how often a hand-over with a fault of this kind does harm, with 95 % \
-confidence (Clopper and Pearson; for none of n about 3/n). "Another first by the fault itself": \
+confidence (the exact bound of Clopper and Pearson; for none of n about 3/n, the rule of three), \
+where each hand-over counts as a draw of its own. "Another first by the fault itself": \
 the batch system or a user sends the job back, and whoever waits may start before it. "Put right \
 by hand": what an administrator does where the batch system itself does not go on.
 
@@ -61,7 +63,8 @@ _GO_ON = """\
 ## How to go on
 
 A run is a line of benchmarks/drill/runs.jsonl, and counts for as long as the files under test \
-(src/pliant, plugins/slurm, spank, wrappers, benchmarks/drill) have that hash. More are made by
+(src/pliant, plugins, spank, wrappers, benchmarks/drill, the sandbox's templates and \
+docs/examples/count.py) have that hash: those of any other are left out here. More are made by
 
     make drill N=100          100 runs, of the kinds first that were tried least; K=4: four at once
     make drill EACH=15 K=4    until there are 15 hand-overs of each kind
@@ -91,29 +94,37 @@ def _machine() -> Iterator[str]:
 
 def _overall(of: Mapping[str, Sequence[Run]]) -> Section:
     rows = [_sum(on, runs) for on, runs in of.items()]
-    good = all(run.ran.is_good for runs in of.values() for run in runs)
-    result = f"Nothing lost, stuck or left: {verdict(good)}."
     every = [run for runs in of.values() for run in runs]
+    result = f"Nothing lost, stuck or left: {verdict(all(run.ran.is_good for run in every))}."
     times, commits = sorted(run.at for run in every), sorted({run.origin.commit for run in every})
+    (files,) = {run.origin.files for run in every}
     words = (
-        f"From {times[0]} to {times[-1]}, of {', '.join(commits)}: in all the files under test are"
-        f" the same, whose hash is {every[0].origin.files}."
+        f"{len(every)} runs from {times[0]} to {times[-1]}, of commit {', '.join(commits)}: in all"
+        f" of them the files under test are the same, whose hash is {files}."
     )
     return Section("All", words, _ALL_HEADER, rows, result)
 
 
 def _sum(on: str, runs: Sequence[Run]) -> Sequence[str]:
-    counts = counted(runs, on)
-    bad = sum(not seen.is_good for run in runs for seen in run.ran.seen)
-    done = (len(runs), counts.total(), len(counts), min(counts.values()), bad)
-    return (on, *map(str, done), f"{at_most(bad, counts.total()):.2%}")
+    counts, kinds = counted(runs, on), faults_on(on)
+    seen = [each for run in runs for each in run.ran.seen]
+    bad, done = sum(not each.is_good for each in seen), counts.total()
+    tried = f"{sum(counts[kind.name] > 0 for kind in kinds)} of {len(kinds)}"
+    least = min(counts[kind.name] for kind in kinds)
+    told = (len(runs), done, tried, least, *_totals(seen, _GOALS), bad)
+    return (on, *map(str, told), f"{at_most(bad, done):.2%}")
 
 
 def _section(on: str, runs: Sequence[Run]) -> Section:
-    made = counted(runs, on)
-    kinds = faults_on(on)
-    rest = [kind.name for kind in kinds if kind.name not in made]
-    words = f"Not tried: {'; '.join(rest)}." if rest else "Each kind was tried."
+    counts, kinds = counted(runs, on), faults_on(on)
+    rest = [f'"{kind.name}"' for kind in kinds if not counts[kind.name]]
+    words = (
+        f"Of {len(rest)} of {len(kinds)} kinds there is no hand-over in this record: "
+        f"{'; '.join(rest)}."
+        if rest
+        else f"Of each of the {len(kinds)} kinds there are {min(counts.values())} hand-overs or"
+        " more in this record."
+    )
     return Section(on, words, _HEADER, [*table([run.ran for run in runs], kinds)])
 
 
@@ -135,13 +146,13 @@ def table(ran: Sequence[Ran], kinds: Sequence[Fault]) -> Iterator[Sequence[str]]
 
 def _row(name: str, ends: str, ran: Sequence[Ran]) -> Sequence[str]:
     seen, faults = [each for one in ran for each in one.seen], sum(one.faults for one in ran)
-
-    def totals(names: Sequence[str]) -> Iterator[str]:
-        return (str(sum(getattr(one, what) for one in seen)) for what in names)
-
     bound = at_most(sum(not one.is_good for one in seen), faults)
-    counts = (str(len(ran)), str(faults), f"{bound:.1%}", *totals(_GOALS), *totals(_TOLD))
+    counts = (str(len(ran)), str(faults), f"{bound:.1%}", *_totals(seen, (*_GOALS, *_TOLD)))
     return (name, ends, *counts, f"{median(one.seconds for one in ran):.0f}")
+
+
+def _totals(seen: Sequence[Seen], names: Sequence[str]) -> Iterator[str]:
+    return (str(sum(getattr(one, what) for one in seen)) for what in names)
 
 
 def at_most(bad: int, runs: int) -> float:
@@ -158,9 +169,12 @@ def at_most(bad: int, runs: int) -> float:
 
 def main() -> None:
     """Write it."""
-    runs = read(RUNS, hash_of(ROOT))
+    files = hash_of(ROOT)
+    runs = read(RUNS, files)
     if runs:
         (ROOT / "docs" / "drill.md").write_text(document(runs))
+    else:
+        print(f"no run is recorded of the files of hash {files}: docs/drill.md is left as it is")
 
 
 if __name__ == "__main__":

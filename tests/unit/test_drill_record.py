@@ -170,8 +170,18 @@ def test_the_page_has_a_table_for_each_batch_system_and_names_what_was_not_good(
         replace(HERE, on="Slurm 26.05.5 in a container").noted(TASK, Ran(KIND.name, [GOOD])),
     ]
     page = document(runs)
-    assert "| Slurm 22.05.8 | 2 | 4 | 1 | 4 | 1 | 75.14% |\n" in page
-    assert "| Slurm 26.05.5 in a container | 1 | 1 | 1 | 1 | 0 | 95.00% |\n" in page
+    of = len(FAULTS)
+    assert (
+        f"| Slurm 22.05.8 | 2 | 4 | 1 of {of} | 0 | 0 | 0 | 1 | 0 | 0 | 0 | 1 | 75.14% |\n" in page
+    )
+    there = (
+        f"Slurm 26.05.5 in a container | 1 | 1 | 1 of {of} | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 95.00%"
+    )
+    assert f"| {there} |\n" in page
+    assert "\n3 runs from " in page
+    assert (
+        ", of commit abc1234: in all of them the files under test are the same, whose hash" in page
+    )
     assert "## Slurm 22.05.8\n" in page
     assert "## Slurm 26.05.5 in a container\n" in page
     header = next(line for line in page.splitlines() if line.startswith("| fault | the job ends |"))
@@ -180,9 +190,24 @@ def test_the_page_has_a_table_for_each_batch_system_and_names_what_was_not_good(
     ]
     row = f"| {KIND.name} | completed | 2 | 4 | 75.1% | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 13 |"
     assert row in page
-    assert f"Not tried: {FAULTS[0].name}; " in page
+    rest = "; ".join(f'"{fault.name}"' for fault in FAULTS if fault != KIND)
+    assert f"Of {of - 1} of {of} kinds there is no hand-over in this record: {rest}.\n" in page
     assert f"- Slurm 22.05.8, {KIND.name}, hand-over 2 (asked), seed 8: ['so']" in page
     assert page.count("**not reached**") == 1
+
+
+def test_the_page_says_how_many_there_are_of_each_kind_at_least() -> None:
+    runs = [HERE.noted(Task(kind, 1), Ran(kind.name, [GOOD, GOOD], 12.0)) for kind in FAULTS]
+    assert f"Of each of the {len(FAULTS)} kinds there are 2 hand-overs or more" in document(runs)
+    passed = replace(runs[0], ran=Ran(FAULTS[0].name, [Seen(PASSED_BY)], 12.0))
+    words = f'Of 1 of {len(FAULTS)} kinds there is no hand-over in this record: "{FAULTS[0].name}".'
+    assert words in document([passed, *runs[1:]])
+
+
+def test_the_page_counts_nothing_together_that_is_not_of_the_same_files() -> None:
+    run = HERE.noted(TASK, Ran(KIND.name, [GOOD], 12.0))
+    with pytest.raises(ValueError, match="too many values"):
+        document([run, replace(run, origin=replace(HERE, files="0ther"))])
 
 
 def test_what_a_run_lost_is_told_hand_over_by_hand_over(tmp_path: Path) -> None:
