@@ -140,8 +140,12 @@ class Owners:
         )
         before = self._site.unnoted(number)
         if self._tells("update", f"jobid={number}", word):
-            if before and said.get("gpus") == parse_shape(before).gpus:
-                said = {}  # for what pliantd knows, its own command may have come to nothing
+            as_before = before and said.get("gpus") == parse_shape(before).gpus
+            spec = find_token(job.comment)
+            if as_before or (spec is not None and spec.own is None):
+                # for what pliantd knows, its own command may have come to nothing, or this was
+                # what it asked at its submission, which got no answer
+                said = {}
                 self.said.get(number, {}).pop("gpus", None)
             self._note(number, **said)
 
