@@ -21,7 +21,8 @@ from resizing_helpers import LONG_STEP_S, Place
 from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.daemon import answers as a
-from pliant.handover import OURS, Outcome
+from pliant.grammar import PRIORITY, note
+from pliant.handover import OURS, PINNED, Outcome
 from pliant.sandbox import Options, Sandbox
 
 pytestmark = pytest.mark.slurm
@@ -313,6 +314,26 @@ def test_a_jobs_time_min_neither_keeps_it_from_its_shape_nor_shortens_it(
         wait_until(lambda: show(counting.job)["JobState"] == "PENDING", "the job to wait")
     wait_until(lambda: show(counting.job)["TimeMin"] == "00:30:00", "its own --time-min")
     assert show(counting.job)["AdminComment"].startswith("pliant=v1:")
+
+
+def test_a_job_has_its_own_place_before_one_that_was_preempted_and_waits(
+    count: Count,
+    clean: Sandbox,
+    submit: Submit,
+    show: Callable[[int | str], dict[str, str]],
+    wait_for_state: WaitForState,
+) -> None:
+    """Its number is lower: of two with one priority Slurm starts that one first."""
+    wait_for_state(submit("--gres=gpu:4", "--nodelist=n2", "--time=60", script=LONG), "RUNNING")
+    victim = submit("--hold", "--gres=gpu:4", "--moldable=gpus=4", "--time=10", script=LONG)
+    counting = count("--gres=gpu:4", "--moldable=gpus=2:4", steps=20_000)
+    counting.began()
+    clean.run(["scontrol", "release", str(victim)], check=True)
+    comment = note(show(victim)["AdminComment"], PRIORITY, 1)
+    pinned = (f"jobid={victim}", f"Priority={PINNED}", f"AdminComment={comment}")
+    clean.run(["scontrol", "update", *pinned], check=True)
+    counting.becomes("2")
+    assert (show(victim)["JobState"], show(victim)["Priority"]) == ("PENDING", str(PINNED))
 
 
 def test_a_job_that_its_owner_sends_elsewhere_between_two_runs_is_before_nobody(
