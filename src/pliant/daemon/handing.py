@@ -262,11 +262,9 @@ class HandOvers:
 
         One for a wish that was given up is too: its program has ended, and heard of no later one.
         """
-        if over.run != run or name == name_of(over):
-            return over.run == run
         rows = self._store.handovers(over.job)
         earlier = [_read(row) for row in rows if row.run == run and row.outcome in _GIVEN_UP]
-        return name in (name_of(one) for one in earlier if one is not None)
+        return over.run == run and name in (name_of(one) for one in (over, *filter(None, earlier)))
 
     def _note_saved(self, active: _Active) -> None:
         over, job = active.over, active.job
