@@ -359,7 +359,7 @@ def _in_vain(over: HandOver, scene: Scene) -> str:
     job, now_s = scene.job, scene.now_s
     if over.back_s:
         return ""
-    if over.refused and over.for_good:
+    if over.for_good:
         return over.refused
     if over.before == over.shape or not _is_cleared(over, scene):
         return ""
