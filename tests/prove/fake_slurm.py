@@ -112,6 +112,7 @@ class Record:
     name: str = "train"
     final: str = ""
     nice: int = 0
+    requeues: bool = True
     bf_priority: int = 0
     also: tuple[tuple[str, str], ...] = ()
     """What else squeue shows of it, by the names of its fields."""
@@ -304,7 +305,7 @@ class FakeSlurm:
     # --- what is told ----------------------------------------------------------------------
 
     def told(self, words: Sequence[str], *, by_owner: bool = False) -> str:
-        """Do what scontrol is told. Raises Rejected, having done nothing."""
+        """Do what scontrol is told, or scancel. Raises Rejected, having done nothing."""
         match words:
             case ("update", what, *rest) if what.startswith("ReservationName="):
                 self._fence(what, rest)
@@ -312,6 +313,8 @@ class FakeSlurm:
                 self._fence(what, rest)
             case ("delete", what):
                 self._unfence(what.removeprefix("ReservationName="))
+            case ("cancel", number):
+                self.cancel(int(number))
             case ("requeue", number):
                 self._requeue(self.state.jobs[int(number)])
             case ("release", number):
@@ -382,7 +385,25 @@ class FakeSlurm:
             fenced={name: fenced[name] for name in fenced if name in names},
         )
 
+    def cancel(self, number: int) -> None:
+        """Do what scancel does, which says nothing of a job that has ended.
+
+        Between two runs a job does not come back.
+        """
+        job = self.state.jobs[number]
+        if job.waits:
+            self.end(number, "CANCELLED")
+        elif job.has_gpus:
+            self._ends(job, "CANCELLED", "0:15")
+
+    def _ends(self, job: Record, final: str, code: str) -> None:
+        """End its run, as what it ends."""
+        cleaned_s = self.now_s + self.cleaning_s
+        self._keep(replace(job, state="COMPLETING", cleaned_s=cleaned_s, final=final, code=code))
+
     def _requeue(self, job: Record) -> None:
+        if not job.requeues:
+            raise Rejected("Requested operation is presently disabled")
         if job.waits:
             raise Rejected("Job is pending execution")
         if job.state == "FAILED":  # or completed: Slurm knows it for MinJobAge
@@ -421,6 +442,8 @@ class FakeSlurm:
                 job = replace(job, comment=value)
             case "Gres" | "TresPerNode":
                 job = replace(job, gpus=int(value.rpartition(":")[2]))
+            case "Requeue":
+                job = replace(job, requeues=value == "1")
             case "StartTime":
                 begin_s = max(_instant(value), float(int(self.now_s + self.ahead_s)))
                 job = replace(job, begin_s=begin_s, reason="BeginTime")
@@ -560,7 +583,7 @@ def _fields(form: str) -> tuple[Fields, str]:
 _CONSTANT = {
     **{"NTPerNode": "0", "MinMemory": "0"},
     **{"OverSubscribe": "OK", "HetJobID": "0", "Contiguous": "0", "BatchFlag": "1"},
-    **{"Requeue": "1", "Deadline": "N/A", "ArrayTaskID": "N/A", "Account": "lab"},
+    **{"Deadline": "N/A", "ArrayTaskID": "N/A", "Account": "lab"},
     **{"QOS": "normal", "Partition": "gpu", "MinTime": "0:00", "Origin": "N/A"},
 }
 
@@ -587,6 +610,7 @@ def _row(job: Record, fields: Fields) -> str:
         "cpus-per-task": str(job.cpus // job.nodes),
         "MinCpus": str(job.min_cpus),
         "RestartCnt": str(job.run),
+        "Requeue": str(int(job.requeues)),
         "Reason": job.reason or "None",
         "UserName": job.user,
         "tres-alloc": _allocated(job) if ran else "",

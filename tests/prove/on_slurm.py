@@ -41,7 +41,7 @@ from prove.world import (
 LATER_S = 100.0
 _CHANGED = attrgetter(
     *("number", "state", "gpus", "cpus", "min_cpus", "priority", "run", "limit_min"),
-    *("bf_priority", "reason", "comment", "dependency", "code"),
+    *("bf_priority", "reason", "comment", "dependency", "code", "final", "requeues"),
 )
 _CHANGES = frozenset(("update", "create", "delete", "requeue", "release"))
 
@@ -166,6 +166,9 @@ class OnSlurm(Machine):
         if job.runs:
             unkept = replace(world, free=_is_free(world))
             yield "its node fails", partial(self.does, unkept, _node_fails)
+        guest = world.batch.jobs.get(GUEST)
+        for does in ("hold", "cancel") if guest is not None and guest.waits else ():
+            yield f"the guest's owner: {does}", partial(self.tells, world, does, str(GUEST))
 
     def _forgets(self, world: World) -> World:
         """Slurmctld is killed before it has stored what it was told, by pliantd or by an owner.
@@ -216,6 +219,8 @@ class OnSlurm(Machine):
         return (
             ("holds it", ("hold", str(JOB)), ()),
             ("requeues it", ("requeue", str(JOB)), ()),
+            ("cancels it", ("cancel", str(JOB)), ()),
+            ("forbids requeues", (*update, "Requeue=0"), ()),
             ("asks three GPUs", (*update, "Gres=gpu:3"), (("gpus", 3),)),
             ("asks what it had", (*update, f"Gres=gpu:{OLD.gpus}"), (("gpus", OLD.gpus),)),
             ("lets it begin later", (*update, begin), (("begin_s", begin_s),)),

@@ -56,7 +56,7 @@ class Both:
     def tell(self, text: str, *, refused: bool = False) -> None:
         """Tell both; ``{job}`` is the job, ``{+60}`` is 60 s from now."""
         answers = {
-            "Slurm": self.real.run(self._argv(_as_root(text), self.job, time.time())),
+            "Slurm": self.real.run(_as_root(self._argv(text, self.job, time.time()))),
             "the fake": self.fake.run(self._argv(text, str(FAKES), self.fake.now_s)),
         }
         told = {who: answer.words for who, answer in answers.items() if answer.status}
@@ -72,7 +72,7 @@ class Both:
                 words[place] = f"{name}={instant:%Y-%m-%dT%H:%M:%S}"
         return ("scontrol", *words)
 
-    def come_to(self, expected: Shown) -> None:
+    def come_to(self, expected: Shown | None) -> None:
         """Wait until both show the job so."""
         for _ in range(4):
             self.fake.pass_to(self.fake.now_s + 1)
@@ -85,9 +85,14 @@ class Both:
             raise
 
 
-def _as_root(text: str) -> str:
+def _as_root(argv: tuple[str, ...]) -> tuple[str, ...]:
     """What an owner says: root's own hold would be an administrator's."""
-    return text.replace("hold ", "uhold ") if text.startswith("hold ") else text
+    match argv:
+        case ("scontrol", "hold", *rest):
+            return ("scontrol", "uhold", *rest)
+        case ("scontrol", "cancel", *rest):
+            return ("scancel", *rest)
+    return argv
 
 
 def _shown(commands: Commands | FakeSlurm, job: str) -> Shown | None:
@@ -171,3 +176,24 @@ def test_a_job_that_is_suspended(both: Both) -> None:
     both.come_to(Shown("SUSPENDED", 4, "held", 0, "soon", ""))
     both.tell("resume {job}")
     both.come_to(RUNS)
+
+
+def test_a_job_that_its_owner_lets_nobody_requeue(both: Both) -> None:
+    both.tell("update jobid={job} Requeue=0")
+    both.tell("requeue {job}", refused=True)
+    both.come_to(RUNS)
+
+
+def test_a_job_that_is_cancelled_between_two_runs(both: Both) -> None:
+    both.tell(f"update jobid={{job}} Priority={PINNED}")
+    both.tell("requeue {job}")
+    both.come_to(Shown("PENDING", 4, "pinned", 1, "later", ""))
+    both.tell("cancel {job}")
+    both.come_to(None)
+    both.tell("update jobid={job} StartTime={+1}", refused=True)
+
+
+def test_a_job_that_is_cancelled_just_as_it_is_requeued_does_not_come_back(both: Both) -> None:
+    both.tell("requeue {job}")
+    both.tell("cancel {job}")
+    both.come_to(None)

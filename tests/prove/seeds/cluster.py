@@ -74,11 +74,7 @@ class Cluster(FakeSlurm):
     def cancel(self, number: int) -> None:
         """Do what scancel does."""
         self.now()
-        job = self.state.jobs[number]
-        if job.waits:
-            self.end(number, "CANCELLED")
-        elif job.has_gpus:
-            self._ends(job, "CANCELLED", "0:15")
+        super().cancel(number)
 
     def exits(self, number: int, code: int) -> None:
         """Let a job's script end with an exit code."""
