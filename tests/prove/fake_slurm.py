@@ -85,7 +85,8 @@ class Record:
 
     ``gpus``: on each of its ``nodes``; ``on``: where it runs, or ran last. ``final``: the state in
     which it ends once its processes have, "" where it waits again then. ``bf_priority``: that with
-    which a pass of backfill may have begun that has not come to it yet, 0 for its own.
+    which a pass of backfill may have begun that has not come to it yet, 0 for its own;
+    ``written_back``: it has come to it since.
     """
 
     number: int
@@ -114,6 +115,7 @@ class Record:
     nice: int = 0
     requeues: bool = True
     bf_priority: int = 0
+    written_back: bool = False
     also: tuple[tuple[str, str], ...] = ()
     """What else squeue shows of it, by the names of its fields."""
 
@@ -555,7 +557,7 @@ class FakeSlurm:
 def _prior(job: Record, priority: int) -> Record:
     """Give a job a priority; a pass of backfill writes back the one with which it began."""
     begun = job.bf_priority or job.priority if job.waits else 0
-    return replace(job, priority=priority, nice=0, bf_priority=begun)
+    return replace(job, priority=priority, nice=0, bf_priority=begun, written_back=False)
 
 
 def _array(job: Record) -> str:

@@ -13,7 +13,7 @@ from pliant.batch.slurm import Slurm
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.jobs import running_job
 from pliant.batch.slurm.snapshot import snapshot_of
-from pliant.grammar import PRIORITY, find_token, noted, put_token
+from pliant.grammar import find_token, put_token
 from pliant.handover import FRESH_S, OURS, RENEW_S, SETTLE_S
 from pliant.model import Job, Snapshot
 from pliant.node.words import CHECKPOINTED
@@ -42,6 +42,7 @@ LATER_S = 100.0
 _CHANGED = attrgetter(
     *("number", "state", "gpus", "cpus", "min_cpus", "priority", "run", "limit_min"),
     *("bf_priority", "reason", "comment", "dependency", "code", "final", "requeues"),
+    "written_back",
 )
 _CHANGES = frozenset(("update", "create", "delete", "requeue", "release"))
 
@@ -157,7 +158,7 @@ class OnSlurm(Machine):
         for whose, number in (("its", JOB), ("its guest's", GUEST)):
             one = world.batch.jobs.get(number)
             if one is not None and one.waits and one.priority and one.bf_priority:
-                begun = replace(one, priority=one.bf_priority, bf_priority=0)
+                begun = replace(one, priority=one.bf_priority, bf_priority=0, written_back=True)
                 yield (
                     f"backfill writes {whose} priority back",
                     partial(replace, world, batch=world.batch.with_job(begun)),
@@ -194,9 +195,7 @@ class OnSlurm(Machine):
 
     def has_lost_its_place(self, world: World) -> bool:
         """Whether backfill has written the priority back that it had, while pliantd is dead."""
-        job = world.job
-        was_pinned = noted(job.comment, PRIORITY) > 0
-        return world.pliantd is None and was_pinned and job.priority not in OURS
+        return world.pliantd is None and bool(world.job.written_back)
 
     def _of_its_start(self, world: World) -> Iterator[Move]:
         """Its next start fails, which may come with what pliantd does, or with the scheduler's pass.
