@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -213,7 +214,15 @@ def test_nothing_is_done_before_the_checkpoint_is_reported() -> None:
     assert drill.slurm.now_s > drill.over.until_s
 
 
-@pytest.mark.parametrize("job", [Sight(None), Sight(ENDING), Sight(WAITING, run=1)])
+@pytest.mark.parametrize(
+    "job",
+    [
+        Sight(None),
+        Sight(ENDING),
+        Sight(WAITING, run=1),
+        Sight(WAITING, run=1, queued_s=NOW_S - 1, fresh_s=100.0),  # its owner has requeued it
+    ],
+)
 def test_a_run_that_ends_before_its_checkpoint_is_asked_no_more(job: Sight) -> None:
     step = next_step(intended(saved_s=0.0), Scene(NOW_S, job))
     assert step == Step(Do.END, outcome=Outcome.RUN_OVER)
@@ -311,6 +320,16 @@ def test_one_that_could_not_be_put_back_keeps_its_fence_for_as_long_as_it_begins
     begins_s = NOW_S + 10 + ahead_s
     job = Sight(WAITING, 1, PINNED, carries=OLD, queued_s=NOW_S + 1, begins_s=begins_s)
     assert next_step(over, Scene(NOW_S + 10, job, fence_end_s=NOW_S + 200)).do is do
+
+
+@pytest.mark.parametrize("given_up", [{"barred": True}, {"back_s": NOW_S, "stuck": True}])
+def test_no_fence_is_made_for_one_that_goes_without_however_late_it_begins(
+    given_up: dict[str, Any],
+) -> None:
+    """It is refused, or the one that stood has just been taken away: others wait for the nodes."""
+    over = replace(intended(), **given_up)
+    job = Sight(WAITING, 1, PINNED, carries=over.goal, queued_s=NOW_S, begins_s=NOW_S + 60)
+    assert next_step(over, Scene(NOW_S + 10, job, ahead_s=50.0)).do is Do.WAIT
 
 
 @pytest.mark.parametrize("owner", ["asks", "holds"])
