@@ -216,6 +216,22 @@ def test_a_program_for_which_there_is_no_place_any_more_goes_on_whatever_there_i
     assert (bench.ends, bench.hands.ends) == ([("7", Outcome.STAYS)], [])
     assert bench.overs.stays("7", 0, name)
     assert not bench.overs.stays("7", 0, "0.1")
+    bench.start()
+    bench.hands.pass_time(1.0)
+    assert bench.begin()
+    assert not bench.overs.saved("7", 0, name)  # it has gone on since
+
+
+def test_a_program_that_had_a_place_when_it_saved_is_handed_over_however_often_it_says_so(
+    bench: Bench,
+) -> None:
+    bench.begin()
+    bench.save()
+    was = bench.under_way
+    bench.hands.pass_time(1.0)
+    bench.room = False
+    assert bench.save()
+    assert bench.under_way == was
 
 
 def test_one_that_is_under_way_is_not_begun_anew_by_what_is_stored(bench: Bench) -> None:
@@ -482,6 +498,8 @@ def test_a_checkpoint_for_a_wish_that_was_given_up_does_for_the_next_one(
     bench.go_on()
     job = bench.hands.job
     assert (job.state, job.gpus, job.run, bench.ends[-1]) == ("RUNNING", 2, 1, ("7", "done"))
+    assert bench.overs.begin(replace(ASKED, restarts=1), Wanted(OLD), NOW_S + 500, "it fits better")
+    assert not bench.overs.saved("7", 1, name)
 
 
 @pytest.mark.parametrize(("after_s", "shape"), [(STALE_S - 10, NEW), (STALE_S + 10, OLD)])
