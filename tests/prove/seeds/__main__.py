@@ -1,12 +1,13 @@
 """``make prove-seeds``: so many seeds, some at once; or one again, with all that happened in it.
 
-Prints a line for each seed; 1 where something was wrong.
+Prints of which commit, and a line for each seed; 1 where something was wrong.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -27,10 +28,17 @@ def main() -> int:
     if chosen.one is not None:
         found = run(chosen.one, shown=True)
         return _told([found], 0.0)
+    print(f"commit {_commit()}", flush=True)
     since_s = time.monotonic()
     seeds = range(chosen.first, chosen.first + chosen.seeds)
     with get_context("fork").Pool(chosen.at_once) as pool:
         return _told(pool.imap(run, seeds), since_s)
+
+
+def _commit() -> str:
+    """Of what is run, as git says, and whether it was changed since."""
+    argv = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def _told(every: Iterable[Found], since_s: float) -> int:

@@ -25,6 +25,10 @@ STEPS: Mapping[str, float] = {
 }  # fmt: skip
 """Steps of pliantd's, and how much is made of each."""
 MOMENTS: Mapping[str, float] = {**STEPS, "asked": 3, "saved": 3, "waits": 3, "time": 2}
+BETWEEN: Mapping[str, float] = {"saved": 1, "requeue": 1, "waits": 3, "reshape": 3, "put back": 2}
+"""The moments between two runs."""
+THEN = frozenset(("owner acts", "start refused", "start killed", "slurmd started again"))
+"""What strikes a job between two runs mostly: seldom anything comes in these few seconds."""
 WAITS_S = 120.0
 """A fault whose moment does not come comes so long after it could have."""
 Strikes = Callable[[int], None]
@@ -90,7 +94,8 @@ class Faults:
                 step = "read"
             self._site.time.at(from_s, self._arms, name, step, trouble)
             return Fault(name, "", float("inf"), 0.0, lambda _number: None)
-        moment = _drawn(random, MOMENTS)
+        between = name in THEN and random.random() < 0.7
+        moment = _drawn(random, BETWEEN if between else MOMENTS)
         delay_s = random.choice((0.0, 0.0, random.uniform(0, 1), random.uniform(0, 8)))
         return Fault(name, moment, from_s, delay_s, strikes)
 

@@ -93,7 +93,8 @@ class _Seed:
         if site.policy.startswith("malleable"):
             site.options = "least_left_s = 20.0\npays = false"
         site.restarts_s = lambda: random.choice((0.5, 2.0, random.uniform(1, 30)))
-        site.takes_s = lambda is_look: random.uniform(0.02, 0.35 if is_look else 0.08)
+        slow = random.choice((1.0, 0.2))
+        site.takes_s = lambda is_look: slow * random.uniform(0.02, 0.35 if is_look else 0.08)
 
     def run(self) -> Found:
         with self._logging(), patch("pliant.store.database.sqlite3", self.disk):
