@@ -143,8 +143,8 @@ class OnSlurm(Machine):
         if code == CHECKPOINTED:
             try:
                 return self.requeues(replace(world, has_saved=True))
-            except Rejected:  # it is so already
-                pass
+            except Rejected:  # it is so already, or its owner lets nobody: then nothing goes on
+                world = replace(world, has_saved=False)
         return self.exits(world, code)
 
     # --- what may go wrong -----------------------------------------------------------------
@@ -215,11 +215,13 @@ class OnSlurm(Machine):
         begin_s = float(int(world.now_s + LATER_S))
         begin = f"StartTime={datetime.fromtimestamp(begin_s, UTC):%Y-%m-%dT%H:%M:%S}"
         update = ("update", f"jobid={JOB}")
+        # One whose next start is killed stays FAILED, as its owner wants it: not tried here.
+        forbids = (("forbids requeues", (*update, "Requeue=0"), ()),) if world.job.runs else ()
         return (
+            *forbids,
             ("holds it", ("hold", str(JOB)), ()),
             ("requeues it", ("requeue", str(JOB)), ()),
             ("cancels it", ("cancel", str(JOB)), ()),
-            ("forbids requeues", (*update, "Requeue=0"), ()),
             ("asks three GPUs", (*update, "Gres=gpu:3"), (("gpus", 3),)),
             ("asks what it had", (*update, f"Gres=gpu:{OLD.gpus}"), (("gpus", OLD.gpus),)),
             ("lets it begin later", (*update, begin), (("begin_s", begin_s),)),

@@ -13,7 +13,7 @@ class Wrong(AssertionError):
 def check(machine: Machine, before: World, after: World) -> None:
     """Check that a move has lost nothing, let nobody slip in, and overruled nobody."""
     job, had = after.job, before.job
-    if before.has_saved and job.is_lost and not had.has_failed:
+    if before.has_saved and after.has_saved and job.is_lost and not had.has_failed:
         raise Wrong(f"FAILED after its checkpoint: {job}")
     slips_in = _runs(after, RIVAL) and not _runs(before, RIVAL)
     if slips_in and _waits_for_its_place(machine, before, after):
