@@ -160,8 +160,8 @@ class Elastic:
         """Return what was seen as if those between two runs were where they will run.
 
         The batch system says only that they wait, and expects them on nodes that are then kept
-        whole; nobody else could be given what is beside them there. Of one that goes back to its
-        own shape after all, decided was where it was to have the other.
+        whole; nobody else could be given what is beside them there. A job whose checkpoint came
+        so late that it goes back to its own shape is left out: its nodes were chosen for the other.
         """
         wanted = self.overs.all()
         there = [(job, wanted[job.id]) for job in snapshot.waiting if job.id in wanted]
