@@ -442,6 +442,6 @@ def _tidy(scene: Scene, outcome: Outcome) -> Step:
     changed = outcome is Outcome.CHANGED  # it may ask for more now than it gave up
     if scene.job.pinned and (scene.job.state is JobState.RUNNING or changed):
         return Step(Do.RELEASE)
-    if scene.job.is_waiting and scene.job.priority == RETURNS:
+    if scene.job.priority == RETURNS:
         return Step(Do.LOWER)
     return Step(Do.END, outcome=outcome)
