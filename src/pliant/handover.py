@@ -285,8 +285,7 @@ def next_step(over: HandOver, scene: Scene) -> Step:
     """Return what to do next."""
     outcome = _outcome(over, scene)
     if outcome is not None:
-        step = _tidy(scene, outcome)
-        return Step(Do.SETTLE) if step.do is Do.END and _settles(over, scene) else step
+        return _tidy(over, scene, outcome)
     if not over.saved_s:
         return _WAIT
     if scene.job.state is JobState.RUNNING:
@@ -424,14 +423,11 @@ def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
         return Step(Do.PIN_GUEST)
     if scene.fence_end_s and scene.now_s >= begin_s:
         return Step(Do.UNFENCE)
-    if not over.guest or scene.fence_end_s:
-        return _WAIT
-    step = _tidy(scene, Outcome.DONE)
-    return Step(Do.SETTLE) if step.do is Do.END and _settles(over, scene) else step
+    return _tidy(over, scene, Outcome.DONE) if over.guest and not scene.fence_end_s else _WAIT
 
 
-def _tidy(scene: Scene, outcome: Outcome) -> Step:
-    """Take everything back that would outlast the hand-over, then end it."""
+def _tidy(over: HandOver, scene: Scene, outcome: Outcome) -> Step:
+    """Take everything back that would outlast the hand-over; end it once no kill may meet it."""
     if scene.fence_end_s:
         return Step(Do.UNFENCE)
     guest = scene.guest
@@ -444,4 +440,4 @@ def _tidy(scene: Scene, outcome: Outcome) -> Step:
         return Step(Do.RELEASE)
     if scene.job.priority == RETURNS:
         return Step(Do.LOWER)
-    return Step(Do.END, outcome=outcome)
+    return Step(Do.SETTLE) if _settles(over, scene) else Step(Do.END, outcome=outcome)

@@ -17,6 +17,7 @@ from pliant.handover import (
     GIVE_UP_S,
     OURS,
     PINNED,
+    RETURNS,
     SETTLE_S,
     STARTS,
     Do,
@@ -484,8 +485,12 @@ def test_a_victim_is_looked_after_for_as_long_as_a_kill_of_before_may_meet_its_s
     waits = replace(waits, fresh_s=100.0)
     scene = Scene(1001.0 + after_s, waits, Sight(None))
     assert next_step(intended(guest="8"), scene).do is does
-    killed = replace(scene, job=replace(waits, state=None, killed=True))
-    assert next_step(intended(guest="8"), killed).do is Do.REQUEUE
+    for guest, job, then in (
+        (Sight(RUNNING, priority=PINNED + 1), waits, Do.RELEASE_GUEST),
+        (Sight(None), replace(waits, priority=RETURNS), Do.LOWER),
+        (Sight(None), replace(waits, state=None, killed=True), Do.REQUEUE),
+    ):
+        assert next_step(intended(guest="8"), replace(scene, guest=guest, job=job)).do is then
 
 
 def test_a_guest_that_cannot_start_keeps_no_pin_once_the_victim_runs_again() -> None:
