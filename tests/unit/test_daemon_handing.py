@@ -326,8 +326,11 @@ def test_when_the_next_look_is_due(bench: Bench) -> None:
     bench.begin()
     assert bench.overs.turn() == NOW_S + SLOW_S
     bench.save()
-    bench.hands.breaks = [Do.PIN]
+    bench.hands.refuses = {Do.PIN}
     assert bench.overs.turn() == NOW_S + AGAIN_S
+    bench.hands.pass_time(1)
+    bench.hands.refuses, bench.hands.breaks = set(), [Do.PIN]
+    assert bench.overs.turn() == bench.hands.clock() + AGAIN_S
     bench.hands.pass_time(1)
     bench.hands.fake.cleaning_s = 5
     while Do.REQUEUE not in bench.did:
