@@ -417,9 +417,8 @@ class HandOvers:
             self._note_refused(active, step, error, scene)
             raise
         with self._lock:
-            over = active.over
-            hindered_s = over.hindered_s if over.barred else 0.0
-            active.over = replace(over, hindered_s=hindered_s, stuck=_is_stuck(over, step, now_s))
+            stuck = _is_stuck(active.over, step, now_s)
+            active.over = replace(active.over, hindered_s=0.0, stuck=stuck)
         log.info("job %s: %s", active.over.job, step.do, extra=about_job(active.job))
 
     def _note_refused(self, active: _Active, step: Step, error: Refused, scene: Scene) -> None:
