@@ -852,7 +852,11 @@ def test_a_reshape_that_is_taken_and_not_made_is_as_good_as_refused(bench: Bench
     assert bench.hands.idle_s <= 15.0
 
 
-def test_that_a_reshape_was_made_is_remembered_until_the_end(bench: Bench) -> None:
+def test_that_a_reshape_was_made_is_remembered_until_the_end(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = Mock(wraps=bench.store.made)
+    monkeypatch.setattr(bench.store, "made", stored)
     bench.begin()
     bench.save()
     made = []
@@ -863,6 +867,7 @@ def test_that_a_reshape_was_made_is_remembered_until_the_end(bench: Bench) -> No
     assert made[-1] == (True, True)
     assert made == sorted(made)
     assert all(reshaped for seen, reshaped in made if seen)
+    stored.assert_called_once_with(1, True)  # not at each look: it waits for the disk
 
 
 def until_made(bench: Bench) -> None:
