@@ -488,7 +488,7 @@ class HandOvers:
         with self._lock:
             if active.over is not over:
                 return False
-            if job.is_waiting and job.carries == over.shape:
+            if job.carries == over.shape:
                 self._note_made(active, made=True)
             active.requeued |= step.do is Do.REQUEUE
             return True
