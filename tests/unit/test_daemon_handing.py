@@ -832,6 +832,22 @@ def test_a_reshape_that_is_refused_ends_as_it_was(
     assert row.outcome == f"{Outcome.REFUSED}: {words(for_good=for_good)}"
 
 
+def test_a_request_that_is_not_put_back_at_once_is_put_back_as_soon_as_slurm_does_so(
+    bench: Bench,
+) -> None:
+    bench.hands.refuses, bench.hands.for_good = {Do.RESHAPE, Do.PUT_BACK}, True
+    bench.begin()
+    bench.save()
+    while not bench.hands.job.waits:
+        bench.go_on(1)
+    bench.hands.has(gpus=2, cpus=4, min_cpus=4)  # a part was taken
+    while Do.PUT_BACK not in bench.hands.tried:
+        bench.go_on(1)
+    bench.hands.refuses = set()
+    bench.go_on()
+    assert (bench.hands.job.gpus, bench.ends) == (4, [("7", Outcome.REFUSED)])
+
+
 @pytest.mark.parametrize("for_good", [True, False])
 def test_a_fence_falls_in_time_though_all_is_refused(bench: Bench, for_good: bool) -> None:
     bench.hands.refuses, bench.hands.for_good = {Do.RESHAPE, Do.PUT_BACK}, for_good
