@@ -23,7 +23,4 @@ UNNEEDED: Mapping[str, str] = {
     "pliant.daemon.elastic.Elastic._waiting: if ordinary: always": (
         "it is quicker: a job that is not ordinary for a reason is not copied to have none"
     ),
-    "pliant.daemon.handing.HandOvers.refused: if job_id not in self._refused: always": (
-        "it is quicker: of each running job the store is asked once, not at each look"
-    ),
 }
