@@ -401,6 +401,20 @@ def test_in_whose_words_it_ended_is_said_only_where_that_is_why(bench: Bench) ->
     assert row.outcome == Outcome.AS_WAS
 
 
+def test_of_a_job_that_is_cancelled_once_it_turns_back_is_said_only_that_it_has_ended(
+    bench: Bench,
+) -> None:
+    bench.hands.refuses, bench.hands.for_good = {Do.RESHAPE}, True
+    bench.begin()
+    bench.save()
+    while not bench.under_way.back_s:
+        bench.go_on(1)
+    bench.hands.fake.end(JOB, "CANCELLED")
+    bench.go_on(3)
+    (row,) = bench.store.handovers("7")
+    assert row.outcome == Outcome.GONE
+
+
 def test_what_hinders_a_pin_keeps_no_program_where_it_is(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -1063,6 +1077,8 @@ def test_a_run_that_is_given_another_limit_ends_by_that(bench: Bench) -> None:
     bench.save()
     bench.go_on()
     assert bench.ends == [("7", Outcome.DONE)]
+    job = bench.hands.job
+    assert 0 < began_s + 20 * 60 - (job.start_s + job.limit_min * 60) <= 60  # in whole minutes
 
 
 def test_a_row_that_the_batch_system_contradicts_is_not_gone_on_with(bench: Bench) -> None:
