@@ -343,6 +343,22 @@ def test_one_that_is_cancelled_before_it_was_seen_to_wait_again_has_run_until_it
     assert (record.exit, record.run, record.gpu_s) == ("CANCELLED", 1, 2 * 40.0)
 
 
+def test_a_job_that_failed_and_came_and_went_again_between_two_looks_has_ended_as_it_did_then(
+    at: Remembers,
+) -> None:
+    at.submit("7", "gpus=1:2", own=TWO)
+    at.start("7")
+    at.look()
+    at.end("7", "FAILED")
+    at.look()
+    at.batch.has("7", run=1, submit_s=at.now_s, start_s=at.now_s + 2.0)
+    at.batch.clock.now_s += 20.0
+    at.end("7")
+    at.look(REGULARLY_S)
+    told = at.history("7")
+    assert (told.state, told.exit, [run.run for run in told.runs]) == ("ended", "COMPLETED", [0, 1])
+
+
 def test_a_number_that_comes_again_is_another_job(at: Remembers) -> None:
     at.submit("7")
     at.look()

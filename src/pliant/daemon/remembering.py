@@ -84,7 +84,7 @@ class Remembering:
         """By partition, submissions that the filter refused; filled from its own thread."""
         self._known: dict[str, JobRecord] | None = None  # jobs that are there, by id
         self._dirty: set[str] = set()  # changed since the last look
-        self._told: frozenset[str] = frozenset()  # ended jobs of the last answer
+        self._told: frozenset[tuple[str, int]] = frozenset()  # ended runs of the last answer
         self._asked_s = self._ask_from_s = self._flushed_s = float("-inf")  # monotonic
         self._took_s = deque((0.0,), maxlen=2)  # how long the last answers took
 
@@ -225,11 +225,12 @@ class Remembering:
             return
         ends = {ended.job.id: ended for ended in told}
         for job_id, ended in ends.items():
-            if job_id not in there and (job_id in gone or job_id not in self._told):
+            is_told = (job_id, ended.job.restarts) in self._told
+            if job_id not in there and (job_id in gone or not is_told):
                 self._note_end(ended, changes)
         for job_id in gone - ends.keys():
             self._close(as_gone(self._live()[job_id], self._clock()), changes)
-        self._told = frozenset(ends)
+        self._told = frozenset((ended.job.id, ended.job.restarts) for ended in told)
 
     def _ended_now(self) -> Sequence[Ended] | None:
         """Ask the batch system, but not for more than a small part of the time; None: not now."""
@@ -251,7 +252,7 @@ class Remembering:
         record = known.get(job.id)
         if record is None:
             stored = self._store.jobs.job(job.id)
-            if stored is not None and stored.state == ENDED and not is_another(stored, job):
+            if stored is not None and _has_ended(stored, job):
                 if not stored.exit and ended.exit:
                     changes.jobs[job.id] = replace(stored, exit=ended.exit, end_s=ended.end_s)
                 return
@@ -276,6 +277,12 @@ class Remembering:
         self._store.jobs.keep(
             *(changes.jobs.values(), changes.begun, changes.ended, tallies, changes.decisions)
         )
+
+
+def _has_ended(stored: JobRecord, job: Job) -> bool:
+    """Whether this end of a job is known; one that failed may have been requeued since."""
+    known = not is_another(stored, job) and job.restarts <= stored.run
+    return stored.state == ENDED and known
 
 
 def _partition(job: Job) -> str:
