@@ -163,6 +163,9 @@ class HandOver:
     ``refused_s`` of a reshape; ``for_good``: that is given up. ``back_s``: since when it turns
     back, 0 where it does not; ``stuck``: what was to be put back had its time.
 
+    ``changed``: it was seen to say something else, which stands though a time to begin comes that
+    could be anybody's.
+
     None of it is given up by time alone: pliantd may have been stopped, and tried it but once.
 
     Instants are seconds since the epoch, by slurmctld's clock.
@@ -185,6 +188,7 @@ class HandOver:
     stuck: bool = False
     hindered_s: float = 0.0
     barred: bool = False
+    changed: bool = False
 
     @property
     def goal(self) -> Shape:
@@ -332,7 +336,7 @@ def _given_up(over: HandOver, scene: Scene) -> Outcome | None:
     job, now_s = scene.job, scene.now_s
     if job.state is None and not job.killed:
         return Outcome.GONE
-    if job.changed:
+    if job.changed or (over.changed and not job.killed):
         return Outcome.CHANGED
     if job.run > over.run + STARTS:
         return Outcome.NOT_LAUNCHED

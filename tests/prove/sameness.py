@@ -17,7 +17,7 @@ _FAR_S = 5000.0
 _NEVER = float("inf")
 _DECIDED = attrgetter(
     *("job", "run", "shape", "guest", "end_s", "before", "made", "refused", "for_good"),
-    *("stuck", "barred"),
+    *("stuck", "barred", "changed"),
 )
 
 

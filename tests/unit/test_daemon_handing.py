@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -915,6 +916,23 @@ def test_what_its_owner_gives_it_back_while_pliantd_is_dead_stands(bench: Bench)
     bench.overs.resume([ASKED])
     bench.go_on()
     assert (bench.hands.job.gpus, bench.ends) == (4, [("7", Outcome.CHANGED)])
+
+
+def test_a_time_to_begin_that_its_owner_gives_it_stands_though_it_comes_while_a_kill_may(
+    bench: Bench,
+) -> None:
+    """Beside a slurmd that has just started the hand-over goes on for five seconds."""
+    bench.hands.fake.slurmd = f"{bench.hands.fake.now_s:.0f}"
+    bench.begin()
+    bench.save()
+    while not bench.hands.job.waits:
+        bench.go_on(1)
+    begin_s = bench.hands.job.submit_s + 6
+    begin = f"StartTime={datetime.fromtimestamp(begin_s, UTC):%Y-%m-%dT%H:%M:%S}"
+    bench.hands.fake.told(("update", f"jobid={JOB}", begin), by_owner=True)
+    bench.go_on()
+    assert bench.ends == [("7", Outcome.CHANGED)]
+    assert (bench.hands.job.gpus, bench.hands.job.begin_s) == (4, begin_s)
 
 
 def test_what_is_taken_of_a_reshape_that_slurm_had_forgotten_is_not_its_owners(

@@ -483,13 +483,16 @@ class HandOvers:
     def _stands(self, active: _Active, over: HandOver, step: Step, job: Sight) -> bool:
         """Whether a step is still right; it is not where its program has spoken meanwhile.
 
-        Note then that a job asks for what it is to become: what it asks later is its owner's.
+        Note then that a job asks for what it is to become: what it asks later is its owner's; and
+        that it is its owner's already.
         """
         with self._lock:
             if active.over is not over:
                 return False
             if job.carries == over.shape:
                 self._note_made(active, made=True)
+            if over.saved_s and job.changed:
+                active.over = replace(active.over, changed=True)
             active.requeued |= step.do is Do.REQUEUE
             return True
 

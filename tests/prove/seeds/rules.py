@@ -103,7 +103,8 @@ class Rules:
             self._requeued(job, self._site.runs.get(number))
         elif step == "reshape":
             place.asked = job.gpus * job.nodes
-            place.fits = place.asked <= place.gave_up and job.gpus <= place.each
+            there = job.gpus <= place.each and job.nodes <= len(place.on)
+            place.fits = place.asked <= place.gave_up and there
         elif step == "pin-guest":
             place.is_guest = True
             for other in self._places.values():
@@ -193,7 +194,8 @@ class Rules:
         if not (place.saved_s or place.requeued_s or place.is_guest or recent or again):
             self.is_wrong(f"job {job.number} starts with a pin, and has no place to return to")
         more = job.gpus * job.nodes > max(place.gave_up, place.asked)
-        if more and not place.is_guest:
+        said_s = self._owners.spoke_s.get(job.number, 0.0)
+        if more and not place.is_guest and self._site.time.now_s - said_s > ON_ITS_WAY_S:
             self.is_wrong(f"job {job.number} starts with a pin as more than it had: {job}")
 
     def _starts_again(self, job: Record, place: Place) -> None:
