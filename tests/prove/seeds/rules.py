@@ -39,6 +39,7 @@ LENT = ("pliant-priority=", "pliant-nice=", "pliant-memory=")
 class Place:
     """The place of one job: GPUs that it gave up, and that pliantd made it ask for since.
 
+    ``most``: the most that it gave up in one hand-over, in which it may have lost its place again;
     ``on``, ``each``: where those are that it gave up, and how many on each of its nodes; ``fits``:
     what it asks for is there.
 
@@ -48,6 +49,7 @@ class Place:
     """
 
     gave_up: int = 0
+    most: int = 0
     on: tuple[str, ...] = ()
     each: int = 0
     asked: int = 0
@@ -152,9 +154,10 @@ class Rules:
     def _gives_up(self, job: Record, run: Run) -> None:
         place = self._places[job.number]
         now_s = self._site.time.now_s
-        place.gave_up, place.each, place.fits = job.gpus * job.nodes, job.gpus, True
-        place.on = job.on
         place.was_lost = place.had_s > now_s - FRESH_S
+        before = place.gave_up if place.was_lost else 0
+        place.gave_up, place.each, place.fits = job.gpus * job.nodes, job.gpus, True
+        place.on, place.most = job.on, max(before, place.gave_up)
         if run.has_saved:
             place.had_s = place.saved_s = now_s
 
@@ -193,7 +196,7 @@ class Rules:
         again = self._disk.was_full  # of a hand-over whose end could not be stored
         if not (place.saved_s or place.requeued_s or place.is_guest or recent or again):
             self.is_wrong(f"job {job.number} starts with a pin, and has no place to return to")
-        more = job.gpus * job.nodes > max(place.gave_up, place.asked)
+        more = job.gpus * job.nodes > max(place.most, place.asked)
         said_s = self._owners.spoke_s.get(job.number, 0.0)
         if more and not place.is_guest and self._site.time.now_s - said_s > ON_ITS_WAY_S:
             self.is_wrong(f"job {job.number} starts with a pin as more than it had: {job}")
