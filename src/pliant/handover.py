@@ -191,6 +191,11 @@ class HandOver:
     changed: bool = False
 
     @property
+    def pins(self) -> frozenset[int]:
+        """The priorities that do for it: a victim is not to start before its guest."""
+        return frozenset({PINNED}) if self.guest else HANDED
+
+    @property
     def goal(self) -> Shape:
         """The shape with which it is to start again."""
         return self.before if self.back_s else self.shape
@@ -386,7 +391,7 @@ def _before_requeue(over: HandOver, scene: Scene) -> Step:
         return Step(Do.SETTLE)
     if scene.job.held or over.barred:
         return Step(Do.REQUEUE)
-    if not scene.job.pinned:
+    if scene.job.priority not in over.pins:
         return Step(Do.PIN)
     return _fenced(scene, scene.fence_least_s) or Step(Do.REQUEUE)
 
@@ -420,7 +425,8 @@ def _before_start(over: HandOver, scene: Scene) -> Step:
 def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
     """Clear the way from ``begin_s`` on, for whom it is to be."""
     guest = scene.guest
-    forgotten = not scene.job.pinned  # a batch system that was killed forgets its last seconds
+    # A batch system that was killed forgets its last seconds.
+    forgotten = scene.job.priority not in over.pins
     if forgotten and not over.barred:
         return Step(Do.PIN)
     if guest.is_waiting and not guest.pinned:

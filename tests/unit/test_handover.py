@@ -140,6 +140,16 @@ def test_a_job_has_its_own_place_before_a_victim_that_waits_and_before_a_guest(
     assert slurm.state.jobs[other.number].waits
 
 
+@pytest.mark.parametrize("priority", [PINNED + 1, RETURNS])
+def test_a_victim_does_not_start_before_its_guest_by_a_pin_of_before(priority: int) -> None:
+    """A Slurm that was killed has forgotten that it was released from that."""
+    drill = Drill(begun(guest=True), intended(guest=str(GUEST)))
+    drill.hands.has(priority=priority)
+    drill.run()
+    assert (drill.outcome, drill.hands.guest.state) == (Outcome.DONE, "RUNNING")
+    assert drill.hands.job.waits
+
+
 @pytest.mark.parametrize("rival", [True, False])
 def test_a_run_that_is_killed_in_place_of_the_one_before_is_requeued(rival: bool) -> None:
     drill = Drill(begun(rival=rival), intended())
@@ -487,7 +497,7 @@ def test_a_victim_is_looked_after_for_as_long_as_a_kill_of_before_may_meet_its_s
     assert next_step(intended(guest="8"), scene).do is does
     for guest, job, then in (
         (Sight(RUNNING, priority=PINNED + 1), waits, Do.RELEASE_GUEST),
-        (Sight(None), replace(waits, priority=RETURNS), Do.LOWER),
+        (Sight(None), replace(waits, priority=RETURNS), Do.PIN),
         (Sight(None), replace(waits, state=None, killed=True), Do.REQUEUE),
     ):
         assert next_step(intended(guest="8"), replace(scene, guest=guest, job=job)).do is then
