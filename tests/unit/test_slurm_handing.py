@@ -157,7 +157,6 @@ def test_each_step_is_one_command(do: Do, words: str) -> None:
     ("do", "guest", "priority"),
     [
         (Do.PIN, "", PINNED + 2),  # nobody else is to have what is its own
-        (Do.LOWER, "", PINNED),
         (Do.PIN, "8", PINNED),
         (Do.PIN_GUEST, "8", PINNED + 1),
     ],
@@ -168,6 +167,17 @@ def test_who_returns_goes_before_guests_and_they_before_who_waits_for_a_place(
     hands = handing(waits(7, **RAN), waits(8))
     hands.step(Step(do), replace(OVER, guest=guest), JOB)
     assert job_of(hands, 8 if do is Do.PIN_GUEST else 7).priority == priority
+
+
+def test_a_pin_that_is_no_more_is_not_lowered() -> None:
+    """Its owner has lowered it further since the look, or `pliantd --release` has taken it back."""
+    hands = handing(waits(7, priority=PINNED + 2))
+    hands.step(Step(Do.LOWER), OVER, JOB)
+    assert job_of(hands).priority == PINNED
+    hands = handing(waits(7, priority=400))
+    with pytest.raises(Refused, match="not pinned so any more"):
+        hands.step(Step(Do.LOWER), OVER, JOB)
+    assert hands.clients.told == []
 
 
 ENDS = "1970-01-01T00:47:20"

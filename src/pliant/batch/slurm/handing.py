@@ -283,6 +283,8 @@ class Handing:
 
     def _pin(self, step: Step, over: HandOver) -> Sequence[str]:
         row = self._unheld(step, over)
+        if step.do is Do.LOWER and whole(row.priority) != RETURNS:
+            raise Refused(f"job {row.key}: it is not pinned so any more")
         nice = 0 if self._queries.site().basic_priority else self._queries.nice(row)
         returns = step.do is Do.PIN and not over.guest
         pin = GUEST if step.do is Do.PIN_GUEST else RETURNS if returns else PINNED
