@@ -27,7 +27,7 @@ from pliant.daemon.run_verbs import RunVerbs
 from pliant.daemon.runs import GRACE_S
 from pliant.daemon.watching import Watching
 from pliant.errors import Refused
-from pliant.handover import OURS, PINNED, Do, Outcome
+from pliant.handover import OURS, PINNED, RETURNS, Do, Outcome
 from pliant.model import (
     ALL_CORES,
     Footprint,
@@ -638,6 +638,26 @@ def test_a_guest_of_whose_room_nobody_remembers_anything_keeps_no_pin(bench: Ben
     bench.look(JOB, waiting=(guest,))
     assert bench.hands.did == [("8", Do.RELEASE_GUEST)]
     assert bench.hands.fake.state.jobs[8].priority not in OURS
+
+
+def test_a_job_that_returns_to_a_place_of_which_nobody_remembers_goes_before_no_guest(
+    bench: Bench,
+) -> None:
+    """Also where backfill has written the pin back, or a Slurm that was killed has forgotten."""
+    waits = replace(JOB, state=JobState.WAITING, nodes=(), restarts=1, priority=RETURNS)
+    bench.slurm_has(waits)
+    bench.look(waiting=(waits,))
+    assert bench.hands.did == [("7", Do.LOWER)]
+    assert bench.hands.job.priority == PINNED
+
+
+def test_one_whose_place_is_kept_yet_goes_before_guests(bench: Bench) -> None:
+    bench.listens()
+    [*bench.elastic.begin(reshape(bench.one()), always)]
+    waits = replace(JOB, state=JobState.WAITING, nodes=(), restarts=1, priority=RETURNS)
+    bench.slurm_has(waits)
+    bench.look(waiting=(waits,))
+    assert bench.hands.did == []
 
 
 def test_what_an_earlier_pliantd_left_is_tidied_up(bench: Bench) -> None:

@@ -23,7 +23,7 @@ from pliant.daemon.stalled import Stalled
 from pliant.daemon.unserved import Unserved
 from pliant.errors import PliantError, Refused
 from pliant.grammar import shapes as request_shapes
-from pliant.handover import GUEST, HANDED, OURS, Do, HandOver, Outcome, Step
+from pliant.handover import GUEST, HANDED, OURS, RETURNS, Do, HandOver, Outcome, Step
 from pliant.lifecycle import Phase
 from pliant.model import (
     Job,
@@ -222,6 +222,9 @@ class Elastic:
                 self.overs.withdraw(job.id)
             elif job.id not in under_way and job.priority in OURS:
                 self._do(Do.RELEASE, job)
+        for job in snapshot.waiting:
+            if job.id not in under_way and job.priority == RETURNS:
+                self._do(Do.LOWER, job)
         elastic = [job for job in snapshot.running if elastic_request(job)]
         self._stalled.looked(
             [job for job in elastic if job.id not in under_way],
