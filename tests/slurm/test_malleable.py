@@ -329,6 +329,8 @@ def test_a_job_has_its_own_place_before_one_that_was_preempted_and_waits(
     counting = count("--gres=gpu:4", "--moldable=gpus=2:4", steps=20_000)
     counting.began()
     clean.run(["scontrol", "release", str(victim)], check=True)
+    wait_until(lambda: show(victim)["Reason"] in ("Priority", "Resources"), "its turn to come")
+    wait_for_look(clean)  # who is held at a look, and pinned at the next, has been let wait
     comment = note(show(victim)["AdminComment"], PRIORITY, 1)
     pinned = (f"jobid={victim}", f"Priority={PINNED}", f"AdminComment={comment}")
     clean.run(["scontrol", "update", *pinned], check=True)
