@@ -143,7 +143,7 @@ class OnSlurm(Machine):
         if code == CHECKPOINTED:
             try:
                 return self.requeues(replace(world, has_saved=True))
-            except Rejected:  # it is so already, or its owner lets nobody: then nothing goes on
+            except Rejected:  # its owner lets nobody: then nothing goes on
                 world = replace(world, has_saved=False)
         return self.exits(world, code)
 
