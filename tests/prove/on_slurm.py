@@ -59,7 +59,7 @@ class OnSlurm(Machine):
     )
 
     def __init__(self, same_by: SameBy) -> None:
-        self.slurm = Slurm(cast("Any", self), self._clock)
+        self.slurm = Slurm(cast("Any", self), self._clock, monotonic=self._clock)
         self.cluster = self.slurm._cluster = Cluster((22, 5), {}, {})
         fake = FakeSlurm(Jobs({}, {}), BEGAN_S)
         queries = QueriesOnce(self, self._clock, fake)

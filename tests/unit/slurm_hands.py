@@ -108,7 +108,7 @@ class Hands(Slurm):
 
     def __init__(self, fake: FakeSlurm) -> None:
         self.fake, self.clients = fake, Clients(fake)
-        super().__init__(self.clients, self.clock)
+        super().__init__(self.clients, self.clock, monotonic=lambda: fake.now_s)
         self._cluster = Cluster((22, 5), {}, {})
         self.refuses, self.for_good = set[Do](), False
         self.breaks, self.idle, self.stranded = list[Do](), set[Do](), False

@@ -472,6 +472,13 @@ def test_seconds_are_counted_by_slurmctlds_clock(
     assert (scene.now_s, scene.ahead_s) == (now_s, ahead_s)
 
 
+def test_a_clock_that_is_set_is_compared_with_slurmctlds_at_once() -> None:
+    hands = handing()
+    for set_to_s in (0.0, -3.0, 0.0, 40.0, 0.0):  # ahead of slurmctld's
+        hands.fake.ahead_s = set_to_s
+        assert hands.scene(OVER, JOB).now_s == NOW_S
+
+
 def test_until_its_program_has_saved_seconds_are_counted_by_the_clock_that_it_was_asked_by() -> (
     None
 ):

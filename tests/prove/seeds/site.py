@@ -128,7 +128,7 @@ class Site:
             self._done,
             self.armed,
         )
-        slurm = Slurm(commands, self.clock, threads=Inline)
+        slurm = Slurm(commands, self.clock, threads=Inline, monotonic=lambda: self.time.now_s)
         try:
             process = self.process = Process(self.time, self.conf, slurm, self.clock)
         except BadConfig:

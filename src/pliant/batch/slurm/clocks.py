@@ -15,23 +15,29 @@ from pliant.errors import PliantError
 EVERY_S = 60.0
 AGREE_S = 2.0
 """Clocks that differ by less are taken to agree."""
+SET_S = 0.5
+"""Ours was set where it has gained or lost so much on one that counts evenly."""
 _SAID = re.compile(r"Configuration data as of (\d{1,12})\n")
 
 
 class Clocks:
-    """Knows how far ours is ahead; asks once a minute, and at a jump of ours."""
+    """Knows how far ours is ahead; asks once a minute, and whenever ours was set."""
 
-    def __init__(self, commands: Runs, clock: Callable[[], float]) -> None:
-        """``clock`` counts seconds since the epoch."""
-        self._commands, self._clock = commands, clock
-        self._asked_s: float | None = None
+    def __init__(
+        self, commands: Runs, clock: Callable[[], float], monotonic: Callable[[], float]
+    ) -> None:
+        """``clock`` counts seconds since the epoch, and may be set; ``monotonic`` counts evenly."""
+        self._commands, self._clock, self._monotonic = commands, clock, monotonic
+        self._asked_s = float("-inf")  # by the monotonic clock
+        self._epoch_s = 0.0  # when that one began to count, by ours as it was then
         self._ahead_s = 0.0
 
     def ahead_s(self) -> float:
         """Return the seconds; 0 where the clocks agree, or where slurmctld does not say."""
-        now_s = self._clock()
-        if self._asked_s is None or not 0 <= now_s - self._asked_s < EVERY_S:
-            self._asked_s = now_s
+        even_s = self._monotonic()
+        epoch_s = self._clock() - even_s
+        if even_s - self._asked_s >= EVERY_S or abs(epoch_s - self._epoch_s) >= SET_S:
+            self._asked_s, self._epoch_s = even_s, epoch_s
             self._ahead_s = self._ask()
         return self._ahead_s
 

@@ -101,11 +101,18 @@ class Handing:
     """Sees and does what a hand-over needs; every call asks or tells slurmctld once or twice."""
 
     def __init__(
-        self, commands: Runs, queries: Queries, clock: Callable[[], float] = time.time
+        self,
+        commands: Runs,
+        queries: Queries,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``clock`` counts seconds since the epoch, as slurmctld's host does or about so."""
+        """``clock`` counts seconds since the epoch, as slurmctld's host does or about so.
+
+        ``monotonic`` counts from anywhere, evenly.
+        """
         self._commands, self._queries, self._clock = commands, queries, clock
-        self._clocks = Clocks(commands, clock)
+        self._clocks = Clocks(commands, clock, monotonic)
         self._fresh_s = lru_cache(MOST_FRESH)(self._ask_fresh_s)
 
     # --- see -------------------------------------------------------------------------------
@@ -286,8 +293,8 @@ class Handing:
         if step.do is Do.LOWER and whole(row.priority) != RETURNS:
             raise Refused(f"job {row.key}: it is not pinned so any more")
         nice = 0 if self._queries.site().basic_priority else self._queries.nice(row)
-        returns = step.do is Do.PIN and not over.guest
-        pin = GUEST if step.do is Do.PIN_GUEST else RETURNS if returns else PINNED
+        own = PINNED if over.guest else RETURNS
+        pin = {Do.PIN: own, Do.PIN_GUEST: GUEST, Do.LOWER: PINNED}[step.do]
         return ("update", f"jobid={job_words(row)}", f"Priority={pin}", *pinning(row, nice))
 
     def _release(self, row: JobRow, step: Step, over: HandOver, job: Job) -> None:

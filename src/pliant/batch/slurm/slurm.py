@@ -50,8 +50,12 @@ class Slurm:
         here: str = "",
         native: Native | None = None,
         threads: Callable[[int], Executor] = ThreadPoolExecutor,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``clock`` counts seconds since the epoch; ``threads``: makes so many, for one look.
+        """``clock`` counts seconds since the epoch, ``monotonic`` from anywhere, evenly.
+
+        ``threads``: makes so many, for one look.
 
         ``native``: asks by the C library where it can (see native/); None: all by commands.
 
@@ -63,7 +67,7 @@ class Slurm:
         self._queries = (
             NativeQueries(native, commands, clock) if native else Queries(commands, clock)
         )
-        self._handing = Handing(commands, self._queries, clock)
+        self._handing = Handing(commands, self._queries, clock, monotonic)
         self._rows: Mapping[str, JobRow] = {}  # of the last look
         self._ended = EndedJobs()
         self._cluster: Cluster | None = None
