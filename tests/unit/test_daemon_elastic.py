@@ -105,7 +105,7 @@ class Bench:
 
     def look(self, *running: Job, waiting: tuple[Job, ...] = ()) -> None:
         """As after a look that saw these."""
-        seen = Snapshot(self.now_s, (), (), running=running, waiting=waiting)
+        seen = self.seen(*running, waiting=waiting)
         self.elastic.looked(seen, always)
         self.elastic.give_back(seen)
 
@@ -202,11 +202,19 @@ def test_a_shape_that_was_refused_is_not_offered_again(bench: Bench) -> None:
 def test_one_that_has_just_started_is_not_mute_however_long_others_were_heard(
     bench: Bench,
 ) -> None:
+    bench.look(EFFORT)
+    bench.now_s += MUTE_S + 1
+    bench.look(EFFORT)
+    assert bench.one(EFFORT).preemptible
+    assert not bench.one(replace(EFFORT, restarts=1, start_s=bench.now_s)).preemptible
+    assert not bench.one(EFFORT).preemptible  # it did not run meanwhile
+
+
+def test_one_that_has_just_started_is_not_mute_by_a_clock_that_was_set_ahead(bench: Bench) -> None:
     bench.look()
     bench.now_s += MUTE_S + 1
     bench.look()
-    assert bench.one(EFFORT).preemptible
-    assert not bench.one(replace(EFFORT, start_s=bench.now_s)).preemptible
+    assert not bench.one(replace(EFFORT, start_s=bench.now_s - 4000.0)).preemptible
 
 
 def test_a_job_that_never_changes_is_awaited_for_nothing(bench: Bench) -> None:

@@ -9,7 +9,7 @@ job of which no program ever spoke has nothing to save: it is requeued as the ba
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from pliant.batch import FENCE
@@ -93,6 +93,7 @@ class Elastic:
         self._trouble = ""  # why one was not asked, as it was logged last
         self._hears_since_s = float("inf")  # by the monotonic clock
         self._met: frozenset[str] = frozenset()  # the jobs of the last look
+        self._runs_since_s: dict[tuple[str, int], float] = {}  # by job and restarts, monotonic
         self._unserved = Unserved()
         self.count: Callable[[HandOverRow, Outcome], None] = lambda _row, _outcome: None
         """Is told of each hand-over that has ended, in the thread that made it."""
@@ -103,14 +104,17 @@ class Elastic:
 
     def known(self, snapshot: Snapshot) -> Snapshot:
         """Return what was seen, with what is known of jobs that change."""
-        self._meet((*snapshot.waiting, *snapshot.running))
+        self._meet(snapshot)
         under_way = self.overs.all()
         running = tuple([self._running(job, under_way.get(job.id)) for job in snapshot.running])
         waiting = tuple([self._waiting(job, under_way.get(job.id)) for job in snapshot.waiting])
         return replace(snapshot, running=running, waiting=waiting)
 
-    def _meet(self, jobs: Collection[Job]) -> None:
+    def _meet(self, snapshot: Snapshot) -> None:
         """Forget what was told of earlier jobs of the same numbers, which come again."""
+        jobs, now_s = (*snapshot.waiting, *snapshot.running), self._monotonic()
+        since_s, runs = self._runs_since_s, [(job.id, job.restarts) for job in snapshot.running]
+        self._runs_since_s = {run: since_s.get(run, now_s) for run in runs}
         new = [job for job in jobs if job.id not in self._met and not job.restarts]
         self._store.forget_before((job.id, job.submit_s - SKEW_S) for job in new)
         self._met = frozenset(job.id for job in jobs)
@@ -181,9 +185,9 @@ class Elastic:
 
     def _is_mute(self, job: Job) -> bool:
         """Whether there is nobody to ask: it runs without ``pliant run``."""
-        runs_s = self._clock() - job.start_s
-        heard_s = self._monotonic() - self._hears_since_s
-        return min(runs_s, heard_s) > MUTE_S and not self.runs.speaks(job)
+        runs_since_s = self._runs_since_s.get((job.id, job.restarts), float("inf"))
+        silent_s = self._monotonic() - max(runs_since_s, self._hears_since_s)
+        return silent_s > MUTE_S and not self.runs.speaks(job)
 
     def matures_s(self, snapshot: Snapshot) -> float:
         """Return when the next job's protected time is over, or its owner's min-run.
