@@ -73,7 +73,11 @@ Above those of priority/basic too, which begin at 4,294,901,760; Slurm's largest
 GUEST = PINNED + 1
 """That of a guest: it starts before its victim."""
 RETURNS = PINNED + 2
-"""That of a job that returns to its own place: what is free there is nobody else's."""
+"""That of a job that returns to its own place, where what it gave up is nobody else's.
+
+One that grows is before guests too, also where its further GPUs were taken meanwhile. Two that
+return at once have no order: either may start where the other was.
+"""
 HANDED = frozenset({PINNED, RETURNS})
 """Those of a job that has been handed over."""
 OURS = HANDED | {GUEST}

@@ -182,12 +182,16 @@ class Rules:
         """Whether another job, which pliantd has requeued, has its place yet once this one starts."""
         state = self._site.cluster.state
         waits = state.jobs.get(other)
-        if waits is None or not (waits.waits and waits.priority) or job.priority == RETURNS:
-            return  # it is held; or who starts returns too
+        if waits is None or not (waits.waits and waits.priority):
+            return  # it is held
         room = sum(state.free(node) >= waits.gpus for node in kept.on)
         is_its_own = kept.fits and not kept.makes_room and self._is_calm(kept.requeued_s - AGAIN_S)
         is_under_way = self._site.outcome(other) is None
-        if is_its_own and is_under_way and room < waits.nodes:
+        if not (is_its_own and is_under_way and room < waits.nodes):
+            return
+        if job.priority == RETURNS:  # at the same time: the two have no order
+            kept.fits = False
+        else:
             self.is_wrong(f"job {job.number} starts where job {other} is to have its place again")
 
     def _starts_first(self, job: Record, place: Place) -> None:
