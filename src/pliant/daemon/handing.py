@@ -483,8 +483,8 @@ class HandOvers:
     def _stands(self, active: _Active, over: HandOver, step: Step, job: Sight) -> bool:
         """Whether a step is still right; it is not where its program has spoken meanwhile.
 
-        Note then that a job asks for what it is to become: what it asks later is its owner's; and
-        that it is its owner's already.
+        Note then that a job asks for what it is to become, as what it asks later is its owner's,
+        and that somebody else has changed it.
         """
         with self._lock:
             if active.over is not over:

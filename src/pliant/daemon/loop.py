@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -25,6 +24,7 @@ from dataclasses import dataclass
 
 from pliant.daemon.cycling import Cycling
 from pliant.daemon.seen import Seen
+from pliant.daemon.usual import Usual
 from pliant.errors import PliantError, StandsBy
 from pliant.model import Mode
 
@@ -116,7 +116,7 @@ class Loop:
         self._pace = Pace(cycling.config.daemon.cycle_s)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="cycle")
         self._pruned_s = -PRUNE_S
-        self._looks_s = deque((0.0,), maxlen=2)  # how long the last ones took
+        self._look = Usual()
         self.busy_since_s: float | None = None
         """Since when the running cycle runs, by the monotonic clock."""
 
@@ -159,7 +159,7 @@ class Loop:
             self.trouble = self.stands_by = ""
             self._pace.worked()
             if self.cycling.seen is not None:
-                self._looks_s.append(self.cycling.seen.observe_s)
+                self._look.took(self.cycling.seen.observe_s)
         finally:
             self.busy_since_s = None
 
@@ -189,10 +189,8 @@ class Loop:
         """Wait: at least for the shortest pause, at most until somebody asks."""
         self._pace.cycle_s = self.cycling.config.daemon.cycle_s
         seen = self.cycling.seen
-        # One slow look, as of a slurmctld that is just starting, makes no long pause.
-        observe_s = min(self._looks_s)
-        least_s = self._pace.least_s(observe_s)
-        most_s = self._pace.most_s(observe_s, seen is not None and is_eager(seen))
+        least_s = self._pace.least_s(self._look.takes_s)
+        most_s = self._pace.most_s(self._look.takes_s, seen is not None and is_eager(seen))
         most_s = max(least_s, min(most_s, self.cycling.next_change_s()))
         await wait_for(self._stopping, least_s)
         if most_s > least_s:

@@ -32,6 +32,7 @@ from pliant.daemon.records import (
     submitted,
 )
 from pliant.daemon.seen import Seen
+from pliant.daemon.usual import Usual
 from pliant.errors import PliantError
 from pliant.model import Job, Mode, shape_text
 from pliant.store import ENDED, Decision, JobRecord, RunRow, Store
@@ -86,7 +87,7 @@ class Remembering:
         self._dirty: set[str] = set()  # changed since the last look
         self._told: frozenset[tuple[str, int]] = frozenset()  # ended runs of the last answer
         self._asked_s = self._ask_from_s = self._flushed_s = float("-inf")  # monotonic
-        self._took_s = deque((0.0,), maxlen=2)  # how long the last answers took
+        self._answer = Usual()
 
     # --- what happens ----------------------------------------------------------------------
 
@@ -243,8 +244,8 @@ class Remembering:
             log.debug("jobs that have ended: %s", error)
             found = None
         self._asked_s = self._monotonic()
-        self._took_s.append(self._asked_s - began_s)
-        self._ask_from_s = self._asked_s + max(LEAST_S, SHARE * min(self._took_s))
+        self._answer.took(self._asked_s - began_s)
+        self._ask_from_s = self._asked_s + max(LEAST_S, SHARE * self._answer.takes_s)
         return found
 
     def _note_end(self, ended: Ended, changes: _Changes) -> None:
