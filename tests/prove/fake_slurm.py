@@ -34,7 +34,7 @@ AGAIN = "requeued"
 """How a start fails whose PrologSlurmctld fails: the job goes back into the queue."""
 CONFIG = """\
 Configuration data as of {now}
-AuthInfo                = (null)
+AuthInfo                = {auth}
 ClusterName             = fake
 PriorityType            = priority/{priority}
 SchedulerParameters     = (null)
@@ -198,6 +198,8 @@ class FakeSlurm:
         """What of a node jobs share out among themselves."""
         self.priority = "multifactor"
         """How jobs' priorities come about."""
+        self.auth = "(null)"
+        """Its AuthInfo, which says how long a job waits that was requeued."""
         self.ahead_s = 0.0
         """How far the clock of the host is ahead where scontrol runs."""
 
@@ -227,7 +229,10 @@ class FakeSlurm:
         match words:
             case ("show", "config"):
                 return CONFIG.format(
-                    now=int(self.now_s), priority=self.priority, counts=self.counts
+                    now=int(self.now_s),
+                    auth=self.auth,
+                    priority=self.priority,
+                    counts=self.counts,
                 )
             case ("-o", "show", "reservation"):
                 return "".join(map(self._reservation, self.state.fences.items()))

@@ -108,6 +108,12 @@ def test_a_guest_that_its_user_holds_or_that_has_ended_is_left_alone(
     assert hands.clients.told == []
 
 
+def test_of_a_guest_that_has_ended_nothing_is_seen_though_its_victim_is_an_arrays_record() -> None:
+    victim = waits(7, (("ArrayJobID", "7"), ("ArrayTaskID", "2-3")), priority=PINNED)
+    scene = handing(victim).scene(OVER, JOB)
+    assert (scene.job.state, scene.guest.state) == (JobState.WAITING, None)
+
+
 @pytest.mark.parametrize(
     ("records", "state"),
     [
@@ -455,6 +461,12 @@ def test_where_slurm_does_not_say_which_fences_stand_that_is_not_known() -> None
         hands.fences()
 
 
+def test_where_none_stands_slurmctld_is_not_asked_for_its_time() -> None:
+    hands = handing(fences=())
+    assert not hands.fences()
+    assert [argv[1:] for argv in hands.clients.asked] == [("-o", "show", "reservation")]
+
+
 def test_only_fences_are_ours() -> None:
     assert [*handing(fences=("pliant_7", "maintenance", "pliant_course")).fences()] == ["7"]
 
@@ -499,10 +511,26 @@ def test_a_time_to_begin_that_is_past_by_either_clock_is_nobodys(
     assert hands.scene(replace(OVER, guest=""), HAD_TWO).job.changed is changed
 
 
-def test_a_fence_is_as_long_by_slurmctlds_clock_where_ours_is_behind() -> None:
-    hands = handing()
-    hands.fake.ahead_s = -30.0
+@pytest.mark.parametrize(
+    ("auth", "stands_s"), [("cred_expire=5", FENCE_S), ("(null)", 151), ("cred_expire=600", 631)]
+)
+def test_a_fence_stands_until_a_job_that_was_requeued_could_start(
+    auth: str, stands_s: float
+) -> None:
+    hands = handing(fences=())
+    hands.fake.auth = auth
     hands.step(Step(Do.FENCE), OVER, JOB)
+    (fence_end_s,) = hands.fake.state.fences.values()
+    assert fence_end_s == NOW_S + stands_s
+
+
+@pytest.mark.parametrize("ahead_s", [-200.0, -3.0, 0.0, 3.0, 200.0])
+def test_a_fence_begins_and_ends_by_slurmctlds_clock(ahead_s: float) -> None:
+    hands = handing(fences=())
+    hands.fake.ahead_s = ahead_s
+    hands.step(Step(Do.FENCE), OVER, JOB)
+    (words,) = hands.clients.took
+    assert words[3] == "StartTime=1970-01-01T00:16:20"  # a minute before NOW_S
     (fence_end_s,) = hands.fake.state.fences.values()
     assert fence_end_s >= NOW_S + FENCE_S
 
@@ -714,7 +742,9 @@ def test_the_call_that_reshapes_notes_the_owners_time_min() -> None:
 def test_it_is_not_made_where_the_job_was_changed_since_the_last_look(changed: Record) -> None:
     with pytest.raises(Refused, match="it was changed since it was asked; its owner wins"):
         reshaped(changed)
-    assert reshaped(carrying(2, GPUS, limit_min=24))[2] == "Gres=gpu:1"
+    words = reshaped(carrying(2, GPUS, [("ReqNodes", "")], limit_min=24))
+    assert words[2] == "Gres=gpu:1"
+    assert "ReqNodeList=" not in words
 
 
 @pytest.mark.parametrize(

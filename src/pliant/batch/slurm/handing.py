@@ -87,7 +87,7 @@ KILL_WAIT_S = 30.0
 LATE_S = 20.0
 """By how much later than its fence was made a job may be requeued behind it."""
 SKEW_S = 60.0
-"""How far behind ours slurmctld's clock may be for a fence to stand at once."""
+"""How long before it is made a fence begins: we know slurmctld's clock to some seconds."""
 NOT_LAUNCHED = "launch failed requeued held"
 """Why a job waits whose prolog or credential failed: Slurm holds it, and drains the node."""
 HELD_BY_ADMIN = "JobHeldAdmin"
@@ -187,7 +187,7 @@ class Handing:
         if answer.status:
             raise Unavailable(f"scontrol show reservation: {answer.words}")
         ours = [one for one in parse_reservations(answer.out) if _FENCE.fullmatch(one.name)]
-        now_s = self._clock() - self._clocks.ahead_s() if ours else 0.0
+        now_s = self._theirs_s() if ours else 0.0
         return {one.name.removeprefix(FENCE): one.end_s for one in ours if one.end_s > now_s}
 
     def _sight(self, row: JobRow | None) -> Sight:
@@ -360,7 +360,7 @@ class Handing:
 
     def _fence_words(self, job: Job) -> Sequence[str]:
         return (
-            f"StartTime={_text(self._clock() - SKEW_S)}",
+            f"StartTime={_text(self._theirs_s() - SKEW_S)}",
             f"EndTime={self._fence_end()}",
             "Users=root",
             f"Nodes={','.join(dict.fromkeys((*job.nodes, *job.next_nodes)))}",
@@ -368,8 +368,11 @@ class Handing:
         )
 
     def _fence_end(self) -> str:
-        """By whichever clock is ahead: what has ended by ours counts as none."""
-        return _text(self._clock() - min(0.0, self._clocks.ahead_s()) + self._fence_s())
+        return _text(self._theirs_s() + self._fence_s())
+
+    def _theirs_s(self) -> float:
+        """The time by slurmctld's clock, by which a fence stands."""
+        return self._clock() - self._clocks.ahead_s()
 
     def _fence_s(self) -> float:
         """How long a fence stands: pliantd may be killed as soon as it has requeued the job."""
