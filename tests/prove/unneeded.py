@@ -14,6 +14,9 @@ UNNEEDED: Mapping[str, str] = {
     ),
     "pliant.daemon.elastic.Elastic._meet: job.id not in self._met": _ONCE,
     "pliant.daemon.elastic.Elastic._meet: self._met = frozenset((job.id for job in jobs))": _ONCE,
+    "pliant.daemon.elastic.Elastic.looked: if begins: always": (
+        "it is quicker: what the store has under way is all known from the first look on"
+    ),
     "pliant.daemon.elastic.Elastic._waiting: if measured: always": (
         "it is quicker: what has no speeds is not copied to have none"
     ),

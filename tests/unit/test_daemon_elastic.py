@@ -27,7 +27,7 @@ from pliant.daemon.run_verbs import RunVerbs
 from pliant.daemon.runs import GRACE_S
 from pliant.daemon.watching import Watching
 from pliant.errors import Refused
-from pliant.handover import OURS, PINNED, RETURNS, Do, Outcome
+from pliant.handover import GUEST, OURS, PINNED, RETURNS, Do, Outcome
 from pliant.model import (
     ALL_CORES,
     Footprint,
@@ -68,6 +68,8 @@ JOB = Job(
     nodes=("n1",),
 )
 EFFORT = replace(JOB, spec=Spec(BEST_EFFORT, own=FOUR))
+BY_NODES = Request(nodes=(1, 2), malleable=Malleable(30))
+PLAIN = replace(JOB, spec=Spec(Request(gpus=GPUS), own=FOUR))
 
 
 class Bench:
@@ -87,6 +89,8 @@ class Bench:
             changed=self.told.append,
             wake=self.wake,
         )
+        self.counted: list[tuple[HandOverRow, Outcome]] = []
+        self.elastic.count = lambda row, outcome: self.counted.append((row, outcome))
 
     @property
     def now_s(self) -> float:
@@ -218,8 +222,10 @@ def test_one_that_has_just_started_is_not_mute_by_a_clock_that_was_set_ahead(ben
 
 
 def test_a_job_that_never_changes_is_awaited_for_nothing(bench: Bench) -> None:
-    plain = replace(JOB, spec=Spec(Request(gpus=GPUS), own=FOUR))
-    assert bench.elastic.matures_s(bench.seen(plain)) == float("inf")
+    bench.now_s += 50.0
+    bench.listens(PLAIN)
+    assert bench.now_s < bench.elastic.matures_s(bench.seen(JOB)) < float("inf")
+    assert bench.elastic.matures_s(bench.seen(PLAIN)) == float("inf")
 
 
 def test_who_makes_room_is_on_its_way_to_no_other_place(bench: Bench) -> None:
@@ -235,8 +241,7 @@ def test_who_makes_room_is_on_its_way_to_no_other_place(bench: Bench) -> None:
 
 
 def test_a_job_that_says_nothing_of_it_is_shown_as_it_was_seen(bench: Bench) -> None:
-    plain = replace(JOB, spec=Spec(Request(gpus=GPUS), own=FOUR))
-    assert bench.one(plain) is plain
+    assert bench.one(PLAIN) is PLAIN
     assert bench.one(replace(JOB, spec=None)).spec is None
 
 
@@ -331,6 +336,44 @@ def test_nothing_is_begun_where_pliant_does_not_act_or_the_job_ends(
     assert bench.elastic.overs.all() == {}
 
 
+def test_nothing_is_begun_of_a_job_that_makes_room_where_pliant_does_not_act(
+    bench: Bench,
+) -> None:
+    bench.listens(EFFORT)
+    assert [*bench.elastic.begin(shrink(bench.one(EFFORT), "8"), never)] == []
+    assert bench.elastic.overs.all() == {}
+
+
+def test_a_job_that_may_not_change_is_never_stopped(bench: Bench) -> None:
+    """Whatever a policy says; nor where nobody could be asked."""
+    bench.look(PLAIN)
+    bench.now_s += MUTE_S + 1
+    assert [*bench.elastic.begin(shrink(PLAIN, "8"), always)] == []
+
+
+def test_one_that_nobody_can_ask_makes_room_though_its_program_would_not_go_back(
+    bench: Bench,
+) -> None:
+    """The batch system requeues it: its program ends nothing by itself."""
+    bench.look(EFFORT)
+    bench.now_s += MUTE_S + 1
+    bench.hands.stranded = True
+    assert [*bench.elastic.begin(shrink(bench.one(EFFORT), "8"), always)]
+
+
+def test_why_nothing_is_begun_is_logged_once(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is chosen again in each cycle."""
+    bench.hands.stranded = True
+    for job_id in "7789987":
+        job = replace(JOB, id=job_id)
+        bench.listens(job)
+        assert [*bench.elastic.begin(reshape(bench.one(job)), always)] == []
+    words = [record.message for record in caplog.records if record.name == "pliant.elastic"]
+    assert words == [f"job {job_id}: nothing would send it back" for job_id in "78987"]
+
+
 def test_nothing_is_asked_of_a_program_that_does_not_listen(bench: Bench) -> None:
     bench.elastic.runs.heard(JOB, 0)
     bench.now_s += 500.0
@@ -377,6 +420,18 @@ def test_who_does_not_start_in_the_room_made_for_it_is_no_trial_job_for_a_while(
         False,
         "room was made for it, and the batch system did not start it there",
     )
+
+
+def test_who_waits_for_room_that_was_not_made_is_a_trial_job_yet(bench: Bench) -> None:
+    bench.look(EFFORT, waiting=(TRIAL,))
+    bench.listens(EFFORT)
+    [*bench.elastic.begin(shrink(bench.one(EFFORT), "8"), always)]
+    bench.elastic.overs.failed("7", 0, bench.name())
+    bench.elastic.overs.turn()
+    assert bench.elastic.overs.all() == {}
+    bench.now_s += 1
+    bench.look(EFFORT, waiting=(TRIAL,))
+    assert bench.seen(waiting=(TRIAL,)).waiting == (TRIAL,)
 
 
 def test_a_wish_is_withdrawn_where_pliant_does_not_act_any_more(bench: Bench) -> None:
@@ -688,6 +743,50 @@ def test_what_an_earlier_pliantd_left_is_tidied_up(bench: Bench) -> None:
     assert bench.hands.did == []
 
 
+def test_fences_are_asked_for_where_a_look_shows_one_of_ours_alone(bench: Bench) -> None:
+    bench.look(JOB)
+    bench.hands.clients.asked.clear()
+    course = Reservation("course", ("n1",), 900.0, 2000.0)
+    seen = replace(bench.seen(JOB), reservations=(course,))
+    bench.elastic.looked(seen, always)
+    assert bench.hands.clients.asked == []
+
+
+def test_a_job_that_runs_behind_a_fence_that_nobody_remembers_runs_on(bench: Bench) -> None:
+    runs = replace(JOB, restarts=1, priority=PINNED)
+    bench.slurm_has(runs)
+    bench.hands.fence("7")
+    bench.look(runs)
+    assert bench.hands.did == [("7", Do.UNFENCE), ("7", Do.RELEASE)]
+    assert not bench.store.handovers("7")
+
+
+def test_where_pliant_does_not_act_a_fence_that_nobody_remembers_only_falls(bench: Bench) -> None:
+    waits = replace(JOB, state=JobState.WAITING, restarts=1, priority=PINNED, nodes=())
+    bench.slurm_has(waits)
+    bench.hands.fence("7")
+    bench.elastic.looked(bench.seen(waiting=(waits,)), never)
+    assert bench.hands.did == [("7", Do.UNFENCE)]
+    assert not bench.store.handovers("7")
+
+
+def test_a_guest_that_runs_is_released_once(bench: Bench) -> None:
+    runs = replace(TRIAL, state=JobState.RUNNING, priority=GUEST)
+    bench.slurm_has(runs)
+    bench.look(runs)
+    assert bench.hands.did == [("8", Do.RELEASE)]
+
+
+def test_a_guest_keeps_its_pin_while_its_room_is_made(bench: Bench) -> None:
+    guest = replace(TRIAL, priority=GUEST)
+    bench.listens(EFFORT)
+    [*bench.elastic.begin(shrink(bench.one(EFFORT), "8"), always)]
+    bench.start()
+    bench.slurm_has(EFFORT, guest)
+    bench.look(EFFORT, waiting=(guest,))
+    assert bench.hands.did == []
+
+
 def test_a_fence_that_comes_back_with_a_killed_batch_system_falls_at_the_next_look(
     bench: Bench,
 ) -> None:
@@ -751,6 +850,29 @@ def test_of_a_number_that_is_another_jobs_nothing_is_remembered(bench: Bench) ->
     assert [*bench.elastic.begin(reshape(bench.one(other)), always)]
 
 
+def test_the_program_of_another_job_of_a_number_is_not_taken_to_listen(bench: Bench) -> None:
+    bench.listens()
+    bench.look(JOB)
+    bench.look()
+    other = replace(JOB, submit_s=bench.now_s, start_s=bench.now_s)
+    assert bench.one(other).shapes == (FOUR,)
+
+
+def test_what_becomes_of_a_hand_over_whose_number_is_another_jobs_is_not_counted(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.elastic.count = lambda *_: pytest.fail("it is counted")
+    bench.listens()
+    [*bench.elastic.begin(reshape(bench.one()), always)]
+    bench.look()
+    other = replace(JOB, submit_s=5000.0, start_s=5000.0, state=JobState.WAITING)
+    bench.slurm_has(other)
+    bench.look(waiting=(other,))
+    bench.elastic.overs.turn()
+    assert bench.elastic.overs.all() == {}
+    assert "mistake" not in caplog.text
+
+
 def test_what_was_told_of_a_job_that_was_requeued_since_is_kept(bench: Bench) -> None:
     bench.listens()
     bench.start()
@@ -778,7 +900,10 @@ def test_a_job_behind_a_fence_that_nobody_remembers_starts_as_it_is(bench: Bench
     ("job", "shape", "words"),
     [
         (replace(JOB, spec=Spec(BEST_EFFORT, own=FOUR)), TWO, "was not submitted with --malleable"),
+        (replace(JOB, spec=None), TWO, "was not submitted with --malleable"),
         (JOB, Shape(1, 3), "3: it may be 1, 2, 4"),
+        (replace(JOB, shape=TWO, spec=Spec(BY_NODES, own=FOUR)), Shape(1, 3), "may be 4, 2x4"),
+        (replace(JOB, shape=TWO, spec=Spec(BY_NODES)), Shape(1, 3), "it may be 2, 2x2"),
         (JOB, FOUR, "4: it has that shape"),
         (replace(JOB, frozen="it is suspended"), TWO, "it is left alone: it is suspended"),
         (replace(JOB, restarts=1), TWO, "nothing can be asked of it now: it is launching"),
@@ -792,12 +917,19 @@ def test_what_cannot_be_resized_by_hand_is_refused_in_one_line(
         bench.elastic.resize(bench.one(job), shape, "alice")
 
 
+def test_a_program_that_is_silent_is_not_resized_by_hand(bench: Bench) -> None:
+    bench.listens()
+    bench.now_s += 500.0
+    with pytest.raises(Refused, match="asked of it now: it does not run under `pliant run`"):
+        bench.elastic.resize(bench.one(), TWO, "alice")
+
+
 def test_an_owner_resizes_by_hand(bench: Bench) -> None:
     bench.listens()
     job = bench.one()
     bench.elastic.resize(job, TWO, "alice")
     (row,) = bench.store.handovers("7")
-    assert (row.after, row.reason) == ("2", "alice asked for it")
+    assert (row.after, row.reason, row.end_s) == ("2", "alice asked for it", 0.0)
     with pytest.raises(Refused, match="checkpointing"):
         bench.elastic.resize(job, ONE, "alice")
 
@@ -841,7 +973,9 @@ def after_a_resize(bench: Bench, job: Job) -> Job:
         bench.elastic.overs.turn()
         bench.hands.pass_time(0.5)
         assert bench.now_s < 2000, "it does not end"
-    assert bench.store.handovers("7")[-1].outcome == Outcome.DONE
+    (row,) = bench.store.handovers("7")
+    assert (row.outcome, bench.counted) == (Outcome.DONE, [(row, Outcome.DONE)])
+    assert bench.store.decisions("7")[-1].what == "handed over"
     again = replace(job, restarts=job.restarts + 1, shape=TWO, start_s=bench.now_s)
     bench.look(again)
     bench.listens(again)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_daemon_elastic import JOB, MALLEABLE, TWO, Bench, always, never
+from test_daemon_elastic import JOB, MALLEABLE, TWO, Bench, always, cluster, drained, never
 
 from pliant.daemon.stalled import QUIET_S
 from pliant.errors import Refused
@@ -106,6 +106,36 @@ def test_nothing_is_said_of_one_that_may_not_hang(bench: Bench, why: str, job: J
         beats(bench, job, 1000, 0.0)
     bench.look(job)
     assert said(bench) == []
+    assert bench.elastic.overs.of("7") is None
+
+
+@pytest.mark.parametrize("why", ["it is no job of Pliant's", "it is asked again"])
+def test_nothing_is_said_of_one_that_is_not_to_be_looked_after(bench: Bench, why: str) -> None:
+    ask(bench)
+    job = replace(JOB, spec=None) if why == "it is no job of Pliant's" else JOB
+    if job is JOB:
+        list(bench.elastic.begin(Plan(reshapes=(Reshape(bench.one(), TWO, (), "price"),)), always))
+        assert bench.elastic.overs.of("7") is not None
+    bench.now_s = DUE_S
+    beats(bench, job, 1000, DUE_S - ASKED_S)
+    bench.look(job)
+    assert said(bench) == []
+
+
+@pytest.mark.parametrize("why", ["two wrappers speak for it", "it could not start again"])
+def test_it_is_not_requeued_where_it_would_not_go_on(bench: Bench, why: str) -> None:
+    ask(bench, REQUEUES)
+    bench.now_s = DUE_S
+    beats(bench, REQUEUES, 1000, DUE_S - ASKED_S)
+    if why == "two wrappers speak for it":
+        for word in "ab":
+            bench.elastic.runs.spoke(REQUEUES, 0, word, others=True)
+        assert bench.elastic.runs.are_several(REQUEUES)
+    else:
+        cluster(bench, REQUEUES, 0)
+        bench.close(drained)
+    bench.look(REQUEUES)
+    assert len(said(bench)) == 1
     assert bench.elastic.overs.of("7") is None
 
 
