@@ -156,7 +156,8 @@ class Cluster(FakeSlurm):
         if max(self.slurmds.values()) < self.now_s - 2 * FRESH_S:
             return
         for job in self.starts():
-            fresh = any(self.slurmds[node] > job.submit_s - FRESH_S for node in job.on)
+            again = set(self.state.jobs[job.number].on).intersection(job.on)
+            fresh = any(self.slurmds[node] > job.submit_s - FRESH_S for node in again)
             if job.run and fresh and self.now_s < job.submit_s + FRESH_S:
                 self.start_fails.setdefault(job.number, "0:15")
 
