@@ -453,7 +453,8 @@ class FakeSlurm:
                 job = replace(job, requeues=value == "1")
             case "StartTime":
                 begin_s = max(_instant(value), float(int(self.now_s + self.ahead_s)))
-                job = replace(job, begin_s=begin_s, reason="BeginTime")
+                job = replace(job, begin_s=begin_s)
+                job = replace(job, reason="BeginTime") if job.priority else job
             case _ if name in _NUMBERS:
                 number: Any = int(value.partition("-")[0] or value)
                 job = replace(job, **{_NUMBERS[name]: number})

@@ -200,7 +200,8 @@ class Rules:
         again = self._disk.was_full  # of a hand-over whose end could not be stored
         if not (place.saved_s or place.requeued_s or place.is_guest or recent or again):
             self.is_wrong(f"job {job.number} starts with a pin, and has no place to return to")
-        more = job.gpus * job.nodes > max(place.most, place.asked)
+        waits = f"pliant_{job.number}" in self._site.cluster.state.fences  # for pliantd's next look
+        more = job.gpus * job.nodes > max(place.most, place.asked) and not waits
         said_s = self._owners.spoke_s.get(job.number, 0.0)
         if more and not place.is_guest and self._site.time.now_s - said_s > ON_ITS_WAY_S:
             self.is_wrong(f"job {job.number} starts with a pin as more than it had: {job}")
@@ -208,7 +209,8 @@ class Rules:
     def _starts_again(self, job: Record, place: Place) -> None:
         """A job that was requeued by pliantd, for whom nobody else was to be first."""
         waited_s = self._site.time.now_s - place.requeued_s
-        may_start = place.fits and not place.makes_room
+        left = self._site.outcome(job.number) == Outcome.NOT_LAUNCHED  # its starts have failed
+        may_start = place.fits and not place.makes_room and not left
         if may_start and waited_s > AGAIN_S and self._is_calm(place.requeued_s - AGAIN_S):
             self.is_wrong(f"job {job.number} had its place taken: it waited for {waited_s:.0f} s")
 
