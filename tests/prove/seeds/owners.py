@@ -72,7 +72,9 @@ class Owners:
             words = str(error)
         else:
             words = answer.message or "done"
-            if verb != "resize":
+            if verb == "resize":
+                self.said.get(job.number, {}).pop("gpus", None)
+            else:
                 self.did(verb)
         self._site.trace.note(f"owner: {verb} {job.number} {' '.join(fields.values())}: {words}")
 

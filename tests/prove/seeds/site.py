@@ -201,6 +201,10 @@ class Site:
 
     def _last(self, number: int) -> tuple[int, str, str | None] | None:
         """The last one that is stored: what it was ``made``, what it had before, what came of it."""
+        if self.process is not None and self.process.listens:  # it may keep what no disk takes
+            rows = self.process.daemon._cycling.store.handovers(str(number))
+            told = [(row.made, row.before, row.outcome if row.done_s else None) for row in rows]
+            return told[-1] if told else None
         last = "SELECT made, before, outcome FROM handovers WHERE job = ? ORDER BY id DESC LIMIT 1"
         with closing(sqlite3.connect(self._state / "pliant.db")) as db:
             found: tuple[int, str, str | None] | None = db.execute(last, (str(number),)).fetchone()
