@@ -714,6 +714,13 @@ def test_a_job_that_returns_to_a_place_of_which_nobody_remembers_goes_before_no_
     assert bench.hands.job.priority == PINNED
 
 
+def test_one_that_waits_without_a_pin_is_not_lowered(bench: Bench) -> None:
+    waits = replace(JOB, state=JobState.WAITING, nodes=(), restarts=1, priority=500)
+    bench.slurm_has(waits)
+    bench.look(waiting=(waits,))
+    assert bench.hands.tried == set()
+
+
 def test_one_whose_place_is_kept_yet_goes_before_guests(bench: Bench) -> None:
     bench.listens()
     [*bench.elastic.begin(reshape(bench.one()), always)]

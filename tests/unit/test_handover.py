@@ -314,12 +314,12 @@ def test_a_job_whose_run_never_ends_is_left_to_the_queue_and_its_nodes_to_all() 
 FAILED = Sight(None, killed=True)
 
 
-@pytest.mark.parametrize("stuck", [False, True])
+@pytest.mark.parametrize("now", [{}, {"back_s": NOW_S, "stuck": True}, {"changed": True}])
 @pytest.mark.parametrize("after_s", [1.0, GIVE_UP_S + 60])
 def test_one_that_was_killed_at_its_start_is_requeued_however_late_that_is_seen(
-    after_s: float, stuck: bool
+    after_s: float, now: dict[str, Any]
 ) -> None:
-    over = replace(intended(), back_s=NOW_S if stuck else 0.0, stuck=stuck)
+    over = replace(intended(), **now)
     assert next_step(over, Scene(NOW_S + after_s, FAILED)).do is Do.REQUEUE
 
 
