@@ -11,7 +11,8 @@ def by_owner(*words: str) -> Act:
     """Let the owner say it."""
 
     def does(field: PbsField) -> None:
-        field.tell(*(word.format(job=field.job) for word in words), user=field.user)
+        argv = [word.format(job=field.job) for word in words]
+        field.too_late = field.tell(*argv, user=field.user)
 
     return does
 

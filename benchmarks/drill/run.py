@@ -260,7 +260,13 @@ def _until_quiet(area: Field, seen: Seen) -> None:
 
 
 def _stands(area: Field, fault: Fault, seen: Seen) -> None:
-    """Say what the job's user changed and something else has changed since."""
+    """Say what the job's user changed and something else has changed since.
+
+    A job that runs again is not changed any more: then the hand-over came too far.
+    """
+    if fault.stands[0] and area.too_late:
+        seen.moment = PASSED_BY
+        return
     name, value = fault.stands[0], fault.stands[1].format(rival=area.rival)
     found = area.show(area.job).get(name, "")
     if found != value:

@@ -29,7 +29,8 @@ def by_owner(*words: str) -> Act:
         argv = [word.format(job=field.job, rival=field.rival) for word in words]
 
         def was_taken() -> bool:
-            return "temporarily unavailable" not in field.scontrol(*argv, user=USER)
+            field.too_late = field.scontrol(*argv, user=USER)
+            return "temporarily unavailable" not in field.too_late
 
         field.wait(was_taken, "the owner's words to be taken", COME_S)
 

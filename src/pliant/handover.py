@@ -167,8 +167,8 @@ class HandOver:
     ``refused_s`` of a reshape; ``for_good``: that is given up. ``back_s``: since when it turns
     back, 0 where it does not; ``stuck``: what was to be put back had its time.
 
-    ``changed``: it was seen to say something else, which stands though a time to begin comes that
-    could be anybody's.
+    ``changed``: it waited and was seen to say something else, which stands though a time to begin
+    comes that could be anybody's.
 
     None of it is given up by time alone: pliantd may have been stopped, and tried it but once.
 

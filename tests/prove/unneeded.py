@@ -23,7 +23,4 @@ UNNEEDED: Mapping[str, str] = {
     "pliant.daemon.elastic.Elastic._waiting: if job.is_trial: always": (
         "it is quicker: of none but trial jobs it is kept that they did not start"
     ),
-    "pliant.daemon.elastic.Elastic._waiting: if ordinary: always": (
-        "it is quicker: a job that is not ordinary for a reason is not copied to have none"
-    ),
 }

@@ -32,6 +32,7 @@ from pliant.handover import (
     HandOver,
     Outcome,
     Scene,
+    Sight,
 )
 from pliant.model import Job, JobState, Malleable, Request, Shape, Spec
 from pliant.store import HandOverRow, Store
@@ -628,6 +629,20 @@ def test_a_step_that_was_worked_out_before_the_program_spoke_is_not_done(bench: 
     bench.hands.scene = seen  # type: ignore[method-assign]  # speaks in between
     bench.overs.turn()
     assert bench.did == [Do.PIN, Do.FENCE]
+
+
+def test_a_start_that_came_to_nothing_is_no_change_of_anybodys(bench: Bench) -> None:
+    """PBS shows one that pbs_mom, just killed, has not taken as any other run."""
+    bench.begin()
+    bench.save()
+    sight = Sight(JobState.RUNNING, 1, carries=NEW, started_s=NOW_S, changed=True)
+    scene = Scene(NOW_S, sight)
+    bench.hands.scene = lambda *_: scene  # type: ignore[method-assign]  # such a run is PBS's alone
+    bench.overs.turn()
+    assert not bench.under_way.changed
+    scene = replace(scene, job=replace(sight, state=JobState.WAITING))
+    bench.go_on(5)
+    assert bench.ends == [("7", Outcome.CHANGED)]
 
 
 @pytest.mark.parametrize("killed_after", range(10))

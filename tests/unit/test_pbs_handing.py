@@ -437,6 +437,15 @@ def test_one_that_somebody_holds_is_left(site: Recorded, holds: str, outcome: Ou
     assert under_way.step(1).outcome is outcome
 
 
+def test_one_that_was_changed_once_is_let_go_though_it_is_as_before_now(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    under_way.over = replace(under_way.over, changed=True)
+    assert [under_way.step(at_s).do for at_s in (1, 62)] == [Do.UNFENCE, Do.UNFENCE]
+    assert under_way.step(63).outcome is Outcome.CHANGED
+
+
 def test_the_start_that_our_hook_refuses_is_none(site: Recorded) -> None:
     under_way = Clocked(site)
     goes_back(site, job_state="R", Execution_Time=None, run_count=2)

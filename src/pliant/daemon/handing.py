@@ -31,7 +31,7 @@ from pliant.handover import (
     is_contradicted,
     next_step,
 )
-from pliant.model import Job, Shape, shape_text
+from pliant.model import Job, JobState, Shape, shape_text
 from pliant.store import HandOverRow, Store
 
 log = logging.getLogger("pliant.handing")
@@ -491,7 +491,7 @@ class HandOvers:
                 return False
             if job.carries == over.shape:
                 self._note_made(active, made=True)
-            if over.saved_s and job.changed:
+            if over.saved_s and job.changed and job.state is JobState.WAITING:
                 active.over = replace(active.over, changed=True)
             active.requeued |= step.do is Do.REQUEUE
             return True

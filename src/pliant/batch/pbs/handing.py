@@ -143,7 +143,7 @@ class Handing:
         if state is JobState.RUNNING:
             run = over.run + 1 if is_later_run(row, over) else run
             changed = not is_same_run(row, now, job, over)
-        goes_on = not changed and self._clock() <= over.saved_s + GIVE_UP_S
+        goes_on = not (changed or over.changed) and self._clock() <= over.saved_s + GIVE_UP_S
         return Sight(
             state=state,
             run=run,
