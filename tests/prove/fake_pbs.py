@@ -29,6 +29,10 @@ CLEANING_S = 1.0
 """How long a run takes to end, with its epilogue."""
 FALSE_START_S = 1.0
 """How long the start takes that is refused."""
+UNREACHED, UNTAKEN = "unreached", "untaken"
+"""How a start fails whose node is not reached, or whose pbs_mom does not take it."""
+UNTAKEN_S = 0.5
+"""How long that takes."""
 BAD_STATE = "Request invalid for state of job"
 WALLTIME_S, SUBMITTED_S = 1800, 1000.0
 LISTED = """\
@@ -61,8 +65,8 @@ class Record:
 
     ``run``: as its program was told. ``returns``, ``restarts``, ``back``: its variables of ours.
     ``marked``: it was sent back by a hook, and PBS has not forgotten that. ``repeats``: it was for
-    that alone. ``falsely``: it is in the start that our hook refuses; ``over``: its program has
-    ended. ``ends_s``: until when that is so. ``etime_s``: since when it may start. ``then``: what
+    that alone. ``falsely``: it is in the start that our hook refuses; ``untaken``: in one that its
+    node does not take; ``over``: its program has ended. ``ends_s``: until when that is so. ``etime_s``: since when it may start. ``then``: what
     becomes of it where our hook does not send it back, a state.
     """
 
@@ -85,6 +89,7 @@ class Record:
     marked: bool = False
     repeats: bool = False
     falsely: bool = False
+    untaken: bool = False
     over: bool = False
     rerunable: bool = True
     begin_s: float = 0.0
@@ -102,12 +107,12 @@ class Record:
     @property
     def runs(self) -> bool:
         """Whether its program may run."""
-        return self.state == "R" and not (self.falsely or self.over)
+        return self.state == "R" and not (self.falsely or self.untaken or self.over)
 
     @property
     def is_between_runs(self) -> bool:
         """Whether one of its runs is over, and the next one has not begun."""
-        return self.waits or self.falsely or self.over
+        return self.waits or self.falsely or self.untaken or self.over
 
     @property
     def has_failed(self) -> bool:
@@ -355,6 +360,10 @@ class FakePbs:
 
     def _over(self, job: Record) -> None:
         """Let its node tell of the end of a run, or of a start that was refused."""
+        if job.untaken:  # no cycle follows: in ten minutes one comes by itself
+            self._waits(replace(job, state="Q", untaken=False, ends_s=0.0))
+            self.state = self.state.flagged(missed=True)
+            return
         self._wakes()
         told = replace(job, ends_s=0.0, falsely=False, over=False)
         if job.falsely:
@@ -423,11 +432,15 @@ class FakePbs:
 
     def _start(self, job: Record) -> None:
         counted = replace(job, run_count=job.run_count + 1, code=0)
-        if self.start_fails.pop(job.number, ""):  # its node is not reached
+        fails = self.start_fails.pop(job.number, "")
+        if fails == UNREACHED:
             self._waits(counted)
             self._wakes()
             return
         runs = replace(counted, state="R", start_s=float(int(self.now_s)))
+        if fails == UNTAKEN:
+            self._keep(replace(runs, untaken=True, ends_s=self.now_s + UNTAKEN_S))
+            return
         said = runs.variables
         seen = {"variables": said, "run_count": runs.run_count}
         if self.hooks.launch(said, exec_vnode=_places(job), **seen):

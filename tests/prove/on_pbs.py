@@ -26,7 +26,7 @@ from pliant.handover import FRESH_S, RENEW_S, SETTLE_S, START_S
 from pliant.model import Job, Snapshot, Spec
 from pliant.node import words
 from pliant.node.words import CHECKPOINTED
-from prove.fake_pbs import SILENT, FakePbs, Jobs, Record
+from prove.fake_pbs import SILENT, UNREACHED, UNTAKEN, FakePbs, Jobs, Record
 from prove.moves import JUST_S, Move, next_instant
 from prove.once import PbsQueriesOnce
 from prove.world import (
@@ -259,9 +259,10 @@ class OnPbs(Machine):
         free = replace(world, free=True)
         if world.job.runs:
             yield "its node fails", partial(self.does, free, _node_fails)
-        after = self.schedules(free, start_fails="unreachable")
+        after = self.schedules(free, start_fails=UNREACHED)
         if after.job.run_count > world.job.run_count and not after.job.has_gpus:
             yield "its node is not reached", partial(replace, after)
+            yield "its node does not take it", partial(self.schedules, free, start_fails=UNTAKEN)
         yield "pbs_server is started anew", partial(self.does, world, FakePbs.restart)
         yield from self._of_the_guest(world)
 
@@ -316,7 +317,17 @@ def _record(number: int, spec: Spec) -> Record:
 
 _CHANGED = attrgetter(
     *("state", "gpus", "cpus", "walltime_s", "queue", "token", "asks", "holds", "run", "run_count"),
-    *("returns", "restarts", "back_runs", "back_times", "marked", "falsely", "over", "rerunable"),
+    *(
+        "returns",
+        "restarts",
+        "back_runs",
+        "back_times",
+        "marked",
+        "falsely",
+        "untaken",
+        "over",
+        "rerunable",
+    ),
     *("code", "then"),
 )
 
