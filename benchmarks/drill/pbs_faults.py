@@ -79,13 +79,19 @@ FAULTS: Sequence[Fault] = (
         guest=True,
         guest_ends="CANCELLED",
     ),
-    Fault("disk full from the start, pliantd killed", ANY, _kill_pliantd, around=disks.full_disk),
+    Fault(  # nothing says there, as the priority does on Slurm, that the job was on its way
+        "disk full from the start, pliantd killed",
+        ANY,
+        _kill_pliantd,
+        around=disks.full_disk,
+        first=True,
+    ),
     Fault(
         "store says not saved, pliantd killed",
         WAITS,
         acts.stale("UPDATE handovers SET saved_s = 0"),
     ),
-    Fault(  # no priority says there, as it does on Slurm, that the job was on its way
+    Fault(
         "store says nothing, pliantd killed",
         WAITS,
         acts.stale("DELETE FROM handovers"),

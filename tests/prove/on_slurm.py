@@ -143,8 +143,8 @@ class OnSlurm(Machine):
         if code == CHECKPOINTED:
             try:
                 return self.requeues(replace(world, has_saved=True))
-            except Rejected:  # its owner lets nobody: then nothing goes on
-                world = replace(world, has_saved=False)
+            except Rejected:  # its owner lets nobody: `pliant run` begins anew in its place
+                return replace(world, wrapper=self.wrapper(), has_saved=False)
         return self.exits(world, code)
 
     # --- what may go wrong -----------------------------------------------------------------
