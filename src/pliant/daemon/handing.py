@@ -491,7 +491,7 @@ class HandOvers:
                 return False
             if job.carries == over.shape:
                 self._note_made(active, made=True)
-            if over.saved_s and job.changed and job.state is JobState.WAITING:
+            if job.changed and job.state is JobState.WAITING:
                 active.over = replace(active.over, changed=True)
             active.requeued |= step.do is Do.REQUEUE
             return True
