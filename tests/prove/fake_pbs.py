@@ -66,7 +66,8 @@ class Record:
     ``run``: as its program was told. ``returns``, ``restarts``, ``back``: its variables of ours.
     ``marked``: it was sent back by a hook, and PBS has not forgotten that. ``repeats``: it was for
     that alone. ``falsely``: it is in the start that our hook refuses; ``untaken``: in one that its
-    node does not take; ``over``: its program has ended. ``ends_s``: until when that is so. ``etime_s``: since when it may start. ``then``: what
+    node does not take; ``over``: its program has ended. ``ends_s``: until when that is so.
+    ``etime_s``: since when it may start. ``then``: what
     becomes of it where our hook does not send it back, a state.
     """
 

@@ -317,18 +317,8 @@ def _record(number: int, spec: Spec) -> Record:
 
 _CHANGED = attrgetter(
     *("state", "gpus", "cpus", "walltime_s", "queue", "token", "asks", "holds", "run", "run_count"),
-    *(
-        "returns",
-        "restarts",
-        "back_runs",
-        "back_times",
-        "marked",
-        "falsely",
-        "untaken",
-        "over",
-        "rerunable",
-    ),
-    *("code", "then"),
+    *("returns", "restarts", "back_runs", "back_times", "marked", "falsely", "over", "rerunable"),
+    *("untaken", "code", "then"),
 )
 
 
