@@ -516,7 +516,9 @@ def test_jobs_of_one_node_grow_at_once_and_nobody_takes_their_gpus(
         clean.run(["pliant", "resume"], check=True)
     tasks = {n: Counting(clean, array.pliant, f"{array.job}_{n}") for n in (1, 2)}
     assert [task.began() for task in tasks.values()] == ["1", "1"]
-    other = submit("--gres=gpu:3", "--nodelist=n1", "--time=5", script=LONG, user=USERS[1])
+    # Held until both are asked: it would forbid the second once the first is to end sooner than that.
+    wants = ("--hold", "--gres=gpu:3", "--nodelist=n1", "--time=5")
+    other = submit(*wants, script=LONG, user=USERS[1])
     done = {n: task.resized() for n, task in tasks.items()}
     for task in tasks.values():
         wait_until(partial(is_mature, clean, task.job), f"job {task.job} to be mature")
@@ -524,6 +526,7 @@ def test_jobs_of_one_node_grow_at_once_and_nobody_takes_their_gpus(
     with ThreadPoolExecutor() as pool:
         told = list(pool.map(lambda task: task.resize("2"), tasks.values()))
     assert [one.stderr for one in told] == ["", ""]
+    clean.run(["scontrol", "release", str(other)], check=True)
     wait_until(lambda: all(tasks[n].resized() > done[n] for n in tasks), "both to be 2")
     assert clean.run(["squeue", "-h", "-j", str(other), "-o", "%T"]).stdout == "PENDING\n"
     for task in tasks.values():

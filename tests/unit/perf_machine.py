@@ -16,21 +16,26 @@ from pliant.monitor.perf import Event
 from pliant.monitor.refusals import Way
 
 PID_CGROUP = 4
-UNIFIED = next(
-    (
-        Path(line.split()[1])
-        for line in Path("/proc/mounts").read_text().splitlines()
-        if line.split()[2] == "cgroup2"
-    ),
-    None,
-)
 counts_software = pytest.mark.skipif(
     offered()[Event.TASK_CLOCK] is not None, reason="perf_event_open is forbidden here"
 )
-makes_cgroups = pytest.mark.skipif(
-    os.geteuid() != 0 or UNIFIED is None or not os.access(UNIFIED, os.W_OK),
-    reason="root and a cgroup2 that can be written are needed",
-)
+
+
+def hierarchy() -> Path:
+    """Return the hierarchy whose cgroups perf follows: cgroup2, or perf_event's own once mounted.
+
+    Docker's service script mounts that, perhaps while these tests run. Skips where none can be written.
+    """
+    own = any(
+        line.split()[0] == "perf_event" and line.split()[1] != "0"
+        for line in Path("/proc/cgroups").read_text().splitlines()
+    )
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _, folder, kind, options, *_ = line.split()
+        follows = "perf_event" in options.split(",") if own else kind == "cgroup2"
+        if follows and os.geteuid() == 0 and os.access(folder, os.W_OK):
+            return Path(folder)
+    pytest.skip("root and a hierarchy that perf follows and that can be written are needed")
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-import perf_machine
 import pytest
-from perf_machine import counts_software, lacking, machine, makes_cgroups, refusing
+from perf_machine import counts_software, hierarchy, lacking, machine, refusing
 
 from limits import HANG_S
 from pliant.monitor.counting import Attempt, begin, offered
@@ -150,13 +149,12 @@ def test_instructions_alone_are_a_speed_without_cycles() -> None:
 
 
 @counts_software
-@makes_cgroups
 def test_a_cpu_that_is_offline_is_left_out(tmp_path: Path) -> None:
     folder = tmp_path / "devices/system/cpu"
     folder.mkdir(parents=True)
     (folder / "online").write_text("0,7\n")
     kernel = machine(lambda asked: errno.ENODEV if asked.cpu == 7 else 0)
-    attempt = begin(perf_machine.UNIFIED, [], sysfs=tmp_path, syscall=kernel)
+    attempt = begin(hierarchy(), [], sysfs=tmp_path, syscall=kernel)
     assert tell(attempt) == ["job 12: speed in tier 1, counters by cgroup"]
 
 
@@ -216,11 +214,10 @@ def test_a_seccomp_filter_leads_to_cpu_time(number: int) -> None:
 
 
 @counts_software
-@makes_cgroups
 def test_one_without_privilege_counts_threads_of_its_own() -> None:
     if int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) != 2:
         pytest.skip("kernel.perf_event_paranoid is not 2")
-    said = provoke(UNPRIVILEGED, cgroup=perf_machine.UNIFIED)
+    said = provoke(UNPRIVILEGED, cgroup=hierarchy())
     assert said == Said([errno.EACCES], f"job 12: speed in tier 1, counters by threads: {LIMIT}")
 
 
