@@ -3,10 +3,11 @@
 Each run is a line of benchmarks/drill/runs.jsonl: when, of which commit and hash of the files under
 test, on which batch system and release, drawn by which seed, and what it showed. Those of the same
 hash and batch system count together, over sittings; a change of a file under test begins the
-counting anew. The kinds of which there are fewest hand-overs come first. SIGTERM and Ctrl-C let
-what runs end, and then end it; the next sitting goes on from there. ``python -m
-benchmarks.drill.document`` writes docs/drill.md of all that count: how many, of what, what was
-lost, stuck or done again, and by kind how often harm may be done at most.
+counting anew, but of one that only another batch system's runs execute. The kinds of which there
+are fewest hand-overs come first. SIGTERM and Ctrl-C let what runs end, and then end it; the next
+sitting goes on from there. ``python -m benchmarks.drill.document`` writes docs/drill.md of all that
+count: how many, of what, what was lost, stuck or done again, and by kind how often harm may be done
+at most.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def main() -> None:
     kinds = named(system.faults, chosen.only)
     origin = Origin.now(f"{system.name} {system.release()}", chosen.where)
     stopping = threading.Event()
-    counts = counted(read(chosen.record, origin.files), origin.on)
+    counts = counted(read(chosen.record), origin.on)
     print(f"seed {seed}; {origin.on}, commit {origin.commit}, hash of files {origin.files}")
     print(_standing(chosen.record, origin, system.faults), flush=True)
     _end_at_a_signal(stopping)
@@ -86,7 +87,7 @@ def main() -> None:
 
 
 def _standing(record: Path, origin: Origin, kinds: Sequence[Fault]) -> str:
-    counts = counted(read(record, origin.files), origin.on)
+    counts = counted(read(record), origin.on)
     tried = sum(counts[kind.name] > 0 for kind in kinds)
     least = min(counts[kind.name] for kind in kinds)
     return (

@@ -11,7 +11,7 @@ from statistics import median
 
 from benchmarks import machine
 from benchmarks.drill.fault import Fault
-from benchmarks.drill.record import ROOT, RUNS, Run, counted, hash_of, read
+from benchmarks.drill.record import ROOT, RUNS, Run, counted, read
 from benchmarks.drill.run import Ran, Seen
 from benchmarks.drill.systems import faults_on
 from benchmarks.section import Section, verdict
@@ -64,7 +64,8 @@ _GO_ON = """\
 
 A run is a line of benchmarks/drill/runs.jsonl, and counts for as long as the files under test \
 (src/pliant, plugins, spank, wrappers, benchmarks/drill, the sandbox's templates and \
-docs/examples/count.py) have that hash: those of any other are left out here. More are made by
+docs/examples/count.py; not those that only another batch system's runs execute) have that hash: \
+those of any other are left out here. More are made by
 
     make drill N=100          100 runs, of the kinds first that were tried least; K=4: four at once
     make drill EACH=15 K=4    until there are 15 hand-overs of each kind
@@ -97,12 +98,18 @@ def _overall(of: Mapping[str, Sequence[Run]]) -> Section:
     every = [run for runs in of.values() for run in runs]
     result = f"Nothing lost, stuck or left: {verdict(all(run.ran.is_good for run in every))}."
     times, commits = sorted(run.at for run in every), sorted({run.origin.commit for run in every})
-    (files,) = {run.origin.files for run in every}
+    files = ", ".join(f"{_files(runs)} on {on}" for on, runs in of.items())
     words = (
         f"{len(every)} runs from {times[0]} to {times[-1]}, of commit {', '.join(commits)}: in all"
-        f" of them the files under test are the same, whose hash is {files}."
+        f" of those on one batch system the files under test are the same, whose hash is {files}."
     )
     return Section("All", words, _ALL_HEADER, rows, result)
+
+
+def _files(runs: Sequence[Run]) -> str:
+    """Return the hash that all of them share."""
+    (files,) = {run.origin.files for run in runs}
+    return files
 
 
 def _sum(on: str, runs: Sequence[Run]) -> Sequence[str]:
@@ -169,12 +176,11 @@ def at_most(bad: int, runs: int) -> float:
 
 def main() -> None:
     """Write it."""
-    files = hash_of(ROOT)
-    runs = read(RUNS, files)
+    runs = read(RUNS)
     if runs:
         (ROOT / "docs" / "drill.md").write_text(document(runs))
     else:
-        print(f"no run is recorded of the files of hash {files}: docs/drill.md is left as it is")
+        print("no run is recorded of the files as they are: docs/drill.md is left as it is")
 
 
 if __name__ == "__main__":

@@ -38,6 +38,8 @@ _STATES = {"R": "RUNNING", "E": "COMPLETING", "S": "SUSPENDED", "U": "SUSPENDED"
 _PROCESSES = {"pbs_server": "pbs_server.bin"}
 _DELETED, _STARTING = 91, 41
 """Substates: qstat's, of a job that was deleted, and of one of which its nodes are being told."""
+EMPTY_S = 30.0
+"""How long a job may be said to run of which nothing does."""
 FAR_S = 10.0
 """No time to begin of a hand-over's is so far ahead."""
 _TOML = """\
@@ -67,17 +69,23 @@ def server_here() -> str:
 
 @dataclass(slots=True)
 class PbsAdmin(Admin):
-    """``hurries``: no job waits for a time to begin that our hook gave it when it went back."""
+    """``hurries``: no job waits for a time to begin that our hook gave it when it went back.
+
+    A pbs_mom that is killed as a job starts may know nothing of it afterwards: PBS shows that it
+    runs, for ever, and `qrerun` alone gets no answer.
+    """
 
     area: PbsField
     hurries: bool = False
     did: int = 0
     _hurried: set[tuple[str, str]] = field(default_factory=set)
+    _empty_s: dict[str, float] = field(default_factory=dict)  # since when nothing of it runs
 
     def tend(self) -> Sequence[Mapping[str, str]]:
-        """Hurry those that wait; return what is shown of the job and its guest."""
+        """Do what is to be done now; return what is shown of the job and its guest."""
         every = {job: self.area.show(job) for job in (self.area.job, self.area.guest) if job}
         for job, shown in every.items():
+            self._rerun(job, shown)
             start = (job, shown.get("Execution_Time", ""))
             far = shown.get("job_state") == "W" and _instant(start[1]) > time.time() + FAR_S
             waits = self.hurries and far and start not in self._hurried
@@ -85,6 +93,16 @@ class PbsAdmin(Admin):
                 self.area.tell("qalter", "-a", f"{datetime.now(UTC):%Y%m%d%H%M.%S}", job)
                 self._hurried.add(start)
         return [*every.values()]
+
+    def _rerun(self, job: str, shown: Mapping[str, str]) -> None:
+        """Send one back by force of which nothing runs, though it is said to."""
+        now_s = time.monotonic()
+        if shown.get("job_state") != "R" or _processes_of(job):
+            self._empty_s.pop(job, None)
+        elif now_s - self._empty_s.setdefault(job, now_s) > EMPTY_S:
+            self.area.tell("qrerun", "-W", "force", job)
+            self._empty_s.pop(job)
+            self.did += 1
 
 
 @dataclass(slots=True)
@@ -306,6 +324,12 @@ class PbsField(Field):
         finally:
             self.tell("qmgr", "-c", "set server scheduling = True")
         self.rival = self.guest = ""
+
+
+def _processes_of(job: str) -> Sequence[psutil.Process]:
+    """Return what runs of a job, by what PBS gives each of its processes."""
+    some = psutil.process_iter(["environ"])
+    return [one for one in some if (one.info["environ"] or {}).get("PBS_JOBID") == job]
 
 
 def _instant(text: str) -> float:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,17 @@ UNDER_TEST = (
     *("templates/*.j2", "docs/examples/count.py"),
 )
 """Which files' change begins the counting anew; the last two: the sandbox's, and the program."""
+_OF_ONE = {
+    "Slurm": (
+        *("src/pliant/batch/slurm/", "src/pliant/sandbox/", "plugins/slurm/", "spank/"),
+        *("templates/", "benchmarks/drill/slurm_"),
+    ),
+    "OpenPBS": (
+        *("src/pliant/batch/pbs/", "src/pliant/filter/pbs/", "src/pliant/hooks/", "plugins/pbs/"),
+        "benchmarks/drill/pbs_",
+    ),
+}
+"""Which of them nothing runs but on that batch system: their change leaves the others' runs."""
 _KINDS = (".py", ".lua", ".c", ".h", ".map", ".j2", "")
 """What they end in: the last are scripts and a Makefile."""
 
@@ -41,7 +53,8 @@ class Origin:
     @classmethod
     def now(cls, system: str, where: str = "") -> Origin:
         """As the files are now; ``system``: with its release; ``where`` it is, if not just here."""
-        return cls(_commit(), hash_of(ROOT), f"{system} {where}".rstrip())
+        on = f"{system} {where}".rstrip()
+        return cls(_commit(), hash_of(ROOT, on), on)
 
     def noted(self, task: Task, ran: Ran) -> Run:
         """A run that ended just now."""
@@ -49,7 +62,7 @@ class Origin:
 
     def is_as_now(self) -> bool:
         """Whether the files are what they were: pliantd is started from them in every run."""
-        return self.files == hash_of(ROOT)
+        return self.files == hash_of(ROOT, self.on)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +75,13 @@ class Run:
     ran: Ran
 
 
-def hash_of(root: Path) -> str:
-    """Return what tells the files under test, by path and content, from any others."""
+def hash_of(root: Path, on: str) -> str:
+    """Return what tells the files under test there, by path and content, from any others."""
+    others = tuple(one for system in _OF_ONE if system not in on.split() for one in _OF_ONE[system])
     total = hashlib.sha256()
     for path in sorted(path for pattern in UNDER_TEST for path in root.glob(pattern)):
+        if f"{path.relative_to(root)}".startswith(others):
+            continue
         content = path.read_bytes() if path.suffix in _KINDS and path.is_file() else None
         if content is not None and b"\0" not in content:  # else it is built from the others
             total.update(f"{path.relative_to(root)}\0".encode())
@@ -84,9 +100,10 @@ def append(path: Path, run: Run) -> None:
         file.write(json.dumps(line, separators=(",", ":")) + "\n")
 
 
-def read(path: Path, files: str) -> Sequence[Run]:
-    """Return the runs with these files under test."""
-    return tuple(run for run in _all(path) if run.origin.files == files)
+def read(path: Path, root: Path = ROOT) -> Sequence[Run]:
+    """Return the runs in which the files under test were what they are now."""
+    now = cache(partial(hash_of, root))
+    return tuple(run for run in _all(path) if run.origin.files == now(run.origin.on))
 
 
 def counted(runs: Sequence[Run], on: str) -> Counter[str]:
