@@ -311,10 +311,10 @@ class Field(ABC):
         return (self.place / "log").read_text().splitlines()[-1].startswith("saved")
 
     def works(self) -> bool:
-        """Whether the program counts."""
-        pid = int((self.place / "pid").read_text().split()[0])
-        with contextlib.suppress(psutil.NoSuchProcess):
-            return not self.has_saved() and runs(psutil.Process(pid))
+        """Whether the program counts, below a wrapper: without one it is about to be ended."""
+        with contextlib.suppress(psutil.NoSuchProcess, StopIteration):
+            pid, wrapper = self.program()
+            return not self.has_saved() and runs(psutil.Process(pid)) and runs(wrapper)
         return False
 
     @staticmethod
