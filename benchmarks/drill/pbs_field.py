@@ -40,6 +40,8 @@ _DELETED, _STARTING = 91, 41
 """Substates: qstat's, of a job that was deleted, and of one of which its nodes are being told."""
 EMPTY_S = 30.0
 """How long a job may be said to run of which nothing does."""
+AGAIN_S = 30.0
+"""How long a job that was deleted has to end."""
 FAR_S = 10.0
 """No time to begin of a hand-over's is so far ahead."""
 _TOML = """\
@@ -113,6 +115,7 @@ class PbsField(Field):
     bin_dir: str = ""
     user: str = ""
     started_s: float = 0.0  # the last pliantd
+    _cancelled_s: dict[str, float] = field(default_factory=dict)  # each job, last
 
     @classmethod
     @contextlib.contextmanager
@@ -288,8 +291,11 @@ class PbsField(Field):
         return int(self.show(self.job)["Resource_List.ngpus"])
 
     def cancel(self, job: str, user: str | None = None) -> None:
-        """End a job."""
-        self.tell("qdel", job, user=user)
+        """End a job, and give it time: at each qdel pbs_mom begins anew, and never comes to it."""
+        now_s = time.monotonic()
+        if now_s - self._cancelled_s.get(job, -AGAIN_S) >= AGAIN_S:
+            self._cancelled_s[job] = now_s
+            self.tell("qdel", job, user=user)
 
     # --- what is left ----------------------------------------------------------------------------
 

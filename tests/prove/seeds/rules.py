@@ -258,8 +258,11 @@ class Rules:
             number = int(name.removeprefix("pliant_").partition("_")[0])
             known, run = state.jobs.get(number), self._site.runs.get(number)
             runs = known is not None and known.state == "RUNNING" and run and not run.has_saved
+            begins_s = self._owners.said.get(number, {}).get("begin_s", 0.0)
             if known is None or known.is_over or runs:
                 yield f"{name} stands, and its job {'runs' if runs else 'is over'}"
+            elif known.waits and begins_s > self._site.time.now_s:
+                yield f"{name} stands, and its job's owner lets it begin later"
 
     def settled(self) -> None:
         """Check how all jobs have ended, and that nothing of ours is left at the end."""
