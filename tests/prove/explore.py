@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from prove.moves import AT_ONCE, Move, moves
-from prove.rules import Wrong, check, check_settled, check_undisturbed
+from prove.rules import check, check_settled, check_undisturbed
 from prove.sameness import faults_by
-from prove.world import Machine, World
+from prove.world import Machine, World, Wrong
 
 Faults = Callable[[Machine, World], Iterator[Move]]
 
@@ -60,14 +60,25 @@ class Explorer:
         """Make every move from here; yield what is new."""
         for name, after in self._moved(number, world):
             many = self.states
-            there = self._number(after, number, name)
+            try:
+                there = self._number(after, number, name)
+            except Wrong as error:
+                self.wrong.append((str(error), self.path(number, name)))
+                continue
             if after.faults == world.faults and there != number:
                 self.nexts[number].append(there)
             if there == many:
                 yield there, after
 
     def _moved(self, number: int, world: World) -> Iterator[tuple[str, World]]:
-        named = [*moves(self.machine, world, self.machine.same_by(world))]
+        try:
+            named = [*moves(self.machine, world, self.machine.same_by(world))]
+            if world.faults:
+                fewer = replace(world, faults=world.faults - 1)
+                faults = [*self.faults(self.machine, fewer)]
+        except Wrong as error:
+            self.wrong.append((str(error), self.path(number, "pliantd acts")))
+            return
         try:
             if world.is_settled and not any(name in AT_ONCE for name, _ in named):
                 check_settled(self.machine, world)
@@ -76,11 +87,11 @@ class Explorer:
         except Wrong as error:
             self.wrong.append((str(error), self.path(number, "")))
         if world.faults:
-            named += self.faults(self.machine, replace(world, faults=world.faults - 1))
+            named += faults
         for name, move in named:
             self.moves += 1
-            after = move()
             try:
+                after = move()
                 check(self.machine, world, after)
             except Wrong as error:
                 self.wrong.append((str(error), self.path(number, name)))

@@ -57,6 +57,8 @@ def of_the_job(machine: Machine, world: World) -> Iterator[Move]:
     wrapper = world.wrapper
     if wrapper is not None and wrapper.wish is not None and _is_unheard(world):
         yield "wrapper says it again", partial(machine.reports, world, wrapper.wish)
+    if _fails_unheard(world):
+        yield "wrapper says again that there is none", partial(machine.fails, world)
     if world.guarded:
         for name, code in (("saves", CHECKPOINTED), ("completes", 0)):
             yield f"program {name} unmanaged", partial(unmanaged, machine, world, code)
@@ -107,10 +109,16 @@ def _is_unheard(world: World) -> bool:
     return waits and world.pliantd is not None and world.pliantd.resumed and not knows
 
 
+def _fails_unheard(world: World) -> bool:
+    """Whether it has yet to say that there is no checkpoint, and pliantd hears it."""
+    return world.failing != "" and world.pliantd is not None
+
+
 def _is_told(world: World) -> bool:
     """Whether the wrapper does something at once."""
     wrapper = world.wrapper
-    return wrapper is not None and (_hears(world) or world.now_s >= wrapper.until_s)
+    does = wrapper is not None and (_hears(world) or world.now_s >= wrapper.until_s)
+    return does or _fails_unheard(world)
 
 
 def wished(world: World) -> words.Wish | None:
@@ -140,8 +148,9 @@ def _of_the_wrapper(world: World) -> Iterator[float]:
 
 def _of_the_hand_over(world: World) -> Iterator[float]:
     over, job = world.over, world.job
-    if over is None:
+    if over is None or world.pliantd is None:
         return
+    yield world.pliantd.active[0][3]  # when its next step is due
     if not over.saved_s:
         yield over.until_s + JUST_S
         return

@@ -163,6 +163,19 @@ class OnPbs(Machine):
     def changes(self, argv: Sequence[str]) -> bool:
         return argv[0] in CHANGES or (argv[0] == "qmgr" and argv[2].startswith("set"))
 
+    def may_not(self, argv: Sequence[str]) -> str:
+        match argv:
+            case ("qstat" | "pbsnodes" | "qmgr", *_):
+                return ""
+            case ("qrls", "-h", "s", number) | ("qalter", *_, number):
+                return "" if number == str(JOB) else "it is another's job"
+            case ("qrerun", number):
+                return self.may_not_end(self.fake.state.jobs[int(number)])
+        return "it never says that"
+
+    def may_be_requeued(self, job: Record) -> bool:
+        return job.rerunable
+
     def does_half(self, argv: Sequence[str]) -> None:
         """Do nothing: PBS takes a qalter whole or not at all."""
 

@@ -16,8 +16,9 @@ from pliant.batch.slurm.snapshot import snapshot_of
 from pliant.grammar import find_token, put_token
 from pliant.handover import FRESH_S, OURS, RENEW_S, SETTLE_S
 from pliant.model import Job, Snapshot
-from pliant.node.words import CHECKPOINTED
-from prove.fake_slurm import HELD, FakeSlurm, Jobs, Record
+from pliant.node import words
+from pliant.node.words import CHECKPOINTED, Stage
+from prove.fake_slurm import BY_OWNER, HELD, FakeSlurm, Jobs, Record
 from prove.moves import JUST_S, Move
 from prove.once import QueriesOnce
 from prove.world import (
@@ -39,11 +40,14 @@ from prove.world import (
 )
 
 LATER_S = 100.0
+KILLED = "0:15"
+"""The exit code of a run that a kill of the run before has met."""
 _CHANGED = attrgetter(
     *("number", "state", "gpus", "cpus", "min_cpus", "priority", "run", "limit_min"),
     *("bf_priority", "reason", "comment", "dependency", "code", "final", "requeues"),
     "written_back",
 )
+_OF_GUESTS = frozenset(("Priority", "AdminComment"))
 _CHANGES = frozenset(("update", "create", "delete", "requeue", "release"))
 
 
@@ -105,6 +109,36 @@ class OnSlurm(Machine):
     def changes(self, argv: Sequence[str]) -> bool:
         return argv[0] == "scontrol" and argv[1] in _CHANGES
 
+    def may_not(self, argv: Sequence[str]) -> str:
+        if argv[0] == "squeue" or "show" in argv:
+            return ""
+        jobs = self.fake.state.jobs
+        match argv[1:]:
+            case ("create" | "delete", *_):
+                return ""
+            case ("requeue", number):
+                return self.may_not_end(jobs[int(number)])
+            case ("release", number):
+                return self._may_not_raise(jobs[int(number)])
+            case ("update", what, *words):
+                _, number = what.split("=")
+                return self._may_not_update(jobs[int(number)], words) if number.isdigit() else ""
+        return "it never says that"
+
+    def _may_not_update(self, job: Record, words: Sequence[str]) -> str:
+        names = {word.partition("=")[0] for word in words}
+        if "Priority=0" in words:
+            return "it holds a job"
+        if job.number == RIVAL or (job.number == GUEST and not names <= _OF_GUESTS):
+            return "it is another's job"
+        return self._may_not_raise(job) if "Priority" in names else ""
+
+    def _may_not_raise(self, job: Record) -> str:
+        return "its owner holds it" if job.reason == BY_OWNER and not job.priority else ""
+
+    def may_be_requeued(self, job: Record) -> bool:
+        return job.requeues
+
     def does_half(self, argv: Sequence[str]) -> None:
         some = [word for word in argv if word.startswith("AdminComment=")]
         if argv[1] == "update" and some:
@@ -114,7 +148,7 @@ class OnSlurm(Machine):
 
     def instants(self, world: World) -> Iterator[float]:
         if world.job.runs:
-            yield world.job.start_s + SETTLE_S
+            yield from (world.job.start_s + 1.0, world.job.start_s + SETTLE_S)
         for job in world.batch.jobs.values():
             if job.is_between_runs:
                 yield job.begin_s if job.waits else job.cleaned_s
@@ -125,7 +159,12 @@ class OnSlurm(Machine):
         job = world.job
         if world.batch.fences:
             return f"a reservation is left: {world.batch.fences}"
+        if job.has_failed and job.run and job.code == KILLED:
+            return f"it has failed by a kill of its run before: {job}"
         ours = job.runs and (job.priority in OURS or "pliant-" in job.comment)
+        guest = world.batch.jobs.get(GUEST)
+        if guest is not None and guest.priority in OURS and not guest.is_over:
+            return f"its guest is pinned: {guest}"
         return f"it runs with what is ours: {job}" if ours else ""
 
     def moves(self, world: World) -> Iterator[Move]:
@@ -164,12 +203,29 @@ class OnSlurm(Machine):
                     partial(replace, world, batch=world.batch.with_job(begun)),
                 )
         yield from self._of_its_start(world)
+        wrapper = world.wrapper
+        if (
+            wrapper is not None
+            and wrapper.stage is Stage.HANDING
+            and world.now_s >= wrapper.until_s
+        ):
+            yield "slurmctld does not answer its wrapper", partial(self._answers_nobody, world)
         if job.runs:
             unkept = replace(world, free=_is_free(world))
             yield "its node fails", partial(self.does, unkept, _node_fails)
+            if job.run and world.now_s < min(job.start_s + SETTLE_S, job.submit_s + FRESH_S):
+                free = replace(world, free=True)
+                yield "a kill of before ends it", partial(self.does, free, _is_killed)
         guest = world.batch.jobs.get(GUEST)
         for does in ("hold", "cancel") if guest is not None and guest.waits else ():
             yield f"the guest's owner: {does}", partial(self.tells, world, does, str(GUEST))
+
+    def _answers_nobody(self, world: World) -> World:
+        self.answers_nobody = True
+        try:
+            return self.happens(world, words.Ticked(world.now_s))
+        finally:
+            self.answers_nobody = False
 
     def _forgets(self, world: World) -> World:
         """Slurmctld is killed before it has stored what it was told, by pliantd or by an owner.
@@ -204,7 +260,7 @@ class OnSlurm(Machine):
         """
         free, ways = replace(world, free=True), [("refused by its node", HELD)]
         if world.now_s < world.job.submit_s + FRESH_S:
-            ways.append(("killed by a kill of before", "0:15"))
+            ways.append(("killed by a kill of before", KILLED))
         for name, how in ways:
             for move in (self.acts, self.schedules):
                 after = move(free, start_fails=how)
@@ -247,6 +303,13 @@ def _asked_of(job: Record, seen: Seen) -> object:
 def _is_free(world: World) -> bool:
     """Whether nothing keeps its place where it is sent back now."""
     return world.free or not world.batch.fences
+
+
+def _is_killed(slurm: FakeSlurm) -> None:
+    job = slurm.state.jobs[JOB]
+    slurm.state = slurm.state.with_job(
+        replace(job, state="FAILED", code=KILLED, reason="", end_s=float(int(slurm.now_s)))
+    )
 
 
 def _node_fails(slurm: FakeSlurm) -> None:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from pliant.handover import Outcome
-from prove.world import RIVAL, Machine, World
-
-
-class Wrong(AssertionError):
-    """It is."""
+from prove.world import RIVAL, Machine, World, Wrong
 
 
 def check(machine: Machine, before: World, after: World) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+from pliant.daemon.handing import AGAIN_S, name_of
 from pliant.handover import GIVE_UP_S, Do, HandOver
 from prove.moves import wished
 from prove.world import LATELY_S, Machine, Seen, World
@@ -32,7 +33,7 @@ def same_by(machine: Machine, world: World) -> object:
         _stored(world, seen),
         _remembered(machine, world, seen),
         _wrapped(world, seen),
-        (world.has_saved, world.free, world.guarded),
+        (world.has_saved, world.free, world.guarded, _is_of_now(world)),
         tuple([(name, seen(to) if name == "begin_s" else to) for name, to in world.said]),
     )
 
@@ -40,6 +41,12 @@ def same_by(machine: Machine, world: World) -> object:
 def faults_by(machine: Machine, world: World) -> object:
     """Return what they have in common besides by which the same faults lead to the same."""
     return world.earlier and machine.known(world.earlier, _seen_at(world.now_s))
+
+
+def _is_of_now(world: World) -> bool | None:
+    """Whether what its wrapper has yet to say is of the hand-over that is under way."""
+    over = world.over
+    return (over is not None and world.failing == name_of(over)) if world.failing else None
 
 
 def _seen_at(now_s: float) -> Seen:
@@ -73,10 +80,11 @@ def _remembered(machine: Machine, world: World, seen: Seen) -> object:
     if pliantd is None:
         return None
     return (
-        *(pliantd.resumed, pliantd.unwanted, machine.recalled(pliantd.memory, seen)),
+        *(pliantd.resumed, pliantd.unwanted, pliantd.gone, machine.recalled(pliantd.memory, seen)),
         *[
             (_of_the_hand_over(over, seen), did is not None and did.do is Do.RESHAPE, *rest)
-            for _number, over, _job, _next_s, _trouble, did, *rest in pliantd.active
+            + ((seen(next_s),) if next_s > world.now_s + AGAIN_S else ())
+            for _number, over, _job, next_s, _trouble, did, *rest in pliantd.active
         ],
     )
 

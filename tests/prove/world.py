@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from pliant.batch.clients import Answer
 from pliant.daemon.elastic import Elastic
-from pliant.daemon.handing import Wanted, _Active, name_of
+from pliant.daemon.handing import AGAIN_S, Wanted, _Active, name_of
 from pliant.grammar import parse
 from pliant.handover import (
     BLOCKED_S,
@@ -59,13 +59,14 @@ class Rejected(Exception):
 class Pliantd:
     """What a running pliantd remembers of the hand-over; ``unwanted``: nobody needs it any more.
 
-    ``memory``: what its adapter does.
+    ``memory``: what its adapter does. ``gone``: the job's last run that it has handed over.
     """
 
     active: tuple[Any, ...] = ()
     resumed: bool = False
     unwanted: bool = False
     memory: Any = None
+    gone: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,8 @@ class World:
 
     ``batch``: all that the batch system knows. ``said``: what its owner has said last of what it
     asks, by field. ``earlier``: what the batch system knew before pliantd's last command.
-    ``guarded``: its wrapper was killed, and its guardian waits for its program.
+    ``guarded``: its wrapper was killed, and its guardian waits for its program. ``failing``: for
+    which wish its wrapper has yet to say that there is no checkpoint.
     """
 
     now_s: float
@@ -88,6 +90,7 @@ class World:
     said: Said = ()
     earlier: Any = None
     guarded: bool = False
+    failing: str = ""
 
     @property
     def job(self) -> Any:
@@ -108,6 +111,10 @@ class World:
 
 class Died(BaseException):
     """Pliantd was killed just now."""
+
+
+class Wrong(BaseException):
+    """Something is so that may never be; pliantd itself catches none of it."""
 
 
 def all_of(what: Any, seen: Callable[[float], float]) -> object:
@@ -157,6 +164,8 @@ class Machine(ABC):
         self.refuse = ""  # what is answered to the next command that changes something
         self.half = False  # whether it is refused halfway
         self.dies = ""  # "before" or "after" the next one
+        self.has_saved = False  # what runs
+        self.answers_nobody = False  # but pliantd
 
     def _clock(self) -> float:
         return float(self.fake.now_s)
@@ -166,7 +175,10 @@ class Machine(ABC):
         return self._same_by(self, world)
 
     def run(self, argv: Any, **rest: Any) -> Any:
-        """Run a command of pliantd's, unless it is to fail."""
+        """Run a command of pliantd's, unless it is to fail. Raises Wrong where none may be given."""
+        words = self.may_not(argv)
+        if words:
+            raise Wrong(f"{words}: {' '.join(argv)}: {self.fake.state.jobs}")
         changes = self.changes(argv)
         if changes and self.dies == "before":
             raise Died
@@ -222,6 +234,21 @@ class Machine(ABC):
         """Whether a command changes something."""
 
     @abstractmethod
+    def may_not(self, argv: Sequence[str]) -> str:
+        """Return why pliantd may never give a command as things are, in words; "" where it may."""
+
+    def may_not_end(self, job: Any) -> str:
+        """Return why pliantd may not end the run of a job; "" where it may, or could not."""
+        if not self.may_be_requeued(job):
+            return ""
+        is_its_own = job.number == JOB and (self.has_saved or not job.runs)
+        return "" if is_its_own else "it ends a run that has not saved"
+
+    @abstractmethod
+    def may_be_requeued(self, job: Any) -> bool:
+        """Whether a job's owner lets it be requeued."""
+
+    @abstractmethod
     def does_half(self, argv: Sequence[str]) -> None:
         """Do what is done of a command that is refused halfway."""
 
@@ -273,12 +300,15 @@ class Machine(ABC):
         self.fake.state, self.fake.now_s = world.batch, world.now_s
         self.store.rows = world.store
         self.refuse, self.half, self.dies = "", False, ""
+        self.has_saved = world.has_saved
         self.fake.start_fails = {}
         pliantd = world.pliantd or Pliantd()
         overs = cast("Any", self.overs)
         overs._active = {one[1].job: _Active(*one) for one in pliantd.active}
         for name in ("_gone", "_rests", "_refused"):
             vars(overs)[name] = {}
+        if pliantd.gone >= 0:
+            overs._gone[str(JOB)] = pliantd.gone
         elastic = cast("Any", self.elastic)
         elastic._resumed, elastic._outgrown._had = pliantd.resumed, {}
         elastic._unwanted = lambda _job, _guest: pliantd.unwanted
@@ -292,16 +322,17 @@ class Machine(ABC):
             elastic._resumed,
             elastic._unwanted(str(JOB), active[0].over.guest if active else ""),
             self.memory(),
+            cast("Any", self.overs)._gone.get(str(JOB), -1),
         )
         job, wrapper, has_saved = self.fake.state.jobs[JOB], world.wrapper, world.has_saved
-        guarded = world.guarded and job.runs
+        guarded, failing = world.guarded and job.runs, world.failing
         if not job.runs:
-            wrapper = None
+            wrapper, failing = None, ""
         elif job.run != world.job.run or not world.job.runs:
-            wrapper, has_saved, guarded = self.wrapper(), False, False
+            wrapper, has_saved, guarded, failing = self.wrapper(), False, False, ""
         return World(
             *(self.fake.now_s, self.fake.state, self.store.rows, pliantd, wrapper, has_saved),
-            *(world.faults, world.free, world.said, world.earlier, guarded),
+            *(world.faults, world.free, world.said, world.earlier, guarded, failing),
         )
 
     def wrapper(self) -> words.State:
@@ -344,7 +375,8 @@ class Machine(ABC):
         self.refuse, self.half, self.dies = refuse, half, dies
         self.fake.start_fails = {JOB: start_fails} if start_fails else {}
         for active in cast("Any", self.overs)._active.values():
-            active.next_s = 0.0
+            if active.next_s <= world.now_s + AGAIN_S:  # but what a start lets wait
+                active.next_s = 0.0
         try:
             self.overs.turn()
         except Died:
@@ -415,7 +447,7 @@ class Machine(ABC):
     def _effect(self, world: World, effect: words.Effect) -> World:
         match effect:
             case words.ReportSaved(wish):
-                return self.reports(replace(world, has_saved=True), wish)
+                return self.reports(replace(world, has_saved=True, failing=""), wish)
             case words.ReportFailed(wish):
                 return self._fails(world, wish.id)
             case words.ReportEnd():
@@ -443,9 +475,13 @@ class Machine(ABC):
             )
         return self.happens(world, words.Answered(world.now_s)) if known else world
 
+    def fails(self, world: World) -> World:
+        """Say that there is no checkpoint, until it is heard."""
+        return replace(self._fails(world, world.failing), failing="")
+
     def _fails(self, world: World, wish: str) -> World:
         if world.pliantd is None:
-            return world
+            return replace(world, failing=wish)
         self._take(world)
         over = self.overs.of(str(JOB))
         if over is not None:
@@ -454,6 +490,8 @@ class Machine(ABC):
 
     def _requeues(self, world: World) -> World:
         try:
+            if self.answers_nobody:
+                raise Rejected("no answer")
             return self.requeues(world)
         except Rejected as error:
             return self.happens(world, words.Requeued(world.now_s, str(error)))

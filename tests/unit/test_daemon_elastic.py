@@ -903,6 +903,26 @@ def test_a_job_behind_a_fence_that_nobody_remembers_starts_as_it_is(bench: Bench
     assert (job.state, job.gpus, bench.hands.rival) == ("RUNNING", 4, "PENDING")
 
 
+def test_so_does_one_whose_fence_a_killed_batch_system_has_brought_back(bench: Bench) -> None:
+    """Its hand-over is over, and Slurm has forgotten that, and the start."""
+    bench.slurm_has(JOB)
+    bench.listens()
+    assert [*bench.elastic.begin(reshape(bench.one()), always)]
+    assert bench.elastic.overs.saved("7", 0, bench.name())
+    while bench.elastic.overs.of("7") is not None:
+        if bench.hands.fake.state.fences and bench.hands.job.waits:
+            stored = bench.hands.fake.state
+        bench.elastic.overs.turn()
+        bench.hands.pass_time(0.5)
+    bench.hands.fake.state = stored
+    waits = replace(JOB, state=JobState.WAITING, restarts=1, priority=PINNED, nodes=())
+    bench.elastic.looked(Snapshot(bench.now_s, (), (), waiting=(waits,), running=()), always)
+    for _ in range(20):
+        bench.elastic.overs.turn()
+        bench.hands.pass_time(0.5)
+    assert (bench.hands.job.state, bench.hands.fake.state.fences) == ("RUNNING", {})
+
+
 @pytest.mark.parametrize(
     ("job", "shape", "words"),
     [

@@ -590,6 +590,59 @@ def test_a_program_that_runs_again_after_its_checkpoint_is_not_requeued(
     assert bench.ends == [("7", Outcome.NOT_SAVED)]
 
 
+@pytest.mark.parametrize("runs_again", [False, True])
+def test_a_pliantd_that_starts_ends_no_run_before_its_program_may_say_that_it_runs_again(
+    bench: Bench, runs_again: bool
+) -> None:
+    """Slurm was away, too: its `pliant run` could not requeue it, and tells that every 4 s."""
+    bench.begin()
+    bench.save()
+    bench.start()
+    bench.hands.pass_time(300)
+    bench.overs.resume([ASKED])
+    for _ in range(8):
+        bench.overs.turn()
+        bench.hands.pass_time(0.5)
+    assert bench.hands.did == []
+    if runs_again:
+        fail(bench)
+    bench.go_on()
+    assert _as_it_was(bench) is runs_again
+    assert bench.ends == [("7", Outcome.NOT_SAVED if runs_again else Outcome.DONE)]
+
+
+def test_one_that_was_requeued_is_gone_on_with_at_once(bench: Bench) -> None:
+    bench.begin()
+    bench.save()
+    while not bench.hands.job.waits:
+        bench.overs.turn()
+        bench.hands.pass_time(0.5)
+    done = len(bench.hands.did)
+    bench.start()
+    bench.overs.resume([replace(ASKED, state=JobState.WAITING, restarts=1)])
+    bench.overs.turn()
+    assert len(bench.hands.did) > done
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_nor_is_one_whose_checkpoint_was_for_a_wish_of_before(bench: Bench, killed: bool) -> None:
+    """It has heard of that one alone."""
+    bench.begin()
+    name = name_of(bench.under_way)
+    bench.hands.pass_time(61, scheduler=False)
+    bench.go_on(3)
+    assert bench.begin()
+    bench.overs.failed("7", 0, name)  # that one: what it is asked for now it may save yet
+    assert bench.under_way.until_s > bench.hands.clock()
+    assert bench.overs.saved("7", 0, name)
+    if killed:
+        bench.start()
+        bench.overs.resume([ASKED])
+    bench.overs.failed("7", 0, name)
+    bench.go_on()
+    assert _as_it_was(bench)
+
+
 def test_a_requeue_that_slurm_was_told_is_not_taken_back(bench: Bench) -> None:
     bench.begin()
     bench.save()

@@ -42,6 +42,9 @@ SLOW_S = 1.0
 """Between looks at one whose program is still asked for its checkpoint."""
 AGAIN_S = 1.0
 """After a step that the batch system refused, or that changed nothing."""
+SPEAK_S = 5.0
+"""After a start, until a run is ended that was noted as saved: meanwhile its program may run again,
+which its ``pliant run`` says every 4 s at least until it is heard."""
 STALE_S = 600.0
 """A checkpoint that comes so long after its wish was given up leads to no other shape."""
 REST_S = 300.0
@@ -159,7 +162,8 @@ class HandOvers:
         """
         now_s = self._clock()
         with self._lock:
-            if job.id in self._active or job.restarts <= self._gone.get(job.id, -1):
+            is_over = job.restarts <= self._gone.get(job.id, -1)
+            if job.id in self._active or (is_over and job.state is JobState.RUNNING):
                 return False
             rests = self._monotonic() < self._rests.get(job.id, float("-inf"))
             if rests or self.refused(job.id).get(wanted.shape):
@@ -194,7 +198,7 @@ class HandOvers:
 
         What a job contradicts counts as not stored.
         """
-        known = {job.id: job for job in jobs}
+        known, spoken_s = {job.id: job for job in jobs}, self._monotonic() + SPEAK_S
         with self._lock:
             for row in self._store.handovers():
                 if row.job in self._active:
@@ -204,7 +208,9 @@ class HandOvers:
                     self._store.handed_over(row.id, self._clock(), "?")
                 else:
                     job = _as_asked(row) or now or Job(row.job)
-                    self._active[row.job] = _Active(row.id, over, job)
+                    runs = now is not None and now.state is JobState.RUNNING
+                    next_s = spoken_s if runs and over.saved_s else 0.0
+                    self._active[row.job] = _Active(row.id, over, job, next_s)
             self.woken()
 
     def forget(self, there: frozenset[str]) -> None:
@@ -333,9 +339,11 @@ class HandOvers:
         """
         with self._lock:
             active = self._active.get(job_id)
-            if active is None or (active.over.run, name_of(active.over)) != (run, name):
+            if active is None:
                 return
-            if not active.requeued:
+            is_its_own = (active.over.run, name_of(active.over)) == (run, name)
+            was_taken = active.over.saved_s > 0 and self._does_for(active.over, run, name)
+            if (is_its_own or was_taken) and not active.requeued:
                 self._store.saved(active.number, 0.0)
                 active.over = replace(active.over, until_s=0.0, saved_s=0.0)
                 self._hasten(active)

@@ -81,6 +81,7 @@ class Door:
     _closed: threading.Event = field(default_factory=threading.Event)
     _begin: Mapping[str, str] = field(default_factory=dict)
     _saving: threading.Event = field(default_factory=threading.Event)
+    _failing: threading.Event = field(default_factory=threading.Event)
     _last: list[threading.Thread] = field(default_factory=list)
 
     def watch(self, begin: Mapping[str, str]) -> None:
@@ -164,7 +165,11 @@ class Door:
         _thread(lambda: self._insist("run-launched", fields, self._closed))
 
     def saved(self, wish: Wish, took_s: float) -> None:
-        """Report a checkpoint until :meth:`give_up`: each answer says that pliantd still lives."""
+        """Report a checkpoint until :meth:`give_up`: each answer says that pliantd still lives.
+
+        What is not heard yet of one that failed is not so any more.
+        """
+        self._failing.set()
         self._saving = stop = threading.Event()
         fields = self._saved_fields(wish, took_s)
 
@@ -187,9 +192,10 @@ class Door:
         self._saving.set()
 
     def failed(self, wish: Wish, words: str) -> None:
-        """Report that there is no checkpoint, a few times where nobody answers."""
+        """Report that there is no checkpoint, again and again where nobody answers."""
+        self._failing = stop = threading.Event()
         fields = {**self.who, "wish": wish.id, "words": words}
-        _thread(lambda: self._insist("run-failed", fields, self._closed))
+        _thread(lambda: self._insist("run-failed", fields, stop))
 
     def _insist(
         self, verb: str, fields: Mapping[str, str], stop: threading.Event
@@ -239,8 +245,8 @@ class Door:
 
     def close(self) -> None:
         """Wait for the last reports, shortly, and end the others."""
-        self._closed.set()
-        self._saving.set()
+        for event in (self._closed, self._saving, self._failing):
+            event.set()
         deadline = time.monotonic() + END_S
         for thread in self._last:
             thread.join(max(0.0, deadline - time.monotonic()))

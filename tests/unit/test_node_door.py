@@ -1,0 +1,38 @@
+"""What a wrapper reports, and for how long."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from unittest.mock import Mock
+
+from fake_door import wait_until
+from pliant.errors import Unavailable
+from pliant.node.door import Door, Heard
+from pliant.node.words import Wish
+from pliant.wire.runs import RunAnswer
+
+WISH = Wish("0.1", "resize", "2", 60.0)
+
+
+def test_that_there_is_no_checkpoint_is_not_said_any_more_once_there_is_one() -> None:
+    """Pliantd, which was away, would end what the checkpoint has begun."""
+    said, answers = list[str](), threading.Event()
+
+    def ask(verb: str, _fields: Mapping[str, str], _timeout_s: float) -> RunAnswer:
+        said.append(verb)
+        if not answers.is_set():
+            raise Unavailable("pliantd is away")
+        return RunAnswer()
+
+    heard = Mock(spec=Heard)
+    door = Door(ask, {"job": "7", "run": "0"}, heard)
+    door.failed(WISH, "not in time")
+    wait_until(lambda: "run-failed" in said, "the first report")
+    door.saved(WISH, 1.0)
+    wait_until(lambda: "run-saved" in said, "the second one")
+    before = said.count("run-failed")
+    answers.set()
+    wait_until(lambda: said.count("run-saved") > 2, "that it is heard, and said again")
+    door.close()
+    assert (said.count("run-failed"), heard.answered.called) == (before, True)
