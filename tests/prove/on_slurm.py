@@ -18,7 +18,7 @@ from pliant.handover import FRESH_S, OURS, RENEW_S, SETTLE_S
 from pliant.model import Job, Snapshot
 from pliant.node import words
 from pliant.node.words import CHECKPOINTED, Stage
-from prove.fake_slurm import BY_OWNER, HELD, FakeSlurm, Jobs, Record
+from prove.fake_slurm import BY_OWNER, HELD, REQUEUE_S, FakeSlurm, Jobs, Record
 from prove.moves import JUST_S, Move
 from prove.once import QueriesOnce
 from prove.world import (
@@ -159,6 +159,8 @@ class OnSlurm(Machine):
         job = world.job
         if world.batch.fences:
             return f"a reservation is left: {world.batch.fences}"
+        if job.waits and _begins_by_nobody(world):
+            return f"it begins later, and nobody wants that: {job}"
         if job.has_failed and job.run and job.code == KILLED:
             return f"it has failed by a kill of its run before: {job}"
         ours = job.runs and (job.priority in OURS or "pliant-" in job.comment)
@@ -298,6 +300,14 @@ def _asked_of(job: Record, seen: Seen) -> object:
         case _:
             how = (job.start_s <= job.submit_s, job.end_s - job.start_s <= SETTLE_S)
             return (_CHANGED(job), is_it and how)
+
+
+def _begins_by_nobody(world: World) -> bool:
+    """Whether it may begin at a time that neither its owner nor Slurm's requeue has set."""
+    job = world.job
+    is_soon = job.begin_s <= world.now_s + FRESH_S
+    by_slurm = job.begin_s == job.submit_s + REQUEUE_S
+    return not (is_soon or by_slurm or ("begin_s", job.begin_s) in world.said)
 
 
 def _is_free(world: World) -> bool:

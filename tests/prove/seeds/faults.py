@@ -64,6 +64,7 @@ class Faults:
             ("pliantd ended and started", 1, self._ends),
             ("pliantd started from an older store", 1, self._ages),
             ("slurmctld forgets", 4, self._forgets),
+            ("head node away", 2, self._head_fails),
             ("node down", 2, self._node_fails),
             ("slurmd started again", 2, self._slurmd),
             ("priority written back", 3, self._writes_back),
@@ -160,11 +161,20 @@ class Faults:
         self._site.ages()
 
     def _forgets(self, _number: int) -> None:
+        self._goes_away(self._random.uniform(1, 12))
+
+    def _goes_away(self, for_s: float) -> None:
         before = self._site.cluster.state.jobs
-        self._site.cluster.goes_away(self._random.uniform(1, 12))
+        self._site.cluster.goes_away(for_s)
         for number, job in self._site.cluster.state.jobs.items():
             if job is not before[number]:
                 self._owners.forgotten(number)
+
+    def _head_fails(self, _number: int) -> None:
+        """Neither pliantd nor slurmctld answers, for so long that a wrapper does without them."""
+        for_s = self._random.uniform(15, 60)
+        self._site.kill("with its host", for_s)
+        self._goes_away(for_s)
 
     def _node_fails(self, number: int) -> None:
         self._site.cluster.fails(self._node(number), self._random.uniform(5, 60))

@@ -263,6 +263,8 @@ class Rules:
                 yield f"{name} stands, and its job {'runs' if runs else 'is over'}"
             elif known.waits and begins_s > self._site.time.now_s:
                 yield f"{name} stands, and its job's owner lets it begin later"
+            elif known.waits and self._site.outcome(number) is not None:
+                yield f"{name} stands, and nothing is under way: {known}"
 
     def settled(self) -> None:
         """Check how all jobs have ended, and that nothing of ours is left at the end."""

@@ -151,8 +151,8 @@ class Site:
         """What pliantd's host takes for now."""
         return self.time.now_s + self.ahead_s
 
-    def kill(self, why: str) -> None:
-        """Kill pliantd, as it is, with its store as it is."""
+    def kill(self, why: str, for_s: float | None = None) -> None:
+        """Kill pliantd, as it is, with its store as it is; ``for_s``: until it is started again."""
         if self.process is None:
             return
         self.trace.note(f"pliantd is killed {why}")
@@ -161,7 +161,7 @@ class Site:
         self._keep_store(process.state)
         self._dead.append(process)
         self.disturbed()
-        self.time.after(self.restarts_s(), self.start)
+        self.time.after(self.restarts_s() if for_s is None else for_s, self.start)
 
     def _keep_store(self, before: Path) -> None:
         """What it has written is there for the next one, and what the dead one does is not."""
@@ -304,6 +304,8 @@ class Site:
 
     def requeue(self, number: int) -> str:
         """Run scontrol requeue on a job's node; return what it complains of."""
+        if self.time.now_s < self.cluster.away_until_s:
+            return "Unable to contact slurm controller (connect failure)"
         try:
             self.cluster.tell("requeue", str(number))
         except Rejected as error:
