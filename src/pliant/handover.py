@@ -347,7 +347,8 @@ def _given_up(over: HandOver, scene: Scene) -> Outcome | None:
         return Outcome.GONE
     if job.changed or (over.changed and not job.killed):
         return Outcome.CHANGED
-    if job.run > over.run + STARTS:
+    ends_so = job.killed and 0 < over.hindered_s < now_s - GIVE_UP_S  # nobody may requeue it
+    if ends_so or job.run > over.run + STARTS:
         return Outcome.NOT_LAUNCHED
     late = _is_cleared(over, scene) and now_s > max(job.begins_s, over.back_s) + START_S
     far = job.is_waiting and job.begins_s > now_s + GIVE_UP_S  # by a clock that was set back

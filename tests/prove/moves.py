@@ -160,7 +160,7 @@ def _of_the_hand_over(world: World) -> Iterator[float]:
         yield job.begin_s + BLOCKED_S + JUST_S
     for since_s, lasts_s in (
         *((over.refused_s, REFUSED_S), (over.hindered_s, REFUSED_S)),
-        (over.back_s, PUT_BACK_S),
+        *((over.back_s, PUT_BACK_S), (job.has_failed and over.hindered_s, GIVE_UP_S)),
     ):
         if since_s:
             yield since_s + lasts_s + JUST_S

@@ -161,7 +161,7 @@ class OnSlurm(Machine):
             return f"a reservation is left: {world.batch.fences}"
         if job.waits and _begins_by_nobody(world):
             return f"it begins later, and nobody wants that: {job}"
-        if job.has_failed and job.run and job.code == KILLED:
+        if job.has_failed and job.run and job.requeues and job.code == KILLED:
             return f"it has failed by a kill of its run before: {job}"
         ours = job.runs and (job.priority in OURS or "pliant-" in job.comment)
         guest = world.batch.jobs.get(GUEST)

@@ -95,7 +95,8 @@ def _of_the_hand_over(over: HandOver, seen: Seen) -> object:
         _DECIDED(over),
         over.saved_s == 0 and seen(over.until_s, 0.0),
         seen(over.saved_s, LONG_S),
-        *[seen(at_s) for at_s in (over.refused_s, over.back_s, over.hindered_s)],
+        *[seen(at_s) for at_s in (over.refused_s, over.back_s)],
+        seen(over.hindered_s, LONG_S),
     )
 
 

@@ -24,6 +24,7 @@ from pliant.daemon.handing import (
 )
 from pliant.grammar import parse, put_token
 from pliant.handover import (
+    GIVE_UP_S,
     OURS,
     PINNED,
     PUT_BACK_S,
@@ -819,6 +820,23 @@ def test_one_that_was_killed_at_its_start_is_requeued_as_soon_as_slurm_does_so(
     bench.hands.refuses = set()
     bench.go_on()
     assert bench.hands.job.run == 2
+
+
+def test_one_that_nobody_may_requeue_is_let_be_at_last(bench: Bench) -> None:
+    """Its owner says so, who had it end where a start of it fails."""
+    bench.begin()
+    bench.save()
+    while bench.hands.job.run == 0 or bench.hands.job.state != "RUNNING":
+        bench.go_on(1)
+    job = bench.hands.job
+    bench.hands.has(state="FAILED", code="0:15", end_s=job.start_s, requeues=False)
+    bench.go_on(3)
+    bench.hands.pass_time(GIVE_UP_S - 10, scheduler=False)
+    bench.go_on(3)
+    assert bench.ends == []
+    bench.hands.pass_time(10)
+    bench.go_on(3)
+    assert bench.ends == [("7", Outcome.NOT_LAUNCHED)]
 
 
 def test_what_is_refused_once_its_job_has_another_request_hinders_no_pin(bench: Bench) -> None:

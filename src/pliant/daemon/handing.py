@@ -434,21 +434,22 @@ class HandOvers:
         if step.do is Do.RESHAPE:
             words = str(error).removeprefix(f"job {active.over.job}: {step.do}: ")
             self._note_refusal(active, words, now_s, for_good=for_good)
-        elif step.do in BEFORE_RESHAPE and not scene.job.killed:
-            self._note_hindrance(active, step, now_s, for_good=for_good)
+        elif step.do in BEFORE_RESHAPE:
+            self._note_hindrance(active, step, scene, for_good=for_good)
         else:
             with self._lock:
                 stuck = _is_stuck(active.over, step, now_s)
                 active.over = replace(active.over, stuck=stuck)
 
-    def _note_hindrance(self, active: _Active, step: Step, now_s: float, *, for_good: bool) -> None:
-        """Note since when it is hindered; a job that cannot even be requeued stays as it is."""
+    def _note_hindrance(self, active: _Active, step: Step, scene: Scene, *, for_good: bool) -> None:
+        """Note since when it is hindered; one that cannot even be requeued and runs stays so."""
+        runs, now_s = not scene.job.killed, scene.now_s
         with self._lock:
             over = active.over
             since_s = over.hindered_s or now_s
-            barred = over.barred or for_good or now_s - since_s >= REFUSED_S
+            barred = over.barred or (runs and (for_good or now_s - since_s >= REFUSED_S))
             active.over = replace(over, hindered_s=since_s, barred=barred)
-            if step.do is Do.REQUEUE and barred:
+            if step.do is Do.REQUEUE and barred and runs:
                 active.stays = True
                 active.over = replace(active.over, until_s=0.0, saved_s=0.0)
                 self._store.saved(active.number, 0.0)
