@@ -136,9 +136,9 @@ prove-mutants: ## take each decision of a hand-over out in turn, and say what no
 drill: ## inject faults into hand-overs, N= runs more or until EACH= of each kind, K= at once, SUITE= in a container; writes docs/drill.md (needs root; minutes)
 	@.ci/packages test
 	@$(MAKE) $(VENV)/.dev spank
-	$(if $(SUITE),docker/cluster drill,$(PY) -m benchmarks.drill) \
-		--runs $(or $(N),0) --each $(or $(EACH),0) --seed $(or $(SEED),0) $(if $(K),--at-once $(K))
-	$(PY) -m benchmarks.drill.document
+	@status=0; $(if $(SUITE),docker/cluster drill,$(PY) -m benchmarks.drill) --runs $(or $(N),0) \
+		--each $(or $(EACH),0) --seed $(or $(SEED),0) $(if $(K),--at-once $(K)) || status=$$?; \
+	$(PY) -m benchmarks.drill.document; exit $$status
 
 .PHONY: spank
 spank: ## build the SPANK plugin for the Slurm that is installed here

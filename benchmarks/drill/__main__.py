@@ -16,6 +16,7 @@ import argparse
 import os
 import random
 import signal
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -61,8 +62,8 @@ def enough(
         yield next(tasks)
 
 
-def main() -> None:
-    """Make the runs, and note each as it ends."""
+def main() -> int:
+    """Make the runs, and note each as it ends; 1 where one of them was not good."""
     chosen = _parser().parse_args()
     seed = chosen.seed or random.SystemRandom().randrange(1, 2**31)
     system = SYSTEMS[chosen.batch]
@@ -75,7 +76,9 @@ def main() -> None:
     _end_at_a_signal(stopping)
     at_once = system.at_once or chosen.at_once
     tasks = enough(rarest(kinds, counts, seed), chosen.runs, chosen.each, kinds, counts)
+    bad = 0
     for task, ran in drilled(tasks, at_once, stopping, chosen.logs, system.up):
+        bad += not ran.is_good
         if origin.is_as_now():
             append(chosen.record, origin.noted(task, ran))
             counts[ran.fault] += ran.faults - task.fault.hand_overs
@@ -84,6 +87,7 @@ def main() -> None:
             stopping.set()
             print("a file under test was changed: this run does not count, ending", flush=True)
     print(_standing(chosen.record, origin, system.faults), flush=True)
+    return int(bad > 0)
 
 
 def _standing(record: Path, origin: Origin, kinds: Sequence[Fault]) -> str:
@@ -135,4 +139,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

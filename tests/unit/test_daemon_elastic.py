@@ -903,8 +903,14 @@ def test_a_job_behind_a_fence_that_nobody_remembers_starts_as_it_is(bench: Bench
     assert (job.state, job.gpus, bench.hands.rival) == ("RUNNING", 4, "PENDING")
 
 
-def test_so_does_one_whose_fence_a_killed_batch_system_has_brought_back(bench: Bench) -> None:
+@pytest.mark.parametrize("was_refused", [False, True])
+def test_so_does_one_whose_fence_a_killed_batch_system_has_brought_back(
+    bench: Bench, was_refused: bool
+) -> None:
     """Its hand-over is over, and Slurm has forgotten that, and the start."""
+    if was_refused:
+        row = HandOverRow(0, NOW_S, "7", "alice", "lab", 0, "2", "4", "", "room", NOW_S + 60)
+        bench.store.handed_over(bench.store.hand_over(row), NOW_S, f"{Outcome.REFUSED}: a limit")
     bench.slurm_has(JOB)
     bench.listens()
     assert [*bench.elastic.begin(reshape(bench.one()), always)]

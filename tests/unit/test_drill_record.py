@@ -127,7 +127,7 @@ def test_a_run_does_not_count_in_which_a_file_under_test_was_changed(
     monkeypatch.setattr("benchmarks.drill.__main__.drilled", drilled)
     path = tmp_path / "runs.jsonl"
     monkeypatch.setattr("sys.argv", ["drill", "--runs", "5", "--seed", "7", "--record", str(path)])
-    main()
+    assert main() == 0
     now[0] = "f00d"
     (kept,) = read(path)
     assert (kept.seed, len(path.read_text().splitlines())) == (7, 1)
@@ -138,6 +138,20 @@ def test_a_run_does_not_count_in_which_a_file_under_test_was_changed(
     assert empty == counts.format(0, 0, len(FAULTS))
     assert changed == "a file under test was changed: this run does not count, ending"
     assert last == empty
+
+
+@pytest.mark.parametrize(("seen", "status"), [(GOOD, 0), (BAD, 1)])
+def test_a_sitting_in_which_one_was_not_good_ends_with_an_error(
+    seen: Seen, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def drilled(tasks: Iterable[Task], *_: object) -> Ended:
+        for number, task in enumerate(tasks):
+            yield task, Ran(task.fault.name, [GOOD if number else seen])
+
+    monkeypatch.setattr("benchmarks.drill.__main__.drilled", drilled)
+    record = str(tmp_path / "runs.jsonl")
+    monkeypatch.setattr("sys.argv", ["drill", "--runs", "2", "--seed", "7", "--record", record])
+    assert main() == status
 
 
 def test_the_kinds_of_which_there_are_fewest_hand_overs_come_first() -> None:

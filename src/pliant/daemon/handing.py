@@ -154,19 +154,18 @@ class HandOvers:
     def begin(
         self, job: Job, wanted: Wanted, until_s: float, reason: str, *, listens: bool = True
     ) -> bool:
-        """Ask a running job's program for a checkpoint; False where one is under way already.
+        """Ask a job's program for a checkpoint; False where one is under way already.
 
-        False too where ``job`` is of a look that is older than the end of that run, and shortly
-        after it has saved in vain.
+        False too for one that runs where ``job`` is of a look that is older than the end of that
+        run, shortly after it has saved in vain, and for a shape that it was not given.
         Where none ``listens`` that could make one, it is as good as made at once.
         """
         now_s = self._clock()
         with self._lock:
-            is_over = job.restarts <= self._gone.get(job.id, -1)
-            if job.id in self._active or (is_over and job.state is JobState.RUNNING):
-                return False
             rests = self._monotonic() < self._rests.get(job.id, float("-inf"))
-            if rests or self.refused(job.id).get(wanted.shape):
+            is_over = rests or job.restarts <= self._gone.get(job.id, -1)
+            is_over |= wanted.shape in self.refused(job.id)
+            if job.id in self._active or (is_over and job.state is JobState.RUNNING):
                 return False
             asked = replace(job, next_nodes=wanted.nodes)
             row = HandOverRow(
