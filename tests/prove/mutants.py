@@ -1,8 +1,9 @@
 """Code of Pliant with one decision taken out, in place, and put back.
 
 Taken out is, in turn: a statement that has an effect, a whole ``if`` or only its condition, one
-part of an ``and`` or ``or``, one side of a choice, one case of a ``match``, one argument of ``min``
-or ``max``, and a comparison that a function returns or hands on.
+part of an ``and`` or ``or``, one side of a choice, one case of a ``match`` or one of its patterns, one
+argument of ``min`` or ``max``, a comparison that a function returns or hands on, and one entry of
+what something is looked for in, of a set, or of a table: of a function or of the module.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import ast
 import contextlib
 import copy
 import inspect
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
+from unittest.mock import patch
 
 Place = tuple[str | int, ...]
 """The way from a function's node to one below it, by names of fields and numbers in lists."""
@@ -22,17 +25,20 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One decision that is taken out of a function: ``what`` says which."""
+    """One decision that is taken out of a function or a constant: ``what`` says which.
+
+    ``left``: its code without, or its value.
+    """
 
     module: ModuleType
     function: str
     line: int
     what: str
-    code: CodeType
+    left: object
 
     @property
     def where(self) -> str:
-        """The function, with its module."""
+        """The function or constant, with its module."""
         return f"{self.module.__name__}.{self.function}"
 
     @property
@@ -42,14 +48,26 @@ class Mutant:
 
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:
-        """Let the function be without it."""
-        function = _function(self.module, self.function)
-        whole = function.__code__
-        function.__code__ = self.code
-        try:
+        """Let the function, or the constant for all who have it, be without it."""
+        with contextlib.ExitStack() as stack:
+            if isinstance(self.left, CodeType):
+                stack.enter_context(_but_its_code(_function(self.module, self.function), self.left))
+            else:
+                whole = vars(self.module)[self.function]
+                for place in [*sys.modules.values()]:
+                    if vars(place).get(self.function) is whole:
+                        stack.enter_context(patch.object(place, self.function, self.left))
             yield
-        finally:
-            function.__code__ = whole
+
+
+@contextlib.contextmanager
+def _but_its_code(function: FunctionType, code: CodeType) -> Iterator[None]:
+    whole = function.__code__
+    function.__code__ = code
+    try:
+        yield
+    finally:
+        function.__code__ = whole
 
 
 def mutants(module: ModuleType, only: Sequence[str] = ()) -> Iterator[Mutant]:
@@ -62,6 +80,24 @@ def mutants(module: ModuleType, only: Sequence[str] = ()) -> Iterator[Mutant]:
                 other = _with(tree, at, less)
                 ast.fix_missing_locations(other)
                 yield Mutant(module, name, line, what, _code(module, other, name))
+    for node in tree.body:
+        match node:
+            case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), _, value):
+                if value is not None and not only:
+                    yield from _less_of(module, name, value)
+
+
+def _less_of(module: ModuleType, name: str, value: ast.expr) -> Iterator[Mutant]:
+    """Yield a constant that lacks one entry; what is said of types is none."""
+    if isinstance(value, ast.Subscript):
+        return
+    for at, node in [((), value), *_all(ast.Expression(value), ())]:
+        if isinstance(node, ast.Tuple | ast.Set) and len(node.elts) > 1:
+            for one, rest in _one_less(node.elts):
+                less = ast.Expression(_with(value, at[1:], _but(node, "elts", rest)))
+                ast.fix_missing_locations(less)
+                left = eval(compile(less, str(module.__file__), "eval"), vars(module))  # noqa: S307
+                yield Mutant(module, name, node.lineno, f"{ast.unparse(one)} in {name}", left)
 
 
 def _functions(tree: ast.AST) -> Iterator[tuple[str, Place]]:
@@ -122,6 +158,34 @@ def _instead(node: Any) -> Iterator[tuple[str, Any]]:
             yield f"for ... if {ast.unparse(first)}", every
         case ast.keyword(value=ast.Compare()):
             yield from _compared(node)
+        case _:
+            yield from _of_several(node)
+
+
+def _of_several(node: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what has entries, each without one."""
+    match node:
+        case ast.MatchOr(patterns):
+            for one, rest in _one_less(patterns):
+                less = rest[0] if len(rest) == 1 else ast.MatchOr(rest)
+                yield f"case ... | {ast.unparse(one)}", less
+        case ast.Compare(_, [ast.In() | ast.NotIn()], [ast.Tuple() | ast.List() as several]):
+            for one, rest in _one_less(several.elts):
+                less = _but(node, "comparators", [_but(several, "elts", rest)])
+                yield f"{ast.unparse(one)} in {ast.unparse(node)}", less
+        case ast.Call(ast.Name("all" | "any" as name), [ast.Tuple() | ast.List() as several]):
+            for one, rest in _one_less(several.elts):
+                yield (
+                    f"{ast.unparse(one)} of {name}",
+                    _but(node, "args", [_but(several, "elts", rest)]),
+                )
+        case (
+            ast.Set([_, _, *_])
+            | ast.Tuple([ast.Tuple(), ast.Tuple(), *_], ast.Load())
+            | ast.Tuple([ast.Compare(), _, *_])
+        ):
+            for one, rest in _one_less(node.elts):
+                yield f"{ast.unparse(one)} of several", _but(node, "elts", rest)
 
 
 def _of_statement(node: Any) -> Iterator[tuple[str, Any]]:

@@ -950,6 +950,40 @@ def test_what_cannot_be_resized_by_hand_is_refused_in_one_line(
         bench.elastic.resize(bench.one(job), shape, "alice")
 
 
+@pytest.mark.parametrize(
+    ("so", "words"),
+    [
+        ({"spec": Spec(MALLEABLE, own=FOUR, pinned=True)}, "its owner pinned it"),
+        ({"requeues": False}, "the batch system may not requeue it"),
+        ({"shapes": (ONE, FOUR)}, "the batch system cannot change it so"),
+    ],
+)
+def test_one_that_may_not_change_now_is_not_resized_by_hand(
+    bench: Bench, so: dict[str, Any], words: str
+) -> None:
+    job = replace(JOB, **so)
+    bench.listens(job)
+    with pytest.raises(Refused, match=f"job 7: 2: {words}"):
+        bench.elastic.resize(bench.one(job), TWO, "alice")
+
+
+def test_what_was_refused_before_is_not_tried_by_hand(bench: Bench) -> None:
+    row = HandOverRow(0, NOW_S, "7", "alice", "lab", 0, "4", "2", "", "room", NOW_S + 60)
+    bench.store.handed_over(bench.store.hand_over(row), NOW_S, f"{Outcome.REFUSED}: a limit")
+    bench.listens()
+    with pytest.raises(Refused, match="it was tried before, and refused: a limit"):
+        bench.elastic.resize(replace(bench.one(), shapes=(ONE, TWO, FOUR)), TWO, "alice")
+
+
+def test_nor_is_what_a_limit_forbids(bench: Bench) -> None:
+    bench.listens()
+    seen = snapshot([node("n1", gpus=4)], [], [bench.one()])
+    kept = tuple(replace(one, name="gpu", keeps_shapes="a limit") for one in seen.partitions)
+    bench.elastic.decided(replace(seen, now_s=bench.now_s, partitions=kept), Plan())
+    with pytest.raises(Refused, match="job 7: 2: a limit"):
+        bench.elastic.resize(bench.one(), TWO, "alice")
+
+
 def test_a_program_that_is_silent_is_not_resized_by_hand(bench: Bench) -> None:
     bench.listens()
     bench.now_s += 500.0

@@ -455,6 +455,41 @@ def test_a_run_that_was_handed_over_is_not_asked_again_by_a_look_of_before(bench
     assert not bench.begin()
 
 
+def as_it_was(bench: Bench) -> None:
+    """It starts as it was, whatever came of the reshape."""
+    bench.hands.has(state="RUNNING", run=1, gpus=4, start_s=bench.hands.clock())
+
+
+def as_its_owner_says(bench: Bench) -> None:
+    bench.hands.has(gpus=3)
+
+
+def refuses(bench: Bench) -> None:
+    bench.hands.refuses, bench.hands.for_good = {Do.RESHAPE}, True
+
+
+@pytest.mark.parametrize(
+    ("happens", "outcome"),
+    [
+        (as_it_was, Outcome.AS_WAS),
+        (as_its_owner_says, Outcome.CHANGED),
+        (refuses, Outcome.REFUSED),
+    ],
+)
+def test_nor_is_one_that_did_not_become_what_was_wanted(
+    bench: Bench, happens: Callable[[Bench], None], outcome: Outcome
+) -> None:
+    bench.begin()
+    bench.save()
+    while not bench.hands.job.waits:
+        bench.overs.turn()
+        bench.hands.pass_time(0.5)
+    happens(bench)
+    bench.go_on()
+    assert bench.ends == [("7", outcome)]
+    assert not bench.overs.begin(ASKED, Wanted(Shape(1, 1)), NOW_S + 500, "it fits better")
+
+
 def test_of_a_number_that_was_another_jobs_nothing_is_known(bench: Bench) -> None:
     bench.begin()
     bench.save()
@@ -1092,17 +1127,23 @@ def test_a_step_that_changes_nothing_is_not_repeated_at_once(bench: Bench) -> No
     assert bench.did == [Do.PIN, Do.FENCE, Do.FENCE]
 
 
-def test_a_checkpoint_that_comes_after_its_owner_held_the_job_leaves_it_held(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    ("reason", "held"),
+    [("JobHeldUser", Outcome.HELD), ("JobHeldAdmin", Outcome.HELD_BY_ADMIN)],
+)
+def test_a_checkpoint_that_comes_after_somebody_held_the_job_leaves_it_held(
+    bench: Bench, reason: str, held: Outcome
+) -> None:
     bench.begin()
     over = bench.overs.of("7")
     assert over is not None
-    bench.hands.fake.told(("hold", "7"), by_owner=True)
+    bench.hands.has(priority=0, reason=reason)
     bench.go_on(3)
-    assert bench.ends == [("7", Outcome.HELD)]
+    assert bench.ends == [("7", held)]
     assert bench.overs.saved_late(ASKED, 0, name_of(over))
     bench.go_on()
     job = bench.hands.job
-    assert (bench.ends[1:], job.state, job.priority) == ([("7", Outcome.HELD)], "PENDING", 0)
+    assert (bench.ends[1:], job.state, job.priority) == ([("7", held)], "PENDING", 0)
     assert bench.did == [Do.REQUEUE]
 
 

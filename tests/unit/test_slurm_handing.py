@@ -975,8 +975,12 @@ def test_who_holds_a_job_is_said(reason: str, outcome: Outcome) -> None:
     assert next_step(OVER, scene) == Step(Do.END, outcome=outcome)
 
 
-def test_a_job_that_is_suspended_is_not_taken_for_one_that_is_only_held() -> None:
+@pytest.mark.parametrize("state", ["SUSPENDED", "STOPPED"])
+def test_a_job_that_is_suspended_is_not_taken_for_one_that_is_only_held(state: str) -> None:
+    """STOPPED: by a signal, as `scontrol` shows it."""
     hands = handing(waits(**RAN))
     hands.fake.told(("suspend", "7"))
+    job = replace(hands.fake.state.jobs[7], state=state)
+    hands.fake.state = hands.fake.state.with_job(job)
     scene = hands.scene(replace(OVER, guest=""), JOB)
     assert (scene.job.held, scene.job.suspended) == (True, True)

@@ -99,6 +99,7 @@ def test_what_it_was_what_it_is_to_be_and_anything_between_stands(
         {"partition": "cpu"},
         {"features": "fast"},
         {"nodes_required": "n2"},
+        {"nodes_excluded": "n3"},
         {"reservation": "course"},
         {"account": "other"},
         {"qos": "high"},
