@@ -397,9 +397,11 @@ def test_a_preemption_names_the_guest_and_counts(bench: Bench) -> None:
     assert bench.one(EFFORT).preempted == 1
 
 
+@pytest.mark.parametrize("changed", [False, True])
 def test_who_does_not_start_in_the_room_made_for_it_is_no_trial_job_for_a_while(
-    bench: Bench,
+    bench: Bench, changed: bool
 ) -> None:
+    """Also where the owner of the job that made room has changed that meanwhile."""
     trial = Spec(Request(job_class=JobClass.TRIAL), own=FOUR)
     guest = replace(JOB, id="8", state=JobState.WAITING, nodes=(), spec=trial, time_limit_s=600)
     bench.look(EFFORT, waiting=(guest,))
@@ -410,7 +412,10 @@ def test_who_does_not_start_in_the_room_made_for_it_is_no_trial_job_for_a_while(
     while bench.elastic.overs.of("7") is not None:
         bench.hands.pass_time(1)
         bench.elastic.overs.turn()
+        if changed and bench.hands.job.waits:
+            bench.hands.has(gpus=3)
         assert bench.now_s < 3000, "it does not end"
+    assert (bench.store.handovers("7")[-1].outcome == Outcome.CHANGED) is changed
     bench.now_s += 1
     seen = Snapshot(bench.now_s, (), (), waiting=(guest,))
     assert bench.elastic.known(seen).waiting == (guest,)
@@ -712,6 +717,25 @@ def test_a_job_that_returns_to_a_place_of_which_nobody_remembers_goes_before_no_
     bench.look(waiting=(waits,))
     assert bench.hands.did == [("7", Do.LOWER)]
     assert bench.hands.job.priority == PINNED
+
+
+def test_a_guest_that_waits_with_its_pin_loses_it_once_nobody_makes_room(bench: Bench) -> None:
+    """Also where a Slurm that was killed has forgotten that it was taken back."""
+    waits = replace(TRIAL, priority=GUEST)
+    bench.slurm_has(EFFORT, waits)
+    bench.look(EFFORT, waiting=(TRIAL,))
+    bench.listens(EFFORT)
+    [*bench.elastic.begin(shrink(bench.one(EFFORT), TRIAL.id), always)]
+    bench.look(EFFORT, waiting=(waits,))
+    assert bench.hands.did == []
+    bench.elastic.overs.failed("7", 0, bench.name())
+    while bench.elastic.overs.all():
+        bench.elastic.overs.turn()
+        bench.hands.pass_time(1)
+    bench.slurm_has(EFFORT, waits)
+    bench.hands.did.clear()
+    bench.look(EFFORT, waiting=(waits,))
+    assert bench.hands.did == [(TRIAL.id, Do.RELEASE_GUEST)]
 
 
 def test_one_that_waits_without_a_pin_is_not_lowered(bench: Bench) -> None:

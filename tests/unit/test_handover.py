@@ -377,6 +377,7 @@ def test_one_whose_request_could_not_be_put_back_has_its_seconds_to_start_as_wel
     ("carries", "back_s", "outcome"),
     [
         (NEW, 0.0, Outcome.DONE),
+        (None, 0.0, Outcome.DONE),  # what it has cannot be read
         (OLD, 0.0, Outcome.AS_WAS),
         (OLD, NOW_S + 5, Outcome.REFUSED),
         (NEW, NOW_S + 5, Outcome.DONE),  # what it had could not be put back
@@ -384,7 +385,7 @@ def test_one_whose_request_could_not_be_put_back_has_its_seconds_to_start_as_wel
     ],
 )
 def test_how_it_ended_of_one_that_runs_again(
-    carries: Shape, back_s: float, outcome: Outcome
+    carries: Shape | None, back_s: float, outcome: Outcome
 ) -> None:
     runs = Scene(NOW_S + 9, Sight(RUNNING, run=1, carries=carries))
     assert next_step(replace(intended(), back_s=back_s), runs) == Step(Do.END, outcome=outcome)

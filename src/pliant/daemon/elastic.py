@@ -219,7 +219,8 @@ class Elastic:
         self._stalled.forget(there)
         self._changes.forget(there)
         under_way = self.overs.all()
-        self._unserved.looked(snapshot, (wanted.guest for wanted in under_way.values()))
+        guests = {wanted.guest for wanted in under_way.values()}
+        self._unserved.looked(snapshot, guests)
         self._unwanted = unwanted(snapshot, acts_on)
         for job in snapshot.running:
             if job.id in under_way and self._unwanted(job.id, under_way[job.id].guest):
@@ -229,6 +230,8 @@ class Elastic:
         for job in snapshot.waiting:
             if job.id not in under_way and job.priority == RETURNS:
                 self._do(Do.LOWER, job)
+            elif job.id not in guests and job.priority == GUEST:
+                self._do(Do.RELEASE_GUEST, job)
         elastic = [job for job in snapshot.running if elastic_request(job)]
         self._stalled.looked(
             [job for job in elastic if job.id not in under_way],
@@ -275,7 +278,7 @@ class Elastic:
         return any(name.removeprefix(FENCE) not in under_way for name in names)
 
     def _unfence(self, known: Mapping[str, Job], acts_on: Callable[[Job], bool]) -> None:
-        """End the fences that are left, and the pins of those that room was made for.
+        """End the fences that are left.
 
         They are a pliantd's that is no more, or a batch system's that was killed and forgot its
         last seconds.
@@ -297,11 +300,6 @@ class Elastic:
                 self.overs.begin(before, Wanted(job.shape), self._clock(), words, listens=False)
             else:
                 self._do(Do.UNFENCE, Job(job_id))
-        guests = {wanted.guest for wanted in under_way.values()}
-        for job in known.values():
-            waits = job.state is JobState.WAITING and job.id not in guests
-            if waits and job.priority == GUEST:
-                self._do(Do.RELEASE_GUEST, job)
 
     def _do(self, what: Do, job: Job) -> None:
         shape, now_s = job.shape, self._clock()
