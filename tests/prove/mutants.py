@@ -13,7 +13,7 @@ import contextlib
 import copy
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -27,14 +27,14 @@ Place = tuple[str | int, ...]
 class Mutant:
     """One decision that is taken out of a function or a constant: ``what`` says which.
 
-    ``left``: its code without, or its value.
+    ``left``: its code without; of a constant its value, and those of what is made of it, by name.
     """
 
     module: ModuleType
     function: str
     line: int
     what: str
-    left: object
+    left: CodeType | Mapping[str, object]
 
     @property
     def where(self) -> str:
@@ -53,10 +53,8 @@ class Mutant:
             if isinstance(self.left, CodeType):
                 stack.enter_context(_but_its_code(_function(self.module, self.function), self.left))
             else:
-                whole = vars(self.module)[self.function]
-                for place in [*sys.modules.values()]:
-                    if vars(place).get(self.function) is whole:
-                        stack.enter_context(patch.object(place, self.function, self.left))
+                for name, left in self.left.items():
+                    stack.enter_context(_but_its_value(self.module, name, left))
             yield
 
 
@@ -70,6 +68,17 @@ def _but_its_code(function: FunctionType, code: CodeType) -> Iterator[None]:
         function.__code__ = whole
 
 
+@contextlib.contextmanager
+def _but_its_value(module: ModuleType, name: str, value: object) -> Iterator[None]:
+    """Let a constant be so for all who have imported it."""
+    whole = vars(module)[name]
+    with contextlib.ExitStack() as stack:
+        for place in [*sys.modules.values()]:
+            if vars(place).get(name) is whole:
+                stack.enter_context(patch.object(place, name, value))
+        yield
+
+
 def mutants(module: ModuleType, only: Sequence[str] = ()) -> Iterator[Mutant]:
     """Yield what may be taken out of a module's functions, of ``only`` these where any are named."""
     tree = ast.parse(inspect.getsource(module))
@@ -80,24 +89,37 @@ def mutants(module: ModuleType, only: Sequence[str] = ()) -> Iterator[Mutant]:
                 other = _with(tree, at, less)
                 ast.fix_missing_locations(other)
                 yield Mutant(module, name, line, what, _code(module, other, name))
+    constants = dict(_constants(tree))
+    for name, value in () if only else constants.items():
+        for line, what, less in _less_of(value):
+            left = {name: _value(module, less, {})}
+            for other, made in constants.items():
+                if any(isinstance(one, ast.Name) and one.id in left for one in ast.walk(made)):
+                    left[other] = _value(module, made, left)
+            yield Mutant(module, name, line, f"{what} in {name}", left)
+
+
+def _constants(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Yield what a module's names are, in order; what is said of types is none."""
     for node in tree.body:
         match node:
-            case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), _, value):
-                if value is not None and not only:
-                    yield from _less_of(module, name, value)
+            case ast.Assign([ast.Name(name)], ast.expr() as value) | ast.AnnAssign(
+                ast.Name(name), _, ast.expr() as value
+            ) if not isinstance(value, ast.Subscript):
+                yield name, value
 
 
-def _less_of(module: ModuleType, name: str, value: ast.expr) -> Iterator[Mutant]:
-    """Yield a constant that lacks one entry; what is said of types is none."""
-    if isinstance(value, ast.Subscript):
-        return
-    for at, node in [((), value), *_all(ast.Expression(value), ())]:
+def _less_of(value: ast.expr) -> Iterator[tuple[int, str, ast.expr]]:
+    """Yield a constant that lacks one entry: of which line, which, and what is left."""
+    for at, node in _all(ast.Expression(value), ()):
         if isinstance(node, ast.Tuple | ast.Set) and len(node.elts) > 1:
             for one, rest in _one_less(node.elts):
-                less = ast.Expression(_with(value, at[1:], _but(node, "elts", rest)))
-                ast.fix_missing_locations(less)
-                left = eval(compile(less, str(module.__file__), "eval"), vars(module))  # noqa: S307
-                yield Mutant(module, name, node.lineno, f"{ast.unparse(one)} in {name}", left)
+                yield node.lineno, ast.unparse(one), _with(value, at[1:], _but(node, "elts", rest))
+
+
+def _value(module: ModuleType, value: ast.expr, others: Mapping[str, object]) -> object:
+    code = compile(ast.Expression(value), str(module.__file__), "eval")
+    return eval(code, {**vars(module), **others})  # noqa: S307
 
 
 def _functions(tree: ast.AST) -> Iterator[tuple[str, Place]]:
