@@ -80,7 +80,12 @@ def test_a_backup_takes_over_in_the_middle_of_a_cycle_and_gives_back(both: Clust
             "docker compose exec controller sh -c 'touch /run/slurm/slurmctld.stopped; pkill slurmctld'",
         )
 
-    # To submit meanwhile is to wait for a controller, with or without Pliant.
+    # To submit meanwhile is to wait for a controller, with or without Pliant; but one that ends as it
+    # is asked resets the connection.
+    wait_until(
+        lambda: both.on("controller", "pgrep", "-x", "slurmctld").returncode == 1,
+        "slurmctld does not end",
+    )
     during = both.submit("login", ALICE, "-t", "1", *MOLDABLE, "--hold")
     wait_until(lambda: acts(both, "backup"), "the backup's pliantd does not act")
     now = queue(both)
