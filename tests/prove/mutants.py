@@ -119,7 +119,7 @@ def _less_of(value: ast.expr) -> Iterator[tuple[int, str, ast.expr]]:
 
 def _value(module: ModuleType, value: ast.expr, others: Mapping[str, object]) -> object:
     code = compile(ast.Expression(value), str(module.__file__), "eval")
-    return eval(code, {**vars(module), **others})  # noqa: S307
+    return eval(code, {**vars(module), **others})  # noqa: S307  # Pliant's own source
 
 
 def _functions(tree: ast.AST) -> Iterator[tuple[str, Place]]:
