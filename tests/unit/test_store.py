@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -220,6 +221,76 @@ def test_a_full_disk_leaves_the_history_in_memory_until_there_is_room(small_disk
     assert store.refused(1.0) == {"7": {TWO}}
     store.decide([decision(1000)])
     assert Store(small_disk).decisions("7", most=1) == (decision(1000),)
+
+
+def fill(disk: Path) -> Path:
+    """Fill a disk, and return with what."""
+    ballast = disk / "ballast"
+    with pytest.raises(OSError), ballast.open("wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 4096)
+    return ballast
+
+
+def resize(job: str) -> HandOverRow:
+    return HandOverRow(0, 1.0, job, "ada", "ml", 0, "4", "2", "", "it fits better", 60.0)
+
+
+def until_full(store: Store) -> None:
+    """Write until that goes to memory: what the log holds may be written over."""
+    for number in range(500):
+        store.decide([decision(number)])
+    assert "history is kept in memory only" in store.trouble
+
+
+def test_resizes_that_are_under_way_while_the_disk_is_full_are_as_ever(small_disk: Path) -> None:
+    store = Store(small_disk)
+    running, over = (store.hand_over(resize(job)) for job in ("1", "2"))
+    store.handed_over(over, 5.0, "done")
+    ballast = fill(small_disk)
+    until_full(store)
+    begun = store.hand_over(resize("3"))
+    assert len({running, over, begun}) == 3
+    store.saved(begun, 7.0)
+    store.handed_over(running, 8.0, "done")
+    assert [(row.job, row.saved_s) for row in store.handovers()] == [("3", 7.0)]
+    ballast.unlink()
+    store.heal(RETRY_S)
+    assert store.trouble == ""
+    store.made(begun, made=True)
+    store.close()
+    (row,) = Store(small_disk).handovers()
+    assert (row.id, row.job, row.saved_s, row.made) == (begun, "3", 7.0, True)
+    ends = [Store(small_disk).handovers(job)[0].outcome for job in "12"]
+    assert ends == ["done", "done"]
+
+
+def test_what_is_under_way_is_known_to_who_starts_while_the_disk_is_full(small_disk: Path) -> None:
+    before = Store(small_disk)
+    under_way = before.hand_over(resize("1"))
+    before.saved(under_way, 7.0)  # and is killed
+    fill(small_disk)
+    store = Store(small_disk)
+    until_full(store)
+    assert [(row.id, row.saved_s) for row in store.handovers()] == [(under_way, 7.0)]
+    assert store.hand_over(resize("2")) == under_way + 1
+
+
+def test_numbers_that_are_others_in_the_file_are_not_written_over_them(tmp_path: Path) -> None:
+    """It could not be read, either, when memory began."""
+    here, away = tmp_path / "here", tmp_path / "away"
+    here.mkdir()
+    before = Store(here)
+    number = before.hand_over(resize("1"))
+    before.close()
+    here.rename(away)
+    store = Store(here)
+    assert store.hand_over(replace(resize("2"), at_s=3.0)) == number
+    away.rename(here)
+    store.heal(RETRY_S)
+    assert "history is kept in memory only" in store.trouble
+    assert [row.job for row in store.handovers()] == ["2"]
+    assert [row.job for row in Store(here).handovers()] == ["1"]
 
 
 def test_what_memory_held_of_jobs_meanwhile_goes_to_the_file(tmp_path: Path) -> None:

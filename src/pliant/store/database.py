@@ -1,8 +1,9 @@
 """The file of the history: opened, written and read without ever raising, but for a newer file.
 
 A broken file is moved aside and a new one begun; where the disk is full, memory takes over until
-the disk can be written again, and what it has held of jobs is written there then. A file of a later
-release is none of both: nothing is done to it.
+the disk can be written again, and what it has held of jobs is written there then. It begins with
+what of the file is not over, and counts on from there. A file of a later release is none of both:
+nothing is done to it.
 """
 
 from __future__ import annotations
@@ -61,14 +62,13 @@ class Database:
             try:
                 return _write_lasting(self._db, steps, lasts)
             except (sqlite3.Error, OSError) as error:
-                refused = _copy_refused(self._db)
+                kept = _kept(self._db)
                 with suppress(sqlite3.Error):
                     self._db.close()
                 if _is_damage(error):
                     with suppress(OSError):
                         _move_aside(self.file)
-                self._db = self._to_memory(error)
-                _write(self._db, (("INSERT INTO refused VALUES (?, ?, ?, ?)", refused),))
+                self._db = self._to_memory(error, kept)
                 return _write(self._db, steps)
 
     def read(self, statement: str, values: Values) -> list[tuple[Any, ...]]:
@@ -77,9 +77,10 @@ class Database:
             try:
                 return self._db.execute(statement, values).fetchall()
             except (sqlite3.Error, OSError) as error:
+                kept = _kept(self._db)
                 with suppress(sqlite3.Error):
                     self._db.close()
-                self._db = self._to_memory(error)
+                self._db = self._to_memory(error, kept)
                 return []
 
     @contextmanager
@@ -140,11 +141,13 @@ class Database:
                 )
                 return _open(self.file)
         except (sqlite3.Error, OSError) as error:
-            return self._to_memory(error)
+            return self._to_memory(error, _kept_in(self.file))
 
-    def _to_memory(self, error: Exception) -> sqlite3.Connection:
+    def _to_memory(self, error: Exception, kept: Sequence[Step]) -> sqlite3.Connection:
         self.trouble = f"{self.file}: {error}: the history is kept in memory only"
-        return _open(None)
+        memory = _open(None)
+        _write(memory, kept)
+        return memory
 
 
 def _open(file: Path | None) -> sqlite3.Connection:
@@ -178,12 +181,27 @@ _CARRIED = (
     "INSERT OR REPLACE INTO file.runs SELECT * FROM main.runs",
     "UPDATE file.runs SET end_s = (SELECT end_s FROM main.jobs AS j WHERE j.job = runs.job)"
     " WHERE end_s = 0 AND job IN (SELECT job FROM main.jobs WHERE end_s > 0)",
+    "INSERT OR REPLACE INTO file.intentions SELECT * FROM main.intentions",
+    "INSERT OR REPLACE INTO file.handovers SELECT * FROM main.handovers",
     "INSERT INTO file.decisions (at_s, job, what, shape, reason)"
     " SELECT at_s, job, what, shape, reason FROM main.decisions ORDER BY id",
     "INSERT INTO file.hours SELECT * FROM main.hours WHERE true ON CONFLICT (hour_s, partition)"  # noqa: S608  # our own names
     " DO UPDATE SET " + ", ".join(f"{name} = {name} + excluded.{name}" for name in COUNTED),
 )
-"""What memory has held for a while, into the file; not resizes, whose numbers are others' there."""
+"""What memory has held for a while, into the file."""
+_ANOTHERS = (
+    "SELECT 1 FROM main.handovers AS ours JOIN file.handovers AS its USING (id)"
+    " WHERE (ours.job, ours.at_s) <> (its.job, its.at_s) LIMIT 1",
+    "SELECT 1 FROM main.intentions AS ours JOIN file.intentions AS its USING (id)"
+    " WHERE (ours.job, ours.at_s) <> (its.job, its.at_s) LIMIT 1",
+)
+"""Finds a number that is another's in the file: that could not be read when memory began."""
+_KEPT = (
+    ("refused", "true"),
+    ("handovers", "done_s IS NULL OR id = (SELECT max(id) FROM handovers)"),
+    ("intentions", "id = (SELECT max(id) FROM intentions)"),
+)
+"""With which rows memory begins: what is not over, and the last ones, whose numbers go on."""
 
 
 def _carry(memory: sqlite3.Connection, file: Path) -> None:
@@ -193,6 +211,8 @@ def _carry(memory: sqlite3.Connection, file: Path) -> None:
     """
     memory.execute("ATTACH ? AS file", (str(file),))
     try:
+        if any(memory.execute(statement).fetchone() for statement in _ANOTHERS):
+            raise sqlite3.IntegrityError("what memory holds has the numbers of others")
         with memory:
             for statement in _CARRIED:
                 memory.execute(statement)
@@ -233,12 +253,27 @@ def _write_lasting(db: sqlite3.Connection, steps: Iterable[Step], lasts: bool) -
     return _write(db, steps)
 
 
-def _copy_refused(db: sqlite3.Connection) -> list[tuple[object, ...]]:
-    """Save what can be read of the refused shapes from a database that cannot be written."""
-    try:
-        return db.execute("SELECT job, shape, times, until_s FROM refused").fetchall()
-    except sqlite3.Error:
-        return []
+def _kept(db: sqlite3.Connection) -> list[Step]:
+    """Return what writes down elsewhere what memory begins with; nothing where none can be read."""
+    steps: list[Step] = []
+    with suppress(sqlite3.Error):
+        if db.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS):
+            for table, where in _KEPT:
+                rows = db.execute(f"SELECT * FROM {table} WHERE {where}").fetchall()  # noqa: S608  # our own words
+                values = ", ".join("?" * len(rows[0])) if rows else ""
+                steps.append((f"INSERT INTO {table} VALUES ({values})", rows))  # noqa: S608  # our own words
+    return steps
+
+
+def _kept_in(file: Path) -> list[Step]:
+    """Return the same of a file that cannot be written."""
+    with suppress(sqlite3.Error):
+        db = _open_to_read(file)
+        try:
+            return _kept(db)
+        finally:
+            db.close()
+    return []
 
 
 def _is_damage(error: Exception) -> bool:
