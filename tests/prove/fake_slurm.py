@@ -155,7 +155,7 @@ class Record:
         return self.state in _HAVE_GPUS
 
 
-_HAVE_GPUS = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED"))
+_HAVE_GPUS = frozenset(("CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,6 +229,7 @@ def test_a_guest_gets_neither_the_priority_nor_the_end_of_its_victim(priority: s
         (waits(7, [("TimeLimit", "UNLIMITED")], run=2, **RAN), None, 0.0),  # in a year, Slurm says
         (waits(run=2, state="COMPLETING", start_s=1035.0), None, 0.0),  # it ended sooner
         (waits(run=3, gpus=2, **RAN), Shape(1, 2), 0.0),
+        (waits(run=3, gpus=4, **{**RAN, "state": "CONFIGURING"}), Shape(1, 4), 0.0),
     ],
 )
 def test_when_the_run_that_is_asked_ends_and_what_the_next_one_has_is_seen(

@@ -215,10 +215,10 @@ class Handing:
         if row.waits:
             changed = not self._stands(row, over, job, cluster)
             return replace(sight, carries=_carries(row, job, cluster), changed=changed)
+        if sight.state is JobState.RUNNING and sight.run > over.run:  # its nodes may boot yet
+            return replace(sight, carries=running_job(row, cluster).shape)
         if row.state != "RUNNING":
             return sight
-        if sight.run > over.run:
-            return replace(sight, carries=running_job(row, cluster).shape)
         ends_s = instant_s(row.end) if duration_s(row.time_limit) else 0.0
         return replace(sight, ends_s=ends_s)
 
