@@ -57,7 +57,8 @@ node; or it takes GPUs for used until it is reconfigured. The drill then does wh
 administrator would, which is counted apart. Or it ends the run that it has forgotten \
 ("Registered PENDING") and starts the job again within the same second, for which the node has \
 just revoked the job's credential: the job has FAILED, as a plain one would have; it is counted \
-as another first."""
+as another first. Or it has forgotten that the job was requeued and runs again: what that run says \
+of itself is refused, its `pliant run` requeues the job itself, and another may be first."""
 
 _GO_ON = """\
 ## How to go on

@@ -172,6 +172,10 @@ class Field(ABC):
         """Whether the batch system has ended the job by itself, for it had forgotten its start."""
         return False
 
+    def has_forgotten_a_run(self, _shown: Mapping[str, str]) -> bool:
+        """Whether the batch system counts fewer runs of the job than there were."""
+        return False
+
     def recount(self) -> bool:
         """Let it count its GPUs anew, where it has miscounted them; return whether so."""
         return False

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.drill.fault import UNHALTED_S, Fault
-from benchmarks.drill.field import COME_S, ENDED, LOOK_S, SHAPES, STEPS, Field, checksum
+from benchmarks.drill.field import COME_S, ENDED, LOOK_S, SHAPES, STEPS, Admin, Field, checksum
 from benchmarks.drill.work import Work
 from pliant.errors import PliantError
 from pliant.handover import Outcome
@@ -182,8 +182,10 @@ def _is_asked(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, aga
         area.wait(lambda: _overs(area) > before, "the job to be asked to make room", COME_S)
         return True
     shapes, since_s = draw.sample(SHAPES, len(SHAPES)), time.monotonic()
+    admin = area.admin(hurries=True)
 
     def is_asked() -> bool:
+        _tended(area, fault, seen, admin)  # it may be on its way back, without pliantd
         others = (one for one in shapes if int(one) != area.gpus())
         return any(area.ask("resize", job=area.number, shape=shape) for shape in others)
 
@@ -191,7 +193,10 @@ def _is_asked(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, aga
         says_so = any(words in area.trouble for words in _RESTS)
         return says_so and time.monotonic() - since_s > RESTS_S and not area.is_under_way()
 
-    area.wait(lambda: (again and rests()) or is_asked(), "the wish", COME_S)
+    try:
+        area.wait(lambda: (again and rests()) or is_asked(), "the wish", COME_S)
+    finally:
+        seen.righted += admin.did
     return not area.trouble
 
 
@@ -281,12 +286,7 @@ def _until_over(area: Field, fault: Fault, seen: Seen, *, last: bool) -> None:
     admin, runs_s = area.admin(hurries=True), list[float]()
 
     def over() -> bool:
-        rival = (
-            area.state_of(area.rival) if area.rival else ""
-        )  # first: it may start at the job's end
-        every = admin.tend()
-        states = [shown.get("JobState", "") for shown in every]
-        _look_at_rival(area, fault, seen, rival, every[0])
+        rival, states = _tended(area, fault, seen, admin)
         runs = states[0] == "RUNNING" and area.works()
         if runs and not runs_s:
             runs_s.append(time.monotonic())
@@ -315,13 +315,21 @@ def _until_over(area: Field, fault: Fault, seen: Seen, *, last: bool) -> None:
         _judge(area, seen)
 
 
+def _tended(area: Field, fault: Fault, seen: Seen, admin: Admin) -> tuple[str, Sequence[str]]:
+    """Do what an administrator does; return the state of the rival, and of the others."""
+    rival = area.state_of(area.rival) if area.rival else ""  # first: it may start at the job's end
+    every = admin.tend()
+    _look_at_rival(area, fault, seen, rival, every[0])
+    return rival, [shown.get("JobState", "") for shown in every]
+
+
 def _look_at_rival(
     area: Field, fault: Fault, seen: Seen, rival: str, shown: Mapping[str, str]
 ) -> None:
     """Note one that runs before the job has ended, and end one that has its turn."""
     ended = shown.get("JobState", "") in ENDED
     if rival == "RUNNING" and not ended and not seen.first + seen.slipped:
-        by_slurm = fault.first or _was_not_launched(area)
+        by_slurm = fault.first or _was_not_launched(area) or area.has_forgotten_a_run(shown)
         seen.first, seen.slipped = (1, 0) if by_slurm else (0, 1)
         seen.words += [] if by_slurm else [f"slipped in before {_told(shown)}"]
     if rival in ENDED:

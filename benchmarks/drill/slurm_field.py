@@ -128,6 +128,15 @@ class SlurmField(Field):
         ended = any(f"non-startable batch {job[:-1]}{after}" in log for after in " :")
         return ended and f"Registered PENDING {job}" in log
 
+    def has_forgotten_a_run(self, shown: Mapping[str, str]) -> bool:
+        """Whether one that was killed has forgotten that the job was requeued, and ran again.
+
+        What that run then says of itself is refused.
+        """
+        log = self.place / "log"
+        began = log.read_text().count("began ") if log.exists() else 0
+        return shown.get("JobState") == "PENDING" and int(shown.get("Restarts", began)) < began
+
     def recount(self) -> bool:
         """Let slurmctld count its GPUs anew, where it has miscounted them; return whether so.
 
