@@ -27,6 +27,8 @@ def _of_pliantd(machine: Machine, world: World) -> Iterator[Move]:
     if world.pliantd.active:
         yield "pliantd is killed before its command", partial(machine.acts, world, dies="before")
         yield "pliantd is killed after its command", partial(machine.acts, world, dies="after")
+        yield f"{machine.name}'s answer is lost", partial(machine.acts, world, dies="unheard")
+        yield f"{machine.name} is not reached", partial(machine.acts, world, dies="unreached")
     at_s = next_instant(machine, world)
     if at_s:
         yield "pliantd is slow", partial(machine.passes, world, at_s)

@@ -7,13 +7,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from pliant.daemon.handing import HEARD_S, UNHEARD_S
 from pliant.handover import BLOCKED_S, GIVE_UP_S, PUT_BACK_S, REFUSED_S, START_S
 from pliant.node import words
 from pliant.node.words import CHECKPOINTED, Stage
-from prove.world import GUEST, RIVAL, Machine, World
+from prove.world import GUEST, OF_ACTIVE, RIVAL, Machine, World
 
 JUST_S = 0.05
 """By how much something is over that lasts until an instant."""
+HEARD, SILENT = OF_ACTIVE.index("heard_s"), OF_ACTIVE.index("silent_s")
 Move = tuple[str, Callable[[], World]]
 
 
@@ -62,6 +64,8 @@ def of_the_job(machine: Machine, world: World) -> Iterator[Move]:
     if world.guarded:
         for name, code in (("saves", CHECKPOINTED), ("completes", 0)):
             yield f"program {name} unmanaged", partial(unmanaged, machine, world, code)
+    if acts_alone(world):
+        yield "guardian requeues", partial(machine.requeues_alone, world)
 
 
 def of_the_batch_system(machine: Machine, world: World) -> Iterator[Move]:
@@ -103,22 +107,29 @@ def _hears(world: World) -> bool:
 
 
 def _is_unheard(world: World) -> bool:
-    """Whether it has saved, and pliantd lives and does not know."""
+    """Whether it has saved, and pliantd lives and does not know, or has not heard it for a while."""
     waits = world.wrapper is not None and world.wrapper.stage is Stage.HANDING
     knows = world.over is not None and world.over.saved_s > 0
-    return waits and world.pliantd is not None and world.pliantd.resumed and not knows
+    if world.pliantd is None or not (waits and world.pliantd.resumed):
+        return False
+    return not knows or world.now_s > world.pliantd.active[0][HEARD] + HEARD_S
 
 
 def _fails_unheard(world: World) -> bool:
     """Whether it has yet to say that there is no checkpoint, and pliantd hears it."""
-    return world.failing != "" and world.pliantd is not None
+    return world.failing != "" and world.pliantd is not None and world.pliantd.resumed
+
+
+def acts_alone(world: World) -> bool:
+    """Whether the guardian of a program that has saved has waited for pliantd for long enough."""
+    return 0 < world.alone_s <= world.now_s
 
 
 def _is_told(world: World) -> bool:
     """Whether the wrapper does something at once."""
     wrapper = world.wrapper
     does = wrapper is not None and (_hears(world) or world.now_s >= wrapper.until_s)
-    return does or _fails_unheard(world)
+    return does or _fails_unheard(world) or acts_alone(world)
 
 
 def wished(world: World) -> words.Wish | None:
@@ -137,23 +148,26 @@ def unmanaged(machine: Machine, world: World, code: int) -> World:
 
 def next_instant(machine: Machine, world: World) -> float:
     """When something else is so than now; 0 where nothing is any more."""
-    every = (*machine.instants(world), *_of_the_wrapper(world), *_of_the_hand_over(world))
+    every = (*machine.instants(world), *_of_the_wrapper(world), *_of_the_hand_over(machine, world))
     return min((at_s for at_s in every if at_s > world.now_s), default=0.0)
 
 
 def _of_the_wrapper(world: World) -> Iterator[float]:
     if world.wrapper is not None and world.wrapper.until_s != float("inf"):
         yield world.wrapper.until_s
+    yield world.alone_s
 
 
-def _of_the_hand_over(world: World) -> Iterator[float]:
+def _of_the_hand_over(machine: Machine, world: World) -> Iterator[float]:
     over, job = world.over, world.job
     if over is None or world.pliantd is None:
         return
-    yield world.pliantd.active[0][3]  # when its next step is due
     if not over.saved_s:
         yield over.until_s + JUST_S
         return
+    if job.runs and not machine.hands.ends_itself:
+        active = world.pliantd.active[0]
+        yield from (active[HEARD] + HEARD_S + JUST_S, active[SILENT] + UNHEARD_S + JUST_S)
     yield over.saved_s + GIVE_UP_S + JUST_S
     if job.waits:
         yield max(job.begin_s, over.back_s) + START_S + JUST_S

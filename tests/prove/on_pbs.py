@@ -18,7 +18,6 @@ from pliant.batch.pbs.job_rows import JobRow
 from pliant.batch.pbs.jobs import job_of
 from pliant.batch.pbs.snapshot import snapshot_of
 from pliant.batch.pbs.standing import AHEAD_S
-from pliant.errors import Unavailable
 from pliant.filter.pbs.fences import Fence, fences_text, read_fences
 from pliant.filter.pbs.state import MAX_AGE_S
 from pliant.grammar import request_text, token_text
@@ -101,13 +100,6 @@ class OnPbs(Machine):
         return words.State(returns=True)
 
     # --- the adapter -----------------------------------------------------------------------
-
-    def run(self, argv: Any, **rest: Any) -> Any:
-        answer = super().run(argv, **rest)
-        if self.dies == "unheard" and self.changes(argv):
-            self.dies = ""
-            raise Unavailable(f"{argv[0]}: no answer within 10 s")
-        return answer
 
     def asked(self) -> Job:
         (row,) = (one for one in self._queries.jobs() if one.id == str(JOB))
@@ -250,6 +242,9 @@ class OnPbs(Machine):
     def requeues(self, world: World) -> World:
         raise AssertionError(world)  # PBS never lets an owner do so
 
+    def requeues_alone(self, world: World) -> World:
+        raise AssertionError(world)  # its guardian ends as its wrapper does, at once
+
     def goes_unmanaged(self, world: World, code: int) -> World:
         has_saved = world.has_saved or code == CHECKPOINTED
         return self.exits(replace(world, has_saved=has_saved), code)
@@ -257,11 +252,9 @@ class OnPbs(Machine):
     # --- what may go wrong -----------------------------------------------------------------
 
     def faults(self, world: World) -> Iterator[Move]:
-        if world.over is not None:
-            yield "PBS's answer is lost", partial(self.acts, world, dies="unheard")
-            if not world.batch.flags["deaf"]:
-                deaf = world.batch.flagged(deaf=True)
-                yield "a site's hook refuses its shape", lambda: replace(world, batch=deaf)
+        if world.over is not None and not world.batch.flags["deaf"]:
+            deaf = world.batch.flagged(deaf=True)
+            yield "a site's hook refuses its shape", lambda: replace(world, batch=deaf)
         at_s = next_instant(self, world)
         if at_s and self.hurries(world):
             yield "PBS's scheduler is slow", partial(self.passes, world, at_s)

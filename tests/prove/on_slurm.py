@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -14,12 +14,13 @@ from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.jobs import running_job
 from pliant.batch.slurm.snapshot import snapshot_of
 from pliant.grammar import find_token, put_token
-from pliant.handover import FRESH_S, OURS, RENEW_S, SETTLE_S
+from pliant.handover import FRESH_S, OURS, RENEW_S, RETURNS, SETTLE_S
 from pliant.model import Job, Snapshot
 from pliant.node import words
+from pliant.node.core import SILENT_S
 from pliant.node.words import CHECKPOINTED, Stage
 from prove.fake_slurm import BY_OWNER, HELD, REQUEUE_S, FakeSlurm, Jobs, Record
-from prove.moves import JUST_S, Move
+from prove.moves import JUST_S, Move, acts_alone
 from prove.once import QueriesOnce
 from prove.world import (
     BEGAN_S,
@@ -40,6 +41,8 @@ from prove.world import (
 )
 
 LATER_S = 100.0
+MOST_REQUEUES = "JobHoldMaxRequeue"
+"""Why Slurm holds a job that it has sent back too often."""
 KILLED = "0:15"
 """The exit code of a run that a kill of the run before has met."""
 _CHANGED = attrgetter(
@@ -163,6 +166,8 @@ class OnSlurm(Machine):
             return f"it begins later, and nobody wants that: {job}"
         if job.has_failed and job.run and job.requeues and job.code == KILLED:
             return f"it has failed by a kill of its run before: {job}"
+        if job.waits and _goes_before_all(world):
+            return f"it waits before others, of whose place it has none: {job}"
         ours = job.runs and (job.priority in OURS or "pliant-" in job.comment)
         guest = world.batch.jobs.get(GUEST)
         if guest is not None and guest.priority in OURS and not guest.is_over:
@@ -182,11 +187,17 @@ class OnSlurm(Machine):
 
     def goes_unmanaged(self, world: World, code: int) -> World:
         if code == CHECKPOINTED:
-            try:
-                return self.requeues(replace(world, has_saved=True))
-            except Rejected:  # its owner lets nobody: `pliant run` begins anew in its place
-                return replace(world, wrapper=self.wrapper(), has_saved=False)
+            return replace(world, has_saved=True, alone_s=world.now_s + SILENT_S)
         return self.exits(world, code)
+
+    def requeues_alone(self, world: World) -> World:
+        """Where that is refused, `pliant run` begins anew in its place."""
+        try:
+            if self.answers_nobody:
+                raise Rejected("no answer")
+            return self.requeues(replace(world, alone_s=0.0))
+        except Rejected:
+            return replace(world, wrapper=self.wrapper(), has_saved=False, alone_s=0.0)
 
     # --- what may go wrong -----------------------------------------------------------------
 
@@ -211,10 +222,16 @@ class OnSlurm(Machine):
             and wrapper.stage is Stage.HANDING
             and world.now_s >= wrapper.until_s
         ):
-            yield "slurmctld does not answer its wrapper", partial(self._answers_nobody, world)
+            ends = partial(self.happens, world, words.Ticked(world.now_s))
+            yield "slurmctld does not answer its wrapper", partial(self._answers_nobody, ends)
+        if acts_alone(world):
+            requeues = partial(self.requeues_alone, world)
+            yield "slurmctld does not answer its guardian", partial(self._answers_nobody, requeues)
         if job.runs:
             unkept = replace(world, free=_is_free(world))
             yield "its node fails", partial(self.does, unkept, _node_fails)
+            held = replace(world, free=True)
+            yield "its node fails once too often", partial(self.does, held, _fails_too_often)
             if job.run and world.now_s < min(job.start_s + SETTLE_S, job.submit_s + FRESH_S):
                 free = replace(world, free=True)
                 yield "a kill of before ends it", partial(self.does, free, _is_killed)
@@ -222,10 +239,10 @@ class OnSlurm(Machine):
         for does in ("hold", "cancel") if guest is not None and guest.waits else ():
             yield f"the guest's owner: {does}", partial(self.tells, world, does, str(GUEST))
 
-    def _answers_nobody(self, world: World) -> World:
+    def _answers_nobody(self, move: Callable[[], World]) -> World:
         self.answers_nobody = True
         try:
-            return self.happens(world, words.Ticked(world.now_s))
+            return move()
         finally:
             self.answers_nobody = False
 
@@ -310,6 +327,12 @@ def _begins_by_nobody(world: World) -> bool:
     return not (is_soon or by_slurm or ("begin_s", job.begin_s) in world.said)
 
 
+def _goes_before_all(world: World) -> bool:
+    """Whether it is pinned as one that returns, or asks for more than it had."""
+    job = world.job
+    return job.priority == RETURNS or (job.priority in OURS and ("gpus", 3) in world.said)
+
+
 def _is_free(world: World) -> bool:
     """Whether nothing keeps its place where it is sent back now."""
     return world.free or not world.batch.fences
@@ -324,3 +347,8 @@ def _is_killed(slurm: FakeSlurm) -> None:
 
 def _node_fails(slurm: FakeSlurm) -> None:
     slurm.sends_back(slurm.state.jobs[JOB])
+
+
+def _fails_too_often(slurm: FakeSlurm) -> None:
+    """It was requeued max_batch_requeue times: Slurm holds it from then on."""
+    slurm.sends_back(replace(slurm.state.jobs[JOB], priority=0, reason=MOST_REQUEUES))

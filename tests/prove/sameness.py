@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from pliant.daemon.handing import AGAIN_S, name_of
+from pliant.daemon.handing import HEARD_S, UNHEARD_S, name_of
 from pliant.handover import GIVE_UP_S, Do, HandOver
 from prove.moves import wished
 from prove.world import LATELY_S, Machine, Seen, World
@@ -33,7 +33,7 @@ def same_by(machine: Machine, world: World) -> object:
         _stored(world, seen),
         _remembered(machine, world, seen),
         _wrapped(world, seen),
-        (world.has_saved, world.free, world.guarded, _is_of_now(world)),
+        (world.has_saved, world.free, world.guarded, seen(world.alone_s, 0.0), _is_of_now(world)),
         tuple([(name, seen(to) if name == "begin_s" else to) for name, to in world.said]),
     )
 
@@ -82,9 +82,13 @@ def _remembered(machine: Machine, world: World, seen: Seen) -> object:
     return (
         *(pliantd.resumed, pliantd.unwanted, pliantd.gone, machine.recalled(pliantd.memory, seen)),
         *[
-            (_of_the_hand_over(over, seen), did is not None and did.do is Do.RESHAPE, *rest)
-            + ((seen(next_s),) if next_s > world.now_s + AGAIN_S else ())
-            for _number, over, _job, next_s, _trouble, did, *rest in pliantd.active
+            (
+                *(_of_the_hand_over(over, seen), did is not None and did.do is Do.RESHAPE, *rest),
+                over.saved_s
+                and world.job.runs
+                and (seen(heard_s, HEARD_S), seen(quiet_s, UNHEARD_S)),
+            )
+            for _number, over, _job, _next, _words, did, heard_s, quiet_s, *rest in pliantd.active
         ],
     )
 

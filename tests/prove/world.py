@@ -15,7 +15,8 @@ from typing import Any, cast
 
 from pliant.batch.clients import Answer
 from pliant.daemon.elastic import Elastic
-from pliant.daemon.handing import AGAIN_S, Wanted, _Active, name_of
+from pliant.daemon.handing import Wanted, _Active, name_of
+from pliant.errors import Unavailable
 from pliant.grammar import parse
 from pliant.handover import (
     BLOCKED_S,
@@ -75,8 +76,9 @@ class World:
 
     ``batch``: all that the batch system knows. ``said``: what its owner has said last of what it
     asks, by field. ``earlier``: what the batch system knew before pliantd's last command.
-    ``guarded``: its wrapper was killed, and its guardian waits for its program. ``failing``: for
-    which wish its wrapper has yet to say that there is no checkpoint.
+    ``guarded``: its wrapper was killed, and its guardian waits for its program; ``alone_s``: until
+    when it waits for pliantd, once that has saved. ``failing``: for which wish its wrapper has yet
+    to say that there is no checkpoint.
     """
 
     now_s: float
@@ -90,6 +92,7 @@ class World:
     said: Said = ()
     earlier: Any = None
     guarded: bool = False
+    alone_s: float = 0.0
     failing: str = ""
 
     @property
@@ -107,6 +110,9 @@ class World:
     def is_settled(self) -> bool:
         """Whether pliantd runs, and has no hand-over under way."""
         return self.pliantd is not None and self.pliantd.resumed and not self.pliantd.active
+
+
+_NO_WISH = words.Wish("")
 
 
 class Died(BaseException):
@@ -163,7 +169,7 @@ class Machine(ABC):
         self.elastic, self.overs = made, made.overs
         self.refuse = ""  # what is answered to the next command that changes something
         self.half = False  # whether it is refused halfway
-        self.dies = ""  # "before" or "after" the next one
+        self.dies = ""  # "before" or "after" the next one; "unreached", "unheard": it has no answer
         self.has_saved = False  # what runs
         self.answers_nobody = False  # but pliantd
 
@@ -182,6 +188,9 @@ class Machine(ABC):
         changes = self.changes(argv)
         if changes and self.dies == "before":
             raise Died
+        if changes and self.dies == "unreached":
+            self.dies = ""
+            raise Unavailable(f"{argv[0]}: connection refused")
         if changes and self.refuse:
             words, self.refuse = self.refuse, ""
             if self.half:
@@ -190,6 +199,9 @@ class Machine(ABC):
         answer = self.fake.run(argv, **rest)
         if changes and self.dies == "after":
             raise Died
+        if changes and self.dies == "unheard":
+            self.dies = ""
+            raise Unavailable(f"{argv[0]}: no answer within 10 s")
         return answer
 
     # --- what is of one batch system -------------------------------------------------------
@@ -281,6 +293,10 @@ class Machine(ABC):
         """Let the wrapper requeue its job. Raises Rejected."""
 
     @abstractmethod
+    def requeues_alone(self, world: World) -> World:
+        """Let the guardian requeue the job whose wrapper was killed, and whose program has saved."""
+
+    @abstractmethod
     def goes_unmanaged(self, world: World, code: int) -> World:
         """Let its program end whose wrapper was killed: its guardian does what is then to do."""
 
@@ -318,21 +334,29 @@ class Machine(ABC):
         active = [*cast("Any", self.overs)._active.values()]
         elastic = cast("Any", self.elastic)
         pliantd = world.pliantd and Pliantd(
-            tuple(tuple(getattr(one, name) for name in _NAMES) for one in active),
+            tuple(tuple(getattr(one, name) for name in OF_ACTIVE) for one in active),
             elastic._resumed,
             elastic._unwanted(str(JOB), active[0].over.guest if active else ""),
             self.memory(),
             cast("Any", self.overs)._gone.get(str(JOB), -1),
         )
         job, wrapper, has_saved = self.fake.state.jobs[JOB], world.wrapper, world.has_saved
-        guarded, failing = world.guarded and job.runs, world.failing
+        guarded, alone_s, failing = world.guarded, world.alone_s, world.failing
         if not job.runs:
-            wrapper, failing = None, ""
+            wrapper, guarded, alone_s, failing = None, False, 0.0, ""
         elif job.run != world.job.run or not world.job.runs:
-            wrapper, has_saved, guarded, failing = self.wrapper(), False, False, ""
-        return World(
-            *(self.fake.now_s, self.fake.state, self.store.rows, pliantd, wrapper, has_saved),
-            *(world.faults, world.free, world.said, world.earlier, guarded, failing),
+            wrapper, has_saved, guarded, alone_s, failing = self.wrapper(), False, False, 0.0, ""
+        return replace(
+            world,
+            now_s=self.fake.now_s,
+            batch=self.fake.state,
+            store=self.store.rows,
+            pliantd=pliantd,
+            wrapper=wrapper,
+            has_saved=has_saved,
+            guarded=guarded,
+            alone_s=alone_s,
+            failing=failing,
         )
 
     def wrapper(self) -> words.State:
@@ -375,8 +399,7 @@ class Machine(ABC):
         self.refuse, self.half, self.dies = refuse, half, dies
         self.fake.start_fails = {JOB: start_fails} if start_fails else {}
         for active in cast("Any", self.overs)._active.values():
-            if active.next_s <= world.now_s + AGAIN_S:  # but what a start lets wait
-                active.next_s = 0.0
+            active.next_s = 0.0
         try:
             self.overs.turn()
         except Died:
@@ -448,12 +471,12 @@ class Machine(ABC):
         match effect:
             case words.ReportSaved(wish):
                 return self.reports(replace(world, has_saved=True, failing=""), wish)
-            case words.ReportFailed(wish):
-                return self._fails(world, wish.id)
-            case words.ReportEnd():
-                return self._fails(world, "")
+            case words.ReportFailed() | words.ReportEnd():
+                return self._fails(world, getattr(effect, "wish", _NO_WISH).id)
             case words.Requeue():  # pliantd is silent: nobody keeps its place
                 return self._requeues(replace(world, free=True))
+            case words.Start():
+                return replace(world, has_saved=False)
             case words.Exit(code):
                 return self._exits(world, code)
             case _:
@@ -480,7 +503,7 @@ class Machine(ABC):
         return replace(self._fails(world, world.failing), failing="")
 
     def _fails(self, world: World, wish: str) -> World:
-        if world.pliantd is None:
+        if world.pliantd is None or not world.pliantd.resumed:
             return replace(world, failing=wish)
         self._take(world)
         over = self.overs.of(str(JOB))
@@ -501,4 +524,5 @@ class Machine(ABC):
         return self.exits(ended, code) if world.job.runs else ended
 
 
-_NAMES = tuple(one.name for one in fields(_Active))
+OF_ACTIVE = tuple(one.name for one in fields(_Active))
+"""What a pliantd knows of a hand-over under way, in this order."""

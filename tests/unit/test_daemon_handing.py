@@ -626,25 +626,103 @@ def test_a_program_that_runs_again_after_its_checkpoint_is_not_requeued(
     assert bench.ends == [("7", Outcome.NOT_SAVED)]
 
 
-@pytest.mark.parametrize("runs_again", [False, True])
-def test_a_pliantd_that_starts_ends_no_run_before_its_program_may_say_that_it_runs_again(
-    bench: Bench, runs_again: bool
-) -> None:
-    """Slurm was away, too: its `pliant run` could not requeue it, and tells that every 4 s."""
+def save_later(bench: Bench) -> None:
+    """Begin, and let its program save a second later."""
     bench.begin()
+    bench.hands.pass_time(1)
     bench.save()
+
+
+def killed(bench: Bench, for_s: float = 300.0) -> None:
+    """Let pliantd be dead for so long while its hand-over is under way."""
     bench.start()
-    bench.hands.pass_time(300)
+    bench.hands.pass_time(for_s)
     bench.overs.resume([ASKED])
-    for _ in range(8):
-        bench.overs.turn()
-        bench.hands.pass_time(0.5)
-    assert bench.hands.did == []
-    if runs_again:
-        fail(bench)
+
+
+@pytest.mark.parametrize("withdrawn", [False, True])
+def test_a_pliantd_that_starts_ends_a_run_as_soon_as_its_program_says_that_it_waits(
+    bench: Bench, withdrawn: bool
+) -> None:
+    save_later(bench)
+    killed(bench)
+    if withdrawn:
+        bench.overs.withdraw("7")
+    bench.go_on(8)
+    assert bench.did == [Do.PIN, Do.FENCE]
+    assert bench.save()
+    bench.overs.turn()
+    assert bench.did == [Do.PIN, Do.FENCE, Do.REQUEUE]
     bench.go_on()
-    assert _as_it_was(bench) is runs_again
-    assert bench.ends == [("7", Outcome.NOT_SAVED if runs_again else Outcome.DONE)]
+    assert bench.ends == [("7", Outcome.DONE)]
+
+
+@pytest.mark.parametrize("says_so", [False, True])
+def test_a_pliantd_that_starts_ends_no_run_whose_program_may_run_again(
+    bench: Bench, says_so: bool
+) -> None:
+    """Slurm was away, too: its `pliant run` could not requeue it, and may not be heard of it."""
+    save_later(bench)
+    killed(bench)
+    bench.go_on(8)
+    if says_so:
+        fail(bench)
+    bench.go_on(8 if says_so else 130)
+    assert Do.REQUEUE not in bench.did
+    assert _as_it_was(bench)
+    assert bench.ends == [("7", Outcome.NOT_SAVED)]
+
+
+def test_one_that_is_silent_is_waited_for_for_a_minute(bench: Bench) -> None:
+    """Whoever requeues it meanwhile finds its place kept."""
+    save_later(bench)
+    killed(bench)
+    bench.go_on(118)
+    assert bench.ends == []
+    assert bench.hands.fence_end_s > bench.hands.clock()
+
+
+def test_one_whose_program_is_heard_no_more_is_not_requeued_either(bench: Bench) -> None:
+    """Its wrapper was killed while Slurm was away: its guardian lets `pliant run` begin anew."""
+    save_later(bench)
+    bench.hands.refuses = {Do.PIN}
+    bench.hands.pass_time(14)
+    bench.overs.turn()
+    assert bench.save()
+    bench.hands.pass_time(16)
+    bench.hands.refuses = set()
+    bench.go_on(8)
+    assert Do.REQUEUE not in bench.did
+
+
+def test_one_whose_program_is_heard_again_and_again_is_requeued_however_late(bench: Bench) -> None:
+    save_later(bench)
+    bench.hands.idle = {Do.PIN}
+    for _ in range(10):
+        bench.overs.turn()
+        bench.hands.pass_time(4)
+        assert bench.save()
+    bench.hands.idle = set()
+    bench.go_on(8)
+    assert Do.REQUEUE in bench.did
+
+
+def test_a_pliantd_that_starts_requeues_one_of_which_nobody_was_asked(bench: Bench) -> None:
+    bench.overs.begin(ASKED, Wanted(NEW), bench.hands.clock() + 60, "it fits", listens=False)
+    killed(bench)
+    bench.go_on(4)
+    assert Do.REQUEUE in bench.did
+
+
+def test_of_several_that_are_stored_of_a_job_the_last_one_is_gone_on_with(bench: Bench) -> None:
+    """The end of the one before could not be stored: the disk was full."""
+    bench.begin()
+    (first,) = bench.store.handovers()
+    asked_s = bench.hands.clock() + 5
+    bench.store.hand_over(replace(first, at_s=asked_s, until_s=asked_s + 60))
+    killed(bench, 10)
+    assert bench.under_way.asked_s == asked_s
+    assert [row.outcome for row in bench.store.handovers("7")] == ["?", ""]
 
 
 def test_one_that_was_requeued_is_gone_on_with_at_once(bench: Bench) -> None:
@@ -679,16 +757,23 @@ def test_nor_is_one_whose_checkpoint_was_for_a_wish_of_before(bench: Bench, kill
     assert _as_it_was(bench)
 
 
-def test_a_requeue_that_slurm_was_told_is_not_taken_back(bench: Bench) -> None:
+@pytest.mark.parametrize("follows", [False, True])
+def test_a_requeue_that_slurm_was_told_may_come_yet(bench: Bench, follows: bool) -> None:
+    """It did not answer, say: it is told no more, and what it does is gone on with."""
     bench.begin()
     bench.save()
-    bench.hands.idle = {Do.REQUEUE}  # it may yet follow it
+    bench.hands.idle = {Do.REQUEUE}
     for _ in range(3):
         bench.overs.turn()
     fail(bench)
     bench.hands.idle = set()
-    bench.go_on()
-    assert bench.ends == [("7", Outcome.DONE)]
+    bench.go_on(10)
+    assert bench.did == [Do.PIN, Do.FENCE, Do.REQUEUE]
+    if follows:
+        bench.hands.fake.told(("requeue", "7"))
+    bench.go_on(130)
+    assert bench.ends == [("7", Outcome.DONE if follows else Outcome.NOT_SAVED)]
+    assert bench.did.count(Do.REQUEUE) == 1
 
 
 def test_a_requeue_that_slurm_refused_is_taken_back(bench: Bench) -> None:

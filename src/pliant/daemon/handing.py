@@ -42,9 +42,13 @@ SLOW_S = 1.0
 """Between looks at one whose program is still asked for its checkpoint."""
 AGAIN_S = 1.0
 """After a step that the batch system refused, or that changed nothing."""
-SPEAK_S = 5.0
-"""After a start, until a run is ended that was noted as saved: meanwhile its program may run again,
-which its ``pliant run`` says every 4 s at least until it is heard."""
+HEARD_S = 15.0
+"""How long a program that said that it has saved is taken to wait for the requeue: its
+``pliant run`` says so every 4 s, and waits for longer (``node.core.SILENT_S``) before it acts
+itself. Where that is refused, the program runs again, and has what it saved no more."""
+UNHEARD_S = 60.0
+"""How long a run that has saved, and does not say so any more, is waited for: what does requeue it
+meanwhile finds its place kept. Then its program runs again, as far as anybody can tell."""
 STALE_S = 600.0
 """A checkpoint that comes so long after its wish was given up leads to no other shape."""
 REST_S = 300.0
@@ -87,6 +91,11 @@ class Hands(Protocol):
         """Return when each fence ends that stands now, by job."""
         ...
 
+    @property
+    def ends_itself(self) -> bool:
+        """Whether the run of a program that has saved ends without a requeue of ours."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -109,7 +118,9 @@ class _Active:
     next_s: float = 0.0
     trouble: str = ""
     did: Step | None = None  # in the last look
-    requeued: bool = False  # Slurm was told so, or may have been
+    heard_s: float = float("-inf")  # when its program last said that it waits; inf: it says nothing
+    silent_s: float = 0.0  # since when it says nothing
+    requeued: bool = False  # the batch system was told so, or may have been
     stays: bool = False  # it has saved, and goes on where it is
     ready: bool = False  # the batch system is, for its program's end
 
@@ -181,10 +192,12 @@ class HandOvers:
                 end_s=wanted.end_s,
                 before=job.shape,
             )
+            active = _Active(number, over, asked)
             if not listens:
-                over = replace(over, saved_s=now_s)
+                active.over = replace(over, saved_s=now_s)
+                active.heard_s = float("inf")
                 self._store.saved(number, now_s)
-            self._active[job.id] = _Active(number, over, asked)
+            self._active[job.id] = active
             self.woken()
         after = shape_text(wanted.shape)
         fields = about_job(job, shape_text(job.shape), after)
@@ -195,22 +208,29 @@ class HandOvers:
     def resume(self, jobs: Iterable[Job]) -> None:
         """Go on with what was under way when pliantd ended; ``jobs``: all that are there now.
 
-        What a job contradicts counts as not stored.
+        What a job contradicts counts as not stored, and so does all but the last one of a job.
         """
-        known, spoken_s = {job.id: job for job in jobs}, self._monotonic() + SPEAK_S
+        known = {job.id: job for job in jobs}
         with self._lock:
-            for row in self._store.handovers():
-                if row.job in self._active:
-                    continue
+            for row in reversed(self._store.handovers()):
                 over, now = _read(row), known.get(row.job)
-                if over is None or (now is not None and is_contradicted(over, now)):
+                active = self._active.get(row.job)
+                if active is not None and active.number == row.id:
+                    continue
+                is_contrary = over is None or (now is not None and is_contradicted(over, now))
+                if over is None or active is not None or is_contrary:
                     self._store.handed_over(row.id, self._clock(), "?")
                 else:
                     job = _as_asked(row) or now or Job(row.job)
-                    runs = now is not None and now.state is JobState.RUNNING
-                    next_s = spoken_s if runs and over.saved_s else 0.0
-                    self._active[row.job] = _Active(row.id, over, job, next_s)
+                    self._active[row.job] = self._resumed(row.id, over, job)
             self.woken()
+
+    def _resumed(self, number: int, over: HandOver, job: Job) -> _Active:
+        """One that an earlier pliantd began: whoever was asked must say once more that it waits."""
+        active = _Active(number, over, job, silent_s=self._monotonic())
+        if over.saved_s == over.asked_s:  # nobody was asked
+            active.heard_s = float("inf")
+        return active
 
     def forget(self, there: frozenset[str]) -> None:
         """Forget what is known of jobs that are not there any more."""
@@ -254,6 +274,7 @@ class HandOvers:
             active = self._active.get(job_id)
             if active is None or not self._does_for(active.over, run, name):
                 return self.stays(job_id, run, name)  # it is said again until it is heard
+            self._note_heard(active)
             if not (active.over.saved_s or active.stays):
                 self._note_saved(active)
             over, job, ends = active.over, active.job, not (active.stays or active.ready)
@@ -270,6 +291,14 @@ class HandOvers:
         rows = self._store.handovers(over.job)
         earlier = [_read(row) for row in rows if row.run == run and row.outcome in _GIVEN_UP]
         return over.run == run and name in (name_of(one) for one in (over, *filter(None, earlier)))
+
+    def _note_heard(self, active: _Active) -> None:
+        """Its program waits: a requeue that had to wait for that is due at once."""
+        now_s = self._monotonic()
+        if now_s > active.heard_s + HEARD_S:
+            self._hasten(active)
+        active.heard_s = max(active.heard_s, now_s)
+        active.silent_s = now_s
 
     def _note_saved(self, active: _Active) -> None:
         over, job = active.over, active.job
@@ -316,7 +345,8 @@ class HandOvers:
                 self._store.handed_over(rows[-1].id, over.saved_s, Outcome.STAYS)
                 return True
             self._store.reopened(rows[-1].id, over.saved_s, shape_text(over.shape), over.guest)
-            self._active[job.id] = _Active(rows[-1].id, over, job)
+            self._active[job.id] = active = _Active(rows[-1].id, over, job)
+            self._note_heard(active)
             self.woken()
         self._before_end(over, job)
         log.info("job %s: its checkpoint came late; it goes on", job.id)
@@ -334,7 +364,8 @@ class HandOvers:
         """Note that there is no checkpoint: the job goes on as it is.
 
         Also one that was reported before: its program runs again, and has what it saved no more
-        where it ends now. Once Slurm has been told to requeue it, that is not taken back.
+        where it ends now. Where the batch system has been told to requeue it, it may do so yet: it
+        is told no more, and that is waited for.
         """
         with self._lock:
             active = self._active.get(job_id)
@@ -342,10 +373,18 @@ class HandOvers:
                 return
             is_its_own = (active.over.run, name_of(active.over)) == (run, name)
             was_taken = active.over.saved_s > 0 and self._does_for(active.over, run, name)
-            if (is_its_own or was_taken) and not active.requeued:
-                self._store.saved(active.number, 0.0)
-                active.over = replace(active.over, until_s=0.0, saved_s=0.0)
+            if not (is_its_own or was_taken):
+                return
+            active.heard_s = float("-inf")
+            active.over = replace(active.over)  # what is about to be done is not right any more
+            if not active.requeued:
+                self._take_back(active)
                 self._hasten(active)
+
+    def _take_back(self, active: _Active) -> None:
+        """Note that its program runs, and has nothing saved: it goes on where it is."""
+        self._store.saved(active.number, 0.0)
+        active.over = replace(active.over, until_s=0.0, saved_s=0.0)
 
     def withdraw(self, job_id: str) -> None:
         """Take a wish back whose checkpoint is not written yet: the job goes on as it is."""
@@ -383,7 +422,7 @@ class HandOvers:
             scene = self._hands.scene(over, job)
             if self._ends_otherwise(active, over, scene):
                 return
-            step = next_step(over, scene)
+            step = self._heard(active, next_step(over, scene), scene.job)
             if not self._stands(active, over, step, scene.job):
                 return
             if step.outcome is not None:
@@ -408,6 +447,22 @@ class HandOvers:
         active.trouble = ""
         active.next_s = self._monotonic() + _pause_s(step, active)
         active.did = step
+
+    def _heard(self, active: _Active, step: Step, job: Sight) -> Step:
+        """Return a step, but for a requeue that would end a run whose program may run again.
+
+        One that is not heard of is waited for, and then left where it is.
+        """
+        ends_it = step.do is Do.REQUEUE and job.state is JobState.RUNNING
+        with self._lock:
+            now_s = self._monotonic()
+            waits = self._hands.ends_itself or now_s <= active.heard_s + HEARD_S
+            if not ends_it or waits:
+                return step
+            if now_s > active.silent_s + UNHEARD_S:
+                log.warning("job %s: its program has saved, and is silent: it stays", active.job.id)
+                self._take_back(active)
+        return Step(Do.SETTLE)
 
     def _do(self, active: _Active, step: Step, scene: Scene) -> None:
         """Do one step; note since when, and in which words, a reshape is refused."""
@@ -450,8 +505,7 @@ class HandOvers:
             active.over = replace(over, hindered_s=since_s, barred=barred)
             if step.do is Do.REQUEUE and barred and runs:
                 active.stays = True
-                active.over = replace(active.over, until_s=0.0, saved_s=0.0)
-                self._store.saved(active.number, 0.0)
+                self._take_back(active)
         if active.stays:
             log.warning("job %s: it cannot be requeued: its program goes on", over.job)
             self._told(over.job)
