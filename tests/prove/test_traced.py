@@ -50,7 +50,7 @@ def test_what_a_real_one_does_in_a_resize_the_fake_does_too() -> None:
                 "_job_complete",
                 "_slurm_rpc_requeue: Requeue of JobId=7 returned an error: Job is pending execution",
             ),
-            "job 7: Job is pending execution: the fake requeues it",
+            "job 7: Job is pending execution: it was not requeued",
         ),
     ],
 )

@@ -31,7 +31,7 @@ KNOWN = (
         "a job is sent back, for its node fails or refuses it",
         "a job is held, for its start failed",
     ),
-    *("a job starts after its requeue, as it is", "a job that is COMPLETING is cancelled"),
+    "a job starts after its requeue, as it is",
     "a job's priority is set: it is held",
 )
 """What the fake does that may be in no log."""
@@ -53,6 +53,8 @@ class Traced:
         self._forgotten: set[int] = set()  # jobs of which slurmctld may know less than we do
         self._opened_s = 0.0  # when the last reservation ended
         self._begins_s: dict[int, float] = {}  # what somebody has said of that
+        self._failed: dict[int, bool] = {}  # whether its script has, which has just ended
+        self._early: dict[int, str] = {}  # what was refused of one that ends, as the log says later
 
     def told(self, at_s: float, text: str) -> None:
         """Tell the fake one line. Raises Unlike."""
@@ -103,16 +105,24 @@ class Traced:
                 raise Unlike(f"job {job.number} starts: {words}")
 
     def requeues(self, found: Groups) -> None:
+        """Requeue a job: slurmctld says so once its run has ended."""
         job = self._job(found[0])
         if job.number in self._forgotten:
             job = replace(job, state="RUNNING")
             self._keep(job)
+        early = self._early.pop(job.number, "")
+        if early:
+            self.seen[f"a requeue is refused, of one that ends by another: {early}"] += 1
         self._told(f"a job that is {job.state} is requeued", "requeue", found[0])
         self._forgotten.discard(job.number)
         self._begins_s.pop(job.number, None)
 
     def refuses_requeue(self, found: Groups) -> None:
-        if int(found[0]) in self._forgotten:
+        job = self._job(found[0])
+        if job.number in self._forgotten:
+            return
+        if job.runs:
+            self._early[job.number] = found[1]
             return
         try:
             self.fake.told(("requeue", found[0]))
@@ -124,20 +134,25 @@ class Traced:
             raise Unlike(f"job {found[0]}: {found[1]}: the fake requeues it")
 
     def goes_back(self, found: Groups) -> None:
-        """Send a job back whose node failed or whose start did."""
-        job = self._job(found[0])
-        self.fake.sends_back(replace(job, state="RUNNING"))
-        self.seen["a job is sent back, for its node fails or refuses it"] += 1
-        self._forgotten.discard(job.number)
+        """Say why a job is sent back, which follows."""
+        self.seen["a job is sent back, for its node fails or refuses it"] += int(bool(found))
+
+    def exits(self, found: Groups) -> None:
+        self._failed[int(found[0])] = found[2] != "0"
 
     def ends(self, found: Groups) -> None:
-        self.fake.end(self._job(found[0]).number)
-        self.seen["a job ends"] += 1
+        number = self._job(found[0]).number
+        state = "FAILED" if self._failed.pop(number, False) else "COMPLETED"
+        self.fake.end(number, state)
+        self._forgotten.discard(number)
+        self.seen[f"a job ends: {state}"] += 1
 
     def cancels(self, found: Groups) -> None:
+        """Cancel a job that waits; one that runs may have been sent any signal: its end tells."""
         job = self._job(found[0])
-        self.fake.cancel(job.number)
-        self.seen[f"a job that is {job.state} is cancelled"] += 1
+        if job.waits:
+            self.fake.cancel(job.number)
+        self.seen[f"a job that is {job.state} is cancelled, or sent a signal"] += 1
 
     def begins_at(self, found: Groups) -> None:
         self._begins_s[int(found[1])] = _instant(found[0])
@@ -153,6 +168,10 @@ class Traced:
         what = "is held" if not priority else "is pinned" if priority > 10**9 else "has its own"
         self.seen[f"a job's priority is set: it {what}"] += 1
 
+    def is_released(self, found: Groups) -> None:
+        self._keep(replace(self._job(found[0]), priority=1, reason="None"))
+        self.seen["a job is released"] += 1
+
     def is_held(self, found: Groups) -> None:
         job = self._job(found[0])
         self._keep(replace(job, state="PENDING", priority=0, reason=HELD))
@@ -166,6 +185,10 @@ class Traced:
         self._fence(found[0], None, 0.0)
         self._opened_s = self.fake.now_s
         self.seen["a reservation is ended"] += 1
+
+    def early(self) -> Iterable[tuple[int, str]]:
+        """Return what was refused of jobs that run, and did not end then."""
+        return self._early.items()
 
     # --- what of that is kept --------------------------------------------------------------
 
@@ -220,7 +243,9 @@ _PATTERNS: Mapping[str, _Does] = {
     r"Requeuing JobId=(\d+)": Traced.requeues,
     r"_slurm_rpc_requeue: Requeue of JobId=(\d+) returned an error: (.*)": Traced.refuses_requeue,
     r"(?:requeue|Requeue)\S* (?:job )?JobId=(\d+) due to": Traced.goes_back,
+    r"_job_complete: JobId=(\d+) (WEXITSTATUS|WTERMSIG) (\d+)": Traced.exits,
     r"_job_complete: JobId=(\d+) done": Traced.ends,
+    r"sched: _release_job_rec: release hold on JobId=(\d+) ": Traced.is_released,
     r"_slurm_rpc_kill_job: REQUEST_KILL_JOB JobId=(\d+) ": Traced.cancels,
     r"sched: _update_job: setting begin to (\S+) for JobId=(\d+)": Traced.begins_at,
     r"sched: _update_job: setting tres_per_node:gres:gpu:(\d+) for JobId=(\d+)": Traced.asks,
@@ -241,6 +266,7 @@ def traced(lines: Iterable[str]) -> tuple[Counter[str], list[str]]:
                 trace.told(_instant(found[1]), found[2])
             except Unlike as error:
                 unlike.append(f"{found[1]}: {error}")
+    unlike += [f"job {number}: {words}: it was not requeued" for number, words in trace.early()]
     return trace.seen, unlike
 
 
