@@ -179,7 +179,9 @@ def _is_asked(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, aga
     if fault.rival and not area.rival:
         area.submit_rival()
     if fault.guest:
-        area.wait(lambda: _overs(area) > before, "the job to be asked to make room", COME_S)
+        halts = area.is_halted  # it answers nobody then
+        what = "the job to be asked to make room"
+        area.wait(lambda: halts() or _overs(area) > before, what, COME_S)
         return True
     shapes, since_s = draw.sample(SHAPES, len(SHAPES)), time.monotonic()
     admin = area.admin(hurries=True)

@@ -411,14 +411,14 @@ class FakeSlurm:
     def _requeue(self, job: Record) -> None:
         if not job.requeues:
             raise Rejected("Requested operation is presently disabled")
-        if job.waits:
+        if job.waits or (job.state == "COMPLETING" and not job.final):
             raise Rejected("Job is pending execution")
-        if job.state == "FAILED":  # or completed: Slurm knows it for MinJobAge
+        if job.is_over:  # Slurm knows it for MinJobAge
             self._keep(self._again(job))
-        elif job.state == "RUNNING":
-            self.sends_back(job)
+        elif job.final:  # it ends, by a cancel say, and comes back all the same
+            self._keep(replace(job, final=""))
         else:
-            raise Rejected("Job/step already completing or completed")
+            self.sends_back(job)
 
     def sends_back(self, job: Record) -> None:
         """End its run, after which it waits again."""

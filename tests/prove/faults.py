@@ -57,7 +57,8 @@ def _of_its_wrapper(machine: Machine, world: World) -> Iterator[Move]:
 
 def _loses_its_wrapper(machine: Machine, world: World) -> World:
     """Its guardian waits for its program; pliantd learns it by the closed connection."""
-    lost = replace(world, wrapper=None, guarded=True, free=True)
+    asked = world.wrapper is not None and world.wrapper.wish is not None
+    lost = replace(world, wrapper=None, guarded="asked" if asked else "runs", free=True)
     return unmanaged(machine, lost, CHECKPOINTED) if world.has_saved else machine.withdraws(lost)
 
 

@@ -13,9 +13,10 @@ from pliant.node import words
 from pliant.node.words import CHECKPOINTED, Stage
 from prove.world import GUEST, OF_ACTIVE, RIVAL, Machine, World
 
+NEVER_S = float("inf")
 JUST_S = 0.05
 """By how much something is over that lasts until an instant."""
-HEARD, SILENT = OF_ACTIVE.index("heard_s"), OF_ACTIVE.index("silent_s")
+HEARD, WITHHELD = OF_ACTIVE.index("heard_s"), OF_ACTIVE.index("withheld_s")
 Move = tuple[str, Callable[[], World]]
 
 
@@ -62,8 +63,9 @@ def of_the_job(machine: Machine, world: World) -> Iterator[Move]:
     if _fails_unheard(world):
         yield "wrapper says again that there is none", partial(machine.fails, world)
     if world.guarded:
-        for name, code in (("saves", CHECKPOINTED), ("completes", 0)):
-            yield f"program {name} unmanaged", partial(unmanaged, machine, world, code)
+        yield "program completes unmanaged", partial(unmanaged, machine, world, 0)
+    if world.guarded == "asked":
+        yield "program saves unmanaged", partial(unmanaged, machine, world, CHECKPOINTED)
     if acts_alone(world):
         yield "guardian requeues", partial(machine.requeues_alone, world)
 
@@ -143,13 +145,13 @@ def wished(world: World) -> words.Wish | None:
 
 def unmanaged(machine: Machine, world: World, code: int) -> World:
     """The program ends whose wrapper was killed."""
-    return machine.goes_unmanaged(replace(world, guarded=False), code)
+    return machine.goes_unmanaged(replace(world, guarded=""), code)
 
 
 def next_instant(machine: Machine, world: World) -> float:
     """When something else is so than now; 0 where nothing is any more."""
     every = (*machine.instants(world), *_of_the_wrapper(world), *_of_the_hand_over(machine, world))
-    return min((at_s for at_s in every if at_s > world.now_s), default=0.0)
+    return min((at_s for at_s in every if world.now_s < at_s < NEVER_S), default=0.0)
 
 
 def _of_the_wrapper(world: World) -> Iterator[float]:
@@ -167,7 +169,9 @@ def _of_the_hand_over(machine: Machine, world: World) -> Iterator[float]:
         return
     if job.runs and not machine.hands.ends_itself:
         active = world.pliantd.active[0]
-        yield from (active[HEARD] + HEARD_S + JUST_S, active[SILENT] + UNHEARD_S + JUST_S)
+        yield active[HEARD] + HEARD_S + JUST_S
+        if active[WITHHELD]:
+            yield active[WITHHELD] + UNHEARD_S + JUST_S
     yield over.saved_s + GIVE_UP_S + JUST_S
     if job.waits:
         yield max(job.begin_s, over.back_s) + START_S + JUST_S

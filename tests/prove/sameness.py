@@ -86,9 +86,9 @@ def _remembered(machine: Machine, world: World, seen: Seen) -> object:
                 *(_of_the_hand_over(over, seen), did is not None and did.do is Do.RESHAPE, *rest),
                 over.saved_s
                 and world.job.runs
-                and (seen(heard_s, HEARD_S), seen(quiet_s, UNHEARD_S)),
+                and (seen(heard_s, HEARD_S), seen(withheld_s, UNHEARD_S)),
             )
-            for _number, over, _job, _next, _words, did, heard_s, quiet_s, *rest in pliantd.active
+            for _number, over, _job, _next, _words, did, heard_s, withheld_s, *rest in pliantd.active
         ],
     )
 

@@ -76,8 +76,8 @@ class World:
 
     ``batch``: all that the batch system knows. ``said``: what its owner has said last of what it
     asks, by field. ``earlier``: what the batch system knew before pliantd's last command.
-    ``guarded``: its wrapper was killed, and its guardian waits for its program; ``alone_s``: until
-    when it waits for pliantd, once that has saved. ``failing``: for which wish its wrapper has yet
+    ``guarded``: its wrapper was killed, and its guardian waits for its program, which was "asked"
+    or "runs"; ``alone_s``: until when it waits for pliantd, once that has saved. ``failing``: for which wish its wrapper has yet
     to say that there is no checkpoint.
     """
 
@@ -91,7 +91,7 @@ class World:
     free: bool = False
     said: Said = ()
     earlier: Any = None
-    guarded: bool = False
+    guarded: str = ""
     alone_s: float = 0.0
     failing: str = ""
 
@@ -343,9 +343,9 @@ class Machine(ABC):
         job, wrapper, has_saved = self.fake.state.jobs[JOB], world.wrapper, world.has_saved
         guarded, alone_s, failing = world.guarded, world.alone_s, world.failing
         if not job.runs:
-            wrapper, guarded, alone_s, failing = None, False, 0.0, ""
+            wrapper, guarded, alone_s, failing = None, "", 0.0, ""
         elif job.run != world.job.run or not world.job.runs:
-            wrapper, has_saved, guarded, alone_s, failing = self.wrapper(), False, False, 0.0, ""
+            wrapper, has_saved, guarded, alone_s, failing = self.wrapper(), False, "", 0.0, ""
         return replace(
             world,
             now_s=self.fake.now_s,

@@ -193,6 +193,20 @@ def test_a_job_that_is_cancelled_between_two_runs(both: Both) -> None:
     both.tell("update jobid={job} StartTime={+1}", refused=True)
 
 
+def test_a_job_that_is_requeued_just_as_it_is_cancelled_comes_back(both: Both) -> None:
+    both.tell("cancel {job}")
+    both.tell("requeue {job}")
+    both.come_to(Shown("PENDING", 4, "its own", 1, "later", ""))
+
+
+def test_a_job_that_has_been_cancelled_comes_back_too(both: Both) -> None:
+    both.tell("cancel {job}")
+    both.come_to(None)
+    both.tell("requeue {job}")
+    both.come_to(Shown("PENDING", 4, "its own", 1, "later", ""))
+    both.tell("requeue {job}", refused=True)
+
+
 def test_a_job_that_is_cancelled_just_as_it_is_requeued_does_not_come_back(both: Both) -> None:
     both.tell("requeue {job}")
     both.tell("cancel {job}")

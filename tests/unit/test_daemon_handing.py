@@ -13,15 +13,19 @@ from unittest.mock import Mock
 import pytest
 from slurm_hands import NOW_S, Hands, begun
 
+from pliant.batch.slurm import Commands
 from pliant.daemon.handing import (
     AGAIN_S,
+    HEARD_S,
     QUICK_S,
     SLOW_S,
     STALE_S,
+    UNHEARD_S,
     HandOvers,
     Wanted,
     name_of,
 )
+from pliant.errors import Refused
 from pliant.grammar import parse, put_token
 from pliant.handover import (
     GIVE_UP_S,
@@ -36,7 +40,10 @@ from pliant.handover import (
     Sight,
 )
 from pliant.model import Job, JobState, Malleable, Request, Shape, Spec
+from pliant.node.core import SILENT_S
+from pliant.node.door import REPORT_S
 from pliant.store import HandOverRow, Store
+from pliant.wire.runs import TAKE_OVER_S
 from prove.fake_slurm import FakeSlurm
 from prove.on_slurm import OnSlurm
 from prove.world import GUEST, JOB, NEW, OLD, SPEC
@@ -62,6 +69,7 @@ class Bench:
 
     def start(self) -> None:
         """As after a kill: only the store and the fake are left."""
+        self.says = ""
         self.store = Store(self.directory)
         self.overs = HandOvers(
             *(self.hands, self.store, self.hands.clock, self._monotonic),
@@ -100,10 +108,14 @@ class Bench:
         return self.overs.begin(self.asked, wanted, until_s, "it fits better")
 
     def save(self) -> bool:
-        return self.overs.saved("7", 0, name_of(self.under_way))
+        """Let the program save; its `pliant run` says so every 4 s, until :meth:`start`."""
+        self.says = name_of(self.under_way)
+        return self.overs.saved("7", 0, self.says)
 
     def go_on(self, turns: int = 100) -> None:
-        for _ in range(turns):
+        for turn in range(turns):
+            if self.says and turn % 8 == 0 and self.overs.of("7") and self.hands.job.run == 0:
+                self.overs.saved("7", 0, self.says)
             self.overs.turn()
             self.hands.pass_time(0.5)
 
@@ -597,6 +609,7 @@ def test_a_checkpoint_that_fails_leaves_the_job_as_it_is(bench: Bench, asked: Jo
 def fail(bench: Bench) -> None:
     over = bench.overs.of("7")
     assert over is not None
+    bench.says = ""
     bench.overs.failed("7", 0, name_of(over))
 
 
@@ -667,32 +680,87 @@ def test_a_pliantd_that_starts_ends_no_run_whose_program_may_run_again(
     bench.go_on(8)
     if says_so:
         fail(bench)
-    bench.go_on(8 if says_so else 130)
+    bench.go_on(8 if says_so else 150)
     assert Do.REQUEUE not in bench.did
     assert _as_it_was(bench)
     assert bench.ends == [("7", Outcome.NOT_SAVED)]
 
 
 def test_one_that_is_silent_is_waited_for_for_a_minute(bench: Bench) -> None:
-    """Whoever requeues it meanwhile finds its place kept."""
+    """Whoever requeues it meanwhile finds its place kept; slurmctld is not asked all the time."""
     save_later(bench)
     killed(bench)
-    bench.go_on(118)
+    bench.go_on(4)
+    looks = len(bench.hands.seen)
+    bench.go_on(114)
+    assert len(bench.hands.seen) - looks <= 60
     assert bench.ends == []
     assert bench.hands.fence_end_s > bench.hands.clock()
 
 
-def test_one_whose_program_is_heard_no_more_is_not_requeued_either(bench: Bench) -> None:
+def test_one_that_is_suspended_meanwhile_is_waited_for_as_long_from_then_on(bench: Bench) -> None:
+    save_later(bench)
+    bench.says = ""  # it stands still, too
+    bench.overs.turn()
+    bench.hands.fake.told(("suspend", "7"))
+    bench.go_on(200)
+    bench.hands.fake.told(("resume", "7"))
+    bench.go_on(100)
+    assert bench.ends == []
+    assert bench.save()
+    bench.go_on(20)
+    assert Do.REQUEUE in bench.did
+
+
+@pytest.mark.parametrize(("heard_s", "waits"), [(7.0, True), (9.0, False)])
+def test_one_whose_program_is_heard_no_more_is_not_requeued_either(
+    bench: Bench, heard_s: float, waits: bool
+) -> None:
     """Its wrapper was killed while Slurm was away: its guardian lets `pliant run` begin anew."""
     save_later(bench)
-    bench.hands.refuses = {Do.PIN}
-    bench.hands.pass_time(14)
     bench.overs.turn()
+    bench.overs.turn()
+    assert bench.did == [Do.PIN, Do.FENCE]
+    bench.hands.pass_time(14)
     assert bench.save()
-    bench.hands.pass_time(16)
-    bench.hands.refuses = set()
-    bench.go_on(8)
-    assert Do.REQUEUE not in bench.did
+    bench.hands.pass_time(heard_s)
+    for _ in range(3):
+        bench.overs.turn()
+    assert (Do.REQUEUE in bench.did) is waits
+
+
+def test_a_requeue_that_is_not_answered_comes_before_its_wrapper_acts_itself() -> None:
+    assert HEARD_S + Commands().timeout_s + 1 < SILENT_S
+    assert HEARD_S > REPORT_S  # else it waits for each word
+    assert UNHEARD_S + HEARD_S > TAKE_OVER_S
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_what_a_wrapper_said_before_does_not_count_once_it_has_said_something_else(
+    bench: Bench, is_late: bool
+) -> None:
+    """Pliantd's threads overtake each other, where the network or a user's name takes its time."""
+    bench.begin()
+    name = name_of(bench.under_way)
+    bench.hands.pass_time(1)
+    bench.overs.saved("7", 0, name, ("word", 1))
+    bench.overs.failed("7", 0, name, ("word", 2))
+    if is_late:
+        bench.go_on(5)
+        assert bench.ends == [("7", Outcome.NOT_SAVED)]
+    with pytest.raises(Refused, match="has said something else since"):
+        bench.overs.saved("7", 0, name, ("word", 1))
+    with pytest.raises(Refused, match="has said something else since"):
+        bench.overs.saved_late(ASKED, 0, name, ("word", 1))
+    with pytest.raises(Refused, match="has said something else since"):
+        bench.overs.failed("7", 0, name, ("word", 1))
+    bench.go_on(5)
+    assert _as_it_was(bench)
+    said = ("another's", 1) if is_late else ("word", 3)
+    took = bench.overs.saved("7", 0, name, said) or bench.overs.saved_late(ASKED, 0, name, said)
+    assert took
+    bench.overs.forget(frozenset())
+    assert bench.overs.saved("7", 0, name, ("word", 1))
 
 
 def test_one_whose_program_is_heard_again_and_again_is_requeued_however_late(bench: Bench) -> None:
@@ -771,7 +839,7 @@ def test_a_requeue_that_slurm_was_told_may_come_yet(bench: Bench, follows: bool)
     assert bench.did == [Do.PIN, Do.FENCE, Do.REQUEUE]
     if follows:
         bench.hands.fake.told(("requeue", "7"))
-    bench.go_on(130)
+    bench.go_on(150)
     assert bench.ends == [("7", Outcome.DONE if follows else Outcome.NOT_SAVED)]
     assert bench.did.count(Do.REQUEUE) == 1
 
@@ -827,6 +895,7 @@ def test_a_restart_goes_on_where_it_was(bench: Bench, killed_after: int) -> None
         bench.overs.turn()
     bench.start()
     bench.overs.resume([ASKED])
+    bench.save()
     bench.go_on()
     job = bench.hands.job
     assert (job.state, job.gpus, bench.hands.rival) == ("RUNNING", 2, "PENDING")
@@ -1263,6 +1332,7 @@ def test_a_guest_is_remembered_through_a_restart(bench: Bench) -> None:
     bench.save()
     bench.start()
     bench.overs.resume([bench.asked])
+    bench.save()
     bench.go_on()
     assert (bench.hands.guest.state, bench.ends) == ("RUNNING", [("7", Outcome.DONE)])
 

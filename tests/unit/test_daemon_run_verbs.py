@@ -156,6 +156,14 @@ def test_a_checkpoint_that_nobody_asked_for_is_refused(bench: Bench) -> None:
     assert "nobody asked" in bench.refused("run-saved", wish="0.1")
 
 
+def test_of_two_reports_the_later_one_counts_whichever_comes_first(bench: Bench) -> None:
+    wish = bench.wish()
+    bench.say("run-failed", word="a", wish=wish, number="2")
+    assert "said something else" in bench.refused("run-saved", word="a", wish=wish, number="1")
+    bench.say("run-saved", word="a", wish=wish, number="3")
+    assert "said something else" in bench.refused("run-failed", word="a", wish=wish, number="2")
+
+
 def test_a_program_that_ends_is_asked_no_more(bench: Bench) -> None:
     bench.wish()
     bench.say("run-end", code="3")

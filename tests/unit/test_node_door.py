@@ -18,9 +18,11 @@ WISH = Wish("0.1", "resize", "2", 60.0)
 def test_that_there_is_no_checkpoint_is_not_said_any_more_once_there_is_one() -> None:
     """Pliantd, which was away, would end what the checkpoint has begun."""
     said, answers = list[str](), threading.Event()
+    numbers: dict[str, set[int]] = {}
 
-    def ask(verb: str, _fields: Mapping[str, str], _timeout_s: float) -> RunAnswer:
+    def ask(verb: str, fields: Mapping[str, str], _timeout_s: float) -> RunAnswer:
         said.append(verb)
+        numbers.setdefault(verb, set()).add(int(fields["number"]))
         if not answers.is_set():
             raise Unavailable("pliantd is away")
         return RunAnswer()
@@ -36,3 +38,4 @@ def test_that_there_is_no_checkpoint_is_not_said_any_more_once_there_is_one() ->
     wait_until(lambda: said.count("run-saved") > 2, "that it is heard, and said again")
     door.close()
     assert (said.count("run-failed"), heard.answered.called) == (before, True)
+    assert numbers == {"run-failed": {1}, "run-saved": {2}}  # the later one is true

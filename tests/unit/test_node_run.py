@@ -248,7 +248,7 @@ def test_a_program_saves_when_it_is_asked_and_pliantd_takes_over(job: Job, way: 
     assert process.poll() is None, "it keeps the allocation until it is ended"
     code, _, err = taken_over(job, process)
     assert (code, err) == (85, "")
-    assert saved.keys() == {"job", "run", "word", "wish", "took", "step"}
+    assert saved.keys() == {"job", "run", "word", "wish", "took", "step", "number"}
     assert (saved["wish"], job.door.of("run-end"), job.requeues.exists()) == ("w1", [], False)
     assert list((job.folder / "tmp").iterdir()) == []
 

@@ -985,3 +985,26 @@ def test_a_job_that_is_suspended_is_not_taken_for_one_that_is_only_held(state: s
     hands.fake.state = hands.fake.state.with_job(job)
     scene = hands.scene(replace(OVER, guest=""), JOB)
     assert (scene.job.held, scene.job.suspended) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        (waits(run=2, **RAN), ""),
+        (waits(run=2, **{**RAN, "state": "SUSPENDED"}), ""),
+        (waits(run=2, state="FAILED", start_s=1000.0, end_s=1036.0), ""),  # its wrapper was killed
+        (waits(run=2, state="COMPLETING", start_s=1035.0, final="CANCELLED"), "does not run any"),
+        (waits(run=2, state="CANCELLED", start_s=1035.0, end_s=1036.0), "does not run any"),
+    ],
+)
+def test_a_run_is_requeued_that_its_owner_has_not_just_cancelled(
+    record: Record, words: str
+) -> None:
+    """Slurm would let it come back."""
+    hands = handing(record)
+    if words:
+        with pytest.raises(Refused, match=words):
+            hands.step(Step(Do.REQUEUE), OVER, JOB)
+    else:
+        hands.step(Step(Do.REQUEUE), OVER, JOB)
+    assert hands.clients.told == ([] if words else [("requeue", "7")])

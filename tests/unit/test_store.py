@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -265,10 +264,15 @@ def test_resizes_that_are_under_way_while_the_disk_is_full_are_as_ever(small_dis
     assert ends == ["done", "done"]
 
 
-def test_what_is_under_way_is_known_to_who_starts_while_the_disk_is_full(small_disk: Path) -> None:
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_is_under_way_is_known_to_who_starts_while_the_disk_is_full(
+    small_disk: Path, killed: bool
+) -> None:
     before = Store(small_disk)
     under_way = before.hand_over(resize("1"))
-    before.saved(under_way, 7.0)  # and is killed
+    before.saved(under_way, 7.0)
+    if not killed:
+        before.close()
     fill(small_disk)
     store = Store(small_disk)
     until_full(store)
@@ -276,21 +280,60 @@ def test_what_is_under_way_is_known_to_who_starts_while_the_disk_is_full(small_d
     assert store.hand_over(resize("2")) == under_way + 1
 
 
-def test_numbers_that_are_others_in_the_file_are_not_written_over_them(tmp_path: Path) -> None:
-    """It could not be read, either, when memory began."""
+@pytest.mark.parametrize("unreadable", ["away", "of an older version"])
+def test_numbers_go_on_beyond_those_of_a_file_that_could_not_be_read(
+    tmp_path: Path, unreadable: str
+) -> None:
     here, away = tmp_path / "here", tmp_path / "away"
     here.mkdir()
     before = Store(here)
-    number = before.hand_over(resize("1"))
+    before.saved(before.hand_over(resize("1")), 5.0)
+    before.intend(1.0, "1", FOUR, TWO, "it fits")
     before.close()
-    here.rename(away)
-    store = Store(here)
-    assert store.hand_over(replace(resize("2"), at_s=3.0)) == number
-    away.rename(here)
+    if unreadable == "away":
+        here.rename(away)
+        store = Store(here)
+        away.rename(here)
+    else:
+        with sqlite3.connect(here / "pliant.db") as db:
+            db.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 1}")
+        store = Store(here)  # where that column is, it cannot be added
+        with sqlite3.connect(here / "pliant.db") as db:
+            db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    assert store.handovers() == ()
+    begun, meant = store.hand_over(resize("2")), store.intend(3.0, "2", FOUR, TWO, "it fits")
     store.heal(RETRY_S)
-    assert "history is kept in memory only" in store.trouble
-    assert [row.job for row in store.handovers()] == ["2"]
-    assert [row.job for row in Store(here).handovers()] == ["1"]
+    assert store.trouble == ""
+    store.saved(begun, 9.0)
+    store.done(meant, 9.0, "done")
+    store.close()
+    again = Store(here)
+    assert [(row.job, row.saved_s) for row in again.handovers()] == [("1", 5.0), ("2", 9.0)]
+    assert again.unfinished() == ("1",)
+    again.prune(10.0, 1000.0)
+    assert len(again.handovers()) == 2
+
+
+def test_of_jobs_that_live_memory_knows_what_they_came_to(small_disk: Path) -> None:
+    """A checkpoint may come late, for one that was given up."""
+    store = Store(small_disk)
+    store.jobs.keep([record("1", "running")], [run("1")], [], [])
+    store.handed_over(store.hand_over(resize("1")), 5.0, "its checkpoint did not come in time")
+    store.hand_over(resize("2"))
+    fill(small_disk)
+    until_full(store)
+    assert [row.job for row in store.handovers("1")] == ["1"]
+
+
+def test_shapes_that_are_tried_again_while_the_disk_is_full_are_so_later(small_disk: Path) -> None:
+    store = Store(small_disk)
+    store.refuse("7", TWO, 0.0, 1000.0)
+    ballast = fill(small_disk)
+    until_full(store)
+    store.forget_refused("7")
+    ballast.unlink()
+    store.heal(RETRY_S)
+    assert (store.trouble, store.refused(1.0)) == ("", {})
 
 
 def test_what_memory_held_of_jobs_meanwhile_goes_to_the_file(tmp_path: Path) -> None:

@@ -42,13 +42,15 @@ SLOW_S = 1.0
 """Between looks at one whose program is still asked for its checkpoint."""
 AGAIN_S = 1.0
 """After a step that the batch system refused, or that changed nothing."""
-HEARD_S = 15.0
+HEARD_S = 8.0
 """How long a program that said that it has saved is taken to wait for the requeue: its
 ``pliant run`` says so every 4 s, and waits for longer (``node.core.SILENT_S``) before it acts
-itself. Where that is refused, the program runs again, and has what it saved no more."""
+itself, by as much as a requeue may take that is not answered. Where that is refused, the program
+runs again, and has what it saved no more."""
 UNHEARD_S = 60.0
-"""How long a run that has saved, and does not say so any more, is waited for: what does requeue it
-meanwhile finds its place kept. Then its program runs again, as far as anybody can tell."""
+"""How long the requeue of a run is withheld that has saved, and does not say so any more: what
+does requeue it meanwhile finds its place kept. Then its program runs again, as far as anybody can
+tell."""
 STALE_S = 600.0
 """A checkpoint that comes so long after its wish was given up leads to no other shape."""
 REST_S = 300.0
@@ -66,6 +68,10 @@ _AGAIN = frozenset((Outcome.DONE, Outcome.AS_WAS, Outcome.REFUSED, Outcome.CHANG
 WHY = ": "
 """Between an outcome and the batch system's words."""
 UNMADE = "the batch system took the change and did not make it"
+Said = tuple[str, int]
+"""A wrapper's own word, and the number of what it reports of its program."""
+UNNUMBERED: Said = ("", 0)
+"""Earlier releases number nothing."""
 
 
 class Hands(Protocol):
@@ -119,7 +125,7 @@ class _Active:
     trouble: str = ""
     did: Step | None = None  # in the last look
     heard_s: float = float("-inf")  # when its program last said that it waits; inf: it says nothing
-    silent_s: float = 0.0  # since when it says nothing
+    withheld_s: float = 0.0  # since when its requeue is, 0 while it is not
     requeued: bool = False  # the batch system was told so, or may have been
     stays: bool = False  # it has saved, and goes on where it is
     ready: bool = False  # the batch system is, for its program's end
@@ -155,6 +161,7 @@ class HandOvers:
         self._gone: dict[str, int] = {}  # the last run that was handed over, by job
         self._rests: dict[str, float] = {}  # until when it is not asked again, by job
         self._refused: dict[str, dict[Shape, str]] = {}  # what it was not given, by job: as stored
+        self._said: dict[str, Said] = {}  # the last report of its wrapper's, by job
         self._lock = threading.RLock()
         self._stopping = False
         self.woken: Callable[[], None] = lambda: None
@@ -169,9 +176,11 @@ class HandOvers:
 
         False too for one that runs where ``job`` is of a look that is older than the end of that
         run, shortly after it has saved in vain, and for a shape that it was not given.
-        Where none ``listens`` that could make one, it is as good as made at once.
+        Where none ``listens`` that could make one, it is as good as made at once: nothing is
+        awaited, and :meth:`resume` knows it by that.
         """
         now_s = self._clock()
+        until_s = until_s if listens else 0.0
         with self._lock:
             rests = self._monotonic() < self._rests.get(job.id, float("-inf"))
             is_over = rests or job.restarts <= self._gone.get(job.id, -1)
@@ -222,21 +231,17 @@ class HandOvers:
                     self._store.handed_over(row.id, self._clock(), "?")
                 else:
                     job = _as_asked(row) or now or Job(row.job)
-                    self._active[row.job] = self._resumed(row.id, over, job)
+                    self._active[row.job] = active = _Active(row.id, over, job)
+                    if not over.until_s:  # nobody was asked; whoever was must say once more that
+                        active.heard_s = float("inf")  # it waits
             self.woken()
-
-    def _resumed(self, number: int, over: HandOver, job: Job) -> _Active:
-        """One that an earlier pliantd began: whoever was asked must say once more that it waits."""
-        active = _Active(number, over, job, silent_s=self._monotonic())
-        if over.saved_s == over.asked_s:  # nobody was asked
-            active.heard_s = float("inf")
-        return active
 
     def forget(self, there: frozenset[str]) -> None:
         """Forget what is known of jobs that are not there any more."""
         with self._lock:
             self._gone = {job: run for job, run in self._gone.items() if job in there}
             self._rests = {job: until_s for job, until_s in self._rests.items() if job in there}
+            self._said = {job: said for job, said in self._said.items() if job in there}
             self._refused = {job: some for job, some in self._refused.items() if job in there}
 
     def of(self, job_id: str) -> HandOver | None:
@@ -268,9 +273,13 @@ class HandOvers:
 
     # --- what its program says -------------------------------------------------------------
 
-    def saved(self, job_id: str, run: int, name: str) -> bool:
-        """Note that the checkpoint of this run is written; False where nobody asked for it."""
+    def saved(self, job_id: str, run: int, name: str, said: Said = UNNUMBERED) -> bool:
+        """Note that the checkpoint of this run is written; False where nobody asked for it.
+
+        Raises Refused where it was said before what was said since.
+        """
         with self._lock:
+            self._check_order(job_id, said)
             active = self._active.get(job_id)
             if active is None or not self._does_for(active.over, run, name):
                 return self.stays(job_id, run, name)  # it is said again until it is heard
@@ -294,11 +303,18 @@ class HandOvers:
 
     def _note_heard(self, active: _Active) -> None:
         """Its program waits: a requeue that had to wait for that is due at once."""
-        now_s = self._monotonic()
-        if now_s > active.heard_s + HEARD_S:
+        if active.withheld_s:
             self._hasten(active)
-        active.heard_s = max(active.heard_s, now_s)
-        active.silent_s = now_s
+        active.heard_s, active.withheld_s = self._monotonic(), 0.0
+
+    def _check_order(self, job_id: str, said: Said) -> None:
+        """Raise Refused where a wrapper has said something else since: threads overtake others."""
+        word, number = said
+        last = self._said.get(job_id, UNNUMBERED)
+        if number and word == last[0] and number < last[1]:
+            raise Refused(f"job {job_id}: its `pliant run` has said something else since")
+        if number:
+            self._said[job_id] = said
 
     def _note_saved(self, active: _Active) -> None:
         over, job = active.over, active.job
@@ -327,13 +343,15 @@ class HandOvers:
                 return False
             return over.run == run if name is None else self._does_for(over, run, name)
 
-    def saved_late(self, job: Job, run: int, name: str) -> bool:
+    def saved_late(self, job: Job, run: int, name: str, said: Said = UNNUMBERED) -> bool:
         """Go on with a hand-over that was given up before this run's program saved after all.
 
         It has ended for it, and waits for us. False where there is none of this name. What was
         decided too long ago is not done any more: the job is requeued as it is, without a guest.
+        Raises as :meth:`saved`.
         """
         with self._lock:
+            self._check_order(job.id, said)
             rows = self._store.handovers(job.id)
             over = _read(rows[-1]) if rows and rows[-1].outcome in _GIVEN_UP else None
             if over is None or not self._does_for(over, run, name):
@@ -360,14 +378,15 @@ class HandOvers:
         except PliantError as error:
             log.warning("%s", error)
 
-    def failed(self, job_id: str, run: int, name: str) -> None:
+    def failed(self, job_id: str, run: int, name: str, said: Said = UNNUMBERED) -> None:
         """Note that there is no checkpoint: the job goes on as it is.
 
         Also one that was reported before: its program runs again, and has what it saved no more
         where it ends now. Where the batch system has been told to requeue it, it may do so yet: it
-        is told no more, and that is waited for.
+        is told no more, and that is waited for. Raises as :meth:`saved`.
         """
         with self._lock:
+            self._check_order(job_id, said)
             active = self._active.get(job_id)
             if active is None:
                 return
@@ -457,9 +476,12 @@ class HandOvers:
         with self._lock:
             now_s = self._monotonic()
             waits = self._hands.ends_itself or now_s <= active.heard_s + HEARD_S
+            if job.suspended:  # and so is its `pliant run`
+                active.withheld_s = 0.0
             if not ends_it or waits:
                 return step
-            if now_s > active.silent_s + UNHEARD_S:
+            active.withheld_s = active.withheld_s or now_s
+            if now_s > active.withheld_s + UNHEARD_S:
                 log.warning("job %s: its program has saved, and is silent: it stays", active.job.id)
                 self._take_back(active)
         return Step(Do.SETTLE)

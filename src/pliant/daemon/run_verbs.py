@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pliant.daemon.cycling import Cycling
-from pliant.daemon.handing import HandOvers, name_of
+from pliant.daemon.handing import HandOvers, Said, name_of
 from pliant.daemon.rights import Asker
 from pliant.daemon.runs import Runs
 from pliant.daemon.seen import Seen
@@ -113,16 +113,17 @@ class RunVerbs:
         Where another one runs beside it that would be ended by a requeue, nothing comes of it: the
         answer says why.
         """
-        wish, over = fields.get("wish", ""), self.overs.of(job.id)
+        wish, said, over = fields.get("wish", ""), _said(fields), self.overs.of(job.id)
         if self.runs.are_several(job) and (over is None or not over.saved_s):
             return
-        if not self.overs.saved(job.id, run, wish) and not self.overs.saved_late(job, run, wish):
+        overs = self.overs
+        if not overs.saved(job.id, run, wish, said) and not overs.saved_late(job, run, wish, said):
             raise Refused(f"job {job.id}: nobody asked this run for that checkpoint")
         self.runs.saved(job, run, _number(fields, "took"))
 
     def failed(self, job: Job, run: int, fields: Mapping[str, str]) -> None:
         """A program could not save, and runs on."""
-        self.overs.failed(job.id, run, fields.get("wish", ""))
+        self.overs.failed(job.id, run, fields.get("wish", ""), _said(fields))
 
     def end(self, job: Job, run: int, fields: Mapping[str, str]) -> None:
         """A program has ended by itself."""
@@ -206,6 +207,10 @@ def _checkpoint(job: Job) -> str:
 def _signal(job: Job) -> str:
     malleable = job.spec.request.malleable if job.spec is not None else None
     return malleable.signal if malleable is not None else ""
+
+
+def _said(fields: Mapping[str, str]) -> Said:
+    return fields.get("word", ""), int(_number(fields, "number"))
 
 
 def _number(fields: Mapping[str, str], name: str) -> float:

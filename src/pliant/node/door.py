@@ -6,10 +6,11 @@ One thread watches by long polls, and begins anew after a silence, with a pause 
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pliant.errors import PliantError
@@ -83,6 +84,7 @@ class Door:
     _saving: threading.Event = field(default_factory=threading.Event)
     _failing: threading.Event = field(default_factory=threading.Event)
     _last: list[threading.Thread] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def watch(self, begin: Mapping[str, str]) -> None:
         """Begin, and watch for wishes until the end; ``begin`` is what run-begin says."""
@@ -194,7 +196,7 @@ class Door:
     def failed(self, wish: Wish, words: str) -> None:
         """Report that there is no checkpoint, again and again where nobody answers."""
         self._failing = stop = threading.Event()
-        fields = {**self.who, "wish": wish.id, "words": words}
+        fields = self._failed_fields(wish, words)
         _thread(lambda: self._insist("run-failed", fields, stop))
 
     def _insist(
@@ -224,11 +226,17 @@ class Door:
 
     def last_failed(self, wish: Wish, words: str) -> None:
         """Report that there is no checkpoint once, on our way out."""
-        self._report("run-failed", {**self.who, "wish": wish.id, "words": words})
+        self._report("run-failed", self._failed_fields(wish, words))
 
     def _saved_fields(self, wish: Wish, took_s: float) -> dict[str, str]:
         step = self.progress.fields()["step"]
-        return {**self.who, "wish": wish.id, "took": f"{took_s:.3f}", "step": step}
+        return {**self._numbered(wish), "took": f"{took_s:.3f}", "step": step}
+
+    def _failed_fields(self, wish: Wish, words: str) -> dict[str, str]:
+        return {**self._numbered(wish), "words": words}
+
+    def _numbered(self, wish: Wish) -> dict[str, str]:
+        return {**self.who, "wish": wish.id, "number": str(next(self._numbers))}
 
     def _report(self, verb: str, fields: Mapping[str, str]) -> None:
         """Say it where pliantd was ever heard: no job ends later for one that is not there."""

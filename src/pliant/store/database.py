@@ -12,13 +12,14 @@ import logging
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from pliant.errors import Unavailable
-from pliant.store.rows import COUNTED
+from pliant.store.rows import COUNTED, LIVING
 from pliant.store.schema import MIGRATIONS
 
 log = logging.getLogger("pliant.store")
@@ -145,13 +146,13 @@ class Database:
 
     def _to_memory(self, error: Exception, kept: Sequence[Step]) -> sqlite3.Connection:
         self.trouble = f"{self.file}: {error}: the history is kept in memory only"
-        memory = _open(None)
+        memory = _open(None, 0 if kept else int(time.time()))  # beyond all that the file may hold
         _write(memory, kept)
         return memory
 
 
-def _open(file: Path | None) -> sqlite3.Connection:
-    """Open and bring to the newest version.
+def _open(file: Path | None, beyond: int = 0) -> sqlite3.Connection:
+    """Open and bring to the newest version; the first of its rows is numbered ``beyond`` that.
 
     Raises sqlite3.Error, OSError; Unavailable where a later release wrote it.
     """
@@ -159,6 +160,7 @@ def _open(file: Path | None) -> sqlite3.Connection:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         file.chmod(0o600)
     db = sqlite3.connect(str(file) if file else ":memory:", timeout=2, check_same_thread=False)
+    db.create_function("beyond", 0, lambda: beyond)
     try:
         version = int(db.execute("PRAGMA user_version").fetchone()[0])
         if version > len(MIGRATIONS):
@@ -175,7 +177,8 @@ def _open(file: Path | None) -> sqlite3.Connection:
 
 
 _CARRIED = (
-    "INSERT OR REPLACE INTO file.refused SELECT * FROM main.refused",
+    "DELETE FROM file.refused",
+    "INSERT INTO file.refused SELECT * FROM main.refused",
     "INSERT OR REPLACE INTO file.speeds SELECT * FROM main.speeds",
     "INSERT OR REPLACE INTO file.jobs SELECT * FROM main.jobs",
     "INSERT OR REPLACE INTO file.runs SELECT * FROM main.runs",
@@ -189,17 +192,10 @@ _CARRIED = (
     " DO UPDATE SET " + ", ".join(f"{name} = {name} + excluded.{name}" for name in COUNTED),
 )
 """What memory has held for a while, into the file."""
-_ANOTHERS = (
-    "SELECT 1 FROM main.handovers AS ours JOIN file.handovers AS its USING (id)"
-    " WHERE (ours.job, ours.at_s) <> (its.job, its.at_s) LIMIT 1",
-    "SELECT 1 FROM main.intentions AS ours JOIN file.intentions AS its USING (id)"
-    " WHERE (ours.job, ours.at_s) <> (its.job, its.at_s) LIMIT 1",
-)
-"""Finds a number that is another's in the file: that could not be read when memory began."""
 _KEPT = (
     ("refused", "true"),
-    ("handovers", "done_s IS NULL OR id = (SELECT max(id) FROM handovers)"),
-    ("intentions", "id = (SELECT max(id) FROM intentions)"),
+    ("handovers", f"done_s IS NULL OR {LIVING} OR id = (SELECT max(id) FROM handovers)"),  # noqa: S608  # our own words
+    ("intentions", "done_s IS NULL OR id = (SELECT max(id) FROM intentions)"),
 )
 """With which rows memory begins: what is not over, and the last ones, whose numbers go on."""
 
@@ -211,8 +207,6 @@ def _carry(memory: sqlite3.Connection, file: Path) -> None:
     """
     memory.execute("ATTACH ? AS file", (str(file),))
     try:
-        if any(memory.execute(statement).fetchone() for statement in _ANOTHERS):
-            raise sqlite3.IntegrityError("what memory holds has the numbers of others")
         with memory:
             for statement in _CARRIED:
                 memory.execute(statement)
@@ -227,8 +221,10 @@ def _too_new(file: Path | None, version: int) -> str:
     )
 
 
-def _open_to_read(file: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(f"{file.as_uri()}?mode=ro", timeout=2, uri=True)
+def _open_to_read(file: Path, *, as_is: bool = False) -> sqlite3.Connection:
+    """Open without writing; ``as_is``: without what SQLite writes beside it, for nobody writes."""
+    how = "mode=ro&immutable=1" if as_is else "mode=ro"
+    db = sqlite3.connect(f"{file.as_uri()}?{how}", timeout=2, uri=True)
     try:
         db.execute("BEGIN")
         db.execute("SELECT 1 FROM sqlite_master LIMIT 1")  # from here on nothing new is seen
@@ -254,21 +250,25 @@ def _write_lasting(db: sqlite3.Connection, steps: Iterable[Step], lasts: bool) -
 
 
 def _kept(db: sqlite3.Connection) -> list[Step]:
-    """Return what writes down elsewhere what memory begins with; nothing where none can be read."""
+    """Return what writes down elsewhere what memory begins with; nothing where not all is read."""
     steps: list[Step] = []
-    with suppress(sqlite3.Error):
-        if db.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS):
-            for table, where in _KEPT:
-                rows = db.execute(f"SELECT * FROM {table} WHERE {where}").fetchall()  # noqa: S608  # our own words
-                values = ", ".join("?" * len(rows[0])) if rows else ""
-                steps.append((f"INSERT INTO {table} VALUES ({values})", rows))  # noqa: S608  # our own words
+    try:
+        if db.execute("PRAGMA user_version").fetchone()[0] != len(MIGRATIONS):
+            return []
+        for table, where in _KEPT:
+            rows = db.execute(f"SELECT * FROM {table} WHERE {where}").fetchall()  # noqa: S608  # our own words
+            values = ", ".join("?" * len(rows[0])) if rows else ""
+            steps.append((f"INSERT INTO {table} VALUES ({values})", rows))  # noqa: S608  # our own words
+    except sqlite3.Error:
+        return []
     return steps
 
 
 def _kept_in(file: Path) -> list[Step]:
     """Return the same of a file that cannot be written."""
-    with suppress(sqlite3.Error):
-        db = _open_to_read(file)
+    wal = file.with_name(f"{file.name}-wal")
+    with suppress(sqlite3.Error, OSError):
+        db = _open_to_read(file, as_is=not wal.exists() or not wal.stat().st_size)
         try:
             return _kept(db)
         finally:

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from pliant.store.database import Database
-from pliant.store.rows import COUNTED, ENDED, Decision, JobRecord, RunRow, Tally, clean
+from pliant.store.rows import COUNTED, ENDED, LIVING, Decision, JobRecord, RunRow, Tally, clean
 
 MOST_JOBS = 1_000_000
 """Whatever the retention: with all their runs these take less than 1 GB."""
@@ -28,7 +28,7 @@ _RUN = ("job", "run", "user", "account", "shape", "nodes", "submit_s", "start_s"
 _TALLY = ("hour_s", "partition", *COUNTED)
 _job_values, _run_values, _tally_values = map(_values_of, (_JOB, _RUN, _TALLY))
 
-NOT_LIVING = "job NOT IN (SELECT job FROM jobs WHERE end_s = 0 AND state != 'ended')"
+NOT_LIVING = f"NOT {LIVING}"
 """A condition on rows of jobs that have ended, or of which nothing else is known."""
 
 _READ_JOB = f"SELECT {', '.join(_JOB)} FROM jobs"  # noqa: S608  # our own names

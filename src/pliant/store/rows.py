@@ -168,5 +168,7 @@ class Tally:
         return found
 
 
+LIVING = "job IN (SELECT job FROM jobs WHERE end_s = 0 AND state != 'ended')"
+"""A condition on rows of jobs that are known, and have not ended."""
 COUNTED = tuple(field.name for field in fields(Tally))[2:]
 OF_GPUS = tuple(name for name in COUNTED if name.endswith("_gpu_s"))

@@ -84,7 +84,9 @@ class Store:
         """Note a change that is about to be made; return its number."""
         row = (now_s, job, shape_text(before), shape_text(after), clean(reason))
         return self._db.write(
-            "INSERT INTO intentions (at_s, job, before, after, reason) VALUES (?, ?, ?, ?, ?)", row
+            "INSERT INTO intentions (id, at_s, job, before, after, reason) VALUES"
+            " ((SELECT coalesce(max(id), beyond()) + 1 FROM intentions), ?, ?, ?, ?, ?)",
+            row,
         )
 
     def done(self, intention: int, now_s: float, outcome: str) -> None:
@@ -131,8 +133,10 @@ class Store:
     def hand_over(self, row: HandOverRow) -> int:
         """Note a hand-over before anything is done for it; return its number."""
         return self._db.write(
-            "INSERT INTO handovers (at_s, job, user, account, run, before, after, guest, reason,"
-            " until_s, end_s, asked) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO handovers (id, at_s, job, user, account, run, before, after, guest,"
+            " reason, until_s, end_s, asked) VALUES"
+            " ((SELECT coalesce(max(id), beyond()) + 1 FROM handovers),"
+            " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(row.at_s, row.job, row.user, row.account, row.run, row.before, row.after),
                 *(row.guest, clean(row.reason), row.until_s, row.end_s, row.asked),
@@ -297,7 +301,8 @@ class Store:
             kept = f" AND {NOT_LIVING}" if table == "handovers" else ""
             self._db.write(f"DELETE FROM {table} WHERE at_s < ?{kept}", (now_s - retention_s,))  # noqa: S608  # our own names
             self._db.write(
-                f"DELETE FROM {table} WHERE id <= (SELECT max(id) FROM {table}) - ?",  # noqa: S608  # our own names
+                f"DELETE FROM {table} WHERE id <="  # noqa: S608  # our own names
+                f" (SELECT id FROM {table} ORDER BY id DESC LIMIT 1 OFFSET ?)",
                 (MOST_ROWS,),
             )
         old_s = now_s - retention_s

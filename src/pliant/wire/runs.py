@@ -10,11 +10,11 @@
                   lost                                ``known``, else after at most WATCH_S;
                                                       ``beat``: for how many s it has been at
                                                       ``step``, which earlier releases do not say
-``run-saved``     wish, took, step                    the program has saved and ended; where the
+``run-saved``     wish, took, step, number            the program has saved and ended; where the
                                                       answer is ok, pliantd requeues, unless it
                                                       says ``several`` or ``stays``, as a later
                                                       ``run-watch`` may; said again until then
-``run-failed``    wish, words                         no checkpoint was made; the program runs on
+``run-failed``    wish, words, number                 no checkpoint was made; the program runs on
 ``run-end``       code, termed                        the program ended by itself; ``termed`` is 1
                                                       where it had been sent a TERM by others
 ================  ==================================  ============================================
@@ -23,7 +23,9 @@ All carry ``job`` (the job's own number, SLURM_JOB_ID, which no job inherits; a 
 another than squeue shows), ``run`` (how often it was restarted, as its environment says until
 ``run-begin`` is answered, as the answer says from then on) and ``word``, the wrapper's own, by
 which two of one job are told apart; earlier releases have none. ``lost`` is 1 while a task of the
-step has lost its wrapper: its program would not hear of a wish.
+step has lost its wrapper: its program would not hear of a wish. ``number`` counts what a wrapper
+says of checkpoints: of two the later one is true, whichever comes first; earlier releases have
+none.
 """
 
 from __future__ import annotations

@@ -267,6 +267,8 @@ class Handing:
             return
         if step.do is Do.UNFENCE:
             self._unpin_changed(over, job, cluster)
+        if step.do is Do.REQUEUE:
+            self._check_not_ended(over)
         self._tell(step, over, self._words(step, over, job, cluster))
 
     def _tell(self, step: Step, over: HandOver, words: Sequence[str]) -> None:
@@ -310,6 +312,16 @@ class Handing:
                 self._tell(step, over, ("update", f"jobid={name}", *lent))
         if step.do is Do.RELEASE and _ends_early(row, over.end_s):
             self._tell(step, over, ("update", f"jobid={name}", f"EndTime={_text(over.end_s)}"))
+
+    def _check_not_ended(self, over: HandOver) -> None:
+        """Raise Refused where the run has been ended since the last look, by its owner, say.
+
+        Slurm requeues a job that ends by a cancel, and lets it come back.
+        """
+        row = self._queries.again([over.job]).get(over.job)
+        runs = row is not None and _state(row) is JobState.RUNNING
+        if not runs and (row is not None or not self._was_killed(over)):
+            raise Refused(f"job {over.job}: it does not run any more")
 
     def _unpin_changed(self, over: HandOver, job: Job, cluster: Cluster) -> None:
         """Take the pin from a job that was changed since the last look, before its fence falls.

@@ -1,0 +1,288 @@
+"""``python -m prove.traced LOG...``: holds the fake of Slurm to what slurmctld's logs have shown.
+
+Each line of a log that says what slurmctld did is told to the fake at the same time, which must
+take it: what the log shows and the fake does not do is printed, with 1 as exit status. So is what
+was seen how often. Of what else the fake does a log of slurmctld's says nothing: that a pass of
+backfill writes a priority back, how long a run takes to end, which GPUs are whose.
+
+A slurmctld that starts has forgotten something: of each job what is seen of it next is taken.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from prove.fake_slurm import BY_OWNER, HELD, REQUEUE_S, FakeSlurm, Jobs, Record
+from prove.world import Rejected
+
+ROUNDED_S = 1.0
+"""Slurm's instants are whole seconds."""
+SOON_S = 1.5
+"""Within how long of the end of a reservation the pass that it starts comes."""
+_LINE = re.compile(r"\[(\d{4}-\d\d-\d\dT[\d:.]+)\] (?:error: )?(.*)")
+KNOWN = (
+    *(
+        "a job is sent back, for its node fails or refuses it",
+        "a job is held, for its start failed",
+    ),
+    "a job starts after its requeue, as it is",
+    "a job's priority is set: it is held",
+)
+"""What the fake does that may be in no log."""
+Groups = tuple[str, ...]
+
+
+class Unlike(Exception):
+    """A log shows what the fake does not do."""
+
+
+class Traced:
+    """The fake, told what a log says; ``seen`` counts what that was."""
+
+    def __init__(self) -> None:
+        """Begin with a cluster of which nothing is known."""
+        self.fake = FakeSlurm(Jobs({}, {}), 0.0, ("n1", "n2"))
+        self.fake.cleaning_s = 0.0  # the log says when it is over
+        self.seen: Counter[str] = Counter()
+        self._forgotten: set[int] = set()  # jobs of which slurmctld may know less than we do
+        self._opened_s = 0.0  # when the last reservation ended
+        self._begins_s: dict[int, float] = {}  # what somebody has said of that
+        self._failed: dict[int, bool] = {}  # whether its script has, which has just ended
+        self._early: dict[int, str] = {}  # what was refused of one that ends, as the log says later
+
+    def told(self, at_s: float, text: str) -> None:
+        """Tell the fake one line. Raises Unlike."""
+        self.fake.pass_to(at_s)
+        for pattern, does in _EVENTS:
+            found = pattern.match(text)
+            if found:
+                does(self, found.groups())
+
+    # --- what slurmctld does ---------------------------------------------------------------
+
+    def begins(self, _found: Groups) -> None:
+        self._forgotten |= self.fake.state.jobs.keys()
+        self.fake.state = replace(self.fake.state, fences={}, fenced={})
+        self.seen["slurmctld starts, and may have forgotten its last seconds"] += 1
+
+    def recovers(self, found: Groups) -> None:
+        self._fence(found[0], ("n1",), self.fake.now_s + REQUEUE_S)
+
+    def submits(self, found: Groups) -> None:
+        number = int(found[0])
+        self._keep(Record(number, gpus=0, submit_s=self.fake.now_s, begin_s=self.fake.now_s))
+        self.seen["a job is submitted"] += 1
+
+    def starts(self, found: Groups) -> None:
+        """Start a job: it must be one that the fake could start there, and then."""
+        job, node = self._job(found[0]), found[1]
+        after_requeue = "after its requeue" if job.run else "for the first time"
+        if job.number not in self._forgotten:
+            self._may_start(job, node)
+            begins = "as it was told to" if job.number in self._begins_s else "as it is"
+            self.seen[f"a job starts {after_requeue}, {begins}"] += 1
+        if self.fake.now_s - self._opened_s <= SOON_S and job.priority > 1:
+            self.seen["a pinned job starts in the pass that the end of a reservation starts"] += 1
+        self._keep(replace(job, state="RUNNING", on=(node,), start_s=float(int(self.fake.now_s))))
+        self._forgotten.discard(job.number)
+        self._begins_s.pop(job.number, None)
+
+    def _may_start(self, job: Record, node: str) -> None:
+        wrong = (
+            (not job.waits, f"it is {job.state}"),
+            (job.priority == 0, "it is held"),
+            (job.begin_s > self.fake.now_s + ROUNDED_S, f"it begins {_ahead(self.fake, job)}"),
+            (node not in self.fake.open(), f"{node} is reserved: {self.fake.state.fences}"),
+        )
+        for is_so, words in wrong:
+            if is_so:
+                raise Unlike(f"job {job.number} starts: {words}")
+
+    def requeues(self, found: Groups) -> None:
+        """Requeue a job: slurmctld says so once its run has ended."""
+        job = self._job(found[0])
+        if job.number in self._forgotten:
+            job = replace(job, state="RUNNING")
+            self._keep(job)
+        early = self._early.pop(job.number, "")
+        if early:
+            self.seen[f"a requeue is refused, of one that ends by another: {early}"] += 1
+        self._told(f"a job that is {job.state} is requeued", "requeue", found[0])
+        self._forgotten.discard(job.number)
+        self._begins_s.pop(job.number, None)
+
+    def refuses_requeue(self, found: Groups) -> None:
+        job = self._job(found[0])
+        if job.number in self._forgotten:
+            return
+        if job.runs:
+            self._early[job.number] = found[1]
+            return
+        try:
+            self.fake.told(("requeue", found[0]))
+        except Rejected as error:
+            if str(error) != found[1]:
+                raise Unlike(f"job {found[0]}: {found[1]}: the fake says {error}") from None
+            self.seen[f"a requeue is refused: {error}"] += 1
+        else:
+            raise Unlike(f"job {found[0]}: {found[1]}: the fake requeues it")
+
+    def goes_back(self, found: Groups) -> None:
+        """Say why a job is sent back, which follows."""
+        self.seen["a job is sent back, for its node fails or refuses it"] += int(bool(found))
+
+    def exits(self, found: Groups) -> None:
+        self._failed[int(found[0])] = found[2] != "0"
+
+    def ends(self, found: Groups) -> None:
+        number = self._job(found[0]).number
+        state = "FAILED" if self._failed.pop(number, False) else "COMPLETED"
+        self.fake.end(number, state)
+        self._forgotten.discard(number)
+        self.seen[f"a job ends: {state}"] += 1
+
+    def cancels(self, found: Groups) -> None:
+        """Cancel a job that waits; one that runs may have been sent any signal: its end tells."""
+        job = self._job(found[0])
+        if job.waits:
+            self.fake.cancel(job.number)
+        self.seen[f"a job that is {job.state} is cancelled, or sent a signal"] += 1
+
+    def begins_at(self, found: Groups) -> None:
+        self._begins_s[int(found[1])] = _instant(found[0])
+        self._updated("a job is told when to begin", found[1], f"StartTime={found[0]}")
+
+    def asks(self, found: Groups) -> None:
+        self._updated("a job's GPUs are changed", found[1], f"Gres=gpu:{found[0]}")
+
+    def prior(self, found: Groups) -> None:
+        job, priority = self._job(found[1]), int(found[0])
+        reason = BY_OWNER if not priority else job.reason
+        self._keep(replace(job, priority=priority, reason=reason))
+        what = "is held" if not priority else "is pinned" if priority > 10**9 else "has its own"
+        self.seen[f"a job's priority is set: it {what}"] += 1
+
+    def is_released(self, found: Groups) -> None:
+        self._keep(replace(self._job(found[0]), priority=1, reason="None"))
+        self.seen["a job is released"] += 1
+
+    def is_held(self, found: Groups) -> None:
+        job = self._job(found[0])
+        self._keep(replace(job, state="PENDING", priority=0, reason=HELD))
+        self.seen["a job is held, for its start failed"] += 1
+
+    def reserves(self, found: Groups) -> None:
+        self._fence(found[0], (found[1],), _instant(found[2]))
+        self.seen["a reservation is made"] += 1
+
+    def frees(self, found: Groups) -> None:
+        self._fence(found[0], None, 0.0)
+        self._opened_s = self.fake.now_s
+        self.seen["a reservation is ended"] += 1
+
+    def early(self) -> Iterable[tuple[int, str]]:
+        """Return what was refused of jobs that run, and did not end then."""
+        return self._early.items()
+
+    # --- what of that is kept --------------------------------------------------------------
+
+    def _job(self, number: str) -> Record:
+        jobs = self.fake.state.jobs
+        if int(number) not in jobs:
+            self._keep(Record(int(number), gpus=0))
+            self._forgotten.add(int(number))
+        return self.fake.state.jobs[int(number)]
+
+    def _keep(self, job: Record) -> None:
+        self.fake.state = self.fake.state.with_job(job)
+
+    def _fence(self, name: str, nodes: Groups | None, end_s: float) -> None:
+        fences, fenced = {**self.fake.state.fences}, {**self.fake.state.fenced}
+        if nodes is None:
+            fences.pop(name, None)
+            fenced.pop(name, None)
+        else:
+            fences[name], fenced[name] = end_s, nodes
+        self.fake.state = replace(self.fake.state, fences=fences, fenced=fenced)
+
+    def _updated(self, what: str, number: str, word: str) -> None:
+        job = self._job(number)
+        if job.number in self._forgotten:
+            self._keep(replace(job, state="PENDING"))
+        self._told(what, "update", f"jobid={number}", word)
+
+    def _told(self, what: str, *words: str) -> None:
+        try:
+            self.fake.told(words)
+        except Rejected as error:
+            raise Unlike(f"{' '.join(words)}: the fake refuses it: {error}") from None
+        self.seen[what] += 1
+
+
+def _instant(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def _ahead(fake: FakeSlurm, job: Record) -> str:
+    return f"{job.begin_s - fake.now_s:.1f} s later"
+
+
+_Does = Callable[[Traced, Groups], None]
+_PATTERNS: Mapping[str, _Does] = {
+    r"slurmctld version \S+ started": Traced.begins,
+    r"Recovered state of reservation (\S+)": Traced.recovers,
+    r"_slurm_rpc_submit_batch_job: JobId=(\d+) ": Traced.submits,
+    r"sched: Allocate JobId=(\d+) NodeList=(\S+) ": Traced.starts,
+    r"sched/backfill: _start_job: Started JobId=(\d+) in \S+ on (\S+)": Traced.starts,
+    r"Requeuing JobId=(\d+)": Traced.requeues,
+    r"_slurm_rpc_requeue: Requeue of JobId=(\d+) returned an error: (.*)": Traced.refuses_requeue,
+    r"(?:requeue|Requeue)\S* (?:job )?JobId=(\d+) due to": Traced.goes_back,
+    r"_job_complete: JobId=(\d+) (WEXITSTATUS|WTERMSIG) (\d+)": Traced.exits,
+    r"_job_complete: JobId=(\d+) done": Traced.ends,
+    r"sched: _release_job_rec: release hold on JobId=(\d+) ": Traced.is_released,
+    r"_slurm_rpc_kill_job: REQUEST_KILL_JOB JobId=(\d+) ": Traced.cancels,
+    r"sched: _update_job: setting begin to (\S+) for JobId=(\d+)": Traced.begins_at,
+    r"sched: _update_job: setting tres_per_node:gres:gpu:(\d+) for JobId=(\d+)": Traced.asks,
+    r"sched: _update_job: set priority to (\d+) for JobId=(\d+)": Traced.prior,
+    r"sched: Created reservation=(\S+) .*nodes=(\S+) .*end=(\S+)": Traced.reserves,
+    r"_slurm_rpc_delete_reservation complete for (\S+)": Traced.frees,
+}
+_EVENTS = [(re.compile(pattern), does) for pattern, does in _PATTERNS.items()]
+
+
+def traced(lines: Iterable[str]) -> tuple[Counter[str], list[str]]:
+    """Return what a log has shown how often, and what of it the fake does not do."""
+    trace, unlike = Traced(), list[str]()
+    for line in lines:
+        found = _LINE.match(line)
+        if found:
+            try:
+                trace.told(_instant(found[1]), found[2])
+            except Unlike as error:
+                unlike.append(f"{found[1]}: {error}")
+    unlike += [f"job {number}: {words}: it was not requeued" for number, words in trace.early()]
+    return trace.seen, unlike
+
+
+def main(files: Iterable[str]) -> int:
+    """Read all logs, and say what was found."""
+    seen, bad = Counter[str](), 0
+    for file in files:
+        shown, unlike = traced(Path(file).read_text(errors="replace").splitlines())
+        seen += shown
+        bad += len(unlike)
+        for words in unlike:
+            print(f"{file}: {words}")
+    for what in sorted({*KNOWN, *seen}):
+        print(f"{seen[what]:6} {what}")
+    return int(bad > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
