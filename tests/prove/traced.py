@@ -89,7 +89,8 @@ class Traced:
             self.seen[f"a job starts {after_requeue}, {begins}"] += 1
         if self.fake.now_s - self._opened_s <= SOON_S and job.priority > 1:
             self.seen["a pinned job starts in the pass that the end of a reservation starts"] += 1
-        self._keep(replace(job, state="RUNNING", on=(node,), start_s=float(int(self.fake.now_s))))
+        runs = replace(job, state="RUNNING", on=(node,), priority=job.priority or 1)
+        self._keep(replace(runs, start_s=float(int(self.fake.now_s))))
         self._forgotten.discard(job.number)
         self._begins_s.pop(job.number, None)
 
