@@ -27,6 +27,7 @@ import psutil
 
 from benchmarks.drill.field import COME_S, GPUS, SHAPES, Admin, Field, runs
 from benchmarks.drill.installing import script
+from pliant.batch.pbs.job_rows import DELETES
 from pliant.errors import Unavailable
 from pliant.filter.pbs.fences import read_fences
 
@@ -102,7 +103,8 @@ class PbsAdmin(Admin):
         if shown.get("job_state") != "R" or _processes_of(job):
             self._empty_s.pop(job, None)
         elif now_s - self._empty_s.setdefault(job, now_s) > EMPTY_S:
-            self.area.tell("qrerun", "-W", "force", job)
+            is_deleted = DELETES in shown.get("comment", "")  # by its user, too
+            self.area.tell("qdel" if is_deleted else "qrerun", "-W", "force", job)
             self._empty_s.pop(job)
             self.did += 1
 

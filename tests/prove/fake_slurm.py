@@ -83,7 +83,8 @@ Fields = tuple[tuple[str, bool], ...]
 class Record:
     """A job as slurmctld has it; instants are seconds since the epoch, 0 for none.
 
-    ``gpus``: on each of its ``nodes``; ``on``: where it runs, or ran last. ``final``: the state in
+    ``gpus``: on each of its ``nodes``; ``on``: where it runs, or ran last. ``killed_s``: when its
+    last run was told to end. ``final``: the state in
     which it ends once its processes have, "" where it waits again then. ``bf_priority``: that with
     which a pass of backfill may have begun that has not come to it yet, 0 for its own;
     ``written_back``: it has come to it since.
@@ -105,6 +106,7 @@ class Record:
     start_s: float = 0.0
     end_s: float = 0.0
     cleaned_s: float = 0.0
+    killed_s: float = 0.0
     reason: str = "None"
     comment: str = ""
     dependency: str = "(null)"
@@ -424,7 +426,11 @@ class FakeSlurm:
         """End its run, after which it waits again."""
         cleaned_s = self.now_s + self.cleaning_s
         ends = replace(job, state="COMPLETING", cleaned_s=cleaned_s, begin_s=0.0)
-        self._keep(ends)
+        self._keep(replace(ends, killed_s=float(int(self.now_s))))
+
+    def loses_its_node(self, job: Record) -> None:
+        """Let the node of a run go down that ends: Slurm then notes no new SubmitTime, nor begin."""
+        self._keep(replace(self._again(job), submit_s=job.submit_s, begin_s=job.submit_s))
 
     def _release(self, job: Record) -> None:
         self._keep(replace(_prior(job, job.own_priority), reason="None"))
@@ -535,7 +541,8 @@ class FakeSlurm:
     def start(self, job: Record) -> None:
         """Start a job where it is to run, unless its start fails."""
         second = float(int(self.now_s))
-        old = job.run > 0 and second <= job.submit_s  # its credential is as old as the kill
+        kill_s = max(job.submit_s, job.killed_s)
+        old = job.run > 0 and second <= kill_s  # its credential is as old as the kill
         how = self.start_fails.pop(job.number, "1:0" if old else "")
         if how == HELD:
             self._keep(replace(self._again(job), priority=0, reason=HELD))

@@ -235,6 +235,8 @@ class OnSlurm(Machine):
             if job.run and world.now_s < min(job.start_s + SETTLE_S, job.submit_s + FRESH_S):
                 free = replace(world, free=True)
                 yield "a kill of before ends it", partial(self.does, free, _is_killed)
+        if job.state == "COMPLETING" and not job.final:
+            yield "its node goes down as it ends", partial(self.does, world, _loses_its_node)
         guest = world.batch.jobs.get(GUEST)
         for does in ("hold", "cancel") if guest is not None and guest.waits else ():
             yield f"the guest's owner: {does}", partial(self.tells, world, does, str(GUEST))
@@ -347,6 +349,10 @@ def _is_killed(slurm: FakeSlurm) -> None:
 
 def _node_fails(slurm: FakeSlurm) -> None:
     slurm.sends_back(slurm.state.jobs[JOB])
+
+
+def _loses_its_node(slurm: FakeSlurm) -> None:
+    slurm.loses_its_node(slurm.state.jobs[JOB])
 
 
 def _fails_too_often(slurm: FakeSlurm) -> None:

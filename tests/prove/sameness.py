@@ -5,12 +5,14 @@ An instant is seen from now, and is only known as far back as somebody asks how 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import attrgetter
+from typing import Any
 
 from pliant.daemon.handing import HEARD_S, UNHEARD_S, name_of
-from pliant.handover import GIVE_UP_S, Do, HandOver
+from pliant.handover import GIVE_UP_S, SOON_S, Do, HandOver
 from prove.moves import wished
-from prove.world import LATELY_S, Machine, Seen, World
+from prove.world import LATELY_S, OF_ACTIVE, Machine, Seen, World
 
 LONG_S = GIVE_UP_S + 1.0
 """How long ago its checkpoint may be for that to be known."""
@@ -81,15 +83,22 @@ def _remembered(machine: Machine, world: World, seen: Seen) -> object:
         return None
     return (
         *(pliantd.resumed, pliantd.unwanted, pliantd.gone, machine.recalled(pliantd.memory, seen)),
-        *[
-            (
-                *(_of_the_hand_over(over, seen), did is not None and did.do is Do.RESHAPE, *rest),
-                over.saved_s
-                and world.job.runs
-                and (seen(heard_s, HEARD_S), seen(withheld_s, UNHEARD_S)),
-            )
-            for _number, over, _job, _next, _words, did, heard_s, withheld_s, *rest in pliantd.active
-        ],
+        *[_under_way(active, world, seen) for active in pliantd.active],
+    )
+
+
+def _under_way(active: Sequence[Any], world: World, seen: Seen) -> object:
+    known = dict(zip(OF_ACTIVE, active, strict=True))
+    over, did = known["over"], known["did"]
+    heard = (
+        *(seen(known["heard_s"], HEARD_S), seen(known["withheld_s"], UNHEARD_S)),
+        known["spoke_s"] >= known["withheld_s"],
+    )
+    return (
+        *(_of_the_hand_over(over, seen), did is not None and did.do is Do.RESHAPE),
+        *(known["requeued"], known["stays"], known["ready"]),
+        over.saved_s and world.job.runs and heard,
+        seen(float(int(known["ran_s"])), SOON_S),
     )
 
 

@@ -71,6 +71,12 @@ class Traced:
         self.fake.state = replace(self.fake.state, fences={}, fenced={})
         self.seen["slurmctld starts, and may have forgotten its last seconds"] += 1
 
+    def goes_down(self, found: Groups) -> None:
+        """Let a node go down: of a run that ends just then slurmctld does not say that it has."""
+        jobs = self.fake.state.jobs.values()
+        self._forgotten |= {job.number for job in jobs if job.has_gpus and found[0] in job.on}
+        self.seen["a node goes down"] += 1
+
     def recovers(self, found: Groups) -> None:
         self._fence(found[0], ("n1",), self.fake.now_s + REQUEUE_S)
 
@@ -89,7 +95,8 @@ class Traced:
             self.seen[f"a job starts {after_requeue}, {begins}"] += 1
         if self.fake.now_s - self._opened_s <= SOON_S and job.priority > 1:
             self.seen["a pinned job starts in the pass that the end of a reservation starts"] += 1
-        self._keep(replace(job, state="RUNNING", on=(node,), start_s=float(int(self.fake.now_s))))
+        runs = replace(job, state="RUNNING", on=(node,), priority=job.priority or 1)
+        self._keep(replace(runs, start_s=float(int(self.fake.now_s))))
         self._forgotten.discard(job.number)
         self._begins_s.pop(job.number, None)
 
@@ -237,6 +244,7 @@ _Does = Callable[[Traced, Groups], None]
 _PATTERNS: Mapping[str, _Does] = {
     r"slurmctld version \S+ started": Traced.begins,
     r"Recovered state of reservation (\S+)": Traced.recovers,
+    r"update_node: node (\S+) state set to DOWN": Traced.goes_down,
     r"_slurm_rpc_submit_batch_job: JobId=(\d+) ": Traced.submits,
     r"sched: Allocate JobId=(\d+) NodeList=(\S+) ": Traced.starts,
     r"sched/backfill: _start_job: Started JobId=(\d+) in \S+ on (\S+)": Traced.starts,

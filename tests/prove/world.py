@@ -434,6 +434,8 @@ class Machine(ABC):
         """
         self._take(world)
         self.fake.pass_to(now_s)
+        if world.wrapper is not None and world.pliantd is not None and world.pliantd.resumed:
+            self.overs.spoke(str(JOB))
         earlier = world.earlier if now_s - world.now_s < self.saves_s else None
         said = tuple(one for one in world.said if one[0] != "begin_s" or float(one[1]) > now_s)
         return replace(self._given(world), earlier=earlier, said=said)

@@ -41,7 +41,7 @@ from pliant.handover import (
 )
 from pliant.model import Job, JobState, Malleable, Request, Shape, Spec
 from pliant.node.core import SILENT_S
-from pliant.node.door import REPORT_S
+from pliant.node.door import MOST_S, REPORT_S
 from pliant.store import HandOverRow, Store
 from pliant.wire.runs import TAKE_OVER_S
 from prove.fake_slurm import FakeSlurm
@@ -69,7 +69,7 @@ class Bench:
 
     def start(self) -> None:
         """As after a kill: only the store and the fake are left."""
-        self.says = ""
+        self.says, self.talks = "", False
         self.store = Store(self.directory)
         self.overs = HandOvers(
             *(self.hands, self.store, self.hands.clock, self._monotonic),
@@ -92,7 +92,7 @@ class Bench:
     def set_back(self, by_s: float) -> None:
         """Set the clocks of all hosts back."""
         job = self.hands.job
-        self.hands.has(cleaned_s=job.cleaned_s - by_s)
+        self.hands.has(cleaned_s=job.cleaned_s - by_s, killed_s=job.killed_s - by_s)
         self.hands.fake.now_s -= by_s
         self.back_s += by_s
 
@@ -114,6 +114,8 @@ class Bench:
 
     def go_on(self, turns: int = 100) -> None:
         for turn in range(turns):
+            if self.talks and turn % 8 == 0:
+                self.overs.spoke("7")
             if self.says and turn % 8 == 0 and self.overs.of("7") and self.hands.job.run == 0:
                 self.overs.saved("7", 0, self.says)
             self.overs.turn()
@@ -677,6 +679,7 @@ def test_a_pliantd_that_starts_ends_no_run_whose_program_may_run_again(
     """Slurm was away, too: its `pliant run` could not requeue it, and may not be heard of it."""
     save_later(bench)
     killed(bench)
+    bench.talks = True
     bench.go_on(8)
     if says_so:
         fail(bench)
@@ -684,6 +687,28 @@ def test_a_pliantd_that_starts_ends_no_run_whose_program_may_run_again(
     assert Do.REQUEUE not in bench.did
     assert _as_it_was(bench)
     assert bench.ends == [("7", Outcome.NOT_SAVED)]
+
+
+def test_a_run_of_which_nobody_says_anything_for_a_minute_has_ended(bench: Bench) -> None:
+    """Slurmctld was killed too, and has forgotten that it was told to requeue it."""
+    save_later(bench)
+    killed(bench)
+    bench.go_on(100)
+    assert Do.REQUEUE not in bench.did
+    bench.go_on(100)
+    assert bench.ends == [("7", Outcome.DONE)]
+
+
+def test_a_job_begins_after_the_second_in_which_it_was_last_seen_to_run(bench: Bench) -> None:
+    """Its node went down as its run ended: Slurm has no new SubmitTime, and revoked the start."""
+    save_later(bench)
+    while bench.hands.job.state == "RUNNING":
+        bench.overs.turn()
+    bench.overs.turn()
+    bench.hands.fake.loses_its_node(bench.hands.job)
+    bench.go_on()
+    assert bench.ends == [("7", Outcome.DONE)]
+    assert bench.hands.job.start_s > bench.hands.job.killed_s
 
 
 def test_one_that_is_silent_is_waited_for_for_a_minute(bench: Bench) -> None:
@@ -732,7 +757,7 @@ def test_one_whose_program_is_heard_no_more_is_not_requeued_either(
 def test_a_requeue_that_is_not_answered_comes_before_its_wrapper_acts_itself() -> None:
     assert HEARD_S + Commands().timeout_s + 1 < SILENT_S
     assert HEARD_S > REPORT_S  # else it waits for each word
-    assert UNHEARD_S + HEARD_S > TAKE_OVER_S
+    assert max(TAKE_OVER_S, MOST_S) < UNHEARD_S  # the longest silence of a watch
 
 
 @pytest.mark.parametrize("is_late", [False, True])
@@ -834,6 +859,7 @@ def test_a_requeue_that_slurm_was_told_may_come_yet(bench: Bench, follows: bool)
     for _ in range(3):
         bench.overs.turn()
     fail(bench)
+    bench.talks = True
     bench.hands.idle = set()
     bench.go_on(10)
     assert bench.did == [Do.PIN, Do.FENCE, Do.REQUEUE]

@@ -113,6 +113,16 @@ def test_one_that_has_saved_is_fenced_given_time_to_end_and_then_requeued(site: 
     assert under_way.pbs.fences() == {"30": NOW_S + FENCE_S}
 
 
+def test_one_that_somebody_has_deleted_is_not_requeued(site: Recorded) -> None:
+    """PBS shows it running for as long as its processes take to end, and would let it come back."""
+    under_way = Clocked(site)
+    under_way.step()
+    site.job("30")["comment"] = "Job run at Fri Nov 27 at 09:41 on (gn1) and terminated by ada@head"
+    with pytest.raises(Refused, match="it has been deleted"):
+        under_way.step(20)
+    assert site.said == []
+
+
 def test_the_fence_is_up_before_the_program_that_has_saved_ends(site: Recorded) -> None:
     asked = Clocked(site, saved_s=0.0)
     asked.step()

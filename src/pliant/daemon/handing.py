@@ -47,10 +47,11 @@ HEARD_S = 8.0
 ``pliant run`` says so every 4 s, and waits for longer (``node.core.SILENT_S``) before it acts
 itself, by as much as a requeue may take that is not answered. Where that is refused, the program
 runs again, and has what it saved no more."""
-UNHEARD_S = 60.0
+UNHEARD_S = 65.0
 """How long the requeue of a run is withheld that has saved, and does not say so any more: what
-does requeue it meanwhile finds its place kept. Then its program runs again, as far as anybody can
-tell."""
+does requeue it meanwhile finds its place kept. Where its ``pliant run`` has spoken of something
+else in that time, as it does every minute at least, its program runs again; else nobody is there:
+the run has ended, which a slurmctld that was killed forgets."""
 STALE_S = 600.0
 """A checkpoint that comes so long after its wish was given up leads to no other shape."""
 REST_S = 300.0
@@ -125,7 +126,9 @@ class _Active:
     trouble: str = ""
     did: Step | None = None  # in the last look
     heard_s: float = float("-inf")  # when its program last said that it waits; inf: it says nothing
+    spoke_s: float = float("-inf")  # when its `pliant run` last said anything
     withheld_s: float = 0.0  # since when its requeue is, 0 while it is not
+    ran_s: float = 0.0  # when it was last seen to run or to end
     requeued: bool = False  # the batch system was told so, or may have been
     stays: bool = False  # it has saved, and goes on where it is
     ready: bool = False  # the batch system is, for its program's end
@@ -405,6 +408,13 @@ class HandOvers:
         self._store.saved(active.number, 0.0)
         active.over = replace(active.over, until_s=0.0, saved_s=0.0)
 
+    def spoke(self, job_id: str) -> None:
+        """Note that a job's ``pliant run`` is there, whatever it says, and of whichever run."""
+        with self._lock:
+            active = self._active.get(job_id)
+            if active is not None:
+                active.spoke_s = self._monotonic()
+
     def withdraw(self, job_id: str) -> None:
         """Take a wish back whose checkpoint is not written yet: the job goes on as it is."""
         with self._lock:
@@ -438,7 +448,7 @@ class HandOvers:
     def _advance(self, active: _Active) -> None:
         over, job = active.over, active.job
         try:
-            scene = self._hands.scene(over, job)
+            scene = _as_queued(active, self._hands.scene(over, job))
             if self._ends_otherwise(active, over, scene):
                 return
             step = self._heard(active, next_step(over, scene), scene.job)
@@ -481,9 +491,12 @@ class HandOvers:
             if not ends_it or waits:
                 return step
             active.withheld_s = active.withheld_s or now_s
-            if now_s > active.withheld_s + UNHEARD_S:
-                log.warning("job %s: its program has saved, and is silent: it stays", active.job.id)
-                self._take_back(active)
+            if now_s <= active.withheld_s + UNHEARD_S:
+                return Step(Do.SETTLE)
+            if active.spoke_s < active.withheld_s:
+                return step
+            log.warning("job %s: its program has saved, and runs again: it stays", active.job.id)
+            self._take_back(active)
         return Step(Do.SETTLE)
 
     def _do(self, active: _Active, step: Step, scene: Scene) -> None:
@@ -495,6 +508,7 @@ class HandOvers:
         if step.do is Do.RESHAPE:
             with self._lock:
                 self._note_made(active, made=False)
+        since_s = self._monotonic()
         try:
             self._hands.step(step, active.over, active.job)
         except Refused as error:
@@ -503,6 +517,8 @@ class HandOvers:
         with self._lock:
             stuck = _is_stuck(active.over, step, now_s)
             active.over = replace(active.over, hindered_s=0.0, stuck=stuck)
+            if step.do is Do.REQUEUE:
+                active.ran_s = now_s + self._monotonic() - since_s
         log.info("job %s: %s", active.over.job, step.do, extra=about_job(active.job))
 
     def _note_refused(self, active: _Active, step: Step, error: Refused, scene: Scene) -> None:
@@ -594,6 +610,18 @@ class HandOvers:
         log.info("job %s: %s", active.over.job, told, extra=about_job(active.job, *change))
         self._told(active.over.job)
         self._ended(active.job, active.over.guest, outcome, told)
+
+
+def _as_queued(active: _Active, scene: Scene) -> Scene:
+    """Return what is seen, with since when it waits: not since before it was last seen to run.
+
+    Slurm notes no new SubmitTime where a run's node goes down while it ends.
+    """
+    if scene.job.state is not JobState.WAITING:
+        active.ran_s = scene.now_s
+    elif scene.job.queued_s < int(active.ran_s) <= scene.now_s:  # else the clock was set back
+        return replace(scene, job=replace(scene.job, queued_s=float(int(active.ran_s))))
+    return scene
 
 
 def _was_checked(job: Job, outcome: Outcome) -> bool:

@@ -43,6 +43,7 @@ class RunVerbs:
         if verb not in VERBS:
             raise BadInput(f"{quoted(verb)}: one of {', '.join(VERBS)} is expected")
         job, run = self._job(fields, asker), int(_number(fields, "run"))
+        self.overs.spoke(job.id)
         if verb == BEGIN and self._is_inherited(job, run, _number(fields, "age")):
             run = job.restarts
         if run != job.restarts or not self._is_seen(job):

@@ -173,13 +173,20 @@ class Handing:
         elif step.do is Do.PUT_BACK:
             self._put_back(step, over, job, site)
         elif step.do is Do.REQUEUE:
-            self._tell(step, over, ("qrerun", over.job))
+            self._rerun(step, over)
         elif step.do is Do.UNFENCE:
             self._unfence(step, over)
         elif step.do is Do.RELEASE_GUEST:
             self._fences.end(over.job)
         elif step.do in _FENCING:
             self._fences.put(self._fence(over, job, site))
+
+    def _rerun(self, step: Step, over: HandOver) -> None:
+        """Requeue a job from outside; one that has been deleted would come back."""
+        row = {one.id: one for one in self._queries.jobs()}.get(over.job)
+        if row is None or row.is_deleted:
+            raise Refused(f"job {over.job}: it has been deleted")
+        self._tell(step, over, ("qrerun", over.job))
 
     def before_end(self, over: HandOver, job: Job, site: Site) -> None:
         """Put up the fence: PBS may start others as soon as the program has ended.

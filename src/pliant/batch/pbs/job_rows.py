@@ -28,6 +28,8 @@ RUNNING, ENDING = "R", "E"
 WAITING = frozenset("QHWT")
 TOO_MANY = "job held, too many failed attempts to run"
 """PBS's comment on a job that it holds because a start has failed and its run_count is above 20."""
+DELETES = " and terminated by "
+"""In its comment on one that runs, before whom, once somebody has deleted it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,11 @@ class JobRow:
         back = read_back(self.variables.get(BACK, ""))
         waits = self.waits and back is not None and self.run_count == back.runs
         return waits or self.starts_falsely
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether somebody has deleted it while it ran: PBS shows it running until it has ended."""
+        return self.state == RUNNING and DELETES in self.comment
 
     @property
     def begins_by_hook(self) -> bool:
