@@ -181,7 +181,13 @@ def _is_asked(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, aga
     if fault.guest:
         halts = area.is_halted  # it answers nobody then
         what = "the job to be asked to make room"
-        area.wait(lambda: halts() or _overs(area) > before, what, COME_S)
+        try:
+            area.wait(lambda: halts() or _overs(area) > before, what, COME_S)
+        except TimeoutError:  # one that has saved in vain is not asked for five minutes
+            told = area.history()
+            if not (again and told and told.handovers[-1].outcome == Outcome.STAYS):
+                raise
+            return False
         return True
     shapes, since_s = draw.sample(SHAPES, len(SHAPES)), time.monotonic()
     admin = area.admin(hurries=True)
