@@ -18,7 +18,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from prove.fake_slurm import BY_OWNER, HELD, REQUEUE_S, FakeSlurm, Jobs, Record
+from prove.fake_slurm import BY_OWNER, REQUEUE_S, FakeSlurm, Jobs, Record
 from prove.world import Rejected
 
 ROUNDED_S = 1.0
@@ -140,9 +140,9 @@ class Traced:
         else:
             raise Unlike(f"job {found[0]}: {found[1]}: the fake requeues it")
 
-    def goes_back(self, found: Groups) -> None:
-        """Say why a job is sent back, which follows."""
-        self.seen["a job is sent back, for its node fails or refuses it"] += int(bool(found))
+    def goes_back(self, _found: Groups) -> None:
+        """Count why a job is sent back, which follows."""
+        self.seen["a job is sent back, for its node fails or refuses it"] += 1
 
     def exits(self, found: Groups) -> None:
         self._failed[int(found[0])] = found[2] != "0"
@@ -178,11 +178,6 @@ class Traced:
     def is_released(self, found: Groups) -> None:
         self._keep(replace(self._job(found[0]), priority=1, reason="None"))
         self.seen["a job is released"] += 1
-
-    def is_held(self, found: Groups) -> None:
-        job = self._job(found[0])
-        self._keep(replace(job, state="PENDING", priority=0, reason=HELD))
-        self.seen["a job is held, for its start failed"] += 1
 
     def reserves(self, found: Groups) -> None:
         self._fence(found[0], (found[1],), _instant(found[2]))

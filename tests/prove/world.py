@@ -77,8 +77,8 @@ class World:
     ``batch``: all that the batch system knows. ``said``: what its owner has said last of what it
     asks, by field. ``earlier``: what the batch system knew before pliantd's last command.
     ``guarded``: its wrapper was killed, and its guardian waits for its program, which was "asked"
-    or "runs"; ``alone_s``: until when it waits for pliantd, once that has saved. ``failing``: for which wish its wrapper has yet
-    to say that there is no checkpoint.
+    or "runs"; ``alone_s``: until when it waits for pliantd, once that has saved. ``failing``: for
+    which wish its wrapper has yet to say that there is no checkpoint.
     """
 
     now_s: float

@@ -235,8 +235,8 @@ class HandOvers:
                 else:
                     job = _as_asked(row) or now or Job(row.job)
                     self._active[row.job] = active = _Active(row.id, over, job)
-                    if not over.until_s:  # nobody was asked; whoever was must say once more that
-                        active.heard_s = float("inf")  # it waits
+                    if not over.until_s:  # nobody was asked, who must say once more that it waits
+                        active.heard_s = float("inf")
             self.woken()
 
     def forget(self, there: frozenset[str]) -> None:
