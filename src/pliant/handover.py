@@ -416,7 +416,7 @@ def _before_start(over: HandOver, scene: Scene) -> Step:
     if words:
         return Step(Do.TURN_BACK, words=words)
     stuck = over.stuck
-    behind = job.begins_s > scene.now_s and not (stuck or over.barred)
+    behind = max(job.begins_s, begin_s) > scene.now_s and not (stuck or over.barred)
     fence = _fenced(scene) if behind else None
     if fence is not None:  # it was requeued by somebody else, who made none
         return fence

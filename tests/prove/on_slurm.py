@@ -235,7 +235,9 @@ class OnSlurm(Machine):
             if job.run and world.now_s < min(job.start_s + SETTLE_S, job.submit_s + FRESH_S):
                 free = replace(world, free=True)
                 yield "a kill of before ends it", partial(self.does, free, _is_killed)
-        if job.state == "COMPLETING" and not job.final:
+        # It is back within the second. Where nothing keeps its place, Slurm itself starts it in that
+        # second, and its start fails, with Pliant as without.
+        if job.state == "COMPLETING" and not job.final and world.batch.fences:
             yield "its node goes down as it ends", partial(self.does, world, _loses_its_node)
         guest = world.batch.jobs.get(GUEST)
         for does in ("hold", "cancel") if guest is not None and guest.waits else ():

@@ -711,6 +711,20 @@ def test_a_job_begins_after_the_second_in_which_it_was_last_seen_to_run(bench: B
     assert bench.hands.job.start_s > bench.hands.job.killed_s
 
 
+def test_nor_does_one_that_a_pliantd_that_starts_finds_waiting_since_before_it_saved(
+    bench: Bench,
+) -> None:
+    """It was killed as the run ended, and nobody saw that end."""
+    save_later(bench)
+    while bench.hands.job.state == "RUNNING":
+        bench.overs.turn()
+    bench.hands.fake.loses_its_node(bench.hands.job)
+    killed(bench, 0.0)
+    bench.go_on()
+    assert bench.ends == [("7", Outcome.DONE)]
+    assert bench.hands.job.start_s > bench.hands.job.killed_s
+
+
 def test_one_that_is_silent_is_waited_for_for_a_minute(bench: Bench) -> None:
     """Whoever requeues it meanwhile finds its place kept; slurmctld is not asked all the time."""
     save_later(bench)

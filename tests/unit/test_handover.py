@@ -362,6 +362,13 @@ def test_one_that_its_owner_has_changed_is_looked_after_for_as_long_as_a_kill_ma
     assert drill.hands.job.run == 2
 
 
+def test_one_that_is_to_begin_a_second_later_is_fenced_first() -> None:
+    """Its fence has ended, and it could have begun: a request to begin later lets others go first."""
+    over = intended()
+    waits = Sight(WAITING, 1, PINNED, carries=OLD, queued_s=NOW_S, begins_s=NOW_S - 600)
+    assert next_step(over, Scene(NOW_S, waits)) == Step(Do.FENCE)
+
+
 def test_one_whose_request_could_not_be_put_back_has_its_seconds_to_start_as_well() -> None:
     """Not until all is given up: others wait for those GPUs."""
     over = replace(intended(), back_s=NOW_S, stuck=True)

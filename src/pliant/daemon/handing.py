@@ -615,11 +615,15 @@ class HandOvers:
 def _as_queued(active: _Active, scene: Scene) -> Scene:
     """Return what is seen, with since when it waits: not since before it was last seen to run.
 
-    Slurm notes no new SubmitTime where a run's node goes down while it ends.
+    Slurm notes no new SubmitTime where a run's node goes down while it ends. Who waits since before
+    it has saved, and was not seen to run by this pliantd, may have run until now.
     """
-    if scene.job.state is not JobState.WAITING:
+    is_old = not active.ran_s and scene.job.queued_s < int(active.over.saved_s)
+    if scene.job.state is not JobState.WAITING or is_old:
         active.ran_s = scene.now_s
-    elif scene.job.queued_s < int(active.ran_s) <= scene.now_s:  # else the clock was set back
+    if scene.job.state is not JobState.WAITING:
+        return scene
+    if scene.job.queued_s < int(active.ran_s) <= scene.now_s:  # else the clock was set back
         return replace(scene, job=replace(scene.job, queued_s=float(int(active.ran_s))))
     return scene
 
