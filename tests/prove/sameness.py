@@ -98,7 +98,7 @@ def _under_way(active: Sequence[Any], world: World, seen: Seen) -> object:
         *(_of_the_hand_over(over, seen), did is not None and did.do is Do.RESHAPE),
         *(known["requeued"], known["stays"], known["ready"]),
         over.saved_s and world.job.runs and heard,
-        seen(float(int(known["ran_s"])), SOON_S),
+        *[seen(float(int(known[name])), SOON_S) for name in ("ran_s", "waits_s")],
     )
 
 

@@ -725,6 +725,19 @@ def test_nor_does_one_that_a_pliantd_that_starts_finds_waiting_since_before_it_s
     assert bench.hands.job.start_s > bench.hands.job.killed_s
 
 
+def test_nor_does_one_whose_end_a_pliantd_that_stood_still_has_not_seen(bench: Bench) -> None:
+    """Its wrapper requeued it itself; the second in which pliantd last saw it run is long past."""
+    save_later(bench)
+    bench.overs.turn()
+    assert bench.hands.job.state == "RUNNING"
+    bench.hands.pass_time(20)
+    bench.hands.fake.told(("requeue", "7"))
+    bench.hands.fake.loses_its_node(bench.hands.job)
+    bench.go_on()
+    assert bench.ends == [("7", Outcome.DONE)]
+    assert bench.hands.job.start_s > bench.hands.job.killed_s
+
+
 def test_one_that_is_silent_is_waited_for_for_a_minute(bench: Bench) -> None:
     """Whoever requeues it meanwhile finds its place kept; slurmctld is not asked all the time."""
     save_later(bench)

@@ -129,6 +129,7 @@ class _Active:
     spoke_s: float = float("-inf")  # when its `pliant run` last said anything
     withheld_s: float = 0.0  # since when its requeue is, 0 while it is not
     ran_s: float = 0.0  # when it was last seen to run or to end
+    waits_s: float = 0.0  # since when it is seen to wait, where the batch system does not say
     requeued: bool = False  # the batch system was told so, or may have been
     stays: bool = False  # it has saved, and goes on where it is
     ready: bool = False  # the batch system is, for its program's end
@@ -508,7 +509,6 @@ class HandOvers:
         if step.do is Do.RESHAPE:
             with self._lock:
                 self._note_made(active, made=False)
-        since_s = self._monotonic()
         try:
             self._hands.step(step, active.over, active.job)
         except Refused as error:
@@ -517,8 +517,6 @@ class HandOvers:
         with self._lock:
             stuck = _is_stuck(active.over, step, now_s)
             active.over = replace(active.over, hindered_s=0.0, stuck=stuck)
-            if step.do is Do.REQUEUE:
-                active.ran_s = now_s + self._monotonic() - since_s
         log.info("job %s: %s", active.over.job, step.do, extra=about_job(active.job))
 
     def _note_refused(self, active: _Active, step: Step, error: Refused, scene: Scene) -> None:
@@ -615,16 +613,14 @@ class HandOvers:
 def _as_queued(active: _Active, scene: Scene) -> Scene:
     """Return what is seen, with since when it waits: not since before it was last seen to run.
 
-    Slurm notes no new SubmitTime where a run's node goes down while it ends. Who waits since before
-    it has saved, and was not seen to run by this pliantd, may have run until now.
+    Slurm notes no new SubmitTime where a run's node goes down while it ends. Such a job waits since
+    it is first seen to.
     """
-    is_old = not active.ran_s and scene.job.queued_s < int(active.over.saved_s)
-    if scene.job.state is not JobState.WAITING or is_old:
-        active.ran_s = scene.now_s
     if scene.job.state is not JobState.WAITING:
-        return scene
-    if scene.job.queued_s < int(active.ran_s) <= scene.now_s:  # else the clock was set back
-        return replace(scene, job=replace(scene.job, queued_s=float(int(active.ran_s))))
+        active.ran_s, active.waits_s = scene.now_s, 0.0
+    elif scene.job.queued_s < int(max(active.ran_s, active.over.saved_s)):
+        active.waits_s = min(active.waits_s or scene.now_s, scene.now_s)  # a clock may be set back
+        return replace(scene, job=replace(scene.job, queued_s=float(int(active.waits_s))))
     return scene
 
 
