@@ -187,6 +187,8 @@ def _is_asked(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, aga
             told = area.history()
             if not (again and told and told.handovers[-1].outcome == Outcome.STAYS):
                 raise
+            area.cancel(area.guest)  # room is made for it of itself
+            area.guest = ""
             return False
         return True
     shapes, since_s = draw.sample(SHAPES, len(SHAPES)), time.monotonic()

@@ -347,7 +347,7 @@ def _given_up(over: HandOver, scene: Scene) -> Outcome | None:
         return Outcome.GONE
     if job.changed or (over.changed and not job.killed):
         return Outcome.CHANGED
-    ends_so = job.killed and 0 < over.hindered_s < now_s - GIVE_UP_S  # nobody may requeue it
+    ends_so = 0 < over.hindered_s < now_s - GIVE_UP_S  # nobody may requeue it
     if ends_so or job.run > over.run + STARTS:
         return Outcome.NOT_LAUNCHED
     late = _is_cleared(over, scene) and now_s > max(job.begins_s, over.back_s) + START_S

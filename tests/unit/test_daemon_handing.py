@@ -46,7 +46,7 @@ from pliant.store import HandOverRow, Store
 from pliant.wire.runs import TAKE_OVER_S
 from prove.fake_slurm import FakeSlurm
 from prove.on_slurm import OnSlurm
-from prove.world import GUEST, JOB, NEW, OLD, SPEC
+from prove.world import GUEST, JOB, NEW, OLD, RIVAL, SPEC
 
 ASKED = Hands(begun()).running()
 """The job as it is asked."""
@@ -738,6 +738,21 @@ def test_nor_does_one_whose_end_a_pliantd_that_stood_still_has_not_seen(bench: B
     assert bench.hands.job.start_s > bench.hands.job.killed_s
 
 
+def test_nor_does_a_later_run_that_ends_so(bench: Bench) -> None:
+    """Its owner requeued it as soon as it ran."""
+    save_later(bench)
+    while bench.hands.job.run == 0 or bench.hands.job.state != "RUNNING":
+        bench.go_on(1)
+    bench.hands.pass_time(2)
+    bench.overs.turn()
+    bench.hands.fake.told(("requeue", "7"))
+    bench.overs.turn()
+    bench.hands.fake.loses_its_node(bench.hands.job)
+    bench.go_on()
+    assert bench.hands.job.run == 2
+    assert bench.hands.job.start_s > bench.hands.job.killed_s
+
+
 def test_one_that_is_silent_is_waited_for_for_a_minute(bench: Bench) -> None:
     """Whoever requeues it meanwhile finds its place kept; slurmctld is not asked all the time."""
     save_later(bench)
@@ -753,7 +768,8 @@ def test_one_that_is_silent_is_waited_for_for_a_minute(bench: Bench) -> None:
 def test_one_that_is_suspended_meanwhile_is_waited_for_as_long_from_then_on(bench: Bench) -> None:
     save_later(bench)
     bench.says = ""  # it stands still, too
-    bench.overs.turn()
+    bench.hands.pass_time(10)
+    bench.go_on(4)  # its requeue is withheld
     bench.hands.fake.told(("suspend", "7"))
     bench.go_on(200)
     bench.hands.fake.told(("resume", "7"))
@@ -779,6 +795,16 @@ def test_one_whose_program_is_heard_no_more_is_not_requeued_either(
     for _ in range(3):
         bench.overs.turn()
     assert (Do.REQUEUE in bench.did) is waits
+
+
+def test_where_a_run_ends_of_itself_no_word_of_its_program_is_waited_for(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_later(bench)
+    monkeypatch.setattr(Hands, "ends_itself", True)
+    killed(bench)
+    bench.go_on(10)
+    assert Do.REQUEUE in bench.did
 
 
 def test_a_requeue_that_is_not_answered_comes_before_its_wrapper_acts_itself() -> None:
@@ -926,6 +952,24 @@ def test_a_step_that_was_worked_out_before_the_program_spoke_is_not_done(bench: 
     assert bench.did == [Do.PIN, Do.FENCE]
 
 
+def test_nor_is_it_given_up_for_its_time_where_its_program_has_saved_meanwhile(
+    bench: Bench,
+) -> None:
+    bench.begin()
+    bench.hands.pass_time(100)
+    scene = bench.hands.scene
+
+    def seen(over: HandOver, job: Job) -> Scene:
+        found = scene(over, job)
+        bench.hands.scene = scene  # type: ignore[method-assign]
+        bench.save()
+        return found
+
+    bench.hands.scene = seen  # type: ignore[method-assign]
+    bench.go_on()
+    assert bench.ends == [("7", Outcome.DONE)]
+
+
 def test_a_start_that_came_to_nothing_is_no_change_of_anybodys(bench: Bench) -> None:
     """PBS shows one that pbs_mom, just killed, has not taken as any other run."""
     bench.begin()
@@ -1060,6 +1104,31 @@ def test_one_that_was_killed_at_its_start_is_requeued_as_soon_as_slurm_does_so(
     bench.hands.refuses, bench.hands.for_good = {Do.REQUEUE}, True
     bench.go_on(30)
     bench.hands.refuses = set()
+    bench.go_on()
+    assert bench.hands.job.run == 2
+
+
+@pytest.mark.parametrize("barred_before", [False, True])
+def test_one_that_was_killed_at_its_start_and_could_not_be_requeued_keeps_its_place(
+    bench: Bench, barred_before: bool
+) -> None:
+    """It does not stay, as one that runs would, whatever was refused while it ran."""
+    bench.hands.refuses, bench.hands.for_good = {Do.FENCE} if barred_before else set(), True
+    if barred_before:
+        bench.hands.fake.cancel(RIVAL)  # who would be in its place
+    bench.begin()
+    bench.save()
+    while bench.hands.job.run == 0 or bench.hands.job.state != "RUNNING":
+        bench.go_on(1)
+    bench.hands.has(state="FAILED", code="0:15", end_s=bench.hands.job.start_s)
+    bench.hands.refuses = {Do.REQUEUE}
+    bench.go_on(90)
+    assert (bench.ends, bench.overs.stays("7", 0)) == ([], False)
+    bench.hands.refuses = set()
+    while bench.hands.job.state == "FAILED":
+        bench.go_on(1)
+    bench.go_on(1)
+    assert bench.hands.fence_end_s > 0 or barred_before
     bench.go_on()
     assert bench.hands.job.run == 2
 

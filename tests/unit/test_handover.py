@@ -367,6 +367,8 @@ def test_one_that_is_to_begin_a_second_later_is_fenced_first() -> None:
     over = intended()
     waits = Sight(WAITING, 1, PINNED, carries=OLD, queued_s=NOW_S, begins_s=NOW_S - 600)
     assert next_step(over, Scene(NOW_S, waits)) == Step(Do.FENCE)
+    behind = replace(waits, queued_s=NOW_S - 10, begins_s=NOW_S + 110)  # by Slurm, as all requeued
+    assert next_step(over, Scene(NOW_S, behind)) == Step(Do.FENCE)
 
 
 def test_one_whose_request_could_not_be_put_back_has_its_seconds_to_start_as_well() -> None:

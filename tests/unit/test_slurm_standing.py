@@ -204,6 +204,11 @@ def test_nor_is_it_a_change_where_slurm_chose_its_nodes_and_types() -> None:
     job = replace(JOB, shape=Shape(2, 2, gpu_type="a100"), nodes=("n1", "n2"))
     waits = {"admin_comment": token, "max_nodes": "2"}
     assert stands(row(**waits), job, OVER, CLUSTER)  # four GPUs on one node or two
+    asks_type = row(**waits, tres_per_node="gres:gpu:a100:2")
+    assert stands(asks_type, job, OVER, CLUSTER)
+    typed = replace(OVER, shape=Shape(1, 2, gpu_type="a100"))
+    assert stands(row(**waits), job, typed, CLUSTER)
+    assert not stands(row(**waits, tres_per_node="gres:gpu:h100:2"), job, typed, CLUSTER)
     assert stands(row(**waits, tres_per_node="gres:gpu:2"), job, OVER, CLUSTER)
     assert not stands(row(**waits, tres_per_node="gres:gpu:3"), job, OVER, CLUSTER)
     to_one = replace(OVER, shape=Shape(1, 1))
@@ -265,8 +270,9 @@ def test_memory_of_who_was_pinned_by_0_1_0_is_the_sites() -> None:
     assert not has_its_memory(row(admin_comment=PINNED, min_memory="500M"), 500)
 
 
-def test_memory_that_its_owner_asked_for_is_in_its_token() -> None:
-    asks = replace(SPEC, footprint=Footprint(mem_per_node_mib=200))
+@pytest.mark.parametrize("each", ["mem_per_node_mib", "mem_per_cpu_mib", "mem_per_gpu_mib"])
+def test_memory_that_its_owner_asked_for_is_in_its_token(each: str) -> None:
+    asks = replace(SPEC, footprint=replace(Footprint(), **{each: 200}))
     noted = put_token("pliant-priority=9", asks)
     assert has_its_memory(row(admin_comment=noted, min_memory="300M"), 0)
 

@@ -230,7 +230,7 @@ class HandOvers:
                 active = self._active.get(row.job)
                 if active is not None and active.number == row.id:
                     continue
-                is_contrary = over is None or (now is not None and is_contradicted(over, now))
+                is_contrary = over and now and is_contradicted(over, now)
                 if over is None or active is not None or is_contrary:
                     self._store.handed_over(row.id, self._clock(), "?")
                 else:
@@ -307,18 +307,16 @@ class HandOvers:
 
     def _note_heard(self, active: _Active) -> None:
         """Its program waits: a requeue that had to wait for that is due at once."""
-        if active.withheld_s:
-            self._hasten(active)
         active.heard_s, active.withheld_s = self._monotonic(), 0.0
+        self._hasten(active)
 
     def _check_order(self, job_id: str, said: Said) -> None:
         """Raise Refused where a wrapper has said something else since: threads overtake others."""
         word, number = said
-        last = self._said.get(job_id, UNNUMBERED)
-        if number and word == last[0] and number < last[1]:
+        last = self._said.get(job_id, said)
+        if word == last[0] and number < last[1]:
             raise Refused(f"job {job_id}: its `pliant run` has said something else since")
-        if number:
-            self._said[job_id] = said
+        self._said[job_id] = said
 
     def _note_saved(self, active: _Active) -> None:
         over, job = active.over, active.job
@@ -329,7 +327,6 @@ class HandOvers:
         else:
             active.over = replace(over, saved_s=self._clock())
             self._store.saved(active.number, active.over.saved_s)
-        self._hasten(active)
 
     def stays(self, job_id: str, run: int, name: str | None = None) -> bool:
         """Whether a run that has saved is to go on where it is: it would have lost its place.
@@ -369,7 +366,6 @@ class HandOvers:
             self._store.reopened(rows[-1].id, over.saved_s, shape_text(over.shape), over.guest)
             self._active[job.id] = active = _Active(rows[-1].id, over, job)
             self._note_heard(active)
-            self.woken()
         self._before_end(over, job)
         log.info("job %s: its checkpoint came late; it goes on", job.id)
         self._told(job.id)
@@ -399,7 +395,6 @@ class HandOvers:
             if not (is_its_own or was_taken):
                 return
             active.heard_s = float("-inf")
-            active.over = replace(active.over)  # what is about to be done is not right any more
             if not active.requeued:
                 self._take_back(active)
                 self._hasten(active)
@@ -452,9 +447,11 @@ class HandOvers:
             scene = _as_queued(active, self._hands.scene(over, job))
             if self._ends_otherwise(active, over, scene):
                 return
-            step = self._heard(active, next_step(over, scene), scene.job)
-            if not self._stands(active, over, step, scene.job):
-                return
+            step = next_step(over, scene)
+            with self._lock:
+                step = self._heard(active, step, scene.job)
+                if not self._stands(active, over, step, scene.job):
+                    return
             if step.outcome is not None:
                 self._end(active, Outcome.STAYS if active.stays else step.outcome)
                 return
@@ -484,20 +481,19 @@ class HandOvers:
         One that is not heard of is waited for, and then left where it is.
         """
         ends_it = step.do is Do.REQUEUE and job.state is JobState.RUNNING
-        with self._lock:
-            now_s = self._monotonic()
-            waits = self._hands.ends_itself or now_s <= active.heard_s + HEARD_S
-            if job.suspended:  # and so is its `pliant run`
-                active.withheld_s = 0.0
-            if not ends_it or waits:
-                return step
-            active.withheld_s = active.withheld_s or now_s
-            if now_s <= active.withheld_s + UNHEARD_S:
-                return Step(Do.SETTLE)
-            if active.spoke_s < active.withheld_s:
-                return step
-            log.warning("job %s: its program has saved, and runs again: it stays", active.job.id)
-            self._take_back(active)
+        now_s = self._monotonic()
+        waits = self._hands.ends_itself or now_s <= active.heard_s + HEARD_S
+        if job.suspended:  # and so is its `pliant run`
+            active.withheld_s = 0.0
+        if not ends_it or waits:
+            return step
+        active.withheld_s = active.withheld_s or now_s
+        if now_s <= active.withheld_s + UNHEARD_S:
+            return Step(Do.SETTLE)
+        if active.spoke_s < active.withheld_s:
+            return step
+        log.warning("job %s: its program has saved, and runs again: it stays", active.job.id)
+        self._take_back(active)
         return Step(Do.SETTLE)
 
     def _do(self, active: _Active, step: Step, scene: Scene) -> None:
@@ -584,15 +580,14 @@ class HandOvers:
         Note then that a job asks for what it is to become, as what it asks later is its owner's,
         and that somebody else has changed it.
         """
-        with self._lock:
-            if active.over is not over:
-                return False
-            if job.carries == over.shape:
-                self._note_made(active, made=True)
-            if job.changed and job.state is JobState.WAITING:
-                active.over = replace(active.over, changed=True)
-            active.requeued |= step.do is Do.REQUEUE
-            return True
+        if active.over is not over:
+            return False
+        if job.carries == over.shape:
+            self._note_made(active, made=True)
+        if job.changed and job.state is JobState.WAITING:
+            active.over = replace(active.over, changed=True)
+        active.requeued |= step.do is Do.REQUEUE
+        return True
 
     def _end(self, active: _Active, outcome: Outcome) -> None:
         told = _told(active.over, outcome)
@@ -619,7 +614,7 @@ def _as_queued(active: _Active, scene: Scene) -> Scene:
     if scene.job.state is not JobState.WAITING:
         active.ran_s, active.waits_s = scene.now_s, 0.0
     elif scene.job.queued_s < int(max(active.ran_s, active.over.saved_s)):
-        active.waits_s = min(active.waits_s or scene.now_s, scene.now_s)  # a clock may be set back
+        active.waits_s = active.waits_s or scene.now_s
         return replace(scene, job=replace(scene.job, queued_s=float(int(active.waits_s))))
     return scene
 

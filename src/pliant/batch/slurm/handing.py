@@ -215,7 +215,7 @@ class Handing:
         if row.waits:
             changed = not self._stands(row, over, job, cluster)
             return replace(sight, carries=_carries(row, job, cluster), changed=changed)
-        if sight.state is JobState.RUNNING and sight.run > over.run:  # its nodes may boot yet
+        if sight.run > over.run:  # its nodes may boot yet
             return replace(sight, carries=running_job(row, cluster).shape)
         if row.state != "RUNNING":
             return sight
@@ -319,8 +319,8 @@ class Handing:
         Slurm requeues a job that ends by a cancel, and lets it come back.
         """
         row = self._queries.again([over.job]).get(over.job)
-        runs = row is not None and _state(row) is JobState.RUNNING
-        if not runs and (row is not None or not self._was_killed(over)):
+        runs = _state(row) is JobState.RUNNING if row else self._was_killed(over)
+        if not runs:
             raise Refused(f"job {over.job}: it does not run any more")
 
     def _unpin_changed(self, over: HandOver, job: Job, cluster: Cluster) -> None:
