@@ -26,7 +26,7 @@ from pliant.daemon.rights import Asker
 from pliant.daemon.run_verbs import RunVerbs
 from pliant.daemon.watching import Watching
 from pliant.errors import Refused
-from pliant.handover import GUEST, OURS, PINNED, RETURNS, Do, Outcome
+from pliant.handover import GIVE_UP_S, GUEST, OURS, PINNED, RETURNS, Do, Outcome
 from pliant.model import (
     ALL_CORES,
     Footprint,
@@ -396,11 +396,11 @@ def test_a_preemption_names_the_guest_and_counts(bench: Bench) -> None:
     assert bench.one(EFFORT).preempted == 1
 
 
-@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.CHANGED, Outcome.SLOW])
 def test_who_does_not_start_in_the_room_made_for_it_is_no_trial_job_for_a_while(
-    bench: Bench, changed: bool
+    bench: Bench, outcome: Outcome
 ) -> None:
-    """Also where the owner of the job that made room has changed that meanwhile."""
+    """Also where the owner of the job that made room has changed that, or pliantd stood still."""
     trial = Spec(Request(job_class=JobClass.TRIAL), own=FOUR)
     guest = replace(JOB, id="8", state=JobState.WAITING, nodes=(), spec=trial, time_limit_s=600)
     bench.look(EFFORT, waiting=(guest,))
@@ -411,10 +411,11 @@ def test_who_does_not_start_in_the_room_made_for_it_is_no_trial_job_for_a_while(
     while bench.elastic.overs.of("7") is not None:
         bench.hands.pass_time(1)
         bench.elastic.overs.turn()
-        if changed and bench.hands.job.waits:
-            bench.hands.has(gpus=3)
+        if bench.hands.job.waits and outcome is not Outcome.DONE:
+            bench.hands.has(gpus=3 if outcome is Outcome.CHANGED else 4)
+            bench.hands.fake.now_s += GIVE_UP_S if outcome is Outcome.SLOW else 0
         assert bench.now_s < 3000, "it does not end"
-    assert (bench.store.handovers("7")[-1].outcome == Outcome.CHANGED) is changed
+    assert bench.store.handovers("7")[-1].outcome == outcome
     bench.now_s += 1
     seen = Snapshot(bench.now_s, (), (), waiting=(guest,))
     assert bench.elastic.known(seen).waiting == (guest,)

@@ -256,7 +256,7 @@ def test_one_that_is_under_way_is_not_begun_anew_by_what_is_stored(bench: Bench)
     bench.overs.withdraw("7")
     was = bench.under_way
     bench.overs.resume([ASKED])
-    assert bench.under_way == was
+    assert (bench.under_way, bench.store.handovers("7")[-1].outcome) == (was, "")
 
 
 OF_0_1_0 = HandOverRow(0, NOW_S, "7", "alice", "lab", 0, "4", "2", "", "it fits", NOW_S + 60)
@@ -281,8 +281,9 @@ def test_a_row_that_cannot_be_read_is_not_gone_on_with(bench: Bench, unread: Han
         assert (bench.overs.all(), bench.store.handovers("7")[-1].outcome) == ({}, "?")
 
 
+@pytest.mark.parametrize("outcome", [Outcome.REFUSED, Outcome.SLOW, Outcome.AS_WAS])
 def test_of_a_job_that_is_there_it_is_known_that_it_rests_and_what_it_was_refused(
-    bench: Bench,
+    bench: Bench, outcome: Outcome
 ) -> None:
     bench.begin()
     bench.room = False
@@ -290,7 +291,7 @@ def test_of_a_job_that_is_there_it_is_known_that_it_rests_and_what_it_was_refuse
     bench.overs.turn()
     assert bench.overs.refused("7") == {}
     row = bench.store.hand_over(OF_0_1_0)
-    bench.store.handed_over(row, NOW_S, f"{Outcome.REFUSED}: no")
+    bench.store.handed_over(row, NOW_S, f"{outcome}: no")
     bench.overs.forget(frozenset({"7"}))
     assert (bench.begin(), bench.overs.refused("7")) == (False, {})
     bench.overs.forget(frozenset())
@@ -1351,16 +1352,22 @@ def test_what_is_taken_of_a_reshape_that_slurm_had_forgotten_is_not_its_owners(
     assert (bench.hands.job.gpus, bench.ends) == (2, [("7", Outcome.DONE)])
 
 
-def test_a_shape_that_is_taken_and_never_started_is_taken_back(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    ("bars", "state", "outcome"),
+    [((2,), "RUNNING", Outcome.REFUSED), ((2, 4), "PENDING", Outcome.SLOW)],
+)
+def test_a_shape_that_is_taken_and_never_started_is_taken_back(
+    bench: Bench, bars: tuple[int, ...], state: str, outcome: Outcome
+) -> None:
     bench.on(begun(rival=False))
-    bench.hands.fake.bars = {2: "QOSMinGRES"}
+    bench.hands.fake.bars = dict.fromkeys(bars, "QOSMinGRES")
     bench.begin()
     bench.save()
     bench.go_on()
     job = bench.hands.job
-    assert (job.state, job.gpus, bench.is_pinned) == ("RUNNING", 4, False)
+    assert (job.state, job.gpus, bench.is_pinned) == (state, 4, state == "PENDING")
     (row,) = bench.store.handovers("7")
-    assert row.outcome == f"{Outcome.REFUSED}: QOSMinGRES, a limit of its QOS"
+    assert row.outcome == f"{outcome}: QOSMinGRES, a limit of its QOS"
 
 
 @pytest.mark.parametrize("killed", [False, True])

@@ -48,8 +48,8 @@ MUTE_S = 120.0
 Longer than the longest silence of a `pliant run` that looks for us: a watch that is not answered,
 the pause after it, and one more question (see :mod:`pliant.node.door`).
 """
-LEFT = frozenset({Outcome.DONE, Outcome.AS_WAS, Outcome.REFUSED, Outcome.SLOW, Outcome.CHANGED})
-"""The ends of hand-overs in which a job has left its place for a while."""
+LEFT = frozenset({Outcome.DONE, Outcome.SLOW, Outcome.CHANGED})
+"""The ends of hand-overs in which a job has left its place to another one for a while."""
 LEAST_LEFT_S = 120.0
 """A job that must end sooner is not resized at its owner's wish."""
 SKEW_S = 60.0
