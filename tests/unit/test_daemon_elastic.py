@@ -411,9 +411,11 @@ def test_who_does_not_start_in_the_room_made_for_it_is_no_trial_job_for_a_while(
     while bench.elastic.overs.of("7") is not None:
         bench.hands.pass_time(1)
         bench.elastic.overs.turn()
-        if bench.hands.job.waits and outcome is not Outcome.DONE:
-            bench.hands.has(gpus=3 if outcome is Outcome.CHANGED else 4)
-            bench.hands.fake.now_s += GIVE_UP_S if outcome is Outcome.SLOW else 0
+        if bench.hands.job.waits and outcome is Outcome.CHANGED:
+            bench.hands.has(gpus=3)
+        elif bench.hands.job.waits and outcome is Outcome.SLOW:
+            bench.hands.fake.state = replace(bench.hands.fake.state, down=frozenset({"n1"}))
+            bench.hands.pass_time(GIVE_UP_S)
         assert bench.now_s < 3000, "it does not end"
     assert bench.store.handovers("7")[-1].outcome == outcome
     bench.now_s += 1
