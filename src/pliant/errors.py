@@ -11,7 +11,7 @@
     └── BatchError           the batch system refused or did not understand
         ├── Refused          ... an update, in its own words
         │   ├── NotNow       ... any update now
-        │   ├── TooLate      ... the job does not wait any more
+        │   ├── TooLate      ... the job is not any more as it was looked at
         │   └── Infeasible   ... this one, whenever it is asked
         └── BadAnswer        ... its output is not what this adapter knows
 """
@@ -54,7 +54,10 @@ class NotNow(Refused):
 
 
 class TooLate(Refused):
-    """The job has started or ended since it was looked at, before the update: nobody's fault."""
+    """The job is not any more as it was looked at: nothing was done of the update.
+
+    It has started or ended since, its owner has changed or held it: nobody's fault.
+    """
 
 
 class Infeasible(Refused):

@@ -443,16 +443,17 @@ def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
 
 def _tidy(over: HandOver, scene: Scene, outcome: Outcome) -> Step:
     """Take everything back that would outlast the hand-over; end it once no kill may meet it."""
-    if scene.fence_end_s:
-        return Step(Do.UNFENCE)
-    guest = scene.guest
+    job, guest = scene.job, scene.guest
+    if scene.fence_end_s:  # in the second in which it ended it is not to start
+        soon = job.state is JobState.WAITING and 0 <= scene.now_s - job.queued_s < SOON_S
+        return _WAIT if soon else Step(Do.UNFENCE)
     if guest.pinned:
-        room = scene.job.state is not JobState.RUNNING  # else it is the job's again
+        room = job.state is not JobState.RUNNING  # else it is the job's again
         waits = outcome is Outcome.DONE and guest.is_waiting and room
         return _WAIT if waits else Step(Do.RELEASE_GUEST)
     changed = outcome is Outcome.CHANGED  # it may ask for more now than it gave up
-    if scene.job.pinned and (scene.job.state is JobState.RUNNING or changed):
+    if job.pinned and (job.state is JobState.RUNNING or changed):
         return Step(Do.RELEASE)
-    if scene.job.priority == RETURNS:
+    if job.priority == RETURNS:
         return Step(Do.LOWER)
     return Step(Do.SETTLE) if _settles(over, scene) else Step(Do.END, outcome=outcome)

@@ -562,9 +562,10 @@ class FakeSlurm:
                 free = "None" if job.reason in self.bars.values() else job.reason
                 self._keep(replace(job, reason=self.bars.get(job.gpus, free)))
 
-    def end(self, number: int, state: str = "COMPLETED") -> None:
+    def end(self, number: int, state: str = "COMPLETED", code: str = "0:0") -> None:
         """Let a job end."""
-        self._keep(replace(self.state.jobs[number], state=state, end_s=float(int(self.now_s))))
+        ended = replace(self.state.jobs[number], state=state, code=code)
+        self._keep(replace(ended, end_s=float(int(self.now_s))))
 
 
 def _prior(job: Record, priority: int) -> Record:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -24,6 +25,9 @@ def _of_pliantd(machine: Machine, world: World) -> Iterator[Move]:
     if world.pliantd is None:
         return
     yield "pliantd is killed", partial(machine.killed, world)
+    if world.earlier is not None and world.pliantd.resumed:
+        began = partial(machine.looks, world, world.earlier)
+        yield "pliantd's look began before its last command", began
     if world.pliantd.active:
         yield "pliantd is killed before its command", partial(machine.acts, world, dies="before")
         yield "pliantd is killed after its command", partial(machine.acts, world, dies="after")
@@ -64,25 +68,25 @@ def _loses_its_wrapper(machine: Machine, world: World) -> World:
 
 def _of_its_owner(machine: Machine, world: World) -> Iterator[Move]:
     for name, words, said in machine.owners(world):
-        after = _says(machine, world, words, said)
-        if after is not None:
+        if any(getattr(world.job, field) == value for field, value in said):
+            continue
+        told = _with(world, said)
+        with suppress(Rejected):
+            after = machine.tells(told, *words, by_owner=True)
             yield f"its owner {name}", partial(replace, after)
+        with suppress(Rejected):
+            after = machine.acts(told, between=words)
+            yield f"its owner {name}, between pliantd's look and its step", partial(replace, after)
 
 
-def _says(machine: Machine, world: World, words: Sequence[str], said: Said) -> World | None:
-    """Let its owner say it; None where that is refused, or it is so.
+def _with(world: World, said: Said) -> World:
+    """Return a moment in which its owner is about to say something.
 
     Of each field what was said last is what stands. What a job had before may be what is left of
     pliantd's command, until it has noted what came of that.
     """
-    if any(getattr(world.job, name) == value for name, value in said):
-        return None
     others = tuple(one for one in world.said if one[0] not in dict(said))
     is_noted = bool(world.store) and world.store[-1].made
     stands = () if said == (("gpus", OLD.gpus),) and not is_noted else said
     free = world.free or said != (("limit_min", 7),)
-    try:
-        told = replace(world, free=free, said=(*others, *stands))
-        return machine.tells(told, *words, by_owner=True)
-    except Rejected:
-        return None
+    return replace(world, free=free, said=(*others, *stands))

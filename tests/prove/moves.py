@@ -94,6 +94,7 @@ def _of_its_wrapper(world: World) -> Iterator[tuple[str, words.Event]]:
         if wrapper.wish is not None:
             yield "program saves", words.Ended(now_s, CHECKPOINTED, saved=True)
         yield "program completes", words.Ended(now_s, 0, saved=False)
+        yield "program fails", words.Ended(now_s, 1, saved=False)
     if now_s >= wrapper.until_s:
         yield "wrapper's time is over", words.Ticked(now_s)
 

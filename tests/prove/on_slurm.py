@@ -43,6 +43,8 @@ from prove.world import (
 LATER_S = 100.0
 MOST_REQUEUES = "JobHoldMaxRequeue"
 """Why Slurm holds a job that it has sent back too often."""
+FAILS = "1:0"
+"""The exit code of a program that fails by itself, or is not launched for an old credential."""
 KILLED = "0:15"
 """The exit code of a run that a kill of the run before has met."""
 _CHANGED = attrgetter(
@@ -120,7 +122,9 @@ class OnSlurm(Machine):
             case ("create" | "delete", *_):
                 return ""
             case ("requeue", number):
-                return self.may_not_end(jobs[int(number)])
+                job = jobs[int(number)]
+                by_itself = job.has_failed and job.code == FAILS and job.start_s > job.submit_s
+                return "it has failed by itself" if by_itself else self.may_not_end(job)
             case ("release", number):
                 return self._may_not_raise(jobs[int(number)])
             case ("update", what, *words):
@@ -180,7 +184,7 @@ class OnSlurm(Machine):
 
     def exits(self, world: World, code: int) -> World:
         state = "FAILED" if code else "COMPLETED"
-        return self.does(world, lambda slurm: slurm.end(JOB, state))
+        return self.does(world, lambda slurm: slurm.end(JOB, state, f"{code}:0"))
 
     def requeues(self, world: World) -> World:
         return self.tells(world, "requeue", str(JOB))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, cast
@@ -33,7 +34,7 @@ from pliant.store import HandOverRow
 from prove.fake_store import FakeStore
 
 JOB, RIVAL, GUEST = 7, 8, 9
-BEGAN_S = 10_000.0
+BEGAN_S = 20_000.0
 GRACE_S = 60.0
 OLD, NEW = Shape(1, 4), Shape(1, 2)
 SPEC = Spec(parse("gpus=1-4;malleable"), OLD, OLD, Footprint(cpus_per_gpu=2))
@@ -165,11 +166,13 @@ class Machine(ABC):
         """
         self._same_by, self.fake, self.hands = same_by, fake, hands
         self.store = FakeStore()
-        made = Elastic(hands, cast("Any", self.store), self._clock, self._clock)
+        between = cast("Any", _Between(self, hands))
+        made = Elastic(between, cast("Any", self.store), self._clock, self._clock)
         self.elastic, self.overs = made, made.overs
         self.refuse = ""  # what is answered to the next command that changes something
         self.half = False  # whether it is refused halfway
         self.dies = ""  # "before" or "after" the next one; "unreached", "unheard": it has no answer
+        self.between: Sequence[str] = ()  # what its owner says between pliantd's look and its step
         self.has_saved = False  # what runs
         self.answers_nobody = False  # but pliantd
 
@@ -315,7 +318,7 @@ class Machine(ABC):
     def _take(self, world: World) -> None:
         self.fake.state, self.fake.now_s = world.batch, world.now_s
         self.store.rows = world.store
-        self.refuse, self.half, self.dies = "", False, ""
+        self.refuse, self.half, self.dies, self.between = "", False, "", ()
         self.has_saved = world.has_saved
         self.fake.start_fails = {}
         pliantd = world.pliantd or Pliantd()
@@ -323,6 +326,7 @@ class Machine(ABC):
         overs._active = {one[1].job: _Active(*one) for one in pliantd.active}
         for name in ("_gone", "_rests", "_refused"):
             vars(overs)[name] = {}
+        overs._ended_since = set()
         if pliantd.gone >= 0:
             overs._gone[str(JOB)] = pliantd.gone
         elastic = cast("Any", self.elastic)
@@ -393,10 +397,14 @@ class Machine(ABC):
         half: bool = False,
         dies: str = "",
         start_fails: str = "",
+        between: Sequence[str] = (),
     ) -> World:
-        """Pliantd looks at the hand-over, and does what is next."""
+        """Pliantd looks at the hand-over, and does what is next.
+
+        Raises Rejected where it does nothing, or what its owner says ``between`` is refused.
+        """
         self._take(world)
-        self.refuse, self.half, self.dies = refuse, half, dies
+        self.refuse, self.half, self.dies, self.between = refuse, half, dies, between
         self.fake.start_fails = {JOB: start_fails} if start_fails else {}
         for active in cast("Any", self.overs)._active.values():
             active.next_s = 0.0
@@ -404,13 +412,32 @@ class Machine(ABC):
             self.overs.turn()
         except Died:
             return self.killed(self._given(world))
+        if self.between:
+            raise Rejected("it has nothing to do")
         earlier = world.batch if self.fake.state is not world.batch else world.earlier
         return replace(self._given(world), earlier=earlier)
 
-    def looks(self, world: World) -> World:
-        """Pliantd's cycle looks at all jobs, and tidies up."""
+    def interjects(self) -> None:
+        """Let its owner say now what it has to say between pliantd's look and its step."""
+        if self.between:
+            with suppress(Rejected):
+                self.fake.told(self.between, by_owner=True)
+                self.between = ()
+
+    def looks(self, world: World, since: Any = None) -> World:
+        """Pliantd's cycle looks at all jobs, and tidies up.
+
+        ``since``: what the batch system knew when the look began; None: what it knows now.
+        """
         self._take(world)
-        snapshot = self.sees()
+        if since is None:
+            snapshot = self.sees()
+        else:
+            self.fake.state = since
+            snapshot = self.sees()
+            self.fake.state = world.batch
+            ended = set() if world.over else {str(JOB), str(GUEST)}
+            cast("Any", self.overs)._ended_since = ended
         self.elastic.looked(snapshot, lambda _job: True)
         self.elastic.give_back(snapshot)
         return self._given(world)
@@ -524,6 +551,21 @@ class Machine(ABC):
     def _exits(self, world: World, code: int) -> World:
         ended = replace(world, wrapper=None)
         return self.exits(ended, code) if world.job.runs else ended
+
+
+class _Between:
+    """The adapter, behind which a job's owner may say something just before each step."""
+
+    def __init__(self, machine: Machine, hands: Any) -> None:
+        self._machine, self._hands = machine, hands
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._hands, name)
+
+    def step(self, *what: Any) -> None:
+        """Do one step of a hand-over."""
+        self._machine.interjects()
+        self._hands.step(*what)
 
 
 OF_ACTIVE = tuple(one.name for one in fields(_Active))

@@ -108,6 +108,7 @@ class Bench:
 
     def look(self, *running: Job, waiting: tuple[Job, ...] = ()) -> None:
         """As after a look that saw these."""
+        self.elastic.looking()
         seen = self.seen(*running, waiting=waiting)
         self.elastic.looked(seen, always)
         self.elastic.give_back(seen)
@@ -738,6 +739,36 @@ def test_a_guest_that_waits_with_its_pin_loses_it_once_nobody_makes_room(bench: 
     bench.hands.did.clear()
     bench.look(EFFORT, waiting=(waits,))
     assert bench.hands.did == [(TRIAL.id, Do.RELEASE_GUEST)]
+
+
+@pytest.mark.parametrize(
+    ("running", "waiting"),
+    [
+        ((replace(JOB, priority=RETURNS),), ()),
+        ((), (replace(JOB, state=JobState.WAITING, nodes=(), restarts=1, priority=RETURNS),)),
+        ((), (replace(TRIAL, priority=GUEST),)),
+        ((replace(JOB, owed=True),), ()),
+    ],
+)
+def test_a_look_that_shows_a_hand_over_which_has_ended_since_takes_nothing_of_it(
+    bench: Bench, running: tuple[Job, ...], waiting: tuple[Job, ...]
+) -> None:
+    """It may have taken long; what that hand-over has left, it has left for good reasons."""
+    bench.slurm_has(*(running or waiting))
+    bench.look(JOB, waiting=(TRIAL,))
+    bench.listens()
+    bench.elastic.overs.begin(JOB, Wanted(TWO, guest=TRIAL.id), bench.now_s + 60, "room")
+    bench.elastic.looking()
+    seen = bench.seen(*running, waiting=waiting)
+    bench.elastic.overs.withdraw("7")
+    (active,) = bench.elastic.overs._active.values()
+    bench.elastic.overs._end(active, Outcome.NOT_SAVED)
+    bench.hands.did.clear()
+    bench.elastic.looked(seen, always)
+    bench.elastic.give_back(seen)
+    assert bench.hands.did == []
+    bench.look(*running, waiting=waiting)
+    assert len(bench.hands.tried) == 1
 
 
 def test_one_that_waits_without_a_pin_is_not_lowered(bench: Bench) -> None:

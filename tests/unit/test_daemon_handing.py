@@ -38,13 +38,14 @@ from pliant.handover import (
     Outcome,
     Scene,
     Sight,
+    Step,
 )
 from pliant.model import Job, JobState, Malleable, Request, Shape, Spec
 from pliant.node.core import SILENT_S
 from pliant.node.door import MOST_S, REPORT_S
 from pliant.store import HandOverRow, Store
 from pliant.wire.runs import TAKE_OVER_S
-from prove.fake_slurm import FakeSlurm
+from prove.fake_slurm import REQUEUE_S, FakeSlurm
 from prove.on_slurm import OnSlurm
 from prove.world import GUEST, JOB, NEW, OLD, RIVAL, SPEC
 
@@ -951,6 +952,65 @@ def test_a_step_that_was_worked_out_before_the_program_spoke_is_not_done(bench: 
     bench.hands.scene = seen  # type: ignore[method-assign]  # speaks in between
     bench.overs.turn()
     assert bench.did == [Do.PIN, Do.FENCE]
+
+
+def between(bench: Bench, says: Callable[[], object], what: Do) -> None:
+    """Let something be so from just before the next step of a kind on."""
+    does = bench.hands.step
+
+    def done(step: Step, over: HandOver, job: Job) -> None:
+        if step.do is what:
+            bench.hands.step = does  # type: ignore[method-assign]
+            says()
+        does(step, over, job)
+
+    bench.hands.step = done  # type: ignore[method-assign]
+
+
+def test_what_its_owner_asks_between_a_look_and_a_second_reshape_stands(bench: Bench) -> None:
+    """Slurm has kept the request of the first, and its own time to begin; what it had before is
+    then its owner's, and not what we have left."""
+    save_later(bench)
+    while bench.hands.job.gpus != 2:
+        bench.go_on(1)
+    bench.hands.has(begin_s=bench.hands.job.submit_s + REQUEUE_S)
+    between(bench, lambda: bench.hands.has(gpus=4), Do.RESHAPE)
+    bench.go_on()
+    (row,) = bench.store.handovers("7")
+    assert (bench.hands.job.gpus, row.outcome, row.made) == (4, Outcome.CHANGED, True)
+
+
+def test_one_that_is_suspended_between_a_look_and_its_requeue_is_not_requeued(
+    bench: Bench,
+) -> None:
+    """Slurm would hold it; nor was anything refused that could be given up."""
+    save_later(bench)
+    between(bench, lambda: bench.hands.fake.told(("suspend", "7")), Do.REQUEUE)
+    bench.go_on(60)
+    assert (bench.hands.job.state, bench.under_way.hindered_s) == ("SUSPENDED", 0.0)
+    bench.hands.fake.told(("resume", "7"))
+    bench.go_on()
+    assert bench.ends == [("7", Outcome.DONE)]
+
+
+def test_one_whose_node_fails_while_a_look_takes_long_begins_no_later(bench: Bench) -> None:
+    bench.on(begun(rival=False))
+    save_later(bench)
+    scene = bench.hands.scene
+
+    def seen(over: HandOver, job: Job) -> Scene:
+        found = scene(over, job)
+        if bench.hands.job.runs and Do.FENCE in bench.did:
+            bench.hands.fake.sends_back(bench.hands.job)
+            bench.hands.pass_time(2)
+            bench.hands.pass_time(2)
+            bench.hands.scene = scene  # type: ignore[method-assign]
+        return replace(found, now_s=bench.hands.clock())
+
+    bench.hands.scene = seen  # type: ignore[method-assign]
+    bench.go_on()
+    job = bench.hands.job
+    assert (job.run, job.begin_s) == (1, job.submit_s + 3)  # as soon as that look was over
 
 
 def test_nor_is_it_given_up_for_its_time_where_its_program_has_saved_meanwhile(

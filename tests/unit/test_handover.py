@@ -371,6 +371,15 @@ def test_one_that_is_to_begin_a_second_later_is_fenced_first() -> None:
     assert next_step(over, Scene(NOW_S, behind)) == Step(Do.FENCE)
 
 
+@pytest.mark.parametrize(
+    ("now_s", "do"), [(NOW_S + 0.9, Do.WAIT), (NOW_S + 1, Do.UNFENCE), (NOW_S - 900, Do.UNFENCE)]
+)
+def test_nobody_starts_in_the_second_in_which_its_run_ended(now_s: float, do: Do) -> None:
+    """Slurm would start it on its node, which refuses that; nor is a clock that was set back."""
+    held = Sight(WAITING, 1, PINNED, held=True, carries=OLD, queued_s=NOW_S, begins_s=NOW_S)
+    assert next_step(intended(), Scene(now_s, held, fence_end_s=NOW_S + 100)).do is do
+
+
 def test_one_whose_request_could_not_be_put_back_has_its_seconds_to_start_as_well() -> None:
     """Not until all is given up: others wait for those GPUs."""
     over = replace(intended(), back_s=NOW_S, stuck=True)

@@ -443,8 +443,9 @@ def test_one_that_somebody_holds_is_left(site: Recorded, holds: str, outcome: Ou
     under_way = Clocked(site)
     under_way.step()
     goes_back(site, job_state="H", Hold_Types=holds, Execution_Time=None)
-    assert (under_way.step().do, fences(site)[0].until_s) == (Do.UNFENCE, NOW_S + START_S)
-    assert under_way.step(1).outcome is outcome
+    assert [under_way.step(at_s).do for at_s in (0, 1)] == [Do.WAIT, Do.UNFENCE]
+    assert fences(site)[0].until_s == NOW_S + 1 + START_S
+    assert under_way.step(2).outcome is outcome
 
 
 def test_one_that_was_changed_once_is_let_go_though_it_is_as_before_now(site: Recorded) -> None:

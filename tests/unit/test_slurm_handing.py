@@ -14,7 +14,7 @@ from pliant.batch.slurm.handing import limit_words
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.batch.slurm.lent import owed
 from pliant.batch.slurm.refusals import blocked, in_words
-from pliant.errors import Infeasible, Refused, Unavailable
+from pliant.errors import Infeasible, Refused, TooLate, Unavailable
 from pliant.grammar import put_token
 from pliant.handover import FENCE_S, PINNED, Do, HandOver, Outcome, Step, next_step
 from pliant.model import Footprint, Job, JobState, Kind, Malleable, Request, Shape, Spec
@@ -616,10 +616,12 @@ def failed(
         ([failed(1035.0, 1036.0, "143:0")], True),
         ([failed(1035.0, 1036.0, "1:0")], False),
         ([failed(1035.0, 1038.0, "15")], False),
-        (
-            [failed(1010.0, 1035.0, "1:0", run=2, submit_s=1009.0)],
-            True,
-        ),  # it had saved: its wrapper died
+        *[  # it had saved: its wrapper died
+            ([failed(1010.0, 1035.0, code, run=2, submit_s=1009.0)], True)
+            for code in (str(85 << 8), "85:0", "9", "0:9", "0:15", "137:0", "143:0")
+        ],
+        ([failed(1010.0, 1035.0, "1:0", run=2, submit_s=1009.0)], False),  # it went on, and failed
+        ([failed(10_000.0, 10_001.0, "1:0", submit_s=9_999.0)], False),  # a digit more
         ([failed(1034.0, 1034.0, "1:0", run=1)], False),
         ([], False),
     ],
@@ -808,9 +810,19 @@ def test_what_is_left_of_hand_overs_is_taken_back() -> None:
 
 
 def test_memory_that_was_applied_alone_is_put_back() -> None:
-    with_mem = replace(GPUS, footprint=Footprint(mem_per_node_mib=200))
+    with_mem = replace(GPUS, footprint=Footprint(mem_per_gpu_mib=100))
     hands = handing(carrying(2, with_mem, [("MinMemory", "100M")]))
     assert "MinMemoryNode=200" in turning(hands, with_mem)[0]
+
+
+@pytest.mark.parametrize(
+    "said", [{"also": [("Feature", "fast")]}, {"dependency": "after:6"}, {"nodes": 2}]
+)
+def test_what_its_owner_has_said_since_the_last_look_is_not_put_back(said: dict[str, Any]) -> None:
+    hands = handing(carrying(2, GPUS, **said))
+    with pytest.raises(TooLate, match="it was changed since it was asked; its owner wins"):
+        turning(hands)
+    assert hands.clients.told == []
 
 
 def test_what_was_not_applied_needs_no_putting_back() -> None:
@@ -991,19 +1003,19 @@ def test_a_job_that_is_suspended_is_not_taken_for_one_that_is_only_held(state: s
     ("record", "words"),
     [
         (waits(run=2, **RAN), ""),
-        (waits(run=2, **{**RAN, "state": "SUSPENDED"}), ""),
-        (waits(run=2, state="FAILED", start_s=1000.0, end_s=1036.0), ""),  # its wrapper was killed
+        (waits(run=2, **{**RAN, "state": "SUSPENDED"}), "does not run any"),  # Slurm would hold it
+        (waits(run=2, state="FAILED", code="0:9", start_s=1000.0, end_s=1036.0), ""),  # killed
         (waits(run=2, state="COMPLETING", start_s=1035.0, final="CANCELLED"), "does not run any"),
         (waits(run=2, state="CANCELLED", start_s=1035.0, end_s=1036.0), "does not run any"),
     ],
 )
-def test_a_run_is_requeued_that_its_owner_has_not_just_cancelled(
+def test_a_run_is_requeued_that_its_owner_has_not_just_cancelled_or_suspended(
     record: Record, words: str
 ) -> None:
     """Slurm would let it come back."""
     hands = handing(record)
     if words:
-        with pytest.raises(Refused, match=words):
+        with pytest.raises(TooLate, match=words):
             hands.step(Step(Do.REQUEUE), OVER, JOB)
     else:
         hands.step(Step(Do.REQUEUE), OVER, JOB)

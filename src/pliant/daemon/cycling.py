@@ -97,6 +97,8 @@ class Cycling:
         store, started_s = self.store, self._monotonic()
         store.heal(self._clock())
         self.acting.looking()
+        if self.elastic is not None:
+            self.elastic.looking()
         try:
             snapshot = self.batch.observe()
         except StandsBy:

@@ -9,7 +9,7 @@ job of which no program ever spoke has nothing to save: it is requeued as the ba
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from pliant.batch import FENCE
@@ -201,6 +201,10 @@ class Elastic:
 
     # --- what is done ----------------------------------------------------------------------
 
+    def looking(self) -> None:
+        """Say that a look begins."""
+        self.overs.looking()
+
     def looked(self, snapshot: Snapshot, acts_on: Callable[[Job], bool]) -> None:
         """After each look: go on with what was under way at the start, and tidy up.
 
@@ -225,10 +229,11 @@ class Elastic:
         for job in snapshot.running:
             if job.id in under_way and self._unwanted(job.id, under_way[job.id].guest):
                 self.overs.withdraw(job.id)
-            elif job.id not in under_way and job.priority in OURS:
+        for job in self._left_to_itself(snapshot.running):
+            if job.priority in OURS:
                 self._do(Do.RELEASE, job)
-        for job in snapshot.waiting:
-            if job.id not in under_way and job.priority == RETURNS:
+        for job in self._left_to_itself(snapshot.waiting):
+            if job.priority == RETURNS:
                 self._do(Do.LOWER, job)
             elif job.id not in guests and job.priority == GUEST:
                 self._do(Do.RELEASE_GUEST, job)
@@ -237,9 +242,13 @@ class Elastic:
             [job for job in elastic if job.id not in under_way],
             lambda job: not self._unwanted(job.id, "") and self._can_return(job),
         )
-        for job in self._outgrown.looked(snapshot):
-            if job.id not in under_way:
-                self._do(Do.RELEASE, job)
+        for job in self._left_to_itself(self._outgrown.looked(snapshot)):
+            self._do(Do.RELEASE, job)
+
+    def _left_to_itself(self, jobs: Iterable[Job]) -> Iterator[Job]:
+        """Yield those in no hand-over, and in none when the look began: that has tidied up."""
+        others = self.overs.all().keys() | self.overs.ended_since()
+        return (job for job in jobs if job.id not in others)
 
     def _has_place(self, job: Job, wanted: Wanted) -> bool:
         """Whether a job that has saved is to be requeued: also one whose wish was withdrawn."""
@@ -262,9 +271,8 @@ class Elastic:
 
         Before, a change that was decided would find its job changed since the look.
         """
-        under_way = self.overs.all()
-        for job in (*snapshot.waiting, *snapshot.running):
-            if job.owed and job.id not in under_way:
+        for job in self._left_to_itself((*snapshot.waiting, *snapshot.running)):
+            if job.owed:
                 self._do(Do.GIVE_BACK, job)
 
     def stood_by(self) -> None:

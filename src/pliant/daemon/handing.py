@@ -16,7 +16,7 @@ from typing import Protocol
 
 from pliant.batch.snapshot_file import read_job, write_job
 from pliant.daemon.journal import about_job
-from pliant.errors import BadInput, BadSpec, Infeasible, PliantError, Refused
+from pliant.errors import BadInput, BadSpec, Infeasible, PliantError, Refused, TooLate
 from pliant.grammar import parse_shape
 from pliant.handover import (
     BEFORE_RESHAPE,
@@ -166,6 +166,7 @@ class HandOvers:
         self._rests: dict[str, float] = {}  # until when it is not asked again, by job
         self._refused: dict[str, dict[Shape, str]] = {}  # what it was not given, by job: as stored
         self._said: dict[str, Said] = {}  # the last report of its wrapper's, by job
+        self._ended_since = set[str]()
         self._lock = threading.RLock()
         self._stopping = False
         self.woken: Callable[[], None] = lambda: None
@@ -239,6 +240,19 @@ class HandOvers:
                     if not over.until_s:  # nobody was asked, who must say once more that it waits
                         active.heard_s = float("inf")
             self.woken()
+
+    def looking(self) -> None:
+        """Say that a look at all jobs begins: what has ended before, it shows."""
+        with self._lock:
+            self._ended_since.clear()
+
+    def ended_since(self) -> frozenset[str]:
+        """Return whom the last look may show in the middle of what has ended since it began.
+
+        Jobs, and the guests that room was made for.
+        """
+        with self._lock:
+            return frozenset(self._ended_since)
 
     def forget(self, there: frozenset[str]) -> None:
         """Forget what is known of jobs that are not there any more."""
@@ -442,9 +456,10 @@ class HandOvers:
             return min((active.next_s for active in self._active.values()), default=float("inf"))
 
     def _advance(self, active: _Active) -> None:
-        over, job = active.over, active.job
+        over, job, since_s = active.over, active.job, self._monotonic()
         try:
-            scene = _as_queued(active, self._hands.scene(over, job))
+            scene = self._hands.scene(over, job)
+            scene = _as_queued(active, scene, self._monotonic() - since_s)
             if self._ends_otherwise(active, over, scene):
                 return
             step = next_step(over, scene)
@@ -502,11 +517,16 @@ class HandOvers:
         again = active.did is not None and active.did.do is step.do is Do.RESHAPE
         if again:  # it was taken, and is to be done once more
             self._note_refusal(active, UNMADE, now_s, for_good=False)
+        over = active.over
         if step.do is Do.RESHAPE:
             with self._lock:
                 self._note_made(active, made=False)
         try:
-            self._hands.step(step, active.over, active.job)
+            self._hands.step(step, over, active.job)
+        except TooLate:  # nothing was done: what it asks now is not what we have left
+            with self._lock:
+                self._note_made(active, made=over.made)
+            raise
         except Refused as error:
             self._note_refused(active, step, error, scene)
             raise
@@ -593,6 +613,7 @@ class HandOvers:
         told = _told(active.over, outcome)
         with self._lock:
             self._active.pop(active.over.job, None)
+            self._ended_since |= {active.over.job, active.over.guest}
             self._refused.pop(active.over.job, None)
             if outcome in _AGAIN:
                 self._gone[active.over.job] = active.over.run
@@ -605,14 +626,14 @@ class HandOvers:
         self._ended(active.job, active.over.guest, outcome, told)
 
 
-def _as_queued(active: _Active, scene: Scene) -> Scene:
+def _as_queued(active: _Active, scene: Scene, took_s: float) -> Scene:
     """Return what is seen, with since when it waits: not since before it was last seen to run.
 
     Slurm notes no new SubmitTime where a run's node goes down while it ends. Such a job waits since
-    it is first seen to.
+    it is first seen to. ``took_s``: how long that look took.
     """
     if scene.job.state is not JobState.WAITING:
-        active.ran_s, active.waits_s = scene.now_s, 0.0
+        active.ran_s, active.waits_s = scene.now_s - took_s, 0.0
     elif scene.job.queued_s < int(max(active.ran_s, active.over.saved_s)):
         active.waits_s = active.waits_s or scene.now_s
         return replace(scene, job=replace(scene.job, queued_s=float(int(active.waits_s))))

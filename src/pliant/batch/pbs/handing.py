@@ -32,7 +32,7 @@ from pliant.batch.pbs.reasons import blocked
 from pliant.batch.pbs.site import Site
 from pliant.batch.pbs.standing import AHEAD_S, is_later_run, is_same_run, stands
 from pliant.batch.pbs.update import shape_words
-from pliant.errors import Refused, Unavailable
+from pliant.errors import Refused, TooLate, Unavailable
 from pliant.filter.fields import Fixed
 from pliant.filter.pbs.fences import Fence, number_of
 from pliant.handover import FENCE_S, GIVE_UP_S, GUEST, PINNED, Do, HandOver, Scene, Sight, Step
@@ -185,7 +185,7 @@ class Handing:
         """Requeue a job from outside; one that has been deleted would come back."""
         row = {one.id: one for one in self._queries.jobs()}.get(over.job)
         if row is None or row.is_deleted:
-            raise Refused(f"job {over.job}: it has been deleted")
+            raise TooLate(f"job {over.job}: it has been deleted")
         self._tell(step, over, ("qrerun", over.job))
 
     def before_end(self, over: HandOver, job: Job, site: Site) -> None:
@@ -226,12 +226,17 @@ class Handing:
             self._fences.open(over.job)
         self._queries.kick()
 
-    def _reshape(self, over: HandOver, job: Job, site: Site) -> None:
+    def _waiting(self, over: HandOver, job: Job, site: Site) -> JobRow:
+        """Return the row of a job that waits as it is to. Raises TooLate where it does not."""
         row = {one.id: one for one in self._queries.jobs()}.get(over.job)
         if row is None or not row.waits:
-            raise Refused(f"job {over.job}: it does not wait any more")
+            raise TooLate(f"job {over.job}: it does not wait any more")
         if not stands(row, job_of(row, site), job, over, self._clock()):
-            raise Refused(f"job {over.job}: it was changed since it was asked; its owner wins")
+            raise TooLate(f"job {over.job}: it was changed since it was asked; its owner wins")
+        return row
+
+    def _reshape(self, over: HandOver, job: Job, site: Site) -> None:
+        row = self._waiting(over, job, site)
         begin_s = _may_begin_s(row, self._clock())
         words = (
             *shape_words(row, job, over.shape, job.noted(over.shape), site),
@@ -242,9 +247,7 @@ class Handing:
 
     def _put_back(self, step: Step, over: HandOver, job: Job, site: Site) -> None:
         """Put back the request that a job had; then the time to begin, whatever came of that."""
-        row = {one.id: one for one in self._queries.jobs()}.get(over.job)
-        if row is None or not row.waits:
-            raise Refused(f"job {over.job}: it does not wait any more")
+        row = self._waiting(over, job, site)
         begin = ("-W", "run_count=0", "-a", _text(_may_begin_s(row, self._clock())))
         try:
             words = shape_words(row, job, over.before, job.flag, site)

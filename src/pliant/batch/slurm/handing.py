@@ -60,7 +60,7 @@ from pliant.batch.slurm.snapshot import with_excluded
 from pliant.batch.slurm.standing import begins_by_others, left_min, stands
 from pliant.batch.slurm.update import job_words, shortfall, token_words, update_words, wanted
 from pliant.batch.slurm.values import duration_s, instant_s, wait_status, whole
-from pliant.errors import BadAnswer, Infeasible, PliantError, Refused, Unavailable
+from pliant.errors import BadAnswer, Infeasible, PliantError, Refused, TooLate, Unavailable
 from pliant.handover import (
     FENCE_S,
     GUEST,
@@ -75,12 +75,17 @@ from pliant.handover import (
     Step,
 )
 from pliant.model import UNMARKED, Job, JobState, Kind, Shape
+from pliant.program import CHECKPOINTED
 
 log = logging.getLogger("pliant.handing")
 
 _FAILED = "RestartCnt:|,StartTime:|,SubmitTime:|,EndTime:|,exit_code:|"
-_TERMINATED = frozenset({signal.SIGTERM, signal.SIGKILL, (128 + signal.SIGTERM) << 8})
-"""The exit codes of a batch script that was killed, as wait(2) gives them."""
+_STOPPED = frozenset(("SUSPENDED", "STOPPED"))
+_KILLS = (signal.SIGTERM, signal.SIGKILL)
+_TERMINATED = frozenset((*_KILLS, *((128 + kill) << 8 for kill in _KILLS)))
+"""The exit codes of a batch script that was killed, or in which a program was: as wait(2) says."""
+_SAVED = CHECKPOINTED << 8
+"""The same of one that ends once its program has saved."""
 MINUTE_S = 60
 KILL_WAIT_S = 30.0
 """How long a run may take to end once it is requeued: KillWait where the site says nothing."""
@@ -168,7 +173,8 @@ class Handing:
         """Whether it failed without a fault of its own, after its checkpoint.
 
         A later run did so in the second in which the job went back into the queue, or by a kill at
-        its very start; the run that saved, where its wrapper was killed before the requeue.
+        its very start; the run that saved, where its wrapper was killed before the requeue. One
+        whose program ran again, and failed by itself, has another exit code.
         """
         answer = self._commands.run(
             ("squeue", "-h", "-a", "--local", "-t", "FAILED", "-j", over.job, "-O", _FAILED)
@@ -176,10 +182,12 @@ class Handing:
         restarts, start, submit, end, code, *_ = [*answer.out.strip().split("|"), *[""] * 5]
         if not restarts.isdecimal() or int(restarts) < over.run:
             return False
-        if int(restarts) == over.run or start <= submit:
+        how = wait_status(code)
+        if int(restarts) == over.run:
+            return how == _SAVED or how in _TERMINATED
+        if instant_s(start) <= instant_s(submit):
             return True
-        at_once = instant_s(end) - instant_s(start) <= SETTLE_S
-        return at_once and wait_status(code) in _TERMINATED
+        return instant_s(end) - instant_s(start) <= SETTLE_S and how in _TERMINATED
 
     def fences(self) -> dict[str, float]:
         """Return when each fence ends that stands now, by job."""
@@ -205,7 +213,7 @@ class Handing:
             blocked=in_words(blocked(row.reason)),
             not_launched=row.reason.replace("_", " ") == NOT_LAUNCHED,
             held_by_admin=row.reason == HELD_BY_ADMIN,
-            suspended=row.state in ("SUSPENDED", "STOPPED"),
+            suspended=row.state in _STOPPED,
         )
 
     def _of_job(
@@ -293,7 +301,7 @@ class Handing:
     def _pin(self, step: Step, over: HandOver) -> Sequence[str]:
         row = self._unheld(step, over)
         if step.do is Do.LOWER and whole(row.priority) != RETURNS:
-            raise Refused(f"job {row.key}: it is not pinned so any more")
+            raise TooLate(f"job {row.key}: it is not pinned so any more")
         nice = 0 if self._queries.site().basic_priority else self._queries.nice(row)
         own = PINNED if over.guest else RETURNS
         pin = {Do.PIN: own, Do.PIN_GUEST: GUEST, Do.LOWER: PINNED}[step.do]
@@ -314,14 +322,15 @@ class Handing:
             self._tell(step, over, ("update", f"jobid={name}", f"EndTime={_text(over.end_s)}"))
 
     def _check_not_ended(self, over: HandOver) -> None:
-        """Raise Refused where the run has been ended since the last look, by its owner, say.
+        """Raise TooLate where the run has been ended or stopped since the last look.
 
-        Slurm requeues a job that ends by a cancel, and lets it come back.
+        By its owner, say: Slurm requeues a job that ends by a cancel, and lets it come back; one
+        that is suspended it would hold.
         """
         row = self._queries.again([over.job]).get(over.job)
         runs = _state(row) is JobState.RUNNING if row else self._was_killed(over)
-        if not runs:
-            raise Refused(f"job {over.job}: it does not run any more")
+        if not runs or (row and row.state in _STOPPED):
+            raise TooLate(f"job {over.job}: it does not run any more")
 
     def _unpin_changed(self, over: HandOver, job: Job, cluster: Cluster) -> None:
         """Take the pin from a job that was changed since the last look, before its fence falls.
@@ -347,14 +356,14 @@ class Handing:
         job_id = over.guest if is_guest else over.job
         row = _guest_row(self._queries.again([job_id]), job_id)
         if row is None:
-            raise Refused(f"job {job_id}: it has ended")
+            raise TooLate(f"job {job_id}: it has ended")
         return row
 
     def _unheld(self, step: Step, over: HandOver) -> JobRow:
         """The same, where nobody holds it: either step would end that."""
         row = self._who(step, over)
         if not whole(row.priority):
-            raise Refused(f"job {row.key}: it is held")
+            raise TooLate(f"job {row.key}: it is held")
         return row
 
     def _give_back(self, step: Step, over: HandOver, job: Job) -> None:
@@ -390,12 +399,17 @@ class Handing:
         """How long a fence stands: pliantd may be killed as soon as it has requeued the job."""
         return max(FENCE_S, self._queries.site().requeue_delay_s + KILL_WAIT_S)
 
-    def _reshape(self, step: Step, over: HandOver, job: Job, cluster: Cluster) -> Sequence[str]:
+    def _waiting(self, over: HandOver, job: Job, cluster: Cluster) -> JobRow:
+        """Return the row of a job that waits as it is to. Raises TooLate where it does not."""
         row = self._queries.again([over.job]).get(over.job)
         if row is None or not row.waits:
-            raise Refused(f"job {over.job}: it does not wait any more")
+            raise TooLate(f"job {over.job}: it does not wait any more")
         if not self._stands(row, over, job, cluster):
-            raise Refused(f"job {over.job}: it was changed since it was asked; its owner wins")
+            raise TooLate(f"job {over.job}: it was changed since it was asked; its owner wins")
+        return row
+
+    def _reshape(self, step: Step, over: HandOver, job: Job, cluster: Cluster) -> Sequence[str]:
+        row = self._waiting(over, job, cluster)
         now = asked(row, job.footprint, cluster.default_per_cpu_mib)
         marked = bool(left_marks([row]))
         spec = job.noted(over.shape)
@@ -415,9 +429,7 @@ class Handing:
 
         Then the begin time, which nothing may keep from being set.
         """
-        row = self._queries.again([over.job]).get(over.job)
-        if row is None or not row.waits:
-            raise Refused(f"job {over.job}: it does not wait any more")
+        row = self._waiting(over, job, cluster)
         update = ("update", f"jobid={over.job}")
         limit, (least, row) = limit_words(over, row, step.begin_s), lending(row)
         if least:
