@@ -25,10 +25,9 @@ def _of_pliantd(machine: Machine, world: World) -> Iterator[Move]:
     if world.pliantd is None:
         return
     yield "pliantd is killed", partial(machine.killed, world)
-    if world.earlier is not None and world.pliantd.resumed:
-        began = partial(machine.looks, world, world.earlier)
-        yield "pliantd's look began before its last command", began
     if world.pliantd.active:
+        if world.look is None:
+            yield "pliantd's look takes long", partial(machine.begins_to_look, world)
         yield "pliantd is killed before its command", partial(machine.acts, world, dies="before")
         yield "pliantd is killed after its command", partial(machine.acts, world, dies="after")
         yield f"{machine.name}'s answer is lost", partial(machine.acts, world, dies="unheard")

@@ -45,6 +45,9 @@ def of_pliantd(machine: Machine, world: World, key: object) -> Iterator[Move]:
     for name, does in (("pliantd acts", machine.acts), ("pliantd looks", machine.looks)):
         if does == machine.acts and not world.pliantd.active:
             continue  # there is nothing that it could do
+        if does == machine.looks and world.look is not None:
+            yield "pliantd has looked", partial(does, world)
+            continue
         after = does(world)
         if machine.same_by(after) != key:
             yield name, partial(_as_found, after)

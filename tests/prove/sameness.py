@@ -37,6 +37,7 @@ def same_by(machine: Machine, world: World) -> object:
         _wrapped(world, seen),
         (world.has_saved, world.free, world.guarded, seen(world.alone_s, 0.0), _is_of_now(world)),
         tuple([(name, seen(to) if name == "begin_s" else to) for name, to in world.said]),
+        world.look and machine.known(world.look, seen),
     )
 
 
@@ -83,6 +84,7 @@ def _remembered(machine: Machine, world: World, seen: Seen) -> object:
         return None
     return (
         *(pliantd.resumed, pliantd.unwanted, pliantd.gone, machine.recalled(pliantd.memory, seen)),
+        world.look and pliantd.ended,
         *[_under_way(active, world, seen) for active in pliantd.active],
     )
 

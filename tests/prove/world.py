@@ -62,6 +62,7 @@ class Pliantd:
     """What a running pliantd remembers of the hand-over; ``unwanted``: nobody needs it any more.
 
     ``memory``: what its adapter does. ``gone``: the job's last run that it has handed over.
+    ``ended``: whose hand-over has ended since its look began, while that is under way.
     """
 
     active: tuple[Any, ...] = ()
@@ -69,6 +70,7 @@ class Pliantd:
     unwanted: bool = False
     memory: Any = None
     gone: int = -1
+    ended: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,8 @@ class World:
     asks, by field. ``earlier``: what the batch system knew before pliantd's last command.
     ``guarded``: its wrapper was killed, and its guardian waits for its program, which was "asked"
     or "runs"; ``alone_s``: until when it waits for pliantd, once that has saved. ``failing``: for
-    which wish its wrapper has yet to say that there is no checkpoint.
+    which wish its wrapper has yet to say that there is no checkpoint. ``look``: what the batch
+    system knew when pliantd began a look that takes long, None where none is under way.
     """
 
     now_s: float
@@ -95,6 +98,7 @@ class World:
     guarded: str = ""
     alone_s: float = 0.0
     failing: str = ""
+    look: Any = None
 
     @property
     def job(self) -> Any:
@@ -109,8 +113,9 @@ class World:
 
     @property
     def is_settled(self) -> bool:
-        """Whether pliantd runs, and has no hand-over under way."""
-        return self.pliantd is not None and self.pliantd.resumed and not self.pliantd.active
+        """Whether pliantd runs, and has no hand-over under way, nor a look."""
+        runs = self.pliantd is not None and self.pliantd.resumed and not self.pliantd.active
+        return runs and self.look is None
 
 
 _NO_WISH = words.Wish("")
@@ -326,7 +331,7 @@ class Machine(ABC):
         overs._active = {one[1].job: _Active(*one) for one in pliantd.active}
         for name in ("_gone", "_rests", "_refused"):
             vars(overs)[name] = {}
-        overs._ended_since = set()
+        overs._ended_since = set(pliantd.ended)
         if pliantd.gone >= 0:
             overs._gone[str(JOB)] = pliantd.gone
         elastic = cast("Any", self.elastic)
@@ -343,6 +348,7 @@ class Machine(ABC):
             elastic._unwanted(str(JOB), active[0].over.guest if active else ""),
             self.memory(),
             cast("Any", self.overs)._gone.get(str(JOB), -1),
+            self.overs.ended_since() if world.look is not None else frozenset(),
         )
         job, wrapper, has_saved = self.fake.state.jobs[JOB], world.wrapper, world.has_saved
         guarded, alone_s, failing = world.guarded, world.alone_s, world.failing
@@ -381,7 +387,7 @@ class Machine(ABC):
 
     def killed(self, world: World) -> World:
         """Pliantd is killed."""
-        return replace(world, pliantd=None)
+        return replace(world, pliantd=None, look=None)
 
     def started(self, world: World) -> World:
         """Pliantd is started."""
@@ -424,20 +430,22 @@ class Machine(ABC):
                 self.fake.told(self.between, by_owner=True)
                 self.between = ()
 
-    def looks(self, world: World, since: Any = None) -> World:
-        """Pliantd's cycle looks at all jobs, and tidies up.
-
-        ``since``: what the batch system knew when the look began; None: what it knows now.
-        """
+    def begins_to_look(self, world: World) -> World:
+        """Pliantd's cycle begins a look that takes long."""
         self._take(world)
-        if since is None:
+        self.elastic.looking()
+        return self._given(replace(world, look=world.batch))
+
+    def looks(self, world: World) -> World:
+        """Pliantd's cycle looks at all jobs, or has looked, and tidies up."""
+        self._take(world)
+        if world.look is None:
+            self.elastic.looking()
             snapshot = self.sees()
         else:
-            self.fake.state = since
+            self.fake.state = world.look
             snapshot = self.sees()
-            self.fake.state = world.batch
-            ended = set() if world.over else {str(JOB), str(GUEST)}
-            cast("Any", self.overs)._ended_since = ended
+            self.fake.state, world = world.batch, replace(world, look=None)
         self.elastic.looked(snapshot, lambda _job: True)
         self.elastic.give_back(snapshot)
         return self._given(world)
