@@ -445,8 +445,7 @@ def _tidy(over: HandOver, scene: Scene, outcome: Outcome) -> Step:
     """Take everything back that would outlast the hand-over; end it once no kill may meet it."""
     job, guest = scene.job, scene.guest
     if scene.fence_end_s:  # in the second in which it ended it is not to start
-        soon = job.state is JobState.WAITING and 0 <= scene.now_s - job.queued_s < SOON_S
-        return _WAIT if soon else Step(Do.UNFENCE)
+        return _WAIT if 0 <= scene.now_s - job.queued_s < SOON_S else Step(Do.UNFENCE)
     if guest.pinned:
         room = job.state is not JobState.RUNNING  # else it is the job's again
         waits = outcome is Outcome.DONE and guest.is_waiting and room

@@ -14,7 +14,6 @@ from typing import Any, cast
 from pliant.batch.pbs import Pbs
 from pliant.batch.pbs.fences import Kept
 from pliant.batch.pbs.handing import ENDS_S, FALSE_START_S
-from pliant.batch.pbs.job_rows import JobRow
 from pliant.batch.pbs.jobs import job_of
 from pliant.batch.pbs.snapshot import snapshot_of
 from pliant.batch.pbs.standing import AHEAD_S
@@ -105,8 +104,8 @@ class OnPbs(Machine):
         (row,) = (one for one in self._queries.jobs() if one.id == str(JOB))
         return job_of(row, self._site)
 
-    def sees(self) -> Snapshot:
-        rows = self._queries.jobs()
+    def sees(self, since: Any = None) -> Snapshot:
+        rows = self._since(since, self._queries.jobs)
         self._handing.release(rows)
         self._handing.tend()
         return snapshot_of(rows, self._site, self.fake.now_s)
@@ -122,7 +121,6 @@ class OnPbs(Machine):
             fences._stood = {one.job for one in kept if one.stood}
         self._taken = fences._kept
         self._queries._fixed = (self.fake.now_s, *self._fixed[1:])
-        self._handing._rows = cast("dict[str, JobRow]", {})
 
     def memory(self) -> Any:
         fences = cast("Any", self._fences)

@@ -97,9 +97,10 @@ class OnSlurm(Machine):
         (row,) = (one for one in self._rows() if one.key == str(JOB))
         return running_job(row, self.cluster)
 
-    def sees(self) -> Snapshot:
-        seen = snapshot_of(self._rows(), self.cluster, {}, self.fake.now_s)
-        return replace(seen, reservations=self.slurm._queries.reservations())
+    def sees(self, since: Any = None) -> Snapshot:
+        seen = snapshot_of(self._since(since, self._rows), self.cluster, {}, self.fake.now_s)
+        reservations = self._since(since, self.slurm._queries.reservations)
+        return replace(seen, reservations=reservations)
 
     def remember(self, _memory: Any) -> None:
         cast("Any", self.slurm)._handing._fresh_s.cache_clear()

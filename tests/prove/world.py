@@ -223,8 +223,11 @@ class Machine(ABC):
         """Return the malleable job as the adapter sees it."""
 
     @abstractmethod
-    def sees(self) -> Snapshot:
-        """Let pliantd's adapter look at everything."""
+    def sees(self, since: Any = None) -> Snapshot:
+        """Let pliantd's adapter look at everything.
+
+        ``since``: what the batch system knew when it answered; None: what it knows now.
+        """
 
     @abstractmethod
     def remember(self, memory: Any) -> None:
@@ -441,14 +444,19 @@ class Machine(ABC):
         self._take(world)
         if world.look is None:
             self.elastic.looking()
-            snapshot = self.sees()
-        else:
-            self.fake.state = world.look
-            snapshot = self.sees()
-            self.fake.state, world = world.batch, replace(world, look=None)
+        snapshot = self.sees(world.look)
         self.elastic.looked(snapshot, lambda _job: True)
         self.elastic.give_back(snapshot)
-        return self._given(world)
+        return self._given(replace(world, look=None))
+
+    def _since(self, since: Any, query: Callable[[], Any]) -> Any:
+        """Ask the batch system something, as if it had answered then."""
+        now = self.fake.state
+        self.fake.state = since or now
+        try:
+            return query()
+        finally:
+            self.fake.state = now
 
     def would_start(self, world: World) -> bool:
         """Whether a pass of the scheduler would start one."""

@@ -448,6 +448,19 @@ def test_one_that_somebody_holds_is_left(site: Recorded, holds: str, outcome: Ou
     assert under_way.step(2).outcome is outcome
 
 
+def test_a_time_to_begin_that_its_owner_gives_it_since_the_last_look_stands(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    under_way.over = replace(under_way.over, changed=True)
+    under_way.now_s = NOW_S + 1
+    step = next_step(under_way.over, under_way.pbs.scene(under_way.over, under_way.job))
+    assert step.do is Do.UNFENCE
+    goes_back(site, Execution_Time="Mon Nov 23 07:22:34 2026")
+    under_way.pbs.step(step, under_way.over, under_way.job)
+    assert site.said == [KICK]  # and nothing but that
+
+
 def test_one_that_was_changed_once_is_let_go_though_it_is_as_before_now(site: Recorded) -> None:
     under_way = Clocked(site)
     under_way.step()

@@ -231,8 +231,11 @@ class HandOvers:
                 active = self._active.get(row.job)
                 if active is not None and active.number == row.id:
                     continue
-                is_contrary = over and now and is_contradicted(over, now)
-                if over is None or active is not None or is_contrary:
+                if (
+                    over is None
+                    or active is not None
+                    or (now is not None and is_contradicted(over, now))
+                ):
                     self._store.handed_over(row.id, self._clock(), "?")
                 else:
                     job = _as_asked(row) or now or Job(row.job)

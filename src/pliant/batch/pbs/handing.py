@@ -62,7 +62,6 @@ class Handing:
         """``clock`` counts seconds since the epoch, as the server's host does or about so."""
         self._commands, self._queries, self._clock = commands, queries, clock
         self._fences = fences
-        self._rows: Mapping[str, JobRow] = {}  # of the last look
 
     # --- see -------------------------------------------------------------------------------
 
@@ -71,7 +70,7 @@ class Handing:
 
         Raises Unavailable, BadAnswer.
         """
-        rows = self._rows = {row.id: row for row in self._queries.jobs()}
+        rows = {row.id: row for row in self._queries.jobs()}
         now_s, row = self._clock(), rows.get(over.job)
         kept = self._fences.of(over.job)
         if kept and kept.opened and kept.fence.stands(now_s) and _has_come(over, rows):
@@ -183,7 +182,7 @@ class Handing:
 
     def _rerun(self, step: Step, over: HandOver) -> None:
         """Requeue a job from outside; one that has been deleted would come back."""
-        row = {one.id: one for one in self._queries.jobs()}.get(over.job)
+        row = self._row(over)
         if row is None or row.is_deleted:
             raise TooLate(f"job {over.job}: it has been deleted")
         self._tell(step, over, ("qrerun", over.job))
@@ -213,7 +212,7 @@ class Handing:
         )
 
     def _unfence(self, step: Step, over: HandOver) -> None:
-        row, now_s = self._rows.get(over.job), self._clock()
+        row, now_s = self._row(over), self._clock()
         if row is None or not row.waits:
             self._fences.end(over.job)
         elif row.begins_by_hook and now_s + AHEAD_S < row.begin_s:
@@ -228,7 +227,7 @@ class Handing:
 
     def _waiting(self, over: HandOver, job: Job, site: Site) -> JobRow:
         """Return the row of a job that waits as it is to. Raises TooLate where it does not."""
-        row = {one.id: one for one in self._queries.jobs()}.get(over.job)
+        row = self._row(over)
         if row is None or not row.waits:
             raise TooLate(f"job {over.job}: it does not wait any more")
         if not stands(row, job_of(row, site), job, over, self._clock()):
@@ -255,6 +254,10 @@ class Handing:
         except Refused as error:
             log.warning("%s", error)
         self._tell(step, over, ("qalter", *begin, over.job))
+
+    def _row(self, over: HandOver) -> JobRow | None:
+        """The row of the job as it is just now, which its owner may have changed since the look."""
+        return next((row for row in self._queries.jobs() if row.id == over.job), None)
 
     def _tell(self, step: Step, over: HandOver, argv: Sequence[str]) -> None:
         answer = self._commands.run(argv)
