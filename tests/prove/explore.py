@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from prove.moves import AT_ONCE, Move, moves
+from prove.moves import AT_ONCE, TIME, Move, moves
 from prove.rules import check, check_settled, check_undisturbed
 from prove.sameness import faults_by
 from prove.world import Machine, World, Wrong
@@ -80,6 +80,8 @@ class Explorer:
             self.wrong.append((str(error), self.path(number, "pliantd acts")))
             return
         try:
+            if any(name == TIME for name, _ in named) and (idle := self.machine.idles(world)):
+                raise Wrong(idle)
             if world.is_settled and not any(name in AT_ONCE for name, _ in named):
                 check_settled(self.machine, world)
                 if world.faults == self.most_faults:

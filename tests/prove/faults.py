@@ -43,10 +43,16 @@ def _refusals(machine: Machine, world: World) -> Iterator[Move]:
     name, for_now, for_good = machine.name, machine.temporary, machine.for_good
     yield f"{name} refuses for now", partial(_refused, machine, world, for_now)
     yield f"{name} refuses for good", partial(_refused, machine, world, for_good)
-    yield f"{name} refuses halfway", partial(_refused, machine, world, for_now, half=True)
+    for half in machine.halves:
+        yield (
+            f"{name} refuses all but {'+'.join(sorted(half))}",
+            partial(_refused, machine, world, for_now, half=half),
+        )
 
 
-def _refused(machine: Machine, world: World, words: str, *, half: bool = False) -> World:
+def _refused(
+    machine: Machine, world: World, words: str, *, half: frozenset[str] = frozenset()
+) -> World:
     """Nothing keeps the place of a job whose pin or fence is refused for good."""
     after = machine.acts(world, refuse=words, half=half)
     barred = after.over is not None and after.over.barred

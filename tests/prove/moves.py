@@ -32,9 +32,10 @@ def moves(machine: Machine, world: World, key: object) -> Iterator[Move]:
     at_s = next_instant(machine, world)
     is_busy = _is_told(world) or machine.hurries(world)
     if at_s and not any(name in AT_ONCE for name, _ in soon) and not is_busy:
-        yield "time", partial(machine.passes, world, at_s)
+        yield TIME, partial(machine.passes, world, at_s)
 
 
+TIME = "time"
 AT_ONCE = frozenset(("pliantd acts", "pliantd looks"))
 
 

@@ -166,7 +166,7 @@ class OnPbs(Machine):
     def may_be_requeued(self, job: Record) -> bool:
         return job.rerunable
 
-    def does_half(self, argv: Sequence[str]) -> None:
+    def does_half(self, argv: Sequence[str], words: frozenset[str]) -> None:
         """Do nothing: PBS takes a qalter whole or not at all."""
 
     # --- pliantd's life --------------------------------------------------------------------

@@ -9,12 +9,22 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, cast
 
+from pliant.batch import HELD_FOR_SHAPE
 from pliant.batch.slurm import Slurm
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.jobs import running_job
 from pliant.batch.slurm.snapshot import snapshot_of
 from pliant.grammar import find_token, put_token
-from pliant.handover import FRESH_S, OURS, RENEW_S, RETURNS, SETTLE_S
+from pliant.handover import (
+    BLOCKED_S,
+    FRESH_S,
+    OURS,
+    PUT_BACK_S,
+    REFUSED_S,
+    RENEW_S,
+    RETURNS,
+    SETTLE_S,
+)
 from pliant.model import Job, Snapshot
 from pliant.node import words
 from pliant.node.core import SILENT_S
@@ -41,6 +51,8 @@ from prove.world import (
 )
 
 LATER_S = 100.0
+IDLE_S = BLOCKED_S + REFUSED_S + PUT_BACK_S + SETTLE_S
+"""For how long a fence may stand around what a job may have, and does not take."""
 MOST_REQUEUES = "JobHoldMaxRequeue"
 """Why Slurm holds a job that it has sent back too often."""
 FAILS = "1:0"
@@ -62,6 +74,11 @@ class OnSlurm(Machine):
     name = "Slurm"
     saves_s = 5.0
     temporary = "slurm_update error: Requested operation is presently disabled"
+    halves = (
+        frozenset(("AdminComment",)),
+        frozenset(("Gres", "AdminComment")),
+        frozenset(("NumCPUs", "MinCPUsNode")),
+    )
     for_good = (
         "slurm_update error: Job violates accounting/QOS policy (job submit limit,"
         " user's size and/or time limits)"
@@ -147,8 +164,8 @@ class OnSlurm(Machine):
     def may_be_requeued(self, job: Record) -> bool:
         return job.requeues
 
-    def does_half(self, argv: Sequence[str]) -> None:
-        some = [word for word in argv if word.startswith("AdminComment=")]
+    def does_half(self, argv: Sequence[str], words: frozenset[str]) -> None:
+        some = [word for word in argv[3:] if word.partition("=")[0] in words]
         if argv[1] == "update" and some:
             self.fake.told(("update", argv[2], *some))
 
@@ -162,6 +179,12 @@ class OnSlurm(Machine):
                 yield job.begin_s if job.waits else job.cleaned_s
         for end_s in world.batch.fences.values():
             yield from (end_s, end_s - RENEW_S + JUST_S)
+
+    def idles(self, world: World) -> str:
+        job, fences = world.job, world.batch.fences
+        waited_s = world.now_s - max(job.begin_s, job.killed_s) if job.waits and fences else 0.0
+        is_seen = world.pliantd is not None and world.pliantd.resumed
+        return f"its fence stands: {job}" if is_seen and waited_s > IDLE_S else ""
 
     def left(self, world: World) -> str:
         job = world.job
@@ -221,6 +244,11 @@ class OnSlurm(Machine):
                     partial(replace, world, batch=world.batch.with_job(begun)),
                 )
         yield from self._of_its_start(world)
+        may_start = job.waits and job.priority and job.run and job.begin_s <= world.now_s
+        if may_start and _is_reshaped(job):
+            held = replace(job, priority=0, reason=HELD_FOR_SHAPE, bf_priority=0)
+            batch = world.batch.with_job(held)
+            yield "Slurm holds it for its shape", partial(replace, world, free=True, batch=batch)
         wrapper = world.wrapper
         if (
             wrapper is not None
@@ -266,8 +294,7 @@ class OnSlurm(Machine):
         before = FakeSlurm(world.earlier, world.now_s)
         before.pass_to(world.now_s)
         job = before.state.jobs[JOB]
-        spec = find_token(job.comment)
-        told = spec is not None and spec.set == NEW
+        told = _is_reshaped(job)
         said = [one for one in world.said if told or one != ("gpus", OLD.gpus)]
         return replace(
             world,
@@ -326,6 +353,12 @@ def _asked_of(job: Record, seen: Seen) -> object:
         case _:
             how = (job.start_s <= job.submit_s, job.end_s - job.start_s <= SETTLE_S)
             return (_CHANGED(job), is_it and how)
+
+
+def _is_reshaped(job: Record) -> bool:
+    """Whether its token says that it has its new shape."""
+    spec = find_token(job.comment)
+    return spec is not None and spec.set == NEW
 
 
 def _begins_by_nobody(world: World) -> bool:

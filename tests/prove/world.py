@@ -175,7 +175,7 @@ class Machine(ABC):
         made = Elastic(between, cast("Any", self.store), self._clock, self._clock)
         self.elastic, self.overs = made, made.overs
         self.refuse = ""  # what is answered to the next command that changes something
-        self.half = False  # whether it is refused halfway
+        self.half = frozenset[str]()  # of which words it is done all the same
         self.dies = ""  # "before" or "after" the next one; "unreached", "unheard": it has no answer
         self.between: Sequence[str] = ()  # what its owner says between pliantd's look and its step
         self.has_saved = False  # what runs
@@ -202,7 +202,7 @@ class Machine(ABC):
         if changes and self.refuse:
             words, self.refuse = self.refuse, ""
             if self.half:
-                self.does_half(argv)
+                self.does_half(argv, self.half)
             return Answer("", f"{words}\n", 1)
         answer = self.fake.run(argv, **rest)
         if changes and self.dies == "after":
@@ -271,13 +271,20 @@ class Machine(ABC):
     def may_be_requeued(self, job: Any) -> bool:
         """Whether a job's owner lets it be requeued."""
 
+    halves: Sequence[frozenset[str]] = ()
+    """Of which words of a command it may have done its part that it then refuses."""
+
     @abstractmethod
-    def does_half(self, argv: Sequence[str]) -> None:
-        """Do what is done of a command that is refused halfway."""
+    def does_half(self, argv: Sequence[str], words: frozenset[str]) -> None:
+        """Do that part of a command that is refused."""
 
     @abstractmethod
     def instants(self, world: World) -> Iterator[float]:
         """Yield when something of its jobs, or of what keeps others out, is otherwise than now."""
+
+    def idles(self, _world: World) -> str:
+        """Return what pliantd waits with though it may not, in words; "" for nothing."""
+        return ""
 
     @abstractmethod
     def left(self, world: World) -> str:
@@ -326,7 +333,7 @@ class Machine(ABC):
     def _take(self, world: World) -> None:
         self.fake.state, self.fake.now_s = world.batch, world.now_s
         self.store.rows = world.store
-        self.refuse, self.half, self.dies, self.between = "", False, "", ()
+        self.refuse, self.half, self.dies, self.between = "", frozenset(), "", ()
         self.has_saved = world.has_saved
         self.fake.start_fails = {}
         pliantd = world.pliantd or Pliantd()
@@ -403,7 +410,7 @@ class Machine(ABC):
         world: World,
         *,
         refuse: str = "",
-        half: bool = False,
+        half: frozenset[str] = frozenset(),
         dies: str = "",
         start_fails: str = "",
         between: Sequence[str] = (),

@@ -256,6 +256,29 @@ def test_a_job_that_is_held_for_a_shape_of_ours_gets_its_own_back(make: Make, ba
     assert cycling.counts.failures == 0
 
 
+@pytest.mark.parametrize(
+    "says", [{"reason": "JobHeldUser"}, {"gpus": 3}, {"limit_min": 5}, {"state": "CANCELLED"}]
+)
+def test_what_its_owner_has_said_since_the_look_is_neither_released_nor_put_back(
+    make: Make, batch: Queue, says: dict[str, Any]
+) -> None:
+    batch.run("1", FOUR)
+    batch.submit("2", "gpus=2:4", own=FOUR)
+    batch.says("2", set=TWO)
+    batch.has("2", gpus=2, priority=0, reason="BadConstraints")
+    cycling, observe = make(), batch.observe
+
+    def observed() -> Snapshot:
+        seen = observe()
+        batch.has("2", **says)
+        return seen
+
+    batch.observe = observed  # type: ignore[method-assign]
+    cycling.run()
+    assert batch.changes == []
+    assert "rescue" not in [d.what for d in cycling.store.decisions("2")]
+
+
 def test_a_shape_that_does_not_start_in_time_is_given_up_and_the_job_restored(
     make: Make, batch: Queue, clock: Clock
 ) -> None:

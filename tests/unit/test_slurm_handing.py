@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from slurm_hands import Hands
 
+from pliant.batch.clients import Answer
 from pliant.batch.slurm.handing import limit_words
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.batch.slurm.lent import owed
@@ -474,7 +475,7 @@ def test_only_fences_are_ours() -> None:
 
 @pytest.mark.parametrize(
     ("theirs_s", "now_s", "ahead_s"),
-    [(1039, 1040.0, 0.0), (1041, 1040.0, 0.0), (1010, 1010.0, 30.0), (1070, 1070.0, 0.0)],
+    [(1039, 1040.0, 0.0), (1041, 1041.0, 0.0), (1010, 1010.0, 30.0), (1070, 1070.0, 0.0)],
 )
 def test_seconds_are_counted_by_slurmctlds_clock(
     theirs_s: int, now_s: float, ahead_s: float
@@ -483,6 +484,18 @@ def test_seconds_are_counted_by_slurmctlds_clock(
     hands.fake.now_s, hands.fake.ahead_s = theirs_s, NOW_S - theirs_s
     scene = hands.scene(OVER, JOB)
     assert (scene.now_s, scene.ahead_s) == (now_s, ahead_s)
+
+
+def test_clocks_that_differ_by_less_than_a_second_are_told_apart_in_time() -> None:
+    """Slurmctld says its time in whole seconds; each answer says a little more."""
+    hands, found = handing(), list[float]()
+    hands.fake.ahead_s = 0.7
+    for now_s in (1039.9, 1100.2, 1160.2):
+        hands.fake.now_s = now_s
+        found.append(hands.scene(OVER, JOB).ahead_s)
+    hands.fake.now_s, hands.fake.ahead_s = 1220.9, 1.1  # it has drifted
+    found.append(hands.scene(OVER, JOB).ahead_s)
+    assert found == pytest.approx([1.6, 0.9, 0.9, 2.0])
 
 
 def test_a_clock_that_is_set_is_compared_with_slurmctlds_at_once() -> None:
@@ -842,6 +855,46 @@ def test_what_is_half_applied_is_put_back_before_a_begin_time_of_its_own(
     assert first[-1] == f"AdminComment={put_token('', GPUS)}"
     assert rest == [BEGIN]  # whatever came of the first
     assert (job_of(hands).gpus, job_of(hands).begin_s) == (1 if refuses else 2, NOW_S)
+
+
+def test_a_pin_is_refused_by_slurm_where_that_holds_a_job_for_its_shape() -> None:
+    """It is given up in time, as all that is refused: the next look shows nothing else."""
+    for reason, kind in (("BadConstraints", Refused), ("JobHeldUser", TooLate)):
+        hands = handing(carrying(1, replace(GPUS, set=TAKEN), priority=0, reason=reason))
+        with pytest.raises(Refused) as told:
+            hands.step(Step(Do.PIN), replace(OVER, guest=""), HAD_TWO)
+        assert (type(told.value), hands.clients.told) == (kind, [])
+
+
+def test_one_that_its_owner_holds_while_its_request_is_put_back_stays_held() -> None:
+    hands = handing(carrying(1, replace(GPUS, set=TAKEN), priority=0, reason="BadConstraints"))
+    run = hands.clients.run
+
+    def held(argv: Sequence[str], **how: Any) -> Answer:
+        answer = run(argv, **how)
+        if "Gres=gpu:2" in argv:
+            hands.has(reason="JobHeldUser")
+        return answer
+
+    hands.clients.run = held  # type: ignore[method-assign]
+    turning(hands)
+    assert (job_of(hands).priority, job_of(hands).reason) == (0, "JobHeldUser")
+
+
+@pytest.mark.parametrize(
+    ("half", "carries"),
+    [({}, TAKEN), ({"cpus": 2}, None), ({"min_cpus": 2}, None), ({"gpus": 2}, Shape(1, 2))],
+)
+def test_what_is_half_made_of_a_shape_is_not_that_shape(
+    half: dict[str, Any], carries: Shape | None
+) -> None:
+    """Else what is left of it would be taken for what its owner asks since."""
+    footprint = Footprint(cpus_per_gpu=1)
+    spec = replace(GPUS, set=TAKEN, footprint=footprint)
+    hands = handing(carrying(**{"gpus": 1, "spec": spec, **half}))
+    over = replace(OVER, guest="", shape=TAKEN, before=Shape(1, 2))
+    job = replace(HAD_TWO, spec=replace(spec, set=None), footprint=footprint)
+    assert hands.scene(over, job).job.carries == carries
 
 
 def test_what_slurm_holds_for_its_shape_is_released_once_that_is_put_back() -> None:

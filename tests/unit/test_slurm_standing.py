@@ -175,6 +175,9 @@ def test_so_it_is_with_a_job_that_was_submitted_without_an_answer(
         admin_comment=token
     )  # a slurmctld that was killed: the shape, and that it was made
     assert stands(forgot, job, replace(over, made=True), CLUSTER)
+    by_gpu = replace(job, footprint=Footprint(cpus_per_gpu=2))
+    half = {**LESS, "admin_comment": token, "cpus_per_task": "4"}
+    assert stands(row(**half), by_gpu, over, CLUSTER)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from pliant.daemon.recording import Recording
 from pliant.daemon.remembering import Remembering
 from pliant.daemon.seen import Counts, Seen
 from pliant.daemon.sharing import Sharing
-from pliant.errors import Refused, StandsBy
+from pliant.errors import Refused, StandsBy, TooLate
 from pliant.filter import Inventory
 from pliant.model import Job, Mode, Snapshot
 from pliant.plan import Mold, Policy
@@ -260,6 +260,8 @@ class Cycling:
             tried.add(job.id)
             try:
                 self.acting.rescue(job)
+            except TooLate as error:
+                log.debug("%s", error)
             except Refused as error:
                 self._recording.refuse(job, own, AGAIN_S, str(error))
             else:

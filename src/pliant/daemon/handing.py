@@ -460,6 +460,7 @@ class HandOvers:
 
     def _advance(self, active: _Active) -> None:
         over, job, since_s = active.over, active.job, self._monotonic()
+        was_requeued = active.requeued
         try:
             scene = self._hands.scene(over, job)
             scene = _as_queued(active, scene, self._monotonic() - since_s)
@@ -478,7 +479,8 @@ class HandOvers:
             elif step.do not in (Do.WAIT, Do.SETTLE):
                 self._do(active, step, scene)
         except PliantError as error:
-            active.requeued &= not isinstance(error, Refused)
+            if isinstance(error, Refused):
+                active.requeued = was_requeued  # by a command that was not answered, say
             if str(error) != active.trouble:
                 log.warning("%s", error)
             gives_up = _given_up(active.over) != _given_up(over)

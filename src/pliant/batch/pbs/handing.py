@@ -184,7 +184,7 @@ class Handing:
         """Requeue a job from outside; one that has been deleted would come back."""
         row = self._row(over)
         if row is None or row.is_deleted:
-            raise TooLate(f"job {over.job}: it has been deleted")
+            raise Refused(f"job {over.job}: it has been deleted")
         self._tell(step, over, ("qrerun", over.job))
 
     def before_end(self, over: HandOver, job: Job, site: Site) -> None:

@@ -1,7 +1,8 @@
 """How far our clock is ahead of slurmctld's, whose seconds a hand-over counts.
 
-``scontrol show config`` begins with slurmctld's own time, in whole seconds. Asked seldom: clocks
-drift slowly.
+``scontrol show config`` begins with slurmctld's own time, in whole seconds. So each answer bounds
+how far ours is ahead, to within a second and what it took, and several bound it closer. Asked
+seldom: clocks drift slowly.
 """
 
 from __future__ import annotations
@@ -13,10 +14,9 @@ from pliant.batch.slurm.commands import Runs
 from pliant.errors import PliantError
 
 EVERY_S = 60.0
-AGREE_S = 2.0
-"""Clocks that differ by less are taken to agree."""
 SET_S = 0.5
 """Ours was set where it has gained or lost so much on one that counts evenly."""
+_ANY = (float("-inf"), float("inf"))
 _SAID = re.compile(r"Configuration data as of (\d{1,12})\n")
 
 
@@ -30,24 +30,33 @@ class Clocks:
         self._commands, self._clock, self._monotonic = commands, clock, monotonic
         self._asked_s = float("-inf")  # by the monotonic clock
         self._epoch_s = 0.0  # when that one began to count, by ours as it was then
-        self._ahead_s = 0.0
+        self._bounds_s = _ANY  # within which ours is ahead, at least and at most
 
     def ahead_s(self) -> float:
-        """Return the seconds; 0 where the clocks agree, or where slurmctld does not say."""
+        """Return the seconds; 0 where the clocks may agree, or where slurmctld does not say.
+
+        As many as may be: nothing is then done before its time.
+        """
         even_s = self._monotonic()
         epoch_s = self._clock() - even_s
-        if even_s - self._asked_s >= EVERY_S or abs(epoch_s - self._epoch_s) >= SET_S:
+        was_set = abs(epoch_s - self._epoch_s) >= SET_S
+        if was_set or even_s - self._asked_s >= EVERY_S:
             self._asked_s, self._epoch_s = even_s, epoch_s
-            self._ahead_s = self._ask()
-        return self._ahead_s
+            self._ask(_ANY if was_set else self._bounds_s)
+        least_s, most_s = self._bounds_s
+        return 0.0 if least_s <= 0.0 <= most_s else most_s
 
-    def _ask(self) -> float:
+    def _ask(self, known_s: tuple[float, float]) -> None:
+        """Bound it closer, or anew where it is not within what was known: a clock has drifted."""
+        begun_s = self._clock()
         try:
             answer = self._commands.run(("scontrol", "show", "config"))
         except PliantError:
-            return self._ahead_s
+            return
         said = _SAID.search(answer.out)
         if answer.status or said is None:
-            return self._ahead_s
-        ahead_s = self._clock() - float(said[1])
-        return ahead_s if abs(ahead_s) >= AGREE_S else 0.0
+            return
+        theirs_s = float(said[1])
+        told_s = (begun_s - theirs_s - 1.0, self._clock() - theirs_s)
+        both_s = max(known_s[0], told_s[0]), min(known_s[1], told_s[1])
+        self._bounds_s = both_s if both_s[0] <= both_s[1] else told_s

@@ -222,7 +222,7 @@ class Handing:
         """Add what is seen of the job itself, not of a guest."""
         if row.waits:
             changed = not self._stands(row, over, job, cluster)
-            return replace(sight, carries=_carries(row, job, cluster), changed=changed)
+            return replace(sight, carries=_carries(row, over, job, cluster), changed=changed)
         if sight.run > over.run:  # its nodes may boot yet
             return replace(sight, carries=running_job(row, cluster).shape)
         if row.state != "RUNNING":
@@ -360,10 +360,15 @@ class Handing:
         return row
 
     def _unheld(self, step: Step, over: HandOver) -> JobRow:
-        """The same, where nobody holds it: either step would end that."""
+        """The same, where nobody holds it: either step would end that.
+
+        Raises TooLate where somebody does, which the next look shows, and Refused where Slurm
+        holds it for its shape.
+        """
         row = self._who(step, over)
         if not whole(row.priority):
-            raise TooLate(f"job {row.key}: it is held")
+            kind = Refused if row.reason == HELD_FOR_SHAPE else TooLate
+            raise kind(f"job {row.key}: it is held")
         return row
 
     def _give_back(self, step: Step, over: HandOver, job: Job) -> None:
@@ -440,7 +445,7 @@ class Handing:
                     self._tell(step, over, (*update, *words))
             except Refused as error:
                 log.warning("%s", error)
-        if row.reason == HELD_FOR_SHAPE:
+        if self._waiting(over, job, cluster).reason == HELD_FOR_SHAPE:  # not by its owner since
             self._tell(step, over, ("release", over.job))
         self._tell(step, over, (*update, f"StartTime={_text(step.begin_s)}"))
 
@@ -485,14 +490,20 @@ def _ends_early(row: JobRow, end_s: float) -> bool:
     return by_limit and 0 < int(end_s) - ends_s < MINUTE_S
 
 
-def _carries(row: JobRow, job: Job, cluster: Cluster) -> Shape | None:
-    """Return what a waiting job asks for; None for what is no shape, or is not to stay so."""
+def _carries(row: JobRow, over: HandOver, job: Job, cluster: Cluster) -> Shape | None:
+    """Return what a waiting job asks for; None for what is no shape, or is not to stay so.
+
+    What is half made of the shape that it is to have, its CPUs not, say, is not that shape yet.
+    """
     if left_marks([row]):  # it is not to start beside others: its reshaping takes the mark away
         return None
-    with suppress(BadAnswer):
+    with suppress(BadAnswer, Refused):
         asks = asked(row, job.footprint, cluster.default_per_cpu_mib)
         shape = asks.shape(cluster.shards(job.partitions, asks.gpu_type))
-        return as_expected(shape, spec_of(row.admin_comment))
+        shape = as_expected(shape, spec_of(row.admin_comment))
+        is_new = shape == over.shape != over.before
+        half = is_new and shortfall(asks, wanted(job, shape, job.noted(shape), cluster))
+        return None if half else shape
     return None
 
 

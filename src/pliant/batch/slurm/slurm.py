@@ -29,11 +29,12 @@ from pliant.batch.slurm.update import (
     job_words,
     restoring,
     token_words,
+    unchanged,
     update_words,
     wanted,
 )
 from pliant.cycle import kept_within_limits
-from pliant.errors import BadAnswer, BatchError, Refused, StandsBy, Unavailable
+from pliant.errors import BadAnswer, BatchError, Refused, StandsBy, TooLate, Unavailable
 from pliant.grammar import put_token
 from pliant.handover import HandOver, Scene, Step
 from pliant.model import UNMARKED, Job, JobState, Snapshot, Spec
@@ -259,21 +260,31 @@ class Slurm:
         spec = job.spec
         if job.reason != HELD_FOR_SHAPE or spec is None or spec.own is None or spec.set is None:
             raise Refused(f"job {job.id}: it is not held for a shape that Pliant set")
-        row = self._queries.again([job.id]).get(job.id)
-        if row is None or not row.waits:
-            raise Refused(f"job {job.id}: it does not wait any more")
+        row, seen = self._held_for_shape(job), self._rows.get(job.id)
+        if seen is None or not unchanged(seen, row):
+            raise TooLate(f"job {job.id}: it was changed since the last look; its owner wins")
         cluster = self._known_cluster()
         spec = replace(spec, set=None)
         job = replace(job, footprint=spec.footprint or job.footprint)  # that of its own shape
         now = asked(row, job.footprint, cluster.default_per_cpu_mib)
         then = wanted(job, spec.own or job.shape, spec, cluster)
-        for argv in (
-            ("scontrol", "update", f"jobid={job_words(row)}", *update_words(row, now, then, spec)),
-            ("scontrol", "release", job_words(row)),
-        ):
-            answer = self._commands.run(argv)
-            if answer.status:
-                raise Refused(f"job {job.id}: {answer.words}")
+        words = ("update", f"jobid={job_words(row)}", *update_words(row, now, then, spec))
+        self._told(job, words)
+        self._told(job, ("release", job_words(self._held_for_shape(job))))
+
+    def _held_for_shape(self, job: Job) -> JobRow:
+        """The row of a job that Slurm holds for its shape yet: what its owner holds is let be."""
+        row = self._queries.again([job.id]).get(job.id)
+        if row is None or not row.waits:
+            raise TooLate(f"job {job.id}: it does not wait any more")
+        if row.reason != HELD_FOR_SHAPE:
+            raise TooLate(f"job {job.id}: it is not held for its shape any more")
+        return row
+
+    def _told(self, job: Job, words: Sequence[str]) -> None:
+        answer = self._commands.run(("scontrol", *words))
+        if answer.status:
+            raise Refused(f"job {job.id}: {answer.words}")
 
     # --- hand over -------------------------------------------------------------------------
 
