@@ -177,11 +177,13 @@ def test_a_program_that_saved_waits_for_pliantd_to_requeue_the_job() -> None:
 @pytest.mark.parametrize(
     ("number", "done"), [(1, [w.Exit(85)]), (2, [w.Exit(85)]), (3, [w.Exit(85)]), (USR1, [])]
 )
+@pytest.mark.parametrize("ticks", [(), (w.Ticked(4.0 + SILENT_S),)])
 def test_whatever_ends_a_shell_ends_the_waiting_of_its_wrapper(
-    number: int, done: list[w.Effect]
+    number: int, done: list[w.Effect], ticks: tuple[w.Event, ...]
 ) -> None:
-    handing, _ = play(asked(), w.Ended(4.0, 85, True))
-    assert play(handing, w.Signalled(5.0, number, False))[1] == done
+    """For pliantd, or for what comes of its own requeue."""
+    waits, _ = play(asked(), w.Ended(4.0, 85, True), *ticks)
+    assert play(waits, w.Signalled(99.0, number, False))[1] == done
 
 
 def test_where_pliantd_is_silent_the_wrapper_requeues_once() -> None:
@@ -295,8 +297,10 @@ def test_without_its_guardian_a_wrapper_reports_what_is_saved_and_leaves() -> No
     assert done[1:] == [w.Withdraw(), w.ReportSaved(WISH, 2.0, last=True), w.Exit(85)]
     state, done = play(asked(), w.Orphaned(2.0), w.Ended(2.0, -9, False))
     assert done[1:] == [w.ReportEnd(137, True), w.Exit(137)]
-    state, done = play(asked(), w.Ended(4.0, 85, True), w.Orphaned(5.0))
-    assert done[-2:] == [w.ReportSaved(WISH, 5.0, last=True), w.Exit(85)]
+    handing, _ = play(asked(), w.Ended(4.0, 85, True))
+    for waits, wish in ((handing, WISH), (saved(), NAMED)):
+        told = play(waits, w.Orphaned(5.0))[1][-2:]
+        assert told == [w.ReportSaved(wish, 5.0, last=True), w.Exit(85)]
 
 
 def test_after_a_term_another_task_than_the_first_reports_nothing() -> None:

@@ -120,6 +120,9 @@ def test_one_that_somebody_has_deleted_is_not_requeued(site: Recorded) -> None:
     site.job("30")["comment"] = "Job run at Fri Nov 27 at 09:41 on (gn1) and terminated by ada@head"
     with pytest.raises(Refused, match="it has been deleted"):
         under_way.step(20)
+    site.answers["jobs"]["Jobs"].pop("30.head")  # since the look
+    with pytest.raises(Refused, match="it has been deleted"):
+        under_way.pbs.step(Step(Do.REQUEUE), under_way.over, under_way.job)
     assert site.said == []
 
 

@@ -23,8 +23,8 @@ from pliant.grammar import MEMORY, MIN_CPUS, NICE, PRIORITY, TIME_MIN, find_toke
 from pliant.handover import OURS
 
 _COMMENT = "AdminComment="
-_LENT = (TIME_MIN, MIN_CPUS, NICE, PRIORITY, MEMORY)
-"""What is noted beside a token of what may be put back."""
+_LENT = (TIME_MIN, MIN_CPUS, NICE, PRIORITY)
+"""What is noted beside a token of what may be put back; memory is so beside a priority alone."""
 
 
 def lending(row: JobRow) -> tuple[tuple[str, ...], JobRow]:
