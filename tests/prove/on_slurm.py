@@ -24,6 +24,7 @@ from pliant.handover import (
     RENEW_S,
     RETURNS,
     SETTLE_S,
+    SOON_S,
 )
 from pliant.model import Job, Snapshot
 from pliant.node import words
@@ -35,6 +36,7 @@ from prove.once import QueriesOnce
 from prove.world import (
     BEGAN_S,
     BEST_EFFORT,
+    CPUS_A_GPU,
     GUEST,
     JOB,
     NEW,
@@ -50,7 +52,7 @@ from prove.world import (
     World,
 )
 
-LATER_S = 100.0
+LATER_S = 300.0  # another than Slurm lets each job wait for that it requeues
 IDLE_S = BLOCKED_S + REFUSED_S + PUT_BACK_S + SETTLE_S
 """For how long a fence may stand around what a job may have, and does not take."""
 MOST_REQUEUES = "JobHoldMaxRequeue"
@@ -174,6 +176,8 @@ class OnSlurm(Machine):
     def instants(self, world: World) -> Iterator[float]:
         if world.job.runs:
             yield from (world.job.start_s + 1.0, world.job.start_s + SETTLE_S)
+        if world.job.waits:
+            yield world.job.submit_s + SOON_S
         for job in world.batch.jobs.values():
             if job.is_between_runs:
                 yield job.begin_s if job.waits else job.cleaned_s
@@ -182,7 +186,10 @@ class OnSlurm(Machine):
 
     def idles(self, world: World) -> str:
         job, fences = world.job, world.batch.fences
-        waited_s = world.now_s - max(job.begin_s, job.killed_s) if job.waits and fences else 0.0
+        over = world.over
+        tried_s = (over.hindered_s, over.refused_s, over.back_s) if over else ()
+        waited_s = world.now_s - max(job.begin_s, job.killed_s, *tried_s)
+        waited_s = waited_s if job.waits and fences else 0.0
         is_seen = world.pliantd is not None and world.pliantd.resumed
         return f"its fence stands: {job}" if is_seen and waited_s > IDLE_S else ""
 
@@ -301,7 +308,7 @@ class OnSlurm(Machine):
             batch=before.state,
             earlier=None,
             said=tuple(one for one in said if getattr(job, one[0]) == one[1]),
-            free=world.free or (told and job.gpus == OLD.gpus and world.store[-1].made),
+            free=world.free or (told and not _has_all(job) and world.store[-1].made),
         )
 
     def has_lost_its_place(self, world: World) -> bool:
@@ -359,6 +366,11 @@ def _is_reshaped(job: Record) -> bool:
     """Whether its token says that it has its new shape."""
     spec = find_token(job.comment)
     return spec is not None and spec.set == NEW
+
+
+def _has_all(job: Record) -> bool:
+    """Whether it asks for all of its new shape."""
+    return (job.gpus, job.cpus, job.min_cpus) == (NEW.gpus, *[NEW.gpus * CPUS_A_GPU] * 2)
 
 
 def _begins_by_nobody(world: World) -> bool:

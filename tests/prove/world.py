@@ -37,9 +37,11 @@ JOB, RIVAL, GUEST = 7, 8, 9
 BEGAN_S = 20_000.0
 GRACE_S = 60.0
 OLD, NEW = Shape(1, 4), Shape(1, 2)
-SPEC = Spec(parse("gpus=1-4;malleable"), OLD, OLD, Footprint(cpus_per_gpu=2))
-BEST_EFFORT = Spec(parse("job-class=best-effort;malleable"), OLD, OLD, Footprint(cpus_per_gpu=2))
-TRIAL = Spec(parse("job-class=trial"), OLD, OLD, Footprint(cpus_per_gpu=2))
+CPUS_A_GPU = 2
+_TAKES = Footprint(cpus_per_gpu=CPUS_A_GPU)
+SPEC = Spec(parse("gpus=1-4;malleable"), OLD, OLD, _TAKES)
+BEST_EFFORT = Spec(parse("job-class=best-effort;malleable"), OLD, OLD, _TAKES)
+TRIAL = Spec(parse("job-class=trial"), OLD, OLD, _TAKES)
 FORGOTTEN_S = 700.0
 """What is longer ago makes no difference: a hand-over is given up before."""
 LATELY_S = BLOCKED_S + FRESH_S + PUT_BACK_S + REFUSED_S + SETTLE_S + START_S

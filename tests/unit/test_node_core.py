@@ -177,13 +177,24 @@ def test_a_program_that_saved_waits_for_pliantd_to_requeue_the_job() -> None:
 @pytest.mark.parametrize(
     ("number", "done"), [(1, [w.Exit(85)]), (2, [w.Exit(85)]), (3, [w.Exit(85)]), (USR1, [])]
 )
-@pytest.mark.parametrize("ticks", [(), (w.Ticked(4.0 + SILENT_S),)])
+@pytest.mark.parametrize(
+    "ticks",
+    [(), (w.Ticked(4.0 + SILENT_S),), (w.Ticked(4.0 + SILENT_S), w.Requeued(5.0 + SILENT_S))],
+)
 def test_whatever_ends_a_shell_ends_the_waiting_of_its_wrapper(
     number: int, done: list[w.Effect], ticks: tuple[w.Event, ...]
 ) -> None:
-    """For pliantd, or for what comes of its own requeue."""
+    """For pliantd, for what comes of its own requeue, or for its end after that."""
     waits, _ = play(asked(), w.Ended(4.0, 85, True), *ticks)
     assert play(waits, w.Signalled(99.0, number, False))[1] == done
+
+
+def test_what_pliantd_says_meanwhile_is_known_to_a_wrapper_that_waits() -> None:
+    handing, _ = play(asked(), w.Ended(4.0, 85, True))
+    assert play(handing, w.Learnt(5.0, USR1))[0].signal == USR1
+    running, done = play(handing, w.Requeued(5.0, "it is to stay"))
+    assert running.stage is Stage.RUNNING
+    assert w.Start() in done
 
 
 def test_where_pliantd_is_silent_the_wrapper_requeues_once() -> None:
