@@ -8,6 +8,8 @@ _ONCE = (
     "it is quicker: what was told of an earlier job of a number is forgotten once, not each look"
 )
 
+_BOUND = "it is bound where a function that has it as default is defined, before it is taken out"
+
 UNNEEDED: Mapping[str, str] = {
     "pliant.batch.slurm.lent.giving_back: if not any((key in then for key in _LENT)): never": (
         "it is quicker: of nearly all jobs, at each look, there is nothing to give back"
@@ -23,4 +25,6 @@ UNNEEDED: Mapping[str, str] = {
     "pliant.daemon.elastic.Elastic._waiting: if job.is_trial: always": (
         "it is quicker: of none but trial jobs it is kept that they did not start"
     ),
+    "pliant.daemon.handing.UNNUMBERED: '' in UNNUMBERED": _BOUND,
+    "pliant.daemon.handing.UNNUMBERED: 0 in UNNUMBERED": _BOUND,
 }
