@@ -28,7 +28,7 @@ from pliant.sandbox.notified import Notified
 from pliant.wire import Message, ask_over_tcp
 
 ROOT = Path(__file__).parents[2]
-STEPS, STEP_S = 6000, 0.02
+STEPS, STEP_S = 12_000, 0.02
 GPUS = 4
 SHAPES = ("1", "2", "4")
 KEPT = "kept"

@@ -187,7 +187,7 @@ class OnSlurm(Machine):
     def idles(self, world: World) -> str:
         job, fences = world.job, world.batch.fences
         over = world.over
-        tried_s = (over.hindered_s, over.refused_s, over.back_s) if over else ()
+        tried_s = (over.hindered_s, over.refused_s, over.back_s, world.waits_s) if over else ()
         waited_s = world.now_s - max(job.begin_s, job.killed_s, *tried_s)
         waited_s = waited_s if job.waits and fences else 0.0
         is_seen = world.pliantd is not None and world.pliantd.resumed

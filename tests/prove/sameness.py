@@ -84,7 +84,7 @@ def _remembered(machine: Machine, world: World, seen: Seen) -> object:
         return None
     return (
         *(pliantd.resumed, pliantd.unwanted, pliantd.gone, machine.recalled(pliantd.memory, seen)),
-        world.look and pliantd.ended,
+        *(pliantd.left, world.look and pliantd.ended),
         *[_under_way(active, world, seen) for active in pliantd.active],
     )
 

@@ -64,7 +64,8 @@ class Pliantd:
     """What a running pliantd remembers of the hand-over; ``unwanted``: nobody needs it any more.
 
     ``memory``: what its adapter does. ``gone``: the job's last run that it has handed over.
-    ``ended``: whose hand-over has ended since its look began, while that is under way.
+    ``ended``: whose hand-over has ended since its look began, while that is under way. ``left``:
+    whether it looks for fences that are left.
     """
 
     active: tuple[Any, ...] = ()
@@ -73,6 +74,7 @@ class Pliantd:
     memory: Any = None
     gone: int = -1
     ended: frozenset[str] = frozenset()
+    left: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,12 @@ class World:
         """The hand-over that pliantd has under way."""
         active = self.pliantd.active if self.pliantd else ()
         return active[0][1] if active else None
+
+    @property
+    def waits_s(self) -> float:
+        """Since when pliantd has seen its job wait of which Slurm says nothing new."""
+        active = self.pliantd.active if self.pliantd else ()
+        return float(active[0][OF_ACTIVE.index("waits_s")]) if active else 0.0
 
     @property
     def is_settled(self) -> bool:
@@ -347,7 +355,8 @@ class Machine(ABC):
         if pliantd.gone >= 0:
             overs._gone[str(JOB)] = pliantd.gone
         elastic = cast("Any", self.elastic)
-        elastic._resumed, elastic._outgrown._had = pliantd.resumed, {}
+        elastic._resumed, elastic._has_left = pliantd.resumed, pliantd.left
+        elastic._outgrown._had = {}
         elastic._unwanted = lambda _job, _guest: pliantd.unwanted
         self.remember(pliantd.memory)
 
@@ -361,6 +370,7 @@ class Machine(ABC):
             self.memory(),
             cast("Any", self.overs)._gone.get(str(JOB), -1),
             self.overs.ended_since() if world.look is not None else frozenset(),
+            elastic._has_left,
         )
         job, wrapper, has_saved = self.fake.state.jobs[JOB], world.wrapper, world.has_saved
         guarded, alone_s, failing = world.guarded, world.alone_s, world.failing

@@ -771,6 +771,26 @@ def test_a_look_that_shows_a_hand_over_which_has_ended_since_takes_nothing_of_it
     assert len(bench.hands.tried) == 1
 
 
+def test_a_fence_that_is_left_is_looked_after_until_it_has_ended(bench: Bench) -> None:
+    """On PBS that of a job which may not begin yet is opened once it may."""
+    bench.hands.fence("7")
+    bench.hands.idle = {Do.UNFENCE}
+    for _ in range(3):
+        bench.look(JOB)
+    assert bench.hands.did == [("7", Do.UNFENCE)] * 3
+    bench.hands.idle = set()
+    bench.hands.clients.refuses = {"reservation": "slurm_load_reservations error: Invalid argument"}
+    bench.look(JOB)  # it is not known whether one is
+    bench.hands.clients.refuses = {}
+    bench.look(JOB)
+    assert (bench.hands.did[3:], bench.hands.fence_end_s) == ([("7", Do.UNFENCE)], 0.0)
+    asked = len(bench.hands.clients.asked)
+    bench.look(JOB)  # it has
+    bench.look(JOB)
+    fences = [argv for argv in bench.hands.clients.asked[asked:] if "reservation" in argv]
+    assert len(fences) == 1
+
+
 def test_one_that_waits_without_a_pin_is_not_lowered(bench: Bench) -> None:
     waits = replace(JOB, state=JobState.WAITING, nodes=(), restarts=1, priority=500)
     bench.slurm_has(waits)
@@ -801,6 +821,7 @@ def test_what_an_earlier_pliantd_left_is_tidied_up(bench: Bench) -> None:
     bench.elastic.looked(snapshot, always)
     assert bench.hands.did == [("9", Do.UNFENCE), ("8", Do.RELEASE)]
     assert set(bench.elastic.overs.all()) == {"7"}  # gone on with
+    bench.elastic.looked(replace(snapshot, running=(JOB,)), always)  # and sees that none is left
     bench.hands.did.clear()
     bench.hands.fence("9")  # which this look does not show
     bench.elastic.looked(replace(snapshot, running=(JOB,)), always)

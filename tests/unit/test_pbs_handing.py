@@ -451,6 +451,24 @@ def test_one_that_somebody_holds_is_left(site: Recorded, holds: str, outcome: Ou
     assert under_way.step(2).outcome is outcome
 
 
+def test_a_fence_of_which_nobody_remembers_why_it_stands_is_opened_once_its_job_may_begin(
+    site: Recorded,
+) -> None:
+    """As it is: it has the hook's time to begin, and then ours; an open one ends by itself."""
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    again = Clocked(site)  # it reads what the one before has left
+    over = replace(again.over, saved_s=0.0)
+    again.pbs.step(Step(Do.UNFENCE), over, again.job)
+    assert site.said == [("qalter", "-a", "202611230622.33", "30")]
+    assert [*again.pbs.fences()] == ["30"]
+    site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:33 2026"
+    again.now_s = NOW_S + 3
+    again.pbs.step(Step(Do.UNFENCE), over, again.job)
+    assert ([*again.pbs.fences()], fences(site)[0].until_s) == ([], NOW_S + 3 + START_S)
+
+
 def test_a_time_to_begin_that_its_owner_gives_it_since_the_last_look_stands(site: Recorded) -> None:
     under_way = Clocked(site)
     under_way.step()

@@ -90,6 +90,7 @@ class Elastic:
         self._stalled = Stalled(store, self.overs, self.runs, clock)
         self._changes = Changes(store)
         self._resumed = False
+        self._has_left = False  # fences of hand-overs that are not under way, or may have
         self._trouble = ""  # why one was not asked, as it was logged last
         self._hears_since_s = float("inf")  # by the monotonic clock
         self._met: frozenset[str] = frozenset()  # the jobs of the last look
@@ -215,8 +216,8 @@ class Elastic:
         begins, self._resumed = not self._resumed, True
         if begins:
             self.overs.resume(jobs)
-        if begins or self._left_fences(snapshot):
-            self._unfence({job.id: job for job in jobs}, acts_on)
+        if begins or self._has_left or self._left_fences(snapshot):
+            self._has_left = self._unfence({job.id: job for job in jobs}, acts_on)
         there = frozenset(job.id for job in jobs)
         self.runs.forget(jobs)
         self.overs.forget(there)
@@ -285,8 +286,8 @@ class Elastic:
         under_way = self.overs.all()
         return any(name.removeprefix(FENCE) not in under_way for name in names)
 
-    def _unfence(self, known: Mapping[str, Job], acts_on: Callable[[Job], bool]) -> None:
-        """End the fences that are left.
+    def _unfence(self, known: Mapping[str, Job], acts_on: Callable[[Job], bool]) -> bool:
+        """End the fences that are left; return whether there may be any after that.
 
         They are a pliantd's that is no more, or a batch system's that was killed and forgot its
         last seconds.
@@ -298,9 +299,9 @@ class Elastic:
             fences = self._hands.fences()
         except PliantError as error:
             log.warning("%s", error)
-            return
-        under_way = self.overs.all()
-        for job_id in sorted(fences.keys() - under_way.keys()):
+            return True
+        left = sorted(fences.keys() - self.overs.all().keys())
+        for job_id in left:
             job = known.get(job_id, Job(job_id))
             if job.state is not JobState.RUNNING and job.priority in HANDED and acts_on(job):
                 before = replace(job, restarts=job.restarts - 1)
@@ -308,6 +309,7 @@ class Elastic:
                 self.overs.begin(before, Wanted(job.shape), self._clock(), words, listens=False)
             else:
                 self._do(Do.UNFENCE, Job(job_id))
+        return left != []
 
     def _do(self, what: Do, job: Job) -> None:
         shape, now_s = job.shape, self._clock()

@@ -46,11 +46,11 @@ class Fences:
             return self._kept.get(job)
 
     def standing(self) -> dict[str, float]:
-        """Return when each fence ends that stands now, by job."""
+        """Return when each fence ends that stands now and is not open, by job."""
         now_s = self._clock()
         with self._lock:
-            some = [one.fence for one in self._kept.values() if one.fence.stands(now_s)]
-        return {fence.job: fence.until_s for fence in some}
+            some = [one.fence for one in self._kept.values() if not one.opened]
+        return {fence.job: fence.until_s for fence in some if fence.stands(now_s)}
 
     def fell(self) -> bool:
         """Whether one has ended since this was last asked: whom it kept out may start.

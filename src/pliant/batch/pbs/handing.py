@@ -131,7 +131,7 @@ class Handing:
         return self._clock() < ends_s
 
     def fences(self) -> Mapping[str, float]:
-        """Return when each fence ends that stands now, by job."""
+        """Return when each fence ends that stands now and is not open, by job."""
         return self._fences.standing()
 
     def _sight(self, row: JobRow | None, over: HandOver, job: Job, site: Site) -> Sight:
