@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
+from pliant.batch import HELD_FOR_SHAPE
 from pliant.batch.slurm.commands import Answer
 from prove.world import Rejected
 
@@ -87,7 +88,8 @@ class Record:
     last run was told to end. ``final``: the state in
     which it ends once its processes have, "" where it waits again then. ``bf_priority``: that with
     which a pass of backfill may have begun that has not come to it yet, 0 for its own;
-    ``written_back``: it has come to it since.
+    ``written_back``: it has come to it since. ``unfit``: of how many GPUs no node has so many; each
+    pass of the scheduler holds it for that, and each update frees it.
     """
 
     number: int
@@ -118,6 +120,7 @@ class Record:
     requeues: bool = True
     bf_priority: int = 0
     written_back: bool = False
+    unfit: int = 0
     also: tuple[tuple[str, str], ...] = ()
     """What else squeue shows of it, by the names of its fields."""
 
@@ -436,6 +439,8 @@ class FakeSlurm:
         self._keep(replace(_prior(job, job.own_priority), reason="None"))
 
     def _update(self, job: Record, words: Sequence[str], *, by_owner: bool) -> None:
+        if job.reason == HELD_FOR_SHAPE:
+            job = replace(_prior(job, job.own_priority), reason="None")
         for word in words:
             name, _, value = word.partition("=")
             job = self._updated(job, name, value, by_owner=by_owner)
@@ -535,6 +540,10 @@ class FakeSlurm:
         """Make a pass of the scheduler."""
         if self.bars:
             self.say_why()
+        for job in self.state.jobs.values():
+            may = job.waits and job.priority > 0 and job.begin_s <= self.now_s
+            if may and 0 < job.unfit == job.gpus:
+                self._keep(held_for_shape(job))
         for job in self.starts():
             self.start(job)
 
@@ -566,6 +575,11 @@ class FakeSlurm:
         """Let a job end."""
         ended = replace(self.state.jobs[number], state=state, code=code)
         self._keep(replace(ended, end_s=float(int(self.now_s))))
+
+
+def held_for_shape(job: Record) -> Record:
+    """The job as Slurm holds it whose request no node can ever meet."""
+    return replace(job, priority=0, reason=HELD_FOR_SHAPE, bf_priority=0, unfit=job.gpus)
 
 
 def _prior(job: Record, priority: int) -> Record:

@@ -30,7 +30,15 @@ from pliant.model import Job, Snapshot
 from pliant.node import words
 from pliant.node.core import SILENT_S
 from pliant.node.words import CHECKPOINTED, Stage
-from prove.fake_slurm import BY_OWNER, HELD, REQUEUE_S, FakeSlurm, Jobs, Record
+from prove.fake_slurm import (
+    BY_OWNER,
+    HELD,
+    REQUEUE_S,
+    FakeSlurm,
+    Jobs,
+    Record,
+    held_for_shape,
+)
 from prove.moves import JUST_S, Move, acts_alone
 from prove.once import QueriesOnce
 from prove.world import (
@@ -64,7 +72,7 @@ KILLED = "0:15"
 _CHANGED = attrgetter(
     *("number", "state", "gpus", "cpus", "min_cpus", "priority", "run", "limit_min"),
     *("bf_priority", "reason", "comment", "dependency", "code", "final", "requeues"),
-    "written_back",
+    *("written_back", "unfit"),
 )
 _OF_GUESTS = frozenset(("Priority", "AdminComment"))
 _CHANGES = frozenset(("update", "create", "delete", "requeue", "release"))
@@ -210,7 +218,8 @@ class OnSlurm(Machine):
         return f"it runs with what is ours: {job}" if ours else ""
 
     def moves(self, world: World) -> Iterator[Move]:
-        if world.job.waits and not world.job.priority:
+        job = world.job
+        if job.waits and not job.priority and job.reason != HELD_FOR_SHAPE:  # held again at once
             yield "owner releases", partial(self.tells, world, "release", str(JOB))
 
     def exits(self, world: World, code: int) -> World:
@@ -253,8 +262,7 @@ class OnSlurm(Machine):
         yield from self._of_its_start(world)
         may_start = job.waits and job.priority and job.run and job.begin_s <= world.now_s
         if may_start and _is_reshaped(job):
-            held = replace(job, priority=0, reason=HELD_FOR_SHAPE, bf_priority=0)
-            batch = world.batch.with_job(held)
+            batch = world.batch.with_job(held_for_shape(job))
             yield "Slurm holds it for its shape", partial(replace, world, free=True, batch=batch)
         wrapper = world.wrapper
         if (

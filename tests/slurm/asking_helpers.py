@@ -46,13 +46,16 @@ def wait_for_look(sandbox: Sandbox) -> None:
 
 
 def wait_for_fresh_look(sandbox: Sandbox) -> None:
-    """Wait for a look that no submission may have outdated: these are known by whole seconds."""
+    """Wait for a look that no submission may have outdated.
+
+    These are known by whole seconds, on both sides; a third is for the way to a busy pliantd.
+    """
     told = sandbox.run(["squeue", "-h", "-t", "all", "-o", "%V"], check=True).stdout.split()
     newest_s = max((datetime.fromisoformat(at).timestamp() for at in told), default=0.0)
 
     def is_fresh() -> bool:
         wait_for_look(sandbox)
         told = ask(sandbox, a.StatusAnswer, "status")
-        return told.observed_s - told.observe_took_s >= newest_s + 2
+        return told.observed_s - told.observe_took_s >= newest_s + 3
 
     wait_until(is_fresh, "a look after the last submission")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import pytest
@@ -142,6 +142,21 @@ def test_a_resize(both: Both) -> None:
     both.come_to(Shown("RUNNING", 2, "pinned", 1, "soon", ""))
     both.tell("release {job}")
     both.come_to(Shown("RUNNING", 2, "its own", 1, "soon", ""))
+
+
+def test_a_request_that_no_node_can_meet(both: Both) -> None:
+    """Each update frees the job, and the next pass of the scheduler holds it again."""
+    record = both.fake.state.jobs[FAKES]
+    both.fake.state = both.fake.state.with_job(replace(record, unfit=9))
+    both.tell("requeue {job}")
+    both.come_to(Shown("PENDING", 4, "its own", 1, "later", ""))
+    both.tell("update jobid={job} Gres=gpu:9 StartTime={+1}")
+    held = Shown("PENDING", 9, "held", 1, "soon", "")
+    both.come_to(held)
+    both.tell("update jobid={job} AdminComment=x")
+    both.come_to(held)
+    both.tell("update jobid={job} Gres=gpu:4")
+    both.come_to(AGAIN)
 
 
 def test_what_is_not_taken_of_a_job_that_runs(both: Both) -> None:

@@ -21,7 +21,8 @@ from slurm_helpers import wait_until
 from limits import HANG_S
 from pliant.errors import BadInput, Unavailable
 from pliant.sandbox import Options, Sandbox
-from pliant.sandbox.layout import base_directory
+from pliant.sandbox.layout import Layout, base_directory
+from pliant.sandbox.record import claim
 
 pytestmark = pytest.mark.slurm
 
@@ -242,6 +243,21 @@ def test_an_up_that_is_cut_short_is_no_hindrance(
     Sandbox(name).down()
     assert traces(name) == []
     Sandbox(name, SMALL).up()
+
+
+@pytest.mark.usefixtures("_interrupts")
+def test_an_up_that_is_cut_short_as_it_takes_its_name_leaves_nothing(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def claimed(layout: Layout, options: Options) -> int:
+        held = claim(layout, options)
+        signal.raise_signal(signal.SIGINT)
+        return held
+
+    monkeypatch.setattr("pliant.sandbox.sandbox.claim", claimed)
+    with pytest.raises(KeyboardInterrupt):
+        Sandbox(name, SMALL).up()
+    assert traces(name) == []
 
 
 @pytest.fixture

@@ -963,11 +963,11 @@ def between(bench: Bench, says: Callable[[], object], what: Do) -> None:
 
     def done(step: Step, over: HandOver, job: Job) -> None:
         if step.do is what:
-            bench.hands.step = does  # type: ignore[method-assign]
+            bench.hands.step = does  # type: ignore[method-assign]  # as it was
             says()
         does(step, over, job)
 
-    bench.hands.step = done  # type: ignore[method-assign]
+    bench.hands.step = done  # type: ignore[method-assign]  # speaks in between
 
 
 def test_what_its_owner_asks_between_a_look_and_a_second_reshape_stands(bench: Bench) -> None:
@@ -1007,10 +1007,10 @@ def test_one_whose_node_fails_while_a_look_takes_long_begins_no_later(bench: Ben
             bench.hands.fake.sends_back(bench.hands.job)
             bench.hands.pass_time(2)
             bench.hands.pass_time(2)
-            bench.hands.scene = scene  # type: ignore[method-assign]
+            bench.hands.scene = scene  # type: ignore[method-assign]  # as it was
         return replace(found, now_s=bench.hands.clock())
 
-    bench.hands.scene = seen  # type: ignore[method-assign]
+    bench.hands.scene = seen  # type: ignore[method-assign]  # speaks in between
     bench.go_on()
     job = bench.hands.job
     assert (job.run, job.begin_s) == (1, job.submit_s + 3)  # as soon as that look was over
@@ -1025,11 +1025,11 @@ def test_nor_is_it_given_up_for_its_time_where_its_program_has_saved_meanwhile(
 
     def seen(over: HandOver, job: Job) -> Scene:
         found = scene(over, job)
-        bench.hands.scene = scene  # type: ignore[method-assign]
+        bench.hands.scene = scene  # type: ignore[method-assign]  # as it was
         bench.save()
         return found
 
-    bench.hands.scene = seen  # type: ignore[method-assign]
+    bench.hands.scene = seen  # type: ignore[method-assign]  # speaks in between
     bench.go_on()
     assert bench.ends == [("7", Outcome.DONE)]
 

@@ -25,6 +25,7 @@ from pliant.sandbox.waiting import until
 _NEEDED = ("slurmctld", "slurmd", "scontrol", "sinfo", "munged")
 _NEEDED_ACCOUNTING = ("slurmdbd", "sacctmgr", "mariadbd", "mariadb-install-db")
 _START_S = 60.0
+_LEAVES = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 HANGS_S = 300.0
 """A command that takes so long hangs; on a machine at work an installation takes half a minute."""
 
@@ -115,9 +116,18 @@ class Sandbox:
             os.umask(umask)
 
     def _up(self) -> None:
-        with plain_errors():
-            held = claim(self.layout, self._wanted)
+        heeded = signal.pthread_sigmask(signal.SIG_BLOCK, _LEAVES)  # none between claim and try
         try:
+            with plain_errors():
+                held = claim(self.layout, self._wanted)
+            self._make(held, heeded)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, heeded)
+
+    def _make(self, held: int, heeded: set[int | signal.Signals]) -> None:
+        """Bring up what is claimed; from here on who interrupts is heeded."""
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, heeded)
             with plain_errors():
                 self._bring_up()
         except BaseException as error:

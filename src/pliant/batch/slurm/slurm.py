@@ -261,7 +261,7 @@ class Slurm:
         if job.reason != HELD_FOR_SHAPE or spec is None or spec.own is None or spec.set is None:
             raise Refused(f"job {job.id}: it is not held for a shape that Pliant set")
         row, seen = self._held_for_shape(job), self._rows.get(job.id)
-        if seen is None or not unchanged(seen, row):
+        if row is None or seen is None or not unchanged(seen, row):
             raise TooLate(f"job {job.id}: it was changed since the last look; its owner wins")
         cluster = self._known_cluster()
         spec = replace(spec, set=None)
@@ -270,16 +270,13 @@ class Slurm:
         then = wanted(job, spec.own or job.shape, spec, cluster)
         words = ("update", f"jobid={job_words(row)}", *update_words(row, now, then, spec))
         self._told(job, words)
-        self._told(job, ("release", job_words(self._held_for_shape(job))))
+        if held := self._held_for_shape(job):  # 22.05 frees it by the update
+            self._told(job, ("release", job_words(held)))
 
-    def _held_for_shape(self, job: Job) -> JobRow:
+    def _held_for_shape(self, job: Job) -> JobRow | None:
         """The row of a job that Slurm holds for its shape yet: what its owner holds is let be."""
         row = self._queries.again([job.id]).get(job.id)
-        if row is None or not row.waits:
-            raise TooLate(f"job {job.id}: it does not wait any more")
-        if row.reason != HELD_FOR_SHAPE:
-            raise TooLate(f"job {job.id}: it is not held for its shape any more")
-        return row
+        return row if row and row.waits and row.reason == HELD_FOR_SHAPE else None
 
     def _told(self, job: Job, words: Sequence[str]) -> None:
         answer = self._commands.run(("scontrol", *words))
