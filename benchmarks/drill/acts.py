@@ -51,17 +51,22 @@ def kill_guardian(field: Field) -> None:
     kill_script(field, with_wrapper=False)
 
 
+def kill_guardian_for_good(field: Field) -> None:
+    """The same where the batch system runs no job again that has ended, saved or not."""
+    kill_script(field, with_wrapper=False, for_good=True)
+
+
 def kill_both(field: Field) -> None:
     kill_script(field, with_wrapper=True)
 
 
-def kill_script(field: Field, *, with_wrapper: bool) -> None:
+def kill_script(field: Field, *, with_wrapper: bool, for_good: bool = False) -> None:
     with contextlib.suppress(psutil.NoSuchProcess, StopIteration):
         guardian = field.guardian()
         wrapper = [field.program()[1]] if with_wrapper else []
         for process in (*wrapper, guardian):
             process.kill()
-        if not field.has_saved():  # one that just began again may be taken for told a second time
+        if for_good or not field.has_saved():  # one that just began again may be taken for told a second time
             field.ends = ("FAILED", "COMPLETED")
             field.told = ("its guardian was killed", f"job {field.number}: {GONE}")
 

@@ -51,7 +51,7 @@ FAULTS: Sequence[Fault] = (
     Fault("node offline for a while", ANY, pbs.offline),
     Fault("wrapper killed while the program saves", (ASKED,), acts.kill_wrapper, first=True),
     Fault("wrapper killed at any time", (ANY_TIME,), acts.kill_wrapper, first=True),
-    Fault("guardian killed at any time", (ANY_TIME,), acts.kill_guardian, first=True),
+    Fault("guardian killed at any time", (ANY_TIME,), acts.kill_guardian_for_good, first=True),
     Fault("program killed while it saves", (ASKED,), acts.kill_program, ends="FAILED"),
     Fault("program stopped while it saves", (ASKED,), acts.stop_program),
     Fault("checkpoint never ends", (ASKED,), checkpoint="never", grace_s=3),

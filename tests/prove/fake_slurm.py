@@ -24,6 +24,8 @@ CLEANING_S = 1.0
 """How long the processes of a run take to end after its requeue."""
 REQUEUE_S = 121.0
 LIMIT_MIN = 30
+LISTED_S = 30.0
+"""How long a reservation is listed at most that has ended, and no other may have its name."""
 BACKFILL_S = 30.0
 """How long a pass of backfill lasts at most: its bf_max_time, where nothing is said."""
 NONCE, MOST_ROWS = "\0", 10_000
@@ -89,7 +91,8 @@ class Record:
     which it ends once its processes have, "" where it waits again then. ``bf_priority``: that with
     which a pass of backfill may have begun that has not come to it yet, 0 for its own;
     ``written_back``: it has come to it since. ``unfit``: of how many GPUs no node has so many; each
-    pass of the scheduler holds it for that, and each update frees it.
+    pass of the scheduler holds it for that, and each update frees it, but those of its priority.
+    ``unseen``: it was held, and no pass has seen since that it may begin.
     """
 
     number: int
@@ -121,6 +124,7 @@ class Record:
     bf_priority: int = 0
     written_back: bool = False
     unfit: int = 0
+    unseen: bool = False
     also: tuple[tuple[str, str], ...] = ()
     """What else squeue shows of it, by the names of its fields."""
 
@@ -167,7 +171,8 @@ _HAVE_GPUS = frozenset(("CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "ST
 class Jobs:
     """All that slurmctld knows: its jobs by number, and when each reservation ends.
 
-    ``fenced``: the nodes of each; ``down``: those that are none of its jobs' now.
+    ``fenced``: the nodes of each; ``down``: those that are none of its jobs' now. A reservation is
+    listed for a while yet once it has ended.
     """
 
     jobs: Mapping[int, Record]
@@ -178,6 +183,10 @@ class Jobs:
     def free(self, node: str = "n1") -> int:
         """How many of a node's GPUs no job has."""
         return GPUS - sum(j.gpus for j in self.jobs.values() if j.has_gpus and node in j.on)
+
+    def standing(self, now_s: float) -> list[str]:
+        """The names of the reservations that hold others out."""
+        return [name for name, end_s in self.fences.items() if end_s > now_s]
 
     def with_job(self, job: Record) -> Jobs:
         """The same with this job as it is now."""
@@ -322,6 +331,8 @@ class FakeSlurm:
             case ("update", what, *rest) if what.startswith("ReservationName="):
                 self._fence(what, rest)
             case ("create", "reservation", what, *rest):
+                if what.removeprefix("ReservationName=") in self.state.fences:
+                    raise Rejected("Duplicate reservation name")
                 self._fence(what, rest)
             case ("delete", what):
                 self._unfence(what.removeprefix("ReservationName="))
@@ -332,7 +343,9 @@ class FakeSlurm:
             case ("release", number):
                 self._release(self._job(number))
             case ("hold", number):
-                self._keep(replace(self._job(number), priority=0, reason=BY_OWNER))
+                job = self._job(number)
+                unseen = job.unseen or (job.waits and job.begin_s <= self.now_s)
+                self._keep(replace(job, priority=0, reason=BY_OWNER, unseen=unseen))
             case ("suspend", number):
                 self._keep(replace(self._job(number), state="SUSPENDED", priority=0))
             case ("resume", number):
@@ -379,8 +392,6 @@ class FakeSlurm:
         elif name not in fences:
             raise Rejected("Requested reservation is invalid")
         end_s = _instant(said["EndTime"])
-        if end_s <= self.now_s:
-            raise Rejected("Requested reservation has an invalid end time")
         self.state = replace(self.state, fences={**fences, name: end_s}, fenced=fenced)
 
     def _unfence(self, name: str) -> None:
@@ -419,17 +430,18 @@ class FakeSlurm:
         if job.waits or (job.state == "COMPLETING" and not job.final):
             raise Rejected("Job is pending execution")
         if job.is_over:  # Slurm knows it for MinJobAge
-            self._keep(self._again(job))
+            self._keep(self._again(_counted(job)))
         elif job.final:  # it ends, by a cancel say, and comes back all the same
-            self._keep(replace(job, final=""))
+            self._keep(_counted(replace(job, final="")))
         else:
             self.sends_back(job)
 
     def sends_back(self, job: Record) -> None:
         """End its run, after which it waits again."""
         cleaned_s = self.now_s + self.cleaning_s
-        ends = replace(job, state="COMPLETING", cleaned_s=cleaned_s, begin_s=0.0)
-        self._keep(replace(ends, killed_s=float(int(self.now_s))))
+        ends, second = _counted(job), float(int(self.now_s))
+        ends = replace(ends, state="COMPLETING", cleaned_s=cleaned_s, start_s=second)
+        self._keep(replace(ends, killed_s=second))
 
     def loses_its_node(self, job: Record) -> None:
         """Let the node of a run go down that ends: Slurm then notes no new SubmitTime, nor begin."""
@@ -439,7 +451,7 @@ class FakeSlurm:
         self._keep(replace(_prior(job, job.own_priority), reason="None"))
 
     def _update(self, job: Record, words: Sequence[str], *, by_owner: bool) -> None:
-        if job.reason == HELD_FOR_SHAPE:
+        if job.reason == HELD_FOR_SHAPE and not any(word.startswith("Priority=") for word in words):
             job = replace(_prior(job, job.own_priority), reason="None")
         for word in words:
             name, _, value = word.partition("=")
@@ -477,7 +489,7 @@ class FakeSlurm:
         return job
 
     def _only_waiting(self, job: Record) -> None:
-        if not job.waits:
+        if not job.waits and (job.state != "COMPLETING" or job.final):
             raise Rejected("Job is not pending execution")
 
     # --- what happens by itself ------------------------------------------------------------
@@ -485,7 +497,8 @@ class FakeSlurm:
     def pass_to(self, now_s: float) -> None:
         """Let time pass; no pass of the scheduler comes with it."""
         is_over, self.now_s = now_s - self.now_s > BACKFILL_S, now_s
-        self._keep_fences({name for name, end_s in self.state.fences.items() if end_s > now_s})
+        fences = self.state.fences.items()
+        self._keep_fences({name for name, end_s in fences if end_s + LISTED_S > now_s})
         for job in self.state.jobs.values():
             if job.bf_priority and is_over:
                 self._keep(replace(job, bf_priority=0))
@@ -499,9 +512,8 @@ class FakeSlurm:
         return replace(
             job,
             state="PENDING",
-            run=job.run + 1,
             submit_s=second,
-            begin_s=second + REQUEUE_S,
+            begin_s=max(job.begin_s, second + REQUEUE_S),  # it may have been told one meanwhile
             start_s=0.0,
             bf_priority=0,
             end_s=0.0,
@@ -528,7 +540,8 @@ class FakeSlurm:
 
     def open(self) -> dict[str, int]:
         """The nodes that anybody may have, and how many of their GPUs no job has."""
-        shut = self.state.down.union(*self.state.fenced.values())
+        standing = self.state.standing(self.now_s)
+        shut = self.state.down.union(*[self.state.fenced[name] for name in standing])
         free = {node: GPUS for node in self.nodes if node not in shut}
         for job in self.state.jobs.values():
             for node in job.on if job.has_gpus else ():
@@ -541,9 +554,12 @@ class FakeSlurm:
         if self.bars:
             self.say_why()
         for job in self.state.jobs.values():
-            may = job.waits and job.priority > 0 and job.begin_s <= self.now_s
-            if may and 0 < job.unfit == job.gpus:
+            if not (job.waits and job.priority > 0 and job.begin_s <= self.now_s):
+                continue
+            if 0 < job.unfit == job.gpus:
                 self._keep(held_for_shape(job))
+            elif job.unseen:
+                self._keep(replace(job, unseen=False, begin_s=float(int(self.now_s))))
         for job in self.starts():
             self.start(job)
 
@@ -554,9 +570,9 @@ class FakeSlurm:
         old = job.run > 0 and second <= kill_s  # its credential is as old as the kill
         how = self.start_fails.pop(job.number, "1:0" if old else "")
         if how == HELD:
-            self._keep(replace(self._again(job), priority=0, reason=HELD))
+            self._keep(replace(self._again(_counted(job)), priority=0, reason=HELD))
         elif how == AGAIN:
-            self._keep(self._again(job))
+            self._keep(self._again(_counted(job)))
         elif how:
             fails = replace(job, state="FAILED", reason="", code=how)
             self._keep(replace(fails, start_s=second, end_s=second))
@@ -575,6 +591,11 @@ class FakeSlurm:
         """Let a job end."""
         ended = replace(self.state.jobs[number], state=state, code=code)
         self._keep(replace(ended, end_s=float(int(self.now_s))))
+
+
+def _counted(job: Record) -> Record:
+    """The job, sent back once more."""
+    return replace(job, run=job.run + 1)
 
 
 def held_for_shape(job: Record) -> Record:
@@ -629,7 +650,7 @@ def _row(job: Record, fields: Fields) -> str:
         "State": job.state,
         "PriorityLong": str(job.priority),
         "SubmitTime": _said(job.submit_s),
-        "EligibleTime": _said(job.begin_s or job.submit_s),
+        "EligibleTime": "N/A" if job.unseen else _said(job.begin_s or job.submit_s),
         "StartTime": _said(job.start_s),
         "EndTime": _said(limit_s if runs else job.end_s),
         "TimeLimit": f"{job.limit_min}:00",

@@ -277,6 +277,13 @@ class OnPbs(Machine):
                 if not (guest.holds and name == "holds"):
                     move = partial(self.tells, world, *words, str(GUEST), by_owner=True)
                     yield f"the guest's owner {name} it", move
+            free, (_, begin) = replace(world, free=True), _begin(world)
+            for name, change in (
+                ("asks three GPUs for", ("-l", "select=1:ncpus=6:ngpus=3")),
+                ("lets later begin", ("-a", begin)),
+            ):
+                move = partial(self.tells, free, "qalter", *change, str(GUEST), by_owner=True)
+                yield f"the guest's owner {name} it", move
 
     def wrong(self, before: World, after: World) -> str:
         repeats = after.job.repeats and not before.job.repeats
@@ -285,8 +292,7 @@ class OnPbs(Machine):
     def owners(self, world: World) -> Sequence[tuple[str, tuple[str, ...], Said]]:
         if world.job.over:  # what its owner says of its next run while its epilogue runs is lost
             return ()
-        begin_s = float(int(world.now_s + LATER_S))
-        begin = f"{datetime.fromtimestamp(begin_s, UTC):%Y%m%d%H%M.%S}"
+        begin_s, begin = _begin(world)
         job, three = str(JOB), "select=1:ncpus=6:ngpus=3"
         had = f"select=1:ncpus=8:ngpus={OLD.gpus}"
         said: tuple[tuple[str, tuple[str, ...], Said], ...] = (
@@ -300,6 +306,12 @@ class OnPbs(Machine):
             ("forbids requeues", ("qalter", "-r", "n", job), ()),
         )
         return said
+
+
+def _begin(world: World) -> tuple[float, str]:
+    """When an owner lets a job begin later, and in which word."""
+    begin_s = float(int(world.now_s + LATER_S))
+    return begin_s, f"{datetime.fromtimestamp(begin_s, UTC):%Y%m%d%H%M.%S}"
 
 
 def _node_fails(pbs: FakePbs) -> None:

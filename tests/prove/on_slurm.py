@@ -9,7 +9,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, cast
 
-from pliant.batch import HELD_FOR_SHAPE
+from pliant.batch import FENCE, HELD_FOR_SHAPE
 from pliant.batch.slurm import Slurm
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.jobs import running_job
@@ -33,6 +33,7 @@ from pliant.node.words import CHECKPOINTED, Stage
 from prove.fake_slurm import (
     BY_OWNER,
     HELD,
+    LISTED_S,
     REQUEUE_S,
     FakeSlurm,
     Jobs,
@@ -72,7 +73,7 @@ KILLED = "0:15"
 _CHANGED = attrgetter(
     *("number", "state", "gpus", "cpus", "min_cpus", "priority", "run", "limit_min"),
     *("bf_priority", "reason", "comment", "dependency", "code", "final", "requeues"),
-    *("written_back", "unfit"),
+    *("written_back", "unfit", "unseen"),
 )
 _OF_GUESTS = frozenset(("Priority", "AdminComment"))
 _CHANGES = frozenset(("update", "create", "delete", "requeue", "release"))
@@ -190,10 +191,10 @@ class OnSlurm(Machine):
             if job.is_between_runs:
                 yield job.begin_s if job.waits else job.cleaned_s
         for end_s in world.batch.fences.values():
-            yield from (end_s, end_s - RENEW_S + JUST_S)
+            yield from (end_s, end_s - RENEW_S + JUST_S, end_s + LISTED_S)
 
     def idles(self, world: World) -> str:
-        job, fences = world.job, world.batch.fences
+        job, fences = world.job, world.batch.standing(world.now_s)
         over = world.over
         tried_s = (over.hindered_s, over.refused_s, over.back_s, world.waits_s) if over else ()
         waited_s = world.now_s - max(job.begin_s, job.killed_s, *tried_s)
@@ -203,7 +204,7 @@ class OnSlurm(Machine):
 
     def left(self, world: World) -> str:
         job = world.job
-        if world.batch.fences:
+        if world.batch.standing(world.now_s):
             return f"a reservation is left: {world.batch.fences}"
         if job.waits and _begins_by_nobody(world):
             return f"it begins later, and nobody wants that: {job}"
@@ -285,11 +286,25 @@ class OnSlurm(Machine):
                 yield "a kill of before ends it", partial(self.does, free, _is_killed)
         # It is back within the second. Where nothing keeps its place, Slurm itself starts it in that
         # second, and its start fails, with Pliant as without.
-        if job.state == "COMPLETING" and not job.final and world.batch.fences:
+        if job.state == "COMPLETING" and not job.final and world.batch.standing(world.now_s):
             yield "its node goes down as it ends", partial(self.does, world, _loses_its_node)
+        over = world.over
+        if over is not None and not over.hindered_s and not world.batch.fences:
+            yield "a fence of before is listed yet", partial(self.does, world, _lists_a_fence)
         guest = world.batch.jobs.get(GUEST)
-        for does in ("hold", "cancel") if guest is not None and guest.waits else ():
+        if guest is not None and guest.waits:
+            yield from self._of_its_guest(world, guest)
+
+    def _of_its_guest(self, world: World, guest: Record) -> Iterator[Move]:
+        for does in ("hold", "cancel"):
             yield f"the guest's owner: {does}", partial(self.tells, world, does, str(GUEST))
+        free, said = replace(world, free=True), ("Gres=gpu:3", _begin(world)[1])
+        for word in said:
+            tells = partial(self.tells, free, "update", f"jobid={GUEST}", word)
+            yield f"the guest's owner: {word.partition('T')[0]}", tells
+        if guest.priority:
+            held = replace(free, batch=world.batch.with_job(held_for_shape(guest)))
+            yield "Slurm holds its guest for its shape", partial(replace, held)
 
     def _answers_nobody(self, move: Callable[[], World]) -> World:
         self.answers_nobody = True
@@ -338,8 +353,7 @@ class OnSlurm(Machine):
                     yield f"its start is {name}", partial(replace, after)
 
     def owners(self, world: World) -> Sequence[tuple[str, tuple[str, ...], Said]]:
-        begin_s = float(int(world.now_s + LATER_S))
-        begin = f"StartTime={datetime.fromtimestamp(begin_s, UTC):%Y-%m-%dT%H:%M:%S}"
+        begin_s, begin = _begin(world)
         update = ("update", f"jobid={JOB}")
         # One whose next start is killed stays FAILED, as its owner wants it: not tried here.
         forbids = (("forbids requeues", (*update, "Requeue=0"), ()),) if world.job.runs else ()
@@ -355,6 +369,18 @@ class OnSlurm(Machine):
         )
 
 
+def _begin(world: World) -> tuple[float, str]:
+    """When an owner lets a job begin later, and in which words."""
+    begin_s = float(int(world.now_s + LATER_S))
+    return begin_s, f"StartTime={datetime.fromtimestamp(begin_s, UTC):%Y-%m-%dT%H:%M:%S}"
+
+
+def _lists_a_fence(slurm: FakeSlurm) -> None:
+    """Of an earlier hand-over of the job, which has just ended by itself."""
+    fences = {f"{FENCE}{JOB}": float(int(slurm.now_s))}
+    slurm.state = replace(slurm.state, fences=fences, fenced={f"{FENCE}{JOB}": ("n1",)})
+
+
 def _asked_of(job: Record, seen: Seen) -> object:
     """Since when a job waits or runs nobody asks but of the malleable one."""
     is_it = job.number == JOB
@@ -364,7 +390,7 @@ def _asked_of(job: Record, seen: Seen) -> object:
         case "RUNNING":
             return (_CHANGED(job), is_it and seen(job.start_s))
         case "COMPLETING":
-            return (_CHANGED(job), seen(job.cleaned_s))
+            return (_CHANGED(job), seen(job.cleaned_s), seen(job.begin_s))
         case _:
             how = (job.start_s <= job.submit_s, job.end_s - job.start_s <= SETTLE_S)
             return (_CHANGED(job), is_it and how)
@@ -397,7 +423,7 @@ def _goes_before_all(world: World) -> bool:
 
 def _is_free(world: World) -> bool:
     """Whether nothing keeps its place where it is sent back now."""
-    return world.free or not world.batch.fences
+    return world.free or not world.batch.standing(world.now_s)
 
 
 def _is_killed(slurm: FakeSlurm) -> None:

@@ -29,7 +29,12 @@ def _silent() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("system", "guest", "least"),
-    [(OnSlurm, False, 2_000), (OnSlurm, True, 8_000), (OnPbs, False, 4_000), (OnPbs, True, 8_000)],
+    [
+        (OnSlurm, False, 13_000),
+        (OnSlurm, True, 45_000),
+        (OnPbs, False, 11_000),
+        (OnPbs, True, 15_000),
+    ],
 )
 def test_whatever_goes_wrong_once_nothing_is_lost_left_or_overruled(
     system: type[Machine], guest: bool, least: int

@@ -145,7 +145,7 @@ def test_a_resize(both: Both) -> None:
 
 
 def test_a_request_that_no_node_can_meet(both: Both) -> None:
-    """Each update frees the job, and the next pass of the scheduler holds it again."""
+    """An update frees the job, but one of its priority, and the next pass of the scheduler holds it again."""
     record = both.fake.state.jobs[FAKES]
     both.fake.state = both.fake.state.with_job(replace(record, unfit=9))
     both.tell("requeue {job}")
@@ -155,8 +155,30 @@ def test_a_request_that_no_node_can_meet(both: Both) -> None:
     both.come_to(held)
     both.tell("update jobid={job} AdminComment=x")
     both.come_to(held)
+    both.tell(f"update jobid={{job}} Priority={PINNED} AdminComment=y", refused=True)
+    both.come_to(held)
     both.tell("update jobid={job} Gres=gpu:4")
     both.come_to(AGAIN)
+
+
+def test_what_is_said_of_a_job_whose_run_ends_for_a_requeue_stays(both: Both) -> None:
+    both.tell("requeue {job}")
+    both.tell("update jobid={job} Gres=gpu:2 TimeLimit=7 StartTime={+600}")
+    both.come_to(Shown("PENDING", 2, "its own", 1, "later", ""))
+    both.tell("update jobid={job} StartTime={+1}")
+    both.come_to(replace(AGAIN, gpus=2))
+
+
+def test_a_fence_that_has_ended_keeps_its_name_for_a_while(both: Both) -> None:
+    """Neither minds when a fence ends; it holds nobody out from then on."""
+    nodes = "Users=root Nodes=n1 Flags=IGNORE_JOBS,OVERLAP"
+    both.tell(f"create reservation {FENCE} StartTime={{+-60}} EndTime={{+-2}} {nodes}")
+    both.tell(
+        f"create reservation {FENCE} StartTime={{+-60}} EndTime={{+60}} {nodes}", refused=True
+    )
+    both.tell(f"delete {FENCE}")
+    both.tell(f"create reservation {FENCE} StartTime={{+-60}} EndTime={{+60}} {nodes}")
+    both.tell(f"delete {FENCE}")
 
 
 def test_what_is_not_taken_of_a_job_that_runs(both: Both) -> None:

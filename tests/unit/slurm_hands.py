@@ -158,7 +158,7 @@ class Hands(Slurm):
 
     def pass_time(self, by_s: float, *, scheduler: bool = True) -> None:
         """Let time pass, and the scheduler make a pass at its end."""
-        if self.job.waits and self.fake.state.fences:
+        if self.job.waits and self.fake.state.standing(self.fake.now_s):
             self.idle_s += by_s
         self.fake.pass_to(self.fake.now_s + by_s)
         if scheduler:

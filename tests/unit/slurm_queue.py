@@ -89,7 +89,7 @@ class Queue(Slurm):
 
     def start(self, number: str) -> None:
         """Let a waiting job run as it is."""
-        self.has(number, state="RUNNING", start_s=self.clock(), reason="None", run=0)
+        self.has(number, state="RUNNING", start_s=self.clock(), reason="None")
 
     def _put(self, number: str, shape: Shape, user: str, **more: Any) -> Record:
         array, _, task = number.partition("_")

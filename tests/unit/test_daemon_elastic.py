@@ -214,6 +214,18 @@ def test_one_that_has_just_started_is_not_mute_however_long_others_were_heard(
     assert not bench.one(EFFORT).preemptible  # it did not run meanwhile
 
 
+def test_one_that_has_just_started_is_not_mute_however_long_its_run_before_took_to_end(
+    bench: Bench,
+) -> None:
+    """Slurm shows the next run's number from the requeue on."""
+    bench.look(EFFORT)
+    again = replace(EFFORT, restarts=1)
+    bench.look(replace(again, state=JobState.ENDING))
+    bench.now_s += MUTE_S + 1
+    bench.look(again)
+    assert not bench.one(again).preemptible
+
+
 def test_one_that_has_just_started_is_not_mute_by_a_clock_that_was_set_ahead(bench: Bench) -> None:
     bench.look()
     bench.now_s += MUTE_S + 1
@@ -1508,7 +1520,13 @@ async def watched(bench: Bench) -> list[dict[str, Any]]:
         assert said.is_ok, said.message
         return cast("dict[str, Any]", json.loads(said.fields["json"]))
 
-    first = asyncio.create_task(ask())
+    async def hear() -> dict[str, Any]:
+        """Watch until a wish comes: that a program was launched may end a watch, too."""
+        while not (said := await ask())["shape"]:
+            pass
+        return said
+
+    first = asyncio.create_task(hear())
     while not len(watching):
         await asyncio.sleep(0.01)
     await asyncio.sleep(0.05)

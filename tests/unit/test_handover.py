@@ -448,7 +448,7 @@ def test_a_job_that_is_held_while_it_runs_stays_held(after: int, before_saved: b
     drill.told("hold", str(JOB))
     drill.run()
     assert (drill.outcome, drill.hands.job.priority) == (Outcome.HELD, 0)
-    assert drill.hands.job.state == ("RUNNING" if before_saved else "COMPLETING")
+    assert drill.hands.job.state == ("RUNNING" if before_saved else "PENDING")
     drill.assert_tidy()
 
 

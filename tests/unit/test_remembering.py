@@ -298,7 +298,8 @@ def test_a_job_that_the_batch_system_has_forgotten_ended_nobody_knows_how(at: Re
     assert why.text == "it has ended before it started: how is not known"
 
 
-def test_each_run_of_a_job_that_is_requeued_is_kept(at: Remembers) -> None:
+@pytest.mark.parametrize("is_seen", [True, False], ids=["its end is seen", "not seen"])
+def test_each_run_of_a_job_that_is_requeued_is_kept(at: Remembers, is_seen: bool) -> None:
     at.batch.run("1", TWO)
     at.submit("7", "gpus=1:2", own=TWO)
     at.look()
@@ -306,6 +307,9 @@ def test_each_run_of_a_job_that_is_requeued_is_kept(at: Remembers) -> None:
     at.look(10.0)
     at.look(30.0)
     at.batch.has("1", gpus=3)
+    if is_seen:  # Slurm shows its next run from the requeue on, as if it began now
+        at.batch.has("7", state="COMPLETING", run=1, start_s=at.now_s, cleaned_s=at.now_s + 60)
+        at.look(0.0)
     at.batch.has("7", state="PENDING", run=1, submit_s=at.now_s, start_s=0.0, gpus=1)
     at.batch.says("7", set=ONE)
     at.look(5.0)
@@ -323,6 +327,19 @@ def test_each_run_of_a_job_that_is_requeued_is_kept(at: Remembers) -> None:
     assert record is not None
     assert (record.gpu_s, record.own_gpu_s) == (2 * 40.0 + 15.0, 2 * 55.0)
     assert at.counted().starts == 1
+
+
+def test_a_run_of_which_only_the_end_is_seen_is_not_taken_for_the_next(at: Remembers) -> None:
+    at.submit("7", "gpus=1:2", own=TWO)
+    at.look()
+    at.batch.has("7", state="COMPLETING", run=1, start_s=at.now_s, cleaned_s=at.now_s + 60)
+    at.look(5.0)
+    at.batch.has("7", state="PENDING", run=1, submit_s=at.now_s, start_s=0.0)
+    at.look(5.0)
+    at.start("7")
+    began_s = at.now_s
+    at.look(5.0)
+    assert [(run.run, run.start_s) for run in at.history("7").runs] == [(1, began_s)]
 
 
 def test_one_that_is_cancelled_before_it_was_seen_to_wait_again_has_run_until_its_requeue(

@@ -129,6 +129,9 @@ def test_of_a_guest_that_has_ended_nothing_is_seen_though_its_victim_is_an_array
         ([task(8, "2-3", priority=0), task(11, "1", **RAN)], None),
         ([task(11, "1", **RAN)], None),
         ([waits(7, **RAN)], None),
+        ([waits(8)], JobState.WAITING),
+        ([waits(8, priority=0, reason="BadConstraints")], None),  # it would never take the room
+        ([waits(8, begin_s=NOW_S + 60)], None),  # nor would this one, yet
     ],
 )
 def test_an_array_has_the_room_that_was_made_for_it_once_one_of_its_tasks_runs(
@@ -155,7 +158,7 @@ def test_an_array_has_the_room_that_was_made_for_it_once_one_of_its_tasks_runs(
     ],
 )
 def test_each_step_is_one_command(do: Do, words: str) -> None:
-    hands = handing(waits(**RAN))
+    hands = handing(waits(**RAN), fences=() if do is Do.FENCE else ("pliant_7",))
     hands.step(Step(do), OVER, JOB)
     assert hands.clients.told == [tuple(words.split())]
 
@@ -454,6 +457,22 @@ def test_a_fence_that_has_ended_stands_no_more() -> None:
     hands = handing()
     hands.fake.now_s = 2000.0
     assert hands.fences() == {}
+
+
+def test_a_fence_that_has_ended_and_is_listed_yet_makes_way_for_the_next() -> None:
+    """Slurm lists it for up to half a minute, and no other may have its name meanwhile."""
+    hands = handing(waits(**RAN))
+    hands.fence("7", NOW_S - 1)
+    hands.step(Step(Do.FENCE), OVER, JOB)
+    assert hands.clients.told[0] == ("delete", "ReservationName=pliant_7")
+    assert hands.fence_end_s > NOW_S + 60
+
+
+def test_a_fence_that_stands_makes_way_for_none() -> None:
+    hands = handing(waits(**RAN))
+    with pytest.raises(Refused, match="Duplicate reservation name"):
+        hands.step(Step(Do.FENCE), OVER, JOB)
+    assert hands.fence_end_s
 
 
 def test_where_slurm_does_not_say_which_fences_stand_that_is_not_known() -> None:

@@ -114,7 +114,8 @@ class Elastic:
     def _meet(self, snapshot: Snapshot) -> None:
         """Forget what was told of earlier jobs of the same numbers, which come again."""
         jobs, now_s = (*snapshot.waiting, *snapshot.running), self._monotonic()
-        since_s, runs = self._runs_since_s, [(job.id, job.restarts) for job in snapshot.running]
+        now_run = [job for job in snapshot.running if job.state is JobState.RUNNING]
+        since_s, runs = self._runs_since_s, [(job.id, job.restarts) for job in now_run]
         self._runs_since_s = {run: since_s.get(run, now_s) for run in runs}
         new = [job for job in jobs if job.id not in self._met and not job.restarts]
         self._store.forget_before((job.id, job.submit_s - SKEW_S) for job in new)

@@ -74,6 +74,16 @@ def as_seen(before: JobRecord, job: Job, now_s: float) -> JobRecord:
     return replace(record, start_s=job.start_s, molded=molded, partition=_joined(job.partitions))
 
 
+def while_it_ends(before: JobRecord, job: Job) -> Job:
+    """Return a job whose run ends as that run: Slurm shows of one that is requeued the next.
+
+    It has that one's number and, as its start, the time of the look. What is not known of the run
+    is told with its end, if that is for good.
+    """
+    ends = job.state is JobState.ENDING
+    return replace(job, restarts=before.run, start_s=before.run_s) if ends else job
+
+
 def ends_run(before: JobRecord, job: Job) -> bool:
     """Whether a job that ran does so no longer, or not in the same run."""
     waits = job.state is JobState.WAITING

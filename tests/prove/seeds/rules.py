@@ -194,13 +194,16 @@ class Rules:
         else:
             self.is_wrong(f"job {job.number} starts where job {other} is to have its place again")
 
+    def _standing(self) -> list[str]:
+        return self._site.cluster.state.standing(self._site.time.now_s)
+
     def _starts_first(self, job: Record, place: Place) -> None:
         """Before all others, by a pin of ours."""
         recent = place.was_lost or self._site.time.now_s - place.had_s < FRESH_S
         again = self._disk.was_full  # of a hand-over whose end could not be stored
         if not (place.saved_s or place.requeued_s or place.is_guest or recent or again):
             self.is_wrong(f"job {job.number} starts with a pin, and has no place to return to")
-        waits = f"pliant_{job.number}" in self._site.cluster.state.fences  # for pliantd's next look
+        waits = f"pliant_{job.number}" in self._standing()  # for pliantd's next look
         more = job.gpus * job.nodes > max(place.most, place.asked) and not waits
         said_s = self._owners.spoke_s.get(job.number, 0.0)
         if more and not place.is_guest and self._site.time.now_s - said_s > ON_ITS_WAY_S:
@@ -254,7 +257,7 @@ class Rules:
                     yield f"job {job.number} runs with a pin (run {job.run})"
                 elif any(words in job.comment for words in LENT) and job.priority:
                     yield f"job {job.number} runs with what it lent (run {job.run}): {job.comment}"
-        for name in state.fences:
+        for name in self._standing():
             number = int(name.removeprefix("pliant_").partition("_")[0])
             known, run = state.jobs.get(number), self._site.runs.get(number)
             runs = known is not None and known.state == "RUNNING" and run and not run.has_saved
@@ -272,7 +275,7 @@ class Rules:
             self.is_wrong(f"internal: {words}")
         for number, how in sorted(self._final.items()):
             self._ended(number, how)
-        for name in self._site.cluster.state.fences:
+        for name in self._standing():
             self.is_wrong(f"{name} is left at the end")
         for job in self._site.cluster.state.jobs.values():
             if not job.is_over:

@@ -68,6 +68,7 @@ from pliant.handover import (
     PINNED,
     RETURNS,
     SETTLE_S,
+    SOON_S,
     Do,
     HandOver,
     Scene,
@@ -167,7 +168,11 @@ class Handing:
         since_s = over.saved_s - ahead_s
         tasks = [one for one in rows.values() if row and one.array_id == row.array_id]
         came = any(not one.waits and instant_s(one.start) >= since_s for one in tasks)
-        return replace(sight, state=JobState.RUNNING) if came else sight
+        if came:
+            return replace(sight, state=JobState.RUNNING)
+        # No node can ever hold what it asks for, or its owner lets it begin later.
+        later = sight.begins_s > self._clock() - ahead_s + SOON_S
+        return replace(sight, held=True) if not sight.priority or later else sight
 
     def _was_killed(self, over: HandOver) -> bool:
         """Whether it failed without a fault of its own, after its checkpoint.
@@ -191,12 +196,17 @@ class Handing:
 
     def fences(self) -> dict[str, float]:
         """Return when each fence ends that stands now, by job."""
+        listed = self._listed()
+        now_s = self._theirs_s() if listed else 0.0
+        return {job: end_s for job, end_s in listed.items() if end_s > now_s}
+
+    def _listed(self) -> dict[str, float]:
+        """When each fence ends, or has ended: Slurm lists it for up to half a minute more."""
         answer = self._commands.run(("scontrol", "-o", "show", "reservation"))
         if answer.status:
             raise Unavailable(f"scontrol show reservation: {answer.words}")
         ours = [one for one in parse_reservations(answer.out) if _FENCE.fullmatch(one.name)]
-        now_s = self._theirs_s() if ours else 0.0
-        return {one.name.removeprefix(FENCE): one.end_s for one in ours if one.end_s > now_s}
+        return {one.name.removeprefix(FENCE): one.end_s for one in ours}
 
     def _sight(self, row: JobRow | None) -> Sight:
         if row is None:
@@ -273,6 +283,8 @@ class Handing:
         if step.do is Do.GIVE_BACK:
             self._give_back(step, over, job)
             return
+        if step.do is Do.FENCE:
+            self._forget_fence(step, over)
         if step.do is Do.UNFENCE:
             self._unpin_changed(over, job, cluster)
         if step.do is Do.REQUEUE:
@@ -331,6 +343,11 @@ class Handing:
         runs = _state(row) is JobState.RUNNING if row else self._was_killed(over)
         if not runs or (row and row.state in _STOPPED):
             raise TooLate(f"job {over.job}: it does not run any more")
+
+    def _forget_fence(self, step: Step, over: HandOver) -> None:
+        """Delete one that has ended and is listed yet: no other may have its name."""
+        if self._listed().get(over.job, float("inf")) <= self._theirs_s():
+            self._tell(step, over, ("delete", f"ReservationName={FENCE}{over.job}"))
 
     def _unpin_changed(self, over: HandOver, job: Job, cluster: Cluster) -> None:
         """Take the pin from a job that was changed since the last look, before its fence falls.
