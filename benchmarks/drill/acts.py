@@ -66,7 +66,8 @@ def kill_script(field: Field, *, with_wrapper: bool, for_good: bool = False) -> 
         wrapper = [field.program()[1]] if with_wrapper else []
         for process in (*wrapper, guardian):
             process.kill()
-        if for_good or not field.has_saved():  # one that just began again may be taken for told a second time
+        if for_good or not field.has_saved():
+            # One that has just begun again may be taken for told a second time.
             field.ends = ("FAILED", "COMPLETED")
             field.told = ("its guardian was killed", f"job {field.number}: {GONE}")
 
