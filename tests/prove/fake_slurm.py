@@ -445,7 +445,7 @@ class FakeSlurm:
 
     def loses_its_node(self, job: Record) -> None:
         """Let the node of a run go down that ends: Slurm then notes no new SubmitTime, nor begin."""
-        self._keep(replace(self._again(job), submit_s=job.submit_s, begin_s=job.submit_s))
+        self._keep(replace(self._again(job), submit_s=job.submit_s, begin_s=job.begin_s))
 
     def _release(self, job: Record) -> None:
         self._keep(replace(_prior(job, job.own_priority), reason="None"))

@@ -347,3 +347,15 @@ def test_how_much_later_a_requeued_job_may_begin_is_read_from_the_configuration(
         (22, 5), "22.05.8", "slurm", "c", "", parameters, frozenset(), (), counts_memory=False
     )
     assert replace(site, options=options).requeue_delay_s == delay_s
+
+
+@pytest.mark.parametrize(("priority", "state"), [("0", "RUNNING"), ("0", "SUSPENDED")])
+def test_one_that_was_held_when_it_was_asked_is_looked_at_as_any_other(
+    priority: str, state: str
+) -> None:
+    """Its checkpoint came late, after its owner had held it, who has let it go on since."""
+    nodes = {"nodes": "n1", "start": instant(10_000), "end": instant(11_800)}
+    was = running_job(row(state=state, priority=priority, **nodes), CLUSTER)
+    assert (was.frozen != "", was.footprint) == (True, Footprint(cpus_per_gpu=2))
+    assert stands(row(**NEW), was, OVER, CLUSTER)
+    assert not stands(row(**{**NEW, "tres_per_node": "gres:gpu:3"}), was, OVER, CLUSTER)

@@ -27,6 +27,9 @@ LONGEST_NAME = 256
 SKEW_S = 30.0
 """How far slurmctld's clock may be before ours."""
 _ENDING = frozenset(("COMPLETING",))
+HELD, SUSPENDED = "it is held, and would not start again", "it is suspended"
+FOR_NOW = frozenset((HELD, SUSPENDED))
+"""Why one is left as it is that may be changed once its owner, or who else, lets it go on."""
 EXCLUSIVE = "NO"
 """OverSubscribe of a job that shares its nodes with none: all on them is allocated to it."""
 SHARES = "YES"
@@ -122,7 +125,7 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
     shape = as_expected(has.shape(cluster.shards(partitions, has.gpu_type)), spec)
     start_s = instant_s(row.start)
     priority, suspended = whole(row.priority), row.state in ("SUSPENDED", "STOPPED")
-    held = "" if priority else "it is held, and would not start again"
+    held = "" if priority else HELD
     job = Job(
         id=row.key,
         user=row.user,
@@ -141,7 +144,7 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
         time_limit_s=0 if suspended else _limit_s(row, start_s),
         time_min_s=duration_s(row.time_min),
         reservation=_said(row.reservation),
-        frozen="it is suspended" if suspended else held,
+        frozen=SUSPENDED if suspended else held,
         number=row.job_id if row.job_id != row.key else "",
         start_s=start_s,
         nodes=host_list(row.nodes),
@@ -152,13 +155,16 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
         answered=not noted(row.admin_comment, UNANSWERED),
         owed=owed(row),
     )
-    return _elastic(job, row, cluster) if may_change(job) else job
+    return _elastic(job, row, cluster) if _is_elastic(job) else job
 
 
 def may_change(job: Job) -> bool:
-    """Whether a running job's owner lets it be requeued."""
-    request = job.spec.request if job.spec is not None and not job.frozen else None
-    return request is not None and request.is_elastic
+    """Whether a running job's owner lets it be requeued, and nobody holds it."""
+    return _is_elastic(job) and not job.frozen
+
+
+def _is_elastic(job: Job) -> bool:
+    return job.spec is not None and job.spec.request.is_elastic
 
 
 def _elastic(job: Job, row: JobRow, cluster: Cluster) -> Job:
@@ -167,13 +173,14 @@ def _elastic(job: Job, row: JobRow, cluster: Cluster) -> Job:
     A task of an array that is requeued keeps a record of its own, as any job has.
     """
     wants = requested(replace(row, state="PENDING", array_tasks="N/A"), cluster)
+    may = not job.frozen and job.shape in wants.shapes
     return replace(
         job,
         spec=wants.spec,
-        shapes=wants.shapes if job.shape in wants.shapes else (job.shape,),
+        shapes=wants.shapes if may else (job.shape,),
         footprint=wants.footprint,
         cpus_asked=least_cpus(row),
-        frozen=wants.frozen or _kept(row) or (USER_TOP if cluster.user_top else ""),
+        frozen=job.frozen or wants.frozen or _kept(row) or (USER_TOP if cluster.user_top else ""),
         features=wants.features,
         nodes_required=wants.nodes_required,
         nodes_excluded=wants.nodes_excluded,

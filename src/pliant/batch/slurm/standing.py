@@ -22,6 +22,7 @@ from math import inf
 
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.job_rows import JobRow
+from pliant.batch.slurm.jobs import FOR_NOW
 from pliant.batch.slurm.lent import has_its_memory
 from pliant.batch.slurm.request import Asked, asked, least_cpus
 from pliant.batch.slurm.requested import CHANGED, Requested, partitions_of, requested, spec_of
@@ -100,7 +101,7 @@ def _asks_otherwise(
     Of one whose form was odd before nothing is changed, and nothing can be told.
     """
     found = asked(row, job.footprint, cluster.default_per_cpu_mib)
-    if job.frozen:
+    if job.frozen and job.frozen not in FOR_NOW:
         return False
     noted = spec_of(row.admin_comment)
     assert noted is not None  # noqa: S101  # it says the same as it did
