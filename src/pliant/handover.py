@@ -256,7 +256,8 @@ class Scene:
 
     ``fence_end_s``: when the fence ends, 0 without one; ``fence_least_s``: how long it must stand
     yet for the job to be requeued behind it, should pliantd be killed then. ``ahead_s``: how far
-    our clock is ahead of that: nothing can be made to begin before ours.
+    our clock is ahead of that: nothing can be made to begin before ours. ``behind_s``: when another
+    job's fence was last seen around its nodes, 0 where none was: nothing starts there meanwhile.
     """
 
     now_s: float
@@ -265,6 +266,7 @@ class Scene:
     fence_end_s: float = 0.0
     ahead_s: float = 0.0
     fence_least_s: float = RENEW_S
+    behind_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +352,8 @@ def _given_up(over: HandOver, scene: Scene) -> Outcome | None:
     ends_so = 0 < over.hindered_s < now_s - GIVE_UP_S  # nobody may requeue it
     if ends_so or job.run > over.run + STARTS:
         return Outcome.NOT_LAUNCHED
-    late = _is_cleared(over, scene) and now_s > max(job.begins_s, over.back_s) + START_S
+    since_s = max(job.begins_s, over.back_s, scene.behind_s)
+    late = _is_cleared(over, scene) and now_s > since_s + START_S
     far = job.is_waiting and job.begins_s > now_s + GIVE_UP_S  # by a clock that was set back
     long = now_s > over.saved_s + GIVE_UP_S and not job.killed  # which nobody else starts again
     gives_up = far or long or (late and not _in_vain(over, scene))
@@ -376,10 +379,11 @@ def _in_vain(over: HandOver, scene: Scene) -> str:
         return over.refused
     if over.before == over.shape or not _is_cleared(over, scene):
         return ""
-    if job.blocked and now_s > job.begins_s + BLOCKED_S:
+    since_s = max(job.begins_s, scene.behind_s)
+    if job.blocked and now_s > since_s + BLOCKED_S:
         return job.blocked
     more = over.shape.amount > over.before.amount
-    return NOT_STARTED if more and now_s > job.begins_s + START_S else ""
+    return NOT_STARTED if more and now_s > since_s + START_S else ""
 
 
 def _settles(over: HandOver, scene: Scene) -> bool:

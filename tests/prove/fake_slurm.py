@@ -367,6 +367,8 @@ class FakeSlurm:
         """The job of this number; of an array, like ``8_[2-3,5]``, the record of these tasks."""
         array, _, tasks = number.partition("_")
         if not tasks:
+            others = [one for one in self.state.jobs.values() if _array(one) == array]
+            assert len(others) < 2, f"{number} means all tasks of its array"
             return self.state.jobs.get(int(number))
         known = ((job, dict(job.also)) for job in self.state.jobs.values())
         found = (

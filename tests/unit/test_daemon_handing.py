@@ -1433,6 +1433,18 @@ def test_a_shape_that_is_taken_and_never_started_is_taken_back(
     assert row.outcome == f"{outcome}: QOSMinGRES, a limit of its QOS"
 
 
+def test_a_job_whose_node_is_fenced_for_another_waits_for_that_to_end(bench: Bench) -> None:
+    """Two hand-overs on one node: the run of the other takes half a minute to end."""
+    bench.on(begun(rival=False))
+    bench.hands.fence("9", NOW_S + 40)
+    bench.begin()
+    bench.save()
+    bench.go_on()
+    job = bench.hands.job
+    assert job.start_s >= NOW_S + 40
+    assert (job.state, job.gpus, bench.ends) == ("RUNNING", 2, [("7", Outcome.DONE)])
+
+
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_shape_that_was_refused_is_not_tried_again_for_this_job(
     bench: Bench, killed: bool

@@ -52,6 +52,12 @@ def test_one_that_started_is_none_and_so_is_one_of_which_a_task_did() -> None:
     assert one.why(ARRAY, 3001.0)
 
 
+def test_one_whose_owner_holds_it_or_lets_it_begin_later_has_not_been_tried() -> None:
+    one = Unserved()
+    room(one, 1000.0, replace(TRIAL, eligible=False))
+    assert one.why(TRIAL, 1001.0) == ""
+
+
 def test_a_look_that_is_older_than_the_room_and_more_room_on_its_way_say_nothing() -> None:
     one = Unserved()
     look(one, 970.0, TRIAL)

@@ -611,6 +611,24 @@ def test_a_shape_that_is_taken_and_not_started_turns_back(
     assert next_step(over, waits(now_s, shape, fence_end_s=fence_end_s, blocked=blocked)).do is do
 
 
+@pytest.mark.parametrize(
+    ("behind_s", "blocked", "shape", "do"),
+    [
+        (1056.0, "QOSMaxGRESPerJob", NEW, Do.WAIT),
+        (1055.0, "QOSMaxGRESPerJob", NEW, Do.TURN_BACK),
+        (1051.0, "", Shape(1, 8), Do.WAIT),
+        (1050.0, "", Shape(1, 8), Do.TURN_BACK),
+        (1051.0, "", NEW, Do.WAIT),
+        (1050.0, "", NEW, Do.END),
+    ],
+)
+def test_one_behind_anothers_fence_has_its_seconds_to_start_after_that(
+    behind_s: float, blocked: str, shape: Shape, do: Do
+) -> None:
+    scene = waits(1060.5, shape, fence_end_s=0.0, blocked=blocked)
+    assert next_step(turned("", shape=shape), replace(scene, behind_s=behind_s)).do is do
+
+
 @pytest.mark.parametrize(("now_s", "do"), [(1020.5, Do.WAIT), (1021.5, Do.END)])
 def test_one_that_turned_back_has_as_long_to_start_as_before(now_s: float, do: Do) -> None:
     """PBS forgets a time to begin that has come, and tells the one before."""

@@ -309,6 +309,7 @@ def test_each_run_of_a_job_that_is_requeued_is_kept(at: Remembers, is_seen: bool
     at.batch.has("1", gpus=3)
     if is_seen:  # Slurm shows its next run from the requeue on, as if it began now
         at.batch.has("7", state="COMPLETING", run=1, start_s=at.now_s, cleaned_s=at.now_s + 60)
+        at.batch.has("7", gpus=4)  # as its owner asks since
         at.look(0.0)
     at.batch.has("7", state="PENDING", run=1, submit_s=at.now_s, start_s=0.0, gpus=1)
     at.batch.says("7", set=ONE)

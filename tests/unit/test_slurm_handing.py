@@ -88,6 +88,19 @@ def test_of_an_array_only_the_tasks_that_wait_together_are_pinned_and_released(
     assert (job_of(hands, 8).priority, job_of(hands, 12).priority) == (500, 0)
 
 
+def test_of_a_task_that_has_its_arrays_number_no_other_task_is_told(  # the last one to be split off
+) -> None:
+    array = waits(7, (("ArrayJobID", "7"), ("ArrayTaskID", "2-3")), priority=0)
+    array = replace(array, number=9)
+    runs = waits(7, (("ArrayJobID", "7"), ("ArrayTaskID", "1")), **RAN)
+    hands = handing(runs, array)
+    over, job = replace(OVER, job="7_1", guest="", end_s=9000.0), replace(JOB, id="7_1")
+    for do in (Do.PIN, Do.RELEASE):
+        hands.step(Step(do), over, job)
+    assert {words[1].removeprefix("jobid=") for words in hands.clients.told} == {"7_1"}
+    assert job_of(hands, 9).priority == 0
+
+
 ARRAY = (("ArrayJobID", "8"), ("ArrayTaskID", "2-3"))
 
 
@@ -132,6 +145,13 @@ def test_of_a_guest_that_has_ended_nothing_is_seen_though_its_victim_is_an_array
         ([waits(8)], JobState.WAITING),
         ([waits(8, priority=0, reason="BadConstraints")], None),  # it would never take the room
         ([waits(8, begin_s=NOW_S + 60)], None),  # nor would this one, yet
+        ([waits(8, dependency="afterok:3(unfulfilled)")], None),
+        # it was sent back, and shows as the start of its next run the time of the look
+        (
+            [task(8, "2-3"), task(11, "1", state="COMPLETING", run=1, start_s=1040.0)],
+            JobState.WAITING,
+        ),
+        ([task(8, "2-3"), task(11, "1", state="COMPLETING", start_s=1035.0)], JobState.RUNNING),
     ],
 )
 def test_an_array_has_the_room_that_was_made_for_it_once_one_of_its_tasks_runs(
@@ -466,6 +486,15 @@ def test_a_fence_that_has_ended_and_is_listed_yet_makes_way_for_the_next() -> No
     hands.step(Step(Do.FENCE), OVER, JOB)
     assert hands.clients.told[0] == ("delete", "ReservationName=pliant_7")
     assert hands.fence_end_s > NOW_S + 60
+
+
+def test_another_jobs_fence_around_its_nodes_is_seen_for_as_long_as_it_stands() -> None:
+    hands = handing(waits(), fences=("pliant_7", "pliant_9"))
+    assert hands.scene(OVER, JOB).behind_s == NOW_S
+    assert hands.scene(OVER, replace(JOB, nodes=("n3",))).behind_s == 0.0
+    assert hands.scene(OVER, replace(JOB, nodes=("n3",), next_nodes=("n2",))).behind_s == NOW_S
+    hands.fence("9", NOW_S - 1)
+    assert hands.scene(OVER, JOB).behind_s == 0.0
 
 
 def test_a_fence_that_stands_makes_way_for_none() -> None:

@@ -228,6 +228,7 @@ class Elastic:
         guests = {wanted.guest for wanted in under_way.values()}
         self._unserved.looked(snapshot, guests)
         self._unwanted = unwanted(snapshot, acts_on)
+        now_run = [job for job in snapshot.running if job.state is JobState.RUNNING]
         for job in snapshot.running:
             if job.id in under_way and self._unwanted(job.id, under_way[job.id].guest):
                 self.overs.withdraw(job.id)
@@ -239,9 +240,8 @@ class Elastic:
                 self._do(Do.LOWER, job)
             elif job.id not in guests and job.priority == GUEST:
                 self._do(Do.RELEASE_GUEST, job)
-        elastic = [job for job in snapshot.running if elastic_request(job)]
         self._stalled.looked(
-            [job for job in elastic if job.id not in under_way],
+            [job for job in now_run if elastic_request(job) and job.id not in under_way],
             lambda job: not self._unwanted(job.id, "") and self._can_return(job),
         )
         for job in self._left_to_itself(self._outgrown.looked(snapshot)):

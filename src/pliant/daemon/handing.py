@@ -130,6 +130,7 @@ class _Active:
     withheld_s: float = 0.0  # since when its requeue is, 0 while it is not
     ran_s: float = 0.0  # when it was last seen to run or to end
     waits_s: float = 0.0  # since when it is seen to wait, where the batch system does not say
+    behind_s: float = 0.0  # when another's fence was last seen around its nodes
     requeued: bool = False  # the batch system was told so, or may have been
     stays: bool = False  # it has saved, and goes on where it is
     ready: bool = False  # the batch system is, for its program's end
@@ -464,6 +465,8 @@ class HandOvers:
         try:
             scene = self._hands.scene(over, job)
             scene = _as_queued(active, scene, self._monotonic() - since_s)
+            active.behind_s = scene.behind_s or active.behind_s
+            scene = replace(scene, behind_s=active.behind_s)
             if self._ends_otherwise(active, over, scene):
                 return
             step = next_step(over, scene)

@@ -55,7 +55,14 @@ def submitted(record: JobRecord) -> Iterator[tuple[str, str, str]]:
 
 
 def as_seen(before: JobRecord, job: Job, now_s: float) -> JobRecord:
-    """Return the record of a job after a look; ``before`` itself where nothing has changed."""
+    """Return the record of a job after a look; ``before`` itself where nothing has changed.
+
+    Of a run that ends for a requeue Slurm shows the next one's number, the nodes that have not
+    ended yet, and no start, or that of the look. What is not known yet comes with the end.
+    """
+    if job.state is JobState.ENDING:
+        state = job.state.value
+        return before if before.state == state else replace(before, state=state)
     shape, tasks = _text(job.shape), tasks_of(job)
     waits = job.state is JobState.WAITING
     same = before.shape == shape and before.state == job.state and before.tasks == tasks
@@ -74,20 +81,11 @@ def as_seen(before: JobRecord, job: Job, now_s: float) -> JobRecord:
     return replace(record, start_s=job.start_s, molded=molded, partition=_joined(job.partitions))
 
 
-def while_it_ends(before: JobRecord, job: Job) -> Job:
-    """Return a job whose run ends as that run: Slurm shows of one that is requeued the next.
-
-    It has that one's number and, as its start, the time of the look. What is not known of the run
-    is told with its end, if that is for good.
-    """
-    ends = job.state is JobState.ENDING
-    return replace(job, restarts=before.run, start_s=before.run_s) if ends else job
-
-
 def ends_run(before: JobRecord, job: Job) -> bool:
     """Whether a job that ran does so no longer, or not in the same run."""
     waits = job.state is JobState.WAITING
-    return bool(before.run_s) and (waits or job.restarts != before.run)
+    ends = job.state is JobState.ENDING  # its number may be that of the next run
+    return bool(before.run_s) and (waits or (job.restarts != before.run and not ends))
 
 
 def end_of_run(before: JobRecord, job: Job, now_s: float) -> float:

@@ -30,7 +30,6 @@ from pliant.daemon.records import (
     run_row,
     starts_run,
     submitted,
-    while_it_ends,
 )
 from pliant.daemon.seen import Seen
 from pliant.daemon.usual import Usual
@@ -137,7 +136,6 @@ class Remembering:
         before, now_s = known.get(job.id), self._clock()
         if before is None or is_another(before, job):
             before = self._meet(job, changes)
-        job = while_it_ends(before, job)
         if ends_run(before, job):
             changes.ended.append((end_of_run(before, job, now_s), job.id, before.run))
         record = as_seen(before, job, now_s)

@@ -51,7 +51,7 @@ class Unserved:
                 continue
             del self._made_s[guest]
             job, before = waiting.get(guest), self._before.pop(guest, 0)
-            if job is not None and 0 < before <= job.tasks_waiting:
+            if job is not None and job.eligible and 0 < before <= job.tasks_waiting:
                 self._refused(job, now_s)
         self._tasks = {job.id: job.tasks_waiting for job in waiting.values()}
         self._before = {job: tasks for job, tasks in self._before.items() if job in self._tasks}

@@ -4,7 +4,8 @@ Measured on 22.05.8 and 24.11.5; each line is a trap:
 
 - The fence is not named by the job: a job of a reservation is killed at its end.
 - Without OVERLAP a second fence on a node is refused, and that of a node in another reservation.
-- An update while the job is COMPLETING keeps no begin time; one that is PENDING again does.
+- An update while the job is COMPLETING keeps a begin time only where that is later than Slurm's
+  own; one that is PENDING again keeps any.
 - A begin time before its own now is read by scontrol as now: with a clock that is ahead no job
   begins earlier than that.
 - Slurm's clients read and print times here as UTC (see commands.py), in whole seconds.
@@ -59,7 +60,7 @@ from pliant.batch.slurm.requested import as_expected, spec_of
 from pliant.batch.slurm.snapshot import with_excluded
 from pliant.batch.slurm.standing import begins_by_others, left_min, stands
 from pliant.batch.slurm.update import job_words, shortfall, token_words, update_words, wanted
-from pliant.batch.slurm.values import duration_s, instant_s, wait_status, whole
+from pliant.batch.slurm.values import NOTHING, duration_s, instant_s, wait_status, whole
 from pliant.errors import BadAnswer, Infeasible, PliantError, Refused, TooLate, Unavailable
 from pliant.handover import (
     FENCE_S,
@@ -75,7 +76,7 @@ from pliant.handover import (
     Sight,
     Step,
 )
-from pliant.model import UNMARKED, Job, JobState, Kind, Shape
+from pliant.model import UNMARKED, Job, JobState, Kind, Reservation, Shape
 from pliant.program import CHECKPOINTED
 
 log = logging.getLogger("pliant.handing")
@@ -130,7 +131,8 @@ class Handing:
         """
         ids = [over.job, *([over.guest] if over.guest else ())]
         rows = self._queries.again(ids)
-        fence_end_s = self.fences().get(over.job, 0.0)
+        fences = self._standing()
+        fence_end_s = next((one.end_s for one in fences if one.name == _name(over.job)), 0.0)
         row = rows.get(over.job)
         sight = self._sight(row)
         if row is not None:
@@ -142,7 +144,9 @@ class Handing:
         ahead_s = self._clocks.ahead_s() if over.saved_s else 0.0
         guest = self._guest(over, rows, ahead_s)
         now_s, least_s = self._clock() - ahead_s, self._fence_s() - LATE_S
-        return Scene(now_s, sight, guest, fence_end_s, max(0.0, ahead_s), least_s)
+        others = {node for one in fences if one.name != _name(over.job) for node in one.nodes}
+        behind_s = 0.0 if others.isdisjoint((*job.nodes, *job.next_nodes)) else now_s
+        return Scene(now_s, sight, guest, fence_end_s, max(0.0, ahead_s), least_s, behind_s)
 
     def _ask_fresh_s(self, _job: str, nodes: Sequence[str], _queued_s: float) -> float:
         """When the youngest slurmd of a job's nodes started, by that node's clock.
@@ -167,12 +171,13 @@ class Handing:
         sight = self._sight(row)
         since_s = over.saved_s - ahead_s
         tasks = [one for one in rows.values() if row and one.array_id == row.array_id]
-        came = any(not one.waits and instant_s(one.start) >= since_s for one in tasks)
+        came = any(not _waits_next(one) and instant_s(one.start) >= since_s for one in tasks)
         if came:
             return replace(sight, state=JobState.RUNNING)
         # No node can ever hold what it asks for, or its owner lets it begin later.
         later = sight.begins_s > self._clock() - ahead_s + SOON_S
-        return replace(sight, held=True) if not sight.priority or later else sight
+        depends = row is not None and row.dependency not in NOTHING
+        return replace(sight, held=True) if later or depends or not sight.priority else sight
 
     def _was_killed(self, over: HandOver) -> bool:
         """Whether it failed without a fault of its own, after its checkpoint.
@@ -196,17 +201,19 @@ class Handing:
 
     def fences(self) -> dict[str, float]:
         """Return when each fence ends that stands now, by job."""
+        return {one.name.removeprefix(FENCE): one.end_s for one in self._standing()}
+
+    def _standing(self) -> list[Reservation]:
         listed = self._listed()
         now_s = self._theirs_s() if listed else 0.0
-        return {job: end_s for job, end_s in listed.items() if end_s > now_s}
+        return [one for one in listed if one.end_s > now_s]
 
-    def _listed(self) -> dict[str, float]:
-        """When each fence ends, or has ended: Slurm lists it for up to half a minute more."""
+    def _listed(self) -> list[Reservation]:
+        """The fences, also those that have ended: Slurm lists them for up to half a minute more."""
         answer = self._commands.run(("scontrol", "-o", "show", "reservation"))
         if answer.status:
             raise Unavailable(f"scontrol show reservation: {answer.words}")
-        ours = [one for one in parse_reservations(answer.out) if _FENCE.fullmatch(one.name)]
-        return {one.name.removeprefix(FENCE): one.end_s for one in ours}
+        return [one for one in parse_reservations(answer.out) if _FENCE.fullmatch(one.name)]
 
     def _sight(self, row: JobRow | None) -> Sight:
         if row is None:
@@ -297,7 +304,7 @@ class Handing:
             raise _error(answer)(f"job {over.job}: {step.do}: {answer.words}")
 
     def _words(self, step: Step, over: HandOver, job: Job, cluster: Cluster) -> Sequence[str]:
-        fence = f"ReservationName={FENCE}{over.job}"
+        fence = f"ReservationName={_name(over.job)}"
         if step.do is Do.RESHAPE:
             return ("update", f"jobid={over.job}", *self._reshape(step, over, job, cluster))
         if step.do in (Do.PIN, Do.PIN_GUEST, Do.LOWER):
@@ -346,8 +353,9 @@ class Handing:
 
     def _forget_fence(self, step: Step, over: HandOver) -> None:
         """Delete one that has ended and is listed yet: no other may have its name."""
-        if self._listed().get(over.job, float("inf")) <= self._theirs_s():
-            self._tell(step, over, ("delete", f"ReservationName={FENCE}{over.job}"))
+        ends = (one.end_s for one in self._listed() if one.name == _name(over.job))
+        if next(ends, float("inf")) <= self._theirs_s():
+            self._tell(step, over, ("delete", f"ReservationName={_name(over.job)}"))
 
     def _unpin_changed(self, over: HandOver, job: Job, cluster: Cluster) -> None:
         """Take the pin from a job that was changed since the last look, before its fence falls.
@@ -479,6 +487,16 @@ def _error(answer: Answer) -> type[PliantError]:
     if answer.controller_is_away:
         return Unavailable
     return Infeasible if is_for_good(answer.words) else Refused
+
+
+def _name(job: str) -> str:
+    """How the reservation of a job's hand-over is called."""
+    return f"{FENCE}{job}"
+
+
+def _waits_next(row: JobRow) -> bool:
+    """Whether it waits, or will once the run ends that was requeued: it shows as its start now."""
+    return row.waits or (row.state == "COMPLETING" and count(row.restarts) > 0)
 
 
 def _guest_row(rows: Mapping[str, JobRow], guest: str) -> JobRow | None:

@@ -44,9 +44,12 @@ Words = tuple[str, ...]
 
 
 def job_words(row: JobRow) -> str:
-    """Return how scontrol names exactly this record: ``11``, ``27_4``, ``27_[5,7-9]``."""
+    """Return how scontrol names exactly this record: ``11``, ``27_4``, ``27_[5,7-9]``.
+
+    A task may have the number of its array, by which scontrol means all its tasks.
+    """
     if not row.is_array_record:
-        return row.job_id
+        return row.key
     return f"{row.array_id}_{row.tasks if row.is_last_task else f'[{row.tasks}]'}"
 
 

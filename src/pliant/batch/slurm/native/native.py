@@ -83,7 +83,7 @@ class Native:
 
         Raises Unavailable: then it is not known whether it was made.
         """
-        said = arguments(row, words)
+        said = arguments(row, words) if row.key == row.job_id else None  # see job_words()
         if said is None or not self._fits(site, _UPDATE):
             return None
         told = self._ask(_UPDATE, int(row.job_id), said)
