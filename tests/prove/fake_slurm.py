@@ -441,9 +441,8 @@ class FakeSlurm:
     def sends_back(self, job: Record) -> None:
         """End its run, after which it waits again."""
         cleaned_s = self.now_s + self.cleaning_s
-        ends, second = _counted(job), float(int(self.now_s))
-        ends = replace(ends, state="COMPLETING", cleaned_s=cleaned_s, start_s=second)
-        self._keep(replace(ends, killed_s=second))
+        ends = replace(_counted(job), state="COMPLETING", cleaned_s=cleaned_s)
+        self._keep(replace(ends, killed_s=float(int(self.now_s))))
 
     def loses_its_node(self, job: Record) -> None:
         """Let the node of a run go down that ends: Slurm then notes no new SubmitTime, nor begin."""
@@ -644,7 +643,9 @@ _CONSTANT = {
 def _row(job: Record, fields: Fields) -> str:
     runs = job.has_gpus
     ran = runs or (job.is_over and job.start_s > 0)
-    limit_s = job.start_s + job.limit_min * 60
+    goes_back = job.state == "COMPLETING" and not job.final  # it shows its next start: now, or none
+    start_s = job.killed_s if goes_back else job.start_s
+    limit_s = start_s + job.limit_min * 60
     said = {
         **_CONSTANT,
         "JobID": str(job.number),
@@ -653,7 +654,7 @@ def _row(job: Record, fields: Fields) -> str:
         "PriorityLong": str(job.priority),
         "SubmitTime": _said(job.submit_s),
         "EligibleTime": "N/A" if job.unseen else _said(job.begin_s or job.submit_s),
-        "StartTime": _said(job.start_s),
+        "StartTime": _said(start_s),
         "EndTime": _said(limit_s if runs else job.end_s),
         "TimeLimit": f"{job.limit_min}:00",
         "NumNodes": str(job.nodes),

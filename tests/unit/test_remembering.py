@@ -330,6 +330,19 @@ def test_each_run_of_a_job_that_is_requeued_is_kept(at: Remembers, is_seen: bool
     assert at.counted().starts == 1
 
 
+def test_a_job_that_is_cancelled_while_it_goes_back_to_the_queue_has_had_no_other_run(
+    at: Remembers,
+) -> None:
+    at.submit("7", "gpus=1:2", own=TWO)
+    at.look()
+    at.start("7")
+    at.look(10.0)
+    at.batch.has("7", run=1)
+    at.end("7", "CANCELLED")
+    at.look(5.0)
+    assert [run.run for run in at.history("7").runs] == [0]
+
+
 def test_a_run_of_which_only_the_end_is_seen_is_not_taken_for_the_next(at: Remembers) -> None:
     at.submit("7", "gpus=1:2", own=TWO)
     at.look()

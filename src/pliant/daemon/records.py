@@ -63,17 +63,17 @@ def as_seen(before: JobRecord, job: Job, now_s: float) -> JobRecord:
     if job.state is JobState.ENDING:
         state = job.state.value
         return before if before.state == state else replace(before, state=state)
-    shape, tasks = _text(job.shape), tasks_of(job)
+    shape, tasks, run = _text(job.shape), tasks_of(job), _run_of(before, job)
     waits = job.state is JobState.WAITING
     same = before.shape == shape and before.state == job.state and before.tasks == tasks
-    if same and before.run == job.restarts and (waits or before.run_s == job.start_s):
+    if same and before.run == run and (waits or before.run_s == job.start_s):
         return before
     record = replace(before, state=job.state.value, shape=shape, tasks=tasks)
     if ends_run(before, job):
         record = _run_over(record, end_of_run(before, job, now_s))
     if waits or not job.start_s:
-        return replace(record, run=job.restarts)
-    record = replace(record, run=job.restarts, run_s=job.start_s, gpus=_gpus(job.shape))
+        return replace(record, run=run)
+    record = replace(record, run=run, run_s=job.start_s, gpus=_gpus(job.shape))
     if before.start_s:
         return record
     own = job.spec.own if job.spec is not None else None
@@ -84,8 +84,17 @@ def as_seen(before: JobRecord, job: Job, now_s: float) -> JobRecord:
 def ends_run(before: JobRecord, job: Job) -> bool:
     """Whether a job that ran does so no longer, or not in the same run."""
     waits = job.state is JobState.WAITING
-    ends = job.state is JobState.ENDING  # its number may be that of the next run
-    return bool(before.run_s) and (waits or (job.restarts != before.run and not ends))
+    return bool(before.run_s) and (waits or _run_of(before, job) != before.run)
+
+
+def _run_of(before: JobRecord, job: Job) -> int:
+    """Return which run a job is in, was in, or waits for.
+
+    Slurm counts the next one from the requeue on: a job that is cancelled before that has ended has
+    its number, too.
+    """
+    same = job.state is JobState.ENDING or job.start_s == before.run_s > 0
+    return before.run if same and job.state is not JobState.WAITING else job.restarts
 
 
 def end_of_run(before: JobRecord, job: Job, now_s: float) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from prove.fake_slurm import HELD
+from prove.fake_slurm import CLEANING_S, HELD
 from prove.seeds.commands import Armed, Trouble
 from prove.seeds.disk import Disk
 from prove.seeds.owners import Owners
@@ -58,6 +58,7 @@ class Faults:
         every: Sequence[tuple[str, float, Strikes | None]] = (
             ("pliantd killed at a command", 6, None),
             ("a command refused", 4, None),
+            ("epilogs take long", 3, self._epilogs),
             ("a command unanswered", 3, None),
             ("a command slow", 2, None),
             ("pliantd killed", 3, self._kills),
@@ -250,6 +251,14 @@ class Faults:
     def _reloads_again(self, *before: str) -> None:
         self._site.mode, self._site.policy, self._site.options = before
         self._site.reload()
+
+    def _epilogs(self, _number: int) -> None:
+        """Runs that are requeued end by an epilog that takes long, for a while."""
+        self._site.cluster.cleaning_s = self._random.uniform(5, 40)
+        self._lasts(self._random.uniform(30, 120), self._epilogs_again)
+
+    def _epilogs_again(self) -> None:
+        self._site.cluster.cleaning_s = CLEANING_S
 
     def _unreachable(self, number: int) -> None:
         self._site.unreached.add(number)

@@ -47,7 +47,10 @@ class Records:
         known = self.jobs.get(job.number)
         if known is None or before is None or before.state == job.state:
             return
-        known.state, known.run = job.state if job.is_over else "", job.run
+        # One that ends for good as it goes back to the queue has the number of its next run.
+        ends = job.is_over and before.state == "COMPLETING" and known.runs
+        known.state = job.state if job.is_over else ""
+        known.run = known.runs[-1].run if ends else job.run
         if job.state == "RUNNING":
             known.runs.append(Ran(job.run, job.gpus * job.nodes, job.start_s))
         elif job.state == "FAILED" and before.waits:  # it was killed at its start
