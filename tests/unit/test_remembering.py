@@ -330,13 +330,18 @@ def test_each_run_of_a_job_that_is_requeued_is_kept(at: Remembers, is_seen: bool
     assert at.counted().starts == 1
 
 
-def test_a_job_that_is_cancelled_while_it_goes_back_to_the_queue_has_had_no_other_run(
-    at: Remembers,
-) -> None:
+def begin_as_two(at: Remembers) -> None:
+    """Let job 7 run for ten seconds."""
     at.submit("7", "gpus=1:2", own=TWO)
     at.look()
     at.start("7")
     at.look(10.0)
+
+
+def test_a_job_that_is_cancelled_while_it_goes_back_to_the_queue_has_had_no_other_run(
+    at: Remembers,
+) -> None:
+    begin_as_two(at)
     at.batch.has("7", run=1)
     at.end("7", "CANCELLED")
     at.look(5.0)
@@ -359,10 +364,7 @@ def test_a_run_of_which_only_the_end_is_seen_is_not_taken_for_the_next(at: Remem
 def test_one_that_is_cancelled_before_it_was_seen_to_wait_again_has_run_until_its_requeue(
     at: Remembers,
 ) -> None:
-    at.submit("7", "gpus=1:2", own=TWO)
-    at.look()
-    at.start("7")
-    at.look(10.0)
+    begin_as_two(at)
     at.batch.has("7", state="PENDING", run=1, submit_s=at.now_s + 30.0, start_s=0.0)
     at.batch.clock.now_s += 35.0
     at.end("7", "CANCELLED")

@@ -114,8 +114,7 @@ class Elastic:
     def _meet(self, snapshot: Snapshot) -> None:
         """Forget what was told of earlier jobs of the same numbers, which come again."""
         jobs, now_s = (*snapshot.waiting, *snapshot.running), self._monotonic()
-        now_run = [job for job in snapshot.running if job.state is JobState.RUNNING]
-        since_s, runs = self._runs_since_s, [(job.id, job.restarts) for job in now_run]
+        since_s, runs = self._runs_since_s, [(job.id, job.restarts) for job in _in_a_run(snapshot)]
         self._runs_since_s = {run: since_s.get(run, now_s) for run in runs}
         new = [job for job in jobs if job.id not in self._met and not job.restarts]
         self._store.forget_before((job.id, job.submit_s - SKEW_S) for job in new)
@@ -228,7 +227,6 @@ class Elastic:
         guests = {wanted.guest for wanted in under_way.values()}
         self._unserved.looked(snapshot, guests)
         self._unwanted = unwanted(snapshot, acts_on)
-        now_run = [job for job in snapshot.running if job.state is JobState.RUNNING]
         for job in snapshot.running:
             if job.id in under_way and self._unwanted(job.id, under_way[job.id].guest):
                 self.overs.withdraw(job.id)
@@ -241,7 +239,7 @@ class Elastic:
             elif job.id not in guests and job.priority == GUEST:
                 self._do(Do.RELEASE_GUEST, job)
         self._stalled.looked(
-            [job for job in now_run if elastic_request(job) and job.id not in under_way],
+            [j for j in _in_a_run(snapshot) if elastic_request(j) and j.id not in under_way],
             lambda job: not self._unwanted(job.id, "") and self._can_return(job),
         )
         for job in self._left_to_itself(self._outgrown.looked(snapshot)):
@@ -435,3 +433,8 @@ def _busy(phase: Phase) -> str:
     if phase is not Phase.RUNNING:
         return f"it is {phase}"
     return "it does not run under `pliant run`, or that is silent, or more than one speaks for it"
+
+
+def _in_a_run(snapshot: Snapshot) -> list[Job]:
+    """The jobs that run; one whose run ends may show the number of its next one."""
+    return [job for job in snapshot.running if job.state is JobState.RUNNING]
