@@ -151,7 +151,10 @@ def test_of_a_guest_that_has_ended_nothing_is_seen_though_its_victim_is_an_array
             [task(8, "2-3"), task(11, "1", state="COMPLETING", run=1, start_s=1040.0)],
             JobState.WAITING,
         ),
-        ([task(8, "2-3"), task(11, "1", state="COMPLETING", start_s=1035.0)], JobState.RUNNING),
+        (
+            [task(8, "2-3"), task(11, "1", state="COMPLETING", final="COMPLETED", start_s=1035.0)],
+            JobState.RUNNING,
+        ),
     ],
 )
 def test_an_array_has_the_room_that_was_made_for_it_once_one_of_its_tasks_runs(
