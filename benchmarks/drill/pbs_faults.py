@@ -57,7 +57,8 @@ FAULTS: Sequence[Fault] = (
     Fault("checkpoint never ends", (ASKED,), checkpoint="never", grace_s=3),
     Fault("checkpoint comes too late", (ASKED,), checkpoint="late", grace_s=3),
     Fault("checkpoint fails", (ASKED,), checkpoint="fails", ends="FAILED"),
-    Fault("user deletes", ANY, pbs.cancel, ends="CANCELLED"),
+    # a signal that comes as pbs_mom launches the job is lost there: its user asks again
+    Fault("user deletes", ANY, pbs.cancel, after=pbs.cancel, ends="CANCELLED"),
     Fault("user holds", ANY, pbs.hold, after=pbs.release, first=True),
     Fault(
         "user lowers the time limit",
