@@ -42,7 +42,10 @@ What each step is for:
   has again as soon as it may, outside of any.
 
 A preemption is the same with a guest: the job that room is made for is pinned above the victim
-before the fence falls, and released as soon as it runs, or as the victim does: it may not start.
+before the fence falls, and released as soon as it runs, or as the victim does: it may not start. Of
+several that make room for one guest each keeps its fence until all have left their places. A guest
+that does not start in its room is released, too, once all of that has been there for as long as a
+job may take to start: what keeps it from there is nothing that room can mend.
 
 A job that waits at the end, a victim or one whose place was taken while pliantd was dead, keeps
 a pin, that of a victim: it is the next to start, for as long as it asks for no more than it had,
@@ -258,6 +261,8 @@ class Scene:
     yet for the job to be requeued behind it, should pliantd be killed then. ``ahead_s``: how far
     our clock is ahead of that: nothing can be made to begin before ours. ``behind_s``: when another
     job's fence was last seen around its nodes, 0 where none was: nothing starts there meanwhile.
+    ``room_s``: when some of the room for its guest was last seen to be made yet, by it or another;
+    ``awaits``: another that makes room for it has its own place yet.
     """
 
     now_s: float
@@ -267,6 +272,8 @@ class Scene:
     ahead_s: float = 0.0
     fence_least_s: float = RENEW_S
     behind_s: float = 0.0
+    room_s: float = 0.0
+    awaits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +359,7 @@ def _given_up(over: HandOver, scene: Scene) -> Outcome | None:
     ends_so = 0 < over.hindered_s < now_s - GIVE_UP_S  # nobody may requeue it
     if ends_so or job.run > over.run + STARTS:
         return Outcome.NOT_LAUNCHED
-    since_s = max(job.begins_s, over.back_s, scene.behind_s)
+    since_s = max(job.begins_s, over.back_s, scene.behind_s, scene.room_s)
     late = _is_cleared(over, scene) and now_s > since_s + START_S
     far = job.is_waiting and job.begins_s > now_s + GIVE_UP_S  # by a clock that was set back
     long = now_s > over.saved_s + GIVE_UP_S and not job.killed  # which nobody else starts again
@@ -361,10 +368,11 @@ def _given_up(over: HandOver, scene: Scene) -> Outcome | None:
 
 
 def _is_cleared(over: HandOver, scene: Scene) -> bool:
-    """Whether nothing of ours keeps it from starting, and it does not make room for a guest."""
+    """Whether nothing of ours keeps it from starting, or its guest where that waits."""
     job = scene.job
     asks = job.carries == over.goal or over.stuck
-    return job.is_waiting and asks and not scene.fence_end_s and not over.guest
+    waits = job.is_waiting and (not over.guest or scene.guest.is_waiting)
+    return waits and asks and not scene.fence_end_s
 
 
 def _in_vain(over: HandOver, scene: Scene) -> str:
@@ -440,6 +448,8 @@ def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
         return Step(Do.PIN)
     if guest.is_waiting and not guest.pinned:
         return Step(Do.PIN_GUEST)
+    if scene.awaits:
+        return _fenced(scene) or _WAIT
     if scene.fence_end_s and scene.now_s >= begin_s:
         return Step(Do.UNFENCE)
     return _tidy(over, scene, Outcome.DONE) if over.guest and not scene.fence_end_s else _WAIT

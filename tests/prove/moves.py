@@ -16,7 +16,7 @@ from prove.world import GUEST, OF_ACTIVE, RIVAL, Machine, World
 NEVER_S = float("inf")
 JUST_S = 0.05
 """By how much something is over that lasts until an instant."""
-HEARD, WITHHELD = OF_ACTIVE.index("heard_s"), OF_ACTIVE.index("withheld_s")
+HEARD, WITHHELD, ROOM = map(OF_ACTIVE.index, ("heard_s", "withheld_s", "room_s"))
 Move = tuple[str, Callable[[], World]]
 
 
@@ -179,7 +179,8 @@ def _of_the_hand_over(machine: Machine, world: World) -> Iterator[float]:
             yield active[WITHHELD] + UNHEARD_S + JUST_S
     yield over.saved_s + GIVE_UP_S + JUST_S
     if job.waits:
-        yield max(job.begin_s, over.back_s) + START_S + JUST_S
+        room_s = world.pliantd.active[0][ROOM]
+        yield max(job.begin_s, over.back_s, room_s) + START_S + JUST_S
         yield job.begin_s + BLOCKED_S + JUST_S
     for since_s, lasts_s in (
         *((over.refused_s, REFUSED_S), (over.hindered_s, REFUSED_S)),

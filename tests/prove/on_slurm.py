@@ -32,6 +32,7 @@ from pliant.node.core import SILENT_S
 from pliant.node.words import CHECKPOINTED, Stage
 from prove.fake_slurm import (
     BY_OWNER,
+    GPUS,
     HELD,
     LISTED_S,
     REQUEUE_S,
@@ -198,9 +199,14 @@ class OnSlurm(Machine):
         over = world.over
         tried_s = (over.hindered_s, over.refused_s, over.back_s, world.waits_s) if over else ()
         waited_s = world.now_s - max(job.begin_s, job.killed_s, *tried_s)
-        waited_s = waited_s if job.waits and fences else 0.0
         is_seen = world.pliantd is not None and world.pliantd.resumed
-        return f"its fence stands: {job}" if is_seen and waited_s > IDLE_S else ""
+        if not (is_seen and job.waits and waited_s > IDLE_S):
+            return ""
+        if fences:
+            return f"its fence stands: {job}"
+        guest = world.batch.jobs.get(GUEST)
+        idle = guest is not None and guest.waits and guest.priority in OURS
+        return f"its guest has not started, and keeps its pin: {guest}" if idle else ""
 
     def left(self, world: World) -> str:
         job = world.job
@@ -302,6 +308,9 @@ class OnSlurm(Machine):
         for word in said:
             tells = partial(self.tells, free, "update", f"jobid={GUEST}", word)
             yield f"the guest's owner: {word.partition('T')[0]}", tells
+        if guest.gpus <= GPUS:  # it is to have its node alone, say, on which another has a CPU
+            unfit = world.batch.with_job(replace(guest, gpus=GPUS + 1))
+            yield "its room does not do for its guest", partial(replace, free, batch=unfit)
         if guest.priority:
             held = replace(free, batch=world.batch.with_job(held_for_shape(guest)))
             yield "Slurm holds its guest for its shape", partial(replace, held)

@@ -101,6 +101,7 @@ def _under_way(active: Sequence[Any], world: World, seen: Seen) -> object:
         *(known["requeued"], known["stays"], known["ready"]),
         over.saved_s and world.job.runs and heard,
         *[seen(float(int(known[name])), SOON_S) for name in ("ran_s", "waits_s")],
+        over.guest and seen(known["room_s"]),
     )
 
 

@@ -26,6 +26,7 @@ from pliant.daemon.rights import Asker
 from pliant.daemon.run_verbs import RunVerbs
 from pliant.daemon.watching import Watching
 from pliant.errors import Refused
+from pliant.grammar import parse
 from pliant.handover import GIVE_UP_S, GUEST, OURS, PINNED, RETURNS, Do, Outcome
 from pliant.model import (
     ALL_CORES,
@@ -35,6 +36,7 @@ from pliant.model import (
     JobState,
     Kind,
     Malleable,
+    Partition,
     Request,
     Reservation,
     Shape,
@@ -470,6 +472,8 @@ def test_a_wish_is_withdrawn_where_pliant_does_not_act_any_more(bench: Bench) ->
         replace(JOB, spec=Spec(MALLEABLE, own=FOUR, pinned=True)),
         replace(JOB, frozen="job 8 waits for a limit that may be its own too"),
         replace(JOB, requeues=False),  # its owner says so since
+        replace(JOB, spec=None),  # somebody has taken its token
+        replace(JOB, spec=Spec(parse("gpus=1-4"), own=FOUR)),
     ],
 )
 def test_a_wish_is_withdrawn_once_the_job_is_to_stay_as_it_is(bench: Bench, now: Job) -> None:
@@ -1272,7 +1276,12 @@ def reserved(
     return replace(seen, reservations=some)
 
 
-CLOSED = [drained, switched_off, reserved]
+def reserved_soon_over(seen: Snapshot) -> Snapshot:
+    """It would stand idle until then."""
+    return reserved(seen, in_s=-60.0, for_s=100.0)
+
+
+CLOSED = [drained, switched_off, reserved, reserved_soon_over]
 
 
 @pytest.mark.parametrize("closed", CLOSED)
@@ -1337,13 +1346,31 @@ def test_a_job_that_could_not_start_again_is_not_asked(
         bench.elastic.resize(job, ONE, "alice")
 
 
-def test_what_ends_before_it_matters_keeps_no_job_from_being_changed(bench: Bench) -> None:
-    bench.listens(LIMITED)
-    job = bench.one(LIMITED)
+def tiers(seen: Snapshot) -> Snapshot:
+    """Another job, of a partition of a higher tier, waits for all that is there."""
+    top = Partition("top", ("n1",), tier=5)
+    first = replace(waiting(9, "4"), partitions=("top",))
+    return replace(seen, partitions=(*seen.partitions, top), waiting=(first,))
+
+
+@pytest.mark.parametrize("guest", ["", "8"])
+def test_a_job_that_would_lose_its_place_to_one_of_a_higher_tier_is_not_asked(
+    bench: Bench, guest: str
+) -> None:
+    running = replace(LIMITED, spec=Spec(replace(BEST_EFFORT, malleable=Malleable(30)), own=FOUR))
+    bench.listens(running)
+    job = bench.one(running)
     cluster(bench, job, 2)
-    bench.close(lambda seen: reserved(seen, in_s=-60.0, for_s=180.0))  # another job's fence
-    assert [*bench.elastic.begin(shrink(job), always)]
-    assert not bench.stays()
+    open_ = bench.decided
+    bench.close(tiers)
+    assert [*bench.elastic.begin(shrink(job, guest), always)] == []
+    with pytest.raises(Refused, match="1: job 9, of a partition of a higher PriorityTier, could"):
+        bench.elastic.resize(job, ONE, "alice")
+    assert open_ is not None
+    bench.elastic.decided(*open_)
+    assert [*bench.elastic.begin(shrink(job, guest), always)]
+    bench.close(tiers)  # it was submitted meanwhile
+    assert bench.stays()
 
 
 def test_a_late_checkpoint_of_a_job_that_could_not_start_again_leaves_it_where_it_is(

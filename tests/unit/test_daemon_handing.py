@@ -148,6 +148,38 @@ def test_a_checkpoint_that_was_asked_for_leads_to_the_other_shape(
     assert caplog.messages == [f"job 7: {words}" for words in ("to 2: it fits better", *steps)]
 
 
+def test_of_several_that_make_room_each_is_told_how_far_the_others_are(bench: Bench) -> None:
+    bench.begin(guest="8")
+    other = replace(bench.asked, id="9")
+
+    def seen(job: str, now_s: float, state: JobState | None, fence_end_s: float = 0.0) -> Scene:
+        active = bench.overs._active[job]
+        scene = Scene(now_s, Sight(state), fence_end_s=fence_end_s)
+        return bench.overs._in_company(active, scene)
+
+    bench.overs.begin(other, Wanted(OLD, ("n2",), "8"), bench.hands.clock() + 60, "for 8")
+    waits, runs = JobState.WAITING, JobState.RUNNING
+    first = seen("7", 1000.0, waits)
+    assert (first.awaits, first.room_s) == (True, 1000.0)  # 9 was not looked at yet
+    assert seen("9", 1010.0, runs).awaits is False
+    first = seen("7", 1020.0, waits)
+    assert (first.awaits, first.room_s) == (True, 1020.0)
+    second = seen("9", 1030.0, waits, fence_end_s=1100.0)  # it has left, and keeps others out yet
+    assert (second.awaits, second.room_s) == (False, 1030.0)
+    first = seen("7", 1040.0, waits)
+    assert (first.awaits, first.room_s) == (False, 1030.0)
+    assert seen("9", 1041.0, waits).room_s == 1030.0
+    bench.overs._end(bench.overs._active["9"], Outcome.GONE)  # and so its place is free only now
+    assert seen("7", 1050.0, waits).room_s == 1050.0
+    assert seen("7", 1051.0, waits).room_s == 1050.0
+
+
+def test_who_makes_room_for_nobody_is_in_no_company(bench: Bench) -> None:
+    bench.begin()
+    scene = Scene(1000.0, Sight(JobState.RUNNING))
+    assert bench.overs._in_company(bench.overs._active["7"], scene) == scene
+
+
 def test_the_batch_system_is_ready_before_a_program_that_has_saved_is_answered(
     bench: Bench,
 ) -> None:

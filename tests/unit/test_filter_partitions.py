@@ -222,7 +222,7 @@ ROWS = {row.key: row for row in parse_jobs(recorded("22.05", "jobs.txt"), NONCE,
 CLUSTER = Cluster(
     (22, 5),
     {row.name: row for row in parse_nodes(recorded("22.05", "nodes.txt"))},
-    {row.partition.name: row for row in parse_partitions(recorded("22.05", "partitions.txt"))},
+    {row.name: row for row in parse_partitions(recorded("22.05", "partitions.txt"))},
 )
 
 
@@ -285,7 +285,7 @@ def test_a_waiting_job_becomes_nothing_that_its_partition_forbids(
     limits: dict[str, int], demand: Demand, nodes: int, allowed: bool
 ) -> None:
     row = CLUSTER.partitions["main"]
-    limited = replace(row, partition=replace(row.partition, **limits))  # type: ignore[arg-type]  # any field
+    limited = replace(row, **limits)  # type: ignore[arg-type]  # any field
     assert replace(CLUSTER, partitions={"main": limited}).could_hold(("main",), demand, nodes) is (
         allowed
     )

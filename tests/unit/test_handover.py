@@ -19,6 +19,7 @@ from pliant.handover import (
     PINNED,
     RETURNS,
     SETTLE_S,
+    START_S,
     STARTS,
     Do,
     HandOver,
@@ -532,12 +533,43 @@ def test_a_guest_that_cannot_start_keeps_no_pin_once_the_victim_runs_again() -> 
     drill.assert_tidy()
 
 
-def test_a_guest_that_does_not_start_keeps_its_pin_for_no_longer_than_a_hand_over_lasts() -> None:
+@pytest.mark.parametrize("room_s", [0.0, 1050.0])
+def test_a_guest_that_does_not_start_keeps_its_pin_for_no_longer_than_a_start_takes(
+    room_s: float,
+) -> None:
     victim = Sight(WAITING, run=1, priority=PINNED, carries=OLD, queued_s=1001.0, begins_s=1002.0)
     guest = Sight(WAITING, priority=PINNED + 1)
+    over, end_s = intended(guest="8"), max(1002.0, room_s) + START_S
+    assert next_step(over, Scene(end_s, victim, guest, room_s=room_s)) == Step(Do.WAIT)
+    late = Scene(end_s + 1, victim, guest, room_s=room_s)
+    assert next_step(over, late).do is Do.RELEASE_GUEST
+    released = replace(late, guest=replace(guest, priority=5))
+    assert next_step(over, released) == Step(Do.END, outcome=Outcome.SLOW)
+    runs = replace(late, guest=replace(guest, state=RUNNING, priority=5))
+    assert next_step(over, runs) == Step(Do.END, outcome=Outcome.DONE)
+
+
+def test_who_makes_room_with_another_keeps_its_fence_until_that_has_left_too() -> None:
+    victim = Sight(WAITING, run=1, priority=PINNED, carries=OLD, queued_s=1001.0, begins_s=1002.0)
+    guest = Sight(WAITING, priority=PINNED + 1)
+    scene = Scene(1003.0, victim, guest, fence_end_s=1003.0 + FENCE_S)
     over = intended(guest="8")
-    assert next_step(over, Scene(NOW_S + GIVE_UP_S, victim, guest)).do is Do.WAIT
-    assert next_step(over, Scene(NOW_S + GIVE_UP_S + 1, victim, guest)).do is Do.RELEASE_GUEST
+    assert next_step(over, scene).do is Do.UNFENCE
+    assert next_step(over, replace(scene, awaits=True)) == Step(Do.WAIT)
+    assert next_step(over, replace(scene, awaits=True, fence_end_s=1010.0)).do is Do.RENEW
+
+
+def test_a_guest_that_slurm_cannot_start_leaves_the_room_to_the_victim() -> None:
+    drill = Drill(begun(guest=True), intended(guest=str(GUEST)))
+    drill.hands.has(number=GUEST, gpus=5)  # as --exclusive would: there is never room for it
+    drill.run()
+    assert (drill.outcome, drill.did[-3:]) == (
+        Outcome.DONE,
+        [Do.UNFENCE, Do.RELEASE_GUEST, Do.RELEASE],
+    )
+    drill.assert_tidy()
+    assert (drill.hands.job.state, drill.hands.guest.state) == ("RUNNING", "PENDING")
+    assert drill.hands.clock() - NOW_S < 3 * START_S
 
 
 def test_a_guest_that_is_cancelled_leaves_the_room_to_the_victim() -> None:

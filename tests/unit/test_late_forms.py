@@ -19,7 +19,6 @@ from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.gres import Gres
 from pliant.batch.slurm.job_rows import JobRow
 from pliant.batch.slurm.node_rows import NodeRow
-from pliant.batch.slurm.partition_rows import PartitionRow
 from pliant.batch.slurm.requested import IN_TOTAL, Requested, requested
 from pliant.filter import Answer, filter_submission
 from pliant.grammar.token import pack
@@ -31,9 +30,7 @@ SPREAD = "Slurm may spread its tasks over nodes as it likes, and changes no arra
 
 
 def cluster(release: tuple[int, int]) -> Cluster:
-    return Cluster(
-        release, dict.fromkeys(PARTITION.nodes, EMPTY), {PARTITION.name: PartitionRow(PARTITION, 1)}
-    )
+    return Cluster(release, dict.fromkeys(PARTITION.nodes, EMPTY), {PARTITION.name: PARTITION})
 
 
 def requests() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -110,6 +110,19 @@ ELASTIC = replace(
         ("QOSMaxGRESPerUser", {"user": "bob"}, False),
         ("MaxJobsPerAccount", {"user": "bob"}, True),
         ("AssocMaxWallDurationPerJobLimit", {}, False),
+        ("Not Running: Queue gpu job limit has been reached.", {"user": "bob"}, True),
+        (
+            "Not Running: Queue other job limit has been reached.",
+            {"user": "bob", "partitions": ("other",)},
+            False,
+        ),
+        ("Not Running: Server job limit has been reached.", {"partitions": ("other",)}, True),
+        ("Not Running: User has reached queue gpu running job limit.", {}, True),
+        ("Not Running: User has reached server running job limit.", {"user": "bob"}, False),
+        ("Not Running: Group has reached queue gpu running limit.", {"user": "bob"}, True),
+        ("Not Running: Project has reached server running limit.", {"user": "bob"}, True),
+        ("Not Running: Queue not started.", {}, False),
+        ("Not Running: Node has reached job run limit", {}, False),
     ],
 )
 def test_a_running_job_is_left_alone_while_another_waits_for_a_limit_that_they_may_share(

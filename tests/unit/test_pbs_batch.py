@@ -277,6 +277,18 @@ def test_a_request_that_is_another_now_is_left_alone(
     assert seen.shapes == (seen.shape,)
 
 
+@pytest.mark.parametrize(("class_", "ordinary"), [("trial", True), ("best-effort", False)])
+def test_no_room_is_made_for_a_trial_job_that_takes_more_than_its_shape_says(
+    site: Recorded, class_: str, ordinary: bool
+) -> None:
+    asked = site.job("32")["Resource_List"]
+    asked["pliant"] = token_text(Spec(parse(f"job-class={class_}"), Shape(1, 4)))
+    assert job(site.pbs().observe(), "32").ordinary == ""
+    asked["place"] = "exclhost"
+    found = job(site.pbs().observe(), "32")
+    assert (found.ordinary != "", found.is_trial) == (ordinary, False)
+
+
 @pytest.mark.parametrize(
     ("asks", "resources", "words"),
     [

@@ -325,6 +325,21 @@ def test_one_that_its_owner_lets_nobody_requeue_since_the_last_look_goes_on_wher
         under_way.pbs.must_go_back(under_way.job)
 
 
+def test_nor_does_one_that_somebody_holds_since(site: Recorded) -> None:
+    under_way = Clocked(site)
+    site.job("30")["Hold_Types"] = "u"
+    with pytest.raises(Refused, match="it is held, and would not start again"):
+        under_way.pbs.must_go_back(under_way.job)
+
+
+def test_nor_one_whose_queue_was_stopped_since(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.pbs.must_go_back(under_way.job)
+    site.answers["queues"]["Queue"][under_way.job.partitions[0]]["started"] = "False"
+    with pytest.raises(Refused, match=r"queue .* is stopped or disabled"):
+        under_way.pbs.must_go_back(under_way.job)
+
+
 @pytest.mark.parametrize("away", [False, True])
 def test_where_pbs_cannot_be_told_to_look_again_it_is_told_once_more(
     site: Recorded, monkeypatch: pytest.MonkeyPatch, *, away: bool
@@ -517,10 +532,11 @@ def test_a_request_that_pbs_refuses_is_put_back_and_begins_by_a_call_of_its_own(
     assert step.do is not Do.TURN_BACK
     over = replace(over, for_good=True)
     assert next_step(over, under_way.pbs.scene(over, under_way.job)).words == "no"
-    under_way.over = replace(over, back_s=NOW_S + 10)
+    under_way.over = replace(over, back_s=NOW_S + 10, end_s=NOW_S + 400)
     site.said.clear()
     assert under_way.step(10).do is Do.PUT_BACK
-    first, second = (argv for argv in site.said if argv[0] == "qalter")
+    left, first, second = (argv for argv in site.said if argv[0] == "qalter")
+    assert left == ("qalter", "-l", "walltime=389", "30")  # it is waited for no longer than before
     assert any("ngpus=1" in word for word in first)
     assert second[1:4] == ("-W", "run_count=0", "-a")
 

@@ -117,7 +117,7 @@ def test_any_text_is_read_or_a_bad_answer(
 CLUSTER = Cluster(
     OLD,
     {row.name: row for row in parse_nodes(recorded("22.05", "nodes.txt"))},
-    {row.partition.name: row for row in parse_partitions(recorded("22.05", "partitions.txt"))},
+    {row.name: row for row in parse_partitions(recorded("22.05", "partitions.txt"))},
 )
 
 

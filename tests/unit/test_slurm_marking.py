@@ -28,7 +28,7 @@ PLAIN = replace(ROWS["302"], nodes_required="")
 CLUSTER = Cluster(
     (22, 5),
     {row.name: row for row in parse_nodes(recorded("22.05", "nodes.txt"))},
-    {row.partition.name: row for row in parse_partitions(recorded("22.05", "partitions.txt"))},
+    {row.name: row for row in parse_partitions(recorded("22.05", "partitions.txt"))},
 )
 
 
@@ -105,7 +105,7 @@ def test_a_job_whose_mark_was_taken_back_is_not_taken_for_an_exclusive_one() -> 
 def test_how_many_share_a_cpu_is_read_of_a_partition(said: str, sharers: int) -> None:
     recording = recorded("22.05", "partitions.txt")
     text = re.sub(r"OverSubscribe=\S+", f"OverSubscribe={said}", recording)
-    assert {row.partition.sharers for row in parse_partitions(text)} == {sharers}
+    assert {row.sharers for row in parse_partitions(text)} == {sharers}
 
 
 @pytest.fixture

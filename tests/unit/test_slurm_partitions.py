@@ -12,20 +12,18 @@ from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.job_rows import parse_jobs
 from pliant.batch.slurm.jobs import waiting_job
 from pliant.batch.slurm.node_rows import parse_nodes
-from pliant.batch.slurm.partition_rows import PartitionRow, parse_partitions
+from pliant.batch.slurm.partition_rows import parse_partitions
 from pliant.batch.slurm.request import asked
 from pliant.batch.slurm.site import parse_config
 from pliant.batch.slurm.snapshot import snapshot_of
-from pliant.grammar import parse_shape
-from pliant.model import Partition
+from pliant.grammar import parse, parse_shape, token_text
+from pliant.model import Partition, Spec
 from pliant.placement import Free, why_not
 
 NOW_S = 1795207380.0
 ROWS = {row.key: row for row in parse_jobs(recorded("22.05", "jobs.txt"), NONCE, (22, 5))}
 NODES = {row.name: row for row in parse_nodes(recorded("22.05", "nodes.txt"))}
-PARTITIONS = {
-    row.partition.name: row for row in parse_partitions(recorded("22.05", "partitions.txt"))
-}
+PARTITIONS = {row.name: row for row in parse_partitions(recorded("22.05", "partitions.txt"))}
 
 
 # As 22.05 prints one; the test changes words of it.
@@ -34,7 +32,7 @@ LINE = (
     " MaxCPUsPerNode=UNLIMITED Nodes=n[1-2] PriorityTier=1 OverSubscribe=NO State=UP"
     " JobDefaults=(null) DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED\n"
 )
-PLAIN = Partition("p", ("n1", "n2"))
+PLAIN = Partition("p", ("n1", "n2"), tier=1)
 
 
 @pytest.mark.parametrize(
@@ -58,18 +56,16 @@ PLAIN = Partition("p", ("n1", "n2"))
     ],
 )  # fmt: skip
 def test_a_partitions_limits_and_defaults_are_read(was: str, now: str, read: Partition) -> None:
-    assert parse_partitions(LINE.replace(was, now, 1)) == [PartitionRow(read, 1)]
+    assert parse_partitions(LINE.replace(was, now, 1)) == [read]
 
 
 def test_what_a_partition_does_not_say_is_said_by_slurm_conf() -> None:
     site = {"JobDefaults": "DefCpuPerGPU=2,DefMemPerGPU=500", "MaxMemPerCPU": "3000"}
     wide = replace(PLAIN, cpus_per_gpu=2, mem_per_gpu_mib=500, max_mem_per_cpu_mib=3000)
-    assert parse_partitions(LINE, site) == [PartitionRow(wide, 1)]
+    assert parse_partitions(LINE, site) == [wide]
     own = LINE.replace("(null)", "DefCpuPerGPU=4").replace("PerNode=UNLIMITED\n", "PerNode=9000\n")
     assert parse_partitions(own, site) == [
-        PartitionRow(
-            replace(PLAIN, cpus_per_gpu=4, mem_per_gpu_mib=500, max_mem_per_node_mib=9000), 1
-        )
+        replace(PLAIN, cpus_per_gpu=4, mem_per_gpu_mib=500, max_mem_per_node_mib=9000)
     ]
 
 
@@ -148,8 +144,7 @@ def test_where_others_would_be_preempted_a_job_becomes_nothing_smaller(
     preempt: str, tier: int, expected: list[str]
 ) -> None:
     config = recorded("22.05", "config.txt").replace("preempt/none", preempt)
-    high = replace(PARTITIONS["main"], tier=tier, partition=PARTITIONS["main"].partition)
-    high = replace(high, partition=replace(high.partition, name="high"))
+    high = replace(PARTITIONS["main"], tier=tier, name="high")
     cluster = Cluster(
         (22, 5), NODES, PARTITIONS | {"high": high}, preempts=parse_config(config).preempts
     )
@@ -173,3 +168,34 @@ def test_a_job_from_another_cluster_tells_of_a_federation() -> None:
 def test_enforce_part_limits_is_read(word: str, of_all: bool) -> None:
     config = f"SLURM_VERSION = 22.05.8\nEnforcePartLimits       = {word}\n"
     assert parse_config(config).limits_of_all is of_all
+
+
+TRIAL = token_text(Spec(parse("job-class=trial"), parse_shape("1")))
+
+
+@pytest.mark.parametrize(
+    ("says", "partition", "why"),
+    [
+        ({}, {}, ""),
+        ({"oversubscribe": "NO"}, {}, "it has its nodes alone"),
+        ({"oversubscribe": "USER"}, {}, "it has its nodes alone"),
+        ({}, {"alone": True}, "it has its nodes alone"),
+        ({"het_id": "30"}, {}, "it is a component of a heterogeneous job"),
+        ({"reservation": "work"}, {}, "it belongs to a reservation"),
+        ({"contiguous": "1"}, {}, "it asks for contiguous nodes"),
+        ({"features": "[a*2&b*1]"}, {}, "its constraint is more than a list of features"),
+        ({"batch": "0"}, {}, ""),  # it stays as it is, and starts where there is room
+    ],
+)
+def test_no_room_is_made_for_a_trial_job_that_takes_more_than_room_of_its_shape(
+    says: dict[str, str], partition: dict[str, bool], why: str
+) -> None:
+    plain = replace(ROWS["316"], admin_comment=TRIAL, partition="main", oversubscribe="OK")
+    plain = replace(plain, features="", reservation="", tres_per_node="gres:gpu:1")
+    main = replace(PARTITIONS["main"], **partition)  # type: ignore[arg-type]  # a field of bool
+    cluster = Cluster((22, 5), NODES, PARTITIONS | {"main": main})
+    found = waiting_job(replace(plain, **says), cluster, NOW_S)
+    assert (found.ordinary, found.is_trial) == (why, why == "")
+    other = token_text(Spec(parse("job-class=best-effort"), parse_shape("1")))
+    ordinary = replace(plain, admin_comment=other, **says)
+    assert waiting_job(ordinary, cluster, NOW_S).ordinary == ""

@@ -35,9 +35,7 @@ from pliant.model import Spec
 
 ROWS = {row.key: row for row in parse_jobs(recorded("22.05", "jobs.txt"), NONCE, (22, 5))}
 NODES = {row.name: row for row in parse_nodes(recorded("22.05", "nodes.txt"))}
-PARTITIONS = {
-    row.partition.name: row for row in parse_partitions(recorded("22.05", "partitions.txt"))
-}
+PARTITIONS = {row.name: row for row in parse_partitions(recorded("22.05", "partitions.txt"))}
 
 
 NOW_S = 1795207380.0

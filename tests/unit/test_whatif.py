@@ -185,7 +185,7 @@ def test_a_cluster_of_equal_nodes() -> None:
 def site() -> SiteCluster:
     rows = parse_nodes(recorded("22.05", "nodes.txt"))
     partitions = parse_partitions(recorded("22.05", "partitions.txt"))
-    return from_slurm(rows, [one.partition for one in partitions])
+    return from_slurm(rows, partitions)
 
 
 def test_the_sites_cluster_is_as_scontrol_says(site: SiteCluster) -> None:

@@ -134,7 +134,7 @@ def _cluster(said: dict[str, Any]) -> SiteCluster:
         name, rows, partitions = queries.site().cluster, queries.nodes(), queries.partitions()
     except Unavailable as wrong:
         raise Unavailable(f"{wrong}; --nodes N --gpus-per-node G says which cluster") from wrong
-    return from_slurm(rows.values(), [row.partition for row in partitions.values()], name)
+    return from_slurm(rows.values(), [*partitions.values()], name)
 
 
 @contextmanager

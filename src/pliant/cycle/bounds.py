@@ -13,15 +13,20 @@ AssocGrp, PerAccount   jobs of its account, and of those under the same parent's
 PerUser, AssocMaxJobs  jobs of its user
 =====================  =============================================================
 
+PBS says it of a number of jobs in words: of its queue, its user, or (of a server, a group, a
+project) anybody's.
+
 A limit of each job alone is shared with nobody (squeue(1), "JOB REASON CODES").
 
 A running job that is requeued gives up its part of such a limit: who waits for it would start, and
 the job itself wait for that one's whole run. So it is left alone while somebody waits for a limit
-that may be its own too, be it of jobs, of cores, GPUs or of their minutes.
+that may be its own too, be it of jobs, of cores, GPUs or of their minutes. So is it with a job of a
+partition that goes before its own, whatever the priorities (see :mod:`pliant.placement.tiers`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -29,6 +34,7 @@ from functools import lru_cache
 from pliant.grammar import no_larger
 from pliant.grammar import shapes as request_shapes
 from pliant.model import EVERYBODY, Job, Shape, Snapshot
+from pliant.placement import Tiers
 
 LIMITS = ("QOS", "Assoc", "Max")
 """How the Reasons begin that are limits."""
@@ -42,6 +48,8 @@ _SHARED = (
     ("peruser", "user"),
     ("assocmaxjobs", "user"),
 )
+_OF_JOBS = re.compile(r"not running: (queue|server|user|group|project) .*(job|running) limit")
+_SHARERS = {"queue": "queue", "user": "user"}
 
 
 def own_of(job: Job) -> Shape:
@@ -87,12 +95,18 @@ class Ahead:
         account = job.account.lower()
         yield ("account", self._pools.get(EVERYBODY) or self._pools.get(account, account))
         yield ("user", job.user)
+        yield ("all", "")
+        for name in job.partitions:
+            yield ("queue", name)
 
 
 @lru_cache(maxsize=1024)
 def shared_limit(reason: str) -> frozenset[str]:
     """Return of what a limit is that several jobs share, by the Reason; empty for all others."""
     words = reason.lower()
+    of_jobs = _OF_JOBS.match(words)
+    if of_jobs:
+        return frozenset((_SHARERS.get(of_jobs[1], "all"),))
     if not reason.startswith(LIMITS):
         return frozenset()
     return frozenset(kind for word, kind in _SHARED if word in words)
@@ -120,20 +134,21 @@ def kept_within_limits(snapshot: Snapshot) -> Snapshot:
     """Leave running jobs alone that a limit could keep from starting again.
 
     One that others wait for and they may share; or one on minutes, of which a job takes as many as
-    its time limit has, which begins anew at a requeue.
+    its time limit has, which begins anew at a requeue. Nor do they become what would give somebody
+    of a higher tier their place.
     """
     ahead = Ahead(snapshot)
     for job in snapshot.waiting:
         ahead.add(job)
-    kept = _Kept(snapshot, ahead)
+    kept = _Kept(snapshot, ahead, Tiers(snapshot))
     return replace(snapshot, running=tuple([kept.alone(job) for job in snapshot.running]))
 
 
 class _Kept:
     """Says of running jobs that may change why they are left alone."""
 
-    def __init__(self, snapshot: Snapshot, ahead: Ahead) -> None:
-        self._ahead, self._abilities = ahead, snapshot.abilities
+    def __init__(self, snapshot: Snapshot, ahead: Ahead, tiers: Tiers) -> None:
+        self._ahead, self._tiers, self._abilities = ahead, tiers, snapshot.abilities
         self._partitions = snapshot.partition_by_name
 
     def alone(self, job: Job) -> Job:
@@ -146,7 +161,12 @@ class _Kept:
         words = (
             f"job {behind} waits for a limit that may be its own too, and would start in its place"
         )
-        return replace(job, frozen=words) if behind else job
+        return replace(job, frozen=words) if behind else self._below_its_tier(job)
+
+    def _below_its_tier(self, job: Job) -> Job:
+        """One that may be resized, with the shapes as which it would come back."""
+        gone = {s for s in job.shapes if s != job.shape and self._tiers.overtaken(job, s)}
+        return replace(job, shapes=tuple(s for s in job.shapes if s not in gone)) if gone else job
 
 
 class Bounds:

@@ -354,6 +354,7 @@ class Elastic:
         phase = self.runs.life(job).phase
         allowed = request_shapes(job.spec.request, job.spec.own or job.shape)
         refused, beyond = self.overs.refused(job.id), self._places.beyond(job, shape)
+        overtaken = self._places.overtaken(job, wanted)
         checks = (
             (job.frozen != "", f"it is left alone: {job.frozen}"),
             (job.spec.pinned, "its owner pinned it"),
@@ -364,6 +365,7 @@ class Elastic:
             (not self.runs.may_reshape(job), f"nothing can be asked of it now: {_busy(phase)}"),
             (shape in refused, f"it was tried before, and refused: {refused.get(shape)}"),
             (beyond != "", beyond),
+            (overtaken != "", overtaken),
             (shape not in job.shapes, "the batch system cannot change it so"),
             (0 < end_s < now_s + LEAST_LEFT_S, "less than two minutes of its time limit are left"),
             (
@@ -401,6 +403,8 @@ class Elastic:
             return False
         listens = self.runs.may_reshape(job)
         if (not listens and not self._is_mute(job)) or not self._places.is_open(job, wanted):
+            return False
+        if self._places.overtaken(job, wanted):
             return False
         if listens:
             self._hands.must_go_back(job)

@@ -131,6 +131,8 @@ class _Active:
     ran_s: float = 0.0  # when it was last seen to run or to end
     waits_s: float = 0.0  # since when it is seen to wait, where the batch system does not say
     behind_s: float = 0.0  # when another's fence was last seen around its nodes
+    holds: bool = True  # it has its place yet, when it was last looked at
+    room_s: float = 0.0  # when it was last seen to make room for its guest yet; 0.0: it was not
     requeued: bool = False  # the batch system was told so, or may have been
     stays: bool = False  # it has saved, and goes on where it is
     ready: bool = False  # the batch system is, for its program's end
@@ -466,7 +468,7 @@ class HandOvers:
             scene = self._hands.scene(over, job)
             scene = _as_queued(active, scene, self._monotonic() - since_s)
             active.behind_s = scene.behind_s or active.behind_s
-            scene = replace(scene, behind_s=active.behind_s)
+            scene = self._in_company(active, replace(scene, behind_s=active.behind_s))
             if self._ends_otherwise(active, over, scene):
                 return
             step = next_step(over, scene)
@@ -497,6 +499,20 @@ class HandOvers:
         active.trouble = ""
         active.next_s = self._monotonic() + _pause_s(step, active)
         active.did = step
+
+    def _in_company(self, active: _Active, scene: Scene) -> Scene:
+        """Add how far all are that make room for the same guest."""
+        guest, now_s = active.over.guest, scene.now_s
+        if not guest:
+            return scene
+        active.holds = scene.job.state is not JobState.WAITING
+        if active.holds or scene.fence_end_s or not active.room_s:
+            active.room_s = now_s
+        with self._lock:
+            others = [one for one in self._active.values() if one.over.guest == guest]
+        awaits = any(one.holds for one in others if one is not active)
+        room_s = max(one.room_s for one in others)
+        return replace(scene, awaits=awaits, room_s=now_s if awaits else room_s)
 
     def _heard(self, active: _Active, step: Step, job: Sight) -> Step:
         """Return a step, but for a requeue that would end a run whose program may run again.
@@ -623,6 +639,9 @@ class HandOvers:
             self._active.pop(active.over.job, None)
             self._ended_since |= {active.over.job, active.over.guest}
             self._refused.pop(active.over.job, None)
+            for one in self._active.values():
+                if one.over.guest and one.over.guest == active.over.guest:
+                    one.room_s = 0.0  # what this one leaves is there only now
             if outcome in _AGAIN:
                 self._gone[active.over.job] = active.over.run
             elif outcome is Outcome.STAYS or _was_checked(active.job, outcome):

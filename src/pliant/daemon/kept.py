@@ -26,9 +26,9 @@ def unwanted(snapshot: Snapshot, acts_on: Callable[[Job], bool]) -> Callable[[st
 
 
 def _is_to_stay(job: Job) -> bool:
-    """Whether its owner has said so since, or it would not come back."""
-    pinned = job.spec is not None and job.spec.pinned
-    return bool(job.frozen) or pinned or not job.requeues
+    """Whether its owner has said so since, or lets it go no more, or it would not come back."""
+    lets = job.spec is not None and job.spec.request.is_elastic and not job.spec.pinned
+    return bool(job.frozen) or not lets or not job.requeues
 
 
 class Outgrown:

@@ -8,9 +8,8 @@ from dataclasses import replace
 from pliant.batch import FENCE
 from pliant.cycle import could_start, has_room
 from pliant.daemon.handing import Wanted
-from pliant.handover import FENCE_S
 from pliant.model import Job, Shape, Snapshot
-from pliant.placement import is_open
+from pliant.placement import Tiers, is_open
 from pliant.plan import Plan
 
 
@@ -51,19 +50,21 @@ class Places:
     def is_open(self, job: Job, wanted: Wanted) -> bool:
         """Return whether a job could start now where it is to run, or its guest where it runs.
 
-        Fences, and reservations that end as soon as fences do, are not in the way.
+        Fences are not in the way.
         """
         if self._decided is None:
             return True
         snapshot, _ = self._decided
-        lasting = [
-            one
-            for one in snapshot.reservations
-            if one.end_s > snapshot.now_s + FENCE_S and not one.name.startswith(FENCE)
-        ]
-        snapshot = replace(snapshot, reservations=tuple(lasting))
+        others = [one for one in snapshot.reservations if not one.name.startswith(FENCE)]
+        snapshot = replace(snapshot, reservations=tuple(others))
         nodes = () if wanted.guest else wanted.nodes
         return is_open(snapshot, self._limited(job, wanted), nodes or job.nodes)
+
+    def overtaken(self, job: Job, wanted: Wanted) -> str:
+        """Return who could have its place between its two runs, in words; "" for nobody."""
+        if self._decided is None:
+            return ""
+        return Tiers(self._decided[0]).overtaken(job, wanted.shape, wanted.guest)
 
     def beyond(self, job: Job, shape: Shape) -> str:
         """Return the limit that it would break as that wherever it may run, or what else keeps it.
@@ -100,4 +101,5 @@ class Places:
         less = wanted.shape.amount <= job.shape.amount and wanted.shape.nodes <= job.shape.nodes
         own = less and set(wanted.nodes) <= set(job.nodes) and not shares
         room = wanted.guest != "" or own
-        return self.is_open(job, wanted) and (room or self.has_room(job, wanted))
+        keeps = self.is_open(job, wanted) and not self.overtaken(job, wanted)
+        return keeps and (room or self.has_room(job, wanted))

@@ -66,7 +66,8 @@ class Partition:
     were marked so may share a CPU; 1: none shares. ``limits``: of what one job has in all.
     ``sets``: what parts its nodes into sets that a job on several nodes does not leave, in words:
     none is spread over nodes but as its owner wrote; "": nothing. ``keeps_shapes``: why no job in
-    it is given another shape, in words; "": they are.
+    it is given another shape, in words; "": they are. ``tier``: jobs of a higher one start first,
+    whatever their priority.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Partition:
     limits: Limits = NO_LIMITS
     sets: str = ""
     keeps_shapes: str = ""
+    tier: int = 0
 
     def keeps_from(self, nodes: int) -> str:
         """Return why no job in it is given a shape of so many nodes; "" where one is.

@@ -6,6 +6,7 @@ from pliant.placement.needs import Need
 from pliant.placement.profiles import Option, Profile
 from pliant.placement.scopes import NO_LIMIT_S, is_open, limit_s
 from pliant.placement.taken import Taken
+from pliant.placement.tiers import Tiers
 from pliant.placement.words import why_not
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Option",
     "Profile",
     "Taken",
+    "Tiers",
     "is_open",
     "limit_s",
     "why_not",

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Protocol
 
 from pliant.model import Job, JobClass, JobState, Snapshot
-from pliant.placement import Option, Profile
+from pliant.placement import Option, Profile, Tiers
 from pliant.placement.giving_up import certain_holders
 from pliant.placement.queue import Alike
 from pliant.plan import Plan, Preempt
@@ -50,6 +50,7 @@ class Turns:
     def __init__(self, snapshot: Snapshot, policy: Taking) -> None:
         self._snapshot, self._policy = snapshot, policy
         self._desk, self._fixed = Desk(snapshot), FixedShapes(policy.shape)
+        self._tiers = Tiers(snapshot)
         self._gone: set[str] = set()
         self._served: set[str] = set()
 
@@ -141,7 +142,8 @@ class Turns:
     def _take_room(self, job: Job, option: Option) -> bool:
         """Tell running BE jobs to make room for a trial job; False: that does not help."""
         free, mine = self._desk.free, frozenset({job.id})
-        left = [one for one in self._running if one.id not in self._gone]
+        free_to_go = (one for one in self._running if one.id not in self._gone)
+        left = [one for one in free_to_go if not self._tiers.overtaken(one, one.shape, job.id)]
         for victims in self._policy.victims(Wish(self._snapshot, job, left)):
             places = free.room(job, option, victims, beside=mine)
             if places is None:

@@ -245,15 +245,19 @@ class Handing:
         self._tell(Step(Do.RESHAPE), over, ("qalter", *words, over.job))
 
     def _put_back(self, step: Step, over: HandOver, job: Job, site: Site) -> None:
-        """Put back the request that a job had; then the time to begin, whatever came of that."""
+        """Put back the request that a job had, with what is left of its time limit.
+
+        Then the time to begin, whatever came of that.
+        """
         row = self._waiting(over, job, site)
-        begin = ("-W", "run_count=0", "-a", _text(_may_begin_s(row, self._clock())))
-        try:
-            words = shape_words(row, job, over.before, job.flag, site)
-            self._tell(step, over, ("qalter", *words, over.job))
-        except Refused as error:
-            log.warning("%s", error)
-        self._tell(step, over, ("qalter", *begin, over.job))
+        begin_s = _may_begin_s(row, self._clock())
+        before = shape_words(row, job, over.before, job.flag, site)
+        for words in filter(None, (_left(over, begin_s), before)):
+            try:
+                self._tell(step, over, ("qalter", *words, over.job))
+            except Refused as error:
+                log.warning("%s", error)
+        self._tell(step, over, ("qalter", "-W", "run_count=0", "-a", _text(begin_s), over.job))
 
     def _row(self, over: HandOver) -> JobRow | None:
         """The row of the job as it is just now, which its owner may have changed since the look."""

@@ -39,6 +39,7 @@ from pliant.model import (
 )
 
 CHANGED = "its owner or another tool has changed it: "
+HELD = "it is held, and would not start again"
 LATER = "its owner lets it begin later where it goes back to the queue"
 """Why a job that runs is asked for nothing: our hook gives it a time to begin of its own."""
 LOWEST = 1024
@@ -129,7 +130,8 @@ def _shaped(job: Job, row: JobRow, site: Site) -> Job:
     except Fixed as why:
         shape, footprint = _odd(row)
         frozen = str(why) if _asks(row) else ""
-        return replace(job, shape=shape, shapes=(shape,), footprint=footprint, frozen=frozen)
+        job = replace(job, shape=shape, shapes=(shape,), footprint=footprint, frozen=frozen)
+        return replace(job, ordinary=str(why)) if job.is_trial else job  # nor is its room known
     spec = job.spec
     if spec is None:
         return replace(job, shape=shape, shapes=(shape,), footprint=written.footprint)
@@ -182,7 +184,7 @@ def _left(row: JobRow, job: Job, site: Site) -> str:
         (row.is_subjob, "it is one of an array"),
         (row.is_array and row.state == "B", "an array that has begun keeps its shape"),
         (row.state in "SU", "it is suspended"),
-        (not row.waits and row.holds != "", "it is held, and would not start again"),
+        (not row.waits and row.holds != "", HELD),
         (not row.waits and row.begin_s > 0, LATER),
         (goes and not _goes_back(row, site), "nothing here would send it back to the queue"),
     )

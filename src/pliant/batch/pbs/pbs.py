@@ -14,7 +14,7 @@ from pliant.batch.pbs.ended import History
 from pliant.batch.pbs.fences import Fences
 from pliant.batch.pbs.handing import Handing
 from pliant.batch.pbs.job_rows import JobRow
-from pliant.batch.pbs.jobs import LATER, job_of
+from pliant.batch.pbs.jobs import HELD, LATER, job_of
 from pliant.batch.pbs.queries import Queries
 from pliant.batch.pbs.server_rows import ServerRow
 from pliant.batch.pbs.site import Site
@@ -220,8 +220,9 @@ class Pbs:
             raise Refused(
                 f"job {job.id}: PBS does not say whether it would start: {error}"
             ) from None
-        if row is not None and (row.begin_s or not row.rerunable):
-            raise Refused(f"job {job.id}: {LATER if row.rerunable else NOT_AGAIN}")
+        if row is not None and (row.begin_s or row.holds or not row.rerunable):
+            later = HELD if row.holds else LATER
+            raise Refused(f"job {job.id}: {later if row.rerunable else NOT_AGAIN}")
         why = self._queries.no_way_back() or stopped
         if why:
             self._queries.forget_site()  # so that policies know of it, and of its end

@@ -118,8 +118,11 @@ class Queries:
 
         Raises as above.
         """
-        partition = next((row.partition for row in self._fixed_side()[0] if row.name == queue), "")
-        return self._schedulers().why_none_starts(partition)
+        queues = parse_queues(self._ask("qstat", "-Q", "-f", "-F", "json"))
+        row = next((one for one in queues if one.name == queue), None)
+        if row is not None and not row.up:
+            return f"queue {queue} is stopped or disabled"
+        return self._schedulers().why_none_starts(row.partition if row is not None else "")
 
     def _server_now(self) -> ServerRow:
         return parse_server(self._ask("qstat", "-B", "-f", "-F", "json"))

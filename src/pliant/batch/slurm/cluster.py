@@ -11,9 +11,8 @@ from typing import Any
 from pliant.batch.slurm.gres import GPU, NO_GPU
 from pliant.batch.slurm.node_rows import NodeRow
 from pliant.batch.slurm.nodes import shards_per_gpu
-from pliant.batch.slurm.partition_rows import PartitionRow
 from pliant.batch.slurm.recent import Recent
-from pliant.model import ALL_CORES, Abilities, Demand
+from pliant.model import ALL_CORES, Abilities, Demand, Partition
 
 TELLS_SHARDS = (23, 11)
 """From here on a node says how many shards of each GPU are used."""
@@ -30,7 +29,7 @@ class Cluster:
 
     version: tuple[int, int]
     nodes: Mapping[str, NodeRow]
-    partitions: Mapping[str, PartitionRow]
+    partitions: Mapping[str, Partition]
     default_per_cpu_mib: int = 0  # DefMemPerCPU
     preempts: bool = False  # by the partitions' tiers
     user_top: bool = False  # users may give a job's priority to another one of theirs
@@ -96,7 +95,7 @@ class Cluster:
             node
             for name in partitions
             if name in self.partitions
-            for node in self.partitions[name].partition.nodes
+            for node in self.partitions[name].nodes
         )
         return [self.nodes[name] for name in names if name in self.nodes]
 
@@ -116,7 +115,7 @@ class Cluster:
     def could_hold(self, partitions: tuple[str, ...], demand: Demand, nodes: int) -> bool:
         """Whether enough nodes of one of the partitions have what ``demand`` takes when empty."""
         return any(
-            self.partitions[name].partition.allows(demand, nodes)
+            self.partitions[name].allows(demand, nodes)
             and self._number_holding(name, demand) >= nodes
             for name in partitions
             if name in self.partitions
@@ -146,7 +145,7 @@ class Cluster:
         if key not in self._cores:
             found = [row.cpus for row in self.rows(partitions) if _has(row, demand) and row.cpus]
             limits = [
-                self.partitions[name].partition.max_cpus_per_node
+                self.partitions[name].max_cpus_per_node
                 for name in partitions
                 if name in self.partitions
             ]
@@ -167,9 +166,7 @@ class Cluster:
 
     def max_time_s(self, partitions: tuple[str, ...]) -> int:
         """Return the longest time limit that one of these partitions allows; 0: no limit."""
-        known = [
-            self.partitions[n].partition.max_time_s for n in partitions if n in self.partitions
-        ]
+        known = [self.partitions[n].max_time_s for n in partitions if n in self.partitions]
         return 0 if not known or 0 in known else max(known)
 
     def is_mixed(self, node: str) -> bool:

@@ -66,7 +66,7 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) ->
     partitions = partitions_of(row.partition)
     priority = whole(row.priority)
     expected = host_list(row.nodes_expected)
-    return Job(
+    job = Job(
         id=row.key,
         user=row.user,
         name=_name(row.name),
@@ -99,6 +99,7 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) ->
         restarts=count(row.restarts),
         requeues=_requeues(row),
     )
+    return job.but(ordinary=wants.unplaced) if wants.unplaced and job.is_trial else job
 
 
 def _tasks(row: JobRow, tasks_running: int) -> int:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from pliant.batch.slurm.records import records
@@ -22,17 +21,7 @@ _KEYS = (
 _RESERVATION_KEYS = ("StartTime", "EndTime", "Nodes")
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionRow:
-    """One partition; ``tier`` goes before priority in the queue."""
-
-    partition: Partition
-    tier: int
-
-
-def parse_partitions(
-    text: str, site: Mapping[str, str] = MappingProxyType({})
-) -> list[PartitionRow]:
+def parse_partitions(text: str, site: Mapping[str, str] = MappingProxyType({})) -> list[Partition]:
     """Read all partitions; ``site`` is what slurm.conf says for those that say nothing themselves.
 
     Raises BadAnswer.
@@ -64,8 +53,9 @@ def parse_partitions(
                 alone=_is_alone(fields),
                 default_time_s=duration_s(fields.get("DefaultTime", "")),
                 sharers=_sharers(fields.get("OverSubscribe", "")),
+                tier=whole(fields["PriorityTier"]),
             )
-            rows.append(PartitionRow(partition, whole(fields["PriorityTier"])))
+            rows.append(partition)
         except KeyError as missing:
             raise BadAnswer(f"partition {name}: scontrol names no {missing.args[0]}") from None
     return rows

@@ -28,11 +28,11 @@ from pliant.batch.slurm.limits import (
     parse_limits,
 )
 from pliant.batch.slurm.node_rows import NodeRow, parse_nodes
-from pliant.batch.slurm.partition_rows import PartitionRow, parse_partitions, parse_reservations
+from pliant.batch.slurm.partition_rows import parse_partitions, parse_reservations
 from pliant.batch.slurm.site import OLDEST, Site, parse_config
 from pliant.batch.slurm.snapshot import Places
 from pliant.errors import BadAnswer, BatchError, Unavailable
-from pliant.model import Reservation
+from pliant.model import Partition, Reservation
 
 SITE_S = 60.0
 """How often a site's configuration is read again, and its limits, which slurmdbd is asked for."""
@@ -129,11 +129,11 @@ class Queries:
         answer = self._ask("scontrol", "-o", "-d", "-a", "show", "node")
         return {row.name: row for row in parse_nodes(answer)}
 
-    def partitions(self) -> dict[str, PartitionRow]:
+    def partitions(self) -> dict[str, Partition]:
         """Return all partitions by name."""
         answer = self._ask("scontrol", "-o", "-a", "show", "partition")
         rows = parse_partitions(answer, self.site().options)
-        return {row.partition.name: row for row in rows}
+        return {row.name: row for row in rows}
 
     def reservations(self) -> tuple[Reservation, ...]:
         """Return the reservations that keep nodes."""

@@ -34,6 +34,7 @@ class Requested:
     features: frozenset[str]
     nodes_required: tuple[str, ...]
     nodes_excluded: frozenset[str]
+    unplaced: str = ""  # why it takes more to start it than room of its shape; "": it does not
 
 
 def spec_of(admin_comment: str) -> Spec | None:
@@ -61,6 +62,7 @@ _KEY = attrgetter(
 """All that :func:`requested` looks at: jobs that are equal in it are read once."""
 
 
+ALONE = "it has its nodes alone"
 CHANGED = "its owner or another tool has changed it: "
 """How the words begin that say what a job carries and its token does not account for."""
 
@@ -91,7 +93,10 @@ def _read(row: JobRow, cluster: Cluster) -> Requested:
     )
     if spec is None:
         return said
-    said = replace(said, frozen=_left(row, spec) or odd_features or wants.odd)
+    unplaced = _unplaced(row, spec) or odd_features
+    frozen = unplaced or _left(row) or wants.odd
+    alone = any(cluster.partitions[p].alone for p in partitions if p in cluster.partitions)
+    said = replace(said, frozen=frozen, unplaced=unplaced or (ALONE if alone else ""))
     return _flagged(row, said, spec, cluster, wants)
 
 
@@ -106,18 +111,25 @@ def _constraint(row: JobRow, cluster: Cluster) -> tuple[frozenset[str], frozense
     return frozenset(), frozenset(), "its constraint is more than a list of features"
 
 
-def _left(row: JobRow, spec: Spec) -> str:
-    """Why a waiting job is left alone whatever it asks."""
+def _unplaced(row: JobRow, spec: Spec) -> str:
+    """Why a waiting job does not start wherever there is room for its shape."""
     unmarked = row.oversubscribe == "NO" and spec.mark != ""  # by us: see marking.py
     checks = (
         (row.het_id not in ("0", *NOTHING), "it is a component of a heterogeneous job"),
         (row.origin not in NOTHING, "it belongs to a federation of clusters"),
         (
             row.oversubscribe in ("NO", "USER", "MCS", "TOPO") and not unmarked,
-            "it has its nodes alone",
+            ALONE,
         ),
         (row.reservation not in NOTHING, "it belongs to a reservation"),
         (row.contiguous not in ("0", "NO"), "it asks for contiguous nodes"),
+    )
+    return next((words for holds, words in checks if holds), "")
+
+
+def _left(row: JobRow) -> str:
+    """Why a waiting job is left alone whatever it asks."""
+    checks = (
         (row.is_split_task, "it is a single waiting task of an array"),
         (row.batch == "0", "it was not submitted with sbatch"),
         (row.state != "PENDING", "it was requeued and held"),

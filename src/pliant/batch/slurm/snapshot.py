@@ -48,8 +48,8 @@ def snapshot_of(
         now_s=now_s,
         nodes=(),
         partitions=tuple(
-            replace(row.partition, preempts=True) if name in preempting else row.partition
-            for name, row in cluster.partitions.items()
+            replace(one, preempts=True) if name in preempting else one
+            for name, one in cluster.partitions.items()
         ),
         waiting=tuple(sorted(waiting, key=lambda job: queue_order(job, cluster))),
         running=_running(running, rows, cluster, places),
@@ -87,8 +87,8 @@ def _preempting(running: Sequence[JobRow], cluster: Cluster) -> frozenset[str]:
             lowest[node] = min(tier, lowest.get(node, tier))
     return frozenset(
         name
-        for name, row in cluster.partitions.items()
-        if any(lowest.get(node, row.tier) < row.tier for node in row.partition.nodes)
+        for name, one in cluster.partitions.items()
+        if any(lowest.get(node, one.tier) < one.tier for node in one.nodes)
     )
 
 
