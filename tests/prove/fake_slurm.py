@@ -92,7 +92,8 @@ class Record:
     which a pass of backfill may have begun that has not come to it yet, 0 for its own;
     ``written_back``: it has come to it since. ``unfit``: of how many GPUs no node has so many; each
     pass of the scheduler holds it for that, and each update frees it, but those of its priority.
-    ``unseen``: it was held, and no pass has seen since that it may begin.
+    ``unseen``: it was held, and no pass has seen since that it may begin. ``lacks``: something that
+    no look shows keeps it from starting.
     """
 
     number: int
@@ -125,6 +126,7 @@ class Record:
     written_back: bool = False
     unfit: int = 0
     unseen: bool = False
+    lacks: bool = False
     also: tuple[tuple[str, str], ...] = ()
     """What else squeue shows of it, by the names of its fields."""
 
@@ -532,7 +534,7 @@ class FakeSlurm:
             if job.gpus in self.bars:
                 continue
             on = [node for node, gpus in free.items() if gpus >= job.gpus][: job.nodes]
-            if len(on) < job.nodes:  # who is next keeps the nodes: nobody goes before
+            if len(on) < job.nodes or job.lacks:  # who is next keeps the nodes: nobody goes before
                 break
             started.append(replace(job, on=tuple(on)))
             for node in on:

@@ -32,7 +32,6 @@ from pliant.node.core import SILENT_S
 from pliant.node.words import CHECKPOINTED, Stage
 from prove.fake_slurm import (
     BY_OWNER,
-    GPUS,
     HELD,
     LISTED_S,
     REQUEUE_S,
@@ -197,7 +196,7 @@ class OnSlurm(Machine):
     def idles(self, world: World) -> str:
         job, fences = world.job, world.batch.standing(world.now_s)
         over = world.over
-        tried_s = (over.hindered_s, over.refused_s, over.back_s, world.waits_s) if over else ()
+        tried_s = (over.hindered_s, over.refused_s, over.back_s, *world.waited_s) if over else ()
         waited_s = world.now_s - max(job.begin_s, job.killed_s, *tried_s)
         is_seen = world.pliantd is not None and world.pliantd.resumed
         if not (is_seen and job.waits and waited_s > IDLE_S):
@@ -308,9 +307,9 @@ class OnSlurm(Machine):
         for word in said:
             tells = partial(self.tells, free, "update", f"jobid={GUEST}", word)
             yield f"the guest's owner: {word.partition('T')[0]}", tells
-        if guest.gpus <= GPUS:  # it is to have its node alone, say, on which another has a CPU
-            unfit = world.batch.with_job(replace(guest, gpus=GPUS + 1))
-            yield "its room does not do for its guest", partial(replace, free, batch=unfit)
+        if not guest.lacks:  # another has a CPU of the node that it is to have alone, say
+            lacks = world.batch.with_job(replace(guest, lacks=True))
+            yield "its room does not do for its guest", partial(replace, free, batch=lacks)
         if guest.priority:
             held = replace(free, batch=world.batch.with_job(held_for_shape(guest)))
             yield "Slurm holds its guest for its shape", partial(replace, held)

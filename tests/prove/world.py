@@ -116,10 +116,11 @@ class World:
         return active[0][1] if active else None
 
     @property
-    def waits_s(self) -> float:
-        """Since when pliantd has seen its job wait of which Slurm says nothing new."""
+    def waited_s(self) -> Sequence[float]:
+        """Since when pliantd has seen what it waits with: Slurm says nothing of it."""
         active = self.pliantd.active if self.pliantd else ()
-        return float(active[0][OF_ACTIVE.index("waits_s")]) if active else 0.0
+        names = ("waits_s", "room_s") if active else ()
+        return [float(active[0][OF_ACTIVE.index(name)]) for name in names]
 
     @property
     def is_settled(self) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from asking_helpers import ask
-from daemon_helpers import LONG, is_mature
+from daemon_helpers import LONG, is_mature, slurm_says
 from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.daemon import answers as a
@@ -34,16 +34,16 @@ def sandbox(users: tuple[str, str]) -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def counts(submit: Submit, workdir: Path, programs: Path) -> Callable[[int], int]:
+def counts(submit: Submit, workdir: Path, programs: Path) -> Callable[..., int]:
     """Submit a best-effort job under `pliant run` that counts on so many GPUs."""
 
-    def begun(gpus: int) -> int:
+    def begun(gpus: int, *more: str) -> int:
         program = shutil.copy(COUNT, workdir)
         script = (
             f"export PLIANT_CHECKPOINT_DIR={workdir}/saves{gpus}\n"
             f"exec {programs}/pliant run -- {programs}/python {program} 100000 count{gpus} 0.02"
         )
-        return submit(f"--gres=gpu:{gpus}", BEST_EFFORT, "--time=10", script=script)
+        return submit(f"--gres=gpu:{gpus}", BEST_EFFORT, "--time=10", *more, script=script)
 
     return begun
 
@@ -88,3 +88,52 @@ def test_a_plain_job_makes_room_for_nobody(
     seen = ask(clean, a.StatusAnswer, "status").cycles
     wait_until(lambda: ask(clean, a.StatusAnswer, "status").cycles > seen + 35, "cycles")
     wait_for_state(trial, "PENDING")
+
+
+def test_no_room_is_made_for_one_that_takes_its_nodes_alone(
+    clean: Sandbox,
+    submit: Submit,
+    wait_for_state: WaitForState,
+    show: Callable[[int | str], dict[str, str]],
+    counts: Callable[..., int],
+) -> None:
+    """A node on which another has a CPU is no room for it: its victim's GPUs would stand idle."""
+    for option in ("--nodelist=n2", "--exclusive"), ("--nodelist=n1", "--cpus-per-task=1"):
+        wait_for_state(submit(*option, "--time=10", script=LONG, user=None), "RUNNING")
+    victim = counts(4)
+    wait_until(partial(is_mature, clean, victim), "it to be mature")
+    alone = submit("--gres=gpu:1", "--exclusive", TRIAL, "--time=2", script=LONG)
+    said = clean.run(["pliant", "why", str(alone)]).stdout
+    assert "an ordinary one: it has its nodes alone" in " ".join(said.split())
+    seen = ask(clean, a.StatusAnswer, "status").cycles
+    wait_until(lambda: ask(clean, a.StatusAnswer, "status").cycles > seen + 5, "cycles")
+    assert (show(victim)["JobState"], show(victim)["Restarts"]) == ("RUNNING", "0")
+    trial = submit("--gres=gpu:1", TRIAL, "--time=2", script="true")
+    wait_for_state(trial, "COMPLETED")
+    assert show(victim)["Restarts"] == "1"
+
+
+def test_no_job_gives_its_place_to_one_of_a_higher_tier_for_a_resize_or_a_trial_job(
+    clean: Sandbox,
+    submit: Submit,
+    wait_for_state: WaitForState,
+    show: Callable[[int | str], dict[str, str]],
+    counts: Callable[..., int],
+) -> None:
+    with slurm_says(clean, "PartitionName=top Nodes=n[1-2] PriorityTier=10 MaxTime=60 State=UP"):
+        wait_for_state(
+            submit("--nodelist=n2", "--gres=gpu:4", "--time=10", script=LONG, user=None), "RUNNING"
+        )
+        job = counts(4, "--moldable=gpus=1-4", "--malleable")
+        wait_until(partial(is_mature, clean, job), "it to be mature")
+        first = submit("--partition=top", "--gres=gpu:3", "--time=10", script=LONG, user=BOB)
+        trial = submit("--gres=gpu:2", TRIAL, "--time=2", script="true")
+        seen = ask(clean, a.StatusAnswer, "status").cycles
+        wait_until(lambda: ask(clean, a.StatusAnswer, "status").cycles > seen + 5, "cycles")
+        done = clean.run(["pliant", "resize", str(job), "2"])
+        words = f"job {first}, of a partition of a higher PriorityTier, could start in its place"
+        assert (done.returncode, words in done.stderr) == (1, True), done.stderr
+        assert (show(job)["JobState"], show(job)["Restarts"]) == ("RUNNING", "0")
+        clean.run(["scancel", str(first)], check=True)
+        wait_for_state(trial, "COMPLETED")
+        clean.run(["scancel", str(job)], check=True)

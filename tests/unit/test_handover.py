@@ -561,7 +561,7 @@ def test_who_makes_room_with_another_keeps_its_fence_until_that_has_left_too() -
 
 def test_a_guest_that_slurm_cannot_start_leaves_the_room_to_the_victim() -> None:
     drill = Drill(begun(guest=True), intended(guest=str(GUEST)))
-    drill.hands.has(number=GUEST, gpus=5)  # as --exclusive would: there is never room for it
+    drill.hands.has(number=GUEST, lacks=True)  # as one with --exclusive beside another's CPU
     drill.run()
     assert (drill.outcome, drill.did[-3:]) == (
         Outcome.DONE,
