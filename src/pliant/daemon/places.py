@@ -20,10 +20,11 @@ class Places:
         """``clock`` counts seconds since the epoch."""
         self._clock = clock
         self._decided: tuple[Snapshot, Plan] | None = None  # last
+        self._tiers: Tiers | None = None  # of that
 
     def decided(self, snapshot: Snapshot, plan: Plan) -> None:
         """Note what a cycle saw and decided: who asks after it is given no more than it leaves."""
-        self._decided = (snapshot, plan)
+        self._decided, self._tiers = (snapshot, plan), Tiers(snapshot)
 
     def has_room(self, job: Job, wanted: Wanted) -> bool:
         """Return whether a running job could become that now, as far as the last cycle knows.
@@ -62,9 +63,8 @@ class Places:
 
     def overtaken(self, job: Job, wanted: Wanted) -> str:
         """Return who could have its place between its two runs, in words; "" for nobody."""
-        if self._decided is None:
-            return ""
-        return Tiers(self._decided[0]).overtaken(job, wanted.shape, wanted.guest)
+        tiers = self._tiers
+        return tiers.overtaken(job, wanted.shape, wanted.guest) if tiers is not None else ""
 
     def beyond(self, job: Job, shape: Shape) -> str:
         """Return the limit that it would break as that wherever it may run, or what else keeps it.

@@ -6,10 +6,28 @@ priority of ours reaches above it. So between two runs of a job such a one may h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 
 from pliant.model import ALL_CORES, Demand, Job, Node, Shape, Snapshot
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Jobs that wait in the same partitions for as much of a node, in the order of the queue."""
+
+    partitions: tuple[str, ...]
+    demand: Demand
+    tasks: dict[str, int] = field(default_factory=dict)  # by job
+    total: int = 0
+
+    def without(self, guest: str) -> _Alike:
+        if guest not in self.tasks:
+            return self
+        tasks = {job: number for job, number in self.tasks.items() if job != guest}
+        return _Alike(self.partitions, self.demand, tasks, self.total - self.tasks[guest])
 
 
 class Tiers:
@@ -18,7 +36,9 @@ class Tiers:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._known = {one.name: one for one in snapshot.partitions}
-        self._matter = len({one.tier for one in snapshot.partitions}) > 1
+        self._lowest = min((one.tier for one in snapshot.partitions), default=0)
+        self._matter = any(one.tier > self._lowest for one in snapshot.partitions)
+        self._theirs: dict[tuple[tuple[str, ...], int], frozenset[str]] = {}
 
     def of(self, job: Job) -> int:
         """Return the highest tier of its partitions."""
@@ -33,43 +53,69 @@ class Tiers:
         """
         if not self._matter:
             return ""
-        tier = own = self.of(job)
-        for one in self._snapshot.waiting:
-            if one.id == guest:
-                tier = min(own, self.of(one))
+        own = self.of(job)
+        tier = min(own, self.of(self._by_id[guest])) if guest in self._by_id else own
         if tier < own:
             return f"its partition has a higher PriorityTier than those of job {guest}"
-        nodes = [node for node in self._snapshot.nodes if node.name in job.nodes]
-        before = [one for one in self._before(job, tier, nodes) if one.id != guest]
+        nodes = [self._nodes[name] for name in job.nodes if name in self._nodes]
+        before = [*self._before(job, tier, nodes, guest)]
         if not before or all(_has_room(before, node, job, shape) for node in nodes):
             return ""
-        return (
-            f"job {before[0].id}, of a partition of a higher PriorityTier, could start in its place"
-        )
+        first = next(iter(before[0].tasks))
+        return f"job {first}, of a partition of a higher PriorityTier, could start in its place"
 
-    def _before(self, job: Job, tier: int, nodes: Iterable[Node]) -> Iterator[Job]:
+    @cached_property
+    def _by_id(self) -> dict[str, Job]:
+        return {one.id: one for one in self._snapshot.waiting}
+
+    @cached_property
+    def _nodes(self) -> dict[str, Node]:
+        return {node.name: node for node in self._snapshot.nodes}
+
+    @cached_property
+    def _above(self) -> Sequence[_Alike]:
+        """Who waits, and goes before somebody."""
+        found: dict[tuple[tuple[str, ...], Demand], _Alike] = {}
+        for job in self._snapshot.waiting:
+            if job.eligible and self.of(job) > self._lowest:
+                demand = job.demand(job.shape)
+                alike = found.setdefault((job.partitions, demand), _Alike(job.partitions, demand))
+                alike.tasks[job.id] = job.tasks_waiting
+                alike.total += job.tasks_waiting
+        return [*found.values()]
+
+    def _before(self, job: Job, tier: int, nodes: Iterable[Node], guest: str) -> Iterator[_Alike]:
         """Yield who waits in a higher tier, and could start where the job runs."""
         has = job.demand(job.shape)
-        for one in self._snapshot.waiting:
-            higher = [self._known[p] for p in one.partitions if p in self._known]
-            theirs = {name for p in higher if p.tier > tier for name in p.nodes}
-            if one.eligible and any(_fits(one, n, has) for n in nodes if n.name in theirs):
-                yield one
+        for alike in self._above:
+            theirs = self._of_higher(alike.partitions, tier)
+            if any(_fits(alike.demand, n, has) for n in nodes if n.name in theirs):
+                left = alike.without(guest)
+                if left.total:
+                    yield left
+
+    def _of_higher(self, partitions: tuple[str, ...], tier: int) -> frozenset[str]:
+        """The nodes of those partitions that are of a higher tier."""
+        key = (partitions, tier)
+        if key not in self._theirs:
+            known = (self._known[name] for name in partitions if name in self._known)
+            self._theirs[key] = frozenset(n for one in known if one.tier > tier for n in one.nodes)
+        return self._theirs[key]
 
 
-def _fits(one: Job, node: Node, has: Demand) -> bool:
+def _fits(need: Demand, node: Node, has: Demand) -> bool:
     """Whether a job could be on a node in place of one that has so much of it."""
-    need, in_part = one.demand(one.shape), sum(len(pool.parts) for pool in node.pools)
+    in_part = sum(len(pool.parts) for pool in node.pools)
     cpus = node.cpus if has.cpus == ALL_CORES else node.free_cpus + has.cpus
     return _gpus(need) <= _free_gpus(node) + in_part + _gpus(has) and need.cpus <= cpus
 
 
-def _has_room(jobs: Iterable[Job], node: Node, job: Job, shape: Shape) -> bool:
+def _has_room(before: Sequence[_Alike], node: Node, job: Job, shape: Shape) -> bool:
     """Whether they all have room beside a job that comes back so, should they be on one node.
 
     None is reckoned with where it may lie otherwise on its nodes.
     """
-    needs = [(one.demand(one.shape), one.tasks_waiting) for one in jobs]
+    needs = [(alike.demand, alike.total) for alike in before]
     has, keeps = job.demand(job.shape), job.demand(shape)
     whole = ALL_CORES in (has.cpus, keeps.cpus, *[need.cpus for need, _ in needs])
     if shape.nodes != job.shape.nodes or whole:
