@@ -227,9 +227,9 @@ CLUSTER = Cluster(
 
 
 def test_whatever_would_be_frozen_while_it_waits_is_known_here() -> None:
-    readers = (requested._left, request._odd, requested._constraint)
+    readers = (requested._unplaced, requested._left, request._odd, requested._constraint)
     source = "".join(inspect.getsource(reader) for reader in readers)
-    words = set(re.findall(r'f?"(it(?:s| or its)? [^"]+)"', source))
+    words = {requested.ALONE, *re.findall(r'f?"(it(?:s| or its)? [^"]+)"', source)}
     known = {re.sub(r"tmpfs", "{', '.join(others)}", text) for text in FROZEN}
     assert words == known | NORMAL
 
