@@ -217,7 +217,9 @@ def _hand_over(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, la
     elif not _has_come(area, seen.moment):
         seen.moment = PASSED_BY
     if seen.is_faulty:
+        area.passed_by = False
         fault.inject(area)
+        seen.moment = PASSED_BY if area.passed_by else seen.moment
         area.let_go()
         time.sleep(draw.uniform(0.2, 1.5))
         area.restore()

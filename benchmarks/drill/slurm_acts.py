@@ -6,6 +6,7 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 
 import psutil
 
@@ -14,6 +15,8 @@ from benchmarks.drill.fault import Act, Around
 from benchmarks.drill.field import COME_S
 from benchmarks.drill.slurm_field import USER, SlurmField
 
+KILLS_S = 2.0
+"""How long after its start a kill of a job's run before may meet it."""
 BOOTS_S = 30.0
 """Longer than Slurm lets a job's start take: one that is not there by then it misses at once."""
 
@@ -54,7 +57,11 @@ def restart_at_once(field: SlurmField) -> None:
 
 
 def kill_start(field: SlurmField) -> None:
-    """End the next run as a kill does that is told a second time."""
+    """End the next run as a kill does that is told a second time: within its first two seconds."""
+    started_s = datetime.fromisoformat(field.show(field.job)["StartTime"]).timestamp()
+    if time.time() - started_s > KILLS_S:
+        field.passed_by = True
+        return
     field.sandbox.run(["scancel", "--signal=TERM", "--full", field.job])
 
 

@@ -96,8 +96,11 @@ REFUSED_S = 10.0
 """What is refused that may be taken yet is given up when it is refused again so long after."""
 PUT_BACK_S = 3.0
 """How long it is tried at least to put a request back; then the job starts as far as it can."""
-SETTLE_S = 2.0
-"""How long after its start a kill may be one that was meant for its run before."""
+SETTLE_S = 5.0
+"""How long after its start a kill may end it that was meant for its run before.
+
+Such a kill comes within two seconds (measured); what it ends may take some more to be over.
+"""
 SOON_S = 1.0
 """How long after it was put back into the queue a job may begin: the next second."""
 FRESH_S = 5.0
