@@ -679,7 +679,8 @@ def failed(
         ([failed(1035.0, 1036.0, "0:9")], True),  # as squeue writes it from 24.11 on
         ([failed(1035.0, 1036.0, "143:0")], True),
         ([failed(1035.0, 1036.0, "1:0")], False),
-        ([failed(1035.0, 1038.0, "15")], False),
+        ([failed(1035.0, 1040.0, "15")], True),  # what it ran took some seconds to end
+        ([failed(1035.0, 1041.0, "15")], False),
         *[  # it had saved: its wrapper died
             ([failed(1010.0, 1035.0, code, run=2, submit_s=1009.0)], True)
             for code in (str(85 << 8), "85:0", "9", "0:9", "0:15", "137:0", "143:0")
