@@ -64,9 +64,9 @@ def test_nodes_have_what_is_free_on_them(seen: Snapshot) -> None:
 
 def test_partitions_and_reservations_are_as_configured(seen: Snapshot) -> None:
     assert seen.partitions == (
-        Partition("main", ("n1", "n2", "n3", "n4"), 86400, default=True),
-        Partition("big", ("n1", "n2"), max_nodes=2, sharers=2),
-        Partition("downp", ("n4",), up=False),
+        Partition("main", ("n1", "n2", "n3", "n4"), 86400, default=True, tier=1),
+        Partition("big", ("n1", "n2"), max_nodes=2, sharers=2, tier=10),
+        Partition("downp", ("n4",), up=False, tier=1),
     )
     assert seen.reservations == (Reservation("maint|x", ("n1", "n2"), 1795215345.0, 1795216345.0),)
 
