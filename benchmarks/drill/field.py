@@ -177,6 +177,10 @@ class Field(ABC):
         """Whether the batch system counts fewer runs of the job than there were."""
         return False
 
+    def has_forgotten_a_fence(self) -> bool:
+        """Whether the batch system has lost the last hand-over's before the job's run ended."""
+        return False
+
     def recount(self) -> bool:
         """Let it count its GPUs anew, where it has miscounted them; return whether so."""
         return False

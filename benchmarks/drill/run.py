@@ -26,6 +26,7 @@ UNPINNED_S = 6.0
 """How long after its start a job may still carry its pin: the next look takes it."""
 RESTS_S = 10.0
 PASSED_BY = "passed by"
+SLIPPED = "slipped in before"
 """The moment of a hand-over that ended without having come to the one that it was to halt at."""
 _RESTS = ("saved in vain", "it was tried before, and refused")
 """What pliantd says of a job that it does not ask again for a while, or of a shape."""
@@ -322,6 +323,9 @@ def _until_over(area: Field, fault: Fault, seen: Seen, *, last: bool) -> None:
         return
     finally:
         seen.righted += admin.did
+    if seen.slipped and "slurmctld" in fault.name and area.has_forgotten_a_fence():
+        seen.first, seen.slipped = 1, 0
+        seen.words = [words for words in seen.words if not words.startswith(SLIPPED)]
     seen.lost += bool(area.guest) and area.state_of(area.guest) != fault.guest_ends
     if area.has_ended:
         _judge(area, seen)
@@ -343,7 +347,7 @@ def _look_at_rival(
     if rival == "RUNNING" and not ended and not seen.first + seen.slipped:
         by_slurm = fault.first or _was_not_launched(area) or area.has_forgotten_a_run(shown)
         seen.first, seen.slipped = (1, 0) if by_slurm else (0, 1)
-        seen.words += [] if by_slurm else [f"slipped in before {_told(shown)}"]
+        seen.words += [] if by_slurm else [f"{SLIPPED} {_told(shown)}"]
     if rival in ENDED:
         area.rival = ""
     elif rival and (ended or rival == "RUNNING"):

@@ -90,11 +90,12 @@ def start_anew(field: SlurmField) -> None:
 def reboot(field: SlurmField) -> None:
     """Let its node lose power for a moment, and with it all that the job ran there."""
     field.kill("slurmd-n1")
-    guardian = field.guardian()
-    stepd = guardian.parent()
-    for process in (*([stepd] if stepd else ()), guardian, *guardian.children(recursive=True)):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
+    with contextlib.suppress(psutil.NoSuchProcess):  # its run may have ended just now
+        guardian = field.guardian()
+        stepd = guardian.parent()
+        for process in (*([stepd] if stepd else ()), guardian, *guardian.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
 
 
 def reboot_slowly(field: SlurmField) -> None:

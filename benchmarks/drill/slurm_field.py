@@ -137,6 +137,16 @@ class SlurmField(Field):
         began = log.read_text().count("began ") if log.exists() else 0
         return shown.get("JobState") == "PENDING" and int(shown.get("Restarts", began)) < began
 
+    def has_forgotten_a_fence(self) -> bool:
+        """Whether one that was killed has, between pliantd's look and the requeue.
+
+        Then pliantd has made it twice in the last hand-over: before the requeue, and after.
+        """
+        last = self.said().rpartition(f"job {self.job}: to ")[2]
+        steps = re.findall(rf"job {self.job}: (fence|requeue)$", last, re.MULTILINE)
+        before, requeue, after = " ".join(steps).partition("requeue")
+        return requeue != "" and "fence" in before and "fence" in after
+
     def recount(self) -> bool:
         """Let slurmctld count its GPUs anew, where it has miscounted them; return whether so.
 
