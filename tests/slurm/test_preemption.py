@@ -48,6 +48,12 @@ def counts(submit: Submit, workdir: Path, programs: Path) -> Callable[..., int]:
     return begun
 
 
+def let_cycles_pass(sandbox: Sandbox, number: int) -> None:
+    """Wait until pliantd has decided so often once more."""
+    seen = ask(sandbox, a.StatusAnswer, "status").cycles
+    wait_until(lambda: ask(sandbox, a.StatusAnswer, "status").cycles > seen + number, "cycles")
+
+
 def test_a_trial_takes_the_room_of_a_best_effort_job_which_goes_on_after_it(
     clean: Sandbox,
     submit: Submit,
@@ -85,8 +91,7 @@ def test_a_plain_job_makes_room_for_nobody(
     for job in plain:
         wait_for_state(job, "RUNNING")
     trial = submit("--gres=gpu:1", TRIAL, "--time=2", script=LONG)
-    seen = ask(clean, a.StatusAnswer, "status").cycles
-    wait_until(lambda: ask(clean, a.StatusAnswer, "status").cycles > seen + 35, "cycles")
+    let_cycles_pass(clean, 35)
     wait_for_state(trial, "PENDING")
 
 
@@ -105,8 +110,7 @@ def test_no_room_is_made_for_one_that_takes_its_nodes_alone(
     alone = submit("--gres=gpu:1", "--exclusive", TRIAL, "--time=2", script=LONG)
     said = clean.run(["pliant", "why", str(alone)]).stdout
     assert "an ordinary one: it has its nodes alone" in " ".join(said.split())
-    seen = ask(clean, a.StatusAnswer, "status").cycles
-    wait_until(lambda: ask(clean, a.StatusAnswer, "status").cycles > seen + 5, "cycles")
+    let_cycles_pass(clean, 5)
     assert (show(victim)["JobState"], show(victim)["Restarts"]) == ("RUNNING", "0")
     trial = submit("--gres=gpu:1", TRIAL, "--time=2", script="true")
     wait_for_state(trial, "COMPLETED")
@@ -128,8 +132,7 @@ def test_no_job_gives_its_place_to_one_of_a_higher_tier_for_a_resize_or_a_trial_
         wait_until(partial(is_mature, clean, job), "it to be mature")
         first = submit("--partition=top", "--gres=gpu:3", "--time=10", script=LONG, user=BOB)
         trial = submit("--gres=gpu:2", TRIAL, "--time=2", script="true")
-        seen = ask(clean, a.StatusAnswer, "status").cycles
-        wait_until(lambda: ask(clean, a.StatusAnswer, "status").cycles > seen + 5, "cycles")
+        let_cycles_pass(clean, 5)
         done = clean.run(["pliant", "resize", str(job), "2"])
         words = f"job {first}, of a partition of a higher PriorityTier, could start in its place"
         assert (done.returncode, words in done.stderr) == (1, True), done.stderr
