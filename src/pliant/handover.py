@@ -452,7 +452,8 @@ def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
     if guest.is_waiting and not guest.pinned:
         return Step(Do.PIN_GUEST)
     if scene.awaits:
-        return _fenced(scene) or _WAIT
+        fence = None if over.barred else _fenced(scene)
+        return fence or _WAIT
     if scene.fence_end_s and scene.now_s >= begin_s:
         return Step(Do.UNFENCE)
     return _tidy(over, scene, Outcome.DONE) if over.guest and not scene.fence_end_s else _WAIT

@@ -557,6 +557,8 @@ def test_who_makes_room_with_another_keeps_its_fence_until_that_has_left_too() -
     assert next_step(over, scene).do is Do.UNFENCE
     assert next_step(over, replace(scene, awaits=True)) == Step(Do.WAIT)
     assert next_step(over, replace(scene, awaits=True, fence_end_s=1010.0)).do is Do.RENEW
+    barred = replace(over, barred=True)
+    assert next_step(barred, replace(scene, awaits=True, fence_end_s=0.0)) == Step(Do.WAIT)
 
 
 def test_a_guest_that_slurm_cannot_start_leaves_the_room_to_the_victim() -> None:

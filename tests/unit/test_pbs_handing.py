@@ -18,7 +18,7 @@ from pliant.batch.clients import Answer
 from pliant.batch.pbs import Pbs
 from pliant.batch.pbs.fences import Fences
 from pliant.batch.pbs.queries import KICK
-from pliant.errors import Refused, Unavailable
+from pliant.errors import Refused, TooLate, Unavailable
 from pliant.filter.pbs.fences import Fence, read_fences
 from pliant.grammar import parse, token_text
 from pliant.handover import (
@@ -111,6 +111,18 @@ def test_one_that_has_saved_is_fenced_given_time_to_end_and_then_requeued(site: 
     assert (under_way.step().do, site.said) == (Do.REQUEUE, [])
     assert (under_way.step(20).do, site.said) == (Do.REQUEUE, [("qrerun", "30")])
     assert under_way.pbs.fences() == {"30": NOW_S + FENCE_S}
+
+
+@pytest.mark.parametrize("state", ["S", "U"])
+def test_one_that_is_suspended_keeps_its_place_until_it_goes_on(site: Recorded, state: str) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    site.job("30")["job_state"] = state
+    assert (under_way.step(20).do, site.said) == (Do.SETTLE, [])
+    with pytest.raises(TooLate, match="does not run any more"):
+        under_way.pbs.step(Step(Do.REQUEUE), under_way.over, under_way.job)
+    site.job("30")["job_state"] = "R"
+    assert (under_way.step(21).do, site.said) == (Do.REQUEUE, [("qrerun", "30")])
 
 
 def test_one_that_somebody_has_deleted_is_not_requeued(site: Recorded) -> None:

@@ -35,7 +35,7 @@ class Tiers:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._known = {one.name: one for one in snapshot.partitions}
+        self._known = snapshot.partition_by_name
         self._lowest = min((one.tier for one in snapshot.partitions), default=0)
         self._matter = any(one.tier > self._lowest for one in snapshot.partitions)
         self._theirs: dict[tuple[tuple[str, ...], int], frozenset[str]] = {}

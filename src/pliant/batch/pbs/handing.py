@@ -155,6 +155,7 @@ class Handing:
             begins_s=_begins_s(row, over),
             started_s=row.start_s,
             blocked=blocked(row),
+            suspended=row.is_suspended,
         )
 
     # --- do --------------------------------------------------------------------------------
@@ -185,6 +186,8 @@ class Handing:
         row = self._row(over)
         if row is None or row.is_deleted:
             raise Refused(f"job {over.job}: it has been deleted")
+        if row.is_suspended:
+            raise TooLate(f"job {over.job}: it does not run any more")
         self._tell(step, over, ("qrerun", over.job))
 
     def before_end(self, over: HandOver, job: Job, site: Site) -> None:

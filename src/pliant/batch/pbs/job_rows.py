@@ -26,6 +26,7 @@ from pliant.filter.pbs.names import BACK, BY_QHOLD, HELD, RESTARTS, read_back, r
 
 RUNNING, ENDING = "R", "E"
 WAITING = frozenset("QHWT")
+SUSPENDED = frozenset("SU")
 TOO_MANY = "job held, too many failed attempts to run"
 """PBS's comment on a job that it holds because a start has failed and its run_count is above 20."""
 DELETES = " and terminated by "
@@ -95,6 +96,11 @@ class JobRow:
         back = read_back(self.variables.get(BACK, ""))
         waits = self.waits and back is not None and self.run_count == back.runs
         return waits or self.starts_falsely
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether it has its place and stands still: by an operator, PBS, or for who uses the node."""
+        return self.state in SUSPENDED
 
     @property
     def is_deleted(self) -> bool:

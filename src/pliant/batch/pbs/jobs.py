@@ -183,7 +183,7 @@ def _left(row: JobRow, job: Job, site: Site) -> str:
         (row.queue not in site.queues, "its queue is a reservation's, or sends it on"),
         (row.is_subjob, "it is one of an array"),
         (row.is_array and row.state == "B", "an array that has begun keeps its shape"),
-        (row.state in "SU", "it is suspended"),
+        (row.is_suspended, "it is suspended"),
         (not row.waits and row.holds != "", HELD),
         (not row.waits and row.begin_s > 0, LATER),
         (goes and not _goes_back(row, site), "nothing here would send it back to the queue"),
