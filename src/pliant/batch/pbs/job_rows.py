@@ -99,7 +99,7 @@ class JobRow:
 
     @property
     def is_suspended(self) -> bool:
-        """Whether it has its place and stands still: by an operator, PBS, or for who uses the node."""
+        """Whether it has its place and stands still: an operator, PBS or a user at its node."""
         return self.state in SUSPENDED
 
     @property
