@@ -29,6 +29,9 @@ def says(*words: str) -> Act:
 cancel = by_owner("qdel", "{job}")
 hold, release = by_owner("qhold", "-h", "u", "{job}"), by_owner("qrls", "-h", "u", "{job}")
 rerun = says("qrerun", "{job}")
+suspended = for_a_while(
+    says("qsig", "-s", "suspend", "{job}"), says("qsig", "-s", "resume", "{job}"), 3.0
+)
 
 
 def _switch(field: PbsField, to: str) -> None:

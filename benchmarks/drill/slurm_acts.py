@@ -122,6 +122,16 @@ reserved = for_a_while(
     says("delete", "reservationname=drill"),
     3.0,
 )
+maintenance = for_a_while(
+    says(
+        *("create", "reservation", "reservationname=drill", "starttime=now+5minutes"),
+        *("duration=60", "users=root", "nodes=n1", "flags=maint,ignore_jobs"),
+    ),
+    says("delete", "reservationname=drill"),
+    3.0,
+)
+"""Before it the job's run has time, and the next one has not."""
+delete_fence = says("delete", "reservationname=pliant_{job}")
 suspended = for_a_while(says("suspend", "{job}"), says("resume", "{job}"), 3.0)
 
 
