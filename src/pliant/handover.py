@@ -217,7 +217,8 @@ class Sight:
 
     ``carries``: the shape it asks for, None where not told; ``queued_s``: since when it waits, in
     whole seconds; ``begins_s``: when it may begin; ``started_s``: when it started, in whole
-    seconds; ``ends_s``: when its time limit ends the run that is asked, 0 where that is not told;
+    seconds; ``limit_s``: the time limit of the run that is asked, as its request says it, inf
+    where it has none, 0 where that is not told; ``ends_s``: when that ends it, 0 without one;
     ``fresh_s``: when the youngest slurmd of its nodes started, 0 where there is none; ``killed``:
     it failed after its checkpoint, at the very start of a later run or before it was requeued;
     ``changed``: it says something else than when it was asked, or runs and may not be in the run
@@ -240,6 +241,7 @@ class Sight:
     started_s: float = 0.0
     fresh_s: float = 0.0
     blocked: str = ""
+    limit_s: float = 0.0
     ends_s: float = 0.0
     not_launched: bool = False
     held_by_admin: bool = False
@@ -408,7 +410,7 @@ def _settles(over: HandOver, scene: Scene) -> bool:
 
 def _before_requeue(over: HandOver, scene: Scene) -> Step:
     if scene.job.suspended:  # requeued it would wait, held, and `scontrol resume` be refused
-        return Step(Do.SETTLE)
+        return Step(Do.UNFENCE) if scene.fence_end_s else Step(Do.SETTLE)
     if scene.job.held or over.barred:
         return Step(Do.REQUEUE)
     if scene.job.priority not in over.pins:
@@ -451,7 +453,7 @@ def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
         return Step(Do.PIN)
     if guest.is_waiting and not guest.pinned:
         return Step(Do.PIN_GUEST)
-    if scene.awaits:
+    if scene.awaits and guest.is_waiting:
         fence = None if over.barred else _fenced(scene)
         return fence or _WAIT
     if scene.fence_end_s and scene.now_s >= begin_s:

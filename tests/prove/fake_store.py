@@ -27,8 +27,8 @@ class FakeStore:
     def saved(self, number: int, saved_s: float) -> None:
         self._set(number, saved_s=saved_s)
 
-    def ends(self, number: int, end_s: float) -> None:
-        self._set(number, end_s=end_s)
+    def ends(self, number: int, end_s: float, asked: str) -> None:
+        self._set(number, end_s=end_s, asked=asked)
 
     def made(self, number: int, made: bool) -> None:
         self._set(number, made=made)

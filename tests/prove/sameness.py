@@ -99,6 +99,7 @@ def _under_way(active: Sequence[Any], world: World, seen: Seen) -> object:
     return (
         *(_of_the_hand_over(over, seen), did is not None and did.do is Do.RESHAPE),
         *(known["requeued"], known["stays"], known["ready"]),
+        (known["job"].time_limit_s, known["job"].limit_shown_s),
         over.saved_s and world.job.runs and heard,
         *[seen(float(int(known[name])), SOON_S) for name in ("ran_s", "waits_s")],
         over.guest and seen(known["room_s"]),

@@ -14,6 +14,7 @@ import pytest
 from slurm_hands import NOW_S, Hands, begun
 
 from pliant.batch.slurm import Commands
+from pliant.batch.snapshot_file import read_job
 from pliant.daemon.handing import (
     AGAIN_S,
     HEARD_S,
@@ -152,9 +153,16 @@ def test_of_several_that_make_room_each_is_told_how_far_the_others_are(bench: Be
     bench.begin(guest="8")
     other = replace(bench.asked, id="9")
 
-    def seen(job: str, now_s: float, state: JobState | None, fence_end_s: float = 0.0) -> Scene:
+    def seen(
+        job: str,
+        now_s: float,
+        state: JobState | None,
+        fence_end_s: float = 0.0,
+        *,
+        suspended: bool = False,
+    ) -> Scene:
         active = bench.overs._active[job]
-        scene = Scene(now_s, Sight(state), fence_end_s=fence_end_s)
+        scene = Scene(now_s, Sight(state, suspended=suspended), fence_end_s=fence_end_s)
         return bench.overs._in_company(active, scene)
 
     bench.overs.begin(other, Wanted(OLD, ("n2",), "8"), bench.hands.clock() + 60, "for 8")
@@ -162,6 +170,9 @@ def test_of_several_that_make_room_each_is_told_how_far_the_others_are(bench: Be
     first = seen("7", 1000.0, waits)
     assert (first.awaits, first.room_s) == (True, 1000.0)  # 9 was not looked at yet
     assert seen("9", 1010.0, runs).awaits is False
+    seen("9", 1015.0, runs, suspended=True)  # nobody knows until when
+    assert seen("7", 1016.0, waits).awaits is False
+    seen("9", 1017.0, runs)
     first = seen("7", 1020.0, waits)
     assert (first.awaits, first.room_s) == (True, 1020.0)
     second = seen("9", 1030.0, waits, fence_end_s=1100.0)  # it has left, and keeps others out yet
@@ -1615,6 +1626,33 @@ def test_a_run_that_is_given_another_limit_ends_by_that(bench: Bench) -> None:
     assert bench.ends == [("7", Outcome.DONE)]
     job = bench.hands.job
     assert 0 < began_s + 20 * 60 - (job.start_s + job.limit_min * 60) <= 60  # in whole minutes
+
+
+@pytest.mark.parametrize("guest", ["", "8"])
+def test_a_run_that_is_given_more_time_while_it_saves_keeps_that_and_its_place(
+    bench: Bench, guest: str
+) -> None:
+    asked = replace(ASKED, time_limit_s=30 * 60, limit_shown_s=30 * 60)
+    end_s = 0.0 if guest else asked.start_s + 30 * 60
+    wanted = Wanted(OLD if guest else NEW, ("n1",), guest, end_s=end_s)
+    assert bench.overs.begin(asked, wanted, NOW_S + 60, "explored")
+    bench.hands.fake.told(("update", "jobid=7", "TimeLimit=60"))
+    bench.go_on(3)
+    (row,) = bench.store.handovers()
+    assert (read_job(row.asked).limit_shown_s, row.end_s > 0) == (3600, not guest)
+    bench.save()
+    bench.go_on()
+    assert bench.ends == [("7", Outcome.DONE)]
+
+
+def test_a_run_whose_time_limit_is_taken_away_has_none_when_it_comes_back(bench: Bench) -> None:
+    asked = replace(ASKED, time_limit_s=30 * 60, limit_shown_s=30 * 60)
+    wanted = Wanted(NEW, ("n1",), end_s=asked.start_s + 30 * 60)
+    assert bench.overs.begin(asked, wanted, NOW_S + 60, "its owner asked for it")
+    active, none = bench.overs._active["7"], Sight(JobState.RUNNING, limit_s=float("inf"))
+    over = bench.overs._as_it_ends(active, active.over, none)
+    assert (over.end_s, active.job.longest_s) == (0.0, float("inf"))
+    assert bench.overs._as_it_ends(active, over, none) is over
 
 
 def test_a_row_that_the_batch_system_contradicts_is_not_gone_on_with(bench: Bench) -> None:

@@ -431,6 +431,8 @@ def test_a_job_that_is_suspended_keeps_its_place_until_it_may_go_on(after: int) 
     drill = Drill(begun(), intended())
     drill.begin(after)
     drill.slurm.told(("suspend", str(JOB)))
+    if after == 2:  # others may have what it does not use
+        assert drill.look().do is Do.UNFENCE
     for _ in range(30):
         assert drill.look().do is Do.SETTLE
         drill.hands.pass_time(1.0)
@@ -559,6 +561,8 @@ def test_who_makes_room_with_another_keeps_its_fence_until_that_has_left_too() -
     assert next_step(over, replace(scene, awaits=True, fence_end_s=1010.0)).do is Do.RENEW
     barred = replace(over, barred=True)
     assert next_step(barred, replace(scene, awaits=True, fence_end_s=0.0)) == Step(Do.WAIT)
+    for gone in (replace(guest, state=RUNNING), replace(guest, state=None)):
+        assert next_step(over, replace(scene, guest=gone, awaits=True)).do is Do.UNFENCE
 
 
 def test_a_guest_that_slurm_cannot_start_leaves_the_room_to_the_victim() -> None:

@@ -118,11 +118,14 @@ def test_one_that_is_suspended_keeps_its_place_until_it_goes_on(site: Recorded, 
     under_way = Clocked(site)
     under_way.step()
     site.job("30")["job_state"] = state
-    assert (under_way.step(20).do, site.said) == (Do.SETTLE, [])
+    assert (under_way.step(19).do, fences(site)) == (Do.UNFENCE, ())  # PBS gives others what it had
+    assert under_way.step(20).do is Do.SETTLE
     with pytest.raises(TooLate, match="does not run any more"):
         under_way.pbs.step(Step(Do.REQUEUE), under_way.over, under_way.job)
     site.job("30")["job_state"] = "R"
-    assert (under_way.step(21).do, site.said) == (Do.REQUEUE, [("qrerun", "30")])
+    assert (under_way.step(21).do, fences(site) != ()) == (Do.FENCE, True)
+    assert ("qrerun", "30") not in site.said
+    assert (under_way.step(21).do, site.said[-1]) == (Do.REQUEUE, ("qrerun", "30"))
 
 
 def test_one_that_somebody_has_deleted_is_not_requeued(site: Recorded) -> None:

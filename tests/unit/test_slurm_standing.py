@@ -296,6 +296,16 @@ def test_a_limit_between_what_is_left_and_what_it_was_is_more_than_the_resize_le
     assert stands(row(time_limit="29:00"), JOB, OVER, CLUSTER)
 
 
+def test_a_run_that_ends_sooner_or_later_than_its_limit_says_was_given_no_more_time() -> None:
+    """It was resized before, which sets its end to the second; or it was suspended."""
+    sooner = replace(JOB, time_limit_s=1793, limit_shown_s=1800)
+    assert stands(row(), sooner, OVER, CLUSTER)
+    assert not stands(row(time_limit="31:00"), sooner, OVER, CLUSTER)
+    later, keeps = replace(sooner, time_limit_s=1875), replace(KEEPS, end_s=10_000.0 + 1875)
+    assert stands(row(), later, keeps, CLUSTER)
+    assert not stands(row(time_limit="31:00"), later, keeps, CLUSTER)
+
+
 def test_of_a_resize_that_0_1_0_began_no_limit_is_an_owners_update() -> None:
     """It stored what is asked and when, and not the job as it ran: that is known as it waits."""
     waits = replace(JOB, nodes=(), start_s=0.0)

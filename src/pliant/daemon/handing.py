@@ -469,8 +469,7 @@ class HandOvers:
             scene = _as_queued(active, scene, self._monotonic() - since_s)
             active.behind_s = scene.behind_s or active.behind_s
             scene = self._in_company(active, replace(scene, behind_s=active.behind_s))
-            if self._ends_otherwise(active, over, scene):
-                return
+            over = self._as_it_ends(active, over, scene.job)
             step = next_step(over, scene)
             with self._lock:
                 step = self._heard(active, step, scene.job)
@@ -505,7 +504,8 @@ class HandOvers:
         guest, now_s = active.over.guest, scene.now_s
         if not guest:
             return scene
-        active.holds = scene.job.state is not JobState.WAITING
+        stands_still = scene.job.suspended  # for as long as whoever stopped it likes
+        active.holds = scene.job.state is not JobState.WAITING and not stands_still
         if active.holds or scene.fence_end_s or not active.room_s:
             active.room_s = now_s
         with self._lock:
@@ -600,18 +600,26 @@ class HandOvers:
             *(active.over.job, shape_text(active.over.shape), words),
         )
 
-    def _ends_otherwise(self, active: _Active, over: HandOver, scene: Scene) -> bool:
-        """Note that the run that is asked has another time limit by now; it is looked at again.
+    def _as_it_ends(self, active: _Active, over: HandOver, sight: Sight) -> HandOver:
+        """Return the hand-over with the time limit that the run which is asked has by now.
 
-        Its owner may make that shorter, an administrator longer.
+        Its owner may make that shorter, an administrator longer, or take it away; and Slurm itself
+        puts the end of a run off that was suspended. So nobody has changed the job that waits.
         """
-        ends_s = scene.job.ends_s
-        if not (over.end_s and ends_s) or abs(ends_s - over.end_s) < 1:
-            return False
+        job, limit_s, ends_s = active.job, sight.limit_s, sight.ends_s
+        ends_otherwise = over.end_s > 0 and abs(ends_s - over.end_s) >= 1
+        if not limit_s or not (ends_otherwise or _has_another_limit(job, limit_s)):
+            return over
         with self._lock:
-            active.over = replace(active.over, end_s=ends_s)
-            self._store.ends(active.number, ends_s)
-        return True
+            if active.over is over:
+                active.job = replace(
+                    job,
+                    time_limit_s=round(ends_s - job.start_s) if ends_s else 0,
+                    limit_shown_s=int(limit_s) if ends_s else 0,
+                )
+                active.over = replace(over, end_s=ends_s if over.end_s else 0.0)
+                self._store.ends(active.number, active.over.end_s, write_job(active.job))
+            return active.over
 
     def _note_made(self, active: _Active, *, made: bool) -> None:
         if active.over.made != made:
@@ -651,6 +659,12 @@ class HandOvers:
         log.info("job %s: %s", active.over.job, told, extra=about_job(active.job, *change))
         self._told(active.over.job)
         self._ended(active.job, active.over.guest, outcome, told)
+
+
+def _has_another_limit(job: Job, limit_s: float) -> bool:
+    """Whether its time limit is said otherwise by now; an earlier pliantd has not stored it."""
+    known_s = job.limit_shown_s or (0 if job.time_limit_s else float("inf"))
+    return known_s not in (0, limit_s)
 
 
 def _as_queued(active: _Active, scene: Scene, took_s: float) -> Scene:

@@ -77,7 +77,7 @@ def _is_pinned(job: Job) -> bool:
 
 def _asks_otherwise(job: Job, had: Job) -> bool:
     """Whether a waiting job asks for more than it had, elsewhere, or more than a trial job may."""
-    longer = (had.time_limit_s or inf) < (job.time_limit_s or inf)
+    longer = had.longest_s < (job.time_limit_s or inf)
     changed = job.frozen not in ("", had.frozen)
     later = not job.eligible or job.reason.startswith(_LATER)
     told = longer or later or changed or job.ordinary != "" or job.spec is None

@@ -80,6 +80,7 @@ class Job:
     whole_nodes: bool = False  # it has all that is on them, whatever its shape says
     restarts: int = 0
     cpus_asked: tuple[int, ...] = ()  # the least CPUs of a task and of a node; (): not known
+    limit_shown_s: int = 0  # its time limit as it waited with it; 0: not known, or none
     requeues: bool = True  # the batch system would start it again once it is requeued
     # what was measured, of this job or of earlier ones of its user and name: steps per second
     measured: tuple[tuple[Shape, float], ...] = ()
@@ -120,6 +121,14 @@ class Job:
     def end_s(self) -> float:
         """When its time limit ends it at the latest, from its start; inf without a limit."""
         return self.start_s + self.time_limit_s if self.time_limit_s else float("inf")
+
+    @property
+    def longest_s(self) -> float:
+        """The most that its time limit may be for nobody having made it longer; inf without one.
+
+        That of a run may end sooner than its request says, or later where it was suspended.
+        """
+        return max(self.time_limit_s, self.limit_shown_s) or float("inf")
 
     def at(self, progress: float) -> Job:
         """Return the job with so much of its work done: asked for thousands of times a second."""

@@ -150,9 +150,13 @@ class Store:
             "UPDATE handovers SET saved_s = ? WHERE id = ?", (saved_s, handover), lasts=True
         )
 
-    def ends(self, handover: int, end_s: float) -> None:
-        """Note that its run must end at another moment than when it was asked."""
-        self._db.write("UPDATE handovers SET end_s = ? WHERE id = ?", (end_s, handover), lasts=True)
+    def ends(self, handover: int, end_s: float, asked: str) -> None:
+        """Note that its run has another time limit than when it was asked, and so the job."""
+        self._db.write(
+            "UPDATE handovers SET end_s = ?, asked = ? WHERE id = ?",
+            (end_s, asked, handover),
+            lasts=True,
+        )
 
     def made(self, handover: int, made: bool) -> None:
         """Note whether its job was seen to ask for what it is to become."""

@@ -244,8 +244,10 @@ class Handing:
             return replace(sight, carries=running_job(row, cluster).shape)
         if row.state != "RUNNING":
             return sight
-        ends_s = instant_s(row.end) if duration_s(row.time_limit) else 0.0
-        return replace(sight, ends_s=ends_s)
+        limit_s = duration_s(row.time_limit)
+        return replace(
+            sight, limit_s=limit_s or float("inf"), ends_s=instant_s(row.end) if limit_s else 0.0
+        )
 
     def _stands(self, row: JobRow, over: HandOver, job: Job, cluster: Cluster) -> bool:
         now_s = self._clock() - min(0.0, self._clocks.ahead_s())

@@ -143,6 +143,7 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
         footprint=has.footprint(),
         spec=spec,
         time_limit_s=0 if suspended else _limit_s(row, start_s),
+        limit_shown_s=duration_s(row.time_limit),
         time_min_s=duration_s(row.time_min),
         reservation=_said(row.reservation),
         frozen=SUSPENDED if suspended else held,

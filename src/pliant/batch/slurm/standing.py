@@ -154,10 +154,11 @@ def _may_run_longer(row: JobRow, job: Job, over: HandOver) -> bool:
     """Whether it was given more time: less than it has is its owner's to say, and stands."""
     limit_s = duration_s(row.time_limit) or inf
     if not over.end_s:
-        return (job.time_limit_s or inf) < limit_s
+        return job.longest_s < limit_s
     if not job.nodes:  # as it waits now: how it ran when it was asked 0.1.0 did not store
         return False
-    as_it_was = abs(limit_s - (over.end_s - job.start_s)) < 60
+    was_s = job.limit_shown_s or over.end_s - job.start_s  # in whole minutes, as Slurm shows it
+    as_it_was = abs(limit_s - was_s) < 60
     return limit_s > left_min(over, instant_s(row.submit)) * 60 and not as_it_was
 
 
