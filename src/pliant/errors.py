@@ -60,6 +60,10 @@ class TooLate(Refused):
     """
 
 
+class Closed(Refused):
+    """The batch system would not start a job any more where it runs."""
+
+
 class Infeasible(Refused):
     """The batch system would refuse the same update whenever it is asked."""
 

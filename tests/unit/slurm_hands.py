@@ -102,7 +102,7 @@ class Hands(Slurm):
     """The adapter on the fake, which notes what it is asked; some steps may be refused.
 
     ``refuses``: which, in words that are taken back later unless ``for_good``; ``breaks``: in which
-    it fails once; ``idle``: which Slurm takes and does not do. ``stranded``: nothing would send a
+    it fails once; ``words``: others in which they are; ``idle``: which Slurm takes and does not do. ``stranded``: nothing would send a
     job back that ends after its checkpoint.
     """
 
@@ -110,7 +110,7 @@ class Hands(Slurm):
         self.fake, self.clients = fake, Clients(fake)
         super().__init__(self.clients, self.clock, monotonic=lambda: fake.now_s)
         self._cluster = Cluster((22, 5), {}, {})
-        self.refuses, self.for_good = set[Do](), False
+        self.refuses, self.for_good, self.words = set[Do](), False, ""
         self.breaks, self.idle, self.stranded = list[Do](), set[Do](), False
         self.tried = set[Do]()
         self.did: list[tuple[str, Do]] = []
@@ -181,7 +181,7 @@ class Hands(Slurm):
             self.breaks.remove(step.do)
             raise OSError(22, "Invalid argument")
         self.tried.add(step.do)
-        words = OnSlurm.for_good if self.for_good else OnSlurm.temporary
+        words = self.words or (OnSlurm.for_good if self.for_good else OnSlurm.temporary)
         refused = self.clients.refuses
         if step.do in self.refuses:
             self.clients.refuses = dict.fromkeys(CHANGES, words)

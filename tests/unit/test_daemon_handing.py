@@ -1215,6 +1215,20 @@ def test_one_that_was_killed_at_its_start_is_requeued_as_soon_as_slurm_does_so(
     assert bench.hands.job.run == 2
 
 
+def test_one_whose_partition_was_closed_to_it_while_it_ran_goes_on_where_it_is(
+    bench: Bench,
+) -> None:
+    """Slurm looks at the groups of its user before it takes a priority."""
+    bench.hands.refuses = {Do.PIN}
+    bench.hands.words = "Requested partition configuration not available now for job 7"
+    bench.begin()
+    bench.save()
+    bench.go_on()
+    assert bench.ends == [("7", Outcome.STAYS)]
+    assert (bench.hands.job.state, bench.hands.job.run) == ("RUNNING", 0)
+    assert bench.overs.stays("7", 0)
+
+
 @pytest.mark.parametrize("barred_before", [False, True])
 def test_one_that_was_killed_at_its_start_and_could_not_be_requeued_keeps_its_place(
     bench: Bench, barred_before: bool

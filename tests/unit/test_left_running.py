@@ -11,7 +11,7 @@ from slurm_recorded import NONCE, recorded
 
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.job_rows import JobRow, parse_jobs
-from pliant.batch.slurm.snapshot import NEXT_TASK, snapshot_of
+from pliant.batch.slurm.snapshot import NEXT_TASK, SINGLETON, snapshot_of
 from pliant.cycle import explain, kept_within_limits, view, why_stays
 from pliant.grammar import parse, parse_shape, token_text
 from pliant.model import EVERYBODY, Abilities, Job, Snapshot, Spec
@@ -76,6 +76,26 @@ def test_a_task_is_left_alone_where_the_next_of_its_array_waits_for_it(
 ) -> None:
     (found,) = seen(TASK, *waiting).running
     assert (found.id, found.frozen) == ("30_1", words)
+
+
+SINGLE = replace(ROW, job_id="3", state="PENDING", nodes="", dependency="singleton(unfulfilled)")
+
+
+@pytest.mark.parametrize(
+    ("waits", "words"),
+    [
+        (SINGLE, SINGLETON),
+        (replace(SINGLE, job_id="99"), ""),  # it counts ours as earlier also while that waits
+        (replace(SINGLE, user="bob"), ""),
+        (replace(SINGLE, name="another"), ""),
+        (replace(SINGLE, dependency="afterany:7(unfulfilled)"), ""),
+    ],
+)
+def test_a_job_is_left_alone_whose_end_an_earlier_singleton_waits_for(
+    waits: JobRow, words: str
+) -> None:
+    (found,) = seen(replace(ROW, job_id="31", array_id="31"), waits).running
+    assert found.frozen == words
 
 
 def lab(number: int, **fields: str) -> Job:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from slurm_recorded import Recorded
@@ -11,10 +12,23 @@ from pliant.batch.slurm import Slurm
 from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.limits import ASSOCIATIONS, QOS, UNKNOWN, Limits, parse_limits
 from pliant.batch.slurm.queries import AGAIN_S, CAREFUL
+from pliant.cycle import kept_within_limits
 from pliant.errors import Unavailable
-from pliant.model import EVERYBODY, Abilities, Amounts, Demand, Partition
+from pliant.grammar import parse
+from pliant.model import (
+    EVERYBODY,
+    Abilities,
+    Amounts,
+    Demand,
+    Job,
+    JobState,
+    Partition,
+    Shape,
+    Snapshot,
+    Spec,
+)
 
-NONE = "normal||||||||||||||\n"
+NONE = "normal||||||||||||||||||\n"
 WIDE = "wide|DenyOnLimit|||||||||||||\n"
 NARROW = "narrow||||||||||gres/gpu=2||||\n"
 USERS = "|root||||||||\nnormal|lab||||||||\n"
@@ -56,7 +70,7 @@ def limited(*qos: str, **most: Amounts) -> Limits:
 def test_a_limit_counts_for_the_jobs_that_it_may_bound(
     qos: str, associations: str, limits: Limits
 ) -> None:
-    assert parse_limits(qos, associations) == limits
+    assert replace(parse_limits(qos, associations), caps=()) == limits
 
 
 def test_accounts_under_one_group_limit_are_known_by_its_account() -> None:
@@ -69,7 +83,7 @@ def test_accounts_under_one_group_limit_are_known_by_its_account() -> None:
         "|guests|root||||gres/gpu=9|||",  # of each job alone
         "|other|guests|||||||",
     ]
-    assert {row.count("|") for row in rows} == {ASSOCIATIONS[-1].count(",")}
+    assert {row.count("|") + 5 for row in rows} == {ASSOCIATIONS[-1].count(",")}
     assert parse_limits(NONE, "\n".join(rows)).pools == (("group", "faculty"), ("lab", "faculty"))
 
 
@@ -220,10 +234,65 @@ def test_every_limit_that_may_bound_what_a_job_gets_is_asked_for() -> None:
     """In the words of sacctmgr(1), of which each release from 22.05 on knows all."""
     group = "GrpTRES,GrpTRESMins,GrpTRESRunMins"
     most = f"{group},MaxTRES,MaxTRESPerNode,MaxTRESMins"
-    assert ASSOCIATIONS[-1] == f"format=DefaultQOS,Account,ParentName,{most},GrpWall"
+    caps = "User,Partition,GrpJobs,MaxJobs,MaxWall"
+    assert ASSOCIATIONS[-1] == f"format=DefaultQOS,Account,ParentName,{most},GrpWall,{caps}"
+    jobs = "GrpJobs,MaxJobsPU,MaxJobsPA,MaxWall"
     each = "MaxTRESPU,MaxTRESPA,MaxTRESRunMinsPU,MaxTRESRunMinsPA"
-    assert QOS[-1] == f"format=Name,Flags,MinTRES,Preempt,{most},{each},GrpWall"
+    assert QOS[-1] == f"format=Name,Flags,MinTRES,Preempt,{most},{each},GrpWall,{jobs}"
     assert NONE.count("|") == QOS[-1].count(",")
+
+
+ADA = Job(
+    *("7", "ada", "Lab", "Long"),
+    partitions=("gpu",),
+    state=JobState.RUNNING,
+    shape=Shape(1, 4),
+    time_limit_s=7200,
+    spec=Spec(parse("gpus=1-4;malleable"), Shape(1, 4), Shape(1, 4)),
+)
+BOB = replace(ADA, id="8", user="bob", account="group", qos="short")
+
+
+@pytest.mark.parametrize(
+    ("of_qos", "of_accounts", "stops"),
+    [
+        ("", row(OF_ACCOUNT, Account="lab", User="ada", MaxJobs="0"), True),
+        ("", row(OF_ACCOUNT, Account="lab", User="ada", MaxJobs="1"), False),
+        ("", row(OF_ACCOUNT, Account="lab", User="bob", MaxJobs="0"), False),
+        ("", row(OF_ACCOUNT, Account="lab", User="ada", GrpJobs="0"), True),
+        ("", row(OF_ACCOUNT, Account="lab", User="ada", Partition="cpu", MaxJobs="0"), False),
+        ("", row(OF_ACCOUNT, Account="faculty", ParentName="root", GrpJobs="1"), True),
+        ("", row(OF_ACCOUNT, Account="faculty", ParentName="root", GrpJobs="2"), False),
+        ("", row(OF_ACCOUNT, Account="other", ParentName="root", GrpJobs="0"), False),
+        ("", row(OF_ACCOUNT, Account="lab", User="ada", MaxWall="01:00:00"), True),
+        ("", row(OF_ACCOUNT, Account="lab", User="ada", MaxWall="02:00:00"), False),
+        ("", row(OF_ACCOUNT, Account="lab", User="ada", MaxTRES="gres/gpu=3"), True),
+        ("", row(OF_ACCOUNT, Account="lab", User="ada", MaxTRES="gres/gpu=4"), False),
+        (row(OF_QOS, Name="long", GrpJobs="0"), "", True),
+        (row(OF_QOS, Name="short", GrpJobs="0"), "", False),
+        (row(OF_QOS, Name="ofgpu", MaxWall="30:00"), "", True),
+        (row(OF_QOS, Name="long", MaxJobsPU="0"), "", True),
+        (row(OF_QOS, Name="ofgpu", MaxJobsPU="1"), "", False),
+        (row(OF_QOS, Name="ofgpu", MaxJobsPA="1"), "", False),
+        (row(OF_QOS, Name="ofgpu", GrpJobs="1"), "", True),
+    ],
+)
+def test_a_limit_that_is_lowered_below_what_runs_keeps_a_job_from_starting_again(
+    of_qos: str, of_accounts: str, stops: bool
+) -> None:
+    tree = [
+        row(OF_ACCOUNT, Account="root"),
+        row(OF_ACCOUNT, Account="lab", ParentName="faculty"),
+        row(OF_ACCOUNT, Account="group", ParentName="faculty"),
+        row(OF_ACCOUNT, Account="other", ParentName="root"),
+    ]
+    if "|faculty|" not in of_accounts:
+        tree.append(row(OF_ACCOUNT, Account="faculty", ParentName="root"))
+    caps = parse_limits(of_qos, "".join(tree) + of_accounts).caps
+    abilities, gpu = Abilities(caps=caps), Partition("gpu", ("n1",), qos="ofgpu")
+    seen = Snapshot(0.0, (), (gpu,), running=(ADA, BOB), abilities=abilities)
+    frozen = kept_within_limits(seen).running[0].frozen
+    assert frozen.startswith("requeued, it might not start again: ") is stops
 
 
 class Enforcing(Recorded):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from build import job, node, snapshot
+from build import job, node, running, snapshot
 from slurm_recorded import NONCE, recorded
 
 from pliant.batch.slurm.cluster import Cluster
@@ -16,8 +16,9 @@ from pliant.batch.slurm.partition_rows import parse_partitions
 from pliant.batch.slurm.request import asked
 from pliant.batch.slurm.site import parse_config
 from pliant.batch.slurm.snapshot import snapshot_of
+from pliant.cycle import kept_within_limits
 from pliant.grammar import parse, parse_shape, token_text
-from pliant.model import Partition, Spec
+from pliant.model import Admits, Partition, Snapshot, Spec
 from pliant.placement import Free, why_not
 
 NOW_S = 1795207380.0
@@ -33,6 +34,46 @@ LINE = (
     " JobDefaults=(null) DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED\n"
 )
 PLAIN = Partition("p", ("n1", "n2"), tier=1)
+
+
+@pytest.mark.parametrize(
+    ("words", "account", "qos", "what"),
+    [
+        ("AllowAccounts=ALL AllowQos=ALL", "lab", "normal", ""),
+        ("AllowAccounts=Lab,group AllowQos=ALL", "LAB", "normal", ""),
+        ("AllowAccounts=group AllowQos=ALL", "lab", "normal", "account"),
+        ("DenyAccounts=lab AllowQos=ALL", "lab", "normal", "account"),
+        ("AllowAccounts=ALL AllowQos=long", "lab", "normal", "QOS"),
+        ("AllowAccounts=ALL DenyQos=normal", "lab", "Normal", "QOS"),
+        ("AllowAccounts=group AllowQos=long", "", "", ""),  # there is no accounting
+    ],
+)
+def test_whose_jobs_a_partition_does_not_start_is_said(
+    words: str, account: str, qos: str, what: str
+) -> None:
+    (found,) = parse_partitions(LINE.replace(" MaxTime", f" {words} MaxTime"))
+    closed = f"partition p is closed to its {what}" if what else ""
+    assert found.shuts_out(account, qos) == closed
+
+
+def test_a_partition_that_was_closed_or_narrowed_since_its_start_keeps_a_job_where_it_is() -> None:
+    runs = running(7, "2", "n1", 3600.0)
+    runs = replace(
+        runs,
+        account="lab",
+        spec=Spec(parse("gpus=1-2;malleable"), parse_shape("2"), parse_shape("2")),
+        partitions=("p",),
+    )
+    for narrow in (
+        replace(PLAIN, admits=Admits(accounts=frozenset({"other"}))),
+        replace(PLAIN, max_time_s=60),
+        replace(PLAIN, min_nodes=2),
+    ):
+        (kept,) = kept_within_limits(Snapshot(0.0, (), (narrow,), (), (runs,))).running
+        assert kept.frozen.startswith("requeued, it might not start again: partition p ")
+        both, other = replace(runs, partitions=("p", "q")), replace(PLAIN, name="q")
+        (free,) = kept_within_limits(Snapshot(0.0, (), (narrow, other), (), (both,))).running
+        assert free.frozen == ""
 
 
 @pytest.mark.parametrize(

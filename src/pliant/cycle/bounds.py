@@ -27,13 +27,13 @@ partition that goes before its own, whatever the priorities (see :mod:`pliant.pl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from pliant.grammar import no_larger
 from pliant.grammar import shapes as request_shapes
-from pliant.model import EVERYBODY, Job, Shape, Snapshot
+from pliant.model import EVERYBODY, Cap, Job, Partition, Shape, Snapshot
 from pliant.placement import Tiers
 
 LIMITS = ("QOS", "Assoc", "Max")
@@ -127,15 +127,17 @@ def first_ahead(snapshot: Snapshot, job: Job) -> str:
     return ahead.of(job)
 
 
-MINUTES = "requeued, it might not start again: a limit on minutes holds for its account or QOS"
+AGAIN = "requeued, it might not start again"
+MINUTES = f"{AGAIN}: a limit on minutes holds for its account or QOS"
 
 
 def kept_within_limits(snapshot: Snapshot) -> Snapshot:
     """Leave running jobs alone that a limit could keep from starting again.
 
     One that others wait for and they may share; or one on minutes, of which a job takes as many as
-    its time limit has, which begins anew at a requeue. Nor do they become what would give somebody
-    of a higher tier their place.
+    its time limit has, which begins anew at a requeue; or one that was lowered, or a partition that
+    was closed, since they started. Nor do they become what would give somebody of a higher tier
+    their place.
     """
     ahead = Ahead(snapshot)
     for job in snapshot.waiting:
@@ -149,7 +151,8 @@ class _Kept:
 
     def __init__(self, snapshot: Snapshot, ahead: Ahead, tiers: Tiers) -> None:
         self._ahead, self._tiers, self._abilities = ahead, tiers, snapshot.abilities
-        self._partitions = snapshot.partition_by_name
+        self._partitions, self._running = snapshot.partition_by_name, snapshot.running
+        self._many: dict[tuple[Cap, str], int] = {}
 
     def alone(self, job: Job) -> Job:
         if job.frozen or job.spec is None or not job.spec.request.is_elastic:
@@ -157,11 +160,42 @@ class _Kept:
         known = [self._partitions[name] for name in job.partitions if name in self._partitions]
         if self._abilities.counts_minutes(job.account, job.qos, known):
             return replace(job, frozen=MINUTES)
+        why = self._capped(job) or self._closed(job, known)
+        if why:
+            return replace(job, frozen=f"{AGAIN}: {why}")
         behind = self._ahead.of(job)
         words = (
             f"job {behind} waits for a limit that may be its own too, and would start in its place"
         )
         return replace(job, frozen=words) if behind else self._below_its_tier(job)
+
+    def _capped(self, job: Job) -> str:
+        """Why a limit of accounting would not let it start again; "" where none stops it."""
+        for cap in self._abilities.caps:
+            if cap.counts(job, self._partitions):
+                why = cap.stops(job, 0 if cap.jobs is None else self._counted(cap, job))
+                if why:
+                    return why
+        return ""
+
+    def _counted(self, cap: Cap, job: Job) -> int:
+        """How many run that a limit counts with a job."""
+        whose = cap.with_whom(job)
+        if (cap, whose) not in self._many:
+            some = (one for one in self._running if cap.with_whom(one) == whose)
+            self._many[cap, whose] = sum(cap.counts(one, self._partitions) for one in some)
+        return self._many[cap, whose]
+
+    def _closed(self, job: Job, known: Sequence[Partition]) -> str:
+        """Why none of its partitions would start it again; "" where one would."""
+        demand = job.demand(job.shape)
+        words = [
+            one.shuts_out(job.account, job.qos)
+            or one.refuses(demand, job.shape.nodes, job.longest_s)
+            or self._abilities.beyond(job.qos, one, job.shape.nodes, demand)
+            for one in known
+        ]
+        return words[0] if words and all(words) else ""
 
     def _below_its_tier(self, job: Job) -> Job:
         """One that may be resized, with the shapes as which it would come back."""

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from pliant.batch.snapshot_file import read_job, write_job
 from pliant.daemon.journal import about_job
-from pliant.errors import BadInput, BadSpec, Infeasible, PliantError, Refused, TooLate
+from pliant.errors import BadInput, BadSpec, Closed, Infeasible, PliantError, Refused, TooLate
 from pliant.grammar import parse_shape
 from pliant.handover import (
     BEFORE_RESHAPE,
@@ -565,21 +565,25 @@ class HandOvers:
             words = str(error).removeprefix(f"job {active.over.job}: {step.do}: ")
             self._note_refusal(active, words, now_s, for_good=for_good)
         elif step.do in BEFORE_RESHAPE:
-            self._note_hindrance(active, step, scene, for_good=for_good)
+            closed = isinstance(error, Closed) and scene.job.state is JobState.RUNNING
+            self._note_hindrance(active, step, scene, for_good=for_good, closed=closed)
         else:
             with self._lock:
                 stuck = _is_stuck(active.over, step, now_s)
                 active.over = replace(active.over, stuck=stuck)
 
-    def _note_hindrance(self, active: _Active, step: Step, scene: Scene, *, for_good: bool) -> None:
-        """Note since when it is hindered; one that cannot even be requeued and runs stays so."""
+    def _note_hindrance(
+        self, active: _Active, step: Step, scene: Scene, *, for_good: bool, closed: bool
+    ) -> None:
+        """Note since when it is hindered; one stays as it runs that cannot be requeued, or may not
+        start again where it runs."""
         runs, now_s = not scene.job.killed, scene.now_s
         with self._lock:
             over = active.over
             since_s = over.hindered_s or now_s
             barred = over.barred or (runs and (for_good or now_s - since_s >= REFUSED_S))
             active.over = replace(over, hindered_s=since_s, barred=barred)
-            if step.do is Do.REQUEUE and barred and runs:
+            if runs and (closed or (step.do is Do.REQUEUE and barred)):
                 active.stays = True
                 self._take_back(active)
         if active.stays:

@@ -5,7 +5,8 @@ Everything here is immutable and compares by value. Units stand in the names: ``
 """
 
 from pliant.model.abilities import EVERYBODY, Abilities
-from pliant.model.cluster import Mode, Node, Partition, Pool, Reservation
+from pliant.model.caps import Cap
+from pliant.model.cluster import Admits, Mode, Node, Partition, Pool, Reservation
 from pliant.model.company import Combination, Company, Speeds, Together
 from pliant.model.footprints import ALL_CORES, Demand, Footprint
 from pliant.model.jobs import Job, JobState, jobs_text
@@ -20,7 +21,9 @@ __all__ = [
     "ALL_CORES",
     "ANYWHERE",
     "Abilities",
+    "Admits",
     "Amounts",
+    "Cap",
     "Combination",
     "Company",
     "Demand",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pliant.model.caps import Cap
 from pliant.model.cluster import Partition
 from pliant.model.footprints import Demand
 from pliant.model.limits import WORDS, Amounts, totals
@@ -21,7 +22,7 @@ class Abilities:
     ``pools``: the account whose limit several accounts share, by account; by :data:`EVERYBODY`
     where that is not known. ``timed_qos`` and ``timed_accounts``: whose jobs a limit on minutes may
     stop from starting again, in small letters too. ``most``: what one job of a QOS, named as in
-    ``limited_qos``, may have at most in all.
+    ``limited_qos``, may have at most in all. ``caps``: what else keeps a job from starting again.
     """
 
     share_to_whole: bool = False  # shard -> gpu on a waiting job (Slurm 24.11+)
@@ -38,6 +39,7 @@ class Abilities:
     timed_qos: frozenset[str] = frozenset()
     timed_accounts: frozenset[str] = frozenset()
     most: tuple[tuple[str, Amounts], ...] = ()
+    caps: tuple[Cap, ...] = ()
     preempts: str = ""  # how the batch system itself ends jobs for others, in its own words
 
     def may_be_limited(self, qos: str, partitions: Iterable[Partition]) -> bool:

@@ -54,6 +54,30 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class Admits:
+    """Whose jobs a partition starts: of these accounts and QOS alone, where there are any, and not
+    of those. In small letters."""
+
+    accounts: frozenset[str] = frozenset()
+    not_accounts: frozenset[str] = frozenset()
+    qos: frozenset[str] = frozenset()
+    not_qos: frozenset[str] = frozenset()
+
+    def shuts_out(self, account: str, qos: str) -> str:
+        """Return which of a job's it is closed to, "account" or "QOS"; "" for neither."""
+        if account and (
+            account in self.not_accounts or account not in (self.accounts or {account})
+        ):
+            return "account"
+        if qos and (qos in self.not_qos or qos not in (self.qos or {qos})):
+            return "QOS"
+        return ""
+
+
+ALL_JOBS = Admits()
+
+
+@dataclass(frozen=True, slots=True)
 class Partition:
     """A queue and the nodes it may use, and what it says of a job's shape; 0: no limit, not said.
 
@@ -67,7 +91,7 @@ class Partition:
     ``sets``: what parts its nodes into sets that a job on several nodes does not leave, in words:
     none is spread over nodes but as its owner wrote; "": nothing. ``keeps_shapes``: why no job in
     it is given another shape, in words; "": they are. ``tier``: jobs of a higher one start first,
-    whatever their priority.
+    whatever their priority. ``admits``: whose jobs alone it starts, and not whose.
     """
 
     name: str
@@ -94,6 +118,12 @@ class Partition:
     sets: str = ""
     keeps_shapes: str = ""
     tier: int = 0
+    admits: Admits = ALL_JOBS
+
+    def shuts_out(self, account: str, qos: str) -> str:
+        """Return why no job of an account and a QOS starts in it; "" where one does."""
+        what = self.admits.shuts_out(account.lower(), qos.lower())
+        return f"partition {self.name} is closed to its {what}" if what else ""
 
     def keeps_from(self, nodes: int) -> str:
         """Return why no job in it is given a shape of so many nodes; "" where one is.
@@ -111,6 +141,13 @@ class Partition:
             and demand.cpus <= (self.max_cpus_per_node or demand.cpus)
             and not self.exceeds_memory(demand)
         )
+
+    def refuses(self, demand: Demand, nodes: int, limit_s: float) -> str:
+        """Return why it starts no job of that size and time limit; "" where it does."""
+        if 0 < self.max_time_s < limit_s < float("inf"):
+            return f"partition {self.name} lets a job run for {self.max_time_s // 60} min at most"
+        fits = self.allows(demand, nodes)
+        return "" if fits else f"partition {self.name} lets no job have as much as it has"
 
     def exceeds_memory(self, demand: Demand) -> bool:
         """Whether ``demand`` is more memory than it gives a node or a CPU of a job."""

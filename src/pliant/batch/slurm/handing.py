@@ -54,14 +54,14 @@ from pliant.batch.slurm.marking import UNMARK, left_marks
 from pliant.batch.slurm.partition_rows import parse_reservations
 from pliant.batch.slurm.queries import Queries
 from pliant.batch.slurm.records import records
-from pliant.batch.slurm.refusals import blocked, in_words, is_for_good
+from pliant.batch.slurm.refusals import blocked, in_words, is_closed, is_for_good
 from pliant.batch.slurm.request import asked
 from pliant.batch.slurm.requested import as_expected, spec_of
 from pliant.batch.slurm.snapshot import with_excluded
 from pliant.batch.slurm.standing import begins_by_others, left_min, stands
 from pliant.batch.slurm.update import job_words, shortfall, token_words, update_words, wanted
 from pliant.batch.slurm.values import NOTHING, duration_s, instant_s, wait_status, whole
-from pliant.errors import BadAnswer, Infeasible, PliantError, Refused, TooLate, Unavailable
+from pliant.errors import BadAnswer, Closed, Infeasible, PliantError, Refused, TooLate, Unavailable
 from pliant.handover import (
     FENCE_S,
     GUEST,
@@ -488,6 +488,8 @@ class Handing:
 def _error(answer: Answer) -> type[PliantError]:
     if answer.controller_is_away:
         return Unavailable
+    if is_closed(answer.words):
+        return Closed
     return Infeasible if is_for_good(answer.words) else Refused
 
 

@@ -10,7 +10,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from pliant.model import EVERYBODY, Amounts
+from pliant.batch.slurm.values import duration_s
+from pliant.model import EVERYBODY, Amounts, Cap
 
 _GROUP = ("GrpTRES", "GrpTRESMins", "GrpTRESRunMins")
 _MOST = (*_GROUP, "MaxTRES", "MaxTRESPerNode", "MaxTRESMins")
@@ -22,8 +23,11 @@ _COUNTED = {"gres/gpu": "ngpus", "cpu": "ncpus", "node": "nodect"}
 """What of these a shape changes, as :class:`pliant.model.Limits` calls it."""
 _WALL = "GrpWall"
 """Minutes of jobs, however large they are: it bounds no shape."""
-_QOS_ROW = ("Name", "Flags", "MinTRES", "Preempt", *_MOST, *_MOST_EACH, _WALL)
-_ASSOCIATION_ROW = ("DefaultQOS", "Account", "ParentName", *_MOST, _WALL)
+_QOS_CAPS = ("GrpJobs", "MaxJobsPU", "MaxJobsPA", "MaxWall")
+_CAPS = ("User", "Partition", "GrpJobs", "MaxJobs", "MaxWall")
+"""How many jobs may run at once, and for how long."""
+_QOS_ROW = ("Name", "Flags", "MinTRES", "Preempt", *_MOST, *_MOST_EACH, _WALL, *_QOS_CAPS)
+_ASSOCIATION_ROW = ("DefaultQOS", "Account", "ParentName", *_MOST, _WALL, *_CAPS)
 QOS = ("show", "qos", f"format={','.join(_QOS_ROW)}")
 ASSOCIATIONS = ("show", "associations", f"format={','.join(_ASSOCIATION_ROW)}")
 
@@ -38,7 +42,8 @@ class Limits:
     ``qos``, ``least``, ``pools``, ``timed_qos``, ``timed_accounts``: as in Abilities, where the
     first two are called limited_qos and least_qos.
     ``most``: what one job of a QOS may have at most in all; "" as in ``qos``.
-    ``preempting``: the QOS whose jobs may end those of others, named as in ``qos``.
+    ``preempting``: the QOS whose jobs may end those of others, named as in ``qos``. ``caps``: what
+    keeps a job from starting that ran already.
     """
 
     deny: bool = False
@@ -49,6 +54,7 @@ class Limits:
     timed_qos: frozenset[str] = frozenset()
     timed_accounts: frozenset[str] = frozenset()
     most: tuple[tuple[str, Amounts], ...] = ()
+    caps: tuple[Cap, ...] = ()
 
 
 NO_LIMITS = Limits()
@@ -84,6 +90,7 @@ def parse_limits(qos: str, associations: str) -> Limits:
         frozenset(timed),
         _timed(of_accounts),
         tuple(_most(rows, defaults)),
+        (*_caps_of_qos(rows), *_caps_of_accounts(of_accounts)),
     )
 
 
@@ -108,13 +115,68 @@ def _most(rows: Iterable[_Row], defaults: Container[str]) -> Iterator[tuple[str,
 
 def _most_of_one(row: _Row) -> Amounts:
     """Return the least of the limits on GPUs, cores and nodes that a job alone would break."""
-    told = [word.partition("=") for name in _AT_ONCE for word in row[name].split(",")]
+    told = [word.partition("=") for name in _AT_ONCE for word in row.get(name, "").split(",")]
     least: dict[str, int] = {}
     for tres, _, many in told:
         if tres in _COUNTED and many.isascii() and many.isdecimal():
             name = _COUNTED[tres]
             least[name] = min(int(many), least.get(name, int(many)))
     return tuple(least.items())
+
+
+def _caps_of_qos(rows: Iterable[_Row]) -> Iterator[Cap]:
+    for row in rows:
+        name, qos = f"QOS {row['Name']}", row["Name"]
+        jobs, wall_s = _number(row["GrpJobs"]), _minutes_s(row["MaxWall"])
+        if jobs is not None or wall_s is not None:
+            yield Cap(name, qos, jobs=jobs, wall_s=wall_s)
+        for each, column in (("user", "MaxJobsPU"), ("account", "MaxJobsPA")):
+            if row[column]:
+                yield Cap(name, qos, each=each, jobs=_number(row[column]))
+
+
+def _caps_of_accounts(rows: Sequence[_Row]) -> Iterator[Cap]:
+    """Yield what users have of an account, and what an account has with all below it.
+
+    A user's rows say what it inherits.
+    """
+    above = _above(rows)
+    for row in rows:
+        account, user = row["Account"], row["User"]
+        numbers = (
+            _number(row[name]) for name in (("GrpJobs", "MaxJobs") if user else ("GrpJobs",))
+        )
+        jobs = min((many for many in numbers if many is not None), default=None)
+        wall_s = _minutes_s(row["MaxWall"]) if user else None
+        most = _most_of_one(row) if user else _most_of_one({**row, "MaxTRES": ""})
+        if jobs is not None or wall_s is not None or most:
+            below = {name for name in above if account in _all_above(name, above)}
+            name = f"the limit of {f'user {user} of ' if user else ''}account {account}"
+            yield Cap(
+                name,
+                user=user,
+                accounts=frozenset({account} if user else {account, *below}),
+                partition=row["Partition"],
+                jobs=jobs,
+                wall_s=wall_s,
+                most=most,
+            )
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() else None
+
+
+def _minutes_s(text: str) -> int | None:
+    return duration_s(text.upper()) or None if text else None
+
+
+def _all_above(account: str, above: Mapping[str, str]) -> Iterator[str]:
+    for _ in range(len(above)):
+        account = above.get(account, "")
+        if not account:
+            return
+        yield account
 
 
 def _counts_minutes(row: _Row) -> bool:

@@ -10,13 +10,14 @@ from types import MappingProxyType
 from pliant.batch.slurm.records import records
 from pliant.batch.slurm.values import NOTHING, duration_s, host_list, instant_s, size_mib, whole
 from pliant.errors import BadAnswer
-from pliant.model import Partition, Reservation
+from pliant.model import Admits, Partition, Reservation
 
 _KEYS = (
     *("Default", "MaxNodes", "MaxTime", "Nodes", "PriorityTier", "State", "MinNodes"),
     "DefaultTime",
     *("MaxCPUsPerNode", "MaxMemPerNode", "MaxMemPerCPU", "JobDefaults", "OverSubscribe"),
     *("Exclusive", "ExclusiveUser", "ExclusiveTopo", "DefMemPerCPU", "DefMemPerNode", "QoS"),
+    *("AllowAccounts", "DenyAccounts", "AllowQos", "DenyQos"),
 )
 _RESERVATION_KEYS = ("StartTime", "EndTime", "Nodes")
 
@@ -54,11 +55,21 @@ def parse_partitions(text: str, site: Mapping[str, str] = MappingProxyType({})) 
                 default_time_s=duration_s(fields.get("DefaultTime", "")),
                 sharers=_sharers(fields.get("OverSubscribe", "")),
                 tier=whole(fields["PriorityTier"]),
+                admits=Admits(
+                    *(_names(fields, name) for name in ("AllowAccounts", "DenyAccounts")),
+                    *(_names(fields, name) for name in ("AllowQos", "DenyQos")),
+                ),
             )
             rows.append(partition)
         except KeyError as missing:
             raise BadAnswer(f"partition {name}: scontrol names no {missing.args[0]}") from None
     return rows
+
+
+def _names(fields: Mapping[str, str], name: str) -> frozenset[str]:
+    """``AllowAccounts=lab,group``; none where it says ALL, or nothing."""
+    text = fields.get(name, "ALL").lower()
+    return frozenset() if text in ("all", "n/a", "(null)", "") else frozenset(text.split(","))
 
 
 def _limit(text: str) -> int:

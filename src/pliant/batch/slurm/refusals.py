@@ -38,6 +38,11 @@ def is_for_good(words: str) -> bool:
     return any(known in told for known in _FOR_GOOD)
 
 
+def is_closed(words: str) -> bool:
+    """Whether a job's partition is closed to it, by its AllowGroups say."""
+    return "partition configuration not available" in words.lower()
+
+
 def blocked(reason: str) -> str:
     """Return a Reason that another shape may not have; "" for all others.
 

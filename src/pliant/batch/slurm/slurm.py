@@ -141,6 +141,7 @@ class Slurm:
                 timed_accounts=site.limits.timed_accounts,
                 limits_of_all=site.limits_of_all,
                 most=site.limits.most,
+                caps=site.limits.caps,
                 preempts=site.own_preemption,
             ),
             nodes=nodes_of(nodes.result().values(), rows, places, counts_memory=site.counts_memory),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.details import Allocation
@@ -18,6 +19,7 @@ from pliant.model import Job, Node, Snapshot
 
 Places = Mapping[str, Allocation | None]
 """Where running jobs sit, by JobID; None: it was asked and is not known."""
+SINGLETON = "a singleton of its name waits that was submitted before it, and would start meanwhile"
 NEXT_TASK = "the next task of its array would start in its place: only so many may run at once"
 
 
@@ -62,13 +64,33 @@ def snapshot_of(
 def _running(
     running: Iterable[JobRow], rows: Sequence[JobRow], cluster: Cluster, places: Places
 ) -> tuple[Job, ...]:
-    """Return the running jobs; a task is left alone where its array's next would take its place."""
+    """Return the running jobs; those are left alone in whose stead another waits to run."""
     limited = {row.array_id for row in rows if row.waits and _is_held_by_its_array(row)}
-    jobs = [running_job(row, cluster, places.get(row.job_id)) for row in running]
+    singletons = _singletons(rows)
+
+    def alone(row: JobRow) -> str:
+        if row.array_id in limited:
+            return NEXT_TASK
+        return SINGLETON if singletons.get((row.user, row.name), inf) < int(row.job_id) else ""
+
+    jobs = [(running_job(row, cluster, places.get(row.job_id)), row) for row in running]
     return tuple(
-        replace(job, frozen=NEXT_TASK) if row.array_id in limited and may_change(job) else job
-        for job, row in zip(jobs, running, strict=True)
+        replace(job, frozen=why) if may_change(job) and (why := alone(row)) else job
+        for job, row in jobs
     )
+
+
+def _singletons(rows: Iterable[JobRow]) -> dict[tuple[str, str], int]:
+    """Return the first job of each user and name that waits until no other such one is there.
+
+    Slurm looks for those with a smaller number, and of the later ones for those that run.
+    """
+    named = [row for row in rows if row.waits and "singleton" in row.dependency]
+    first: dict[tuple[str, str], int] = {}
+    for row in named:
+        key = (row.user, row.name)
+        first[key] = min(int(row.job_id), first.get(key, int(row.job_id)))
+    return first
 
 
 def _is_held_by_its_array(row: JobRow) -> bool:

@@ -1,0 +1,64 @@
+"""Limits of accounting on how many jobs may run, for how long, and on what one job has. Pure.
+
+A job that runs goes on when such a limit is lowered; one that went back to the queue would wait
+until that is raised again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pliant.model.cluster import Partition
+from pliant.model.jobs import Job
+from pliant.model.limits import Amounts, totals
+
+Partitions = Mapping[str, Partition]
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """What jobs of a QOS, or of a user or account, may have; names are in small letters, "" is any.
+
+    ``accounts``: that one and those below it, all where there is none; ``partition``: in which
+    alone it holds. ``each``: it counts the jobs of each "user", or of each "account", on their own.
+    ``jobs``: how many may run at once; ``wall_s``: the longest time limit; None: any. ``most``:
+    what one job may have in all.
+    """
+
+    name: str
+    qos: str = ""
+    user: str = ""
+    accounts: frozenset[str] = frozenset()
+    partition: str = ""
+    each: str = ""
+    jobs: int | None = None
+    wall_s: int | None = None
+    most: Amounts = ()
+
+    def counts(self, job: Job, of: Partitions) -> bool:
+        """Whether it holds for a job; ``of``: the partitions by name, with a QOS of their own."""
+        theirs = (of[name].qos for name in job.partitions if name in of)
+        return (
+            self.user in ("", job.user.lower())
+            and self.qos in ("", job.qos.lower(), *theirs)
+            and (not self.accounts or job.account.lower() in self.accounts)
+            and (not self.partition or self.partition in job.partitions)
+        )
+
+    def with_whom(self, job: Job) -> str:
+        """Whose jobs it counts with a job's, of those that it holds for."""
+        return {"user": job.user, "account": job.account}.get(self.each, "")
+
+    def stops(self, job: Job, many: int) -> str:
+        """Return why a running job for which it holds would not start again, in words; "": it does.
+
+        ``many``: how many run that it counts together, that one among them.
+        """
+        if self.jobs is not None and many > self.jobs:
+            return f"{self.name} lets {self.jobs} jobs run at once, and {many} do"
+        if self.wall_s is not None and self.wall_s < job.longest_s < float("inf"):
+            return f"{self.name} lets a job run for {self.wall_s // 60} min at most"
+        has = totals(job.shape.nodes, job.demand(job.shape))
+        most = any(has[name] > most for name, most in self.most)
+        return f"{self.name} lets no job have as much as it has" if most else ""
