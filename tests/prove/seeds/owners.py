@@ -144,7 +144,9 @@ class Owners:
         if self._tells("update", f"jobid={number}", word):
             as_before = before and said.get("gpus") == parse_shape(before).gpus
             spec = find_token(job.comment)
-            if as_before or (spec is not None and spec.own is None):
+            # one that is on its way back Slurm lets begin two minutes later, whatever was said
+            begins_later = job.state == "COMPLETING" and "begin_s" in said
+            if as_before or begins_later or (spec is not None and spec.own is None):
                 # for what pliantd knows, its own command may have come to nothing, or this was
                 # what it asked at its submission, which got no answer
                 said = {}

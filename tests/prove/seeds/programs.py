@@ -178,10 +178,21 @@ class Run:
             self._outside.moment("saved", self.number)
         if self.wrapper is not None:
             self._happens(words.Ended(self._time.now_s, code, saved))
-        elif saved and self.was_managed and not self._outside.requeue(self.number):
-            self._outside.happened(f"job {self.number}: its guardian requeues it")
+        elif saved and self.was_managed:
+            self._alone()
         else:
             self._exits(code)
+
+    def _alone(self) -> None:
+        """Its guardian requeues it, or becomes its wrapper: see pliant.node.alone."""
+        trouble = self._outside.requeue(self.number)
+        if not trouble:
+            self._outside.happened(f"job {self.number}: its guardian requeues it")
+            return
+        self._outside.happened(f"job {self.number}: its guardian goes on: {trouble}")
+        self.wrapper, self.has_saved = words.State(), False
+        self.program.start()
+        self._later(self._watch())
 
     def _exits(self, code: int) -> None:
         if not self.is_over:

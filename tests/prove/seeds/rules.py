@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pliant.handover import FRESH_S as FRESH_SLURMD_S
-from pliant.handover import OURS, RETURNS, Outcome
+from pliant.handover import HANDED, OURS, Outcome
 from prove.fake_slurm import HELD, Record
 from prove.seeds.disk import Disk
 from prove.seeds.owners import Owners
@@ -189,7 +189,7 @@ class Rules:
         is_under_way = self._site.outcome(other) is None
         if not (is_its_own and is_under_way and room < waits.nodes):
             return
-        if job.priority == RETURNS:  # at the same time: the two have no order
+        if job.priority in HANDED and waits.priority <= job.priority:  # the two have no order
             kept.fits = False
         else:
             self.is_wrong(f"job {job.number} starts where job {other} is to have its place again")
