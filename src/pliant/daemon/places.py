@@ -102,9 +102,4 @@ class Places:
         own = less and set(wanted.nodes) <= set(job.nodes) and not shares
         room = wanted.guest != "" or own
         keeps = self.is_open(job, wanted) and not self.overtaken(job, wanted)
-        return keeps and not self._is_kept(job) and (room or self.has_room(job, wanted))
-
-    def _is_kept(self, job: Job) -> bool:
-        """Whether something has come up since it was asked for which it is left alone."""
-        running = self._decided[0].running if self._decided is not None else ()
-        return any(one.id == job.id and one.frozen not in ("", job.frozen) for one in running)
+        return keeps and (room or self.has_room(job, wanted))
