@@ -268,6 +268,12 @@ BOB = replace(ADA, id="8", user="bob", account="group", qos="short")
         ("", row(OF_ACCOUNT, Account="lab", User="ada", MaxWall="02:00:00"), False),
         ("", row(OF_ACCOUNT, Account="lab", User="ada", MaxTRES="gres/gpu=3"), True),
         ("", row(OF_ACCOUNT, Account="lab", User="ada", MaxTRES="gres/gpu=4"), False),
+        ("", row(OF_ACCOUNT, Account="lab", User="ada", GrpTRES="gres/gpu=3"), True),
+        ("", row(OF_ACCOUNT, Account="faculty", ParentName="root", GrpTRES="gres/gpu=7"), True),
+        ("", row(OF_ACCOUNT, Account="faculty", ParentName="root", GrpTRES="gres/gpu=8"), False),
+        (row(OF_QOS, Name="ofgpu", GrpTRES="gres/gpu=7"), "", True),
+        (row(OF_QOS, Name="ofgpu", MaxTRESPU="gres/gpu=4"), "", False),
+        (row(OF_QOS, Name="ofgpu", MaxTRESPA="gres/gpu=3"), "", True),
         (row(OF_QOS, Name="long", GrpJobs="0"), "", True),
         (row(OF_QOS, Name="short", GrpJobs="0"), "", False),
         (row(OF_QOS, Name="ofgpu", MaxWall="30:00"), "", True),
@@ -346,7 +352,7 @@ def test_limits_are_read_with_the_configuration_and_kept_while_slurmdbd_is_away(
     commands.qos, now_s[0] = NONE + NARROW, AGAIN_S - 1
     assert (slurm.site().limits, commands.asked) == (UNKNOWN, 1)
     now_s[0] = AGAIN_S
-    narrow = limited("narrow", narrow=TWO)
+    narrow = parse_limits(commands.qos, USERS)
     assert (slurm.site().limits, slurm.trouble()) == (narrow, "")
     commands.qos, now_s[0] = None, 120.0
     assert (slurm.site().limits, slurm.trouble()) == (narrow, "")

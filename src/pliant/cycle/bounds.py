@@ -33,7 +33,7 @@ from functools import lru_cache
 
 from pliant.grammar import no_larger
 from pliant.grammar import shapes as request_shapes
-from pliant.model import EVERYBODY, Cap, Job, Partition, Shape, Snapshot
+from pliant.model import EVERYBODY, Cap, Job, Partition, Shape, Snapshot, Taken
 from pliant.placement import Tiers
 
 LIMITS = ("QOS", "Assoc", "Max")
@@ -152,7 +152,7 @@ class _Kept:
     def __init__(self, snapshot: Snapshot, ahead: Ahead, tiers: Tiers) -> None:
         self._ahead, self._tiers, self._abilities = ahead, tiers, snapshot.abilities
         self._partitions, self._running = snapshot.partition_by_name, snapshot.running
-        self._many: dict[tuple[Cap, str], int] = {}
+        self._taken: dict[tuple[Cap, str], Taken] = {}
 
     def alone(self, job: Job) -> Job:
         if job.frozen or job.spec is None or not job.spec.request.is_elastic:
@@ -171,20 +171,16 @@ class _Kept:
 
     def _capped(self, job: Job) -> str:
         """Why a limit of accounting would not let it start again; "" where none stops it."""
-        for cap in self._abilities.caps:
-            if cap.counts(job, self._partitions):
-                why = cap.stops(job, 0 if cap.jobs is None else self._counted(cap, job))
-                if why:
-                    return why
-        return ""
+        caps = (cap for cap in self._abilities.caps if cap.counts(job, self._partitions))
+        return next(filter(None, (cap.stops(job, self._with(cap, job)) for cap in caps)), "")
 
-    def _counted(self, cap: Cap, job: Job) -> int:
-        """How many run that a limit counts with a job."""
+    def _with(self, cap: Cap, job: Job) -> Taken:
+        """What those have that run and that a limit counts with a job."""
         whose = cap.with_whom(job)
-        if (cap, whose) not in self._many:
+        if (cap, whose) not in self._taken:
             some = (one for one in self._running if cap.with_whom(one) == whose)
-            self._many[cap, whose] = sum(cap.counts(one, self._partitions) for one in some)
-        return self._many[cap, whose]
+            self._taken[cap, whose] = Taken(x for x in some if cap.counts(x, self._partitions))
+        return self._taken[cap, whose]
 
     def _closed(self, job: Job, known: Sequence[Partition]) -> str:
         """Why none of its partitions would start it again; "" where one would."""

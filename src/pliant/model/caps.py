@@ -6,12 +6,13 @@ until that is raised again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pliant.model.cluster import Partition
 from pliant.model.jobs import Job
-from pliant.model.limits import Amounts, totals
+from pliant.model.limits import WORDS, Amounts, totals
 
 Partitions = Mapping[str, Partition]
 
@@ -23,7 +24,8 @@ class Cap:
     ``accounts``: that one and those below it, all where there is none; ``partition``: in which
     alone it holds. ``each``: it counts the jobs of each "user", or of each "account", on their own.
     ``jobs``: how many may run at once; ``wall_s``: the longest time limit; None: any. ``most``:
-    what one job may have in all.
+    what one job may have in all; ``together``: what all have that it counts. ``besides``: users for
+    whom there is another one.
     """
 
     name: str
@@ -35,12 +37,15 @@ class Cap:
     jobs: int | None = None
     wall_s: int | None = None
     most: Amounts = ()
+    together: Amounts = ()
+    besides: frozenset[str] = frozenset()
 
     def counts(self, job: Job, of: Partitions) -> bool:
         """Whether it holds for a job; ``of``: the partitions by name, with a QOS of their own."""
         theirs = (of[name].qos for name in job.partitions if name in of)
         return (
             self.user in ("", job.user.lower())
+            and job.user.lower() not in self.besides
             and self.qos in ("", job.qos.lower(), *theirs)
             and (not self.accounts or job.account.lower() in self.accounts)
             and (not self.partition or self.partition in job.partitions)
@@ -50,15 +55,32 @@ class Cap:
         """Whose jobs it counts with a job's, of those that it holds for."""
         return {"user": job.user, "account": job.account}.get(self.each, "")
 
-    def stops(self, job: Job, many: int) -> str:
+    def stops(self, job: Job, running: Taken) -> str:
         """Return why a running job for which it holds would not start again, in words; "": it does.
 
-        ``many``: how many run that it counts together, that one among them.
+        ``running``: what those have that it counts together, that one among them.
         """
-        if self.jobs is not None and many > self.jobs:
-            return f"{self.name} lets {self.jobs} jobs run at once, and {many} do"
+        if self.jobs is not None and running.jobs > self.jobs:
+            return f"{self.name} lets {self.jobs} jobs run at once, and {running.jobs} do"
         if self.wall_s is not None and self.wall_s < job.longest_s < float("inf"):
             return f"{self.name} lets a job run for {self.wall_s // 60} min at most"
         has = totals(job.shape.nodes, job.demand(job.shape))
-        most = any(has[name] > most for name, most in self.most)
-        return f"{self.name} lets no job have as much as it has" if most else ""
+        if any(has[name] > most for name, most in self.most):
+            return f"{self.name} lets no job have as much as it has"
+        beyond = [name for name, most in self.together if running.has[name] > most]
+        return (
+            f"{self.name} lets jobs have fewer {WORDS.get(beyond[0], beyond[0])} together"
+            if beyond
+            else ""
+        )
+
+
+class Taken:
+    """How many jobs run, and what they have in all, as :func:`totals` counts it."""
+
+    def __init__(self, running: Iterable[Job]) -> None:
+        self.jobs, self.has = 0, Counter[str]()
+        for job in running:
+            self.jobs += 1
+            has = totals(job.shape.nodes, job.demand(job.shape))
+            self.has.update({name: many for name, many in has.items() if many > 0})

@@ -115,7 +115,12 @@ def _most(rows: Iterable[_Row], defaults: Container[str]) -> Iterator[tuple[str,
 
 def _most_of_one(row: _Row) -> Amounts:
     """Return the least of the limits on GPUs, cores and nodes that a job alone would break."""
-    told = [word.partition("=") for name in _AT_ONCE for word in row.get(name, "").split(",")]
+    return _least(row[name] for name in _AT_ONCE if name in row)
+
+
+def _least(limits: Iterable[str]) -> Amounts:
+    """Read ``gres/gpu=8,cpu=64``, several of them."""
+    told = [word.partition("=") for text in limits for word in text.split(",")]
     least: dict[str, int] = {}
     for tres, _, many in told:
         if tres in _COUNTED and many.isascii() and many.isdecimal():
@@ -127,12 +132,13 @@ def _most_of_one(row: _Row) -> Amounts:
 def _caps_of_qos(rows: Iterable[_Row]) -> Iterator[Cap]:
     for row in rows:
         name, qos = f"QOS {row['Name']}", row["Name"]
-        jobs, wall_s = _number(row["GrpJobs"]), _minutes_s(row["MaxWall"])
-        if jobs is not None or wall_s is not None:
-            yield Cap(name, qos, jobs=jobs, wall_s=wall_s)
-        for each, column in (("user", "MaxJobsPU"), ("account", "MaxJobsPA")):
-            if row[column]:
-                yield Cap(name, qos, each=each, jobs=_number(row[column]))
+        jobs, wall_s, all_ = _number(row["GrpJobs"]), _minutes_s(row["MaxWall"]), row["GrpTRES"]
+        if jobs is not None or wall_s is not None or all_:
+            yield Cap(name, qos, jobs=jobs, wall_s=wall_s, together=_least([all_]))
+        for each, which in (("user", "PU"), ("account", "PA")):
+            jobs, all_ = _number(row[f"MaxJobs{which}"]), row[f"MaxTRES{which}"]
+            if jobs is not None or all_:
+                yield Cap(name, qos, each=each, jobs=jobs, together=_least([all_]))
 
 
 def _caps_of_accounts(rows: Sequence[_Row]) -> Iterator[Cap]:
@@ -148,8 +154,8 @@ def _caps_of_accounts(rows: Sequence[_Row]) -> Iterator[Cap]:
         )
         jobs = min((many for many in numbers if many is not None), default=None)
         wall_s = _minutes_s(row["MaxWall"]) if user else None
-        most = _most_of_one(row) if user else _most_of_one({**row, "MaxTRES": ""})
-        if jobs is not None or wall_s is not None or most:
+        most, together = _least([row["MaxTRES"]]) if user else (), _least([row["GrpTRES"]])
+        if jobs is not None or wall_s is not None or most or together:
             below = {name for name in above if account in _all_above(name, above)}
             name = f"the limit of {f'user {user} of ' if user else ''}account {account}"
             yield Cap(
@@ -160,6 +166,7 @@ def _caps_of_accounts(rows: Sequence[_Row]) -> Iterator[Cap]:
                 jobs=jobs,
                 wall_s=wall_s,
                 most=most,
+                together=together,
             )
 
 
