@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from test_pbs_publishing import told
 
 from pliant.batch.clients import Answer
 from pliant.batch.pbs.queries import KICK
-from pliant.batch.pbs.schedulers import parse_schedulers
+from pliant.batch.pbs.schedulers import AT_TIMES, parse_schedulers
 from pliant.cycle.explain import explain
 from pliant.daemon.cannot import cannot_rows
 from pliant.errors import Refused
@@ -209,6 +210,39 @@ def test_the_keys_of_a_sched_config_count_too(tmp_path: Path) -> None:
         parse_schedulers(listed, hostname="head").order("") == "job_sort_key of default names mem"
     )
     assert parse_schedulers(listed, hostname="another").order("") == ""
+
+
+# When a queue's jobs start
+
+
+@pytest.mark.parametrize(
+    ("config", "queue", "is_left"),
+    [
+        (None, "np_night", True),
+        (None, "p_day", True),
+        (None, "dedicated", True),
+        (None, "workq", False),
+        ("nonprimetime_prefix: work\n", "workq", True),
+        ("nonprimetime_prefix: work\n", "np_night", False),
+        ("backfill: true\n", "ded1", True),
+    ],
+)
+def test_a_running_job_whose_queue_starts_jobs_at_certain_times_only_is_left_alone(
+    site: Recorded, tmp_path: Path, config: str | None, queue: str, is_left: bool
+) -> None:
+    """It would lose its place until that time comes again; one that waits may be changed."""
+    if config is not None:
+        (tmp_path / "sched_config").write_text(config)
+        listed = LISTED.replace("/nowhere", str(tmp_path)).replace("head", socket.gethostname())
+        site.schedulers = Answer(listed, "", 0)
+    queues = site.answers["queues"]["Queue"]
+    queues[queue] = dict(queues["workq"])
+    for one in ("30", "32"):
+        site.job(one)["queue"] = queue
+    seen = site.pbs().observe()
+    assert job(seen, "30").frozen == (AT_TIMES if is_left else "")
+    assert (len(job(seen, "30").shapes) == 1) is is_left
+    assert job(seen, "32").frozen == ""
 
 
 # Placement sets

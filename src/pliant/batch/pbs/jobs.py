@@ -191,6 +191,7 @@ def _left(row: JobRow, job: Job, site: Site) -> str:
     why = next((why for holds, why in checks if holds), "")
     if not why and row.waits:
         return site.keeps_shapes(queue) if queue else ""
+    why = why or (site.leaves_running(queue) if goes else "")
     stuck = site.why_none_starts(queue) if goes and not why else ""
     return f"it would not start again: {stuck}" if stuck else why
 

@@ -16,6 +16,10 @@ _LINE = re.compile(r'\s*([a-z_]+)\s*:\s*("[^"]*"|\S+)', re.ASCII)
 ORDERING = ("job_sort_formula", "job_sort_key")
 """What orders jobs by their resources: an attribute, and lines of sched_config."""
 
+PREFIXES = {"primetime_prefix": "p_", "nonprimetime_prefix": "np_", "dedicated_prefix": "ded"}
+"""How the names of queues begin whose jobs start at certain times only, as PBS ships it."""
+AT_TIMES = "its queue starts jobs at certain times only"
+
 MAIN = "default"
 """The scheduler of all that is of no partition; another one without a partition starts nothing."""
 
@@ -25,7 +29,8 @@ class SchedulerRow:
     """One scheduler. ``partition``: whose queues' jobs it starts; "": those of no partition.
 
     ``order``: by which of its settings and which resource it orders jobs that a shape changes, as
-    words; "": by none.
+    words; "": by none. ``at_times``: how the names of its queues begin that start jobs at certain
+    times only.
     """
 
     name: str
@@ -33,6 +38,7 @@ class SchedulerRow:
     scheduling: bool = True
     down: bool = False
     order: str = ""
+    at_times: tuple[str, ...] = tuple(PREFIXES.values())
 
     @property
     def trouble(self) -> str:
@@ -64,6 +70,14 @@ class Schedulers:
         row = self.of.get(partition)
         return row.order if row else ""
 
+    def leaves_running(self, queue: str, partition: str) -> str:
+        """Return why no running job of a queue is to go back to it; "": it would start again.
+
+        One that waits for prime time, say, had its place and loses it until that comes again.
+        """
+        row = self.of.get(partition, SchedulerRow(MAIN))
+        return AT_TIMES if queue.startswith(row.at_times) else ""
+
 
 def parse_schedulers(out: str, share_resource: str = "", hostname: str = "") -> Schedulers:
     """Read what qmgr lists of schedulers; the rest as in :func:`schedulers_of`."""
@@ -93,6 +107,7 @@ def _row(name: str, said: Mapping[str, str], share_resource: str, hostname: str)
         true(said.get("scheduling", True)),
         said.get("state", "") == "down",
         next((f"{what} of {name} names {one}" for what, one in found if one), ""),
+        tuple((config.get(name) or prefix).split()[-1] for name, prefix in PREFIXES.items()),
     )
 
 

@@ -71,6 +71,10 @@ class Site:
         """Return why a job of a queue that goes back to it would not start again; "": it would."""
         return self.schedulers.why_none_starts(queue.partition) if queue else ""
 
+    def leaves_running(self, queue: QueueRow | None) -> str:
+        """Return why no running job of a queue is asked for anything; "": they are."""
+        return self.schedulers.leaves_running(queue.name, queue.partition) if queue else ""
+
     def place(self, row: JobRow) -> str:
         """Return the place of a job's queue that says none; "" where it names none."""
         queue = self.queues.get(row.queue)
