@@ -12,7 +12,7 @@ from pliant.batch import Change
 from pliant.batch.clients import Answer
 from pliant.batch.pbs import Commands
 from pliant.batch.pbs.job_rows import JobRow, parse_jobs
-from pliant.batch.pbs.jobs import nodes_of
+from pliant.batch.pbs.jobs import SHRINKS, nodes_of
 from pliant.batch.pbs.node_rows import parse_nodes
 from pliant.batch.pbs.reasons import reason
 from pliant.batch.pbs.server_rows import parse_queues, parse_server
@@ -159,6 +159,15 @@ def test_a_running_malleable_job_may_change(site: Recorded) -> None:
     assert (seen.state, seen.nodes, seen.restarts) == (JobState.RUNNING, ("gn1",), 0)
     assert (seen.shape, [str(s) for s in seen.shapes]) == (Shape(1, 1), ["1", "2", "3", "4"])
     assert seen.start_s == 1795414938.0
+
+
+def test_nor_one_whose_time_limit_pbs_sets_at_each_start(site: Recorded) -> None:
+    """PBS takes the longest up to max_walltime that fits, as if nothing of it were used up."""
+    for one in ("30", "32"):
+        site.job(one)["Resource_List"].update(min_walltime="00:10:00", max_walltime="10:00:00")
+    seen = site.pbs().observe()
+    assert (job(seen, "30").shapes, job(seen, "30").frozen) == ((Shape(1, 1),), SHRINKS)
+    assert job(seen, "32").frozen == ""
 
 
 @pytest.mark.parametrize("said", ["", ",PBS_O_QUEUE=workq", 84])

@@ -42,6 +42,7 @@ CHANGED = "its owner or another tool has changed it: "
 HELD = "it is held, and would not start again"
 LATER = "its owner lets it begin later where it goes back to the queue"
 """Why a job that runs is asked for nothing: our hook gives it a time to begin of its own."""
+SHRINKS = "its time limit would begin anew: PBS sets it at each start (min_walltime)"
 LOWEST = 1024
 """What is added to a job's Priority, which PBS counts from -1024 on."""
 CODE = str(CHECKPOINTED)
@@ -186,6 +187,7 @@ def _left(row: JobRow, job: Job, site: Site) -> str:
         (row.is_suspended, "it is suspended"),
         (not row.waits and row.holds != "", HELD),
         (not row.waits and row.begin_s > 0, LATER),
+        (goes and "min_walltime" in row.resources, SHRINKS),
         (goes and not _goes_back(row, site), "nothing here would send it back to the queue"),
     )
     why = next((why for holds, why in checks if holds), "")
