@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pbs_recorded import NAMES, NOW_S, Recorded
+from pbs_recorded import LISTED, NAMES, NOW_S, Recorded
 
 from pliant.batch.clients import Answer
 from pliant.batch.pbs import Pbs
@@ -246,6 +246,26 @@ def test_jobs_for_which_pbs_ends_others_and_those_of_reservations_are_not_kept_o
     queues = site.answers["queues"]["Queue"]
     queues["R12"] = dict(queues["workq"])
     queues["debug"]["Priority"] = 150
+    Clocked(site).step()
+    assert fences(site)[0].queues == ("workq",)
+
+
+@pytest.mark.parametrize(("prio", "kept_out"), [(100, ("workq",)), (101, ("workq", "debug"))])
+def test_from_which_priority_on_pbs_ends_others_its_scheduler_says(
+    site: Recorded, prio: int, kept_out: tuple[str, ...]
+) -> None:
+    site.answers["queues"]["Queue"]["debug"]["Priority"] = 100
+    listed = LISTED.rstrip() + f"\n    preempt_queue_prio = {prio}\n\n"
+    site.schedulers = Answer(listed, "", 0)
+    Clocked(site).step()
+    assert fences(site)[0].queues == kept_out
+
+
+def test_each_partition_has_its_own(site: Recorded) -> None:
+    queues = site.answers["queues"]["Queue"]
+    queues["debug"]["Priority"], queues["debug"]["partition"] = 100, "p1"
+    own = "Sched gpus\n    partition = p1\n    preempt_queue_prio = 100\n\n"
+    site.schedulers = Answer(LISTED + own, "", 0)
     Clocked(site).step()
     assert fences(site)[0].queues == ("workq",)
 

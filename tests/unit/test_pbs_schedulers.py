@@ -245,6 +245,33 @@ def test_a_running_job_whose_queue_starts_jobs_at_certain_times_only_is_left_alo
     assert job(seen, "32").frozen == ""
 
 
+# Whom it ends others for
+
+PREEMPT_PRIO = "its scheduler preempts by more than queues: preempt_prio is "
+
+
+@pytest.mark.parametrize(
+    ("said", "levels"),
+    [
+        ("express_queue, normal_jobs", ""),
+        ("normal_jobs", ""),
+        ("express_queue, normal_jobs, fairshare", "express_queue, normal_jobs, fairshare"),
+        ("express_queue, normal_jobs,\n\tserver_softlimits+fairshare,\n\tqueue_softlimits", None),
+        ("normal_jobs, express_queue", "normal_jobs, express_queue"),
+    ],
+)
+def test_where_pbs_ends_others_for_ordinary_jobs_no_running_job_is_resized(
+    site: Recorded, said: str, levels: str | None
+) -> None:
+    """It would end them in vain: a fence refuses the start of those whom it ended others for."""
+    site.schedulers = Answer(LISTED.rstrip() + f"\n    preempt_prio = {said}\n\n", "", 0)
+    if levels is None:  # in several lines, as qmgr prints what is long
+        levels = "express_queue, normal_jobs, server_softlimits+fairshare, queue_softlimits"
+    seen = site.pbs().observe()
+    assert job(seen, "30").frozen == (PREEMPT_PRIO + levels if levels else "")
+    assert job(seen, "32").frozen == ""
+
+
 # Placement sets
 
 

@@ -211,7 +211,7 @@ class Handing:
             self._clock() + FENCE_S,
             tuple(dict.fromkeys((*had, *theirs))),
             (number_of(over.guest or over.job),),
-            tuple(row.name for row in site.queues.values() if row.may_be_kept_out),
+            tuple(row.name for row in site.queues.values() if site.may_be_kept_out(row)),
         )
 
     def _unfence(self, step: Step, over: HandOver) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pliant.batch.pbs.values import true
+from pliant.batch.pbs.values import number, true
 from pliant.batch.slurm.standby import is_controller
 from pliant.filter.pbs.schedulers import listed, own_partition, shaped_in
 
@@ -19,6 +19,10 @@ ORDERING = ("job_sort_formula", "job_sort_key")
 PREFIXES = {"primetime_prefix": "p_", "nonprimetime_prefix": "np_", "dedicated_prefix": "ded"}
 """How the names of queues begin whose jobs start at certain times only, as PBS ships it."""
 AT_TIMES = "its queue starts jobs at certain times only"
+EXPRESS = 150
+"""preempt_queue_prio as it is by default: from this priority on PBS ends others for a queue."""
+BY_QUEUES = (["express_queue", "normal_jobs"], ["express_queue"], ["normal_jobs"])
+"""The values of preempt_prio by which nobody is ended for a job of an ordinary queue."""
 
 MAIN = "default"
 """The scheduler of all that is of no partition; another one without a partition starts nothing."""
@@ -30,7 +34,9 @@ class SchedulerRow:
 
     ``order``: by which of its settings and which resource it orders jobs that a shape changes, as
     words; "": by none. ``at_times``: how the names of its queues begin that start jobs at certain
-    times only.
+    times only. ``express``: the priority from which on PBS ends others for a queue.
+    ``preempts``: its preempt_prio, where it ends others for jobs of other queues too; "": it does
+    not.
     """
 
     name: str
@@ -39,6 +45,8 @@ class SchedulerRow:
     down: bool = False
     order: str = ""
     at_times: tuple[str, ...] = tuple(PREFIXES.values())
+    express: int = EXPRESS
+    preempts: str = ""
 
     @property
     def trouble(self) -> str:
@@ -71,12 +79,24 @@ class Schedulers:
         return row.order if row else ""
 
     def leaves_running(self, queue: str, partition: str) -> str:
-        """Return why no running job of a queue is to go back to it; "": it would start again.
+        """Return why no running job of a queue is asked to go back to it; "": it may be.
 
-        One that waits for prime time, say, had its place and loses it until that comes again.
+        One that waits for prime time, say, had its place and loses it until that comes again. And
+        who ends others in vain, as a fence then refuses its start, has cost them their work.
         """
-        row = self.of.get(partition, SchedulerRow(MAIN))
-        return AT_TIMES if queue.startswith(row.at_times) else ""
+        row = self._serving(partition)
+        if queue.startswith(row.at_times):
+            return AT_TIMES
+        more = f"its scheduler preempts by more than queues: preempt_prio is {row.preempts}"
+        return more if row.preempts else ""
+
+    def express(self, partition: str) -> int:
+        """Return from which priority on others are ended for jobs of a partition's queue."""
+        return self._serving(partition).express
+
+    def _serving(self, partition: str) -> SchedulerRow:
+        """Return a partition's scheduler; one as PBS ships it where it is not known."""
+        return self.of.get(partition, SchedulerRow(MAIN))
 
 
 def parse_schedulers(out: str, share_resource: str = "", hostname: str = "") -> Schedulers:
@@ -108,7 +128,18 @@ def _row(name: str, said: Mapping[str, str], share_resource: str, hostname: str)
         said.get("state", "") == "down",
         next((f"{what} of {name} names {one}" for what, one in found if one), ""),
         tuple((config.get(name) or prefix).split()[-1] for name, prefix in PREFIXES.items()),
+        number(said.get("preempt_queue_prio", EXPRESS)),
+        _preempts(said.get("preempt_prio", "")),
     )
+
+
+def _preempts(preempt_prio: str) -> str:
+    """Return a preempt_prio by which PBS ends others not for express queues alone; "" for others.
+
+    Where ordinary jobs come first it ends those of express queues for them.
+    """
+    levels = [level.strip() for level in preempt_prio.split(",") if level.strip()]
+    return "" if not levels or levels in BY_QUEUES else ", ".join(levels)
 
 
 def path_of(scheduler: Mapping[str, str]) -> Path:

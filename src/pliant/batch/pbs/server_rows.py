@@ -10,9 +10,6 @@ from pliant.batch.pbs.values import Table, duration_s, lowered, number, table, t
 from pliant.filter.pbs.limits import OF_RUNNING, OF_SEVERAL, SHAPED
 from pliant.filter.pbs.schedulers import own_partition
 
-EXPRESS = 150
-"""The priority from which on a queue is an express queue (preempt_queue_prio, as it is by default):
-for its jobs PBS may end others."""
 _OF_RESERVATION = re.compile(r"[RSM][0-9]+")
 """The name of a reservation's queue."""
 
@@ -44,9 +41,9 @@ class QueueRow:
         return duration_s(self.most.get("walltime"))
 
     @property
-    def may_be_kept_out(self) -> bool:
-        """Whether a fence is for its jobs: not for those that PBS would end others for."""
-        return self.priority < EXPRESS and not _OF_RESERVATION.fullmatch(self.name)
+    def is_of_reservation(self) -> bool:
+        """Whether it is the queue of a reservation."""
+        return _OF_RESERVATION.fullmatch(self.name) is not None
 
 
 def parse_queues(out: str) -> list[QueueRow]:

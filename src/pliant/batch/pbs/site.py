@@ -75,6 +75,11 @@ class Site:
         """Return why no running job of a queue is asked for anything; "": they are."""
         return self.schedulers.leaves_running(queue.name, queue.partition) if queue else ""
 
+    def may_be_kept_out(self, queue: QueueRow) -> bool:
+        """Whether a fence is for a queue's jobs: not for those that PBS would end others for."""
+        is_express = queue.priority >= self.schedulers.express(queue.partition)
+        return not is_express and not queue.is_of_reservation
+
     def place(self, row: JobRow) -> str:
         """Return the place of a job's queue that says none; "" where it names none."""
         queue = self.queues.get(row.queue)

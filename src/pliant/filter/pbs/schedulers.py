@@ -22,10 +22,13 @@ _VARIABLE = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII)
 
 
 def listed(out: str) -> dict[str, dict[str, str]]:
-    """Read what qmgr lists of schedulers: ``Sched default``, then ``    sched_host = head``."""
+    """Read what qmgr lists of schedulers: ``Sched default``, then ``    sched_host = head``.
+
+    A long value goes on behind a tab in the next line.
+    """
     found: dict[str, dict[str, str]] = {}
     said: dict[str, str] = {}
-    for line in out.splitlines():
+    for line in out.replace("\n\t", "").splitlines():
         kind, _, name = line.strip().partition(" ")
         if kind == "Sched" and line[:1] == "S":
             said = found.setdefault(name, {})
