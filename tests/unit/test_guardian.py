@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -230,11 +231,18 @@ def test_where_the_job_is_requeued_already_it_is_left(job: Job) -> None:
 
 
 def test_on_pbs_the_exit_code_is_kept(job: Job) -> None:
+    """Where a pbs_mom sees it."""
     del job.environment["SLURM_JOB_ID"]
+    mom = [shutil.copy("/bin/sh", str(job.folder / "pbs_mom")), "-c", '"$@"; exit $?', "mom"]
+    job.pliant = [*mom, *job.pliant]
     process = job.start(WAITS + "sys.exit(85)", PBS_JOBID="4711.server", PLIANT_RETURNS="85")
-    _kill_wrapper(job, process)
+    program = _program(job)
+    guardian = psutil.Process(process.pid).children()[0]
+    (wrapper,) = (one for one in guardian.children() if one != program)
+    wrapper.kill()
     (job.folder / "go").touch()
-    assert ended(process)[0] == 85
+    code, _, err = ended(process)
+    assert (code, "goes on here" in err) == (85, False)
     assert not job.requeues.exists()
 
 

@@ -216,6 +216,23 @@ def test_where_its_own_end_requeues_the_job_it_waits_for_nobody(event: w.Event) 
     assert play(handing, event)[1] == [w.Exit(85)]
 
 
+@pytest.mark.parametrize("wish", [WISH, NAMED])
+def test_where_its_own_end_would_be_seen_by_nobody_it_waits_as_on_slurm(wish: Wish) -> None:
+    """PBS would take the job for one that has ended well, and never start it again."""
+    parted, done = play(saved(State(returns=True), wish), w.Parted(4.1), w.Parted(4.2))
+    assert (parted.returns, [type(effect) for effect in done]) == (False, [w.Say])
+    handing, _ = play(parted, w.Checked(4.5), w.Answered(5.0))
+    assert (handing.stage, play(handing, w.Ticked(24.0))[1]) == (Stage.HANDING, [])
+    state, done = play(handing, w.Ticked(25.0), w.Requeued(25.1, "PBS lets no job do so"))
+    assert (state.stage, done[0], w.Start() in done) == (Stage.RUNNING, w.Requeue(), True)
+    assert play(state, w.Wished(30.0, replace(wish, id="w2")))[0].stage is Stage.ASKED
+
+
+def test_whoever_ends_such_a_job_meanwhile_ends_it() -> None:
+    parted, _ = play(saved(State(returns=True), WISH), w.Parted(4.1), w.Answered(5.0))
+    assert play(parted, w.Signalled(19.0, TERM, reached=False))[1] == [w.Exit(85)]
+
+
 def test_where_pliantd_said_yes_and_does_nothing_the_wrapper_requeues() -> None:
     handing, _ = play(asked(), w.Ended(4.0, 85, True))
     answers = [w.Answered(5.0 + at_s) for at_s in range(0, round(TAKE_OVER_S), 4)]

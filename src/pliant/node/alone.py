@@ -2,7 +2,8 @@
 
 The job is to be requeued, as the wrapper would have seen to. pliantd may be about to do so, whom
 the wrapper told before it died: it is waited for as a wrapper waits for a silent one. Where Slurm
-refuses the requeue, ``pliant run`` begins anew in this place, and the program with it.
+refuses the requeue, ``pliant run`` begins anew in this place, and the program with it. On PBS our
+own end requeues the job, where a pbs_mom sees it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def main() -> None:
     if saved:
         shutil.rmtree(Path(saved).parent, ignore_errors=True)
     this = from_environment(os.environ)
-    if this.returns or termed:
+    if termed or (this.returns and pbs.Mom().waits()):
         os._exit(CHECKPOINTED)
     trouble = _of_tasks(this, Path(lost).parent) if lost else _requeue(this)
     if not trouble:

@@ -1,4 +1,7 @@
-"""What started this process, as proc(5) shows: the only word that no job inherits of its step."""
+"""What started this process, as proc(5) shows: the only word that no job inherits of its step.
+
+Nor does a job inherit who waits for its script to end.
+"""
 
 from __future__ import annotations
 
@@ -28,3 +31,23 @@ def is_batch(job: str, proc: Path = Path("/proc")) -> bool:
             (line.split()[1] for line in status.splitlines() if line.startswith("PPid:")), "0"
         )
     return False
+
+
+def above(name: str, proc: Path = Path("/proc")) -> tuple[str, str]:
+    """Return the process id and the name of the nearest process of this name above this one.
+
+    Where there is none, those of the uppermost one: "0" for whom a container does not show. The
+    name is "" where other users' processes are not shown (hidepid).
+    """
+    process, called = str(os.getpid()), ""
+    for _ in range(_MOST):
+        try:
+            status = (proc / process / "status").read_text(errors="replace")
+        except OSError:
+            return process, ""
+        said = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+        called, parent = said.get("Name", "").strip(), said.get("PPid", "0").strip()
+        if called == name or parent == "0":
+            return process, called
+        process = parent
+    return process, ""

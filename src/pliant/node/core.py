@@ -21,7 +21,8 @@ request and ended is never lost: pliantd requeues the job; where it is silent, w
 refused (no scontrol here, a job that may not be requeued), the program is started again right here
 at its old shape. So it is where another wrapper of the job runs a program that a requeue would end,
 and where pliantd says that the job stays: it could not start again now. On PBS our own end requeues
-the job (``returns``): there is nobody to wait for. Where a task fails when it
+the job (``returns``): there is nobody to wait for, unless PBS would not learn of that end: then it
+is as on Slurm. Where a task fails when it
 is asked, the step has failed: all end with its exit code.
 After a TERM nothing of it is done: somebody else ends the job, on purpose.
 """
@@ -51,6 +52,7 @@ from pliant.node.words import (
     Learnt,
     Lost,
     Orphaned,
+    Parted,
     Pass,
     Prompt,
     Prompted,
@@ -323,6 +325,13 @@ def _answered(state: State, event: Answered) -> Next:
     return replace(state, most_s=most_s, until_s=min(most_s, event.at_s + SILENT_S)), ()
 
 
+def _parted(state: State, _event: Parted) -> Next:
+    if not state.returns:
+        return state, ()
+    words = "no pbs_mom would see this run end: it waits here for pliantd to send the job back"
+    return replace(state, returns=False), (Say(words),)
+
+
 def _ticked_handing(state: State, event: Ticked) -> Next:
     return (state, ()) if event.at_s < state.until_s else _requeue(state)
 
@@ -415,6 +424,7 @@ _ON: Mapping[tuple[Stage, type], _Handler] = {
     **{(stage, Lost): _lost for stage in (*_RUNS, *_WAITS)},
     **{(stage, Beside): _beside for stage in (*_RUNS, *_WAITS)},
     **{(stage, Signalled): _signalled_waiting for stage in _WAITS},
+    **{(stage, Parted): _parted for stage in _WAITS},
     (Stage.ASKED, Ticked): _ticked_asked,
     (Stage.GATHERING, Gathered): _gathered,
     (Stage.GATHERING, Ticked): _ticked_gathering,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
+from pliant.node.ancestors import above
 from pliant.node.words import CHECKPOINTED
 
 JOB = "PBS_JOBID"
 WORKDIR = "PBS_O_WORKDIR"
 RESTARTS = "PLIANT_RESTART_COUNT"
 RETURNS = "PLIANT_RETURNS"
+MOM = "pbs_mom"
 
 
 def is_here(environ: Mapping[str, str]) -> bool:
@@ -27,8 +30,32 @@ def returns(environ: Mapping[str, str]) -> bool:
     return is_here(environ) and environ.get(RETURNS, "") == str(CHECKPOINTED)
 
 
+class Mom:
+    """Whether PBS learns how the job's script ends.
+
+    A pbs_mom that was started again, with -p, is not the parent of the scripts that run since
+    before: it takes each for one that ended with 0.
+    """
+
+    def __init__(self) -> None:
+        """Note who is above now."""
+        self._first, _ = above(MOM)
+
+    def waits(self) -> bool:
+        """Whether a pbs_mom is above this process.
+
+        One that may not be seen is taken to be there while the same process is above as at first:
+        whose parent has ended gets process 1 as such.
+        """
+        process, name = above(MOM)
+        hidden = name == "" and process != "1" and process == self._first
+        return name == MOM or hidden
+
+
 def requeue(_job: str, _restarts: int) -> str:
     """Say why a job is not requeued: PBS never lets its owner do so."""
+    if returns(os.environ):
+        return "PBS lets no job requeue itself, and pliantd has not done it"
     return "PBS has no hook of Pliant's here that would send it back to the queue"
 
 

@@ -159,6 +159,13 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
+class Parted:
+    """PBS would not learn how the job's script ends, nor send it back for that."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Requeued:
     """Our own requeue was done, or failed: ``trouble`` says why."""
 
@@ -199,6 +206,7 @@ Event = (
     | Decided
     | Learnt
     | Lost
+    | Parted
 )
 
 

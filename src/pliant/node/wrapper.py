@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pliant.node import guarded
+from pliant.node import guarded, pbs
 from pliant.node import words as w
 from pliant.node.copies import Copies
 from pliant.node.core import step
@@ -82,6 +82,7 @@ class Wrapper:
         self._asks_why: threading.Thread | None = None
         self._copies = Copies()
         self._named = NamedCheckpoint(this.directory)
+        self._mom = pbs.Mom() if this.returns else None
         self._guardian = guarded.link[0] if guarded.link is not None else -1
 
     def run(self) -> int:
@@ -124,6 +125,7 @@ class Wrapper:
 
     def _look(self) -> None:
         """See whether the program has ended, and what the threads say."""
+        self._see_mom()
         with contextlib.suppress(queue.Empty):
             while self._code is None:
                 self._feed(self._events.get_nowait())
@@ -139,6 +141,13 @@ class Wrapper:
             self._files.take_requeued()  # it has ended: nothing is to be told to the next one
         self._follow()
         self._feed(w.Ended(time.monotonic(), code, saved))
+
+    def _see_mom(self) -> None:
+        """See, before anything leads to our own end, whether that would send the job back."""
+        if self._mom is None or self._running or not self._state.returns:
+            return
+        if not self._mom.waits():
+            self._feed(w.Parted(time.monotonic()))
 
     def _tick(self, now_s: float) -> None:
         self._witness.tend(now_s)
