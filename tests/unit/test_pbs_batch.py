@@ -15,8 +15,17 @@ from pliant.batch.pbs.job_rows import JobRow, parse_jobs
 from pliant.batch.pbs.jobs import SHRINKS, nodes_of
 from pliant.batch.pbs.node_rows import parse_nodes
 from pliant.batch.pbs.reasons import reason
-from pliant.batch.pbs.server_rows import parse_queues, parse_server
-from pliant.batch.pbs.values import duration_s, instant_s, job_id, number, size_mib, tasks_in
+from pliant.batch.pbs.server_rows import caps, parse_queues, parse_server
+from pliant.batch.pbs.values import (
+    duration_s,
+    instant_s,
+    job_id,
+    number,
+    size_mib,
+    table,
+    tasks_in,
+)
+from pliant.cycle import kept_within_limits
 from pliant.errors import BadAnswer, Refused, Unavailable
 from pliant.grammar import find_token, parse, parse_shape, token_text
 from pliant.model import (
@@ -332,6 +341,43 @@ def test_what_a_queue_allows_a_job_bounds_its_shapes(site: Recorded) -> None:
 def test_a_limit_of_several_jobs_makes_none_larger(site: Recorded) -> None:
     site.answers["server"]["Server"]["head"]["max_run_res.ngpus"] = "[u:PBS_GENERIC=4]"
     assert site.pbs().observe().abilities.limited_qos == {EVERYBODY}
+
+
+def _as_printed(said: str) -> str:
+    """What PBS prints of the server: a limit once for each of those that it is for."""
+    return f'{{"Server":{{"head":{{"pbs_version":"23","query_other_jobs":"True",{said}}}}}}}'
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ('"max_run":"[o:PBS_ALL=9]","max_run":"[u:ada=0]"', True),
+        ('"max_run":"[u:ada=9]","max_run":"[u:PBS_GENERIC=0]"', False),
+        ('"max_run":"[u:PBS_GENERIC=0]","max_run":"[u:bob=9]"', True),
+        ('"max_run":"[o:PBS_ALL=0]"', True),
+        ('"max_run":"[g:staff=0]","max_run":"[p:x=0]"', False),  # whose it is, is not known
+        ('"max_run_res":{"ngpus":"[u:bob=9]","ngpus":"[u:ada=0]"}', True),
+        ('"max_run_res":{"ngpus":"[u:ada=64]","mem":"[o:PBS_ALL=999gb]"}', False),
+        ('"max_run_res":{"foo":"[o:PBS_ALL=0]"}', False),
+    ],
+)
+def test_a_limit_that_is_lowered_below_what_runs_keeps_a_job_where_it_is(
+    site: Recorded, said: str, kept: bool
+) -> None:
+    (head,) = table(_as_printed(said), "Server", repeats=True).values()
+    found = caps("max_run of the server", head)
+    seen = site.pbs().observe()
+    ada = replace(job(seen, "30"), user="ada", frozen="")
+    abilities = replace(seen.abilities, caps=found)
+    (now,) = kept_within_limits(replace(seen, running=(ada,), abilities=abilities)).running
+    assert now.frozen.startswith("requeued, it might not start again: max_run of the ") is kept
+
+
+def test_limits_on_what_runs_are_read_of_the_server_and_of_its_queues(site: Recorded) -> None:
+    site.answers["server"]["Server"]["head"]["max_run"] = "[u:ada=3]"
+    site.answers["queues"]["Queue"]["workq"]["max_run"] = "[o:PBS_ALL=4]"
+    found = [(cap.user, cap.partition, cap.jobs) for cap in site.pbs().observe().abilities.caps]
+    assert found == [("ada", "", 3), ("", "workq", 4)]
 
 
 def test_a_stopped_queue_and_a_stopped_scheduler_start_nothing(site: Recorded) -> None:

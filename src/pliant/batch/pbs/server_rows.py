@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pliant.batch.pbs.values import Table, duration_s, lowered, number, table, text, texts, true
+from pliant.filter.fields import Fixed
 from pliant.filter.pbs.limits import OF_RUNNING, OF_SEVERAL, SHAPED
 from pliant.filter.pbs.schedulers import own_partition
+from pliant.filter.pbs.select import read_mem_mib
+from pliant.model import Cap
 
 _OF_RESERVATION = re.compile(r"[RSM][0-9]+")
 """The name of a reservation's queue."""
@@ -34,6 +37,7 @@ class QueueRow:
     partition: str = ""
     group_keys: tuple[str, ...] = ()
     place: str = ""
+    caps: tuple[Cap, ...] = ()
 
     @property
     def max_time_s(self) -> int:
@@ -64,8 +68,9 @@ def parse_queues(out: str) -> list[QueueRow]:
             own_partition(text(one.get("partition"))),
             _keys(one),
             _place(one),
+            caps(f"max_run of queue {name}", one, name),
         )
-        for name, one in table(out, "Queue").items()
+        for name, one in table(out, "Queue", repeats=True).items()
         if text(one.get("queue_type")).lower().startswith("e")
     ]
 
@@ -75,6 +80,48 @@ def limits(one: Table) -> tuple[str, ...]:
     together = [name for name in one if name.startswith(OF_SEVERAL)]
     running = lowered(one.get(OF_RUNNING))
     return (*together, *(f"{OF_RUNNING}.{name}" for name in SHAPED if name in running))
+
+
+def caps(name: str, one: Table, queue: str = "") -> tuple[Cap, ...]:
+    """Return how many jobs may run of a queue or the server, and what they may have together.
+
+    Of all, of a user or of each one that is not named. Whose group or project a job is of, where
+    that has a limit of its own, is not known here.
+    """
+    said = [("", text(one.get("max_run"))), *texts(one.get("max_run_res")).items()]
+    return tuple(cap for resource, limit in said for cap in _caps(name, queue, resource, limit))
+
+
+def _caps(name: str, queue: str, resource: str, limit: str) -> Iterator[Cap]:
+    """Read ``[o:PBS_ALL=9],[u:PBS_GENERIC=5],[u:ada=3]``."""
+    found = [(kind, who.strip('"'), many) for kind, who, many in _FOR.findall(limit)]
+    named = frozenset(who.lower() for kind, who, _ in found if kind == "u")
+    for kind, who, many in found:
+        amount = _amount(resource, many)
+        if kind not in "ou" or amount is None:
+            continue
+        each = who == "PBS_GENERIC"
+        yield Cap(
+            f"{name}.{resource}" if resource else name,
+            user="" if kind == "o" or each else who.lower(),
+            partition=queue,
+            each="user" if each else "",
+            jobs=None if resource else amount,
+            together=((resource, amount),) if resource else (),
+            besides=named if each else frozenset(),
+        )
+
+
+def _amount(resource: str, many: str) -> int | None:
+    if resource not in ("", *SHAPED):
+        return None
+    try:
+        return read_mem_mib(many) if resource == "mem" else int(many)
+    except (Fixed, ValueError):
+        return None
+
+
+_FOR = re.compile(r"\[([ougp]):([^=\]]+)=([^\]]+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +144,7 @@ class ServerRow:
     groups: bool = False
     group_keys: tuple[str, ...] = ()
     place: str = ""
+    caps: tuple[Cap, ...] = ()
 
     @property
     def max_time_s(self) -> int:
@@ -109,7 +157,7 @@ def parse_server(out: str) -> ServerRow:
 
     Raises BadAnswer.
     """
-    for one in table(out, "Server").values():
+    for one in table(out, "Server", repeats=True).values():
         return ServerRow(
             text(one.get("pbs_version")),
             true(one.get("scheduling", True)),
@@ -123,6 +171,7 @@ def parse_server(out: str) -> ServerRow:
             true(one.get("node_group_enable", False)),
             _keys(one),
             _place(one),
+            caps("max_run of the server", one),
         )
     return ServerRow()
 

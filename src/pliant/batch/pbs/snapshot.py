@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 from pliant.batch.pbs.job_rows import JobRow
 from pliant.batch.pbs.jobs import ABILITIES, job_of, queue_of
@@ -49,4 +50,5 @@ def _abilities(site: Site) -> Abilities:
     """Where a limit may bound several jobs together, none is made larger than its owner wrote."""
     limited = site.server.limited or any(row.limited for row in site.queues.values())
     of = frozenset({EVERYBODY}) if limited else frozenset()
-    return replace(ABILITIES, limited_qos=of)
+    caps = chain(site.server.caps, *(row.caps for row in site.queues.values()))
+    return replace(ABILITIES, limited_qos=of, caps=tuple(caps))

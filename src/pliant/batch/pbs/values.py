@@ -22,13 +22,15 @@ _ID = re.compile(r"([0-9]{1,12}(?:\[[0-9]*\])?)(?:\..*)?", re.ASCII)
 Table = Mapping[str, Any]
 
 
-def table(text: str, key: str) -> dict[str, Table]:
+def table(text: str, key: str, *, repeats: bool = False) -> dict[str, Table]:
     """Return the objects by name that ``-F json`` printed under ``key``; none where it is absent.
 
-    What is no JSON is mended, and what cannot be left out (see :mod:`.mending`). Raises BadAnswer.
+    What is no JSON is mended, and what cannot be left out (see :mod:`.mending`). ``repeats``: PBS
+    prints a limit once for each of those that it is for. Raises BadAnswer.
     """
-    try:
-        found = json.loads(text, strict=False).get(key, {})  # a job's name may hold any letters
+    pairs = _joined if repeats else None
+    try:  # a job's name may hold any letters
+        found = json.loads(text, strict=False, object_pairs_hook=pairs).get(key, {})
     except json.JSONDecodeError:
         found = mended(text, key)
     except (ValueError, AttributeError, RecursionError) as wrong:
@@ -37,6 +39,15 @@ def table(text: str, key: str) -> dict[str, Table]:
         return {name: one for name, one in found.items() if isinstance(one, dict)}
     except AttributeError as wrong:
         raise BadAnswer(f"PBS's JSON is not understood: {type(wrong).__name__}") from None
+
+
+def _joined(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A table in which a name stands for all texts that it stood before."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        both = isinstance(value, str) and isinstance(found.get(name), str)
+        found[name] = f"{found[name]},{value}" if both else value
+    return found
 
 
 def text(value: Any) -> str:
