@@ -60,7 +60,9 @@ class Server:
                 if key in ("python", "config"):
                     yield f"import hook {name} application/x-{key} base64 -\n{value}\n\n"
                 else:
-                    yield f"set {kind} {name} {key} = {value}\n"
+                    first, *more = value.split(",") if key == "event" else [value]
+                    yield f"set {kind} {name} {key} = {first}\n"
+                    yield from (f"set {kind} {name} {key} += {one}\n" for one in more)
 
     def _told(self, text: str) -> str:
         head, _, body = text.partition("\n")

@@ -307,6 +307,28 @@ def test_a_pliantd_that_may_change_nothing_is_told(site: Site) -> None:
     assert told(unknown)["rights"] == (State.FAULT, "pliantd's user not-here is not known here")
 
 
+@pytest.mark.parametrize(
+    ("events", "order", "enabled", "is_told"),
+    [
+        ("execjob_begin,execjob_epilogue", "1", "true", True),
+        ("execjob_epilogue", "100", "true", True),
+        ("execjob_epilogue", "100", "false", False),
+        ("execjob_epilogue,execjob_end", "100", "true", False),  # as pbs_cgroups
+        ("execjob_epilogue", "-5", "true", False),
+        ("execjob_end", "1", "true", False),
+    ],
+)
+def test_a_hook_that_is_not_called_for_a_run_that_goes_back_is_named(
+    site: Site, events: str, order: str, enabled: str, is_told: bool
+) -> None:
+    site.hooks["cleans"] = {"event": events, "order": order, "enabled": enabled}
+    said = (
+        State.ADVICE,
+        "execjob_epilogue: not called for a run that pliant_execjob_epilogue sends back",
+    )
+    assert told(site.patient()).get("cleans") == (said if is_told else None)
+
+
 def test_where_nothing_is_installed_the_hooks_are_one_fault(site: Site) -> None:
     site.hooks.clear()
     found = told(site.patient())

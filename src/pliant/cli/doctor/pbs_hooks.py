@@ -10,10 +10,12 @@ from dataclasses import fields
 from pathlib import Path
 
 from pliant import __version__
+from pliant.batch.pbs.values import number
 from pliant.cli.doctor.findings import Finding, advice, fault, ok, skipped
 from pliant.cli.doctor.pbs_patient import PbsPatient, read_settings
 from pliant.cli.install.pbs_parts import PREFIX, Found, hook_attributes, resources_wanted
 from pliant.errors import BadInput
+from pliant.filter.pbs.names import SENDS_BACK
 from pliant.filter.pbs.state import MAX_AGE_S, MAX_BYTES, read_state
 from pliant.hooks import FORMER, HOOKS, hook_text
 from pliant.hooks.reading import Settings
@@ -41,6 +43,7 @@ def check_hooks(patient: PbsPatient) -> Iterator[Finding]:
     for name in (PREFIX + event for event in FORMER):
         if patient.hooks.has("hook", name):
             yield advice(name, "of an earlier release: each job starts later for it", INSTALL)
+    yield from _uncalled(patient.hooks)
     yield from _configuration(patient, patient.hooks)
 
 
@@ -86,6 +89,31 @@ def _hook(event: str, found: Found) -> Finding:
     release = head[1].decode(errors="replace") if head else ""
     other = release if release not in ("", __version__) else "another text"
     return advice(hook, f"it is of {other}, not of this pliant {__version__}", INSTALL)
+
+
+def _uncalled(found: Found) -> Iterator[Finding]:
+    """Name the site's hooks of a run's end that are not called where ours sends the job back.
+
+    PBS calls no further hook of an event that one has refused, and a job goes back by that.
+    """
+    ours = found.attributes.get(("hook", SENDS_BACK), {})
+    for (kind, name), said in found.attributes.items():
+        events = said.get("event", "").split(",")
+        if kind != "hook" or name.startswith(PREFIX) or said.get("enabled") != "true":
+            continue
+        if "execjob_epilogue" not in events or "execjob_end" in events:
+            continue
+        if _order(said) >= _order(ours):
+            yield advice(
+                name,
+                f"execjob_epilogue: not called for a run that {SENDS_BACK} sends back",
+                "what cleans up after a run belongs into execjob_end, which is called always",
+            )
+
+
+def _order(said: Mapping[str, str]) -> int:
+    """Return which place among the hooks of its event a hook has; PBS begins with the least."""
+    return number(said.get("order", "1"))
 
 
 def _kills(said: Mapping[str, str], wanted: Mapping[str, str]) -> bool:

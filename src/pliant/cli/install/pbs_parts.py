@@ -24,7 +24,7 @@ busy must not come near it."""
 FREQ_S = 60
 LAST = {"queuejob": 1000, "modifyjob": 1000, "movejob": 1000}
 """Their order. A site's own hooks come before: what they refuse is what an owner wrote."""
-_SET = re.compile(r"set (hook|resource) (\S+) (\S+) = (.*)")
+_SET = re.compile(r"set (hook|resource) (\S+) (\S+) (\+?=) (.*)")
 _IMPORT = re.compile(r"import hook (\S+) application/x-(python|config) base64 -")
 
 
@@ -55,7 +55,12 @@ def found_in(out: str) -> Found:
             found.attributes.setdefault((created[1], created[2]), {})
         said = _SET.fullmatch(line.strip())
         if said:
-            found.attributes.setdefault((said[1], said[2]), {})[said[3]] = said[4].strip('"')
+            attributes, value = (
+                found.attributes.setdefault((said[1], said[2]), {}),
+                said[5].strip('"'),
+            )
+            more = said[4] == "+=" and said[3] in attributes  # each further event of a hook
+            attributes[said[3]] = f"{attributes[said[3]]},{value}" if more else value
         imported = _IMPORT.fullmatch(line.strip())
         if imported:
             file = (imported[1], imported[2])
