@@ -29,6 +29,15 @@ def says(*words: str) -> Act:
 cancel = by_owner("qdel", "{job}")
 hold, release = by_owner("qhold", "-h", "u", "{job}"), by_owner("qrls", "-h", "u", "{job}")
 rerun = says("qrerun", "{job}")
+
+
+def keep_jobs(field: PbsField) -> None:
+    """Start pbs_mom again as one does who keeps its jobs: it is not told how their scripts end."""
+    field.kill("pbs_mom")
+    field.dead.remove("pbs_mom")
+    field.start("pbs_mom", "-p")
+
+
 suspended = for_a_while(
     says("qsig", "-s", "suspend", "{job}"), says("qsig", "-s", "resume", "{job}"), 3.0
 )

@@ -45,6 +45,7 @@ FAULTS: Sequence[Fault] = (
     Fault("pbs_server stopped for a while", ANY, acts.stopped("pbs_server")),
     Fault("pbs_server and pliantd killed", ANY, acts.both(acts.kill("pbs_server"), _kill_pliantd)),
     Fault("pbs_mom killed", ANY, acts.kill("pbs_mom"), first=True),
+    Fault("pbs_mom killed, its jobs kept", ANY, pbs.keep_jobs, first=True),
     Fault("pbs_sched killed", ANY, acts.kill("pbs_sched")),
     Fault("runjob hook off for a while", ANY, pbs.unguarded, first=True),
     Fault("what the hooks are told lost", ANY, pbs.forget, first=True),

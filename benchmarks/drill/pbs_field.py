@@ -191,9 +191,9 @@ class PbsField(Field):
         alive = [one for one in some if runs(one)]
         return min(alive, key=lambda one: float(one.create_time())).pid if alive else None
 
-    def start(self, part: str) -> None:
+    def start(self, part: str, *how: str) -> None:
         """Start a daemon that died."""
-        argv = [f"{self.bin_dir}/../sbin/{part}"]
+        argv = [f"{self.bin_dir}/../sbin/{part}", *how]
         subprocess.run(argv, capture_output=True, timeout=COME_S, check=False)
 
     def resume_nodes(self) -> int:
