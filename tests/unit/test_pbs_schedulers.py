@@ -272,6 +272,15 @@ def test_where_pbs_ends_others_for_ordinary_jobs_no_running_job_is_resized(
     assert job(seen, "32").frozen == ""
 
 
+def test_nor_where_it_does_so_since_the_last_look(site: Recorded) -> None:
+    pbs = site.pbs()
+    running = job(pbs.observe(), "30")
+    site.schedulers = Answer(LISTED.rstrip() + "\n    preempt_prio = fairshare\n\n", "", 0)
+    with pytest.raises(Refused, match=f"^{PREEMPT_PRIO}fairshare$"):
+        pbs.must_go_back(running)
+    assert job(pbs.observe(), "30").frozen == PREEMPT_PRIO + "fairshare"
+
+
 # Placement sets
 
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -187,6 +188,7 @@ def test_one_whose_end_pbs_would_not_see_is_waiting_when_it_is_sent_back(job: Jo
     process.kill()
     job.door.want("w1")
     job.door.wait_for("run-saved")
+    time.sleep(1.0)
     assert wrapper.is_running()
     wrapper.terminate()  # as a qrerun does
     assert "again" not in ended(process)[1]

@@ -114,15 +114,16 @@ class Queries:
         return not any(answer.status for answer in answers)
 
     def why_none_starts(self, queue: str) -> str:
-        """Ask now why no scheduler would start a job that goes back to a queue; "" where one would.
+        """Ask now why no job is to go back to a queue, which may have been changed since the look.
 
-        Raises as above.
+        "" where a scheduler would start it again. Raises as above.
         """
         queues = parse_queues(self._ask("qstat", "-Q", "-f", "-F", "json"))
         row = next((one for one in queues if one.name == queue), None)
         if row is not None and not row.up:
             return f"queue {queue} is stopped or disabled"
-        return self._schedulers().why_none_starts(row.partition if row is not None else "")
+        schedulers, partition = self._schedulers(), row.partition if row is not None else ""
+        return schedulers.why_none_starts(partition) or schedulers.leaves_running(queue, partition)
 
     def _server_now(self) -> ServerRow:
         return parse_server(self._ask("qstat", "-B", "-f", "-F", "json"))
