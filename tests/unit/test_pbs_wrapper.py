@@ -15,7 +15,7 @@ import pytest
 
 from pliant.node import pbs
 from pliant.node import words as w
-from pliant.node.ancestors import above
+from pliant.node.ancestors import above, is_anywhere
 from pliant.node.core import step
 from pliant.node.run import from_environment
 from pliant.node.words import Stage, State
@@ -137,8 +137,6 @@ def test_a_pbs_mom_that_was_started_again_does_not_wait_for_the_scripts_of_befor
         (("9", ""), ("1", ""), False),
         (("1", ""), ("1", ""), False),
         (("9", ""), ("8", ""), False),  # another subreaper has taken it
-        (("0", "init"), ("0", "init"), False),
-        (("9", "pbs_mom"), ("9", ""), True),
     ],
 )
 def test_where_other_users_processes_are_not_shown_the_same_parent_still_waits(
@@ -146,6 +144,26 @@ def test_where_other_users_processes_are_not_shown_the_same_parent_still_waits(
 ) -> None:
     monkeypatch.setattr(pbs, "above", lambda _: first)
     mom = pbs.Mom()
+    monkeypatch.setattr(pbs, "above", lambda _: now)
+    assert mom.waits() is waits
+
+
+@pytest.mark.parametrize(
+    ("first", "is_anywhere", "waits"),
+    [
+        (("1", "init"), True, False),  # it was started again before `pliant run` began
+        (("1", "tini"), False, True),
+        (("9", "pbs_mom"), True, False),
+        (("9", "pbs_mom"), False, False),  # and is not there yet
+    ],
+)
+def test_in_a_container_that_shows_no_pbs_mom_it_is_taken_to_wait_outside(
+    monkeypatch: pytest.MonkeyPatch, first: tuple[str, str], is_anywhere: bool, waits: bool
+) -> None:
+    monkeypatch.setattr(pbs, "is_anywhere", lambda _: is_anywhere)
+    monkeypatch.setattr(pbs, "above", lambda _: first)
+    mom = pbs.Mom()
+    now = first if first[1] != pbs.MOM else ("1", "init")
     monkeypatch.setattr(pbs, "above", lambda _: now)
     assert mom.waits() is waits
 
@@ -158,6 +176,9 @@ def test_whose_processes_are_not_shown_has_no_name(tmp_path: Path) -> None:
     (tmp_path / "2").mkdir()
     (tmp_path / "2" / "status").write_text("Name:\tinit\nPPid:\t0\n")
     assert above(pbs.MOM, tmp_path) == ("2", "init")
+    assert not is_anywhere(pbs.MOM, tmp_path)
+    (tmp_path / "2" / "comm").write_text("pbs_mom\n")
+    assert is_anywhere(pbs.MOM, tmp_path)
 
 
 def test_one_whose_end_pbs_sees_ends_once_it_has_saved(job: Job) -> None:
@@ -194,7 +215,7 @@ def test_one_whose_end_pbs_would_not_see_is_waiting_when_it_is_sent_back(job: Jo
     assert "again" not in ended(process)[1]
 
 
-def test_so_it_is_where_the_wrapper_is_killed(job: Job) -> None:
+def test_so_it_is_where_the_wrapper_is_killed(job: Job, mom: list[str]) -> None:
     waits = "while not os.path.exists('go'): time.sleep(0.02)\n"
     process = job.start(
         AGAIN + "pathlib.Path('pid').write_text(str(os.getpid()))\n" + waits + SAVED
@@ -206,5 +227,6 @@ def test_so_it_is_where_the_wrapper_is_killed(job: Job) -> None:
     (wrapper,) = (one for one in guardian.children() if one.cmdline() == guardian.cmdline())
     wrapper.kill()
     assert program.is_running()
-    (job.folder / "go").touch()
-    assert ended(process)[1] == "again\n"
+    with subprocess.Popen([*mom[:2], "read line", "mom"], stdin=subprocess.PIPE):  # started again
+        (job.folder / "go").touch()
+        assert ended(process)[1] == "again\n"

@@ -5,6 +5,7 @@ Nor does a job inherit who waits for its script to end.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -51,3 +52,12 @@ def above(name: str, proc: Path = Path("/proc")) -> tuple[str, str]:
             return process, called
         process = parent
     return process, ""
+
+
+def is_anywhere(name: str, proc: Path = Path("/proc")) -> bool:
+    """Whether any process of this name is to be seen."""
+    for comm in proc.glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if comm.read_text(errors="replace").strip() == name:
+                return True
+    return False

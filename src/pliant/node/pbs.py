@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from pliant.node.ancestors import above
+from pliant.node.ancestors import above, is_anywhere
 from pliant.node.words import CHECKPOINTED
 
 JOB = "PBS_JOBID"
@@ -39,17 +39,19 @@ class Mom:
 
     def __init__(self) -> None:
         """Note who is above now."""
-        self._first, _ = above(MOM)
+        self._first = above(MOM)
 
     def waits(self) -> bool:
-        """Whether a pbs_mom is above this process.
+        """Whether a pbs_mom is above this process, as far as can be told.
 
-        One that may not be seen is taken to be there while the same process is above as at first:
-        whose parent has ended gets process 1 as such.
+        Where others' processes are not shown, the same one as at first is taken for it, unless it
+        is process 1, which becomes the parent of whose own has ended. And where none was ever to
+        be seen, as in a container with process ids of its own, it is taken to be outside.
         """
-        process, name = above(MOM)
-        hidden = name == "" and process != "1" and process == self._first
-        return name == MOM or hidden
+        now = process, name = above(MOM)
+        if name == MOM or now != self._first:
+            return name == MOM
+        return process != "1" if name == "" else not is_anywhere(MOM)
 
 
 def requeue(_job: str, _restarts: int) -> str:
