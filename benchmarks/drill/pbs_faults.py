@@ -50,7 +50,8 @@ FAULTS: Sequence[Fault] = (
     Fault("runjob hook off for a while", ANY, pbs.unguarded, first=True),
     Fault("what the hooks are told lost", ANY, pbs.forget, first=True),
     Fault("node offline for a while", ANY, pbs.offline),
-    Fault("suspended for a while", (ASKED, *around(END)), pbs.suspended, first=True),
+    # whoever waits has its place then, and it goes on only once that one has ended
+    Fault("suspended for a while", (ASKED, *around(END)), pbs.suspended, rival=False),
     Fault("wrapper killed while the program saves", (ASKED,), acts.kill_wrapper, first=True),
     Fault("wrapper killed at any time", (ANY_TIME,), acts.kill_wrapper, first=True),
     Fault("guardian killed at any time", (ANY_TIME,), acts.kill_guardian_for_good, first=True),

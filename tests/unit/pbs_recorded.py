@@ -78,10 +78,10 @@ class Recorded:
         if argv[:2] == ("qmgr", "-c") and argv[2] in asked:
             return asked[argv[2]]
         self.said.append(tuple(argv))
+        if self.refuses and argv[0] in ("qalter", "qrerun"):
+            return Answer("", self.refuses, 1)
         if argv[0] != "qalter":
             return Answer("", "", 0)
-        if self.refuses:
-            return Answer("", self.refuses, 1)
         if not self.ignores:
             self._alter(self.job(argv[-1]), argv[1:-1])
         return Answer("", "", 0)

@@ -128,6 +128,24 @@ def test_one_that_is_suspended_keeps_its_place_until_it_goes_on(site: Recorded, 
     assert (under_way.step(21).do, site.said[-1]) == (Do.REQUEUE, ("qrerun", "30"))
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "qrerun: Response timed out. Job rerun request still in progress for 30.head",
+        "qrerun: Request invalid for state of job 30.head",
+    ],
+)
+def test_a_rerun_that_takes_long_is_waited_for(site: Recorded, words: str) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    site.refuses = words
+    with pytest.raises(Unavailable, match="requeue: qrerun"):
+        under_way.step(20)
+    site.refuses = "qrerun: Unauthorized Request"
+    with pytest.raises(Refused, match="Unauthorized"):
+        under_way.step(21)
+
+
 def test_one_that_somebody_has_deleted_is_not_requeued(site: Recorded) -> None:
     """PBS shows it running for as long as its processes take to end, and would let it come back."""
     under_way = Clocked(site)

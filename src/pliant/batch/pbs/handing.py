@@ -188,7 +188,12 @@ class Handing:
             raise Refused(f"job {over.job}: it has been deleted")
         if row.is_suspended:
             raise TooLate(f"job {over.job}: it does not run any more")
-        self._tell(step, over, ("qrerun", over.job))
+        try:
+            self._tell(step, over, ("qrerun", over.job))
+        except Refused as error:
+            if any(words in str(error) for words in _IN_PROGRESS):
+                raise Unavailable(str(error)) from None
+            raise
 
     def before_end(self, over: HandOver, job: Job, site: Site) -> None:
         """Put up the fence: PBS may start others as soon as the program has ended.
@@ -271,6 +276,14 @@ class Handing:
         if answer.status:
             kind = Unavailable if answer.controller_is_away else Refused
             raise kind(f"job {over.job}: {step.do}: {answer.words}")
+
+
+_IN_PROGRESS = ("still in progress", "Request invalid for state")
+"""What qrerun says where a rerun takes long, and where another one is asked for meanwhile.
+
+A pbs_mom that was started again with -p does not end the job; the server sends it back without that
+after 45 seconds (job_requeue_timeout).
+"""
 
 
 def _state(row: JobRow, now_s: float) -> JobState:
