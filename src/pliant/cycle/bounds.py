@@ -33,7 +33,7 @@ from functools import lru_cache
 
 from pliant.grammar import no_larger
 from pliant.grammar import shapes as request_shapes
-from pliant.model import EVERYBODY, Cap, Job, Partition, Shape, Snapshot, Taken
+from pliant.model import EVERYBODY, Caps, Job, Partition, Shape, Snapshot
 from pliant.placement import Tiers
 
 LIMITS = ("QOS", "Assoc", "Max")
@@ -151,8 +151,8 @@ class _Kept:
 
     def __init__(self, snapshot: Snapshot, ahead: Ahead, tiers: Tiers) -> None:
         self._ahead, self._tiers, self._abilities = ahead, tiers, snapshot.abilities
-        self._partitions, self._running = snapshot.partition_by_name, snapshot.running
-        self._taken: dict[tuple[Cap, str], Taken] = {}
+        self._partitions = snapshot.partition_by_name
+        self._caps = Caps(snapshot.abilities.caps, snapshot.running, self._partitions)
 
     def alone(self, job: Job) -> Job:
         if job.frozen or job.spec is None or not job.spec.request.is_elastic:
@@ -160,7 +160,7 @@ class _Kept:
         known = [self._partitions[name] for name in job.partitions if name in self._partitions]
         if self._abilities.counts_minutes(job.account, job.qos, known):
             return replace(job, frozen=MINUTES)
-        why = self._capped(job) or self._closed(job, known)
+        why = self._caps.why_not(job) or self._closed(job, known)
         if why:
             return replace(job, frozen=f"{AGAIN}: {why}")
         behind = self._ahead.of(job)
@@ -168,19 +168,6 @@ class _Kept:
             f"job {behind} waits for a limit that may be its own too, and would start in its place"
         )
         return replace(job, frozen=words) if behind else self._below_its_tier(job)
-
-    def _capped(self, job: Job) -> str:
-        """Why a limit of accounting would not let it start again; "" where none stops it."""
-        caps = (cap for cap in self._abilities.caps if cap.counts(job, self._partitions))
-        return next(filter(None, (cap.stops(job, self._with(cap, job)) for cap in caps)), "")
-
-    def _with(self, cap: Cap, job: Job) -> Taken:
-        """What those have that run and that a limit counts with a job."""
-        whose = cap.with_whom(job)
-        if (cap, whose) not in self._taken:
-            some = (one for one in self._running if cap.with_whom(one) == whose)
-            self._taken[cap, whose] = Taken(x for x in some if cap.counts(x, self._partitions))
-        return self._taken[cap, whose]
 
     def _closed(self, job: Job, known: Sequence[Partition]) -> str:
         """Why none of its partitions would start it again; "" where one would."""

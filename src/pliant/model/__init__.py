@@ -5,7 +5,7 @@ Everything here is immutable and compares by value. Units stand in the names: ``
 """
 
 from pliant.model.abilities import EVERYBODY, Abilities
-from pliant.model.caps import Cap, Taken
+from pliant.model.caps import Cap, Caps
 from pliant.model.cluster import Admits, Mode, Node, Partition, Pool, Reservation
 from pliant.model.company import Combination, Company, Speeds, Together
 from pliant.model.footprints import ALL_CORES, Demand, Footprint
@@ -24,6 +24,7 @@ __all__ = [
     "Admits",
     "Amounts",
     "Cap",
+    "Caps",
     "Combination",
     "Company",
     "Demand",
@@ -46,7 +47,6 @@ __all__ = [
     "Snapshot",
     "Spec",
     "Speeds",
-    "Taken",
     "Together",
     "TrialCap",
     "TrialCaps",

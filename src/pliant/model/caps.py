@@ -6,8 +6,8 @@ until that is raised again.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pliant.model.cluster import Partition
@@ -84,3 +84,51 @@ class Taken:
             self.jobs += 1
             has = totals(job.shape.nodes, job.demand(job.shape))
             self.has.update({name: many for name, many in has.items() if many > 0})
+
+
+class Caps:
+    """All limits and all that runs, by whom they are for: of thousands few are for one job."""
+
+    def __init__(self, caps: Iterable[Cap], running: Iterable[Job], of: Partitions) -> None:
+        self._all, self._of = tuple(running), of
+        self._running: dict[tuple[str, str], list[Job]] = defaultdict(list)
+        self._caps: dict[tuple[str, str], list[Cap]] = defaultdict(list)
+        self._taken: dict[tuple[Cap, str], Taken] = {}
+        for cap in caps:
+            for whose in _for_whom(cap):
+                self._caps[whose].append(cap)
+        for job in self._all if self._caps else ():
+            for whose in _whose(job):
+                self._running[whose].append(job)
+
+    def why_not(self, job: Job) -> str:
+        """Return why a running job would not start again, in words; "" where none stops it."""
+        for whose in _whose(job):
+            for cap in self._caps.get(whose, ()):
+                if cap.counts(job, self._of):
+                    why = cap.stops(job, self._with(cap, job))
+                    if why:
+                        return why
+        return ""
+
+    def _with(self, cap: Cap, job: Job) -> Taken:
+        """What those have that run and that a limit counts with a job."""
+        whose = cap.with_whom(job)
+        if (cap, whose) not in self._taken:
+            some = [job for of in _for_whom(cap) for job in self._running.get(of, ())]
+            counted = (one for one in some if cap.with_whom(one) == whose)
+            self._taken[cap, whose] = Taken(x for x in counted if cap.counts(x, self._of))
+        return self._taken[cap, whose]
+
+
+def _for_whom(cap: Cap) -> Sequence[tuple[str, str]]:
+    if cap.user:
+        return [("user", cap.user)]
+    return [("account", account) for account in cap.accounts] or [_ANYBODY]
+
+
+def _whose(job: Job) -> Sequence[tuple[str, str]]:
+    return (("user", job.user.lower()), ("account", job.account.lower()), _ANYBODY)
+
+
+_ANYBODY = ("", "")

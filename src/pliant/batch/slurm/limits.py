@@ -156,12 +156,12 @@ def _caps_of_accounts(rows: Sequence[_Row]) -> Iterator[Cap]:
         wall_s = _minutes_s(row["MaxWall"]) if user else None
         most, together = _least([row["MaxTRES"]]) if user else (), _least([row["GrpTRES"]])
         if jobs is not None or wall_s is not None or most or together:
-            below = {name for name in above if account in _all_above(name, above)}
+            below = () if user else [x for x in above if account in _all_above(x, above)]
             name = f"the limit of {f'user {user} of ' if user else ''}account {account}"
             yield Cap(
                 name,
                 user=user,
-                accounts=frozenset({account} if user else {account, *below}),
+                accounts=frozenset({account, *below}),
                 partition=row["Partition"],
                 jobs=jobs,
                 wall_s=wall_s,
