@@ -67,12 +67,9 @@ class Cap:
         has = totals(job.shape.nodes, job.demand(job.shape))
         if any(has[name] > most for name, most in self.most):
             return f"{self.name} lets no job have as much as it has"
-        beyond = [name for name, most in self.together if running.has[name] > most]
-        return (
-            f"{self.name} lets jobs have fewer {WORDS.get(beyond[0], beyond[0])} together"
-            if beyond
-            else ""
-        )
+        words = f"{self.name} lets jobs have fewer {{}} together"
+        beyond = (name for name, most in self.together if running.has[name] > most)
+        return next((words.format(WORDS.get(name, name)) for name in beyond), "")
 
 
 class Taken:
@@ -90,14 +87,14 @@ class Caps:
     """All limits and all that runs, by whom they are for: of thousands few are for one job."""
 
     def __init__(self, caps: Iterable[Cap], running: Iterable[Job], of: Partitions) -> None:
-        self._all, self._of = tuple(running), of
+        self._of = of
         self._running: dict[tuple[str, str], list[Job]] = defaultdict(list)
         self._caps: dict[tuple[str, str], list[Cap]] = defaultdict(list)
         self._taken: dict[tuple[Cap, str], Taken] = {}
         for cap in caps:
             for whose in _for_whom(cap):
                 self._caps[whose].append(cap)
-        for job in self._all if self._caps else ():
+        for job in running if self._caps else ():
             for whose in _whose(job):
                 self._running[whose].append(job)
 

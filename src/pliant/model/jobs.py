@@ -80,7 +80,7 @@ class Job:
     whole_nodes: bool = False  # it has all that is on them, whatever its shape says
     restarts: int = 0
     cpus_asked: tuple[int, ...] = ()  # the least CPUs of a task and of a node; (): not known
-    limit_shown_s: int = 0  # its time limit as it waited with it; 0: not known, or none
+    limit_shown_s: int = 0  # its time limit as its request says it; 0: not known, or none
     requeues: bool = True  # the batch system would start it again once it is requeued
     # what was measured, of this job or of earlier ones of its user and name: steps per second
     measured: tuple[tuple[Shape, float], ...] = ()

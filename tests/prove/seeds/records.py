@@ -80,12 +80,11 @@ class Records:
         }
         for number, known in self._flagged().items():
             expected = ("ended", known.state, known.run)
-            found = rows.pop(number, None)
+            found = rows.pop(number, ("nothing", "", 0))
             # of one that is cancelled as it goes back Slurm says the number of its next run, and
             # who has seen nothing of it before cannot tell
             runs = (known.run, known.run + (known.state == "CANCELLED"))
-            wrong = found is None or found[:2] != expected[:2]
-            if wrong or (known.runs and found is not None and found[2] not in runs):
+            if found[:2] != expected[:2] or (known.runs and found[2] not in runs):
                 yield f"job {number}: history says {found}, not {expected}"
         for number in rows:
             yield f"job {number}: history has it, and it says nothing to Pliant"

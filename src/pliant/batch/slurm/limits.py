@@ -132,7 +132,7 @@ def _least(limits: Iterable[str]) -> Amounts:
 def _caps_of_qos(rows: Iterable[_Row]) -> Iterator[Cap]:
     for row in rows:
         name, qos = f"QOS {row['Name']}", row["Name"]
-        jobs, wall_s, all_ = _number(row["GrpJobs"]), _minutes_s(row["MaxWall"]), row["GrpTRES"]
+        jobs, wall_s, all_ = _number(row["GrpJobs"]), _wall_s(row["MaxWall"]), row["GrpTRES"]
         if jobs is not None or wall_s is not None or all_:
             yield Cap(name, qos, jobs=jobs, wall_s=wall_s, together=_least([all_]))
         for each, which in (("user", "PU"), ("account", "PA")):
@@ -153,7 +153,7 @@ def _caps_of_accounts(rows: Sequence[_Row]) -> Iterator[Cap]:
             _number(row[name]) for name in (("GrpJobs", "MaxJobs") if user else ("GrpJobs",))
         )
         jobs = min((many for many in numbers if many is not None), default=None)
-        wall_s = _minutes_s(row["MaxWall"]) if user else None
+        wall_s = _wall_s(row["MaxWall"]) if user else None
         most, together = _least([row["MaxTRES"]]) if user else (), _least([row["GrpTRES"]])
         if jobs is not None or wall_s is not None or most or together:
             below = () if user else [x for x in above if account in _all_above(x, above)]
@@ -174,7 +174,7 @@ def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() else None
 
 
-def _minutes_s(text: str) -> int | None:
+def _wall_s(text: str) -> int | None:
     return duration_s(text.upper()) or None if text else None
 
 

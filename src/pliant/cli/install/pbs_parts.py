@@ -55,10 +55,8 @@ def found_in(out: str) -> Found:
             found.attributes.setdefault((created[1], created[2]), {})
         said = _SET.fullmatch(line.strip())
         if said:
-            attributes, value = (
-                found.attributes.setdefault((said[1], said[2]), {}),
-                said[5].strip('"'),
-            )
+            attributes = found.attributes.setdefault((said[1], said[2]), {})
+            value = said[5].strip('"')
             more = said[4] == "+=" and said[3] in attributes  # each further event of a hook
             attributes[said[3]] = f"{attributes[said[3]]},{value}" if more else value
         imported = _IMPORT.fullmatch(line.strip())
