@@ -172,7 +172,7 @@ def _of_the_hand_over(machine: Machine, world: World) -> Iterator[float]:
     if not over.saved_s:
         yield over.until_s + JUST_S
         return
-    if job.runs and not machine.hands.ends_itself:
+    if job.runs:
         active = world.pliantd.active[0]
         yield active[HEARD] + HEARD_S + JUST_S
         if active[WITHHELD]:

@@ -845,16 +845,6 @@ def test_one_whose_program_is_heard_no_more_is_not_requeued_either(
     assert (Do.REQUEUE in bench.did) is waits
 
 
-def test_where_a_run_ends_of_itself_no_word_of_its_program_is_waited_for(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    save_later(bench)
-    monkeypatch.setattr(Hands, "ends_itself", True)
-    killed(bench)
-    bench.go_on(10)
-    assert Do.REQUEUE in bench.did
-
-
 def test_a_requeue_that_is_not_answered_comes_before_its_wrapper_acts_itself() -> None:
     assert HEARD_S + Commands().timeout_s + 1 < SILENT_S
     assert HEARD_S > REPORT_S  # else it waits for each word

@@ -98,11 +98,6 @@ class Hands(Protocol):
         """Return when each fence ends that stands now, by job."""
         ...
 
-    @property
-    def ends_itself(self) -> bool:
-        """Whether the run of a program that has saved ends without a requeue of ours."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -521,7 +516,7 @@ class HandOvers:
         """
         ends_it = step.do is Do.REQUEUE and job.state is JobState.RUNNING
         now_s = self._monotonic()
-        waits = self._hands.ends_itself or now_s <= active.heard_s + HEARD_S
+        waits = now_s <= active.heard_s + HEARD_S
         if job.suspended:  # and so is its `pliant run`
             active.withheld_s = 0.0
         if not ends_it or waits:
@@ -557,7 +552,8 @@ class HandOvers:
         with self._lock:
             stuck = _is_stuck(active.over, step, now_s)
             active.over = replace(active.over, hindered_s=0.0, stuck=stuck)
-        log.info("job %s: %s", active.over.job, step.do, extra=about_job(active.job))
+        if step != active.did:  # said once, however often it is to be done
+            log.info("job %s: %s", active.over.job, step.do, extra=about_job(active.job))
 
     def _note_refused(self, active: _Active, step: Step, error: Refused, scene: Scene) -> None:
         now_s, for_good = scene.now_s, isinstance(error, Infeasible)

@@ -18,7 +18,6 @@ from pliant.plan import Plan
 PASSES = 4
 """Backfill passes that a start may take."""
 SLACK_S = 15.0
-LIMIT_SLACK_S = 5.0
 GAP_S = 60.0
 """Longer without a cycle, and nobody can say what happened meanwhile."""
 REFUSED_FACTOR = 10
@@ -65,9 +64,9 @@ class Patience:
         return tuple(ready[key] for key in late)
 
     def _wait(self, job: Job) -> float:
-        """A limit is looked at anew by each pass: one is enough."""
+        """A limit is looked at anew by each pass: one is enough, where slurmctld is not slow."""
         is_limited = gate(job.reason) is Gate.SMALLER
-        return self.backfill_s + LIMIT_SLACK_S if is_limited else self.wait_s
+        return self.backfill_s + SLACK_S if is_limited else self.wait_s
 
     def reset(self) -> None:
         """Begin anew: the batch system was away, nothing could start."""

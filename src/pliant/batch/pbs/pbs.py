@@ -239,11 +239,6 @@ class Pbs:
         """
         self._handing.before_end(over, job, self._known_site())
 
-    @property
-    def ends_itself(self) -> bool:
-        """Yes: `pliant run` ends with the program, and the epilogue hook requeues the job."""
-        return True
-
     def fences(self) -> Mapping[str, float]:
         """Return when each fence ends that stands now, by job."""
         return self._handing.fences()

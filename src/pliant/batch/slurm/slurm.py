@@ -306,11 +306,6 @@ class Slurm:
     def before_end(self, _over: HandOver, _job: Job) -> None:
         """Do nothing: the job keeps its nodes until it is requeued, behind its fence."""
 
-    @property
-    def ends_itself(self) -> bool:
-        """No: `pliant run` waits for the requeue."""
-        return False
-
     def fences(self) -> Mapping[str, float]:
         """Return when each fence ends that stands now, by job.
 
