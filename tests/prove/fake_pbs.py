@@ -33,6 +33,8 @@ UNREACHED, UNTAKEN = "unreached", "untaken"
 """How a start fails whose node is not reached, or whose pbs_mom does not take it."""
 UNTAKEN_S = 0.5
 """How long that takes."""
+RERUN_S = 45.0
+"""How long a rerun takes of a run whose pbs_mom was started again: job_requeue_timeout."""
 BAD_STATE = "Request invalid for state of job"
 WALLTIME_S, SUBMITTED_S = 1800, 1000.0
 LISTED = """\
@@ -68,7 +70,8 @@ class Record:
     that alone. ``falsely``: it is in the start that our hook refuses; ``untaken``: in one that its
     node does not take; ``over``: its program has ended. ``ends_s``: until when that is so.
     ``etime_s``: since when it may start. ``then``: what
-    becomes of it where our hook does not send it back, a state.
+    becomes of it where our hook does not send it back, a state. ``adopted``: its pbs_mom was started
+    again with -p since it began, and does not see how its script ends.
     """
 
     number: int
@@ -92,6 +95,7 @@ class Record:
     falsely: bool = False
     untaken: bool = False
     over: bool = False
+    adopted: bool = False
     rerunable: bool = True
     begin_s: float = 0.0
     start_s: float = 0.0
@@ -295,8 +299,17 @@ class FakePbs:
             raise Rejected("Job is not rerunnable")
         if job.state != "R":
             raise Rejected(BAD_STATE)
-        if job.runs:
+        if job.adopted:
+            self._reruns_slowly(job)
+        elif job.runs:
             self._ends(job, "Q")
+
+    def _reruns_slowly(self, job: Record) -> None:
+        """Send it back after a while: its pbs_mom does not end it. It runs on until then."""
+        if job.runs and not job.ends_s:
+            self._keep(replace(job, then="Q", ends_s=self.now_s + RERUN_S))
+            raise Rejected("Rerun request timed out, the rerun is still in progress for")
+        raise Rejected(BAD_STATE)
 
     def _ends(self, job: Record, then: str, code: int = 0) -> None:
         """End its program; PBS shows it as running until its node has told."""
@@ -382,7 +395,7 @@ class FakePbs:
         seen, goes_back = self.hooks.epilogue(
             id=f"{job.number}.head",
             variables=job.variables,
-            Exit_status=job.code,
+            Exit_status=0 if job.adopted else job.code,
             run_count=job.run_count,
             Rerunable=job.rerunable,
         )
@@ -432,7 +445,7 @@ class FakePbs:
             self._start(self._asked(job) or job)
 
     def _start(self, job: Record) -> None:
-        counted = replace(job, run_count=job.run_count + 1, code=0)
+        counted = replace(job, run_count=job.run_count + 1, code=0, adopted=False)
         fails = self.start_fails.pop(job.number, "")
         if fails == UNREACHED:
             self._waits(counted)

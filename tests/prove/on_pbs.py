@@ -22,8 +22,9 @@ from pliant.filter.pbs.state import MAX_AGE_S
 from pliant.grammar import request_text, token_text
 from pliant.handover import FRESH_S, RENEW_S, SETTLE_S, START_S
 from pliant.model import Job, Snapshot, Spec
-from pliant.node import words
-from pliant.node.words import CHECKPOINTED
+from pliant.node import core, words
+from pliant.node.core import SILENT_S
+from pliant.node.words import CHECKPOINTED, Stage
 from prove.fake_pbs import SILENT, UNREACHED, UNTAKEN, FakePbs, Jobs, Record
 from prove.moves import JUST_S, Move, next_instant
 from prove.once import PbsQueriesOnce
@@ -37,6 +38,7 @@ from prove.world import (
     SPEC,
     TRIAL,
     Machine,
+    Rejected,
     Said,
     SameBy,
     Seen,
@@ -49,6 +51,7 @@ SLOW_S = 200.0
 OTHER = "other"
 """Another queue."""
 CHANGES = frozenset(("qalter", "qrls", "qrerun"))
+_RUNS = (Stage.RUNNING, Stage.ASKED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,14 @@ class OnPbs(Machine):
 
     def wrapper(self) -> words.State:
         return words.State(returns=True)
+
+    def happens(self, world: World, event: words.Event) -> World:
+        """Let its wrapper see first whether PBS would learn how its script ends."""
+        state = world.wrapper
+        if state is not None and world.job.adopted and state.stage not in _RUNS:
+            parted, _ = core.step(state, words.Parted(world.now_s))
+            world = replace(world, wrapper=parted)
+        return super().happens(world, event)
 
     # --- the adapter -----------------------------------------------------------------------
 
@@ -237,15 +248,20 @@ class OnPbs(Machine):
             world = replace(world, free=free, said=said, has_saved=has_saved)
         return self.does(world, lambda pbs: pbs.end(JOB, code))
 
-    def requeues(self, world: World) -> World:
-        raise AssertionError(world)  # PBS never lets an owner do so
+    def requeues(self, _world: World) -> World:
+        raise Rejected("PBS lets no job requeue itself")
 
     def requeues_alone(self, world: World) -> World:
-        raise AssertionError(world)  # its guardian ends as its wrapper does, at once
+        """Its guardian has waited for pliantd: `pliant run` begins anew in its place."""
+        return replace(world, wrapper=self.wrapper(), has_saved=False, alone_s=0.0)
 
     def goes_unmanaged(self, world: World, code: int) -> World:
+        """Its guardian ends as its wrapper does, at once, where PBS sees that."""
         has_saved = world.has_saved or code == CHECKPOINTED
-        return self.exits(replace(world, has_saved=has_saved), code)
+        world = replace(world, has_saved=has_saved)
+        if code == CHECKPOINTED and world.job.adopted:
+            return replace(world, alone_s=world.now_s + SILENT_S)
+        return self.exits(world, code)
 
     # --- what may go wrong -----------------------------------------------------------------
 
@@ -263,6 +279,9 @@ class OnPbs(Machine):
         free = replace(world, free=True)
         if world.job.runs:
             yield "its node fails", partial(self.does, free, _node_fails)
+        if world.job.runs and not world.job.adopted:
+            batch = world.batch.with_job(replace(world.job, adopted=True))
+            yield "its pbs_mom is started again, with -p", lambda: replace(world, batch=batch)
         after = self.schedules(free, start_fails=UNREACHED)
         if after.job.run_count > world.job.run_count and not after.job.has_gpus:
             yield "its node is not reached", partial(replace, after)
@@ -334,7 +353,7 @@ def _record(number: int, spec: Spec) -> Record:
 _CHANGED = attrgetter(
     *("state", "gpus", "cpus", "walltime_s", "queue", "token", "asks", "holds", "run", "run_count"),
     *("returns", "restarts", "back_runs", "back_times", "marked", "falsely", "over", "rerunable"),
-    *("untaken", "code", "then"),
+    *("untaken", "code", "then", "adopted"),
 )
 
 

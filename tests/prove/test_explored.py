@@ -10,6 +10,7 @@ import pytest
 from pliant import handover
 from pliant.batch.pbs import fences, pbs, queries
 from pliant.batch.pbs import handing as on_pbs
+from pliant.daemon.handing import HandOvers
 from pliant.filter.pbs import launched
 from prove.__main__ import explored
 from prove.missing import ON_SLURM
@@ -32,8 +33,8 @@ def _silent() -> Iterator[None]:
     [
         (OnSlurm, False, 13_000),
         (OnSlurm, True, 45_000),
-        (OnPbs, False, 11_000),
-        (OnPbs, True, 15_000),
+        (OnPbs, False, 15_000),
+        (OnPbs, True, 20_000),
     ],
 )
 def test_whatever_goes_wrong_once_nothing_is_lost_left_or_overruled(
@@ -65,6 +66,12 @@ _MUTANTS_OF_PBS: dict[str, tuple[object, str, object]] = {
     "a time to begin that has come is none": (on_pbs, "_begins_s", lambda row, _over: row.begin_s),
     "nothing is told to PBS": (on_pbs.Handing, "_tell", lambda *_: None),
     "it is never given up": (handover, "_given_up", lambda _over, _scene: None),
+    "nobody looks whether PBS sees its end": (OnPbs, "happens", Machine.happens),
+    "nobody asks whether its program waits": (
+        HandOvers,
+        "_heard",
+        lambda _overs, _of, step, _: step,
+    ),
 }
 
 
