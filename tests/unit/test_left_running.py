@@ -89,6 +89,7 @@ SINGLE = replace(ROW, job_id="3", state="PENDING", nodes="", dependency="singlet
         (replace(SINGLE, user="bob"), ""),
         (replace(SINGLE, name="another"), ""),
         (replace(SINGLE, dependency="afterany:7(unfulfilled)"), ""),
+        (replace(SINGLE, reason="JobHeldUser"), ""),  # it starts in nobody's place
     ],
 )
 def test_a_job_is_left_alone_whose_end_an_earlier_singleton_waits_for(

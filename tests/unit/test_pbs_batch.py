@@ -365,19 +365,28 @@ def test_a_limit_that_is_lowered_below_what_runs_keeps_a_job_where_it_is(
     site: Recorded, said: str, kept: bool
 ) -> None:
     (head,) = table(_as_printed(said), "Server", repeats=True).values()
-    found = caps("max_run of the server", head)
+    found = caps("the server", head)
     seen = site.pbs().observe()
     ada = replace(job(seen, "30"), user="ada", frozen="")
     abilities = replace(seen.abilities, caps=found)
     (now,) = kept_within_limits(replace(seen, running=(ada,), abilities=abilities)).running
-    assert now.frozen.startswith("requeued, it might not start again: max_run of the ") is kept
+    assert now.frozen.startswith("requeued, it might not start again: max_run") is kept
+
+
+def test_what_a_queue_lets_one_job_have_is_asked_at_no_start(site: Recorded) -> None:
+    """PBS does so at a submission, and where an owner changes a job."""
+    queue = site.answers["queues"]["Queue"]["workq"]
+    queue["resources_max"], queue["resources_min"] = {"walltime": "00:05:00"}, {"nodect": 2}
+    seen = site.pbs().observe()
+    (now,) = kept_within_limits(replace(seen, running=(job(seen, "30"),))).running
+    assert now.frozen == ""
 
 
 def test_limits_on_what_runs_are_read_of_the_server_and_of_its_queues(site: Recorded) -> None:
     site.answers["server"]["Server"]["head"]["max_run"] = "[u:ada=3]"
     site.answers["queues"]["Queue"]["workq"]["max_run"] = "[o:PBS_ALL=4]"
-    found = [(cap.user, cap.partition, cap.jobs) for cap in site.pbs().observe().abilities.caps]
-    assert found == [("ada", "", 3), ("", "workq", 4)]
+    found = [(cap.user, cap.partition, cap.limits) for cap in site.pbs().observe().abilities.caps]
+    assert found == [("ada", "", (("jobs", 3),)), ("", "workq", (("jobs", 4),))]
 
 
 def test_a_stopped_queue_and_a_stopped_scheduler_start_nothing(site: Recorded) -> None:

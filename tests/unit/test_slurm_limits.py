@@ -13,20 +13,26 @@ from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.limits import ASSOCIATIONS, QOS, UNKNOWN, Limits, parse_limits
 from pliant.batch.slurm.queries import AGAIN_S, CAREFUL
 from pliant.cycle import kept_within_limits
+from pliant.daemon.handing import Wanted
+from pliant.daemon.places import Places
 from pliant.errors import Unavailable
 from pliant.grammar import parse
 from pliant.model import (
     EVERYBODY,
     Abilities,
+    Admits,
     Amounts,
     Demand,
     Job,
     JobState,
+    Node,
     Partition,
+    Pool,
     Shape,
     Snapshot,
     Spec,
 )
+from pliant.plan import Plan
 
 NONE = "normal||||||||||||||||||\n"
 WIDE = "wide|DenyOnLimit|||||||||||||\n"
@@ -70,7 +76,7 @@ def limited(*qos: str, **most: Amounts) -> Limits:
 def test_a_limit_counts_for_the_jobs_that_it_may_bound(
     qos: str, associations: str, limits: Limits
 ) -> None:
-    assert replace(parse_limits(qos, associations), caps=()) == limits
+    assert replace(parse_limits(qos, associations), caps=(), above=None) == limits
 
 
 def test_accounts_under_one_group_limit_are_known_by_its_account() -> None:
@@ -248,9 +254,16 @@ ADA = Job(
     state=JobState.RUNNING,
     shape=Shape(1, 4),
     time_limit_s=7200,
+    nodes=("n1",),
+    shapes=tuple(Shape(1, gpus) for gpus in (1, 2, 3, 4)),
     spec=Spec(parse("gpus=1-4;malleable"), Shape(1, 4), Shape(1, 4)),
 )
 BOB = replace(ADA, id="8", user="bob", account="group", qos="short")
+
+
+def row_of_ada(**values: str) -> str:
+    """One of her associations."""
+    return row(OF_ACCOUNT, Account="lab", User="ada", **values)
 
 
 @pytest.mark.parametrize(
@@ -281,6 +294,42 @@ BOB = replace(ADA, id="8", user="bob", account="group", qos="short")
         (row(OF_QOS, Name="ofgpu", MaxJobsPU="1"), "", False),
         (row(OF_QOS, Name="ofgpu", MaxJobsPA="1"), "", False),
         (row(OF_QOS, Name="ofgpu", GrpJobs="1"), "", True),
+        # the QOS of the partition goes before the job's, and both before the association
+        (row(OF_QOS, Name="ofgpu", GrpJobs="9") + row(OF_QOS, Name="long", GrpJobs="0"), "", False),
+        (
+            row(OF_QOS, Name="ofgpu", GrpJobs="9")
+            + row(OF_QOS, Name="long", Flags="OverPartQOS", GrpJobs="0"),
+            *("", True),
+        ),
+        (
+            row(OF_QOS, Name="ofgpu", GrpJobs="0")
+            + row(OF_QOS, Name="long", Flags="DenyOnLimit,OverPartQOS", GrpJobs="9"),
+            *("", False),
+        ),
+        (row(OF_QOS, Name="long", MaxJobsPU="9"), row_of_ada(MaxJobs="0"), False),
+        (row(OF_QOS, Name="long", MaxJobsPA="9"), row_of_ada(MaxJobs="0"), False),
+        (row(OF_QOS, Name="long", GrpJobs="9"), row_of_ada(MaxJobs="0"), True),
+        (row(OF_QOS, Name="long", MaxWall="7-0"), row_of_ada(MaxWall="30:00"), False),
+        (row(OF_QOS, Name="short", MaxWall="7-0"), row_of_ada(MaxWall="30:00"), True),
+        (row(OF_QOS, Name="long", MaxTRES="gres/gpu=9"), row_of_ada(MaxTRES="gres/gpu=1"), False),
+        (row(OF_QOS, Name="long", MaxTRES="cpu=9"), row_of_ada(MaxTRES="gres/gpu=1"), True),
+        (row(OF_QOS, Name="long", GrpTRES="gres/gpu=9"), row_of_ada(GrpTRES="gres/gpu=1"), False),
+        # of several accounts each one counts
+        (
+            "",
+            row(OF_ACCOUNT, Account="faculty", ParentName="root", GrpJobs="1")
+            + row_of_ada(GrpJobs="9"),
+            True,
+        ),
+        # who has an association for a partition has no other one there
+        ("", row_of_ada(MaxJobs="0") + row_of_ada(Partition="GPU", MaxJobs="9"), False),
+        ("", row_of_ada(MaxJobs="0") + row_of_ada(Partition="GPU"), False),
+        ("", row_of_ada(MaxJobs="0") + row_of_ada(Partition="cpu", MaxJobs="9"), True),
+        ("", row_of_ada(MaxJobs="9") + row_of_ada(Partition="GPU", MaxJobs="0"), True),
+        # a node counts once, however many jobs are on it
+        (row(OF_QOS, Name="ofgpu", GrpTRES="node=1"), "", False),
+        (row(OF_QOS, Name="ofgpu", GrpTRES="node=0"), "", True),
+        (row(OF_QOS, Name="ofgpu", Flags="Relative", GrpTRES="gres/gpu=1"), "", False),
     ],
 )
 def test_a_limit_that_is_lowered_below_what_runs_keeps_a_job_from_starting_again(
@@ -301,12 +350,147 @@ def test_a_limit_that_is_lowered_below_what_runs_keeps_a_job_from_starting_again
     assert frozen.startswith("requeued, it might not start again: ") is stops
 
 
+def seen_with(caps: str, *running: Job) -> Snapshot:
+    """What is seen of jobs that run under the limits of a QOS."""
+    partition = Partition("gpu", ("n1", "n2"))
+    nodes = tuple(Node(n, 16, 16, 9000, 9000, (Pool("", 8, 4),)) for n in partition.nodes)
+    abilities = Abilities(caps=parse_limits(caps, USERS).caps)
+    return Snapshot(0.0, nodes, (partition,), running=running, abilities=abilities)
+
+
+def test_a_job_becomes_no_more_than_a_limit_leaves_it_of_what_runs() -> None:
+    """It would wait for the limit, and Slurm keeps no place for one that does."""
+    long = row(OF_QOS, Name="long", MaxTRESPU="gres/gpu=5")
+    small = replace(ADA, shape=Shape(1, 2))
+    other = replace(ADA, id="8", shape=Shape(1, 2), spec=None)
+    seen = seen_with(long, small, other)
+    (now, _) = kept_within_limits(seen).running
+    assert (now.frozen, [shape.gpus for shape in now.shapes]) == ("", [1, 2, 3])
+    places = Places(lambda: 0.0)
+    places.decided(seen, Plan())
+    assert [places.beyond(now, Shape(1, gpus)) for gpus in (3, 4)] == [
+        "",
+        "QOS long lets jobs of a user have 5 GPUs together",
+    ]
+    assert [places.has_place(now, Wanted(Shape(1, gpus))) for gpus in (2, 3, 4)] == [
+        *(True, True, False)
+    ]
+
+
+def test_nor_does_it_become_more_than_one_job_may_have() -> None:
+    long = row(OF_QOS, Name="long", MaxTRES="gres/gpu=3")
+    (now,) = kept_within_limits(seen_with(long, replace(ADA, shape=Shape(1, 2)))).running
+    assert (now.frozen, [shape.gpus for shape in now.shapes]) == ("", [1, 2, 3])
+
+
+def test_on_how_many_nodes_it_may_be_depends_on_those_that_the_others_have() -> None:
+    long = row(OF_QOS, Name="long", MaxTRESPU="node=2")
+    shapes = (Shape(1, 4), Shape(2, 4))
+    one, other = (replace(ADA, id=id_, shapes=shapes) for id_ in ("7", "8"))
+    (now, _) = kept_within_limits(seen_with(long, one, other)).running
+    assert now.shapes == shapes
+    (now, _) = kept_within_limits(seen_with(long, one, replace(other, nodes=("n2",)))).running
+    assert (now.frozen, now.shapes) == ("", shapes[:1])
+
+
+def test_one_that_ends_has_given_back_what_it_had() -> None:
+    long = row(OF_QOS, Name="long", MaxJobsPU="1")
+    ends = replace(ADA, id="8", state=JobState.ENDING)
+    assert kept_within_limits(seen_with(long, ADA, ends)).running[0].frozen == ""
+    assert kept_within_limits(seen_with(long, ADA, replace(ADA, id="8"))).running[0].frozen
+
+
+def test_its_time_limit_is_judged_as_its_request_says_it() -> None:
+    """One that was suspended ends later than that."""
+    long = row(OF_QOS, Name="long", MaxWall="2:00:00")
+    suspended = replace(ADA, time_limit_s=7266, limit_shown_s=7200)
+    assert kept_within_limits(seen_with(long, suspended)).running[0].frozen == ""
+
+
+@pytest.mark.parametrize(
+    ("version", "enforced", "qos", "closed"),
+    [
+        ("22.05", "associations,limits", "", "partition gpu is closed to its account"),
+        ("23.02", "associations,limits", "", ""),
+        ("23.02", "none", "", ""),
+        ("22.05", "none", "", ""),
+        ("22.05", "nojobs,nosteps", "", ""),
+    ],
+)
+def test_an_account_counts_as_those_above_it_where_slurm_looks_at_them(
+    version: str, enforced: str, qos: str, closed: str
+) -> None:
+    tree = row(OF_ACCOUNT, Account="lab", ParentName="faculty")
+    commands = Enforcing()
+    commands.qos, commands.accounts = NONE, tree
+    commands.says = {"Enforce = none": f"Enforce = {enforced}", "22.05.8": f"{version}.8"}
+    site = Slurm(commands).site()
+    admits = Admits(accounts=frozenset({"faculty"}))
+    gpu = Partition("gpu", ("n1",), admits=admits)
+    seen = Snapshot(0.0, (), (gpu,), running=(ADA,), abilities=Abilities(above=site.above))
+    frozen = kept_within_limits(seen).running[0].frozen
+    assert frozen == (f"requeued, it might not start again: {closed}" if closed else qos)
+
+
+def test_one_whose_qos_lets_it_run_longer_than_its_partition_may_be_changed() -> None:
+    limits = parse_limits(row(OF_QOS, Name="long", Flags="PartitionTimeLimit"), USERS)
+    gpu = Partition("gpu", ("n1",), max_time_s=600)
+    for any_time, words in (
+        (limits.any_time_qos, ""),
+        (frozenset[str](), "partition gpu lets a job run for 10 min at most"),
+    ):
+        seen = Snapshot(
+            *(0.0, (), (gpu,)), running=(ADA,), abilities=Abilities(any_time_qos=any_time)
+        )
+        assert kept_within_limits(seen).running[0].frozen.endswith(words)
+        assert bool(kept_within_limits(seen).running[0].frozen) is bool(words)
+
+
+@pytest.mark.parametrize(
+    ("of_qos", "of_accounts", "words"),
+    [
+        (row(OF_QOS, Name="long", GrpJobs="1"), "", "QOS long lets 1 jobs run at once, and 2 do"),
+        (
+            *(row(OF_QOS, Name="long", MaxJobsPA="1"), ""),
+            "QOS long lets 1 jobs of an account run at once, and 2 do",
+        ),
+        (
+            *("", row_of_ada(MaxJobs="1")),
+            "the limit of user ada of account lab lets 1 jobs run at once, and 2 do",
+        ),
+        (
+            *("", row_of_ada(MaxWall="30:00")),
+            "the limit of user ada of account lab lets one job run for 30 min at most",
+        ),
+        (
+            *("", row(OF_ACCOUNT, Account="lab", ParentName="root", GrpTRES="cpu=1")),
+            "the limit of account lab lets jobs have 1 CPUs together",
+        ),
+        (
+            row(OF_QOS, Name="long", MaxTRES="node=0"),
+            "",
+            "QOS long lets one job have 0 nodes at most",
+        ),
+    ],
+)
+def test_a_limit_is_named_with_what_it_leaves(of_qos: str, of_accounts: str, words: str) -> None:
+    caps = parse_limits(of_qos, USERS + of_accounts).caps
+    seen = Snapshot(
+        *(0.0, (), (Partition("gpu", ("n1",)),)),
+        running=(ADA, replace(ADA, id="8")),
+        abilities=Abilities(caps=caps),
+    )
+    frozen = kept_within_limits(seen).running[0].frozen
+    assert frozen == f"requeued, it might not start again: {words}"
+
+
 class Enforcing(Recorded):
     """The recorded cluster with accounting that enforces limits; ``qos`` None: slurmdbd is away."""
 
     def __init__(self) -> None:
         super().__init__("22.05")
         self.qos: str | None = None
+        self.accounts = USERS
         self.asked = 0
         self.says = {"Enforce = none": "Enforce = limits"}
 
@@ -322,7 +506,7 @@ class Enforcing(Recorded):
         self.asked += 1
         if self.qos is None:
             raise Unavailable("sacctmgr: slurmdbd is away")
-        return Answer(self.qos if "qos" in argv else USERS, "", 0)
+        return Answer(self.qos if "qos" in argv else self.accounts, "", 0)
 
 
 @pytest.mark.parametrize(
@@ -359,7 +543,7 @@ def test_limits_are_read_with_the_configuration_and_kept_while_slurmdbd_is_away(
     commands.qos = NONE
     assert slurm.site().limits == narrow
     slurm.forget_site()
-    assert slurm.site().limits == Limits()
+    assert slurm.site().limits == Limits(above=())
 
 
 class Hanging(Enforcing):

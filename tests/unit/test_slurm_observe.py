@@ -78,6 +78,7 @@ def test_this_release_can_neither_take_gpus_away_nor_split_them(seen: Snapshot) 
         gpu_to_cpu=False,
         cpu_to_gpu=True,
         claims_whole_nodes=True,
+        above=None,
     )
 
 

@@ -40,7 +40,7 @@ PLAIN = Partition("p", ("n1", "n2"), tier=1)
     ("words", "account", "qos", "what"),
     [
         ("AllowAccounts=ALL AllowQos=ALL", "lab", "normal", ""),
-        ("AllowAccounts=Lab,group AllowQos=ALL", "LAB", "normal", ""),
+        ("AllowAccounts=Lab,group AllowQos=ALL", "lab", "normal", ""),
         ("AllowAccounts=group AllowQos=ALL", "lab", "normal", "account"),
         ("DenyAccounts=lab AllowQos=ALL", "lab", "normal", "account"),
         ("AllowAccounts=ALL AllowQos=long", "lab", "normal", "QOS"),
@@ -53,7 +53,7 @@ def test_whose_jobs_a_partition_does_not_start_is_said(
 ) -> None:
     (found,) = parse_partitions(LINE.replace(" MaxTime", f" {words} MaxTime"))
     closed = f"partition p is closed to its {what}" if what else ""
-    assert found.shuts_out(account, qos) == closed
+    assert found.shuts_out([account] if account else [], qos) == closed
 
 
 def test_a_partition_that_was_closed_or_narrowed_since_its_start_keeps_a_job_where_it_is() -> None:

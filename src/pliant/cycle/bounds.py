@@ -131,6 +131,11 @@ AGAIN = "requeued, it might not start again"
 MINUTES = f"{AGAIN}: a limit on minutes holds for its account or QOS"
 
 
+def caps_of(snapshot: Snapshot) -> Caps:
+    """Return what limits leave of what runs."""
+    return Caps(snapshot.abilities.caps, snapshot.running, snapshot.partition_by_name)
+
+
 def kept_within_limits(snapshot: Snapshot) -> Snapshot:
     """Leave running jobs alone that a limit could keep from starting again.
 
@@ -152,7 +157,9 @@ class _Kept:
     def __init__(self, snapshot: Snapshot, ahead: Ahead, tiers: Tiers) -> None:
         self._ahead, self._tiers, self._abilities = ahead, tiers, snapshot.abilities
         self._partitions = snapshot.partition_by_name
-        self._caps = Caps(snapshot.abilities.caps, snapshot.running, self._partitions)
+        self._caps = caps_of(snapshot)
+        above = snapshot.abilities.above
+        self._above = dict(above) if above is not None else None
 
     def alone(self, job: Job) -> Job:
         if job.frozen or job.spec is None or not job.spec.request.is_elastic:
@@ -167,22 +174,35 @@ class _Kept:
         words = (
             f"job {behind} waits for a limit that may be its own too, and would start in its place"
         )
-        return replace(job, frozen=words) if behind else self._below_its_tier(job)
+        return replace(job, frozen=words) if behind else self._that_start(job)
 
     def _closed(self, job: Job, known: Sequence[Partition]) -> str:
         """Why none of its partitions would start it again; "" where one would."""
-        demand = job.demand(job.shape)
-        words = [
-            one.shuts_out(job.account, job.qos)
-            or one.refuses(demand, job.shape.nodes, job.longest_s)
-            or self._abilities.beyond(job.qos, one, job.shape.nodes, demand)
-            for one in known
-        ]
+        accounts = self._accounts(job.account.lower())
+        words = [one.shuts_out(accounts, job.qos) or self._too_much(job, one) for one in known]
         return words[0] if words and all(words) else ""
 
-    def _below_its_tier(self, job: Job) -> Job:
+    def _accounts(self, account: str) -> Sequence[str]:
+        """Return an account and those above it, as far as a partition looks at them."""
+        names: list[str] = []
+        while account and account not in names and self._above is not None:
+            names.append(account)
+            account = self._above.get(account, "")
+        return names
+
+    def _too_much(self, job: Job, one: Partition) -> str:
+        """Why it is more than a partition lets one job have; "" where it is not, or nobody asks."""
+        abilities, demand, nodes = self._abilities, job.demand(job.shape), job.shape.nodes
+        if not abilities.judges_again:
+            return ""
+        any_time = not abilities.any_time_qos.isdisjoint((job.qos.lower(), one.qos))
+        limit_s = 0 if any_time else job.limit_s
+        return one.refuses(demand, nodes, limit_s) or abilities.beyond(job.qos, one, nodes, demand)
+
+    def _that_start(self, job: Job) -> Job:
         """One that may be resized, with the shapes as which it would come back."""
-        gone = {s for s in job.shapes if s != job.shape and self._tiers.overtaken(job, s)}
+        others = [shape for shape in job.shapes if shape != job.shape]
+        gone = {s for s in others if self._tiers.overtaken(job, s) or self._caps.why_not(job, s)}
         return replace(job, shapes=tuple(s for s in job.shapes if s not in gone)) if gone else job
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pliant.batch import FENCE
-from pliant.cycle import could_start, has_room
+from pliant.cycle import caps_of, could_start, has_room
 from pliant.daemon.handing import Wanted
-from pliant.model import Job, Shape, Snapshot
+from pliant.model import Caps, Job, Shape, Snapshot
 from pliant.placement import Tiers, is_open
 from pliant.plan import Plan
 
@@ -21,10 +21,11 @@ class Places:
         self._clock = clock
         self._decided: tuple[Snapshot, Plan] | None = None  # last
         self._tiers: Tiers | None = None  # of that
+        self._caps: Caps | None = None  # too, once somebody asks
 
     def decided(self, snapshot: Snapshot, plan: Plan) -> None:
         """Note what a cycle saw and decided: who asks after it is given no more than it leaves."""
-        self._decided, self._tiers = (snapshot, plan), Tiers(snapshot)
+        self._decided, self._tiers, self._caps = (snapshot, plan), Tiers(snapshot), None
 
     def has_room(self, job: Job, wanted: Wanted) -> bool:
         """Return whether a running job could become that now, as far as the last cycle knows.
@@ -82,7 +83,15 @@ class Places:
             or (one.keeps_shapes if own else one.keeps_from(shape.nodes))
             for one in known
         ]
-        return broken[0] if broken and all(broken) else ""
+        return broken[0] if broken and all(broken) else self._kept_by(job, shape)
+
+    def _kept_by(self, job: Job, shape: Shape) -> str:
+        """The limit on what runs that would keep it from starting again as that; "" for none."""
+        if self._decided is None:
+            return ""
+        if self._caps is None:
+            self._caps = caps_of(self._decided[0])
+        return self._caps.why_not(job, shape)
 
     def _limited(self, job: Job, wanted: Wanted) -> Job:
         """A job with the time limit that it would have."""
@@ -101,5 +110,6 @@ class Places:
         less = wanted.shape.amount <= job.shape.amount and wanted.shape.nodes <= job.shape.nodes
         own = less and set(wanted.nodes) <= set(job.nodes) and not shares
         room = wanted.guest != "" or own
-        keeps = self.is_open(job, wanted) and not self.overtaken(job, wanted)
+        kept_from = self.overtaken(job, wanted) or self._kept_by(job, wanted.shape)
+        keeps = self.is_open(job, wanted) and not kept_from
         return keeps and (room or self.has_room(job, wanted))

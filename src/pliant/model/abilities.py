@@ -23,6 +23,8 @@ class Abilities:
     where that is not known. ``timed_qos`` and ``timed_accounts``: whose jobs a limit on minutes may
     stop from starting again, in small letters too. ``most``: what one job of a QOS, named as in
     ``limited_qos``, may have at most in all. ``caps``: what else keeps a job from starting again.
+    ``any_time_qos``: whose jobs may run for longer than a partition says. ``above``: which account
+    each one is below, where that counts for whom a partition is closed to; None: nobody looks.
     """
 
     share_to_whole: bool = False  # shard -> gpu on a waiting job (Slurm 24.11+)
@@ -40,6 +42,9 @@ class Abilities:
     timed_accounts: frozenset[str] = frozenset()
     most: tuple[tuple[str, Amounts], ...] = ()
     caps: tuple[Cap, ...] = ()
+    any_time_qos: frozenset[str] = frozenset()
+    above: tuple[tuple[str, str], ...] | None = ()
+    judges_again: bool = True  # what a partition lets one job have holds at each start
     preempts: str = ""  # how the batch system itself ends jobs for others, in its own words
 
     def may_be_limited(self, qos: str, partitions: Iterable[Partition]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -63,11 +64,13 @@ class Admits:
     qos: frozenset[str] = frozenset()
     not_qos: frozenset[str] = frozenset()
 
-    def shuts_out(self, account: str, qos: str) -> str:
-        """Return which of a job's it is closed to, "account" or "QOS"; "" for neither."""
-        if account and (
-            account in self.not_accounts or account not in (self.accounts or {account})
-        ):
+    def shuts_out(self, accounts: Collection[str], qos: str) -> str:
+        """Return which of a job's it is closed to, "account" or "QOS"; "" for neither.
+
+        ``accounts``: its own and those above it that count, too; none where nobody looks at them.
+        """
+        allowed = not self.accounts or not self.accounts.isdisjoint(accounts)
+        if accounts and not (allowed and self.not_accounts.isdisjoint(accounts)):
             return "account"
         if qos and (qos in self.not_qos or qos not in (self.qos or {qos})):
             return "QOS"
@@ -120,9 +123,12 @@ class Partition:
     tier: int = 0
     admits: Admits = ALL_JOBS
 
-    def shuts_out(self, account: str, qos: str) -> str:
-        """Return why no job of an account and a QOS starts in it; "" where one does."""
-        what = self.admits.shuts_out(account.lower(), qos.lower())
+    def shuts_out(self, accounts: Collection[str], qos: str) -> str:
+        """Return why no job of an account and a QOS starts in it; "" where one does.
+
+        ``accounts``: as in :meth:`Admits.shuts_out`.
+        """
+        what = self.admits.shuts_out(accounts, qos.lower())
         return f"partition {self.name} is closed to its {what}" if what else ""
 
     def keeps_from(self, nodes: int) -> str:

@@ -123,6 +123,11 @@ class Job:
         return self.start_s + self.time_limit_s if self.time_limit_s else float("inf")
 
     @property
+    def limit_s(self) -> int:
+        """Its time limit as the batch system judges it at a start; 0: not known, or none."""
+        return self.limit_shown_s or self.time_limit_s
+
+    @property
     def longest_s(self) -> float:
         """The most that its time limit may be for nobody having made it longer; inf without one.
 

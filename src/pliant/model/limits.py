@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from pliant.model.footprints import Demand
 
 Amounts = tuple[tuple[str, int], ...]
-WORDS = {"ngpus": "GPUs", "ncpus": "CPUs", "nodect": "nodes"}
+WORDS = {
+    **{"ngpus": "GPUs", "ncpus": "CPUs", "nodect": "nodes"},
+    **{"mem": "MiB of memory", "mpiprocs": "MPI processes"},
+}
 """What amounts are called where no name of PBS's is meant."""
 
 

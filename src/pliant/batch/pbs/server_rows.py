@@ -12,6 +12,7 @@ from pliant.filter.pbs.limits import OF_RUNNING, OF_SEVERAL, SHAPED
 from pliant.filter.pbs.schedulers import own_partition
 from pliant.filter.pbs.select import read_mem_mib
 from pliant.model import Cap
+from pliant.model.caps import JOBS, USER
 
 _OF_RESERVATION = re.compile(r"[RSM][0-9]+")
 """The name of a reservation's queue."""
@@ -68,7 +69,7 @@ def parse_queues(out: str) -> list[QueueRow]:
             own_partition(text(one.get("partition"))),
             _keys(one),
             _place(one),
-            caps(f"max_run of queue {name}", one, name),
+            caps(f"queue {name}", one, name),
         )
         for name, one in table(out, "Queue", repeats=True).items()
         if text(one.get("queue_type")).lower().startswith("e")
@@ -102,12 +103,11 @@ def _caps(name: str, queue: str, resource: str, limit: str) -> Iterator[Cap]:
             continue
         each = who == "PBS_GENERIC"
         yield Cap(
-            f"{name}.{resource}" if resource else name,
+            f"max_run_res.{resource} of {name}" if resource else f"max_run of {name}",
+            ((resource or JOBS, amount),),
             user="" if kind == "o" or each else who.lower(),
-            partition=queue,
-            each="user" if each else "",
-            jobs=None if resource else amount,
-            together=((resource, amount),) if resource else (),
+            partition=queue.lower(),
+            each=USER if each else "",
             besides=named if each else frozenset(),
         )
 
@@ -171,7 +171,7 @@ def parse_server(out: str) -> ServerRow:
             true(one.get("node_group_enable", False)),
             _keys(one),
             _place(one),
-            caps("max_run of the server", one),
+            caps("the server", one),
         )
     return ServerRow()
 

@@ -51,4 +51,4 @@ def _abilities(site: Site) -> Abilities:
     limited = site.server.limited or any(row.limited for row in site.queues.values())
     of = frozenset({EVERYBODY}) if limited else frozenset()
     caps = chain(site.server.caps, *(row.caps for row in site.queues.values()))
-    return replace(ABILITIES, limited_qos=of, caps=tuple(caps))
+    return replace(ABILITIES, limited_qos=of, caps=tuple(caps), judges_again=False)

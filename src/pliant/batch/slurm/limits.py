@@ -6,12 +6,14 @@ Slurm knows.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from pliant.batch.slurm.values import duration_s
 from pliant.model import EVERYBODY, Amounts, Cap
+from pliant.model.caps import ACCOUNT, JOB, JOBS, NODES, USER, WALL_S
 
 _GROUP = ("GrpTRES", "GrpTRESMins", "GrpTRESRunMins")
 _MOST = (*_GROUP, "MaxTRES", "MaxTRESPerNode", "MaxTRESMins")
@@ -43,7 +45,7 @@ class Limits:
     first two are called limited_qos and least_qos.
     ``most``: what one job of a QOS may have at most in all; "" as in ``qos``.
     ``preempting``: the QOS whose jobs may end those of others, named as in ``qos``. ``caps``: what
-    keeps a job from starting that ran already.
+    keeps a job from starting that ran already. ``any_time_qos``, ``above``: as in Abilities.
     """
 
     deny: bool = False
@@ -55,6 +57,8 @@ class Limits:
     timed_accounts: frozenset[str] = frozenset()
     most: tuple[tuple[str, Amounts], ...] = ()
     caps: tuple[Cap, ...] = ()
+    any_time_qos: frozenset[str] = frozenset()
+    above: tuple[tuple[str, str], ...] | None = None
 
 
 NO_LIMITS = Limits()
@@ -74,9 +78,10 @@ def parse_limits(qos: str, associations: str) -> Limits:
     least = {row["Name"] for row in rows if row["MinTRES"]}
     preempting = {row["Name"] for row in rows if row["Preempt"]}
     timed = {row["Name"] for row in rows if _counts_minutes(row)}
+    any_time = {row["Name"] for row in rows if "partitiontimelimit" in row["Flags"]}
     named = {row["DefaultQOS"] for row in of_accounts}
     defaults = {name for name in named if name} | ({DEFAULT} if "" in named or not named else set())
-    for found in (limited, least, preempting, timed):
+    for found in (limited, least, preempting, timed, any_time):
         if found & defaults:
             found.add("")
     if any(_any(row, _MOST) for row in of_accounts):
@@ -91,6 +96,8 @@ def parse_limits(qos: str, associations: str) -> Limits:
         _timed(of_accounts),
         tuple(_most(rows, defaults)),
         (*_caps_of_qos(rows), *_caps_of_accounts(of_accounts)),
+        frozenset(any_time),
+        tuple(_above(of_accounts).items()),
     )
 
 
@@ -129,45 +136,63 @@ def _least(limits: Iterable[str]) -> Amounts:
     return tuple(least.items())
 
 
+_CAPS_OF_QOS = (
+    ("", "GrpJobs", "", "GrpTRES"),
+    (USER, "MaxJobsPU", "", "MaxTRESPU"),
+    (ACCOUNT, "MaxJobsPA", "", "MaxTRESPA"),
+    (JOB, "", "MaxWall", "MaxTRES"),
+)
+_CAPS_OF_USER = (
+    ("", "GrpJobs", "", "GrpTRES"),
+    (USER, "MaxJobs", "", ""),
+    (JOB, "", "MaxWall", "MaxTRES"),
+)
+"""Which columns limit jobs, time and amounts, each of what; the first ones of accounts, too."""
+
+
 def _caps_of_qos(rows: Iterable[_Row]) -> Iterator[Cap]:
     for row in rows:
-        name, qos = f"QOS {row['Name']}", row["Name"]
-        jobs, wall_s, all_ = _number(row["GrpJobs"]), _wall_s(row["MaxWall"]), row["GrpTRES"]
-        if jobs is not None or wall_s is not None or all_:
-            yield Cap(name, qos, jobs=jobs, wall_s=wall_s, together=_least([all_]))
-        for each, which in (("user", "PU"), ("account", "PA")):
-            jobs, all_ = _number(row[f"MaxJobs{which}"]), row[f"MaxTRES{which}"]
-            if jobs is not None or all_:
-                yield Cap(name, qos, each=each, jobs=jobs, together=_least([all_]))
+        if "relative" in row["Flags"]:  # amounts are parts of a hundred of the cluster
+            continue
+        first = "overpartqos" in row["Flags"]
+        for each, *names in _CAPS_OF_QOS:
+            limits = _limits(row, *names)
+            if limits:
+                yield Cap(f"QOS {row['Name']}", limits, row["Name"], each=each, first=first)
 
 
 def _caps_of_accounts(rows: Sequence[_Row]) -> Iterator[Cap]:
     """Yield what users have of an account, and what an account has with all below it.
 
-    A user's rows say what it inherits.
+    A user's rows say what it inherits. Who has one for a partition has no other one there.
     """
-    above = _above(rows)
+    below = _below(rows)
+    elsewhere = defaultdict[tuple[str, str], set[str]](set)
     for row in rows:
-        account, user = row["Account"], row["User"]
-        numbers = (
-            _number(row[name]) for name in (("GrpJobs", "MaxJobs") if user else ("GrpJobs",))
+        if row["Partition"]:
+            elsewhere[row["Account"], row["User"]].add(row["Partition"])
+    for row in rows:
+        account, user, partition = row["Account"], row["User"], row["Partition"]
+        here = elsewhere.get((account, user), set())
+        whose = Cap(
+            f"the limit of {f'user {user} of ' if user else ''}account {account}",
+            (),
+            user=user,
+            accounts=frozenset({account} if user else {account, *below.get(account, ())}),
+            partition=partition,
+            elsewhere=frozenset() if partition else frozenset(here),
         )
-        jobs = min((many for many in numbers if many is not None), default=None)
-        wall_s = _wall_s(row["MaxWall"]) if user else None
-        most, together = _least([row["MaxTRES"]]) if user else (), _least([row["GrpTRES"]])
-        if jobs is not None or wall_s is not None or most or together:
-            below = () if user else [x for x in above if account in _all_above(x, above)]
-            name = f"the limit of {f'user {user} of ' if user else ''}account {account}"
-            yield Cap(
-                name,
-                user=user,
-                accounts=frozenset({account, *below}),
-                partition=row["Partition"],
-                jobs=jobs,
-                wall_s=wall_s,
-                most=most,
-                together=together,
-            )
+        for each, *names in _CAPS_OF_USER if user else _CAPS_OF_USER[:1]:
+            limits = _limits(row, *names)
+            if limits:
+                yield replace(whose, limits=limits, each=each)
+
+
+def _limits(row: _Row, jobs: str, wall: str, tres: str) -> Amounts:
+    """Return what the named columns limit."""
+    said = ((JOBS, _number(row.get(jobs, ""))), (WALL_S, _wall_s(row.get(wall, ""))))
+    amounts = ((NODES if name == "nodect" else name, n) for name, n in _least([row.get(tres, "")]))
+    return (*((name, n) for name, n in said if n is not None), *amounts)
 
 
 def _number(text: str) -> int | None:
@@ -176,6 +201,15 @@ def _number(text: str) -> int | None:
 
 def _wall_s(text: str) -> int | None:
     return duration_s(text.upper()) or None if text else None
+
+
+def _below(rows: Iterable[_Row]) -> Mapping[str, set[str]]:
+    """Return all accounts below each one."""
+    above, below = _above(rows), defaultdict[str, set[str]](set)
+    for account in above:
+        for one in _all_above(account, above):
+            below[one].add(account)
+    return below
 
 
 def _all_above(account: str, above: Mapping[str, str]) -> Iterator[str]:
@@ -219,8 +253,4 @@ def _pools(rows: Sequence[_Row]) -> tuple[tuple[str, str], ...]:
 
 
 def _outermost(account: str, above: Mapping[str, str], limited: Container[str]) -> str:
-    pool, name = "", account
-    for _ in range(len(above)):
-        name = above.get(name, "")
-        pool = name if name in limited else pool
-    return pool
+    return next(reversed([x for x in _all_above(account, above) if x in limited]), "")

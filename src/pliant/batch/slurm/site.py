@@ -15,6 +15,7 @@ _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?", re.ASCII)
 _LINE = re.compile(r"^(\S+)\s*=[ ]?(.*)$")
 _UID = re.compile(r".*\(([0-9]{1,10})\)", re.ASCII)
 OLDEST = (22, 5)
+HIERARCHICAL = (23, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +118,21 @@ class Site:
     @property
     def enforces_limits(self) -> bool:
         """Whether limits of associations and QOS hold (slurm.conf(5), AccountingStorageEnforce)."""
-        words = _names(self.options.get("AccountingStorageEnforce", "").lower())
-        return not {"limits", "safe", "all"}.isdisjoint(words)
+        return not {"limits", "safe", "all"}.isdisjoint(self._enforced)
+
+    @property
+    def _enforced(self) -> tuple[str, ...]:
+        return _names(self.options.get("AccountingStorageEnforce", "").lower())
+
+    @property
+    def above(self) -> tuple[tuple[str, str], ...] | None:
+        """Which accounts count for AllowAccounts and DenyAccounts, too: as in Abilities.
+
+        Since 23.02 those above a job's; none where no associations are enforced (slurm.conf(5)).
+        """
+        if {"nojobs", "nosteps"}.issuperset(self._enforced):
+            return None
+        return self.limits.above if self.version >= HIERARCHICAL else ()
 
     @property
     def controllers(self) -> tuple[str, ...]:

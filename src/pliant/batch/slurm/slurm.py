@@ -142,6 +142,8 @@ class Slurm:
                 limits_of_all=site.limits_of_all,
                 most=site.limits.most,
                 caps=site.limits.caps,
+                any_time_qos=site.limits.any_time_qos,
+                above=site.above,
                 preempts=site.own_preemption,
             ),
             nodes=nodes_of(nodes.result().values(), rows, places, counts_memory=site.counts_memory),

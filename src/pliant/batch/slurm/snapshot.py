@@ -83,9 +83,11 @@ def _running(
 def _singletons(rows: Iterable[JobRow]) -> dict[tuple[str, str], int]:
     """Return the first job of each user and name that waits until no other such one is there.
 
-    Slurm looks for those with a smaller number, and of the later ones for those that run.
+    Slurm looks for those with a smaller number, and of the later ones for those that run. One that
+    is held starts in nobody's place.
     """
-    named = [row for row in rows if row.waits and "singleton" in row.dependency]
+    may_start = (row for row in rows if row.waits and not row.reason.startswith("JobHeld"))
+    named = [row for row in may_start if "singleton" in row.dependency]
     first: dict[tuple[str, str], int] = {}
     for row in named:
         key = (row.user, row.name)
