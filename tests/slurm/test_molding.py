@@ -301,6 +301,20 @@ def test_a_job_made_smaller_for_a_limit_does_not_grow_again(n1: OneNode, qos: st
     assert (n1.gpus(job), n1.states(job)) == ("gres:gpu:1", ["PENDING"])
 
 
+def test_a_waiting_job_is_not_started_beyond_a_limit_on_cpus(n1: OneNode) -> None:
+    """Slurm would ask for no such limit any more once root has changed the job's CPUs."""
+    group = quality(n1.sandbox, "fourcpus", "GrpTRES=cpu=4")
+    runs = n1.submit("-c3", "--time=10", f"--qos={group}", script=LONG)
+    n1.wait_for_state(runs, "RUNNING")
+    n1.look()
+    options = ("--moldable=gpus=1-4", "--gres=gpu:4", "--cpus-per-gpu=1", "--time=10")
+    job = n1.submit(*options, f"--qos={group}", script=LONG)
+    wait_until(lambda: "QOSGrp" in n1.show(job)["Reason"], "it to wait for the limit")
+    n1.look()
+    n1.look()
+    assert (n1.gpus(job), n1.states(job)) == ("gres:gpu:4", ["PENDING"])
+
+
 def test_no_job_is_made_smaller_behind_one_that_waits_for_the_same_limit(n1: OneNode) -> None:
     group = quality(n1.sandbox, "group", "GrpTRES=gres/gpu=3")
     options = ("--time=10", f"--qos={group}")

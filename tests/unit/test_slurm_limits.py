@@ -12,7 +12,7 @@ from pliant.batch.slurm import Slurm
 from pliant.batch.slurm.commands import Answer
 from pliant.batch.slurm.limits import ASSOCIATIONS, QOS, UNKNOWN, Limits, parse_limits
 from pliant.batch.slurm.queries import AGAIN_S, CAREFUL
-from pliant.cycle import kept_within_limits
+from pliant.cycle import kept_within_limits, view, why_left
 from pliant.daemon.handing import Wanted
 from pliant.daemon.places import Places
 from pliant.errors import Unavailable
@@ -22,7 +22,10 @@ from pliant.model import (
     Abilities,
     Admits,
     Amounts,
+    Cap,
+    Caps,
     Demand,
+    Footprint,
     Job,
     JobState,
     Node,
@@ -76,7 +79,10 @@ def limited(*qos: str, **most: Amounts) -> Limits:
 def test_a_limit_counts_for_the_jobs_that_it_may_bound(
     qos: str, associations: str, limits: Limits
 ) -> None:
-    assert replace(parse_limits(qos, associations), caps=(), above=None) == limits
+    assert (
+        replace(parse_limits(qos, associations), caps=(), above=None, qos_of=None, waived=())
+        == limits
+    )
 
 
 def test_accounts_under_one_group_limit_are_known_by_its_account() -> None:
@@ -89,6 +95,7 @@ def test_accounts_under_one_group_limit_are_known_by_its_account() -> None:
         "|guests|root||||gres/gpu=9||||||||",  # of each job alone
         "|other|guests||||||||||||",
     ]
+    rows = [f"{row}|" for row in rows]
     assert {row.count("|") for row in rows} == {ASSOCIATIONS[-1].count(",")}
     assert parse_limits(NONE, "\n".join(rows)).pools == (("group", "faculty"), ("lab", "faculty"))
 
@@ -143,7 +150,7 @@ def test_what_is_too_much_for_one_job_is_the_least_of_what_all_or_one_may_have_a
         "MaxTRESMins": "gres/gpu=1",  # minutes
         "MaxTRESPerNode": "cpu=1",  # of a node
     }
-    few = (("ncpus", 64), ("ngpus", 4), ("nodect", 2))
+    few = (("ncpus", 64), ("ngpus", 4), ("mem", 102400), ("nodect", 2))
     found = parse_limits(NONE + row(OF_QOS, Name="Few", **some), USERS).most
     assert found == (("few", few),)
     normal = row(OF_QOS, Name="normal", **some)
@@ -241,7 +248,7 @@ def test_every_limit_that_may_bound_what_a_job_gets_is_asked_for() -> None:
     group = "GrpTRES,GrpTRESMins,GrpTRESRunMins"
     most = f"{group},MaxTRES,MaxTRESPerNode,MaxTRESMins"
     caps = "User,Partition,GrpJobs,MaxJobs,MaxWall"
-    assert ASSOCIATIONS[-1] == f"format=DefaultQOS,Account,ParentName,{most},GrpWall,{caps}"
+    assert ASSOCIATIONS[-1] == f"format=DefaultQOS,Account,ParentName,{most},GrpWall,{caps},QOS"
     jobs = "GrpJobs,MaxJobsPU,MaxJobsPA,MaxWall"
     each = "MaxTRESPU,MaxTRESPA,MaxTRESRunMinsPU,MaxTRESRunMinsPA"
     assert QOS[-1] == f"format=Name,Flags,MinTRES,Preempt,{most},{each},GrpWall,{jobs}"
@@ -256,6 +263,7 @@ ADA = Job(
     time_limit_s=7200,
     nodes=("n1",),
     shapes=tuple(Shape(1, gpus) for gpus in (1, 2, 3, 4)),
+    footprint=Footprint(mem_per_gpu_mib=1000),
     spec=Spec(parse("gpus=1-4;malleable"), Shape(1, 4), Shape(1, 4)),
 )
 BOB = replace(ADA, id="8", user="bob", account="group", qos="short")
@@ -330,6 +338,10 @@ def row_of_ada(**values: str) -> str:
         (row(OF_QOS, Name="ofgpu", GrpTRES="node=1"), "", False),
         (row(OF_QOS, Name="ofgpu", GrpTRES="node=0"), "", True),
         (row(OF_QOS, Name="ofgpu", Flags="Relative", GrpTRES="gres/gpu=1"), "", False),
+        (row(OF_QOS, Name="ofgpu", GrpTRES="mem=7000"), "", True),
+        (row(OF_QOS, Name="ofgpu", GrpTRES="mem=8000"), "", False),
+        (row(OF_QOS, Name="ofgpu", GrpTRES="mem=8G"), "", False),
+        (row(OF_QOS, Name="ofgpu", GrpTRES="mem=7G,billing=1,license/x=0"), "", True),
     ],
 )
 def test_a_limit_that_is_lowered_below_what_runs_keeps_a_job_from_starting_again(
@@ -405,6 +417,103 @@ def test_its_time_limit_is_judged_as_its_request_says_it() -> None:
     long = row(OF_QOS, Name="long", MaxWall="2:00:00")
     suspended = replace(ADA, time_limit_s=7266, limit_shown_s=7200)
     assert kept_within_limits(seen_with(long, suspended)).running[0].frozen == ""
+
+
+@pytest.mark.parametrize(
+    ("limit", "gpus"),
+    [
+        ({"MaxTRESPU": "mem=3000"}, [1, 2, 3]),
+        ({"MaxTRESPU": "billing=99"}, [1, 2]),
+        ({"MaxTRESPU": "gres/gpu:a100=99"}, [1, 2]),
+        ({"MaxTRESPU": "gres/shard=99"}, [1, 2]),
+        ({"MaxTRESPU": "gres/other=0,license/x=0,energy=0"}, [1, 2, 3, 4]),
+        ({"MaxTRESPerNode": "gres/gpu=3"}, [1, 2]),
+        ({"MaxTRESPerNode": "license/x=0"}, [1, 2, 3, 4]),
+    ],
+)
+def test_a_job_becomes_no_larger_where_it_is_not_known_how_much_of_a_limit_that_takes(
+    limit: dict[str, str], gpus: list[int]
+) -> None:
+    seen = seen_with(row(OF_QOS, Name="long", **limit), replace(ADA, shape=Shape(1, 2)))
+    (now,) = kept_within_limits(seen).running
+    assert (now.frozen, [shape.gpus for shape in now.shapes]) == ("", gpus)
+    assert gpus[-1] == 4 or Caps(seen.abilities.caps, [ADA], {}).why_not(now, Shape(1, 4))
+
+
+WAITS = replace(
+    ADA,
+    state=JobState.WAITING,
+    nodes=(),
+    reason="Resources",
+    shapes=(Shape(1, 2), Shape(2, 2), Shape(1, 4)),
+    footprint=Footprint(cpus_per_gpu=2),
+)
+
+
+@pytest.mark.parametrize(
+    ("of_qos", "of_accounts", "footprint", "left"),
+    [
+        (row(OF_QOS, Name="long", GrpTRES="cpu=64"), "", Footprint(cpus_per_gpu=2), "2x2 4"),
+        (row(OF_QOS, Name="ofgpu", MaxTRESRunMinsPU="cpu=64"), "", Footprint(), "2 4"),
+        (row(OF_QOS, Name="long", GrpTRES="gres/gpu=64"), "", WAITS.footprint, "2 2x2 4"),
+        (row(OF_QOS, Name="long", MaxTRESPerNode="mem=9G"), "", Footprint(mem_per_node_mib=9), "4"),
+        ("", row_of_ada(MaxTRESMins="node=9"), WAITS.footprint, "2 4"),
+        ("", row_of_ada(GrpTRES="cpu=9", Partition="other"), WAITS.footprint, "2 2x2 4"),
+        (
+            *("", row(OF_ACCOUNT, Account="lab", ParentName="root", GrpTRES="cpu=9,node=9")),
+            *(WAITS.footprint, "4"),
+        ),
+        ("", "", WAITS.footprint, "2 2x2 4"),
+    ],
+)
+def test_a_waiting_job_is_changed_in_nothing_by_which_a_limit_would_be_set_aside(
+    of_qos: str, of_accounts: str, footprint: Footprint, left: str
+) -> None:
+    """An administrator's update of CPUs, memory or nodes is one that Slurm asks no limit for."""
+    seen = waiting_with(
+        replace(WAITS, footprint=footprint), parse_limits(of_qos, USERS + of_accounts).waived
+    )
+    assert " ".join(str(shape) for shape in view(seen).waiting[0].shapes) == left
+    whose = "QOS long is on memory" if of_qos else "the limit of account lab is on CPUs"
+    alone = f"{whose}: a job of which Pliant changed that is not held to it"
+    assert why_left(seen, seen.waiting[0]) == (alone if left == "4" else "")
+
+
+def test_where_no_limit_is_known_none_is_set_aside() -> None:
+    seen = waiting_with(WAITS, UNKNOWN.waived)
+    assert view(seen).waiting[0].shapes == (Shape(1, 4),)
+
+
+def waiting_with(job: Job, waived: tuple[Cap, ...]) -> Snapshot:
+    """What is seen of a job that waits."""
+    gpu = Partition("gpu", ("n1", "n2"), qos="ofgpu")
+    return Snapshot(0.0, (), (gpu,), waiting=(job,), abilities=Abilities(waived=waived))
+
+
+@pytest.mark.parametrize(
+    ("enforced", "qos_of_ada", "words"),
+    [
+        ("associations,limits,qos", "long,normal", ""),
+        ("associations,limits,qos", "+long", ""),
+        ("associations,limits,qos", "normal", "ada may not have QOS Long any more"),
+        ("associations,limits,qos", "", ""),  # it is not said
+        ("associations,limits,qos", None, "ada has no association with account Lab any more"),
+        ("associations,limits", "normal", ""),
+    ],
+)
+def test_a_job_of_a_qos_that_its_user_may_not_have_any_more_is_left_alone(
+    enforced: str, qos_of_ada: str | None, words: str
+) -> None:
+    commands = Enforcing()
+    rows = [row(OF_ACCOUNT, Account="lab", User="bob", QOS="long")]
+    if qos_of_ada is not None:
+        rows.append(row_of_ada(QOS=qos_of_ada))
+    commands.qos, commands.accounts = NONE, "".join(rows)
+    commands.says = {"Enforce = none": f"Enforce = {enforced}"}
+    abilities = Abilities(qos_of=Slurm(commands).site().qos_of)
+    seen = Snapshot(0.0, (), (Partition("gpu", ("n1",)),), running=(ADA,), abilities=abilities)
+    frozen = kept_within_limits(seen).running[0].frozen
+    assert frozen == (f"requeued, it might not start again: {words}" if words else "")
 
 
 @pytest.mark.parametrize(
@@ -543,7 +652,7 @@ def test_limits_are_read_with_the_configuration_and_kept_while_slurmdbd_is_away(
     commands.qos = NONE
     assert slurm.site().limits == narrow
     slurm.forget_site()
-    assert slurm.site().limits == Limits(above=())
+    assert slurm.site().limits == Limits(above=(), qos_of=())
 
 
 class Hanging(Enforcing):

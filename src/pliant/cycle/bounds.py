@@ -27,13 +27,14 @@ partition that goes before its own, whatever the priorities (see :mod:`pliant.pl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from pliant.grammar import no_larger
 from pliant.grammar import shapes as request_shapes
 from pliant.model import EVERYBODY, Caps, Job, Partition, Shape, Snapshot
+from pliant.model.limits import WORDS, totals
 from pliant.placement import Tiers
 
 LIMITS = ("QOS", "Assoc", "Max")
@@ -160,6 +161,7 @@ class _Kept:
         self._caps = caps_of(snapshot)
         above = snapshot.abilities.above
         self._above = dict(above) if above is not None else None
+        self._qos_of = dict(snapshot.abilities.qos_of or ())
 
     def alone(self, job: Job) -> Job:
         if job.frozen or job.spec is None or not job.spec.request.is_elastic:
@@ -167,7 +169,7 @@ class _Kept:
         known = [self._partitions[name] for name in job.partitions if name in self._partitions]
         if self._abilities.counts_minutes(job.account, job.qos, known):
             return replace(job, frozen=MINUTES)
-        why = self._caps.why_not(job) or self._closed(job, known)
+        why = self._caps.why_not(job) or self._not_his(job) or self._closed(job, known)
         if why:
             return replace(job, frozen=f"{AGAIN}: {why}")
         behind = self._ahead.of(job)
@@ -181,6 +183,16 @@ class _Kept:
         accounts = self._accounts(job.account.lower())
         words = [one.shuts_out(accounts, job.qos) or self._too_much(job, one) for one in known]
         return words[0] if words and all(words) else ""
+
+    def _not_his(self, job: Job) -> str:
+        """Why its user may have no job of its account and QOS any more; "" where he may."""
+        if not self._qos_of or not job.account:
+            return ""
+        some = self._qos_of.get((job.account.lower(), job.user.lower()))
+        if some is None:
+            return f"{job.user} has no association with account {job.account} any more"
+        gone = job.qos and some and job.qos.lower() not in some
+        return f"{job.user} may not have QOS {job.qos} any more" if gone else ""
 
     def _accounts(self, account: str) -> Sequence[str]:
         """Return an account and those above it, as far as a partition looks at them."""
@@ -206,20 +218,52 @@ class _Kept:
         return replace(job, shapes=tuple(s for s in job.shapes if s not in gone)) if gone else job
 
 
+def unchanged(job: Job, names: Container[str]) -> tuple[Shape, ...]:
+    """Return the shapes that change nothing of what is named, as :func:`totals` calls it.
+
+    Memory that its owner said is said with each update, though it is the same.
+    """
+    if "mem" in names and job.demand(job.shape).mem_mib:
+        return tuple(shape for shape in job.shapes if shape == job.shape)
+    had = totals(job.shape.nodes, job.demand(job.shape)).items()
+    kept = [(name, many) for name, many in had if name in names]
+    has = [(shape, totals(shape.nodes, job.demand(shape))) for shape in job.shapes]
+    return tuple(shape for shape, one in has if all(one[name] == many for name, many in kept))
+
+
 class Bounds:
     """Leaves out what is more than a user wrote, where it may be beyond a limit."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._abilities, self._partitions = snapshot.abilities, snapshot.partition_by_name
         self._limited: dict[tuple[str, tuple[str, ...]], tuple[bool, bool]] = {}
+        self._waiving = Caps(snapshot.abilities.waived, (), self._partitions)
+        self._waived: dict[object, Mapping[str, str]] = {}
         self._known: dict[object, tuple[object, tuple[Shape, ...]]] = {}
 
     def within(self, job: Job) -> Job:
         """Return the job with the shapes that are left; what it carries stays."""
         if len(job.shapes) < 2 or job.spec is None or job.spec.own is None:
             return job
+        job = replace(job, shapes=unchanged(job, self.waived(job))) if self.waived(job) else job
         above, below = self._limits(job)
         return replace(job, shapes=self._left(job, above, below)) if above or below else job
+
+    def waived(self, job: Job) -> Mapping[str, str]:
+        """Return of what limits no change may be made, as it would not be held to them any more."""
+        key = (job.user, job.account, job.qos, job.partitions)
+        if key not in self._waived:
+            self._waived[key] = self._waiving.named(job)
+        return self._waived[key]
+
+    def why_judged(self, job: Job) -> str:
+        """Return why it keeps its shape while it waits, in words; "" where it may have another."""
+        names = self.waived(job)
+        if not names or unchanged(job, names) not in ((), (job.shape,)):
+            return ""
+        name, whose = next(iter(names.items()))
+        what = WORDS[name].removeprefix("MiB of ")
+        return f"{whose} is on {what}: a job of which Pliant changed that is not held to it"
 
     def _limits(self, job: Job) -> tuple[bool, bool]:
         """Whether a limit may bound it from above, and from below."""

@@ -14,7 +14,9 @@ None, or nothing yet               new        not judged by the batch system yet
                                               queue, at the shape it carries
 QOS*, Assoc*, Max*PerAccount that  smaller    only shapes smaller than the one it carries, and none
 limit cores, memory, nodes, GRES              larger again until the Reason changes; where Pliant
-                                              made it larger than its user wrote, given back
+                                              made it larger than its user wrote, given back. What
+                                              is limited stays, where it is cores, memory or nodes:
+                                              Slurm would ask no limit on them any more
 everything else                    leave      not counted, and only given back what its user wrote:
                                               held, dependency, begin time, licences, limits on
                                               jobs or run time …
@@ -61,6 +63,7 @@ from pliant.cycle.bounds import (
     own_of,
     own_stands,
     some_wait_for_all,
+    unchanged,
 )
 from pliant.cycle.running import as_running
 from pliant.grammar import no_larger
@@ -84,6 +87,7 @@ _NEW = frozenset({"None", ""})
 _OF_SHAPES = ("cpu", "mem", "node", "gres", "tres", "billing")
 _NODES_OUTSIDE = "partitionnodelimit"
 _LEAST = ("qosmin", "assocmin")
+_WAIVED = (("cpu", "ncpus"), ("mem", "mem"), ("node", "nodect"))
 _OF_TRES = (*_OF_SHAPES, "unknown")
 
 
@@ -234,6 +238,7 @@ def why_left(snapshot: Snapshot, job: Job) -> str:
         (job.shapes in ((), (job.shape,)), "it asks for one shape only"),
         (bool(off), f"Pliant is off in partition {''.join(off[:1])}"),
         (behind != "", f"job {behind} before it waits for a limit that may be its own too"),
+        (Bounds(snapshot).why_judged(job) != "", Bounds(snapshot).why_judged(job)),
         (chosen is Gate.NEW, "the batch system has not said yet why it waits"),
         (chosen is Gate.LEAVE, f"it waits for another reason than free resources: {job.reason}"),
     )
@@ -305,10 +310,17 @@ def _seen(job: Job, off: frozenset[str]) -> Job:
     return job
 
 
+def _limited_in(reason: str) -> frozenset[str]:
+    """What a limit is on that Slurm would ask no more once Pliant has changed it (see bounds)."""
+    words = reason.lower().replace("pernode", "")
+    return frozenset(name for word, name in _WAIVED if word in words)
+
+
 def _smaller(job: Job, shapes: tuple[Shape, ...]) -> Job:
     """A job that waits for a limit: it may start smaller than what the limit refused."""
     refused = job.shape in job.refused or job.spec is None or job.spec.set != job.shape
-    less = tuple(shape for shape in shapes if 0 < shape.amount < job.shape.amount)
+    held_to = unchanged(job, _limited_in(job.reason))
+    less = tuple(s for s in shapes if 0 < s.amount < job.shape.amount and s in held_to)
     if not refused or not less or excluded(job):
         return replace(job, eligible=False, limited=True)
     return replace(job, shapes=less, eligible=True, limited=True)

@@ -25,6 +25,8 @@ class Abilities:
     ``limited_qos``, may have at most in all. ``caps``: what else keeps a job from starting again.
     ``any_time_qos``: whose jobs may run for longer than a partition says. ``above``: which account
     each one is below, where that counts for whom a partition is closed to; None: nobody looks.
+    ``qos_of``: which QOS a user may have of an account; None: any. ``waived``: limits on what the
+    batch system holds no job to that Pliant has changed in that.
     """
 
     share_to_whole: bool = False  # shard -> gpu on a waiting job (Slurm 24.11+)
@@ -44,6 +46,8 @@ class Abilities:
     caps: tuple[Cap, ...] = ()
     any_time_qos: frozenset[str] = frozenset()
     above: tuple[tuple[str, str], ...] | None = ()
+    qos_of: tuple[tuple[tuple[str, str], frozenset[str]], ...] | None = None
+    waived: tuple[Cap, ...] = ()
     judges_again: bool = True  # what a partition lets one job have holds at each start
     preempts: str = ""  # how the batch system itself ends jobs for others, in its own words
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pliant.model.cluster import Partition
+from pliant.model.footprints import Demand
 from pliant.model.jobs import Job, JobState
 from pliant.model.limits import WORDS, Amounts, totals
 from pliant.model.shapes import Shape
@@ -24,6 +25,7 @@ Partitions = Mapping[str, Partition]
 JOBS, WALL_S, NODES = "jobs", "wall_s", "nodes"
 """How many jobs run at once; the longest time limit; nodes, however many jobs are on each."""
 JOB, USER, ACCOUNT = "job", "user", "account"
+COUNTED = frozenset((JOBS, WALL_S, NODES, *totals(1, Demand())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,8 @@ class Cap:
     alone it holds; ``besides``: the users, and ``elsewhere``: the partitions, for which there is
     another one. ``each``: it counts the jobs of each :data:`USER`, or of each :data:`ACCOUNT`, on
     their own, or each :data:`JOB`. ``limits``: :data:`JOBS`, :data:`WALL_S`, :data:`NODES` and
-    amounts, as :func:`totals` calls them. ``first``: a QOS that goes before that of a partition.
+    amounts, as :func:`totals` calls them. Of what else they name it is not known how much there is
+    of it. ``first``: a QOS that goes before that of a partition.
     """
 
     name: str
@@ -73,6 +76,8 @@ class Cap:
             return f"{self.name} lets {most} {whose} run at once, and {has} do"
         if name == WALL_S:
             return f"{self.name} lets one job run for {most // 60} min at most"
+        if name not in COUNTED:
+            return f"{self.name} limits {name}, so none of its jobs becomes larger"
         together = "at most" if self.each == JOB else "together"
         return f"{self.name} lets {whose} have {most} {WORDS.get(name, name)} {together}"
 
@@ -123,17 +128,24 @@ class Caps:
         had = _amounts(job, job.shape)
         has = had if shape in (None, job.shape) else _amounts(job, shape or job.shape)
         gone_by = set[tuple[str, str]]()
+        grows = any(many > had.get(name, 0) for name, many in has.items())
         for level in self._levels(job):
             for number, cap in level:
                 taken = self._with(number, cap, job)
                 for name, most in cap.limits:
                     many = job.limit_s if name == WALL_S else taken.after(name, had, has)
-                    if many > most and (cap.each, name) not in gone_by:
+                    broken = many > most if name in COUNTED else grows
+                    if broken and (cap.each, name) not in gone_by:
                         return cap.breaks(name, most, many)
             gone_by |= {(cap.each, name) for _, cap in level for name, _ in cap.limits}
             if (ACCOUNT, JOBS) in gone_by:
                 gone_by.add((USER, JOBS))
         return ""
+
+    def named(self, job: Job) -> Mapping[str, str]:
+        """Return what limits of a job are on, and of each the first one's name."""
+        found = [cap for level in self._levels(job) for _, cap in level] if self._caps else []
+        return {name: cap.name for cap in reversed(found) for name, _ in cap.limits}
 
     def _levels(self, job: Job) -> Sequence[Sequence[tuple[int, Cap]]]:
         """Those that hold for a job: first those that make others of the same kind void."""

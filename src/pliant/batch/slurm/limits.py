@@ -6,12 +6,13 @@ Slurm knows.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
-from pliant.batch.slurm.values import duration_s
+from pliant.batch.slurm.values import duration_s, size_mib
 from pliant.model import EVERYBODY, Amounts, Cap
 from pliant.model.caps import ACCOUNT, JOB, JOBS, NODES, USER, WALL_S
 
@@ -21,15 +22,19 @@ _MOST_EACH = ("MaxTRESPU", "MaxTRESPA", "MaxTRESRunMinsPU", "MaxTRESRunMinsPA")
 """Of a user, and of an account. Minutes are TRES × time: of more GPUs there are more."""
 _AT_ONCE = ("GrpTRES", "MaxTRES", "MaxTRESPU", "MaxTRESPA")
 """What no single job may have more of: of all jobs together, of one, of a user's, an account's."""
-_COUNTED = {"gres/gpu": "ngpus", "cpu": "ncpus", "node": "nodect"}
+_COUNTED = {"gres/gpu": "ngpus", "cpu": "ncpus", "node": "nodect", "mem": "mem"}
 """What of these a shape changes, as :class:`pliant.model.Limits` calls it."""
+_UNCOUNTED = re.compile(r"billing|gres/(gpu:|shard).*")
+"""What else it does."""
+_SIZE = re.compile(r"\d+[kmgtp]", re.ASCII)
+_WAIVED = frozenset(("cpu", "mem", "node"))
 _WALL = "GrpWall"
 """Minutes of jobs, however large they are: it bounds no shape."""
 _QOS_CAPS = ("GrpJobs", "MaxJobsPU", "MaxJobsPA", "MaxWall")
 _CAPS = ("User", "Partition", "GrpJobs", "MaxJobs", "MaxWall")
 """How many jobs may run at once, and for how long."""
 _QOS_ROW = ("Name", "Flags", "MinTRES", "Preempt", *_MOST, *_MOST_EACH, _WALL, *_QOS_CAPS)
-_ASSOCIATION_ROW = ("DefaultQOS", "Account", "ParentName", *_MOST, _WALL, *_CAPS)
+_ASSOCIATION_ROW = ("DefaultQOS", "Account", "ParentName", *_MOST, _WALL, *_CAPS, "QOS")
 QOS = ("show", "qos", f"format={','.join(_QOS_ROW)}")
 ASSOCIATIONS = ("show", "associations", f"format={','.join(_ASSOCIATION_ROW)}")
 
@@ -45,7 +50,8 @@ class Limits:
     first two are called limited_qos and least_qos.
     ``most``: what one job of a QOS may have at most in all; "" as in ``qos``.
     ``preempting``: the QOS whose jobs may end those of others, named as in ``qos``. ``caps``: what
-    keeps a job from starting that ran already. ``any_time_qos``, ``above``: as in Abilities.
+    keeps a job from starting that ran already. ``any_time_qos``, ``above``, ``qos_of``,
+    ``waived``: as in Abilities.
     """
 
     deny: bool = False
@@ -59,12 +65,19 @@ class Limits:
     caps: tuple[Cap, ...] = ()
     any_time_qos: frozenset[str] = frozenset()
     above: tuple[tuple[str, str], ...] | None = None
+    qos_of: tuple[tuple[tuple[str, str], frozenset[str]], ...] | None = None
+    waived: tuple[Cap, ...] = ()
 
 
 NO_LIMITS = Limits()
 _ALL = frozenset((EVERYBODY,))
 UNKNOWN = Limits(
-    deny=True, qos=_ALL, preempting=_ALL, pools=((EVERYBODY, EVERYBODY),), timed_qos=_ALL
+    deny=True,
+    qos=_ALL,
+    preempting=_ALL,
+    pools=((EVERYBODY, EVERYBODY),),
+    timed_qos=_ALL,
+    waived=(Cap("a limit that is not known", (("mem", 0), ("ncpus", 0), ("nodect", 0))),),
 )
 """To be careful where it cannot be known. What is too small is noticed, and given back, later."""
 
@@ -95,9 +108,11 @@ def parse_limits(qos: str, associations: str) -> Limits:
         frozenset(timed),
         _timed(of_accounts),
         tuple(_most(rows, defaults)),
-        (*_caps_of_qos(rows), *_caps_of_accounts(of_accounts)),
+        tuple(_caps(rows, of_accounts)),
         frozenset(any_time),
         tuple(_above(of_accounts).items()),
+        tuple(_qos_of(of_accounts).items()),
+        tuple(_waived(rows, of_accounts)),
     )
 
 
@@ -127,13 +142,21 @@ def _most_of_one(row: _Row) -> Amounts:
 
 def _least(limits: Iterable[str]) -> Amounts:
     """Read ``gres/gpu=8,cpu=64``, several of them."""
-    told = [word.partition("=") for text in limits for word in text.split(",")]
     least: dict[str, int] = {}
-    for tres, _, many in told:
-        if tres in _COUNTED and many.isascii() and many.isdecimal():
+    for tres, many in _amounts(limits):
+        if tres in _COUNTED:
             name = _COUNTED[tres]
-            least[name] = min(int(many), least.get(name, int(many)))
+            least[name] = min(many, least.get(name, many))
     return tuple(least.items())
+
+
+def _amounts(limits: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """Yield what ``gres/gpu=8,mem=100G`` say; memory is in MiB."""
+    for tres, _, many in (word.partition("=") for text in limits for word in text.split(",")):
+        if many.isascii() and many.isdecimal():
+            yield tres, int(many)
+        elif tres == "mem" and _SIZE.fullmatch(many):
+            yield tres, size_mib(many.upper())
 
 
 _CAPS_OF_QOS = (
@@ -141,28 +164,52 @@ _CAPS_OF_QOS = (
     (USER, "MaxJobsPU", "", "MaxTRESPU"),
     (ACCOUNT, "MaxJobsPA", "", "MaxTRESPA"),
     (JOB, "", "MaxWall", "MaxTRES"),
+    (JOB, "", "", "MaxTRESPerNode"),
 )
 _CAPS_OF_USER = (
     ("", "GrpJobs", "", "GrpTRES"),
     (USER, "MaxJobs", "", ""),
     (JOB, "", "MaxWall", "MaxTRES"),
+    (JOB, "", "", "MaxTRESPerNode"),
 )
 """Which columns limit jobs, time and amounts, each of what; the first ones of accounts, too."""
 
 
-def _caps_of_qos(rows: Iterable[_Row]) -> Iterator[Cap]:
+def _caps(qos: Sequence[_Row], of_accounts: Sequence[_Row]) -> Iterator[Cap]:
+    """Yield what is limited, but for minutes."""
+    absolute = [row for row in qos if "relative" not in row["Flags"]]  # else: of a hundred parts
+    for columns, of_whom in (
+        (_CAPS_OF_QOS, _of_qos(absolute)),
+        (_CAPS_OF_USER, _of_accounts(of_accounts)),
+    ):
+        for row, whose in of_whom:
+            of_account = "Account" in row and not row["User"]
+            for each, *names in columns[:1] if of_account else columns:
+                limits = _limits(row, *names)
+                if limits:
+                    yield replace(whose, limits=limits, each=each)
+
+
+def _waived(qos: Sequence[_Row], of_accounts: Sequence[_Row]) -> Iterator[Cap]:
+    """Yield the limits, on minutes too, to which Slurm holds no job that Pliant has changed.
+
+    An administrator's update of CPUs, memory or nodes makes it look over those (job_mgr.c).
+    """
+    for row, whose in chain(_of_qos(qos), _of_accounts(of_accounts)):
+        said = (row[name] for name in (*_MOST, *_MOST_EACH) if name in row)
+        names = {_COUNTED[tres] for tres, _ in _amounts(said) if tres in _WAIVED}
+        if names:
+            yield replace(whose, limits=tuple((name, 0) for name in sorted(names)))
+
+
+def _of_qos(rows: Iterable[_Row]) -> Iterator[tuple[_Row, Cap]]:
     for row in rows:
-        if "relative" in row["Flags"]:  # amounts are parts of a hundred of the cluster
-            continue
         first = "overpartqos" in row["Flags"]
-        for each, *names in _CAPS_OF_QOS:
-            limits = _limits(row, *names)
-            if limits:
-                yield Cap(f"QOS {row['Name']}", limits, row["Name"], each=each, first=first)
+        yield row, Cap(f"QOS {row['Name']}", (), row["Name"], first=first)
 
 
-def _caps_of_accounts(rows: Sequence[_Row]) -> Iterator[Cap]:
-    """Yield what users have of an account, and what an account has with all below it.
+def _of_accounts(rows: Sequence[_Row]) -> Iterator[tuple[_Row, Cap]]:
+    """Yield for whom users have an account, and for whom an account has all below it.
 
     A user's rows say what it inherits. Who has one for a partition has no other one there.
     """
@@ -174,25 +221,34 @@ def _caps_of_accounts(rows: Sequence[_Row]) -> Iterator[Cap]:
     for row in rows:
         account, user, partition = row["Account"], row["User"], row["Partition"]
         here = elsewhere.get((account, user), set())
-        whose = Cap(
-            f"the limit of {f'user {user} of ' if user else ''}account {account}",
-            (),
-            user=user,
-            accounts=frozenset({account} if user else {account, *below.get(account, ())}),
-            partition=partition,
-            elsewhere=frozenset() if partition else frozenset(here),
+        yield (
+            row,
+            Cap(
+                f"the limit of {f'user {user} of ' if user else ''}account {account}",
+                (),
+                user=user,
+                accounts=frozenset({account} if user else {account, *below.get(account, ())}),
+                partition=partition,
+                elsewhere=frozenset() if partition else frozenset(here),
+            ),
         )
-        for each, *names in _CAPS_OF_USER if user else _CAPS_OF_USER[:1]:
-            limits = _limits(row, *names)
-            if limits:
-                yield replace(whose, limits=limits, each=each)
 
 
 def _limits(row: _Row, jobs: str, wall: str, tres: str) -> Amounts:
     """Return what the named columns limit."""
     said = ((JOBS, _number(row.get(jobs, ""))), (WALL_S, _wall_s(row.get(wall, ""))))
-    amounts = ((NODES if name == "nodect" else name, n) for name, n in _least([row.get(tres, "")]))
-    return (*((name, n) for name, n in said if n is not None), *amounts)
+    of_each_node = tres.endswith("PerNode")
+    found = _amounts([row.get(tres, "")])
+    amounts = ((_named(name, of_each_node=of_each_node), many) for name, many in found)
+    return tuple((name, many) for name, many in (*said, *amounts) if name and many is not None)
+
+
+def _named(tres: str, *, of_each_node: bool) -> str:
+    """What a limit on some TRES is called; "" for one of what no shape changes."""
+    name = NODES if tres == "node" else _COUNTED.get(tres, "")
+    if of_each_node or not name:
+        return tres if name or _UNCOUNTED.fullmatch(tres) else ""
+    return name
 
 
 def _number(text: str) -> int | None:
@@ -218,6 +274,16 @@ def _all_above(account: str, above: Mapping[str, str]) -> Iterator[str]:
         if not account:
             return
         yield account
+
+
+def _qos_of(rows: Iterable[_Row]) -> Mapping[tuple[str, str], frozenset[str]]:
+    """Return which QOS a user's jobs of an account may have."""
+    found = defaultdict[tuple[str, str], frozenset[str]](frozenset)
+    for row in rows:
+        if row["User"]:
+            names = filter(None, row["QOS"].replace("+", "").split(","))
+            found[row["Account"], row["User"]] |= frozenset(names)
+    return found
 
 
 def _counts_minutes(row: _Row) -> bool:

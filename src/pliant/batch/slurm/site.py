@@ -135,6 +135,11 @@ class Site:
         return self.limits.above if self.version >= HIERARCHICAL else ()
 
     @property
+    def qos_of(self) -> tuple[tuple[tuple[str, str], frozenset[str]], ...] | None:
+        """Which QOS a user's jobs of an account start with: as in Abilities (slurm.conf(5))."""
+        return self.limits.qos_of if {"qos", "all"}.intersection(self._enforced) else None
+
+    @property
     def controllers(self) -> tuple[str, ...]:
         """The names of the hosts that slurmctld may run on, the primary first."""
         found = sorted(key for key in self.options if key.startswith("SlurmctldHost["))

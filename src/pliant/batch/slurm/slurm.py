@@ -144,6 +144,8 @@ class Slurm:
                 caps=site.limits.caps,
                 any_time_qos=site.limits.any_time_qos,
                 above=site.above,
+                qos_of=site.qos_of,
+                waived=site.limits.waived,
                 preempts=site.own_preemption,
             ),
             nodes=nodes_of(nodes.result().values(), rows, places, counts_memory=site.counts_memory),
