@@ -25,6 +25,9 @@ UNNEEDED: Mapping[str, str] = {
     "pliant.daemon.elastic.Elastic._waiting: if job.is_trial: always": (
         "it is quicker: of none but trial jobs it is kept that they did not start"
     ),
+    "pliant.daemon.handing.HandOvers._end: one.over.guest": (
+        "who makes room for nobody asks for no room, whatever is noted of it"
+    ),
     "pliant.daemon.handing.UNNUMBERED: '' in UNNUMBERED": _BOUND,
     "pliant.daemon.handing.UNNUMBERED: 0 in UNNUMBERED": _BOUND,
 }

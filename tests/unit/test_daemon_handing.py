@@ -26,7 +26,7 @@ from pliant.daemon.handing import (
     Wanted,
     name_of,
 )
-from pliant.errors import Refused
+from pliant.errors import Refused, Unavailable
 from pliant.grammar import parse, put_token
 from pliant.handover import (
     GIVE_UP_S,
@@ -173,6 +173,8 @@ def test_of_several_that_make_room_each_is_told_how_far_the_others_are(bench: Be
     seen("9", 1015.0, runs, suspended=True)  # nobody knows until when
     assert seen("7", 1016.0, waits).awaits is False
     seen("9", 1017.0, runs)
+    assert seen("9", 1018.0, waits).room_s == 1017.0  # when it ran last
+    seen("9", 1019.0, runs)
     first = seen("7", 1020.0, waits)
     assert (first.awaits, first.room_s) == (True, 1020.0)
     second = seen("9", 1030.0, waits, fence_end_s=1100.0)  # it has left, and keeps others out yet
@@ -180,6 +182,12 @@ def test_of_several_that_make_room_each_is_told_how_far_the_others_are(bench: Be
     first = seen("7", 1040.0, waits)
     assert (first.awaits, first.room_s) == (False, 1030.0)
     assert seen("9", 1041.0, waits).room_s == 1030.0
+    elsewhere = replace(bench.asked, id="10")
+    bench.overs.begin(elsewhere, Wanted(OLD, ("n3",), "11"), bench.hands.clock() + 60, "for 11")
+    seen("10", 1042.0, runs)
+    assert seen("9", 1043.0, waits).awaits is False  # who makes room for another
+    bench.overs._end(bench.overs._active["10"], Outcome.GONE)
+    assert seen("9", 1044.0, waits).room_s == 1030.0
     bench.overs._end(bench.overs._active["9"], Outcome.GONE)  # and so its place is free only now
     assert seen("7", 1050.0, waits).room_s == 1050.0
     assert seen("7", 1051.0, waits).room_s == 1050.0
@@ -961,6 +969,23 @@ def test_a_requeue_that_slurm_was_told_may_come_yet(bench: Bench, follows: bool)
     assert bench.did.count(Do.REQUEUE) == 1
 
 
+def test_so_may_one_that_it_did_not_answer(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.begin()
+    bench.save()
+    for _ in range(2):
+        bench.overs.turn()
+    with monkeypatch.context() as away:
+        away.setattr(bench.hands, "step", Mock(side_effect=Unavailable("no answer within 10 s")))
+        bench.overs.turn()
+    fail(bench)
+    bench.talks = True
+    bench.go_on(10)
+    assert bench.ends == []  # it may come yet
+    bench.hands.fake.told(("requeue", "7"))
+    bench.go_on(150)
+    assert bench.ends == [("7", Outcome.DONE)]
+
+
 def test_a_requeue_that_slurm_refused_is_taken_back(bench: Bench) -> None:
     bench.begin()
     bench.save()
@@ -1217,6 +1242,25 @@ def test_one_whose_partition_was_closed_to_it_while_it_ran_goes_on_where_it_is(
     assert bench.ends == [("7", Outcome.STAYS)]
     assert (bench.hands.job.state, bench.hands.job.run) == ("RUNNING", 0)
     assert bench.overs.stays("7", 0)
+
+
+def test_one_that_waits_already_does_not_go_on_where_its_partition_was_closed_to_it(
+    bench: Bench,
+) -> None:
+    bench.begin()
+    bench.save()
+    bench.hands.refuses = {Do.PIN}
+    bench.hands.words = "Requested partition configuration not available now for job 7"
+    bench.hands.fake.told(("requeue", "7"))
+    for _ in range(5):
+        bench.overs.turn()
+        bench.hands.pass_time(0.5)
+    assert Do.PIN in bench.hands.tried
+    assert not bench.overs.stays("7", 0)
+    assert bench.ends == []
+    bench.hands.refuses = set()
+    bench.go_on(400)
+    assert bench.ends == [("7", Outcome.DONE)]
 
 
 @pytest.mark.parametrize("barred_before", [False, True])
@@ -1492,6 +1536,20 @@ def test_a_job_whose_node_is_fenced_for_another_waits_for_that_to_end(bench: Ben
     assert (job.state, job.gpus, bench.ends) == ("RUNNING", 2, [("7", Outcome.DONE)])
 
 
+def test_nor_is_it_turned_back_as_soon_as_that_has_ended(bench: Bench) -> None:
+    """It has as long to start as any other from then on."""
+    bench.on(begun(rival=False))
+    bench.hands.fence("9", NOW_S + 60)
+    bench.begin()
+    bench.save()
+    while bench.hands.clock() < NOW_S + 64:
+        bench.overs.turn()
+        bench.hands.pass_time(0.5, scheduler=False)
+    assert bench.under_way.back_s == 0.0
+    bench.go_on()
+    assert (bench.hands.job.gpus, bench.ends) == (2, [("7", Outcome.DONE)])
+
+
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_shape_that_was_refused_is_not_tried_again_for_this_job(
     bench: Bench, killed: bool
@@ -1522,7 +1580,10 @@ def test_a_restart_goes_on_where_a_refused_reshape_was(bench: Bench, killed_afte
     assert (bench.hands.rival, bench.hands.fence_end_s) == ("PENDING", 0.0)
 
 
-def test_a_step_that_changes_nothing_is_not_repeated_at_once(bench: Bench) -> None:
+def test_a_step_that_changes_nothing_is_not_repeated_at_once(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "pliant.handing")
     bench.hands.idle = {Do.FENCE}
     bench.begin()
     bench.save()
@@ -1530,6 +1591,7 @@ def test_a_step_that_changes_nothing_is_not_repeated_at_once(bench: Bench) -> No
         bench.overs.turn()
         bench.hands.pass_time(0.1)
     assert bench.did == [Do.PIN, Do.FENCE, Do.FENCE]
+    assert caplog.messages[1:] == ["job 7: pin", "job 7: fence"]  # said once
 
 
 @pytest.mark.parametrize(
@@ -1657,6 +1719,27 @@ def test_a_run_whose_time_limit_is_taken_away_has_none_when_it_comes_back(bench:
     over = bench.overs._as_it_ends(active, active.over, none)
     assert (over.end_s, active.job.longest_s) == (0.0, float("inf"))
     assert bench.overs._as_it_ends(active, over, none) is over
+
+
+@pytest.mark.parametrize(
+    ("had_s", "shown_s", "limit_s", "is_another"),
+    [
+        (1800, 1800, 1800.0, False),
+        (1800, 1800, 3600.0, True),
+        (1800, 0, 3600.0, False),  # an earlier pliantd has not stored it
+        (0, 0, float("inf"), False),
+        (0, 0, 3600.0, True),
+    ],
+)
+def test_which_limit_is_another_one(
+    bench: Bench, had_s: int, shown_s: int, limit_s: float, *, is_another: bool
+) -> None:
+    asked = replace(ASKED, time_limit_s=had_s, limit_shown_s=shown_s)
+    assert bench.overs.begin(asked, Wanted(NEW, ("n1",)), NOW_S + 60, "it fits better")
+    active, sight = bench.overs._active["7"], Sight(JobState.RUNNING, limit_s=limit_s)
+    before = active.job
+    bench.overs._as_it_ends(active, active.over, sight)
+    assert (active.job is not before) is is_another
 
 
 def test_a_row_that_the_batch_system_contradicts_is_not_gone_on_with(bench: Bench) -> None:
