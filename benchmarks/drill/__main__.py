@@ -29,6 +29,9 @@ from benchmarks.drill.run import Ran
 from benchmarks.drill.sitting import Task, drilled
 from benchmarks.drill.systems import SYSTEMS
 
+IN_VAIN = 10
+"""How many runs of a kind may pass by the moment of its fault."""
+
 
 def named(kinds: Sequence[Fault], only: str) -> Sequence[Fault]:
     """Return the kind of this name, or those with any of its words, which commas split."""
@@ -55,19 +58,31 @@ def rarest(kinds: Sequence[Fault], counts: Counter[str], seed: int) -> Iterator[
 def enough(
     tasks: Iterator[Task], runs: int, each: int, kinds: Sequence[Fault], counts: Counter[str]
 ) -> Iterator[Task]:
-    """Yield so many of them, or until there are so many hand-overs of each kind."""
+    """Yield so many of them, or until there are so many hand-overs of each kind.
+
+    Or until one has been tried for so often that its fault seems to come no more.
+    """
     if runs or not each:
         yield from islice(tasks, runs or len(kinds))
+    drawn = Counter[str]()
     while each and min(counts[one.name] for one in kinds) < each:
-        yield next(tasks)
+        task = next(tasks)
+        drawn[task.fault.name] += 1
+        if drawn[task.fault.name] > each + IN_VAIN:
+            print(f"{task.fault.name}: its fault came in too few of {each + IN_VAIN} runs: ending")
+            return
+        yield task
 
 
 def main() -> int:
     """Make the runs, and note each as it ends; 1 where one of them was not good."""
-    chosen = _parser().parse_args()
+    parser = _parser()
+    chosen = parser.parse_args()
     seed = chosen.seed or random.SystemRandom().randrange(1, 2**31)
     system = SYSTEMS[chosen.batch]
     kinds = named(system.faults, chosen.only)
+    if not kinds:
+        parser.error(f"--only {chosen.only!r}: no kind has one of these words in its name")
     origin = Origin.now(f"{system.name} {system.release()}", chosen.where)
     stopping = threading.Event()
     counts = counted(read(chosen.record), origin.on)
@@ -87,7 +102,8 @@ def main() -> int:
             stopping.set()
             print("a file under test was changed: this run does not count, ending", flush=True)
     print(_standing(chosen.record, origin, system.faults), flush=True)
-    return int(bad > 0)
+    short = not stopping.is_set() and min(counts[one.name] for one in kinds) < chosen.each
+    return int(bad > 0 or short)
 
 
 def _standing(record: Path, origin: Origin, kinds: Sequence[Fault]) -> str:
@@ -119,15 +135,32 @@ def _end_at_a_signal(stopping: threading.Event) -> None:
         signal.signal(number, end)
 
 
+def _many(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r}: a number from 0 on is expected")
+    return int(text)
+
+
+def _some(text: str) -> int:
+    if not _many(text):
+        raise argparse.ArgumentTypeError(f"{text!r}: a number from 1 on is expected")
+    return _many(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.drill", description=__doc__)
     parser.add_argument("--batch", choices=[*SYSTEMS], default="slurm", help="pbs: pbs_field.py")
-    parser.add_argument("--runs", type=int, default=0, help="how many; each kind once by default")
-    parser.add_argument("--each", type=int, default=0, help="until so many hand-overs of each kind")
-    half = max(1, (os.cpu_count() or 2) // 2)
-    parser.add_argument("--at-once", type=int, default=half, help="how many at the same time")
+    parser.add_argument("--runs", type=_many, default=0, help="how many; each kind once by default")
     parser.add_argument(
-        *("--seed",), type=int, default=0, help="of the first run; drawn where it is 0, and printed"
+        "--each", type=_many, default=0, help="until so many hand-overs of each kind"
+    )
+    half = max(1, (os.cpu_count() or 2) // 2)
+    parser.add_argument("--at-once", type=_some, default=half, help="how many at the same time")
+    parser.add_argument(
+        *("--seed",),
+        type=_many,
+        default=0,
+        help="of the first run; drawn where it is 0, and printed",
     )
     parser.add_argument(
         "--only", default="", help="a kind, or those with these words, split by commas"

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from benchmarks.drill.__main__ import enough, main, named, rarest
+from benchmarks.drill.__main__ import IN_VAIN, enough, main, named, rarest
 from benchmarks.drill.document import at_most, document
 from benchmarks.drill.fault import Fault
 from benchmarks.drill.record import ROOT, Origin, append, counted, hash_of, read
@@ -183,6 +183,39 @@ def test_a_sitting_ends_after_so_many_runs_or_with_so_many_hand_overs_of_each_ki
         counts = Counter[str]()
         tasks = enough(rarest(kinds, counts, 1), runs, each, kinds, counts)
         assert len([*tasks]) == made
+
+
+def test_a_kind_whose_fault_never_comes_ends_a_sitting(capsys: pytest.CaptureFixture[str]) -> None:
+    kinds, counts, many = FAULTS[:1], Counter[str](), 0
+    for task in enough(rarest(kinds, counts, 1), 0, 4, kinds, counts):
+        counts[task.fault.name] = 0  # it was passed by
+        many += 1
+    assert many == 4 + IN_VAIN
+    assert (
+        capsys.readouterr().out
+        == f"{kinds[0].name}: its fault came in too few of 14 runs: ending\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--only", "nonsense"), "--only 'nonsense': no kind has one of these words in its name"),
+        (("--runs", "-1"), "argument --runs: '-1': a number from 0 on is expected"),
+        (("--at-once", "0"), "argument --at-once: '0': a number from 1 on is expected"),
+    ],
+)
+def test_what_is_no_drill_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: tuple[str, ...],
+    said: str,
+) -> None:
+    monkeypatch.setattr("sys.argv", ["drill", *options])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith(f"error: {said}\n")
 
 
 def test_a_run_has_the_fault_at_other_moments_as_long_as_there_are_some() -> None:

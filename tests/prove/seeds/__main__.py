@@ -20,10 +20,10 @@ from prove.seeds.seed import Found, run
 def main() -> int:
     """Run them, and say what was found."""
     parser = argparse.ArgumentParser(prog="make prove-seeds", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=50, help="how many")
+    parser.add_argument("--seeds", type=_some, default=50, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--one", type=int, help="this one alone, with its trace")
-    parser.add_argument("--at-once", type=int, default=os.cpu_count(), help="processes")
+    parser.add_argument("--at-once", type=_some, default=os.cpu_count(), help="processes")
     chosen = parser.parse_args()
     if chosen.one is not None:
         found = run(chosen.one, shown=True)
@@ -33,6 +33,12 @@ def main() -> int:
     seeds = range(chosen.first, chosen.first + chosen.seeds)
     with get_context("fork").Pool(chosen.at_once) as pool:
         return _told(pool.imap(run, seeds), since_s)
+
+
+def _some(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r}: a number from 1 on is expected")
+    return int(text)
 
 
 def _commit() -> str:
