@@ -83,6 +83,7 @@ class Explorer:
             if any(name == TIME for name, _ in named) and (idle := self.machine.idles(world)):
                 raise Wrong(idle)
             if world.is_settled and not any(name in AT_ONCE for name, _ in named):
+                self._settled[number] = True
                 check_settled(self.machine, world)
                 if world.faults == self.most_faults:
                     check_undisturbed(world)
@@ -110,7 +111,7 @@ class Explorer:
         if number == many:
             self.cause.append((cause, name))
             self.nexts.append([])
-            self._settled.append(world.is_settled)
+            self._settled.append(False)  # as long as it is not known whether pliantd would act
         return number
 
     @property

@@ -11,7 +11,7 @@ from pliant.daemon.handing import HEARD_S, UNHEARD_S
 from pliant.handover import BLOCKED_S, GIVE_UP_S, PUT_BACK_S, REFUSED_S, START_S
 from pliant.node import words
 from pliant.node.words import CHECKPOINTED, Stage
-from prove.world import GUEST, OF_ACTIVE, RIVAL, Machine, World
+from prove.world import GUEST, OF_ACTIVE, RIVAL, Machine, World, Wrong
 
 NEVER_S = float("inf")
 JUST_S = 0.05
@@ -49,9 +49,11 @@ def of_pliantd(machine: Machine, world: World, key: object) -> Iterator[Move]:
         if does == machine.looks and world.look is not None:
             yield "pliantd has looked", partial(does, world)
             continue
-        after = does(world)
+        told, after = machine.told, does(world)
         if machine.same_by(after) != key:
             yield name, partial(_as_found, after)
+        elif world.is_settled and machine.told > told:
+            raise Wrong(f"it goes on telling {machine.name} what changes nothing")
 
 
 def _as_found(world: World) -> World:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from pliant import handover
 from pliant.batch.pbs import fences, pbs, queries
 from pliant.batch.pbs import handing as on_pbs
+from pliant.daemon.elastic import Elastic
 from pliant.daemon.handing import HandOvers
 from pliant.filter.pbs import launched
+from pliant.handover import OURS, PINNED, Do
+from pliant.model import Job
 from prove.__main__ import explored
 from prove.missing import ON_SLURM
 from prove.on_pbs import OnPbs
 from prove.on_slurm import OnSlurm
-from prove.world import Machine
+from prove.world import JOB, Machine
 
 MOST = 200_000
 
@@ -54,6 +58,40 @@ def test_a_rule_that_is_missing_is_noticed(name: str, monkeypatch: pytest.Monkey
     found = explored(OnSlurm, faults=1, guest=False, most=MOST, to_the_end=False)
     assert found.wrong or found.restless()
 
+
+@pytest.mark.parametrize("undoes", [False, True])
+def test_what_pliantd_does_without_end_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, *, undoes: bool
+) -> None:
+    """Once the hand-over is over: a pin and its release, in turn; or the release alone."""
+
+    def goes_on(elastic: Any, _snapshot: object) -> None:
+        machine = elastic.overs._hands._machine
+        job = machine.fake.state.jobs[JOB]
+        if elastic.overs.all() or not job.runs:
+            return
+        pin = undoes and job.priority not in OURS
+        machine.run(
+            ("scontrol", "update", f"jobid={JOB}", f"Priority={PINNED}") if pin else RELEASE
+        )
+
+    def leaves(elastic: Any, what: Do, job: Job) -> None:
+        if what is not Do.RELEASE or elastic.overs.all():
+            does(elastic, what, job)
+
+    does = Elastic._do
+    monkeypatch.setattr(Elastic, "give_back", goes_on)
+    monkeypatch.setattr(Elastic, "_do", leaves)
+    found = explored(OnSlurm, faults=0, guest=False, most=MOST)
+    if undoes:
+        assert found.restless()
+    else:
+        assert {words for words, _ in found.wrong} == {
+            "it goes on telling Slurm what changes nothing"
+        }
+
+
+RELEASE = ("scontrol", "release", str(JOB))
 
 _MUTANTS_OF_PBS: dict[str, tuple[object, str, object]] = {
     "no fence": (fences.Fences, "put", lambda *_: None),

@@ -191,6 +191,7 @@ class Machine(ABC):
         self.between: Sequence[str] = ()  # what its owner says between pliantd's look and its step
         self.has_saved = False  # what runs
         self.answers_nobody = False  # but pliantd
+        self.told = 0  # how many commands that change something it was given
 
     def _clock(self) -> float:
         return float(self.fake.now_s)
@@ -205,6 +206,7 @@ class Machine(ABC):
         if words:
             raise Wrong(f"{words}: {' '.join(argv)}: {self.fake.state.jobs}")
         changes = self.changes(argv)
+        self.told += changes
         if changes and self.dies == "before":
             raise Died
         if changes and self.dies == "unreached":
