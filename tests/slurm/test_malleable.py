@@ -421,20 +421,33 @@ def _waits_for(job: int | str, words: str) -> list[tuple[str, ...]]:
 def test_a_shape_that_a_limit_forbids_is_taken_back_and_not_tried_again(
     count: Count, clean: Sandbox, submit: Submit, wait_for_state: WaitForState
 ) -> None:
-    """Slurm takes the update, and never starts the job: it goes on as it was."""
+    """Slurm takes the update, and never starts the job: it goes on as it was.
+
+    A limit that is known is not tried; one that was lowered within the last minute is not known.
+    """
     few, user = f"few{os.getpid()}", ("user", USERS[0])
     add = ("sacctmgr", "-i")
-    clean.run([*add, "add", "qos", few, "set", "MaxTRESPerUser=gres/gpu=2"], check=True)
+    clean.run([*add, "add", "qos", few, "set", "MaxTRESPerUser=gres/gpu=3"], check=True)
     clean.run([*add, "modify", *user, "set", f"qos+={few}"], check=True)
     wait_for_state(submit("--gres=gpu:1", f"--qos={few}", script=LONG), "RUNNING")
     words = ("--gres=gpu:1", "--nodelist=n1", "--moldable=gpus=1:2:4", f"--qos={few}")
     counting = count(*words, steps=3000)
     wait_until(counting.works, "the program to work")
     clean.signal("pliantd", signal.SIGHUP)  # it reads limits again
-    beyond = f"job {counting.job}: 4: its QOS lets one job have 2 GPUs at most"
+    beyond = f"job {counting.job}: 4: its QOS lets one job have 3 GPUs at most"
     wait_until(lambda: beyond in counting.resize("4").stderr, "its limit to be known")
     assert counting.history().handovers == ()
-    wait_until(lambda: counting.resize("2").returncode == 0, "the job to be asked")
+
+    def asked() -> bool:
+        """Lower the limit once pliantd has just read it, and ask."""
+        clean.run([*lower, "MaxTRESPerUser=gres/gpu=3"], check=True)
+        clean.signal("pliantd", signal.SIGHUP)
+        wait_for_look(clean)
+        clean.run([*lower, "MaxTRESPerUser=gres/gpu=2"], check=True)
+        return counting.resize("2").returncode == 0
+
+    lower = (*add, "modify", "qos", few, "set")
+    wait_until(asked, "the job to be asked")
     wait_until(lambda: counting.history().handovers[-1].outcome != "", "its end")
     (row,) = counting.history().handovers
     limit = "QOSMaxGRESPerUser, a limit of its QOS"
