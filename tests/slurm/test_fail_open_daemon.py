@@ -146,7 +146,7 @@ def slow(workdir: Path) -> Path:
 @contextmanager
 def slow_updates(sandbox: Sandbox, directory: Path) -> Iterator[Path]:
     """Let pliantd's updates take some seconds before they do anything."""
-    for name in ("scontrol", "squeue"):
+    for name in ("scontrol", "squeue", "sacctmgr"):
         real = subprocess.run(["which", name], capture_output=True, text=True, check=True)
         wait = f'[ "$1" = update ] && {{ touch {directory}/begun; sleep 4; }}'
         wait = wait if name == "scontrol" else ""

@@ -282,6 +282,8 @@ def quality(sandbox: Sandbox, name: str, *limits: str) -> str:
 
 
 def test_a_job_above_a_limit_of_its_qos_is_made_smaller(n1: OneNode, qos: str) -> None:
+    """By no more than it must be, also where pliantd knows that there is one."""
+    n1.sandbox.restart("pliantd")
     n1.look()
     options = ("--moldable=gpus=1-4", "--gres=gpu:4", "--time=10", f"--qos={qos}")
     job = n1.submit(*options, script=LONG)

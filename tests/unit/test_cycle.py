@@ -576,6 +576,19 @@ def test_where_a_limit_may_bound_a_job_it_never_becomes_more_than_its_user_wrote
     assert {str(start.shape) for start in plan.starts} == {becomes or "2"}
 
 
+@pytest.mark.parametrize(("refused", "becomes"), [((), "3"), (("3",), "2"), (("3", "2"), "1")])
+def test_a_job_that_waits_for_a_limit_becomes_the_next_smaller_one(
+    refused: tuple[str, ...], becomes: str
+) -> None:
+    """As it is now; what its user wrote, which the limit has refused, bounds it no less for that."""
+    waits = job(1, "4", RANGE, qos="narrow", reason="QOSMaxGRESPerUser")
+    left = tuple(shape for shape in waits.shapes if str(shape) not in refused)
+    seen = snapshot([node("n1", free=4)], [replace(waits, shapes=left)])
+    limited_ = replace(seen, abilities=Abilities(limited_qos=frozenset({"narrow"})))
+    assert changes(cycle(limited_, EQUI)) == {"1": becomes}
+    assert view(view(limited_)) == view(limited_)
+
+
 def test_what_a_limit_stops_and_pliant_made_larger_is_given_back_and_left_out() -> None:
     grown = narrow(shape=Shape(1, 4), reason="QOSMaxGRESPerJob")
     grown = replace(grown, spec=replace(said(grown), set=Shape(1, 4)))

@@ -21,7 +21,12 @@ A limit of each job alone is shared with nobody (squeue(1), "JOB REASON CODES").
 A running job that is requeued gives up its part of such a limit: who waits for it would start, and
 the job itself wait for that one's whole run. So it is left alone while somebody waits for a limit
 that may be its own too, be it of jobs, of cores, GPUs or of their minutes. So is it with a job of a
-partition that goes before its own, whatever the priorities (see :mod:`pliant.placement.tiers`).
+partition that goes before its own, whatever the priorities (see :mod:`pliant.placement.tiers`). And
+while nobody waits: where a limit, a partition or a QOS that was changed since would not start it
+again, it is left alone, and it becomes nothing that is beyond a limit.
+
+Of cores, memory and nodes Slurm asks no limit any more once an operator's update has changed them
+(job_mgr.c, limit_set). So a waiting job keeps what such a limit is on.
 """
 
 from __future__ import annotations
@@ -142,8 +147,8 @@ def kept_within_limits(snapshot: Snapshot) -> Snapshot:
 
     One that others wait for and they may share; or one on minutes, of which a job takes as many as
     its time limit has, which begins anew at a requeue; or one that was lowered, or a partition that
-    was closed, since they started. Nor do they become what would give somebody of a higher tier
-    their place.
+    was closed, since they started, or whose QOS its user has lost. Nor do they become what a limit
+    would keep from starting, or what would give somebody of a higher tier their place.
     """
     ahead = Ahead(snapshot)
     for job in snapshot.waiting:
@@ -169,7 +174,7 @@ class _Kept:
         known = [self._partitions[name] for name in job.partitions if name in self._partitions]
         if self._abilities.counts_minutes(job.account, job.qos, known):
             return replace(job, frozen=MINUTES)
-        why = self._caps.why_not(job) or self._not_his(job) or self._closed(job, known)
+        why = self._caps.why_not(job) or self._may_not(job) or self._closed(job, known)
         if why:
             return replace(job, frozen=f"{AGAIN}: {why}")
         behind = self._ahead.of(job)
@@ -184,7 +189,7 @@ class _Kept:
         words = [one.shuts_out(accounts, job.qos) or self._too_much(job, one) for one in known]
         return words[0] if words and all(words) else ""
 
-    def _not_his(self, job: Job) -> str:
+    def _may_not(self, job: Job) -> str:
         """Why its user may have no job of its account and QOS any more; "" where he may."""
         if not self._qos_of or not job.account:
             return ""
@@ -245,7 +250,8 @@ class Bounds:
         """Return the job with the shapes that are left; what it carries stays."""
         if len(job.shapes) < 2 or job.spec is None or job.spec.own is None:
             return job
-        job = replace(job, shapes=unchanged(job, self.waived(job))) if self.waived(job) else job
+        waived = self.waived(job)
+        job = replace(job, shapes=unchanged(job, waived)) if waived else job
         above, below = self._limits(job)
         return replace(job, shapes=self._left(job, above, below)) if above or below else job
 
@@ -277,11 +283,15 @@ class Bounds:
         return self._limited[key]
 
     def _left(self, job: Job, above: bool, below: bool) -> tuple[Shape, ...]:
-        """One object for jobs that share theirs, as readers let them."""
-        own = own_of(job)
-        key = (id(job.shapes), id(own), id(job.shape), above, below)
+        """One object for jobs that share theirs, as readers let them.
+
+        What its user wrote is the bound where its gate leaves it out, too.
+        """
+        own, stands = own_of(job), own_stands(job)
+        key = (id(job.shapes), id(own), id(job.shape), above, below, stands)
         if key not in self._known:
-            some = no_larger(job.shapes, own) if above else job.shapes
+            known = (*job.shapes, own) if stands else job.shapes
+            some = no_larger(known, own) if above else job.shapes
             least = own.amount if below and own in some else 0
             left = {shape for shape in some if shape.amount >= least} | {job.shape}
             shapes = tuple(shape for shape in job.shapes if shape in left)

@@ -232,13 +232,14 @@ def why_left(snapshot: Snapshot, job: Job) -> str:
     chosen = gate_of(job)
     off = [name for name in job.partitions if _is_off(snapshot, name)]
     behind = first_ahead(snapshot, job)
+    judged = Bounds(snapshot).why_judged(job)
     checks = (
         (job.frozen != "", job.frozen),
         (job.spec is not None and job.spec.pinned, "its owner pinned it"),
         (job.shapes in ((), (job.shape,)), "it asks for one shape only"),
         (bool(off), f"Pliant is off in partition {''.join(off[:1])}"),
         (behind != "", f"job {behind} before it waits for a limit that may be its own too"),
-        (Bounds(snapshot).why_judged(job) != "", Bounds(snapshot).why_judged(job)),
+        (judged != "", judged),
         (chosen is Gate.NEW, "the batch system has not said yet why it waits"),
         (chosen is Gate.LEAVE, f"it waits for another reason than free resources: {job.reason}"),
     )
