@@ -589,6 +589,24 @@ def test_a_job_that_waits_for_a_limit_becomes_the_next_smaller_one(
     assert view(view(limited_)) == view(limited_)
 
 
+@pytest.mark.parametrize(
+    ("reason", "becomes"),
+    [
+        ("QOSMaxGRESPerUser", "2"),
+        ("QOSMaxNodePerUserLimit", "2x1"),
+        ("QOSMaxCpuPerUserLimit", ""),
+        ("AssocMaxCpuPerNode", ""),
+    ],
+)
+def test_a_job_keeps_the_cores_or_nodes_by_which_a_limit_stops_it(
+    reason: str, becomes: str
+) -> None:
+    """Slurm would hold it to that limit no more (see bounds)."""
+    waits = job(1, "2x2", "gpus=2:4,nodes=1-2", reason=reason)
+    waits = replace(waits, footprint=replace(waits.footprint, cpus_per_gpu=2))
+    assert changes(cycle(snapshot(NODES, [waits]), EQUI)) == ({"1": becomes} if becomes else {})
+
+
 def test_what_a_limit_stops_and_pliant_made_larger_is_given_back_and_left_out() -> None:
     grown = narrow(shape=Shape(1, 4), reason="QOSMaxGRESPerJob")
     grown = replace(grown, spec=replace(said(grown), set=Shape(1, 4)))
