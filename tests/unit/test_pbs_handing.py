@@ -426,6 +426,14 @@ def test_one_that_its_owner_lets_begin_later_while_it_runs_is_asked_for_nothing(
     assert job(under_way.pbs.observe(), "30").frozen.startswith("its owner lets it begin later")
 
 
+def test_a_fence_that_has_ended_stands_no_more(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    (until_s,) = under_way.pbs.fences().values()
+    under_way.now_s = until_s
+    assert under_way.pbs.fences() == {}
+
+
 def test_one_that_does_not_start_keeps_nobody_out_for_long(site: Recorded) -> None:
     under_way = Clocked(site)
     under_way.step()

@@ -128,12 +128,16 @@ def test_of_a_guest_that_has_ended_nothing_is_seen_though_its_victim_is_an_array
     assert (scene.job.state, scene.guest.state) == (JobState.WAITING, None)
 
 
+SENT_BACK = (("ArrayJobID", "8"), ("ArrayTaskID", "1"), ("StartTime", "1040"))
+
+
 @pytest.mark.parametrize(
     ("records", "state"),
     [
         ([task(8, "2-3")], JobState.WAITING),
         ([task(8, "2-3"), task(11, "1", **RAN)], JobState.RUNNING),
         ([task(8, "3"), task(11, "1", **RAN)], JobState.RUNNING),
+        ([task(8, "3"), task(11, "1", run=1, **RAN)], JobState.RUNNING),  # again
         # that one ran before
         ([task(8, "2-3"), task(11, "1", state="RUNNING", start_s=600.0)], JobState.WAITING),
         # so squeue says when it expects it to run
@@ -148,7 +152,7 @@ def test_of_a_guest_that_has_ended_nothing_is_seen_though_its_victim_is_an_array
         ([waits(8, dependency="afterok:3(unfulfilled)")], None),
         # it was sent back, and shows as the start of its next run the time of the look
         (
-            [task(8, "2-3"), task(11, "1", state="COMPLETING", run=1, start_s=1040.0)],
+            [task(8, "2-3"), waits(11, SENT_BACK, state="COMPLETING", run=1)],
             JobState.WAITING,
         ),
         (
@@ -182,6 +186,7 @@ def test_an_array_has_the_room_that_was_made_for_it_once_one_of_its_tasks_runs(
 )
 def test_each_step_is_one_command(do: Do, words: str) -> None:
     hands = handing(waits(**RAN), fences=() if do is Do.FENCE else ("pliant_7",))
+    hands.fence("3", NOW_S - 1)  # another's, which has ended and is listed yet
     hands.step(Step(do), OVER, JOB)
     assert hands.clients.told == [tuple(words.split())]
 
@@ -250,20 +255,21 @@ def test_a_guest_gets_neither_the_priority_nor_the_end_of_its_victim(priority: s
 
 
 @pytest.mark.parametrize(
-    ("record", "carries", "ends_s"),
+    ("record", "carries", "ends_s", "limit_s"),
     [
-        (waits(run=2, **RAN), None, 2835.0),
-        (waits(7, [("TimeLimit", "UNLIMITED")], run=2, **RAN), None, 0.0),  # in a year, Slurm says
-        (waits(run=2, state="COMPLETING", start_s=1035.0), None, 0.0),  # it ended sooner
-        (waits(run=3, gpus=2, **RAN), Shape(1, 2), 0.0),
-        (waits(run=3, gpus=4, **{**RAN, "state": "CONFIGURING"}), Shape(1, 4), 0.0),
+        (waits(run=2, **RAN), None, 2835.0, 1800.0),
+        # it ends in a year, Slurm says
+        (waits(7, [("TimeLimit", "UNLIMITED")], run=2, **RAN), None, 0.0, float("inf")),
+        (waits(run=2, state="COMPLETING", start_s=1035.0), None, 0.0, 0.0),  # it ended sooner
+        (waits(run=3, gpus=2, **RAN), Shape(1, 2), 0.0, 0.0),
+        (waits(run=3, gpus=4, **{**RAN, "state": "CONFIGURING"}), Shape(1, 4), 0.0, 0.0),
     ],
 )
 def test_when_the_run_that_is_asked_ends_and_what_the_next_one_has_is_seen(
-    record: Record, carries: Shape | None, ends_s: float
+    record: Record, carries: Shape | None, ends_s: float, limit_s: float
 ) -> None:
     sight = handing(record).scene(OVER, JOB).job
-    assert (sight.carries, sight.ends_s) == (carries, ends_s)
+    assert (sight.carries, sight.ends_s, sight.limit_s) == (carries, ends_s, limit_s)
 
 
 def test_of_a_job_that_has_ended_nothing_is_changed() -> None:
@@ -489,6 +495,19 @@ def test_a_fence_that_has_ended_and_is_listed_yet_makes_way_for_the_next() -> No
     hands.step(Step(Do.FENCE), OVER, JOB)
     assert hands.clients.told[0] == ("delete", "ReservationName=pliant_7")
     assert hands.fence_end_s > NOW_S + 60
+
+
+def test_only_where_another_is_wanted_is_one_deleted_that_has_ended() -> None:
+    hands = handing(waits(**RAN))
+    hands.fence("7", NOW_S - 1)
+    hands.step(Step(Do.PIN), OVER, JOB)
+    assert [words[0] for words in hands.clients.told] == ["update"]
+
+
+def test_of_several_fences_its_own_one_says_when_it_ends() -> None:
+    hands = handing(waits(), fences=("pliant_3", "pliant_7"))
+    hands.fence("3", NOW_S + 5)
+    assert hands.scene(OVER, JOB).fence_end_s == 2000.0
 
 
 def test_another_jobs_fence_around_its_nodes_is_seen_for_as_long_as_it_stands() -> None:

@@ -90,7 +90,7 @@ class Elastic:
         self._stalled = Stalled(store, self.overs, self.runs, clock)
         self._changes = Changes(store)
         self._resumed = False
-        self._has_left = False  # fences of hand-overs that are not under way, or may have
+        self._has_left = True  # fences of hand-overs that are not under way, or may have
         self._trouble = ""  # why one was not asked, as it was logged last
         self._hears_since_s = float("inf")  # by the monotonic clock
         self._met: frozenset[str] = frozenset()  # the jobs of the last look
@@ -213,10 +213,10 @@ class Elastic:
         """
         self._hears_since_s = min(self._hears_since_s, self._monotonic())
         jobs = (*snapshot.waiting, *snapshot.running)
-        begins, self._resumed = not self._resumed, True
-        if begins:
+        if not self._resumed:
+            self._resumed = True
             self.overs.resume(jobs)
-        if begins or self._has_left or self._left_fences(snapshot):
+        if self._has_left or self._left_fences(snapshot):
             self._has_left = self._unfence({job.id: job for job in jobs}, acts_on)
         there = frozenset(job.id for job in jobs)
         self.runs.forget(jobs)
