@@ -69,7 +69,9 @@ def enough(
         task = next(tasks)
         drawn[task.fault.name] += 1
         if drawn[task.fault.name] > each + IN_VAIN:
-            print(f"{task.fault.name}: its fault came in too few of {each + IN_VAIN} runs: ending")
+            vain = f"its fault came in too few of {each + IN_VAIN} runs"
+            print(f"{task.fault.name}: {vain}: ending", flush=True)
+            counts[task.fault.name] -= task.fault.hand_overs  # this one is not made
             return
         yield task
 
@@ -166,7 +168,7 @@ def _parser() -> argparse.ArgumentParser:
         "--only", default="", help="a kind, or those with these words, split by commas"
     )
     parser.add_argument("--record", type=Path, default=RUNS, help="where runs are kept")
-    parser.add_argument("--logs", type=Path, help="keep the logs of a run there that is not good")
+    parser.add_argument("--logs", type=Path, help="keep what the daemons log there")
     parser.add_argument("--where", default="", help="what the record says of this machine")
     return parser
 

@@ -40,11 +40,12 @@ def drilled(
 ) -> Iterator[tuple[Task, Ran]]:
     """Make the runs; yield each as it ends. No more are begun once it is ``stopping``.
 
-    What the daemons logged before one that was not good, and in it, is kept in ``logs``.
+    What the daemons logged before one that was not good, and in it, is kept in ``logs``; in the end
+    what they logged in all.
     """
     ends = stopping or threading.Event()
     waiting, running = enumerate(tasks), set[Future[tuple[Task, Ran]]]()
-    with _fields(at_once, up) as (top, free), ThreadPoolExecutor(at_once) as pool:
+    with _fields(at_once, up, logs) as (top, free), ThreadPoolExecutor(at_once) as pool:
 
         def one(number: int, task: Task) -> tuple[Task, Ran]:
             area, place = free.get(), top / str(number)
@@ -71,13 +72,17 @@ def drilled(
 
 
 @contextlib.contextmanager
-def _fields(many: int, up: Up) -> Iterator[tuple[Path, SimpleQueue[Field]]]:
-    """A directory that all may read, and so many fields; gone in the end."""
+def _fields(many: int, up: Up, logs: Path | None) -> Iterator[tuple[Path, SimpleQueue[Field]]]:
+    """A directory that all may read, and so many fields; gone in the end, but for their logs."""
     top = Path(tempfile.mkdtemp(prefix="pliant-drill-", dir="/tmp"))
     top.chmod(0o755)
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, top, ignore_errors=True)
         lib, free = install(top), SimpleQueue[Field]()
         for number in range(many):
-            free.put(stack.enter_context(up(lib, number)))
+            area = stack.enter_context(up(lib, number))
+            if logs:
+                to = logs / f"all-{number}"
+                stack.callback(shutil.copytree, area.logs, to, dirs_exist_ok=True)
+            free.put(area)
         yield top, free

@@ -8,6 +8,8 @@ import pytest
 from benchmarks.drill.sitting import Task, drilled
 from benchmarks.drill.slurm_faults import FAULTS
 
+from prove.traced import traced
+
 pytestmark = pytest.mark.slurm
 
 KINDS = (
@@ -39,3 +41,8 @@ def test_nothing_is_lost_or_left_whatever_dies_in_a_hand_over(
     ran = [ran for _, ran in drilled(tasks, at_once=3, logs=tmp_path)]
     assert [one for one in ran if not one.is_good] == []
     assert sorted(one.fault for one in ran) == sorted(KINDS)
+    logs = [*tmp_path.glob("all-*/slurmctld.log")]
+    assert len(logs) == 3
+    held = [traced(log.read_text(errors="replace").splitlines()) for log in logs]
+    assert [unlike for _, unlike in held] == [[]] * 3
+    assert sum(seen["a job starts after its requeue, as it was told to"] for seen, _ in held)

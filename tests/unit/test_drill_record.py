@@ -154,6 +154,20 @@ def test_a_sitting_in_which_one_was_not_good_ends_with_an_error(
     assert main() == status
 
 
+@pytest.mark.parametrize(("seen", "status"), [(GOOD, 0), (Seen(PASSED_BY), 1)])
+def test_a_sitting_that_does_not_come_to_what_was_asked_for_ends_with_an_error(
+    seen: Seen, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def drilled(tasks: Iterable[Task], *_: object) -> Ended:
+        for task in tasks:
+            yield task, Ran(task.fault.name, [seen])
+
+    monkeypatch.setattr("benchmarks.drill.__main__.drilled", drilled)
+    record, kind = str(tmp_path / "runs.jsonl"), FAULTS[0].name
+    monkeypatch.setattr("sys.argv", ["drill", "--each", "1", "--record", record, "--only", kind])
+    assert main() == status
+
+
 def test_the_kinds_of_which_there_are_fewest_hand_overs_come_first() -> None:
     thrice, once = FAULTS[:2], [fault for fault in FAULTS if fault.ends == "FAILED"][:2]
     kinds = [*thrice, *once]
