@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import product
 
 from prove.explore import Explorer
 from prove.faults import single
@@ -19,25 +18,23 @@ from prove.on_pbs import OnPbs
 from prove.on_slurm import OnSlurm
 from prove.once import jobs_once
 from prove.sameness import same_by
-from prove.world import Machine, SameBy
+from prove.world import SHRINKS, Kind, Machine, SameBy
 
 SYSTEMS = (OnSlurm, OnPbs)
-KINDS = (("resize", False), ("preemption", True))
-"""Each with whether it is for a guest."""
 
 
 def explored(
     system: Callable[[SameBy], Machine],
     *,
     faults: int,
-    guest: bool,
+    kind: Kind = SHRINKS,
     most: int,
     to_the_end: bool = True,
 ) -> Explorer:
-    """Explore a resize on a batch system, or a preemption for a ``guest``."""
+    """Explore a kind of hand-overs on a batch system."""
     machine = system(same_by)
     found = Explorer(machine, single)
-    start = replace(machine.begin(guest=guest), faults=faults)
+    start = replace(machine.begin(kind), faults=faults)
     with jobs_once():
         found.run(start, most, to_the_end=to_the_end)
     return found
@@ -51,13 +48,13 @@ def main() -> int:
     chosen = parser.parse_args()
     logging.disable(logging.CRITICAL)
     bad = 0
-    for system, (what, guest) in product(SYSTEMS, KINDS):
+    for system, kind in ((one, kind) for one in SYSTEMS for kind in one.kinds):
         since_s = time.process_time()
-        found = explored(system, faults=chosen.faults, guest=guest, most=chosen.most)
+        found = explored(system, faults=chosen.faults, kind=kind, most=chosen.most)
         took_s = time.process_time() - since_s
         restless = found.restless()
         print(
-            f"{system.name}: {what}, {chosen.faults} faults: {found.states} states, {found.moves} moves,"
+            f"{system.name}: {kind.name}, {chosen.faults} faults: {found.states} states, {found.moves} moves,"
             f" {took_s:.0f} s: {len(found.wrong)} wrong, {len(restless)} without an end",
             flush=True,
         )

@@ -135,6 +135,11 @@ class Record:
         return self.state == "R"
 
     @property
+    def taken(self) -> Mapping[str, int]:
+        """How many GPUs of which nodes it has now."""
+        return {"n1": self.gpus} if self.has_gpus else {}
+
+    @property
     def submit_s(self) -> float:
         """When it was submitted: long ago."""
         return SUBMITTED_S

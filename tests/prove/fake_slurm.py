@@ -73,9 +73,7 @@ _ALSO = {
     "ReqNodeList": ("ReqNodes", "{}"),
 }
 """What squeue shows of a word of scontrol's that is nothing to the fake, and how."""
-_OF_WAITING = frozenset(
-    ("Gres", "TresPerNode", "NumCPUs", "MinCPUsNode", "StartTime", "NumNodes", "NumTasks")
-)
+_OF_WAITING = frozenset(("Gres", "TresPerNode", "NumCPUs", "MinCPUsNode", "StartTime", "NumTasks"))
 """What Slurm changes of no job that runs."""
 
 Fields = tuple[tuple[str, bool], ...]
@@ -86,8 +84,9 @@ Fields = tuple[tuple[str, bool], ...]
 class Record:
     """A job as slurmctld has it; instants are seconds since the epoch, 0 for none.
 
-    ``gpus``: on each of its ``nodes``; ``on``: where it runs, or ran last. ``killed_s``: when its
-    last run was told to end. ``final``: the state in
+    ``gpus``: on each of its ``nodes``, as it asks; ``held``: as its run has, where it asks for
+    others since. ``on``: where it runs, or ran last. ``killed_s``: when its last run was told to
+    end. ``final``: the state in
     which it ends once its processes have, "" where it waits again then. ``bf_priority``: that with
     which a pass of backfill may have begun that has not come to it yet, 0 for its own;
     ``written_back``: it has come to it since. ``unfit``: of how many GPUs no node has so many; each
@@ -101,6 +100,7 @@ class Record:
     gpus: int = GPUS
     nodes: int = 1
     on: tuple[str, ...] = ("n1",)
+    held: int = 0
     cpus: int = 8
     min_cpus: int = 8
     priority: int = OWN_PRIORITY
@@ -165,6 +165,11 @@ class Record:
         """Whether it takes GPUs now."""
         return self.state in _HAVE_GPUS
 
+    @property
+    def taken(self) -> Mapping[str, int]:
+        """How many GPUs of which nodes it has now."""
+        return dict.fromkeys(self.on, self.held or self.gpus) if self.has_gpus else {}
+
 
 _HAVE_GPUS = frozenset(("CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED"))
 
@@ -184,7 +189,7 @@ class Jobs:
 
     def free(self, node: str = "n1") -> int:
         """How many of a node's GPUs no job has."""
-        return GPUS - sum(j.gpus for j in self.jobs.values() if j.has_gpus and node in j.on)
+        return GPUS - sum(job.taken.get(node, 0) for job in self.jobs.values())
 
     def standing(self, now_s: float) -> list[str]:
         """The names of the reservations that hold others out."""
@@ -266,7 +271,7 @@ class FakeSlurm:
 
     def _node(self, node: str) -> str:
         jobs = [job for job in self.state.jobs.values() if job.has_gpus and node in job.on]
-        gpus, cpus = sum(job.gpus for job in jobs), sum(job.cpus // job.nodes for job in jobs)
+        gpus, cpus = GPUS - self.state.free(node), sum(job.cpus // job.nodes for job in jobs)
         state = "DOWN" if node in self.state.down else "MIXED" if cpus else "IDLE"
         if any(job.state == "COMPLETING" for job in jobs):
             state += "+COMPLETING"
@@ -474,7 +479,10 @@ class FakeSlurm:
             case "AdminComment":
                 job = replace(job, comment=value)
             case "Gres" | "TresPerNode":
-                job = replace(job, gpus=int(value.rpartition(":")[2]))
+                held = job.held or job.gpus if job.has_gpus else 0
+                job = replace(job, gpus=int(value.rpartition(":")[2]), held=held)
+            case "NumNodes" if job.runs:
+                job = self._parts(job, int(value.partition("-")[0]))
             case "Requeue":
                 job = replace(job, requeues=value == "1")
             case "StartTime":
@@ -490,6 +498,12 @@ class FakeSlurm:
             case _:
                 assert name in _IGNORED, (name, value)
         return job
+
+    def _parts(self, job: Record, nodes: int) -> Record:
+        """Take nodes from a job that runs, at once."""
+        if nodes > len(job.on):
+            raise Rejected("Requested operation is presently disabled")
+        return replace(job, nodes=nodes, on=job.on[:nodes])
 
     def _only_waiting(self, job: Record) -> None:
         if not job.waits and (job.state != "COMPLETING" or job.final):
@@ -547,9 +561,9 @@ class FakeSlurm:
         shut = self.state.down.union(*[self.state.fenced[name] for name in standing])
         free = {node: GPUS for node in self.nodes if node not in shut}
         for job in self.state.jobs.values():
-            for node in job.on if job.has_gpus else ():
+            for node, gpus in job.taken.items():
                 if node in free:
-                    free[node] -= job.gpus
+                    free[node] -= gpus
         return free
 
     def schedule(self) -> None:
@@ -580,7 +594,7 @@ class FakeSlurm:
             fails = replace(job, state="FAILED", reason="", code=how)
             self._keep(replace(fails, start_s=second, end_s=second))
         else:
-            runs = replace(job, state="RUNNING", start_s=second, end_s=0.0)
+            runs = replace(job, state="RUNNING", start_s=second, end_s=0.0, held=0)
             self._keep(replace(runs, reason="", bf_priority=0))
 
     def say_why(self) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from pliant.node.words import CHECKPOINTED
 from prove.moves import Move, next_instant, unmanaged
-from prove.world import OLD, Machine, Rejected, Said, World
+from prove.world import Machine, Rejected, Said, World
 
 
 def single(machine: Machine, world: World) -> Iterator[Move]:
@@ -32,9 +33,17 @@ def _of_pliantd(machine: Machine, world: World) -> Iterator[Move]:
         yield "pliantd is killed after its command", partial(machine.acts, world, dies="after")
         yield f"{machine.name}'s answer is lost", partial(machine.acts, world, dies="unheard")
         yield f"{machine.name} is not reached", partial(machine.acts, world, dies="unreached")
+        if machine.would_start(world):
+            with suppress(Rejected):
+                after = machine.acts(world, between=_schedules)
+                yield "a job starts between pliantd's look and its step", partial(replace, after)
     at_s = next_instant(machine, world)
     if at_s:
         yield "pliantd is slow", partial(machine.passes, world, at_s)
+
+
+def _schedules(fake: Any) -> None:
+    fake.schedule()
 
 
 def _refusals(machine: Machine, world: World) -> Iterator[Move]:
@@ -75,16 +84,21 @@ def _of_its_owner(machine: Machine, world: World) -> Iterator[Move]:
     for name, words, said in machine.owners(world):
         if any(getattr(world.job, field) == value for field, value in said):
             continue
-        told = _with(world, said)
+        told = _with(machine, world, said)
         with suppress(Rejected):
             after = machine.tells(told, *words, by_owner=True)
             yield f"its owner {name}", partial(replace, after)
+        between = partial(_says, words=words)
         with suppress(Rejected):
-            after = machine.acts(told, between=words)
+            after = machine.acts(told, between=between)
             yield f"its owner {name}, between pliantd's look and its step", partial(replace, after)
 
 
-def _with(world: World, said: Said) -> World:
+def _says(fake: Any, *, words: Sequence[str]) -> None:
+    fake.told(words, by_owner=True)
+
+
+def _with(machine: Machine, world: World, said: Said) -> World:
     """Return a moment in which its owner is about to say something.
 
     Of each field what was said last is what stands. What a job had before may be what is left of
@@ -92,6 +106,6 @@ def _with(world: World, said: Said) -> World:
     """
     others = tuple(one for one in world.said if one[0] not in dict(said))
     is_noted = bool(world.store) and world.store[-1].made
-    stands = () if said == (("gpus", OLD.gpus),) and not is_noted else said
+    stands = () if said == (("gpus", machine.kind.had.gpus),) and not is_noted else said
     free = world.free or said != (("limit_min", 7),)
     return replace(world, free=free, said=(*others, *stands))

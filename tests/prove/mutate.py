@@ -19,13 +19,13 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, groupby, product
+from itertools import chain, groupby
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
-from prove.__main__ import KINDS, SYSTEMS, explored
+from prove.__main__ import SYSTEMS, explored
 from prove.mutants import Mutant, mutants
 from prove.noted import Noted, noted_of, read_page, write_page
 from prove.unneeded import UNNEEDED
@@ -119,15 +119,15 @@ def _pytest(tests: Sequence[str], *options: str, plugins: Sequence[object] = ())
 def _by_exploring(module: str) -> str:
     logging.disable(logging.CRITICAL)
     own = [one for one in SYSTEMS if f"batch.{one.name.lower()}." in module]
-    for system, (what, guest) in product(own or SYSTEMS, KINDS):
+    for system, kind in ((one, kind) for one in own or SYSTEMS for kind in one.kinds):
         try:
-            found = explored(system, faults=1, guest=guest, most=MOST, to_the_end=False)
+            found = explored(system, faults=1, kind=kind, most=MOST, to_the_end=False)
         except Exception as error:
-            return f"{system.name}, {what} explored: {type(error).__name__}"
+            return f"{system.name}, {kind.name} explored: {type(error).__name__}"
         if found.wrong:
-            return f"{system.name}, {what} explored: {found.wrong[0][0].partition(':')[0]}"
+            return f"{system.name}, {kind.name} explored: {found.wrong[0][0].partition(':')[0]}"
         if found.restless():
-            return f"{system.name}, {what} explored: no end"
+            return f"{system.name}, {kind.name} explored: no end"
     return ""
 
 

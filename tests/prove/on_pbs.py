@@ -30,12 +30,14 @@ from prove.moves import JUST_S, Move, next_instant
 from prove.once import PbsQueriesOnce
 from prove.world import (
     BEGAN_S,
-    BEST_EFFORT,
+    CPUS_A_GPU,
+    GROWS,
     GUEST,
     JOB,
+    MAKES_ROOM,
     OLD,
     RIVAL,
-    SPEC,
+    SHRINKS,
     TRIAL,
     Machine,
     Rejected,
@@ -71,6 +73,7 @@ class OnPbs(Machine):
     """Does moves on PBS."""
 
     name = "PBS"
+    kinds = (SHRINKS, GROWS, MAKES_ROOM)
     temporary = "qalter: Request rejected by a hook of the site's"
     for_good = temporary  # PBS has no words by which one could tell
 
@@ -90,11 +93,11 @@ class OnPbs(Machine):
         self._fixed: Any = self._queries._fixed
         self._taken: Any = None
 
-    def jobs(self, *, guest: bool) -> Jobs:
-        spec = BEST_EFFORT if guest else SPEC
-        running = replace(_record(JOB, spec), state="R", run_count=1, start_s=BEGAN_S - 5000)
+    def jobs(self) -> Jobs:
+        running = _record(JOB, self.kind.spec)
+        running = replace(running, state="R", run_count=1, start_s=BEGAN_S - 5000)
         jobs = [running, Record(RIVAL)]
-        if guest:
+        if self.kind.guest:
             jobs.append(_record(GUEST, TRIAL))
         return _jobs(jobs)
 
@@ -313,12 +316,13 @@ class OnPbs(Machine):
             return ()
         begin_s, begin = _begin(world)
         job, three = str(JOB), "select=1:ncpus=6:ngpus=3"
-        had = f"select=1:ncpus=8:ngpus={OLD.gpus}"
+        gpus = self.kind.had.gpus
+        had = f"select=1:ncpus={gpus * CPUS_A_GPU}:ngpus={gpus}"
         said: tuple[tuple[str, tuple[str, ...], Said], ...] = (
             ("holds it", ("qhold", "-h", "u", job), (("is_held", True),)),
             ("deletes it", ("qdel", job), ()),
             ("asks three GPUs", ("qalter", "-l", three, job), (("gpus", 3),)),
-            ("asks what it had", ("qalter", "-l", had, job), (("gpus", OLD.gpus),)),
+            ("asks what it had", ("qalter", "-l", had, job), (("gpus", gpus),)),
             ("lets it begin later", ("qalter", "-a", begin, job), (("begin_s", begin_s),)),
             ("gives it less time", ("qalter", "-l", "walltime=7:00", job), (("walltime_s", 420),)),
             ("moves it", ("qmove", OTHER, job), (("queue", OTHER),)),
@@ -347,7 +351,9 @@ def _record(number: int, spec: Spec) -> Record:
     said = dict(part.partition("=")[::2] for part in request_text(spec.request).split(";"))
     asks = tuple((name.replace("-", "_"), text or "yes") for name, text in said.items())
     returns = str(CHECKPOINTED) if spec.request.is_elastic else ""
-    return Record(number, token=token_text(spec), asks=asks, returns=returns)
+    had = spec.own or OLD
+    size = Record(number, gpus=had.gpus, cpus=had.gpus * CPUS_A_GPU)
+    return replace(size, token=token_text(spec), asks=asks, returns=returns)
 
 
 _CHANGED = attrgetter(

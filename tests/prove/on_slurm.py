@@ -44,14 +44,13 @@ from prove.moves import JUST_S, Move, acts_alone
 from prove.once import QueriesOnce
 from prove.world import (
     BEGAN_S,
-    BEST_EFFORT,
     CPUS_A_GPU,
     GUEST,
     JOB,
-    NEW,
-    OLD,
+    MAKES_ROOM,
     RIVAL,
-    SPEC,
+    SHRINKS,
+    SPREADS,
     TRIAL,
     Machine,
     Rejected,
@@ -71,7 +70,7 @@ FAILS = "1:0"
 KILLED = "0:15"
 """The exit code of a run that a kill of the run before has met."""
 _CHANGED = attrgetter(
-    *("number", "state", "gpus", "cpus", "min_cpus", "priority", "run", "limit_min"),
+    *("number", "state", "gpus", "nodes", "held", "cpus", "min_cpus", "priority", "run", "limit_min"),
     *("bf_priority", "reason", "comment", "dependency", "code", "final", "requeues"),
     *("written_back", "unfit", "unseen"),
 )
@@ -83,12 +82,13 @@ class OnSlurm(Machine):
     """Does moves on Slurm."""
 
     name = "Slurm"
+    kinds = (SHRINKS, SPREADS, MAKES_ROOM)
     saves_s = 5.0
     temporary = "slurm_update error: Requested operation is presently disabled"
     halves = (
         frozenset(("AdminComment",)),
         frozenset(("Gres", "AdminComment")),
-        frozenset(("NumCPUs", "MinCPUsNode")),
+        frozenset(("NumCPUs", "MinCPUsNode", "NumNodes")),
     )
     for_good = (
         "slurm_update error: Job violates accounting/QOS policy (job submit limit,"
@@ -103,15 +103,19 @@ class OnSlurm(Machine):
         self.slurm._queries = cast("Any", self.slurm)._handing._queries = queries
         super().__init__(same_by, fake, self.slurm)
 
-    def jobs(self, *, guest: bool) -> Jobs:
-        began_s = BEGAN_S - 600
-        spec = BEST_EFFORT if guest else SPEC
+    def jobs(self) -> Jobs:
+        """A job that is alone, and a rival that waits for all that there is."""
+        self.fake.nodes = self.kind.nodes
+        began_s, had, spec = BEGAN_S - 600, self.kind.had, self.kind.spec
         running = Record(JOB, "RUNNING", submit_s=began_s, begin_s=began_s, start_s=began_s + 100)
+        cpus = had.gpus * CPUS_A_GPU
+        running = replace(running, gpus=had.gpus, cpus=cpus, min_cpus=cpus)
+        rival = Record(RIVAL, priority=1000, own_priority=1000, submit_s=began_s + 300)
         jobs = [
             replace(running, comment=put_token("", spec)),
-            Record(RIVAL, priority=1000, own_priority=1000, submit_s=began_s + 300),
+            replace(rival, nodes=len(self.kind.nodes)),
         ]
-        if guest:
+        if self.kind.guest:
             trial = Record(GUEST, priority=500, own_priority=500, submit_s=began_s + 400)
             jobs.append(replace(trial, comment=put_token("", TRIAL)))
         return Jobs({job.number: job for job in jobs}, {})
@@ -152,7 +156,7 @@ class OnSlurm(Machine):
                 return ""
             case ("requeue", number):
                 job = jobs[int(number)]
-                by_itself = job.has_failed and job.code == FAILS and job.start_s > job.submit_s
+                by_itself = job.has_failed and job.code == FAILS and not _began_at_once(job)
                 return "it has failed by itself" if by_itself else self.may_not_end(job)
             case ("release", number):
                 return self._may_not_raise(jobs[int(number)])
@@ -267,7 +271,7 @@ class OnSlurm(Machine):
                 )
         yield from self._of_its_start(world)
         may_start = job.waits and job.priority and job.run and job.begin_s <= world.now_s
-        if may_start and _is_reshaped(job):
+        if may_start and self._is_reshaped(job):
             batch = world.batch.with_job(held_for_shape(job))
             yield "Slurm holds it for its shape", partial(replace, world, free=True, batch=batch)
         wrapper = world.wrapper
@@ -332,15 +336,27 @@ class OnSlurm(Machine):
         before = FakeSlurm(world.earlier, world.now_s)
         before.pass_to(world.now_s)
         job = before.state.jobs[JOB]
-        told = _is_reshaped(job)
-        said = [one for one in world.said if told or one != ("gpus", OLD.gpus)]
+        told, had = self._is_reshaped(job), ("gpus", self.kind.had.gpus)
+        said = [one for one in world.said if told or one != had]
         return replace(
             world,
             batch=before.state,
             earlier=None,
             said=tuple(one for one in said if getattr(job, one[0]) == one[1]),
-            free=world.free or (told and not _has_all(job) and world.store[-1].made),
+            free=world.free or (told and not self._has_all(job) and world.store[-1].made),
         )
+
+    def _is_reshaped(self, job: Record) -> bool:
+        """Whether its token says that it has its new shape."""
+        spec = find_token(job.comment)
+        return spec is not None and spec.set == self.kind.wants
+
+    def _has_all(self, job: Record) -> bool:
+        """Whether it asks for all of its new shape."""
+        new = self.kind.wants
+        cpus = new.gpus * CPUS_A_GPU
+        asked = (job.nodes, job.gpus, job.cpus, job.min_cpus)
+        return asked == (new.nodes, new.gpus, new.nodes * cpus, cpus)
 
     def has_lost_its_place(self, world: World) -> bool:
         """Whether backfill has written the priority back that it had, while pliantd is dead."""
@@ -362,7 +378,7 @@ class OnSlurm(Machine):
 
     def owners(self, world: World) -> Sequence[tuple[str, tuple[str, ...], Said]]:
         begin_s, begin = _begin(world)
-        update = ("update", f"jobid={JOB}")
+        update, had = ("update", f"jobid={JOB}"), self.kind.had.gpus
         # One whose next start is killed stays FAILED, as its owner wants it: not tried here.
         forbids = (("forbids requeues", (*update, "Requeue=0"), ()),) if world.job.runs else ()
         return (
@@ -371,7 +387,7 @@ class OnSlurm(Machine):
             ("requeues it", ("requeue", str(JOB)), ()),
             ("cancels it", ("cancel", str(JOB)), ()),
             ("asks three GPUs", (*update, "Gres=gpu:3"), (("gpus", 3),)),
-            ("asks what it had", (*update, f"Gres=gpu:{OLD.gpus}"), (("gpus", OLD.gpus),)),
+            ("asks what it had", (*update, f"Gres=gpu:{had}"), (("gpus", had),)),
             ("lets it begin later", (*update, begin), (("begin_s", begin_s),)),
             ("gives it less time", (*update, "TimeLimit=7"), (("limit_min", 7),)),
         )
@@ -404,23 +420,21 @@ def _asked_of(job: Record, seen: Seen) -> object:
             return (_CHANGED(job), is_it and how)
 
 
-def _is_reshaped(job: Record) -> bool:
-    """Whether its token says that it has its new shape."""
-    spec = find_token(job.comment)
-    return spec is not None and spec.set == NEW
-
-
-def _has_all(job: Record) -> bool:
-    """Whether it asks for all of its new shape."""
-    return (job.gpus, job.cpus, job.min_cpus) == (NEW.gpus, *[NEW.gpus * CPUS_A_GPU] * 2)
-
-
 def _begins_by_nobody(world: World) -> bool:
     """Whether it may begin at a time that neither its owner nor Slurm's requeue has set."""
     job = world.job
     is_soon = job.begin_s <= world.now_s + FRESH_S
     by_slurm = job.begin_s == job.submit_s + REQUEUE_S
     return not (is_soon or by_slurm or ("begin_s", job.begin_s) in world.said)
+
+
+def _began_at_once(job: Record) -> bool:
+    """Whether it may have had an old credential: in the second of its requeue, or about that.
+
+    Where its node went down nobody can tell.
+    """
+    since_s = max(job.submit_s, job.killed_s + (job.submit_s < job.killed_s))
+    return job.start_s <= since_s
 
 
 def _goes_before_all(world: World) -> bool:

@@ -20,8 +20,8 @@ def check(machine: Machine, before: World, after: World) -> None:
     for name, value in after.said:
         if (job.waits or job.runs) and not machine.stands(after, name, value):
             raise Wrong(f"its owner said {name}={value}: {job}")
-    if after.batch.free() < 0:
-        raise Wrong(f"two have the same GPUs: {after.batch.jobs}")
+    if job.runs and had.runs and job.run == had.run and job.taken != had.taken:
+        raise Wrong(f"its program runs on what may be another's now: {job}")
 
 
 def _runs(world: World, number: int) -> bool:

@@ -20,7 +20,7 @@ from prove.__main__ import explored
 from prove.missing import ON_SLURM
 from prove.on_pbs import OnPbs
 from prove.on_slurm import OnSlurm
-from prove.world import JOB, Machine
+from prove.world import GROWS, JOB, MAKES_ROOM, SHRINKS, SPREADS, Kind, Machine
 
 MOST = 200_000
 
@@ -33,18 +33,20 @@ def _silent() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("system", "guest", "least"),
+    ("system", "kind", "least"),
     [
-        (OnSlurm, False, 13_000),
-        (OnSlurm, True, 45_000),
-        (OnPbs, False, 15_000),
-        (OnPbs, True, 20_000),
+        (OnSlurm, SHRINKS, 13_000),
+        (OnSlurm, SPREADS, 13_000),
+        (OnSlurm, MAKES_ROOM, 45_000),
+        (OnPbs, SHRINKS, 15_000),
+        (OnPbs, GROWS, 15_000),
+        (OnPbs, MAKES_ROOM, 20_000),
     ],
 )
 def test_whatever_goes_wrong_once_nothing_is_lost_left_or_overruled(
-    system: type[Machine], guest: bool, least: int
+    system: type[Machine], kind: Kind, least: int
 ) -> None:
-    found = explored(system, faults=1, guest=guest, most=MOST)
+    found = explored(system, faults=1, kind=kind, most=MOST)
     print(f"{found.states} states, {found.moves} moves")
     assert found.wrong == []
     assert found.restless() == []
@@ -55,7 +57,7 @@ def test_whatever_goes_wrong_once_nothing_is_lost_left_or_overruled(
 def test_a_rule_that_is_missing_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     place, what, instead = ON_SLURM[name]
     monkeypatch.setattr(place, what, instead)
-    found = explored(OnSlurm, faults=1, guest=False, most=MOST, to_the_end=False)
+    found = explored(OnSlurm, faults=1, most=MOST, to_the_end=False)
     assert found.wrong or found.restless()
 
 
@@ -82,7 +84,7 @@ def test_what_pliantd_does_without_end_is_noticed(
     does = Elastic._do
     monkeypatch.setattr(Elastic, "give_back", goes_on)
     monkeypatch.setattr(Elastic, "_do", leaves)
-    found = explored(OnSlurm, faults=0, guest=False, most=MOST)
+    found = explored(OnSlurm, faults=0, most=MOST)
     if undoes:
         assert found.restless()
     else:
@@ -117,5 +119,5 @@ _MUTANTS_OF_PBS: dict[str, tuple[object, str, object]] = {
 def test_so_is_one_of_pbs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     place, what, instead = _MUTANTS_OF_PBS[name]
     monkeypatch.setattr(place, what, instead)
-    found = explored(OnPbs, faults=1, guest=False, most=MOST, to_the_end=False)
+    found = explored(OnPbs, faults=1, most=MOST, to_the_end=False)
     assert found.wrong or found.restless()

@@ -16,7 +16,7 @@ UNNEEDED: Mapping[str, str] = {
     ),
     "pliant.daemon.elastic.Elastic._meet: job.id not in self._met": _ONCE,
     "pliant.daemon.elastic.Elastic._meet: self._met = frozenset((job.id for job in jobs))": _ONCE,
-    "pliant.daemon.elastic.Elastic.looked: if begins: always": (
+    "pliant.daemon.elastic.Elastic.looked: if not self._resumed: always": (
         "it is quicker: what the store has under way is all known from the first look on"
     ),
     "pliant.daemon.elastic.Elastic._waiting: if measured: always": (

@@ -42,6 +42,39 @@ _TAKES = Footprint(cpus_per_gpu=CPUS_A_GPU)
 SPEC = Spec(parse("gpus=1-4;malleable"), OLD, OLD, _TAKES)
 BEST_EFFORT = Spec(parse("job-class=best-effort;malleable"), OLD, OLD, _TAKES)
 TRIAL = Spec(parse("job-class=trial"), OLD, OLD, _TAKES)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a hand-over is for: another shape of its job, or room for a guest.
+
+    ``spec``: of the job, with the shape that it has; ``wants``: that which it is to have then, and
+    ``on`` which of the ``nodes`` that there are.
+    """
+
+    name: str
+    spec: Spec
+    wants: Shape
+    on: tuple[str, ...] = ("n1",)
+    nodes: tuple[str, ...] = ("n1",)
+    guest: bool = False
+
+    @property
+    def had(self) -> Shape:
+        """What the job has when it is asked."""
+        return self.spec.own or OLD
+
+
+def _grows(request: str, had: Shape) -> Spec:
+    return Spec(parse(request), had, had, _TAKES)
+
+
+BOTH = ("n1", "n2")
+SHRINKS = Kind("resize", SPEC, NEW, nodes=BOTH)
+MAKES_ROOM = Kind("preemption", BEST_EFFORT, OLD, guest=True)
+GROWS = Kind("growth", _grows("gpus=1-4;malleable", Shape(1, 2)), Shape(1, 4))
+SPREADS = Kind("growth", _grows("gpus=2-4,nodes=1-2;malleable", NEW), Shape(2, 2), BOTH, BOTH)
+"""Where a batch system's fake has several nodes; a rival waits for all of these."""
 FORGOTTEN_S = 700.0
 """What is longer ago makes no difference: a hand-over is given up before."""
 LATELY_S = BLOCKED_S + FRESH_S + PUT_BACK_S + REFUSED_S + SETTLE_S + START_S
@@ -51,6 +84,8 @@ Seen = Callable[..., float]
 """How far away an instant is; beyond a second argument, LATELY_S where none is given, no more than
 that it is over."""
 SameBy = Callable[["Machine", "World"], object]
+Between = Callable[[Any], object]
+"""What somebody does to a batch system."""
 Said = tuple[tuple[str, float | str], ...]
 """Fields of a job, and what its owner wants of them."""
 
@@ -169,6 +204,10 @@ class Machine(ABC):
 
     name: str
     """The batch system."""
+    kinds: Sequence[Kind] = (SHRINKS, MAKES_ROOM)
+    """Of which hand-overs there are on it."""
+    kind = SHRINKS
+    """Of which the one is that is explored."""
     saves_s = float("inf")
     """How soon it has stored what it was told."""
     temporary: str
@@ -188,7 +227,7 @@ class Machine(ABC):
         self.refuse = ""  # what is answered to the next command that changes something
         self.half = frozenset[str]()  # of which words it is done all the same
         self.dies = ""  # "before" or "after" the next one; "unreached", "unheard": it has no answer
-        self.between: Sequence[str] = ()  # what its owner says between pliantd's look and its step
+        self.between: Between | None = None  # what happens between pliantd's look and its step
         self.has_saved = False  # what runs
         self.answers_nobody = False  # but pliantd
         self.told = 0  # how many commands that change something it was given
@@ -228,8 +267,8 @@ class Machine(ABC):
     # --- what is of one batch system -------------------------------------------------------
 
     @abstractmethod
-    def jobs(self, *, guest: bool) -> Any:
-        """Return what the batch system knows at first: a job of four GPUs, and who waits."""
+    def jobs(self) -> Any:
+        """Return what the batch system knows at first: a job, and who waits."""
 
     @abstractmethod
     def asked(self) -> Job:
@@ -333,20 +372,21 @@ class Machine(ABC):
 
     # --- one world in, the next one out ----------------------------------------------------
 
-    def begin(self, *, guest: bool = False) -> World:
-        """A job of four GPUs that is asked to become one of two, or to make room for a guest."""
-        batch = self.jobs(guest=guest)
+    def begin(self, kind: Kind) -> World:
+        """A job that is asked for a hand-over of a kind."""
+        self.kind = kind
+        batch = self.jobs()
         world = World(BEGAN_S, batch, (), Pliantd(resumed=True), self.wrapper())
         self._take(world)
         now = self.asked()
-        wanted = Wanted(OLD if guest else NEW, ("n1",), str(GUEST) if guest else "")
+        wanted = Wanted(kind.wants, kind.on, str(GUEST) if kind.guest else "")
         assert self.overs.begin(now, wanted, BEGAN_S + GRACE_S, "explored")
         return self._given(world)
 
     def _take(self, world: World) -> None:
         self.fake.state, self.fake.now_s = world.batch, world.now_s
         self.store.rows = world.store
-        self.refuse, self.half, self.dies, self.between = "", frozenset(), "", ()
+        self.refuse, self.half, self.dies, self.between = "", frozenset(), "", None
         self.has_saved = world.has_saved
         self.fake.start_fails = {}
         pliantd = world.pliantd or Pliantd()
@@ -428,11 +468,11 @@ class Machine(ABC):
         half: frozenset[str] = frozenset(),
         dies: str = "",
         start_fails: str = "",
-        between: Sequence[str] = (),
+        between: Between | None = None,
     ) -> World:
         """Pliantd looks at the hand-over, and does what is next.
 
-        Raises Rejected where it does nothing, or what its owner says ``between`` is refused.
+        Raises Rejected where it does nothing, or what comes ``between`` is refused.
         """
         self._take(world)
         self.refuse, self.half, self.dies, self.between = refuse, half, dies, between
@@ -443,17 +483,17 @@ class Machine(ABC):
             self.overs.turn()
         except Died:
             return self.killed(self._given(world))
-        if self.between:
+        if self.between is not None:
             raise Rejected("it has nothing to do")
         earlier = world.batch if self.fake.state is not world.batch else world.earlier
         return replace(self._given(world), earlier=earlier)
 
     def interjects(self) -> None:
-        """Let its owner say now what it has to say between pliantd's look and its step."""
-        if self.between:
+        """Let that happen now that comes between pliantd's look and its step."""
+        if self.between is not None:
             with suppress(Rejected):
-                self.fake.told(self.between, by_owner=True)
-                self.between = ()
+                self.between(self.fake)
+                self.between = None
 
     def begins_to_look(self, world: World) -> World:
         """Pliantd's cycle begins a look that takes long."""

@@ -638,10 +638,31 @@ def test_a_checkpoint_of_long_after_leads_to_no_change(
     bench.overs.resume([ASKED])
     (found,) = bench.overs.all().values()
     assert (found.shape, found.guest) == (shape, str(GUEST) if shape == NEW else "")
+
     assert bench.overs.saved("7", 0, name)  # it is said until it is heard
     bench.go_on()
     job = bench.hands.job
     assert (job.state, job.run, job.gpus) == ("RUNNING", 1, shape.gpus)
+
+
+@pytest.mark.parametrize(("after_s", "nodes"), [(STALE_S - 10, ("n2",)), (STALE_S + 10, ("n1",))])
+def test_one_that_comes_late_goes_to_the_nodes_that_were_chosen(
+    bench: Bench, after_s: float, nodes: tuple[str, ...]
+) -> None:
+    """They are kept for it, too, but where it goes back to its own shape."""
+    now_s = bench.hands.clock()
+    assert bench.overs.begin(bench.asked, Wanted(NEW, ("n2",)), now_s + 60, "it fits better")
+    name = name_of(bench.under_way)
+    bench.overs.withdraw("7")
+    bench.go_on(3)
+    bench.hands.pass_time(after_s, scheduler=False)
+    assert bench.overs.saved_late(ASKED, 0, name)
+    (found,) = bench.overs.all().values()
+    assert found.nodes == nodes
+    bench.overs.turn()
+    bench.overs.turn()
+    fenced = {"n1", *nodes}
+    assert {*bench.hands.fake.state.fenced["pliant_7"]} == fenced
 
 
 @pytest.mark.parametrize(

@@ -707,6 +707,12 @@ def failed(
         ([failed(1010.0, 1035.0, "1:0", run=2, submit_s=1009.0)], False),  # it went on, and failed
         ([failed(10_000.0, 10_001.0, "1:0", submit_s=9_999.0)], False),  # a digit more
         ([failed(1034.0, 1034.0, "1:0", run=1)], False),
+        # its node went down as its run ended: it was submitted long ago still
+        ([failed(1032.0, 1032.0, "1:0", submit_s=998.0)], True),
+        ([failed(1032.0, 1033.0, "1:0", submit_s=998.0)], True),
+        ([failed(1032.0, 1034.0, "1:0", submit_s=998.0)], False),
+        ([failed(1032.0, 1032.0, "1:0", submit_s=999.0)], False),
+        ([failed(1033.0, 1033.0, "1:0", submit_s=998.0)], False),
         ([], False),
     ],
 )

@@ -372,10 +372,11 @@ class HandOvers:
             over = _read(rows[-1]) if rows and rows[-1].outcome in _GIVEN_UP else None
             if over is None or not self._does_for(over, run, name):
                 return False
-            over = replace(over, saved_s=self._clock())
+            over, then = replace(over, saved_s=self._clock()), _as_asked(rows[-1])
             if over.saved_s - rows[-1].done_s > STALE_S:
-                over = replace(over, shape=job.shape, guest="")
-            if not self._has_place(job, Wanted(over.shape, (), over.guest, over.end_s)):
+                over, then = replace(over, shape=job.shape, guest=""), None
+            job = replace(job, next_nodes=then.next_nodes if then is not None else ())
+            if not self._has_place(job, Wanted(over.shape, job.next_nodes, over.guest, over.end_s)):
                 self._store.handed_over(rows[-1].id, over.saved_s, Outcome.STAYS)
                 return True
             self._store.reopened(rows[-1].id, over.saved_s, shape_text(over.shape), over.guest)

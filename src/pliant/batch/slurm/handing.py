@@ -88,6 +88,7 @@ _TERMINATED = frozenset((*_KILLS, *((128 + kill) << 8 for kill in _KILLS)))
 """The exit codes of a batch script that was killed, or in which a program was: as wait(2) says."""
 _SAVED = CHECKPOINTED << 8
 """The same of one that ends once its program has saved."""
+_SECOND_S = 1.0  # Slurm says instants in whole seconds
 MINUTE_S = 60
 KILL_WAIT_S = 30.0
 """How long a run may take to end once it is requeued: KillWait where the site says nothing."""
@@ -197,7 +198,19 @@ class Handing:
             return how == _SAVED or how in _TERMINATED
         if instant_s(start) <= instant_s(submit):
             return True
-        return instant_s(end) - instant_s(start) <= SETTLE_S and how in _TERMINATED
+        ran_s = instant_s(end) - instant_s(start)
+        if ran_s <= SETTLE_S and how in _TERMINATED:
+            return True
+        return ran_s <= _SECOND_S and self._began_at_once(over, instant_s(submit), instant_s(start))
+
+    def _began_at_once(self, over: HandOver, submit_s: float, start_s: float) -> bool:
+        """Whether it began, on another node, in about the second in which its own went down.
+
+        That was as its run ended: Slurm notes no new SubmitTime then (measured on 22.05).
+        """
+        ahead_s = self._clocks.ahead_s()
+        is_as_before = submit_s < over.asked_s - ahead_s - _SECOND_S and not over.made
+        return is_as_before and start_s <= over.saved_s - ahead_s + 2 * _SECOND_S
 
     def fences(self) -> dict[str, float]:
         """Return when each fence ends that stands now, by job."""
