@@ -70,7 +70,8 @@ FAILS = "1:0"
 KILLED = "0:15"
 """The exit code of a run that a kill of the run before has met."""
 _CHANGED = attrgetter(
-    *("number", "state", "gpus", "nodes", "held", "cpus", "min_cpus", "priority", "run", "limit_min"),
+    *("number", "state", "gpus", "nodes", "held", "cpus", "min_cpus", "priority", "run"),
+    "limit_min",
     *("bf_priority", "reason", "comment", "dependency", "code", "final", "requeues"),
     *("written_back", "unfit", "unseen"),
 )
