@@ -721,6 +721,25 @@ def test_a_run_that_was_killed_at_its_start_is_known(records: list[Record], kill
     assert (sight.state, sight.killed) == (None, killed)
 
 
+@pytest.mark.parametrize(
+    ("start_s", "submit_s", "ahead_s", "made", "killed"),
+    [
+        (1032.0, 998.0, 0.0, False, True),
+        (1032.0, 998.0, 0.0, True, False),  # it was told when to begin
+        (1002.0, 968.0, 30.0, False, True),  # by a clock that is behind ours
+        (1003.0, 968.0, 30.0, False, False),
+        (1002.0, 969.0, 30.0, False, False),
+    ],
+)
+def test_so_is_one_that_began_elsewhere_as_its_node_went_down(
+    start_s: float, submit_s: float, ahead_s: float, *, made: bool, killed: bool
+) -> None:
+    """Slurm has noted no new SubmitTime for it."""
+    hands = handing(failed(start_s, start_s, "1:0", submit_s=submit_s))
+    hands.fake.now_s, hands.fake.ahead_s = NOW_S - ahead_s, ahead_s
+    assert hands.scene(replace(OVER, made=made), JOB).job.killed is killed
+
+
 def test_who_is_parted_loses_its_mark_before_it_may_start_again() -> None:
     """Slurm would start it beside the same partner at once."""
     alone = Shape(1, 0, kind=Kind.CPU)
