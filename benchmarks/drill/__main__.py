@@ -82,6 +82,9 @@ def main() -> int:
     chosen = parser.parse_args()
     seed = chosen.seed or random.SystemRandom().randrange(1, 2**31)
     system = SYSTEMS[chosen.batch]
+    for name in system.needs:
+        if name not in os.environ:
+            parser.error(f"--batch {chosen.batch}: {name} is not set, see its field's module")
     kinds = named(system.faults, chosen.only)
     if not kinds:
         parser.error(f"--only {chosen.only!r}: no kind has one of these words in its name")
@@ -93,7 +96,7 @@ def main() -> int:
     _end_at_a_signal(stopping)
     at_once = system.at_once or chosen.at_once
     tasks = enough(rarest(kinds, counts, seed), chosen.runs, chosen.each, kinds, counts)
-    bad = 0
+    bad, changed = 0, False
     for task, ran in drilled(tasks, at_once, stopping, chosen.logs, system.up):
         bad += not ran.is_good
         if origin.is_as_now():
@@ -102,10 +105,11 @@ def main() -> int:
             _print(task, ran)
         else:
             stopping.set()
+            changed = True
             print("a file under test was changed: this run does not count, ending", flush=True)
     print(_standing(chosen.record, origin, system.faults), flush=True)
     short = not stopping.is_set() and min(counts[one.name] for one in kinds) < chosen.each
-    return int(bad > 0 or short)
+    return int(bad > 0 or short or changed)
 
 
 def _standing(record: Path, origin: Origin, kinds: Sequence[Fault]) -> str:
@@ -149,6 +153,15 @@ def _some(text: str) -> int:
     return _many(text)
 
 
+def _file(text: str) -> Path:
+    path = Path(text)
+    if path.is_dir() or not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: a file in a directory that is there is expected"
+        )
+    return path
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.drill", description=__doc__)
     parser.add_argument("--batch", choices=[*SYSTEMS], default="slurm", help="pbs: pbs_field.py")
@@ -167,7 +180,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--only", default="", help="a kind, or those with these words, split by commas"
     )
-    parser.add_argument("--record", type=Path, default=RUNS, help="where runs are kept")
+    parser.add_argument("--record", type=_file, default=RUNS, help="where runs are kept")
     parser.add_argument("--logs", type=Path, help="keep what the daemons log there")
     parser.add_argument("--where", default="", help="what the record says of this machine")
     return parser

@@ -66,10 +66,16 @@ def kill_script(field: Field, *, with_wrapper: bool, for_good: bool = False) -> 
         wrapper = [field.program()[1]] if with_wrapper else []
         for process in (*wrapper, guardian):
             process.kill()
-        if for_good or not field.has_saved():
+        if for_good or not (field.has_saved() and _is_noted(field)):
             # One that has just begun again may be taken for told a second time.
             field.ends = ("FAILED", "COMPLETED")
             field.told = ("its guardian was killed", f"job {field.number}: {GONE}")
+
+
+def _is_noted(field: Field) -> bool:
+    """Whether pliantd knows of the checkpoint: it does where it halts after that."""
+    told = field.history()
+    return told is None or (bool(told.handovers) and told.handovers[-1].saved_s > 0)
 
 
 def stop_guardian(field: Field) -> None:

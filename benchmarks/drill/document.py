@@ -19,7 +19,8 @@ from benchmarks.section import Section, verdict
 _HEADER = (
     *("fault", "the job ends", "runs", "hand-overs", "not good, at most"),
     *("jobs lost", "steps lost", "stuck", "slipped in", "fences", "pins"),
-    *("another first by the fault itself", "put right by hand", "steps done again", "median s"),
+    *("another first by the fault itself", "not made", "put right by hand", "steps done again"),
+    "median s",
 )
 _ALL_HEADER = (
     *("batch system", "runs", "hand-overs", "kinds tried", "fewest of a kind"),
@@ -27,7 +28,7 @@ _ALL_HEADER = (
     *("not good", "not good, at most"),
 )
 _GOALS = ("lost", "steps_lost", "stuck", "slipped", "fences", "pins")
-_TOLD = ("first", "righted", "redone")
+_TOLD = ("first", "not_made", "righted", "redone")
 CONFIDENCE = 0.95
 
 _HEAD = """\
@@ -48,8 +49,10 @@ and what is left is counted once pliantd has nothing under way.
 "Not good, at most" bounds how often a hand-over with a fault of this kind does harm, with 95 % \
 confidence (the exact bound of Clopper and Pearson; for none of n about 3/n, the rule of three), \
 where each hand-over counts as a draw of its own. "Another first by the fault itself": \
-the batch system or a user sends the job back, and whoever waits may start before it. "Put right \
-by hand": what an administrator does where the batch system itself does not go on.
+the batch system or a user sends the job back, and whoever waits may start before it; whether \
+somebody slipped in is not asked then. "Not made": the job goes on without what was asked for it, \
+as it may where the fault keeps it from that; where nothing does, that counts as not good. "Put \
+right by hand": what an administrator does where the batch system itself does not go on.
 
 A slurmctld that is killed forgets its last seconds, with or without Pliant: a job that it had \
 started in them it starts again, its node refuses that, and Slurm holds the job and drains the \
@@ -148,14 +151,18 @@ def table(ran: Sequence[Ran], kinds: Sequence[Fault]) -> Iterator[Sequence[str]]
     for kind in kinds:
         those = [one for one in ran if one.fault == kind.name]
         if those:
-            yield _row(kind.name, kind.ends.lower(), those)
+            yield _row(kind.name, kind.ends.lower(), those, excused=kind.first)
     yield _row("all", "", ran)
 
 
-def _row(name: str, ends: str, ran: Sequence[Ran]) -> Sequence[str]:
+def _row(name: str, ends: str, ran: Sequence[Ran], *, excused: bool = False) -> Sequence[str]:
+    """``excused``: another may be first by the fault itself."""
     seen, faults = [each for one in ran for each in one.seen], sum(one.faults for one in ran)
     bound = at_most(sum(not one.is_good for one in seen), faults)
-    counts = (str(len(ran)), str(faults), f"{bound:.1%}", *_totals(seen, (*_GOALS, *_TOLD)))
+    totals = dict(zip((*_GOALS, *_TOLD), _totals(seen, (*_GOALS, *_TOLD)), strict=True))
+    if excused and totals["slipped"] == "0":
+        totals["slipped"] = "not asked"
+    counts = (str(len(ran)), str(faults), f"{bound:.1%}", *totals.values())
     return (name, ends, *counts, f"{median(one.seconds for one in ran):.0f}")
 
 

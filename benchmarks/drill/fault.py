@@ -32,6 +32,7 @@ class Fault:
     whoever may start at once. ``stands``: a field of the
     job, and what it must say once all is quiet. ``options``: more of its submission.
     ``guest_ends``: how the trial job ends. ``once``: the next hand-over would not begin as this.
+    ``made``: nothing keeps the job from getting what is asked for it.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Fault:
     options: tuple[str, ...] = ()
     guest_ends: str = "COMPLETED"
     once: bool = False
+    made: bool = False
 
     @property
     def hand_overs(self) -> int:

@@ -79,8 +79,7 @@ class Field(ABC):
     skew_s: int = 0
     dead: list[str] = field(default_factory=list)
     trouble: str = ""  # pliantd's last no
-    too_late: str = ""  # what the batch system said where it did not take the user's last words
-    passed_by: bool = False  # the moment of the last fault was over before it came
+    passed_by: bool = False  # the last fault came to nothing: too late, or it was refused
     ends: tuple[str, ...] = ()  # how the job may; a fault may change it
     has_ended: bool = False
     daemon: subprocess.Popen[bytes] | None = None  # the last pliantd

@@ -12,16 +12,17 @@ def by_owner(*words: str) -> Act:
 
     def does(field: PbsField) -> None:
         argv = [word.format(job=field.job) for word in words]
-        field.too_late = field.tell(*argv, user=field.user)
+        field.passed_by = field.tell(*argv, user=field.user) != "" or field.passed_by
 
     return does
 
 
 def says(*words: str) -> Act:
-    """Let a manager say it."""
+    """Let a manager say it; where PBS refuses it, nothing was done."""
 
     def does(field: PbsField) -> None:
-        field.tell(*(word.format(job=field.job) for word in words))
+        argv = [word.format(job=field.job) for word in words]
+        field.passed_by = field.tell(*argv) != "" or field.passed_by
 
     return does
 
@@ -43,14 +44,12 @@ suspended = for_a_while(
 )
 
 
-def _switch(field: PbsField, to: str) -> None:
-    """Switch our runjob hook, which keeps others out of a fence."""
-    field.tell("qmgr", "-c", f"set hook pliant_runjob enabled={to}")
-
-
 unguarded = for_a_while(
-    lambda field: _switch(field, "False"), lambda field: _switch(field, "True"), 3.0
+    says("qmgr", "-c", "set hook pliant_runjob enabled=False"),
+    says("qmgr", "-c", "set hook pliant_runjob enabled=True"),
+    3.0,
 )
+"""Without our runjob hook, which keeps others out of a fence."""
 
 
 def forget(_field: PbsField) -> None:
@@ -60,7 +59,7 @@ def forget(_field: PbsField) -> None:
 
 
 def _nodes(field: PbsField, option: str) -> None:
-    field.tell("pbsnodes", option, *field.nodes())
+    says("pbsnodes", option, *field.nodes())(field)
 
 
 offline = for_a_while(lambda field: _nodes(field, "-o"), lambda field: _nodes(field, "-r"), 3.0)

@@ -22,15 +22,16 @@ ANY = (ASKED, *around(*STEPS))
 _kill_pliantd = acts.kill("pliantd")
 
 FAULTS: Sequence[Fault] = (
-    Fault("nothing", (ASKED,)),
-    Fault("nothing, preempted", (ASKED,), guest=True),
-    Fault("pliantd killed while the program saves", (ASKED,), _kill_pliantd),
+    Fault("nothing", (ASKED,), made=True),
+    Fault("nothing, preempted", (ASKED,), guest=True, made=True),
+    Fault("pliantd killed while the program saves", (ASKED,), _kill_pliantd, made=True),
     *(
         Fault(
             f"pliantd killed {moment.replace(':', ' ')}{more}",
             (moment,),
             _kill_pliantd,
             guest=guest,
+            made=True,
         )
         for steps, more, guest in ((STEPS, "", False), (GUEST_STEPS, ", preempted", True))
         for moment in around(*steps)

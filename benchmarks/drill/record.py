@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -96,8 +97,9 @@ def append(path: Path, run: Run) -> None:
     line |= {"seconds": round(ran.seconds, 1), "seen": [_short(seen) for seen in ran.seen]}
     if ran.is_good:
         line.pop("said", None)
+    torn = path.exists() and not path.read_bytes().endswith(b"\n")  # whoever wrote it was killed
     with path.open("a") as file:
-        file.write(json.dumps(line, separators=(",", ":")) + "\n")
+        file.write("\n" * torn + json.dumps(line, separators=(",", ":")) + "\n")
 
 
 def read(path: Path, root: Path = ROOT) -> Sequence[Run]:
@@ -117,8 +119,12 @@ def counted(runs: Sequence[Run], on: str) -> Counter[str]:
 
 def _all(path: Path) -> Iterator[Run]:
     lines = path.read_text().splitlines() if path.exists() else ()
-    for line in lines:
-        told = json.loads(line)
+    for number, line in enumerate(lines, 1):
+        try:
+            told = json.loads(line)
+        except ValueError:
+            print(f"{path}, line {number} is no run, and left out: {line[:40]!r}", file=sys.stderr)
+            continue
         seen = [Seen(**_long(each)) for each in told.pop("seen")]
         origin = Origin(**{one.name: told.pop(one.name) for one in fields(Origin)})
         yield Run(told.pop("at"), origin, told.pop("seed"), Ran(**told, seen=seen))

@@ -36,7 +36,8 @@ _SAID = re.compile("(INFO|WARNING|ERROR) pliant")
 @dataclass(slots=True)
 class Seen:
     """What one hand-over showed; the goal of each count is 0; told only are ``redone`` in
-    steps, and what Slurm did itself: ``first``, and ``righted`` by hand."""
+    steps, and what Slurm did itself: ``first``, and ``righted`` by hand; and what it came to where
+    it was ``unmade``: the job did not get what was asked for it."""
 
     moment: str
     lost: int = 0
@@ -48,7 +49,13 @@ class Seen:
     righted: int = 0
     fences: int = 0
     pins: int = 0
+    unmade: str = ""
     words: list[str] = field(default_factory=list)
+
+    @property
+    def not_made(self) -> int:
+        """Whether it was not, as a number."""
+        return int(self.unmade != "")
 
     @property
     def is_faulty(self) -> bool:
@@ -213,6 +220,7 @@ def _is_asked(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, aga
 
 def _hand_over(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, last: bool) -> None:
     """Inject the fault, and wait until the job works again or has ended."""
+    came = False
     if seen.moment in UNHALTED_S:
         time.sleep(draw.uniform(*UNHALTED_S[seen.moment]))
     elif not _has_come(area, seen.moment):
@@ -220,13 +228,16 @@ def _hand_over(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, la
     if seen.is_faulty:
         area.passed_by = False
         fault.inject(area)
-        seen.moment = PASSED_BY if area.passed_by else seen.moment
+        came, seen.moment = True, PASSED_BY if area.passed_by else seen.moment
         area.let_go()
         time.sleep(draw.uniform(0.2, 1.5))
         area.restore()
     _until_quiet(area, seen)
+    if fault.made and seen.unmade:
+        seen.words.append(f"it was not made: {seen.unmade}")
     if seen.is_faulty:
         _stands(area, fault, seen)
+    if came:
         fault.after(area)
     _until_over(area, fault, seen, last=last)
 
@@ -273,18 +284,20 @@ def _until_quiet(area: Field, seen: Seen) -> None:
         told = area.history()
         rows = [f"{r.run} {r.outcome or 'under way'}" for r in told.handovers] if told else "?"
         seen.words.append(f"not quiet: {rows}")
+    seen.unmade = _unmade(area)
     seen.fences = area.fences()
     seen.righted += admin.did
 
 
-def _stands(area: Field, fault: Fault, seen: Seen) -> None:
-    """Say what the job's user changed and something else has changed since.
+def _unmade(area: Field) -> str:
+    """What the last hand-over came to; "" where it was made."""
+    told = area.history()
+    outcome = told.handovers[-1].outcome if told and told.handovers else "not known"
+    return "" if outcome == Outcome.DONE else outcome
 
-    A job that runs again is not changed any more: then the hand-over came too far.
-    """
-    if fault.stands[0] and area.too_late:
-        seen.moment = PASSED_BY
-        return
+
+def _stands(area: Field, fault: Fault, seen: Seen) -> None:
+    """Say what the job's user changed and something else has changed since."""
     name, value = fault.stands[0], fault.stands[1].format(rival=area.rival)
     found = area.show(area.job).get(name, "")
     if found != value:
@@ -345,7 +358,8 @@ def _look_at_rival(
     """Note one that runs before the job has ended, and end one that has its turn."""
     ended = shown.get("JobState", "") in ENDED
     if rival == "RUNNING" and not ended and not seen.first + seen.slipped:
-        by_slurm = fault.first or _was_not_launched(area) or area.has_forgotten_a_run(shown)
+        by_fault = fault.first and seen.is_faulty
+        by_slurm = by_fault or _was_not_launched(area) or area.has_forgotten_a_run(shown)
         seen.first, seen.slipped = (1, 0) if by_slurm else (0, 1)
         seen.words += [] if by_slurm else [f"{SLIPPED} {_told(shown)}"]
     if rival in ENDED:

@@ -21,21 +21,19 @@ BOOTS_S = 30.0
 """Longer than Slurm lets a job's start take: one that is not there by then it misses at once."""
 
 
-def node_down(field: SlurmField) -> None:
-    field.scontrol("update", "nodename=n1", "state=down", "reason=drill")
-
-
 def by_owner(*words: str) -> Act:
     """Let the owner say it; Slurm 24.11 refuses it for a moment after a requeue: again then."""
 
     def does(field: SlurmField) -> None:
-        argv = [word.format(job=field.job, rival=field.rival) for word in words]
+        argv, complaint = [word.format(job=field.job, rival=field.rival) for word in words], ""
 
-        def was_taken() -> bool:
-            field.too_late = field.scontrol(*argv, user=USER)
-            return "temporarily unavailable" not in field.too_late
+        def was_heard() -> bool:
+            nonlocal complaint
+            complaint = field.scontrol(*argv, user=USER)
+            return "temporarily unavailable" not in complaint
 
-        field.wait(was_taken, "the owner's words to be taken", COME_S)
+        field.wait(was_heard, "the owner's words to be heard", COME_S)
+        field.passed_by = complaint != "" or field.passed_by
 
     return does
 
@@ -51,8 +49,8 @@ def restart_at_once(field: SlurmField) -> None:
         return field.state_of(field.job) == "PENDING"
 
     field.wait(waits, "the job to wait", 15)
-    field.scontrol("update", f"jobid={field.job}", "StartTime=now")
-    field.scontrol("delete", f"ReservationName=pliant_{field.job}")
+    says("update", "jobid={job}", "StartTime=now")(field)
+    says("delete", "ReservationName=pliant_{job}")(field)
     time.sleep(1.5)
 
 
@@ -66,12 +64,16 @@ def kill_start(field: SlurmField) -> None:
 
 
 def says(*words: str) -> Act:
-    """Let an administrator say it."""
+    """Let an administrator say it; where Slurm refuses it, nothing was done."""
 
     def does(field: SlurmField) -> None:
-        field.scontrol(*(word.format(job=field.job, rival=field.rival) for word in words))
+        argv = [word.format(job=field.job, rival=field.rival) for word in words]
+        field.passed_by = field.scontrol(*argv) != "" or field.passed_by
 
     return does
+
+
+node_down = says("update", "nodename=n1", "state=down", "reason=drill")
 
 
 def start_anew(field: SlurmField) -> None:

@@ -32,11 +32,11 @@ ANY = (ASKED, *around(*STEPS))
 """Every moment of a resize."""
 
 FAULTS: Sequence[Fault] = (
-    Fault("nothing", (ASKED,)),
-    Fault("nothing, preempted", (ASKED,), guest=True),
-    Fault("pliantd killed while the program saves", (ASKED,), acts.kill("pliantd")),
+    Fault("nothing", (ASKED,), made=True),
+    Fault("nothing, preempted", (ASKED,), guest=True, made=True),
+    Fault("pliantd killed while the program saves", (ASKED,), acts.kill("pliantd"), made=True),
     *(
-        Fault(f"pliantd killed {when} {step}", (f"{when}:{step}",), acts.kill("pliantd"))
+        Fault(f"pliantd killed {when} {step}", (f"{when}:{step}",), acts.kill("pliantd"), made=True)
         for step in STEPS
         for when in ("before", "after")
     ),
@@ -46,6 +46,7 @@ FAULTS: Sequence[Fault] = (
             (f"{when}:{step}",),
             acts.kill("pliantd"),
             guest=True,
+            made=True,
         )
         for step in GUEST_STEPS
         for when in ("before", "after")
@@ -56,6 +57,7 @@ FAULTS: Sequence[Fault] = (
             (f"before:{END}",),
             acts.kill("pliantd"),
             guest=guest,
+            made=True,
         )
         for more, guest in (("", False), (", preempted", True))
     ),
@@ -115,8 +117,8 @@ FAULTS: Sequence[Fault] = (
         after=_release,
         first=True,
     ),
-    Fault("clock of pliantd 30 s ahead", (ASKED,), skew_s=30),
-    Fault("clock of pliantd 30 s behind", (ASKED,), skew_s=-30),
+    Fault("clock of pliantd 30 s ahead", (ASKED,), skew_s=30, made=True),
+    Fault("clock of pliantd 30 s behind", (ASKED,), skew_s=-30, made=True),
     Fault("clock 30 s ahead, pliantd killed", around(*STEPS), acts.kill("pliantd"), skew_s=30),
     Fault("clock 30 s behind, pliantd killed", around(*STEPS), acts.kill("pliantd"), skew_s=-30),
     Fault("disk full from the start", (ASKED,), around=disks.full_disk),
@@ -152,8 +154,8 @@ FAULTS: Sequence[Fault] = (
     Fault("slurmd stopped for a while", ANY, acts.stopped("slurmd-n1")),
     Fault("pliantd stopped for a while", ANY, acts.stopped("pliantd")),
     Fault("program stopped while it saves", (ASKED,), acts.stop_program),
-    Fault("second pliantd", ANY, acts.second_pliantd),
-    Fault("reconfigured", ANY, slurm.says("reconfigure")),
+    Fault("second pliantd", ANY, acts.second_pliantd, made=True),
+    Fault("reconfigured", ANY, slurm.says("reconfigure"), made=True),
     Fault("node drained for a while", (ASKED, *SAVED, *WAITS), slurm.drained),
     Fault("partition down for a while", HOLDS, slurm.partition_down),
     Fault("reserved for others for a while", HOLDS, slurm.reserved),
@@ -162,8 +164,8 @@ FAULTS: Sequence[Fault] = (
     Fault("fence deleted", (SAVED[-1], *WAITS), slurm.delete_fence, first=True),
     Fault("suspended for a while", (ASKED, *SAVED), slurm.suspended),
     Fault("prolog fails once", (ASKED,), around=slurm.scripted("Prolog", FAILS_ONCE), first=True),
-    Fault("epilog of 20 s", (ASKED,), around=slurm.scripted("Epilog", "sleep 20")),
-    Fault("least time", (ASKED,), options=("--time-min=20",)),
+    Fault("epilog of 20 s", (ASKED,), around=slurm.scripted("Epilog", "sleep 20"), made=True),
+    Fault("least time", (ASKED,), options=("--time-min=20",), made=True),
     Fault("least time, pliantd killed", ANY, _kill_pliantd, options=("--time-min=20",)),
     Fault(
         "user requeues unobserved",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -23,7 +23,8 @@ class Explorer:
     all that may follow was found where more faults may come.
 
     ``wrong``: what may never be, and the moves that lead to it. ``cause``: of each state, from
-    which one and by which move it was found first; ``nexts``: where moves without a fault lead.
+    which one and by which move it was found first; ``nexts``: where moves without a fault lead;
+    ``made``: how often each move was.
 
     A state is known by a hash of 64 bits: of a million states two are taken for one with a chance
     of three in a hundred million.
@@ -36,6 +37,7 @@ class Explorer:
     wrong: list[tuple[str, str]] = field(default_factory=list)
     cause: list[tuple[int, str]] = field(default_factory=list)
     nexts: list[list[int]] = field(default_factory=list)
+    made: Counter[str] = field(default_factory=Counter)
     _known: dict[int, int] = field(default_factory=dict)  # where more faults may come
     _spent: dict[int, int] = field(default_factory=dict)  # whether or not any may
     _settled: list[bool] = field(default_factory=list)
@@ -93,6 +95,7 @@ class Explorer:
             named += faults
         for name, move in named:
             self.moves += 1
+            self.made[name] += 1
             try:
                 after = move()
                 check(self.machine, world, after)

@@ -178,14 +178,16 @@ _HAVE_GPUS = frozenset(("CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "ST
 class Jobs:
     """All that slurmctld knows: its jobs by number, and when each reservation ends.
 
-    ``fenced``: the nodes of each; ``down``: those that are none of its jobs' now. A reservation is
-    listed for a while yet once it has ended.
+    ``fenced``: the nodes of each; ``down``: those that are none of its jobs' now; ``bars``: why jobs
+    of so many GPUs do not start, a limit's Reason. A reservation is listed for a while yet once it
+    has ended.
     """
 
     jobs: Mapping[int, Record]
     fences: Mapping[str, float]
     fenced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     down: frozenset[str] = frozenset()
+    bars: Mapping[int, str] = field(default_factory=dict)
 
     def free(self, node: str = "n1") -> int:
         """How many of a node's GPUs no job has."""
@@ -208,8 +210,6 @@ class FakeSlurm:
         self._rows: dict[Fields, dict[int, tuple[Record, str]]] = {}  # by form, and by record
         self.start_fails: dict[int, str] = {}
         """How the next start of a job fails: with an exit code, HELD or AGAIN."""
-        self.bars: dict[int, str] = {}
-        """Why jobs of so many GPUs do not start: a limit's Reason."""
         self.cleaning_s = CLEANING_S
         self.slurmd = "1000"
         """Since when the slurmds of its nodes run, as scontrol shows it."""
@@ -545,7 +545,7 @@ class FakeSlurm:
             may = job.waits and job.priority > 0 and job.begin_s <= self.now_s
             if not may or job.dependency != "(null)":
                 continue
-            if job.gpus in self.bars:
+            if job.gpus in self.state.bars:
                 continue
             on = [node for node, gpus in free.items() if gpus >= job.gpus][: job.nodes]
             if len(on) < job.nodes or job.lacks:  # who is next keeps the nodes: nobody goes before
@@ -568,7 +568,7 @@ class FakeSlurm:
 
     def schedule(self) -> None:
         """Make a pass of the scheduler."""
-        if self.bars:
+        if self.state.bars:
             self.say_why()
         for job in self.state.jobs.values():
             if not (job.waits and job.priority > 0 and job.begin_s <= self.now_s):
@@ -597,12 +597,16 @@ class FakeSlurm:
             runs = replace(job, state="RUNNING", start_s=second, end_s=0.0, held=0)
             self._keep(replace(runs, reason="", bf_priority=0))
 
+    def bar(self, *gpus: int, why: str) -> None:
+        """Let a limit keep jobs of so many GPUs from starting."""
+        self.state = replace(self.state, bars={**self.state.bars, **dict.fromkeys(gpus, why)})
+
     def say_why(self) -> None:
         """Note why jobs wait that a limit keeps from starting, or no longer does."""
         for job in self.state.jobs.values():
             if job.waits and job.begin_s <= self.now_s:
-                free = "None" if job.reason in self.bars.values() else job.reason
-                self._keep(replace(job, reason=self.bars.get(job.gpus, free)))
+                free = "None" if job.reason in self.state.bars.values() else job.reason
+                self._keep(replace(job, reason=self.state.bars.get(job.gpus, free)))
 
     def end(self, number: int, state: str = "COMPLETED", code: str = "0:0") -> None:
         """Let a job end."""

@@ -45,6 +45,7 @@ from prove.once import QueriesOnce
 from prove.world import (
     BEGAN_S,
     CPUS_A_GPU,
+    GROWS,
     GUEST,
     JOB,
     MAKES_ROOM,
@@ -83,7 +84,7 @@ class OnSlurm(Machine):
     """Does moves on Slurm."""
 
     name = "Slurm"
-    kinds = (SHRINKS, SPREADS, MAKES_ROOM)
+    kinds = (SHRINKS, GROWS, SPREADS, MAKES_ROOM)
     saves_s = 5.0
     temporary = "slurm_update error: Requested operation is presently disabled"
     halves = (
@@ -143,7 +144,7 @@ class OnSlurm(Machine):
 
     def known(self, batch: Jobs, seen: Seen) -> object:
         fences = tuple([(name, seen(end_s)) for name, end_s in batch.fences.items()])
-        return (fences, *[_asked_of(job, seen) for job in batch.jobs.values()])
+        return (fences, len(batch.bars), *[_asked_of(job, seen) for job in batch.jobs.values()])
 
     def changes(self, argv: Sequence[str]) -> bool:
         return argv[0] == "scontrol" and argv[1] in _CHANGES
@@ -298,12 +299,17 @@ class OnSlurm(Machine):
         # second, and its start fails, with Pliant as without.
         if job.state == "COMPLETING" and not job.final and world.batch.standing(world.now_s):
             yield "its node goes down as it ends", partial(self.does, world, _loses_its_node)
-        over = world.over
-        if over is not None and not over.hindered_s and not world.batch.fences:
-            yield "a fence of before is listed yet", partial(self.does, world, _lists_a_fence)
+        yield from self._of_what_it_is_to_have(world)
         guest = world.batch.jobs.get(GUEST)
         if guest is not None and guest.waits:
             yield from self._of_its_guest(world, guest)
+
+    def _of_what_it_is_to_have(self, world: World) -> Iterator[Move]:
+        over = world.over
+        if over is not None and not over.hindered_s and not world.batch.fences:
+            yield "a fence of before is listed yet", partial(self.does, world, _lists_a_fence)
+        if self.kind.wants.gpus > self.kind.had.gpus and not world.batch.bars:
+            yield "a limit is lowered below what it is to have", partial(self.does, world, _lowered)
 
     def _of_its_guest(self, world: World, guest: Record) -> Iterator[Move]:
         for does in ("hold", "cancel"):
@@ -447,6 +453,10 @@ def _goes_before_all(world: World) -> bool:
 def _is_free(world: World) -> bool:
     """Whether nothing keeps its place where it is sent back now."""
     return world.free or not world.batch.standing(world.now_s)
+
+
+def _lowered(slurm: FakeSlurm) -> None:
+    slurm.bar(GROWS.wants.gpus, why="QOSMaxGRESPerUser")
 
 
 def _is_killed(slurm: FakeSlurm) -> None:

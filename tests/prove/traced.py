@@ -278,6 +278,9 @@ def main(files: Iterable[str]) -> int:
     seen, bad = Counter[str](), 0
     read = [*files]
     for file in read:
+        if not Path(file).is_file():
+            print(f"{file!r}: a log of slurmctld's is expected", file=sys.stderr)
+            return 2
         shown, unlike = traced(Path(file).read_text(errors="replace").splitlines())
         seen += shown
         bad += len(unlike)

@@ -301,7 +301,7 @@ def test_a_shape_that_a_limit_forbids_is_taken_back_and_left_out_from_then_on(
 ) -> None:
     batch.run("1", TWO)
     batch.submit("2", "gpus=1-4", own=FOUR)
-    batch.fake.bars = dict.fromkeys((1, 2), "QOSMinGRES")  # its MinTRESPerJob is gres/gpu=3
+    batch.fake.bar(1, 2, why="QOSMinGRES")  # its MinTRESPerJob is gres/gpu=3
     cycling = make()
     for _ in range(30):
         cycling.run()

@@ -1535,7 +1535,7 @@ def test_a_shape_that_is_taken_and_never_started_is_taken_back(
     bench: Bench, bars: tuple[int, ...], state: str, outcome: Outcome
 ) -> None:
     bench.on(begun(rival=False))
-    bench.hands.fake.bars = dict.fromkeys(bars, "QOSMinGRES")
+    bench.hands.fake.bar(*bars, why="QOSMinGRES")
     bench.begin()
     bench.save()
     bench.go_on()

@@ -100,6 +100,20 @@ def test_what_one_batch_system_alone_runs_changes_nothing_for_another(
     assert hash_of(tmp_path, other) == before[1]
 
 
+def test_a_line_that_was_torn_is_left_out_and_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever wrote it was killed, or its disk was full: the runs before and after it count."""
+    path, here = tmp_path / "runs.jsonl", Origin.now(SLURM)
+    run = here.noted(TASK, Ran(KIND.name, [GOOD]))
+    append(path, run)
+    with path.open("a") as file:
+        file.write('{"at":"2026')
+    append(path, run)
+    assert [one.seed for one in read(path)] == [TASK.seed] * 2
+    assert capsys.readouterr().err == f'{path}, line 2 is no run, and left out: \'{{"at":"2026\'\n'
+
+
 def test_what_is_built_or_noted_beside_them_changes_nothing(tmp_path: Path) -> None:
     for place in ("spank", "benchmarks/drill"):
         (tmp_path / place).mkdir(parents=True)
@@ -127,7 +141,7 @@ def test_a_run_does_not_count_in_which_a_file_under_test_was_changed(
     monkeypatch.setattr("benchmarks.drill.__main__.drilled", drilled)
     path = tmp_path / "runs.jsonl"
     monkeypatch.setattr("sys.argv", ["drill", "--runs", "5", "--seed", "7", "--record", str(path)])
-    assert main() == 0
+    assert main() == 1
     now[0] = "f00d"
     (kept,) = read(path)
     assert (kept.seed, len(path.read_text().splitlines())) == (7, 1)
@@ -217,6 +231,11 @@ def test_a_kind_whose_fault_never_comes_ends_a_sitting(capsys: pytest.CaptureFix
         (("--only", "nonsense"), "--only 'nonsense': no kind has one of these words in its name"),
         (("--runs", "-1"), "argument --runs: '-1': a number from 0 on is expected"),
         (("--at-once", "0"), "argument --at-once: '0': a number from 1 on is expected"),
+        (
+            ("--record", "/nowhere/runs"),
+            "argument --record: '/nowhere/runs': a file in a directory that is there is expected",
+        ),
+        (("--batch", "pbs"), "--batch pbs: PLIANT_PBS_BIN is not set, see its field's module"),
     ],
 )
 def test_what_is_no_drill_is_said(
@@ -226,6 +245,7 @@ def test_what_is_no_drill_is_said(
     said: str,
 ) -> None:
     monkeypatch.setattr("sys.argv", ["drill", *options])
+    monkeypatch.delenv("PLIANT_PBS_BIN", raising=False)
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
@@ -274,7 +294,9 @@ def test_the_page_has_a_table_for_each_batch_system_and_names_what_was_not_good(
     assert header.split(" | ")[3:8] == [
         *("hand-overs", "not good, at most", "jobs lost", "steps lost", "stuck")
     ]
-    row = f"| {KIND.name} | completed | 2 | 4 | 75.1% | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 13 |"
+    row = (
+        f"| {KIND.name} | completed | 2 | 4 | 75.1% | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 13 |"
+    )
     assert row in page
     rest = "; ".join(f'"{fault.name}"' for fault in FAULTS if fault != KIND)
     assert f"Of {of - 1} of {of} kinds there is no hand-over in this record: {rest}.\n" in page
