@@ -7,10 +7,16 @@ from pliant.batch.slurm import handing
 from pliant.daemon.elastic import Elastic
 from pliant.daemon.handing import HandOvers
 from pliant.daemon.remembering import Remembering
+from pliant.errors import Infeasible
 from pliant.handover import Do, Step
 from pliant.store import Store
 
 Mutants = dict[str, tuple[object, str, object]]
+
+
+def _refuses(*_: object) -> None:
+    raise Infeasible("no")
+
 
 ON_SLURM: Mutants = {
     "no fence": (handover, "_fenced", lambda *_: None),
@@ -24,6 +30,7 @@ ON_SLURM: Mutants = {
     "a begin time of others is not seen": (handing, "begins_by_others", lambda *_: False),
     "nothing is released": (handing.Handing, "_release", lambda *_: None),
     "a killed start is not seen": (handing.Handing, "_was_killed", lambda *_: False),
+    "no shape is asked": (handing.Handing, "_reshape", _refuses),
     "it is never given up": (handover, "_given_up", lambda _over, _scene: None),
 }
 

@@ -73,7 +73,8 @@ BOTH = ("n1", "n2")
 SHRINKS = Kind("resize", SPEC, NEW, nodes=BOTH)
 MAKES_ROOM = Kind("preemption", BEST_EFFORT, OLD, guest=True)
 GROWS = Kind("growth", _grows("gpus=1-4;malleable", Shape(1, 2)), Shape(1, 4))
-SPREADS = Kind("growth", _grows("gpus=2-4,nodes=1-2;malleable", NEW), Shape(2, 2), BOTH, BOTH)
+_NODES = _grows("gpus=2-4,nodes=1-2;malleable", NEW)
+SPREADS = Kind("growth onto another node", _NODES, Shape(2, 2), BOTH, BOTH)
 """Where a batch system's fake has several nodes; a rival waits for all of these."""
 FORGOTTEN_S = 700.0
 """What is longer ago makes no difference: a hand-over is given up before."""

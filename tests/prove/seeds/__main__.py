@@ -49,20 +49,24 @@ def _commit() -> str:
 
 def _told(every: Iterable[Found], since_s: float) -> int:
     """Print each as it comes, and then all together."""
-    many, jobs, hand_overs, wrong, faults = 0, 0, 0, 0, Counter[str]()
+    many, jobs, hand_overs, made, wrong, faults = 0, 0, 0, 0, 0, Counter[str]()
     for found in every:
         many, jobs, hand_overs = many + 1, jobs + found.jobs, hand_overs + found.hand_overs
+        made += found.made
         faults.update(found.faults)
         wrong += bool(found.wrong)
         came = sum(found.faults.values())
         print(
-            f"seed {found.seed}: {found.jobs} jobs, {found.hand_overs} hand-overs,"
+            f"seed {found.seed}: {found.jobs} jobs, {found.hand_overs} hand-overs, {found.made} made,"
             f" {came} faults, {found.hash[:16]}{': WRONG' if found.wrong else ''}",
             *found.wrong,
             sep="\n  ",
             flush=True,
         )
-    print(f"{many} seeds: {jobs} jobs, {hand_overs} hand-overs, {wrong} seeds wrong", end="")
+    print(
+        f"{many} seeds: {jobs} jobs, {hand_overs} hand-overs, {made} made, {wrong} seeds wrong",
+        end="",
+    )
     print(f"; {time.monotonic() - since_s:.0f} s" if since_s else "")
     for name, times in sorted(faults.items()):
         print(f"{times:6} {name}")

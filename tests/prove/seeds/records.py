@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,13 +59,21 @@ class Records:
         elif known.runs and not known.runs[-1].end_s and not job.has_gpus:
             known.runs[-1].end_s = job.submit_s if job.waits else job.end_s
 
-    def differences(self, file: Path, requeued: Collection[tuple[int, int]]) -> Iterator[str]:
-        """Yield what the history says otherwise; ``requeued``: the runs that pliantd has ended."""
+    def differences(
+        self,
+        file: Path,
+        requeued: Collection[tuple[int, int]],
+        undisturbed: Collection[tuple[int, int]],
+    ) -> Iterator[str]:
+        """Yield what the history says otherwise; ``requeued``: the runs that pliantd has ended.
+
+        ``undisturbed``: those of which what was asked must have been made.
+        """
         db = sqlite3.connect(f"file:{file}?mode=ro", uri=True)
         try:
             yield from self._of_jobs(db)
             yield from self._of_runs(db)
-            yield from self._of_hand_overs(db)
+            yield from self._of_hand_overs(db, undisturbed)
             yield from _of_requeued(db, requeued)
             yield from self._of_counts(db)
         finally:
@@ -109,15 +118,23 @@ class Records:
             if all(ran.run != run and ran.start_s != start_s for ran in self.jobs[number].runs):
                 yield f"job {number}: history has a run {run}, which there was not"
 
-    def _of_hand_overs(self, db: sqlite3.Connection) -> Iterator[str]:
-        """What was done is what happened; what was begun has ended."""
+    def _of_hand_overs(
+        self, db: sqlite3.Connection, undisturbed: Collection[tuple[int, int]]
+    ) -> Iterator[str]:
+        """What was done is what happened; what was begun has ended, and was made undisturbed.
+
+        A run may be over before pliantd has seen it.
+        """
         for job, run, after, done_s, outcome in db.execute(
             "SELECT job, run, after, done_s, outcome FROM handovers"
         ):
             if not done_s:
                 yield f"job {job}: a hand-over of run {run} has no end"
             runs = [one for one in self.jobs[int(job)].runs if one.run > run]
-            if outcome == Outcome.DONE.value and runs:
+            must_be = (int(job), run) in undisturbed
+            if must_be and outcome not in (Outcome.DONE.value, Outcome.GONE.value):
+                yield f"job {job}: nothing went wrong, and run {run} did not become {after}: {outcome}"
+            if (must_be or outcome == Outcome.DONE.value) and runs:
                 amount = parse_shape(after).amount
                 if runs[0].gpus != amount:
                     yield f"job {job}: it became {runs[0].gpus} after run {run}, not {after}"
@@ -126,6 +143,13 @@ class Records:
         told = db.execute("SELECT sum(answered + unanswered) FROM hours").fetchone()[0]
         if told != len(self._flagged()):
             yield f"history counts {told} submissions, not {len(self._flagged())}"
+
+
+def made(file: Path) -> int:
+    """Return of how many hand-overs the history says that all was done."""
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as db:
+        done = db.execute("SELECT count(*) FROM handovers WHERE outcome = ?", (Outcome.DONE.value,))
+        return int(done.fetchone()[0])
 
 
 def _of_requeued(db: sqlite3.Connection, requeued: Collection[tuple[int, int]]) -> Iterator[str]:

@@ -24,6 +24,8 @@ FRESH_S = 20.0
 """A place that was taken so shortly ago may be lost and taken again in the same hand-over."""
 BACK_S = 70.0
 """After a pause as long as this each wrapper speaks to a pliantd that was started again."""
+ASKED_S = 40.0
+"""So long before its program saved was a job decided on at most, by what was so then."""
 ON_ITS_WAY_S = 0.1
 """So long lies between pliantd's last look at a job before a command and what that does."""
 NOT_AGAIN = (Outcome.NOT_SAVED, Outcome.RUN_OVER, Outcome.NOT_LAUNCHED)
@@ -71,6 +73,8 @@ class Rules:
         self.hand_overs = 0
         self.requeued: set[tuple[int, int]] = set()
         """The runs that pliantd has ended, by job and number."""
+        self.undisturbed: set[tuple[int, int]] = set()
+        """The runs that saved and began again while nothing went wrong, and no owner spoke."""
         self._places: dict[int, Place] = defaultdict(Place)
         self._final: dict[int, str] = {}  # how each job has ended
         self._left: dict[str, int] = {}  # for how many looks something of ours was left
@@ -172,11 +176,18 @@ class Rules:
         if job.priority in OURS:
             self._starts_first(job, place)
         self.hand_overs += place.saved_s > 0
+        if place.saved_s:
+            run = (number, job.run - 1)
+            self._site.time.after(IDLE_S, self._is_undisturbed, run, place.saved_s)
         if place.requeued_s:
             self._starts_again(job, place)
         self._owners.said.get(number, {}).pop("begin_s", None)
         had_s = now_s if place.requeued_s or place.saved_s else place.had_s
         self._places[number] = Place(gave_up=place.gave_up, asked=place.asked, had_s=had_s)
+
+    def _is_undisturbed(self, run: tuple[int, int], saved_s: float) -> None:
+        if self._is_calm(saved_s - ASKED_S):
+            self.undisturbed.add(run)
 
     def _takes(self, job: Record, other: int, kept: Place) -> None:
         """Whether another job, which pliantd has requeued, has its place yet once this one starts."""

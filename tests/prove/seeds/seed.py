@@ -17,7 +17,7 @@ from prove.seeds.disk import Disk
 from prove.seeds.faults import Faults
 from prove.seeds.loops import BEGAN_S, Time
 from prove.seeds.owners import Owners
-from prove.seeds.records import Records
+from prove.seeds.records import Records, made
 from prove.seeds.rules import LOOKS, Rules, is_held_by_slurm
 from prove.seeds.site import Site, Trace
 from prove.seeds.workload import EVERY_S, JOBS, Submission, answered, asked, submissions
@@ -37,12 +37,17 @@ HELD_S = 25.0
 
 @dataclass(slots=True)
 class Found:
-    """What came of a seed: ``hash`` of all that has happened."""
+    """What came of a seed: ``hash`` of all that has happened.
+
+    ``hand_overs``: how often a job that had saved began again; ``made``: of how many pliantd's
+    history says in the end that all was as it had asked.
+    """
 
     seed: int
     hash: str
     jobs: int
     hand_overs: int
+    made: int
     steps: dict[str, int]
     faults: dict[str, int] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
@@ -76,7 +81,7 @@ class _Seed:
         self.faults.disturbed = self.site.disturbed = self.rules.disturbed
         self.records = Records()
         self.site.watches.append(self.records.changed)
-        self._looks = 0
+        self._looks = self._made = 0
         self._configure(Random(f"{seed} site"))
 
     def _configure(self, random: Random) -> None:
@@ -111,6 +116,7 @@ class _Seed:
             self.trace.hash,
             self.cluster.last,
             self.rules.hand_overs,
+            self._made,
             dict(self.site.steps),
             dict(self.faults.came),
             self.rules.wrong,
@@ -166,12 +172,14 @@ class _Seed:
         if self.site.steps.total() != did:
             self.rules.is_wrong("something was changed after all was over")
         if self.site.process is not None:
-            for words in self._differences(self.site.process.state / "pliant.db"):
+            file = self.site.process.state / "pliant.db"
+            self._made = made(file)
+            for words in self._differences(file):
                 self.rules.is_wrong(words)
 
     def _differences(self, file: Path) -> Iterator[str]:
         if not (self.disk.was_full or self.site.has_aged):
-            yield from self.records.differences(file, self.rules.requeued)
+            yield from self.records.differences(file, self.rules.requeued, self.rules.undisturbed)
 
     def _look(self, looks: int) -> None:
         for _ in range(looks):
