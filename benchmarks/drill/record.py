@@ -97,7 +97,8 @@ def append(path: Path, run: Run) -> None:
     line |= {"seconds": round(ran.seconds, 1), "seen": [_short(seen) for seen in ran.seen]}
     if ran.is_good:
         line.pop("said", None)
-    torn = path.exists() and not path.read_bytes().endswith(b"\n")  # whoever wrote it was killed
+    last = path.read_bytes()[-1:] if path.exists() else b""
+    torn = last not in (b"", b"\n")  # whoever wrote it was killed
     with path.open("a") as file:
         file.write("\n" * torn + json.dumps(line, separators=(",", ":")) + "\n")
 

@@ -86,13 +86,12 @@ class Record:
 
     ``gpus``: on each of its ``nodes``, as it asks; ``held``: as its run has, where it asks for
     others since. ``on``: where it runs, or ran last. ``killed_s``: when its last run was told to
-    end. ``final``: the state in
-    which it ends once its processes have, "" where it waits again then. ``bf_priority``: that with
-    which a pass of backfill may have begun that has not come to it yet, 0 for its own;
-    ``written_back``: it has come to it since. ``unfit``: of how many GPUs no node has so many; each
-    pass of the scheduler holds it for that, and each update frees it, but those of its priority.
-    ``unseen``: it was held, and no pass has seen since that it may begin. ``lacks``: something that
-    no look shows keeps it from starting.
+    end. ``final``: the state in which it ends once its processes have, "" where it waits again
+    then. ``bf_priority``: that with which a pass of backfill may have begun that has not come to it
+    yet, 0 for its own; ``written_back``: it has come to it since. ``unfit``: of how many GPUs no
+    node has so many; each pass of the scheduler holds it for that, and each update frees it, but
+    those of its priority. ``unseen``: it was held, and no pass has seen since that it may begin.
+    ``lacks``: something that no look shows keeps it from starting.
     """
 
     number: int

@@ -440,8 +440,8 @@ def _began_at_once(job: Record) -> bool:
 
     Where its node went down nobody can tell.
     """
-    since_s = max(job.submit_s, job.killed_s + (job.submit_s < job.killed_s))
-    return job.start_s <= since_s
+    node_went_down = job.submit_s < job.killed_s
+    return job.start_s <= (job.killed_s + 1.0 if node_went_down else job.submit_s)
 
 
 def _goes_before_all(world: World) -> bool:

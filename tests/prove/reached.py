@@ -1,7 +1,7 @@
 """Which moves and faults the exploration comes to, with one fault: none may be gone unnoticed.
 
-With two it comes to more: backfill that writes the job's own priority back, and a slurmctld that
-answers neither its wrapper nor its guardian.
+What needs another fault before it is not among them: backfill that writes the job's own priority
+back, and a slurmctld that answers neither its wrapper nor its guardian.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pliant.handover import Outcome
-from prove.world import RIVAL, Machine, World, Wrong
+from prove.world import RIVAL, Machine, World, Wrong, is_given_away
 
 
 def check(machine: Machine, before: World, after: World) -> None:
@@ -20,7 +20,7 @@ def check(machine: Machine, before: World, after: World) -> None:
     for name, value in after.said:
         if (job.waits or job.runs) and not machine.stands(after, name, value):
             raise Wrong(f"its owner said {name}={value}: {job}")
-    if job.runs and had.runs and job.run == had.run and job.taken != had.taken:
+    if is_given_away(had, job):
         raise Wrong(f"its program runs on what may be another's now: {job}")
 
 

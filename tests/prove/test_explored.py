@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +23,9 @@ from prove.on_pbs import OnPbs
 from prove.on_slurm import OnSlurm
 from prove.reached import OF_ALL, OF_ONE, ON_PBS
 from prove.reached import ON_SLURM as ON_SLURM_ALONE
-from prove.world import GROWS, JOB, MAKES_ROOM, SHRINKS, SPREADS, Kind, Machine
+from prove.rules import check
+from prove.sameness import same_by
+from prove.world import GROWS, JOB, MAKES_ROOM, SHRINKS, SPREADS, Kind, Machine, Wrong
 
 MOST = 200_000
 
@@ -56,6 +59,17 @@ def test_whatever_goes_wrong_once_nothing_is_lost_left_or_overruled(
     assert found.states > least
     own = ON_SLURM_ALONE if system is OnSlurm else ON_PBS
     assert found.made.keys() == OF_ALL | own | OF_ONE[system.name, kind.name]
+
+
+def test_what_is_taken_from_a_program_that_runs_is_noticed() -> None:
+    """As Slurm takes it at once where NumNodes= alone comes at a job that has just started."""
+    machine = OnSlurm(same_by)
+    world = machine.begin(SPREADS)
+    spread = replace(world.job, nodes=2, on=SPREADS.nodes)
+    world = replace(world, batch=world.batch.with_job(spread))
+    after = machine.tells(world, "update", f"jobid={JOB}", "NumNodes=1")
+    with pytest.raises(Wrong, match="its program runs on what may be another's now"):
+        check(machine, world, after)
 
 
 @pytest.mark.parametrize("name", ON_SLURM)

@@ -70,6 +70,14 @@ def _grows(request: str, had: Shape) -> Spec:
 
 
 BOTH = ("n1", "n2")
+
+
+def is_given_away(had: Any, has: Any) -> bool:
+    """Whether what a job's program runs on may be another's now, by a change of its job."""
+    runs_on = had.runs and has.runs and had.run == has.run
+    return bool(runs_on and had.taken != has.taken)
+
+
 SHRINKS = Kind("resize", SPEC, NEW, nodes=BOTH)
 MAKES_ROOM = Kind("preemption", BEST_EFFORT, OLD, guest=True)
 GROWS = Kind("growth", _grows("gpus=1-4;malleable", Shape(1, 2)), Shape(1, 4))

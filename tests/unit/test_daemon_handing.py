@@ -638,7 +638,6 @@ def test_a_checkpoint_of_long_after_leads_to_no_change(
     bench.overs.resume([ASKED])
     (found,) = bench.overs.all().values()
     assert (found.shape, found.guest) == (shape, str(GUEST) if shape == NEW else "")
-
     assert bench.overs.saved("7", 0, name)  # it is said until it is heard
     bench.go_on()
     job = bench.hands.job

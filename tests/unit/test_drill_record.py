@@ -106,6 +106,7 @@ def test_a_line_that_was_torn_is_left_out_and_said(
     """Whoever wrote it was killed, or its disk was full: the runs before and after it count."""
     path, here = tmp_path / "runs.jsonl", Origin.now(SLURM)
     run = here.noted(TASK, Ran(KIND.name, [GOOD]))
+    path.touch()
     append(path, run)
     with path.open("a") as file:
         file.write('{"at":"2026')

@@ -13,6 +13,7 @@ from prove.seeds.disk import Disk
 from prove.seeds.owners import Owners
 from prove.seeds.programs import Run
 from prove.seeds.site import Site
+from prove.world import is_given_away
 
 LOOKS = 5
 """Within so many looks nothing is left of a hand-over that is over."""
@@ -142,6 +143,8 @@ class Rules:
     # --- of what becomes of jobs -----------------------------------------------------------
 
     def _changed(self, before: Record | None, job: Record) -> None:
+        if before is not None and is_given_away(before, job):
+            self.is_wrong(f"its program runs on what may be another's now: {job}")
         if before is not None and before.state == job.state:
             return
         number, run = job.number, self._site.runs.get(job.number)
@@ -167,9 +170,6 @@ class Rules:
 
     def _starts(self, job: Record, place: Place) -> None:
         number, now_s = job.number, self._site.time.now_s
-        crowded = [node for node in job.on if self._site.cluster.state.free(node) < 0]
-        if crowded:
-            self.is_wrong(f"two jobs have the same GPUs of {crowded}")
         for other, kept in self._places.items():
             if other != number and kept.requeued_s and not set(kept.on).isdisjoint(job.on):
                 self._takes(job, other, kept)
