@@ -123,15 +123,16 @@ class Records:
     ) -> Iterator[str]:
         """What was done is what happened; what was begun has ended, and was made undisturbed.
 
-        A run may be over before pliantd has seen it.
+        A run may be over before pliantd has seen it, and may have been asked in vain before.
         """
-        for job, run, after, done_s, outcome in db.execute(
-            "SELECT job, run, after, done_s, outcome FROM handovers"
-        ):
+        said = "SELECT job, run, after, done_s, outcome FROM handovers ORDER BY id"
+        every = db.execute(said).fetchall()
+        last = {(job, run): number for number, (job, run, *_) in enumerate(every)}
+        for number, (job, run, after, done_s, outcome) in enumerate(every):
             if not done_s:
                 yield f"job {job}: a hand-over of run {run} has no end"
             runs = [one for one in self.jobs[int(job)].runs if one.run > run]
-            must_be = (int(job), run) in undisturbed
+            must_be = (int(job), run) in undisturbed and last[job, run] == number
             if must_be and outcome not in (Outcome.DONE.value, Outcome.GONE.value):
                 yield f"job {job}: nothing went wrong, and run {run} did not become {after}: {outcome}"
             if (must_be or outcome == Outcome.DONE.value) and runs:

@@ -176,7 +176,7 @@ class Rules:
         if job.priority in OURS:
             self._starts_first(job, place)
         self.hand_overs += place.saved_s > 0
-        if place.saved_s:
+        if place.saved_s and place.fits:  # what is more another that comes back may have
             run = (number, job.run - 1)
             self._site.time.after(IDLE_S, self._is_undisturbed, run, place.saved_s)
         if place.requeued_s:
