@@ -49,7 +49,8 @@ def refusal(event: Any, settings: Settings, now_s: float) -> str:
     for vnode in vnodes_of(job):
         fence = in_the_way(fences, str(job.id), str(job.queue or ""), vnode)
         if fence:
-            return f"pliant: {vnode} is kept for job {fence.lets[0]} for a moment"
+            whom = next(iter(fence.lets), fence.job)
+            return f"pliant: {vnode} is kept for job {whom} for a moment"
     return ""
 
 

@@ -45,7 +45,8 @@ A preemption is the same with a guest: the job that room is made for is pinned a
 before the fence falls, and released as soon as it runs, or as the victim does: it may not start. Of
 several that make room for one guest each keeps its fence until all have left their places. A guest
 that does not start in its room is released, too, once all of that has been there for as long as a
-job may take to start: what keeps it from there is nothing that room can mend.
+job may take to start: what keeps it from there is nothing that room can mend. So is one that asks
+for more by now, or elsewhere: it has its turn as all others have. Of an array one task is a guest.
 
 A job that waits at the end, a victim or one whose place was taken while pliantd was dead, keeps
 a pin, that of a victim: it is the next to start, for as long as it asks for no more than it had,
@@ -159,6 +160,9 @@ BEFORE_RESHAPE = frozenset((Do.PIN, Do.FENCE, Do.RENEW, Do.REQUEUE))
 class HandOver:
     """What is intended: ``run`` counts the job's restarts before it; ``guest`` is made room for.
 
+    ``asks``: the guest as it waited when room was decided on for it, None where that is not known;
+    who asks for more since is no guest any more.
+
     ``before``: what it had; ``shape``: what it is to carry next; ``until_s``: by when its
     checkpoint must be written; ``saved_s``: when it was, 0 before; ``end_s``: by when the job must
     end for good, 0 where its time limit begins anew.
@@ -190,6 +194,7 @@ class HandOver:
     guest: str = ""
     end_s: float = 0.0
     before: Shape = field(kw_only=True)
+    asks: Job | None = None
     made: bool = False
     refused: str = ""
     refused_s: float = 0.0
@@ -453,6 +458,8 @@ def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
         return Step(Do.PIN)
     if guest.is_waiting and not guest.pinned:
         return Step(Do.PIN_GUEST)
+    if guest.pinned and guest.held:  # what it asks now is more than it was given room for
+        return Step(Do.RELEASE_GUEST)
     if scene.awaits and guest.is_waiting:
         fence = None if over.barred else _fenced(scene)
         return fence or _WAIT

@@ -16,7 +16,7 @@ from pliant.batch import FENCE
 from pliant.daemon.beats import Beats
 from pliant.daemon.changes import Changes
 from pliant.daemon.handing import HandOvers, Hands, Wanted
-from pliant.daemon.kept import Outgrown, unwanted
+from pliant.daemon.kept import Outgrown, as_one, unwanted
 from pliant.daemon.places import Places
 from pliant.daemon.runs import Runs
 from pliant.daemon.stalled import Stalled
@@ -106,10 +106,16 @@ class Elastic:
     def known(self, snapshot: Snapshot) -> Snapshot:
         """Return what was seen, with what is known of jobs that change."""
         self._meet(snapshot)
-        under_way = self.overs.all()
+        under_way = self._under_way(snapshot)
         running = tuple([self._running(job, under_way.get(job.id)) for job in snapshot.running])
         waiting = tuple([self._waiting(job, under_way.get(job.id)) for job in snapshot.waiting])
         return replace(snapshot, running=running, waiting=waiting)
+
+    def _under_way(self, snapshot: Snapshot) -> Mapping[str, Wanted]:
+        """What jobs are to become, with the one task of an array that is the guest, once it is."""
+        under_way = self.overs.all()
+        ids = as_one(snapshot, {wanted.guest for wanted in under_way.values()})
+        return {job: replace(to, guest=ids[to.guest]) for job, to in under_way.items()}
 
     def _meet(self, snapshot: Snapshot) -> None:
         """Forget what was told of earlier jobs of the same numbers, which come again."""
@@ -226,7 +232,9 @@ class Elastic:
         under_way = self.overs.all()
         guests = {wanted.guest for wanted in under_way.values()}
         self._unserved.looked(snapshot, guests)
-        self._unwanted = unwanted(snapshot, acts_on)
+        guests |= {*as_one(snapshot, guests).values()}
+        asked = {wanted.guest: wanted.asks for wanted in under_way.values() if wanted.asks}
+        self._unwanted = unwanted(snapshot, acts_on, asked)
         for job in snapshot.running:
             if job.id in under_way and self._unwanted(job.id, under_way[job.id].guest):
                 self.overs.withdraw(job.id)
@@ -325,9 +333,10 @@ class Elastic:
         for preempt in plan.preempts:
             job = preempt.job
             if acts_on(job):
-                wanted = Wanted(job.shape, job.nodes, preempt.room_for)
+                guest = preempt.room_for
+                wanted = Wanted(job.shape, job.nodes, guest, asks=self._places.waits(guest))
                 if self._began(job, wanted, now_s, preempt.reason):
-                    words = f"makes room for job {preempt.room_for}: {preempt.reason}"
+                    words = f"makes room for job {guest}: {preempt.reason}"
                     yield Decision(now_s, job.id, "preempt", shape_text(job.shape), words)
         for reshape in plan.reshapes:
             job = reshape.job

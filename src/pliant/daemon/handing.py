@@ -54,6 +54,8 @@ else in that time, as it does every minute at least, its program runs again; els
 the run has ended, which a slurmctld that was killed forgets."""
 STALE_S = 600.0
 """A checkpoint that comes so long after its wish was given up leads to no other shape."""
+ONCE_MORE_S = 600.0
+"""A run whose requeue was forgotten is ended if its job saved no longer ago: it would lose more."""
 REST_S = 300.0
 """A job that saved in vain, and goes on where it is, is not asked again before."""
 LATE = frozenset(
@@ -64,8 +66,10 @@ LATE = frozenset(
 _GIVEN_UP = LATE | {Outcome.STALLED.value}
 _TURNED = frozenset((Outcome.REFUSED, Outcome.SLOW, Outcome.AS_WAS))
 """What stands before why a shape was refused: before 0.2 it was AS_WAS for REFUSED."""
-_AGAIN = frozenset((Outcome.DONE, Outcome.AS_WAS, Outcome.REFUSED, Outcome.CHANGED))
-"""The ends in which its next run may have begun."""
+_BEGUN = frozenset((Outcome.DONE, Outcome.AS_WAS, Outcome.REFUSED))
+"""The ends in which its next run has begun."""
+_AGAIN = _BEGUN | {Outcome.CHANGED}
+"""Those in which it may have."""
 WHY = ": "
 """Between an outcome and the batch system's words."""
 UNMADE = "the batch system took the change and did not make it"
@@ -103,13 +107,14 @@ class Hands(Protocol):
 class Wanted:
     """What a job is to become: ``nodes`` where, as far as decided; ``guest``: for which job.
 
-    ``end_s``: as in :class:`HandOver`.
+    ``end_s``, ``asks``: as in :class:`HandOver`.
     """
 
     shape: Shape
     nodes: tuple[str, ...] = ()
     guest: str = ""
     end_s: float = 0.0
+    asks: Job | None = None
 
 
 @dataclass(slots=True)
@@ -131,6 +136,7 @@ class _Active:
     requeued: bool = False  # the batch system was told so, or may have been
     stays: bool = False  # it has saved, and goes on where it is
     ready: bool = False  # the batch system is, for its program's end
+    once_more: bool = False  # its requeue has been forgotten
 
 
 class HandOvers:
@@ -196,6 +202,7 @@ class HandOvers:
                 *(shape_text(wanted.shape), wanted.guest, reason, until_s),
                 end_s=wanted.end_s,
                 asked=write_job(asked),
+                guest_asks=write_job(wanted.asks) if wanted.asks is not None else "",
             )
             number = self._store.hand_over(row)
             over = HandOver(
@@ -203,6 +210,7 @@ class HandOvers:
                 guest=wanted.guest,
                 end_s=wanted.end_s,
                 before=job.shape,
+                asks=wanted.asks,
             )
             active = _Active(number, over, asked)
             if not listens:
@@ -286,7 +294,9 @@ class HandOvers:
         """Return what the jobs of which one is under way are to become, by job."""
         with self._lock:
             return {
-                job_id: Wanted(active.over.shape, _places(active), active.over.guest)
+                job_id: Wanted(
+                    *(active.over.shape, _places(active), active.over.guest), asks=active.over.asks
+                )
                 for job_id, active in self._active.items()
             }
 
@@ -335,7 +345,7 @@ class HandOvers:
 
     def _note_saved(self, active: _Active) -> None:
         over, job = active.over, active.job
-        wanted = Wanted(over.shape, job.next_nodes, over.guest, over.end_s)
+        wanted = Wanted(over.shape, job.next_nodes, over.guest, over.end_s, over.asks)
         active.stays = not self._has_place(job, wanted)
         if active.stays:
             active.over = replace(over, until_s=0.0)
@@ -376,16 +386,67 @@ class HandOvers:
             if over.saved_s - rows[-1].done_s > STALE_S:
                 over, then = replace(over, shape=job.shape, guest=""), None
             job = replace(job, next_nodes=then.next_nodes if then is not None else ())
-            if not self._has_place(job, Wanted(over.shape, job.next_nodes, over.guest, over.end_s)):
+            wanted = Wanted(over.shape, job.next_nodes, over.guest, over.end_s, over.asks)
+            if not self._has_place(job, wanted):
                 self._store.handed_over(rows[-1].id, over.saved_s, Outcome.STAYS)
                 return True
-            self._store.reopened(rows[-1].id, over.saved_s, shape_text(over.shape), over.guest)
-            self._active[job.id] = active = _Active(rows[-1].id, over, job)
-            self._note_heard(active)
+            self._note_heard(self._reopen(rows[-1], over, job))
         self._before_end(over, job)
         log.info("job %s: its checkpoint came late; it goes on", job.id)
         self._told(job.id)
         return True
+
+    def forgotten(self, job: Job) -> bool:
+        """Requeue a job once more: its next run is there, of which the batch system knows nothing.
+
+        It was killed, and has forgotten the requeue: it takes the place of the run before for
+        used, and may give to others what is. ``job``: as it is known now. False where it was not
+        requeued for a hand-over of that run, or not of late: it is one like others then. True too
+        where it may not go back now.
+        """
+        with self._lock:
+            active = self._active.get(job.id)
+            if active is not None and active.once_more:
+                return True
+            rows = self._store.handovers(job.id)
+            over = _read(rows[-1]) if rows else None
+            if over is None or not over.saved_s or over.run != job.restarts:
+                return False
+            has_begun = _outcome(rows[-1]) in _BEGUN
+            if active is not None:  # the number of a first run may be of the job that submitted it
+                has_begun = job.restarts > 0 or active.over.made
+            if not has_begun or self._clock() - over.saved_s > ONCE_MORE_S:
+                self._gone.pop(job.id, None)
+                return False
+            active = active or self._begun_once_more(rows[-1], over, job)
+            if active is None:
+                return True
+            active.once_more = True
+            self._hasten(active)
+        log.warning("job %s: its requeue has been forgotten: it goes back once more", job.id)
+        return True
+
+    def _begun_once_more(self, row: HandOverRow, over: HandOver, job: Job) -> _Active | None:
+        """Reopen one after which its next run had begun; None where it may not go back now.
+
+        It becomes what it was to be and makes room for the same guest, unless that was refused or
+        there is no room for it any more: then it starts again as it is known.
+        """
+        then, refused = _as_asked(row), self.refused(job.id)
+        nodes = then.next_nodes if then is not None else ()
+        as_asked = Wanted(over.shape, nodes, over.guest, asks=over.asks)
+        ways = (as_asked, Wanted(job.shape))
+        for wanted in (way for way in ways if way.shape == job.shape or way.shape not in refused):
+            if self._has_place(job, wanted):
+                over = replace(over, shape=wanted.shape, guest=wanted.guest, saved_s=self._clock())
+                return self._reopen(row, over, replace(job, next_nodes=wanted.nodes))
+        return None
+
+    def _reopen(self, row: HandOverRow, over: HandOver, job: Job) -> _Active:
+        """Let one be under way again that had ended, from its checkpoint on."""
+        self._store.reopened(row.id, over.saved_s, shape_text(over.shape), over.guest)
+        self._active[job.id] = active = _Active(row.id, over, job)
+        return active
 
     def _before_end(self, over: HandOver, job: Job) -> None:
         """Let the batch system be ready: the program ends as soon as we have answered it."""
@@ -513,19 +574,20 @@ class HandOvers:
     def _heard(self, active: _Active, step: Step, job: Sight) -> Step:
         """Return a step, but for a requeue that would end a run whose program may run again.
 
-        One that is not heard of is waited for, and then left where it is.
+        One that is not heard of is waited for, and then left where it is. So is one that is to go
+        back once more, of which nothing is saved since, where its owner holds it.
         """
         ends_it = step.do is Do.REQUEUE and job.state is JobState.RUNNING
         now_s = self._monotonic()
         waits = now_s <= active.heard_s + HEARD_S
         if job.suspended:  # and so is its `pliant run`
             active.withheld_s = 0.0
-        if not ends_it or waits:
+        if not ends_it or waits or (active.once_more and not job.held):
             return step
         active.withheld_s = active.withheld_s or now_s
-        if now_s <= active.withheld_s + UNHEARD_S:
+        if now_s <= active.withheld_s + UNHEARD_S and not active.once_more:
             return Step(Do.SETTLE)
-        if active.spoke_s < active.withheld_s:
+        if active.spoke_s < active.withheld_s and not active.once_more:
             return step
         log.warning("job %s: its program has saved, and runs again: it stays", active.job.id)
         self._take_back(active)
@@ -639,7 +701,10 @@ class HandOvers:
             self._note_made(active, made=True)
         if job.changed and job.state is JobState.WAITING:
             active.over = replace(active.over, changed=True)
-        active.requeued |= step.do is Do.REQUEUE
+        if step.do is Do.REQUEUE:
+            active.requeued = True
+            if job.state is JobState.RUNNING:  # what had been made of it is forgotten
+                self._note_made(active, made=False)
         return True
 
     def _end(self, active: _Active, outcome: Outcome) -> None:
@@ -704,6 +769,11 @@ def _told(over: HandOver, outcome: Outcome) -> str:
     return f"{outcome}{WHY}{over.refused}" if turned else outcome.value
 
 
+def _outcome(row: HandOverRow) -> str:
+    """How one ended, without the batch system's words."""
+    return row.outcome.partition(WHY)[0]
+
+
 def _refused(row: HandOverRow) -> tuple[Shape, str] | None:
     """Which shape a job was not given, and why, by what :func:`_told` said."""
     outcome, _, words = row.outcome.partition(WHY)
@@ -734,7 +804,7 @@ def _read(row: HandOverRow) -> HandOver | None:
         return None
     times = (row.at_s, row.until_s, row.saved_s)
     over = HandOver(row.job, row.run, shape, *times, row.guest, row.end_s, before=before)
-    return replace(over, made=row.made)
+    return replace(over, made=row.made, asks=_job(row.guest_asks))
 
 
 def _shape(text: str) -> Shape | None:
@@ -746,7 +816,11 @@ def _shape(text: str) -> Shape | None:
 
 def _as_asked(row: HandOverRow) -> Job | None:
     """Return the job as it was when it was asked; None where an older pliantd did not note it."""
+    return _job(row.asked)
+
+
+def _job(text: str) -> Job | None:
     try:
-        return read_job(row.asked)
+        return read_job(text)
     except BadInput:
         return None

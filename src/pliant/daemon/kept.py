@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from math import inf
 
-from pliant.handover import OURS
-from pliant.model import Job, Snapshot
-from pliant.model.limits import totals
-
-_LATER = ("Dependency", "Licenses")
-"""How the Reasons begin of jobs whose owners have let them wait for something: squeue(1)."""
+from pliant.handover import GUEST, OURS
+from pliant.model import Job, Snapshot, asks_otherwise
 
 
-def unwanted(snapshot: Snapshot, acts_on: Callable[[Job], bool]) -> Callable[[str, str], bool]:
+def unwanted(
+    snapshot: Snapshot, acts_on: Callable[[Job], bool], asked: Mapping[str, Job]
+) -> Callable[[str, str], bool]:
     """Return what says whether a job is to stay as it is, or its guest has no need of its room.
 
-    It is asked with both their ids; "" where there is no guest.
+    It is asked with both their ids; "" where there is no guest. ``asked``: those for whom room is
+    being made, as they waited when that was decided.
     """
-    ids = [job.id for job in snapshot.waiting if job.eligible and job.is_trial]
-    guests = {"", *ids, *(name.partition("_")[0] for name in ids)}  # an array's last task
+    guests = {""}
+    for job in snapshot.waiting:
+        names = {job.id, array_of(job.id)}  # an array's last task
+        asks = next((asked[name] for name in names if name in asked), job)
+        if job.eligible and job.is_trial and not asks_otherwise(job, asks):
+            guests |= names
     stay = {job.id for job in snapshot.running if _is_to_stay(job) or not acts_on(job)}
     return lambda job_id, guest: job_id in stay or guest not in guests
+
+
+def array_of(job_id: str) -> str:
+    """Return the id of the array whose task a job is; its own where it is none."""
+    return job_id.partition("_")[0]
+
+
+def as_one(snapshot: Snapshot, guests: Iterable[str]) -> Mapping[str, str]:
+    """Return the id of each guest: of an array that of its task that is pinned, once one is."""
+    pinned = {array_of(job.id): job.id for job in snapshot.waiting if job.priority == GUEST}
+    return {guest: pinned.get(guest, guest) for guest in guests}
 
 
 def _is_to_stay(job: Job) -> bool:
@@ -49,7 +62,7 @@ class Outgrown:
         flagged = [job for job in snapshot.waiting if job.spec or _is_pinned(job)]
         self._had = {job.id: self._before(job) if _is_pinned(job) else job for job in flagged}
         for job in flagged:
-            if _is_pinned(job) and _asks_otherwise(job, self._had[job.id]):
+            if _is_pinned(job) and asks_otherwise(job, self._had[job.id]):
                 yield job
 
     def within(self, job: Job) -> Job:
@@ -73,33 +86,3 @@ class Outgrown:
 
 def _is_pinned(job: Job) -> bool:
     return job.priority in OURS
-
-
-def _asks_otherwise(job: Job, had: Job) -> bool:
-    """Whether a waiting job asks for more than it had, elsewhere, or more than a trial job may."""
-    longer = had.longest_s < (job.time_limit_s or inf)
-    changed = job.frozen not in ("", had.frozen)
-    later = not job.eligible or job.reason.startswith(_LATER)
-    told = longer or later or changed or job.ordinary != "" or job.spec is None
-    return told or _is_larger(job, had) or _place(job, job.mark) != _place(had, job.mark)
-
-
-def _is_larger(job: Job, had: Job) -> bool:
-    spec = job.spec
-    expected = (spec.set or spec.own) if spec is not None else None
-    if job.shape.amount > min(had.shape.amount, expected.amount if expected else inf):
-        return True
-    asks, then = (totals(j.shape.nodes, j.demand(j.shape)) for j in (job, had))
-    return _cores(asks) > _cores(then) or 0 < then["mem"] < asks["mem"]
-
-
-def _cores(has: Mapping[str, int]) -> float:
-    """All cores of a node are a number below zero."""
-    return has["ncpus"] if has["ncpus"] >= 0 else inf
-
-
-def _place(job: Job, mark: str) -> tuple[object, ...]:
-    """Where a job is to run, and for whom; with a ``mark`` of ours its node may be ours too."""
-    required = () if mark else job.nodes_required
-    for_whom = (job.account, job.qos, job.reservation)
-    return (*for_whom, {*job.partitions}, required, job.nodes_excluded, job.features)

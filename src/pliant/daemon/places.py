@@ -27,6 +27,11 @@ class Places:
         """Note what a cycle saw and decided: who asks after it is given no more than it leaves."""
         self._decided, self._tiers, self._caps = (snapshot, plan), Tiers(snapshot), None
 
+    def waits(self, job_id: str) -> Job | None:
+        """Return a job as it waited then; None where it did not."""
+        waiting = self._decided[0].waiting if self._decided is not None else ()
+        return next((job for job in waiting if job.id == job_id), None)
+
     def has_room(self, job: Job, wanted: Wanted) -> bool:
         """Return whether a running job could become that now, as far as the last cycle knows.
 

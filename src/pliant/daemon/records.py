@@ -60,6 +60,8 @@ def as_seen(before: JobRecord, job: Job, now_s: float) -> JobRecord:
     Of a run that ends for a requeue Slurm shows the next one's number, the nodes that have not
     ended yet, and no start, or that of the look. What is not known yet comes with the end.
     """
+    if _is_forgotten(before, job):
+        return before
     if job.state is JobState.ENDING:
         state = job.state.value
         return before if before.state == state else replace(before, state=state)
@@ -83,8 +85,16 @@ def as_seen(before: JobRecord, job: Job, now_s: float) -> JobRecord:
 
 def ends_run(before: JobRecord, job: Job) -> bool:
     """Whether a job that ran does so no longer, or not in the same run."""
+    if _is_forgotten(before, job):
+        return False
     waits = job.state is JobState.WAITING
     return bool(before.run_s) and (waits or _run_of(before, job) != before.run)
+
+
+def _is_forgotten(before: JobRecord, job: Job) -> bool:
+    """Whether a slurmctld that was killed knows nothing of a job's last run, which goes on."""
+    earlier = job.restarts < before.run and 0 < job.start_s < before.run_s
+    return job.state is JobState.RUNNING and earlier
 
 
 def _run_of(before: JobRecord, job: Job) -> int:

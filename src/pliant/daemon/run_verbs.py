@@ -44,7 +44,10 @@ class RunVerbs:
             raise BadInput(f"{quoted(verb)}: one of {', '.join(VERBS)} is expected")
         job, run = self._job(fields, asker), int(_number(fields, "run"))
         self.overs.spoke(job.id)
-        if verb == BEGIN and self._is_inherited(job, run, _number(fields, "age")):
+        age_s = _number(fields, "age") if verb == BEGIN else 0.0
+        if verb == BEGIN and self._is_forgotten(job, run, age_s):
+            raise Refused(f"job {job.id}: run {run} is forgotten: it is to go back once more")
+        if self._is_inherited(job, run, age_s):
             run = job.restarts
         if run != job.restarts or not self._is_seen(job):
             raise Refused(f"job {job.id}: run {run} is not the one that is known")
@@ -175,10 +178,17 @@ class RunVerbs:
         Slurm sets it in jobs that were restarted alone. So a first run has what it inherited,
         unless what we know of the job is older than the wrapper, and the job was restarted since.
         """
+        return run > 0 == job.restarts and self._was_seen(age_s)
+
+    def _is_forgotten(self, job: Job, run: int, age_s: float) -> bool:
+        """Whether a run that we let begin is not known any more: its slurmctld was killed since."""
+        is_next = job.state is JobState.RUNNING and run == job.restarts + 1
+        return is_next and self._was_seen(age_s) and self.overs.forgotten(job)
+
+    def _was_seen(self, age_s: float) -> bool:
+        """Whether what we know is younger than a wrapper of this age."""
         seen = self.cycling.seen
-        if not run or job.restarts or seen is None:
-            return False
-        return seen.snapshot.now_s > self.clock() - age_s
+        return seen is not None and seen.snapshot.now_s > self.clock() - age_s
 
     def _wish(self, job: Job, run: int) -> RunAnswer:
         over, state = self.overs.of(job.id), self.runs.life(job).phase

@@ -176,13 +176,16 @@ class Runs:
         return known
 
     def _told(self, job: Job, run: int) -> RunRow | None:
-        """Return what the program of this run has said, to an earlier pliantd too."""
+        """Return what the program of this run has said, to an earlier pliantd too.
+
+        Of one that began earlier nothing: a slurmctld that was killed has given its number twice.
+        """
         known = self._known.get(job.id)
-        if known is not None and known.run == run:
+        if known is not None and known.run == run and known.start_s >= job.start_s:
             return known
         if self._never.get(job.id) != run:
             stored = next((row for row in self._store.runs(job.id) if row.run == run), None)
-            if stored is not None:
+            if stored is not None and stored.start_s >= job.start_s:
                 self._known[job.id] = stored
                 return stored
             self._never[job.id] = run

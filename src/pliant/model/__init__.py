@@ -11,6 +11,7 @@ from pliant.model.company import Combination, Company, Speeds, Together
 from pliant.model.footprints import ALL_CORES, Demand, Footprint
 from pliant.model.jobs import Job, JobState, jobs_text
 from pliant.model.limits import NO_LIMITS, Amounts, Limits
+from pliant.model.outgrown import ONE_OF_ARRAY, asks_otherwise
 from pliant.model.requests import ANYWHERE, UNMARKED, JobClass, Malleable, Request, Spec
 from pliant.model.resting import job_rests_until_s, rests_until_s, why_rests
 from pliant.model.shapes import Kind, Shape, shape_text
@@ -39,6 +40,7 @@ __all__ = [
     "Mode",
     "NO_LIMITS",
     "Node",
+    "ONE_OF_ARRAY",
     "Partition",
     "Pool",
     "Request",
@@ -51,6 +53,7 @@ __all__ = [
     "TrialCap",
     "TrialCaps",
     "UNMARKED",
+    "asks_otherwise",
     "job_rests_until_s",
     "jobs_text",
     "rests_until_s",

@@ -6,21 +6,32 @@ from pliant.errors import PliantError
 
 TIMEOUT_S = 20.0
 FIELDS = "State:|,Reason:|,TimeLeft:|,RestartCnt:|"
+_BACK = frozenset(("PENDING", "COMPLETING"))
+_ENDED = frozenset(("CANCELLED", "COMPLETED", "TIMEOUT", "DEADLINE", "PREEMPTED"))
+"""The states of a job that is not to come back; one that has FAILED, or whose node has, would lose
+what it has saved.
+"""
+_GONE = "Invalid job id specified"
+"""Slurm's words where it has forgotten a job that ended: after MinJobAge."""
 
 
 def requeue(job: str, restarts: int) -> str:
     """Requeue a job; return "" or why that failed, in one line.
 
-    Slurm refuses it of one that has been requeued already, while its slurmd does not answer say:
-    this run is over then, and the next one may have begun elsewhere.
+    Not one that has been requeued already, is not to come back, or is not known any more: this run
+    is over then, and another may have its GPUs, where nobody could end it, as its slurmstepd was
+    killed.
     """
     from pliant.batch.slurm.commands import Commands  # noqa: PLC0415  # seldom needed
 
+    if is_over(_row(job), restarts):
+        return ""
     try:
         answer = Commands(timeout_s=TIMEOUT_S).run(["scontrol", "requeue", job])
     except PliantError as error:
         return str(error)
-    return answer.words if answer.status and not is_over(_row(job), restarts) else ""
+    is_gone = _GONE in answer.words
+    return answer.words if answer.status and not (is_gone or is_over(_row(job), restarts)) else ""
 
 
 def why_ended(job: str, restarts: int) -> str:
@@ -42,9 +53,9 @@ def _row(job: str) -> str:
 
 
 def is_over(row: str, restarts: int) -> bool:
-    """Whether a row of FIELDS is of a job whose run of so many restarts holds nothing any more."""
+    """Whether a row of FIELDS is of a job whose run of so many restarts is not to be requeued."""
     state, _, _, counted, *_ = _fields(row)
-    return state in ("PENDING", "COMPLETING") or _is_later(counted, restarts)
+    return state in _BACK | _ENDED or _is_later(counted, restarts)
 
 
 def words(row: str, restarts: int) -> str:

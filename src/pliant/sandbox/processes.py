@@ -25,6 +25,7 @@ from pliant.sandbox.layout import Layout
 
 MARK = "PLIANT_SANDBOX_PART"
 _DAEMONS = {"slurmctld", "slurmd", "slurmstepd", "slurmdbd", "munged", "mariadbd"}
+_HELPERS = {"slurmscriptd", "slurmstepd"}
 _CLIENTS = {"srun", "salloc", "sbatch", "scancel", "scontrol", "squeue", "sinfo", "sacct"}
 _CLIENTS |= {"sacctmgr", "sattach", "strigger", "sstat", "sprio", "sdiag", "sreport"}
 
@@ -116,8 +117,8 @@ def _part(pid: int, layout: Layout) -> str | None:
     """Return the part that a process plays in the sandbox, None for a stranger."""
     proc = Path("/proc", str(pid))
     part = _part_of(proc, layout)
-    # slurmctld's helper has its program and its mark, and must not be taken for it.
-    return "job" if part and _title(proc) == "slurmscriptd" else part
+    # Helpers of daemons have their mark, and must not be taken for them.
+    return "job" if part and _title(proc) in _HELPERS else part
 
 
 def _part_of(proc: Path, layout: Layout) -> str | None:

@@ -28,7 +28,7 @@ class HandOverRow:
     """One hand-over; ``saved_s`` and ``done_s`` are 0 while that has not come.
 
     ``asked``: the job as it was when it was asked, as JSON; "" in rows of 0.1.0; ``made``: it was
-    seen to ask for ``after`` since.
+    seen to ask for ``after`` since; ``guest_asks``: the guest as it waited then, "" for none.
     """
 
     id: int
@@ -48,6 +48,7 @@ class HandOverRow:
     end_s: float = 0.0
     asked: str = ""
     made: bool = False
+    guest_asks: str = ""
 
 
 @dataclass(frozen=True, slots=True)

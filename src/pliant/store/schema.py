@@ -68,5 +68,8 @@ MIGRATIONS = (
     """
     ALTER TABLE handovers ADD COLUMN made INTEGER NOT NULL DEFAULT 0;
     """,
+    """
+    ALTER TABLE handovers ADD COLUMN guest_asks TEXT NOT NULL DEFAULT '';
+    """,
 )
 """Each brings the file from one version (PRAGMA user_version) to the next; only ever append."""

@@ -134,12 +134,13 @@ class Store:
         """Note a hand-over before anything is done for it; return its number."""
         return self._db.write(
             "INSERT INTO handovers (id, at_s, job, user, account, run, before, after, guest,"
-            " reason, until_s, end_s, asked) VALUES"
+            " reason, until_s, end_s, asked, guest_asks) VALUES"
             " ((SELECT coalesce(max(id), beyond()) + 1 FROM handovers),"
-            " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(row.at_s, row.job, row.user, row.account, row.run, row.before, row.after),
                 *(row.guest, clean(row.reason), row.until_s, row.end_s, row.asked),
+                row.guest_asks,
             ),
             lasts=True,
         )
@@ -183,20 +184,27 @@ class Store:
         """Return a job's hand-overs, oldest first; or those of all jobs that have not ended."""
         rows = self._db.read(
             "SELECT id, at_s, job, user, account, run, before, after, guest, reason, until_s,"
-            " saved_s, coalesce(done_s, 0), coalesce(outcome, ''), end_s, asked, made"
+            " saved_s, coalesce(done_s, 0), coalesce(outcome, ''), end_s, asked, made, guest_asks"
             " FROM handovers WHERE job = ?1 OR (?1 = '' AND done_s IS NULL) ORDER BY id",
             (job,),
         )
-        return tuple(replace(HandOverRow(*row), made=bool(row[-1])) for row in rows)
+        found = (HandOverRow(*row) for row in rows)
+        return tuple(replace(row, made=bool(row.made)) for row in found)
 
     # Runs
 
     def run_began(self, row: RunRow) -> None:
-        """Note that a job's program runs; once for each run."""
+        """Note that a job's program runs; once for each run.
+
+        A number that is given a second time is of another run: nothing is known of that.
+        """
         self._db.write(
             "INSERT INTO runs (job, run, user, account, shape, nodes, submit_s, start_s, at_s,"
             " name) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, run) DO UPDATE SET"
-            " at_s = excluded.at_s, name = excluded.name WHERE at_s = 0",
+            " at_s = excluded.at_s, name = excluded.name, shape = excluded.shape,"
+            " nodes = excluded.nodes, submit_s = excluded.submit_s, start_s = excluded.start_s,"
+            " launched_s = 0, step = 0, rate = 0, saved_took_s = 0, code = NULL, end_s = 0"
+            " WHERE at_s = 0 OR start_s < excluded.start_s",
             (
                 *(row.job, row.run, row.user, row.account, row.shape, row.nodes),
                 *(row.submit_s, row.start_s, row.at_s, row.name),

@@ -73,6 +73,12 @@ class Fences:
         """Put up a fence, in place of an earlier one of its job."""
         self._set(Kept(fence))
 
+    def let_in(self, job: str, *whom: str) -> None:
+        """Let these in, and nobody else, for as long as it stands."""
+        known = self.of(job)
+        if known is not None and known.fence.lets != whom:
+            self._set(replace(known, fence=replace(known.fence, lets=whom)))
+
     def open(self, job: str) -> None:
         """Let whom it is for be first, for some seconds."""
         known = self.of(job)

@@ -7,7 +7,8 @@ is to have, by a fence (see fences.py): PBS's own scheduler starts whom it lets 
 
 - *pin* and *release* are done by nobody: PBS orders jobs as they came, and a requeued one keeps its
   place.
-- *fence* and *renew* put up the fence, which lets in the job, or where it makes room, its guest.
+- *fence* and *renew* put up the fence, which lets in the job; *pin-guest* lets in its guest in its
+  place, of an array one subjob, and *release-guest* the job again.
 - *requeue* waits for the program's end, and after some seconds makes it.
 - *reshape* gives the request, the time to begin, and a new count of 20 starts before PBS holds it.
 - *put back* gives the request as it was, and the time to begin in a call of its own.
@@ -21,7 +22,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TypeGuard
 
 from pliant.batch.clients import Runs
 from pliant.batch.pbs.fences import Fences, Kept
@@ -32,11 +35,12 @@ from pliant.batch.pbs.reasons import blocked
 from pliant.batch.pbs.site import Site
 from pliant.batch.pbs.standing import AHEAD_S, is_later_run, is_same_run, stands
 from pliant.batch.pbs.update import shape_words
+from pliant.batch.pbs.values import first_in
 from pliant.errors import Refused, TooLate, Unavailable
 from pliant.filter.fields import Fixed
-from pliant.filter.pbs.fences import Fence, number_of
+from pliant.filter.pbs.fences import LONGEST_S, Fence, number_of
 from pliant.handover import FENCE_S, GIVE_UP_S, GUEST, PINNED, Do, HandOver, Scene, Sight, Step
-from pliant.model import Job, JobState, Shape
+from pliant.model import Job, JobState, Shape, asks_otherwise
 
 log = logging.getLogger("pliant.handing")
 
@@ -72,19 +76,22 @@ class Handing:
         """
         rows = {row.id: row for row in self._queries.jobs()}
         now_s, row = self._clock(), rows.get(over.job)
-        kept = self._fences.of(over.job)
-        if kept and kept.opened and kept.fence.stands(now_s) and _has_come(over, rows):
+        kept, sight = self._fences.of(over.job), self._sight(row, over, job, site)
+        if kept and kept.opened and kept.fence.stands(now_s) and _has_come(over, rows, kept):
             self._fences.end(over.job)
             kept = self._fences.of(over.job)
+        elif kept and sight.changed and sight.state is JobState.WAITING:
+            self._fences.let_in(over.job)  # nobody: it would be past the fences of others, too
         self.tend()
         holds = row is not None and row.is_held_by_us
         fence_end_s = now_s + STANDS_S if holds else 0.0
         if kept is not None and not kept.opened:
-            fence_end_s = kept.fence.until_s
+            until_s = kept.fence.until_s  # by a clock that was set back it stands no more
+            fence_end_s = until_s if until_s <= now_s + LONGEST_S else now_s
         return Scene(
             now_s,
-            self._sight(row, over, job, site),
-            _guest(rows.get(over.guest), kept, over, now_s),
+            sight,
+            _guest(over, rows, kept, now_s, site),
             fence_end_s,
             AHEAD_S,
         )
@@ -177,9 +184,11 @@ class Handing:
         elif step.do is Do.UNFENCE:
             self._unfence(step, over)
         elif step.do is Do.RELEASE_GUEST:
-            self._fences.end(over.job)
+            self._release_guest(over)
         elif step.do in _FENCING:
             self._fences.put(self._fence(over, job, site))
+            if step.do is Do.PIN_GUEST:
+                self._fences.let_in(over.job, self._one_guest(over))
 
     def _rerun(self, step: Step, over: HandOver) -> None:
         """Requeue a job from outside; one that has been deleted would come back."""
@@ -202,10 +211,26 @@ class Handing:
         """
         self._fences.put(self._fence(over, job, site))
 
+    def _release_guest(self, over: HandOver) -> None:
+        """Let the guest in no more: where the fence stands for more than that, its victim again."""
+        kept = self._fences.of(over.job)
+        if kept is not None and not kept.opened:
+            self._fences.let_in(over.job, number_of(over.job))
+        else:
+            self._fences.end(over.job)
+
+    def _one_guest(self, over: HandOver) -> str:
+        """The number of the guest; of an array the name of the first subjob that waits."""
+        row = next((row for row in self._queries.jobs() if row.id == over.guest), None)
+        number = number_of(over.guest)
+        first = first_in(row.indices) if row is not None and row.is_array else ""
+        return f"{number}[{first}]" if first else number
+
     def _fence(self, over: HandOver, job: Job, site: Site) -> Fence:
         """Return the fence around what a job has, or had, and what it is to have.
 
-        What it had its fence tells where 0.1.0 asked it, which did not store where it ran.
+        It lets in whom it did, as long as that is the guest. What the job had its fence tells where
+        0.1.0 asked it, which did not store where it ran.
         """
         known, hosts = self._fences.of(over.job), frozenset((*job.nodes, *job.next_nodes))
         had = known.fence.vnodes if known is not None else ()
@@ -215,7 +240,7 @@ class Handing:
             over.job,
             self._clock() + FENCE_S,
             tuple(dict.fromkeys((*had, *theirs))),
-            (number_of(over.guest or over.job),),
+            known.fence.lets if _lets_guest(known, over) else (number_of(over.job),),
             tuple(row.name for row in site.queues.values() if site.may_be_kept_out(row)),
         )
 
@@ -230,6 +255,10 @@ class Handing:
         else:
             if row.is_held_by_us:
                 self._tell(step, over, ("qrls", "-h", "s", over.job))
+            kept = self._fences.of(over.job)
+            if not (_lets_guest(kept, over) if over.guest else kept and kept.fence.lets):
+                self._fences.end(over.job)  # the next look wakes whom it kept out
+                return
             self._fences.open(over.job)
         self._queries.kick()
 
@@ -311,27 +340,53 @@ def _carried(row: JobRow, site: Site) -> Shape | None:
         return None
 
 
-def _guest(row: JobRow | None, kept: Kept | None, over: HandOver, now_s: float) -> Sight:
-    """See the guest; one that did not start while a fence kept others out is not waited for.
+def _lets_guest(kept: Kept | None, over: HandOver) -> TypeGuard[Kept]:
+    """Whether a fence lets in the guest; one that lets in others is of an earlier hand-over."""
+    lets = kept.fence.lets if kept is not None and over.guest else ()
+    return any(number_of(one) == number_of(over.guest) for one in lets)
 
-    A fence that lets others in is of an earlier hand-over of the same job.
+
+def _guest(
+    over: HandOver, rows: Mapping[str, JobRow], kept: Kept | None, now_s: float, site: Site
+) -> Sight:
+    """See the guest: one of an array's subjobs.
+
+    One that did not start while a fence kept others out is not waited for, nor is one that asks for
+    more than when room was decided on for it.
     """
+    row = rows.get(over.guest)
     if row is None:
         return Sight(None)
-    own = kept if kept is not None and number_of(over.guest) in kept.fence.lets else None
-    stands = own is not None and own.fence.stands(now_s)
-    was_in_vain = own is not None and own.opened and not stands
+    lets = _lets_guest(kept, over)
+    stands = lets and kept is not None and kept.fence.stands(now_s)
+    was_in_vain = lets and kept is not None and kept.opened and not stands
     return Sight(
-        _state(row, now_s),
+        JobState.RUNNING if _came(over, rows) else _state(row, now_s),
         priority=GUEST if stands else 1,
-        held=row.state in "HW" or was_in_vain,
+        held=row.state in "HW" or was_in_vain or _has_outgrown(row, over, site),
     )
 
 
-def _has_come(over: HandOver, rows: Mapping[str, JobRow]) -> bool:
+def _has_outgrown(row: JobRow, over: HandOver, site: Site) -> bool:
+    if over.asks is None or not row.waits:
+        return False
+    as_one = replace(row, state="Q")  # of an array, which may have begun by now
+    return asks_otherwise(replace(job_of(as_one, site), eligible=True), over.asks)
+
+
+def _came(over: HandOver, rows: Mapping[str, JobRow]) -> bool:
+    """Whether one subjob of an array has started in the room that was made."""
+    number = number_of(over.guest)
+    subjobs = (row for row in rows.values() if row.is_subjob and number_of(row.id) == number)
+    return any(not row.waits and row.start_s >= over.saved_s for row in subjobs)
+
+
+def _has_come(over: HandOver, rows: Mapping[str, JobRow], kept: Kept) -> bool:
     """Whether one has started for whom a fence was, or will not any more."""
-    row = rows.get(over.guest or over.job)
-    return row is None or not (row.waits or row.starts_falsely)
+    is_for_guest = _lets_guest(kept, over)
+    row = rows.get(over.guest if is_for_guest else over.job)
+    came = is_for_guest and _came(over, rows)
+    return came or row is None or not (row.waits or row.starts_falsely)
 
 
 def _left(over: HandOver, begin_s: float) -> Sequence[str]:

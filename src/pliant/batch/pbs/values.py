@@ -135,6 +135,11 @@ def tasks_in(indices: str) -> int:
     return total
 
 
+def first_in(indices: str) -> str:
+    """Return the first of an array's subjobs, ``3-9,12``; "" where there is none."""
+    return indices.partition(",")[0].partition("-")[0]
+
+
 def lowered(values: object) -> dict[str, str]:
     """Return a table with its names in small letters, by which PBS does not tell them."""
     return {name.lower(): value for name, value in texts(values).items()}

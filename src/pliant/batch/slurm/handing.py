@@ -40,7 +40,7 @@ from pliant.batch.slurm.clocks import Clocks
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer, Runs
 from pliant.batch.slurm.job_rows import JobRow, count
-from pliant.batch.slurm.jobs import running_job
+from pliant.batch.slurm.jobs import running_job, waiting_job
 from pliant.batch.slurm.lent import (
     giving_back,
     is_anothers,
@@ -59,7 +59,14 @@ from pliant.batch.slurm.request import asked
 from pliant.batch.slurm.requested import as_expected, spec_of
 from pliant.batch.slurm.snapshot import with_excluded
 from pliant.batch.slurm.standing import begins_by_others, left_min, stands
-from pliant.batch.slurm.update import job_words, shortfall, token_words, update_words, wanted
+from pliant.batch.slurm.update import (
+    job_words,
+    one_task,
+    shortfall,
+    token_words,
+    update_words,
+    wanted,
+)
 from pliant.batch.slurm.values import NOTHING, duration_s, instant_s, wait_status, whole
 from pliant.errors import BadAnswer, Closed, Infeasible, PliantError, Refused, TooLate, Unavailable
 from pliant.handover import (
@@ -76,7 +83,7 @@ from pliant.handover import (
     Sight,
     Step,
 )
-from pliant.model import UNMARKED, Job, JobState, Kind, Reservation, Shape
+from pliant.model import UNMARKED, Job, JobState, Kind, Reservation, Shape, asks_otherwise
 from pliant.program import CHECKPOINTED
 
 log = logging.getLogger("pliant.handing")
@@ -143,30 +150,36 @@ class Handing:
         if sight.state is JobState.WAITING and over.saved_s:
             sight = replace(sight, fresh_s=self._fresh_s(job.id, job.nodes, sight.queued_s))
         ahead_s = self._clocks.ahead_s() if over.saved_s else 0.0
-        guest = self._guest(over, rows, ahead_s)
+        guest = self._guest(over, rows, ahead_s, cluster)
         now_s, least_s = self._clock() - ahead_s, self._fence_s() - LATE_S
         others = {node for one in fences if one.name != _name(over.job) for node in one.nodes}
         behind_s = 0.0 if others.isdisjoint((*job.nodes, *job.next_nodes)) else now_s
         return Scene(now_s, sight, guest, fence_end_s, max(0.0, ahead_s), least_s, behind_s)
 
-    def _ask_fresh_s(self, _job: str, nodes: Sequence[str], _queued_s: float) -> float:
+    def _ask_fresh_s(self, _job: str, nodes: Sequence[str], queued_s: float) -> float:
         """When the youngest slurmd of a job's nodes started, by that node's clock.
 
-        Asked once for each time that it was put back into the queue.
+        Asked once for each time that it was put back into the queue; where there is no answer, it
+        may have been just now.
         """
         if not nodes:
             return 0.0
         answer = self._commands.run(("scontrol", "-o", "show", "node", ",".join(nodes)))
+        if answer.status:
+            return queued_s
         rows = records(answer.out, "NodeName", ("SlurmdStartTime",))
         starts = (row.get("SlurmdStartTime", "None") for row in rows)
         with suppress(BadAnswer):
             return max(map(instant_s, starts), default=0.0)
         return 0.0  # as if they had run for long
 
-    def _guest(self, over: HandOver, rows: Mapping[str, JobRow], ahead_s: float) -> Sight:
+    def _guest(
+        self, over: HandOver, rows: Mapping[str, JobRow], ahead_s: float, cluster: Cluster
+    ) -> Sight:
         """What is seen of the guest; of an array it is one task that the room is made for.
 
-        Once one has started, the others wait for their own turn.
+        Once one has started, the others wait for their own turn. One that is no guest any more is
+        as good as held.
         """
         row = _guest_row(rows, over.guest)
         sight = self._sight(row)
@@ -178,7 +191,21 @@ class Handing:
         # No node can ever hold what it asks for, or its owner lets it begin later.
         later = sight.begins_s > self._clock() - ahead_s + SOON_S
         depends = row is not None and row.dependency not in NOTHING
-        return replace(sight, held=True) if later or depends or not sight.priority else sight
+        other = row is not None and self._has_outgrown(row, over, cluster)
+        is_none = later or depends or other or not sight.priority
+        return replace(sight, held=True) if is_none else sight
+
+    def _has_outgrown(self, row: JobRow, over: HandOver, cluster: Cluster) -> bool:
+        """Whether a guest that waits asks for more than when room was decided on for it.
+
+        Its own time to begin, or a hold, is told apart: it may be gone at the next look.
+        """
+        if over.asks is None or not row.waits:
+            return False
+        (row,) = with_excluded([row], self._queries.excluded([row.array_id]))
+        one = replace(row, array_tasks="N/A")  # a task may have a record of its own by now
+        job = waiting_job(one, cluster, self._clock())
+        return asks_otherwise(replace(job, eligible=True), over.asks)
 
     def _was_killed(self, over: HandOver) -> bool:
         """Whether it failed without a fault of its own, after its checkpoint.
@@ -339,7 +366,8 @@ class Handing:
         nice = 0 if self._queries.site().basic_priority else self._queries.nice(row)
         own = PINNED if over.guest else RETURNS
         pin = {Do.PIN: own, Do.PIN_GUEST: GUEST, Do.LOWER: PINNED}[step.do]
-        return ("update", f"jobid={job_words(row)}", f"Priority={pin}", *pinning(row, nice))
+        name = one_task(row) if step.do is Do.PIN_GUEST else job_words(row)
+        return ("update", f"jobid={name}", f"Priority={pin}", *pinning(row, nice))
 
     def _release(self, row: JobRow, step: Step, over: HandOver, job: Job) -> None:
         """With basic priorities a release puts a job behind all others: it gets its own back."""
@@ -373,19 +401,26 @@ class Handing:
             self._tell(step, over, ("delete", f"ReservationName={_name(over.job)}"))
 
     def _unpin_changed(self, over: HandOver, job: Job, cluster: Cluster) -> None:
-        """Take the pin from a job that was changed since the last look, before its fence falls.
+        """Take the pins from whom was changed since the last look, before the fence falls.
 
         It would start at once, before all others, with what its owner asks now. What was noted
         stays: by that the next look tells that it was changed.
         """
-        row = self._queries.again([over.job]).get(over.job) if over.saved_s else None
-        if row is None or not row.waits or whole(row.priority) not in OURS:
+        if not over.saved_s:
             return
-        try:
-            if not self._stands(row, over, job, cluster):
-                self._tell(Step(Do.RELEASE), over, ("release", job_words(row)))
-        except Refused as error:
-            log.warning("%s", error)
+        rows = self._queries.again([over.job, *([over.guest] if over.guest else ())])
+        row, guest = rows.get(over.job), _guest_row(rows, over.guest)
+        changed = []
+        if row is not None and row.waits and not self._stands(row, over, job, cluster):
+            changed.append(row)
+        if guest is not None and self._has_outgrown(guest, over, cluster):
+            changed.append(guest)
+        for one in changed:
+            if whole(one.priority) in OURS:
+                try:
+                    self._tell(Step(Do.RELEASE), over, ("release", job_words(one)))
+                except Refused as error:
+                    log.warning("%s", error)
 
     def _who(self, step: Step, over: HandOver) -> JobRow:
         """Whom a step is for, the job or its guest.
@@ -517,9 +552,14 @@ def _waits_next(row: JobRow) -> bool:
 
 
 def _guest_row(rows: Mapping[str, JobRow], guest: str) -> JobRow | None:
-    """Return a guest's row; an array's record is named by its task once that is its last one."""
-    record = (row for row in rows.values() if row.is_array_record and row.job_id == guest)
-    return rows.get(guest) or next(record, None)
+    """Return a guest's row: of an array that of its task that is pinned, else of those that wait.
+
+    An array's record is named by its task once that is its last one.
+    """
+    tasks = [row for row in rows.values() if row.waits and row.array_id == guest]
+    pinned = (row for row in tasks if row.is_split_task and whole(row.priority) == GUEST)
+    record = (row for row in tasks if row.is_array_record)
+    return next(pinned, None) or rows.get(guest) or next(record, None)
 
 
 def limit_words(over: HandOver, row: JobRow, begin_s: float) -> Sequence[str]:

@@ -58,7 +58,14 @@ def waiting_job(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int 
 def _not_understood(row: JobRow, words: str) -> Job:
     state = JobState.WAITING if row.waits else JobState.RUNNING
     job = Job(row.key, row.user, partitions=partitions_of(row.partition), state=state)
+    restarts = int(row.restarts) if row.restarts.isdecimal() else 0
+    job = replace(job, restarts=restarts, number=_number(row))  # its wrapper goes by them
     return replace(job, frozen=words, eligible=False, shapes=(job.shape,))
+
+
+def _number(row: JobRow) -> str:
+    """Return a task's own number; "" where a job goes by it."""
+    return row.job_id if row.job_id != row.key else ""
 
 
 def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) -> Job:
@@ -147,7 +154,7 @@ def _running(row: JobRow, cluster: Cluster, allocation: Allocation | None) -> Jo
         time_min_s=duration_s(row.time_min),
         reservation=_said(row.reservation),
         frozen=SUSPENDED if suspended else held,
-        number=row.job_id if row.job_id != row.key else "",
+        number=_number(row),
         start_s=start_s,
         nodes=host_list(row.nodes),
         whole_nodes=row.oversubscribe == EXCLUSIVE,

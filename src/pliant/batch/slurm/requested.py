@@ -19,7 +19,7 @@ from pliant.batch.slurm.values import NOTHING, host_list, size_mib
 from pliant.cycle import allowed_shapes
 from pliant.filter.constraint import features_all, features_any
 from pliant.grammar import find_token
-from pliant.model import Demand, Footprint, Kind, Request, Shape, Spec, shape_text
+from pliant.model import ONE_OF_ARRAY, Demand, Footprint, Kind, Request, Shape, Spec, shape_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _unplaced(row: JobRow, spec: Spec) -> str:
 def _left(row: JobRow) -> str:
     """Why a waiting job is left alone whatever it asks."""
     checks = (
-        (row.is_split_task, "it is a single waiting task of an array"),
+        (row.is_split_task, ONE_OF_ARRAY),
         (row.batch == "0", "it was not submitted with sbatch"),
         (row.state != "PENDING", "it was requeued and held"),
     )

@@ -29,8 +29,8 @@ LONGEST_S = 130.0
 class Fence:
     """What is kept because of ``job`` until ``until_s``: ``vnodes``, for ``lets`` alone.
 
-    ``lets``: numbers of jobs; an array's lets its subjobs in. ``queues``: whose jobs are kept out;
-    those of all others, of reservations and of express queues, are not.
+    ``lets``: numbers of jobs, an array's lets its subjobs in; ``7[3]``: one of them. ``queues``:
+    whose jobs are kept out; those of all others, of reservations and of express queues, are not.
     """
 
     job: str
@@ -48,10 +48,12 @@ def in_the_way(fences: Iterable[Fence], job_id: str, queue: str, vnode: str) -> 
     """Return a fence for which a job of a queue may not start on a vnode now; None: it may.
 
     Where several stand, each is for a part of what the vnode has: who is let in by one of them may
-    start, and takes no more than was planned for it.
+    start, and takes no more than was planned for it. Of one that asks for more pliantd lets nobody
+    in (see batch/pbs/handing.py).
     """
     around = [fence for fence in fences if vnode in fence.vnodes]
-    if any(number_of(job_id) in fence.lets for fence in around):
+    names = {number_of(job_id), job_id.partition(".")[0]}
+    if any(not names.isdisjoint(fence.lets) for fence in around):
         return None
     return next((fence for fence in around if queue in fence.queues), None)
 
